@@ -1,0 +1,1 @@
+//! heap-graph
