@@ -1,0 +1,166 @@
+//! What was wrong in a file, where, and what was done about it.
+
+use crate::FileOffset;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// The sort of damage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DamageKind {
+    /// The file ends inside a record.
+    Truncated,
+    /// A tag that the format does not have.
+    UnknownTag,
+    /// A record's length cannot be right.
+    BadLength,
+    /// A sub-record reaches past its segment.
+    RunsOver,
+    /// A basic type that does not exist.
+    BadType,
+    /// A length over 4 GiB was written modulo 2^32 and could be put right.
+    LengthOverflow,
+    /// Bytes that belong to no record.
+    Skipped,
+    /// An identifier without the record it names.
+    Missing,
+    /// The same identifier more than once.
+    Duplicate,
+    /// The compressed container is damaged or cut.
+    Container,
+    /// The file was changed by a text-mode transfer (CR bytes inserted).
+    TextModeTransfer,
+    /// Something that is not damage, but limits the answers.
+    Note,
+}
+
+impl DamageKind {
+    /// False for notes, which do not make an input "damaged".
+    pub fn is_damage(self) -> bool {
+        !matches!(self, DamageKind::Note)
+    }
+}
+
+/// One finding: the place, the record, the field, and expected against found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Diagnostic {
+    /// Where in the decoded file.
+    pub offset: FileOffset,
+    /// Name of the record or sub-record (`UTF8`, `INSTANCE_DUMP`), or `file`.
+    pub record: String,
+    /// Path of the field, empty when the record as a whole is meant.
+    pub field: String,
+    /// The sort of damage.
+    pub kind: DamageKind,
+    /// What the format or the rest of the file demands.
+    pub expected: String,
+    /// What is there.
+    pub found: String,
+}
+
+impl Diagnostic {
+    /// A finding about a whole record or one of its fields.
+    pub fn new(
+        kind: DamageKind,
+        offset: u64,
+        record: impl Into<String>,
+        field: impl Into<String>,
+        expected: impl Into<String>,
+        found: impl Into<String>,
+    ) -> Diagnostic {
+        Diagnostic {
+            offset: FileOffset(offset),
+            record: record.into(),
+            field: field.into(),
+            kind,
+            expected: expected.into(),
+            found: found.into(),
+        }
+    }
+
+    /// One line without the offset: `INSTANCE_DUMP length: expected …, found …`.
+    pub fn message(&self) -> String {
+        let mut text = String::new();
+        if !self.field.is_empty() {
+            text.push_str(&self.field);
+            text.push_str(": ");
+        }
+        if self.expected.is_empty() {
+            text.push_str(&self.found);
+        } else {
+            text.push_str(&format!("expected {}, found {}", self.expected, self.found));
+        }
+        text
+    }
+}
+
+impl fmt::Display for Diagnostic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "at {}: {}: {}", self.offset, self.record, self.message())
+    }
+}
+
+/// The findings of one file. Many of one sort would hide the others, so only the first of each
+/// sort are kept and the rest are counted.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Diagnostics {
+    kept: Vec<Diagnostic>,
+    dropped: u64,
+}
+
+impl Diagnostics {
+    /// How many findings of one kind are kept in full.
+    pub const PER_KIND: usize = 20;
+
+    /// Adds a finding.
+    pub fn push(&mut self, diagnostic: Diagnostic) {
+        let same = self
+            .kept
+            .iter()
+            .filter(|d| d.kind == diagnostic.kind)
+            .count();
+        if same < Self::PER_KIND {
+            self.kept.push(diagnostic);
+        } else {
+            self.dropped += 1;
+        }
+    }
+
+    /// Adds all findings of another list.
+    pub fn extend(&mut self, other: Diagnostics) {
+        for diagnostic in other.kept {
+            self.push(diagnostic);
+        }
+        self.dropped += other.dropped;
+    }
+
+    /// The findings that were kept, sorted by offset by [`Diagnostics::sort`].
+    pub fn iter(&self) -> impl Iterator<Item = &Diagnostic> {
+        self.kept.iter()
+    }
+
+    /// Number of findings that were counted but not kept.
+    pub fn dropped(&self) -> u64 {
+        self.dropped
+    }
+
+    /// Number of all findings.
+    pub fn len(&self) -> u64 {
+        self.kept.len() as u64 + self.dropped
+    }
+
+    /// True when nothing was found.
+    pub fn is_empty(&self) -> bool {
+        self.kept.is_empty()
+    }
+
+    /// True when something was really damaged (notes do not count).
+    pub fn any_damage(&self) -> bool {
+        self.kept.iter().any(|d| d.kind.is_damage())
+    }
+
+    /// Orders the findings by place.
+    pub fn sort(&mut self) {
+        self.kept.sort_by_key(|d| d.offset);
+    }
+}

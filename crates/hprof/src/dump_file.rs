@@ -1,0 +1,410 @@
+//! The map of a dump file: one hop over the top-level records that finds every heap segment,
+//! repairs lengths, and tells snapshots apart.
+
+use crate::record::{RawRecord, length_is_possible};
+use crate::scan::{Head, chain_is_plausible, find_record, true_heap_end};
+use crate::{
+    DamageKind, Diagnostic, Diagnostics, FileOffset, Header, HeaderError, IdSize, RecordTag,
+};
+use serde::{Deserialize, Serialize};
+
+/// One HEAP_DUMP or HEAP_DUMP_SEGMENT: where its sub-records are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Segment {
+    /// Offset of the record's tag.
+    pub at: FileOffset,
+    /// Offset of the first sub-record.
+    pub body: u64,
+    /// Offset behind the last sub-record.
+    pub end: u64,
+    /// Which snapshot it belongs to, from 0.
+    pub snapshot: u32,
+    /// True when the length word was not believed.
+    pub repaired: bool,
+}
+
+impl Segment {
+    /// Bytes of sub-records.
+    pub fn len(&self) -> u64 {
+        self.end - self.body
+    }
+
+    /// True for a segment without sub-records.
+    pub fn is_empty(&self) -> bool {
+        self.end == self.body
+    }
+}
+
+/// The map of one file.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FileMap {
+    /// The header.
+    pub header: Header,
+    /// All heap segments in file order.
+    pub segments: Vec<Segment>,
+    /// How many records of each tag byte there are.
+    pub records: Vec<(u8, u64)>,
+    /// What was wrong.
+    pub diagnostics: Diagnostics,
+    /// Bytes that belong to no readable record.
+    pub skipped: u64,
+    /// Number of snapshots (0 when there is no heap dump).
+    pub snapshots: u32,
+}
+
+impl FileMap {
+    /// The segments of one snapshot (from 0).
+    pub fn snapshot(&self, n: u32) -> impl Iterator<Item = &Segment> {
+        self.segments.iter().filter(move |s| s.snapshot == n)
+    }
+}
+
+/// Hops over all top-level records of `data`. `visit` is called for each record that is no heap
+/// dump, in file order. Never fails once the header is read.
+pub fn map_file<'a>(
+    data: &'a [u8],
+    mut visit: impl FnMut(&RawRecord<'a>),
+) -> Result<FileMap, HeaderError> {
+    let header = Header::parse(data)?;
+    let ids = header.id_size;
+    let at = header.len;
+    let mut mapper = Mapper {
+        data,
+        ids,
+        map: FileMap {
+            header,
+            segments: Vec::new(),
+            records: Vec::new(),
+            diagnostics: Diagnostics::default(),
+            skipped: 0,
+            snapshots: 0,
+        },
+        counts: [0; 256],
+        open_run: false,
+    };
+    mapper.run(at, &mut visit);
+    let Mapper {
+        mut map, counts, ..
+    } = mapper;
+    map.records = (0..=255u8)
+        .filter(|t| counts[*t as usize] > 0)
+        .map(|t| (t, counts[t as usize]))
+        .collect();
+    if map.diagnostics.any_damage() && looks_like_text_transfer(data) {
+        map.diagnostics.push(Diagnostic::new(
+            DamageKind::TextModeTransfer,
+            0,
+            "file",
+            "line feeds",
+            "some LF bytes without a CR before them, as in any binary file",
+            "a CR before every LF: the file went through a text-mode transfer (FTP ascii, git autocrlf); transfer it again in binary mode",
+        ));
+    }
+    map.diagnostics.sort();
+    Ok(map)
+}
+
+struct Mapper<'a> {
+    data: &'a [u8],
+    ids: IdSize,
+    map: FileMap,
+    counts: [u64; 256],
+    /// True while a run of segments has not been ended.
+    open_run: bool,
+}
+
+impl<'a> Mapper<'a> {
+    fn run(&mut self, start: u64, visit: &mut impl FnMut(&RawRecord<'a>)) {
+        let len = self.data.len() as u64;
+        let mut at = start;
+        while at < len {
+            let Some(head) = Head::read(self.data, at) else {
+                self.note(
+                    DamageKind::Truncated,
+                    at,
+                    "file",
+                    "record head",
+                    "9 bytes",
+                    format!("{} bytes to the end of the file", len - at),
+                );
+                self.map.skipped += len - at;
+                return;
+            };
+            at = match head.known() {
+                Some(tag) if tag.is_heap() => self.heap(tag, &head),
+                Some(tag) => self.record(tag, &head, visit),
+                None => self.unknown(&head, visit),
+            };
+        }
+    }
+
+    fn note(
+        &mut self,
+        kind: DamageKind,
+        at: u64,
+        record: &str,
+        field: &str,
+        expected: impl Into<String>,
+        found: impl Into<String>,
+    ) {
+        self.map
+            .diagnostics
+            .push(Diagnostic::new(kind, at, record, field, expected, found));
+    }
+
+    /// Is there a sound record, or the end of the file, at `at`?
+    fn boundary(&self, at: u64) -> bool {
+        let len = self.data.len() as u64;
+        at == len
+            || Head::read(self.data, at).is_some_and(|h| {
+                h.known()
+                    .is_some_and(|t| length_is_possible(t, u64::from(h.length), self.ids))
+            })
+    }
+
+    fn heap(&mut self, tag: RecordTag, head: &Head) -> u64 {
+        self.counts[head.tag as usize] += 1;
+        let len = self.data.len() as u64;
+        let claimed = head.end();
+        // A length of 0 before more heap data is the overflow of very old writers.
+        let empty = head.length == 0 && claimed < len;
+        let believed = claimed <= len
+            && self.boundary(claimed)
+            && !(empty && tag == RecordTag::HeapDump && !self.sound_at(claimed));
+        if believed {
+            self.segment(tag, head, claimed, false);
+            return claimed;
+        }
+        if claimed < len && chain_is_plausible(self.data, self.ids, claimed) {
+            self.segment(tag, head, claimed, false);
+            return claimed;
+        }
+        let found = true_heap_end(self.data, self.ids, head);
+        let real = found.end - head.body();
+        let name = tag.name();
+        if found.end == len && claimed > len {
+            self.note(
+                DamageKind::Truncated,
+                head.at,
+                name,
+                "length",
+                format!("{} bytes", head.length),
+                format!("{} bytes to the end of the file", len - head.body()),
+            );
+            self.segment(tag, head, len, false);
+            return len;
+        }
+        if real != u64::from(head.length) && real as u32 == head.length {
+            self.note(
+                DamageKind::LengthOverflow,
+                head.at,
+                name,
+                "length",
+                format!("{real} bytes of sub-records"),
+                format!("{} (modulo 2^32)", head.length),
+            );
+            self.segment(tag, head, found.end, true);
+            return found.end;
+        }
+        if found.stop.is_some() {
+            // The sub-records break inside this segment. If the claimed end is inside the file
+            // the damage is local to it; the walk of the segment reports it.
+            return self.broken_segment(tag, head, claimed, found.end);
+        }
+        self.note(
+            DamageKind::BadLength,
+            head.at,
+            name,
+            "length",
+            format!("{real} bytes of sub-records"),
+            head.length.to_string(),
+        );
+        self.segment(tag, head, found.end, true);
+        found.end
+    }
+
+    /// The sub-records stop making sense at `broken`, and the claimed end is no boundary either.
+    fn broken_segment(&mut self, tag: RecordTag, head: &Head, claimed: u64, broken: u64) -> u64 {
+        let len = self.data.len() as u64;
+        let next = find_record(self.data, self.ids, broken.max(head.body()));
+        let end = next.unwrap_or(len);
+        if claimed != end {
+            self.note(
+                if claimed > len && next.is_none() {
+                    DamageKind::Truncated
+                } else {
+                    DamageKind::BadLength
+                },
+                head.at,
+                tag.name(),
+                "length",
+                format!("{} bytes to the next record", end - head.body()),
+                head.length.to_string(),
+            );
+        }
+        self.segment(tag, head, end, true);
+        end
+    }
+
+    fn sound_at(&self, at: u64) -> bool {
+        Head::read(self.data, at).is_some_and(|h| h.is_sound(self.data, self.ids))
+    }
+
+    fn segment(&mut self, tag: RecordTag, head: &Head, end: u64, repaired: bool) {
+        // A HEAP_DUMP is a snapshot of its own; segments belong together until HEAP_DUMP_END.
+        let empty = end == head.body();
+        if tag == RecordTag::HeapDump {
+            self.map.snapshots += u32::from(!empty || self.map.snapshots == 0);
+            self.open_run = false;
+        } else if !self.open_run {
+            self.map.snapshots += 1;
+            self.open_run = true;
+        }
+        self.map.segments.push(Segment {
+            at: FileOffset(head.at),
+            body: head.body(),
+            end,
+            snapshot: self.map.snapshots.saturating_sub(1),
+            repaired,
+        });
+    }
+
+    fn record(
+        &mut self,
+        tag: RecordTag,
+        head: &Head,
+        visit: &mut impl FnMut(&RawRecord<'a>),
+    ) -> u64 {
+        let len = self.data.len() as u64;
+        let possible = length_is_possible(tag, u64::from(head.length), self.ids);
+        if possible && head.end() <= len && (self.boundary(head.end()) || !self.misled(head)) {
+            self.visit(head, head.end(), visit);
+            if tag == RecordTag::HeapDumpEnd {
+                self.open_run = false;
+            }
+            return head.end();
+        }
+        // Cut by the end of the file, or a wrong length. A believable record behind decides.
+        let next = find_record(self.data, self.ids, head.body());
+        let name = tag.name();
+        match next {
+            Some(next) => {
+                self.note(
+                    DamageKind::BadLength,
+                    head.at,
+                    name,
+                    "length",
+                    format!("{} bytes to the next record", next - head.body()),
+                    head.length.to_string(),
+                );
+                if matches!(tag, RecordTag::Utf8 | RecordTag::Trace) {
+                    self.visit(head, next, visit);
+                } else {
+                    self.map.skipped += next - head.at;
+                }
+                next
+            }
+            None => {
+                self.note(
+                    DamageKind::Truncated,
+                    head.at,
+                    name,
+                    "length",
+                    format!("{} bytes", head.length),
+                    format!("{} bytes to the end of the file", len - head.body()),
+                );
+                if tag != RecordTag::Utf8 {
+                    self.visit(head, head.end().min(len), visit);
+                }
+                self.map.skipped += len - head.at;
+                len
+            }
+        }
+    }
+
+    /// Nothing sound stands behind this record. It is its own fault only if a believable record
+    /// begins inside it.
+    fn misled(&self, head: &Head) -> bool {
+        let end = head.end();
+        if chain_is_plausible(self.data, self.ids, end) {
+            return false;
+        }
+        find_record(
+            &self.data[..(end + 4096).min(self.data.len() as u64) as usize],
+            self.ids,
+            head.body(),
+        )
+        .is_some_and(|next| next < end)
+    }
+
+    fn visit(&mut self, head: &Head, end: u64, visit: &mut impl FnMut(&RawRecord<'a>)) {
+        self.counts[head.tag as usize] += 1;
+        visit(&RawRecord {
+            at: FileOffset(head.at),
+            tag: head.tag,
+            time_us: head.time_us,
+            length: head.length,
+            body: &self.data[head.body() as usize..end as usize],
+        });
+    }
+
+    fn unknown(&mut self, head: &Head, visit: &mut impl FnMut(&RawRecord<'a>)) -> u64 {
+        let len = self.data.len() as u64;
+        if self.data[head.at as usize..].iter().all(|b| *b == 0) {
+            self.note(
+                DamageKind::Skipped,
+                head.at,
+                "file",
+                "",
+                "a record or the end of the file",
+                format!("{} zero bytes to the end", len - head.at),
+            );
+            self.map.skipped += len - head.at;
+            return len;
+        }
+        if head.end() <= len
+            && (head.end() == len || chain_is_plausible(self.data, self.ids, head.end()))
+        {
+            self.note(
+                DamageKind::UnknownTag,
+                head.at,
+                "file",
+                "record tag",
+                "a record tag",
+                format!("0x{:02x} with {} bytes, skipped", head.tag, head.length),
+            );
+            self.visit(head, head.end(), visit);
+            return head.end();
+        }
+        let next = find_record(self.data, self.ids, head.at + 1).unwrap_or(len);
+        self.note(
+            DamageKind::Skipped,
+            head.at,
+            "file",
+            "record tag",
+            "a record tag",
+            format!(
+                "0x{:02x}; {} bytes skipped to the next record",
+                head.tag,
+                next - head.at
+            ),
+        );
+        self.map.skipped += next - head.at;
+        next
+    }
+}
+
+/// Every LF has a CR before it, and there are enough of them to tell.
+fn looks_like_text_transfer(data: &[u8]) -> bool {
+    let window = &data[..data.len().min(4 << 20)];
+    let mut line_feeds = 0u32;
+    for (i, byte) in window.iter().enumerate() {
+        if *byte == b'\n' {
+            if i == 0 || window[i - 1] != b'\r' {
+                return false;
+            }
+            line_feeds += 1;
+        }
+    }
+    line_feeds >= 8
+}

@@ -1,0 +1,80 @@
+//! The numbers a dump is made of, each with its own type so that they cannot be mixed up.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// A byte position in the (decoded) dump file.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+pub struct FileOffset(pub u64);
+
+/// An identifier exactly as the file has it: an address for HotSpot and ART, a serial number for
+/// the JDK agent. Names, classes and objects share this space in the format.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+pub struct ObjectId(pub u64);
+
+/// A serial number of a class, thread or stack trace (u4 in the format).
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+pub struct Serial(pub u32);
+
+/// A number of bytes of heap (not of file).
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+pub struct Bytes(pub u64);
+
+impl fmt::Display for FileOffset {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}
+
+impl fmt::Display for ObjectId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "0x{:x}", self.0)
+    }
+}
+
+impl ObjectId {
+    /// The null reference.
+    pub const NULL: ObjectId = ObjectId(0);
+
+    /// True for the null reference.
+    pub fn is_null(self) -> bool {
+        self.0 == 0
+    }
+}
+
+/// Width of an identifier in this file. Every id of a file has the same width; nothing about it
+/// follows from the version string (1.0.1 with 8 bytes and 1.0.2 with 4 both exist).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum IdSize {
+    /// 4-byte identifiers.
+    Four,
+    /// 8-byte identifiers.
+    Eight,
+}
+
+impl IdSize {
+    /// The width in bytes: 4 or 8.
+    pub const fn bytes(self) -> usize {
+        match self {
+            IdSize::Four => 4,
+            IdSize::Eight => 8,
+        }
+    }
+
+    /// From the header word; `None` for anything but 4 and 8.
+    pub fn from_u32(n: u32) -> Option<IdSize> {
+        match n {
+            4 => Some(IdSize::Four),
+            8 => Some(IdSize::Eight),
+            _ => None,
+        }
+    }
+}

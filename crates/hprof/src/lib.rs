@@ -1,0 +1,63 @@
+//! HPROF, the heap dump format of HotSpot, the JDK agent and ART: bytes to borrowed records and
+//! records to bytes. It knows every tag, field and id width of 1.0.1, 1.0.2 and Android 1.0.3 and
+//! nothing about graphs or threads.
+//!
+//! ```
+//! use hprof::{map_file, walk_stretch, FileOffset, HeapVisitor, Instance, Stretch};
+//!
+//! #[derive(Default)]
+//! struct Count(u64);
+//! impl HeapVisitor for Count {
+//!     fn instance(&mut self, _: FileOffset, _: Instance<'_>) {
+//!         self.0 += 1;
+//!     }
+//! }
+//!
+//! fn instances(data: &[u8]) -> Result<u64, hprof::HeaderError> {
+//!     let map = map_file(data, |_| {})?;
+//!     let mut count = Count::default();
+//!     for s in &map.segments {
+//!         let all = Stretch { from: s.body, until: s.end, end: s.end };
+//!         walk_stretch(data, map.header.id_size, all, &|_| true, &mut count);
+//!     }
+//!     Ok(count.0)
+//! }
+//! # let empty = b"JAVA PROFILE 1.0.2\0\0\0\0\x08\0\0\0\0\0\0\0\0";
+//! # assert_eq!(instances(empty), Ok(0));
+//! ```
+//!
+//! In reading order: [`id`](ObjectId) and [`tag`](RecordTag) (the words), [`cursor`](Cursor),
+//! [`header`](Header), [`record`](Record) (top-level records), [`heap_record`](HeapVisitor)
+//! (sub-records), [`walk`](walk()) (the hot loop), `scan` and [`segment`](walk_stretch) (damage),
+//! [`dump_file`](map_file) (the map of a file), [`names`](readable_class_name),
+//! [`write`](Writer) (records to bytes) and [`source`] (where the bytes come from).
+
+mod cursor;
+mod diagnostic;
+mod dump_file;
+mod header;
+mod heap_record;
+mod id;
+mod names;
+mod record;
+mod scan;
+mod segment;
+pub mod source;
+mod tag;
+mod walk;
+mod write;
+
+pub use cursor::{Cursor, read_id};
+pub use diagnostic::{DamageKind, Diagnostic, Diagnostics};
+pub use dump_file::{FileMap, Segment, map_file};
+pub use header::{Header, HeaderError};
+pub use heap_record::{
+    ClassDump, HeapVisitor, Instance, ObjectArray, PrimitiveArray, Root, SubRecord, Table, Value,
+};
+pub use id::{Bytes, FileOffset, IdSize, ObjectId, Serial};
+pub use names::{decode_modified_utf8, package_of, readable_class_name};
+pub use record::{AllocSite, Frame, RECORD_HEAD, RawRecord, Record};
+pub use segment::{Stretch, Walked, walk_stretch};
+pub use tag::{BasicType, HeapTag, RecordTag};
+pub use walk::{Stop, StopReason, read_sub_record, walk};
+pub use write::Writer;

@@ -1,0 +1,230 @@
+//! Finding one's way in a damaged file: is this a record, and where does the next one begin?
+
+use crate::record::{RECORD_HEAD, length_is_possible};
+use crate::{Diagnostic, FileOffset, HeapTag, HeapVisitor, IdSize, RecordTag, Stop, walk};
+
+/// What stands at a place where a top-level record should be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Head {
+    pub(crate) at: u64,
+    pub(crate) tag: u8,
+    pub(crate) time_us: u32,
+    pub(crate) length: u32,
+}
+
+impl Head {
+    /// Reads tag, time and length; `None` when fewer than nine bytes are left.
+    pub(crate) fn read(data: &[u8], at: u64) -> Option<Head> {
+        let bytes: &[u8; 9] = data.get(at as usize..)?.first_chunk()?;
+        Some(Head {
+            at,
+            tag: bytes[0],
+            time_us: u32::from_be_bytes([bytes[1], bytes[2], bytes[3], bytes[4]]),
+            length: u32::from_be_bytes([bytes[5], bytes[6], bytes[7], bytes[8]]),
+        })
+    }
+
+    pub(crate) fn body(&self) -> u64 {
+        self.at + RECORD_HEAD
+    }
+
+    pub(crate) fn end(&self) -> u64 {
+        self.body() + u64::from(self.length)
+    }
+
+    pub(crate) fn known(&self) -> Option<RecordTag> {
+        RecordTag::from_u8(self.tag)
+    }
+
+    /// A known tag with a length that this tag can have and that the file has.
+    pub(crate) fn is_sound(&self, data: &[u8], ids: IdSize) -> bool {
+        let Some(tag) = self.known() else {
+            return false;
+        };
+        length_is_possible(tag, u64::from(self.length), ids) && self.end() <= data.len() as u64
+    }
+}
+
+/// How many records in a row must be sound before a place is believed to be a record boundary.
+const CHAIN: usize = 4;
+
+/// True when sound records follow one another from `at` (to the end of the file, if near). A heap
+/// record may be cut by the end of the file, but its first sub-records must read well.
+pub(crate) fn chain_is_plausible(data: &[u8], ids: IdSize, mut at: u64) -> bool {
+    for step in 0..CHAIN {
+        if at == data.len() as u64 {
+            return step > 0;
+        }
+        let Some(head) = Head::read(data, at) else {
+            return step > 1;
+        };
+        let Some(tag) = head.known() else {
+            return false;
+        };
+        if !length_is_possible(tag, u64::from(head.length), ids) {
+            return false;
+        }
+        if tag.is_heap() {
+            return (head.length == 0 && step == 0 && head.end() < data.len() as u64)
+                || heap_chain_is_plausible(data, ids, head.body(), head.end(), &|_| true);
+        }
+        if head.end() > data.len() as u64 {
+            return false;
+        }
+        at = head.end();
+    }
+    true
+}
+
+/// Sub-records in a row that must read well before a place inside a segment is believed.
+const SUB_CHAIN: u64 = 8;
+
+struct CountAndCheck<'a> {
+    seen: u64,
+    objects: u64,
+    bad: bool,
+    known_class: &'a dyn Fn(u64) -> bool,
+}
+
+impl HeapVisitor for CountAndCheck<'_> {
+    fn root(&mut self, _: FileOffset, root: crate::Root) {
+        self.seen += 1;
+        self.bad |= root.object.is_null();
+    }
+    fn class(&mut self, _: FileOffset, class: &crate::ClassDump<'_>) {
+        self.seen += 1;
+        self.objects += 1;
+        self.bad |= !(self.known_class)(class.id.0);
+    }
+    fn instance(&mut self, _: FileOffset, i: crate::Instance<'_>) {
+        self.seen += 1;
+        self.objects += 1;
+        self.bad |= i.id.is_null() || !(self.known_class)(i.class.0);
+    }
+    fn object_array(&mut self, _: FileOffset, a: crate::ObjectArray<'_>) {
+        self.seen += 1;
+        self.objects += 1;
+        self.bad |= a.id.is_null() || !(self.known_class)(a.class.0);
+    }
+    fn primitive_array(&mut self, _: FileOffset, a: crate::PrimitiveArray<'_>) {
+        self.seen += 1;
+        self.objects += 1;
+        self.bad |= a.id.is_null();
+    }
+    fn heap_info(&mut self, _: FileOffset, _: u32, _: crate::ObjectId) {
+        self.seen += 1;
+    }
+}
+
+/// True when the bytes from `at` read as a row of sub-records: [`SUB_CHAIN`] of them, or up to
+/// `end` exactly.
+pub(crate) fn heap_chain_is_plausible(
+    data: &[u8],
+    ids: IdSize,
+    mut at: u64,
+    end: u64,
+    known_class: &dyn Fn(u64) -> bool,
+) -> bool {
+    let mut check = CountAndCheck {
+        seen: 0,
+        objects: 0,
+        bad: false,
+        known_class,
+    };
+    let end = end.min(data.len() as u64);
+    while check.seen < SUB_CHAIN && at < end {
+        match walk(data, ids, at, at + 1, end, &mut check) {
+            Ok(next) => at = next,
+            Err(stop) => return at_file_end(data, &stop, &check),
+        }
+        if check.bad {
+            return false;
+        }
+    }
+    check.seen >= SUB_CHAIN || (at == end && check.seen > 0)
+}
+
+/// A sub-record that is cut by the end of the file does not speak against the row before it.
+fn at_file_end(data: &[u8], stop: &Stop, check: &CountAndCheck<'_>) -> bool {
+    matches!(stop.reason, crate::StopReason::RunsOver { have, .. }
+        if stop.at + have == data.len() as u64 && check.seen > 1)
+}
+
+/// Searches `from..` for the next believable top-level record.
+pub(crate) fn find_record(data: &[u8], ids: IdSize, from: u64) -> Option<u64> {
+    let last = (data.len() as u64).checked_sub(RECORD_HEAD)?;
+    (from..=last).find(|&at| {
+        RecordTag::from_u8(data[at as usize]).is_some() && chain_is_plausible(data, ids, at)
+    })
+}
+
+/// Searches `from..end` for the next believable sub-record of a segment.
+pub(crate) fn find_sub_record(
+    data: &[u8],
+    ids: IdSize,
+    from: u64,
+    end: u64,
+    known_class: &dyn Fn(u64) -> bool,
+) -> Option<u64> {
+    let end = end.min(data.len() as u64);
+    (from..end).find(|&at| {
+        // A row that starts with a root is too easily found in garbage: wait for an object.
+        matches!(data[at as usize], 0x20..=0x23)
+            && HeapTag::from_u8(data[at as usize]).is_some()
+            && heap_chain_is_plausible(data, ids, at, end, known_class)
+    })
+}
+
+/// How a search for the true end of a heap record came out.
+#[derive(Debug)]
+pub(crate) struct TrueEnd {
+    /// Where the sub-records end.
+    pub(crate) end: u64,
+    /// What stopped the walk, when it was not a record boundary.
+    pub(crate) stop: Option<Diagnostic>,
+}
+
+struct Nothing;
+impl HeapVisitor for Nothing {}
+
+/// Walks the sub-records of a heap record whose length word cannot be believed, and gives the
+/// place where they really end: where the length agrees modulo 2^32 with a sound record behind
+/// it, or where a top-level record stands instead of a sub-record.
+pub(crate) fn true_heap_end(data: &[u8], ids: IdSize, head: &Head) -> TrueEnd {
+    let len = data.len() as u64;
+    let mut at = head.body();
+    loop {
+        let low = (at - head.body()) as u32;
+        let boundary = at == len || Head::read(data, at).is_some_and(|h| h.is_sound(data, ids));
+        if low == head.length && boundary && at > head.body() {
+            return TrueEnd {
+                end: at,
+                stop: None,
+            };
+        }
+        if at >= len {
+            return TrueEnd {
+                end: len,
+                stop: None,
+            };
+        }
+        let byte = data[at as usize];
+        let top = RecordTag::from_u8(byte);
+        let both = top.is_some() && HeapTag::from_u8(byte).is_some();
+        if top.is_some() && (!both || at > head.body()) && chain_is_plausible(data, ids, at) {
+            return TrueEnd {
+                end: at,
+                stop: None,
+            };
+        }
+        match walk(data, ids, at, at + 1, len, &mut Nothing) {
+            Ok(next) => at = next,
+            Err(stop) => {
+                return TrueEnd {
+                    end: at,
+                    stop: Some(stop.diagnostic()),
+                };
+            }
+        }
+    }
+}
