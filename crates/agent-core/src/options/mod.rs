@@ -1,0 +1,215 @@
+//! The option string of `-agentlib:hprof=…`, with the original's grammar, defaults and error
+//! texts (facts: `spec/hprof-agent.md` section 1).
+//!
+//! ```
+//! use agent_core::options::{Format, Parsed, parse};
+//!
+//! let Ok(Parsed::Run(options)) = parse("heap=sites,format=b", None) else { panic!() };
+//! assert!(options.heap.sites && !options.heap.dump);
+//! assert_eq!(options.output.format, Format::Binary);
+//! ```
+
+mod error;
+mod file_name;
+mod parse;
+mod table;
+
+pub use error::{ERROR_PREFIX, OptionError, OptionFault, StartError, TERMINATED};
+pub use file_name::{Patterns, default_name, expand, temporary_name, unique_name};
+pub use parse::parse;
+pub use table::{OPTIONS, OptionRow, Origin, Value, find, help};
+
+use std::time::Duration;
+
+/// The environment variable whose content is appended to the options with a comma.
+pub const ENVIRONMENT: &str = "_JAVA_HPROF_OPTIONS";
+
+/// What the option string asks for.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Parsed {
+    /// The whole string was `help`: print [`help`] on standard output and exit with 0.
+    Help,
+    /// Profile.
+    Run(Box<Options>),
+}
+
+/// The complete settings of one run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Options {
+    /// The option string with the environment's part, as error messages show it.
+    pub text: String,
+    /// `heap=`.
+    pub heap: HeapMode,
+    /// `cpu=`.
+    pub cpu: CpuMode,
+    /// `monitor=y`.
+    pub monitor: bool,
+    /// `format`, `file`, `net`, `force`.
+    pub output: Output,
+    /// `depth`, `lineno`, `thread`.
+    pub traces: TraceOptions,
+    /// `interval`.
+    pub interval: Duration,
+    /// `cutoff`: rows below this share of the total are not printed.
+    pub cutoff: f64,
+    /// `doe`: dump when the VM ends.
+    pub dump_on_exit: bool,
+    /// `msa`: measure thread CPU time instead of elapsed time in `cpu=times`.
+    pub thread_cpu_clock: bool,
+    /// `verbose`: say on standard error that a dump is being written.
+    pub verbose: bool,
+    /// `primfields`, `primarrays`.
+    pub primitives: Primitives,
+    /// `alloc`, `live`.
+    pub sampled: Option<SampledAlloc>,
+    /// `compat` or `modern`.
+    pub mode: Mode,
+}
+
+/// What `heap=` asks for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HeapMode {
+    /// A heap dump.
+    pub dump: bool,
+    /// Allocation sites.
+    pub sites: bool,
+}
+
+/// What `cpu=` asks for. `samples` and `times` may be on together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CpuMode {
+    /// Periodic stack samples.
+    pub samples: bool,
+    /// Every call counted and timed.
+    pub times: bool,
+    /// Timed calls are printed as caller and callee pairs (`cpu=old`).
+    pub old: bool,
+    /// `wall=y`: sample threads that wait, too.
+    pub wall: bool,
+    /// `safepoint=y`: take stacks at safepoints, as the original did.
+    pub safepoint: bool,
+}
+
+/// Where the output goes and in what form.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Output {
+    /// Text or binary.
+    pub format: Format,
+    /// File or socket.
+    pub target: Target,
+    /// `force=y`: replace an existing file.
+    pub force: bool,
+}
+
+/// The form of the output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// `format=a`.
+    Text,
+    /// `format=b`.
+    Binary,
+}
+
+/// File or socket.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// A file name, exactly as given or the default.
+    File(String),
+    /// A peer that listens.
+    Net {
+        /// Name or address.
+        host: String,
+        /// Port as C's `strtol` reads it: 0 for anything that is no number.
+        port: i64,
+    },
+}
+
+/// How stack traces are taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TraceOptions {
+    /// Frames of an allocation or sample trace.
+    pub depth: u32,
+    /// Frames of a `cpu=times` trace: `depth`, or 2 for `cpu=old`.
+    pub cost_depth: u32,
+    /// Line numbers are printed.
+    pub line_numbers: bool,
+    /// Traces of different threads are different traces.
+    pub per_thread: bool,
+}
+
+/// Which primitive values a binary heap dump holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Primitives {
+    /// Values of primitive fields.
+    pub fields: bool,
+    /// Elements of primitive arrays.
+    pub arrays: bool,
+}
+
+/// Sampled allocation profiling.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SampledAlloc {
+    /// Mean number of allocated bytes between two samples.
+    pub interval: u64,
+    /// Sampled objects are followed until they die.
+    pub live: bool,
+}
+
+/// How close the output stays to the original's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// The original's shape.
+    Compat,
+    /// 1.0.2 with 8-byte ids, true thread stacks, wide totals, file patterns.
+    Modern,
+}
+
+impl Options {
+    /// The settings of an empty option string, before the "nothing asked means `heap=all`" rule.
+    pub(crate) fn blank(text: String) -> Options {
+        Options {
+            text,
+            heap: HeapMode::default(),
+            cpu: CpuMode::default(),
+            monitor: false,
+            output: Output {
+                format: Format::Text,
+                target: Target::File(default_name(Format::Text).to_owned()),
+                force: true,
+            },
+            traces: TraceOptions {
+                depth: 4,
+                cost_depth: 4,
+                line_numbers: true,
+                per_thread: false,
+            },
+            interval: Duration::from_millis(10),
+            cutoff: 0.0001,
+            dump_on_exit: true,
+            thread_cpu_clock: false,
+            verbose: true,
+            primitives: Primitives {
+                fields: true,
+                arrays: true,
+            },
+            sampled: None,
+            mode: Mode::Compat,
+        }
+    }
+
+    /// True when exact allocation tracking is on: `heap` in any form without `alloc=SIZE`.
+    pub fn tracks_every_allocation(&self) -> bool {
+        (self.heap.sites || self.heap.dump) && self.sampled.is_none()
+    }
+
+    /// The file name `force=n` leads to, given whether a name is taken.
+    pub fn output_file(&self, pid: u32, exists: impl Fn(&str) -> bool) -> Option<String> {
+        let Target::File(name) = &self.output.target else {
+            return None;
+        };
+        if !self.output.force && exists(name) {
+            return Some(unique_name(name, self.output.format, pid));
+        }
+        Some(name.clone())
+    }
+}

@@ -1,0 +1,314 @@
+//! The parser: tokens as the original cut them, then one setter per kind of value.
+
+use super::{
+    Format, Mode, OptionError, OptionFault, Options, Parsed, SampledAlloc, Target, Value,
+    default_name, find,
+};
+use std::time::Duration;
+
+/// Longest option name in bytes.
+const MAX_NAME: usize = 15;
+/// Longest value in bytes (C's `FILENAME_MAX`).
+const MAX_VALUE: usize = 4096;
+/// Longest value of a switch in bytes.
+const MAX_SWITCH: usize = 79;
+/// Longest port in bytes.
+const MAX_PORT: usize = 15;
+
+/// Reads an option string, with the content of [`super::ENVIRONMENT`] when it is set.
+///
+/// # Errors
+/// The first fault, with the original's text and the whole string.
+pub fn parse(command_line: &str, environment: Option<&str>) -> Result<Parsed, OptionError> {
+    if command_line == "help" {
+        return Ok(Parsed::Help);
+    }
+    let mut text = command_line.to_owned();
+    if let Some(extra) = environment.filter(|extra| !extra.is_empty()) {
+        if !text.is_empty() {
+            text.push(',');
+        }
+        text.push_str(extra);
+    }
+    let mut parser = Parser {
+        options: Options::blank(text.clone()),
+        output_seen: false,
+    };
+    match parser.run(&text) {
+        Ok(()) => Ok(Parsed::Run(Box::new(parser.options))),
+        Err(fault) => Err(OptionError {
+            fault,
+            options: text,
+        }),
+    }
+}
+
+struct Parser {
+    options: Options,
+    output_seen: bool,
+}
+
+/// Cuts the next token off. `None` when it is empty or longer than `max`.
+fn token<'a>(rest: &mut &'a str, separator: char, max: usize) -> Option<&'a str> {
+    let (token, tail) = rest.split_once(separator).unwrap_or((rest, ""));
+    if token.is_empty() || token.len() > max {
+        return None;
+    }
+    *rest = tail;
+    Some(token)
+}
+
+impl Parser {
+    fn run(&mut self, text: &str) -> Result<(), OptionFault> {
+        let mut rest = text;
+        while !rest.is_empty() {
+            let name = token(&mut rest, '=', MAX_NAME).ok_or(OptionFault::General)?;
+            let Some(row) = find(name) else {
+                return Err(OptionFault::Unknown(name.to_owned()));
+            };
+            match row.value {
+                Value::Switch => {
+                    let fault = OptionFault::Value {
+                        option: row.name,
+                        demand: "y|n",
+                    };
+                    let on = match token(&mut rest, ',', MAX_SWITCH) {
+                        Some("y") => true,
+                        Some("n") => false,
+                        _ => return Err(fault),
+                    };
+                    self.switch(row.name, on);
+                }
+                _ if row.name == "net" => self.net(&mut rest)?,
+                Value::Text => self.text(row.name, &mut rest)?,
+                _ => {
+                    let value = token(&mut rest, ',', MAX_VALUE)
+                        .ok_or_else(|| OptionFault::Syntax(syntax(row.name)))?;
+                    self.value(row.name, value)?;
+                }
+            }
+        }
+        self.finish()
+    }
+
+    fn switch(&mut self, name: &str, on: bool) {
+        let options = &mut self.options;
+        match name {
+            "monitor" => options.monitor = on,
+            "lineno" => options.traces.line_numbers = on,
+            "thread" => options.traces.per_thread = on,
+            "doe" => options.dump_on_exit = on,
+            "msa" => options.thread_cpu_clock = on,
+            "force" => options.output.force = on,
+            "verbose" => options.verbose = on,
+            "primfields" => options.primitives.fields = on,
+            "primarrays" => options.primitives.arrays = on,
+            "wall" => options.cpu.wall = on,
+            "safepoint" => options.cpu.safepoint = on,
+            "live" => {
+                let interval = options.sampled.map_or(0, |sampled| sampled.interval);
+                options.sampled = Some(SampledAlloc { interval, live: on });
+            }
+            "modern" => options.mode = if on { Mode::Modern } else { Mode::Compat },
+            "compat" => options.mode = if on { Mode::Compat } else { Mode::Modern },
+            _ => {}
+        }
+    }
+
+    fn text(&mut self, name: &str, rest: &mut &str) -> Result<(), OptionFault> {
+        match name {
+            "exitpause" => {
+                return Err(OptionFault::Removed {
+                    option: "exitpause",
+                    instead: "cmd",
+                });
+            }
+            "precrash" => {
+                return Err(OptionFault::Removed {
+                    option: "precrash",
+                    instead: "precrash -p",
+                });
+            }
+            _ => {}
+        }
+        if self.output_seen {
+            return Err(OptionFault::TwoOutputs);
+        }
+        let file = token(rest, ',', MAX_VALUE).ok_or(OptionFault::Syntax("file=filename"))?;
+        self.options.output.target = Target::File(file.to_owned());
+        self.output_seen = true;
+        Ok(())
+    }
+
+    fn net(&mut self, rest: &mut &str) -> Result<(), OptionFault> {
+        if self.output_seen {
+            return Err(OptionFault::TwoOutputs);
+        }
+        let host = token(rest, ':', MAX_VALUE)
+            .ok_or(OptionFault::NetColon)?
+            .to_owned();
+        let port = token(rest, ',', MAX_PORT).ok_or(OptionFault::NetPort)?;
+        self.options.output.target = Target::Net {
+            host,
+            port: leading_number(port).0,
+        };
+        self.output_seen = true;
+        Ok(())
+    }
+
+    fn value(&mut self, name: &str, value: &str) -> Result<(), OptionFault> {
+        let options = &mut self.options;
+        match (name, value) {
+            ("format", "a") => options.output.format = Format::Text,
+            ("format", "b") => options.output.format = Format::Binary,
+            ("format", _) => return Err(wrong("format", "a|b")),
+            ("cpu", "samples" | "y") => options.cpu.samples = true,
+            ("cpu", "times" | "old") => {
+                options.cpu.times = true;
+                options.cpu.old = value == "old";
+            }
+            ("cpu", _) => return Err(wrong("cpu", "y|samples|times|old")),
+            ("heap", "dump") => options.heap.dump = true,
+            ("heap", "sites") => options.heap.sites = true,
+            ("heap", "all") => {
+                options.heap.dump = true;
+                options.heap.sites = true;
+            }
+            ("heap", _) => return Err(wrong("heap", "dump|sites|all")),
+            ("depth", _) => {
+                let depth = whole_number(value).filter(|n| *n >= 0);
+                let depth = depth.ok_or_else(|| wrong("depth", "decimal and >= 0"))?;
+                options.traces.depth = u32::try_from(depth).unwrap_or(u32::MAX);
+            }
+            ("interval", _) => {
+                let demand = "decimal and > 0";
+                options.interval = time(value).ok_or_else(|| wrong("interval", demand))?;
+            }
+            ("cutoff", _) => {
+                let ratio = value.trim_start().parse::<f64>().ok();
+                // Negated on purpose: C accepted "nan" here too.
+                let ratio = ratio.filter(|ratio| !(*ratio < 0.0));
+                options.cutoff = ratio.ok_or_else(|| wrong("cutoff", "floating point and >= 0"))?;
+            }
+            ("alloc", _) => {
+                let bytes = size(value).filter(|n| *n > 0);
+                let interval = bytes.ok_or_else(|| wrong("alloc", "a size such as 512k"))?;
+                let live = options.sampled.is_none_or(|sampled| sampled.live);
+                options.sampled = Some(SampledAlloc { interval, live });
+            }
+            // Masks for the original's developers: read, never used.
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<(), OptionFault> {
+        let options = &mut self.options;
+        if options.output.format == Format::Binary && options.mode == Mode::Compat {
+            if options.cpu.times {
+                return Err(OptionFault::TimesBinary);
+            }
+            if options.monitor {
+                return Err(OptionFault::MonitorBinary);
+            }
+        }
+        options.traces.cost_depth = if options.cpu.old {
+            2
+        } else {
+            options.traces.depth
+        };
+        if !self.output_seen {
+            options.output.target = Target::File(default_name(options.output.format).to_owned());
+        }
+        // `live` without `alloc` has nothing to follow.
+        options.sampled = options.sampled.filter(|sampled| sampled.interval > 0);
+        let asked = options.heap.dump
+            || options.heap.sites
+            || options.cpu.samples
+            || options.cpu.times
+            || options.monitor
+            || options.sampled.is_some();
+        if !asked {
+            options.heap.dump = true;
+            options.heap.sites = true;
+        }
+        Ok(())
+    }
+}
+
+fn wrong(option: &'static str, demand: &'static str) -> OptionFault {
+    OptionFault::Value { option, demand }
+}
+
+fn syntax(name: &str) -> &'static str {
+    match name {
+        "format" => "format=a|b",
+        "depth" => "depth=DECIMAL",
+        "interval" => "interval=DECIMAL",
+        "cutoff" => "cutoff=DOUBLE",
+        "cpu" => "cpu=y|samples|times|old",
+        "heap" => "heap=dump|sites|all",
+        "logflags" => "logflags=DECIMAL",
+        "debugflags" => "debugflags=DECIMAL",
+        "alloc" => "alloc=SIZE",
+        _ => "X=DECIMAL",
+    }
+}
+
+/// As C's `strtol` in base 10: blanks, a sign and digits; the rest is handed back.
+fn leading_number(text: &str) -> (i64, &str) {
+    let text = text.trim_start_matches([' ', '\t', '\n', '\r', '\x0b', '\x0c']);
+    let digits_at = usize::from(text.starts_with(['+', '-']));
+    let digits = text[digits_at..]
+        .bytes()
+        .take_while(u8::is_ascii_digit)
+        .count();
+    if digits == 0 {
+        return (0, text);
+    }
+    let end = digits_at + digits;
+    let limit = if text.starts_with('-') {
+        i64::MIN
+    } else {
+        i64::MAX
+    };
+    (text[..end].parse().unwrap_or(limit), &text[end..])
+}
+
+fn whole_number(text: &str) -> Option<i64> {
+    match leading_number(text) {
+        (number, "") => Some(number),
+        _ => None,
+    }
+}
+
+/// A time above zero; without a unit it is in milliseconds, as the original's.
+fn time(text: &str) -> Option<Duration> {
+    let (number, unit) = leading_number(text);
+    let number = u64::try_from(number).ok().filter(|n| *n > 0)?;
+    let nanoseconds = match unit {
+        "" | "ms" => 1_000_000,
+        "us" => 1_000,
+        "ns" => 1,
+        "s" => 1_000_000_000,
+        _ => return None,
+    };
+    Some(Duration::from_nanos(number.saturating_mul(nanoseconds)))
+}
+
+/// A number of bytes with an optional binary unit.
+fn size(text: &str) -> Option<u64> {
+    let (number, unit) = leading_number(text);
+    let number = u64::try_from(number).ok()?;
+    let factor = match unit {
+        "" | "b" | "B" => 1,
+        "k" | "K" => 1 << 10,
+        "m" | "M" => 1 << 20,
+        "g" | "G" => 1 << 30,
+        _ => return None,
+    };
+    number.checked_mul(factor)
+}
+
+#[cfg(test)]
+mod tests;

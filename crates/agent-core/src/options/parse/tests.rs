@@ -1,0 +1,182 @@
+use super::*;
+use crate::options::{OPTIONS, Origin};
+
+fn run(text: &str) -> Options {
+    match parse(text, None) {
+        Ok(Parsed::Run(options)) => *options,
+        other => panic!("{text}: {other:?}"),
+    }
+}
+
+fn refused(text: &str) -> String {
+    match parse(text, None) {
+        Err(error) => error.fault.to_string(),
+        other => panic!("{text}: {other:?}"),
+    }
+}
+
+#[test]
+fn nothing_asked_means_heap_all() {
+    for text in ["", "depth=3", "format=b", "verbose=n,"] {
+        let options = run(text);
+        assert!(options.heap.dump && options.heap.sites, "{text}");
+    }
+    assert!(!run("cpu=samples").heap.dump);
+    assert!(!run("monitor=y").heap.sites);
+    assert!(!run("alloc=512k").heap.sites);
+}
+
+#[test]
+fn defaults_are_the_originals() {
+    let options = run("");
+    assert_eq!(options.output.target, Target::File("java.hprof.txt".into()));
+    assert_eq!(options.traces.depth, 4);
+    assert_eq!(options.interval, Duration::from_millis(10));
+    assert_eq!(options.cutoff, 0.0001);
+    assert!(options.dump_on_exit && options.verbose && options.traces.line_numbers);
+    assert!(!options.traces.per_thread && !options.thread_cpu_clock);
+    assert_eq!(
+        run("format=b").output.target,
+        Target::File("java.hprof".into())
+    );
+    assert_eq!(
+        run("format=b,file=x").output.target,
+        Target::File("x".into())
+    );
+}
+
+#[test]
+fn old_format_forces_two_frames_of_cost() {
+    let options = run("cpu=old,depth=9");
+    assert_eq!((options.traces.depth, options.traces.cost_depth), (9, 2));
+    assert_eq!(run("cpu=times,depth=9").traces.cost_depth, 9);
+    assert!(!run("cpu=old,cpu=times").cpu.old);
+}
+
+#[test]
+fn faults_have_the_originals_texts() {
+    for (text, fault) in [
+        ("foo=bar", "Unknown option: foo"),
+        ("foo", "Unknown option: foo"),
+        ("heap=sites,,depth=3", "Unknown option: ,depth"),
+        ("=x", "general syntax error parsing options"),
+        ("abcdefghijklmnop=1", "general syntax error parsing options"),
+        ("abcdefghijklmno=1", "Unknown option: abcdefghijklmno"),
+        ("depth=", "syntax error parsing depth=DECIMAL"),
+        ("interval=", "syntax error parsing interval=DECIMAL"),
+        ("cutoff=", "syntax error parsing cutoff=DOUBLE"),
+        ("cpu=", "syntax error parsing cpu=y|samples|times|old"),
+        ("heap=", "syntax error parsing heap=dump|sites|all"),
+        ("file=,x", "syntax error parsing file=filename"),
+        ("depth=4x", "depth option value must be decimal and >= 0"),
+        (
+            "interval=0",
+            "interval option value must be decimal and > 0",
+        ),
+        ("monitor=", "monitor option value must be y|n"),
+        ("gc_okay=1", "gc_okay option value must be y|n"),
+        ("net=:80", "net option missing ':'"),
+        ("net=", "net option missing ':'"),
+        ("net=localhost,heap=sites", "net option missing port"),
+        ("alloc=0", "alloc option value must be a size such as 512k"),
+        ("alloc=", "syntax error parsing alloc=SIZE"),
+    ] {
+        assert_eq!(refused(text), fault, "{text}");
+    }
+}
+
+#[test]
+fn the_message_shows_the_whole_string_with_the_environment() {
+    let error = parse("heap=sites", Some("foo=1")).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "hprof option error: Unknown option: foo (heap=sites,foo=1)"
+    );
+    let error = parse("", Some("foo=1")).unwrap_err();
+    assert_eq!(error.options, "foo=1");
+    assert_eq!(parse("help", Some("foo=1")), Ok(Parsed::Help));
+}
+
+#[test]
+fn numbers_are_read_as_c_reads_them() {
+    assert_eq!(
+        run("net=h:80x").output.target,
+        Target::Net {
+            host: "h".into(),
+            port: 80
+        }
+    );
+    assert_eq!(
+        run("net=h:abc").output.target,
+        Target::Net {
+            host: "h".into(),
+            port: 0
+        }
+    );
+    assert_eq!(run("depth= 7").traces.depth, 7);
+    assert_eq!(run("depth=+7").traces.depth, 7);
+    assert_eq!(run("depth=99999999999999999999").traces.depth, u32::MAX);
+    assert_eq!(run("cutoff=1e-2").cutoff, 0.01);
+    assert_eq!(run("cutoff=0").cutoff, 0.0);
+}
+
+#[test]
+fn our_own_options_extend_the_grammar() {
+    assert_eq!(
+        run("alloc=512k").sampled,
+        Some(SampledAlloc {
+            interval: 512 << 10,
+            live: true
+        })
+    );
+    assert_eq!(
+        run("live=n,alloc=1m").sampled,
+        Some(SampledAlloc {
+            interval: 1 << 20,
+            live: false
+        })
+    );
+    assert_eq!(run("live=n").sampled, None);
+    assert_eq!(run("interval=500us").interval, Duration::from_micros(500));
+    assert!(run("cpu=samples,wall=y").cpu.wall);
+    assert_eq!(run("compat=n").mode, Mode::Modern);
+    let modern = run("modern=y,format=b,cpu=times,monitor=y");
+    assert!(modern.cpu.times && modern.monitor);
+    assert_eq!(
+        refused("format=b,cpu=times"),
+        "cpu=times|old is not supported with format=b"
+    );
+}
+
+#[test]
+fn every_row_of_the_table_is_understood() {
+    for row in OPTIONS {
+        let value = match row.value {
+            Value::Switch => "y",
+            Value::Words => row.form.split('|').next().unwrap_or(""),
+            Value::Text => "a:1",
+            _ => "1",
+        };
+        let text = format!("{}={value}", row.name);
+        let known = parse(&text, None).is_ok();
+        assert_eq!(known, row.origin != Origin::Removed, "{text}");
+    }
+}
+
+#[test]
+fn force_n_avoids_an_existing_file() {
+    let options = run("force=n,file=out.txt");
+    assert_eq!(
+        options.output_file(9, |_| false).as_deref(),
+        Some("out.txt")
+    );
+    assert_eq!(
+        options.output_file(9, |_| true).as_deref(),
+        Some("out.9.txt")
+    );
+    assert_eq!(
+        run("file=out.txt").output_file(9, |_| true).as_deref(),
+        Some("out.txt")
+    );
+    assert_eq!(run("net=h:1").output_file(9, |_| true), None);
+}
