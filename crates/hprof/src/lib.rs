@@ -30,7 +30,8 @@
 //! [`header`](Header), [`record`](Record) (top-level records), [`heap_record`](HeapVisitor)
 //! (sub-records), [`walk`](walk()) (the hot loop), `scan` and [`segment`](walk_stretch) (damage),
 //! [`dump_file`](map_file) (the map of a file), [`names`](readable_class_name),
-//! [`write`](Writer) (records to bytes) and [`source`] (where the bytes come from).
+//! [`write`](Writer) (records to bytes), [`source`] (where the bytes come from) and [`text`] (the
+//! text form of the JDK agent).
 
 mod cursor;
 mod diagnostic;
@@ -44,6 +45,7 @@ mod scan;
 mod segment;
 pub mod source;
 mod tag;
+pub mod text;
 mod walk;
 mod write;
 

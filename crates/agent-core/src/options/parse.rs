@@ -186,8 +186,8 @@ impl Parser {
             }
             ("cutoff", _) => {
                 let ratio = value.trim_start().parse::<f64>().ok();
-                // Negated on purpose: C accepted "nan" here too.
-                let ratio = ratio.filter(|ratio| !(*ratio < 0.0));
+                // C's comparison let "nan" through as well.
+                let ratio = ratio.filter(|ratio| ratio.is_nan() || *ratio >= 0.0);
                 options.cutoff = ratio.ok_or_else(|| wrong("cutoff", "floating point and >= 0"))?;
             }
             ("alloc", _) => {

@@ -1,0 +1,287 @@
+//! Lines to records: the dispatch, threads, traces and the header.
+
+use super::lines::{Line, Lines, Scan, rfind};
+use super::record::{Frame, Header, TextLine, TextRecord, ThreadStart, Trace};
+use crate::{DamageKind, Diagnostic, Diagnostics};
+
+/// A thread name may hold line ends; more lines than this are not one name.
+const MAX_NAME_LINES: usize = 64;
+
+/// Reads a text profile from memory, record by record.
+///
+/// It never fails: a line that fits nowhere becomes a [`Diagnostic`] and reading goes on with the
+/// next one. CR LF files, files cut anywhere and files without a header all read.
+#[derive(Debug)]
+pub struct TextReader<'a> {
+    pub(super) lines: Lines<'a>,
+    diagnostics: Diagnostics,
+    state: State,
+}
+
+/// What the bare lines that follow belong to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// Nothing: only keyword lines.
+    Outside,
+    /// The header was read: the prelude follows.
+    Prelude,
+    /// SITES.
+    Sites,
+    /// A CPU table.
+    Cpu,
+    /// The table of `cpu=old`.
+    Old,
+    /// MONITOR TIME.
+    MonitorTime,
+    /// MONITOR DUMP.
+    MonitorDump,
+    /// HEAP DUMP.
+    Heap,
+}
+
+impl<'a> TextReader<'a> {
+    /// A reader of the whole (decompressed) file.
+    pub fn new(text: &'a [u8]) -> TextReader<'a> {
+        TextReader {
+            lines: Lines::new(text),
+            diagnostics: Diagnostics::default(),
+            state: State::Outside,
+        }
+    }
+
+    /// What was wrong so far.
+    pub fn diagnostics(&self) -> &Diagnostics {
+        &self.diagnostics
+    }
+
+    /// What was wrong.
+    pub fn into_diagnostics(self) -> Diagnostics {
+        self.diagnostics
+    }
+
+    fn record(&mut self, line: Line<'a>) -> Option<TextRecord<'a>> {
+        let first = line.text.first().copied().unwrap_or(0);
+        match (self.state, first) {
+            (State::Sites, b' ' | b'0'..=b'9') => return super::read_tables::site(line.text),
+            (State::Cpu, b' ' | b'0'..=b'9') => return super::read_tables::cpu(line.text),
+            (State::Old, b'0'..=b'9') => return super::read_tables::old(line.text),
+            (State::MonitorTime, b' ' | b'0'..=b'9') => {
+                return super::read_tables::monitor_time(line.text);
+            }
+            (State::MonitorDump, b' ') => {
+                return super::read_tables::monitor_dump(line.text, &mut self.lines);
+            }
+            (State::Heap, b'R' | b'O' | b'A' | b'C') => {
+                if let Some(record) = super::read_heap::record(line.text, &mut self.lines) {
+                    return Some(record);
+                }
+            }
+            _ => {}
+        }
+        match first {
+            b'T' => self.thread_or_trace(line),
+            b'J' => self.header(line.text),
+            _ => {
+                let (record, state) = super::read_tables::boundary(line.text)?;
+                self.state = state.unwrap_or(self.state);
+                Some(record)
+            }
+        }
+    }
+
+    fn header(&mut self, line: &'a [u8]) -> Option<TextRecord<'a>> {
+        let mut scan = Scan(line);
+        scan.word("JAVA PROFILE ")?;
+        let version = scan.until(", created ")?;
+        self.state = State::Prelude;
+        Some(TextRecord::Header(Header {
+            version,
+            created: scan.rest(),
+        }))
+    }
+
+    /// Everything up to the `--------` line. A file without one (cut inside the prelude, or
+    /// written by a tool that leaves it out) ends the prelude at the first record.
+    fn prelude(&mut self) -> TextRecord<'a> {
+        self.state = State::Outside;
+        self.blank();
+        let from = self.lines.offset();
+        let mut ahead = self.lines.clone();
+        let mut end = None;
+        while let Some(line) = ahead.next() {
+            if line.text == b"--------" {
+                self.lines = ahead;
+                self.blank();
+                let text = self.lines.slice(from, line.offset);
+                let text = text.strip_suffix(b"\n").unwrap_or(text);
+                return TextRecord::Prelude(text.strip_suffix(b"\r").unwrap_or(text));
+            }
+            if end.is_none() && begins_a_record(line.text) {
+                end = Some(line.offset);
+            }
+        }
+        let to = end.unwrap_or(ahead.offset());
+        while self.lines.offset() < to {
+            self.lines.next();
+        }
+        self.complain(
+            DamageKind::Missing,
+            from,
+            "prelude",
+            "a line of dashes",
+            b"none",
+        );
+        TextRecord::Prelude(self.lines.slice(from, to))
+    }
+
+    /// Skips one empty line.
+    fn blank(&mut self) -> Option<Line<'a>> {
+        self.lines.peek().filter(|line| line.text.is_empty())?;
+        self.lines.next()
+    }
+
+    fn thread_or_trace(&mut self, line: Line<'a>) -> Option<TextRecord<'a>> {
+        let mut scan = Scan(line.text);
+        if scan.accept("TRACE ") {
+            return self.trace(scan);
+        }
+        if scan.accept("THREAD END (id = ") {
+            let thread = scan.serial()?;
+            scan.word(")")?;
+            return Some(TextRecord::ThreadEnd { thread });
+        }
+        self.thread_start(line)
+    }
+
+    fn thread_start(&mut self, line: Line<'a>) -> Option<TextRecord<'a>> {
+        let mut scan = Scan(line.text);
+        scan.word("THREAD START (obj=")?;
+        let object = scan.hex()?;
+        scan.word(", id = ")?;
+        let thread = scan.serial()?;
+        scan.word(", name=\"")?;
+        // A name may hold quotes and line ends: the record ends with the last `")` of the first
+        // line that has one.
+        let from = line.offset + (line.text.len() - scan.0.len());
+        let mut ahead = self.lines.clone();
+        let mut last = line;
+        for _ in 0..MAX_NAME_LINES {
+            if last.text.ends_with(b"\")") {
+                let whole = ahead.slice(from, last.offset + last.text.len() - 2);
+                if let Some(split) = rfind(whole, b"\", group=\"") {
+                    self.lines = ahead;
+                    let name = &whole[..split];
+                    let group = &whole[split + b"\", group=\"".len()..];
+                    return Some(TextRecord::ThreadStart(ThreadStart {
+                        object,
+                        thread,
+                        name,
+                        group,
+                    }));
+                }
+            }
+            last = ahead.next()?;
+        }
+        None
+    }
+
+    fn trace(&mut self, mut scan: Scan<'a>) -> Option<TextRecord<'a>> {
+        let mut trace = Trace {
+            serial: scan.serial()?,
+            ..Trace::default()
+        };
+        scan.word(":")?;
+        if scan.accept(" (thread=") {
+            trace.thread = Some(scan.serial()?);
+            scan.word(")")?;
+        }
+        if scan.accept(" (from ") {
+            trace.phase = Some(scan.until(" phase of JVM)")?);
+        }
+        if !scan.blanks().done() {
+            return None;
+        }
+        while let Some(line) = self.lines.next_if(b"\t") {
+            if line.text == b"\t<empty>" {
+                continue;
+            }
+            match frame(&line.text[1..]) {
+                Some(frame) => trace.frames.push(frame),
+                None => self.unknown(line, "TRACE", "class.method(source:line)"),
+            }
+        }
+        Some(TextRecord::Trace(trace))
+    }
+
+    fn unknown(&mut self, line: Line<'a>, record: &str, expected: &str) {
+        let kind = if line.ended {
+            DamageKind::Skipped
+        } else {
+            DamageKind::Truncated
+        };
+        self.complain(kind, line.offset, record, expected, line.text);
+    }
+
+    fn complain(&mut self, kind: DamageKind, at: usize, record: &str, expected: &str, text: &[u8]) {
+        let shown = &text[..text.len().min(80)];
+        let found = String::from_utf8_lossy(shown).into_owned();
+        self.diagnostics.push(Diagnostic::new(
+            kind, at as u64, record, "", expected, found,
+        ));
+    }
+}
+
+impl<'a> Iterator for TextReader<'a> {
+    type Item = TextRecord<'a>;
+
+    fn next(&mut self) -> Option<TextRecord<'a>> {
+        if self.state == State::Prelude {
+            return Some(self.prelude());
+        }
+        while let Some(line) = self.lines.next() {
+            if let Some(record) = self.record(line) {
+                return Some(record);
+            }
+            if !line.text.is_empty() && !super::read_tables::is_title(line.text) {
+                self.unknown(line, "file", "a record");
+            }
+        }
+        None
+    }
+}
+
+/// True for a line that no prelude holds.
+fn begins_a_record(line: &[u8]) -> bool {
+    if let Some(serial) = line.strip_prefix(b"TRACE ") {
+        return serial.first().is_some_and(u8::is_ascii_digit);
+    }
+    line.starts_with(b"THREAD START (") || super::read_tables::boundary(line).is_some()
+}
+
+/// `class.method(source:line)`.
+fn frame(text: &[u8]) -> Option<Frame<'_>> {
+    let text = text.strip_suffix(b")")?;
+    // Kotlin test names may hold brackets, file names hardly do: the last one counts.
+    let open = rfind(text, b"(")?;
+    let (name, place) = (&text[..open], &text[open + 1..]);
+    let dot = rfind(name, b".")?;
+    let (source, line) = match rfind(place, b":") {
+        Some(colon) => (&place[..colon], line_number(&place[colon + 1..])?),
+        None => (place, TextLine::Absent),
+    };
+    Some(Frame {
+        class: &name[..dot],
+        method: &name[dot + 1..],
+        source,
+        line,
+    })
+}
+
+fn line_number(text: &[u8]) -> Option<TextLine> {
+    Some(match text {
+        b"Unknown line" => TextLine::Unknown,
+        b"Compiled method" => TextLine::Compiled,
+        b"Native method" => TextLine::Native,
+        digits => TextLine::Number(std::str::from_utf8(digits).ok()?.parse().ok()?),
+    })
+}

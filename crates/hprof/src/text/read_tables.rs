@@ -1,0 +1,235 @@
+//! Lines to records: the lines that open and close a table, and the rows between them.
+
+use super::lines::{Lines, Scan};
+use super::read::State;
+use super::record::{
+    CpuKind, Monitor, MonitorThread, MonitorWait, OldRow, RankRow, SiteOrder, SiteRow, TextRecord,
+};
+
+/// True for the lines of column titles, which say nothing.
+pub(super) fn is_title(line: &[u8]) -> bool {
+    let text = line.trim_ascii_start();
+    text.starts_with(b"percent ") || text.starts_with(b"rank ")
+}
+
+/// A line that opens or closes a table (with the state behind it), or stands alone.
+pub(super) fn boundary(line: &[u8]) -> Option<(TextRecord<'_>, Option<State>)> {
+    let alone = match line {
+        b"SITES END" => TextRecord::SitesEnd,
+        b"CPU SAMPLES END" => TextRecord::CpuEnd(CpuKind::Samples),
+        b"CPU TIME (ms) END" => TextRecord::CpuEnd(CpuKind::Time),
+        b"MONITOR DUMP END" => TextRecord::MonitorDumpEnd,
+        b"MONITOR TIME END" => TextRecord::MonitorTimeEnd,
+        b"HEAP DUMP END" => TextRecord::HeapEnd,
+        b"MONITOR DUMP BEGIN" => {
+            return Some((TextRecord::MonitorDumpBegin, Some(State::MonitorDump)));
+        }
+        b"count callee caller time" => return Some((TextRecord::OldBegin, Some(State::Old))),
+        _ => {
+            return wait(line)
+                .map(|record| (record, None))
+                .or_else(|| begin(line));
+        }
+    };
+    Some((alone, Some(State::Outside)))
+}
+
+fn begin(line: &[u8]) -> Option<(TextRecord<'_>, Option<State>)> {
+    let mut scan = Scan(line);
+    let (record, state) = if scan.accept("SITES BEGIN (ordered by ") {
+        let order = match scan.until(") ")? {
+            b"live bytes" => SiteOrder::LiveBytes,
+            b"allocated bytes" => SiteOrder::AllocatedBytes,
+            _ => return None,
+        };
+        (
+            TextRecord::SitesBegin {
+                order,
+                date: scan.rest(),
+            },
+            State::Sites,
+        )
+    } else if scan.accept("MONITOR TIME BEGIN (total = ") {
+        let total = scan.number()?;
+        scan.word(" ms) ")?;
+        (
+            TextRecord::MonitorTimeBegin {
+                total,
+                date: scan.rest(),
+            },
+            State::MonitorTime,
+        )
+    } else if scan.accept("HEAP DUMP BEGIN (") {
+        let objects = scan.number()?;
+        scan.word(" objects, ")?;
+        let bytes = scan.number()?;
+        scan.word(" bytes) ")?;
+        (
+            TextRecord::HeapBegin {
+                objects,
+                bytes,
+                date: scan.rest(),
+            },
+            State::Heap,
+        )
+    } else {
+        let kind = if scan.accept("CPU SAMPLES BEGIN (total = ") {
+            CpuKind::Samples
+        } else {
+            scan.word("CPU TIME (ms) BEGIN (total = ")?;
+            CpuKind::Time
+        };
+        let total = scan.signed()?;
+        scan.word(") ")?;
+        (
+            TextRecord::CpuBegin {
+                kind,
+                total,
+                date: scan.rest(),
+            },
+            State::Cpu,
+        )
+    };
+    Some((record, Some(state)))
+}
+
+/// `WAIT: MONITOR %s, timeout=%d, thread %d` and `WAITED: MONITOR %s, time_waited=%d, thread %d`.
+fn wait(line: &[u8]) -> Option<TextRecord<'_>> {
+    let mut scan = Scan(line);
+    let done = scan.accept("WAITED: MONITOR ");
+    if !done {
+        scan.word("WAIT: MONITOR ")?;
+    }
+    let monitor = scan.until(if done { ", time_waited=" } else { ", timeout=" })?;
+    let time = scan.signed()?;
+    scan.word(", thread ")?;
+    let thread = scan.serial()?;
+    scan.done().then_some(TextRecord::Wait(MonitorWait {
+        done,
+        monitor,
+        time,
+        thread,
+    }))
+}
+
+/// A row of SITES.
+pub(super) fn site(line: &[u8]) -> Option<TextRecord<'_>> {
+    let mut scan = Scan(line);
+    Some(TextRecord::Site(SiteRow {
+        rank: scan.blanks().serial()?,
+        share: scan.blanks().percent()?,
+        accumulated: scan.blanks().percent()?,
+        live_bytes: scan.blanks().number()?,
+        live_objects: scan.blanks().number()?,
+        allocated_bytes: scan.blanks().number()?,
+        allocated_objects: scan.blanks().number()?,
+        trace: scan.blanks().serial()?,
+        class: Some(scan.blanks().rest()).filter(|class| !class.is_empty())?,
+    }))
+}
+
+fn ranked(line: &[u8]) -> Option<RankRow<'_>> {
+    let mut scan = Scan(line);
+    Some(RankRow {
+        rank: scan.blanks().serial()?,
+        share: scan.blanks().percent()?,
+        accumulated: scan.blanks().percent()?,
+        count: scan.blanks().number()?,
+        trace: scan.blanks().serial()?,
+        name: Some(scan.blanks().rest()).filter(|name| !name.is_empty())?,
+    })
+}
+
+/// A row of a CPU table.
+pub(super) fn cpu(line: &[u8]) -> Option<TextRecord<'_>> {
+    ranked(line).map(TextRecord::Cpu)
+}
+
+/// A row of MONITOR TIME.
+pub(super) fn monitor_time(line: &[u8]) -> Option<TextRecord<'_>> {
+    let mut row = ranked(line)?;
+    row.name = row.name.strip_suffix(b" (Java)")?;
+    Some(TextRecord::MonitorTime(row))
+}
+
+/// A row of `cpu=old`. A callee's name may hold blanks (Kotlin), so it ends at the first blank
+/// behind its signature's bracket.
+pub(super) fn old(line: &[u8]) -> Option<TextRecord<'_>> {
+    let mut scan = Scan(line);
+    let count = scan.number()?;
+    scan.word(" ")?;
+    let rest = scan.rest();
+    const UNKNOWN: &[u8] = b"<unknown callee>";
+    let end = if rest.starts_with(UNKNOWN) {
+        UNKNOWN.len()
+    } else {
+        let bracket = super::lines::find(rest, b")")?;
+        bracket + super::lines::find(&rest[bracket..], b" ")?
+    };
+    let (callee, rest) = (&rest[..end], rest.get(end + 1..)?);
+    let split = super::lines::rfind(rest, b" ")?;
+    let mut time = Scan(&rest[split + 1..]);
+    let row = OldRow {
+        count,
+        callee,
+        caller: &rest[..split],
+        time: time.signed()?,
+    };
+    time.done().then_some(TextRecord::Old(row))
+}
+
+/// A thread or a monitor of a monitor dump.
+pub(super) fn monitor_dump<'a>(line: &'a [u8], lines: &mut Lines<'a>) -> Option<TextRecord<'a>> {
+    let mut scan = Scan(line);
+    scan.blanks();
+    if scan.accept("THREAD ") {
+        let thread = scan.serial()?;
+        scan.word(", trace ")?;
+        let trace = scan.serial()?;
+        scan.word(", status: ")?;
+        let status = scan.rest();
+        return Some(TextRecord::MonitorThread(MonitorThread {
+            thread,
+            trace,
+            status,
+        }));
+    }
+    scan.word("MONITOR ")?;
+    let name = scan.rest();
+    let name = name.strip_suffix(b" unowned").unwrap_or(name);
+    let mut monitor = Monitor {
+        name,
+        ..Monitor::default()
+    };
+    if let Some(line) = lines.next_if(b"\towner: thread ") {
+        let mut scan = Scan(&line.text[b"\towner: thread ".len()..]);
+        let owner = scan.serial()?;
+        scan.word(", entry count: ")?;
+        monitor.owner = Some((owner, scan.serial()?));
+    }
+    const ENTER: &[u8] = b"\twaiting to enter:";
+    if let Some(line) = lines.next_if(ENTER) {
+        monitor.waiters = threads(&line.text[ENTER.len()..])?;
+    }
+    const NOTIFY: &[u8] = b"\twaiting to be notified:";
+    if let Some(line) = lines.next_if(NOTIFY) {
+        monitor.notify_waiters = threads(&line.text[NOTIFY.len()..])?;
+    }
+    Some(TextRecord::Monitor(monitor))
+}
+
+/// ` thread 1, thread 2`.
+fn threads(text: &[u8]) -> Option<Vec<u32>> {
+    let mut scan = Scan(text);
+    let mut threads = Vec::new();
+    while !scan.done() {
+        if scan.accept(" <unknown thread>") {
+            threads.push(0);
+        } else {
+            scan.word(" thread ")?;
+            threads.push(scan.serial()?);
+        }
+        scan.accept(",");
+    }
+    Some(threads)
+}
