@@ -7,7 +7,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// `TENURE_SHARED/oracle`, or `../shared/oracle` beside the workspace; a line when it is absent.
-pub fn folder() -> Option<PathBuf> {
+pub(crate) fn folder() -> Option<PathBuf> {
     let shared = std::env::var_os("TENURE_SHARED").map_or_else(
         || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared"),
         PathBuf::from,
@@ -24,21 +24,21 @@ pub fn folder() -> Option<PathBuf> {
 }
 
 /// One recorded run.
-pub struct Case {
+pub(crate) struct Case {
     /// Its name.
-    pub name: String,
+    pub(crate) name: String,
     /// The exit code.
-    pub exit: i64,
+    pub(crate) exit: i64,
     /// The agent's option strings, one per `-agentlib:hprof` or `-Xrunhprof`.
-    pub options: Vec<String>,
+    pub(crate) options: Vec<String>,
     /// The content of `_JAVA_HPROF_OPTIONS`.
-    pub environment: Option<String>,
+    pub(crate) environment: Option<String>,
     folder: PathBuf,
 }
 
 impl Case {
     /// A file of the case, unpacked; `None` when the run left none of that name.
-    pub fn file(&self, name: &str) -> Option<Vec<u8>> {
+    pub(crate) fn file(&self, name: &str) -> Option<Vec<u8>> {
         if let Ok(bytes) = std::fs::read(self.folder.join(name)) {
             return Some(bytes);
         }
@@ -51,12 +51,12 @@ impl Case {
     }
 
     /// A file of the case as text; empty when there is none.
-    pub fn text(&self, name: &str) -> String {
+    pub(crate) fn text(&self, name: &str) -> String {
         String::from_utf8_lossy(&self.file(name).unwrap_or_default()).into_owned()
     }
 
     /// Names of every file the run left, without the packing.
-    pub fn files(&self) -> Vec<String> {
+    pub(crate) fn files(&self) -> Vec<String> {
         let entries = std::fs::read_dir(&self.folder)
             .expect("case folder")
             .flatten();
@@ -70,7 +70,7 @@ impl Case {
 }
 
 /// Every recorded run; none when the oracle is absent.
-pub fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<Case> {
     let Some(oracle) = folder() else {
         return Vec::new();
     };

@@ -1,0 +1,39 @@
+//! A profile in memory: stacks, and the tables that point into them.
+//!
+//! ```
+//! use profile::{Metric, Profile};
+//!
+//! let text = b"TRACE 300001:\n\tCpu.hot(Cpu.java:3)\n\tCpu.main(Cpu.java:14)\n\
+//! CPU SAMPLES BEGIN (total = 7) Sat Nov 21 04:57:27 2026\n   \
+//! 1 100.00% 100.00%       7 300001 Cpu.hot\nCPU SAMPLES END\n";
+//! let (profile, diagnostics) = profile::read(text).unwrap();
+//! assert!(diagnostics.is_empty());
+//! let stacks = profile.stacks(Metric::Samples).collect::<Vec<_>>();
+//! assert_eq!(stacks[0].value, 7);
+//! ```
+//!
+//! Reading order: [`Names`], [`Stacks`], the tables [`SiteTable`], [`SampleTable`], [`CostTable`],
+//! [`ContentionTable`], then [`Profile`], [`Estimate`] and [`read`].
+
+mod cpu;
+mod estimate;
+mod merge;
+mod metric;
+mod monitors;
+mod names;
+mod profile;
+mod rank;
+mod read;
+mod sites;
+mod stacks;
+
+pub use cpu::{CallPair, Cost, CostTable, SampleTable};
+pub use estimate::{Estimate, Sampling, Weight};
+pub use metric::{Metric, WeightedStack};
+pub use monitors::{Contention, ContentionTable, Wait};
+pub use names::{NameId, Names};
+pub use profile::{Profile, Thread};
+pub use rank::{Cut, Ranked, rank};
+pub use read::{NoProfile, read};
+pub use sites::{Site, SiteEstimate, SiteOrder, SiteTable, Volume};
+pub use stacks::{Frame, FrameId, Line, Method, MethodId, Stacks, TraceId, TraceKey};

@@ -1,0 +1,158 @@
+//! Adding one profile to another: ids are mapped, equal rows are summed.
+
+use crate::cpu::{CallPair, CostTable, SampleTable};
+use crate::monitors::{Contention, ContentionTable, Wait};
+use crate::names::{NameId, Names};
+use crate::profile::{Profile, Thread};
+use crate::sites::{Site, SiteTable};
+use crate::stacks::{Frame, FrameId, Method, Stacks, TraceId, TraceKey};
+use rustc_hash::FxHashMap;
+
+impl Profile {
+    /// Adds another run's profile. Traces with the same frames become one; serial numbers and
+    /// threads of a trace are those of one process and are dropped.
+    pub fn merge(&mut self, other: &Profile) {
+        let mut map = Map::new(self);
+        let traces: Vec<TraceId> = map.traces(&other.names, &other.stacks);
+        let trace = |id: TraceId| traces.get(id.0 as usize).copied().unwrap_or(TraceId::EMPTY);
+        let names: Vec<NameId> = other
+            .names
+            .iter()
+            .map(|name| self.names.intern(name))
+            .collect();
+        let name = |id: NameId| names.get(id.0 as usize).copied().unwrap_or_default();
+
+        if let Some(table) = &other.sites {
+            let sites = self
+                .sites
+                .get_or_insert_with(|| SiteTable::new(table.sampling));
+            for site in table.sites() {
+                sites.add(Site {
+                    class: name(site.class),
+                    trace: trace(site.trace),
+                    ..*site
+                });
+            }
+        }
+        if let Some(table) = &other.samples {
+            let samples = self
+                .samples
+                .get_or_insert_with(|| SampleTable::new(table.interval_ns));
+            table
+                .rows()
+                .iter()
+                .for_each(|(id, count)| samples.add(trace(*id), *count));
+            samples.unlisted += table.unlisted;
+        }
+        if let Some(table) = &other.costs {
+            let costs = self.costs.get_or_insert_with(CostTable::default);
+            table
+                .rows()
+                .iter()
+                .for_each(|(id, cost)| costs.add(trace(*id), *cost));
+            costs.unlisted_ns += table.unlisted_ns;
+        }
+        if let Some(pairs) = &other.pairs {
+            let ours = self.pairs.get_or_insert_with(Vec::new);
+            for pair in pairs {
+                let (callee, caller) = (name(pair.callee), name(pair.caller));
+                match ours
+                    .iter_mut()
+                    .find(|one| (one.callee, one.caller) == (callee, caller))
+                {
+                    Some(one) => {
+                        one.calls += pair.calls;
+                        one.total_ns += pair.total_ns;
+                    }
+                    None => ours.push(CallPair {
+                        callee,
+                        caller,
+                        ..*pair
+                    }),
+                }
+            }
+        }
+        if let Some(table) = &other.contention {
+            let contention = self.contention.get_or_insert_with(ContentionTable::default);
+            for row in table.rows() {
+                contention.add(Contention {
+                    class: name(row.class),
+                    trace: trace(row.trace),
+                    ..*row
+                });
+            }
+            contention.unlisted_ns += table.unlisted_ns;
+        }
+        let waits = other.waits.iter().map(|wait| Wait {
+            class: name(wait.class),
+            ..*wait
+        });
+        self.waits.extend(waits);
+        let threads = other.threads.iter();
+        self.threads.extend(threads.map(|thread| Thread {
+            name: name(thread.name),
+            group: name(thread.group),
+            ..*thread
+        }));
+    }
+}
+
+/// Finds the traces of another profile among ours.
+struct Map<'a> {
+    names: &'a mut Names,
+    stacks: &'a mut Stacks,
+    known: FxHashMap<Vec<FrameId>, TraceId>,
+}
+
+impl<'a> Map<'a> {
+    fn new(profile: &'a mut Profile) -> Map<'a> {
+        let stacks = &mut profile.stacks;
+        let mut known = FxHashMap::default();
+        for trace in stacks.traces() {
+            known.entry(stacks.frames(trace).to_vec()).or_insert(trace);
+        }
+        Map {
+            names: &mut profile.names,
+            stacks,
+            known,
+        }
+    }
+
+    fn traces(&mut self, names: &Names, stacks: &Stacks) -> Vec<TraceId> {
+        let mut mapped = Vec::with_capacity(stacks.trace_count());
+        for trace in stacks.traces() {
+            let frames: Vec<FrameId> = stacks
+                .frames(trace)
+                .iter()
+                .map(|id| self.frame(names, stacks, *id))
+                .collect();
+            let id = match self.known.get(&frames) {
+                Some(id) => *id,
+                None => {
+                    let id = self.stacks.push_trace(TraceKey::default(), &frames);
+                    self.known.insert(frames, id);
+                    id
+                }
+            };
+            mapped.push(id);
+        }
+        mapped
+    }
+
+    fn frame(&mut self, names: &Names, stacks: &Stacks, id: FrameId) -> FrameId {
+        let frame = stacks.frame(id);
+        let method = stacks.method(frame.method);
+        let mut name = |id: NameId| self.names.intern(names.get(id));
+        let method = Method {
+            class: name(method.class),
+            name: name(method.name),
+            signature: name(method.signature),
+            source: name(method.source),
+        };
+        let method = self.stacks.intern_method(method);
+        self.stacks.intern_frame(Frame {
+            method,
+            line: frame.line,
+        })
+    }
+}

@@ -1,0 +1,176 @@
+//! One view of all tables: stacks with a number.
+
+use crate::names::NameId;
+use crate::profile::Profile;
+use crate::stacks::TraceId;
+use serde::{Deserialize, Serialize};
+
+/// What the number of a stack counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Metric {
+    /// CPU samples.
+    Samples,
+    /// Nanoseconds in the method itself.
+    CpuTime,
+    /// Completed calls.
+    Calls,
+    /// Bytes ever allocated.
+    AllocatedBytes,
+    /// Objects ever allocated.
+    AllocatedObjects,
+    /// Bytes not known to be collected.
+    LiveBytes,
+    /// Objects not known to be collected.
+    LiveObjects,
+    /// Nanoseconds blocked at monitors.
+    Blocked,
+    /// Number of times a monitor was found taken.
+    Contentions,
+}
+
+impl Metric {
+    /// Every metric, in the order a report shows them.
+    pub const ALL: [Metric; 9] = [
+        Metric::Samples,
+        Metric::CpuTime,
+        Metric::Calls,
+        Metric::AllocatedBytes,
+        Metric::AllocatedObjects,
+        Metric::LiveBytes,
+        Metric::LiveObjects,
+        Metric::Blocked,
+        Metric::Contentions,
+    ];
+
+    /// A short name, as the command line takes it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Metric::Samples => "samples",
+            Metric::CpuTime => "cpu",
+            Metric::Calls => "calls",
+            Metric::AllocatedBytes => "alloc_space",
+            Metric::AllocatedObjects => "alloc_objects",
+            Metric::LiveBytes => "inuse_space",
+            Metric::LiveObjects => "inuse_objects",
+            Metric::Blocked => "delay",
+            Metric::Contentions => "contentions",
+        }
+    }
+
+    /// The unit, in pprof's words.
+    pub fn unit(self) -> &'static str {
+        match self {
+            Metric::CpuTime | Metric::Blocked => "nanoseconds",
+            Metric::AllocatedBytes | Metric::LiveBytes => "bytes",
+            _ => "count",
+        }
+    }
+}
+
+/// A stack and its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WeightedStack {
+    /// The stack.
+    pub trace: TraceId,
+    /// The class allocated or the class of the monitor, if the metric has one.
+    pub class: Option<NameId>,
+    /// The number, never negative.
+    pub value: u64,
+}
+
+impl Profile {
+    /// The metrics this profile has, in the order of [`Metric::ALL`].
+    pub fn metrics(&self) -> Vec<Metric> {
+        let has = |metric: &Metric| match metric {
+            Metric::Samples => self.samples.is_some(),
+            Metric::CpuTime | Metric::Calls => self.costs.is_some(),
+            Metric::Blocked | Metric::Contentions => self.contention.is_some(),
+            _ => self.sites.is_some(),
+        };
+        Metric::ALL.into_iter().filter(has).collect()
+    }
+
+    /// All stacks with a number other than 0. Sampled allocations are scaled to what they stand
+    /// for.
+    pub fn stacks(&self, metric: Metric) -> impl Iterator<Item = WeightedStack> + '_ {
+        self.rows(metric)
+            .into_iter()
+            .filter(|stack| stack.value > 0)
+    }
+
+    /// Names of the frames of a stack, outermost first, the class last in brackets.
+    pub fn path(&self, stack: &WeightedStack) -> Vec<String> {
+        let mut path = self.trace_names(stack.trace);
+        path.reverse();
+        if let Some(class) = stack.class {
+            path.push(format!("[{}]", self.names.get(class)));
+        }
+        path
+    }
+
+    fn rows(&self, metric: Metric) -> Vec<WeightedStack> {
+        let plain = |trace, value| WeightedStack {
+            trace,
+            class: None,
+            value,
+        };
+        let classed = |class, trace, value| WeightedStack {
+            trace,
+            class: Some(class),
+            value,
+        };
+        match metric {
+            Metric::Samples => {
+                let rows = self.samples.iter().flat_map(|table| table.rows());
+                rows.map(|(trace, samples)| plain(*trace, *samples))
+                    .collect()
+            }
+            Metric::CpuTime | Metric::Calls => {
+                let rows = self.costs.iter().flat_map(|table| table.rows());
+                rows.map(|(trace, cost)| {
+                    let time = cost.self_ns.max(0) as u64;
+                    plain(
+                        *trace,
+                        if metric == Metric::Calls {
+                            cost.calls
+                        } else {
+                            time
+                        },
+                    )
+                })
+                .collect()
+            }
+            Metric::Blocked | Metric::Contentions => {
+                let rows = self.contention.iter().flat_map(|table| table.rows());
+                rows.map(|row| {
+                    let value = if metric == Metric::Blocked {
+                        row.blocked_ns
+                    } else {
+                        row.count
+                    };
+                    classed(row.class, row.trace, value)
+                })
+                .collect()
+            }
+            _ => {
+                let Some(table) = &self.sites else {
+                    return Vec::new();
+                };
+                let sites = table.sites().iter().enumerate();
+                sites
+                    .map(|(row, site)| {
+                        let all = table.estimate(row);
+                        let one = match metric {
+                            Metric::AllocatedBytes => all.allocated_bytes,
+                            Metric::AllocatedObjects => all.allocated_objects,
+                            Metric::LiveBytes => all.live_bytes,
+                            _ => all.live_objects,
+                        };
+                        classed(site.class, site.trace, one.value.round() as u64)
+                    })
+                    .collect()
+            }
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! Monitor contention and waits.
+
+use crate::names::NameId;
+use crate::rank::{Cut, Ranked, rank};
+use crate::stacks::TraceId;
+use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
+
+/// Contention at one place: threads that found a monitor of one class taken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Contention {
+    /// Class of the monitor's object. The agent uses its own numbering here.
+    pub class: NameId,
+    /// Where the threads blocked.
+    pub trace: TraceId,
+    /// How often.
+    pub count: u64,
+    /// Nanoseconds blocked.
+    pub blocked_ns: u64,
+}
+
+/// Contention by class and trace.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ContentionTable {
+    rows: Vec<Contention>,
+    /// Time of rows the file does not list.
+    pub unlisted_ns: u64,
+    #[serde(skip)]
+    index: FxHashMap<(NameId, TraceId), u32>,
+}
+
+impl ContentionTable {
+    /// Adds contention to its row.
+    pub fn add(&mut self, one: Contention) {
+        let next = self.rows.len() as u32;
+        let row = *self.index.entry((one.class, one.trace)).or_insert_with(|| {
+            self.rows.push(Contention {
+                count: 0,
+                blocked_ns: 0,
+                ..one
+            });
+            next
+        });
+        let row = &mut self.rows[row as usize];
+        row.count += one.count;
+        row.blocked_ns = row.blocked_ns.saturating_add(one.blocked_ns);
+    }
+
+    /// All rows in order of their first contention.
+    pub fn rows(&self) -> &[Contention] {
+        &self.rows
+    }
+
+    /// Nanoseconds of all contention.
+    pub fn total_ns(&self) -> u64 {
+        self.unlisted_ns + self.rows.iter().map(|row| row.blocked_ns).sum::<u64>()
+    }
+
+    /// Starts again from zero.
+    pub fn clear(&mut self) {
+        for row in &mut self.rows {
+            row.count = 0;
+            row.blocked_ns = 0;
+        }
+        self.unlisted_ns = 0;
+    }
+
+    /// The rows MONITOR TIME prints.
+    pub fn rank(&self, cutoff: f64) -> Vec<Ranked> {
+        let cut = Cut {
+            share: cutoff,
+            hits_only: true,
+        };
+        let total = i64::try_from(self.total_ns()).unwrap_or(i64::MAX);
+        let cost = |row: usize| self.rows[row].blocked_ns as i64;
+        rank(self.rows.len(), total, cut, cost, |row| {
+            self.rows[row].count
+        })
+    }
+}
+
+/// A finished `Object.wait`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Wait {
+    /// Class of the monitor's object.
+    pub class: NameId,
+    /// Serial of the thread.
+    pub thread: u32,
+    /// Nanoseconds waited.
+    pub waited_ns: u64,
+}

@@ -1,0 +1,83 @@
+//! Every name once: classes, methods, files, threads.
+
+use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
+
+/// A name in [`Names`]. 0 is the empty name.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+pub struct NameId(pub u32);
+
+/// Interned names.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(from = "Vec<String>", into = "Vec<String>")]
+pub struct Names {
+    texts: Vec<Box<str>>,
+    ids: FxHashMap<Box<str>, NameId>,
+}
+
+impl Default for Names {
+    fn default() -> Names {
+        let mut names = Names {
+            texts: Vec::new(),
+            ids: FxHashMap::default(),
+        };
+        names.intern("");
+        names
+    }
+}
+
+impl Names {
+    /// The id of a name, new or known.
+    pub fn intern(&mut self, name: &str) -> NameId {
+        if let Some(id) = self.ids.get(name) {
+            return *id;
+        }
+        let id = NameId(u32::try_from(self.texts.len()).unwrap_or(u32::MAX));
+        self.texts.push(name.into());
+        self.ids.insert(name.into(), id);
+        id
+    }
+
+    /// The name of an id; empty for an id of another table.
+    pub fn get(&self, id: NameId) -> &str {
+        self.texts.get(id.0 as usize).map_or("", |text| text)
+    }
+
+    /// The id of a known name.
+    pub fn find(&self, name: &str) -> Option<NameId> {
+        self.ids.get(name).copied()
+    }
+
+    /// Number of names, the empty one included.
+    pub fn len(&self) -> usize {
+        self.texts.len()
+    }
+
+    /// False: the empty name is always there.
+    pub fn is_empty(&self) -> bool {
+        self.texts.is_empty()
+    }
+
+    /// All names in order of their ids.
+    pub fn iter(&self) -> impl Iterator<Item = &str> {
+        self.texts.iter().map(|text| &**text)
+    }
+}
+
+impl From<Vec<String>> for Names {
+    fn from(texts: Vec<String>) -> Names {
+        let mut names = Names::default();
+        for text in texts {
+            names.intern(&text);
+        }
+        names
+    }
+}
+
+impl From<Names> for Vec<String> {
+    fn from(names: Names) -> Vec<String> {
+        names.texts.into_iter().map(String::from).collect()
+    }
+}

@@ -1,0 +1,71 @@
+//! The profile as a whole.
+
+use crate::cpu::{CallPair, CostTable, SampleTable};
+use crate::monitors::{ContentionTable, Wait};
+use crate::names::{NameId, Names};
+use crate::sites::SiteTable;
+use crate::stacks::{Frame, Stacks, TraceId};
+use serde::{Deserialize, Serialize};
+
+/// A thread that started while the profile ran.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Thread {
+    /// Its serial.
+    pub serial: u32,
+    /// Its name.
+    pub name: NameId,
+    /// Name of its group.
+    pub group: NameId,
+    /// True once it ended.
+    pub ended: bool,
+}
+
+/// Everything one run recorded. A table that was not recorded is absent, not empty.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Profile {
+    /// When it was begun, in milliseconds since 1970; 0 when not known.
+    pub created_ms: u64,
+    /// Names of everything.
+    pub names: Names,
+    /// Methods, frames and traces.
+    pub stacks: Stacks,
+    /// Threads in order of their start.
+    pub threads: Vec<Thread>,
+    /// Allocation sites.
+    pub sites: Option<SiteTable>,
+    /// CPU samples.
+    pub samples: Option<SampleTable>,
+    /// Timed calls.
+    pub costs: Option<CostTable>,
+    /// Caller and callee pairs.
+    pub pairs: Option<Vec<CallPair>>,
+    /// Monitor contention.
+    pub contention: Option<ContentionTable>,
+    /// Finished waits.
+    pub waits: Vec<Wait>,
+}
+
+impl Profile {
+    /// `class.method` of a frame.
+    pub fn frame_name(&self, frame: Frame) -> String {
+        let method = self.stacks.method(frame.method);
+        format!(
+            "{}.{}",
+            self.names.get(method.class),
+            self.names.get(method.name)
+        )
+    }
+
+    /// `class.method` of each frame of a trace, innermost first.
+    pub fn trace_names(&self, trace: TraceId) -> Vec<String> {
+        let frames = self.stacks.frames(trace).iter();
+        frames
+            .map(|frame| self.frame_name(self.stacks.frame(*frame)))
+            .collect()
+    }
+
+    /// The thread of a serial.
+    pub fn thread(&self, serial: u32) -> Option<&Thread> {
+        self.threads.iter().find(|thread| thread.serial == serial)
+    }
+}

@@ -1,0 +1,168 @@
+//! The binary form.
+
+use super::NoProfile;
+use crate::names::NameId;
+use crate::profile::{Profile, Thread};
+use crate::sites::{Site, SiteTable, Volume};
+use crate::stacks::{Frame, FrameId, Line, Method, TraceId, TraceKey};
+use hprof::{
+    AllocSite, Diagnostics, IdSize, ObjectId, Record, Serial, decode_modified_utf8, map_file,
+    readable_class_name,
+};
+use rustc_hash::FxHashMap;
+
+pub(super) fn read(data: &[u8]) -> Result<(Profile, Diagnostics), NoProfile> {
+    let header = hprof::Header::parse(data).map_err(NoProfile::Header)?;
+    let mut builder = Builder::default();
+    let ids: IdSize = header.id_size;
+    let map = map_file(data, |raw| {
+        if let Some(record) = raw.decode(ids) {
+            builder.record(&record);
+        }
+    })
+    .map_err(NoProfile::Header)?;
+    builder.profile.created_ms = header.timestamp_ms;
+    if builder.profile.metrics().is_empty() && builder.traces.is_empty() {
+        return Err(NoProfile::OnlyHeap);
+    }
+    Ok((builder.profile, map.diagnostics))
+}
+
+#[derive(Default)]
+struct Builder<'a> {
+    profile: Profile,
+    names: FxHashMap<ObjectId, &'a [u8]>,
+    classes: FxHashMap<Serial, NameId>,
+    frames: FxHashMap<ObjectId, FrameId>,
+    traces: FxHashMap<Serial, TraceId>,
+}
+
+impl<'a> Builder<'a> {
+    fn name(&mut self, id: ObjectId) -> NameId {
+        let bytes = self.names.get(&id).copied().unwrap_or_default();
+        self.profile.names.intern(&decode_modified_utf8(bytes))
+    }
+
+    fn class(&self, serial: Serial) -> NameId {
+        self.classes.get(&serial).copied().unwrap_or_default()
+    }
+
+    fn record(&mut self, record: &Record<'a>) {
+        match record {
+            Record::Utf8 { id, bytes } => {
+                self.names.insert(*id, bytes);
+            }
+            Record::LoadClass { serial, name, .. } => {
+                let bytes = self.names.get(name).copied().unwrap_or_default();
+                let name = readable_class_name(&decode_modified_utf8(bytes));
+                self.classes
+                    .insert(*serial, self.profile.names.intern(&name));
+            }
+            Record::Frame(frame) => self.frame(frame),
+            Record::Trace {
+                serial,
+                thread,
+                frames,
+            } => {
+                let frames: Vec<FrameId> = frames
+                    .iter()
+                    .filter_map(|id| self.frames.get(id).copied())
+                    .collect();
+                let thread = (thread.0 != 0).then_some(*thread);
+                let key = TraceKey {
+                    serial: *serial,
+                    thread,
+                };
+                let id = self.profile.stacks.push_trace(key, &frames);
+                self.traces.insert(*serial, id);
+            }
+            Record::StartThread {
+                thread,
+                name,
+                group,
+                ..
+            } => {
+                let (name, group) = (self.name(*name), self.name(*group));
+                let thread = Thread {
+                    serial: thread.0,
+                    name,
+                    group,
+                    ended: false,
+                };
+                self.profile.threads.push(thread);
+            }
+            Record::EndThread { thread } => {
+                let threads = self.profile.threads.iter_mut();
+                threads
+                    .filter(|one| one.serial == thread.0)
+                    .for_each(|one| one.ended = true);
+            }
+            Record::AllocSites { sites, .. } => self.sites(sites),
+            Record::CpuSamples { total, samples } => {
+                let mut left = i64::from(*total);
+                for (count, serial) in samples {
+                    let trace = self.trace(*serial);
+                    left -= i64::from(*count);
+                    self.profile
+                        .samples
+                        .get_or_insert_default()
+                        .add(trace, u64::from(*count));
+                }
+                self.profile.samples.get_or_insert_default().unlisted += left.max(0) as u64;
+            }
+            _ => {}
+        }
+    }
+
+    fn frame(&mut self, frame: &hprof::Frame) {
+        let method = Method {
+            class: self.class(frame.class),
+            name: self.name(frame.method),
+            signature: self.name(frame.signature),
+            source: self.name(frame.source),
+        };
+        let line = match frame.line {
+            number if number > 0 => Line::Number(number as u32),
+            -2 => Line::Compiled,
+            -3 => Line::Native,
+            _ => Line::Unknown,
+        };
+        let method = self.profile.stacks.intern_method(method);
+        let id = self.profile.stacks.intern_frame(Frame { method, line });
+        self.frames.insert(frame.id, id);
+    }
+
+    fn sites(&mut self, sites: &[AllocSite]) {
+        let mut table = SiteTable::default();
+        for site in sites {
+            let class = self.class(site.class);
+            let trace = self.trace(site.trace);
+            let volume = |objects: u32, bytes: u32| Volume {
+                objects: u64::from(objects),
+                bytes: u64::from(bytes),
+            };
+            table.add(Site {
+                class,
+                trace,
+                live: volume(site.live_instances, site.live_bytes),
+                allocated: volume(site.instances, site.bytes),
+            });
+        }
+        self.profile.sites = Some(table);
+    }
+
+    fn trace(&mut self, serial: Serial) -> TraceId {
+        if let Some(id) = self.traces.get(&serial) {
+            return *id;
+        }
+        let id = self.profile.stacks.push_trace(
+            TraceKey {
+                serial,
+                thread: None,
+            },
+            &[],
+        );
+        self.traces.insert(serial, id);
+        id
+    }
+}

@@ -1,0 +1,242 @@
+//! The text form.
+
+use crate::cpu::{CallPair, Cost, CostTable, SampleTable};
+use crate::monitors::{Contention, Wait};
+use crate::names::NameId;
+use crate::profile::{Profile, Thread};
+use crate::sites::{Site, SiteTable, Volume};
+use crate::stacks::{Frame, Line, Method, TraceId, TraceKey};
+use hprof::text::{CpuKind, RankRow, TextLine, TextReader, TextRecord, Trace};
+use hprof::{
+    DamageKind, Diagnostic, Diagnostics, Serial, decode_modified_utf8, readable_class_name,
+};
+use rustc_hash::FxHashMap;
+
+/// Nanoseconds in a millisecond.
+const MS: i64 = 1_000_000;
+
+pub(super) fn read(data: &[u8]) -> (Profile, Diagnostics) {
+    let mut reader = TextReader::new(data);
+    let mut builder = Builder::default();
+    for record in reader.by_ref() {
+        builder.record(&record);
+    }
+    let mut diagnostics = reader.into_diagnostics();
+    diagnostics.extend(builder.diagnostics);
+    (builder.profile, diagnostics)
+}
+
+#[derive(Default)]
+struct Builder {
+    profile: Profile,
+    traces: FxHashMap<u32, TraceId>,
+    diagnostics: Diagnostics,
+    /// The table that is open, and what of its total no row has claimed yet.
+    open: Option<(CpuKind, i64)>,
+    total: i64,
+}
+
+impl Builder {
+    fn name(&mut self, bytes: &[u8]) -> NameId {
+        self.profile.names.intern(&decode_modified_utf8(bytes))
+    }
+
+    fn record(&mut self, record: &TextRecord<'_>) {
+        match record {
+            TextRecord::ThreadStart(start) => {
+                let (name, group) = (self.name(start.name), self.name(start.group));
+                let thread = Thread {
+                    serial: start.thread,
+                    name,
+                    group,
+                    ended: false,
+                };
+                self.profile.threads.push(thread);
+            }
+            TextRecord::ThreadEnd { thread } => {
+                let threads = self.profile.threads.iter_mut();
+                threads
+                    .filter(|one| one.serial == *thread)
+                    .for_each(|one| one.ended = true);
+            }
+            TextRecord::Trace(trace) => self.trace(trace),
+            TextRecord::SitesBegin { .. } => self.profile.sites = Some(SiteTable::default()),
+            TextRecord::Site(row) => {
+                let site = Site {
+                    class: self.name(row.class),
+                    trace: self.find(row.trace),
+                    live: Volume {
+                        objects: row.live_objects,
+                        bytes: row.live_bytes,
+                    },
+                    allocated: Volume {
+                        objects: row.allocated_objects,
+                        bytes: row.allocated_bytes,
+                    },
+                };
+                self.profile.sites.get_or_insert_default().add(site);
+            }
+            TextRecord::CpuBegin { kind, total, .. } => {
+                self.open = Some((*kind, *total));
+                self.total = *total;
+                match kind {
+                    CpuKind::Samples => {
+                        self.profile.samples.get_or_insert_default();
+                    }
+                    CpuKind::Time => {
+                        self.profile.costs.get_or_insert_default();
+                    }
+                }
+            }
+            TextRecord::Cpu(row) => self.cpu(row),
+            TextRecord::CpuEnd(_) => self.end_cpu(),
+            TextRecord::OldBegin => {
+                self.profile.pairs.get_or_insert_default();
+            }
+            TextRecord::Old(row) => {
+                let known =
+                    |name: &'static [u8], found| if found == name { &b""[..] } else { found };
+                let pair = CallPair {
+                    callee: self.name(known(b"<unknown callee>", row.callee)),
+                    caller: self.name(known(b"<unknown caller>", row.caller)),
+                    calls: row.count,
+                    total_ns: row.time * MS,
+                };
+                self.profile.pairs.get_or_insert_default().push(pair);
+            }
+            TextRecord::Wait(event) if event.done => {
+                let class = self.class(event.monitor);
+                let waited_ns = (event.time.max(0) * MS) as u64;
+                self.profile.waits.push(Wait {
+                    class,
+                    thread: event.thread,
+                    waited_ns,
+                });
+            }
+            TextRecord::MonitorTimeBegin { total, .. } => {
+                self.total = i64::try_from(*total).unwrap_or(i64::MAX / MS);
+                self.profile.contention.get_or_insert_default();
+            }
+            TextRecord::MonitorTime(row) => {
+                let blocked_ns = (self.part(row.share) * MS).max(0) as u64;
+                let (class, trace) = (self.class(row.name), self.find(row.trace));
+                let row = Contention {
+                    class,
+                    trace,
+                    count: row.count,
+                    blocked_ns,
+                };
+                self.profile.contention.get_or_insert_default().add(row);
+            }
+            _ => {}
+        }
+    }
+
+    /// A signature as the name Java writes.
+    fn class(&mut self, signature: &[u8]) -> NameId {
+        let signature = decode_modified_utf8(signature);
+        let plain = signature
+            .strip_prefix('L')
+            .and_then(|rest| rest.strip_suffix(';'));
+        let name = readable_class_name(plain.unwrap_or(&signature));
+        self.profile.names.intern(&name)
+    }
+
+    /// The milliseconds of a share of the open table's total.
+    fn part(&self, share: f64) -> i64 {
+        (share / 100.0 * self.total as f64).round() as i64
+    }
+
+    fn cpu(&mut self, row: &RankRow<'_>) {
+        let trace = self.find(row.trace);
+        let part = self.part(row.share);
+        match &mut self.open {
+            Some((CpuKind::Samples, left)) => {
+                *left -= i64::try_from(row.count).unwrap_or(i64::MAX);
+                self.profile
+                    .samples
+                    .get_or_insert_default()
+                    .add(trace, row.count);
+            }
+            Some((CpuKind::Time, left)) => {
+                *left -= part;
+                let cost = Cost {
+                    calls: row.count,
+                    self_ns: part * MS,
+                    total_ns: part * MS,
+                };
+                self.profile.costs.get_or_insert_default().add(trace, cost);
+            }
+            None => {}
+        }
+    }
+
+    fn end_cpu(&mut self) {
+        match self.open.take() {
+            Some((CpuKind::Samples, left)) => {
+                let table: &mut SampleTable = self.profile.samples.get_or_insert_default();
+                table.unlisted += left.max(0) as u64;
+            }
+            Some((CpuKind::Time, left)) => {
+                let table: &mut CostTable = self.profile.costs.get_or_insert_default();
+                table.unlisted_ns += left.max(0) * MS;
+            }
+            None => {}
+        }
+    }
+
+    fn trace(&mut self, trace: &Trace<'_>) {
+        let mut frames = Vec::with_capacity(trace.frames.len());
+        for frame in &trace.frames {
+            let unknown = frame.source == b"<Unknown Source>";
+            let method = Method {
+                class: self.name(frame.class),
+                name: self.name(frame.method),
+                signature: NameId::default(),
+                source: if unknown {
+                    NameId::default()
+                } else {
+                    self.name(frame.source)
+                },
+            };
+            let line = match frame.line {
+                TextLine::Number(number) => Line::Number(number),
+                TextLine::Unknown | TextLine::Absent => Line::Unknown,
+                TextLine::Compiled => Line::Compiled,
+                TextLine::Native => Line::Native,
+            };
+            let method = self.profile.stacks.intern_method(method);
+            frames.push(self.profile.stacks.intern_frame(Frame { method, line }));
+        }
+        let serial = Serial(trace.serial);
+        let key = TraceKey {
+            serial,
+            thread: trace.thread.map(Serial),
+        };
+        let id = self.profile.stacks.push_trace(key, &frames);
+        self.traces.insert(trace.serial, id);
+    }
+
+    /// The trace of a serial; an empty one, once complained about, when the file has none.
+    fn find(&mut self, serial: u32) -> TraceId {
+        if let Some(id) = self.traces.get(&serial) {
+            return *id;
+        }
+        let missing = Diagnostic::new(
+            DamageKind::Missing,
+            0,
+            "TRACE",
+            "serial",
+            format!("TRACE {serial}"),
+            "none",
+        );
+        self.diagnostics.push(missing);
+        let key = TraceKey {
+            serial: Serial(serial),
+            thread: None,
+        };
+        let id = self.profile.stacks.push_trace(key, &[]);
+        self.traces.insert(serial, id);
+        id
+    }
+}

@@ -1,0 +1,210 @@
+//! Allocation sites: what was allocated where, and how much of it is still there.
+
+use crate::estimate::{Estimate, Sampling, Weight};
+use crate::names::NameId;
+use crate::rank::{Cut, Ranked, rank};
+use crate::stacks::TraceId;
+use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
+
+/// Objects and their bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Volume {
+    /// Number of objects.
+    pub objects: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+impl Volume {
+    /// Adds, stopping at the largest number.
+    pub fn add(&mut self, other: Volume) {
+        self.objects = self.objects.saturating_add(other.objects);
+        self.bytes = self.bytes.saturating_add(other.bytes);
+    }
+
+    /// Takes away, stopping at zero.
+    pub fn remove(&mut self, other: Volume) {
+        self.objects = self.objects.saturating_sub(other.objects);
+        self.bytes = self.bytes.saturating_sub(other.bytes);
+    }
+}
+
+/// What SITES is sorted by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SiteOrder {
+    /// Bytes not known to be collected.
+    #[default]
+    LiveBytes,
+    /// Bytes ever allocated.
+    AllocatedBytes,
+}
+
+/// One site.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Site {
+    /// Class name as in Java source (`int[]`). The agent uses its own numbering here.
+    pub class: NameId,
+    /// Where.
+    pub trace: TraceId,
+    /// Not known to be collected.
+    pub live: Volume,
+    /// Ever allocated.
+    pub allocated: Volume,
+}
+
+/// The table of sites, one row per class and trace. In a sampled profile the volumes are those of
+/// the samples; [`SiteTable::estimate`] scales them.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SiteTable {
+    sites: Vec<Site>,
+    /// Sampled profiles only: the weights of live and allocated samples, row by row.
+    weights: Vec<(Weight, Weight)>,
+    /// How objects were chosen.
+    pub sampling: Sampling,
+    #[serde(skip)]
+    rows: FxHashMap<(NameId, TraceId), u32>,
+}
+
+impl SiteTable {
+    /// An empty table of exact counts or of samples.
+    pub fn new(sampling: Sampling) -> SiteTable {
+        SiteTable {
+            sampling,
+            ..SiteTable::default()
+        }
+    }
+
+    /// The row of a site, new or known.
+    pub fn row(&mut self, class: NameId, trace: TraceId) -> usize {
+        let next = self.sites.len() as u32;
+        let row = *self.rows.entry((class, trace)).or_insert_with(|| {
+            self.sites.push(Site {
+                class,
+                trace,
+                ..Site::default()
+            });
+            if self.sampling != Sampling::All {
+                self.weights.push(Default::default());
+            }
+            next
+        });
+        row as usize
+    }
+
+    /// Objects were allocated.
+    pub fn allocate(&mut self, class: NameId, trace: TraceId, volume: Volume) {
+        let row = self.row(class, trace);
+        self.sites[row].live.add(volume);
+        self.sites[row].allocated.add(volume);
+        if let Some((live, allocated)) = self.weights.get_mut(row) {
+            let weight = self.sampling.weight(volume);
+            live.add(weight);
+            allocated.add(weight);
+        }
+    }
+
+    /// Objects of a site died.
+    pub fn free(&mut self, class: NameId, trace: TraceId, volume: Volume) {
+        let row = self.row(class, trace);
+        self.sites[row].live.remove(volume);
+        if let Some((live, _)) = self.weights.get_mut(row) {
+            live.remove(self.sampling.weight(volume));
+        }
+    }
+
+    /// Adds a row as a file has it.
+    pub fn add(&mut self, site: Site) {
+        let row = self.row(site.class, site.trace);
+        self.sites[row].live.add(site.live);
+        self.sites[row].allocated.add(site.allocated);
+        if let Some((live, allocated)) = self.weights.get_mut(row) {
+            live.add(self.sampling.weight(site.live));
+            allocated.add(self.sampling.weight(site.allocated));
+        }
+    }
+
+    /// Forgets all volumes but keeps the rows.
+    pub fn clear(&mut self) {
+        for site in &mut self.sites {
+            site.live = Volume::default();
+            site.allocated = Volume::default();
+        }
+        self.weights.fill(Default::default());
+    }
+
+    /// All sites in order of their first allocation.
+    pub fn sites(&self) -> &[Site] {
+        &self.sites
+    }
+
+    /// Sums of live and allocated volumes.
+    pub fn totals(&self) -> (Volume, Volume) {
+        let mut totals = (Volume::default(), Volume::default());
+        for site in &self.sites {
+            totals.0.add(site.live);
+            totals.1.add(site.allocated);
+        }
+        totals
+    }
+
+    /// The rows SITES prints: sorted by one volume and cut on the share of the same one. (The
+    /// original cut on live bytes in either order, which ended an allocation-sorted list at its
+    /// first mostly dead site.)
+    pub fn rank(&self, order: SiteOrder, cutoff: f64) -> Vec<Ranked> {
+        let bytes = |row: usize| match order {
+            SiteOrder::LiveBytes => self.sites[row].live.bytes,
+            SiteOrder::AllocatedBytes => self.sites[row].allocated.bytes,
+        };
+        let (live, allocated) = self.totals();
+        let total = match order {
+            SiteOrder::LiveBytes => live.bytes,
+            SiteOrder::AllocatedBytes => allocated.bytes,
+        };
+        let cut = Cut {
+            share: cutoff,
+            hits_only: false,
+        };
+        let signed = |bytes: u64| i64::try_from(bytes).unwrap_or(i64::MAX);
+        rank(
+            self.sites.len(),
+            signed(total),
+            cut,
+            |row| signed(bytes(row)),
+            |_| 1,
+        )
+    }
+
+    /// The live and allocated bytes and objects a row stands for, with their 95 % intervals.
+    pub fn estimate(&self, row: usize) -> SiteEstimate {
+        let site = self.sites[row];
+        match self.weights.get(row) {
+            None => SiteEstimate {
+                live_bytes: Estimate::exact(site.live.bytes),
+                live_objects: Estimate::exact(site.live.objects),
+                allocated_bytes: Estimate::exact(site.allocated.bytes),
+                allocated_objects: Estimate::exact(site.allocated.objects),
+            },
+            Some((live, allocated)) => SiteEstimate {
+                live_bytes: live.bytes(),
+                live_objects: live.objects(),
+                allocated_bytes: allocated.bytes(),
+                allocated_objects: allocated.objects(),
+            },
+        }
+    }
+}
+
+/// What a site stands for. Exact tables give intervals of no width.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SiteEstimate {
+    /// Bytes not known to be collected.
+    pub live_bytes: Estimate,
+    /// Objects not known to be collected.
+    pub live_objects: Estimate,
+    /// Bytes ever allocated.
+    pub allocated_bytes: Estimate,
+    /// Objects ever allocated.
+    pub allocated_objects: Estimate,
+}
