@@ -1,0 +1,191 @@
+//! What a VM tells a profiler.
+
+use crate::ids::{ArenaId, ClassId, MonitorId, ObjectHandle, ThreadId, TraceId};
+use crate::info::{ClassInfo, ThreadInfo, Trace, VmInfo};
+
+/// Objects allocated by one site since the last batch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AllocationRow {
+    /// The class of the objects.
+    pub class: ClassId,
+    /// The stack that allocated them.
+    pub trace: TraceId,
+    /// Where in the heap; `ArenaId(0)` if the VM does not say.
+    pub arena: ArenaId,
+    /// How many objects.
+    pub objects: u64,
+    /// Their size as the VM lays them out.
+    pub bytes: u64,
+    /// The object, if the row is about one object that the VM can name.
+    pub object: ObjectHandle,
+}
+
+/// Objects of one site that died since the last batch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FreeRow {
+    /// The class of the objects.
+    pub class: ClassId,
+    /// The stack that had allocated them.
+    pub trace: TraceId,
+    /// How many objects.
+    pub objects: u64,
+    /// Their size.
+    pub bytes: u64,
+    /// The object, if the row is about one object.
+    pub object: ObjectHandle,
+}
+
+/// Calls that ended in one calling context since the last batch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CostRow {
+    /// The context: called method first, then its callers.
+    pub trace: TraceId,
+    /// Calls completed.
+    pub calls: u64,
+    /// Time in the method itself, in nanoseconds.
+    pub self_ns: u64,
+    /// Time in the method and all it called, in nanoseconds. A recursive call
+    /// counts again in each of its frames, as in the original agent.
+    pub total_ns: u64,
+}
+
+/// CPU samples that hit one stack since the last batch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SampleRow {
+    /// The thread that was on CPU; [`ThreadId::NONE`] if not kept.
+    pub thread: ThreadId,
+    /// Where it was.
+    pub trace: TraceId,
+    /// How many samples.
+    pub samples: u64,
+}
+
+/// Something happened at a monitor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MonitorEvent {
+    /// A thread found the monitor taken and blocks.
+    ContendedEnter,
+    /// It got the monitor after `waited_ns`.
+    ContendedEntered {
+        /// Blocked for so long.
+        waited_ns: u64,
+    },
+    /// A thread calls `wait`.
+    Wait {
+        /// The argument of `wait`, 0 for ever.
+        timeout_ms: i64,
+    },
+    /// It returns from `wait`.
+    Waited {
+        /// Whether the time ran out.
+        timed_out: bool,
+        /// It waited for so long.
+        waited_ns: u64,
+    },
+}
+
+/// What kind of pause a collection is; most VMs cannot say more than "a pause".
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum GcKind {
+    /// Not known.
+    #[default]
+    Unknown,
+    /// The young generation only.
+    Young,
+    /// Everything.
+    Full,
+}
+
+/// One notification. Slices are borrowed: a profiler copies what it keeps.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Event<'a> {
+    /// The VM is initialised and questions may be asked; always first but for
+    /// nothing. `at_ns` is on the clock of [`Vm::elapsed_ns`](crate::Vm::elapsed_ns).
+    VmInit {
+        /// What VM this is.
+        info: &'a VmInfo,
+        /// The thread that runs `main`.
+        main: ThreadId,
+    },
+    /// The VM is about to end; the last chance for questions and reports.
+    VmDeath,
+    /// Somebody asked for the data (SIGQUIT, a socket command, `tenure dump`).
+    DumpRequested,
+    /// A stack got its id.
+    TraceDefined {
+        /// The id, never given twice.
+        id: TraceId,
+        /// What it stands for.
+        trace: &'a Trace,
+    },
+    /// A class was prepared, or had been before the profiler started.
+    ClassLoaded {
+        /// Its id.
+        class: ClassId,
+        /// What it is.
+        info: &'a ClassInfo,
+        /// The stack that loaded it.
+        trace: TraceId,
+        /// The thread that loaded it.
+        thread: ThreadId,
+    },
+    /// A class is gone. Its id is not used again.
+    ClassUnloaded {
+        /// Its id.
+        class: ClassId,
+    },
+    /// A thread started, or was found running.
+    ThreadStarted {
+        /// Its id.
+        thread: ThreadId,
+        /// Who it is.
+        info: &'a ThreadInfo,
+        /// The stack that started it, if known.
+        trace: TraceId,
+    },
+    /// A thread ended.
+    ThreadEnded {
+        /// Its id.
+        thread: ThreadId,
+    },
+    /// Allocations, as differences.
+    Allocations(&'a [AllocationRow]),
+    /// Deaths, as differences.
+    Frees(&'a [FreeRow]),
+    /// Completed calls, as differences.
+    Costs(&'a [CostRow]),
+    /// CPU samples, as differences.
+    Samples(&'a [SampleRow]),
+    /// A monitor event, at once.
+    Monitor {
+        /// What happened.
+        what: MonitorEvent,
+        /// To whom.
+        thread: ThreadId,
+        /// At which monitor.
+        monitor: MonitorId,
+        /// The class of the monitor's object.
+        class: ClassId,
+        /// The stack of the thread.
+        trace: TraceId,
+    },
+    /// A collection starts.
+    GcStarted {
+        /// What kind.
+        kind: GcKind,
+    },
+    /// A collection has ended.
+    GcFinished {
+        /// What kind.
+        kind: GcKind,
+    },
+    /// Events were dropped since the last such notice, and how many; a profile
+    /// says so.
+    Lost {
+        /// What was lost, one line.
+        what: &'a str,
+        /// How many.
+        count: u64,
+    },
+}

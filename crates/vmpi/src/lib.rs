@@ -1,0 +1,54 @@
+//! The vocabulary between a virtual machine and a profiler.
+//!
+//! A VM (HotSpot through JVMTI, the reference heap, a recording in a test)
+//! implements [`Vm`], the questions a profiler may ask. A profiler implements
+//! [`Profiler`] and is told [`Event`]s. Neither knows the other's insides: no
+//! JVMTI pointer, no file, no socket appears here.
+//!
+//! Three rules keep the hot paths cheap and the two sides honest:
+//!
+//! * **Definitions come first.** A [`TraceId`], [`ClassId`], [`MethodId`] or
+//!   [`ThreadId`] in an event was introduced by an earlier
+//!   [`Event::TraceDefined`], [`Event::ClassLoaded`] or
+//!   [`Event::ThreadStarted`], or can be asked for with [`Vm`].
+//! * **Counts travel in batches.** Allocations, calls and samples arrive as
+//!   columns of *differences since the last batch*. Before a report the profiler
+//!   calls [`Vm::flush`], and every difference so far is delivered before it
+//!   returns.
+//! * **Ids are never reused while valid.** An id stays valid until the event that
+//!   ends it ([`Event::ClassUnloaded`], [`Event::ThreadEnded`]); traces live as
+//!   long as the VM.
+//!
+//! ```
+//! use vmpi::{Event, Profiler, Vm};
+//!
+//! /// Counts allocated bytes, whatever the VM below is.
+//! struct Allocated(u64);
+//!
+//! impl Profiler for Allocated {
+//!     fn notify(&mut self, _vm: &dyn Vm, event: &Event<'_>) {
+//!         if let Event::Allocations(rows) = event {
+//!             self.0 += rows.iter().map(|row| row.bytes).sum::<u64>();
+//!         }
+//!     }
+//! }
+//! ```
+//!
+//! Reading order: [`ids`], [`info`], [`event`], [`heap`], [`vm`].
+
+pub mod event;
+pub mod heap;
+pub mod ids;
+pub mod info;
+pub mod vm;
+
+pub use event::{AllocationRow, CostRow, Event, FreeRow, GcKind, MonitorEvent, SampleRow};
+pub use heap::{ClassRecord, HeapVisitor, Instance, ObjectArray, PrimitiveArray, Root, Value};
+pub use ids::{
+    ArenaId, ClassId, Frame, Location, MethodId, MonitorId, ObjectHandle, ThreadId, TraceId,
+};
+pub use info::{
+    BasicType, ClassInfo, FieldInfo, LineEntry, MethodInfo, MonitorInfo, ThreadInfo, ThreadStack,
+    ThreadState, Trace, VmInfo,
+};
+pub use vm::{Control, HeapSummary, Profiler, Vm, VmError};
