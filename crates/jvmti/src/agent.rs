@@ -1,0 +1,390 @@
+//! Events: one trait, one table of callbacks, one fence.
+
+use std::ffi::{CStr, c_char, c_void};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr;
+use std::sync::OnceLock;
+
+use crate::env::{Env, EventKind, Live, OnLoad, Start, decode_modified_utf8};
+use crate::error::Result;
+use crate::jni::{Jni, Object};
+use crate::sys::{EventCallbacks, RawEnv, RawObject};
+
+/// What an agent does with events. Methods not overridden do nothing. Object
+/// arguments are local references of the callback.
+#[expect(unused_variables, reason = "defaults ignore their arguments")]
+pub trait Agent: Sync + Send {
+    /// JNI works; no program class has run.
+    fn vm_start(&self, env: Env<Start>, jni: Jni) {}
+    /// The VM is up.
+    fn vm_init(&self, env: Env<Live>, jni: Jni, thread: Object) {}
+    /// The VM is about to end.
+    fn vm_death(&self, env: Env<Live>, jni: Jni) {}
+    /// A platform thread starts.
+    fn thread_start(&self, env: Env<Live>, jni: Jni, thread: Object) {}
+    /// A platform thread ends, on itself.
+    fn thread_end(&self, env: Env<Live>, jni: Jni, thread: Object) {}
+    /// A virtual thread ends, on itself.
+    fn virtual_thread_end(&self, env: Env<Live>, jni: Jni, thread: Object) {}
+    /// A class file is about to be used; new bytes replace it. May come in any
+    /// phase; `name` is empty for classes without one.
+    fn class_file(&self, redefined: bool, name: &str, bytes: &[u8]) -> Option<Vec<u8>> {
+        None
+    }
+    /// A class is prepared.
+    fn class_prepare(&self, env: Env<Live>, jni: Jni, thread: Object, class: Object) {}
+    /// Somebody wants the data.
+    fn data_dump(&self, env: Env<Live>) {}
+    /// A thread calls `wait`.
+    fn monitor_wait(
+        &self,
+        env: Env<Live>,
+        jni: Jni,
+        thread: Object,
+        object: Object,
+        timeout_ms: i64,
+    ) {
+    }
+    /// A thread is back from `wait`.
+    fn monitor_waited(
+        &self,
+        env: Env<Live>,
+        jni: Jni,
+        thread: Object,
+        object: Object,
+        timed_out: bool,
+    ) {
+    }
+    /// A thread finds a monitor taken.
+    fn contended_enter(&self, env: Env<Live>, jni: Jni, thread: Object, object: Object) {}
+    /// It has got it.
+    fn contended_entered(&self, env: Env<Live>, jni: Jni, thread: Object, object: Object) {}
+    /// A pause starts. No JNI, no JVMTI.
+    fn gc_start(&self) {}
+    /// A pause ends. No JNI, no JVMTI.
+    fn gc_finish(&self) {}
+    /// A tagged object died. No JNI, no JVMTI.
+    fn object_free(&self, tag: i64) {}
+    /// The VM itself allocated an object.
+    fn vm_object_alloc(
+        &self,
+        env: Env<Live>,
+        jni: Jni,
+        thread: Object,
+        object: Object,
+        class: Object,
+        size: i64,
+    ) {
+    }
+    /// The allocation sampler hit.
+    fn sampled_alloc(
+        &self,
+        env: Env<Live>,
+        jni: Jni,
+        thread: Object,
+        object: Object,
+        class: Object,
+        size: i64,
+    ) {
+    }
+    /// A callback panicked; it has been ended.
+    fn panicked(&self, callback: &'static str) {}
+}
+
+static AGENT: OnceLock<&'static dyn Agent> = OnceLock::new();
+
+/// Makes `agent` the receiver of this process and installs the callbacks.
+/// Events are then switched on one by one with [`Env::enable`]. A second agent is
+/// refused (`false`).
+pub fn install(env: Env<OnLoad>, agent: &'static dyn Agent) -> Result<bool> {
+    if AGENT.set(agent).is_err() {
+        return Ok(false);
+    }
+    env.set_callbacks(&callbacks())?;
+    Ok(true)
+}
+
+/// Runs `body`; a panic is reported to the agent and ends here.
+pub fn fence<T>(callback: &'static str, body: impl FnOnce() -> T) -> Option<T> {
+    match catch_unwind(AssertUnwindSafe(body)) {
+        Ok(value) => Some(value),
+        Err(_) => {
+            if let Some(agent) = AGENT.get() {
+                let _ = catch_unwind(AssertUnwindSafe(|| agent.panicked(callback)));
+            }
+            None
+        }
+    }
+}
+
+/// Runs one callback on the installed agent.
+fn deliver(callback: &'static str, body: impl FnOnce(&dyn Agent)) {
+    if let Some(agent) = AGENT.get() {
+        fence(callback, || body(*agent));
+    }
+}
+
+/// Wraps a callback's environments.
+///
+/// # Safety
+/// Both are what the VM passed to a callback in phase `P`.
+unsafe fn wrap<P>(env: RawEnv, jni: RawEnv) -> (Env<P>, Jni) {
+    // SAFETY: the caller's promise.
+    unsafe { (Env::from_raw(env), Jni::from_raw(jni)) }
+}
+
+extern "system" fn vm_start(env: RawEnv, jni: RawEnv) {
+    // SAFETY: passed by the VM in the start phase.
+    let (env, jni) = unsafe { wrap(env, jni) };
+    deliver("VMStart", |agent| agent.vm_start(env, jni));
+}
+
+extern "system" fn vm_death(env: RawEnv, jni: RawEnv) {
+    // SAFETY: passed by the VM in the live phase.
+    let (env, jni) = unsafe { wrap(env, jni) };
+    deliver("VMDeath", |agent| agent.vm_death(env, jni));
+}
+
+/// A callback whose arguments are the environments and a thread.
+macro_rules! thread_callback {
+    ($name:ident, $label:literal) => {
+        extern "system" fn $name(env: RawEnv, jni: RawEnv, thread: RawObject) {
+            // SAFETY: passed by the VM in the live phase.
+            let (env, jni) = unsafe { wrap(env, jni) };
+            let Some(thread) = Object::new(thread) else {
+                return;
+            };
+            deliver($label, |agent| agent.$name(env, jni, thread));
+        }
+    };
+}
+thread_callback!(vm_init, "VMInit");
+thread_callback!(virtual_thread_end, "VirtualThreadEnd");
+
+/// Thread events come in the start phase too, where most questions are refused;
+/// the agent hears of those threads at VM initialisation.
+fn is_live(env: RawEnv) -> bool {
+    const LIVE: i32 = 4;
+    // SAFETY: passed by the VM; asking for the phase is legal in all of them.
+    let env: Env<Start> = unsafe { Env::from_raw(env) };
+    env.phase_number() == Ok(LIVE)
+}
+
+extern "system" fn thread_start(env: RawEnv, jni: RawEnv, thread: RawObject) {
+    let Some(thread) = Object::new(thread).filter(|_| is_live(env)) else {
+        return;
+    };
+    // SAFETY: passed by the VM, in the live phase as just checked.
+    let (env, jni) = unsafe { wrap(env, jni) };
+    deliver("ThreadStart", |agent| agent.thread_start(env, jni, thread));
+}
+
+extern "system" fn thread_end(env: RawEnv, jni: RawEnv, thread: RawObject) {
+    let Some(thread) = Object::new(thread).filter(|_| is_live(env)) else {
+        return;
+    };
+    // SAFETY: passed by the VM, in the live phase as just checked.
+    let (env, jni) = unsafe { wrap(env, jni) };
+    deliver("ThreadEnd", |agent| agent.thread_end(env, jni, thread));
+}
+
+extern "system" fn class_prepare(env: RawEnv, jni: RawEnv, thread: RawObject, class: RawObject) {
+    let (Some(thread), Some(class)) = (Object::new(thread), Object::new(class)) else {
+        return;
+    };
+    if !is_live(env) {
+        return;
+    }
+    // SAFETY: passed by the VM, in the live phase as just checked.
+    let (env, jni) = unsafe { wrap(env, jni) };
+    deliver("ClassPrepare", |agent| {
+        agent.class_prepare(env, jni, thread, class)
+    });
+}
+
+/// Does nothing, but must exist: AsyncGetCallTrace answers -1 while no agent
+/// listens to class loading.
+extern "system" fn class_load(_env: RawEnv, _jni: RawEnv, _thread: RawObject, _class: RawObject) {}
+
+extern "system" fn class_file_load_hook(
+    env: RawEnv,
+    _jni: RawEnv,
+    class: RawObject,
+    _loader: RawObject,
+    name: *const c_char,
+    _domain: RawObject,
+    len: i32,
+    bytes: *const u8,
+    new_len: *mut i32,
+    new_bytes: *mut *mut u8,
+) {
+    if bytes.is_null() || new_len.is_null() || new_bytes.is_null() {
+        return;
+    }
+    // SAFETY: the VM passes `len` bytes of class file and a C string or null.
+    let (bytes, name) = unsafe {
+        let bytes = std::slice::from_raw_parts(bytes, usize::try_from(len).unwrap_or(0));
+        let name = (!name.is_null()).then(|| decode_modified_utf8(CStr::from_ptr(name).to_bytes()));
+        (bytes, name.unwrap_or_default())
+    };
+    deliver("ClassFileLoadHook", |agent| {
+        let Some(patched) = agent.class_file(!class.is_null(), &name, bytes) else {
+            return;
+        };
+        let Ok(patched_len) = i32::try_from(patched.len()) else {
+            return;
+        };
+        // SAFETY: passed by the VM; allocation is legal in every phase.
+        let env: Env<Start> = unsafe { Env::from_raw(env) };
+        if let Ok(memory) = env.allocate_copy(&patched) {
+            // SAFETY: both out pointers were checked and belong to this call.
+            unsafe {
+                *new_bytes = memory;
+                *new_len = patched_len;
+            }
+        }
+    });
+}
+
+extern "system" fn data_dump_request(env: RawEnv) {
+    // SAFETY: passed by the VM in the live phase.
+    let env = unsafe { Env::<Live>::from_raw(env) };
+    deliver("DataDumpRequest", |agent| agent.data_dump(env));
+}
+
+extern "system" fn monitor_wait(
+    env: RawEnv,
+    jni: RawEnv,
+    thread: RawObject,
+    object: RawObject,
+    timeout: i64,
+) {
+    // SAFETY: passed by the VM in the live phase.
+    let (env, jni) = unsafe { wrap(env, jni) };
+    let (Some(thread), Some(object)) = (Object::new(thread), Object::new(object)) else {
+        return;
+    };
+    deliver("MonitorWait", |agent| {
+        agent.monitor_wait(env, jni, thread, object, timeout)
+    });
+}
+
+extern "system" fn monitor_waited(
+    env: RawEnv,
+    jni: RawEnv,
+    thread: RawObject,
+    object: RawObject,
+    timed_out: u8,
+) {
+    // SAFETY: passed by the VM in the live phase.
+    let (env, jni) = unsafe { wrap(env, jni) };
+    let (Some(thread), Some(object)) = (Object::new(thread), Object::new(object)) else {
+        return;
+    };
+    deliver("MonitorWaited", |agent| {
+        agent.monitor_waited(env, jni, thread, object, timed_out != 0)
+    });
+}
+
+/// A callback about a thread at a monitor.
+macro_rules! monitor_callback {
+    ($name:ident, $label:literal) => {
+        extern "system" fn $name(env: RawEnv, jni: RawEnv, thread: RawObject, object: RawObject) {
+            // SAFETY: passed by the VM in the live phase.
+            let (env, jni) = unsafe { wrap(env, jni) };
+            let (Some(thread), Some(object)) = (Object::new(thread), Object::new(object)) else {
+                return;
+            };
+            deliver($label, |agent| agent.$name(env, jni, thread, object));
+        }
+    };
+}
+monitor_callback!(contended_enter, "MonitorContendedEnter");
+monitor_callback!(contended_entered, "MonitorContendedEntered");
+
+/// A callback about an allocated object.
+macro_rules! alloc_callback {
+    ($name:ident, $label:literal) => {
+        extern "system" fn $name(
+            env: RawEnv,
+            jni: RawEnv,
+            thread: RawObject,
+            object: RawObject,
+            class: RawObject,
+            size: i64,
+        ) {
+            // SAFETY: passed by the VM in the live phase.
+            let (env, jni) = unsafe { wrap(env, jni) };
+            let all = (Object::new(thread), Object::new(object), Object::new(class));
+            let (Some(thread), Some(object), Some(class)) = all else {
+                return;
+            };
+            deliver($label, |agent| {
+                agent.$name(env, jni, thread, object, class, size)
+            });
+        }
+    };
+}
+alloc_callback!(vm_object_alloc, "VMObjectAlloc");
+alloc_callback!(sampled_alloc, "SampledObjectAlloc");
+
+extern "system" fn gc_start(_env: RawEnv) {
+    deliver("GarbageCollectionStart", |agent| agent.gc_start());
+}
+
+extern "system" fn gc_finish(_env: RawEnv) {
+    deliver("GarbageCollectionFinish", |agent| agent.gc_finish());
+}
+
+extern "system" fn object_free(_env: RawEnv, tag: i64) {
+    deliver("ObjectFree", |agent| agent.object_free(tag));
+}
+
+/// The table: one entry per event of [`EventKind`].
+fn callbacks() -> EventCallbacks {
+    let mut table = EventCallbacks([ptr::null(); 39]);
+    let mut set = |event: EventKind, function: *const c_void| {
+        table.0[event as usize - EventKind::VmInit as usize] = function;
+    };
+    set(EventKind::VmInit, vm_init as *const c_void);
+    set(EventKind::VmDeath, vm_death as *const c_void);
+    set(EventKind::ThreadStart, thread_start as *const c_void);
+    set(EventKind::ThreadEnd, thread_end as *const c_void);
+    set(
+        EventKind::ClassFileLoadHook,
+        class_file_load_hook as *const c_void,
+    );
+    set(EventKind::ClassLoad, class_load as *const c_void);
+    set(EventKind::ClassPrepare, class_prepare as *const c_void);
+    set(EventKind::VmStart, vm_start as *const c_void);
+    set(
+        EventKind::DataDumpRequest,
+        data_dump_request as *const c_void,
+    );
+    set(EventKind::MonitorWait, monitor_wait as *const c_void);
+    set(EventKind::MonitorWaited, monitor_waited as *const c_void);
+    set(
+        EventKind::MonitorContendedEnter,
+        contended_enter as *const c_void,
+    );
+    set(
+        EventKind::MonitorContendedEntered,
+        contended_entered as *const c_void,
+    );
+    set(EventKind::GarbageCollectionStart, gc_start as *const c_void);
+    set(
+        EventKind::GarbageCollectionFinish,
+        gc_finish as *const c_void,
+    );
+    set(EventKind::ObjectFree, object_free as *const c_void);
+    set(EventKind::VmObjectAlloc, vm_object_alloc as *const c_void);
+    set(
+        EventKind::SampledObjectAlloc,
+        sampled_alloc as *const c_void,
+    );
+    set(
+        EventKind::VirtualThreadEnd,
+        virtual_thread_end as *const c_void,
+    );
+    table
+}
