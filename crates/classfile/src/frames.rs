@@ -22,6 +22,9 @@ const OBJECT: u8 = 7;
 const UNINITIALIZED: u8 = 8;
 
 const BAD: Error = Error::Attribute("StackMapTable");
+/// Longest table that is made. Real methods stay far below; a damaged one that
+/// claims 65,535 locals would take that many bytes in each frame.
+const MAX_TABLE: usize = 256 << 10;
 
 /// A verification type: tag, and an index or offset if it has one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -232,6 +235,9 @@ pub(crate) fn rewrite(
             Frame::Full(full, stack)
         };
         write_frame(&frame, distance, &mut out)?;
+        if out.len() > MAX_TABLE {
+            return Err(Error::TooLarge);
+        }
         (old, new) = (Some(old_pc), Some(new_pc));
     }
     Ok(out)

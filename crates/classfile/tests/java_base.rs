@@ -15,6 +15,11 @@ struct Everything;
 
 impl Instrument for Everything {
     fn method(&mut self, _class: &Class<'_>, edit: &mut MethodEdit<'_>) {
+        if edit.method.name == b"finalize" && edit.code.bytes.len() == 1 {
+            // HotSpot takes a class whose finalizer is more than one `return` for
+            // one that needs finalization; with Object.finalize that is every class.
+            return;
+        }
         let object = edit.pool.class("java/lang/Object");
         let reference = edit.add_local(LocalType::Object(object));
         let int = edit.add_local(LocalType::Int);
@@ -152,11 +157,7 @@ fn every_class_of_java_base_survives_every_patch() {
     assert!(changed > 40_000, "only {changed} methods changed");
 
     let text = run(java()
-        .args([
-            "-Xverify:all",
-            "-XX:-BytecodeVerificationLocal",
-            "-XX:+BytecodeVerificationLocal",
-        ])
+        .arg("-Xverify:all")
         .arg(format!("--patch-module=java.base={}", patched.display()))
         .arg("LoadAll")
         .arg(&patched));
