@@ -1,1 +1,40 @@
-//! heap-graph
+//! One heap dump as an immutable graph with dense object numbers, dominators and retained sizes,
+//! and the mapped index file that makes the second opening instant.
+//!
+//! ```no_run
+//! use heap_graph::{Control, Heap, Options};
+//! let heap = Heap::open("heap.hprof".as_ref(), &Options::default(), &Control::quiet())?;
+//! for object in heap.dominated(None).take(10) {
+//!     let class = &heap.class(heap.class_of(object)).name;
+//!     println!("{} {class} {}", heap.id(object), heap.retained(object).0);
+//! }
+//! # Ok::<(), heap_graph::HeapError>(())
+//! ```
+//!
+//! In reading order: [`model`](Summary) (the plain data), [`options`](Options), `layout` (sizes),
+//! `idmap` (ids to numbers), `packed` (columns), `build` (two passes, search, dominators), `index`
+//! (the file), [`heap`](Heap) (the questions), [`object`](ObjectView), `inbound`, `strings`, and
+//! [`quick`](quick_histogram) (answers without a graph).
+
+mod build;
+mod heap;
+mod idmap;
+mod inbound;
+mod index;
+mod layout;
+mod model;
+mod object;
+mod options;
+mod packed;
+mod quick;
+mod raw;
+mod strings;
+
+pub use heap::{Dominator, Heap};
+pub use model::{
+    ClassIdx, ClassInfo, FieldInfo, FrameInfo, LayoutInfo, LayoutModel, ObjIdx, ObjectCounts,
+    ObjectKind, RootIdx, RootInfo, StaticInfo, Strength, Summary, ThreadInfo,
+};
+pub use object::{FieldValue, ObjectView, RefStrength, Reference, Value, Via};
+pub use options::{Control, HeapError, Options, Progress};
+pub use quick::{QuickHistogram, QuickRow, quick_histogram};

@@ -261,6 +261,8 @@ pub trait HeapVisitor {
     fn heap_info(&mut self, at: FileOffset, heap: u32, name: ObjectId) {
         let _ = (at, heap, name);
     }
+    /// Damage was skipped: what comes next does not follow what came before.
+    fn resync(&mut self) {}
 }
 
 /// Any sub-record, for callers that want values rather than calls.

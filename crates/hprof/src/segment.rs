@@ -64,6 +64,7 @@ pub fn walk_stretch<V: HeapVisitor>(
                         )
                     },
                 ));
+                visitor.resync();
                 walked.next = next;
             }
         }

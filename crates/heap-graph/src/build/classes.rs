@@ -1,0 +1,502 @@
+//! The class table: hierarchy, field layout, names and sizes, from CLASS_DUMPs and tallies.
+
+use super::id_table::IdTable;
+use super::objects::{ClassTally, Tallies};
+use super::symbols::Symbols;
+use crate::layout::{GapVotes, SizeRules, up};
+use crate::{ClassIdx, ClassInfo, FieldInfo, LayoutModel, StaticInfo, Strength};
+use hprof::{
+    BasicType, Bytes, ClassDump, DamageKind, Diagnostic, Diagnostics, IdSize, ObjectId, SubRecord,
+    Value, read_sub_record,
+};
+
+/// Everything the later passes ask about classes.
+#[derive(Debug)]
+pub(crate) struct ClassTable {
+    pub(crate) classes: Vec<ClassInfo>,
+    pub(crate) by_id: IdTable,
+    /// Class of the arrays of each primitive type.
+    pub(crate) primitive: [u32; 12],
+    /// `java.lang.Class`.
+    pub(crate) class_class: u32,
+    /// Per class: offsets of the references in an instance's field bytes, without the referents
+    /// that do not count.
+    pub(crate) references: Vec<Box<[u32]>>,
+    /// Per class: shallow size of its class object.
+    pub(crate) class_object_size: Vec<u64>,
+    /// Share of gap samples that agree with the sizes, and their number.
+    pub(crate) confidence: (f64, u64),
+}
+
+/// Names of the classes whose `referent` is weak in some way.
+pub(crate) fn reference_kind(name: &str) -> Option<RefKind> {
+    match name {
+        "java.lang.ref.SoftReference" => Some(RefKind::Soft),
+        "java.lang.ref.WeakReference" => Some(RefKind::Weak),
+        "java.lang.ref.PhantomReference" | "sun.misc.Cleaner" => Some(RefKind::Phantom),
+        "java.lang.ref.FinalReference"
+        | "java.lang.ref.Finalizer"
+        | "java.lang.ref.FinalizerReference" => Some(RefKind::Final),
+        _ => None,
+    }
+}
+
+/// Strength of a `java.lang.ref.Reference`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RefKind {
+    Soft,
+    Weak,
+    Phantom,
+    Final,
+}
+
+impl ClassTable {
+    pub(crate) fn build(
+        data: &[u8],
+        ids: IdSize,
+        symbols: &Symbols<'_>,
+        tallies: &Tallies,
+        rules: &SizeRules,
+        strength: Strength,
+        diagnostics: &mut Diagnostics,
+    ) -> ClassTable {
+        let mut table = ClassTable::declare(symbols, tallies);
+        table.read_dumps(data, ids, symbols, tallies, diagnostics);
+        table.cut_cycles(diagnostics);
+        table.find_primitives(symbols);
+        table.find_class_class();
+        let votes = table.votes(tallies);
+        table.sizes(rules, &votes);
+        table.undumped_sizes(rules, tallies);
+        table.reference_offsets(tallies, ids, strength);
+        table.totals(rules, tallies);
+        table
+    }
+
+    /// One entry per class id that is dumped or that objects name, by id.
+    fn declare(symbols: &Symbols<'_>, tallies: &Tallies) -> ClassTable {
+        let mut all: Vec<(u64, bool)> = tallies.class_dumps.iter().map(|c| (c.0, true)).collect();
+        all.extend(tallies.classes.iter().map(|c| (c.id, false)));
+        all.sort_unstable_by_key(|c| (c.0, !c.1));
+        all.dedup_by_key(|c| c.0);
+        let mut by_id = IdTable::new();
+        let classes = all
+            .iter()
+            .enumerate()
+            .map(|(i, (id, dumped))| {
+                by_id.insert(*id, i as u32);
+                let (name, serial) = symbols.class_name(*id);
+                ClassInfo {
+                    dumped: *dumped,
+                    serial,
+                    ..blank(ObjectId(*id), name)
+                }
+            })
+            .collect();
+        ClassTable {
+            classes,
+            by_id,
+            primitive: [u32::MAX; 12],
+            class_class: u32::MAX,
+            references: Vec::new(),
+            class_object_size: Vec::new(),
+            confidence: (1.0, 0),
+        }
+    }
+
+    fn read_dumps(
+        &mut self,
+        data: &[u8],
+        ids: IdSize,
+        symbols: &Symbols<'_>,
+        tallies: &Tallies,
+        diagnostics: &mut Diagnostics,
+    ) {
+        for (id, at) in &tallies.class_dumps {
+            let Ok((SubRecord::Class(dump), _)) = read_sub_record(data, ids, *at, u64::MAX) else {
+                continue;
+            };
+            let Some(index) = self.by_id.get(*id) else {
+                continue;
+            };
+            let super_class = self
+                .by_id
+                .get(dump.super_class.0)
+                .filter(|_| !dump.super_class.is_null());
+            if !dump.super_class.is_null() && super_class.is_none() {
+                diagnostics.push(Diagnostic::new(
+                    DamageKind::Missing,
+                    *at,
+                    "CLASS_DUMP",
+                    "super class",
+                    "a class of this dump",
+                    dump.super_class.to_string(),
+                ));
+            }
+            let info = &mut self.classes[index as usize];
+            info.super_class = super_class.map(ClassIdx);
+            fill(info, &dump, symbols);
+        }
+        for class in self.classes.iter().filter(|c| !c.dumped) {
+            diagnostics.push(Diagnostic::new(
+                DamageKind::Missing,
+                0,
+                "CLASS_DUMP",
+                "class",
+                "a record of the class that objects name",
+                format!("none for {}", class.id),
+            ));
+        }
+    }
+
+    /// A class that is its own ancestor loses that superclass, so that every later walk ends.
+    fn cut_cycles(&mut self, diagnostics: &mut Diagnostics) {
+        let mut state = vec![0u8; self.classes.len()]; // 0 new, 1 on the path, 2 done
+        let mut path = Vec::new();
+        for start in 0..self.classes.len() {
+            let mut at = start;
+            while state[at] == 0 {
+                state[at] = 1;
+                path.push(at);
+                match self.classes[at].super_class {
+                    Some(ClassIdx(next)) if state[next as usize] == 1 => {
+                        self.classes[at].super_class = None;
+                        diagnostics.push(Diagnostic::new(
+                            DamageKind::Missing,
+                            0,
+                            "CLASS_DUMP",
+                            "super class",
+                            "a class that is no descendant of this one",
+                            format!("{} is its own ancestor", self.classes[at].name),
+                        ));
+                    }
+                    Some(ClassIdx(next)) => at = next as usize,
+                    None => {}
+                }
+            }
+            path.drain(..).for_each(|c| state[c] = 2);
+        }
+    }
+
+    /// Classes so that every superclass comes before its subclasses.
+    fn parents_first(&self) -> Vec<usize> {
+        let mut done = vec![false; self.classes.len()];
+        let mut order = Vec::with_capacity(self.classes.len());
+        let mut path = Vec::new();
+        for start in 0..self.classes.len() {
+            let mut at = Some(start);
+            while let Some(c) = at.filter(|c| !done[*c]) {
+                done[c] = true;
+                path.push(c);
+                at = self.classes[c].super_class.map(|s| s.0 as usize);
+            }
+            order.extend(path.drain(..).rev());
+        }
+        order
+    }
+
+    fn find_primitives(&mut self, symbols: &Symbols<'_>) {
+        for kind in BasicType::ALL.iter().filter(|k| **k != BasicType::Object) {
+            let name = format!("{}[]", kind.name());
+            let dumped = self
+                .classes
+                .iter()
+                .position(|c| c.name == name && c.loader.is_null());
+            let index = dumped.unwrap_or_else(|| {
+                // The agent dumps no class for int[]; its LOAD_CLASS may still name one.
+                let id = symbols
+                    .loaded
+                    .iter()
+                    .find(|c| symbols.class_name(c.0).0 == name)
+                    .map_or(0, |c| c.0);
+                self.classes.push(ClassInfo {
+                    dumped: false,
+                    ..blank(ObjectId(id), name)
+                });
+                self.classes.len() - 1
+            });
+            self.classes[index].element = Some(*kind);
+            self.primitive[*kind as usize] = index as u32;
+        }
+    }
+
+    fn find_class_class(&mut self) {
+        let name = "java.lang.Class";
+        let found = self
+            .classes
+            .iter()
+            .position(|c| c.name == name && c.loader.is_null());
+        let index = found.unwrap_or_else(|| {
+            self.classes.push(ClassInfo {
+                dumped: false,
+                ..blank(ObjectId(0), name.to_owned())
+            });
+            self.classes.len() - 1
+        });
+        self.class_class = index as u32;
+    }
+
+    fn votes(&self, tallies: &Tallies) -> Vec<GapVotes> {
+        let mut votes = vec![GapVotes::default(); self.classes.len()];
+        for tally in &tallies.classes {
+            if let Some(index) = self.by_id.get(tally.id) {
+                votes[index as usize] = tally.gaps;
+            }
+        }
+        votes
+    }
+
+    fn sizes(&mut self, rules: &SizeRules, votes: &[GapVotes]) {
+        let stated_sizes = self.classes.iter().any(|c| {
+            c.name == "java.lang.Object" && c.dumped && c.stated_size > 0 && c.fields.is_empty()
+        });
+        let mut before_rounding = vec![0u64; self.classes.len()];
+        let (mut agreeing, mut samples) = (rules.agreeing, rules.samples);
+        for index in self.parents_first() {
+            let info = &self.classes[index];
+            let above = info.super_class.map(|s| s.0 as usize);
+            let inherited = above.map_or(0, |s| u64::from(self.classes[s].field_bytes));
+            let own: u64 = info.fields.iter().map(|f| f.kind.size(8) as u64).sum();
+            // Field bytes in the file use the id width for references.
+            let own_file = own - self.narrow_ids(index, rules);
+            let raw = instance_bytes(info, above.map(|s| before_rounding[s]), rules);
+            before_rounding[index] = raw;
+            let formula = up(raw, rules.alignment);
+            let field_bytes = inherited + own_file;
+            let mut size = formula;
+            if rules.model == LayoutModel::Plain {
+                size = field_bytes;
+            } else if rules.model == LayoutModel::Measured {
+                if stated_sizes && u64::from(info.stated_size) > 0 {
+                    size = up(u64::from(info.stated_size), rules.alignment);
+                } else if rules.addresses {
+                    let vote = &votes[index];
+                    let measured = vote.size(rules.header.max(8), formula + 64);
+                    size = measured
+                        .filter(|m| m.is_multiple_of(rules.alignment))
+                        .unwrap_or(formula);
+                    samples += vote.samples();
+                    agreeing += vote.votes_for(size);
+                }
+            }
+            let info = &mut self.classes[index];
+            info.field_bytes = u32::try_from(field_bytes).unwrap_or(u32::MAX);
+            info.instance_size = Bytes(size);
+        }
+        self.confidence = match (rules.model, samples) {
+            (LayoutModel::Measured, 0) => (0.0, 0),
+            (LayoutModel::Measured, n) => (agreeing as f64 / n as f64, n),
+            _ => (1.0, 0),
+        };
+        self.class_object_sizes(rules);
+    }
+
+    /// A class without a record: the instances themselves tell how many field bytes they have.
+    fn undumped_sizes(&mut self, rules: &SizeRules, tallies: &Tallies) {
+        for tally in tallies.classes.iter().filter(|t| t.instances > 0) {
+            let Some(index) = self.by_id.get(tally.id) else {
+                continue;
+            };
+            let info = &mut self.classes[index as usize];
+            if !info.dumped {
+                let bytes = tally.field_bytes / tally.instances;
+                info.field_bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+                info.instance_size = Bytes(up(rules.header + bytes, rules.alignment));
+            }
+        }
+    }
+
+    /// Bytes by which references are narrower in the file than eight.
+    fn narrow_ids(&self, index: usize, rules: &SizeRules) -> u64 {
+        let references = self.classes[index]
+            .fields
+            .iter()
+            .filter(|f| f.kind == BasicType::Object);
+        references.count() as u64 * (8 - rules.id_bytes)
+    }
+
+    fn class_object_sizes(&mut self, rules: &SizeRules) {
+        let base = self.classes[self.class_class as usize].instance_size.0;
+        self.class_object_size = self
+            .classes
+            .iter()
+            .map(|c| {
+                let wide = |k: BasicType| match rules.model {
+                    LayoutModel::Plain => k.size(rules.id_bytes as usize) as u64,
+                    _ => rules.field(k),
+                };
+                let statics: u64 = c.statics.iter().map(|s| wide(s.kind)).sum();
+                match rules.model {
+                    LayoutModel::Plain => statics,
+                    LayoutModel::Mat => up(statics, rules.alignment),
+                    LayoutModel::Measured => up(base + statics, rules.alignment),
+                }
+            })
+            .collect();
+    }
+
+    fn reference_offsets(&mut self, tallies: &Tallies, ids: IdSize, strength: Strength) {
+        // The nearest class, from each one upwards, that has fields of its own.
+        let mut with_fields: Vec<Option<u32>> = vec![None; self.classes.len()];
+        let mut kind: Vec<Option<RefKind>> = vec![None; self.classes.len()];
+        for index in self.parents_first() {
+            let above = self.classes[index].super_class.map(|s| s.0 as usize);
+            let own = !self.classes[index].fields.is_empty();
+            with_fields[index] = if own {
+                Some(index as u32)
+            } else {
+                above.and_then(|s| with_fields[s])
+            };
+            kind[index] = reference_kind(&self.classes[index].name).or(above.and_then(|s| kind[s]));
+        }
+        self.references = vec![Box::default(); self.classes.len()];
+        for tally in tallies.classes.iter().filter(|t| t.instances > 0) {
+            let Some(index) = self.by_id.get(tally.id) else {
+                continue;
+            };
+            // References behind the longest instance can never be read.
+            let longest = tally.field_bytes;
+            let skips = skips_referent(kind[index as usize], strength);
+            let mut offsets = Vec::new();
+            let mut offset = 0u64;
+            let mut at = with_fields[index as usize];
+            while let Some(class) = at.filter(|_| offset < longest) {
+                let info = &self.classes[class as usize];
+                for field in &info.fields {
+                    let referent =
+                        skips && field.name == "referent" && info.name == "java.lang.ref.Reference";
+                    if field.kind == BasicType::Object && !referent {
+                        offsets.push(offset as u32);
+                    }
+                    offset += field.kind.size(ids.bytes()) as u64;
+                }
+                at = info.super_class.and_then(|s| with_fields[s.0 as usize]);
+            }
+            self.references[index as usize] = offsets.into();
+        }
+    }
+
+    /// Objects and shallow sizes of all classes, class objects left out.
+    fn totals(&mut self, rules: &SizeRules, tallies: &Tallies) {
+        for tally in &tallies.classes {
+            if let Some(index) = self.by_id.get(tally.id) {
+                self.add_tally(index as usize, tally, rules.model);
+            }
+        }
+        for (kind, tally) in tallies.primitives.iter().enumerate() {
+            if let Some(info) = self.classes.get_mut(self.primitive[kind] as usize) {
+                info.objects += tally.arrays;
+                info.shallow.0 += tally.bytes;
+            }
+        }
+    }
+
+    fn add_tally(&mut self, index: usize, tally: &ClassTally, model: LayoutModel) {
+        let info = &mut self.classes[index];
+        info.objects += tally.instances + tally.arrays;
+        // The plain model counts the field bytes that are really there.
+        let instances = match model {
+            LayoutModel::Plain => tally.field_bytes,
+            _ => tally.instances * info.instance_size.0,
+        };
+        info.shallow.0 += tally.array_bytes + instances;
+    }
+}
+
+fn skips_referent(kind: Option<RefKind>, strength: Strength) -> bool {
+    match (kind, strength) {
+        (None, _) | (_, Strength::All) => false,
+        (Some(RefKind::Soft), Strength::StrongSoft) => false,
+        (Some(_), _) => true,
+    }
+}
+
+fn blank(id: ObjectId, name: String) -> ClassInfo {
+    ClassInfo {
+        id,
+        name,
+        super_class: None,
+        loader: ObjectId::NULL,
+        signers: ObjectId::NULL,
+        domain: ObjectId::NULL,
+        fields: Vec::new(),
+        statics: Vec::new(),
+        constants: Vec::new(),
+        stated_size: 0,
+        instance_size: Bytes(0),
+        field_bytes: 0,
+        trace: hprof::Serial(0),
+        serial: hprof::Serial(0),
+        dumped: false,
+        element: None,
+        objects: 0,
+        shallow: Bytes(0),
+        reachable_objects: 0,
+        reachable_shallow: Bytes(0),
+        retained: Bytes(0),
+    }
+}
+
+fn fill(info: &mut ClassInfo, dump: &ClassDump<'_>, symbols: &Symbols<'_>) {
+    info.loader = dump.loader;
+    info.signers = dump.signers;
+    info.domain = dump.domain;
+    info.stated_size = dump.instance_size;
+    info.trace = dump.trace;
+    info.fields = dump
+        .fields()
+        .map(|(name, kind)| FieldInfo {
+            name: symbols.text_or_id(name),
+            kind,
+        })
+        .collect();
+    info.statics = dump
+        .statics()
+        .map(|(name, value)| StaticInfo {
+            name: symbols.text_or_id(name),
+            kind: value.kind,
+            bits: value_bits(&value),
+        })
+        .collect();
+    info.constants = dump
+        .constants()
+        .filter_map(|(_, value)| value.as_id())
+        .filter(|id| !id.is_null())
+        .collect();
+}
+
+/// A value widened to 64 bits: integers sign-extended, floats as raw bits.
+pub(crate) fn value_bits(value: &Value<'_>) -> u64 {
+    let unsigned = value.bytes.iter().fold(0u64, |n, b| n << 8 | u64::from(*b));
+    match value.kind {
+        BasicType::Byte => unsigned as u8 as i8 as i64 as u64,
+        BasicType::Short => unsigned as u16 as i16 as i64 as u64,
+        BasicType::Int => unsigned as u32 as i32 as i64 as u64,
+        _ => unsigned,
+    }
+}
+
+/// Size of an instance before the last rounding: MAT's formula, or HotSpot's way of laying out
+/// fields (eight-byte fields aligned, the hole before them filled with smaller ones).
+fn instance_bytes(info: &ClassInfo, above: Option<u64>, rules: &SizeRules) -> u64 {
+    let own: u64 = info.fields.iter().map(|f| rules.field(f.kind)).sum();
+    match (rules.model, above) {
+        (LayoutModel::Mat, None) => rules.header,
+        (LayoutModel::Mat, Some(above)) => up(own + above, rules.reference),
+        (_, above) => {
+            let start = above.unwrap_or(rules.header);
+            let wide = info.fields.iter().any(|f| rules.field(f.kind) == 8);
+            if !wide || start.is_multiple_of(8) {
+                return start + own;
+            }
+            let hole = 8 - start % 8;
+            let small: u64 = info
+                .fields
+                .iter()
+                .map(|f| rules.field(f.kind))
+                .filter(|n| *n < 8)
+                .sum();
+            start + own + hole - small.min(hole)
+        }
+    }
+}

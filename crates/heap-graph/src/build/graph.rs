@@ -1,0 +1,218 @@
+//! Phases 3 to 6 in the narrowest width that fits.
+
+use super::cell::Cell;
+use super::classes::ClassTable;
+use super::dominators::{ClassEdges, immediate_dominators};
+use super::output::{self, Sizes};
+use super::references::{ReferencePass, Shared};
+use super::retained::Reached;
+use super::roots::Roots;
+use super::units::{Input, run_pass};
+use super::{Mapped, Objects, dfs, retained};
+use crate::idmap::IdMap;
+use crate::index::IndexWriter;
+use crate::model::LayoutModel;
+use crate::raw::{BigVec, Budget, SharedSlice};
+use crate::{Control, HeapError, Options};
+use rustc_hash::FxHashMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// Everything the graph is built from.
+pub(crate) struct Job<'a> {
+    pub(crate) mapped: &'a Mapped<'a>,
+    pub(crate) objects: &'a Objects,
+    pub(crate) table: &'a ClassTable,
+    pub(crate) map: &'a IdMap<'a>,
+    pub(crate) roots: &'a Roots,
+    pub(crate) options: &'a Options,
+    pub(crate) budget: &'a Budget,
+    pub(crate) control: &'a Control<'a>,
+}
+
+/// The references of all objects.
+struct Rows<'b, C: Cell> {
+    cells: BigVec<'b, C>,
+    rows: BigVec<'b, u8>,
+    /// Class objects that are no roots, by ordinal.
+    class_objects: Vec<u64>,
+    class_ordinal: Vec<u32>,
+    virtual_threads: Vec<(u64, u64)>,
+}
+
+impl Job<'_> {
+    /// Builds the graph and writes its sections; numbers of 32 bits first, of 64 where those are
+    /// too small.
+    pub(crate) fn run(&self, index: &mut IndexWriter) -> Result<Reached, HeapError> {
+        let narrow = self.objects.ids.len + 2 < u32::LIMIT && !self.options.wide;
+        if narrow && let Some(reached) = self.run_width::<u32>(index)? {
+            return Ok(reached);
+        }
+        self.run_width::<u64>(index)?.ok_or_else(|| HeapError::Io {
+            what: "graph".to_owned(),
+            error: std::io::Error::other("the references of this dump do not fit into 2^63 bytes"),
+        })
+    }
+
+    /// `None` when this width is too small.
+    fn run_width<C: Cell>(&self, index: &mut IndexWriter) -> Result<Option<Reached>, HeapError> {
+        let Some(found) = self.references::<C>(index)? else {
+            return Ok(None);
+        };
+        let Rows {
+            mut cells,
+            rows,
+            class_objects,
+            class_ordinal,
+            virtual_threads,
+        } = found;
+        let search = dfs::search(
+            &mut cells,
+            &rows,
+            &class_objects,
+            &self.roots.order,
+            self.budget,
+            self.control,
+        )?;
+        drop(rows);
+        let view = index.view().map_err(HeapError::io("index"))?;
+        let sizes = Sizes::view(
+            &view,
+            self.map.len(),
+            self.table,
+            self.objects.rules.alignment,
+        );
+        // A class edge of the model: class objects have none to java.lang.Class in the plain one,
+        // and primitive arrays only in MAT's.
+        let plain = self.options.layout == LayoutModel::Plain;
+        let mat = self.options.layout == LayoutModel::Mat;
+        let class_bits = plain.then(|| output::class_object_set(self.table, self.map));
+        let ordinal_of = |object: u64| {
+            let class = sizes.class(object) as usize;
+            let implied = (mat || self.table.classes[class].element.is_none())
+                && class_bits.as_ref().is_none_or(|set| !set.contains(object));
+            if implied {
+                class_ordinal[class]
+            } else {
+                u32::MAX
+            }
+        };
+        let edges = ClassEdges::collect(&cells, &class_objects, &ordinal_of, self.budget)?;
+        let n = search.len;
+        let idom = immediate_dominators(search, edges, self.budget, self.control)?;
+        let mut reached = retained::write(self, index, cells, idom, n, &sizes)?;
+        reached.virtual_threads = virtual_threads;
+        Ok(Some(reached))
+    }
+
+    /// The second pass, and the sections that come out of it.
+    fn references<C: Cell>(
+        &self,
+        index: &mut IndexWriter,
+    ) -> Result<Option<Rows<'_, C>>, HeapError> {
+        let io = || HeapError::io("references");
+        let n = self.map.len() as usize;
+        let mut cells = BigVec::<C>::zeroed(n, self.budget).map_err(io())?;
+        let mut class_of = BigVec::<u32>::zeroed(n, self.budget).map_err(io())?;
+        // Address space only: rows take a third of the dump at most, but each worker's blocks and
+        // the longest arrays must fit.
+        let room = self.mapped.data.len() * 3 + (1 << 24);
+        let mut rows = BigVec::<u8>::reserve(room, n * 8, self.budget).map_err(io())?;
+        let (class_objects, class_ordinal) = self.class_nodes();
+        let first_of = (self.objects.ids.duplicates > 0).then(|| self.first_records());
+        let shared = Shared {
+            ids: self.mapped.map.header.id_size,
+            map: self.map,
+            classes: self.table,
+            rules: &self.objects.rules,
+            roots: &self.roots.set,
+            class_ordinal: &class_ordinal,
+            thread_locals: &self.roots.thread_locals,
+            cells: SharedSlice::new(&mut cells),
+            rows_len: rows.len() as u64,
+            rows: SharedSlice::new(&mut rows),
+            class_of: SharedSlice::new(&mut class_of),
+            cursor: AtomicU64::new(0),
+            too_long: AtomicBool::new(false),
+            virtual_thread: self.class_named("java.lang.VirtualThread"),
+            first_of: first_of.as_ref(),
+        };
+        let known_class = |id: u64| self.mapped.symbols.knows_class(id);
+        let units = &self.objects.pass.units;
+        let threads = self.options.thread_count().min(units.len()).max(1);
+        let input = Input {
+            data: self.mapped.data,
+            ids: self.mapped.map.header.id_size,
+            known_class: &known_class,
+            threads,
+            control: *self.control,
+            release: None,
+        };
+        let visitors = (0..threads)
+            .map(|_| ReferencePass::<C>::new(&shared))
+            .collect();
+        let (mut passes, _) = run_pass(&input, "references", units, visitors)?;
+        if shared.too_long.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
+        let mut anchors: Vec<(u64, u64)> = Vec::new();
+        let mut arrays: Vec<(C, u64)> = Vec::new();
+        let mut virtual_threads = Vec::new();
+        for pass in &mut passes {
+            virtual_threads.append(&mut pass.virtual_threads);
+            anchors.append(&mut pass.anchors);
+            arrays.append(&mut pass.arrays);
+        }
+        drop(passes);
+        anchors.sort_unstable();
+        arrays.sort();
+        output::objects(index, self, &class_of, arrays, &anchors)?;
+        Ok(Some(Rows {
+            cells,
+            rows,
+            class_objects,
+            class_ordinal,
+            virtual_threads,
+        }))
+    }
+
+    fn class_named(&self, name: &str) -> u32 {
+        self.table
+            .classes
+            .iter()
+            .position(|c| c.name == name)
+            .map_or(u32::MAX, |i| i as u32)
+    }
+
+    /// The class objects that are in the dump and no roots, and each class's ordinal among them.
+    fn class_nodes(&self) -> (Vec<u64>, Vec<u32>) {
+        let mut objects = Vec::new();
+        let ordinal = self.table.classes.iter().map(|class| {
+            match super::rank(self.map, class.id)
+                .filter(|o| class.dumped && !self.roots.set.contains(o.0))
+            {
+                Some(object) => {
+                    objects.push(object.0);
+                    objects.len() as u32 - 1
+                }
+                None => u32::MAX,
+            }
+        });
+        let ordinal = ordinal.collect();
+        (objects, ordinal)
+    }
+
+    /// For ids that occur twice: the offset of the first record of every object.
+    fn first_records(&self) -> FxHashMap<u64, u64> {
+        let mut first = output::FirstRecords::default();
+        for unit in &self.objects.pass.units {
+            hprof::walk_stretch(
+                self.mapped.data,
+                self.mapped.map.header.id_size,
+                *unit,
+                &|id| self.mapped.symbols.knows_class(id),
+                &mut first,
+            );
+        }
+        first.repeated()
+    }
+}

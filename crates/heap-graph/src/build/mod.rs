@@ -1,0 +1,470 @@
+//! From a dump to an index, phase by phase. Memory of one phase is gone before the next begins;
+//! what later phases need again is read from the index file itself.
+//!
+//! 1. map: hop over the top-level records, names and stacks ([`symbols`]).
+//! 2. objects: which ids, how many of each class, roots, sizes ([`objects`], [`classes`]).
+//! 3. references: rows of numbers ([`references`]).
+//! 4. search and dominators in pre-order numbers ([`dfs`], [`dominators`]).
+//! 5. retained sizes, per object and per class ([`retained`]).
+//! 6. the tables of the index ([`output`]).
+
+mod bitmap;
+mod cell;
+pub(crate) mod classes;
+mod dfs;
+mod dominators;
+mod graph;
+mod id_table;
+pub(crate) mod objects;
+mod output;
+mod pairs;
+mod references;
+pub(crate) mod references_of;
+mod retained;
+mod roots;
+mod stacks;
+pub(crate) mod symbols;
+pub(crate) mod units;
+mod varint;
+
+use crate::idmap::{Directory, FinishedIds, IdMap, IdSetBuilder};
+use crate::index::{Identity, IndexFile, IndexWriter, Tag};
+use crate::layout::{self, SizeRules};
+use crate::model::*;
+use crate::raw::{Budget, bytes_of};
+use crate::{Control, HeapError, Options};
+use classes::ClassTable;
+use hprof::source::Source;
+use hprof::{
+    Bytes, DamageKind, Diagnostic, Diagnostics, FileMap, HeapTag, ObjectId, RecordTag, Stretch,
+    map_file,
+};
+use objects::{ObjectPass, Tallies};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::Path;
+use symbols::Symbols;
+use units::{Input, PassResult, run_pass, units_of};
+
+/// What the first screen needs.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Meta {
+    pub(crate) summary: Summary,
+    pub(crate) classes: Vec<ClassInfo>,
+    pub(crate) primitive: [u32; 12],
+    pub(crate) class_class: u32,
+    pub(crate) class_object_size: Vec<u64>,
+    pub(crate) objects: u64,
+    pub(crate) id_shift: u32,
+    /// Class objects: object number and class, by object.
+    pub(crate) class_objects: Vec<(u64, u32)>,
+}
+
+/// What later questions need.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Detail {
+    pub(crate) roots: Vec<RootInfo>,
+    pub(crate) threads: Vec<ThreadInfo>,
+    /// Trace serial and its frames as numbers into `frames`.
+    pub(crate) traces: Vec<(u32, Vec<u32>)>,
+    pub(crate) frames: Vec<FrameInfo>,
+    /// Android: file offset from which on objects are in this heap.
+    pub(crate) heap_switches: Vec<(u64, u32)>,
+    pub(crate) heap_names: Vec<(u32, String)>,
+    /// Objects that a thread's stack holds: thread object, object, kind, frame.
+    pub(crate) thread_locals: Vec<(u64, u64, HeapTag, u32)>,
+}
+
+/// A dump with its top-level records read.
+pub(crate) struct Mapped<'a> {
+    pub(crate) data: &'a [u8],
+    pub(crate) map: FileMap,
+    pub(crate) symbols: Symbols<'a>,
+}
+
+/// Reads the top-level records.
+pub(crate) fn map<'a>(source: &'a Source, names_only: bool) -> Result<Mapped<'a>, HeapError> {
+    let data = source.bytes();
+    let mut symbols = Symbols {
+        names_only,
+        ..Symbols::default()
+    };
+    let ids = hprof::Header::parse(data)?.id_size;
+    let mut map = map_file(data, |record| symbols.visit(record, ids))?;
+    symbols.finish();
+    map.diagnostics.extend(source.diagnostics().clone());
+    map.diagnostics.sort();
+    Ok(Mapped { data, map, symbols })
+}
+
+/// The first pass done: objects, classes, ids.
+pub(crate) struct Objects {
+    pub(crate) rules: SizeRules,
+    pub(crate) tallies: Tallies,
+    pub(crate) ids: FinishedIds,
+    pub(crate) pass: PassResult,
+}
+
+impl Mapped<'_> {
+    /// The snapshot asked for, from 0.
+    pub(crate) fn choose_snapshot(&self, path: &Path, wanted: u32) -> Result<u32, HeapError> {
+        let found = self.map.snapshots;
+        let path = path.display().to_string();
+        if found == 0 {
+            let names = self.map.records.iter().map(|(tag, n)| {
+                let name = RecordTag::from_u8(*tag)
+                    .map_or_else(|| format!("0x{tag:02x}"), |t| t.name().to_owned());
+                format!("{n} {name}")
+            });
+            let found = names.collect::<Vec<_>>().join(", ");
+            let found = if found.is_empty() {
+                "no record after the header".to_owned()
+            } else {
+                found
+            };
+            return Err(HeapError::NoHeap { path, found });
+        }
+        if wanted > found {
+            return Err(HeapError::NoSnapshot {
+                path,
+                found,
+                wanted,
+            });
+        }
+        Ok(wanted.saturating_sub(1))
+    }
+
+    /// Runs the first pass. Ids that lie oddly, or that two workers both saw, make it run again
+    /// with finer slots, or with one worker.
+    pub(crate) fn objects(
+        &self,
+        units: &[Stretch],
+        options: &Options,
+        control: &Control<'_>,
+        with_ids: bool,
+        release: Option<&(dyn Fn(u64, u64) + Sync)>,
+    ) -> Result<Objects, HeapError> {
+        let ids = self.map.header.id_size;
+        let rules = layout::solve(options.layout, self.data, ids, units);
+        let known_class = |id: u64| self.symbols.knows_class(id);
+        let mut shift = rules.shift;
+        let mut threads = options.thread_count().min(units.len()).max(1);
+        loop {
+            let input = Input {
+                data: self.data,
+                ids,
+                known_class: &known_class,
+                threads,
+                control: *control,
+                release,
+            };
+            let visitors = (0..threads)
+                .map(|_| ObjectPass::new(&rules, with_ids.then(|| IdSetBuilder::new(shift))))
+                .collect();
+            let (passes, pass) = run_pass(&input, "objects", units, visitors)?;
+            let (tallies, sets) = objects::merge(passes);
+            if sets.iter().any(IdSetBuilder::misaligned) && shift > 0 {
+                shift = 0;
+                continue;
+            }
+            let seen_by_one: u64 = sets.iter().map(IdSetBuilder::duplicates).sum();
+            let ids = IdSetBuilder::finish(sets);
+            if ids.duplicates > seen_by_one && threads > 1 {
+                threads = 1;
+                continue;
+            }
+            return Ok(Objects {
+                rules,
+                tallies,
+                ids,
+                pass,
+            });
+        }
+    }
+
+    /// Totals and findings that need no graph.
+    pub(crate) fn summary(
+        &self,
+        snapshot: u32,
+        objects: &Objects,
+        table: &ClassTable,
+        options: &Options,
+    ) -> Summary {
+        let counts = &objects.tallies.counts;
+        let records = self.map.records.iter().map(|(tag, n)| {
+            let name = RecordTag::from_u8(*tag)
+                .map_or_else(|| format!("0x{tag:02x}"), |t| t.name().to_owned());
+            (name, *n)
+        });
+        let records: BTreeMap<String, u64> = records.collect();
+        let by_tag = |f: &dyn Fn(HeapTag) -> Option<String>| -> BTreeMap<String, u64> {
+            HeapTag::ALL
+                .iter()
+                .filter(|t| counts[**t as usize] > 0)
+                .filter_map(|t| Some((f(*t)?, counts[*t as usize])))
+                .collect()
+        };
+        let (confidence, samples) = table.confidence;
+        Summary {
+            format: self.map.header.format.clone(),
+            id_size: self.map.header.id_size.bytes() as u32,
+            timestamp_ms: self.map.header.timestamp_ms,
+            bytes: self.data.len() as u64,
+            snapshot: (snapshot + 1, self.map.snapshots),
+            records,
+            sub_records: by_tag(&|t| Some(t.hex())),
+            gc_roots: by_tag(&|t| t.is_root().then(|| t.name().to_owned())),
+            objects: object_counts(&objects.tallies, table),
+            shallow: Bytes(
+                table.classes.iter().map(|c| c.shallow.0).sum::<u64>()
+                    + class_object_bytes(table, options.layout),
+            ),
+            layout: objects.rules.info(confidence, samples),
+            strength: options.strength,
+            diagnostics: self.map.diagnostics.clone(),
+            skipped: self.map.skipped + objects.pass.skipped,
+            duplicate_objects: objects.ids.duplicates,
+            ..Summary::default()
+        }
+    }
+}
+
+fn object_counts(tallies: &Tallies, table: &ClassTable) -> ObjectCounts {
+    let instances = tallies.classes.iter().map(|c| c.instances).sum();
+    let object_arrays = tallies.classes.iter().map(|c| c.arrays).sum();
+    let primitive_arrays = tallies.primitives.iter().map(|p| p.arrays).sum();
+    let classes = table.classes.iter().filter(|c| c.dumped).count() as u64;
+    ObjectCounts {
+        total: classes + instances + object_arrays + primitive_arrays,
+        classes,
+        instances,
+        object_arrays,
+        primitive_arrays,
+    }
+}
+
+/// Class objects are counted with `java.lang.Class`, except in the plain model, whose rows are
+/// those of the reference reader: instances and arrays only.
+fn class_object_bytes(table: &ClassTable, model: LayoutModel) -> u64 {
+    if model != LayoutModel::Plain {
+        return 0; // Already in the row of java.lang.Class.
+    }
+    class_object_total(table)
+}
+
+fn class_object_total(table: &ClassTable) -> u64 {
+    table
+        .classes
+        .iter()
+        .zip(&table.class_object_size)
+        .filter(|(c, _)| c.dumped)
+        .map(|(_, s)| *s)
+        .sum()
+}
+
+/// Adds class objects to the row of `java.lang.Class`.
+pub(crate) fn count_class_objects(table: &mut ClassTable, model: LayoutModel) {
+    if model == LayoutModel::Plain {
+        return;
+    }
+    let dumped = table.classes.iter().filter(|c| c.dumped).count() as u64;
+    let bytes = class_object_total(table);
+    if let Some(row) = table.classes.get_mut(table.class_class as usize) {
+        row.objects += dumped;
+        row.shallow.0 += bytes;
+    }
+}
+
+/// Builds the index of one snapshot.
+pub(crate) fn build(
+    mapped: &Mapped<'_>,
+    path: &Path,
+    index_path: Option<&Path>,
+    spill: &Path,
+    identity: Identity,
+    options: &Options,
+    control: &Control<'_>,
+) -> Result<IndexFile, HeapError> {
+    let snapshot = mapped.choose_snapshot(path, options.snapshot)?;
+    let units = units_of(mapped.map.snapshot(snapshot));
+    let budget = Budget::new(options.max_memory, spill);
+    let objects = mapped.objects(&units, options, control, true, None)?;
+    let mut found = Diagnostics::default();
+    let mut table = ClassTable::build(
+        mapped.data,
+        mapped.map.header.id_size,
+        &mapped.symbols,
+        &objects.tallies,
+        &objects.rules,
+        options.strength,
+        &mut found,
+    );
+    count_class_objects(&mut table, options.layout);
+    let mut summary = mapped.summary(snapshot, &objects, &table, options);
+    note_findings(&mut found, mapped, &objects, options);
+
+    let directory = Directory::new(&objects.ids.numbers);
+    let map = IdMap::new(
+        objects.ids.shift,
+        objects.ids.len,
+        &objects.ids.blocks,
+        &objects.ids.numbers,
+        &directory,
+    );
+    let roots = roots::Roots::resolve(mapped, &objects, &table, &map, options.layout, &mut found);
+    let mut detail = stacks::detail(mapped, &objects, &roots, &map);
+    summary.dangling_roots = roots.dangling;
+
+    let io = || HeapError::io("index");
+    let mut index = IndexWriter::create(index_path, &budget).map_err(io())?;
+    index
+        .section(Tag::IdBlocks, |o| {
+            o.write_all(bytes_of(&objects.ids.blocks))
+        })
+        .map_err(io())?;
+    index
+        .section(Tag::IdNumbers, |o| {
+            o.write_all(bytes_of(&objects.ids.numbers))
+        })
+        .map_err(io())?;
+
+    let job = graph::Job {
+        mapped,
+        objects: &objects,
+        table: &table,
+        map: &map,
+        roots: &roots,
+        options,
+        budget: &budget,
+        control,
+    };
+    let reached = job.run(&mut index)?;
+    stacks::find_virtual_threads(
+        mapped,
+        &table,
+        &map,
+        &reached.virtual_threads,
+        &mut detail,
+        &mut summary,
+        &mut found,
+    );
+    reached.fill(&mut table.classes, &mut summary);
+    stacks::android_heaps(mapped, &objects, &table, &mut summary);
+    found.extend(objects.pass.diagnostics.clone());
+    if budget.spilled() {
+        found.push(Diagnostic::new(
+            DamageKind::Note,
+            0,
+            "file",
+            "",
+            "",
+            "the memory limit was reached: arrays went to temporary files",
+        ));
+    }
+    summary.diagnostics.extend(found);
+    summary.diagnostics.sort();
+    let mut class_objects: Vec<(u64, u32)> = table
+        .classes
+        .iter()
+        .enumerate()
+        .filter(|(_, c)| c.dumped)
+        .filter_map(|(i, c)| Some((map.rank(c.id.0)?, i as u32)))
+        .collect();
+    class_objects.sort_unstable();
+    let meta = Meta {
+        summary,
+        classes: table.classes,
+        primitive: table.primitive,
+        class_class: table.class_class,
+        class_object_size: table.class_object_size,
+        objects: objects.ids.len,
+        id_shift: objects.ids.shift,
+        class_objects,
+    };
+    write_postcard(&mut index, Tag::Meta, &meta)?;
+    write_postcard(&mut index, Tag::Detail, &detail)?;
+    control.check()?;
+    index.finish(identity).map_err(io())
+}
+
+fn write_postcard(
+    index: &mut IndexWriter,
+    tag: Tag,
+    value: &impl Serialize,
+) -> Result<(), HeapError> {
+    let bytes = postcard::to_stdvec(value).map_err(|e| HeapError::Io {
+        what: "index".to_owned(),
+        error: std::io::Error::other(e),
+    })?;
+    index
+        .section(tag, |o| o.write_all(&bytes))
+        .map_err(HeapError::io("index"))
+}
+
+/// Findings about the dump as a whole.
+pub(crate) fn note_findings(
+    found: &mut Diagnostics,
+    mapped: &Mapped<'_>,
+    objects: &Objects,
+    options: &Options,
+) {
+    let mut note = |kind, record: &str, text: String| {
+        found.push(Diagnostic::new(kind, 0, record, "", "", text));
+    };
+    let counts = &objects.tallies.counts;
+    let count = |tag: HeapTag| counts[tag as usize];
+    if objects.ids.duplicates > 0 {
+        note(
+            DamageKind::Duplicate,
+            "HEAP_DUMP",
+            format!(
+                "{} object ids occur more than once; the first of each counts",
+                objects.ids.duplicates
+            ),
+        );
+    }
+    if options.snapshot == 0 && mapped.map.snapshots > 1 {
+        note(
+            DamageKind::Note,
+            "file",
+            format!(
+                "{} heap dumps in this file; this is #1, name the others FILE#2 ...",
+                mapped.map.snapshots
+            ),
+        );
+    }
+    let thread_kinds = [
+        HeapTag::RootJavaFrame,
+        HeapTag::RootJniLocal,
+        HeapTag::RootThreadObject,
+    ];
+    let rooted = HeapTag::ALL.iter().any(|t| t.is_root() && count(*t) > 0);
+    if !rooted {
+        note(
+            DamageKind::Missing,
+            "HEAP_DUMP",
+            "there are no GC roots in the dump: nothing is reachable".to_owned(),
+        );
+    } else if count(HeapTag::RootStickyClass) == 0
+        && thread_kinds.iter().any(|t| count(*t) > 0)
+        && count(HeapTag::RootJavaFrame) == 0
+    {
+        note(
+            DamageKind::Note,
+            "HEAP_DUMP",
+            "no STICKY_CLASS, JAVA_FRAME or JNI_GLOBAL roots (a dump by jhsdb): objects held only by those look unreachable".to_owned(),
+        );
+    }
+}
+
+/// Anchors, from which an object's place in the file is counted.
+pub(crate) type Anchors = Vec<(u64, u64)>;
+
+/// An id that is not in the dump is no object.
+pub(crate) fn rank(map: &IdMap<'_>, id: ObjectId) -> Option<ObjIdx> {
+    if id.is_null() {
+        None
+    } else {
+        map.rank(id.0).map(ObjIdx)
+    }
+}

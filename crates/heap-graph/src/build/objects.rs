@@ -1,0 +1,236 @@
+//! The first pass: which objects there are, how many of each class, which roots, and how far
+//! apart objects lie.
+
+use super::id_table::IdTable;
+use super::units::UnitVisitor;
+use crate::idmap::IdSetBuilder;
+use crate::layout::{GapVotes, SizeRules};
+use hprof::{
+    BasicType, ClassDump, FileOffset, HeapTag, HeapVisitor, Instance, ObjectArray, ObjectId,
+    PrimitiveArray, Root,
+};
+
+/// What one class id stood for in this pass.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ClassTally {
+    pub(crate) id: u64,
+    /// Instances, and the sum of their field bytes.
+    pub(crate) instances: u64,
+    pub(crate) field_bytes: u64,
+    /// Object arrays of this class, and the sum of their sizes by the rules.
+    pub(crate) arrays: u64,
+    pub(crate) array_bytes: u64,
+    pub(crate) gaps: GapVotes,
+}
+
+/// Arrays of one primitive type.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct PrimitiveTally {
+    pub(crate) arrays: u64,
+    pub(crate) bytes: u64,
+}
+
+/// A root record of the file.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RawRoot {
+    pub(crate) at: u64,
+    pub(crate) root: Root,
+}
+
+/// A worker of the first pass.
+pub(crate) struct ObjectPass<'a> {
+    rules: &'a SizeRules,
+    /// `None` when ids are not wanted (the quick histogram).
+    pub(crate) ids: Option<IdSetBuilder>,
+    table: IdTable,
+    pub(crate) classes: Vec<ClassTally>,
+    last: (u64, u32),
+    pub(crate) primitives: [PrimitiveTally; 12],
+    /// Class id and offset of the CLASS_DUMP.
+    pub(crate) class_dumps: Vec<(u64, u64)>,
+    pub(crate) roots: Vec<RawRoot>,
+    pub(crate) counts: [u64; 256],
+    pub(crate) heap_switches: Vec<(u64, u32, ObjectId)>,
+    /// The instance before (id, class slot), whose distance to the next object tells its size.
+    before: Option<(u64, u32)>,
+}
+
+/// Gaps above this are holes, not sizes.
+const LARGEST_GAP: u64 = 1 << 16;
+
+impl<'a> ObjectPass<'a> {
+    pub(crate) fn new(rules: &'a SizeRules, ids: Option<IdSetBuilder>) -> ObjectPass<'a> {
+        ObjectPass {
+            rules,
+            ids,
+            table: IdTable::new(),
+            classes: Vec::new(),
+            last: (u64::MAX, 0),
+            primitives: [PrimitiveTally::default(); 12],
+            class_dumps: Vec::new(),
+            roots: Vec::new(),
+            counts: [0; 256],
+            heap_switches: Vec::new(),
+            before: None,
+        }
+    }
+
+    #[inline(always)]
+    fn class_slot(&mut self, id: u64) -> u32 {
+        if self.last.0 != id {
+            self.last = (id, self.table.get(id).unwrap_or_else(|| self.new_class(id)));
+        }
+        self.last.1
+    }
+
+    #[cold]
+    fn new_class(&mut self, id: u64) -> u32 {
+        let slot = self.classes.len() as u32;
+        self.classes.push(ClassTally {
+            id,
+            ..ClassTally::default()
+        });
+        self.table.insert(id, slot);
+        slot
+    }
+
+    /// Notes an object; false if its id was seen before.
+    #[inline(always)]
+    fn object(&mut self, id: u64) -> bool {
+        if let Some((from, class)) = self.before.take() {
+            let gap = id.wrapping_sub(from);
+            if gap < LARGEST_GAP {
+                self.classes[class as usize].gaps.add(gap as u32);
+            }
+        }
+        match &mut self.ids {
+            Some(ids) => ids.insert(id),
+            None => true,
+        }
+    }
+}
+
+impl HeapVisitor for ObjectPass<'_> {
+    fn root(&mut self, at: FileOffset, root: Root) {
+        self.counts[root.kind as usize] += 1;
+        self.roots.push(RawRoot { at: at.0, root });
+    }
+
+    fn class(&mut self, at: FileOffset, class: &ClassDump<'_>) {
+        self.counts[HeapTag::ClassDump as usize] += 1;
+        if self.object(class.id.0) {
+            self.class_dumps.push((class.id.0, at.0));
+        }
+    }
+
+    #[inline(always)]
+    fn instance(&mut self, _: FileOffset, instance: Instance<'_>) {
+        self.counts[HeapTag::InstanceDump as usize] += 1;
+        if self.object(instance.id.0) {
+            let slot = self.class_slot(instance.class.0);
+            let tally = &mut self.classes[slot as usize];
+            tally.instances += 1;
+            tally.field_bytes += instance.fields.len() as u64;
+            if tally.gaps.wanted() {
+                self.before = Some((instance.id.0, slot));
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn object_array(&mut self, _: FileOffset, array: ObjectArray<'_>) {
+        self.counts[HeapTag::ObjectArrayDump as usize] += 1;
+        if self.object(array.id.0) {
+            let size = self.rules.array(BasicType::Object, array.len);
+            let slot = self.class_slot(array.class.0);
+            let tally = &mut self.classes[slot as usize];
+            tally.arrays += 1;
+            tally.array_bytes += size;
+        }
+    }
+
+    #[inline(always)]
+    fn primitive_array(&mut self, _: FileOffset, array: PrimitiveArray<'_>) {
+        let tag = if array.has_data {
+            HeapTag::PrimitiveArrayDump
+        } else {
+            HeapTag::PrimitiveArrayNoData
+        };
+        self.counts[tag as usize] += 1;
+        if self.object(array.id.0) {
+            let tally = &mut self.primitives[array.element as usize];
+            tally.arrays += 1;
+            tally.bytes += self.rules.array(array.element, array.len);
+        }
+    }
+
+    fn heap_info(&mut self, at: FileOffset, heap: u32, name: ObjectId) {
+        self.counts[HeapTag::HeapDumpInfo as usize] += 1;
+        self.heap_switches.push((at.0, heap, name));
+    }
+
+    fn resync(&mut self) {
+        self.before = None;
+    }
+}
+
+impl UnitVisitor for ObjectPass<'_> {
+    fn begin(&mut self) {
+        self.before = None;
+    }
+}
+
+/// The tallies of all workers together.
+#[derive(Debug, Default)]
+pub(crate) struct Tallies {
+    /// By class id, ascending.
+    pub(crate) classes: Vec<ClassTally>,
+    pub(crate) primitives: [PrimitiveTally; 12],
+    /// By class id, ascending; the first one of an id.
+    pub(crate) class_dumps: Vec<(u64, u64)>,
+    /// In file order.
+    pub(crate) roots: Vec<RawRoot>,
+    pub(crate) counts: Vec<u64>,
+    /// In file order.
+    pub(crate) heap_switches: Vec<(u64, u32, ObjectId)>,
+}
+
+/// Adds up what the workers found; gives their id sets too.
+pub(crate) fn merge(passes: Vec<ObjectPass<'_>>) -> (Tallies, Vec<IdSetBuilder>) {
+    let mut sum = Tallies {
+        counts: vec![0; 256],
+        ..Tallies::default()
+    };
+    let mut sets = Vec::new();
+    for pass in passes {
+        sum.classes.extend(pass.classes);
+        for (all, one) in sum.primitives.iter_mut().zip(pass.primitives) {
+            all.arrays += one.arrays;
+            all.bytes += one.bytes;
+        }
+        sum.class_dumps.extend(pass.class_dumps);
+        sum.roots.extend(pass.roots);
+        for (all, one) in sum.counts.iter_mut().zip(pass.counts) {
+            *all += one;
+        }
+        sum.heap_switches.extend(pass.heap_switches);
+        sets.extend(pass.ids);
+    }
+    sum.classes.sort_by_key(|c| c.id);
+    sum.classes.dedup_by(|later, kept| {
+        let same = later.id == kept.id;
+        if same {
+            kept.instances += later.instances;
+            kept.field_bytes += later.field_bytes;
+            kept.arrays += later.arrays;
+            kept.array_bytes += later.array_bytes;
+            kept.gaps.merge(&later.gaps);
+        }
+        same
+    });
+    sum.class_dumps.sort_by_key(|c| (c.0, c.1));
+    sum.class_dumps.dedup_by_key(|c| c.0);
+    sum.roots.sort_by_key(|r| r.at);
+    sum.heap_switches.sort_by_key(|s| s.0);
+    (sum, sets)
+}

@@ -1,0 +1,362 @@
+//! The second pass: every reference of every object, as rows of dense numbers.
+
+use super::bitmap::Bitmap;
+use super::cell::Cell;
+use super::classes::ClassTable;
+use super::units::UnitVisitor;
+use super::varint::RowWriter;
+use crate::LayoutModel;
+use crate::idmap::IdMap;
+use crate::layout::SizeRules;
+use crate::raw::SharedSlice;
+use hprof::{
+    BasicType, ClassDump, FileOffset, HeapVisitor, IdSize, Instance, ObjectArray, PrimitiveArray,
+    read_id,
+};
+use rustc_hash::FxHashMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// What all workers of the pass share.
+pub(crate) struct Shared<'a, C> {
+    pub(crate) ids: IdSize,
+    pub(crate) map: &'a IdMap<'a>,
+    pub(crate) classes: &'a ClassTable,
+    pub(crate) rules: &'a SizeRules,
+    pub(crate) roots: &'a Bitmap,
+    /// Per class: ordinal among classes whose object is in the dump and no root, else u32::MAX.
+    pub(crate) class_ordinal: &'a [u32],
+    /// Thread object id: objects its stack holds.
+    pub(crate) thread_locals: &'a FxHashMap<u64, Vec<u64>>,
+    pub(crate) cells: SharedSlice<'a, C>,
+    pub(crate) rows: SharedSlice<'a, u8>,
+    pub(crate) rows_len: u64,
+    /// Class of each object.
+    pub(crate) class_of: SharedSlice<'a, u32>,
+    /// The next free byte of `rows`.
+    pub(crate) cursor: AtomicU64,
+    /// Rows grew beyond what a cell can hold: start again with wider ones.
+    pub(crate) too_long: AtomicBool,
+    /// `java.lang.VirtualThread`, `u32::MAX` if there is none.
+    pub(crate) virtual_thread: u32,
+    /// Set when ids occur twice: the object that was seen, so that the first one counts.
+    pub(crate) first_of: Option<&'a FxHashMap<u64, u64>>,
+}
+
+/// Bytes a worker takes from the rows at once.
+const BLOCK: u64 = 1 << 16;
+/// Raw ids that wait for their numbers while their cache lines are fetched.
+const WINDOW: usize = 384;
+/// An array longer than this is written on its own.
+const LONG: usize = 2048;
+
+/// An object whose references wait in the window.
+#[derive(Clone, Copy)]
+struct Waiting {
+    offset: u64,
+    class: u32,
+    /// Whether the object has an edge to its class.
+    class_edge: bool,
+    first: u32,
+    /// Size of an array, 0 for other objects.
+    size: u64,
+}
+
+/// A worker of the second pass.
+pub(crate) struct ReferencePass<'a, C> {
+    shared: &'a Shared<'a, C>,
+    window: Vec<u64>,
+    waiting: Vec<Waiting>,
+    block: (u64, u64),
+    last: (u64, u32),
+    before: u64,
+    /// Number and file offset of the objects from which positions are counted.
+    pub(crate) anchors: Vec<(u64, u64)>,
+    /// Number and size of each array.
+    pub(crate) arrays: Vec<(C, u64)>,
+    pub(crate) references: u64,
+    /// Virtual threads: id and place in the file.
+    pub(crate) virtual_threads: Vec<(u64, u64)>,
+}
+
+impl<'a, C: Cell> ReferencePass<'a, C> {
+    pub(crate) fn new(shared: &'a Shared<'a, C>) -> ReferencePass<'a, C> {
+        ReferencePass {
+            shared,
+            window: Vec::with_capacity(WINDOW * 2),
+            waiting: Vec::with_capacity(WINDOW),
+            block: (0, 0),
+            last: (u64::MAX, 0),
+            before: u64::MAX,
+            anchors: Vec::new(),
+            arrays: Vec::new(),
+            references: 0,
+            virtual_threads: Vec::new(),
+        }
+    }
+
+    #[inline(always)]
+    fn class(&mut self, id: u64) -> u32 {
+        if self.last.0 != id {
+            self.last = (id, self.shared.classes.by_id.get(id).unwrap_or(u32::MAX));
+        }
+        self.last.1
+    }
+
+    #[inline(always)]
+    fn push(&mut self, id: u64) {
+        if id != 0 {
+            self.shared.map.prefetch(id);
+            self.window.push(id);
+        }
+    }
+
+    /// An object begins; its references are pushed next.
+    #[inline(always)]
+    fn source(&mut self, at: FileOffset, id: u64, class: u32, class_edge: bool, size: u64) -> bool {
+        if self.is_repetition(at, id) {
+            return false;
+        }
+        if self.window.len() >= WINDOW {
+            self.flush();
+        }
+        let first = self.window.len() as u32;
+        self.waiting.push(Waiting {
+            offset: at.0,
+            class,
+            class_edge,
+            first,
+            size,
+        });
+        self.shared.map.prefetch(id);
+        self.window.push(id);
+        true
+    }
+
+    #[inline(always)]
+    fn is_repetition(&self, at: FileOffset, id: u64) -> bool {
+        self.shared
+            .first_of
+            .is_some_and(|first| first.get(&id).is_some_and(|offset| *offset != at.0))
+    }
+
+    /// Bytes for a row of at most `entries` entries.
+    fn room(&mut self, entries: usize) {
+        let need = ((entries + 2) * C::ENTRY) as u64;
+        if self.block.1 - self.block.0 < need {
+            let size = need.max(BLOCK);
+            let from = self.shared.cursor.fetch_add(size, Ordering::Relaxed);
+            self.block = (from, from + size);
+            if from + size > C::LIMIT.min(self.shared.rows_len) {
+                self.shared.too_long.store(true, Ordering::Relaxed);
+                self.block = (0, 0);
+            }
+        }
+    }
+
+    fn flush(&mut self) {
+        let window = std::mem::take(&mut self.window);
+        let waiting = std::mem::take(&mut self.waiting);
+        for (i, object) in waiting.iter().enumerate() {
+            let end = waiting
+                .get(i + 1)
+                .map_or(window.len(), |next| next.first as usize);
+            let targets = &window[object.first as usize + 1..end];
+            self.write_row(object, window[object.first as usize], targets.len(), |k| {
+                targets[k]
+            });
+        }
+        self.window = window;
+        self.waiting = waiting;
+        self.window.clear();
+        self.waiting.clear();
+    }
+
+    #[inline(always)]
+    fn write_row(&mut self, object: &Waiting, id: u64, len: usize, target: impl Fn(usize) -> u64) {
+        let shared = self.shared;
+        let Some(source) = shared.map.rank(id) else {
+            return;
+        };
+        if source % 64 == 0 || source != self.before.wrapping_add(1) {
+            self.anchors.push((source, object.offset));
+        }
+        self.before = source;
+        set(&shared.class_of, source, object.class);
+        if object.size > 0 {
+            self.arrays.push((C::new(source), object.size));
+        }
+        self.room(len);
+        if self.block.1 == 0 {
+            return;
+        }
+        let start = self.block.0;
+        let out = part(&shared.rows, self.block.0, self.block.1);
+        let mut row = RowWriter::new(source);
+        let ordinal = shared
+            .class_ordinal
+            .get(object.class as usize)
+            .copied()
+            .unwrap_or(u32::MAX);
+        if ordinal != u32::MAX && object.class_edge {
+            row.class(u64::from(ordinal));
+        }
+        let mut at = 0;
+        for k in 0..len {
+            // The window has been fetched already; a long array is fetched as it goes.
+            if len > LONG && k + 24 < len {
+                shared.map.prefetch(target(k + 24));
+            }
+            if let Some(target) = shared.map.rank(target(k))
+                && !shared.roots.contains(target)
+            {
+                at = row.target(out, at, target);
+                self.references += 1;
+            }
+        }
+        let cell = match row.finish(out, at) {
+            Some(end) => {
+                self.block.0 = start + end as u64;
+                C::new(start)
+            }
+            None => C::NONE,
+        };
+        set(&shared.cells, source, cell);
+        if len > LONG {
+            self.give_back();
+        }
+    }
+
+    /// Returns what a long array reserved and did not use, if nobody took more since.
+    fn give_back(&mut self) {
+        let (used, end) = self.block;
+        let cursor = &self.shared.cursor;
+        if cursor
+            .compare_exchange(end, used, Ordering::Relaxed, Ordering::Relaxed)
+            .is_ok()
+        {
+            self.block = (used, used);
+        }
+    }
+}
+
+#[allow(unsafe_code)]
+fn set<T: crate::raw::Plain>(slice: &SharedSlice<'_, T>, at: u64, value: T) {
+    // SAFETY: each object of the dump is handled by one worker (repeated ids were sorted out
+    // before), so each element is written by one thread, and read only after the pass.
+    unsafe { slice.set(at as usize, value) }
+}
+
+#[allow(unsafe_code, clippy::mut_from_ref)]
+fn part<'a>(slice: &'a SharedSlice<'_, u8>, from: u64, to: u64) -> &'a mut [u8] {
+    // SAFETY: blocks are taken from an atomic cursor, so no two workers have overlapping ones,
+    // and a worker uses one view of its block at a time.
+    unsafe { slice.part(from as usize, to as usize) }
+}
+
+impl<C: Cell> HeapVisitor for ReferencePass<'_, C> {
+    fn class(&mut self, at: FileOffset, dump: &ClassDump<'_>) {
+        let shared = self.shared;
+        let plain = shared.rules.model == LayoutModel::Plain;
+        let mat = shared.rules.model == LayoutModel::Mat;
+        // In the plain model a class object has no edge to java.lang.Class.
+        if !self.source(at, dump.id.0, shared.classes.class_class, !plain, 0) {
+            return;
+        }
+        self.push(dump.super_class.0);
+        self.push(dump.loader.0);
+        if !mat {
+            self.push(dump.signers.0);
+            self.push(dump.domain.0);
+        }
+        for (_, value) in dump.statics() {
+            self.push(value.as_id().map_or(0, |id| id.0));
+        }
+        if !mat {
+            for (_, value) in dump.constants() {
+                self.push(value.as_id().map_or(0, |id| id.0));
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn instance(&mut self, at: FileOffset, instance: Instance<'_>) {
+        let class = self.class(instance.class.0);
+        if !self.source(at, instance.id.0, class, true, 0) {
+            return;
+        }
+        let shared = self.shared;
+        if class == shared.virtual_thread {
+            self.virtual_threads.push((instance.id.0, at.0));
+        }
+        let offsets: &[u32] = shared
+            .classes
+            .references
+            .get(class as usize)
+            .map_or(&[], |o| o);
+        for offset in offsets {
+            if let Some(bytes) = instance.fields.get(*offset as usize..)
+                && bytes.len() >= shared.ids.bytes()
+            {
+                self.push(read_id(bytes, shared.ids).0);
+            }
+        }
+        if !shared.thread_locals.is_empty()
+            && let Some(locals) = shared.thread_locals.get(&instance.id.0)
+        {
+            locals.iter().for_each(|local| self.push(*local));
+        }
+    }
+
+    #[inline(always)]
+    fn object_array(&mut self, at: FileOffset, array: ObjectArray<'_>) {
+        let class = self.class(array.class.0);
+        let size = self.shared.rules.array(BasicType::Object, array.len);
+        let width = self.shared.ids.bytes();
+        if array.len as usize > LONG {
+            self.flush();
+            if !self.is_repetition(at, array.id.0) {
+                let object = Waiting {
+                    offset: at.0,
+                    class,
+                    class_edge: true,
+                    first: 0,
+                    size,
+                };
+                let ids = self.shared.ids;
+                let element = |k: usize| read_id(&array.elements[k * width..], ids).0;
+                self.write_row(&object, array.id.0, array.len as usize, element);
+            }
+            return;
+        }
+        if !self.source(at, array.id.0, class, true, size) {
+            return;
+        }
+        for element in array.elements.chunks_exact(width) {
+            self.push(read_id(element, self.shared.ids).0);
+        }
+    }
+
+    #[inline(always)]
+    fn primitive_array(&mut self, at: FileOffset, array: PrimitiveArray<'_>) {
+        let class = self.shared.classes.primitive[array.element as usize];
+        let size = self.shared.rules.array(array.element, array.len);
+        // MAT lets a primitive array refer to its class; in the file it names none.
+        let class_edge = self.shared.rules.model == LayoutModel::Mat;
+        self.source(at, array.id.0, class, class_edge, size);
+    }
+
+    fn resync(&mut self) {
+        self.flush();
+        self.before = u64::MAX;
+    }
+}
+
+impl<C: Cell> UnitVisitor for ReferencePass<'_, C> {
+    fn begin(&mut self) {
+        self.before = u64::MAX;
+    }
+
+    fn end(&mut self) {
+        self.flush();
+    }
+}

@@ -1,0 +1,152 @@
+//! Root records to root objects, under the rules of the chosen model.
+
+use super::bitmap::Bitmap;
+use super::classes::ClassTable;
+use super::{Mapped, Objects, rank};
+use crate::idmap::IdMap;
+use crate::{LayoutModel, ObjIdx, RootInfo};
+use hprof::{DamageKind, Diagnostic, Diagnostics, HeapTag, Serial};
+use rustc_hash::FxHashMap;
+
+/// Roots by number, and the references that stand for thread-local roots.
+pub(crate) struct Roots {
+    /// Root objects, each once, in the order of their records.
+    pub(crate) order: Vec<u64>,
+    pub(crate) set: Bitmap,
+    /// Every root record whose object is in the dump.
+    pub(crate) records: Vec<RootInfo>,
+    pub(crate) dangling: u64,
+    /// Thread object id: ids of the objects its stack holds.
+    pub(crate) thread_locals: FxHashMap<u64, Vec<u64>>,
+    /// The same by number: thread, object, kind, frame.
+    pub(crate) local_edges: Vec<(u64, u64, HeapTag, u32)>,
+    /// Thread serial: thread object.
+    pub(crate) threads: FxHashMap<u32, ObjIdx>,
+}
+
+/// Kinds that belong to a stack. Except in the plain model they are references of the thread, as
+/// in MAT, so that a thread retains its locals.
+fn is_local(kind: HeapTag) -> bool {
+    matches!(
+        kind,
+        HeapTag::RootJniLocal
+            | HeapTag::RootJavaFrame
+            | HeapTag::RootNativeStack
+            | HeapTag::RootThreadBlock
+    )
+}
+
+impl Roots {
+    pub(crate) fn resolve(
+        mapped: &Mapped<'_>,
+        objects: &Objects,
+        table: &ClassTable,
+        map: &IdMap<'_>,
+        model: LayoutModel,
+        found: &mut Diagnostics,
+    ) -> Roots {
+        let mut roots = Roots {
+            order: Vec::new(),
+            set: Bitmap::new(map.len()),
+            records: Vec::new(),
+            dangling: 0,
+            thread_locals: FxHashMap::default(),
+            local_edges: Vec::new(),
+            threads: FxHashMap::default(),
+        };
+        for raw in objects
+            .tallies
+            .roots
+            .iter()
+            .filter(|r| r.root.kind == HeapTag::RootThreadObject)
+        {
+            if let Some(object) = rank(map, raw.root.object) {
+                roots.threads.entry(raw.root.thread.0).or_insert(object);
+            }
+        }
+        for (serial, object, _) in &mapped.symbols.started {
+            if let Some(object) = rank(map, *object) {
+                roots.threads.entry(serial.0).or_insert(object);
+            }
+        }
+        for raw in &objects.tallies.roots {
+            let Some(object) = rank(map, raw.root.object) else {
+                roots.dangling += 1;
+                continue;
+            };
+            let (kind, thread, frame) = (raw.root.kind, raw.root.thread, raw.root.frame);
+            roots.records.push(RootInfo {
+                object,
+                kind,
+                thread,
+                frame,
+            });
+            let holder = roots.threads.get(&thread.0).copied();
+            match holder.filter(|_| is_local(kind) && model != LayoutModel::Plain) {
+                Some(thread) if thread == object => roots.add(object),
+                Some(thread) => {
+                    let locals = roots.thread_locals.entry(map.select(thread.0)).or_default();
+                    locals.push(raw.root.object.0);
+                    roots.local_edges.push((thread.0, object.0, kind, frame));
+                }
+                None if kind == HeapTag::RootUnreachable => {}
+                None => roots.add(object),
+            }
+        }
+        if model != LayoutModel::Plain {
+            roots.system_classes(objects, table, map, found);
+        }
+        roots
+    }
+
+    fn add(&mut self, object: ObjIdx) {
+        if self.set.insert(object.0) {
+            self.order.push(object.0);
+        }
+    }
+
+    /// A dump without STICKY_CLASS roots (jhsdb): the boot loader's classes are roots all the same.
+    fn system_classes(
+        &mut self,
+        objects: &Objects,
+        table: &ClassTable,
+        map: &IdMap<'_>,
+        found: &mut Diagnostics,
+    ) {
+        if objects.tallies.counts[HeapTag::RootStickyClass as usize] > 0 || self.records.is_empty()
+        {
+            return;
+        }
+        let mut added = 0u64;
+        for class in table
+            .classes
+            .iter()
+            .filter(|c| c.dumped && c.loader.is_null() && !c.name.ends_with("[]"))
+        {
+            if let Some(object) = rank(map, class.id)
+                && !self.set.contains(object.0)
+            {
+                self.add(object);
+                self.records.push(RootInfo {
+                    object,
+                    kind: HeapTag::RootStickyClass,
+                    thread: Serial(0),
+                    frame: u32::MAX,
+                });
+                added += 1;
+            }
+        }
+        if added > 0 {
+            found.push(Diagnostic::new(
+                DamageKind::Note,
+                0,
+                "HEAP_DUMP",
+                "",
+                "",
+                format!(
+                    "no STICKY_CLASS roots: {added} classes of the boot loader are taken as roots"
+                ),
+            ));
+        }
+    }
+}

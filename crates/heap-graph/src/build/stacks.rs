@@ -1,0 +1,294 @@
+//! Threads, stacks and Android's heaps.
+
+use super::classes::ClassTable;
+use super::roots::Roots;
+use super::{Detail, Mapped, Objects, rank};
+use crate::idmap::IdMap;
+use crate::model::{FrameInfo, Summary, ThreadInfo};
+use hprof::{
+    BasicType, Bytes, DamageKind, Diagnostic, Diagnostics, FileOffset, HeapTag, HeapVisitor,
+    Instance, ObjectArray, PrimitiveArray, Serial, SubRecord, read_sub_record,
+};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// Threads, stacks, roots and heaps for the index.
+pub(crate) fn detail(
+    mapped: &Mapped<'_>,
+    objects: &Objects,
+    roots: &Roots,
+    map: &IdMap<'_>,
+) -> Detail {
+    let mut detail = Detail {
+        roots: roots.records.clone(),
+        thread_locals: roots.local_edges.clone(),
+        ..Detail::default()
+    };
+    detail
+        .thread_locals
+        .sort_unstable_by_key(|l| (l.0, l.3, l.1));
+    threads(mapped, objects, map, &mut detail);
+    traces(mapped, &mut detail);
+    for (at, heap, name) in &objects.tallies.heap_switches {
+        if detail
+            .heap_switches
+            .last()
+            .is_none_or(|last| last.1 != *heap)
+        {
+            detail.heap_switches.push((*at, *heap));
+        }
+        if detail.heap_names.iter().all(|(h, _)| h != heap) {
+            detail
+                .heap_names
+                .push((*heap, mapped.symbols.text_or_id(*name)));
+        }
+    }
+    detail
+}
+
+fn threads(mapped: &Mapped<'_>, objects: &Objects, map: &IdMap<'_>, detail: &mut Detail) {
+    let mut seen = FxHashSet::default();
+    for raw in objects
+        .tallies
+        .roots
+        .iter()
+        .filter(|r| r.root.kind == HeapTag::RootThreadObject)
+    {
+        if seen.insert(raw.root.thread.0) {
+            let trace = Serial(if raw.root.frame == u32::MAX {
+                0
+            } else {
+                raw.root.frame
+            });
+            detail.threads.push(ThreadInfo {
+                object: rank(map, raw.root.object),
+                serial: raw.root.thread,
+                trace,
+                unrooted: false,
+            });
+        }
+    }
+    for (serial, object, trace) in &mapped.symbols.started {
+        if seen.insert(serial.0) {
+            detail.threads.push(ThreadInfo {
+                object: rank(map, *object),
+                serial: *serial,
+                trace: *trace,
+                unrooted: false,
+            });
+        }
+    }
+    detail.threads.sort_by_key(|t| t.serial);
+    // The stack of a thread may be known only by the thread serial in its TRACE record.
+    let by_thread: FxHashMap<u32, Serial> = mapped
+        .symbols
+        .traces
+        .iter()
+        .filter(|t| t.1.0 != 0)
+        .map(|t| (t.1.0, t.0))
+        .collect();
+    for thread in &mut detail.threads {
+        let known = mapped
+            .symbols
+            .traces
+            .binary_search_by_key(&thread.trace, |t| t.0)
+            .is_ok();
+        if !known && let Some(trace) = by_thread.get(&thread.serial.0) {
+            thread.trace = *trace;
+        }
+    }
+}
+
+fn traces(mapped: &Mapped<'_>, detail: &mut Detail) {
+    let symbols = &mapped.symbols;
+    let class_names: FxHashMap<u32, u64> = symbols.loaded.iter().map(|c| (c.2, c.0)).collect();
+    let mut numbers: FxHashMap<u64, u32> = FxHashMap::default();
+    for (serial, _, frames) in &symbols.traces {
+        let mut trace = Vec::with_capacity(frames.len());
+        for id in frames {
+            let number = *numbers.entry(id.0).or_insert_with(|| {
+                let text = |id: hprof::ObjectId| {
+                    if id.is_null() {
+                        String::new()
+                    } else {
+                        symbols.text_or_id(id)
+                    }
+                };
+                detail.frames.push(match symbols.frames.get(&id.0) {
+                    Some(frame) => FrameInfo {
+                        class: class_names
+                            .get(&frame.class.0)
+                            .map_or_else(String::new, |c| symbols.class_name(*c).0),
+                        method: text(frame.method),
+                        signature: text(frame.signature),
+                        source: text(frame.source),
+                        line: frame.line,
+                    },
+                    None => FrameInfo {
+                        class: String::new(),
+                        method: format!("frame@{:x}", id.0),
+                        signature: String::new(),
+                        source: String::new(),
+                        line: 0,
+                    },
+                });
+                detail.frames.len() as u32 - 1
+            });
+            trace.push(number);
+        }
+        detail.traces.push((serial.0, trace));
+    }
+}
+
+/// States of `java.lang.VirtualThread` in which it has no stack of its own in the dump to miss.
+const NEW: i32 = 0;
+const TERMINATED: i32 = 99;
+
+/// JDK 21 writes neither roots nor stacks for parked virtual threads. They are found among the
+/// objects and reported, since what only they hold looks unreachable.
+pub(crate) fn find_virtual_threads(
+    mapped: &Mapped<'_>,
+    table: &ClassTable,
+    map: &IdMap<'_>,
+    found: &[(u64, u64)],
+    detail: &mut Detail,
+    summary: &mut Summary,
+    diagnostics: &mut Diagnostics,
+) {
+    let rooted: FxHashSet<_> = detail.threads.iter().filter_map(|t| t.object).collect();
+    let ids = mapped.map.header.id_size;
+    for (id, at) in found {
+        let Some(object) = rank(map, hprof::ObjectId(*id)).filter(|o| !rooted.contains(o)) else {
+            continue;
+        };
+        let Ok((SubRecord::Instance(instance), _)) =
+            read_sub_record(mapped.data, ids, *at, u64::MAX)
+        else {
+            continue;
+        };
+        let state = int_field(table, &instance, "state", ids.bytes());
+        if state.is_none_or(|s| s == NEW || s == TERMINATED) {
+            continue;
+        }
+        summary.parked_virtual_threads += 1;
+        detail.threads.push(ThreadInfo {
+            object: Some(object),
+            serial: Serial(0),
+            trace: Serial(0),
+            unrooted: true,
+        });
+    }
+    if summary.parked_virtual_threads > 0 {
+        diagnostics.push(Diagnostic::new(
+            DamageKind::Note,
+            0,
+            "HEAP_DUMP",
+            "",
+            "",
+            format!(
+                "{} parked virtual threads whose stacks this JVM did not write (JDK 21): objects held only by those stacks look unreachable",
+                summary.parked_virtual_threads
+            ),
+        ));
+    }
+}
+
+fn int_field(
+    table: &ClassTable,
+    instance: &Instance<'_>,
+    name: &str,
+    id_bytes: usize,
+) -> Option<i32> {
+    let mut at = 0;
+    let mut class = table.by_id.get(instance.class.0);
+    while let Some(info) = class.and_then(|c| table.classes.get(c as usize)) {
+        for field in &info.fields {
+            if field.name == name && field.kind == BasicType::Int {
+                let bytes = instance.fields.get(at..at + 4)?;
+                return Some(i32::from_be_bytes(bytes.try_into().ok()?));
+            }
+            at += field.kind.size(id_bytes);
+        }
+        class = info.super_class.map(|s| s.0);
+    }
+    None
+}
+
+/// Objects and bytes per Android heap, by one more walk; dumps of other VMs have none.
+pub(crate) fn android_heaps(
+    mapped: &Mapped<'_>,
+    objects: &Objects,
+    table: &ClassTable,
+    summary: &mut Summary,
+) {
+    if objects.tallies.heap_switches.is_empty() {
+        return;
+    }
+    let mut counter = HeapCounter {
+        objects,
+        table,
+        current: None,
+        sums: FxHashMap::default(),
+    };
+    for unit in &objects.pass.units {
+        hprof::walk_stretch(
+            mapped.data,
+            mapped.map.header.id_size,
+            *unit,
+            &|id| mapped.symbols.knows_class(id),
+            &mut counter,
+        );
+    }
+    for (heap, (count, bytes)) in counter.sums {
+        let name = objects.tallies.heap_switches.iter().find(|s| s.1 == heap);
+        let name = name.map_or_else(
+            || format!("heap {heap}"),
+            |s| mapped.symbols.text_or_id(s.2),
+        );
+        summary.heaps.insert(name, (count, Bytes(bytes)));
+    }
+}
+
+struct HeapCounter<'a> {
+    objects: &'a Objects,
+    table: &'a ClassTable,
+    current: Option<u32>,
+    sums: FxHashMap<u32, (u64, u64)>,
+}
+
+impl HeapCounter<'_> {
+    fn add(&mut self, size: u64) {
+        if let Some(heap) = self.current {
+            let sum = self.sums.entry(heap).or_default();
+            sum.0 += 1;
+            sum.1 += size;
+        }
+    }
+}
+
+impl HeapVisitor for HeapCounter<'_> {
+    fn heap_info(&mut self, _: FileOffset, heap: u32, _: hprof::ObjectId) {
+        self.current = Some(heap);
+    }
+    fn class(&mut self, _: FileOffset, class: &hprof::ClassDump<'_>) {
+        let size = self
+            .table
+            .by_id
+            .get(class.id.0)
+            .and_then(|c| self.table.class_object_size.get(c as usize));
+        self.add(size.copied().unwrap_or(0));
+    }
+    fn instance(&mut self, _: FileOffset, i: Instance<'_>) {
+        let class = self
+            .table
+            .by_id
+            .get(i.class.0)
+            .and_then(|c| self.table.classes.get(c as usize));
+        self.add(class.map_or(0, |c| c.instance_size.0));
+    }
+    fn object_array(&mut self, _: FileOffset, a: ObjectArray<'_>) {
+        self.add(self.objects.rules.array(BasicType::Object, a.len));
+    }
+    fn primitive_array(&mut self, _: FileOffset, a: PrimitiveArray<'_>) {
+        self.add(self.objects.rules.array(a.element, a.len));
+    }
+}

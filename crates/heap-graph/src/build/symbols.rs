@@ -1,0 +1,108 @@
+//! The top-level records that name things: strings, loaded classes, frames, traces, threads.
+
+use hprof::{
+    Frame, ObjectId, RawRecord, Record, RecordTag, Serial, decode_modified_utf8,
+    readable_class_name,
+};
+use rustc_hash::FxHashMap;
+
+/// Names and stacks of one file. Strings are kept as places in the file.
+#[derive(Default)]
+pub(crate) struct Symbols<'a> {
+    /// String id and its bytes, sorted by id after [`finish`](Self::finish).
+    pub(crate) strings: Vec<(u64, &'a [u8])>,
+    /// Class object id, name id, class serial.
+    pub(crate) loaded: Vec<(u64, u64, u32)>,
+    pub(crate) frames: FxHashMap<u64, Frame>,
+    /// Trace serial, thread serial, frame ids.
+    pub(crate) traces: Vec<(Serial, Serial, Vec<ObjectId>)>,
+    /// Thread serial, thread object, trace.
+    pub(crate) started: Vec<(Serial, ObjectId, Serial)>,
+    /// Only class names are wanted.
+    pub(crate) names_only: bool,
+}
+
+impl<'a> Symbols<'a> {
+    pub(crate) fn visit(&mut self, record: &RawRecord<'a>, ids: hprof::IdSize) {
+        if record.tag == RecordTag::Utf8 as u8 {
+            let id = hprof::read_id(record.body, ids);
+            let bytes = record.body.get(ids.bytes()..).unwrap_or_default();
+            self.strings.push((id.0, bytes));
+            return;
+        }
+        if self.names_only && record.tag != RecordTag::LoadClass as u8 {
+            return;
+        }
+        match record.decode(ids) {
+            Some(Record::LoadClass {
+                serial,
+                class,
+                name,
+                ..
+            }) => {
+                self.loaded.push((class.0, name.0, serial.0));
+            }
+            Some(Record::Frame(frame)) => {
+                self.frames.insert(frame.id.0, frame);
+            }
+            Some(Record::Trace {
+                serial,
+                thread,
+                frames,
+            }) => {
+                self.traces.push((serial, thread, frames));
+            }
+            Some(Record::StartThread {
+                thread,
+                object,
+                trace,
+                ..
+            }) => {
+                self.started.push((thread, object, trace));
+            }
+            _ => {}
+        }
+    }
+
+    /// Sorts for look-up. Of equal ids the first stays first.
+    pub(crate) fn finish(&mut self) {
+        if !self.strings.is_sorted_by_key(|s| s.0) {
+            self.strings.sort_by_key(|s| s.0);
+        }
+        self.loaded.sort_by_key(|c| c.0);
+        self.loaded.dedup_by_key(|c| c.0);
+        self.traces.sort_by_key(|t| t.0);
+    }
+
+    /// The text of a string id.
+    pub(crate) fn text(&self, id: u64) -> Option<String> {
+        let at = self.strings.partition_point(|s| s.0 < id);
+        let (found, bytes) = self.strings.get(at)?;
+        (*found == id).then(|| decode_modified_utf8(bytes).into_owned())
+    }
+
+    /// The text of a string id, or the id itself.
+    pub(crate) fn text_or_id(&self, id: ObjectId) -> String {
+        self.text(id.0)
+            .unwrap_or_else(|| format!("string@{:x}", id.0))
+    }
+
+    /// Readable name and class serial of a class id.
+    pub(crate) fn class_name(&self, id: u64) -> (String, Serial) {
+        let found = self
+            .loaded
+            .binary_search_by_key(&id, |c| c.0)
+            .ok()
+            .map(|i| self.loaded[i]);
+        let serial = Serial(found.map_or(0, |c| c.2));
+        let name = found
+            .and_then(|c| self.text(c.1))
+            .map(|raw| readable_class_name(&raw));
+        (name.unwrap_or_else(|| format!("class@{id:x}")), serial)
+    }
+
+    /// True when the file names this class id, or names none at all.
+    pub(crate) fn knows_class(&self, id: u64) -> bool {
+        self.loaded.is_empty() || self.loaded.binary_search_by_key(&id, |c| c.0).is_ok()
+    }
+}

@@ -1,0 +1,130 @@
+//! Work for several threads: the segments of a snapshot as units, pulled from one queue. Large
+//! segments are walked once by one thread, which leaves checkpoints; later passes split there.
+
+use crate::{Control, HeapError};
+use hprof::{Diagnostics, HeapVisitor, IdSize, Segment, Stretch, walk_stretch};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+/// Distance of checkpoints, cancellation points and progress reports.
+const STEP: u64 = 8 << 20;
+
+/// A worker's view of the sub-records.
+pub(crate) trait UnitVisitor: HeapVisitor + Send {
+    /// A new stretch begins: nothing that came before is its neighbour.
+    fn begin(&mut self) {}
+    /// The stretch is done.
+    fn end(&mut self) {}
+}
+
+/// What all workers found wrong, and where large segments can be split.
+#[derive(Debug, Default)]
+pub(crate) struct PassResult {
+    pub(crate) diagnostics: Diagnostics,
+    pub(crate) skipped: u64,
+    pub(crate) units: Vec<Stretch>,
+    /// Bytes of the dump that were walked.
+    pub(crate) bytes: u64,
+}
+
+/// The dump as every pass sees it.
+pub(crate) struct Input<'a> {
+    pub(crate) data: &'a [u8],
+    pub(crate) ids: IdSize,
+    pub(crate) known_class: &'a (dyn Fn(u64) -> bool + Sync),
+    pub(crate) threads: usize,
+    pub(crate) control: Control<'a>,
+    /// Drop the pages behind the walk.
+    pub(crate) release: Option<&'a (dyn Fn(u64, u64) + Sync)>,
+}
+
+/// The segments of a snapshot as units.
+pub(crate) fn units_of<'s>(segments: impl Iterator<Item = &'s Segment>) -> Vec<Stretch> {
+    segments
+        .filter(|s| !s.is_empty())
+        .map(|s| Stretch {
+            from: s.body,
+            until: s.end,
+            end: s.end,
+        })
+        .collect()
+}
+
+/// Runs one pass over all units; gives the workers' visitors and the findings.
+pub(crate) fn run_pass<V: UnitVisitor>(
+    input: &Input<'_>,
+    phase: &'static str,
+    units: &[Stretch],
+    visitors: Vec<V>,
+) -> Result<(Vec<V>, PassResult), HeapError> {
+    let total: u64 = units.iter().map(|u| u.until - u.from).sum();
+    let next = AtomicUsize::new(0);
+    let done = AtomicU64::new(0);
+    let shared = Mutex::new(PassResult::default());
+    let work = |mut visitor: V| {
+        let mut mine = PassResult::default();
+        loop {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            let Some(unit) = units.get(index) else { break };
+            visitor.begin();
+            let mut from = unit.from;
+            while from < unit.until {
+                if input.control.check().is_err() {
+                    break;
+                }
+                let until = unit.until.min(from + STEP);
+                let part = Stretch {
+                    from,
+                    until,
+                    end: unit.end,
+                };
+                let walked =
+                    walk_stretch(input.data, input.ids, part, input.known_class, &mut visitor);
+                let to = walked.next.max(until.min(unit.end));
+                mine.diagnostics.extend(walked.diagnostics);
+                mine.skipped += walked.skipped;
+                mine.units.push(Stretch {
+                    from,
+                    until: to,
+                    end: unit.end,
+                });
+                mine.bytes += to - from;
+                let sum = done.fetch_add(to - from, Ordering::Relaxed) + to - from;
+                input.control.report(phase, sum.min(total), total);
+                if let Some(release) = input.release {
+                    release(from, to);
+                }
+                from = to;
+            }
+            visitor.end();
+        }
+        if let Ok(mut all) = shared.lock() {
+            all.diagnostics.extend(mine.diagnostics);
+            all.skipped += mine.skipped;
+            all.bytes += mine.bytes;
+            all.units.append(&mut mine.units);
+        }
+        visitor
+    };
+    let visitors = if visitors.len() == 1 {
+        visitors.into_iter().map(work).collect()
+    } else {
+        std::thread::scope(|scope| {
+            let work = &work;
+            let handles: Vec<_> = visitors
+                .into_iter()
+                .map(|v| scope.spawn(move || work(v)))
+                .collect();
+            // A panic of a worker is a fault of this program: it goes on to the caller.
+            handles
+                .into_iter()
+                .map(|h| h.join().unwrap_or_else(|p| std::panic::resume_unwind(p)))
+                .collect()
+        })
+    };
+    input.control.check()?;
+    let mut result = shared.into_inner().unwrap_or_default();
+    result.units.sort_by_key(|u| u.from);
+    result.diagnostics.sort();
+    Ok((visitors, result))
+}

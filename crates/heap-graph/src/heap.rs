@@ -1,0 +1,512 @@
+//! An opened heap: every question that the index answers.
+
+use crate::build::{self, Detail, Meta};
+use crate::idmap::{Block, Directory, IdMap, select};
+use crate::index::{Identity, IndexFile, Tag, index_path, spill_dir};
+use crate::packed::{Column, Packed, width_for};
+use crate::{
+    ClassIdx, ClassInfo, Control, FrameInfo, HeapError, ObjIdx, ObjectKind, Options, RefStrength,
+    RootInfo, Summary, ThreadInfo,
+};
+use hprof::source::Source;
+use hprof::{Bytes, HeapTag, IdSize, ObjectId, Serial, SubRecord, read_sub_record};
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+/// Who dominates an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dominator {
+    /// The virtual root: several roots, or a root itself.
+    Root,
+    /// This object.
+    Object(ObjIdx),
+    /// The object is not reachable.
+    Unreachable,
+}
+
+/// One snapshot of a dump, opened.
+pub struct Heap {
+    pub(crate) index: IndexFile,
+    meta: Meta,
+    detail: OnceLock<Detail>,
+    directory: OnceLock<Directory>,
+    source: OnceLock<Source>,
+    pub(crate) inbound: OnceLock<IndexFile>,
+    /// Per class id: offsets of references, for the pass that finds referrers.
+    pub(crate) reference_offsets: OnceLock<rustc_hash::FxHashMap<u64, Vec<u32>>>,
+    pub(crate) path: PathBuf,
+    pub(crate) options: Options,
+    from_index: bool,
+}
+
+impl std::fmt::Debug for Heap {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Heap")
+            .field("path", &self.path)
+            .field("objects", &self.meta.objects)
+            .finish()
+    }
+}
+
+/// `heap.hprof#2` names the second dump of a file, unless a file of that name exists.
+pub(crate) fn split_snapshot(path: &Path, options: &Options) -> (PathBuf, Options) {
+    let mut options = options.clone();
+    let text = path.to_string_lossy();
+    if !path.exists()
+        && let Some((file, number)) = text.rsplit_once('#')
+        && let Ok(number) = number.parse()
+    {
+        options.snapshot = number;
+        return (PathBuf::from(file), options);
+    }
+    (path.to_owned(), options)
+}
+
+impl Heap {
+    /// Opens a dump: by its index when there is a valid one, else by reading it. `FILE#2` selects
+    /// a snapshot, `-` is standard input.
+    pub fn open(path: &Path, options: &Options, control: &Control<'_>) -> Result<Heap, HeapError> {
+        let (path, options) = split_snapshot(path, options);
+        let index = index_path(&path, &options, options.snapshot.max(1));
+        let identity = identity(&path, &options);
+        if let (Some(index), Some(identity)) = (&index, identity)
+            && let Some(file) = IndexFile::open(index, identity)
+            && let Some(meta) = postcard_of::<Meta>(&file, Tag::Meta)
+        {
+            return Ok(Heap::from_parts(file, meta, path, options, true));
+        }
+        let spill = spill_dir(&path, &options);
+        let source = Source::open(&path, Some(&spill))?;
+        source.advise(true);
+        let mapped = build::map(&source, false)?;
+        let identity = identity.unwrap_or(Identity([0; 4]));
+        let file = build::build(
+            &mapped,
+            &path,
+            index.as_deref(),
+            &spill,
+            identity,
+            &options,
+            control,
+        )?;
+        drop(mapped);
+        source.advise(false);
+        let meta = postcard_of::<Meta>(&file, Tag::Meta).ok_or_else(|| HeapError::Io {
+            what: "index".to_owned(),
+            error: std::io::Error::other("what was just written cannot be read back"),
+        })?;
+        let heap = Heap::from_parts(file, meta, path, options, false);
+        // A new cell is empty, so this cannot fail.
+        let _ = heap.source.set(source);
+        Ok(heap)
+    }
+
+    fn from_parts(
+        index: IndexFile,
+        meta: Meta,
+        path: PathBuf,
+        options: Options,
+        from_index: bool,
+    ) -> Heap {
+        Heap {
+            index,
+            meta,
+            detail: OnceLock::new(),
+            directory: OnceLock::new(),
+            source: OnceLock::new(),
+            inbound: OnceLock::new(),
+            reference_offsets: OnceLock::new(),
+            path,
+            options,
+            from_index,
+        }
+    }
+
+    /// True when a valid index was found and nothing had to be read.
+    pub fn was_indexed(&self) -> bool {
+        self.from_index
+    }
+
+    /// Bytes of the index per section, for those who measure.
+    pub fn index_sizes(&self) -> Vec<(u64, u64)> {
+        self.index.sizes()
+    }
+
+    pub(crate) fn source(&self) -> Result<&Source, HeapError> {
+        if let Some(source) = self.source.get() {
+            return Ok(source);
+        }
+        let source = Source::open(&self.path, Some(&spill_dir(&self.path, &self.options)))?;
+        Ok(self.source.get_or_init(|| source))
+    }
+
+    pub(crate) fn detail(&self) -> &Detail {
+        self.detail
+            .get_or_init(|| postcard_of(&self.index, Tag::Detail).unwrap_or_default())
+    }
+
+    fn blocks(&self) -> &[Block] {
+        self.index.array(Tag::IdBlocks)
+    }
+
+    pub(crate) fn ids(&self) -> IdMap<'_> {
+        let numbers = self.index.array(Tag::IdNumbers);
+        let directory = self.directory.get_or_init(|| Directory::new(numbers));
+        IdMap::new(
+            self.meta.id_shift,
+            self.meta.objects,
+            self.blocks(),
+            numbers,
+            directory,
+        )
+    }
+
+    /// What is known about the dump as a whole.
+    pub fn summary(&self) -> &Summary {
+        &self.meta.summary
+    }
+
+    /// Width of ids in the file.
+    pub fn id_size(&self) -> IdSize {
+        if self.meta.summary.id_size == 4 {
+            IdSize::Four
+        } else {
+            IdSize::Eight
+        }
+    }
+
+    /// All classes, by id; classes that only objects name, and primitive arrays without a class
+    /// record, come last.
+    pub fn classes(&self) -> &[ClassInfo] {
+        &self.meta.classes
+    }
+
+    /// One class.
+    ///
+    /// # Panics
+    /// If the number is not one of this heap.
+    pub fn class(&self, class: ClassIdx) -> &ClassInfo {
+        &self.meta.classes[class.0 as usize]
+    }
+
+    /// The class that an object is, when it is a class object.
+    pub fn class_by_object(&self, object: ObjIdx) -> Option<ClassIdx> {
+        let list = &self.meta.class_objects;
+        list.binary_search_by_key(&object.0, |c| c.0)
+            .ok()
+            .map(|i| ClassIdx(list[i].1))
+    }
+
+    /// The class object of a class, if it is in the dump.
+    pub fn class_object(&self, class: ClassIdx) -> Option<ObjIdx> {
+        let info = self.class(class);
+        if info.dumped {
+            self.find(info.id)
+        } else {
+            None
+        }
+    }
+
+    /// `java.lang.Class`.
+    pub fn class_class(&self) -> ClassIdx {
+        ClassIdx(self.meta.class_class)
+    }
+
+    /// All objects of the dump, reachable or not.
+    pub fn len(&self) -> u64 {
+        self.meta.objects
+    }
+
+    /// True for a dump without objects.
+    pub fn is_empty(&self) -> bool {
+        self.meta.objects == 0
+    }
+
+    /// The object of an id.
+    pub fn find(&self, id: ObjectId) -> Option<ObjIdx> {
+        if id.is_null() {
+            None
+        } else {
+            self.ids().rank(id.0).map(ObjIdx)
+        }
+    }
+
+    /// The id of an object; null if there is no such number.
+    pub fn id(&self, object: ObjIdx) -> ObjectId {
+        if object.0 >= self.meta.objects {
+            return ObjectId::NULL;
+        }
+        ObjectId(select(
+            self.meta.id_shift,
+            self.blocks(),
+            self.index.array(Tag::IdNumbers),
+            object.0,
+        ))
+    }
+
+    /// All objects with their ids, in the order of ids: faster than asking for each.
+    pub fn all_ids(&self) -> impl Iterator<Item = (ObjIdx, ObjectId)> + '_ {
+        crate::idmap::iter(
+            self.meta.id_shift,
+            self.blocks(),
+            self.index.array(Tag::IdNumbers),
+        )
+        .zip(0..)
+        .map(|(id, n)| (ObjIdx(n), ObjectId(id)))
+    }
+
+    fn packed(&self, tag: Tag, width: u32) -> Packed<'_> {
+        Packed::new(self.index.bytes(tag), width, self.meta.objects)
+    }
+
+    /// What an object is.
+    pub fn kind(&self, object: ObjIdx) -> ObjectKind {
+        let class = self.class_of(object);
+        if class.0 == self.meta.class_class && self.class_by_object(object).is_some() {
+            return ObjectKind::Class;
+        }
+        let info = self.class(class);
+        if info.element.is_some() {
+            ObjectKind::PrimitiveArray
+        } else if info.name.ends_with("[]") {
+            ObjectKind::ObjectArray
+        } else {
+            ObjectKind::Instance
+        }
+    }
+
+    /// The class of an object; `java.lang.Class` for class objects.
+    pub fn class_of(&self, object: ObjIdx) -> ClassIdx {
+        let width = width_for(self.meta.classes.len() as u64);
+        let class = self.packed(Tag::Classes, width).get(object.0) as u32;
+        ClassIdx(class.min(self.meta.classes.len().saturating_sub(1) as u32))
+    }
+
+    /// Shallow size.
+    pub fn shallow(&self, object: ObjIdx) -> Bytes {
+        Bytes(self.column(Tag::Shallow, object.0) * self.unit())
+    }
+
+    /// Retained size; 0 when unreachable.
+    pub fn retained(&self, object: ObjIdx) -> Bytes {
+        if !self.is_reachable(object) {
+            return Bytes(0);
+        }
+        Bytes(self.shallow(object).0 + self.column(Tag::Retained, object.0) * self.unit())
+    }
+
+    fn unit(&self) -> u64 {
+        u64::from(self.meta.summary.layout.alignment.max(1))
+    }
+
+    fn column(&self, tag: Tag, at: u64) -> u64 {
+        Column::new(self.index.bytes(tag)).map_or(0, |c| c.get(at))
+    }
+
+    /// True when some root reaches the object.
+    pub fn is_reachable(&self, object: ObjIdx) -> bool {
+        self.dominator(object) != Dominator::Unreachable
+    }
+
+    /// The immediate dominator.
+    pub fn dominator(&self, object: ObjIdx) -> Dominator {
+        let count = self.meta.objects;
+        if object.0 >= count {
+            return Dominator::Unreachable;
+        }
+        match self
+            .packed(Tag::Dominators, width_for(count + 1))
+            .get(object.0)
+        {
+            n if n < count => Dominator::Object(ObjIdx(n)),
+            n if n == count => Dominator::Root,
+            _ => Dominator::Unreachable,
+        }
+    }
+
+    /// The objects that an object immediately dominates, by id; for `None`, the virtual root, the
+    /// largest first.
+    pub fn dominated(&self, parent: Option<ObjIdx>) -> impl Iterator<Item = ObjIdx> + '_ {
+        let width = width_for(self.meta.objects);
+        let (bytes, from, len) = match parent {
+            None => {
+                let section = self.index.bytes(Tag::TopLevel);
+                let len = self.dominated_count(None);
+                (section.get(8..).unwrap_or_default(), 0, len)
+            }
+            Some(parent) => {
+                let counts = Column::new(self.index.bytes(Tag::DominatedCounts));
+                let count = |at: u64| counts.map_or(0, |c| c.get(at));
+                let starts = self.index.array::<u64>(Tag::DominatedStarts);
+                let block = parent.0 / 64;
+                let before: u64 = (block * 64..parent.0).map(count).sum();
+                let from = starts.get(block as usize).copied().unwrap_or(0) + before;
+                (self.index.bytes(Tag::Dominated), from, count(parent.0))
+            }
+        };
+        let list = Packed::new(bytes, width, u64::MAX);
+        (from..from + len).map(move |at| ObjIdx(list.get(at)))
+    }
+
+    /// How many objects an object immediately dominates.
+    pub fn dominated_count(&self, parent: Option<ObjIdx>) -> u64 {
+        match parent {
+            None => {
+                let section = self.index.bytes(Tag::TopLevel);
+                section
+                    .first_chunk::<8>()
+                    .map_or(0, |n| u64::from_le_bytes(*n))
+            }
+            Some(parent) => self.column(Tag::DominatedCounts, parent.0),
+        }
+    }
+
+    /// All root records whose object is in the dump.
+    pub fn roots(&self) -> &[RootInfo] {
+        &self.detail().roots
+    }
+
+    /// The root records of one object.
+    pub fn roots_of(&self, object: ObjIdx) -> impl Iterator<Item = &RootInfo> {
+        self.roots().iter().filter(move |r| r.object == object)
+    }
+
+    /// Threads, by serial; virtual threads without a root come last.
+    pub fn threads(&self) -> &[ThreadInfo] {
+        &self.detail().threads
+    }
+
+    /// The frames of a trace, innermost first; empty if the dump has no such trace.
+    pub fn trace(&self, serial: Serial) -> Vec<&FrameInfo> {
+        let detail = self.detail();
+        let Ok(at) = detail.traces.binary_search_by_key(&serial.0, |t| t.0) else {
+            return Vec::new();
+        };
+        detail.traces[at]
+            .1
+            .iter()
+            .filter_map(|f| detail.frames.get(*f as usize))
+            .collect()
+    }
+
+    /// What the stack of a thread holds: thread, object, kind and frame.
+    pub(crate) fn locals_of(&self, thread: ObjIdx) -> &[(u64, u64, HeapTag, u32)] {
+        let all = &self.detail().thread_locals;
+        let from = all.partition_point(|l| l.0 < thread.0);
+        let to = all.partition_point(|l| l.0 <= thread.0);
+        &all[from..to]
+    }
+
+    /// Trace serial of the allocation, 0 if the dump has none.
+    pub fn allocation_trace(&self, object: ObjIdx) -> Serial {
+        match self.record(object) {
+            Ok(SubRecord::Instance(i)) => i.trace,
+            Ok(SubRecord::ObjectArray(a)) => a.trace,
+            Ok(SubRecord::PrimitiveArray(a)) => a.trace,
+            Ok(SubRecord::Class(c)) => c.trace,
+            _ => Serial(0),
+        }
+    }
+
+    /// The Android heap an object is in.
+    pub fn heap_name(&self, object: ObjIdx) -> Option<&str> {
+        let detail = self.detail();
+        if detail.heap_switches.is_empty() {
+            return None;
+        }
+        let at = self.position(object).ok()?;
+        let switch = detail
+            .heap_switches
+            .partition_point(|s| s.0 <= at)
+            .checked_sub(1)?;
+        let heap = detail.heap_switches[switch].1;
+        detail
+            .heap_names
+            .iter()
+            .find(|n| n.0 == heap)
+            .map(|n| n.1.as_str())
+    }
+
+    /// All objects of exactly this class.
+    pub fn objects_of(&self, class: ClassIdx) -> impl Iterator<Item = ObjIdx> + '_ {
+        let width = width_for(self.meta.classes.len() as u64);
+        let classes = self.packed(Tag::Classes, width);
+        (0..self.meta.objects)
+            .filter(move |o| classes.get(*o) == u64::from(class.0))
+            .map(ObjIdx)
+    }
+
+    /// The strength of the referents of a class, if it is a `java.lang.ref.Reference`.
+    pub fn reference_strength(&self, class: ClassIdx) -> Option<RefStrength> {
+        use crate::build::classes::{RefKind, reference_kind};
+        let mut at = Some(class);
+        while let Some(class) = at {
+            let info = self.class(class);
+            if let Some(kind) = reference_kind(&info.name) {
+                return Some(match kind {
+                    RefKind::Soft => RefStrength::Soft,
+                    RefKind::Weak => RefStrength::Weak,
+                    RefKind::Phantom => RefStrength::Phantom,
+                    RefKind::Final => RefStrength::Final,
+                });
+            }
+            at = info.super_class;
+        }
+        None
+    }
+
+    /// Offset of an object's record in the decoded dump.
+    pub fn position(&self, object: ObjIdx) -> Result<u64, HeapError> {
+        let data = self.source()?.bytes();
+        let id = self.id(object);
+        let objects = self.index.array::<u64>(Tag::AnchorObjects);
+        let offsets = self.index.array::<u64>(Tag::AnchorOffsets);
+        let anchor = objects.partition_point(|o| *o <= object.0).checked_sub(1);
+        let mut at = anchor.and_then(|a| offsets.get(a)).copied().unwrap_or(0);
+        let lost = |offset| HeapError::Object { id, offset };
+        // At most 64 objects lie between an anchor and the object, and some roots.
+        for _ in 0..1 << 16 {
+            let (record, next) =
+                read_sub_record(data, self.id_size(), at, u64::MAX).map_err(|s| lost(s.at))?;
+            let found = match record {
+                SubRecord::Instance(i) => i.id,
+                SubRecord::ObjectArray(a) => a.id,
+                SubRecord::PrimitiveArray(a) => a.id,
+                SubRecord::Class(c) => c.id,
+                _ => ObjectId::NULL,
+            };
+            if found == id {
+                return Ok(at);
+            }
+            at = next;
+        }
+        Err(lost(at))
+    }
+
+    /// The record of an object.
+    pub(crate) fn record(&self, object: ObjIdx) -> Result<SubRecord<'_>, HeapError> {
+        let at = self.position(object)?;
+        let lost = |s: hprof::Stop| HeapError::Object {
+            id: self.id(object),
+            offset: s.at,
+        };
+        Ok(
+            read_sub_record(self.source()?.bytes(), self.id_size(), at, u64::MAX)
+                .map_err(lost)?
+                .0,
+        )
+    }
+}
+
+/// Size, head and tail of the file, and the options that change the index.
+fn identity(path: &Path, options: &Options) -> Option<Identity> {
+    let wide = u64::from(options.wide);
+    if path == Path::new("-") {
+        return None;
+    }
+    Identity::of_file(path, wide).ok()
+}
+
+fn postcard_of<T: serde::de::DeserializeOwned>(index: &IndexFile, tag: Tag) -> Option<T> {
+    postcard::from_bytes(index.bytes(tag)).ok()
+}

@@ -1,0 +1,369 @@
+//! Object ids to dense numbers and back: a bitmap over the addresses in use, with rank.
+//!
+//! A block is one cache line: a count word and seven words of bits, 448 slots. A slot is one
+//! possible object address. An id's number is the count of its block plus the bits before it, so
+//! a look-up costs one cache line, and numbers come out in the order of ids. Only blocks that
+//! hold an object exist: about 5 bits per object on a dense heap, and never more than 64 bytes
+//! plus directory per object, whatever ids a file claims.
+
+use crate::raw::prefetch;
+use rustc_hash::FxHashMap;
+
+/// Slots of a block.
+pub const SLOTS: u64 = 448;
+/// A block: in the builder its number and the bits; in the map the count before it and the bits.
+pub type Block = [u64; 8];
+
+/// Collects ids in any order.
+#[derive(Debug, Default)]
+pub struct IdSetBuilder {
+    shift: u32,
+    blocks: Vec<Block>,
+    by_number: FxHashMap<u64, u32>,
+    last: Option<(u64, u32)>,
+    misaligned: bool,
+    duplicates: u64,
+}
+
+impl IdSetBuilder {
+    /// Slots are `1 << shift` apart (3 for JVMs; 0 where ids are serial numbers).
+    pub fn new(shift: u32) -> IdSetBuilder {
+        IdSetBuilder {
+            shift,
+            ..IdSetBuilder::default()
+        }
+    }
+
+    /// Adds an id. False if it was there already.
+    #[inline]
+    pub fn insert(&mut self, id: u64) -> bool {
+        let slot = id >> self.shift;
+        self.misaligned |= slot << self.shift != id;
+        let number = slot / SLOTS;
+        let bit = slot % SLOTS;
+        let index = match self.last {
+            Some((last, index)) if last == number => index,
+            _ => self.block(number),
+        };
+        let word = &mut self.blocks[index as usize][(bit >> 6) as usize + 1];
+        let mask = 1u64 << (bit & 63);
+        let new = *word & mask == 0;
+        *word |= mask;
+        self.duplicates += u64::from(!new);
+        new
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn block(&mut self, number: u64) -> u32 {
+        let next = self.blocks.len() as u32;
+        let index = *self.by_number.entry(number).or_insert(next);
+        if index == next {
+            self.blocks.push([number, 0, 0, 0, 0, 0, 0, 0]);
+        }
+        self.last = Some((number, index));
+        index
+    }
+
+    /// True when an id does not fall on a slot; the set must be built again with shift 0.
+    pub fn misaligned(&self) -> bool {
+        self.misaligned
+    }
+
+    /// Ids that were added more than once.
+    pub fn duplicates(&self) -> u64 {
+        self.duplicates
+    }
+
+    /// Joins the sets of several workers (same shift). Gives the blocks, sorted, with counts in
+    /// place of numbers, the block numbers, and how many ids were in more than one set.
+    pub fn finish(parts: Vec<IdSetBuilder>) -> FinishedIds {
+        let shift = parts.first().map_or(3, |p| p.shift);
+        let mut duplicates: u64 = parts.iter().map(|p| p.duplicates).sum();
+        let mut blocks = Vec::new();
+        for mut part in parts {
+            part.by_number = FxHashMap::default();
+            if blocks.is_empty() {
+                blocks = part.blocks;
+            } else {
+                blocks.append(&mut part.blocks);
+            }
+        }
+        if !blocks.is_sorted_by_key(|b| b[0]) {
+            // Stable: workers bring long ascending runs, which the merge keeps.
+            blocks.sort_by_key(|b| b[0]);
+        }
+        blocks.dedup_by(|later, kept| {
+            let same = later[0] == kept[0];
+            if same {
+                for k in 1..8 {
+                    duplicates += u64::from((later[k] & kept[k]).count_ones());
+                    kept[k] |= later[k];
+                }
+            }
+            same
+        });
+        let numbers: Vec<u64> = blocks.iter().map(|b| b[0]).collect();
+        let mut count = 0u64;
+        for block in &mut blocks {
+            block[0] = count;
+            count += block[1..]
+                .iter()
+                .map(|w| u64::from(w.count_ones()))
+                .sum::<u64>();
+        }
+        FinishedIds {
+            shift,
+            blocks,
+            numbers,
+            len: count,
+            duplicates,
+        }
+    }
+}
+
+/// The joined set, to be written to the index or viewed at once.
+#[derive(Debug, Default)]
+pub struct FinishedIds {
+    /// See [`IdSetBuilder::new`].
+    pub shift: u32,
+    /// Blocks with the count before them.
+    pub blocks: Vec<Block>,
+    /// Their numbers, ascending.
+    pub numbers: Vec<u64>,
+    /// Number of ids.
+    pub len: u64,
+    /// Ids that occurred more than once.
+    pub duplicates: u64,
+}
+
+/// From block number to block index.
+#[derive(Debug)]
+pub struct Directory(Kind);
+
+#[derive(Debug)]
+enum Kind {
+    /// One entry per block number of the range; 0 means no block, else index + 1.
+    Flat { first: u64, index: Vec<u32> },
+    /// For ids strewn over a huge range.
+    Hash(FxHashMap<u64, u32>),
+}
+
+impl Directory {
+    /// For these block numbers, ascending. Takes four bytes per block of a dense range; parts of
+    /// the range without blocks take no memory.
+    pub fn new(numbers: &[u64]) -> Directory {
+        let first = numbers.first().copied().unwrap_or(0);
+        let span = numbers
+            .last()
+            .map_or(0, |last| last.saturating_sub(first) + 1);
+        if span > (numbers.len() as u64 + (1 << 12)) * 64 {
+            return Directory(Kind::Hash(
+                numbers
+                    .iter()
+                    .enumerate()
+                    .map(|(i, n)| (*n, i as u32))
+                    .collect(),
+            ));
+        }
+        let mut index = vec![0u32; span as usize];
+        for (i, number) in numbers.iter().enumerate() {
+            if let Some(entry) = index.get_mut(number.wrapping_sub(first) as usize) {
+                *entry = i as u32 + 1;
+            }
+        }
+        Directory(Kind::Flat { first, index })
+    }
+}
+
+/// The finished map: a view over blocks, their numbers and the directory.
+#[derive(Clone, Copy, Debug)]
+pub struct IdMap<'a> {
+    shift: u32,
+    len: u64,
+    blocks: &'a [Block],
+    numbers: &'a [u64],
+    directory: &'a Directory,
+}
+
+impl<'a> IdMap<'a> {
+    /// Views blocks and numbers as made by [`IdSetBuilder::finish`].
+    pub fn new(
+        shift: u32,
+        len: u64,
+        blocks: &'a [Block],
+        numbers: &'a [u64],
+        directory: &'a Directory,
+    ) -> IdMap<'a> {
+        let count = blocks.len().min(numbers.len());
+        IdMap {
+            shift,
+            len,
+            blocks: &blocks[..count],
+            numbers: &numbers[..count],
+            directory,
+        }
+    }
+
+    /// Number of ids.
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    #[inline(always)]
+    fn locate(&self, id: u64) -> Option<(usize, u64)> {
+        let slot = id >> self.shift;
+        let (number, bit) = (slot / SLOTS, slot % SLOTS);
+        let index = match &self.directory.0 {
+            Kind::Flat { first, index } => {
+                let entry = *index.get(number.wrapping_sub(*first) as usize)?;
+                entry.checked_sub(1)? as usize
+            }
+            Kind::Hash(map) => *map.get(&number)? as usize,
+        };
+        Some((index, bit))
+    }
+
+    /// Fetches the line that [`rank`](Self::rank) will need.
+    #[inline(always)]
+    pub fn prefetch(&self, id: u64) {
+        if let Some((index, _)) = self.locate(id) {
+            prefetch(self.blocks, index);
+        }
+    }
+
+    /// The dense number of an id, if the dump has it.
+    #[inline(always)]
+    pub fn rank(&self, id: u64) -> Option<u64> {
+        let (index, bit) = self.locate(id)?;
+        if (id >> self.shift) << self.shift != id {
+            return None;
+        }
+        let block = self.blocks.get(index)?;
+        let word = (bit >> 6) as usize;
+        let mask = 1u64 << (bit & 63);
+        let bits = block[word + 1];
+        if bits & mask == 0 {
+            return None;
+        }
+        let mut rank = block[0] + u64::from((bits & (mask - 1)).count_ones());
+        for k in 0..7 {
+            if k < word {
+                rank += u64::from(block[k + 1].count_ones());
+            }
+        }
+        Some(rank)
+    }
+
+    /// The id of a dense number; 0 if there is no such number.
+    pub fn select(&self, n: u64) -> u64 {
+        if n >= self.len {
+            0
+        } else {
+            select(self.shift, self.blocks, self.numbers, n)
+        }
+    }
+}
+
+/// All ids of a map in order.
+pub fn iter<'a>(
+    shift: u32,
+    blocks: &'a [Block],
+    numbers: &'a [u64],
+) -> impl Iterator<Item = u64> + 'a {
+    blocks.iter().zip(numbers).flat_map(move |(block, number)| {
+        (1..8).flat_map(move |k| {
+            let mut bits = block[k];
+            std::iter::from_fn(move || {
+                (bits != 0).then(|| {
+                    let bit = u64::from(bits.trailing_zeros());
+                    bits &= bits - 1;
+                    (number * SLOTS + (k as u64 - 1) * 64 + bit) << shift
+                })
+            })
+        })
+    })
+}
+
+/// The id of number `n` without a directory; 0 if there is no such number.
+pub fn select(shift: u32, blocks: &[Block], numbers: &[u64], n: u64) -> u64 {
+    let Some(index) = blocks.partition_point(|b| b[0] <= n).checked_sub(1) else {
+        return 0;
+    };
+    let mut left = n - blocks[index][0];
+    for (word, bits) in blocks[index][1..].iter().enumerate() {
+        let ones = u64::from(bits.count_ones());
+        if left < ones {
+            let mut bits = *bits;
+            for _ in 0..left {
+                bits &= bits - 1;
+            }
+            let bit = word as u64 * 64 + u64::from(bits.trailing_zeros());
+            return (numbers[index] * SLOTS + bit) << shift;
+        }
+        left -= ones;
+    }
+    0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(shift: u32, ids: &[u64]) {
+        let mut parts = vec![IdSetBuilder::new(shift), IdSetBuilder::new(shift)];
+        for (i, id) in ids.iter().enumerate() {
+            parts[i % 2].insert(*id);
+        }
+        let done = IdSetBuilder::finish(parts);
+        let directory = Directory::new(&done.numbers);
+        let map = IdMap::new(
+            done.shift,
+            done.len,
+            &done.blocks,
+            &done.numbers,
+            &directory,
+        );
+        let mut sorted = ids.to_vec();
+        sorted.sort_unstable();
+        sorted.dedup();
+        assert_eq!(map.len(), sorted.len() as u64);
+        assert_eq!(done.duplicates, (ids.len() - sorted.len()) as u64);
+        assert_eq!(
+            iter(shift, &done.blocks, &done.numbers).collect::<Vec<_>>(),
+            sorted
+        );
+        for (n, id) in sorted.iter().enumerate() {
+            assert_eq!(map.rank(*id), Some(n as u64), "rank of {id:#x}");
+            assert_eq!(map.select(n as u64), *id);
+            assert_eq!(
+                map.rank(id + 1).is_some(),
+                sorted.binary_search(&(id + 1)).is_ok()
+            );
+        }
+        assert_eq!(map.select(sorted.len() as u64), 0);
+    }
+
+    #[test]
+    fn numbers_follow_the_order_of_ids_in_dense_sparse_and_odd_ranges() {
+        check(
+            3,
+            &[
+                0xc000_0000,
+                0xc000_0010,
+                0xc000_0008,
+                0xc010_0000,
+                0xffff_fff8,
+            ],
+        );
+        check(0, &[1, 2, 3, 500, 448, 447, 449, 7, 7, 2]);
+        check(3, &[0, u64::MAX & !7, 1 << 40, 1 << 50, 1 << 60]);
+        check(
+            3,
+            &(0..5000u64)
+                .map(|i| 0x7_0000_0000 + i * 24 % 99_984)
+                .collect::<Vec<_>>(),
+        );
+        check(3, &[]);
+    }
+}

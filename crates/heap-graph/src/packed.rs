@@ -1,0 +1,294 @@
+//! Integer columns of the index: fixed-width packed integers, and block-wise packed columns with
+//! exceptions for values that are mostly small.
+
+use crate::raw::{bytes_of, view};
+use std::io::{self, Write};
+
+/// Bits needed to store `max`.
+pub fn width_for(max: u64) -> u32 {
+    (64 - max.leading_zeros()).max(1)
+}
+
+/// Appends values of up to 56 bits each to a byte stream.
+#[derive(Debug)]
+pub struct BitWriter<W> {
+    out: W,
+    pending: u128,
+    bits: u32,
+    buffer: Vec<u8>,
+}
+
+impl<W: Write> BitWriter<W> {
+    /// Writes to `out`.
+    pub fn new(out: W) -> BitWriter<W> {
+        BitWriter {
+            out,
+            pending: 0,
+            bits: 0,
+            buffer: Vec::with_capacity(1 << 16),
+        }
+    }
+
+    /// Appends the low `width` bits of `value`.
+    #[inline]
+    pub fn push(&mut self, value: u64, width: u32) -> io::Result<()> {
+        self.pending |= u128::from(value) << self.bits;
+        self.bits += width;
+        if self.bits >= 64 {
+            self.buffer
+                .extend_from_slice(&(self.pending as u64).to_le_bytes());
+            self.pending >>= 64;
+            self.bits -= 64;
+            if self.buffer.len() >= 1 << 16 {
+                self.out.write_all(&self.buffer)?;
+                self.buffer.clear();
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes what is left, and eight spare bytes so that every value can be read as one word.
+    pub fn finish(mut self) -> io::Result<()> {
+        self.buffer.extend_from_slice(&self.pending.to_le_bytes());
+        self.buffer.extend_from_slice(&[0u8; 8]);
+        self.out.write_all(&self.buffer)
+    }
+}
+
+/// Reads the value at a bit position; 0 out of range.
+#[inline(always)]
+fn read_bits(bytes: &[u8], bit: u64, width: u32) -> u64 {
+    let at = (bit >> 3) as usize;
+    let Some(word) = bytes.get(at..).and_then(|b| b.first_chunk::<8>()) else {
+        return 0;
+    };
+    let mask = if width >= 64 {
+        u64::MAX
+    } else {
+        (1 << width) - 1
+    };
+    (u64::from_le_bytes(*word) >> (bit & 7)) & mask
+}
+
+/// Integers of one width, packed without gaps.
+#[derive(Clone, Copy, Debug)]
+pub struct Packed<'a> {
+    bytes: &'a [u8],
+    width: u32,
+    len: u64,
+}
+
+impl<'a> Packed<'a> {
+    /// Views `len` values of `width` bits (at most 56).
+    pub fn new(bytes: &'a [u8], width: u32, len: u64) -> Packed<'a> {
+        Packed { bytes, width, len }
+    }
+
+    /// The value at `at`; 0 out of range.
+    #[inline(always)]
+    pub fn get(&self, at: u64) -> u64 {
+        if at >= self.len {
+            0
+        } else {
+            read_bits(self.bytes, at * u64::from(self.width), self.width)
+        }
+    }
+}
+
+/// Values per block of a [`Column`].
+const BLOCK: usize = 64;
+
+/// Collects a column: blocks of 64 values, each block with the width that makes it smallest;
+/// values that do not fit are exceptions in a sorted list.
+#[derive(Debug, Default)]
+pub struct ColumnBuilder {
+    /// Per block: bit offset shifted left by 6, and the width.
+    heads: Vec<u64>,
+    bits: BitBuffer,
+    exceptions: Vec<[u64; 2]>,
+    block: Vec<u64>,
+    len: u64,
+}
+
+#[derive(Debug, Default)]
+struct BitBuffer {
+    words: Vec<u64>,
+    bits: u64,
+}
+
+impl BitBuffer {
+    fn push(&mut self, value: u64, width: u32) {
+        let (word, shift) = ((self.bits >> 6) as usize, (self.bits & 63) as u32);
+        if word + 1 >= self.words.len() {
+            self.words.resize(word + 2, 0);
+        }
+        self.words[word] |= value << shift;
+        if shift + width > 64 {
+            self.words[word + 1] |= value >> (64 - shift);
+        }
+        self.bits += u64::from(width);
+    }
+}
+
+impl ColumnBuilder {
+    /// Appends a value.
+    #[inline]
+    pub fn push(&mut self, value: u64) {
+        self.block.push(value);
+        if self.block.len() == BLOCK {
+            self.flush();
+        }
+    }
+
+    fn flush(&mut self) {
+        // counts[w]: values that need exactly w bits.
+        let mut counts = [0u32; 65];
+        for value in &self.block {
+            // An all-ones value is the mark of an exception, so a value needs value+1 to fit.
+            counts[width_for(value.saturating_add(1)) as usize] += 1;
+        }
+        let mut best = (u64::MAX, 56);
+        let mut above = 0u64;
+        for width in (1..=64u32).rev() {
+            if width <= 56 {
+                let cost = u64::from(width) * self.block.len() as u64 + above * 128;
+                if cost <= best.0 {
+                    best = (cost, width);
+                }
+            }
+            above += u64::from(counts[width as usize]);
+        }
+        let width = best.1;
+        let escape = (1u64 << width) - 1;
+        self.heads.push(self.bits.bits << 6 | u64::from(width));
+        for (i, value) in self.block.iter().enumerate() {
+            let fits = *value < escape;
+            self.bits.push(if fits { *value } else { escape }, width);
+            if !fits {
+                self.exceptions.push([self.len + i as u64, *value]);
+            }
+        }
+        self.len += self.block.len() as u64;
+        self.block.clear();
+    }
+
+    /// Writes the column: three counts, heads, exceptions, bits.
+    pub fn write(mut self, out: &mut dyn Write) -> io::Result<()> {
+        if !self.block.is_empty() {
+            self.flush();
+        }
+        self.bits.words.extend([0, 0]);
+        let counts = [
+            self.len,
+            self.heads.len() as u64,
+            self.exceptions.len() as u64,
+            self.bits.words.len() as u64,
+        ];
+        out.write_all(bytes_of(&counts))?;
+        out.write_all(bytes_of(&self.heads))?;
+        out.write_all(bytes_of(&self.exceptions))?;
+        out.write_all(bytes_of(&self.bits.words))
+    }
+}
+
+/// A column as written by [`ColumnBuilder`].
+#[derive(Clone, Copy, Debug)]
+pub struct Column<'a> {
+    len: u64,
+    heads: &'a [u64],
+    exceptions: &'a [[u64; 2]],
+    bytes: &'a [u8],
+}
+
+impl<'a> Column<'a> {
+    /// Views a section; `None` if it is not a column.
+    pub fn new(section: &'a [u8]) -> Option<Column<'a>> {
+        let [len, heads, exceptions, words]: [u64; 4] =
+            view::<u64>(section.get(..32)?)?.try_into().ok()?;
+        let (heads, exceptions) = (
+            usize::try_from(heads).ok()?,
+            usize::try_from(exceptions).ok()?,
+        );
+        let h = 32usize.checked_add(heads.checked_mul(8)?)?;
+        let e = h.checked_add(exceptions.checked_mul(16)?)?;
+        let w = e.checked_add(usize::try_from(words).ok()?.checked_mul(8)?)?;
+        (heads as u64 >= len.div_ceil(BLOCK as u64)).then_some(())?;
+        Some(Column {
+            len,
+            heads: view(section.get(32..h)?)?,
+            exceptions: view(section.get(h..e)?)?,
+            bytes: section.get(e..w)?,
+        })
+    }
+
+    /// The value at `at`; 0 out of range.
+    #[inline]
+    pub fn get(&self, at: u64) -> u64 {
+        if at >= self.len {
+            return 0;
+        }
+        let head = self.heads[at as usize / BLOCK];
+        let width = (head & 63) as u32;
+        let value = read_bits(
+            self.bytes,
+            (head >> 6) + (at % BLOCK as u64) * u64::from(width),
+            width,
+        );
+        if value == (1u64 << width) - 1 {
+            let found = self.exceptions.binary_search_by_key(&at, |e| e[0]);
+            return found.map_or(value, |i| self.exceptions[i][1]);
+        }
+        value
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packed_values_come_back() {
+        for width in [1u32, 3, 7, 8, 26, 33, 56] {
+            let mask = (1u64 << width) - 1;
+            let values: Vec<u64> = (0..1000u64)
+                .map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15) & mask)
+                .collect();
+            let mut bytes = Vec::new();
+            let mut writer = BitWriter::new(&mut bytes);
+            values.iter().for_each(|v| writer.push(*v, width).unwrap());
+            writer.finish().unwrap();
+            let packed = Packed::new(&bytes, width, 1000);
+            assert!(
+                (0..1000).all(|i| packed.get(i) == values[i as usize]),
+                "width {width}"
+            );
+            assert_eq!(packed.get(1000), 0);
+        }
+    }
+
+    #[test]
+    fn columns_keep_small_large_and_extreme_values() {
+        let values: Vec<u64> = (0..5000u64)
+            .map(|i| match i % 97 {
+                0 => u64::MAX,
+                1 => i << 40,
+                2 => u64::MAX - 1,
+                _ => i % 11,
+            })
+            .collect();
+        let mut builder = ColumnBuilder::default();
+        values.iter().for_each(|v| builder.push(*v));
+        let mut bytes = Vec::new();
+        builder.write(&mut bytes).unwrap();
+        let words: Vec<u64> = bytes
+            .chunks(8)
+            .map(|c| u64::from_le_bytes(c.try_into().unwrap()))
+            .collect();
+        let column = Column::new(bytes_of(&words)).unwrap();
+        for (i, value) in values.iter().enumerate() {
+            assert_eq!(column.get(i as u64), *value, "at {i}");
+        }
+        assert_eq!(column.get(5000), 0);
+        assert!(Column::new(&bytes_of(&words)[..40]).is_none());
+    }
+}

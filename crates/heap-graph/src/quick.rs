@@ -1,0 +1,85 @@
+//! A class histogram over all objects of a dump at read speed: one pass, memory that depends on
+//! the number of classes and not on the size of the dump.
+
+use crate::build::classes::ClassTable;
+use crate::build::units::units_of;
+use crate::build::{self};
+use crate::heap::split_snapshot;
+use crate::index::spill_dir;
+use crate::{Control, HeapError, Options, Strength, Summary};
+use hprof::source::Source;
+use hprof::{Bytes, Diagnostics, ObjectId};
+use std::path::Path;
+
+/// A row of the histogram.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QuickRow {
+    /// The class.
+    pub class_id: ObjectId,
+    /// Readable name.
+    pub name: String,
+    /// Objects of exactly this class.
+    pub objects: u64,
+    /// Their shallow size.
+    pub shallow: Bytes,
+}
+
+/// The histogram and what was learned on the way.
+#[derive(Clone, Debug, PartialEq)]
+pub struct QuickHistogram {
+    /// Totals; reachable numbers are 0, because nothing was followed.
+    pub summary: Summary,
+    /// One row per class id that has objects, largest first, ties by id.
+    pub rows: Vec<QuickRow>,
+    /// Bytes of heap records that were walked (exactly once).
+    pub walked: u64,
+}
+
+/// Counts all objects by class.
+pub fn quick_histogram(
+    path: &Path,
+    options: &Options,
+    control: &Control<'_>,
+) -> Result<QuickHistogram, HeapError> {
+    let (path, options) = split_snapshot(path, options);
+    let source = Source::open(&path, Some(&spill_dir(&path, &options)))?;
+    source.advise(true);
+    let mapped = build::map(&source, true)?;
+    let snapshot = mapped.choose_snapshot(&path, options.snapshot)?;
+    let units = units_of(mapped.map.snapshot(snapshot));
+    let release = |from, to| source.release(from, to);
+    let objects = mapped.objects(&units, &options, control, false, Some(&release))?;
+    let mut found = Diagnostics::default();
+    let mut table = ClassTable::build(
+        mapped.data,
+        mapped.map.header.id_size,
+        &mapped.symbols,
+        &objects.tallies,
+        &objects.rules,
+        Strength::All,
+        &mut found,
+    );
+    build::count_class_objects(&mut table, options.layout);
+    let mut summary = mapped.summary(snapshot, &objects, &table, &options);
+    build::note_findings(&mut found, &mapped, &objects, &options);
+    found.extend(objects.pass.diagnostics.clone());
+    summary.diagnostics.extend(found);
+    summary.diagnostics.sort();
+    let mut rows: Vec<QuickRow> = table
+        .classes
+        .into_iter()
+        .filter(|c| c.objects > 0)
+        .map(|c| QuickRow {
+            class_id: c.id,
+            name: c.name,
+            objects: c.objects,
+            shallow: c.shallow,
+        })
+        .collect();
+    rows.sort_by_key(|r| (std::cmp::Reverse(r.shallow), r.class_id));
+    Ok(QuickHistogram {
+        summary,
+        rows,
+        walked: objects.pass.bytes,
+    })
+}

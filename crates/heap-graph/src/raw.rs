@@ -1,0 +1,207 @@
+//! The unsafe corner of this crate: large zeroed arrays straight from the system, writes from
+//! several threads to places of one array that never overlap, and cache hints.
+#![allow(unsafe_code)]
+
+use memmap2::{Mmap, MmapMut, MmapOptions};
+use std::cell::UnsafeCell;
+use std::fs::File;
+use std::io;
+use std::marker::PhantomData;
+use std::ops::{Deref, DerefMut};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// Types for which every bit pattern, all zeros included, is a value, without padding.
+///
+/// # Safety
+/// The implementor must be plain old data in that sense.
+pub unsafe trait Plain: Copy + Send + Sync + 'static {}
+// SAFETY: integers and arrays of integers are plain.
+unsafe impl Plain for u8 {}
+// SAFETY: as above.
+unsafe impl Plain for u16 {}
+// SAFETY: as above.
+unsafe impl Plain for u32 {}
+// SAFETY: as above.
+unsafe impl Plain for u64 {}
+// SAFETY: as above.
+unsafe impl<T: Plain, const N: usize> Plain for [T; N] {}
+
+/// How much memory the arrays of one build may take before they move to disk.
+#[derive(Debug)]
+pub struct Budget {
+    limit: u64,
+    used: AtomicU64,
+    spilled: AtomicBool,
+    dir: std::path::PathBuf,
+}
+
+impl Budget {
+    /// At most `limit` bytes in memory; files for the rest go to `dir`.
+    pub fn new(limit: Option<u64>, dir: &Path) -> Budget {
+        Budget {
+            limit: limit.unwrap_or(u64::MAX),
+            used: AtomicU64::new(0),
+            spilled: AtomicBool::new(false),
+            dir: dir.to_owned(),
+        }
+    }
+
+    /// True when an array had to go to disk.
+    pub fn spilled(&self) -> bool {
+        self.spilled.load(Ordering::Relaxed)
+    }
+
+    /// The folder for temporary files.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+}
+
+/// A zeroed array of fixed length whose memory goes back to the system when it is dropped. Pages
+/// that were never touched take no memory.
+#[derive(Debug)]
+pub struct BigVec<'b, T: Plain> {
+    map: MmapMut,
+    len: usize,
+    charged: Option<(&'b Budget, u64)>,
+    marker: PhantomData<T>,
+}
+
+impl<'b, T: Plain> BigVec<'b, T> {
+    /// An array of `len` zeros, in memory while the budget lasts, else in an unlinked file.
+    pub fn zeroed(len: usize, budget: &'b Budget) -> io::Result<BigVec<'b, T>> {
+        Self::reserve(len, len, budget)
+    }
+
+    /// As [`zeroed`](Self::zeroed), but only `expect` of the elements will be touched.
+    pub fn reserve(len: usize, expect: usize, budget: &'b Budget) -> io::Result<BigVec<'b, T>> {
+        let bytes = len.max(1) * size_of::<T>();
+        let charge = (expect.max(1) * size_of::<T>()) as u64;
+        let before = budget.used.fetch_add(charge, Ordering::Relaxed);
+        let map = if before.saturating_add(charge) <= budget.limit {
+            let map = MmapOptions::new().len(bytes).no_reserve_swap().map_anon()?;
+            #[cfg(target_os = "linux")]
+            if bytes >= 1 << 24 && expect == len {
+                // Huge pages save a quarter of the time on these arrays; refusal is no error.
+                let _ = map.advise(memmap2::Advice::HugePage);
+            }
+            map
+        } else {
+            budget.spilled.store(true, Ordering::Relaxed);
+            let file = tempfile::tempfile_in(&budget.dir)?;
+            file.set_len(bytes as u64)?;
+            // SAFETY: the file is new, unlinked and known to nobody else.
+            unsafe { MmapOptions::new().len(bytes).map_mut(&file)? }
+        };
+        Ok(BigVec {
+            map,
+            len,
+            charged: Some((budget, charge)),
+            marker: PhantomData,
+        })
+    }
+}
+
+impl<T: Plain> Drop for BigVec<'_, T> {
+    fn drop(&mut self) {
+        if let Some((budget, charge)) = self.charged.take() {
+            budget.used.fetch_sub(charge, Ordering::Relaxed);
+        }
+    }
+}
+
+impl<T: Plain> Deref for BigVec<'_, T> {
+    type Target = [T];
+    fn deref(&self) -> &[T] {
+        // SAFETY: the mapping is page-aligned, at least `len * size_of::<T>()` long, and any
+        // bytes are values of T.
+        unsafe { std::slice::from_raw_parts(self.map.as_ptr().cast(), self.len) }
+    }
+}
+
+impl<T: Plain> DerefMut for BigVec<'_, T> {
+    fn deref_mut(&mut self) -> &mut [T] {
+        // SAFETY: as for deref; the mapping is owned by self alone.
+        unsafe { std::slice::from_raw_parts_mut(self.map.as_mut_ptr().cast(), self.len) }
+    }
+}
+
+/// A slice that several threads write to, each element by at most one thread.
+pub struct SharedSlice<'a, T> {
+    cells: &'a [UnsafeCell<T>],
+}
+
+// SAFETY: access goes only through `set`, whose caller promises that no element is shared.
+unsafe impl<T: Plain> Sync for SharedSlice<'_, T> {}
+
+impl<'a, T: Plain> SharedSlice<'a, T> {
+    /// Wraps a slice for the time of a parallel phase.
+    pub fn new(slice: &'a mut [T]) -> SharedSlice<'a, T> {
+        let cells = std::ptr::from_mut(slice) as *const [UnsafeCell<T>];
+        // SAFETY: UnsafeCell<T> has the layout of T, and the borrow is exclusive for 'a.
+        SharedSlice {
+            cells: unsafe { &*cells },
+        }
+    }
+
+    /// Writes one element; out of range is ignored.
+    ///
+    /// # Safety
+    /// During the life of this wrapper no other thread may write or read the same element.
+    #[inline]
+    pub unsafe fn set(&self, at: usize, value: T) {
+        if let Some(cell) = self.cells.get(at) {
+            // SAFETY: the caller promises exclusive use of this element.
+            unsafe { *cell.get() = value };
+        }
+    }
+
+    /// The part `from..to` for one thread to fill.
+    ///
+    /// # Safety
+    /// Parts given out must not overlap, nor any element be `set` at the same time.
+    #[inline]
+    #[allow(clippy::mut_from_ref)]
+    pub unsafe fn part(&self, from: usize, to: usize) -> &mut [T] {
+        let cells = &self.cells[from..to];
+        // SAFETY: the caller promises that parts do not overlap; the bounds were just checked.
+        unsafe { std::slice::from_raw_parts_mut(cells.as_ptr() as *mut T, cells.len()) }
+    }
+}
+
+/// Asks the processor to fetch `slice[at]`; nothing happens out of range.
+#[inline(always)]
+pub fn prefetch<T>(slice: &[T], at: usize) {
+    #[cfg(target_arch = "x86_64")]
+    if at < slice.len() {
+        // SAFETY: the address is inside the slice, and a prefetch has no effect on memory.
+        unsafe {
+            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+            _mm_prefetch::<_MM_HINT_T0>(slice.as_ptr().add(at).cast());
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (slice, at);
+}
+
+/// Maps a finished file read-only.
+pub fn map_file(file: &File) -> io::Result<Mmap> {
+    // SAFETY: index files are written under another name, renamed when whole and never changed
+    // afterwards; should someone change one all the same, every access is bounds-checked and
+    // integers have no invalid values.
+    unsafe { Mmap::map(file) }
+}
+
+/// Views bytes as an array of T; `None` if misaligned or not a whole number of elements.
+pub fn view<T: Plain>(bytes: &[u8]) -> Option<&[T]> {
+    // SAFETY: T is plain; align_to gives a middle part that is aligned and of whole elements.
+    let (head, middle, tail) = unsafe { bytes.align_to::<T>() };
+    (head.is_empty() && tail.is_empty()).then_some(middle)
+}
+
+/// Views an array of T as bytes.
+pub fn bytes_of<T: Plain>(slice: &[T]) -> &[u8] {
+    // SAFETY: plain types have no padding.
+    unsafe { std::slice::from_raw_parts(slice.as_ptr().cast(), size_of_val(slice)) }
+}
