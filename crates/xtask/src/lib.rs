@@ -1,1 +1,17 @@
-//! xtask
+//! The rules of the house as functions from text to problems, and ordinary tests that hold the
+//! repository to them. There is no task runner: `./x` has the tasks.
+//!
+//! ```
+//! let problems = xtask::tidy::unsafe_in_the_wrong_place("crates/report/src/html.rs", "unsafe { f() }");
+//! assert_eq!(problems, ["crates/report/src/html.rs:1: unsafe outside the places named for it"]);
+//! ```
+//!
+//! Reading order: [`rows`] (which crate may use which), [`source`] (Rust text without comments and
+//! strings), [`tidy`] (rules about files), [`readme`] (commands in Markdown), [`tree`] (the files
+//! of the repository).
+
+pub mod readme;
+pub mod rows;
+pub mod source;
+pub mod tidy;
+pub mod tree;

@@ -1,0 +1,139 @@
+//! Which crate may use which. Data only falls, so a crate may use the rows above its own and
+//! nothing else; the table has every crate of the design, whether it exists yet or not.
+
+use serde_json::Value as Json;
+
+/// The rows from top to bottom, by name.
+pub const ROWS: &[(&str, &[&str])] = &[
+    ("words", &["vmpi", "classfile", "jvmti", "hprof"]),
+    ("hosts", &["vm-hotspot", "refheap"]),
+    ("models", &["live-heap", "profile", "heap-graph"]),
+    ("answers", &["agent-core", "heap-analysis"]),
+    ("questions", &["heap-query"]),
+    ("speech", &["report"]),
+    ("serving", &["server"]),
+    ("doors", &["agent", "jvmpi-bridge", "cli"]),
+];
+
+/// The crates beside the flow: nobody ships them.
+pub const SIDE: &[&str] = &["testkit", "xtask"];
+
+/// Uses that the rows would allow and the design's "must not know" column forbids.
+pub const FORBIDDEN: &[(&str, &[&str])] = &[
+    ("vm-hotspot", &["hprof"]),
+    ("refheap", &["hprof", "jvmti", "classfile"]),
+    (
+        "live-heap",
+        &["hprof", "jvmti", "classfile", "vm-hotspot", "refheap"],
+    ),
+    ("profile", &["jvmti", "classfile", "vm-hotspot", "refheap"]),
+    (
+        "heap-graph",
+        &["jvmti", "classfile", "vmpi", "vm-hotspot", "refheap"],
+    ),
+    (
+        "agent-core",
+        &["jvmti", "classfile", "vm-hotspot", "refheap", "heap-graph"],
+    ),
+    (
+        "heap-analysis",
+        &["jvmti", "classfile", "vmpi", "vm-hotspot", "refheap"],
+    ),
+    (
+        "heap-query",
+        &["jvmti", "classfile", "vmpi", "vm-hotspot", "refheap"],
+    ),
+    (
+        "report",
+        &["jvmti", "classfile", "vm-hotspot", "refheap", "agent-core"],
+    ),
+    (
+        "server",
+        &["jvmti", "classfile", "vm-hotspot", "refheap", "agent-core"],
+    ),
+    (
+        "agent",
+        &[
+            "heap-graph",
+            "heap-analysis",
+            "heap-query",
+            "report",
+            "server",
+            "refheap",
+        ],
+    ),
+    (
+        "jvmpi-bridge",
+        &[
+            "hprof",
+            "heap-graph",
+            "heap-analysis",
+            "heap-query",
+            "report",
+            "server",
+        ],
+    ),
+    ("cli", &["jvmti", "classfile", "vm-hotspot"]),
+];
+
+/// The row of a crate, 0 at the top.
+pub fn row_of(name: &str) -> Option<usize> {
+    ROWS.iter().position(|(_, names)| names.contains(&name))
+}
+
+/// What is wrong with the dependencies among workspace members, from the output of
+/// `cargo metadata --no-deps`.
+pub fn problems(metadata: &Json) -> Vec<String> {
+    let packages = metadata["packages"]
+        .as_array()
+        .map_or(&[][..], Vec::as_slice);
+    let name = |v: &Json| v["name"].as_str().unwrap_or_default().to_owned();
+    let members: Vec<String> = packages.iter().map(name).collect();
+    let mut found = Vec::new();
+    for package in packages {
+        let user = name(package);
+        if row_of(&user).is_none() && !SIDE.contains(&user.as_str()) {
+            found.push(format!("{user} is in no row of the design"));
+        }
+        let dependencies = package["dependencies"]
+            .as_array()
+            .map_or(&[][..], Vec::as_slice);
+        for dependency in dependencies {
+            let used = name(dependency);
+            if members.contains(&used) {
+                found.extend(problem_of(&user, &used, dependency["kind"].as_str()));
+            }
+        }
+    }
+    found
+}
+
+/// `kind` is `None` for an ordinary dependency, else `dev` or `build`, as cargo says it.
+fn problem_of(user: &str, used: &str, kind: Option<&str>) -> Option<String> {
+    let dev = kind == Some("dev");
+    if used == "xtask" {
+        return Some(format!("{user} uses xtask"));
+    }
+    if user == "testkit" {
+        return Some(format!(
+            "testkit uses {used}, but it must know no other crate"
+        ));
+    }
+    if used == "testkit" {
+        return (!dev).then(|| format!("{user} uses testkit outside its tests"));
+    }
+    if dev || SIDE.contains(&user) {
+        return None;
+    }
+    if let (Some(above), Some(own)) = (row_of(used), row_of(user))
+        && above >= own
+    {
+        return Some(format!(
+            "{user} uses {used}, which is not in a row above it"
+        ));
+    }
+    let banned = FORBIDDEN.iter().find(|(name, _)| *name == user);
+    banned
+        .is_some_and(|(_, names)| names.contains(&used))
+        .then(|| format!("{user} uses {used}, which it must not know"))
+}

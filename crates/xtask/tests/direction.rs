@@ -1,0 +1,95 @@
+//! Data only falls: the crates' dependencies against the rows of the design.
+
+use std::process::Command;
+
+use serde_json::{Value as Json, json};
+use xtask::rows::{FORBIDDEN, ROWS, problems, row_of};
+
+fn workspace_metadata() -> Json {
+    let out = Command::new(env!("CARGO"))
+        .args(["metadata", "--format-version", "1", "--no-deps"])
+        .current_dir(xtask::tree::root())
+        .output()
+        .expect("cargo runs");
+    serde_json::from_slice(&out.stdout).expect("cargo metadata prints JSON")
+}
+
+#[test]
+fn every_crate_uses_only_crates_of_the_rows_above_it() {
+    let metadata = workspace_metadata();
+    let names: Vec<&str> = metadata["packages"]
+        .as_array()
+        .expect("packages")
+        .iter()
+        .filter_map(|p| p["name"].as_str())
+        .collect();
+    assert!(
+        names.contains(&"hprof") && names.contains(&"cli"),
+        "{names:?}"
+    );
+    assert_eq!(problems(&metadata), Vec::<String>::new());
+}
+
+#[test]
+fn folder_and_crate_have_the_same_name() {
+    for package in workspace_metadata()["packages"]
+        .as_array()
+        .expect("packages")
+    {
+        let manifest = package["manifest_path"]
+            .as_str()
+            .expect("a path")
+            .replace('\\', "/");
+        let folder = format!(
+            "crates/{}/Cargo.toml",
+            package["name"].as_str().expect("a name")
+        );
+        assert!(manifest.ends_with(&folder), "{manifest}");
+    }
+}
+
+fn check(user: &str, used: &str, kind: Json, allowed: bool) {
+    let metadata = json!({"packages": [
+        {"name": user, "dependencies": [{"name": used, "kind": kind}]},
+        {"name": used, "dependencies": []},
+    ]});
+    assert_eq!(
+        problems(&metadata).is_empty(),
+        allowed,
+        "{user} -> {used} {kind}"
+    );
+}
+
+#[test]
+fn the_rule_knows_up_from_down_and_tests_from_code() {
+    check("heap-graph", "hprof", Json::Null, true);
+    check("hprof", "heap-graph", Json::Null, false);
+    check("profile", "heap-graph", Json::Null, false);
+    check("cli", "testkit", Json::Null, false);
+    check("cli", "testkit", json!("build"), false);
+    check("cli", "testkit", json!("dev"), true);
+    check("testkit", "hprof", json!("dev"), false);
+    check("hprof", "heap-graph", json!("dev"), true);
+    check("server", "jvmti", Json::Null, false);
+    check("jvmpi-bridge", "hprof", Json::Null, false);
+    check("cli", "xtask", Json::Null, false);
+    check("newcomer", "hprof", Json::Null, false);
+}
+
+#[test]
+fn forbidden_uses_name_crates_of_the_rows_above() {
+    let all: Vec<&str> = ROWS
+        .iter()
+        .flat_map(|(_, names)| names.iter().copied())
+        .collect();
+    for (user, used) in FORBIDDEN
+        .iter()
+        .flat_map(|(u, names)| names.iter().map(move |n| (u, n)))
+    {
+        assert!(all.contains(user) && all.contains(used), "{user} -> {used}");
+        assert!(
+            row_of(used) < row_of(user),
+            "{user} -> {used} is forbidden by its row already"
+        );
+    }
+}

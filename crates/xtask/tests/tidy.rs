@@ -1,0 +1,160 @@
+//! The repository's files against the house rules, and each rule against a file that breaks it.
+
+use xtask::tidy;
+use xtask::tree::text_files;
+
+type Rule = fn(&str, &str) -> Vec<String>;
+
+fn check(rule: Rule, wanted: impl Fn(&str) -> bool) {
+    let files = text_files();
+    let looked_at: Vec<_> = files.iter().filter(|(path, _)| wanted(path)).collect();
+    assert!(!looked_at.is_empty(), "the rule looks at nothing");
+    let problems: Vec<String> = looked_at
+        .iter()
+        .flat_map(|(path, text)| rule(path, text))
+        .collect();
+    assert!(problems.is_empty(), "\n{}\n", problems.join("\n"));
+}
+
+fn rust(path: &str) -> bool {
+    path.ends_with(".rs")
+}
+
+fn manifest(path: &str) -> bool {
+    path.starts_with("crates/") && path.ends_with("/Cargo.toml")
+}
+
+/// Recorded outputs of other programs keep their bytes.
+fn written_by_us(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    let known = [
+        ".rs", ".md", ".toml", ".sh", ".java", ".py", ".yml", ".html", ".css", ".js",
+    ];
+    known.iter().any(|end| name.ends_with(end)) || name == "x" || path == ".ci/run"
+}
+
+fn breaks(rule: Rule, path: &str, text: &str) {
+    assert_eq!(rule(path, text).len(), 1, "{path}: {text:?}");
+}
+
+fn keeps(rule: Rule, path: &str, text: &str) {
+    assert_eq!(rule(path, text), Vec::<String>::new(), "{path}: {text:?}");
+}
+
+#[test]
+fn no_file_names_a_machine_or_a_registry_host() {
+    breaks(
+        tidy::machine_names,
+        "a.md",
+        &format!("see {}", ["/ro", "ot/x"].concat()),
+    );
+    keeps(
+        tidy::machine_names,
+        "a.md",
+        "see crates/hprof\nand https://crates.io/crates/hprof",
+    );
+    check(tidy::machine_names, |_| true);
+}
+
+#[test]
+fn text_files_have_clean_ends_and_no_tabs() {
+    breaks(tidy::whitespace, "a.rs", "let a = 1; \n");
+    breaks(tidy::whitespace, "a.rs", "\tlet a = 1;\n");
+    breaks(tidy::whitespace, "a.rs", "fn main() {}");
+    keeps(tidy::whitespace, "a.rs", "fn main() {}\n");
+    check(tidy::whitespace, written_by_us);
+}
+
+#[test]
+fn no_placeholder_is_left_in_code() {
+    breaks(tidy::placeholders, "a.rs", "fn f() { todo!() }");
+    keeps(tidy::placeholders, "a.rs", "// no todo!() here\n");
+    check(tidy::placeholders, rust);
+}
+
+#[test]
+fn files_and_functions_stay_short_unless_they_are_tables() {
+    breaks(tidy::lengths, "a.rs", &"// line\n".repeat(tidy::MAX_LINES));
+    let body = "    f();\n".repeat(tidy::MAX_FUNCTION_LINES);
+    breaks(tidy::lengths, "a.rs", &format!("fn f() {{\n{body}}}\n"));
+    keeps(tidy::lengths, "a.rs", "fn f() {}\n");
+    check(tidy::lengths, rust);
+}
+
+#[test]
+fn unsafe_is_only_where_the_design_names_it() {
+    let text = "fn f() { unsafe { g() } }";
+    breaks(
+        tidy::unsafe_in_the_wrong_place,
+        "crates/report/src/html.rs",
+        text,
+    );
+    breaks(
+        tidy::unsafe_in_the_wrong_place,
+        "crates/report/src/lib.rs",
+        "#![allow(unsafe_code)]",
+    );
+    keeps(
+        tidy::unsafe_in_the_wrong_place,
+        "crates/report/src/html.rs",
+        "// unsafe\n\"unsafe\";",
+    );
+    keeps(
+        tidy::unsafe_in_the_wrong_place,
+        "crates/hprof/src/source/mmap.rs",
+        text,
+    );
+    keeps(
+        tidy::unsafe_in_the_wrong_place,
+        "crates/heap-graph/src/raw/column.rs",
+        text,
+    );
+    keeps(
+        tidy::unsafe_in_the_wrong_place,
+        "crates/agent/src/entry.rs",
+        text,
+    );
+    breaks(
+        tidy::unsafe_in_the_wrong_place,
+        "crates/agent-core/src/lib.rs",
+        text,
+    );
+    check(tidy::unsafe_in_the_wrong_place, |path| {
+        rust(path) && path.starts_with("crates/")
+    });
+}
+
+#[test]
+fn every_crate_opens_with_what_it_is() {
+    breaks(tidy::front_door, "crates/a/src/lib.rs", "//! a\n");
+    breaks(tidy::front_door, "crates/a/src/lib.rs", "pub mod b;\n");
+    keeps(
+        tidy::front_door,
+        "crates/a/src/lib.rs",
+        "//! Bytes to records and back.\n",
+    );
+    check(tidy::front_door, |path| {
+        path.starts_with("crates/") && path.ends_with("src/lib.rs")
+    });
+}
+
+#[test]
+fn every_crate_takes_the_lints_of_the_house() {
+    breaks(tidy::lints, "crates/report/Cargo.toml", "[package]\n");
+    breaks(
+        tidy::lints,
+        "crates/report/Cargo.toml",
+        "[lints.clippy]\nundocumented_unsafe_blocks = \"warn\"\n",
+    );
+    keeps(
+        tidy::lints,
+        "crates/jvmti/Cargo.toml",
+        "[lints.clippy]\nundocumented_unsafe_blocks = \"warn\"\n",
+    );
+    keeps(
+        tidy::lints,
+        "crates/report/Cargo.toml",
+        "[lints]\nworkspace = true\n",
+    );
+    check(tidy::lints, manifest);
+}
