@@ -43,10 +43,12 @@ pub fn is_text(start: &[u8]) -> bool {
             .count();
         return rest.get(version) == Some(&b',');
     }
-    const STARTS: [&[u8]; 4] = [
+    const STARTS: [&[u8]; 6] = [
         b"count callee caller time",
         b"THREAD START (",
+        b"TRACE ",
         b"CPU SAMPLES BEGIN",
+        b"CPU TIME (ms) BEGIN",
         b"SITES BEGIN",
     ];
     STARTS.iter().any(|known| start.starts_with(known))
