@@ -2,6 +2,31 @@
 //! becomes. Every recorder is a state machine that eats `vmpi` events, so all of it runs in tests
 //! without a JVM.
 //!
-//! Reading order: [`options`].
+//! ```
+//! use agent_core::options::{Parsed, parse};
+//! use agent_core::{Host, Recorder, WallTime};
+//!
+//! struct Process;
+//! impl Host for Process {
+//!     fn now(&self) -> WallTime { WallTime::default() }
+//!     fn say(&mut self, _text: &str) {}
+//! }
+//!
+//! let Ok(Parsed::Run(options)) = parse("cpu=samples", None) else { panic!() };
+//! let recorder = Recorder::new(*options, Box::new(Vec::new()), Box::new(Process));
+//! assert!(recorder.options().cpu.samples);
+//! ```
+//!
+//! Reading order: [`options`], [`Host`], [`Recorder`], [`control`].
 
+mod catalog;
+pub mod control;
+mod host;
+mod ids;
+mod mutf8;
 pub mod options;
+mod output;
+mod recorder;
+
+pub use host::{Host, WallTime};
+pub use recorder::{Reaction, Recorder};

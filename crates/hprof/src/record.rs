@@ -237,7 +237,12 @@ impl<'a> RawRecord<'a> {
                 depth: c.u2()?,
             },
             RecordTag::HeapDumpEnd => Record::HeapDumpEnd,
-            RecordTag::HeapDump | RecordTag::HeapDumpSegment => return None,
+            RecordTag::HeapDump
+            | RecordTag::HeapDumpSegment
+            | RecordTag::CpuTimes
+            | RecordTag::MonitorTimes
+            | RecordTag::WideAllocSites
+            | RecordTag::ProfileNote => return None,
         })
     }
 }
@@ -286,5 +291,9 @@ pub(crate) fn length_is_possible(tag: RecordTag, length: u64, ids: IdSize) -> bo
         RecordTag::ControlSettings => length == 6,
         RecordTag::HeapDumpEnd => length == 0,
         RecordTag::HeapDump | RecordTag::HeapDumpSegment => true,
+        RecordTag::CpuTimes => length >= 8 && (length - 8) % 28 == 0,
+        RecordTag::MonitorTimes => length >= 8 && (length - 8) % 24 == 0,
+        RecordTag::WideAllocSites => length % 40 == 0,
+        RecordTag::ProfileNote => length < 1 << 16,
     }
 }

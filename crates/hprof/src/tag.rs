@@ -59,6 +59,17 @@ tags! {
         HeapDumpSegment = 0x1c, "HEAP_DUMP_SEGMENT";
         /// The end of a run of segments.
         HeapDumpEnd = 0x2c, "HEAP_DUMP_END";
+        /// Ours: CPU TIME of the text form. u8 total, then rows of u4 trace, u8 calls, u8 self
+        /// and u8 total nanoseconds.
+        CpuTimes = 0x71, "CPU_TIMES";
+        /// Ours: MONITOR TIME of the text form. u8 total, then rows of u4 class serial, u4 trace,
+        /// u8 count and u8 nanoseconds blocked.
+        MonitorTimes = 0x72, "MONITOR_TIMES";
+        /// Ours: the preceding ALLOC SITES with wide numbers. Rows of u4 class serial, u4 trace,
+        /// u8 live bytes, live objects, bytes and objects.
+        WideAllocSites = 0x73, "WIDE_ALLOC_SITES";
+        /// Ours: a remark about the profile in UTF-8, such as what was lost.
+        ProfileNote = 0x74, "PROFILE_NOTE";
     }
 }
 

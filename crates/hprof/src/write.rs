@@ -25,6 +25,11 @@ impl<W: Write> Writer<W> {
         })
     }
 
+    /// The output, to flush it or to write bytes of one's own between two records.
+    pub fn get_mut(&mut self) -> &mut W {
+        &mut self.out
+    }
+
     /// Gives the output back.
     pub fn into_inner(self) -> W {
         self.out

@@ -1,0 +1,142 @@
+//! The agent's end: bytes of the peer to commands.
+
+use super::{Command, Switch};
+
+/// Bytes of tag, serial and length.
+const HEAD: usize = 9;
+
+/// Collects bytes until a command is complete. The length word is ignored, as by the original:
+/// a command's length follows from its tag, and old peers sent anything there.
+#[derive(Clone, Debug, Default)]
+pub struct Decoder {
+    waiting: Vec<u8>,
+}
+
+impl Decoder {
+    /// Takes bytes as they arrive, in pieces of any size.
+    pub fn push(&mut self, bytes: &[u8]) {
+        self.waiting.extend_from_slice(bytes);
+    }
+
+    /// The next complete command.
+    pub fn next_command(&mut self) -> Option<Command> {
+        let (command, used) = decode(&self.waiting)?;
+        self.waiting.drain(..used);
+        Some(command)
+    }
+}
+
+/// A command and its length, if all of it is there.
+fn decode(bytes: &[u8]) -> Option<(Command, usize)> {
+    let tag = *bytes.first()?;
+    if tag == 0xff {
+        return Some((Command::Eof, 1));
+    }
+    let body = bytes.get(HEAD..)?;
+    let word = |at: usize| Some(u16::from_be_bytes(body.get(at..at + 2)?.try_into().ok()?));
+    let long = |at: usize| Some(u32::from_be_bytes(body.get(at..at + 4)?.try_into().ok()?));
+    let (command, used) = match tag {
+        1 => (Command::ForceGc, 0),
+        2 => (Command::DumpHeap, 0),
+        3 => (
+            Command::AllocSites {
+                flags: word(0)?,
+                cutoff: f32::from_bits(long(2)?),
+            },
+            6,
+        ),
+        4 => (Command::HeapSummary, 0),
+        5 => (Command::Exit, 0),
+        6 => (Command::DumpTraces, 0),
+        7 => (
+            Command::CpuSamples {
+                cutoff: f32::from_bits(long(2)?),
+            },
+            6,
+        ),
+        8 => {
+            let number = word(0)?;
+            let (switch, used) = match number {
+                1 | 2 => (Switch::Allocations(number == 1), 2),
+                3 | 4 => {
+                    let thread = Some(u64::from(long(2)?)).filter(|id| *id != 0);
+                    (
+                        Switch::Sampling {
+                            on: number == 3,
+                            thread,
+                        },
+                        6,
+                    )
+                }
+                5 => (Switch::ClearSamples, 2),
+                6 => (Switch::ClearSites, 2),
+                7 => (Switch::Depth(word(2)?), 4),
+                _ => (Switch::Unknown(number), 2),
+            };
+            (Command::Control(switch), used)
+        }
+        _ => (Command::Unknown(tag), 0),
+    };
+    Some((command, HEAD + used))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all() -> Vec<Command> {
+        vec![
+            Command::ForceGc,
+            Command::DumpHeap,
+            Command::AllocSites {
+                flags: 6,
+                cutoff: 0.01,
+            },
+            Command::HeapSummary,
+            Command::DumpTraces,
+            Command::CpuSamples { cutoff: 0.0 },
+            Command::Control(Switch::Allocations(true)),
+            Command::Control(Switch::Allocations(false)),
+            Command::Control(Switch::Sampling {
+                on: true,
+                thread: None,
+            }),
+            Command::Control(Switch::Sampling {
+                on: false,
+                thread: Some(0x5000_01a3),
+            }),
+            Command::Control(Switch::ClearSamples),
+            Command::Control(Switch::ClearSites),
+            Command::Control(Switch::Depth(12)),
+            Command::Control(Switch::Unknown(99)),
+            Command::Unknown(99),
+            Command::Exit,
+            Command::Eof,
+        ]
+    }
+
+    #[test]
+    fn every_command_survives_any_cutting() {
+        let bytes: Vec<u8> = all().iter().flat_map(|command| command.encode(7)).collect();
+        for piece in [1, 2, 3, 5, 64] {
+            let mut decoder = Decoder::default();
+            let mut found = Vec::new();
+            for bytes in bytes.chunks(piece) {
+                decoder.push(bytes);
+                while let Some(command) = decoder.next_command() {
+                    found.push(command);
+                }
+            }
+            assert_eq!(found, all(), "pieces of {piece}");
+        }
+    }
+
+    #[test]
+    fn the_length_word_is_ignored() {
+        let mut decoder = Decoder::default();
+        decoder.push(&[1, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0xff]);
+        assert_eq!(decoder.next_command(), Some(Command::ForceGc));
+        assert_eq!(decoder.next_command(), Some(Command::Eof));
+        assert_eq!(decoder.next_command(), None);
+    }
+}

@@ -1,0 +1,120 @@
+//! The socket of `net=host:port`: the commands a peer may send (facts: section 6), for both ends.
+//! Bytes in, values out: no socket here.
+
+mod decode;
+mod peer;
+
+pub use decode::Decoder;
+pub use peer::{Form, Progress, StreamMeter};
+
+/// A command of the peer.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Command {
+    /// 0x01: collect garbage.
+    ForceGc,
+    /// 0x02: write a heap dump.
+    DumpHeap,
+    /// 0x03: write the allocation sites.
+    AllocSites {
+        /// 1 incremental, 2 sorted by allocation, 4 collect before.
+        flags: u16,
+        /// Rows below this share stay out.
+        cutoff: f32,
+    },
+    /// 0x04: write the totals of the heap.
+    HeapSummary,
+    /// 0x05: end the process.
+    Exit,
+    /// 0x06: write every new trace.
+    DumpTraces,
+    /// 0x07: write the CPU samples.
+    CpuSamples {
+        /// Rows below this share stay out.
+        cutoff: f32,
+    },
+    /// 0x08: change what is recorded.
+    Control(Switch),
+    /// 0xff: no more commands.
+    Eof,
+    /// A tag that is no command.
+    Unknown(u8),
+}
+
+/// What a control command changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Switch {
+    /// 1 and 2: count allocations or not.
+    Allocations(bool),
+    /// 3 and 4: sample or not.
+    Sampling {
+        /// On or off.
+        on: bool,
+        /// Id of a thread object; all threads when absent (0 in the bytes).
+        thread: Option<u64>,
+    },
+    /// 5: forget the CPU samples.
+    ClearSamples,
+    /// 6: forget the allocation sites.
+    ClearSites,
+    /// 7: depth of traces from now on.
+    Depth(u16),
+    /// Any other number: no effect.
+    Unknown(u16),
+}
+
+impl Command {
+    /// The bytes a peer sends: tag, serial, length and body, except for the lone tag of
+    /// [`Command::Eof`]. Thread ids are four bytes, as the original takes them.
+    pub fn encode(&self, serial: u32) -> Vec<u8> {
+        let mut body = Vec::new();
+        let tag = match *self {
+            Command::ForceGc => 1,
+            Command::DumpHeap => 2,
+            Command::AllocSites { flags, cutoff } => {
+                body.extend(flags.to_be_bytes());
+                body.extend(cutoff.to_be_bytes());
+                3
+            }
+            Command::HeapSummary => 4,
+            Command::Exit => 5,
+            Command::DumpTraces => 6,
+            Command::CpuSamples { cutoff } => {
+                body.extend([0, 0]);
+                body.extend(cutoff.to_be_bytes());
+                7
+            }
+            Command::Control(switch) => {
+                switch.encode(&mut body);
+                8
+            }
+            Command::Eof => return vec![0xff],
+            Command::Unknown(tag) => tag,
+        };
+        let mut bytes = vec![tag];
+        bytes.extend(serial.to_be_bytes());
+        bytes.extend((body.len() as u32).to_be_bytes());
+        bytes.extend(body);
+        bytes
+    }
+}
+
+impl Switch {
+    fn encode(self, body: &mut Vec<u8>) {
+        let number: u16 = match self {
+            Switch::Allocations(on) => 2 - u16::from(on),
+            Switch::Sampling { on, .. } => 4 - u16::from(on),
+            Switch::ClearSamples => 5,
+            Switch::ClearSites => 6,
+            Switch::Depth(_) => 7,
+            Switch::Unknown(number) => number,
+        };
+        body.extend(number.to_be_bytes());
+        match self {
+            Switch::Sampling { thread, .. } => {
+                body.extend((thread.unwrap_or(0) as u32).to_be_bytes());
+            }
+            Switch::Depth(depth) => body.extend(depth.to_be_bytes()),
+            _ => {}
+        }
+    }
+}

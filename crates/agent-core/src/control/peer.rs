@@ -1,0 +1,148 @@
+//! The peer's end: what arrives from the agent, measured while it is stored.
+
+use hprof::RecordTag;
+use std::collections::BTreeMap;
+
+/// The form of the stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// `format=a`.
+    Text,
+    /// `format=b`.
+    Binary,
+}
+
+/// What has arrived so far.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// Bytes in all.
+    pub bytes: u64,
+    /// The form, once the first bytes tell.
+    pub form: Option<Form>,
+    /// Complete records by tag byte (binary form).
+    pub records: BTreeMap<u8, u64>,
+    /// Complete lines (text form).
+    pub lines: u64,
+    /// The last section that began (text form) or tag that arrived (binary form).
+    pub last: String,
+    /// True when the stream stops between two records or lines.
+    pub at_boundary: bool,
+}
+
+/// Follows the agent's stream without keeping it.
+#[derive(Clone, Debug, Default)]
+pub struct StreamMeter {
+    progress: Progress,
+    state: State,
+    head: Vec<u8>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum State {
+    /// In the binary header or the first line.
+    #[default]
+    Start,
+    /// In a record's head.
+    Head,
+    /// In a record's body, with so many bytes to come.
+    Body(u64),
+    /// In a line of text.
+    Line,
+}
+
+/// Longest piece of a text line that is looked at.
+const LINE: usize = 64;
+
+impl StreamMeter {
+    /// What has arrived so far.
+    pub fn progress(&self) -> &Progress {
+        &self.progress
+    }
+
+    /// Takes bytes as they arrive.
+    pub fn push(&mut self, mut bytes: &[u8]) {
+        self.progress.bytes += bytes.len() as u64;
+        while !bytes.is_empty() {
+            let used = match self.state {
+                State::Start => self.start(bytes),
+                State::Head => self.head(bytes),
+                State::Body(left) => {
+                    let used = usize::try_from(left).unwrap_or(usize::MAX).min(bytes.len());
+                    let left = left - used as u64;
+                    self.state = if left == 0 {
+                        State::Head
+                    } else {
+                        State::Body(left)
+                    };
+                    used
+                }
+                State::Line => self.line(bytes),
+            };
+            bytes = &bytes[used..];
+        }
+        self.progress.at_boundary = self.head.is_empty() && !matches!(self.state, State::Body(_));
+    }
+
+    /// The header is text up to a NUL (binary, 12 more bytes) or a line end (text).
+    fn start(&mut self, bytes: &[u8]) -> usize {
+        self.head.push(bytes[0]);
+        match self
+            .head
+            .iter()
+            .position(|byte| *byte == 0 || *byte == b'\n')
+        {
+            Some(end) if self.head[end] == b'\n' => {
+                self.progress.form = Some(Form::Text);
+                self.end_of_line();
+                self.state = State::Line;
+            }
+            Some(end) => {
+                self.progress.form = Some(Form::Binary);
+                if self.head.len() == end + 13 {
+                    self.head.clear();
+                    self.state = State::Head;
+                }
+            }
+            None => {}
+        }
+        1
+    }
+
+    fn head(&mut self, bytes: &[u8]) -> usize {
+        let used = (9 - self.head.len()).min(bytes.len());
+        self.head.extend_from_slice(&bytes[..used]);
+        if let [tag, _, _, _, _, a, b, c, d] = self.head[..] {
+            *self.progress.records.entry(tag).or_default() += 1;
+            let name = RecordTag::from_u8(tag).map_or("unknown record", RecordTag::name);
+            name.clone_into(&mut self.progress.last);
+            let length = u64::from(u32::from_be_bytes([a, b, c, d]));
+            self.state = if length == 0 {
+                State::Head
+            } else {
+                State::Body(length)
+            };
+            self.head.clear();
+        }
+        used
+    }
+
+    fn line(&mut self, bytes: &[u8]) -> usize {
+        let end = bytes.iter().position(|byte| *byte == b'\n');
+        let piece = &bytes[..end.unwrap_or(bytes.len())];
+        let room = LINE.saturating_sub(self.head.len());
+        self.head.extend_from_slice(&piece[..piece.len().min(room)]);
+        if end.is_some() {
+            self.end_of_line();
+        }
+        piece.len() + usize::from(end.is_some())
+    }
+
+    fn end_of_line(&mut self) {
+        self.progress.lines += 1;
+        let line = String::from_utf8_lossy(&self.head);
+        if let Some(at) = line.find(" BEGIN") {
+            line[..at].clone_into(&mut self.progress.last);
+        }
+        self.head.clear();
+    }
+}

@@ -1,0 +1,356 @@
+//! The binary form (facts: section 4).
+
+use super::sink::Sink;
+use super::{
+    Context, Emit, SitesSection, ThreadRecord, WaitRecord, class_of, shown, source_name, trace_of,
+};
+use crate::catalog::{Class, ResolvedFrame, ResolvedTrace};
+use crate::ids::{FRAMES, NAMES, ObjectIds, class_serial, thread_serial, trace_serial};
+use crate::mutf8::encode;
+use crate::options::Mode;
+use hprof::text::TextLine;
+use hprof::{AllocSite, Frame, Header, ObjectId, Record, RecordTag, Serial, Writer};
+use profile::{ContentionTable, CostTable, SampleTable, SiteOrder};
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::io::Write;
+use vmpi::{ClassId, HeapSummary, MonitorInfo, ThreadId, ThreadStack, Vm, VmError};
+
+/// Below this `Runtime.maxMemory` the original wrote version 1.0.1.
+const SMALL_HEAP: u64 = 2_000_000_000;
+
+/// Settings of the run that go into the file.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Settings {
+    pub(crate) mode: Mode,
+    pub(crate) allocations: bool,
+    pub(crate) sampling: bool,
+    pub(crate) depth: u32,
+    pub(crate) primitives: crate::options::Primitives,
+}
+
+/// Writes the binary form. A name record always comes right before its first use.
+pub(crate) struct BinaryOutput {
+    writer: Option<Writer<Sink>>,
+    pub(super) ids: ObjectIds,
+    pub(super) settings: Settings,
+    /// Version 1.0.1: a dump is one record.
+    pub(super) one_record: bool,
+    names: FxHashMap<Box<str>, ObjectId>,
+    frames: FxHashSet<u32>,
+    classes: FxHashSet<ClassId>,
+}
+
+impl BinaryOutput {
+    pub(crate) fn new(
+        sink: Sink,
+        ids: ObjectIds,
+        settings: Settings,
+        max_memory: u64,
+        unix_ms: u64,
+    ) -> BinaryOutput {
+        let one_record = settings.mode == Mode::Compat && max_memory < SMALL_HEAP;
+        let version = if one_record { "1.0.1" } else { "1.0.2" };
+        let header = Header {
+            format: format!("JAVA PROFILE {version}"),
+            id_size: ids.size,
+            timestamp_ms: unix_ms,
+            len: 31,
+        };
+        BinaryOutput {
+            // A sink takes every write, so there is always a writer.
+            writer: Writer::new(sink, &header).ok(),
+            ids,
+            settings,
+            one_record,
+            names: FxHashMap::default(),
+            frames: FxHashSet::default(),
+            classes: FxHashSet::default(),
+        }
+    }
+
+    pub(super) fn put(&mut self, vm: &dyn Vm, record: &Record<'_>) {
+        if let Some(writer) = &mut self.writer {
+            let _ = writer.record(micros(vm), record);
+        }
+    }
+
+    /// A record with a finished body: heap segments, and ours, which old readers skip by length.
+    pub(super) fn body(&mut self, vm: &dyn Vm, tag: RecordTag, body: &[u8]) {
+        if let Some(writer) = &mut self.writer {
+            let _ = writer.heap(tag, micros(vm), body);
+        }
+    }
+
+    /// The id of a name; its record is written first when it is new. The empty name is 0.
+    pub(super) fn name(&mut self, vm: &dyn Vm, name: &str) -> ObjectId {
+        if name.is_empty() {
+            return ObjectId::NULL;
+        }
+        if let Some(id) = self.names.get(name) {
+            return *id;
+        }
+        let id = ObjectId(NAMES + self.names.len() as u64);
+        self.put(
+            vm,
+            &Record::Utf8 {
+                id,
+                bytes: &encode(name),
+            },
+        );
+        self.names.insert(name.into(), id);
+        id
+    }
+
+    /// Makes sure that the file has a LOAD CLASS for the class.
+    pub(super) fn class(&mut self, context: &mut Context<'_>, id: ClassId) -> Serial {
+        if id.0 != 0 && !self.classes.contains(&id) {
+            let class = context.catalog.class(context.vm, id);
+            self.load(context, id, &class);
+        }
+        class_serial(id)
+    }
+
+    fn load(&mut self, context: &mut Context<'_>, id: ClassId, class: &Class) {
+        if !self.classes.insert(id) {
+            return;
+        }
+        let record = Record::LoadClass {
+            serial: class_serial(id),
+            class: self.ids.id(class.info.mirror),
+            trace: trace_serial(class.trace),
+            name: self.name(context.vm, &class.name),
+        };
+        self.put(context.vm, &record);
+    }
+
+    fn frame(&mut self, context: &mut Context<'_>, frame: &ResolvedFrame) -> ObjectId {
+        let id = ObjectId(FRAMES + u64::from(frame.index));
+        if self.frames.insert(frame.index) {
+            let class = self.class(context, frame.class);
+            let record = Record::Frame(Frame {
+                id,
+                method: self.name(context.vm, &frame.method),
+                signature: self.name(context.vm, &frame.signature),
+                source: self.name(context.vm, source_name(&frame.source)),
+                class,
+                line: match frame.line {
+                    TextLine::Number(line) => i32::try_from(line).unwrap_or(-1),
+                    TextLine::Native => -3,
+                    TextLine::Compiled => -2,
+                    TextLine::Unknown | TextLine::Absent => -1,
+                },
+            });
+            self.put(context.vm, &record);
+        }
+        id
+    }
+}
+
+/// Microseconds since the agent was loaded, modulo 2^32 as the field is.
+fn micros(vm: &dyn Vm) -> u32 {
+    (vm.elapsed_ns() / 1000) as u32
+}
+
+/// The largest u4 instead of a wrapped one.
+fn narrow(number: u64) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}
+
+impl Emit for BinaryOutput {
+    fn begin(&mut self, context: &mut Context<'_>, _unix_ms: u64) {
+        let settings = self.settings;
+        let flags = u32::from(settings.allocations) | u32::from(settings.sampling) << 1;
+        let depth = u16::try_from(settings.depth).unwrap_or(u16::MAX);
+        self.put(context.vm, &Record::ControlSettings { flags, depth });
+    }
+
+    fn class_loaded(&mut self, context: &mut Context<'_>, id: ClassId, class: &Class) {
+        self.load(context, id, class);
+    }
+
+    fn class_unloaded(&mut self, context: &mut Context<'_>, id: ClassId) {
+        // Only classes the file knows: an UNLOAD of an unknown serial confuses readers.
+        if self.classes.contains(&id) {
+            self.put(
+                context.vm,
+                &Record::UnloadClass {
+                    serial: class_serial(id),
+                },
+            );
+        }
+    }
+
+    fn thread_started(&mut self, context: &mut Context<'_>, thread: &ThreadRecord<'_>) {
+        let record = Record::StartThread {
+            thread: thread_serial(thread.thread),
+            object: self.ids.id(thread.info.object),
+            trace: trace_serial(thread.trace),
+            name: self.name(context.vm, &thread.info.name),
+            group: self.name(context.vm, &thread.info.group),
+            parent_group: self.name(context.vm, &thread.info.parent_group),
+        };
+        self.put(context.vm, &record);
+    }
+
+    fn thread_ended(&mut self, context: &mut Context<'_>, thread: ThreadId) {
+        self.put(
+            context.vm,
+            &Record::EndThread {
+                thread: thread_serial(thread),
+            },
+        );
+    }
+
+    fn trace(&mut self, context: &mut Context<'_>, trace: &ResolvedTrace) {
+        let frames = trace
+            .frames
+            .iter()
+            .map(|frame| self.frame(context, frame))
+            .collect();
+        let thread = trace.thread.unwrap_or_default();
+        self.put(
+            context.vm,
+            &Record::Trace {
+                serial: trace.serial,
+                thread,
+                frames,
+            },
+        );
+    }
+
+    fn sites(&mut self, context: &mut Context<'_>, section: &SitesSection<'_>) {
+        let ranked = section.table.rank(section.order, section.cutoff);
+        let mut sites = Vec::with_capacity(ranked.len());
+        let mut wide = Vec::new();
+        for one in &ranked {
+            let site = section.table.sites()[one.row];
+            let (live, allocated) = shown(section.table, one.row);
+            let class = self.class(context, class_of(site.class));
+            let signature = &context
+                .catalog
+                .class(context.vm, class_of(site.class))
+                .signature;
+            let trace = trace_serial(trace_of(site.trace));
+            sites.push(AllocSite {
+                array: array_type(signature),
+                class,
+                trace,
+                live_bytes: narrow(live.bytes),
+                live_instances: narrow(live.objects),
+                bytes: narrow(allocated.bytes),
+                instances: narrow(allocated.objects),
+            });
+            wide.extend(class.0.to_be_bytes());
+            wide.extend(trace.0.to_be_bytes());
+            for number in [live.bytes, live.objects, allocated.bytes, allocated.objects] {
+                wide.extend(number.to_be_bytes());
+            }
+        }
+        let overflow = section.table.sites().iter().any(|site| {
+            site.allocated.bytes > u64::from(u32::MAX)
+                || site.allocated.objects > u64::from(u32::MAX)
+        });
+        let (live, allocated) = section.table.totals();
+        let sorted = if section.order == SiteOrder::AllocatedBytes {
+            2
+        } else {
+            0
+        };
+        let record = Record::AllocSites {
+            flags: section.flags | sorted,
+            cutoff: section.cutoff as f32,
+            live_bytes: narrow(live.bytes),
+            live_instances: narrow(live.objects),
+            bytes: allocated.bytes,
+            instances: allocated.objects,
+            sites,
+        };
+        self.put(context.vm, &record);
+        if overflow || self.settings.mode == Mode::Modern {
+            self.body(context.vm, RecordTag::WideAllocSites, &wide);
+        }
+    }
+
+    fn samples(&mut self, context: &mut Context<'_>, table: &SampleTable, cutoff: f64) {
+        let rows = table.rank(cutoff).into_iter().map(|ranked| {
+            let (trace, count) = table.rows()[ranked.row];
+            (narrow(count), trace_serial(trace_of(trace)))
+        });
+        let samples = rows.collect();
+        self.put(
+            context.vm,
+            &Record::CpuSamples {
+                total: narrow(table.total()),
+                samples,
+            },
+        );
+    }
+
+    fn times(&mut self, context: &mut Context<'_>, table: &CostTable, cutoff: f64) {
+        let mut body = table.total_ns().to_be_bytes().to_vec();
+        for ranked in table.rank(cutoff) {
+            let (trace, cost) = table.rows()[ranked.row];
+            body.extend(trace_serial(trace_of(trace)).0.to_be_bytes());
+            body.extend(cost.calls.to_be_bytes());
+            body.extend(cost.self_ns.to_be_bytes());
+            body.extend(cost.total_ns.to_be_bytes());
+        }
+        self.body(context.vm, RecordTag::CpuTimes, &body);
+    }
+
+    fn call_pairs(&mut self, context: &mut Context<'_>, table: &CostTable) {
+        self.times(context, table, 0.0);
+    }
+
+    fn contention(&mut self, context: &mut Context<'_>, table: &ContentionTable, cutoff: f64) {
+        let mut body = table.total_ns().to_be_bytes().to_vec();
+        for ranked in table.rank(cutoff) {
+            let row = table.rows()[ranked.row];
+            body.extend(self.class(context, class_of(row.class)).0.to_be_bytes());
+            body.extend(trace_serial(trace_of(row.trace)).0.to_be_bytes());
+            body.extend(row.count.to_be_bytes());
+            body.extend(row.blocked_ns.to_be_bytes());
+        }
+        self.body(context.vm, RecordTag::MonitorTimes, &body);
+    }
+
+    fn wait(&mut self, _: &mut Context<'_>, _: &WaitRecord<'_>) {}
+
+    fn monitors(&mut self, _: &mut Context<'_>, _: &[ThreadStack], _: &[MonitorInfo]) {}
+
+    fn heap(&mut self, context: &mut Context<'_>, _: HeapSummary) -> Result<(), VmError> {
+        super::binary_heap::walk(self, context)
+    }
+
+    fn heap_summary(&mut self, context: &mut Context<'_>, summary: HeapSummary) {
+        let record = Record::HeapSummary {
+            live_bytes: narrow(summary.live_bytes),
+            live_instances: narrow(summary.live_objects),
+            bytes: summary.allocated_bytes,
+            instances: summary.allocated_objects,
+        };
+        self.put(context.vm, &record);
+    }
+
+    fn note(&mut self, context: &mut Context<'_>, text: &str) {
+        self.body(context.vm, RecordTag::ProfileNote, text.as_bytes());
+    }
+
+    fn flush(&mut self) {
+        if let Some(writer) = &mut self.writer {
+            let _ = writer.get_mut().flush();
+        }
+    }
+
+    fn take_failure(&mut self) -> Option<String> {
+        self.writer.as_mut()?.get_mut().take_failure()
+    }
+}
+
+/// The array byte of ALLOC SITES: 0 for an object, 2 for an array of references, else the type.
+fn array_type(signature: &str) -> u8 {
+    let element = signature.strip_prefix('[');
+    element
+        .and_then(vmpi::BasicType::from_descriptor)
+        .map_or(0, |kind| kind as u8)
+}

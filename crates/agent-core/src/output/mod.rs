@@ -1,0 +1,133 @@
+//! Sections to bytes, in the text or the binary form. Everything arrives with its names resolved.
+
+pub(crate) mod binary;
+mod binary_heap;
+pub(crate) mod sink;
+pub(crate) mod text;
+mod text_heap;
+
+use crate::catalog::{Catalog, Class, ResolvedTrace};
+use profile::{ContentionTable, CostTable, SampleTable, SiteOrder, SiteTable, Volume};
+use std::sync::Arc;
+use vmpi::{ClassId, HeapSummary, MonitorInfo, ThreadInfo, ThreadStack, Vm};
+
+/// A thread as START records show it.
+pub(crate) struct ThreadRecord<'a> {
+    pub(crate) thread: vmpi::ThreadId,
+    pub(crate) info: &'a ThreadInfo,
+    pub(crate) trace: vmpi::TraceId,
+}
+
+/// An allocation table and how to print it.
+pub(crate) struct SitesSection<'a> {
+    pub(crate) table: &'a SiteTable,
+    pub(crate) order: SiteOrder,
+    pub(crate) cutoff: f64,
+    /// The command's flags: 1 incremental, 2 sorted by allocation, 4 collected before.
+    pub(crate) flags: u16,
+}
+
+/// A wait as it happens.
+pub(crate) struct WaitRecord<'a> {
+    pub(crate) done: bool,
+    pub(crate) signature: &'a str,
+    pub(crate) time_ms: i64,
+    pub(crate) thread: vmpi::ThreadId,
+}
+
+/// What a section needs besides its table.
+pub(crate) struct Context<'a> {
+    pub(crate) vm: &'a dyn Vm,
+    pub(crate) catalog: &'a mut Catalog,
+    /// `ctime` of now.
+    pub(crate) date: String,
+}
+
+/// The two forms. A method without a counterpart in a form writes nothing there.
+pub(crate) trait Emit: Send {
+    /// The VM is up: header, and for the binary form the settings.
+    fn begin(&mut self, context: &mut Context<'_>, unix_ms: u64);
+    /// A class was loaded.
+    fn class_loaded(&mut self, context: &mut Context<'_>, id: ClassId, class: &Class);
+    /// A class is gone.
+    fn class_unloaded(&mut self, context: &mut Context<'_>, id: ClassId);
+    /// A thread started.
+    fn thread_started(&mut self, context: &mut Context<'_>, thread: &ThreadRecord<'_>);
+    /// A thread ended.
+    fn thread_ended(&mut self, context: &mut Context<'_>, thread: vmpi::ThreadId);
+    /// A trace that was not written before.
+    fn trace(&mut self, context: &mut Context<'_>, trace: &ResolvedTrace);
+    /// SITES.
+    fn sites(&mut self, context: &mut Context<'_>, section: &SitesSection<'_>);
+    /// CPU SAMPLES.
+    fn samples(&mut self, context: &mut Context<'_>, table: &SampleTable, cutoff: f64);
+    /// CPU TIME.
+    fn times(&mut self, context: &mut Context<'_>, table: &CostTable, cutoff: f64);
+    /// The table of `cpu=old`.
+    fn call_pairs(&mut self, context: &mut Context<'_>, table: &CostTable);
+    /// MONITOR TIME.
+    fn contention(&mut self, context: &mut Context<'_>, table: &ContentionTable, cutoff: f64);
+    /// WAIT and WAITED.
+    fn wait(&mut self, context: &mut Context<'_>, wait: &WaitRecord<'_>);
+    /// MONITOR DUMP.
+    fn monitors(
+        &mut self,
+        context: &mut Context<'_>,
+        threads: &[ThreadStack],
+        monitors: &[MonitorInfo],
+    );
+    /// HEAP DUMP, by a walk of the VM's heap.
+    ///
+    /// # Errors
+    /// When the VM cannot walk; what was written until then stands.
+    fn heap(
+        &mut self,
+        context: &mut Context<'_>,
+        summary: HeapSummary,
+    ) -> Result<(), vmpi::VmError>;
+    /// HEAP SUMMARY.
+    fn heap_summary(&mut self, context: &mut Context<'_>, summary: HeapSummary);
+    /// A remark about the profile itself: what was lost, what could not be done.
+    fn note(&mut self, context: &mut Context<'_>, text: &str);
+    /// Hands everything to the output.
+    fn flush(&mut self);
+    /// The first failure of the output, once.
+    fn take_failure(&mut self) -> Option<String>;
+}
+
+/// The table's class numbers are those of the VM.
+pub(crate) fn class_of(id: profile::NameId) -> ClassId {
+    ClassId(id.0)
+}
+
+/// The table's trace numbers are those of the VM.
+pub(crate) fn trace_of(id: profile::TraceId) -> vmpi::TraceId {
+    vmpi::TraceId(id.0)
+}
+
+/// The volumes a row prints: counted ones, or the estimates of a sampled table.
+pub(crate) fn shown(table: &SiteTable, row: usize) -> (Volume, Volume) {
+    let all = table.estimate(row);
+    let whole = |estimate: profile::Estimate| estimate.value.round() as u64;
+    let volume = |objects, bytes| Volume {
+        objects: whole(objects),
+        bytes: whole(bytes),
+    };
+    (
+        volume(all.live_objects, all.live_bytes),
+        volume(all.allocated_objects, all.allocated_bytes),
+    )
+}
+
+/// `class.method` of a trace's innermost frame.
+pub(crate) fn top_name(trace: &ResolvedTrace) -> String {
+    match trace.frames.first() {
+        Some(frame) => format!("{}.{}", frame.class_name, frame.method),
+        None => "<empty trace>".to_owned(),
+    }
+}
+
+/// Source files print as this when they are not known.
+pub(crate) fn source_name(source: &Option<Arc<str>>) -> &str {
+    source.as_deref().unwrap_or("<Unknown Source>")
+}

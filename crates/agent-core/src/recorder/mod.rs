@@ -1,0 +1,426 @@
+//! The profiler: VM facts in, HPROF out. One state machine, told events one at a time.
+
+mod report;
+
+use crate::catalog::{Catalog, Thread};
+use crate::control::{Command, Switch};
+use crate::host::Host;
+use crate::ids::{ObjectIds, thread_of};
+use crate::options::{Format, Mode, Options};
+use crate::output::binary::{BinaryOutput, Settings};
+use crate::output::sink::Sink;
+use crate::output::text::TextOutput;
+use crate::output::{Context, Emit, ThreadRecord, WaitRecord};
+use profile::{
+    Contention, ContentionTable, Cost, CostTable, NameId, SampleTable, Sampling, SiteTable, Volume,
+};
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::io::Write;
+use vmpi::{
+    AllocationRow, ClassId, CostRow, Event, FreeRow, MonitorEvent, MonitorId, Profiler, SampleRow,
+    ThreadId, ThreadInfo, TraceId, Vm, VmInfo,
+};
+
+/// What the agent does after a socket command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reaction {
+    /// Read the next command.
+    Continue,
+    /// Stop listening; the program goes on.
+    StopListening,
+    /// End the process with this code, without a final dump.
+    Exit(i32),
+}
+
+/// Records what the options ask for and writes it.
+pub struct Recorder {
+    options: Options,
+    host: Box<dyn Host>,
+    /// The output until the VM is up, when its form can be decided.
+    waiting: Option<Sink>,
+    out: Option<Box<dyn Emit>>,
+    catalog: Catalog,
+    tables: Tables,
+    printed: FxHashSet<TraceId>,
+    lost: Vec<(String, u64)>,
+    ended: bool,
+}
+
+/// What was counted.
+#[derive(Debug, Default)]
+struct Tables {
+    sites: SiteTable,
+    samples: SampleTable,
+    costs: CostTable,
+    contention: ContentionTable,
+    /// Where each thread found a monitor taken.
+    entering: FxHashMap<ThreadId, (MonitorId, TraceId)>,
+    allocations_off: bool,
+}
+
+impl Recorder {
+    /// A recorder for these options. Nothing is written before the VM is up.
+    pub fn new(options: Options, out: Box<dyn Write + Send>, host: Box<dyn Host>) -> Recorder {
+        let sampling = options
+            .sampled
+            .map_or(Sampling::All, |s| Sampling::Interval(s.interval));
+        let interval = u64::try_from(options.interval.as_nanos()).unwrap_or(u64::MAX);
+        let modern = options.mode == Mode::Modern;
+        let catalog = Catalog::new(options.traces.line_numbers, modern);
+        let tables = Tables {
+            sites: SiteTable::new(sampling),
+            samples: SampleTable::new(interval),
+            ..Tables::default()
+        };
+        Recorder {
+            options,
+            host,
+            waiting: Some(Sink::new(out)),
+            out: None,
+            catalog,
+            tables,
+            printed: FxHashSet::default(),
+            lost: Vec::new(),
+            ended: false,
+        }
+    }
+
+    /// The settings.
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// Runs one output step with everything it needs.
+    fn write(&mut self, vm: &dyn Vm, step: impl FnOnce(&mut dyn Emit, &mut Context<'_>)) {
+        let Some(out) = self.out.as_deref_mut() else {
+            return;
+        };
+        let date = self.host.now().ctime();
+        step(
+            out,
+            &mut Context {
+                vm,
+                catalog: &mut self.catalog,
+                date,
+            },
+        );
+        if let Some(failure) = out.take_failure() {
+            self.host
+                .say(&format!("HPROF ERROR: the output is lost: {failure}\n"));
+        }
+    }
+
+    fn start(&mut self, vm: &dyn Vm, info: &VmInfo, main: ThreadId) {
+        let Some(sink) = self.waiting.take() else {
+            return;
+        };
+        self.catalog.owner_of_empty = self.options.traces.per_thread.then_some(main);
+        let now = self.host.now();
+        let ids = ObjectIds::new(self.options.mode, info);
+        let options = &self.options;
+        let out: Box<dyn Emit> = match options.output.format {
+            Format::Text => Box::new(TextOutput::new(sink, ids, options.cpu.old)),
+            Format::Binary => {
+                let settings = Settings {
+                    mode: options.mode,
+                    allocations: options.heap.sites || options.heap.dump,
+                    sampling: options.cpu.samples,
+                    depth: options.traces.depth,
+                    primitives: options.primitives,
+                };
+                let max_memory = info.max_memory;
+                Box::new(BinaryOutput::new(
+                    sink,
+                    ids,
+                    settings,
+                    max_memory,
+                    now.unix_ms,
+                ))
+            }
+        };
+        self.out = Some(out);
+        self.write(vm, |out, context| out.begin(context, now.unix_ms));
+    }
+
+    fn thread_started(&mut self, vm: &dyn Vm, thread: ThreadId, info: &ThreadInfo, trace: TraceId) {
+        // Threads older than the profiler got a serial but no record from the original.
+        let announced = !info.predates_profiler || self.options.mode == Mode::Modern;
+        self.catalog.threads.retain(|one| one.id != thread);
+        self.catalog.threads.push(Thread {
+            id: thread,
+            announced,
+            ended: false,
+        });
+        if announced {
+            let record = ThreadRecord {
+                thread,
+                info,
+                trace,
+            };
+            self.write(vm, |out, context| out.thread_started(context, &record));
+        }
+    }
+
+    fn thread_ended(&mut self, vm: &dyn Vm, thread: ThreadId) {
+        self.tables.entering.remove(&thread);
+        let known = self.catalog.threads.iter_mut().find(|one| one.id == thread);
+        let Some(known) = known.filter(|one| !one.ended) else {
+            return;
+        };
+        known.ended = true;
+        if known.announced {
+            self.write(vm, |out, context| out.thread_ended(context, thread));
+        }
+    }
+
+    fn allocations(&mut self, rows: &[AllocationRow]) {
+        if self.tables.allocations_off {
+            return;
+        }
+        for row in rows {
+            let volume = Volume {
+                objects: row.objects,
+                bytes: row.bytes,
+            };
+            self.tables
+                .sites
+                .allocate(class_name(row.class), trace_id(row.trace), volume);
+        }
+    }
+
+    fn frees(&mut self, rows: &[FreeRow]) {
+        for row in rows {
+            let volume = Volume {
+                objects: row.objects,
+                bytes: row.bytes,
+            };
+            self.tables
+                .sites
+                .free(class_name(row.class), trace_id(row.trace), volume);
+        }
+    }
+
+    fn costs(&mut self, rows: &[CostRow]) {
+        let signed = |ns: u64| i64::try_from(ns).unwrap_or(i64::MAX);
+        for row in rows {
+            let cost = Cost {
+                calls: row.calls,
+                self_ns: signed(row.self_ns),
+                total_ns: signed(row.total_ns),
+            };
+            self.tables.costs.add(trace_id(row.trace), cost);
+        }
+    }
+
+    fn samples(&mut self, rows: &[SampleRow]) {
+        for row in rows {
+            self.tables.samples.add(trace_id(row.trace), row.samples);
+        }
+    }
+
+    fn monitor(
+        &mut self,
+        vm: &dyn Vm,
+        what: MonitorEvent,
+        (thread, monitor): (ThreadId, MonitorId),
+        class: ClassId,
+        trace: TraceId,
+    ) {
+        match what {
+            MonitorEvent::ContendedEnter => {
+                self.tables.entering.insert(thread, (monitor, trace));
+            }
+            MonitorEvent::ContendedEntered { waited_ns } => {
+                // The place is where the thread blocked, which the first event knew.
+                let entered = self.tables.entering.remove(&thread);
+                let trace = match entered {
+                    Some((same, trace)) if same == monitor => trace,
+                    _ => trace,
+                };
+                self.tables.contention.add(Contention {
+                    class: class_name(class),
+                    trace: trace_id(trace),
+                    count: 1,
+                    blocked_ns: waited_ns,
+                });
+            }
+            MonitorEvent::Wait { timeout_ms } => {
+                self.wait(vm, false, timeout_ms, thread, class);
+            }
+            MonitorEvent::Waited { waited_ns, .. } => {
+                let ms = i64::try_from(waited_ns / 1_000_000).unwrap_or(i64::MAX);
+                self.wait(vm, true, ms, thread, class);
+            }
+        }
+    }
+
+    fn wait(&mut self, vm: &dyn Vm, done: bool, time_ms: i64, thread: ThreadId, class: ClassId) {
+        self.write(vm, |out, context| {
+            let signature = context.catalog.class(context.vm, class).signature.clone();
+            let wait = WaitRecord {
+                done,
+                signature: &signature,
+                time_ms,
+                thread,
+            };
+            out.wait(context, &wait);
+        });
+    }
+
+    /// Carries out a command of the socket's peer.
+    pub fn command(&mut self, vm: &dyn Vm, command: &Command) -> Reaction {
+        match command {
+            Command::ForceGc => self.collect(vm),
+            Command::DumpHeap => {
+                self.pull(vm);
+                self.heap(vm);
+            }
+            Command::AllocSites { flags, cutoff } => {
+                if flags & 4 != 0 {
+                    self.collect(vm);
+                }
+                self.pull(vm);
+                self.sites(vm, *flags, f64::from(*cutoff));
+            }
+            Command::HeapSummary => {
+                self.pull(vm);
+                self.heap_summary(vm);
+            }
+            Command::Exit => {
+                self.host.say("HPROF: received exit event, exiting ...\n");
+                return Reaction::Exit(0);
+            }
+            Command::DumpTraces => {
+                self.pull(vm);
+                self.all_traces(vm);
+            }
+            Command::CpuSamples { cutoff } => {
+                self.pull(vm);
+                self.cpu_samples(vm, f64::from(*cutoff));
+            }
+            Command::Control(switch) => self.switch(vm, switch),
+            Command::Eof => return Reaction::StopListening,
+            Command::Unknown(tag) => {
+                self.host
+                    .say(&format!("HPROF ERROR: failed to recognize cmd {tag}\n"));
+                return Reaction::StopListening;
+            }
+        }
+        self.flush();
+        Reaction::Continue
+    }
+
+    fn switch(&mut self, vm: &dyn Vm, switch: &Switch) {
+        self.pull(vm);
+        let request = match *switch {
+            Switch::Allocations(on) => {
+                self.tables.allocations_off = !on;
+                vmpi::Control::Allocations(on)
+            }
+            Switch::Sampling { on, thread } => {
+                let thread = thread.and_then(|id| self.thread_of_object(vm, id));
+                vmpi::Control::Sampling { on, thread }
+            }
+            Switch::ClearSamples => return self.tables.samples.clear(),
+            Switch::ClearSites => return self.tables.sites.clear(),
+            Switch::Depth(depth) => vmpi::Control::Depth(u32::from(depth)),
+            Switch::Unknown(_) => return,
+        };
+        if let Err(error) = vm.control(request) {
+            self.note(vm, &format!("a control command had no effect: {error}"));
+        }
+    }
+
+    /// The thread whose object has this id. The original read the id in the byte order of its
+    /// machine, so both orders are tried.
+    fn thread_of_object(&self, vm: &dyn Vm, id: u64) -> Option<ThreadId> {
+        let ids = ObjectIds::new(self.options.mode, vm.info());
+        let swapped = u64::from((id as u32).swap_bytes());
+        let threads = self.catalog.threads.iter().map(|thread| thread.id);
+        let mut found = threads.filter(|thread| {
+            let object = vm.thread(*thread).map(|info| ids.id(info.object).0);
+            object.is_ok_and(|object| object == id || object == swapped)
+        });
+        found
+            .next()
+            .or_else(|| thread_of(id as u32).filter(|thread| vm.thread(*thread).is_ok()))
+    }
+
+    fn collect(&mut self, vm: &dyn Vm) {
+        if let Err(error) = vm.force_gc() {
+            self.note(vm, &format!("cannot collect garbage: {error}"));
+        }
+    }
+
+    /// Hands everything written so far to the output.
+    pub fn flush(&mut self) {
+        if let Some(out) = self.out.as_deref_mut() {
+            out.flush();
+        }
+    }
+}
+
+impl Profiler for Recorder {
+    fn notify(&mut self, vm: &dyn Vm, event: &Event<'_>) {
+        if self.ended {
+            return;
+        }
+        match event {
+            Event::VmInit { info, main } => self.start(vm, info, *main),
+            Event::VmDeath => {
+                if self.options.dump_on_exit {
+                    self.dump(vm);
+                }
+                self.finish(vm);
+            }
+            Event::DumpRequested => self.dump(vm),
+            Event::TraceDefined { id, trace } => self.catalog.define_trace(*id, trace),
+            Event::ClassLoaded {
+                class, info, trace, ..
+            } => {
+                self.catalog.define_class(*class, info, *trace);
+                let class = *class;
+                self.write(vm, |out, context| {
+                    let entry = context.catalog.class(context.vm, class);
+                    out.class_loaded(context, class, &entry);
+                });
+            }
+            Event::ClassUnloaded { class } => {
+                self.write(vm, |out, context| out.class_unloaded(context, *class));
+            }
+            Event::ThreadStarted {
+                thread,
+                info,
+                trace,
+            } => {
+                self.thread_started(vm, *thread, info, *trace);
+            }
+            Event::ThreadEnded { thread } => self.thread_ended(vm, *thread),
+            Event::Allocations(rows) => self.allocations(rows),
+            Event::Frees(rows) => self.frees(rows),
+            Event::Costs(rows) => self.costs(rows),
+            Event::Samples(rows) => self.samples(rows),
+            Event::Monitor {
+                what,
+                thread,
+                monitor,
+                class,
+                trace,
+            } => {
+                self.monitor(vm, *what, (*thread, *monitor), *class, *trace);
+            }
+            Event::Lost { what, count } => self.lost(what, *count),
+            _ => {}
+        }
+    }
+}
+
+/// The profile's class numbers are the VM's own while the agent runs.
+fn class_name(class: ClassId) -> NameId {
+    NameId(class.0)
+}
+
+/// The profile's trace numbers are the VM's own while the agent runs.
+fn trace_id(trace: TraceId) -> profile::TraceId {
+    profile::TraceId(trace.0)
+}

@@ -1,0 +1,198 @@
+//! What is written at a dump, and in which order (facts: sections 1 and 3).
+
+use super::Recorder;
+use crate::output::SitesSection;
+use profile::SiteOrder;
+use vmpi::{Event, TraceId, Vm};
+
+impl Recorder {
+    /// Everything the options ask for: monitors, heap, sites, samples, times. Afterwards CPU and
+    /// monitor costs begin again at zero; sites go on.
+    pub(super) fn dump(&mut self, vm: &dyn Vm) {
+        self.pull(vm);
+        let options = self.options.clone();
+        self.progress("Dumping");
+        if options.monitor {
+            self.progress(" contended monitor usage ...");
+            self.monitors(vm);
+        }
+        if options.heap.dump {
+            self.progress(" Java heap ...");
+            self.heap(vm);
+        }
+        if options.heap.sites || options.sampled.is_some() {
+            self.progress(" allocation sites ...");
+            self.sites(vm, 0, options.cutoff);
+        }
+        if options.cpu.samples {
+            self.progress(" CPU usage by sampling running threads ...");
+            self.cpu_samples(vm, options.cutoff);
+        }
+        if options.cpu.times && !options.cpu.old {
+            self.progress(" CPU usage by timing methods ...");
+            self.cpu_times(vm, options.cutoff);
+        }
+        if options.cpu.old {
+            self.progress(" CPU usage in old prof format ...");
+            let costs = std::mem::take(&mut self.tables.costs);
+            self.write(vm, |out, context| out.call_pairs(context, &costs));
+            self.tables.costs = costs;
+        }
+        self.progress(" done.\n");
+        self.tables.samples.clear();
+        self.tables.costs.clear();
+        self.tables.contention.clear();
+        self.flush();
+    }
+
+    /// The end: notes about what is missing, then nothing more.
+    pub(super) fn finish(&mut self, vm: &dyn Vm) {
+        for (what, count) in std::mem::take(&mut self.lost) {
+            self.note(vm, &format!("{count} lost: {what}"));
+        }
+        self.flush();
+        self.ended = true;
+    }
+
+    /// Something was dropped; the sum is noted at the end.
+    pub(super) fn lost(&mut self, what: &str, count: u64) {
+        match self.lost.iter_mut().find(|(known, _)| known == what) {
+            Some((_, sum)) => *sum += count,
+            None => self.lost.push((what.to_owned(), count)),
+        }
+    }
+
+    /// Says a word about a dump, with `verbose=y`.
+    fn progress(&mut self, text: &str) {
+        if self.options.verbose {
+            self.host.say(text);
+        }
+    }
+
+    /// Fetches every difference the VM side has gathered.
+    pub(super) fn pull(&mut self, vm: &dyn Vm) {
+        let result = vm.flush(&mut |event: &Event<'_>| {
+            vmpi::Profiler::notify(self, vm, event);
+        });
+        if let Err(error) = result {
+            self.note(vm, &format!("the last counts are missing: {error}"));
+        }
+    }
+
+    /// A remark in the profile.
+    pub(super) fn note(&mut self, vm: &dyn Vm, text: &str) {
+        self.write(vm, |out, context| out.note(context, text));
+    }
+
+    /// The traces of a section that are not written yet.
+    fn traces(&mut self, vm: &dyn Vm, ids: &[TraceId]) {
+        let new: Vec<_> = ids
+            .iter()
+            .copied()
+            .filter(|id| self.printed.insert(*id))
+            .collect();
+        self.write(vm, |out, context| {
+            for id in new {
+                let trace = context.catalog.trace(context.vm, id);
+                out.trace(context, &trace);
+            }
+        });
+    }
+
+    /// Every trace that is not written yet, in order of serials.
+    pub(super) fn all_traces(&mut self, vm: &dyn Vm) {
+        let ids = self.catalog.trace_ids();
+        self.traces(vm, &ids);
+    }
+
+    fn monitors(&mut self, vm: &dyn Vm) {
+        let threads = match vm.all_stacks() {
+            Ok(threads) => threads,
+            Err(error) => {
+                self.note(vm, &format!("no thread states: {error}"));
+                Vec::new()
+            }
+        };
+        let monitors = vm.monitors().unwrap_or_default();
+        self.pull(vm); // The stacks may have new traces.
+        self.all_traces(vm);
+        let table = std::mem::take(&mut self.tables.contention);
+        let cutoff = self.options.cutoff;
+        self.write(vm, |out, context| {
+            out.monitors(context, &threads, &monitors);
+            // The original has no section when nothing was contended.
+            if table.rows().iter().any(|row| row.count > 0) {
+                out.contention(context, &table, cutoff);
+            }
+        });
+        self.tables.contention = table;
+    }
+
+    pub(super) fn heap(&mut self, vm: &dyn Vm) {
+        self.all_traces(vm);
+        let summary = vm.heap_summary().unwrap_or_default();
+        let mut failure = None;
+        self.write(vm, |out, context| {
+            failure = out.heap(context, summary).err()
+        });
+        if let Some(error) = failure {
+            self.note(vm, &format!("the heap dump is incomplete: {error}"));
+        }
+        self.flush();
+    }
+
+    pub(super) fn sites(&mut self, vm: &dyn Vm, flags: u16, cutoff: f64) {
+        self.all_traces(vm);
+        let table = std::mem::take(&mut self.tables.sites);
+        let order = if flags & 2 == 0 {
+            SiteOrder::LiveBytes
+        } else {
+            SiteOrder::AllocatedBytes
+        };
+        self.write(vm, |out, context| {
+            let section = SitesSection {
+                table: &table,
+                order,
+                cutoff,
+                flags,
+            };
+            out.sites(context, &section);
+        });
+        self.tables.sites = table;
+    }
+
+    pub(super) fn cpu_samples(&mut self, vm: &dyn Vm, cutoff: f64) {
+        let table = std::mem::take(&mut self.tables.samples);
+        let ranked = table.rank(cutoff);
+        let traces: Vec<_> = ranked
+            .iter()
+            .map(|one| crate::output::trace_of(table.rows()[one.row].0))
+            .collect();
+        self.traces(vm, &traces);
+        self.write(vm, |out, context| out.samples(context, &table, cutoff));
+        self.tables.samples = table;
+    }
+
+    fn cpu_times(&mut self, vm: &dyn Vm, cutoff: f64) {
+        let table = std::mem::take(&mut self.tables.costs);
+        let ranked = table.rank(cutoff);
+        let traces: Vec<_> = ranked
+            .iter()
+            .map(|one| crate::output::trace_of(table.rows()[one.row].0))
+            .collect();
+        self.traces(vm, &traces);
+        self.write(vm, |out, context| out.times(context, &table, cutoff));
+        self.tables.costs = table;
+    }
+
+    pub(super) fn heap_summary(&mut self, vm: &dyn Vm) {
+        let (live, allocated) = self.tables.sites.totals();
+        let summary = vm.heap_summary().unwrap_or(vmpi::HeapSummary {
+            live_bytes: live.bytes,
+            live_objects: live.objects,
+            allocated_bytes: allocated.bytes,
+            allocated_objects: allocated.objects,
+        });
+        self.write(vm, |out, context| out.heap_summary(context, summary));
+    }
+}
