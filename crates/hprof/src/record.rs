@@ -291,9 +291,9 @@ pub(crate) fn length_is_possible(tag: RecordTag, length: u64, ids: IdSize) -> bo
         RecordTag::ControlSettings => length == 6,
         RecordTag::HeapDumpEnd => length == 0,
         RecordTag::HeapDump | RecordTag::HeapDumpSegment => true,
-        RecordTag::CpuTimes => length >= 8 && (length - 8) % 28 == 0,
-        RecordTag::MonitorTimes => length >= 8 && (length - 8) % 24 == 0,
-        RecordTag::WideAllocSites => length % 40 == 0,
+        RecordTag::CpuTimes => length >= 8 && (length - 8).is_multiple_of(28),
+        RecordTag::MonitorTimes => length >= 8 && (length - 8).is_multiple_of(24),
+        RecordTag::WideAllocSites => length.is_multiple_of(40),
         RecordTag::ProfileNote => length < 1 << 16,
     }
 }
