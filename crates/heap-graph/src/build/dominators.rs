@@ -4,7 +4,7 @@
 
 use super::cell::Cell;
 use super::dfs::Search;
-use super::pairs::{Grouped, bucket_of};
+use super::pairs::{Grouped, first_of};
 use crate::raw::{BigVec, Budget, prefetch};
 use crate::{Control, HeapError};
 
@@ -92,9 +92,62 @@ fn eval<C: Cell>(links: &mut [Link<C>], path: &mut Vec<u64>, node: u64, limit: u
     smallest.get()
 }
 
+/// The reverse pass over one pre-order number after the other.
+struct Pass<'a, C: Cell> {
+    links: &'a mut [Link<C>],
+    semi: &'a mut [C],
+    parents: &'a [C],
+    path: Vec<u64>,
+}
+
+impl<C: Cell> Pass<'_, C> {
+    /// The smallest number that an edge in the bucket gives, or the tree edge.
+    #[inline]
+    fn explicit(&mut self, w: u64, bucket_start: u64, grouped: &Grouped) -> u64 {
+        if w >= bucket_start + 12 {
+            // The links that a node a little further down will need.
+            for source in grouped.of(w - 12) {
+                prefetch(self.links, *source as usize);
+            }
+        }
+        let mut best = self.parents[w as usize].get();
+        for source in grouped.of(w) {
+            best = best.min(self.candidate(*source, w));
+        }
+        best
+    }
+
+    #[inline]
+    fn candidate(&mut self, source: u64, w: u64) -> u64 {
+        if source < w { source } else { eval(self.links, &mut self.path, source, w) }
+    }
+
+    /// The same for the instances of a class object; nothing is smaller than the virtual root.
+    fn implied(&mut self, w: u64, mut best: u64, sources: &[C]) -> u64 {
+        for (k, source) in sources.iter().enumerate() {
+            if best == 0 {
+                break;
+            }
+            if let Some(ahead) = sources.get(k + 16) {
+                prefetch(self.links, ahead.get() as usize);
+            }
+            if source.get() != w {
+                best = best.min(self.candidate(source.get(), w));
+            }
+        }
+        best
+    }
+
+    #[inline]
+    fn settle(&mut self, w: u64, best: u64) {
+        self.semi[w as usize] = C::new(best);
+        self.links[w as usize] = [self.parents[w as usize], C::new(best)];
+    }
+}
+
 /// Immediate dominators by pre-order number; the virtual root is 0 and its own dominator.
 pub(crate) fn immediate_dominators<'b, C: Cell>(
-    mut search: Search<'b, C>,
+    search: Search<'b, C>,
     class_edges: ClassEdges<'b, C>,
     budget: &'b Budget,
     control: &Control<'_>,
@@ -103,55 +156,39 @@ pub(crate) fn immediate_dominators<'b, C: Cell>(
     let io = || HeapError::io("dominators");
     let mut semi = BigVec::<C>::zeroed(n as usize, budget).map_err(io())?;
     let mut links = BigVec::<Link<C>>::zeroed(n as usize, budget).map_err(io())?;
-    let mut path = Vec::new();
-    let mut grouped = Grouped::default();
-    let mut bucket = usize::MAX;
-    let mut lists = class_edges.lists.iter().peekable();
-    for w in (1..n).rev() {
-        if bucket_of(w) != bucket {
-            bucket = bucket_of(w);
-            search.pairs.take(bucket, &mut grouped);
+    // Another thread groups the edges of the next buckets meanwhile.
+    let pairs = search.pairs;
+    let parents = search.parents;
+    std::thread::scope(|scope| {
+        let (send, receive) = std::sync::mpsc::sync_channel(1);
+        scope.spawn(move || {
+            for grouped in pairs.into_grouped() {
+                if send.send(grouped).is_err() {
+                    return;
+                }
+            }
+        });
+        let mut pass = Pass { links: &mut links, semi: &mut semi, parents: &parents, path: Vec::new() };
+        let mut lists = class_edges.lists.iter().peekable();
+        let mut below = n;
+        while let Ok((bucket, grouped)) = receive.recv() {
             control.check()?;
-            control.report("dominators", n - w, n);
-        }
-        let parent = search.parents[w as usize];
-        let mut best = parent.get();
-        if w & 0xffff >= 12 {
-            // The links that a node a little further down will need.
-            if let Some(source) = grouped.of(w - 12).first() {
-                prefetch(&links, *source as usize);
+            control.report("dominators", n - below, n);
+            let from = first_of(bucket).max(1);
+            for w in (from..below).rev() {
+                let mut best = pass.explicit(w, from, &grouped);
+                if let Some((_, first, last)) = lists.next_if(|l| l.0 == w) {
+                    best = pass.implied(w, best, &class_edges.sources[*first as usize..*last as usize]);
+                }
+                pass.settle(w, best);
             }
+            below = below.min(from);
         }
-        for source in grouped.of(w) {
-            best = best.min(if *source < w {
-                *source
-            } else {
-                eval(&mut links, &mut path, *source, w)
-            });
-        }
-        if let Some((_, from, to)) = lists.next_if(|l| l.0 == w) {
-            for at in *from..*to {
-                if best == 0 {
-                    break;
-                }
-                if let Some(ahead) = class_edges.sources.get(at as usize + 16) {
-                    prefetch(&links, ahead.get() as usize);
-                }
-                let source = class_edges.sources[at as usize].get();
-                if source != w {
-                    best = best.min(if source < w {
-                        source
-                    } else {
-                        eval(&mut links, &mut path, source, w)
-                    });
-                }
-            }
-        }
-        semi[w as usize] = C::new(best);
-        links[w as usize] = [parent, C::new(best)];
-    }
+        Ok::<(), HeapError>(())
+    })?;
     drop(links);
-    let mut idom = search.parents;
+    control.report("ancestors", 0, n);
+    let mut idom = parents;
     for w in 1..n as usize {
         let limit = semi[w].get();
         let mut d = idom[w].get();

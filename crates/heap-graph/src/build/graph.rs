@@ -29,6 +29,25 @@ pub(crate) struct Job<'a> {
     pub(crate) control: &'a Control<'a>,
 }
 
+/// What the second pass learns about each object besides its references.
+pub(crate) struct ObjectFacts<'b> {
+    pub(crate) class_low: BigVec<'b, u16>,
+    pub(crate) class_high: BigVec<'b, u8>,
+    /// Array sizes in units; see `references::LARGE`.
+    pub(crate) units: BigVec<'b, u16>,
+    /// Number and size in units of large arrays, by number.
+    pub(crate) large: Vec<(u64, u64)>,
+    /// Number and file offset, by number.
+    pub(crate) anchors: Vec<(u64, u64)>,
+}
+
+impl ObjectFacts<'_> {
+    #[inline]
+    pub(crate) fn class(&self, object: usize) -> u32 {
+        u32::from(self.class_low[object]) | u32::from(self.class_high.get(object).copied().unwrap_or(0)) << 16
+    }
+}
+
 /// The references of all objects.
 struct Rows<'b, C: Cell> {
     cells: BigVec<'b, C>,
@@ -37,7 +56,9 @@ struct Rows<'b, C: Cell> {
     class_objects: Vec<u64>,
     class_ordinal: Vec<u32>,
     virtual_threads: Vec<(u64, u64)>,
+    facts: ObjectFacts<'b>,
 }
+
 
 impl Job<'_> {
     /// Builds the graph and writes its sections; numbers of 32 bits first, of 64 where those are
@@ -55,7 +76,7 @@ impl Job<'_> {
 
     /// `None` when this width is too small.
     fn run_width<C: Cell>(&self, index: &mut IndexWriter) -> Result<Option<Reached>, HeapError> {
-        let Some(found) = self.references::<C>(index)? else {
+        let Some(found) = self.references::<C>()? else {
             return Ok(None);
         };
         let Rows {
@@ -64,16 +85,20 @@ impl Job<'_> {
             class_objects,
             class_ordinal,
             virtual_threads,
+            facts,
         } = found;
-        let search = dfs::search(
-            &mut cells,
-            &rows,
-            &class_objects,
-            &self.roots.order,
-            self.budget,
-            self.control,
-        )?;
+        // The search is one thread's work; meanwhile another writes what is known already.
+        let (search, written) = std::thread::scope(|scope| {
+            let writer = scope.spawn(|| output::objects(index, self, facts));
+            let roots = &self.roots.order;
+            let search =
+                dfs::search(&mut cells, &rows, &class_objects, roots, self.budget, self.control);
+            (search, writer.join().unwrap_or_else(|p| std::panic::resume_unwind(p)))
+        });
+        let search = search?;
+        written?;
         drop(rows);
+        self.control.report("class edges", 0, 0);
         let view = index.view().map_err(HeapError::io("index"))?;
         let sizes = Sizes::view(
             &view,
@@ -98,6 +123,7 @@ impl Job<'_> {
         };
         let edges = ClassEdges::collect(&cells, &class_objects, &ordinal_of, self.budget)?;
         let n = search.len;
+        self.control.report("dominators", 0, n);
         let idom = immediate_dominators(search, edges, self.budget, self.control)?;
         let mut reached = retained::write(self, index, cells, idom, n, &sizes)?;
         reached.virtual_threads = virtual_threads;
@@ -105,14 +131,14 @@ impl Job<'_> {
     }
 
     /// The second pass, and the sections that come out of it.
-    fn references<C: Cell>(
-        &self,
-        index: &mut IndexWriter,
-    ) -> Result<Option<Rows<'_, C>>, HeapError> {
+    fn references<C: Cell>(&self) -> Result<Option<Rows<'_, C>>, HeapError> {
         let io = || HeapError::io("references");
         let n = self.map.len() as usize;
         let mut cells = BigVec::<C>::zeroed(n, self.budget).map_err(io())?;
-        let mut class_of = BigVec::<u32>::zeroed(n, self.budget).map_err(io())?;
+        let mut class_low = BigVec::<u16>::zeroed(n, self.budget).map_err(io())?;
+        let many = self.table.classes.len() > 1 << 16;
+        let mut class_high = BigVec::<u8>::zeroed(if many { n } else { 0 }, self.budget).map_err(io())?;
+        let mut units_of = BigVec::<u16>::zeroed(n, self.budget).map_err(io())?;
         // Address space only: rows take a third of the dump at most, but each worker's blocks and
         // the longest arrays must fit.
         let room = self.mapped.data.len() * 3 + (1 << 24);
@@ -130,7 +156,9 @@ impl Job<'_> {
             cells: SharedSlice::new(&mut cells),
             rows_len: rows.len() as u64,
             rows: SharedSlice::new(&mut rows),
-            class_of: SharedSlice::new(&mut class_of),
+            class_low: SharedSlice::new(&mut class_low),
+            class_high: SharedSlice::new(&mut class_high),
+            units: SharedSlice::new(&mut units_of),
             cursor: AtomicU64::new(0),
             too_long: AtomicBool::new(false),
             virtual_thread: self.class_named("java.lang.VirtualThread"),
@@ -154,25 +182,18 @@ impl Job<'_> {
         if shared.too_long.load(Ordering::Relaxed) {
             return Ok(None);
         }
-        let mut anchors: Vec<(u64, u64)> = Vec::new();
-        let mut arrays: Vec<(C, u64)> = Vec::new();
         let mut virtual_threads = Vec::new();
+        let (mut anchors, mut large) = (Vec::new(), Vec::new());
         for pass in &mut passes {
             virtual_threads.append(&mut pass.virtual_threads);
             anchors.append(&mut pass.anchors);
-            arrays.append(&mut pass.arrays);
+            large.append(&mut pass.large);
         }
         drop(passes);
         anchors.sort_unstable();
-        arrays.sort();
-        output::objects(index, self, &class_of, arrays, &anchors)?;
-        Ok(Some(Rows {
-            cells,
-            rows,
-            class_objects,
-            class_ordinal,
-            virtual_threads,
-        }))
+        large.sort_unstable();
+        let facts = ObjectFacts { class_low, class_high, units: units_of, large, anchors };
+        Ok(Some(Rows { cells, rows, class_objects, class_ordinal, virtual_threads, facts }))
     }
 
     fn class_named(&self, name: &str) -> u32 {

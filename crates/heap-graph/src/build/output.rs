@@ -1,9 +1,9 @@
 //! The sections of the index that describe objects one by one.
 
 use super::bitmap::Bitmap;
-use super::cell::Cell;
 use super::classes::ClassTable;
-use super::graph::Job;
+use super::graph::{Job, ObjectFacts};
+use super::references::LARGE;
 use crate::HeapError;
 use crate::idmap::IdMap;
 use crate::index::{IndexFile, IndexWriter, Tag};
@@ -29,63 +29,62 @@ pub(crate) fn class_object_set(table: &ClassTable, map: &IdMap<'_>) -> Bitmap {
 }
 
 /// Writes classes, shallow sizes and file positions.
-pub(crate) fn objects<C: Cell>(
+pub(crate) fn objects(
     index: &mut IndexWriter,
     job: &Job<'_>,
-    class_of: &[u32],
-    arrays: Vec<(C, u64)>,
-    anchors: &[(u64, u64)],
+    facts: ObjectFacts<'_>,
 ) -> Result<(), HeapError> {
     let io = || HeapError::io("index");
     let width = class_width(job.table.classes.len());
     let known = job.table.classes.len() as u32;
+    let n = job.map.len() as usize;
     index
         .section(Tag::Classes, |out| {
             let mut bits = BitWriter::new(out);
-            for class in class_of {
-                // A record that was cut between the passes has no class; 0 is as good as any.
-                bits.push(u64::from(if *class < known { *class } else { 0 }), width)?;
+            for object in 0..n {
+                let class = facts.class(object);
+                // An object whose class was lost between the passes gets the first one.
+                bits.push(u64::from(if class < known { class } else { 0 }), width)?;
             }
             bits.finish()
         })
         .map_err(io())?;
+    let shallow = shallow_sizes(job, &facts);
+    index.section(Tag::Shallow, |out| shallow.write(out)).map_err(io())?;
+    let (objects, offsets): (Vec<u64>, Vec<u64>) = facts.anchors.iter().copied().unzip();
+    index.section(Tag::AnchorObjects, |out| out.write_all(bytes_of(&objects))).map_err(io())?;
+    index.section(Tag::AnchorOffsets, |out| out.write_all(bytes_of(&offsets))).map_err(io())
+}
+
+/// Shallow sizes in units of the alignment.
+fn shallow_sizes(job: &Job<'_>, facts: &ObjectFacts<'_>) -> ColumnBuilder {
+    let unit = job.objects.rules.alignment;
+    let instance: Vec<u64> =
+        job.table.classes.iter().map(|c| c.instance_size.0.div_ceil(unit)).collect();
     let mut class_sizes: Vec<(u64, u64)> = job
         .table
         .classes
         .iter()
         .zip(&job.table.class_object_size)
         .filter(|(c, _)| c.dumped)
-        .filter_map(|(c, size)| Some((job.map.rank(c.id.0)?, *size)))
+        .filter_map(|(c, size)| Some((job.map.rank(c.id.0)?, size.div_ceil(unit))))
         .collect();
     class_sizes.sort_unstable();
-    let unit = job.objects.rules.alignment;
+    let mut class_sizes = class_sizes.into_iter().peekable();
+    let mut large = facts.large.iter().peekable();
     let mut shallow = ColumnBuilder::default();
-    let mut arrays = arrays.into_iter().peekable();
-    let mut classes = class_sizes.into_iter().peekable();
-    for (object, class) in class_of.iter().enumerate() {
-        let object = object as u64;
-        let array = arrays.next_if(|a| a.0.get() == object);
-        let class_object = classes.next_if(|c| c.0 == object);
-        let size = match (array, class_object) {
-            (_, Some((_, size))) | (Some((_, size)), _) => size,
-            _ => job
-                .table
-                .classes
-                .get(*class as usize)
-                .map_or(0, |c| c.instance_size.0),
+    for object in 0..job.map.len() {
+        let size = match facts.units[object as usize] {
+            0 => match class_sizes.next_if(|c| c.0 == object) {
+                Some((_, size)) => size,
+                None => instance.get(facts.class(object as usize) as usize).copied().unwrap_or(0),
+            },
+            LARGE => large.next_if(|l| l.0 == object).map_or(0, |l| l.1),
+            units => u64::from(units),
         };
-        shallow.push(size.div_ceil(unit));
+        shallow.push(size);
     }
-    index
-        .section(Tag::Shallow, |out| shallow.write(out))
-        .map_err(io())?;
-    let (objects, offsets): (Vec<u64>, Vec<u64>) = anchors.iter().copied().unzip();
-    index
-        .section(Tag::AnchorObjects, |out| out.write_all(bytes_of(&objects)))
-        .map_err(io())?;
-    index
-        .section(Tag::AnchorOffsets, |out| out.write_all(bytes_of(&offsets)))
-        .map_err(io())
+    shallow
 }
 
 /// Classes and shallow sizes, read back from the index.
@@ -93,7 +92,6 @@ pub(crate) struct Sizes<'a> {
     classes: Packed<'a>,
     shallow: Option<Column<'a>>,
     unit: u64,
-    pub(crate) width: u32,
 }
 
 impl<'a> Sizes<'a> {
@@ -108,7 +106,6 @@ impl<'a> Sizes<'a> {
             classes: Packed::new(index.bytes(Tag::Classes), width, objects),
             shallow: Column::new(index.bytes(Tag::Shallow)),
             unit,
-            width,
         }
     }
 

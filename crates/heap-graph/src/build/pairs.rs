@@ -61,9 +61,13 @@ impl Pairs {
         }
     }
 
-    /// Number of buckets.
-    pub(crate) fn buckets(&self) -> usize {
-        self.buckets.len()
+    /// Takes all buckets out, from the last to the first, each grouped when its turn comes.
+    pub(crate) fn into_grouped(mut self) -> impl Iterator<Item = (usize, Grouped)> + Send {
+        (0..self.buckets.len()).rev().map(move |bucket| {
+            let mut out = Grouped::default();
+            self.take(bucket, &mut out);
+            (bucket, out)
+        })
     }
 
     /// Takes a bucket out as sources grouped by target: `starts[t]..starts[t + 1]` are those of
@@ -106,7 +110,7 @@ impl Bucket {
 /// The edges of one bucket, by target.
 #[derive(Debug, Default)]
 pub(crate) struct Grouped {
-    starts: Vec<u64>,
+    starts: Vec<u32>,
     sources: Vec<u64>,
 }
 
@@ -119,9 +123,9 @@ impl Grouped {
     }
 }
 
-/// The bucket of a target.
-pub(crate) fn bucket_of(target: u64) -> usize {
-    (target >> BUCKET_BITS) as usize
+/// The first target of a bucket.
+pub(crate) fn first_of(bucket: usize) -> u64 {
+    (bucket as u64) << BUCKET_BITS
 }
 
 #[cfg(test)]
@@ -137,7 +141,7 @@ mod tests {
         edges.iter().for_each(|(t, s)| pairs.push(*t, *s));
         assert_eq!(pairs.len, 100_000);
         let mut grouped = Grouped::default();
-        for bucket in 0..pairs.buckets() {
+        for bucket in 0..pairs.buckets.len() {
             pairs.take(bucket, &mut grouped);
             for target in (bucket as u64) << 16..((bucket as u64) << 16) + 65_536 {
                 let want: Vec<u64> = edges

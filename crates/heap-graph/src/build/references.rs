@@ -30,8 +30,12 @@ pub(crate) struct Shared<'a, C> {
     pub(crate) cells: SharedSlice<'a, C>,
     pub(crate) rows: SharedSlice<'a, u8>,
     pub(crate) rows_len: u64,
-    /// Class of each object.
-    pub(crate) class_of: SharedSlice<'a, u32>,
+    /// Class of each object, low and high bits.
+    pub(crate) class_low: SharedSlice<'a, u16>,
+    pub(crate) class_high: SharedSlice<'a, u8>,
+    /// Size of each array in units of the alignment, 0 for other objects, [`LARGE`] for those in
+    /// [`ReferencePass::large`].
+    pub(crate) units: SharedSlice<'a, u16>,
     /// The next free byte of `rows`.
     pub(crate) cursor: AtomicU64,
     /// Rows grew beyond what a cell can hold: start again with wider ones.
@@ -41,6 +45,9 @@ pub(crate) struct Shared<'a, C> {
     /// Set when ids occur twice: the object that was seen, so that the first one counts.
     pub(crate) first_of: Option<&'a FxHashMap<u64, u64>>,
 }
+
+/// Marks an array whose size does not fit.
+pub(crate) const LARGE: u16 = u16::MAX;
 
 /// Bytes a worker takes from the rows at once.
 const BLOCK: u64 = 1 << 16;
@@ -71,8 +78,9 @@ pub(crate) struct ReferencePass<'a, C> {
     before: u64,
     /// Number and file offset of the objects from which positions are counted.
     pub(crate) anchors: Vec<(u64, u64)>,
-    /// Number and size of each array.
-    pub(crate) arrays: Vec<(C, u64)>,
+    /// Number and size, in units, of the large arrays.
+    pub(crate) large: Vec<(u64, u64)>,
+    marker: std::marker::PhantomData<C>,
     pub(crate) references: u64,
     /// Virtual threads: id and place in the file.
     pub(crate) virtual_threads: Vec<(u64, u64)>,
@@ -88,7 +96,8 @@ impl<'a, C: Cell> ReferencePass<'a, C> {
             last: (u64::MAX, 0),
             before: u64::MAX,
             anchors: Vec::new(),
-            arrays: Vec::new(),
+            large: Vec::new(),
+            marker: std::marker::PhantomData,
             references: 0,
             virtual_threads: Vec::new(),
         }
@@ -181,9 +190,17 @@ impl<'a, C: Cell> ReferencePass<'a, C> {
             self.anchors.push((source, object.offset));
         }
         self.before = source;
-        set(&shared.class_of, source, object.class);
+        set(&shared.class_low, source, object.class as u16);
+        if object.class > 0xffff {
+            set(&shared.class_high, source, (object.class >> 16) as u8);
+        }
         if object.size > 0 {
-            self.arrays.push((C::new(source), object.size));
+            let units = object.size / shared.rules.alignment;
+            let short = u16::try_from(units).unwrap_or(LARGE);
+            set(&shared.units, source, short);
+            if short == LARGE {
+                self.large.push((source, units));
+            }
         }
         self.room(len);
         if self.block.1 == 0 {

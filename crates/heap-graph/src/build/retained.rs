@@ -53,11 +53,14 @@ pub(crate) fn write<C: Cell>(
         classes: vec![[0; 3]; job.table.classes.len()],
         ..Reached::default()
     };
+    job.control.report("retained sizes", 0, n);
     objects(job, index, &cells, &idom, n, sizes, &mut reached)?;
     job.control.check()?;
+    job.control.report("classes", 0, n);
     classes(job, &cells, idom, n, sizes, &mut reached)?;
     drop(cells);
     job.control.check()?;
+    job.control.report("dominator tree", 0, n);
     dominated::<C>(job, index)?;
     Ok(reached)
 }
