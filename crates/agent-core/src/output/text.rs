@@ -280,7 +280,7 @@ impl Emit for TextOutput {
 
     fn note(&mut self, _: &mut Context<'_>, text: &str) {
         let one_line = text.replace(['\n', '\r'], " ");
-        let _ = writeln!(self.sink, "NOTE: {one_line}");
+        self.put(&TextRecord::Note(one_line.as_bytes()));
     }
 
     fn flush(&mut self) {

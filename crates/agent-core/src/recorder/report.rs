@@ -1,6 +1,7 @@
 //! What is written at a dump, and in which order (facts: sections 1 and 3).
 
 use super::Recorder;
+use crate::options::Format;
 use crate::output::SitesSection;
 use profile::SiteOrder;
 use vmpi::{Event, TraceId, Vm};
@@ -34,9 +35,7 @@ impl Recorder {
         }
         if options.cpu.old {
             self.progress(" CPU usage in old prof format ...");
-            let costs = std::mem::take(&mut self.tables.costs);
-            self.write(vm, |out, context| out.call_pairs(context, &costs));
-            self.tables.costs = costs;
+            self.call_pairs(vm);
         }
         self.progress(" done.\n");
         self.tables.samples.clear();
@@ -182,6 +181,18 @@ impl Recorder {
             .collect();
         self.traces(vm, &traces);
         self.write(vm, |out, context| out.times(context, &table, cutoff));
+        self.tables.costs = table;
+    }
+
+    fn call_pairs(&mut self, vm: &dyn Vm) {
+        let table = std::mem::take(&mut self.tables.costs);
+        // The text form names both methods in the row; the binary one refers to traces.
+        if self.options.output.format == Format::Binary {
+            let rows = table.rows().iter();
+            let traces: Vec<_> = rows.map(|(id, _)| crate::output::trace_of(*id)).collect();
+            self.traces(vm, &traces);
+        }
+        self.write(vm, |out, context| out.call_pairs(context, &table));
         self.tables.costs = table;
     }
 

@@ -4,7 +4,7 @@
 
 use agent_core::options::{Parsed, parse};
 use agent_core::{Host, Recorder, WallTime};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::io::Write;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -67,6 +67,7 @@ pub(crate) struct ScriptedVm {
     pub(crate) classes: Vec<(ClassInfo, Vec<FieldInfo>)>,
     class_ids: HashMap<(String, Option<String>, Vec<String>), ClassId>,
     pub(crate) methods: Vec<MethodInfo>,
+    lines: HashMap<MethodId, BTreeSet<u32>>,
     method_ids: HashMap<(ClassId, String, String), MethodId>,
     pub(crate) threads: HashMap<ThreadId, ThreadInfo>,
     pub(crate) stacks: Vec<ThreadStack>,
@@ -133,8 +134,11 @@ impl ScriptedVm {
         })
     }
 
-    /// A frame whose bytecode offset is its line number (see [`Vm::lines`] below).
-    pub(crate) fn frame(&self, method: MethodId, line: Option<u32>) -> Frame {
+    /// A frame whose bytecode offset is its line number.
+    pub(crate) fn frame(&mut self, method: MethodId, line: Option<u32>) -> Frame {
+        if let Some(line) = line {
+            self.lines.entry(method).or_default().insert(line);
+        }
         let location = line.map_or(Location::Unknown, Location::Bytecode);
         Frame { method, location }
     }
@@ -164,11 +168,10 @@ impl Vm for ScriptedVm {
             .cloned()
             .ok_or(VmError::Gone("method"))
     }
-    fn lines(&self, _: MethodId) -> Result<Vec<LineEntry>, VmError> {
-        // Line n covers offset n, for every method.
-        Ok((0..70_000)
-            .map(|line| LineEntry { start: line, line })
-            .collect())
+    fn lines(&self, method: MethodId) -> Result<Vec<LineEntry>, VmError> {
+        let lines = self.lines.get(&method).cloned().unwrap_or_default();
+        let entry = |line| LineEntry { start: line, line };
+        Ok(lines.into_iter().map(entry).collect())
     }
     fn trace(&self, _: TraceId) -> Result<Trace, VmError> {
         Err(VmError::Gone("trace"))

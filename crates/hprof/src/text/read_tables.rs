@@ -36,6 +36,9 @@ pub(super) fn boundary(line: &[u8]) -> Option<(TextRecord<'_>, Option<State>)> {
 
 fn begin(line: &[u8]) -> Option<(TextRecord<'_>, Option<State>)> {
     let mut scan = Scan(line);
+    if scan.accept("NOTE: ") {
+        return Some((TextRecord::Note(scan.rest()), None));
+    }
     let (record, state) = if scan.accept("SITES BEGIN (ordered by ") {
         let order = match scan.until(") ")? {
             b"live bytes" => SiteOrder::LiveBytes,

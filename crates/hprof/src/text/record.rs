@@ -86,6 +86,9 @@ pub enum TextRecord<'a> {
     Class(HeapClass<'a>),
     /// `HEAP DUMP END`.
     HeapEnd,
+    /// `NOTE: …`: a remark of our agent about the profile, such as what was lost. Old readers skip
+    /// it, as it stands between sections.
+    Note(&'a [u8]),
 }
 
 /// The first line.

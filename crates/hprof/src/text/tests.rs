@@ -54,6 +54,7 @@ fn lines_no_golden_run_has() {
         3,
     );
     check("CPU TIME (ms) BEGIN (total = -5) now\n", 1);
+    check("NOTE: 5 lost: samples without a stack\n", 1);
     check(
         "count callee caller time\n2 <unknown callee> <unknown caller> -1\n",
         2,

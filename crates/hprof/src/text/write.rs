@@ -87,6 +87,10 @@ pub fn write_record(out: &mut impl Write, record: &TextRecord<'_>) -> io::Result
         TextRecord::Array(one) => super::write_heap::array(out, one),
         TextRecord::Class(one) => super::write_heap::class(out, one),
         TextRecord::HeapEnd => out.write_all(b"HEAP DUMP END\n"),
+        TextRecord::Note(text) => {
+            out.write_all(b"NOTE: ")?;
+            line(out, text)
+        }
     }
 }
 

@@ -1,13 +1,15 @@
 //! The binary form.
 
 use super::NoProfile;
+use crate::cpu::Cost;
+use crate::monitors::Contention;
 use crate::names::NameId;
 use crate::profile::{Profile, Thread};
 use crate::sites::{Site, SiteTable, Volume};
 use crate::stacks::{Frame, FrameId, Line, Method, TraceId, TraceKey};
 use hprof::{
-    AllocSite, Diagnostics, IdSize, ObjectId, Record, Serial, decode_modified_utf8, map_file,
-    readable_class_name,
+    AllocSite, Diagnostics, IdSize, ObjectId, RawRecord, Record, RecordTag, Serial,
+    decode_modified_utf8, map_file, readable_class_name,
 };
 use rustc_hash::FxHashMap;
 
@@ -15,10 +17,9 @@ pub(super) fn read(data: &[u8]) -> Result<(Profile, Diagnostics), NoProfile> {
     let header = hprof::Header::parse(data).map_err(NoProfile::Header)?;
     let mut builder = Builder::default();
     let ids: IdSize = header.id_size;
-    let map = map_file(data, |raw| {
-        if let Some(record) = raw.decode(ids) {
-            builder.record(&record);
-        }
+    let map = map_file(data, |raw| match raw.decode(ids) {
+        Some(record) => builder.record(&record),
+        None => builder.extra(raw),
     })
     .map_err(NoProfile::Header)?;
     builder.profile.created_ms = header.timestamp_ms;
@@ -151,6 +152,63 @@ impl<'a> Builder<'a> {
         self.profile.sites = Some(table);
     }
 
+    /// The records of our agent that the format does not have.
+    fn extra(&mut self, raw: &RawRecord<'_>) {
+        let body = raw.body;
+        match raw.known_tag() {
+            Some(RecordTag::CpuTimes) if body.len() >= 8 => {
+                let mut left = number(&body[..8]) as i64;
+                for row in body[8..].chunks_exact(28) {
+                    let trace = self.trace(Serial(number(&row[..4]) as u32));
+                    let cost = Cost {
+                        calls: number(&row[4..12]),
+                        self_ns: number(&row[12..20]) as i64,
+                        total_ns: number(&row[20..28]) as i64,
+                    };
+                    left -= cost.self_ns;
+                    self.profile.costs.get_or_insert_default().add(trace, cost);
+                }
+                self.profile.costs.get_or_insert_default().unlisted_ns += left.max(0);
+            }
+            Some(RecordTag::MonitorTimes) if body.len() >= 8 => {
+                let mut left = number(&body[..8]);
+                for row in body[8..].chunks_exact(24) {
+                    let class = self.class(Serial(number(&row[..4]) as u32));
+                    let trace = self.trace(Serial(number(&row[4..8]) as u32));
+                    let (count, blocked_ns) = (number(&row[8..16]), number(&row[16..24]));
+                    left = left.saturating_sub(blocked_ns);
+                    let row = Contention {
+                        class,
+                        trace,
+                        count,
+                        blocked_ns,
+                    };
+                    self.profile.contention.get_or_insert_default().add(row);
+                }
+                self.profile.contention.get_or_insert_default().unlisted_ns += left;
+            }
+            Some(RecordTag::WideAllocSites) => {
+                let mut table = SiteTable::default();
+                for row in body.chunks_exact(40) {
+                    let class = self.class(Serial(number(&row[..4]) as u32));
+                    let trace = self.trace(Serial(number(&row[4..8]) as u32));
+                    let volume = |at: usize| Volume {
+                        bytes: number(&row[at..at + 8]),
+                        objects: number(&row[at + 8..at + 16]),
+                    };
+                    table.add(Site {
+                        class,
+                        trace,
+                        live: volume(8),
+                        allocated: volume(24),
+                    });
+                }
+                self.profile.sites = Some(table);
+            }
+            _ => {}
+        }
+    }
+
     fn trace(&mut self, serial: Serial) -> TraceId {
         if let Some(id) = self.traces.get(&serial) {
             return *id;
@@ -165,4 +223,11 @@ impl<'a> Builder<'a> {
         self.traces.insert(serial, id);
         id
     }
+}
+
+/// A big-endian number of up to eight bytes.
+fn number(bytes: &[u8]) -> u64 {
+    bytes
+        .iter()
+        .fold(0, |number, byte| number << 8 | u64::from(*byte))
 }
