@@ -145,6 +145,12 @@ impl<'a, T: Plain> SharedSlice<'a, T> {
         }
     }
 
+    /// Fetches the line of an element.
+    #[inline(always)]
+    pub fn prefetch(&self, at: usize) {
+        prefetch(self.cells, at);
+    }
+
     /// Writes one element; out of range is ignored.
     ///
     /// # Safety
@@ -204,4 +210,20 @@ pub fn view<T: Plain>(bytes: &[u8]) -> Option<&[T]> {
 pub fn bytes_of<T: Plain>(slice: &[T]) -> &[u8] {
     // SAFETY: plain types have no padding.
     unsafe { std::slice::from_raw_parts(slice.as_ptr().cast(), size_of_val(slice)) }
+}
+
+/// Fills an array from bytes of the same length; shorter bytes fill its front.
+pub fn copy_from_bytes<T: Plain>(out: &mut [T], bytes: &[u8]) {
+    let len = bytes.len().min(size_of_val(out));
+    // SAFETY: both ranges are valid for `len` bytes and cannot overlap; any bytes are values.
+    unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), out.as_mut_ptr().cast(), len) }
+}
+
+/// Gives memory that was freed in small pieces back to the system.
+pub fn trim() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    // SAFETY: malloc_trim has no preconditions and only releases free memory.
+    unsafe {
+        libc::malloc_trim(0);
+    }
 }

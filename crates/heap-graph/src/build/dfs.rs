@@ -3,14 +3,15 @@
 
 use super::cell::Cell;
 use super::pairs::Pairs;
+use super::tape::Tape;
 use super::varint::{Entry, RowReader};
-use crate::raw::{BigVec, Budget, prefetch};
+use crate::raw::{Budget, prefetch};
 use crate::{Control, HeapError};
 
 /// What the search gives. Numbers are pre-order numbers; 0 is the virtual root.
-pub(crate) struct Search<'b, C: Cell> {
+pub(crate) struct Search<C: Cell> {
     /// Per number: the number of its parent in the search tree.
-    pub(crate) parents: BigVec<'b, C>,
+    pub(crate) parents: Tape<C>,
     /// Numbers in use, the virtual root included.
     pub(crate) len: u64,
     /// Edges that are not in the tree, class edges left out.
@@ -29,11 +30,13 @@ struct Open {
 }
 
 /// Entries on the pending stack: a target, with the lowest bit set for class edges.
-struct Searcher<'a, 'b, C: Cell> {
+struct Searcher<'a, C: Cell> {
     cells: &'a mut [C],
     rows: &'a [u8],
     class_objects: &'a [u64],
-    parents: BigVec<'b, C>,
+    parents: Tape<C>,
+    /// The first failure to write a parent.
+    failed: std::io::Result<()>,
     next: u64,
     pairs: Pairs,
     open: Vec<Open>,
@@ -41,21 +44,25 @@ struct Searcher<'a, 'b, C: Cell> {
 }
 
 /// Visits everything the roots reach. `cells` ends up with pre-order numbers.
-pub(crate) fn search<'b, C: Cell>(
+pub(crate) fn search<C: Cell>(
     cells: &mut [C],
     rows: &[u8],
     class_objects: &[u64],
     roots: &[u64],
-    budget: &'b Budget,
+    budget: &Budget,
     control: &Control<'_>,
-) -> Result<Search<'b, C>, HeapError> {
+) -> Result<Search<C>, HeapError> {
     let n = cells.len() as u64 + 1;
-    let parents = BigVec::zeroed(n as usize, budget).map_err(HeapError::io("search tree"))?;
+    let mut parents = Tape::new(n, budget).map_err(HeapError::io("search tree"))?;
+    parents
+        .push(C::new(0))
+        .map_err(HeapError::io("search tree"))?;
     let mut s = Searcher {
         cells,
         rows,
         class_objects,
         parents,
+        failed: Ok(()),
         next: 1,
         pairs: Pairs::new(n),
         open: Vec::new(),
@@ -67,6 +74,8 @@ pub(crate) fn search<'b, C: Cell>(
             s.run(control)?;
         }
     }
+    s.parents.finish().map_err(HeapError::io("search tree"))?;
+    s.failed.map_err(HeapError::io("search tree"))?;
     Ok(Search {
         parents: s.parents,
         len: s.next,
@@ -74,14 +83,16 @@ pub(crate) fn search<'b, C: Cell>(
     })
 }
 
-impl<C: Cell> Searcher<'_, '_, C> {
+impl<C: Cell> Searcher<'_, C> {
     fn visit(&mut self, object: u64, parent: u64) {
         let cell = &mut self.cells[object as usize];
         let row = *cell;
         let pre = self.next;
         self.next += 1;
         *cell = C::visited(pre);
-        self.parents[pre as usize] = C::new(parent);
+        if let Err(error) = self.parents.push(C::new(parent)) {
+            self.failed = Err(error);
+        }
         if row != C::NONE {
             let row = RowReader::new(row.get() as usize, object);
             self.open.push(Open {

@@ -4,8 +4,9 @@
 
 use super::cell::Cell;
 use super::dfs::Search;
-use super::pairs::{Grouped, first_of};
-use crate::raw::{BigVec, Budget, prefetch};
+use super::pairs::{Grouped, Pairs, first_of};
+use super::tape::Tape;
+use crate::raw::{BigVec, Budget, prefetch, trim};
 use crate::{Control, HeapError};
 
 /// The instances of the classes whose object is no root: the sources of implied class edges.
@@ -92,25 +93,23 @@ fn eval<C: Cell>(links: &mut [Link<C>], path: &mut Vec<u64>, node: u64, limit: u
     smallest.get()
 }
 
-/// The reverse pass over one pre-order number after the other.
+/// The reverse pass over the numbers of one block.
 struct Pass<'a, C: Cell> {
     links: &'a mut [Link<C>],
-    semi: &'a mut [C],
-    parents: &'a [C],
     path: Vec<u64>,
 }
 
 impl<C: Cell> Pass<'_, C> {
-    /// The smallest number that an edge in the bucket gives, or the tree edge.
+    /// The smallest number that an edge in the bucket gives, or `parent`.
     #[inline]
-    fn explicit(&mut self, w: u64, bucket_start: u64, grouped: &Grouped) -> u64 {
+    fn explicit(&mut self, w: u64, parent: u64, bucket_start: u64, grouped: &Grouped) -> u64 {
         if w >= bucket_start + 12 {
             // The links that a node a little further down will need.
             for source in grouped.of(w - 12) {
                 prefetch(self.links, *source as usize);
             }
         }
-        let mut best = self.parents[w as usize].get();
+        let mut best = parent;
         for source in grouped.of(w) {
             best = best.min(self.candidate(*source, w));
         }
@@ -119,7 +118,11 @@ impl<C: Cell> Pass<'_, C> {
 
     #[inline]
     fn candidate(&mut self, source: u64, w: u64) -> u64 {
-        if source < w { source } else { eval(self.links, &mut self.path, source, w) }
+        if source < w {
+            source
+        } else {
+            eval(self.links, &mut self.path, source, w)
+        }
     }
 
     /// The same for the instances of a class object; nothing is smaller than the virtual root.
@@ -137,28 +140,58 @@ impl<C: Cell> Pass<'_, C> {
         }
         best
     }
-
-    #[inline]
-    fn settle(&mut self, w: u64, best: u64) {
-        self.semi[w as usize] = C::new(best);
-        self.links[w as usize] = [self.parents[w as usize], C::new(best)];
-    }
 }
+
+/// Buckets after which freed edges go back to the system.
+const TRIM_EVERY: usize = 32;
 
 /// Immediate dominators by pre-order number; the virtual root is 0 and its own dominator.
 pub(crate) fn immediate_dominators<'b, C: Cell>(
-    search: Search<'b, C>,
-    class_edges: ClassEdges<'b, C>,
+    search: Search<C>,
+    class_edges: ClassEdges<'_, C>,
     budget: &'b Budget,
     control: &Control<'_>,
 ) -> Result<BigVec<'b, C>, HeapError> {
-    let n = search.len;
+    let Search {
+        parents,
+        len: n,
+        pairs,
+    } = search;
+    let semi = semidominators(&parents, pairs, n, class_edges, budget, control)?;
+    trim();
+    control.report("ancestors", 0, n);
     let io = || HeapError::io("dominators");
-    let mut semi = BigVec::<C>::zeroed(n as usize, budget).map_err(io())?;
+    let mut idom = BigVec::<C>::zeroed(n as usize, budget).map_err(io())?;
+    let (mut parent, mut limit) = (Vec::new(), Vec::new());
+    for block in 0..parents.blocks() {
+        parents.get(block, &mut parent).map_err(io())?;
+        semi.get(block, &mut limit).map_err(io())?;
+        let from = first_of(block) as usize;
+        for (k, (parent, limit)) in parent.iter().zip(&limit).enumerate() {
+            let (mut d, limit) = (parent.get(), limit.get());
+            while d > limit {
+                d = idom[d as usize].get();
+            }
+            idom[from + k] = C::new(d);
+        }
+    }
+    Ok(idom)
+}
+
+/// Semidominators by pre-order number.
+fn semidominators<C: Cell>(
+    parents: &Tape<C>,
+    pairs: Pairs,
+    n: u64,
+    class_edges: ClassEdges<'_, C>,
+    budget: &Budget,
+    control: &Control<'_>,
+) -> Result<Tape<C>, HeapError> {
+    let io = || HeapError::io("dominators");
     let mut links = BigVec::<Link<C>>::zeroed(n as usize, budget).map_err(io())?;
+    let mut semi = Tape::new(n, budget).map_err(io())?;
+    semi.len = n;
     // Another thread groups the edges of the next buckets meanwhile.
-    let pairs = search.pairs;
-    let parents = search.parents;
     std::thread::scope(|scope| {
         let (send, receive) = std::sync::mpsc::sync_channel(1);
         scope.spawn(move || {
@@ -168,34 +201,42 @@ pub(crate) fn immediate_dominators<'b, C: Cell>(
                 }
             }
         });
-        let mut pass = Pass { links: &mut links, semi: &mut semi, parents: &parents, path: Vec::new() };
+        let mut pass = Pass {
+            links: &mut links,
+            path: Vec::new(),
+        };
         let mut lists = class_edges.lists.iter().peekable();
-        let mut below = n;
+        let mut parent = Vec::new();
         while let Ok((bucket, grouped)) = receive.recv() {
             control.check()?;
-            control.report("dominators", n - below, n);
-            let from = first_of(bucket).max(1);
-            for w in (from..below).rev() {
-                let mut best = pass.explicit(w, from, &grouped);
-                if let Some((_, first, last)) = lists.next_if(|l| l.0 == w) {
-                    best = pass.implied(w, best, &class_edges.sources[*first as usize..*last as usize]);
+            control.report("dominators", n.saturating_sub(first_of(bucket)), n);
+            parents.get(bucket, &mut parent).map_err(io())?;
+            let from = first_of(bucket);
+            let mut limits = parent.clone();
+            for (k, parent) in parent.iter().enumerate().rev() {
+                let w = from + k as u64;
+                if w == 0 {
+                    break;
                 }
-                pass.settle(w, best);
+                let mut best = pass.explicit(w, parent.get(), from, &grouped);
+                if let Some((_, first, last)) = lists.next_if(|l| l.0 == w) {
+                    best = pass.implied(
+                        w,
+                        best,
+                        &class_edges.sources[*first as usize..*last as usize],
+                    );
+                }
+                limits[k] = C::new(best);
+                pass.links[w as usize] = [*parent, C::new(best)];
             }
-            below = below.min(from);
+            if !limits.is_empty() {
+                semi.put(bucket, &limits).map_err(io())?;
+            }
+            if bucket % TRIM_EVERY == 0 {
+                trim();
+            }
         }
         Ok::<(), HeapError>(())
     })?;
-    drop(links);
-    control.report("ancestors", 0, n);
-    let mut idom = parents;
-    for w in 1..n as usize {
-        let limit = semi[w].get();
-        let mut d = idom[w].get();
-        while d > limit {
-            d = idom[d as usize].get();
-        }
-        idom[w] = C::new(d);
-    }
-    Ok(idom)
+    Ok(semi)
 }

@@ -1,5 +1,6 @@
 //! Phases 3 to 6 in the narrowest width that fits.
 
+use super::bitmap::Bitmap;
 use super::cell::Cell;
 use super::classes::ClassTable;
 use super::dominators::{ClassEdges, immediate_dominators};
@@ -7,12 +8,13 @@ use super::output::{self, Sizes};
 use super::references::{ReferencePass, Shared};
 use super::retained::Reached;
 use super::roots::Roots;
+use super::tape::Tape;
 use super::units::{Input, run_pass};
 use super::{Mapped, Objects, dfs, retained};
 use crate::idmap::IdMap;
 use crate::index::IndexWriter;
 use crate::model::LayoutModel;
-use crate::raw::{BigVec, Budget, SharedSlice};
+use crate::raw::{BigVec, Budget, SharedSlice, trim};
 use crate::{Control, HeapError, Options};
 use rustc_hash::FxHashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -27,6 +29,8 @@ pub(crate) struct Job<'a> {
     pub(crate) options: &'a Options,
     pub(crate) budget: &'a Budget,
     pub(crate) control: &'a Control<'a>,
+    /// The objects that are classes.
+    pub(crate) class_objects: &'a Bitmap,
 }
 
 /// What the second pass learns about each object besides its references.
@@ -44,7 +48,8 @@ pub(crate) struct ObjectFacts<'b> {
 impl ObjectFacts<'_> {
     #[inline]
     pub(crate) fn class(&self, object: usize) -> u32 {
-        u32::from(self.class_low[object]) | u32::from(self.class_high.get(object).copied().unwrap_or(0)) << 16
+        u32::from(self.class_low[object])
+            | u32::from(self.class_high.get(object).copied().unwrap_or(0)) << 16
     }
 }
 
@@ -58,7 +63,6 @@ struct Rows<'b, C: Cell> {
     virtual_threads: Vec<(u64, u64)>,
     facts: ObjectFacts<'b>,
 }
-
 
 impl Job<'_> {
     /// Builds the graph and writes its sections; numbers of 32 bits first, of 64 where those are
@@ -91,9 +95,20 @@ impl Job<'_> {
         let (search, written) = std::thread::scope(|scope| {
             let writer = scope.spawn(|| output::objects(index, self, facts));
             let roots = &self.roots.order;
-            let search =
-                dfs::search(&mut cells, &rows, &class_objects, roots, self.budget, self.control);
-            (search, writer.join().unwrap_or_else(|p| std::panic::resume_unwind(p)))
+            let search = dfs::search(
+                &mut cells,
+                &rows,
+                &class_objects,
+                roots,
+                self.budget,
+                self.control,
+            );
+            (
+                search,
+                writer
+                    .join()
+                    .unwrap_or_else(|p| std::panic::resume_unwind(p)),
+            )
         });
         let search = search?;
         written?;
@@ -110,11 +125,10 @@ impl Job<'_> {
         // and primitive arrays only in MAT's.
         let plain = self.options.layout == LayoutModel::Plain;
         let mat = self.options.layout == LayoutModel::Mat;
-        let class_bits = plain.then(|| output::class_object_set(self.table, self.map));
         let ordinal_of = |object: u64| {
             let class = sizes.class(object) as usize;
             let implied = (mat || self.table.classes[class].element.is_none())
-                && class_bits.as_ref().is_none_or(|set| !set.contains(object));
+                && !(plain && self.class_objects.contains(object));
             if implied {
                 class_ordinal[class]
             } else {
@@ -123,9 +137,12 @@ impl Job<'_> {
         };
         let edges = ClassEdges::collect(&cells, &class_objects, &ordinal_of, self.budget)?;
         let n = search.len;
+        let numbers = Tape::of(&cells, self.budget).map_err(HeapError::io("search"))?;
+        drop(cells);
+        trim();
         self.control.report("dominators", 0, n);
         let idom = immediate_dominators(search, edges, self.budget, self.control)?;
-        let mut reached = retained::write(self, index, cells, idom, n, &sizes)?;
+        let mut reached = retained::write(self, index, &numbers, idom, n, &sizes)?;
         reached.virtual_threads = virtual_threads;
         Ok(Some(reached))
     }
@@ -137,7 +154,8 @@ impl Job<'_> {
         let mut cells = BigVec::<C>::zeroed(n, self.budget).map_err(io())?;
         let mut class_low = BigVec::<u16>::zeroed(n, self.budget).map_err(io())?;
         let many = self.table.classes.len() > 1 << 16;
-        let mut class_high = BigVec::<u8>::zeroed(if many { n } else { 0 }, self.budget).map_err(io())?;
+        let mut class_high =
+            BigVec::<u8>::zeroed(if many { n } else { 0 }, self.budget).map_err(io())?;
         let mut units_of = BigVec::<u16>::zeroed(n, self.budget).map_err(io())?;
         // Address space only: rows take a third of the dump at most, but each worker's blocks and
         // the longest arrays must fit.
@@ -192,8 +210,21 @@ impl Job<'_> {
         drop(passes);
         anchors.sort_unstable();
         large.sort_unstable();
-        let facts = ObjectFacts { class_low, class_high, units: units_of, large, anchors };
-        Ok(Some(Rows { cells, rows, class_objects, class_ordinal, virtual_threads, facts }))
+        let facts = ObjectFacts {
+            class_low,
+            class_high,
+            units: units_of,
+            large,
+            anchors,
+        };
+        Ok(Some(Rows {
+            cells,
+            rows,
+            class_objects,
+            class_ordinal,
+            virtual_threads,
+            facts,
+        }))
     }
 
     fn class_named(&self, name: &str) -> u32 {

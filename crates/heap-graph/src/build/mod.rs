@@ -18,12 +18,14 @@ mod id_table;
 pub(crate) mod objects;
 mod output;
 mod pairs;
+mod parallel;
 mod references;
 pub(crate) mod references_of;
 mod retained;
 mod roots;
 mod stacks;
 pub(crate) mod symbols;
+mod tape;
 pub(crate) mod units;
 mod varint;
 
@@ -328,6 +330,7 @@ pub(crate) fn build(
         })
         .map_err(io())?;
 
+    let class_objects = output::class_object_set(&table, &map);
     let job = graph::Job {
         mapped,
         objects: &objects,
@@ -337,6 +340,7 @@ pub(crate) fn build(
         options,
         budget: &budget,
         control,
+        class_objects: &class_objects,
     };
     let reached = job.run(&mut index)?;
     stacks::find_virtual_threads(

@@ -50,17 +50,27 @@ pub(crate) fn objects(
         })
         .map_err(io())?;
     let shallow = shallow_sizes(job, &facts);
-    index.section(Tag::Shallow, |out| shallow.write(out)).map_err(io())?;
+    index
+        .section(Tag::Shallow, |out| shallow.write(out))
+        .map_err(io())?;
     let (objects, offsets): (Vec<u64>, Vec<u64>) = facts.anchors.iter().copied().unzip();
-    index.section(Tag::AnchorObjects, |out| out.write_all(bytes_of(&objects))).map_err(io())?;
-    index.section(Tag::AnchorOffsets, |out| out.write_all(bytes_of(&offsets))).map_err(io())
+    index
+        .section(Tag::AnchorObjects, |out| out.write_all(bytes_of(&objects)))
+        .map_err(io())?;
+    index
+        .section(Tag::AnchorOffsets, |out| out.write_all(bytes_of(&offsets)))
+        .map_err(io())
 }
 
 /// Shallow sizes in units of the alignment.
 fn shallow_sizes(job: &Job<'_>, facts: &ObjectFacts<'_>) -> ColumnBuilder {
     let unit = job.objects.rules.alignment;
-    let instance: Vec<u64> =
-        job.table.classes.iter().map(|c| c.instance_size.0.div_ceil(unit)).collect();
+    let instance: Vec<u64> = job
+        .table
+        .classes
+        .iter()
+        .map(|c| c.instance_size.0.div_ceil(unit))
+        .collect();
     let mut class_sizes: Vec<(u64, u64)> = job
         .table
         .classes
@@ -77,7 +87,10 @@ fn shallow_sizes(job: &Job<'_>, facts: &ObjectFacts<'_>) -> ColumnBuilder {
         let size = match facts.units[object as usize] {
             0 => match class_sizes.next_if(|c| c.0 == object) {
                 Some((_, size)) => size,
-                None => instance.get(facts.class(object as usize) as usize).copied().unwrap_or(0),
+                None => instance
+                    .get(facts.class(object as usize) as usize)
+                    .copied()
+                    .unwrap_or(0),
             },
             LARGE => large.next_if(|l| l.0 == object).map_or(0, |l| l.1),
             units => u64::from(units),

@@ -3,12 +3,14 @@
 
 use super::cell::Cell;
 use super::graph::Job;
-use super::output::{Sizes, class_object_set};
+use super::output::Sizes;
+use super::parallel;
+use super::tape::{self, Tape};
 use crate::HeapError;
 use crate::index::{IndexWriter, Tag};
 use crate::model::{ClassInfo, Summary};
 use crate::packed::{BitWriter, ColumnBuilder, width_for};
-use crate::raw::{BigVec, bytes_of, prefetch};
+use crate::raw::{BigVec, SharedSlice, bytes_of, prefetch, trim};
 use hprof::Bytes;
 
 /// What is reachable, by class.
@@ -23,6 +25,15 @@ pub(crate) struct Reached {
 }
 
 impl Reached {
+    fn add(&mut self, other: Reached) {
+        self.objects += other.objects;
+        self.shallow += other.shallow;
+        for (all, one) in self.classes.iter_mut().zip(other.classes) {
+            all[0] += one[0];
+            all[1] += one[1];
+        }
+    }
+
     pub(crate) fn fill(self, classes: &mut [ClassInfo], summary: &mut Summary) {
         summary.reachable_objects = self.objects;
         summary.reachable_shallow = Bytes(self.shallow);
@@ -39,13 +50,13 @@ pub(crate) fn dominator_width(objects: u64) -> u32 {
     width_for(objects + 1)
 }
 
-/// Writes dominators, retained sizes and the lists of dominated objects. `n` counts pre-order
-/// numbers, the virtual root included.
+/// Writes dominators, retained sizes and the lists of dominated objects. `numbers` has the
+/// pre-order number of every object, `n` counts them, the virtual root included.
 pub(crate) fn write<C: Cell>(
     job: &Job<'_>,
     index: &mut IndexWriter,
-    cells: BigVec<'_, C>,
-    idom: BigVec<'_, C>,
+    numbers: &Tape<C>,
+    mut idom: BigVec<'_, C>,
     n: u64,
     sizes: &Sizes<'_>,
 ) -> Result<Reached, HeapError> {
@@ -53,88 +64,154 @@ pub(crate) fn write<C: Cell>(
         classes: vec![[0; 3]; job.table.classes.len()],
         ..Reached::default()
     };
-    job.control.report("retained sizes", 0, n);
-    objects(job, index, &cells, &idom, n, sizes, &mut reached)?;
-    job.control.check()?;
     job.control.report("classes", 0, n);
-    classes(job, &cells, idom, n, sizes, &mut reached)?;
-    drop(cells);
+    classes(job, numbers, &idom, n, sizes, &mut reached)?;
+    job.control.check()?;
+    job.control.report("retained sizes", 0, n);
+    objects(job, index, numbers, &mut idom, n, sizes, &mut reached)?;
+    drop(idom);
+    trim();
     job.control.check()?;
     job.control.report("dominator tree", 0, n);
     dominated::<C>(job, index)?;
     Ok(reached)
 }
 
+/// How far ahead of its use a place is fetched.
+const AHEAD: usize = 16;
+
 /// Dominator and retained size of every object, in the order of objects.
 fn objects<C: Cell>(
     job: &Job<'_>,
     index: &mut IndexWriter,
-    cells: &[C],
-    idom: &[C],
+    numbers: &Tape<C>,
+    idom: &mut [C],
     n: u64,
     sizes: &Sizes<'_>,
     reached: &mut Reached,
 ) -> Result<(), HeapError> {
     let io = || HeapError::io("retained sizes");
-    let plain_rows = job.options.layout == crate::LayoutModel::Plain;
-    let class_objects = plain_rows.then(|| class_object_set(job.table, job.map));
+    let threads = job.options.thread_count();
     let mut retained = BigVec::<u64>::zeroed(n as usize, job.budget).map_err(io())?;
     let mut vertex = BigVec::<C>::zeroed(n as usize, job.budget).map_err(io())?;
-    for (object, cell) in cells.iter().enumerate() {
-        let Some(pre) = cell.pre() else { continue };
-        let shallow = sizes.shallow(object as u64);
-        retained[pre as usize] = shallow;
-        vertex[pre as usize] = C::new(object as u64);
-        reached.objects += 1;
-        reached.shallow += shallow;
-        if class_objects
-            .as_ref()
-            .is_none_or(|set| !set.contains(object as u64))
-        {
-            let row = &mut reached.classes[sizes.class(object as u64) as usize];
-            row[0] += 1;
-            row[1] += shallow;
-        }
+    let sums = std::sync::Mutex::new(Vec::new());
+    {
+        let (retained, vertex) = (
+            SharedSlice::new(&mut retained),
+            SharedSlice::new(&mut vertex),
+        );
+        parallel::blocks(numbers.blocks(), threads, |block| {
+            let own = fill_block(job, numbers, block, sizes, &retained, &vertex)?;
+            if let Ok(mut sums) = sums.lock() {
+                sums.push(own);
+            }
+            Ok(())
+        })?;
+    }
+    for sum in sums.into_inner().unwrap_or_default() {
+        reached.add(sum);
     }
     for pre in (1..n as usize).rev() {
         let own = retained[pre];
         retained[idom[pre].get() as usize] += own;
     }
     top_level(job, index, idom, &retained, &vertex, n)?;
+    // From here on the dominator is wanted as an object; the virtual root keeps 0.
     let count = job.map.len();
+    for pre in 1..n as usize {
+        let dominator = idom[pre].get();
+        idom[pre] = C::new(if dominator == 0 {
+            count
+        } else {
+            vertex[dominator as usize].get()
+        });
+    }
+    drop(vertex);
     let width = dominator_width(count);
     let unit = job.objects.rules.alignment;
     let mut column = ColumnBuilder::default();
+    let compute = |block: usize| {
+        let mut cells = Vec::new();
+        numbers.get(block, &mut cells)?;
+        let of = |k: usize, cell: &C| {
+            if let Some(ahead) = cells.get(k + AHEAD).and_then(|c| c.pre()) {
+                prefetch(idom, ahead as usize);
+                prefetch(&retained, ahead as usize);
+            }
+            let Some(pre) = cell.pre() else {
+                return (count + 1, 0);
+            };
+            let object = (block * tape::BLOCK + k) as u64;
+            let excess = retained[pre as usize] - sizes.shallow(object);
+            (idom[pre as usize].get(), excess.div_ceil(unit))
+        };
+        Ok(cells
+            .iter()
+            .enumerate()
+            .map(|(k, cell)| of(k, cell))
+            .collect::<Vec<_>>())
+    };
     index
         .section(Tag::Dominators, |out| {
             let mut bits = BitWriter::new(out);
-            for (object, cell) in cells.iter().enumerate() {
-                if let Some(ahead) = cells.get(object + 16).and_then(|c| c.pre()) {
-                    prefetch(idom, ahead as usize);
-                    prefetch(&retained, ahead as usize);
+            parallel::in_order(numbers.blocks(), threads, compute, |_, values| {
+                for (dominator, excess) in values {
+                    bits.push(dominator, width)?;
+                    column.push(excess);
                 }
-                let Some(pre) = cell.pre() else {
-                    bits.push(count + 1, width)?;
-                    column.push(0);
-                    continue;
-                };
-                let dominator = idom[pre as usize].get();
-                bits.push(
-                    if dominator == 0 {
-                        count
-                    } else {
-                        vertex[dominator as usize].get()
-                    },
-                    width,
-                )?;
-                column.push((retained[pre as usize] - sizes.shallow(object as u64)).div_ceil(unit));
-            }
+                Ok(())
+            })?;
             bits.finish()
         })
         .map_err(io())?;
     index
         .section(Tag::Retained, |out| column.write(out))
         .map_err(io())
+}
+
+/// Puts shallow sizes and objects of one block at their pre-order numbers.
+fn fill_block<C: Cell>(
+    job: &Job<'_>,
+    numbers: &Tape<C>,
+    block: usize,
+    sizes: &Sizes<'_>,
+    retained: &SharedSlice<'_, u64>,
+    vertex: &SharedSlice<'_, C>,
+) -> std::io::Result<Reached> {
+    let plain_rows = job.options.layout == crate::LayoutModel::Plain;
+    let mut sum = Reached {
+        classes: vec![[0; 3]; job.table.classes.len()],
+        ..Reached::default()
+    };
+    let mut cells = Vec::new();
+    numbers.get(block, &mut cells)?;
+    for (k, cell) in cells.iter().enumerate() {
+        if let Some(ahead) = cells.get(k + AHEAD).and_then(|c| c.pre()) {
+            retained.prefetch(ahead as usize);
+            vertex.prefetch(ahead as usize);
+        }
+        let Some(pre) = cell.pre() else { continue };
+        let object = (block * tape::BLOCK + k) as u64;
+        let shallow = sizes.shallow(object);
+        place(retained, pre, shallow);
+        place(vertex, pre, C::new(object));
+        sum.objects += 1;
+        sum.shallow += shallow;
+        let class = sizes.class(object);
+        if !(plain_rows && class == job.table.class_class && job.class_objects.contains(object)) {
+            let row = &mut sum.classes[class as usize];
+            row[0] += 1;
+            row[1] += shallow;
+        }
+    }
+    Ok(sum)
+}
+
+#[allow(unsafe_code)]
+fn place<T: crate::raw::Plain>(slice: &SharedSlice<'_, T>, at: u64, value: T) {
+    // SAFETY: pre-order numbers and places in the tree are unique per object, and every object is
+    // in one block, which one thread handles.
+    unsafe { slice.set(at as usize, value) }
 }
 
 /// The children of the virtual root, largest first.
@@ -174,64 +251,56 @@ const WHOLE: u64 = 1 << 22;
 /// when no other member of its class is open.
 fn classes<C: Cell>(
     job: &Job<'_>,
-    cells: &[C],
-    idom: BigVec<'_, C>,
+    numbers: &Tape<C>,
+    idom: &[C],
     n: u64,
     sizes: &Sizes<'_>,
     reached: &mut Reached,
 ) -> Result<(), HeapError> {
     let io = || HeapError::io("retained sizes of classes");
-    let mut subtree = BigVec::<C>::zeroed(n as usize, job.budget).map_err(io())?;
-    for pre in (1..n as usize).rev() {
-        let size = subtree[pre].get() + 1;
-        subtree[pre] = C::new(size);
-        let above = idom[pre].get() as usize;
-        subtree[above] = C::new(subtree[above].get() + size);
-    }
-    // The place of a node is the next free one of its dominator.
-    let mut place = BigVec::<C>::zeroed(n as usize, job.budget).map_err(io())?;
-    for pre in 1..n as usize {
-        let above = idom[pre].get() as usize;
-        let at = place[above].get();
-        place[above] = C::new(at + subtree[pre].get());
-        place[pre] = C::new(at + 1);
-    }
-    drop(idom);
-    // After its children were placed, a node's counter is its place plus their number.
-    for (at, size) in place.iter_mut().zip(subtree.iter()) {
-        *at = C::new(at.get().saturating_sub(size.get()));
-    }
-    let class_of_object = class_objects_by_number(job);
+    let (places, subtree) = tree_order(job, idom, n)?;
     let mut sweep = Sweep::new(job.table.classes.len(), job.table.class_class);
-    let places = if n > WHOLE { n / 2 + 1 } else { n };
-    let mut placed = BigVec::<Placed>::zeroed(places as usize, job.budget).map_err(io())?;
+    let class_of_object = class_objects_by_number(job);
+    let half = if n > WHOLE { n / 2 + 1 } else { n };
+    let mut placed = BigVec::<Placed>::zeroed(half as usize, job.budget).map_err(io())?;
     let unit = job.objects.rules.alignment;
     let mut from = 0u64;
     while from + 1 < n {
-        let to = (from + places).min(n - 1);
-        for (object, cell) in cells.iter().enumerate() {
-            if let Some(ahead) = cells.get(object + 16).and_then(|c| c.pre()) {
-                prefetch(&place, ahead as usize);
-            }
-            let Some(pre) = cell.pre() else { continue };
-            let at = place[pre as usize].get();
-            if at >= from && at < to {
-                let size = subtree[pre as usize].get();
-                let object = object as u64;
-                let shallow = sizes.shallow(object) / unit;
-                let (short_size, short) = (
-                    u32::try_from(size).unwrap_or(u32::MAX),
-                    u32::try_from(shallow).unwrap_or(u32::MAX),
-                );
-                if short_size == u32::MAX || short == u32::MAX {
-                    sweep.large.insert(at, (size, shallow * unit));
+        let to = (from + half).min(n - 1);
+        let special = std::sync::Mutex::new(&mut sweep);
+        let shared = SharedSlice::new(&mut placed);
+        parallel::blocks(numbers.blocks(), job.options.thread_count(), |block| {
+            let mut cells = Vec::new();
+            numbers.get(block, &mut cells)?;
+            for (k, cell) in cells.iter().enumerate() {
+                if let Some(ahead) = cells.get(k + AHEAD).and_then(|c| c.pre()) {
+                    prefetch(&places, ahead as usize);
                 }
-                placed[(at - from) as usize] = [sizes.class(object), short_size, short];
-                if let Some(class) = class_of_object.get(&object) {
-                    sweep.class_at.insert(at, *class);
+                let Some(pre) = cell.pre() else { continue };
+                let at = places[pre as usize].get();
+                if at < from || at >= to {
+                    continue;
+                }
+                let object = (block * tape::BLOCK + k) as u64;
+                let (size, shallow) = (subtree[pre as usize].get(), sizes.shallow(object) / unit);
+                let short_size = u32::try_from(size).unwrap_or(u32::MAX);
+                let short = u32::try_from(shallow).unwrap_or(u32::MAX);
+                let class = sizes.class(object);
+                place(&shared, at - from, [class, short_size, short]);
+                let large = short_size == u32::MAX || short == u32::MAX;
+                if (large || class == job.table.class_class)
+                    && let Ok(mut sweep) = special.lock()
+                {
+                    if large {
+                        sweep.large.insert(at, (size, shallow * unit));
+                    }
+                    if let Some(class) = class_of_object.get(&object) {
+                        sweep.class_at.insert(at, *class);
+                    }
                 }
             }
-        }
+            Ok(())
+        })?;
         for at in from..to {
             let [class, size, short] = placed[(at - from) as usize];
             let (size, shallow) = if size == u32::MAX || short == u32::MAX {
@@ -247,6 +316,35 @@ fn classes<C: Cell>(
         row[2] = retained;
     }
     Ok(())
+}
+
+/// Places in the pre-order of the dominator tree, and subtree sizes, by search number.
+fn tree_order<'b, C: Cell>(
+    job: &Job<'b>,
+    idom: &[C],
+    n: u64,
+) -> Result<(BigVec<'b, C>, BigVec<'b, C>), HeapError> {
+    let io = || HeapError::io("retained sizes of classes");
+    let mut subtree = BigVec::<C>::zeroed(n as usize, job.budget).map_err(io())?;
+    for pre in (1..n as usize).rev() {
+        let size = subtree[pre].get() + 1;
+        subtree[pre] = C::new(size);
+        let above = idom[pre].get() as usize;
+        subtree[above] = C::new(subtree[above].get() + size);
+    }
+    // The place of a node is the next free one of its dominator.
+    let mut places = BigVec::<C>::zeroed(n as usize, job.budget).map_err(io())?;
+    for pre in 1..n as usize {
+        let above = idom[pre].get() as usize;
+        let at = places[above].get();
+        places[above] = C::new(at + subtree[pre].get());
+        places[pre] = C::new(at + 1);
+    }
+    // After its children were placed, a node's counter is its place plus their number.
+    for (at, size) in places.iter_mut().zip(subtree.iter()) {
+        *at = C::new(at.get().saturating_sub(size.get()));
+    }
+    Ok((places, subtree))
 }
 
 fn class_objects_by_number(job: &Job<'_>) -> rustc_hash::FxHashMap<u64, u32> {

@@ -1,0 +1,144 @@
+//! Long sequences that are written and read in order only: in memory for small heaps, in an
+//! unlinked temporary file for large ones, so that they do not weigh on the peak.
+
+use super::cell::Cell;
+use crate::raw::{Budget, bytes_of, copy_from_bytes};
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+
+/// Values per block. Equal to the bucket of [`super::pairs`], so that one block of parents goes
+/// with one bucket of edges.
+pub(crate) const BLOCK: usize = 1 << 16;
+
+/// Sequences shorter than this stay in memory.
+const SMALL: u64 = 2 << 20;
+
+#[derive(Debug)]
+enum Store<C> {
+    Memory(Vec<Vec<C>>),
+    File(File),
+}
+
+/// A sequence of blocks. Every block but the last has [`BLOCK`] values.
+#[derive(Debug)]
+pub(crate) struct Tape<C> {
+    store: Store<C>,
+    /// Values appended since the last full block.
+    tail: Vec<C>,
+    blocks: usize,
+    pub(crate) len: u64,
+}
+
+impl<C: Cell> Tape<C> {
+    /// A tape that will hold about `expect` values.
+    pub(crate) fn new(expect: u64, budget: &Budget) -> io::Result<Tape<C>> {
+        let store = if expect < SMALL {
+            Store::Memory(Vec::new())
+        } else {
+            Store::File(tempfile::tempfile_in(budget.dir())?)
+        };
+        Ok(Tape {
+            store,
+            tail: Vec::with_capacity(BLOCK.min(expect as usize + 1)),
+            blocks: 0,
+            len: 0,
+        })
+    }
+
+    /// All values of a slice.
+    pub(crate) fn of(values: &[C], budget: &Budget) -> io::Result<Tape<C>> {
+        let mut tape = Tape::new(values.len() as u64, budget)?;
+        for block in values.chunks(BLOCK) {
+            tape.put(tape.blocks, block)?;
+        }
+        tape.len = values.len() as u64;
+        Ok(tape)
+    }
+
+    /// Appends a value. Call [`finish`](Self::finish) after the last.
+    #[inline]
+    pub(crate) fn push(&mut self, value: C) -> io::Result<()> {
+        self.tail.push(value);
+        self.len += 1;
+        if self.tail.len() == BLOCK {
+            self.finish()
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Writes the last, incomplete block.
+    pub(crate) fn finish(&mut self) -> io::Result<()> {
+        let tail = std::mem::take(&mut self.tail);
+        if !tail.is_empty() {
+            self.put(self.blocks, &tail)?;
+        }
+        self.tail = tail;
+        self.tail.clear();
+        Ok(())
+    }
+
+    /// Writes a whole block at its place; blocks may come in any order.
+    pub(crate) fn put(&mut self, block: usize, values: &[C]) -> io::Result<()> {
+        self.blocks = self.blocks.max(block + 1);
+        match &mut self.store {
+            Store::Memory(blocks) => {
+                if blocks.len() <= block {
+                    blocks.resize(block + 1, Vec::new());
+                }
+                blocks[block] = values.to_vec();
+                Ok(())
+            }
+            Store::File(file) => {
+                file.write_all_at(bytes_of(values), (block * BLOCK * size_of::<C>()) as u64)
+            }
+        }
+    }
+
+    /// Number of blocks.
+    pub(crate) fn blocks(&self) -> usize {
+        self.blocks
+    }
+
+    /// Reads a block.
+    pub(crate) fn get(&self, block: usize, out: &mut Vec<C>) -> io::Result<()> {
+        let from = (block * BLOCK) as u64;
+        let len = self.len.saturating_sub(from).min(BLOCK as u64) as usize;
+        out.clear();
+        match &self.store {
+            Store::Memory(blocks) => {
+                out.extend_from_slice(blocks.get(block).map_or(&[], Vec::as_slice));
+                Ok(())
+            }
+            Store::File(file) => {
+                let mut bytes = vec![0u8; len * size_of::<C>()];
+                file.read_exact_at(&mut bytes, from * size_of::<C>() as u64)?;
+                out.resize(len, C::default());
+                copy_from_bytes(out, &bytes);
+                Ok(())
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_come_back_from_memory_and_from_a_file() {
+        let dir = std::env::temp_dir();
+        let budget = Budget::new(None, &dir);
+        for expect in [10, SMALL] {
+            let mut tape = Tape::<u32>::new(expect, &budget).unwrap();
+            (0..200_000u32).for_each(|i| tape.push(i * 3).unwrap());
+            tape.finish().unwrap();
+            assert_eq!((tape.len, tape.blocks()), (200_000, 4));
+            let mut out = Vec::new();
+            tape.get(3, &mut out).unwrap();
+            assert_eq!(out.len(), 200_000 - 3 * BLOCK);
+            assert_eq!(out[7], (3 * BLOCK as u32 + 7) * 3);
+        }
+    }
+}
