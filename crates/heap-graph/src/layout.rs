@@ -13,11 +13,14 @@ use hprof::{
 pub(crate) struct GapVotes {
     votes: [(u32, u16); 4],
     n: u16,
+    smallest: u32,
 }
 
 impl GapVotes {
     /// Enough samples of one class.
     const ENOUGH: u16 = 64;
+    /// Contended fields have 128 bytes on both sides.
+    const CONTENDED: std::ops::Range<u64> = 240..1024;
 
     #[inline(always)]
     pub(crate) fn wanted(&self) -> bool {
@@ -29,6 +32,11 @@ impl GapVotes {
     }
 
     fn put(&mut self, gap: u32, times: u16) {
+        self.smallest = if self.n == 0 {
+            gap
+        } else {
+            self.smallest.min(gap)
+        };
         self.n = self.n.saturating_add(times);
         if let Some(v) = self.votes.iter_mut().find(|v| v.0 == gap || v.1 == 0) {
             *v = (gap, v.1.saturating_add(times));
@@ -52,17 +60,25 @@ impl GapVotes {
             .map_or(0, |v| u64::from(v.1))
     }
 
-    /// The smallest distance that is at least `least`, at most `most`, and had a quarter of all
-    /// votes and no fewer than two: holes only ever make a distance larger.
-    pub(crate) fn size(&self, least: u64, most: u64) -> Option<u64> {
-        let usual = |v: &&(u32, u16)| v.1 >= 2 && v.1 >= self.n / 4;
-        let fits = |v: &&(u32, u16)| (least..=most).contains(&u64::from(v.0));
-        self.votes
-            .iter()
-            .filter(usual)
-            .filter(fits)
-            .map(|v| u64::from(v.0))
-            .min()
+    /// The size these distances speak for. Holes only ever make a distance larger, so no object
+    /// is larger than the smallest one; a size above the formula (contended fields, fields that
+    /// the VM injects, at most `most_extra` bytes) is believed when most distances agree on it.
+    pub(crate) fn size(&self, least: u64, formula: u64, most_extra: u64) -> u64 {
+        let smallest = u64::from(self.smallest);
+        if self.n == 0 || smallest < least || smallest == formula {
+            return formula;
+        }
+        if smallest < formula {
+            return smallest;
+        }
+        let votes = self.votes_for(smallest);
+        let agreed = votes >= 3 && votes * 5 >= u64::from(self.n) * 4;
+        let extra = smallest - formula;
+        if agreed && (extra <= most_extra || Self::CONTENDED.contains(&extra)) {
+            smallest
+        } else {
+            formula
+        }
     }
 }
 

@@ -82,7 +82,7 @@ impl<'b, T: Plain> BigVec<'b, T> {
         let map = if before.saturating_add(charge) <= budget.limit {
             let map = MmapOptions::new().len(bytes).no_reserve_swap().map_anon()?;
             #[cfg(target_os = "linux")]
-            if bytes >= 1 << 24 && expect == len {
+            if expect * size_of::<T>() >= 1 << 24 {
                 // Huge pages save a quarter of the time on these arrays; refusal is no error.
                 let _ = map.advise(memmap2::Advice::HugePage);
             }

@@ -6,9 +6,10 @@ use super::symbols::Symbols;
 use crate::layout::{GapVotes, SizeRules, up};
 use crate::{ClassIdx, ClassInfo, FieldInfo, LayoutModel, StaticInfo, Strength};
 use hprof::{
-    BasicType, Bytes, ClassDump, DamageKind, Diagnostic, Diagnostics, IdSize, ObjectId, SubRecord,
-    Value, read_sub_record,
+    BasicType, Bytes, ClassDump, DamageKind, Diagnostic, Diagnostics, IdSize, Instance, ObjectId,
+    SubRecord, Value, read_sub_record,
 };
+use rustc_hash::FxHashMap;
 
 /// Everything the later passes ask about classes.
 #[derive(Debug)]
@@ -24,6 +25,8 @@ pub(crate) struct ClassTable {
     pub(crate) references: Vec<Box<[u32]>>,
     /// Per class: shallow size of its class object.
     pub(crate) class_object_size: Vec<u64>,
+    /// Size of each `jdk.internal.vm.StackChunk`, by id: the only instances that differ in size.
+    pub(crate) stack_chunks: FxHashMap<u64, u64>,
     /// Share of gap samples that agree with the sizes, and their number.
     pub(crate) confidence: (f64, u64),
 }
@@ -38,6 +41,19 @@ pub(crate) fn reference_kind(name: &str) -> Option<RefKind> {
         | "java.lang.ref.Finalizer"
         | "java.lang.ref.FinalizerReference" => Some(RefKind::Final),
         _ => None,
+    }
+}
+
+/// Most bytes of fields that HotSpot adds to a class and no dump lists. Other classes have none,
+/// but older VMs leave a hole of up to eight bytes between a class and its superclass.
+fn injected_bytes(name: &str) -> u64 {
+    match name {
+        "java.lang.Class"
+        | "java.lang.ClassLoader"
+        | "java.lang.invoke.MemberName"
+        | "java.lang.invoke.ResolvedMethodName"
+        | "java.lang.StackFrameInfo" => 72,
+        _ => 8,
     }
 }
 
@@ -68,6 +84,7 @@ impl ClassTable {
         let votes = table.votes(tallies);
         table.sizes(rules, &votes);
         table.undumped_sizes(rules, tallies);
+        table.stack_chunk_sizes(data, ids, rules, tallies);
         table.reference_offsets(tallies, ids, strength);
         table.totals(rules, tallies);
         table
@@ -100,6 +117,7 @@ impl ClassTable {
             class_class: u32::MAX,
             references: Vec::new(),
             class_object_size: Vec::new(),
+            stack_chunks: FxHashMap::default(),
             confidence: (1.0, 0),
         }
     }
@@ -251,6 +269,7 @@ impl ClassTable {
             c.name == "java.lang.Object" && c.dumped && c.stated_size > 0 && c.fields.is_empty()
         });
         let mut before_rounding = vec![0u64; self.classes.len()];
+        let mut least_size = vec![0u64; self.classes.len()];
         let (mut agreeing, mut samples) = (rules.agreeing, rules.samples);
         for index in self.parents_first() {
             let info = &self.classes[index];
@@ -261,6 +280,8 @@ impl ClassTable {
             let own_file = own - self.narrow_ids(index, rules);
             let raw = instance_bytes(info, above.map(|s| before_rounding[s]), rules);
             before_rounding[index] = raw;
+            let own_heap: u64 = info.fields.iter().map(|f| rules.field(f.kind)).sum();
+            least_size[index] = above.map_or(rules.header, |s| least_size[s]) + own_heap;
             let formula = up(raw, rules.alignment);
             let field_bytes = inherited + own_file;
             let mut size = formula;
@@ -271,10 +292,16 @@ impl ClassTable {
                     size = up(u64::from(info.stated_size), rules.alignment);
                 } else if rules.addresses {
                     let vote = &votes[index];
-                    let measured = vote.size(rules.header.max(8), formula + 64);
-                    size = measured
-                        .filter(|m| m.is_multiple_of(rules.alignment))
-                        .unwrap_or(formula);
+                    let found = vote.size(least_size[index], formula, injected_bytes(&info.name));
+                    size = if found.is_multiple_of(rules.alignment) {
+                        found
+                    } else {
+                        formula
+                    };
+                    if size > formula {
+                        // Padding of contended fields: subclasses have it too.
+                        before_rounding[index] = size;
+                    }
                     samples += vote.samples();
                     agreeing += vote.votes_for(size);
                 }
@@ -306,6 +333,64 @@ impl ClassTable {
         }
     }
 
+    /// A StackChunk has a stack of `size` words behind its fields, and a bit per possible
+    /// reference in it.
+    fn stack_chunk_sizes(
+        &mut self,
+        data: &[u8],
+        ids: IdSize,
+        rules: &SizeRules,
+        tallies: &Tallies,
+    ) {
+        if rules.model != LayoutModel::Measured {
+            return;
+        }
+        for (id, at) in &tallies.stack_chunks {
+            let Ok((SubRecord::Instance(instance), _)) = read_sub_record(data, ids, *at, u64::MAX)
+            else {
+                continue;
+            };
+            let Some(class) = self.by_id.get(instance.class.0) else {
+                continue;
+            };
+            let Some(words) = self.int_field(&instance, "size", ids.bytes()) else {
+                continue;
+            };
+            let words = u64::try_from(words).unwrap_or(0);
+            let bits = words * if rules.reference == 4 { 2 } else { 1 };
+            let info = &self.classes[class as usize];
+            let fields: u64 = info.fields.iter().map(|f| rules.field(f.kind)).sum();
+            // HotSpot adds four fields: cont (a reference), pc, maxThawingSize and flags.
+            let fixed = up(rules.header + fields + rules.reference + 8 + 4 + 1, 8);
+            let size = up(fixed + words * 8 + bits.div_ceil(64) * 8, rules.alignment);
+            self.classes[class as usize].shallow.0 +=
+                size - self.classes[class as usize].instance_size.0;
+            self.stack_chunks.insert(*id, size);
+        }
+    }
+
+    /// The value of an int field of an instance.
+    pub(crate) fn int_field(
+        &self,
+        instance: &Instance<'_>,
+        name: &str,
+        id_bytes: usize,
+    ) -> Option<i32> {
+        let mut at = 0;
+        let mut class = self.by_id.get(instance.class.0);
+        while let Some(info) = class.and_then(|c| self.classes.get(c as usize)) {
+            for field in &info.fields {
+                if field.name == name && field.kind == BasicType::Int {
+                    let bytes = instance.fields.get(at..at + 4)?;
+                    return Some(i32::from_be_bytes(bytes.try_into().ok()?));
+                }
+                at += field.kind.size(id_bytes);
+            }
+            class = info.super_class.map(|s| s.0);
+        }
+        None
+    }
+
     /// Bytes by which references are narrower in the file than eight.
     fn narrow_ids(&self, index: usize, rules: &SizeRules) -> u64 {
         let references = self.classes[index]
@@ -325,7 +410,14 @@ impl ClassTable {
                     LayoutModel::Plain => k.size(rules.id_bytes as usize) as u64,
                     _ => rules.field(k),
                 };
-                let statics: u64 = c.statics.iter().map(|s| wide(s.kind)).sum();
+                // HotSpot lists the constant pool's resolved references and the like as
+                // statics; they lie elsewhere.
+                let plain = rules.model == LayoutModel::Plain;
+                let own = c
+                    .statics
+                    .iter()
+                    .filter(|s| plain || !s.name.starts_with('<'));
+                let statics: u64 = own.map(|s| wide(s.kind)).sum();
                 match rules.model {
                     LayoutModel::Plain => statics,
                     LayoutModel::Mat => up(statics, rules.alignment),

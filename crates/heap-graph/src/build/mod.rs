@@ -150,6 +150,7 @@ impl Mapped<'_> {
         let rules = layout::solve(options.layout, self.data, ids, units);
         let known_class = |id: u64| self.symbols.knows_class(id);
         let mut shift = rules.shift;
+        let stack_chunk = self.symbols.class_id(b"jdk/internal/vm/StackChunk");
         let mut threads = options.thread_count().min(units.len()).max(1);
         loop {
             let input = Input {
@@ -161,7 +162,13 @@ impl Mapped<'_> {
                 release,
             };
             let visitors = (0..threads)
-                .map(|_| ObjectPass::new(&rules, with_ids.then(|| IdSetBuilder::new(shift))))
+                .map(|_| {
+                    ObjectPass::new(
+                        &rules,
+                        with_ids.then(|| IdSetBuilder::new(shift)),
+                        stack_chunk,
+                    )
+                })
                 .collect();
             let (passes, pass) = run_pass(&input, "objects", units, visitors)?;
             let (tallies, sets) = objects::merge(passes);

@@ -51,6 +51,9 @@ pub(crate) struct ObjectPass<'a> {
     pub(crate) roots: Vec<RawRoot>,
     pub(crate) counts: [u64; 256],
     pub(crate) heap_switches: Vec<(u64, u32, ObjectId)>,
+    /// Class id of `jdk.internal.vm.StackChunk`, 0 for none, and its instances: id and offset.
+    stack_chunk: u64,
+    pub(crate) stack_chunks: Vec<(u64, u64)>,
     /// The instance before (id, class slot), whose distance to the next object tells its size.
     before: Option<(u64, u32)>,
 }
@@ -59,7 +62,11 @@ pub(crate) struct ObjectPass<'a> {
 const LARGEST_GAP: u64 = 1 << 16;
 
 impl<'a> ObjectPass<'a> {
-    pub(crate) fn new(rules: &'a SizeRules, ids: Option<IdSetBuilder>) -> ObjectPass<'a> {
+    pub(crate) fn new(
+        rules: &'a SizeRules,
+        ids: Option<IdSetBuilder>,
+        stack_chunk: u64,
+    ) -> ObjectPass<'a> {
         ObjectPass {
             rules,
             ids,
@@ -71,6 +78,8 @@ impl<'a> ObjectPass<'a> {
             roots: Vec::new(),
             counts: [0; 256],
             heap_switches: Vec::new(),
+            stack_chunk,
+            stack_chunks: Vec::new(),
             before: None,
         }
     }
@@ -124,13 +133,17 @@ impl HeapVisitor for ObjectPass<'_> {
     }
 
     #[inline(always)]
-    fn instance(&mut self, _: FileOffset, instance: Instance<'_>) {
+    fn instance(&mut self, at: FileOffset, instance: Instance<'_>) {
         self.counts[HeapTag::InstanceDump as usize] += 1;
         if self.object(instance.id.0) {
             let slot = self.class_slot(instance.class.0);
             let tally = &mut self.classes[slot as usize];
             tally.instances += 1;
             tally.field_bytes += instance.fields.len() as u64;
+            if instance.class.0 == self.stack_chunk {
+                self.stack_chunks.push((instance.id.0, at.0));
+                return;
+            }
             if tally.gaps.wanted() {
                 self.before = Some((instance.id.0, slot));
             }
@@ -191,6 +204,8 @@ pub(crate) struct Tallies {
     /// In file order.
     pub(crate) roots: Vec<RawRoot>,
     pub(crate) counts: Vec<u64>,
+    /// StackChunks: id and offset.
+    pub(crate) stack_chunks: Vec<(u64, u64)>,
     /// In file order.
     pub(crate) heap_switches: Vec<(u64, u32, ObjectId)>,
 }
@@ -214,6 +229,7 @@ pub(crate) fn merge(passes: Vec<ObjectPass<'_>>) -> (Tallies, Vec<IdSetBuilder>)
             *all += one;
         }
         sum.heap_switches.extend(pass.heap_switches);
+        sum.stack_chunks.extend(pass.stack_chunks);
         sets.extend(pass.ids);
     }
     sum.classes.sort_by_key(|c| c.id);

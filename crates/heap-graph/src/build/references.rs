@@ -298,7 +298,13 @@ impl<C: Cell> HeapVisitor for ReferencePass<'_, C> {
     #[inline(always)]
     fn instance(&mut self, at: FileOffset, instance: Instance<'_>) {
         let class = self.class(instance.class.0);
-        if !self.source(at, instance.id.0, class, true, 0) {
+        let chunks = &self.shared.classes.stack_chunks;
+        let size = if chunks.is_empty() {
+            0
+        } else {
+            chunks.get(&instance.id.0).copied().unwrap_or(0)
+        };
+        if !self.source(at, instance.id.0, class, true, size) {
             return;
         }
         let shared = self.shared;

@@ -165,7 +165,7 @@ pub(crate) fn find_virtual_threads(
         else {
             continue;
         };
-        let state = int_field(table, &instance, "state", ids.bytes());
+        let state = table.int_field(&instance, "state", ids.bytes());
         if state.is_none_or(|s| s == NEW || s == TERMINATED) {
             continue;
         }
@@ -190,27 +190,6 @@ pub(crate) fn find_virtual_threads(
             ),
         ));
     }
-}
-
-fn int_field(
-    table: &ClassTable,
-    instance: &Instance<'_>,
-    name: &str,
-    id_bytes: usize,
-) -> Option<i32> {
-    let mut at = 0;
-    let mut class = table.by_id.get(instance.class.0);
-    while let Some(info) = class.and_then(|c| table.classes.get(c as usize)) {
-        for field in &info.fields {
-            if field.name == name && field.kind == BasicType::Int {
-                let bytes = instance.fields.get(at..at + 4)?;
-                return Some(i32::from_be_bytes(bytes.try_into().ok()?));
-            }
-            at += field.kind.size(id_bytes);
-        }
-        class = info.super_class.map(|s| s.0);
-    }
-    None
 }
 
 /// Objects and bytes per Android heap, by one more walk; dumps of other VMs have none.

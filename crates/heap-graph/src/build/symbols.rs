@@ -101,6 +101,20 @@ impl<'a> Symbols<'a> {
         (name.unwrap_or_else(|| format!("class@{id:x}")), serial)
     }
 
+    /// The id of the class of a raw name; 0 if there is none.
+    pub(crate) fn class_id(&self, raw: &[u8]) -> u64 {
+        let strings: Vec<u64> = self
+            .strings
+            .iter()
+            .filter(|s| s.1 == raw)
+            .map(|s| s.0)
+            .collect();
+        self.loaded
+            .iter()
+            .find(|c| strings.contains(&c.1))
+            .map_or(0, |c| c.0)
+    }
+
     /// True when the file names this class id, or names none at all.
     pub(crate) fn knows_class(&self, id: u64) -> bool {
         self.loaded.is_empty() || self.loaded.binary_search_by_key(&id, |c| c.0).is_ok()
