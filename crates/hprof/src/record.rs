@@ -241,8 +241,7 @@ impl<'a> RawRecord<'a> {
             | RecordTag::HeapDumpSegment
             | RecordTag::CpuTimes
             | RecordTag::MonitorTimes
-            | RecordTag::WideAllocSites
-            | RecordTag::ProfileNote => return None,
+            | RecordTag::WideAllocSites => return None,
         })
     }
 }
@@ -294,6 +293,5 @@ pub(crate) fn length_is_possible(tag: RecordTag, length: u64, ids: IdSize) -> bo
         RecordTag::CpuTimes => length >= 8 && (length - 8).is_multiple_of(28),
         RecordTag::MonitorTimes => length >= 8 && (length - 8).is_multiple_of(24),
         RecordTag::WideAllocSites => length.is_multiple_of(40),
-        RecordTag::ProfileNote => length < 1 << 16,
     }
 }

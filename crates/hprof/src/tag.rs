@@ -68,8 +68,6 @@ tags! {
         /// Ours: the preceding ALLOC SITES with wide numbers. Rows of u4 class serial, u4 trace,
         /// u8 live bytes, live objects, bytes and objects.
         WideAllocSites = 0x73, "WIDE_ALLOC_SITES";
-        /// Ours: a remark about the profile in UTF-8, such as what was lost.
-        ProfileNote = 0x74, "PROFILE_NOTE";
     }
 }
 

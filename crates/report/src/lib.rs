@@ -1,1 +1,3 @@
-//! report
+//! Say any answer: terminal, JSON, Markdown, HTML, and the profile formats of other tools.
+
+pub mod profile;

@@ -266,7 +266,8 @@ impl Emit for BinaryOutput {
             sites,
         };
         self.put(context.vm, &record);
-        if overflow || self.settings.mode == Mode::Modern {
+        // Some readers stop at a record they do not know, so it is written only when needed.
+        if overflow && self.settings.mode == Mode::Modern {
             self.body(context.vm, RecordTag::WideAllocSites, &wide);
         }
     }
@@ -333,7 +334,8 @@ impl Emit for BinaryOutput {
     }
 
     fn note(&mut self, context: &mut Context<'_>, text: &str) {
-        self.body(context.vm, RecordTag::ProfileNote, text.as_bytes());
+        // A name that nothing refers to: every reader takes it.
+        self.name(context.vm, &format!("NOTE: {text}"));
     }
 
     fn flush(&mut self) {

@@ -1,0 +1,52 @@
+//! Collapsed stacks: `outer;inner 7`, the input of `flamegraph.pl` and of most viewers.
+
+use ::profile::{Metric, Profile};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+/// One line for each distinct stack, sorted, with the metric's sum. An allocated class is the
+/// innermost frame, in brackets.
+pub fn write(profile: &Profile, metric: Metric) -> String {
+    let mut lines: BTreeMap<String, u64> = BTreeMap::new();
+    for stack in profile.stacks(metric) {
+        let mut path = profile.path(&stack);
+        if path.is_empty() {
+            path.push("[no stack]".to_owned());
+        }
+        let path: Vec<String> = path.iter().map(|name| clean(name)).collect();
+        *lines.entry(path.join(";")).or_default() += stack.value;
+    }
+    let mut text = String::new();
+    for (path, value) in lines {
+        let _ = writeln!(text, "{path} {value}");
+    }
+    text
+}
+
+/// A name without the separators of the form.
+fn clean(name: &str) -> String {
+    name.replace([';', '\n', '\r'], "_")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::profile;
+    use super::*;
+
+    #[test]
+    fn stacks_are_outermost_first_and_sorted() {
+        let profile = profile();
+        assert_eq!(
+            write(&profile, Metric::Samples),
+            "demo.Cpu.main;demo.Cpu.<init> 3\ndemo.Cpu.main;demo.Cpu.hot 9\n"
+        );
+        assert_eq!(
+            write(&profile, Metric::AllocatedBytes),
+            "[demo.</script>] 200\ndemo.Cpu.main;demo.Cpu.<init>;[byte[]] 1600\n"
+        );
+        assert_eq!(
+            write(&profile, Metric::Blocked),
+            "demo.Cpu.main;demo.Cpu.<init>;[java.lang.Object] 40000000\n"
+        );
+    }
+}

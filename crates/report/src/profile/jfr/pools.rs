@@ -1,0 +1,239 @@
+//! The constant pools of a chunk: symbols, classes, methods, stacks and threads.
+
+use super::buffer::Buffer;
+use super::metadata::types;
+use ::profile::{Frame, Line, NameId, Profile, TraceId};
+use std::collections::HashMap;
+
+/// Frame types of the pool.
+const FRAME_TYPES: [&str; 2] = ["JIT compiled", "Native"];
+/// The state of a sampled thread.
+const STATE_RUNNABLE: &str = "STATE_RUNNABLE";
+
+/// One pool: values in order of their ids, from 1.
+#[derive(Default)]
+struct Pool {
+    entries: Buffer,
+    count: u64,
+}
+
+impl Pool {
+    fn add(&mut self, write: impl FnOnce(&mut Buffer)) -> u64 {
+        self.count += 1;
+        self.entries.varint(self.count);
+        write(&mut self.entries);
+        self.count
+    }
+}
+
+/// All pools. 0 is "nothing" in each.
+pub(super) struct Pools<'a> {
+    profile: &'a Profile,
+    pools: [(u64, Pool); 7],
+    symbols: HashMap<String, u64>,
+    classes: HashMap<String, u64>,
+    methods: HashMap<::profile::MethodId, u64>,
+    stacks: HashMap<TraceId, u64>,
+    threads: HashMap<u32, u64>,
+}
+
+// Places in `pools`.
+const SYMBOLS: usize = 0;
+const CLASSES: usize = 1;
+const METHODS: usize = 2;
+const STACKS: usize = 3;
+const THREADS: usize = 4;
+const FRAMES: usize = 5;
+const STATES: usize = 6;
+
+impl<'a> Pools<'a> {
+    pub(super) fn new(profile: &'a Profile) -> Pools<'a> {
+        let pool = |kind| (kind, Pool::default());
+        let mut pools = Pools {
+            profile,
+            pools: [
+                pool(types::SYMBOL),
+                pool(types::CLASS),
+                pool(types::METHOD),
+                pool(types::STACK_TRACE),
+                pool(types::THREAD),
+                pool(types::FRAME_TYPE),
+                pool(types::THREAD_STATE),
+            ],
+            symbols: HashMap::new(),
+            classes: HashMap::new(),
+            methods: HashMap::new(),
+            stacks: HashMap::new(),
+            threads: HashMap::new(),
+        };
+        for name in FRAME_TYPES {
+            pools.pools[FRAMES].1.add(|out| out.string(name));
+        }
+        pools.pools[STATES].1.add(|out| out.string(STATE_RUNNABLE));
+        pools
+    }
+
+    /// The id of the only thread state.
+    pub(super) fn runnable(&self) -> u64 {
+        1
+    }
+
+    fn symbol(&mut self, text: &str) -> u64 {
+        if let Some(id) = self.symbols.get(text) {
+            return *id;
+        }
+        let id = self.pools[SYMBOLS].1.add(|out| out.string(text));
+        self.symbols.insert(text.to_owned(), id);
+        id
+    }
+
+    fn class_of(&mut self, name: &str) -> u64 {
+        if let Some(id) = self.classes.get(name) {
+            return *id;
+        }
+        // JFR holds class names as the VM does: slashes, and descriptors for arrays.
+        let symbol = self.symbol(&vm_name(name));
+        let id = self.pools[CLASSES].1.add(|out| out.varint(symbol));
+        self.classes.insert(name.to_owned(), id);
+        id
+    }
+
+    /// The id of a class; 0 for none.
+    pub(super) fn class(&mut self, class: Option<NameId>) -> u64 {
+        let profile = self.profile;
+        class.map_or(0, |class| self.class_of(profile.names.get(class)))
+    }
+
+    fn method(&mut self, id: ::profile::MethodId) -> u64 {
+        if let Some(known) = self.methods.get(&id) {
+            return *known;
+        }
+        let profile = self.profile;
+        let method = profile.stacks.method(id);
+        let class = self.class_of(profile.names.get(method.class));
+        let name = self.symbol(profile.names.get(method.name));
+        let signature = match profile.names.get(method.signature) {
+            // The text form has no descriptors, and readers insist on one.
+            "" => "()V",
+            signature => signature,
+        };
+        let signature = self.symbol(signature);
+        let new = self.pools[METHODS].1.add(|out| {
+            [class, name, signature, 0]
+                .into_iter()
+                .for_each(|value| out.varint(value));
+            out.byte(0);
+        });
+        self.methods.insert(id, new);
+        new
+    }
+
+    /// The id of a stack; 0 for the empty one.
+    pub(super) fn stack(&mut self, trace: TraceId) -> u64 {
+        if let Some(id) = self.stacks.get(&trace) {
+            return *id;
+        }
+        let profile = self.profile;
+        let frames = profile.stacks.frames(trace);
+        if frames.is_empty() {
+            return 0;
+        }
+        let frames: Vec<(u64, u64, u64)> = frames
+            .iter()
+            .map(|id| {
+                let Frame { method, line } = profile.stacks.frame(*id);
+                let (number, kind) = match line {
+                    Line::Number(number) => (u64::from(number), 1),
+                    Line::Native => (0, 2),
+                    _ => (0, 1),
+                };
+                (self.method(method), number, kind)
+            })
+            .collect();
+        let id = self.pools[STACKS].1.add(|out| {
+            out.byte(0);
+            out.varint(frames.len() as u64);
+            for (method, line, kind) in frames {
+                [method, line, 0, kind]
+                    .into_iter()
+                    .for_each(|value| out.varint(value));
+            }
+        });
+        self.stacks.insert(trace, id);
+        id
+    }
+
+    /// The id of the thread of a trace; 0 when traces are not kept by thread.
+    pub(super) fn thread(&mut self, trace: TraceId) -> u64 {
+        let profile = self.profile;
+        let Some(serial) = profile.stacks.key(trace).thread else {
+            return 0;
+        };
+        if let Some(id) = self.threads.get(&serial.0) {
+            return *id;
+        }
+        let known = profile.thread(serial.0);
+        let name = known.map_or("", |thread| profile.names.get(thread.name));
+        let id = self.pools[THREADS].1.add(|out| {
+            out.string(name);
+            out.varint(u64::from(serial.0));
+            out.string(name);
+            out.varint(u64::from(serial.0));
+        });
+        self.threads.insert(serial.0, id);
+        id
+    }
+
+    /// The body of the checkpoint event, without its size.
+    pub(super) fn checkpoint(&self) -> Buffer {
+        let mut body = Buffer::default();
+        // Type 1, start, duration, no earlier checkpoint, flushed.
+        for value in [1, 0, 0, 0] {
+            body.varint(value);
+        }
+        body.byte(1);
+        let filled = self.pools.iter().filter(|(_, pool)| pool.count > 0);
+        body.varint(filled.clone().count() as u64);
+        for (kind, pool) in filled {
+            body.varint(*kind);
+            body.varint(pool.count);
+            body.0.extend_from_slice(&pool.entries.0);
+        }
+        body
+    }
+}
+
+/// `int[][]` to `[[I`, `java.lang.String` to `java/lang/String`.
+fn vm_name(name: &str) -> String {
+    let element = name.trim_end_matches("[]");
+    let dims = (name.len() - element.len()) / 2;
+    let slashed = element.replace('.', "/");
+    if dims == 0 {
+        return slashed;
+    }
+    let base = match element {
+        "boolean" => "Z",
+        "char" => "C",
+        "float" => "F",
+        "double" => "D",
+        "byte" => "B",
+        "short" => "S",
+        "int" => "I",
+        "long" => "J",
+        _ => return format!("{}L{slashed};", "[".repeat(dims)),
+    };
+    format!("{}{base}", "[".repeat(dims))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::vm_name;
+
+    #[test]
+    fn names_become_those_of_the_vm() {
+        assert_eq!(vm_name("int[][]"), "[[I");
+        assert_eq!(vm_name("java.lang.String"), "java/lang/String");
+        assert_eq!(vm_name("a.B[]"), "[La/B;");
+        assert_eq!(vm_name("Float"), "Float");
+    }
+}

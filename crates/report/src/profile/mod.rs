@@ -1,0 +1,163 @@
+//! A profile in the forms other tools read: collapsed stacks, one HTML page with flame graphs,
+//! pprof, speedscope, and JFR.
+//!
+//! ```
+//! use ::profile::Metric;
+//! use report::profile::{Form, render};
+//!
+//! let text = b"TRACE 300001:\n\tCpu.hot(Cpu.java:3)\n\tCpu.main(Cpu.java:14)\n\
+//! CPU SAMPLES BEGIN (total = 7) Sat Nov 21 04:57:27 2026\n   \
+//! 1 100.00% 100.00%       7 300001 Cpu.hot\nCPU SAMPLES END\n";
+//! let (profile, _) = ::profile::read(text).unwrap();
+//! let bytes = render(&profile, Form::Collapsed, Some(Metric::Samples), "demo");
+//! assert_eq!(bytes, b"Cpu.main;Cpu.hot 7\n");
+//! ```
+
+pub mod collapsed;
+pub mod flamegraph;
+pub mod jfr;
+pub mod pprof;
+pub mod speedscope;
+
+use ::profile::{Metric, Profile};
+
+/// A form a profile can be said in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// `a;b;c 7`, one stack a line.
+    Collapsed,
+    /// One HTML page without any link.
+    Html,
+    /// Gzipped protobuf of `pprof`.
+    Pprof,
+    /// JSON of speedscope.
+    Speedscope,
+    /// A JFR recording of one chunk.
+    Jfr,
+}
+
+impl Form {
+    /// The form a file name's ending asks for.
+    pub fn of_file_name(name: &str) -> Option<Form> {
+        let lower = name.to_ascii_lowercase();
+        let ends = |endings: &[&str]| endings.iter().any(|ending| lower.ends_with(ending));
+        if ends(&[".html", ".htm"]) {
+            Some(Form::Html)
+        } else if ends(&[".pprof", ".pb.gz", ".pb", ".prof"]) {
+            Some(Form::Pprof)
+        } else if ends(&[".json"]) {
+            Some(Form::Speedscope)
+        } else if ends(&[".jfr"]) {
+            Some(Form::Jfr)
+        } else if ends(&[".collapsed", ".folded", ".txt"]) {
+            Some(Form::Collapsed)
+        } else {
+            None
+        }
+    }
+}
+
+/// The metric that is shown when none is asked for: the first the profile has.
+pub fn main_metric(profile: &Profile) -> Option<Metric> {
+    profile.metrics().into_iter().next()
+}
+
+/// The bytes of a profile in a form. Collapsed stacks hold one metric; the other forms hold all,
+/// or only the one asked for. A profile without any metric gives an empty document of the form.
+pub fn render(profile: &Profile, form: Form, metric: Option<Metric>, title: &str) -> Vec<u8> {
+    let metrics = match metric {
+        Some(one) => vec![one],
+        None => profile.metrics(),
+    };
+    match form {
+        Form::Collapsed => {
+            let one = metric.or_else(|| main_metric(profile));
+            one.map(|one| collapsed::write(profile, one))
+                .unwrap_or_default()
+                .into_bytes()
+        }
+        Form::Html => flamegraph::write(profile, &metrics, title).into_bytes(),
+        Form::Pprof => pprof::write(profile, &metrics),
+        Form::Speedscope => speedscope::write(profile, &metrics, title).into_bytes(),
+        Form::Jfr => jfr::write(profile, &metrics),
+    }
+}
+
+/// How a metric is called in a document.
+pub(crate) fn label(metric: Metric) -> &'static str {
+    match metric {
+        Metric::Samples => "CPU samples",
+        Metric::CpuTime => "CPU time",
+        Metric::Calls => "Calls",
+        Metric::AllocatedBytes => "Allocated bytes",
+        Metric::AllocatedObjects => "Allocated objects",
+        Metric::LiveBytes => "Live bytes",
+        Metric::LiveObjects => "Live objects",
+        Metric::Blocked => "Blocked at monitors",
+        Metric::Contentions => "Contentions",
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// Two samples tables' worth of everything, as the agent prints it.
+    pub(crate) const TEXT: &str = "\
+THREAD START (obj=50000001, id = 200001, name=\"main\", group=\"main\")
+TRACE 300001:
+\tdemo.Cpu.hot(Cpu.java:3)
+\tdemo.Cpu.main(Cpu.java:14)
+TRACE 300002: (thread=200001)
+\tdemo.Cpu.<init>(Cpu.java:9)
+\tdemo.Cpu.main(Cpu.java:15)
+TRACE 300003:
+\t<empty>
+MONITOR TIME BEGIN (total = 40 ms) Sat Nov 21 04:57:27 2026
+rank   self  accum   count trace monitor
+   1 100.00% 100.00%       4 300002 Ljava/lang/Object; (Java)
+MONITOR TIME END
+SITES BEGIN (ordered by live bytes) Sat Nov 21 04:57:27 2026
+    1 80.00% 80.00%      800   10      1600    20 300002 byte[]
+    2 20.00% 100.00%      200    5       200     5 300003 demo.</script>
+SITES END
+CPU SAMPLES BEGIN (total = 12) Sat Nov 21 04:57:27 2026
+   1 75.00% 75.00%       9 300001 demo.Cpu.hot
+   2 25.00% 100.00%       3 300002 demo.Cpu.<init>
+CPU SAMPLES END
+CPU TIME (ms) BEGIN (total = 100) Sat Nov 21 04:57:27 2026
+   1 70.00% 70.00%     900 300001 demo.Cpu.hot
+   2 30.00% 100.00%       3 300002 demo.Cpu.<init>
+CPU TIME (ms) END
+";
+
+    pub(crate) fn profile() -> Profile {
+        let (profile, diagnostics) = ::profile::read(TEXT.as_bytes()).expect("a profile");
+        assert!(diagnostics.is_empty(), "{:?}", diagnostics.iter().next());
+        profile
+    }
+
+    #[test]
+    fn the_ending_of_a_name_asks_for_a_form() {
+        for (name, form) in [
+            ("x.html", Some(Form::Html)),
+            ("a/B.HTML", Some(Form::Html)),
+            ("x.pb.gz", Some(Form::Pprof)),
+            ("x.speedscope.json", Some(Form::Speedscope)),
+            ("x.jfr", Some(Form::Jfr)),
+            ("x.collapsed", Some(Form::Collapsed)),
+            ("x", None),
+        ] {
+            assert_eq!(Form::of_file_name(name), form, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_profile_without_numbers_still_gives_a_document() {
+        let empty = Profile::default();
+        for form in [Form::Html, Form::Pprof, Form::Speedscope, Form::Jfr] {
+            assert!(!render(&empty, form, None, "empty").is_empty(), "{form:?}");
+        }
+        assert!(render(&empty, Form::Collapsed, None, "empty").is_empty());
+    }
+}

@@ -1,0 +1,117 @@
+//! The written forms before the programs that read them. A program that is not installed is said
+//! and skipped.
+
+use ::profile::Profile;
+use report::profile::{Form, render};
+use std::path::Path;
+use std::process::Command;
+
+#[allow(clippy::print_stderr)]
+fn skip(what: &str) {
+    eprintln!("skipped: {what}");
+}
+
+/// What a program prints; `None` with a line when it is not installed.
+fn output(program: &str, arguments: &[&str]) -> Option<(bool, String)> {
+    match Command::new(program).args(arguments).output() {
+        Ok(done) => {
+            let text = [done.stdout, done.stderr].concat();
+            Some((
+                done.status.success(),
+                String::from_utf8_lossy(&text).into_owned(),
+            ))
+        }
+        Err(error) => {
+            skip(&format!("{program}: {error}"));
+            None
+        }
+    }
+}
+
+const TEXT: &str = "\
+THREAD START (obj=50000001, id = 200001, name=\"main\", group=\"main\")
+TRACE 300001:
+\tdemo.Cpu.hot(Cpu.java:3)
+\tdemo.Cpu.main(Cpu.java:14)
+TRACE 300002: (thread=200001)
+\tdemo.Cpu.<init>(Cpu.java:9)
+\tdemo.Cpu.main(Cpu.java:15)
+MONITOR TIME BEGIN (total = 40 ms) Sat Nov 21 04:57:27 2026
+   1 100.00% 100.00%       4 300002 Ljava/lang/Object; (Java)
+MONITOR TIME END
+SITES BEGIN (ordered by live bytes) Sat Nov 21 04:57:27 2026
+    1 80.00% 80.00%      800   10      1600    20 300002 byte[]
+SITES END
+CPU SAMPLES BEGIN (total = 12) Sat Nov 21 04:57:27 2026
+   1 75.00% 75.00%       9 300001 demo.Cpu.hot
+   2 25.00% 100.00%       3 300002 demo.Cpu.<init>
+CPU SAMPLES END
+";
+
+fn profile() -> Profile {
+    ::profile::read(TEXT.as_bytes()).expect("a profile").0
+}
+
+fn file(folder: &Path, name: &str, form: Form) -> String {
+    let path = folder.join(name);
+    std::fs::write(&path, render(&profile(), form, None, "demo")).expect("written");
+    path.display().to_string()
+}
+
+#[test]
+fn the_jdk_prints_a_recording() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = file(folder.path(), "demo.jfr", Form::Jfr);
+    let Some((ok, summary)) = output("jfr", &["summary", &path]) else {
+        return;
+    };
+    assert!(ok, "{summary}");
+    let count = |name: &str| {
+        let line = summary
+            .lines()
+            .find(|line| line.trim_start().starts_with(name));
+        line.and_then(|line| line.split_whitespace().nth(1))
+            .and_then(|count| count.parse().ok())
+    };
+    assert_eq!(count("jdk.ExecutionSample"), Some(12), "{summary}");
+    assert_eq!(count("jdk.ObjectAllocationSample"), Some(1), "{summary}");
+    assert_eq!(count("jdk.JavaMonitorEnter"), Some(4), "{summary}");
+    let (ok, print) = output("jfr", &["print", "--stack-depth", "5", &path]).expect("jfr");
+    assert!(ok, "{print}");
+    assert_eq!(
+        print.matches("demo.Cpu.hot() line: 3").count(),
+        9,
+        "{print}"
+    );
+    assert!(print.contains("demo.Cpu.main() line: 14"), "{print}");
+    assert!(print.contains("objectClass = byte[]"), "{print}");
+    assert!(
+        print.contains("weight = 1.6 kB") || print.contains("weight = 1600 bytes"),
+        "{print}"
+    );
+    assert!(print.contains("duration = 10.0 ms"), "{print}");
+    assert!(print.contains("\"main\""), "{print}");
+}
+
+#[test]
+fn gprof2dot_reads_collapsed_stacks() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = file(folder.path(), "demo.collapsed", Form::Collapsed);
+    let program = std::env::var("GPROF2DOT").unwrap_or_else(|_| "gprof2dot".to_owned());
+    let Some((ok, dot)) = output(&program, &["-f", "collapse", &path]) else {
+        return;
+    };
+    assert!(ok, "{dot}");
+    assert!(dot.contains("demo.Cpu.hot"), "{dot}");
+}
+
+#[test]
+fn pprof_reads_the_protobuf() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = file(folder.path(), "demo.pb.gz", Form::Pprof);
+    let Some((ok, top)) = output("go", &["tool", "pprof", "-top", &path]) else {
+        return;
+    };
+    assert!(ok, "{top}");
+    assert!(top.contains("demo.Cpu.hot"), "{top}");
+}
