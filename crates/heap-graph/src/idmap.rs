@@ -10,13 +10,13 @@ use crate::raw::prefetch;
 use rustc_hash::FxHashMap;
 
 /// Slots of a block.
-pub const SLOTS: u64 = 448;
+pub(crate) const SLOTS: u64 = 448;
 /// A block: in the builder its number and the bits; in the map the count before it and the bits.
-pub type Block = [u64; 8];
+pub(crate) type Block = [u64; 8];
 
 /// Collects ids in any order.
 #[derive(Debug, Default)]
-pub struct IdSetBuilder {
+pub(crate) struct IdSetBuilder {
     shift: u32,
     blocks: Vec<Block>,
     by_number: FxHashMap<u64, u32>,
@@ -27,7 +27,7 @@ pub struct IdSetBuilder {
 
 impl IdSetBuilder {
     /// Slots are `1 << shift` apart (3 for JVMs; 0 where ids are serial numbers).
-    pub fn new(shift: u32) -> IdSetBuilder {
+    pub(crate) fn new(shift: u32) -> IdSetBuilder {
         IdSetBuilder {
             shift,
             ..IdSetBuilder::default()
@@ -36,7 +36,7 @@ impl IdSetBuilder {
 
     /// Adds an id. False if it was there already.
     #[inline]
-    pub fn insert(&mut self, id: u64) -> bool {
+    pub(crate) fn insert(&mut self, id: u64) -> bool {
         let slot = id >> self.shift;
         self.misaligned |= slot << self.shift != id;
         let number = slot / SLOTS;
@@ -66,18 +66,18 @@ impl IdSetBuilder {
     }
 
     /// True when an id does not fall on a slot; the set must be built again with shift 0.
-    pub fn misaligned(&self) -> bool {
+    pub(crate) fn misaligned(&self) -> bool {
         self.misaligned
     }
 
     /// Ids that were added more than once.
-    pub fn duplicates(&self) -> u64 {
+    pub(crate) fn duplicates(&self) -> u64 {
         self.duplicates
     }
 
     /// Joins the sets of several workers (same shift). Gives the blocks, sorted, with counts in
     /// place of numbers, the block numbers, and how many ids were in more than one set.
-    pub fn finish(parts: Vec<IdSetBuilder>) -> FinishedIds {
+    pub(crate) fn finish(parts: Vec<IdSetBuilder>) -> FinishedIds {
         let shift = parts.first().map_or(3, |p| p.shift);
         let mut duplicates: u64 = parts.iter().map(|p| p.duplicates).sum();
         let mut blocks = Vec::new();
@@ -124,22 +124,22 @@ impl IdSetBuilder {
 
 /// The joined set, to be written to the index or viewed at once.
 #[derive(Debug, Default)]
-pub struct FinishedIds {
+pub(crate) struct FinishedIds {
     /// See [`IdSetBuilder::new`].
-    pub shift: u32,
+    pub(crate) shift: u32,
     /// Blocks with the count before them.
-    pub blocks: Vec<Block>,
+    pub(crate) blocks: Vec<Block>,
     /// Their numbers, ascending.
-    pub numbers: Vec<u64>,
+    pub(crate) numbers: Vec<u64>,
     /// Number of ids.
-    pub len: u64,
+    pub(crate) len: u64,
     /// Ids that occurred more than once.
-    pub duplicates: u64,
+    pub(crate) duplicates: u64,
 }
 
 /// From block number to block index.
 #[derive(Debug)]
-pub struct Directory(Kind);
+pub(crate) struct Directory(Kind);
 
 #[derive(Debug)]
 enum Kind {
@@ -152,7 +152,7 @@ enum Kind {
 impl Directory {
     /// For these block numbers, ascending. Takes four bytes per block of a dense range; parts of
     /// the range without blocks take no memory.
-    pub fn new(numbers: &[u64]) -> Directory {
+    pub(crate) fn new(numbers: &[u64]) -> Directory {
         let first = numbers.first().copied().unwrap_or(0);
         let span = numbers
             .last()
@@ -178,7 +178,7 @@ impl Directory {
 
 /// The finished map: a view over blocks, their numbers and the directory.
 #[derive(Clone, Copy, Debug)]
-pub struct IdMap<'a> {
+pub(crate) struct IdMap<'a> {
     shift: u32,
     len: u64,
     blocks: &'a [Block],
@@ -188,7 +188,7 @@ pub struct IdMap<'a> {
 
 impl<'a> IdMap<'a> {
     /// Views blocks and numbers as made by [`IdSetBuilder::finish`].
-    pub fn new(
+    pub(crate) fn new(
         shift: u32,
         len: u64,
         blocks: &'a [Block],
@@ -206,7 +206,7 @@ impl<'a> IdMap<'a> {
     }
 
     /// Number of ids.
-    pub fn len(&self) -> u64 {
+    pub(crate) fn len(&self) -> u64 {
         self.len
     }
 
@@ -226,7 +226,7 @@ impl<'a> IdMap<'a> {
 
     /// Fetches the line that [`rank`](Self::rank) will need.
     #[inline(always)]
-    pub fn prefetch(&self, id: u64) {
+    pub(crate) fn prefetch(&self, id: u64) {
         if let Some((index, _)) = self.locate(id) {
             prefetch(self.blocks, index);
         }
@@ -234,7 +234,7 @@ impl<'a> IdMap<'a> {
 
     /// The dense number of an id, if the dump has it.
     #[inline(always)]
-    pub fn rank(&self, id: u64) -> Option<u64> {
+    pub(crate) fn rank(&self, id: u64) -> Option<u64> {
         let (index, bit) = self.locate(id)?;
         if (id >> self.shift) << self.shift != id {
             return None;
@@ -256,7 +256,7 @@ impl<'a> IdMap<'a> {
     }
 
     /// The id of a dense number; 0 if there is no such number.
-    pub fn select(&self, n: u64) -> u64 {
+    pub(crate) fn select(&self, n: u64) -> u64 {
         if n >= self.len {
             0
         } else {
@@ -266,7 +266,7 @@ impl<'a> IdMap<'a> {
 }
 
 /// All ids of a map in order.
-pub fn iter<'a>(
+pub(crate) fn iter<'a>(
     shift: u32,
     blocks: &'a [Block],
     numbers: &'a [u64],
@@ -286,7 +286,7 @@ pub fn iter<'a>(
 }
 
 /// The id of number `n` without a directory; 0 if there is no such number.
-pub fn select(shift: u32, blocks: &[Block], numbers: &[u64], n: u64) -> u64 {
+pub(crate) fn select(shift: u32, blocks: &[Block], numbers: &[u64], n: u64) -> u64 {
     let Some(index) = blocks.partition_point(|b| b[0] <= n).checked_sub(1) else {
         return 0;
     };

@@ -5,13 +5,13 @@ use crate::raw::{bytes_of, view};
 use std::io::{self, Write};
 
 /// Bits needed to store `max`.
-pub fn width_for(max: u64) -> u32 {
+pub(crate) fn width_for(max: u64) -> u32 {
     (64 - max.leading_zeros()).max(1)
 }
 
 /// Appends values of up to 56 bits each to a byte stream.
 #[derive(Debug)]
-pub struct BitWriter<W> {
+pub(crate) struct BitWriter<W> {
     out: W,
     pending: u128,
     bits: u32,
@@ -20,7 +20,7 @@ pub struct BitWriter<W> {
 
 impl<W: Write> BitWriter<W> {
     /// Writes to `out`.
-    pub fn new(out: W) -> BitWriter<W> {
+    pub(crate) fn new(out: W) -> BitWriter<W> {
         BitWriter {
             out,
             pending: 0,
@@ -31,7 +31,7 @@ impl<W: Write> BitWriter<W> {
 
     /// Appends the low `width` bits of `value`.
     #[inline]
-    pub fn push(&mut self, value: u64, width: u32) -> io::Result<()> {
+    pub(crate) fn push(&mut self, value: u64, width: u32) -> io::Result<()> {
         self.pending |= u128::from(value) << self.bits;
         self.bits += width;
         if self.bits >= 64 {
@@ -48,7 +48,7 @@ impl<W: Write> BitWriter<W> {
     }
 
     /// Writes what is left, and eight spare bytes so that every value can be read as one word.
-    pub fn finish(mut self) -> io::Result<()> {
+    pub(crate) fn finish(mut self) -> io::Result<()> {
         self.buffer.extend_from_slice(&self.pending.to_le_bytes());
         self.buffer.extend_from_slice(&[0u8; 8]);
         self.out.write_all(&self.buffer)
@@ -72,7 +72,7 @@ fn read_bits(bytes: &[u8], bit: u64, width: u32) -> u64 {
 
 /// Integers of one width, packed without gaps.
 #[derive(Clone, Copy, Debug)]
-pub struct Packed<'a> {
+pub(crate) struct Packed<'a> {
     bytes: &'a [u8],
     width: u32,
     len: u64,
@@ -80,13 +80,13 @@ pub struct Packed<'a> {
 
 impl<'a> Packed<'a> {
     /// Views `len` values of `width` bits (at most 56).
-    pub fn new(bytes: &'a [u8], width: u32, len: u64) -> Packed<'a> {
+    pub(crate) fn new(bytes: &'a [u8], width: u32, len: u64) -> Packed<'a> {
         Packed { bytes, width, len }
     }
 
     /// The value at `at`; 0 out of range.
     #[inline(always)]
-    pub fn get(&self, at: u64) -> u64 {
+    pub(crate) fn get(&self, at: u64) -> u64 {
         if at >= self.len {
             0
         } else {
@@ -101,7 +101,7 @@ const BLOCK: usize = 64;
 /// Collects a column: blocks of 64 values, each block with the width that makes it smallest;
 /// values that do not fit are exceptions in a sorted list.
 #[derive(Debug, Default)]
-pub struct ColumnBuilder {
+pub(crate) struct ColumnBuilder {
     /// Per block: bit offset shifted left by 6, and the width.
     heads: Vec<u64>,
     bits: BitBuffer,
@@ -133,7 +133,7 @@ impl BitBuffer {
 impl ColumnBuilder {
     /// Appends a value.
     #[inline]
-    pub fn push(&mut self, value: u64) {
+    pub(crate) fn push(&mut self, value: u64) {
         self.block.push(value);
         if self.block.len() == BLOCK {
             self.flush();
@@ -173,7 +173,7 @@ impl ColumnBuilder {
     }
 
     /// Writes the column: three counts, heads, exceptions, bits.
-    pub fn write(mut self, out: &mut dyn Write) -> io::Result<()> {
+    pub(crate) fn write(mut self, out: &mut dyn Write) -> io::Result<()> {
         if !self.block.is_empty() {
             self.flush();
         }
@@ -193,7 +193,7 @@ impl ColumnBuilder {
 
 /// A column as written by [`ColumnBuilder`].
 #[derive(Clone, Copy, Debug)]
-pub struct Column<'a> {
+pub(crate) struct Column<'a> {
     len: u64,
     heads: &'a [u64],
     exceptions: &'a [[u64; 2]],
@@ -202,7 +202,7 @@ pub struct Column<'a> {
 
 impl<'a> Column<'a> {
     /// Views a section; `None` if it is not a column.
-    pub fn new(section: &'a [u8]) -> Option<Column<'a>> {
+    pub(crate) fn new(section: &'a [u8]) -> Option<Column<'a>> {
         let [len, heads, exceptions, words]: [u64; 4] =
             view::<u64>(section.get(..32)?)?.try_into().ok()?;
         let (heads, exceptions) = (
@@ -223,7 +223,7 @@ impl<'a> Column<'a> {
 
     /// The value at `at`; 0 out of range.
     #[inline]
-    pub fn get(&self, at: u64) -> u64 {
+    pub(crate) fn get(&self, at: u64) -> u64 {
         if at >= self.len {
             return 0;
         }

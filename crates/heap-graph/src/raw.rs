@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 ///
 /// # Safety
 /// The implementor must be plain old data in that sense.
-pub unsafe trait Plain: Copy + Send + Sync + 'static {}
+pub(crate) unsafe trait Plain: Copy + Send + Sync + 'static {}
 // SAFETY: integers and arrays of integers are plain.
 unsafe impl Plain for u8 {}
 // SAFETY: as above.
@@ -29,7 +29,7 @@ unsafe impl<T: Plain, const N: usize> Plain for [T; N] {}
 
 /// How much memory the arrays of one build may take before they move to disk.
 #[derive(Debug)]
-pub struct Budget {
+pub(crate) struct Budget {
     limit: u64,
     used: AtomicU64,
     spilled: AtomicBool,
@@ -38,7 +38,7 @@ pub struct Budget {
 
 impl Budget {
     /// At most `limit` bytes in memory; files for the rest go to `dir`.
-    pub fn new(limit: Option<u64>, dir: &Path) -> Budget {
+    pub(crate) fn new(limit: Option<u64>, dir: &Path) -> Budget {
         Budget {
             limit: limit.unwrap_or(u64::MAX),
             used: AtomicU64::new(0),
@@ -48,12 +48,12 @@ impl Budget {
     }
 
     /// True when an array had to go to disk.
-    pub fn spilled(&self) -> bool {
+    pub(crate) fn spilled(&self) -> bool {
         self.spilled.load(Ordering::Relaxed)
     }
 
     /// The folder for temporary files.
-    pub fn dir(&self) -> &Path {
+    pub(crate) fn dir(&self) -> &Path {
         &self.dir
     }
 }
@@ -61,7 +61,7 @@ impl Budget {
 /// A zeroed array of fixed length whose memory goes back to the system when it is dropped. Pages
 /// that were never touched take no memory.
 #[derive(Debug)]
-pub struct BigVec<'b, T: Plain> {
+pub(crate) struct BigVec<'b, T: Plain> {
     map: MmapMut,
     len: usize,
     charged: Option<(&'b Budget, u64)>,
@@ -70,12 +70,16 @@ pub struct BigVec<'b, T: Plain> {
 
 impl<'b, T: Plain> BigVec<'b, T> {
     /// An array of `len` zeros, in memory while the budget lasts, else in an unlinked file.
-    pub fn zeroed(len: usize, budget: &'b Budget) -> io::Result<BigVec<'b, T>> {
+    pub(crate) fn zeroed(len: usize, budget: &'b Budget) -> io::Result<BigVec<'b, T>> {
         Self::reserve(len, len, budget)
     }
 
     /// As [`zeroed`](Self::zeroed), but only `expect` of the elements will be touched.
-    pub fn reserve(len: usize, expect: usize, budget: &'b Budget) -> io::Result<BigVec<'b, T>> {
+    pub(crate) fn reserve(
+        len: usize,
+        expect: usize,
+        budget: &'b Budget,
+    ) -> io::Result<BigVec<'b, T>> {
         let bytes = len.max(1) * size_of::<T>();
         let charge = (expect.max(1) * size_of::<T>()) as u64;
         let before = budget.used.fetch_add(charge, Ordering::Relaxed);
@@ -128,7 +132,7 @@ impl<T: Plain> DerefMut for BigVec<'_, T> {
 }
 
 /// A slice that several threads write to, each element by at most one thread.
-pub struct SharedSlice<'a, T> {
+pub(crate) struct SharedSlice<'a, T> {
     cells: &'a [UnsafeCell<T>],
 }
 
@@ -137,7 +141,7 @@ unsafe impl<T: Plain> Sync for SharedSlice<'_, T> {}
 
 impl<'a, T: Plain> SharedSlice<'a, T> {
     /// Wraps a slice for the time of a parallel phase.
-    pub fn new(slice: &'a mut [T]) -> SharedSlice<'a, T> {
+    pub(crate) fn new(slice: &'a mut [T]) -> SharedSlice<'a, T> {
         let cells = std::ptr::from_mut(slice) as *const [UnsafeCell<T>];
         // SAFETY: UnsafeCell<T> has the layout of T, and the borrow is exclusive for 'a.
         SharedSlice {
@@ -147,7 +151,7 @@ impl<'a, T: Plain> SharedSlice<'a, T> {
 
     /// Fetches the line of an element.
     #[inline(always)]
-    pub fn prefetch(&self, at: usize) {
+    pub(crate) fn prefetch(&self, at: usize) {
         prefetch(self.cells, at);
     }
 
@@ -156,7 +160,7 @@ impl<'a, T: Plain> SharedSlice<'a, T> {
     /// # Safety
     /// During the life of this wrapper no other thread may write or read the same element.
     #[inline]
-    pub unsafe fn set(&self, at: usize, value: T) {
+    pub(crate) unsafe fn set(&self, at: usize, value: T) {
         if let Some(cell) = self.cells.get(at) {
             // SAFETY: the caller promises exclusive use of this element.
             unsafe { *cell.get() = value };
@@ -169,7 +173,7 @@ impl<'a, T: Plain> SharedSlice<'a, T> {
     /// Parts given out must not overlap, nor any element be `set` at the same time.
     #[inline]
     #[allow(clippy::mut_from_ref)]
-    pub unsafe fn part(&self, from: usize, to: usize) -> &mut [T] {
+    pub(crate) unsafe fn part(&self, from: usize, to: usize) -> &mut [T] {
         let cells = &self.cells[from..to];
         // SAFETY: the caller promises that parts do not overlap; the bounds were just checked.
         unsafe { std::slice::from_raw_parts_mut(cells.as_ptr() as *mut T, cells.len()) }
@@ -178,7 +182,7 @@ impl<'a, T: Plain> SharedSlice<'a, T> {
 
 /// Asks the processor to fetch `slice[at]`; nothing happens out of range.
 #[inline(always)]
-pub fn prefetch<T>(slice: &[T], at: usize) {
+pub(crate) fn prefetch<T>(slice: &[T], at: usize) {
     #[cfg(target_arch = "x86_64")]
     if at < slice.len() {
         // SAFETY: the address is inside the slice, and a prefetch has no effect on memory.
@@ -192,7 +196,7 @@ pub fn prefetch<T>(slice: &[T], at: usize) {
 }
 
 /// Maps a finished file read-only.
-pub fn map_file(file: &File) -> io::Result<Mmap> {
+pub(crate) fn map_file(file: &File) -> io::Result<Mmap> {
     // SAFETY: index files are written under another name, renamed when whole and never changed
     // afterwards; should someone change one all the same, every access is bounds-checked and
     // integers have no invalid values.
@@ -200,27 +204,27 @@ pub fn map_file(file: &File) -> io::Result<Mmap> {
 }
 
 /// Views bytes as an array of T; `None` if misaligned or not a whole number of elements.
-pub fn view<T: Plain>(bytes: &[u8]) -> Option<&[T]> {
+pub(crate) fn view<T: Plain>(bytes: &[u8]) -> Option<&[T]> {
     // SAFETY: T is plain; align_to gives a middle part that is aligned and of whole elements.
     let (head, middle, tail) = unsafe { bytes.align_to::<T>() };
     (head.is_empty() && tail.is_empty()).then_some(middle)
 }
 
 /// Views an array of T as bytes.
-pub fn bytes_of<T: Plain>(slice: &[T]) -> &[u8] {
+pub(crate) fn bytes_of<T: Plain>(slice: &[T]) -> &[u8] {
     // SAFETY: plain types have no padding.
     unsafe { std::slice::from_raw_parts(slice.as_ptr().cast(), size_of_val(slice)) }
 }
 
 /// Fills an array from bytes of the same length; shorter bytes fill its front.
-pub fn copy_from_bytes<T: Plain>(out: &mut [T], bytes: &[u8]) {
+pub(crate) fn copy_from_bytes<T: Plain>(out: &mut [T], bytes: &[u8]) {
     let len = bytes.len().min(size_of_val(out));
     // SAFETY: both ranges are valid for `len` bytes and cannot overlap; any bytes are values.
     unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), out.as_mut_ptr().cast(), len) }
 }
 
 /// Gives memory that was freed in small pieces back to the system.
-pub fn trim() {
+pub(crate) fn trim() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     // SAFETY: malloc_trim has no preconditions and only releases free memory.
     unsafe {

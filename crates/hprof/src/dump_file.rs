@@ -152,14 +152,21 @@ impl<'a> Mapper<'a> {
             .push(Diagnostic::new(kind, at, record, field, expected, found));
     }
 
-    /// Is there a sound record, or the end of the file, at `at`?
+    /// Is there a sound record, the first bytes of one that the file cuts, or the end of the
+    /// file, at `at`?
     fn boundary(&self, at: u64) -> bool {
-        let len = self.data.len() as u64;
-        at == len
-            || Head::read(self.data, at).is_some_and(|h| {
-                h.known()
-                    .is_some_and(|t| length_is_possible(t, u64::from(h.length), self.ids))
-            })
+        if at == self.data.len() as u64 {
+            return true;
+        }
+        match Head::read(self.data, at) {
+            Some(head) => head
+                .known()
+                .is_some_and(|t| length_is_possible(t, u64::from(head.length), self.ids)),
+            None => self
+                .data
+                .get(at as usize)
+                .is_some_and(|b| RecordTag::from_u8(*b).is_some()),
+        }
     }
 
     fn heap(&mut self, tag: RecordTag, head: &Head) -> u64 {

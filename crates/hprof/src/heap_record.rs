@@ -164,8 +164,8 @@ fn value<'a>(cursor: &mut Cursor<'a>, ids: IdSize) -> Option<Value<'a>> {
 pub(crate) enum ClassFault {
     /// The record is longer than the bytes there are.
     Short,
-    /// A type byte that does not exist, at this distance from the tag.
-    Type { at: usize, found: u8 },
+    /// A type byte that does not exist.
+    Type { found: u8 },
 }
 
 /// Reads the body of a CLASS_DUMP (without its tag); gives its length too.
@@ -219,10 +219,7 @@ fn table<'a>(
     for _ in 0..len {
         c.bytes(key).ok_or(ClassFault::Short)?;
         let byte = c.u1().ok_or(ClassFault::Short)?;
-        let kind = BasicType::from_u8(byte).ok_or(ClassFault::Type {
-            at: c.pos(),
-            found: byte,
-        })?;
+        let kind = BasicType::from_u8(byte).ok_or(ClassFault::Type { found: byte })?;
         if with_value {
             c.bytes(kind.size(ids.bytes())).ok_or(ClassFault::Short)?;
         }

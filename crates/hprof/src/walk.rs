@@ -246,7 +246,7 @@ fn cold<const W: usize, V: HeapVisitor>(
                 Ok(1 + len)
             }
             Err(ClassFault::Short) => Err(over(have + 1)),
-            Err(ClassFault::Type { found, .. }) => Err(StopReason::Type { tag, found }),
+            Err(ClassFault::Type { found }) => Err(StopReason::Type { tag, found }),
         },
         HeapTag::HeapDumpInfo => {
             let size = 5 + W;

@@ -68,12 +68,14 @@ pub(crate) fn search<C: Cell>(
         open: Vec::new(),
         pending: Vec::new(),
     };
+    control.report("search", 0, n);
     for root in roots {
         if s.cells[*root as usize].pre().is_none() {
             s.visit(*root, 0);
             s.run(control)?;
         }
     }
+    control.check()?;
     s.parents.finish().map_err(HeapError::io("search tree"))?;
     s.failed.map_err(HeapError::io("search tree"))?;
     Ok(Search {

@@ -189,7 +189,6 @@ impl Job<'_> {
             data: self.mapped.data,
             ids: self.mapped.map.header.id_size,
             known_class: &known_class,
-            threads,
             control: *self.control,
             release: None,
         };

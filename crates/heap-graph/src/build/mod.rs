@@ -157,7 +157,6 @@ impl Mapped<'_> {
                 data: self.data,
                 ids,
                 known_class: &known_class,
-                threads,
                 control: *control,
                 release,
             };
@@ -467,9 +466,6 @@ pub(crate) fn note_findings(
         );
     }
 }
-
-/// Anchors, from which an object's place in the file is counted.
-pub(crate) type Anchors = Vec<(u64, u64)>;
 
 /// An id that is not in the dump is no object.
 pub(crate) fn rank(map: &IdMap<'_>, id: ObjectId) -> Option<ObjIdx> {

@@ -89,7 +89,6 @@ pub(crate) fn run<'a>(
         data: source.bytes(),
         ids,
         known_class: &|id| offsets.contains_key(&id),
-        threads,
         control: *control,
         release: None,
     };

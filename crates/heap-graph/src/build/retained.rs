@@ -118,13 +118,12 @@ fn objects<C: Cell>(
     top_level(job, index, idom, &retained, &vertex, n)?;
     // From here on the dominator is wanted as an object; the virtual root keeps 0.
     let count = job.map.len();
-    for pre in 1..n as usize {
-        let dominator = idom[pre].get();
-        idom[pre] = C::new(if dominator == 0 {
-            count
-        } else {
-            vertex[dominator as usize].get()
-        });
+    for dominator in idom.iter_mut().skip(1) {
+        let object = match dominator.get() {
+            0 => count,
+            pre => vertex[pre as usize].get(),
+        };
+        *dominator = C::new(object);
     }
     drop(vertex);
     let width = dominator_width(count);

@@ -32,7 +32,6 @@ pub(crate) struct Input<'a> {
     pub(crate) data: &'a [u8],
     pub(crate) ids: IdSize,
     pub(crate) known_class: &'a (dyn Fn(u64) -> bool + Sync),
-    pub(crate) threads: usize,
     pub(crate) control: Control<'a>,
     /// Drop the pages behind the walk.
     pub(crate) release: Option<&'a (dyn Fn(u64, u64) + Sync)>,

@@ -1,0 +1,127 @@
+//! Measured sizes against the JVM's own class histogram of the same moment.
+
+use heap_graph::{Control, Options, quick_histogram};
+use std::collections::HashMap;
+
+/// The JVM's name for a class in its histogram, as our names have it.
+fn readable(name: &str) -> String {
+    let name = hprof::readable_class_name(name);
+    // `X/0x000…` in the histogram is `X+0x000…` in the dump; JDK 8 writes `X$$Lambda$1/123`.
+    match name.split_once('/') {
+        Some((head, _)) => head.to_owned(),
+        None => name,
+    }
+}
+
+#[test]
+fn measured_sizes_are_within_half_a_percent_of_the_jvms_histogram() {
+    let Some(dumps) = testkit::corpus::corpus() else {
+        return testkit::skip("sizes of the corpus", "no ../shared/corpus");
+    };
+    let mut checked = 0;
+    for dump in dumps {
+        let Some(rows) = &dump.histogram else {
+            continue;
+        };
+        let ours = quick_histogram(&dump.path, &Options::default(), &Control::quiet())
+            .unwrap_or_else(|e| panic!("{}: {e}", dump.name));
+        let mut jvm: HashMap<String, (u64, u64)> = HashMap::new();
+        for row in rows {
+            let sum = jvm.entry(readable(&row.class)).or_default();
+            sum.0 += row.instances;
+            sum.1 += row.bytes;
+        }
+        let mut sizes: HashMap<&str, (u64, u64)> = HashMap::new();
+        for row in &ours.rows {
+            let sum = sizes.entry(row.name.as_str()).or_default();
+            sum.0 += row.objects;
+            sum.1 += row.shallow.0;
+        }
+        // Dump and histogram are moments apart: classes whose population did not change between
+        // them can be compared, and those are nearly all.
+        let same: Vec<_> = jvm
+            .iter()
+            .filter_map(|(name, want)| Some((want, sizes.get(name.as_str())?)))
+            .filter(|(want, got)| want.0 == got.0)
+            .collect();
+        assert!(
+            same.len() * 10 > jvm.len() * 8,
+            "{}: {} of {}",
+            dump.name,
+            same.len(),
+            jvm.len()
+        );
+        let want: u64 = same.iter().map(|(w, _)| w.1).sum();
+        let got: u64 = same.iter().map(|(_, g)| g.1).sum();
+        let off = (got as f64 - want as f64) / want as f64 * 100.0;
+        assert!(
+            off.abs() < 0.5,
+            "{}: {off:+.3} % over {} classes",
+            dump.name,
+            same.len()
+        );
+        checked += 1;
+    }
+    assert!(checked > 15, "only {checked} histograms were there");
+}
+
+/// Header, reference width and alignment of a small heap that a fresh JVM writes with these flags.
+fn layout_of(jdk: &testkit::jvm::Jdk, flags: &[&str]) -> Option<(u32, u32, u32, u32, f64)> {
+    let source = testkit::corpus::shared()?.join("workloads/Tiny.java");
+    let dump = jdk.dump(&source, flags, &[]).ok()?;
+    let found = quick_histogram(&dump.path, &Options::default(), &Control::quiet()).ok()?;
+    let l = found.summary.layout;
+    Some((
+        l.header,
+        l.array_header,
+        l.reference,
+        l.alignment,
+        l.confidence,
+    ))
+}
+
+/// Flags of a JVM, and header, array header, reference width and alignment under them.
+type Case = (Vec<&'static str>, (u32, u32, u32, u32));
+
+#[test]
+fn the_layout_of_fresh_jvms_is_solved_for_every_header_and_reference_width() {
+    let mut checked = 0;
+    for jdk in testkit::jvm::jdks() {
+        let mut cases: Vec<Case> = vec![
+            (vec!["-XX:+UseSerialGC"], (12, 16, 4, 8)),
+            (vec!["-XX:ObjectAlignmentInBytes=16"], (12, 16, 4, 16)),
+        ];
+        if jdk.version >= 17 {
+            cases.push((vec!["-XX:-UseCompressedOops"], (12, 16, 8, 8)));
+        }
+        if jdk.version >= 25 {
+            cases.push((vec!["-XX:+UseCompactObjectHeaders"], (8, 12, 4, 8)));
+            cases.push((
+                vec!["-XX:+UseCompactObjectHeaders", "-XX:-UseCompressedOops"],
+                (8, 12, 8, 8),
+            ));
+        }
+        // From 27 on compact headers are the default.
+        for (flags, want) in cases.into_iter().filter(|_| jdk.version < 27) {
+            let Some(got) = layout_of(&jdk, &flags) else {
+                continue;
+            };
+            assert_eq!(
+                (got.0, got.1, got.2, got.3),
+                want,
+                "JDK {} {flags:?}",
+                jdk.version
+            );
+            assert!(
+                got.4 > 0.6,
+                "JDK {} {flags:?}: confidence {}",
+                jdk.version,
+                got.4
+            );
+            checked += 1;
+        }
+    }
+    if checked == 0 {
+        testkit::skip("layouts of fresh JVMs", "no JDK, or no ../shared/workloads");
+    }
+}

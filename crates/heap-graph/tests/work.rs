@@ -1,0 +1,107 @@
+//! How much is read and kept: exact numbers, no stopwatch.
+
+use heap_graph::{Control, Heap, Options, Progress, quick_histogram};
+use std::sync::Mutex;
+use testkit::dump::{Heap as Builder, IdSize, Root, Type, Value};
+
+const OBJECTS: u64 = 300_000;
+
+fn dump() -> (tempfile::NamedTempFile, u64) {
+    let mut heap = Builder::new(IdSize::Eight).segments_of(1 << 20);
+    let object = heap.java_lang_object();
+    let class = heap.class("Pair", object, &[("a", Type::Object), ("b", Type::Object)]);
+    let mut ids: Vec<u64> = Vec::new();
+    for n in 0..OBJECTS {
+        let older = |k: u64| {
+            Value::Object(if n == 0 {
+                0
+            } else {
+                ids[(n.wrapping_mul(k) % n) as usize]
+            })
+        };
+        let id = heap.instance(class, &[older(7919), older(104_729)]);
+        ids.push(id);
+    }
+    heap.root(Root::JniGlobal { reference: 1 }, ids[ids.len() - 1]);
+    for id in ids.iter().step_by(10) {
+        heap.root(Root::JniGlobal { reference: 1 }, *id);
+    }
+    let bytes = heap.bytes();
+    let file = tempfile::NamedTempFile::new().expect("a temporary file");
+    std::fs::write(file.path(), &bytes).expect("the dump is written");
+    (file, bytes.len() as u64)
+}
+
+#[test]
+fn the_histogram_walks_the_heap_once_and_the_graph_twice() {
+    let (file, len) = dump();
+    let options = Options {
+        no_index: true,
+        ..Options::default()
+    };
+    let quick = quick_histogram(file.path(), &options, &Control::quiet()).expect("it opens");
+    assert!(
+        quick.walked < len && quick.walked > len * 9 / 10,
+        "{} of {len}",
+        quick.walked
+    );
+
+    let passes: Mutex<Vec<(&str, u64)>> = Mutex::new(Vec::new());
+    let progress = |p: Progress| {
+        let mut passes = passes.lock().expect("no panic before");
+        match passes.iter_mut().find(|(phase, _)| *phase == p.phase) {
+            Some((_, most)) => *most = (*most).max(p.done),
+            None => passes.push((p.phase, p.done)),
+        }
+    };
+    let control = Control {
+        progress: &progress,
+        cancel: Control::quiet().cancel,
+    };
+    let heap = Heap::open(file.path(), &options, &control).expect("it opens");
+    let passes = passes.into_inner().expect("no panic before");
+    let over_the_file: Vec<_> = passes
+        .iter()
+        .filter(|(phase, _)| matches!(*phase, "objects" | "references" | "referrers"))
+        .collect();
+    assert_eq!(
+        over_the_file,
+        [&("objects", quick.walked), &("references", quick.walked)]
+    );
+    assert_eq!(heap.len(), quick.summary.objects.total);
+}
+
+#[test]
+fn the_index_takes_at_most_thirteen_bytes_an_object_and_twenty_one_with_referrers() {
+    let (file, _) = dump();
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let options = Options {
+        cache_dir: Some(dir.path().to_owned()),
+        ..Options::default()
+    };
+    let heap = Heap::open(file.path(), &options, &Control::quiet()).expect("it opens");
+    let stored = |dir: &std::path::Path| -> u64 {
+        let files = walk(dir);
+        files
+            .iter()
+            .map(|f| std::fs::metadata(f).map_or(0, |m| m.len()))
+            .sum()
+    };
+    let alone = stored(dir.path()) as f64 / OBJECTS as f64;
+    assert!(alone <= 13.0, "{alone} bytes an object");
+    let (object, _) = heap.all_ids().next().expect("an object");
+    heap.inbound(object).expect("readable");
+    let both = stored(dir.path()) as f64 / OBJECTS as f64;
+    assert!(both > alone && both <= 21.0, "{both} bytes an object");
+}
+
+fn walk(dir: &std::path::Path) -> Vec<std::path::PathBuf> {
+    let entries = std::fs::read_dir(dir)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|e| e.path());
+    entries
+        .flat_map(|p| if p.is_dir() { walk(&p) } else { vec![p] })
+        .collect()
+}
