@@ -86,7 +86,11 @@ impl Source {
             return Self::from_reader(&mut io::stdin().lock(), spill_dir);
         }
         let file = File::open(path).map_err(read)?;
-        if !file.metadata().map_err(read)?.is_file() {
+        let kind = file.metadata().map_err(read)?;
+        if kind.is_dir() {
+            return Err(read(io::Error::from(io::ErrorKind::IsADirectory)));
+        }
+        if !kind.is_file() {
             let mut file = file;
             return Self::from_reader(&mut file, spill_dir);
         }
