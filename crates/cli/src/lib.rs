@@ -1,1 +1,39 @@
-//! cli
+//! The command line: an argument becomes a call, the answer becomes words, and the words end with
+//! an exit code. No algorithms live here.
+//!
+//! In reading order: [`args`] (what can be typed), [`session`] (what it means: options, output,
+//! progress), [`commands`] (one module per sub-command), [`exit`] (how it ends).
+//!
+//! To add a sub-command: one file in `commands/` with an `Args` and its `run`, and one line in the
+//! table of `commands/mod.rs`. Help, completions and the manual page follow from that.
+
+pub mod args;
+pub mod commands;
+pub mod exit;
+mod output;
+mod progress;
+pub mod session;
+
+use clap::Parser;
+use exit::Exit;
+use session::Session;
+use std::ffi::OsString;
+
+/// Runs one command line (program name first) and gives its exit code.
+pub fn run(args: Vec<OsString>) -> u8 {
+    let args = args::with_default_command(args);
+    let cli = match args::Cli::try_parse_from(args) {
+        Ok(cli) => cli,
+        Err(error) => return exit::of_clap(&error),
+    };
+    let session = Session::new(cli.global);
+    let result = cli.command.run(&session);
+    let flushed = session.flush();
+    match result.and_then(|exit| flushed.map(|()| exit)) {
+        Ok(exit) => exit.code(),
+        Err(error) => exit::of_error(&error),
+    }
+}
+
+/// Ends of a command: what they run into, or an exit code.
+pub type Outcome = anyhow::Result<Exit>;

@@ -1,1 +1,46 @@
-//! heap-analysis
+//! Answers about one heap: pure functions from a [`Heap`](heap_graph::Heap) to plain data that
+//! serializes. One module per question. Nothing here prints, and nothing here knows where an
+//! answer is shown.
+//!
+//! ```no_run
+//! use heap_graph::{Control, Heap, Options};
+//! # fn main() -> Result<(), heap_graph::HeapError> {
+//! let heap = Heap::open("heap.hprof".as_ref(), &Options::default(), &Control::quiet())?;
+//! let leaks = heap_analysis::leaks::find(&heap, &Default::default())?;
+//! for suspect in &leaks.suspects {
+//!     assert!(suspect.share > 0.1);
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! In reading order: [`describe`] (how an object is named), [`fields`] and [`collections`]
+//! (looking into objects), [`summary`], [`overview`], [`histogram`], [`dominators`], [`top`], [`treemap`],
+//! [`leaks`] with [`chain`] (how a suspect is reached), [`paths`] and [`merged_paths`],
+//! [`object`], [`roots`], [`threads`], [`strings`], [`loaders`], [`properties`],
+//! [`unreachable`], [`validate`] and [`dossier`] (everything a report shows).
+
+pub mod chain;
+pub mod collections;
+pub mod describe;
+pub mod dominators;
+pub mod dossier;
+pub mod fields;
+pub mod group;
+pub mod histogram;
+pub mod leaks;
+pub mod loaders;
+pub mod merged_paths;
+pub mod object;
+pub mod overview;
+pub mod paths;
+pub mod properties;
+mod ranking;
+pub mod roots;
+pub mod strings;
+pub mod summary;
+pub mod threads;
+pub mod top;
+pub mod treemap;
+pub mod unreachable;
+pub mod validate;

@@ -1,0 +1,251 @@
+//! What can be typed: the global flags, each with its twin `TENURE_…` in the environment.
+
+use crate::commands::Command;
+use clap::builder::PossibleValue;
+use clap::{ArgAction, Args, CommandFactory, Parser, ValueEnum};
+use heap_graph::{LayoutModel, Strength};
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+const AFTER_HELP: &str = "\
+Examples:
+  tenure heap.hprof                      the first screen: what fills the heap and why
+  tenure leaks heap.hprof.gz             leak suspects in sentences
+  tenure report heap.hprof -o heap.html  one page to pass on
+
+A file of `-` is standard input; gzip and zip are read directly; `file#2` is the second dump in a
+file. Exit codes: 0 answered, 1 the answer is no, 2 bad usage, 3 unusable input, 4 answered from a
+damaged input.";
+
+/// What is in my heap, what put it there, what keeps it alive.
+#[derive(Debug, Parser)]
+#[command(name = "tenure", version, about, after_help = AFTER_HELP, subcommand_required = true,
+    arg_required_else_help = true, disable_help_subcommand = true, max_term_width = 100)]
+pub struct Cli {
+    /// Flags that every command has.
+    #[command(flatten)]
+    pub global: Global,
+    /// The command.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// Flags that every command has.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Global options")]
+pub struct Global {
+    /// How object sizes are computed
+    #[arg(long, global = true, value_enum, env = "TENURE_LAYOUT", hide_env = true,
+        default_value_t = Layout::Measured)]
+    pub layout: Layout,
+    /// Which references keep objects alive
+    #[arg(long, global = true, value_enum, env = "TENURE_STRENGTH", hide_env = true,
+        default_value_t = StrengthArg::All)]
+    pub strength: StrengthArg,
+    /// Folder for index files [default: beside the dump]
+    #[arg(
+        long,
+        global = true,
+        env = "TENURE_CACHE_DIR",
+        hide_env = true,
+        value_name = "DIR"
+    )]
+    pub cache_dir: Option<PathBuf>,
+    /// Neither read nor write an index file
+    #[arg(long, global = true, env = "TENURE_NO_INDEX", hide_env = true, action = ArgAction::SetTrue)]
+    pub no_index: bool,
+    /// Memory to stay under, such as 2G
+    #[arg(long, global = true, env = "TENURE_MAX_MEMORY", hide_env = true, value_name = "SIZE",
+        value_parser = parse_size)]
+    pub max_memory: Option<u64>,
+    /// Worker threads [default: one per core]
+    #[arg(
+        long,
+        global = true,
+        env = "TENURE_THREADS",
+        hide_env = true,
+        value_name = "N",
+        default_value_t = 0,
+        hide_default_value = true
+    )]
+    pub threads: usize,
+    /// When to use colour
+    #[arg(long, global = true, value_enum, env = "TENURE_COLOR", hide_env = true,
+        default_value_t = ColorChoice::Auto, value_name = "WHEN")]
+    pub color: ColorChoice,
+    /// No progress on standard error
+    #[arg(long, short, global = true, env = "TENURE_QUIET", hide_env = true, action = ArgAction::SetTrue)]
+    pub quiet: bool,
+    /// Sizes as plain numbers of bytes
+    #[arg(long, global = true, env = "TENURE_BYTES", hide_env = true, action = ArgAction::SetTrue)]
+    pub bytes: bool,
+    /// The answer as JSON (docs/json.md)
+    #[arg(long, global = true, env = "TENURE_JSON", hide_env = true, action = ArgAction::SetTrue)]
+    pub json: bool,
+    /// Count unreachable objects too
+    #[arg(long, global = true, env = "TENURE_UNREACHABLE", hide_env = true, action = ArgAction::SetTrue)]
+    pub unreachable: bool,
+    /// Overwrite output files
+    #[arg(long, global = true, env = "TENURE_FORCE", hide_env = true, action = ArgAction::SetTrue)]
+    pub force: bool,
+}
+
+/// `--layout`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Layout {
+    /// Solved from the gaps between objects.
+    Measured,
+    /// As Eclipse MAT computes it.
+    Mat,
+    /// Field bytes only.
+    Plain,
+}
+
+impl From<Layout> for LayoutModel {
+    fn from(layout: Layout) -> Self {
+        match layout {
+            Layout::Measured => LayoutModel::Measured,
+            Layout::Mat => LayoutModel::Mat,
+            Layout::Plain => LayoutModel::Plain,
+        }
+    }
+}
+
+/// `--strength`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StrengthArg {
+    /// Every reference, as MAT does.
+    All,
+    /// No `java.lang.ref` referents.
+    Strong,
+    /// Soft referents only.
+    StrongSoft,
+}
+
+impl ValueEnum for StrengthArg {
+    fn value_variants<'a>() -> &'a [Self] {
+        &[Self::All, Self::Strong, Self::StrongSoft]
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        Some(match self {
+            Self::All => PossibleValue::new("all").help("every reference, as MAT does"),
+            Self::Strong => PossibleValue::new("strong").help("no java.lang.ref referents"),
+            Self::StrongSoft => PossibleValue::new("strong+soft").help("soft referents only"),
+        })
+    }
+}
+
+impl From<StrengthArg> for Strength {
+    fn from(strength: StrengthArg) -> Self {
+        match strength {
+            StrengthArg::All => Strength::All,
+            StrengthArg::Strong => Strength::Strong,
+            StrengthArg::StrongSoft => Strength::StrongSoft,
+        }
+    }
+}
+
+/// `--color`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ColorChoice {
+    /// On a terminal, unless NO_COLOR is set.
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+/// Reads `512`, `64k`, `1.5G`, `2GiB`.
+pub fn parse_size(text: &str) -> Result<u64, String> {
+    let lower = text.trim().to_ascii_lowercase();
+    let unit = lower.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
+    let number = &lower[..lower.len() - unit.len()];
+    let shift = match unit.trim().trim_end_matches("ib").trim_end_matches('b') {
+        "" => 0,
+        "k" => 10,
+        "m" => 20,
+        "g" => 30,
+        "t" => 40,
+        _ => return Err(format!("{text}: expected a size such as 512m or 2G")),
+    };
+    let value: f64 = number
+        .parse()
+        .map_err(|_| format!("{text}: expected a size such as 512m or 2G"))?;
+    Ok((value * (1u64 << shift) as f64) as u64)
+}
+
+/// Puts the default command in front of the first plain argument when that is no command:
+/// `tenure heap.hprof` means `tenure overview heap.hprof`. What looks like a mistyped command is
+/// left for clap to complain about.
+pub fn with_default_command(mut args: Vec<OsString>) -> Vec<OsString> {
+    let command = Cli::command();
+    let takes_value = |long: &str| {
+        command.get_arguments().any(|a| {
+            a.get_long() == Some(long)
+                && matches!(a.get_action(), ArgAction::Set | ArgAction::Append)
+        })
+    };
+    let mut at = 1;
+    while at < args.len() {
+        let text = args[at].to_string_lossy();
+        if let Some(long) = text.strip_prefix("--") {
+            at += if takes_value(long) { 2 } else { 1 };
+        } else if text.len() > 1 && text.starts_with('-') {
+            at += 1;
+        } else {
+            break;
+        }
+    }
+    let Some(first) = args.get(at) else {
+        return args;
+    };
+    let text = first.to_string_lossy().into_owned();
+    let known = command
+        .get_subcommands()
+        .any(|c| c.get_name() == text || c.get_all_aliases().any(|a| a == text));
+    let is_file = text == "-" || text.contains(['.', '/', '#']) || PathBuf::from(first).exists();
+    if !known && is_file {
+        args.insert(at, "overview".into());
+    }
+    args
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn sizes_have_units() {
+        assert_eq!(parse_size("512"), Ok(512));
+        assert_eq!(parse_size("2G"), Ok(2 << 30));
+        assert_eq!(parse_size("1.5kib"), Ok(1536));
+        assert!(parse_size("many").is_err());
+    }
+
+    #[test]
+    fn a_file_alone_means_the_first_screen() {
+        let split = |text: &str| text.split(' ').map(OsString::from).collect::<Vec<_>>();
+        for (typed, meant) in [
+            ("tenure a.hprof", "tenure overview a.hprof"),
+            ("tenure --json a.hprof", "tenure --json overview a.hprof"),
+            (
+                "tenure --layout mat a.hprof",
+                "tenure --layout mat overview a.hprof",
+            ),
+            ("tenure -", "tenure overview -"),
+            ("tenure histogram a.hprof", "tenure histogram a.hprof"),
+            ("tenure histo a.hprof", "tenure histo a.hprof"),
+            ("tenure histgram a.hprof", "tenure histgram a.hprof"),
+            ("tenure --help", "tenure --help"),
+        ] {
+            assert_eq!(with_default_command(split(typed)), split(meant), "{typed}");
+        }
+    }
+}

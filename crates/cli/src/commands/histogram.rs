@@ -1,0 +1,98 @@
+//! `tenure histogram`.
+
+use super::target::{Dump, limit};
+use crate::Outcome;
+use crate::exit::Usage;
+use crate::session::Session;
+use clap::ValueEnum;
+use heap_analysis::group::GroupBy;
+use heap_analysis::histogram::{HistogramOptions, SortBy, from_quick, histogram};
+use regex::Regex;
+
+/// Objects, shallow and retained size by class, package, loader, ...
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  tenure histogram heap.hprof\n  tenure histogram --by package --sort shallow heap.hprof\n  tenure histogram --no-retained --json heap.hprof   (at reading speed, without an index)"
+)]
+pub struct Args {
+    #[command(flatten)]
+    dump: Dump,
+    /// What to group by
+    #[arg(long, value_enum, default_value_t = By::Class)]
+    by: By,
+    /// Only groups whose name matches
+    #[arg(long, value_name = "REGEX")]
+    filter: Option<Regex>,
+    /// Order, largest first
+    #[arg(long, value_enum, default_value_t = Sort::Retained)]
+    sort: Sort,
+    /// Number of rows, 0 for all [default: 40, all with --json]
+    #[arg(long, value_name = "N")]
+    top: Option<usize>,
+    /// All objects of the file, not only reachable ones
+    #[arg(long)]
+    all: bool,
+    /// Classes without objects too
+    #[arg(long)]
+    empty: bool,
+    /// Count in one pass over the file: all objects, no retained sizes, no index
+    #[arg(long)]
+    no_retained: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum By {
+    Class,
+    Superclass,
+    Loader,
+    Package,
+    Heap,
+    Site,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Sort {
+    Retained,
+    Shallow,
+    Objects,
+    Name,
+}
+
+impl Args {
+    fn options(&self, session: &Session) -> HistogramOptions {
+        HistogramOptions {
+            by: match self.by {
+                By::Class => GroupBy::Class,
+                By::Superclass => GroupBy::Superclass,
+                By::Loader => GroupBy::Loader,
+                By::Package => GroupBy::Package,
+                By::Heap => GroupBy::Heap,
+                By::Site => GroupBy::Site,
+            },
+            filter: self.filter.clone(),
+            sort: match self.sort {
+                Sort::Retained => SortBy::Retained,
+                Sort::Shallow => SortBy::Shallow,
+                Sort::Objects => SortBy::Objects,
+                Sort::Name => SortBy::Name,
+            },
+            top: limit(self.top, session.global.json, 40),
+            all: self.all || session.global.unreachable,
+            empty: self.empty,
+        }
+    }
+
+    /// Says the histogram.
+    pub(crate) fn run(&self, session: &Session) -> Outcome {
+        let options = self.options(session);
+        if self.no_retained {
+            if self.by != By::Class {
+                return Err(Usage("--no-retained counts by class only".to_owned()).into());
+            }
+            let quick = session.quick_histogram(&self.dump.file)?;
+            return session.answer(&from_quick(&quick, &options), &quick.summary);
+        }
+        let heap = session.open(&self.dump.file)?;
+        session.answer(&histogram(&heap, &options)?, heap.summary())
+    }
+}

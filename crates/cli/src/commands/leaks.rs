@@ -1,0 +1,36 @@
+//! `tenure leaks`.
+
+use super::target::Dump;
+use crate::Outcome;
+use crate::session::Session;
+use heap_analysis::leaks::{LeakOptions, find};
+
+/// Leak suspects: what fills the heap, where it piles up, what holds it
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  tenure leaks heap.hprof\n  tenure leaks --threshold 5 --deep heap.hprof\n  tenure leaks --json heap.hprof | jq '.suspects[0].holder'"
+)]
+pub struct Args {
+    #[command(flatten)]
+    dump: Dump,
+    /// Suspect what keeps more than this many percent of the heap alive
+    #[arg(long, value_name = "PERCENT", default_value_t = 10,
+        value_parser = clap::value_parser!(u64).range(0..=100))]
+    threshold: u64,
+    /// Find out what holds suspect classes too (reads all references once)
+    #[arg(long)]
+    deep: bool,
+}
+
+impl Args {
+    /// Says the suspects.
+    pub(crate) fn run(&self, session: &Session) -> Outcome {
+        let heap = session.open(&self.dump.file)?;
+        let options = LeakOptions {
+            threshold: self.threshold,
+            deep: self.deep,
+            ..LeakOptions::default()
+        };
+        session.answer(&find(&heap, &options)?, heap.summary())
+    }
+}

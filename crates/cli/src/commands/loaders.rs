@@ -1,0 +1,27 @@
+//! `tenure loaders`.
+
+use super::target::{Dump, limit};
+use crate::Outcome;
+use crate::session::Session;
+
+/// Class loaders, and classes that several of them define
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  tenure loaders heap.hprof\n  tenure loaders --top 0 heap.hprof\n  tenure loaders --json heap.hprof | jq '.duplicates'"
+)]
+pub struct Args {
+    #[command(flatten)]
+    dump: Dump,
+    /// Duplicate classes to list, 0 for all [default: 40, all with --json]
+    #[arg(long, value_name = "N")]
+    top: Option<usize>,
+}
+
+impl Args {
+    /// Says the loaders.
+    pub(crate) fn run(&self, session: &Session) -> Outcome {
+        let heap = session.open(&self.dump.file)?;
+        let top = limit(self.top, session.global.json, 40);
+        session.answer(&heap_analysis::loaders::loaders(&heap, top), heap.summary())
+    }
+}

@@ -1,0 +1,70 @@
+//! The sub-commands, one module each. To add one: a module here with `Args` and
+//! `Args::run(&self, &Session) -> Outcome`, and a line in the table below.
+
+pub mod cache;
+pub mod completions;
+pub mod dominators;
+pub mod histogram;
+pub mod leaks;
+pub mod loaders;
+pub mod man;
+pub mod object;
+pub mod overview;
+pub mod paths;
+pub mod properties;
+pub mod report;
+pub mod roots;
+pub mod strings;
+pub mod summary;
+pub mod target;
+pub mod threads;
+pub mod top;
+pub mod unreachable;
+pub mod validate;
+
+use crate::Outcome;
+use crate::session::Session;
+use clap::Subcommand;
+
+macro_rules! commands {
+    ($($(#[$attribute:meta])* $variant:ident => $module:ident,)*) => {
+        /// A command with its arguments. Help texts are those of the `Args` types.
+        #[derive(Debug, Subcommand)]
+        #[expect(missing_docs, reason = "the doc comments of the arguments are the help texts")]
+        pub enum Command {
+            $($(#[$attribute])* $variant($module::Args),)*
+        }
+
+        impl Command {
+            /// Runs it.
+            pub fn run(&self, session: &Session) -> Outcome {
+                match self {
+                    $(Command::$variant(args) => args.run(session),)*
+                }
+            }
+        }
+    };
+}
+
+commands! {
+    Overview => overview,
+    Leaks => leaks,
+    Report => report,
+    #[command(visible_alias = "histo")]
+    Histogram => histogram,
+    Dominators => dominators,
+    Top => top,
+    Object => object,
+    Paths => paths,
+    Roots => roots,
+    Threads => threads,
+    Strings => strings,
+    Loaders => loaders,
+    Properties => properties,
+    Unreachable => unreachable,
+    Summary => summary,
+    Validate => validate,
+    Cache => cache,
+    Completions => completions,
+    Man => man,
+}

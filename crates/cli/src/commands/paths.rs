@@ -1,0 +1,135 @@
+//! `tenure paths`.
+
+use super::target::{file_and_id, find_classes, find_object};
+use crate::Outcome;
+use crate::exit::{Exit, Usage};
+use crate::session::Session;
+use clap::ValueEnum;
+use heap_analysis::merged_paths::{MergedOptions, to_class};
+use heap_analysis::paths::{Exclusions, PathOptions, to_roots};
+use heap_graph::Heap;
+use hprof::ObjectId;
+
+/// Shortest paths from GC roots to an object, or merged to all objects of a class
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  tenure paths heap.hprof 0x7f001000 -n 5\n  tenure paths heap.hprof 0x7f001000 --exclude none\n  tenure paths --class 'com.example.Session' heap.hprof"
+)]
+pub struct Args {
+    /// The dump and the object
+    #[arg(value_names = ["FILE", "ID"], num_args = 1..=2, required = true)]
+    target: Vec<String>,
+    /// Merge the paths to all objects of this class
+    #[arg(long, value_name = "NAME")]
+    class: Option<String>,
+    /// Number of paths
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 1)]
+    count: usize,
+    /// References that do not count [default: all of these, or none if no path is left]
+    #[arg(long, value_enum, value_delimiter = ',')]
+    exclude: Vec<Exclude>,
+    /// With --class: levels of the merged tree
+    #[arg(long, value_name = "N", default_value_t = 24)]
+    depth: usize,
+    /// With --class: children per node
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    top: usize,
+    /// With --class: most objects to follow
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    max_paths: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Exclude {
+    None,
+    Soft,
+    Weak,
+    Final,
+    Phantom,
+}
+
+impl Args {
+    /// The exclusions to try, one after the other.
+    fn exclusions(&self) -> Vec<Exclusions> {
+        if self.exclude.is_empty() {
+            return vec![Exclusions::ALL, Exclusions::default()];
+        }
+        let has = |e| self.exclude.contains(&e);
+        vec![Exclusions {
+            soft: has(Exclude::Soft),
+            weak: has(Exclude::Weak),
+            finalizer: has(Exclude::Final),
+            phantom: has(Exclude::Phantom),
+        }]
+    }
+
+    /// Says the paths.
+    pub(crate) fn run(&self, session: &Session) -> Outcome {
+        let (file, id) = file_and_id(&self.target)?;
+        match (&self.class, id) {
+            (Some(name), None) => {
+                let heap = session.open(&file)?;
+                self.of_class(session, &heap, name)
+            }
+            (None, Some(id)) => {
+                let heap = session.open(&file)?;
+                self.of_object(session, &heap, id)
+            }
+            _ => Err(Usage("give an object id, or --class NAME".to_owned()).into()),
+        }
+    }
+
+    fn of_object(&self, session: &Session, heap: &Heap, id: ObjectId) -> Outcome {
+        let target = find_object(heap, id)?;
+        let mut answer = None;
+        for exclude in self.exclusions() {
+            let options = PathOptions {
+                count: self.count.max(1),
+                exclude,
+            };
+            let paths = to_roots(heap, target, &options)?;
+            let found = !paths.paths.is_empty();
+            answer = Some(paths);
+            if found || !heap.is_reachable(target) {
+                break;
+            }
+        }
+        let Some(answer) = answer else {
+            return Ok(Exit::No);
+        };
+        let exit = session.answer(&answer, heap.summary())?;
+        Ok(if answer.paths.is_empty() {
+            Exit::No
+        } else {
+            exit
+        })
+    }
+
+    fn of_class(&self, session: &Session, heap: &Heap, name: &str) -> Outcome {
+        let classes = find_classes(heap, name)?;
+        let mut answer = None;
+        for exclude in self.exclusions() {
+            let options = MergedOptions {
+                max_paths: self.max_paths,
+                depth: self.depth,
+                top: self.top,
+                exclude,
+            };
+            let merged = to_class(heap, name, &classes, &options)?;
+            let found = !merged.nodes.is_empty();
+            answer = Some(merged);
+            if found {
+                break;
+            }
+        }
+        let Some(answer) = answer else {
+            return Ok(Exit::No);
+        };
+        let exit = session.answer(&answer, heap.summary())?;
+        Ok(if answer.nodes.is_empty() {
+            Exit::No
+        } else {
+            exit
+        })
+    }
+}

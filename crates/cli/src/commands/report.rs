@@ -1,0 +1,107 @@
+//! `tenure report`.
+
+use super::target::Dump;
+use crate::Outcome;
+use crate::exit::Usage;
+use crate::output::{note, write_file};
+use crate::session::Session;
+use anyhow::Result;
+use clap::ValueEnum;
+use heap_analysis::dossier::{DossierOptions, dossier};
+use report::{Provenance, html, json, markdown, say};
+use std::path::{Path, PathBuf};
+
+/// One self-contained page (or Markdown, or JSON) with everything
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  tenure report heap.hprof -o heap.html\n  tenure report heap.hprof -o - --format md >> issue.md\n  tenure report heap.hprof -o heap.json --force"
+)]
+pub struct Args {
+    #[command(flatten)]
+    dump: Dump,
+    /// Where to; the extension picks the form, `-` is standard output
+    #[arg(short, long, value_name = "PATH", value_hint = clap::ValueHint::FilePath)]
+    output: PathBuf,
+    /// The form, whatever the extension
+    #[arg(long, value_enum)]
+    format: Option<Format>,
+    /// Rows per table
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    rows: usize,
+    /// System properties and environment variables too (they often hold passwords)
+    #[arg(long)]
+    properties: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    Html,
+    Md,
+    Json,
+}
+
+impl Args {
+    fn format(&self, json: bool) -> Result<Format> {
+        if let Some(format) = self.format {
+            return Ok(format);
+        }
+        if json {
+            return Ok(Format::Json);
+        }
+        let extension = self.output.extension().and_then(|e| e.to_str());
+        match extension.map(str::to_ascii_lowercase).as_deref() {
+            Some("html" | "htm") => Ok(Format::Html),
+            Some("md" | "markdown") => Ok(Format::Md),
+            Some("json") => Ok(Format::Json),
+            _ => Err(Usage(format!(
+                "{}: which form? (.html, .md, .json, or --format)",
+                self.output.display()
+            ))
+            .into()),
+        }
+    }
+
+    /// Writes the report.
+    pub(crate) fn run(&self, session: &Session) -> Outcome {
+        let format = self.format(session.global.json)?;
+        let to_stdout = self.output == Path::new("-");
+        if !to_stdout && !session.global.force && self.output.exists() {
+            let path = self.output.display();
+            return Err(Usage(format!("{path} exists (--force overwrites)")).into());
+        }
+        let heap = session.open(&self.dump.file)?;
+        let options = DossierOptions {
+            rows: self.rows,
+            properties: self.properties,
+            ..DossierOptions::default()
+        };
+        let answer = dossier(&heap, &options)?;
+        let provenance = Provenance::of(heap.summary());
+        let name = self
+            .dump
+            .file
+            .file_name()
+            .map_or_else(|| "heap".to_owned(), |n| n.to_string_lossy().into_owned());
+        let text = match format {
+            Format::Html => html::page(&name, &answer, &provenance).into_bytes(),
+            Format::Md => {
+                let doc = say::whole(&answer, &provenance);
+                markdown::render(&doc, session.global.bytes).into_bytes()
+            }
+            Format::Json => {
+                let mut out = Vec::new();
+                json::write(&mut out, &answer, &provenance)?;
+                out
+            }
+        };
+        if to_stdout {
+            session.write(&text)?;
+        } else {
+            write_file(&self.output, session.global.force, &text)?;
+            if !session.global.quiet {
+                note(&format!("wrote {}", self.output.display()));
+            }
+        }
+        Ok(session.finish(&provenance))
+    }
+}

@@ -1,0 +1,48 @@
+//! `tenure strings`.
+
+use super::target::{Dump, limit};
+use crate::Outcome;
+use crate::exit::Exit;
+use crate::session::Session;
+use heap_analysis::strings::{StringOptions, duplicates, find};
+use regex::Regex;
+
+/// Search strings, or sum up equal ones
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  tenure strings --find 'jdbc:.*' heap.hprof\n  tenure strings --duplicates heap.hprof\n  tenure strings --duplicates --holders heap.hprof"
+)]
+pub struct Args {
+    #[command(flatten)]
+    dump: Dump,
+    /// Strings that match
+    #[arg(long, value_name = "REGEX", conflicts_with_all = ["duplicates", "holders"])]
+    find: Option<Regex>,
+    /// Equal strings and what they waste (the default)
+    #[arg(long)]
+    duplicates: bool,
+    /// With --duplicates: name the fields that hold them (reads all references once)
+    #[arg(long)]
+    holders: bool,
+    /// Number of rows, 0 for all [default: 40, all with --json]
+    #[arg(long, value_name = "N")]
+    top: Option<usize>,
+}
+
+impl Args {
+    /// Says the strings.
+    pub(crate) fn run(&self, session: &Session) -> Outcome {
+        let heap = session.open(&self.dump.file)?;
+        let options = StringOptions {
+            all: session.global.unreachable,
+            top: limit(self.top, session.global.json, 40),
+            holders: self.holders,
+        };
+        if let Some(pattern) = &self.find {
+            let found = find(&heap, pattern, &options);
+            let exit = session.answer(&found, heap.summary())?;
+            return Ok(if found.matches == 0 { Exit::No } else { exit });
+        }
+        session.answer(&duplicates(&heap, &options)?, heap.summary())
+    }
+}

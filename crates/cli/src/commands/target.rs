@@ -1,0 +1,76 @@
+//! Which dump, and which object in it.
+
+use crate::exit::{NotFound, Usage};
+use anyhow::Result;
+use clap::Args;
+use heap_graph::{ClassIdx, Heap, ObjIdx};
+use hprof::ObjectId;
+use std::path::PathBuf;
+
+/// The dump a command is about.
+#[derive(Debug, Args)]
+pub struct Dump {
+    /// The dump: a file, `file#2`, or `-` for standard input
+    #[arg(value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    pub file: PathBuf,
+}
+
+/// Reads an object id as answers print it: `0x7f00`, `@0x7f00`, `7f00`.
+pub fn parse_id(text: &str) -> Option<ObjectId> {
+    let text = text.trim_start_matches('@');
+    let digits = text
+        .strip_prefix("0x")
+        .or_else(|| text.strip_prefix("0X"))
+        .unwrap_or(text);
+    u64::from_str_radix(digits, 16).ok().map(ObjectId)
+}
+
+/// Tells a file and an object id apart, in either order.
+pub fn file_and_id(words: &[String]) -> Result<(PathBuf, Option<ObjectId>)> {
+    let marked = |w: &&String| w.starts_with("0x") || w.starts_with('@');
+    match words {
+        [file] => Ok((PathBuf::from(file), None)),
+        [a, b] => {
+            let (file, id) = if marked(&a) && !marked(&b) {
+                (b, a)
+            } else {
+                (a, b)
+            };
+            let id = parse_id(id)
+                .ok_or_else(|| Usage(format!("{id}: expected an object id such as 0x7f001000")))?;
+            Ok((PathBuf::from(file), Some(id)))
+        }
+        _ => Err(Usage("expected a FILE and an object id".to_owned()).into()),
+    }
+}
+
+/// The object of an id.
+pub fn find_object(heap: &Heap, id: ObjectId) -> Result<ObjIdx> {
+    heap.find(id)
+        .ok_or_else(|| NotFound(format!("no object {id} in this dump")).into())
+}
+
+/// The classes of a name, as answers print names; several loaders may each have one.
+pub fn find_classes(heap: &Heap, name: &str) -> Result<Vec<ClassIdx>> {
+    let found: Vec<ClassIdx> = heap
+        .classes()
+        .iter()
+        .enumerate()
+        .filter(|(_, c)| c.name == name || c.name == hprof::readable_class_name(name))
+        .map(|(n, _)| ClassIdx(n as u32))
+        .collect();
+    if found.is_empty() {
+        return Err(NotFound(format!("no class {name} in this dump")).into());
+    }
+    Ok(found)
+}
+
+/// `--top N`: 0 means all; not given means `default` in words and all in JSON.
+pub fn limit(top: Option<usize>, json: bool, default: usize) -> Option<usize> {
+    match top {
+        Some(0) => None,
+        Some(n) => Some(n),
+        None if json => None,
+        None => Some(default),
+    }
+}

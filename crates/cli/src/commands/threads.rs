@@ -1,0 +1,34 @@
+//! `tenure threads`.
+
+use super::target::{Dump, limit};
+use crate::Outcome;
+use crate::session::Session;
+use heap_analysis::threads::{ThreadOptions, threads};
+
+/// Threads: retained size, stack, locals per frame; virtual threads by stack
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  tenure threads heap.hprof\n  tenure threads --top 3 --locals 20 heap.hprof\n  tenure threads --json heap.hprof | jq '.threads[].name'"
+)]
+pub struct Args {
+    #[command(flatten)]
+    dump: Dump,
+    /// Locals to list per frame
+    #[arg(long, value_name = "N", default_value_t = 8)]
+    locals: usize,
+    /// Threads to list, 0 for all [default: all]
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
+    top: usize,
+}
+
+impl Args {
+    /// Says the threads.
+    pub(crate) fn run(&self, session: &Session) -> Outcome {
+        let heap = session.open(&self.dump.file)?;
+        let options = ThreadOptions {
+            locals: self.locals,
+            top: limit(Some(self.top), false, 0),
+        };
+        session.answer(&threads(&heap, &options), heap.summary())
+    }
+}

@@ -1,0 +1,30 @@
+//! `tenure unreachable`.
+
+use super::target::{Dump, limit};
+use crate::Outcome;
+use crate::session::Session;
+
+/// What is in the dump although nothing reaches it
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  tenure unreachable heap.hprof\n  tenure unreachable --top 0 heap.hprof\n  tenure unreachable --json heap.hprof | jq .total"
+)]
+pub struct Args {
+    #[command(flatten)]
+    dump: Dump,
+    /// Number of rows, 0 for all [default: 40, all with --json]
+    #[arg(long, value_name = "N")]
+    top: Option<usize>,
+}
+
+impl Args {
+    /// Says the garbage.
+    pub(crate) fn run(&self, session: &Session) -> Outcome {
+        let heap = session.open(&self.dump.file)?;
+        let top = limit(self.top, session.global.json, 40);
+        session.answer(
+            &heap_analysis::unreachable::unreachable(&heap, top),
+            heap.summary(),
+        )
+    }
+}

@@ -1,0 +1,23 @@
+//! `tenure validate`.
+
+use super::target::Dump;
+use crate::Outcome;
+use crate::session::Session;
+
+/// Is the file whole? Lists all damage; exit code 4 if there is any
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  tenure validate heap.hprof\n  tenure validate --json cut.hprof.gz\n  tenure validate - < heap.hprof"
+)]
+pub struct Args {
+    #[command(flatten)]
+    dump: Dump,
+}
+
+impl Args {
+    /// Says the verdict.
+    pub(crate) fn run(&self, session: &Session) -> Outcome {
+        let heap = session.open(&self.dump.file)?;
+        session.answer(&heap_analysis::validate::validate(&heap), heap.summary())
+    }
+}

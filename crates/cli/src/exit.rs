@@ -1,0 +1,94 @@
+//! How a run ends. The codes are part of the interface (README, manual page).
+
+use anyhow::Error;
+use heap_graph::HeapError;
+use std::fmt;
+use std::io;
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// Answered.
+    Ok,
+    /// Answered, and the answer is no: nothing found, a gate not passed.
+    No,
+    /// The command line makes no sense.
+    Usage,
+    /// The input cannot be used at all, or the output cannot be written.
+    Input,
+    /// Answered from a damaged input.
+    Damaged,
+}
+
+impl Exit {
+    /// The process exit code.
+    pub fn code(self) -> u8 {
+        match self {
+            Exit::Ok => 0,
+            Exit::No => 1,
+            Exit::Usage => 2,
+            Exit::Input => 3,
+            Exit::Damaged => 4,
+        }
+    }
+}
+
+/// An error that is the fault of the command line.
+#[derive(Debug)]
+pub struct Usage(pub String);
+
+impl fmt::Display for Usage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Usage {}
+
+/// A search that found nothing.
+#[derive(Debug)]
+pub struct NotFound(pub String);
+
+impl fmt::Display for NotFound {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for NotFound {}
+
+/// Says what clap says: help and version on stdout, faults on stderr.
+pub(crate) fn of_clap(error: &clap::Error) -> u8 {
+    // A closed pipe is no fault here either.
+    let _ = error.print();
+    if error.use_stderr() {
+        Exit::Usage.code()
+    } else {
+        Exit::Ok.code()
+    }
+}
+
+/// Says an error with its causes, and gives its code. A reader that went away (`| head`) is
+/// success.
+#[expect(clippy::print_stderr, reason = "the one place where errors are said")]
+pub(crate) fn of_error(error: &Error) -> u8 {
+    let broken_pipe = error.chain().any(|cause| {
+        cause
+            .downcast_ref::<io::Error>()
+            .is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe)
+    });
+    if broken_pipe {
+        return Exit::Ok.code();
+    }
+    eprintln!("tenure: {}", report::escape::visible(&format!("{error:#}")));
+    if error.is::<Usage>() {
+        return Exit::Usage.code();
+    }
+    if error.is::<NotFound>() {
+        return Exit::No.code();
+    }
+    match error.downcast_ref::<HeapError>() {
+        Some(heap) if !heap.is_unusable_input() => Exit::No.code(),
+        _ => Exit::Input.code(),
+    }
+}

@@ -1,0 +1,130 @@
+//! What the flags mean: options for the graph, a look for the output, and the way to both.
+
+use crate::args::{ColorChoice, Global};
+use crate::exit::Exit;
+use crate::output::{self, Stdout};
+use crate::progress::Meter;
+use heap_graph::{Control, Heap, HeapError, Options, QuickHistogram, Summary};
+use report::{Doc, Look, Provenance, Say, json, say, terminal};
+use std::cell::RefCell;
+use std::io::{self, IsTerminal, Write};
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+/// One run of the program.
+pub struct Session {
+    /// The flags.
+    pub global: Global,
+    /// How answers look on standard output.
+    pub look: Look,
+    out: RefCell<Stdout>,
+}
+
+impl Session {
+    /// Decides colour and width from the flags, the environment and the terminal.
+    pub fn new(global: Global) -> Session {
+        let on_terminal = io::stdout().is_terminal();
+        let set = |name| std::env::var_os(name).is_some_and(|v| !v.is_empty() && v != "0");
+        let color = match global.color {
+            ColorChoice::Always => true,
+            ColorChoice::Never => false,
+            ColorChoice::Auto => {
+                !set("NO_COLOR")
+                    && (set("CLICOLOR_FORCE")
+                        || on_terminal && std::env::var_os("TERM").is_none_or(|t| t != "dumb"))
+            }
+        };
+        let width = if on_terminal {
+            terminal_size::terminal_size().map(|(w, _)| usize::from(w.0).max(40))
+        } else {
+            None
+        };
+        Session {
+            look: Look {
+                width,
+                color,
+                raw_bytes: global.bytes,
+            },
+            out: RefCell::new(output::stdout()),
+            global,
+        }
+    }
+
+    /// The options of the graph.
+    pub fn options(&self) -> Options {
+        Options {
+            layout: self.global.layout.into(),
+            strength: self.global.strength.into(),
+            cache_dir: self.global.cache_dir.clone(),
+            no_index: self.global.no_index,
+            max_memory: self.global.max_memory,
+            threads: self.global.threads,
+            ..Options::default()
+        }
+    }
+
+    /// Opens a heap, with progress on a terminal.
+    pub fn open(&self, file: &Path) -> Result<Heap, HeapError> {
+        self.with_control(|control| Heap::open(file, &self.options(), control))
+    }
+
+    /// Counts classes in one pass, with progress on a terminal.
+    pub fn quick_histogram(&self, file: &Path) -> Result<QuickHistogram, HeapError> {
+        self.with_control(|control| heap_graph::quick_histogram(file, &self.options(), control))
+    }
+
+    fn with_control<T>(&self, work: impl FnOnce(&Control<'_>) -> T) -> T {
+        let meter = Meter::new(!self.global.quiet && io::stderr().is_terminal());
+        let cancel = AtomicBool::new(false);
+        let result = work(&Control {
+            progress: &|progress| meter.show(progress),
+            cancel: &cancel,
+        });
+        meter.clear();
+        result
+    }
+
+    /// Says an answer about a heap in the asked form, and ends the run.
+    pub fn answer<T: Say>(&self, answer: &T, summary: &Summary) -> anyhow::Result<Exit> {
+        let provenance = Provenance::of(summary);
+        self.say(answer, &provenance)?;
+        Ok(self.finish(&provenance))
+    }
+
+    /// Says an answer in the asked form.
+    pub fn say<T: Say>(&self, answer: &T, provenance: &Provenance) -> io::Result<()> {
+        let mut out = self.out.borrow_mut();
+        if self.global.json {
+            json::write(&mut *out, answer, provenance)
+        } else {
+            let doc = say::whole(answer, provenance);
+            out.write_all(terminal::render(&doc, &self.look).as_bytes())
+        }
+    }
+
+    /// Says a document on standard output.
+    pub fn say_doc(&self, doc: &Doc) -> io::Result<()> {
+        self.write(terminal::render(doc, &self.look).as_bytes())
+    }
+
+    /// Writes data to standard output.
+    pub fn write(&self, bytes: &[u8]) -> io::Result<()> {
+        self.out.borrow_mut().write_all(bytes)
+    }
+
+    /// Lists the damage on standard error and gives the exit code.
+    pub fn finish(&self, provenance: &Provenance) -> Exit {
+        if !provenance.damaged {
+            return Exit::Ok;
+        }
+        if !self.global.json {
+            output::warn_of_damage(provenance);
+        }
+        Exit::Damaged
+    }
+
+    /// Hands everything over to standard output.
+    pub fn flush(&self) -> anyhow::Result<()> {
+        Ok(self.out.borrow_mut().flush()?)
+    }
+}

@@ -1,0 +1,276 @@
+//! The program as a user meets it: exit codes, pipes, files, hostile names, on small dumps.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use testkit::dump::{Elements, FrameSpec, Heap, IdSize, Root, Type, Value};
+
+const TENURE: &str = env!("CARGO_BIN_EXE_tenure");
+
+fn tenure(folder: &Path, args: &[&str]) -> Output {
+    Command::new(TENURE)
+        .current_dir(folder)
+        .args(args)
+        .env_remove("COLUMNS")
+        .stdin(Stdio::null())
+        .output()
+        .expect("running tenure")
+}
+
+fn code(folder: &Path, args: &[&str]) -> i32 {
+    tenure(folder, args).status.code().expect("a code")
+}
+
+fn stdout(folder: &Path, args: &[&str]) -> String {
+    String::from_utf8(tenure(folder, args).stdout).expect("text")
+}
+
+/// A shop whose registry holds too many orders, and a class with a hostile name.
+fn shop() -> Vec<u8> {
+    let mut heap = Heap::new(IdSize::Eight);
+    let object = heap.java_lang_object();
+    let order = heap.class("shop/Order", object, &[("lines", Type::Object)]);
+    let evil = heap.class("evil/<script>\u{1b}[31m\u{202e}|x", object, &[]);
+    let list = heap.class(
+        "java/util/ArrayList",
+        object,
+        &[("size", Type::Int), ("elementData", Type::Object)],
+    );
+    let orders: Vec<u64> = (0..100)
+        .map(|_| {
+            let lines = heap.primitive_array(Elements::Byte(vec![7; 1000]));
+            heap.instance(order, &[Value::Object(lines)])
+        })
+        .collect();
+    let array_class = heap.object_array_class();
+    let array = heap.object_array(array_class, &orders);
+    let list = heap.instance(list, &[Value::Int(100), Value::Object(array)]);
+    let registry = heap.class("shop/Registry", object, &[]);
+    heap.set_static(registry, "ORDERS", Value::Object(list));
+    heap.root(Root::StickyClass, registry);
+    let local = heap.instance(evil, &[]);
+    let frame = FrameSpec {
+        class: registry,
+        method: "serve",
+        source: "Registry.java",
+        line: 12,
+    };
+    let (thread, _) = heap.thread("main", &[frame]);
+    heap.root(Root::JavaFrame { thread, frame: 0 }, local);
+    let text = heap.string("jdbc:secret");
+    heap.root(Root::JniGlobal { reference: 1 }, text);
+    let lost = heap.primitive_array(Elements::Int(vec![1, 2, 3]));
+    assert_ne!(lost, 0);
+    heap.bytes()
+}
+
+fn folder() -> (tempfile::TempDir, PathBuf) {
+    let dir = tempfile::tempdir().expect("a folder");
+    let path = dir.path().to_owned();
+    fs::write(path.join("shop.hprof"), shop()).expect("the dump");
+    (dir, path)
+}
+
+#[test]
+fn the_first_screen_names_the_leak() {
+    let (_dir, at) = folder();
+    let text = stdout(&at, &["shop.hprof", "--layout=plain"]);
+    assert!(text.contains("Suspect 1"), "{text}");
+    assert!(text.contains("shop.Registry.ORDERS"), "{text}");
+    assert!(text.contains("100 objects of shop.Order"), "{text}");
+    assert!(text.contains("plain layout"), "{text}");
+    assert!(text.contains("tenure leaks shop.hprof"), "{text}");
+}
+
+#[test]
+fn leaks_as_json_keep_their_contract() {
+    let (_dir, at) = folder();
+    let text = stdout(&at, &["leaks", "--json", "--layout=plain", "shop.hprof"]);
+    let answer: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!(answer["schema"], "tenure.leaks/1");
+    let suspect = &answer["suspects"][0];
+    assert_eq!(suspect["kind"], "object");
+    assert_eq!(suspect["class"], "java.lang.Class");
+    assert_eq!(suspect["value"], "shop.Registry");
+    assert_eq!(suspect["instances"], 1);
+    assert_eq!(suspect["holder"], "shop.Registry.ORDERS");
+    assert_eq!(suspect["accumulation_point"]["class"], "java.lang.Object[]");
+    assert_eq!(suspect["path"][0]["field"], "static ORDERS");
+    assert_eq!(suspect["path"][1]["field"], "elementData");
+    assert!(suspect["share"].as_f64().is_some_and(|s| s > 0.9));
+    let id = suspect["object"].as_str().expect("an id");
+    assert!(id.starts_with("0x"), "{id}");
+    // Every id that an answer gives can be asked about.
+    assert_eq!(code(&at, &["object", "shop.hprof", id]), 0);
+    assert_eq!(code(&at, &["paths", id, "shop.hprof"]), 0);
+}
+
+#[test]
+fn exit_codes_tell_how_it_went() {
+    let (_dir, at) = folder();
+    let whole = fs::read(at.join("shop.hprof")).expect("the dump");
+    fs::write(at.join("cut.hprof"), &whole[..whole.len() - 40]).expect("a cut dump");
+    fs::write(at.join("text.hprof"), "This is no dump.\n").expect("a text");
+    for (args, want) in [
+        (&["summary", "shop.hprof"][..], 0),
+        (&["strings", "--find", "jdbc:.*", "shop.hprof"], 0),
+        (&["strings", "--find", "nothing of it", "shop.hprof"], 1),
+        (&["object", "shop.hprof", "0x1"], 1),
+        (&["paths", "--class", "no.such.Thing", "shop.hprof"], 1),
+        (&["histgram", "shop.hprof"], 2),
+        (&["histogram", "--by", "colour", "shop.hprof"], 2),
+        (&["object", "shop.hprof", "xyzzy"], 2),
+        (&["report", "shop.hprof", "-o", "page.pdf"], 2),
+        (&["text.hprof"], 3),
+        (&["./missing.hprof"], 3),
+        (&["validate", "cut.hprof"], 4),
+        (&["cut.hprof"], 4),
+        (&["--help"], 0),
+        (&["--version"], 0),
+        (&["completions", "bash"], 0),
+        (&["man"], 0),
+    ] {
+        let out = tenure(&at, args);
+        let said = String::from_utf8_lossy(&out.stderr);
+        assert_eq!(out.status.code(), Some(want), "{args:?}: {said}");
+        if want == 0 {
+            assert_eq!(said, "", "{args:?}");
+        } else if want != 1 || !args.contains(&"strings") {
+            assert_ne!(said, "", "{args:?}");
+        }
+    }
+}
+
+#[test]
+fn a_reader_that_leaves_is_no_error() {
+    let (_dir, at) = folder();
+    let mut child = Command::new(TENURE)
+        .current_dir(&at)
+        .args(["dominators", "--tsv", "--all", "shop.hprof"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("running tenure");
+    drop(child.stdout.take());
+    let out = child.wait_with_output().expect("its end");
+    assert_eq!(out.status.code(), Some(0));
+    assert_eq!(String::from_utf8_lossy(&out.stderr), "");
+}
+
+#[test]
+fn output_files_are_private_and_never_overwritten() {
+    let (_dir, at) = folder();
+    let args = ["report", "shop.hprof", "-o", "page.html", "--quiet"];
+    assert_eq!(code(&at, &args), 0);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        let mode = fs::metadata(at.join("page.html")).expect("the page");
+        assert_eq!(mode.permissions().mode() & 0o777, 0o600);
+    }
+    assert_eq!(code(&at, &args), 2);
+    let mut forced = args.to_vec();
+    forced.push("--force");
+    assert_eq!(code(&at, &forced), 0);
+}
+
+#[test]
+fn names_from_the_dump_are_harmless_in_every_form() {
+    let (_dir, at) = folder();
+    for args in [
+        &["histogram", "shop.hprof"][..],
+        &["histogram", "--json", "shop.hprof"],
+        &["threads", "shop.hprof"],
+        &["report", "shop.hprof", "-o", "-", "--format", "html"],
+        &["report", "shop.hprof", "-o", "-", "--format", "md"],
+        &["report", "shop.hprof", "-o", "-", "--format", "json"],
+    ] {
+        let text = stdout(&at, args);
+        assert!(
+            !text.contains('\u{1b}') && !text.contains('\u{202e}'),
+            "{args:?}"
+        );
+        assert!(text.contains("evil"), "{args:?}: {text}");
+        if args.contains(&"html") || args.contains(&"md") {
+            assert!(!text.contains("evil.<script>"), "{args:?}");
+        }
+    }
+}
+
+#[test]
+fn the_page_is_small_and_reaches_for_nothing() {
+    let (_dir, at) = folder();
+    let page = stdout(
+        &at,
+        &["report", "shop.hprof", "-o", "-", "--format", "html"],
+    );
+    assert!(page.len() < 150_000, "{} bytes", page.len());
+    for outside in ["http://", "https://", "src=", "@import", "url("] {
+        assert!(!page.contains(outside), "{outside}");
+    }
+    assert!(page.contains("default-src 'none'"));
+}
+
+#[test]
+fn the_same_question_has_the_same_answer() {
+    let (_dir, at) = folder();
+    for args in [
+        &["leaks", "--json", "shop.hprof"][..],
+        &["shop.hprof"],
+        &["report", "shop.hprof", "-o", "-", "--format", "html"],
+    ] {
+        let first = stdout(&at, args);
+        assert_eq!(first, stdout(&at, args), "{args:?}");
+    }
+    // Standard input and an environment twin mean the same as a file and a flag.
+    let flag = stdout(&at, &["summary", "--json", "--layout=mat", "shop.hprof"]);
+    let twin = Command::new(TENURE)
+        .current_dir(&at)
+        .args(["summary", "--json", "-"])
+        .env("TENURE_LAYOUT", "mat")
+        .stdin(fs::File::open(at.join("shop.hprof")).expect("the dump"))
+        .output()
+        .expect("running tenure");
+    assert_eq!(flag, String::from_utf8_lossy(&twin.stdout));
+}
+
+#[test]
+fn help_is_short_and_has_examples() {
+    let (_dir, at) = folder();
+    for command in [
+        "leaks",
+        "report",
+        "histogram",
+        "dominators",
+        "top",
+        "object",
+        "paths",
+        "roots",
+        "threads",
+        "strings",
+        "loaders",
+        "properties",
+        "unreachable",
+        "summary",
+        "validate",
+        "cache",
+    ] {
+        let help = stdout(&at, &[command, "-h"]);
+        assert!(help.contains("Examples:\n  tenure "), "{command}: {help}");
+        assert!(
+            help.lines().count() <= 45,
+            "{command}: {}",
+            help.lines().count()
+        );
+    }
+}
+
+#[test]
+fn the_cache_is_listed_and_removed() {
+    let (_dir, at) = folder();
+    assert_eq!(code(&at, &["summary", "shop.hprof"]), 0);
+    assert!(stdout(&at, &["cache", "ls", "shop.hprof"]).contains(".idx"));
+    assert_eq!(code(&at, &["cache", "rm", "shop.hprof"]), 0);
+    assert!(!at.join("shop.hprof.tenure").exists());
+    assert!(stdout(&at, &["cache", "ls", "shop.hprof"]).contains("no index files"));
+}

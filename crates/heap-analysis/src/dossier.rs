@@ -1,0 +1,105 @@
+//! Everything that a report shows, in one answer.
+
+use crate::dominators::{DominatorTree, TreeOptions, tree};
+use crate::histogram::{Histogram, HistogramOptions, histogram};
+use crate::leaks::{LeakOptions, Leaks, find};
+use crate::loaders::{Loaders, loaders};
+use crate::overview::{Facts, facts};
+use crate::properties::{Properties, properties};
+use crate::roots::{RootOptions, Roots, roots};
+use crate::threads::{ThreadOptions, Threads, threads};
+use crate::top::{Consumers, TopOptions, consumers};
+use crate::treemap::{Treemap, treemap};
+use crate::unreachable::{Unreachable, unreachable};
+use crate::validate::{Verdict, validate};
+use heap_graph::{Heap, HeapError};
+use serde::Serialize;
+
+/// How much goes into a report.
+#[derive(Clone, Copy, Debug)]
+pub struct DossierOptions {
+    /// Rows per table.
+    pub rows: usize,
+    /// Areas of the map.
+    pub areas: usize,
+    /// System properties and environment variables: they often hold passwords, and reports are
+    /// made to be passed on.
+    pub properties: bool,
+}
+
+impl Default for DossierOptions {
+    fn default() -> Self {
+        DossierOptions {
+            rows: 100,
+            areas: 800,
+            properties: false,
+        }
+    }
+}
+
+/// The report's content.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Dossier {
+    /// The file.
+    pub facts: Facts,
+    /// Suspects.
+    pub leaks: Leaks,
+    /// Classes.
+    pub histogram: Histogram,
+    /// Biggest consumers.
+    pub consumers: Consumers,
+    /// Top of the dominator tree.
+    pub dominators: DominatorTree,
+    /// The tree as areas.
+    pub treemap: Treemap,
+    /// Threads.
+    pub threads: Threads,
+    /// Roots.
+    pub roots: Roots,
+    /// Loaders.
+    pub loaders: Loaders,
+    /// Garbage.
+    pub unreachable: Unreachable,
+    /// System properties, if they were asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub properties: Option<Properties>,
+    /// State of the file.
+    pub verdict: Verdict,
+}
+
+/// Puts a report together.
+pub fn dossier(heap: &Heap, options: &DossierOptions) -> Result<Dossier, HeapError> {
+    Ok(Dossier {
+        facts: facts(heap),
+        leaks: find(heap, &LeakOptions::default())?,
+        histogram: histogram(
+            heap,
+            &HistogramOptions {
+                top: Some(options.rows),
+                ..HistogramOptions::default()
+            },
+        )?,
+        consumers: consumers(heap, &TopOptions::default()),
+        dominators: tree(
+            heap,
+            &TreeOptions {
+                root: None,
+                depth: 4,
+                top: 8,
+            },
+        ),
+        treemap: treemap(heap, options.areas),
+        threads: threads(
+            heap,
+            &ThreadOptions {
+                locals: 5,
+                top: Some(options.rows),
+            },
+        ),
+        roots: roots(heap, &RootOptions { kind: None, top: 5 }),
+        loaders: loaders(heap, Some(20)),
+        unreachable: unreachable(heap, Some(20)),
+        properties: options.properties.then(|| properties(heap)),
+        verdict: validate(heap),
+    })
+}

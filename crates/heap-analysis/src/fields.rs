@@ -1,0 +1,76 @@
+//! Looking into single objects by field name, and up the class hierarchy. A damaged or hostile
+//! dump can claim anything, a cycle of superclasses included, so every walk is bounded.
+
+use heap_graph::{ClassIdx, Heap, ObjIdx, ObjectView, Value};
+use hprof::{BasicType, ObjectId};
+
+/// No real hierarchy is deeper; a longer one is a cycle in a damaged dump.
+const MAX_DEPTH: usize = 4096;
+
+/// The class and its superclasses, the class first.
+pub fn lineage(heap: &Heap, class: ClassIdx) -> impl Iterator<Item = ClassIdx> + '_ {
+    std::iter::successors(Some(class), |c| heap.class(*c).super_class).take(MAX_DEPTH)
+}
+
+/// True when the class or one of its superclasses has this name.
+pub fn is_subclass_of(heap: &Heap, class: ClassIdx, ancestor: &str) -> bool {
+    lineage(heap, class).any(|c| heap.class(c).name == ancestor)
+}
+
+/// The class of this name, the first one in class order when several loaders have one.
+pub fn class_named(heap: &Heap, name: &str) -> Option<ClassIdx> {
+    heap.classes()
+        .iter()
+        .position(|c| c.name == name)
+        .map(|n| ClassIdx(n as u32))
+}
+
+/// An instance field of this name, the most derived one.
+pub fn field(heap: &Heap, object: ObjIdx, name: &str) -> Option<Value> {
+    match heap.object(object).ok()? {
+        ObjectView::Instance { fields, .. } => {
+            fields.into_iter().find(|f| f.name == name).map(|f| f.value)
+        }
+        _ => None,
+    }
+}
+
+/// The object in a reference field.
+pub fn field_ref(heap: &Heap, object: ObjIdx, name: &str) -> Option<ObjIdx> {
+    match field(heap, object, name)? {
+        Value::Reference(id) => heap.find(id),
+        _ => None,
+    }
+}
+
+/// The value of a whole-number field.
+pub fn field_int(heap: &Heap, object: ObjIdx, name: &str) -> Option<i64> {
+    match field(heap, object, name)? {
+        Value::Int(n) => Some(i64::from(n)),
+        Value::Long(n) => Some(n),
+        Value::Short(n) => Some(i64::from(n)),
+        Value::Byte(n) => Some(i64::from(n)),
+        _ => None,
+    }
+}
+
+/// The object in a static reference field.
+pub fn static_ref(heap: &Heap, class: ClassIdx, name: &str) -> Option<ObjIdx> {
+    heap.class(class)
+        .statics
+        .iter()
+        .find(|s| s.name == name && s.kind == BasicType::Object)
+        .and_then(|s| heap.find(ObjectId(s.bits)))
+}
+
+/// The elements of an object array that are in the dump.
+pub fn elements(heap: &Heap, array: ObjIdx) -> Vec<ObjIdx> {
+    match heap.object(array) {
+        Ok(ObjectView::ObjectArray { elements, .. }) => elements
+            .into_iter()
+            .filter(|id| !id.is_null())
+            .filter_map(|id| heap.find(id))
+            .collect(),
+        _ => Vec::new(),
+    }
+}

@@ -1,0 +1,335 @@
+//! How many objects of each kind there are and how much they hold: the histogram.
+
+use crate::describe::Address;
+use crate::group::{
+    ClassGroups, GroupBy, GroupKey, lineages, owner_class, retained_by_group, trace_frames,
+};
+use heap_graph::{ClassIdx, Heap, HeapError, ObjIdx, QuickHistogram};
+use hprof::{Bytes, Serial};
+use regex::Regex;
+use rustc_hash::FxHashMap;
+use serde::Serialize;
+
+/// By which column rows are ordered, largest first (names: A to Z).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SortBy {
+    /// Retained size.
+    #[default]
+    Retained,
+    /// Shallow size.
+    Shallow,
+    /// Number of objects.
+    Objects,
+    /// Name.
+    Name,
+}
+
+/// What to count.
+#[derive(Clone, Debug, Default)]
+pub struct HistogramOptions {
+    /// Grouping.
+    pub by: GroupBy,
+    /// Only groups whose name matches.
+    pub filter: Option<Regex>,
+    /// Order of the rows.
+    pub sort: SortBy,
+    /// At most so many rows; `None` for all.
+    pub top: Option<usize>,
+    /// Count unreachable objects too.
+    pub all: bool,
+    /// Rows for classes without objects too (their class objects may retain much).
+    pub empty: bool,
+}
+
+/// A row.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct HistogramRow {
+    /// The group.
+    #[serde(flatten)]
+    pub key: GroupKey,
+    /// Number of objects.
+    pub objects: u64,
+    /// Sum of their own sizes.
+    pub shallow: Bytes,
+    /// What they retain together, if it was computed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retained: Option<Bytes>,
+}
+
+/// Sums of all rows that matched, shown or not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Total {
+    /// Objects.
+    pub objects: u64,
+    /// Shallow size.
+    pub shallow: Bytes,
+}
+
+/// The histogram.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Histogram {
+    /// Grouping.
+    pub by: GroupBy,
+    /// True when unreachable objects are counted too.
+    pub all_objects: bool,
+    /// Rows in the asked order.
+    pub rows: Vec<HistogramRow>,
+    /// Number of matching rows that `top` cut off.
+    pub omitted_rows: u64,
+    /// Size of the reachable heap, of which retained sizes are shares; 0 when it is not known.
+    pub heap_shallow: Bytes,
+    /// Sums over all matching rows. For overlapping groups (superclass) the sums count an object
+    /// once.
+    pub total: Total,
+}
+
+/// Counts the heap by the chosen grouping.
+pub fn histogram(heap: &Heap, options: &HistogramOptions) -> Result<Histogram, HeapError> {
+    let rows = match options.by {
+        GroupBy::Class => class_rows(heap, options.all),
+        GroupBy::Superclass => superclass_rows(heap, options.all),
+        GroupBy::Loader | GroupBy::Package => owner_rows(heap, options),
+        GroupBy::Heap => scanned_rows(heap, options.all, heap_group),
+        GroupBy::Site => scanned_rows(heap, options.all, |heap, object| {
+            heap.allocation_trace(object).0.into()
+        }),
+    };
+    let total = (options.by == GroupBy::Superclass && options.filter.is_none()).then(|| Total {
+        objects: if options.all {
+            heap.len()
+        } else {
+            heap.summary().reachable_objects
+        },
+        shallow: if options.all {
+            heap.summary().shallow
+        } else {
+            heap.summary().reachable_shallow
+        },
+    });
+    let mut histogram = finish(rows, options, total);
+    histogram.heap_shallow = heap.summary().reachable_shallow;
+    Ok(histogram)
+}
+
+/// The histogram of a quick pass over the file: all objects, no retained sizes.
+pub fn from_quick(quick: &QuickHistogram, options: &HistogramOptions) -> Histogram {
+    let rows = quick
+        .rows
+        .iter()
+        .map(|row| HistogramRow {
+            key: GroupKey::Class {
+                class: row.name.clone(),
+                class_id: Address(row.class_id),
+            },
+            objects: row.objects,
+            shallow: row.shallow,
+            retained: None,
+        })
+        .collect();
+    let options = HistogramOptions {
+        all: true,
+        by: GroupBy::Class,
+        sort: match options.sort {
+            SortBy::Retained => SortBy::Shallow,
+            other => other,
+        },
+        ..options.clone()
+    };
+    finish(rows, &options, None)
+}
+
+fn finish(
+    mut rows: Vec<HistogramRow>,
+    options: &HistogramOptions,
+    total: Option<Total>,
+) -> Histogram {
+    rows.retain(|row| options.empty || row.objects > 0);
+    if let Some(filter) = &options.filter {
+        rows.retain(|row| filter.is_match(&row.key.name()));
+    }
+    let total = total.unwrap_or_else(|| Total {
+        objects: rows.iter().map(|r| r.objects).sum(),
+        shallow: Bytes(rows.iter().map(|r| r.shallow.0).sum()),
+    });
+    rows.sort_by(|a, b| {
+        let by_size = match options.sort {
+            SortBy::Retained => (b.retained, b.shallow).cmp(&(a.retained, a.shallow)),
+            SortBy::Shallow => b.shallow.cmp(&a.shallow),
+            SortBy::Objects => b.objects.cmp(&a.objects),
+            SortBy::Name => std::cmp::Ordering::Equal,
+        };
+        by_size.then_with(|| a.key.cmp(&b.key))
+    });
+    let keep = options.top.unwrap_or(usize::MAX).min(rows.len());
+    let omitted_rows = (rows.len() - keep) as u64;
+    rows.truncate(keep);
+    Histogram {
+        by: options.by,
+        all_objects: options.all,
+        rows,
+        omitted_rows,
+        heap_shallow: Bytes(0),
+        total,
+    }
+}
+
+fn counts(heap: &Heap, class: ClassIdx, all: bool) -> (u64, u64) {
+    let info = heap.class(class);
+    if all {
+        (info.objects, info.shallow.0)
+    } else {
+        (info.reachable_objects, info.reachable_shallow.0)
+    }
+}
+
+fn class_rows(heap: &Heap, all: bool) -> Vec<HistogramRow> {
+    heap.classes()
+        .iter()
+        .enumerate()
+        .map(|(n, info)| {
+            let (objects, shallow) = counts(heap, ClassIdx(n as u32), all);
+            HistogramRow {
+                key: GroupKey::Class {
+                    class: info.name.clone(),
+                    class_id: Address(info.id),
+                },
+                objects,
+                shallow: Bytes(shallow),
+                retained: Some(info.retained),
+            }
+        })
+        .collect()
+}
+
+fn superclass_rows(heap: &Heap, all: bool) -> Vec<HistogramRow> {
+    let lineages = lineages(heap);
+    let mut rows = class_rows(heap, all);
+    for row in &mut rows {
+        (row.objects, row.shallow) = (0, Bytes(0));
+    }
+    for (n, lineage) in lineages.iter().enumerate() {
+        let (objects, shallow) = counts(heap, ClassIdx(n as u32), all);
+        for c in lineage {
+            rows[*c as usize].objects += objects;
+            rows[*c as usize].shallow.0 += shallow;
+        }
+    }
+    let retained = retained_by_group(heap, rows.len(), |object, groups| {
+        groups.extend_from_slice(&lineages[heap.class_of(object).0 as usize]);
+    });
+    for (row, bytes) in rows.iter_mut().zip(retained) {
+        row.retained = Some(Bytes(bytes));
+    }
+    rows
+}
+
+/// Rows by loader or package: counts come from the classes, except that class objects move from
+/// `java.lang.Class` to the group of the class they stand for.
+fn owner_rows(heap: &Heap, options: &HistogramOptions) -> Vec<HistogramRow> {
+    let groups = ClassGroups::new(heap, options.by);
+    let mut sums = vec![(0u64, 0u64); groups.keys.len()];
+    for n in 0..heap.classes().len() {
+        let class = ClassIdx(n as u32);
+        let (objects, shallow) = counts(heap, class, options.all);
+        let sum = &mut sums[groups.of[n] as usize];
+        // Wrapping, because class objects are taken away before all of them have been added.
+        sum.0 = sum.0.wrapping_add(objects);
+        sum.1 = sum.1.wrapping_add(shallow);
+        let Some(object) = heap.class_object(class) else {
+            continue;
+        };
+        if !(options.all || heap.is_reachable(object)) {
+            continue;
+        }
+        let shallow = heap.shallow(object).0;
+        let from = groups.of[heap.class_of(object).0 as usize] as usize;
+        sums[from].0 = sums[from].0.wrapping_sub(1);
+        sums[from].1 = sums[from].1.wrapping_sub(shallow);
+        let to = groups.of[n] as usize;
+        sums[to].0 = sums[to].0.wrapping_add(1);
+        sums[to].1 = sums[to].1.wrapping_add(shallow);
+    }
+    let retained = retained_by_group(heap, groups.keys.len(), |object, out| {
+        out.push(groups.of[owner_class(heap, object).0 as usize]);
+    });
+    groups
+        .keys
+        .into_iter()
+        .zip(sums)
+        .zip(retained)
+        .map(|((key, (objects, shallow)), retained)| HistogramRow {
+            key,
+            objects,
+            shallow: Bytes(shallow),
+            retained: Some(Bytes(retained)),
+        })
+        .collect()
+}
+
+/// Where a scanned object belongs: a trace serial, or the number of a heap name.
+enum Scanned<'h> {
+    Trace(u32),
+    Heap(&'h str),
+}
+
+impl From<u32> for Scanned<'_> {
+    fn from(trace: u32) -> Self {
+        Scanned::Trace(trace)
+    }
+}
+
+fn heap_group(heap: &Heap, object: ObjIdx) -> Scanned<'_> {
+    Scanned::Heap(heap.heap_name(object).unwrap_or("<java>"))
+}
+
+/// Rows for groupings that the objects themselves decide: one pass over all of them.
+fn scanned_rows<'h>(
+    heap: &'h Heap,
+    all: bool,
+    group: impl Fn(&'h Heap, ObjIdx) -> Scanned<'h>,
+) -> Vec<HistogramRow> {
+    let mut traces: FxHashMap<u32, u32> = FxHashMap::default();
+    let mut heaps: FxHashMap<&str, u32> = FxHashMap::default();
+    let mut rows: Vec<HistogramRow> = Vec::new();
+    let mut number = |object: ObjIdx, rows: &mut Vec<HistogramRow>| -> u32 {
+        let next = rows.len() as u32;
+        let (slot, key): (&mut u32, _) = match group(heap, object) {
+            Scanned::Trace(trace) => (traces.entry(trace).or_insert(next), Scanned::Trace(trace)),
+            Scanned::Heap(name) => (heaps.entry(name).or_insert(next), Scanned::Heap(name)),
+        };
+        if *slot == next {
+            rows.push(HistogramRow {
+                key: match key {
+                    Scanned::Trace(trace) => GroupKey::Site {
+                        trace,
+                        frames: trace_frames(heap, Serial(trace)),
+                    },
+                    Scanned::Heap(name) => GroupKey::Heap {
+                        heap: name.to_owned(),
+                    },
+                },
+                objects: 0,
+                shallow: Bytes(0),
+                retained: Some(Bytes(0)),
+            });
+        }
+        *slot
+    };
+    for object in (0..heap.len()).map(ObjIdx) {
+        if !(all || heap.is_reachable(object)) {
+            continue;
+        }
+        let n = number(object, &mut rows) as usize;
+        rows[n].objects += 1;
+        rows[n].shallow.0 += heap.shallow(object).0;
+    }
+    let count = rows.len();
+    let retained = retained_by_group(heap, count, |object, out| {
+        out.push(number(object, &mut rows));
+    });
+    for (row, bytes) in rows.iter_mut().zip(retained) {
+        row.retained = Some(Bytes(bytes));
+    }
+    rows
+}

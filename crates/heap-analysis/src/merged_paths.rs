@@ -1,0 +1,324 @@
+//! Shortest paths to many objects, merged into one tree from the roots: what do they have in
+//! common? Paths share their beginnings, so what is known about one object is reused for the next.
+
+use crate::chain::field_to;
+use crate::describe::{ObjectRef, describe};
+use crate::leaks::root_kinds;
+use crate::paths::{Exclusions, Holders, ObjectSet, root_set};
+use crate::ranking::share;
+use heap_graph::{ClassIdx, Heap, HeapError, ObjIdx};
+use hprof::Bytes;
+use rustc_hash::{FxHashMap, FxHashSet};
+use serde::Serialize;
+use std::cmp::Reverse;
+
+/// How many objects one search may look at before it is given up. Real paths are found within a
+/// few hundred; what needs more is held by half of the heap.
+const MAX_VISITS: usize = 200_000;
+
+/// Finds shortest paths one after the other and remembers every way to a root it has seen.
+struct Finder<'h> {
+    heap: &'h Heap,
+    roots: ObjectSet,
+    holders: Holders<'h>,
+    /// Next object towards the root, and the distance to it. Roots map to themselves.
+    known: FxHashMap<ObjIdx, (ObjIdx, u32)>,
+}
+
+impl<'h> Finder<'h> {
+    fn new(heap: &'h Heap, exclude: Exclusions) -> Finder<'h> {
+        Finder {
+            heap,
+            roots: root_set(heap),
+            holders: Holders::new(heap, exclude),
+            known: FxHashMap::default(),
+        }
+    }
+
+    /// The shortest path from a root to the target, both included; empty if there is none.
+    fn path(&mut self, target: ObjIdx) -> Result<Vec<ObjIdx>, HeapError> {
+        if !self.known.contains_key(&target) {
+            self.search(target)?;
+        }
+        let mut path = Vec::new();
+        let mut at = target;
+        while let Some((next, distance)) = self.known.get(&at) {
+            path.push(at);
+            if *distance == 0 {
+                break;
+            }
+            at = *next;
+        }
+        path.reverse();
+        Ok(path)
+    }
+
+    fn search(&mut self, target: ObjIdx) -> Result<(), HeapError> {
+        let mut seen: FxHashSet<ObjIdx> = FxHashSet::from_iter([target]);
+        let mut next: FxHashMap<ObjIdx, ObjIdx> = FxHashMap::default();
+        let mut level = vec![target];
+        let mut best: Option<(u32, ObjIdx)> = None;
+        let mut depth = 0u32;
+        while !level.is_empty() && seen.len() < MAX_VISITS {
+            let mut following = Vec::new();
+            for object in level {
+                if self.roots.contains(object) {
+                    self.known.insert(object, (object, 0));
+                }
+                if let Some((_, rest)) = self.known.get(&object) {
+                    let key = (depth + rest, object);
+                    best = Some(best.map_or(key, |b| b.min(key)));
+                    continue;
+                }
+                for holder in self.holders.of(object)? {
+                    if self.heap.is_reachable(holder) && seen.insert(holder) {
+                        next.insert(holder, object);
+                        following.push(holder);
+                    }
+                }
+            }
+            depth += 1;
+            if best.is_some_and(|(length, _)| length <= depth) {
+                break;
+            }
+            level = following;
+        }
+        let Some((_, found)) = best else {
+            return Ok(());
+        };
+        let mut at = found;
+        let mut distance = self.known.get(&at).map_or(0, |k| k.1);
+        while let Some(towards_target) = next.get(&at) {
+            distance += 1;
+            self.known.insert(*towards_target, (at, distance));
+            at = *towards_target;
+        }
+        Ok(())
+    }
+}
+
+/// What MAT's group analysis asks for.
+#[derive(Clone, Copy, Debug)]
+pub struct MergeOptions {
+    /// Share of the targets that a common path must cover.
+    pub group_ratio: f64,
+    /// Share of the parent's retained size that the next step must have.
+    pub big_drop: f64,
+}
+
+/// Where the paths to a group of objects run together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CommonPoint {
+    /// The last object that (nearly) all paths have in common.
+    pub point: ObjIdx,
+    /// From the root to it.
+    pub path: Vec<ObjIdx>,
+}
+
+/// MAT's accumulation point of a class suspect (analyzer-features section 6, rule 5): from the
+/// root that holds most of the targets down the common path, while more than `group_ratio` of them
+/// are below and the retained size does not drop.
+pub fn common_point(
+    heap: &Heap,
+    targets: &[ObjIdx],
+    options: &MergeOptions,
+) -> Result<Option<CommonPoint>, HeapError> {
+    let mut paths = paths_to(heap, targets, Exclusions::ALL)?;
+    if paths.is_empty() {
+        paths = paths_to(heap, targets, Exclusions::default())?;
+    }
+    let enough = (options.group_ratio * targets.len() as f64) as usize;
+    let bytes = |paths: &[&[ObjIdx]]| -> u64 {
+        let targets = paths.iter().filter_map(|p| p.last());
+        targets.map(|o| heap.retained(*o).0).sum()
+    };
+    let all: Vec<&[ObjIdx]> = paths.iter().map(Vec::as_slice).collect();
+    let Some((mut at, mut here)) = fullest(&all, 0) else {
+        return Ok(None);
+    };
+    let mut path = Vec::new();
+    while here.len() > enough {
+        path.push(at);
+        match fullest(&here, path.len()) {
+            Some((child, below)) if share(bytes(&below), bytes(&here)) >= options.big_drop => {
+                (at, here) = (child, below);
+            }
+            // The end of the paths, or a big drop: the object above it is the point.
+            _ => return Ok(Some(CommonPoint { point: at, path })),
+        }
+    }
+    Ok(None)
+}
+
+/// The object at `depth` that most of the paths go through, with those paths.
+fn fullest<'p>(paths: &[&'p [ObjIdx]], depth: usize) -> Option<(ObjIdx, Vec<&'p [ObjIdx]>)> {
+    let mut counts: FxHashMap<ObjIdx, usize> = FxHashMap::default();
+    for path in paths {
+        if let Some(object) = path.get(depth) {
+            *counts.entry(*object).or_default() += 1;
+        }
+    }
+    let (object, _) = counts.into_iter().max_by_key(|(o, n)| (*n, Reverse(*o)))?;
+    let through = paths.iter().filter(|p| p.get(depth) == Some(&object));
+    Some((object, through.copied().collect()))
+}
+
+fn paths_to(
+    heap: &Heap,
+    targets: &[ObjIdx],
+    exclude: Exclusions,
+) -> Result<Vec<Vec<ObjIdx>>, HeapError> {
+    let mut finder = Finder::new(heap, exclude);
+    let mut paths = Vec::with_capacity(targets.len());
+    for target in targets {
+        let path = finder.path(*target)?;
+        if !path.is_empty() {
+            paths.push(path);
+        }
+    }
+    Ok(paths)
+}
+
+/// A node of the merged tree, in pre-order.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct MergedNode {
+    /// Level, from 0 for the objects that are roots.
+    pub depth: usize,
+    /// The object.
+    #[serde(flatten)]
+    pub object: ObjectRef,
+    /// Kinds of root, on level 0.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub roots: Vec<String>,
+    /// The field of the object above that holds this one.
+    pub field: Option<String>,
+    /// How many of the asked objects are reached through here.
+    pub targets: u64,
+    /// What those retain together.
+    pub targets_retained: Bytes,
+    /// True for one of the asked objects itself.
+    pub is_target: bool,
+    /// Children that are not in the list.
+    pub omitted: u64,
+}
+
+/// Merged shortest paths to the objects of a class.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct MergedPaths {
+    /// The class, or classes when several loaders have one of that name.
+    pub class: String,
+    /// Reachable objects of it.
+    pub objects: u64,
+    /// How many of them were followed.
+    pub followed: u64,
+    /// How many of those no path leads to (with the exclusions).
+    pub without_path: u64,
+    /// The tree from the roots.
+    pub nodes: Vec<MergedNode>,
+    /// Roots that are not in the list.
+    pub omitted: u64,
+}
+
+/// How much of the merged tree to give.
+#[derive(Clone, Copy, Debug)]
+pub struct MergedOptions {
+    /// Most objects to follow; an even sample above.
+    pub max_paths: usize,
+    /// Levels.
+    pub depth: usize,
+    /// Children per node, those with most targets.
+    pub top: usize,
+    /// References that do not count.
+    pub exclude: Exclusions,
+}
+
+/// The merged shortest paths to all objects of the given classes.
+pub fn to_class(
+    heap: &Heap,
+    name: &str,
+    classes: &[ClassIdx],
+    options: &MergedOptions,
+) -> Result<MergedPaths, HeapError> {
+    let mut all: Vec<ObjIdx> = classes
+        .iter()
+        .flat_map(|c| heap.objects_of(*c))
+        .filter(|o| heap.is_reachable(*o))
+        .collect();
+    all.sort_unstable();
+    let step = all.len().div_ceil(options.max_paths.max(1)).max(1);
+    let sample: Vec<ObjIdx> = all.iter().copied().step_by(step).collect();
+    let paths = paths_to(heap, &sample, options.exclude)?;
+    let mut merged = MergedPaths {
+        class: name.to_owned(),
+        objects: all.len() as u64,
+        followed: sample.len() as u64,
+        without_path: (sample.len() - paths.len()) as u64,
+        nodes: Vec::new(),
+        omitted: 0,
+    };
+    grow(heap, &paths, options, &mut merged)?;
+    Ok(merged)
+}
+
+/// Builds the tree level by level from paths, with an explicit stack.
+fn grow(
+    heap: &Heap,
+    paths: &[Vec<ObjIdx>],
+    options: &MergedOptions,
+    merged: &mut MergedPaths,
+) -> Result<(), HeapError> {
+    type Below<'p> = (ObjIdx, Vec<&'p [ObjIdx]>);
+    let children = |paths: &[&'_ [ObjIdx]], depth: usize| -> Vec<(ObjIdx, Vec<usize>)> {
+        let mut groups: FxHashMap<ObjIdx, Vec<usize>> = FxHashMap::default();
+        for (n, path) in paths.iter().enumerate() {
+            if let Some(object) = path.get(depth) {
+                groups.entry(*object).or_default().push(n);
+            }
+        }
+        let mut groups: Vec<_> = groups.into_iter().collect();
+        groups.sort_by_key(|(object, members)| (Reverse(members.len()), *object));
+        groups
+    };
+    let all: Vec<&[ObjIdx]> = paths.iter().map(Vec::as_slice).collect();
+    let mut stack: Vec<(usize, Option<ObjIdx>, Below<'_>)> = Vec::new();
+    let first = children(&all, 0);
+    merged.omitted = first.len().saturating_sub(options.top) as u64;
+    for (object, members) in first.into_iter().take(options.top).rev() {
+        let below = members.iter().map(|n| all[*n]).collect();
+        stack.push((0, None, (object, below)));
+    }
+    while let Some((depth, above, (object, here))) = stack.pop() {
+        let next = children(&here, depth + 1);
+        let shown = if depth + 1 < options.depth {
+            next.len().min(options.top)
+        } else {
+            0
+        };
+        merged.nodes.push(MergedNode {
+            depth,
+            object: describe(heap, object),
+            roots: match above {
+                None => root_kinds(heap, object),
+                Some(_) => Vec::new(),
+            },
+            field: match above {
+                Some(above) => field_to(heap, above, object)?,
+                None => None,
+            },
+            targets: here.len() as u64,
+            targets_retained: Bytes(
+                here.iter()
+                    .filter_map(|p| p.last())
+                    .map(|o| heap.retained(*o).0)
+                    .sum(),
+            ),
+            is_target: here.iter().any(|p| p.len() == depth + 1),
+            omitted: (next.len() - shown) as u64,
+        });
+        for (child, members) in next.into_iter().take(shown).rev() {
+            let below = members.iter().map(|n| here[*n]).collect();
+            stack.push((depth + 1, Some(object), (child, below)));
+        }
+    }
+    Ok(())
+}

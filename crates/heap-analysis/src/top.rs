@@ -1,0 +1,96 @@
+//! The biggest consumers: objects at the top of the dominator tree, and the same by class, loader
+//! and package, each above a share of the heap (analyzer-features section 6, top consumers).
+
+use crate::describe::{ObjectRef, describe};
+use crate::dominators::{DominatorGroup, by_group};
+use crate::group::GroupBy;
+use crate::ranking::share;
+use heap_graph::Heap;
+use hprof::Bytes;
+use serde::Serialize;
+
+/// What counts as big.
+#[derive(Clone, Copy, Debug)]
+pub struct TopOptions {
+    /// Only what retains more than this many percent of the reachable heap.
+    pub threshold: f64,
+    /// At most so many rows per table; `None` for all.
+    pub top: Option<usize>,
+}
+
+impl Default for TopOptions {
+    fn default() -> Self {
+        TopOptions {
+            threshold: 1.0,
+            top: Some(20),
+        }
+    }
+}
+
+/// A big object.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct BigObject {
+    /// The object.
+    #[serde(flatten)]
+    pub object: ObjectRef,
+    /// Share of the reachable heap that it retains.
+    pub share: f64,
+}
+
+/// The consumers.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Consumers {
+    /// Size of the reachable heap.
+    pub total: Bytes,
+    /// The threshold in percent.
+    pub threshold: f64,
+    /// Big objects.
+    pub objects: Vec<BigObject>,
+    /// Big classes.
+    pub classes: Vec<DominatorGroup>,
+    /// Big loaders.
+    pub loaders: Vec<DominatorGroup>,
+    /// Big packages.
+    pub packages: Vec<DominatorGroup>,
+}
+
+/// The largest objects at the top of the dominator tree, whatever their share.
+pub fn largest_objects(heap: &Heap, count: usize) -> Vec<BigObject> {
+    let total = heap.summary().reachable_shallow.0;
+    heap.dominated(None)
+        .take(count)
+        .map(|object| BigObject {
+            object: describe(heap, object),
+            share: share(heap.retained(object).0, total),
+        })
+        .collect()
+}
+
+/// Everything above the threshold.
+pub fn consumers(heap: &Heap, options: &TopOptions) -> Consumers {
+    let total = heap.summary().reachable_shallow;
+    let limit = (total.0 as f64 * options.threshold / 100.0) as u64;
+    let count = options.top.unwrap_or(usize::MAX);
+    let objects = heap
+        .dominated(None)
+        .take(count)
+        .take_while(|o| heap.retained(*o).0 > limit)
+        .map(|object| BigObject {
+            object: describe(heap, object),
+            share: share(heap.retained(object).0, total.0),
+        })
+        .collect();
+    let groups = |by| {
+        let mut rows = by_group(heap, by, options.top).rows;
+        rows.retain(|row| row.retained.0 > limit);
+        rows
+    };
+    Consumers {
+        total,
+        threshold: options.threshold,
+        objects,
+        classes: groups(GroupBy::Class),
+        loaders: groups(GroupBy::Loader),
+        packages: groups(GroupBy::Package),
+    }
+}

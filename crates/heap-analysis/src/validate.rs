@@ -1,0 +1,100 @@
+//! Is the file whole? What was damaged, what was left out, and what the dump by its nature cannot
+//! tell.
+
+use heap_graph::{Heap, Summary};
+use hprof::DamageKind;
+use serde::Serialize;
+
+/// One finding.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// Where in the decoded file.
+    pub offset: u64,
+    /// The record.
+    pub record: String,
+    /// The sort of damage.
+    pub kind: DamageKind,
+    /// What is wrong.
+    pub message: String,
+}
+
+/// A check and how it went.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Check {
+    /// What was looked at.
+    pub what: &'static str,
+    /// True when it is as it should be.
+    pub ok: bool,
+    /// How many were not.
+    pub count: u64,
+}
+
+/// The verdict.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Verdict {
+    /// True when nothing is damaged.
+    pub whole: bool,
+    /// Bytes that no record claims.
+    pub skipped_bytes: u64,
+    /// The checks.
+    pub checks: Vec<Check>,
+    /// Damage and notes by place.
+    pub findings: Vec<Finding>,
+    /// Findings that were only counted.
+    pub omitted_findings: u64,
+}
+
+/// Findings as answers give them.
+pub fn findings(summary: &Summary) -> Vec<Finding> {
+    summary
+        .diagnostics
+        .iter()
+        .map(|d| Finding {
+            offset: d.offset.0,
+            record: d.record.clone(),
+            kind: d.kind,
+            message: d.message(),
+        })
+        .collect()
+}
+
+/// Checks a heap.
+pub fn validate(heap: &Heap) -> Verdict {
+    let summary = heap.summary();
+    let check = |what, count| Check {
+        what,
+        ok: count == 0,
+        count,
+    };
+    let missing = heap
+        .classes()
+        .iter()
+        .filter(|c| !c.dumped && c.element.is_none());
+    let unnamed = heap.classes().iter().filter(|c| c.name.is_empty());
+    Verdict {
+        whole: !summary.diagnostics.any_damage(),
+        skipped_bytes: summary.skipped,
+        checks: vec![
+            check("bytes that belong to no readable record", summary.skipped),
+            check(
+                "roots whose object is not in the dump",
+                summary.dangling_roots,
+            ),
+            check(
+                "object ids that occur more than once",
+                summary.duplicate_objects,
+            ),
+            check(
+                "classes that objects name but no record describes",
+                missing.count() as u64,
+            ),
+            check("classes without a name", unnamed.count() as u64),
+            check(
+                "parked virtual threads whose stacks the dump does not have",
+                summary.parked_virtual_threads,
+            ),
+        ],
+        findings: findings(summary),
+        omitted_findings: summary.diagnostics.dropped(),
+    }
+}

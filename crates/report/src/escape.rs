@@ -1,0 +1,97 @@
+//! Names in a dump are hostile input. Each form has its own way to make them harmless: control
+//! characters (terminal escapes), bidirectional overrides and invisible characters (text that
+//! reads differently from what it is), and the form's own markup.
+
+use std::borrow::Cow;
+use std::fmt::Write;
+
+/// True for characters that must not reach a screen as they are.
+pub fn is_unsafe(c: char) -> bool {
+    matches!(c,
+        '\0'..='\x1f' | '\x7f'..='\u{9f}'
+        | '\u{061c}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}'
+        | '\u{e0000}'..='\u{e007f}')
+}
+
+/// Replaces unsafe characters by `\n`, `\t`, `\u{202e}`.
+pub fn visible(text: &str) -> Cow<'_, str> {
+    if !text.chars().any(is_unsafe) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() + 8);
+    for c in text.chars() {
+        match c {
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            c if is_unsafe(c) => {
+                let _ = write!(out, "\\u{{{:x}}}", u32::from(c));
+            }
+            c => out.push(c),
+        }
+    }
+    Cow::Owned(out)
+}
+
+/// Text and attribute values of HTML.
+pub fn html(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 8);
+    for c in visible(text).chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// Text of Markdown, also inside a table cell.
+pub fn markdown(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 8);
+    for c in visible(text).chars() {
+        match c {
+            // HTML is live in Markdown, whatever is escaped with a backslash.
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '&' => out.push_str("&amp;"),
+            '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '#' | '!' | '~' | '$' => {
+                out.push('\\');
+                out.push(c);
+            }
+            // A name like www.example.com or a@b must not become a link.
+            '@' => out.push_str("&#64;"),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn terminal_text_shows_what_it_hides() {
+        assert_eq!(visible("plain"), "plain");
+        assert_eq!(visible("a\x1b[31mb\n"), "a\\u{1b}[31mb\\n");
+        assert_eq!(visible("x\u{202e}gpj"), "x\\u{202e}gpj");
+        assert_eq!(visible("ü😀"), "ü😀");
+    }
+
+    #[test]
+    fn markup_is_text() {
+        assert_eq!(
+            html("<script>alert('x')</script>&"),
+            "&lt;script&gt;alert(&#39;x&#39;)&lt;/script&gt;&amp;"
+        );
+        assert_eq!(
+            markdown("a|b*c* <img> [x](y)"),
+            "a\\|b\\*c\\* &lt;img&gt; \\[x\\](y)"
+        );
+    }
+}

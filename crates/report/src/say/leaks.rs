@@ -1,0 +1,251 @@
+//! Suspects in sentences that a tired person understands.
+
+use super::Say;
+use crate::doc::{Cell, Doc, Span, Table, number, words};
+use crate::units::plural;
+use heap_analysis::chain::Step;
+use heap_analysis::leaks::{AccumulationPoint, Leaks, MAX_LEVELS, Suspect, SuspectKind};
+
+/// Longest path that is shown in full.
+const MAX_STEPS: usize = 24;
+
+impl Say for Leaks {
+    const NAME: &'static str = "leaks";
+
+    fn doc(&self) -> Doc {
+        if self.suspects.is_empty() {
+            return Doc::new().text([Span::Text(format!(
+                "No suspects: no object, and no class of objects, keeps more than {} % of the heap alive.",
+                self.threshold
+            ))]);
+        }
+        suspects_doc(self)
+    }
+}
+
+/// All suspects, each with its own heading.
+pub fn suspects_doc(leaks: &Leaks) -> Doc {
+    let mut doc = Doc::new();
+    for (n, suspect) in leaks.suspects.iter().enumerate() {
+        doc = doc.append(suspect_doc(n + 1, suspect, leaks.deep));
+    }
+    doc
+}
+
+fn suspect_doc(n: usize, suspect: &Suspect, deep: bool) -> Doc {
+    let mut doc = Doc::new().subheading([
+        Span::Text(format!("Suspect {n}: ")),
+        Span::Bytes(suspect.retained.0),
+        Span::from(", "),
+        Span::Share(suspect.share),
+        Span::from(" of the heap"),
+    ]);
+    doc = doc.text(match suspect.kind {
+        SuspectKind::Object => object_sentence(suspect),
+        SuspectKind::Class => class_sentence(suspect),
+    });
+    if let Some(point) = &suspect.accumulation_point {
+        doc = doc.text(point_sentence(point, suspect));
+    }
+    if let Some(class) = &suspect.chain_of {
+        doc = doc.text([
+            Span::Text(format!(
+                "It is the head of a chain of more than {MAX_LEVELS} objects, each holding the next: "
+            )),
+            Span::Class(class.clone()),
+            Span::from("."),
+        ]);
+    }
+    if let Some(holder) = &suspect.holder {
+        doc = doc.text([
+            Span::from("The field that holds it: "),
+            Span::Strong(holder.clone()),
+        ]);
+    }
+    match suspect.kind {
+        SuspectKind::Object => doc = doc.text(root_sentence(suspect)),
+        SuspectKind::Class if suspect.path.is_empty() && !deep => {
+            doc = doc.text([
+                Span::from("No single object holds them all. To see what does: "),
+                Span::Strong(format!("tenure paths --class '{}' FILE", suspect.class)),
+                Span::from(" (or "),
+                Span::Strong("tenure leaks --deep FILE".to_owned()),
+                Span::from(")."),
+            ]);
+        }
+        SuspectKind::Class if suspect.path.is_empty() => {
+            doc = doc.text([Span::from(
+                "Their paths to the roots have nothing in common: no single place holds them.",
+            )]);
+        }
+        SuspectKind::Class => {}
+    }
+    if !suspect.path.is_empty() {
+        doc = doc.table(path_table(&suspect.path));
+    }
+    if !suspect.stack.is_empty() {
+        let title = if suspect.kind == SuspectKind::Object && is_thread(suspect) {
+            "Its stack:"
+        } else {
+            "Allocated at:"
+        };
+        doc = doc.text([Span::from(title)]).lines(suspect.stack.clone());
+    }
+    doc
+}
+
+fn is_thread(suspect: &Suspect) -> bool {
+    suspect.class.ends_with("Thread")
+}
+
+fn object_sentence(suspect: &Suspect) -> Vec<Span> {
+    let keeps = [
+        Span::from(" keeps "),
+        Span::Bytes(suspect.retained.0),
+        Span::from(" alive."),
+    ];
+    let mut spans = match &suspect.value {
+        Some(name) if suspect.class == "java.lang.Class" => vec![
+            Span::from("The class "),
+            Span::Class(name.clone()),
+            Span::from(" "),
+            Span::Object(suspect.object),
+            Span::from(", with its static fields,"),
+        ],
+        Some(name) if is_thread(suspect) => vec![
+            Span::from("The thread "),
+            Span::Value(format!("\"{name}\" ")),
+            Span::Object(suspect.object),
+        ],
+        value => {
+            let kind = if suspect.class.ends_with("ClassLoader") {
+                "The class loader "
+            } else {
+                "One "
+            };
+            let mut spans = vec![
+                Span::from(kind),
+                Span::Class(suspect.class.clone()),
+                Span::from(" "),
+                Span::Object(suspect.object),
+            ];
+            if let Some(value) = value {
+                spans.push(Span::Value(format!(" \"{value}\"")));
+            }
+            spans
+        }
+    };
+    spans.extend(keeps);
+    spans
+}
+
+fn class_sentence(suspect: &Suspect) -> Vec<Span> {
+    vec![
+        Span::Count(suspect.instances),
+        Span::from(" objects of "),
+        Span::Class(suspect.class.clone()),
+        Span::from(" together keep "),
+        Span::Bytes(suspect.retained.0),
+        Span::from(" alive, on average "),
+        Span::Bytes(suspect.retained.0 / suspect.instances.max(1)),
+        Span::from(" each."),
+    ]
+}
+
+fn point_sentence(point: &AccumulationPoint, suspect: &Suspect) -> Vec<Span> {
+    let mut spans = Vec::new();
+    if point.object == suspect.object {
+        spans.push(Span::from("It holds most of that directly"));
+    } else {
+        spans.push(Span::from("It piles up in "));
+        match &point.value {
+            Some(class) if point.class == "java.lang.Class" => {
+                spans.push(Span::from("class "));
+                spans.push(Span::Class(class.clone()));
+            }
+            _ => spans.push(Span::Class(point.class.clone())),
+        }
+        spans.extend([
+            Span::from(" "),
+            Span::Object(point.object),
+            Span::from(", which retains "),
+            Span::Bytes(point.retained.0),
+        ]);
+    }
+    if let Some(of) = &point.of_class {
+        spans.extend([
+            Span::from(": "),
+            Span::Text(plural(of.objects, "object", "objects")),
+            Span::from(" of "),
+            Span::Class(of.class.clone()),
+            Span::from(" with "),
+            Span::Bytes(of.retained.0),
+        ]);
+    }
+    spans.push(Span::from("."));
+    spans
+}
+
+fn root_sentence(suspect: &Suspect) -> Vec<Span> {
+    if let Some(local) = &suspect.local_of {
+        let mut spans = vec![
+            Span::from("A local variable of the thread "),
+            Span::Value(format!("\"{}\"", local.thread)),
+            Span::from(" holds it"),
+        ];
+        if !local.frame.is_empty() {
+            spans.push(Span::from(", in "));
+            spans.push(Span::Strong(local.frame.clone()));
+        }
+        spans.push(Span::from("."));
+        return spans;
+    }
+    if suspect.roots.is_empty() {
+        return vec![
+            Span::from(
+                "It is not a GC root itself; several roots reach it, and none alone explains it (",
+            ),
+            Span::Strong(format!("tenure paths {} FILE", suspect.object)),
+            Span::from(")."),
+        ];
+    }
+    vec![Span::Text(format!(
+        "It is a GC root ({}).",
+        suspect.roots.join(", ")
+    ))]
+}
+
+/// A path, one step per row, indented.
+pub(super) fn path_table(path: &[Step]) -> Table {
+    let mut table = Table::new([number("retained"), words("path")]);
+    let hidden = path.len().saturating_sub(MAX_STEPS);
+    let mut field: Option<Vec<Span>> = None;
+    for (n, step) in path.iter().enumerate() {
+        let hide_from = MAX_STEPS / 2;
+        let hide = hidden > 0 && n >= hide_from && n < hide_from + hidden + 1;
+        if hide {
+            if n == hide_from {
+                let text = format!("… {} more steps …", hidden + 1);
+                table.row([Cell::empty(), Cell::from(Span::Dim(text)).at_depth(n)]);
+            }
+        } else {
+            let mut spans = field.take().unwrap_or_default();
+            spans.extend(crate::doc::object_spans(&step.object));
+            let shown = if n > hide_from && hidden > 0 {
+                n - hidden
+            } else {
+                n
+            };
+            table.row([
+                Cell::bytes(step.object.retained),
+                Cell::new(spans).at_depth(shown.min(MAX_STEPS)),
+            ]);
+        }
+        field = Some(match (&step.field, step.direct) {
+            (Some(name), _) => vec![Span::Strong(name.clone()), Span::from(" → ")],
+            (None, false) => vec![Span::Dim("(through several objects) → ".to_owned())],
+            (None, true) => Vec::new(),
+        });
+    }
+    table
+}

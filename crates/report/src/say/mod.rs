@@ -1,0 +1,68 @@
+//! One module per family of answers: the answer in words and tables, whatever the form.
+
+mod details;
+mod dominators;
+mod dossier;
+mod histogram;
+mod leaks;
+mod overview;
+mod paths;
+mod strings;
+mod summary;
+mod threads;
+
+pub use dossier::{Chapter, chapters};
+pub use leaks::suspects_doc;
+pub use overview::facts_doc;
+
+use crate::doc::{Doc, Span};
+use crate::json::Provenance;
+use crate::units::{grouped, percent};
+use heap_graph::{LayoutModel, Strength};
+use serde::Serialize;
+
+/// An answer that can be said. To add one: implement this beside its relatives and describe its
+/// fields in docs/json.md.
+pub trait Say: Serialize {
+    /// The middle part of the schema name `tenure.NAME/1`.
+    const NAME: &'static str;
+
+    /// The answer as a document, without its provenance.
+    fn doc(&self) -> Doc;
+}
+
+/// One line that says which layout the sizes come from and which references count. It ends every
+/// answer in words.
+pub fn provenance_text(provenance: &Provenance) -> String {
+    let layout = &provenance.layout;
+    let shape = format!(
+        "{}-byte header, {}-byte references, {}-byte alignment",
+        layout.header, layout.reference, layout.alignment
+    );
+    let sizes = match layout.model {
+        LayoutModel::Measured if layout.samples > 0 => format!(
+            "measured layout ({shape}; {} of {} gaps agree)",
+            percent(layout.confidence),
+            grouped(layout.samples)
+        ),
+        LayoutModel::Measured => format!("measured layout ({shape})"),
+        LayoutModel::Mat => format!("layout as Eclipse MAT computes it ({shape})"),
+        LayoutModel::Plain => "plain layout (field bytes only)".to_owned(),
+    };
+    let references = match provenance.strength {
+        Strength::All => "all references count",
+        Strength::Strong => "only strong references count",
+        Strength::StrongSoft => "strong and soft references count",
+    };
+    let damage = if provenance.damaged {
+        "; the file is damaged, the rest of it is answered"
+    } else {
+        ""
+    };
+    format!("Sizes: {sizes}; {references}{damage}.")
+}
+
+/// The document of an answer with its provenance line.
+pub fn whole<T: Say>(answer: &T, provenance: &Provenance) -> Doc {
+    answer.doc().note([Span::Text(provenance_text(provenance))])
+}

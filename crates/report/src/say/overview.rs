@@ -1,0 +1,79 @@
+//! The first screen.
+
+use super::Say;
+use super::dominators::objects_table;
+use super::histogram::table;
+use super::leaks::suspects_doc;
+use crate::doc::{Doc, Span};
+use crate::units::{plural, utc};
+use heap_analysis::overview::{Facts, Overview};
+
+/// What the file is, as facts.
+pub fn facts_doc(facts: &Facts) -> Doc {
+    let mut file = vec![
+        Span::Value(facts.format.clone()),
+        Span::from(", "),
+        Span::Bytes(facts.bytes),
+        Span::Text(format!(", {}-byte ids", facts.id_size)),
+    ];
+    let written = utc(facts.timestamp_ms);
+    if !written.is_empty() {
+        file.push(Span::Text(format!(", {written}")));
+    }
+    let garbage = facts.shallow.0.saturating_sub(facts.reachable_shallow.0);
+    let mut rows = vec![("file", file)];
+    if let Some(jvm) = &facts.jvm {
+        rows.push(("JVM", vec![Span::Value(jvm.clone())]));
+    }
+    rows.push((
+        "in use",
+        vec![
+            Span::Strong(crate::units::human_bytes(facts.reachable_shallow.0)),
+            Span::from(" in "),
+            Span::Count(facts.reachable_objects),
+            Span::from(" objects; unreachable "),
+            Span::Bytes(garbage),
+        ],
+    ));
+    rows.push((
+        "holds",
+        vec![Span::Text(format!(
+            "{}, {}, {}, {}",
+            plural(facts.classes, "class", "classes"),
+            plural(facts.loaders, "class loader", "class loaders"),
+            plural(facts.threads, "thread", "threads"),
+            plural(facts.roots, "GC root", "GC roots"),
+        ))],
+    ));
+    Doc::new().facts(rows)
+}
+
+impl Say for Overview {
+    const NAME: &'static str = "overview";
+
+    fn doc(&self) -> Doc {
+        let mut doc = facts_doc(&self.facts)
+            .heading("Classes by retained size")
+            .table({
+                let mut table = table(&self.classes, self.facts.reachable_shallow.0);
+                table.total = None;
+                table
+            })
+            .heading("Objects by retained size")
+            .table(objects_table(&self.objects));
+        doc = doc.heading("Leak suspects");
+        if self.leaks.suspects.is_empty() {
+            let text = format!(
+                "None: nothing keeps more than {} % of the heap alive on its own.",
+                self.leaks.threshold
+            );
+            return doc.text([Span::Text(text)]);
+        }
+        doc = doc.append(suspects_doc(&self.leaks));
+        if self.omitted_suspects > 0 {
+            let text = plural(self.omitted_suspects, "more suspect", "more suspects");
+            doc = doc.text([Span::Text(format!("… and {text}."))]);
+        }
+        doc
+    }
+}

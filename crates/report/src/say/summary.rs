@@ -1,0 +1,118 @@
+//! What the file is and whether it is whole.
+
+use super::Say;
+use crate::doc::{Cell, Doc, Span, Table, number, words};
+use crate::units::{plural, utc};
+use heap_analysis::summary::FileSummary;
+use heap_analysis::validate::Verdict;
+use std::collections::BTreeMap;
+
+fn counts(title: &'static str, map: &BTreeMap<String, u64>) -> Table {
+    let mut table = Table::new([number("count"), words(title)]);
+    for (name, count) in map {
+        table.row([Cell::count(*count), Cell::value(name.clone())]);
+    }
+    table
+}
+
+impl Say for FileSummary {
+    const NAME: &'static str = "summary";
+
+    fn doc(&self) -> Doc {
+        let o = &self.objects;
+        let mut facts = vec![
+            ("format", vec![Span::Value(self.format.clone())]),
+            ("ids", vec![Span::Text(format!("{} bytes", self.id_size))]),
+            ("written", vec![Span::Text(utc(self.timestamp_ms))]),
+            ("file", vec![Span::Bytes(self.bytes)]),
+            (
+                "objects",
+                vec![
+                    Span::Count(o.total),
+                    Span::from(", "),
+                    Span::Bytes(self.shallow.0),
+                    Span::Text(format!(
+                        " ({}, {}, {}, {})",
+                        plural(o.classes, "class", "classes"),
+                        plural(o.instances, "instance", "instances"),
+                        plural(o.object_arrays, "object array", "object arrays"),
+                        plural(o.primitive_arrays, "primitive array", "primitive arrays"),
+                    )),
+                ],
+            ),
+            (
+                "reachable",
+                vec![
+                    Span::Count(self.reachable.objects),
+                    Span::from(", "),
+                    Span::Bytes(self.reachable.shallow.0),
+                ],
+            ),
+        ];
+        if self.snapshots > 1 {
+            let text = format!("{} of {}", self.snapshot, self.snapshots);
+            facts.push(("snapshot", vec![Span::Text(text)]));
+        }
+        if self.parked_virtual_threads > 0 {
+            let text = plural(
+                self.parked_virtual_threads,
+                "parked virtual thread whose stack the dump does not have",
+                "parked virtual threads whose stacks the dump does not have",
+            );
+            facts.push(("threads", vec![Span::Text(text)]));
+        }
+        let mut doc = Doc::new()
+            .heading("The dump")
+            .facts(facts)
+            .heading("GC roots")
+            .table(counts("kind", &self.gc_roots))
+            .heading("Records")
+            .table(counts("record", &self.records))
+            .heading("Sub-records")
+            .table(counts("tag", &self.sub_records));
+        if !self.heaps.is_empty() {
+            let mut table = Table::new([number("objects"), number("shallow"), words("heap")]);
+            for (name, heap) in &self.heaps {
+                table.row([
+                    Cell::count(heap.objects),
+                    Cell::bytes(heap.shallow),
+                    Cell::value(name.clone()),
+                ]);
+            }
+            doc = doc.heading("Android heaps").table(table);
+        }
+        doc
+    }
+}
+
+impl Say for Verdict {
+    const NAME: &'static str = "validate";
+
+    fn doc(&self) -> Doc {
+        let verdict = if self.whole {
+            "The file is whole."
+        } else {
+            "The file is damaged. Everything that could be read is answered."
+        };
+        let mut checks = Table::new([number("count"), words("check")]);
+        for check in &self.checks {
+            checks.row([Cell::count(check.count), Span::from(check.what).into()]);
+        }
+        let mut doc = Doc::new()
+            .text([Span::Strong(verdict.to_owned())])
+            .table(checks);
+        if !self.findings.is_empty() {
+            let mut table = Table::new([number("offset"), words("record"), words("finding")]);
+            for f in &self.findings {
+                table.row([
+                    Span::Text(f.offset.to_string()).into(),
+                    Cell::value(f.record.clone()),
+                    Cell::value(f.message.clone()),
+                ]);
+            }
+            table.omitted = self.omitted_findings;
+            doc = doc.heading("Findings").table(table);
+        }
+        doc
+    }
+}

@@ -1,0 +1,120 @@
+//! Threads with their stacks.
+
+use super::Say;
+use crate::doc::{Block, Cell, Doc, Span, Table, number, object_spans, words};
+use crate::units::plural;
+use heap_analysis::threads::{Thread, Threads};
+
+impl Say for Threads {
+    const NAME: &'static str = "threads";
+
+    fn doc(&self) -> Doc {
+        let mut table = Table::new([
+            number("shallow"),
+            number("retained"),
+            number("locals retain"),
+            words("kind"),
+            words("thread"),
+        ]);
+        for thread in &self.threads {
+            table.row([
+                Cell::bytes(thread.shallow),
+                Cell::bytes(thread.retained),
+                Cell::bytes(thread.locals_retained),
+                Span::from(if thread.daemon { "daemon" } else { "" }).into(),
+                Cell::new([
+                    Span::Value(format!("\"{}\" ", thread.name)),
+                    Span::Class(thread.class.clone()),
+                    Span::from(" "),
+                    Span::Object(thread.object),
+                ]),
+            ]);
+        }
+        table.omitted = self.omitted;
+        table.when_empty = "The dump has no thread records.";
+        let mut doc = Doc::new().heading("Threads").table(table);
+        if self.virtual_threads > 0 {
+            doc = doc.append(virtual_doc(self));
+        }
+        if self.virtual_without_stack > 0 && self.virtual_without_stack != self.virtual_threads {
+            doc = doc.text([Span::Text(format!(
+                "{} in the heap without a stack in the dump.",
+                plural(
+                    self.virtual_without_stack,
+                    "parked virtual thread is",
+                    "parked virtual threads are"
+                )
+            ))]);
+        }
+        for thread in self.threads.iter().filter(|t| !t.stack.is_empty()) {
+            doc = doc.append(stack_doc(thread));
+        }
+        doc
+    }
+}
+
+fn virtual_doc(threads: &Threads) -> Doc {
+    let mut doc = Doc::new().subheading([Span::Text(format!(
+        "{} in {}",
+        plural(threads.virtual_threads, "virtual thread", "virtual threads"),
+        plural(
+            threads.virtual_groups.len() as u64,
+            "group with one stack",
+            "groups, each with one stack"
+        )
+    ))]);
+    for group in &threads.virtual_groups {
+        let mut spans = vec![
+            Span::Count(group.threads),
+            Span::from(" threads retain "),
+            Span::Bytes(group.retained.0),
+            Span::from(", the largest: "),
+        ];
+        if let Some(largest) = group.largest.first() {
+            spans.extend(object_spans(largest));
+        }
+        doc = doc.text(spans);
+        if group.stack.is_empty() {
+            doc = doc.lines(vec!["(no stack in the dump)".to_owned()]);
+        } else {
+            doc = doc.lines(group.stack.clone());
+        }
+    }
+    doc
+}
+
+fn stack_doc(thread: &Thread) -> Doc {
+    let mut doc = Doc::new().subheading([
+        Span::Value(format!("\"{}\" ", thread.name)),
+        Span::Object(thread.object),
+        Span::from(" retains "),
+        Span::Bytes(thread.retained.0),
+    ]);
+    for frame in &thread.stack {
+        doc.blocks
+            .push(Block::Lines(vec![format!("at {}", frame.frame)]));
+        for local in &frame.locals {
+            doc = local_line(doc, local);
+        }
+        if frame.omitted > 0 {
+            doc = doc.text([Span::Dim(format!(
+                "          … {} more",
+                plural(frame.omitted, "local", "locals")
+            ))]);
+        }
+    }
+    for local in &thread.other_locals {
+        doc = local_line(doc, local);
+    }
+    doc
+}
+
+fn local_line(doc: Doc, local: &heap_analysis::describe::ObjectRef) -> Doc {
+    let mut spans = vec![
+        Span::from("          "),
+        Span::Bytes(local.retained.0),
+        Span::from("  "),
+    ];
+    spans.extend(object_spans(local));
+    doc.text(spans)
+}

@@ -1,0 +1,113 @@
+//! Numbers as people read them.
+
+/// `4.0 KiB`, `1.5 GiB`: one digit behind the point, none for plain bytes.
+pub fn human_bytes(bytes: u64) -> String {
+    const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+    if bytes < 1024 {
+        return format!("{bytes} B");
+    }
+    let mut value = bytes as f64 / 1024.0;
+    let mut unit = 0;
+    // 1023.95 would print as 1024.0.
+    while value >= 1023.95 && unit + 1 < UNITS.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    format!("{value:.1} {}", UNITS[unit])
+}
+
+/// `1,234,567`.
+pub fn grouped(n: u64) -> String {
+    let digits = n.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// `12.3 %`; small but not nothing is `<0.1 %`.
+pub fn percent(share: f64) -> String {
+    let percent = share * 100.0;
+    if percent > 0.0 && percent < 0.05 {
+        return "<0.1 %".to_owned();
+    }
+    format!("{percent:.1} %")
+}
+
+/// A moment in UTC, `2026-11-21 08:18:25 UTC`; empty for none.
+pub fn utc(timestamp_ms: u64) -> String {
+    if timestamp_ms == 0 {
+        return String::new();
+    }
+    let seconds = timestamp_ms / 1000;
+    let (days, rest) = (seconds / 86_400, seconds % 86_400);
+    // Civil date from days since 1970 (the usual era arithmetic over 400-year cycles).
+    let shifted = days + 719_468;
+    let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);
+    let year_of_era =
+        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted_month = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
+    let month = if shifted_month < 10 {
+        shifted_month + 3
+    } else {
+        shifted_month - 9
+    };
+    let year = year_of_era + era * 400 + u64::from(month <= 2);
+    format!(
+        "{year:04}-{month:02}-{day:02} {:02}:{:02}:{:02} UTC",
+        rest / 3600,
+        rest / 60 % 60,
+        rest % 60
+    )
+}
+
+/// `1 object`, `2 objects`.
+pub fn plural(n: u64, one: &str, many: &str) -> String {
+    format!("{} {}", grouped(n), if n == 1 { one } else { many })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_have_one_digit_and_the_right_unit() {
+        for (bytes, want) in [
+            (0, "0 B"),
+            (1023, "1023 B"),
+            (1024, "1.0 KiB"),
+            (1536, "1.5 KiB"),
+            (1024 * 1024 - 1, "1.0 MiB"),
+            (5 << 30, "5.0 GiB"),
+            (u64::MAX, "16.0 EiB"),
+        ] {
+            assert_eq!(human_bytes(bytes), want);
+        }
+    }
+
+    #[test]
+    fn numbers_are_grouped_and_dates_are_civil() {
+        assert_eq!(grouped(0), "0");
+        assert_eq!(grouped(999), "999");
+        assert_eq!(grouped(1_234_567), "1,234,567");
+        assert_eq!(utc(0), "");
+        assert_eq!(utc(1_000), "1970-01-01 00:00:01 UTC");
+        assert_eq!(utc(951_827_696_000), "2000-02-29 12:34:56 UTC");
+        assert_eq!(utc(1_795_237_793_869), "2026-11-21 05:09:53 UTC");
+        // A damaged header may claim any moment.
+        assert!(!utc(u64::MAX).is_empty());
+    }
+
+    #[test]
+    fn shares_show_that_they_are_not_nothing() {
+        assert_eq!(percent(0.0), "0.0 %");
+        assert_eq!(percent(0.0001), "<0.1 %");
+        assert_eq!(percent(0.5), "50.0 %");
+    }
+}
