@@ -28,6 +28,8 @@ pub struct Class<'a> {
     pub access: u16,
     /// Its name with slashes.
     pub name: &'a [u8],
+    /// Its superclass, none for `java/lang/Object`.
+    pub superclass: Option<&'a [u8]>,
     /// Constant pool index of the class itself.
     pub(crate) this: u16,
     /// Offset just after the constant pool.
@@ -83,7 +85,10 @@ impl<'a> Class<'a> {
         let access = reader.u2()?;
         let this = reader.u2()?;
         let name = pool.class_name(this)?;
-        reader.u2()?;
+        let superclass = match reader.u2()? {
+            0 => None,
+            index => Some(pool.class_name(index)?),
+        };
         let interfaces = reader.u2()?;
         reader.take(2 * usize::from(interfaces))?;
         for _ in 0..reader.u2()? {
@@ -103,6 +108,7 @@ impl<'a> Class<'a> {
             access,
             name,
             this,
+            superclass,
             after_pool,
             methods,
         })

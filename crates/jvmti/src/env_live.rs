@@ -318,6 +318,29 @@ impl Env<Live> {
         )
     }
 
+    /// The number an agent put on a thread, 0 if none. Works for the current
+    /// thread (`None`) without looking it up.
+    pub fn thread_number(self, thread: Option<Object>) -> Result<usize> {
+        let mut data: *mut c_void = ptr::null_mut();
+        let raw = thread.map_or(ptr::null_mut(), Object::raw);
+        // SAFETY: slot 102 is (thread, data); the data is a number, never followed.
+        let code = unsafe {
+            table_call!(self.raw, 1, slot::GetThreadLocalStorage, (raw => RawObject, &raw mut data => *mut *mut c_void) -> i32)
+        };
+        check("GetThreadLocalStorage", code)?;
+        Ok(data as usize)
+    }
+
+    /// Puts a number on a live thread.
+    pub fn set_thread_number(self, thread: Option<Object>, number: usize) -> Result<()> {
+        let raw = thread.map_or(ptr::null_mut(), Object::raw);
+        // SAFETY: slot 103 is (thread, data); the data is a number, never followed.
+        let code = unsafe {
+            table_call!(self.raw, 1, slot::SetThreadLocalStorage, (raw => RawObject, number as *const c_void => *const c_void) -> i32)
+        };
+        check("SetThreadLocalStorage", code)
+    }
+
     /// State bits of a thread.
     pub fn thread_state(self, thread: Object) -> Result<i32> {
         // SAFETY: slot 17 is (thread, state).

@@ -20,6 +20,8 @@ use crate::sys::{
 pub enum Walk {
     /// Go on, into the object.
     On,
+    /// Go on, but not into this object.
+    Around,
     /// Stop the walk.
     Stop,
 }
@@ -28,6 +30,7 @@ impl Walk {
     fn code(self) -> i32 {
         match self {
             Self::On => 0x100,
+            Self::Around => 0,
             Self::Stop => 0x8000,
         }
     }

@@ -469,6 +469,71 @@ impl Jni {
         }
     }
 
+    /// Writes an object field.
+    pub fn set_object(self, object: Object, field: FieldPtr, value: Option<Object>) {
+        let raw = value.map_or(ptr::null_mut(), Object::raw);
+        // SAFETY: slot 104 is (object, field, value).
+        unsafe { table_call!(self.0, 0, slot::SetObjectField, (object.raw() => RawObject, field => FieldPtr, raw => RawObject) -> ()) };
+    }
+
+    /// Writes an `int` field.
+    pub fn set_int(self, object: Object, field: FieldPtr, value: i32) {
+        // SAFETY: slot 109 is (object, field, value).
+        unsafe { table_call!(self.0, 0, slot::SetIntField, (object.raw() => RawObject, field => FieldPtr, value => i32) -> ()) };
+    }
+
+    /// Writes a `long` field.
+    pub fn set_long(self, object: Object, field: FieldPtr, value: i64) {
+        // SAFETY: slot 110 is (object, field, value).
+        unsafe { table_call!(self.0, 0, slot::SetLongField, (object.raw() => RawObject, field => FieldPtr, value => i64) -> ()) };
+    }
+
+    /// Writes a static object field.
+    pub fn set_static_object(self, class: Object, field: FieldPtr, value: Object) {
+        // SAFETY: slot 154 is (class, field, value).
+        unsafe { table_call!(self.0, 0, slot::SetStaticObjectField, (class.raw() => RawObject, field => FieldPtr, value.raw() => RawObject) -> ()) };
+    }
+
+    /// An object without running a constructor.
+    pub fn alloc_object(self, class: Object) -> Result<Object> {
+        // SAFETY: slot 27 is (class).
+        let raw = unsafe { table_call!(self.0, 0, slot::AllocObject, (class.raw() => RawObject) -> RawObject) };
+        self.found("AllocObject", raw)
+    }
+
+    /// A new `long[]`.
+    pub fn new_longs(self, len: usize) -> Result<Object> {
+        // SAFETY: slot 180 is (length).
+        let raw = unsafe { table_call!(self.0, 0, slot::NewLongArray, (len as i32 => i32) -> RawObject) };
+        self.found("NewLongArray", raw)
+    }
+
+    /// A new `byte[]`.
+    pub fn new_bytes(self, len: usize) -> Result<Object> {
+        // SAFETY: slot 176 is (length).
+        let raw = unsafe { table_call!(self.0, 0, slot::NewByteArray, (len as i32 => i32) -> RawObject) };
+        self.found("NewByteArray", raw)
+    }
+
+    /// A new array of references, filled with `initial`.
+    pub fn new_objects(self, len: usize, class: Object, initial: Option<Object>) -> Result<Object> {
+        let raw = initial.map_or(ptr::null_mut(), Object::raw);
+        // SAFETY: slot 172 is (length, class, initial).
+        let raw = unsafe {
+            table_call!(self.0, 0, slot::NewObjectArray, (len as i32 => i32, class.raw() => RawObject, raw => RawObject) -> RawObject)
+        };
+        self.found("NewObjectArray", raw)
+    }
+
+    /// Copies `int`s into an array from `start`; false if out of range.
+    pub fn set_ints(self, array: Object, start: usize, from: &[i32]) -> bool {
+        // SAFETY: slot 211 is (array, start, length, buffer).
+        unsafe {
+            table_call!(self.0, 0, slot::SetIntArrayRegion, (array.raw() => RawObject, start as i32 => i32, from.len() as i32 => i32, from.as_ptr() => *const i32) -> ())
+        };
+        !self.clear_exception()
+    }
+
     /// Reads a static object field.
     #[must_use]
     pub fn get_static_object(self, class: Object, field: FieldPtr) -> Option<Object> {

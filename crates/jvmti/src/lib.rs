@@ -30,5 +30,5 @@ pub use capabilities::{Capabilities, Capability};
 pub use env::{Env, EventKind, Live, OnLoad, Start};
 pub use env_live::{FrameRow, MonitorUsage, StackRow, ThreadRow};
 pub use error::{Error, Result};
-pub use heap::{HeapWalk, Reference, Walk};
+pub use heap::{HeapWalk, Primitive, Reference, Walk};
 pub use jni::{JavaVm, Jni, Object};

@@ -1,0 +1,66 @@
+//! What to measure.
+
+use std::time::Duration;
+
+/// How living objects are followed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Follow {
+    /// Not at all: only allocations are counted.
+    None,
+    /// Every object of a site until it has made [`EXACT_PER_SITE`], then every
+    /// second, fourth, and so on: small sites are exact, large ones estimated.
+    #[default]
+    Adaptive,
+    /// Every object, as a dump with allocation stacks needs.
+    Every,
+}
+
+/// Objects of one site and thread that [`Follow::Adaptive`] follows one by one.
+pub const EXACT_PER_SITE: i64 = 4096;
+
+/// What to measure, decided when the agent is loaded.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Frames kept of a stack.
+    pub depth: u32,
+    /// Frames kept of a calling context when calls are counted.
+    pub call_depth: u32,
+    /// Count every allocation by class and stack.
+    pub allocations: bool,
+    /// Follow objects until they die.
+    pub follow: Follow,
+    /// Count every call and measure its time.
+    pub calls: bool,
+    /// Read the clock at every call instead of using the 1 ms clock thread.
+    pub precise_clock: bool,
+    /// Sample CPU use with this interval.
+    pub samples: Option<Duration>,
+    /// Report monitor contention and waiting.
+    pub monitors: bool,
+    /// Keep stacks apart by thread.
+    pub per_thread: bool,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            depth: 4,
+            call_depth: 4,
+            allocations: false,
+            follow: Follow::default(),
+            calls: false,
+            precise_clock: false,
+            samples: None,
+            monitors: false,
+            per_thread: false,
+        }
+    }
+}
+
+impl Config {
+    /// Whether classes have to be changed.
+    #[must_use]
+    pub fn instruments(&self) -> bool {
+        self.allocations || self.calls
+    }
+}

@@ -1,0 +1,613 @@
+//! A heap walk through JVMTI: references and values gathered into whole objects.
+//!
+//! The VM names nothing but tags, so each object gets a tag of its own for the
+//! time of the walk (its index in a table that remembers class, size and the tag
+//! it had), and gets the old one back at the end. JVMTI then reports all that one
+//! object holds before it goes on to the next, so one object is built at a time.
+
+use jvmti::{Env, HeapWalk, Jni, Live, Object, Primitive, Reference, Walk};
+use rustc_hash::FxHashMap;
+use vmpi::{
+    BasicType, ClassId, ClassRecord, FieldInfo, HeapVisitor, Instance, ObjectArray, ObjectHandle,
+    PrimitiveArray, Root, ThreadId, TraceId, Value, VmError,
+};
+
+use crate::hotspot::HotSpot;
+use crate::registry::{CLASS_TAG, WALK_TAG};
+use crate::sites::ObjectTag;
+use crate::vm::failed;
+
+/// Declared fields of a class, in class file order.
+pub(crate) fn declared_fields(env: Env<Live>, mirror: Object) -> Result<Vec<FieldInfo>, VmError> {
+    let fields = env.class_fields(mirror).map_err(failed)?;
+    let info = |field| {
+        let (name, descriptor, is_static) = env.field(mirror, field).map_err(failed)?;
+        Ok(FieldInfo {
+            name,
+            descriptor,
+            is_static,
+        })
+    };
+    fields.into_iter().map(info).collect()
+}
+
+/// Where the fields of a class are, by the index JVMTI gives them.
+#[derive(Default)]
+struct Layout {
+    /// Own fields.
+    declared: Vec<FieldInfo>,
+    superclass: ClassId,
+    /// Interfaces the class implements directly, for the numbering.
+    interfaces: Vec<ClassId>,
+    /// JVMTI index of an instance field to its place among [`Layout::zeros`].
+    instance: FxHashMap<i32, usize>,
+    /// JVMTI index of an own static field to its place in `declared`.
+    statics: FxHashMap<i32, usize>,
+    /// Default values in the order of HPROF: own fields, then the superclass's.
+    zeros: Vec<Value>,
+}
+
+/// The value of a field nobody has written.
+fn zero(descriptor: &str) -> Value {
+    match BasicType::from_descriptor(descriptor) {
+        Some(BasicType::Boolean) => Value::Boolean(false),
+        Some(BasicType::Char) => Value::Char(0),
+        Some(BasicType::Float) => Value::Float(0.0),
+        Some(BasicType::Double) => Value::Double(0.0),
+        Some(BasicType::Byte) => Value::Byte(0),
+        Some(BasicType::Short) => Value::Short(0),
+        Some(BasicType::Int) => Value::Int(0),
+        Some(BasicType::Long) => Value::Long(0),
+        Some(BasicType::Object) | None => Value::Object(ObjectHandle::NULL),
+    }
+}
+
+fn value_of(primitive: Primitive) -> Value {
+    let bits = primitive.bits;
+    match primitive.kind {
+        b'Z' => Value::Boolean(bits as u8 != 0),
+        b'B' => Value::Byte(bits as i8),
+        b'C' => Value::Char(bits as u16),
+        b'S' => Value::Short(bits as i16),
+        b'I' => Value::Int(bits as i32),
+        b'F' => Value::Float(f32::from_bits(bits as u32)),
+        b'D' => Value::Double(f64::from_bits(bits)),
+        _ => Value::Long(bits.cast_signed()),
+    }
+}
+
+/// Layouts of all classes, by class id.
+struct Layouts(FxHashMap<u32, Layout>);
+
+impl Layouts {
+    /// Reads the fields of every loaded class.
+    fn read(hotspot: &HotSpot, env: Env<Live>, jni: Jni) -> Result<Self, VmError> {
+        let mut layouts = FxHashMap::default();
+        for mirror in env.loaded_classes().map_err(failed)? {
+            jni.local_frame(64, || {
+                let mut state = hotspot.lock();
+                let id = state.registry.class(env, jni, mirror);
+                let superclass = state
+                    .registry
+                    .classes
+                    .get((id.0 as usize).wrapping_sub(1))
+                    .map(|entry| entry.info.superclass);
+                let interfaces = env.class_interfaces(mirror).unwrap_or_default();
+                let interfaces = interfaces
+                    .into_iter()
+                    .map(|i| state.registry.class(env, jni, i))
+                    .collect();
+                drop(state);
+                let declared = declared_fields(env, mirror).unwrap_or_default();
+                let superclass = superclass.unwrap_or_default();
+                layouts.insert(
+                    id.0,
+                    Layout {
+                        declared,
+                        superclass,
+                        interfaces,
+                        ..Layout::default()
+                    },
+                );
+            });
+            jni.delete_local(mirror);
+        }
+        let mut layouts = Self(layouts);
+        let ids: Vec<u32> = layouts.0.keys().copied().collect();
+        for id in ids {
+            layouts.number(id);
+        }
+        Ok(layouts)
+    }
+
+    /// All interfaces of a class, inherited ones included, each once.
+    fn all_interfaces(&self, id: u32, found: &mut Vec<u32>) {
+        let Some(layout) = self.0.get(&id) else {
+            return;
+        };
+        for interface in &layout.interfaces {
+            if !found.contains(&interface.0) {
+                found.push(interface.0);
+                self.all_interfaces(interface.0, found);
+            }
+        }
+        self.all_interfaces(layout.superclass.0, found);
+    }
+
+    /// JVMTI numbers the fields of a class after those of all its interfaces, from
+    /// the topmost superclass down, static ones included.
+    fn number(&mut self, id: u32) {
+        let mut interfaces = Vec::new();
+        self.all_interfaces(id, &mut interfaces);
+        let fields_of = |id: &u32| self.0.get(id).map_or(0, |layout| layout.declared.len());
+        let mut index = interfaces.iter().map(fields_of).sum::<usize>() as i32;
+        let mut line = vec![id];
+        while let Some(layout) = self.0.get(line.last().unwrap_or(&0)) {
+            if layout.superclass.0 == 0 || line.len() > 1000 {
+                break;
+            }
+            line.push(layout.superclass.0);
+        }
+        // Places in the order of HPROF: the class itself first.
+        let mut places = FxHashMap::default();
+        let mut zeros = Vec::new();
+        for class in &line {
+            for (n, field) in self
+                .0
+                .get(class)
+                .map_or(&[][..], |l| &l.declared)
+                .iter()
+                .enumerate()
+            {
+                if !field.is_static {
+                    places.insert((*class, n), zeros.len());
+                    zeros.push(zero(&field.descriptor));
+                }
+            }
+        }
+        let (mut instance, mut statics) = (FxHashMap::default(), FxHashMap::default());
+        for class in line.iter().rev() {
+            for (n, field) in self
+                .0
+                .get(class)
+                .map_or(&[][..], |l| &l.declared)
+                .iter()
+                .enumerate()
+            {
+                if field.is_static && *class == id {
+                    statics.insert(index, n);
+                } else if let Some(place) = places.get(&(*class, n)) {
+                    instance.insert(index, *place);
+                }
+                index += 1;
+            }
+        }
+        if let Some(layout) = self.0.get_mut(&id) {
+            (layout.instance, layout.statics, layout.zeros) = (instance, statics, zeros);
+        }
+    }
+}
+
+/// What is remembered of an object while it has a walk tag.
+#[derive(Clone, Copy)]
+struct Known {
+    old_tag: i64,
+    class: u32,
+    size: u64,
+    /// Elements, -1 for objects that are no arrays.
+    length: i32,
+}
+
+/// Tags every object; or gives the old tags back.
+struct Tagger {
+    known: Vec<Known>,
+}
+
+fn known_of(class_tag: i64, size: i64, old_tag: i64, length: i32) -> Known {
+    let class = if class_tag & CLASS_TAG != 0 {
+        (class_tag & !CLASS_TAG) as u32
+    } else {
+        0
+    };
+    Known {
+        old_tag,
+        class,
+        size: size as u64,
+        length,
+    }
+}
+
+impl HeapWalk for Tagger {
+    fn object(&mut self, class_tag: i64, size: i64, tag: &mut i64, length: i32) -> Walk {
+        if *tag & CLASS_TAG == 0 {
+            self.known.push(known_of(class_tag, size, *tag, length));
+            *tag = WALK_TAG | self.known.len() as i64;
+        }
+        Walk::On
+    }
+}
+
+struct Untagger<'a> {
+    known: &'a [Known],
+}
+
+impl HeapWalk for Untagger<'_> {
+    fn object(&mut self, _class: i64, _size: i64, tag: &mut i64, _length: i32) -> Walk {
+        if *tag & WALK_TAG != 0 {
+            let known = self
+                .known
+                .get(((*tag & !WALK_TAG) as usize).wrapping_sub(1));
+            *tag = known.map_or(0, |known| known.old_tag);
+        }
+        Walk::On
+    }
+}
+
+/// What a class record still needs.
+#[derive(Default, Clone)]
+struct ClassParts {
+    superclass: ObjectHandle,
+    loader: ObjectHandle,
+    signers: ObjectHandle,
+    domain: ObjectHandle,
+    statics: FxHashMap<usize, Value>,
+}
+
+/// The object being gathered.
+enum Current {
+    Nothing,
+    Instance(Known, ObjectHandle, Vec<Value>),
+    Array(Known, ObjectHandle, Vec<ObjectHandle>),
+}
+
+struct Gather<'a> {
+    visitor: &'a mut dyn HeapVisitor,
+    layouts: &'a Layouts,
+    /// Class and stack of each site.
+    sites: &'a [(ClassId, TraceId)],
+    known: Vec<Known>,
+    threads: FxHashMap<i64, (ThreadId, TraceId)>,
+    classes: FxHashMap<u32, ClassParts>,
+    /// Classes and instances that belong to the agent.
+    hidden: Option<u32>,
+    current: Current,
+    at: i64,
+}
+
+fn handle(tag: i64) -> ObjectHandle {
+    ObjectHandle((tag & !WALK_TAG).cast_unsigned())
+}
+
+impl Gather<'_> {
+    fn known(&self, tag: i64) -> Option<Known> {
+        self.known
+            .get(((tag & !WALK_TAG) as usize).wrapping_sub(1))
+            .copied()
+    }
+
+    fn trace_of(&self, known: Known) -> TraceId {
+        let site = ObjectTag::decode(known.old_tag).map(|tag| tag.site);
+        site.and_then(|site| self.sites.get((site.0 as usize).wrapping_sub(1)))
+            .map_or(TraceId::EMPTY, |(_, trace)| *trace)
+    }
+
+    /// Hands over the object gathered and begins with the one tagged `tag`.
+    fn turn_to(&mut self, tag: i64) {
+        if self.at == tag {
+            return;
+        }
+        self.finish();
+        self.at = tag;
+        let Some(known) = self.known(tag).filter(|_| tag & CLASS_TAG == 0) else {
+            return;
+        };
+        self.current = if known.length >= 0 {
+            Current::Array(
+                known,
+                handle(tag),
+                vec![ObjectHandle::NULL; known.length as usize],
+            )
+        } else {
+            let zeros = self
+                .layouts
+                .0
+                .get(&known.class)
+                .map(|layout| layout.zeros.clone());
+            Current::Instance(known, handle(tag), zeros.unwrap_or_default())
+        };
+    }
+
+    fn finish(&mut self) {
+        let class_object = |class: u32| ObjectHandle((CLASS_TAG as u64) | u64::from(class));
+        match std::mem::replace(&mut self.current, Current::Nothing) {
+            Current::Nothing => {}
+            Current::Instance(known, object, values) => self.visitor.instance(&Instance {
+                object,
+                class: ClassId(known.class),
+                class_object: class_object(known.class),
+                trace: self.trace_of(known),
+                size: known.size,
+                values: &values,
+            }),
+            Current::Array(known, object, elements) => self.visitor.object_array(&ObjectArray {
+                object,
+                class: ClassId(known.class),
+                class_object: class_object(known.class),
+                trace: self.trace_of(known),
+                size: known.size,
+                elements: &elements,
+            }),
+        }
+    }
+
+    fn root(&mut self, reference: &Reference<'_>) {
+        let thread = |gather: &Self| {
+            let tag = reference.stack.map_or(0, |stack| stack.0);
+            gather
+                .threads
+                .get(&tag)
+                .map_or(ThreadId::NONE, |thread| thread.0)
+        };
+        let depth = reference
+            .stack
+            .and_then(|stack| u32::try_from(stack.2).ok());
+        let why = match reference.kind {
+            21 => Root::JniGlobal,
+            22 => Root::StickyClass,
+            23 => Root::MonitorUsed,
+            24 => Root::JavaFrame {
+                thread: thread(self),
+                depth,
+            },
+            25 => Root::JniLocal {
+                thread: thread(self),
+                depth,
+            },
+            26 => match self.threads.get(reference.tag) {
+                Some(&(thread, trace)) => Root::ThreadObject { thread, trace },
+                None => Root::Unknown,
+            },
+            _ => Root::Unknown,
+        };
+        self.visitor.root(handle(*reference.tag), why);
+    }
+
+    fn held_by_class(&mut self, class: u32, reference: &Reference<'_>) {
+        let to = handle(*reference.tag);
+        let parts = self.classes.entry(class).or_default();
+        match reference.kind {
+            4 => parts.loader = to,
+            5 => parts.signers = to,
+            6 => parts.domain = to,
+            8 => {
+                let place = self
+                    .layouts
+                    .0
+                    .get(&class)
+                    .and_then(|l| l.statics.get(&reference.index));
+                if let Some(place) = place {
+                    parts.statics.insert(*place, Value::Object(to));
+                }
+            }
+            10 => parts.superclass = to,
+            _ => {}
+        }
+    }
+
+    /// All class records, after the objects.
+    fn classes(&mut self) {
+        let mut ids: Vec<u32> = self.layouts.0.keys().copied().collect();
+        ids.sort_unstable();
+        for id in ids.into_iter().filter(|id| Some(*id) != self.hidden) {
+            let layout = &self.layouts.0[&id];
+            let parts = self.classes.remove(&id).unwrap_or_default();
+            let (mut statics, mut fields) = (Vec::new(), Vec::new());
+            for (place, field) in layout.declared.iter().enumerate() {
+                if field.is_static {
+                    let value = parts.statics.get(&place).copied();
+                    statics.push((
+                        field.clone(),
+                        value.unwrap_or_else(|| zero(&field.descriptor)),
+                    ));
+                } else {
+                    fields.push(field.clone());
+                }
+            }
+            let superclass = if layout.superclass.0 != 0 {
+                ObjectHandle(CLASS_TAG as u64 | u64::from(layout.superclass.0))
+            } else {
+                parts.superclass
+            };
+            self.visitor.class(&ClassRecord {
+                object: ObjectHandle(CLASS_TAG as u64 | u64::from(id)),
+                class: ClassId(id),
+                trace: TraceId::EMPTY,
+                superclass,
+                loader: parts.loader,
+                signers: parts.signers,
+                protection_domain: parts.domain,
+                statics: &statics,
+                fields: &fields,
+                instance_size: 0,
+            });
+        }
+    }
+}
+
+impl HeapWalk for Gather<'_> {
+    fn reference(&mut self, reference: Reference<'_>) -> Walk {
+        if *reference.tag == 0 {
+            // Made since all objects were tagged.
+            self.known.push(known_of(
+                reference.class_tag,
+                reference.size,
+                0,
+                reference.length,
+            ));
+            *reference.tag = WALK_TAG | self.known.len() as i64;
+        }
+        let class_of = |tag: i64| (tag & CLASS_TAG != 0).then_some((tag & !CLASS_TAG) as u32);
+        let target = class_of(*reference.tag);
+        let is_ours = target.is_some() && target == self.hidden
+            || self.hidden.is_some() && class_of(reference.class_tag) == self.hidden;
+        match reference.referrer {
+            _ if is_ours && reference.kind != 1 => return Walk::Around,
+            None => self.root(&reference),
+            Some(referrer) => {
+                if let Some(class) = class_of(referrer) {
+                    self.turn_to(referrer);
+                    self.held_by_class(class, &reference);
+                } else {
+                    self.turn_to(referrer);
+                    let to = handle(*reference.tag);
+                    match (&mut self.current, reference.kind) {
+                        (Current::Instance(known, _, values), 2) => {
+                            let place = self
+                                .layouts
+                                .0
+                                .get(&known.class)
+                                .and_then(|l| l.instance.get(&reference.index));
+                            if let Some(value) = place.and_then(|place| values.get_mut(*place)) {
+                                *value = Value::Object(to);
+                            }
+                        }
+                        (Current::Array(_, _, elements), 3) => {
+                            if let Some(element) = usize::try_from(reference.index)
+                                .ok()
+                                .and_then(|i| elements.get_mut(i))
+                            {
+                                *element = to;
+                            }
+                        }
+                        _ => {}
+                    }
+                }
+            }
+        }
+        if self.visitor.keep_going() {
+            Walk::On
+        } else {
+            Walk::Stop
+        }
+    }
+
+    fn primitive(&mut self, _class_tag: i64, tag: i64, primitive: Primitive) -> Walk {
+        self.turn_to(tag);
+        if primitive.is_static && tag & CLASS_TAG != 0 {
+            let class = (tag & !CLASS_TAG) as u32;
+            let place = self
+                .layouts
+                .0
+                .get(&class)
+                .and_then(|l| l.statics.get(&primitive.index));
+            if let Some(place) = place {
+                let parts = self.classes.entry(class).or_default();
+                parts.statics.insert(*place, value_of(primitive));
+            }
+        } else if let Current::Instance(known, _, values) = &mut self.current {
+            let place = self
+                .layouts
+                .0
+                .get(&known.class)
+                .and_then(|l| l.instance.get(&primitive.index));
+            if let Some(value) = place.and_then(|place| values.get_mut(*place)) {
+                *value = value_of(primitive);
+            }
+        }
+        Walk::On
+    }
+
+    fn array(
+        &mut self,
+        _class: i64,
+        _size: i64,
+        tag: i64,
+        kind: u8,
+        len: i32,
+        bytes: &[u8],
+    ) -> Walk {
+        self.finish();
+        self.at = 0;
+        let element = BasicType::from_descriptor(std::str::from_utf8(&[kind]).unwrap_or(""));
+        if let (Some(known), Some(element)) = (self.known(tag), element) {
+            self.visitor.primitive_array(&PrimitiveArray {
+                object: handle(tag),
+                class: ClassId(known.class),
+                trace: self.trace_of(known),
+                size: known.size,
+                element,
+                len: len as u32,
+                bytes,
+            });
+        }
+        Walk::On
+    }
+}
+
+/// Walks the heap for `visitor`.
+pub(crate) fn walk(
+    hotspot: &HotSpot,
+    env: Env<Live>,
+    jni: Jni,
+    visitor: &mut dyn HeapVisitor,
+) -> Result<(), VmError> {
+    let layouts = Layouts::read(hotspot, env, jni)?;
+    let mut tagger = Tagger { known: Vec::new() };
+    hotspot.walking(true);
+    let tagged = env.iterate_heap(false, &mut tagger);
+    let mut threads = FxHashMap::default();
+    jni.local_frame(256, || {
+        let stacks = env
+            .all_stacks(hotspot.config.depth.min(1 << 16) as i32)
+            .unwrap_or_default();
+        let mut state = hotspot.lock();
+        for row in stacks {
+            let thread = state.registry.thread(env, Some(row.thread), false);
+            let frames = state
+                .registry
+                .stack(env, jni, &row.frames, hotspot.config.depth as usize);
+            let owner = if hotspot.config.per_thread {
+                thread
+            } else {
+                ThreadId::NONE
+            };
+            let trace = state.registry.trace(vmpi::Trace {
+                thread: owner,
+                frames,
+            });
+            threads.insert(env.tag(row.thread).unwrap_or(0), (thread, trace));
+        }
+    });
+    // A copy, because other threads go on making sites between the stops.
+    let (sites, hidden) = {
+        let state = hotspot.lock();
+        (
+            state.sites.keys(),
+            state.registry.tracker.map(|class| class.0),
+        )
+    };
+    let mut gather = Gather {
+        visitor,
+        layouts: &layouts,
+        sites: &sites,
+        known: tagger.known,
+        threads,
+        classes: FxHashMap::default(),
+        hidden,
+        current: Current::Nothing,
+        at: 0,
+    };
+    let walked = tagged.and_then(|()| env.follow_references(None, &mut gather));
+    gather.finish();
+    gather.classes();
+    let known = gather.known;
+    let restored = env.iterate_heap(true, &mut Untagger { known: &known });
+    hotspot.walking(false);
+    let old_tag = |tag: i64| {
+        known
+            .get(((tag & !WALK_TAG) as usize).wrapping_sub(1))
+            .map(|k| k.old_tag)
+    };
+    hotspot.bury(old_tag);
+    walked.and(restored).map_err(failed)
+}

@@ -1,0 +1,664 @@
+//! The agent's centre: events in, notifications out.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use jvmti::sys::Value;
+use jvmti::{Agent, Capabilities, Capability, Env, EventKind, JavaVm, Jni, Live, Object, OnLoad};
+use vmpi::{Event, MonitorEvent, MonitorId, Profiler, ThreadId, VmInfo};
+
+use crate::config::{Config, Follow};
+use crate::instrument::{Numbers, Tracking, is_eligible};
+use crate::natives::uncounted;
+use crate::registry::{CLASS_TAG, Pending, WALK_TAG};
+use crate::sampler::Sampler;
+use crate::sites::ObjectTag;
+use crate::state::{At, How, State};
+use crate::tracker::{Tracker, Want};
+
+/// What the agent gives at load time.
+pub struct Setup {
+    /// What to measure.
+    pub config: Config,
+    /// Who is told.
+    pub profiler: Box<dyn Profiler>,
+    /// Takes one-line messages about what could not be done.
+    pub message: fn(&str),
+}
+
+/// HotSpot with our hooks in it; one per process, for ever.
+pub struct HotSpot {
+    pub(crate) config: Config,
+    pub(crate) java: JavaVm,
+    pub(crate) granted: Capabilities,
+    env: Env<OnLoad>,
+    live: OnceLock<Env<Live>>,
+    tracker: OnceLock<Tracker>,
+    pub(crate) numbers: Numbers,
+    pub(crate) state: Mutex<State>,
+    /// Tags of the dead, put there by the VM thread.
+    deaths: Mutex<Vec<i64>>,
+    profiler: Mutex<Option<Box<dyn Profiler>>>,
+    pub(crate) info: OnceLock<VmInfo>,
+    pub(crate) sampler: OnceLock<Sampler>,
+    started: Instant,
+    dead: AtomicBool,
+    walking: AtomicBool,
+    message: fn(&str),
+}
+
+static HOTSPOT: OnceLock<HotSpot> = OnceLock::new();
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Capabilities for `config`; each is asked for alone and may be missing.
+fn wanted(config: &Config) -> Vec<Capability> {
+    let mut wanted = vec![
+        Capability::TagObjects,
+        Capability::GetSourceFileName,
+        Capability::GetLineNumbers,
+        Capability::GenerateObjectFreeEvents,
+        Capability::GetThreadCpuTime,
+        Capability::SupportVirtualThreads,
+        Capability::GetOwnedMonitorInfo,
+        Capability::GetMonitorInfo,
+    ];
+    if config.instruments() {
+        wanted.extend([
+            Capability::RetransformClasses,
+            Capability::RetransformAnyClass,
+            Capability::GenerateAllClassHookEvents,
+        ]);
+    }
+    if config.allocations {
+        wanted.push(Capability::GenerateVmObjectAllocEvents);
+    }
+    if config.monitors {
+        wanted.extend([
+            Capability::GenerateMonitorEvents,
+            Capability::GetCurrentContendedMonitor,
+        ]);
+    }
+    wanted
+}
+
+impl HotSpot {
+    /// The process's instance.
+    pub(crate) fn get() -> Option<&'static Self> {
+        HOTSPOT.get()
+    }
+
+    /// Sets everything up while the agent is loaded. The rest follows in events.
+    ///
+    /// # Errors
+    /// When the VM gives no JVMTI environment; the program then runs unprofiled.
+    pub fn load(java: JavaVm, setup: Setup) -> jvmti::Result<&'static Self> {
+        let env = Env::create(java)?;
+        let granted = env.add_capabilities(&wanted(&setup.config))?;
+        let mut state = State::default();
+        state.sites.follows = setup.config.allocations && setup.config.follow != Follow::None;
+        let made = HOTSPOT.set(Self {
+            config: setup.config,
+            java,
+            granted,
+            env,
+            live: OnceLock::new(),
+            tracker: OnceLock::new(),
+            numbers: Numbers::default(),
+            state: Mutex::new(state),
+            deaths: Mutex::default(),
+            profiler: Mutex::new(Some(setup.profiler)),
+            info: OnceLock::new(),
+            sampler: OnceLock::new(),
+            started: Instant::now(),
+            dead: AtomicBool::new(false),
+            walking: AtomicBool::new(false),
+            message: setup.message,
+        });
+        let hotspot = HOTSPOT.get().ok_or(jvmti::Error::Jni("load"))?;
+        if made.is_err() {
+            return Err(jvmti::Error::Jni("a second load"));
+        }
+        jvmti::install(env, hotspot)?;
+        hotspot.enable_events();
+        Ok(hotspot)
+    }
+
+    fn enable_events(&self) {
+        let mut events = vec![
+            EventKind::VmInit,
+            EventKind::VmDeath,
+            EventKind::ThreadStart,
+            EventKind::ThreadEnd,
+            EventKind::ClassPrepare,
+            EventKind::DataDumpRequest,
+            EventKind::ObjectFree,
+        ];
+        if self.config.samples.is_some() {
+            events.push(EventKind::ClassLoad);
+        }
+        if self.config.instruments() {
+            events.extend([EventKind::VmStart, EventKind::ClassFileLoadHook]);
+            if self.granted.has(Capability::SupportVirtualThreads) {
+                events.push(EventKind::VirtualThreadEnd);
+            }
+        }
+        if self.config.monitors {
+            events.extend([
+                EventKind::MonitorContendedEnter,
+                EventKind::MonitorContendedEntered,
+                EventKind::MonitorWait,
+                EventKind::MonitorWaited,
+            ]);
+        }
+        for event in events {
+            if let Err(error) = self.env.enable(event, true) {
+                (self.message)(&format!("{event:?} events are missing: {error}"));
+            }
+        }
+    }
+
+    /// The environment, once the VM is up.
+    pub(crate) fn live(&self) -> Option<Env<Live>> {
+        self.live.get().copied()
+    }
+
+    /// The tracker, if classes are instrumented.
+    pub(crate) fn tracker(&self) -> Option<&Tracker> {
+        self.tracker.get()
+    }
+
+    /// Nanoseconds since load.
+    pub(crate) fn elapsed(&self) -> u64 {
+        self.started.elapsed().as_nanos() as u64
+    }
+
+    /// The state, with deaths taken over.
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+        let mut state = locked(&self.state);
+        if self.walking.load(Ordering::SeqCst) {
+            return state;
+        }
+        let deaths = std::mem::take(&mut *locked(&self.deaths));
+        for tag in deaths {
+            if tag & CLASS_TAG != 0 {
+                let class = vmpi::ClassId((tag & !CLASS_TAG) as u32);
+                state.registry.class_gone(self.java.jni(), class);
+            } else if let Some(tag) = ObjectTag::decode(tag) {
+                state.sites.tagged(tag, -1);
+            }
+        }
+        state
+    }
+
+    /// A heap walk is under way: the dead have tags of the walk and wait for
+    /// [`HotSpot::bury`].
+    pub(crate) fn walking(&self, on: bool) {
+        self.walking.store(on, Ordering::SeqCst);
+    }
+
+    /// Those who died during a walk get the tags they had before it.
+    pub(crate) fn bury(&self, old_tag: impl Fn(i64) -> Option<i64>) {
+        for tag in locked(&self.deaths)
+            .iter_mut()
+            .filter(|tag| **tag & WALK_TAG != 0)
+        {
+            *tag = old_tag(*tag).unwrap_or(0);
+        }
+    }
+
+    /// Runs `body` for a native method of the tracker.
+    pub(crate) fn at<T>(
+        &self,
+        jni: Jni,
+        object: Object,
+        body: impl FnOnce(&mut State, &At<'_>) -> T,
+    ) -> Option<T> {
+        let (env, tracker) = (self.live()?, self.tracker()?);
+        let at = At {
+            env,
+            jni,
+            tracker,
+            object,
+            config: &self.config,
+        };
+        let mut state = self.lock();
+        Some(jni.local_frame(32, || body(&mut state, &at)))
+    }
+
+    /// The tracker object of the current thread, made.
+    pub(crate) fn enroll(&self, jni: Jni, thread: Object) -> Option<Object> {
+        if self.dead.load(Ordering::Relaxed) {
+            return None;
+        }
+        let (env, tracker) = (self.live()?, self.tracker()?);
+        let mut state = self.lock();
+        let id = state.registry.thread(env, Some(thread), false);
+        let is_agent = state
+            .registry
+            .threads
+            .get((id.0 as usize).wrapping_sub(1))
+            .is_some_and(|t| t.is_agent);
+        if is_agent {
+            return None;
+        }
+        let number = state.add_counters(id, &self.config);
+        let want = Want {
+            sites: self.config.allocations,
+            calls: self.config.calls,
+            now: self.elapsed(),
+        };
+        match tracker.enroll(jni, thread, number, want) {
+            Ok(object) => Some(object),
+            Err(_) => {
+                state.remove_counters(number);
+                *state.lost.entry("threads not counted").or_default() += 1;
+                None
+            }
+        }
+    }
+
+    /// Tells the profiler what is pending, and then `event`.
+    pub(crate) fn tell(&self, event: Option<&Event<'_>>) {
+        let mut profiler = locked(&self.profiler);
+        let Some(profiler) = profiler.as_mut() else {
+            return;
+        };
+        self.announce(&mut |event| profiler.notify(self, event));
+        if let Some(event) = event {
+            profiler.notify(self, event);
+        }
+    }
+
+    /// Hands over all pending announcements.
+    pub(crate) fn announce(&self, sink: &mut dyn FnMut(&Event<'_>)) {
+        loop {
+            let mut state = self.lock();
+            let Some(pending) = state.registry.pending.pop_front() else {
+                return;
+            };
+            let registry = &state.registry;
+            match pending {
+                Pending::Class(class, trace, thread) => {
+                    let info = registry.classes[class.0 as usize - 1].info.clone();
+                    drop(state);
+                    sink(&Event::ClassLoaded {
+                        class,
+                        info: &info,
+                        trace,
+                        thread,
+                    });
+                }
+                Pending::ClassGone(class) => {
+                    drop(state);
+                    sink(&Event::ClassUnloaded { class });
+                }
+                Pending::Trace(id) => {
+                    let trace = registry.traces[id.0 as usize - 1].clone();
+                    drop(state);
+                    sink(&Event::TraceDefined { id, trace: &trace });
+                }
+                Pending::Thread(thread) => {
+                    let info = registry.threads[thread.0 as usize - 1].clone();
+                    drop(state);
+                    let trace = vmpi::TraceId::EMPTY;
+                    sink(&Event::ThreadStarted {
+                        thread,
+                        info: &info,
+                        trace,
+                    });
+                }
+                Pending::ThreadGone(thread) => {
+                    drop(state);
+                    sink(&Event::ThreadEnded { thread });
+                }
+            }
+        }
+    }
+
+    /// Takes over what all threads have counted.
+    pub(crate) fn harvest(&self, jni: Jni) {
+        let Some(tracker) = self.tracker() else {
+            return;
+        };
+        let mut state = self.lock();
+        let how = How {
+            numbers: &self.numbers,
+            per_thread: self.config.per_thread,
+        };
+        tracker.for_each(jni, |_, object| state.harvest(jni, tracker, object, &how));
+    }
+
+    /// A thread ends: its counts are kept, its place is freed.
+    fn retire(&self, env: Env<Live>, jni: Jni, thread: Object) {
+        uncounted(|| {
+            let mut state = self.lock();
+            if let Some(tracker) = self.tracker() {
+                let how = How {
+                    numbers: &self.numbers,
+                    per_thread: self.config.per_thread,
+                };
+                tracker.for_each(jni, |_, object| {
+                    if tracker.is_owned_by(jni, object, thread) {
+                        state.harvest(jni, tracker, object, &how);
+                        let id = tracker.id(jni, object);
+                        tracker.retire(jni, object);
+                        state.remove_counters(id);
+                    }
+                });
+            }
+            let id = state.registry.thread(env, Some(thread), true);
+            if let Some(ended) = state
+                .registry
+                .ended
+                .get_mut((id.0 as usize).wrapping_sub(1))
+            {
+                *ended = true;
+                state.registry.pending.push_back(Pending::ThreadGone(id));
+            }
+        });
+    }
+
+    /// Starts a thread of the agent's own.
+    pub(crate) fn spawn(
+        &self,
+        env: Env<Live>,
+        jni: Jni,
+        name: &str,
+        body: impl FnOnce(Env<Live>, Jni) + Send + 'static,
+    ) -> jvmti::Result<()> {
+        self.lock().registry.agent_threads.push(name.to_owned());
+        uncounted(|| {
+            jni.local_frame(8, || {
+                let class = jni.find_class("java/lang/Thread")?;
+                let constructor = jni.method(class, "<init>", "(Ljava/lang/String;)V")?;
+                let name = jni.new_string(name)?;
+                let thread = jni.new_object(class, constructor, &[Value { l: name.raw() }])?;
+                env.run_agent_thread(thread, 10, Box::new(body))
+            })
+        })
+    }
+
+    /// Counts from here on: the tracker is set up, and classes that are there
+    /// already are sent through the hook.
+    fn start_counting(&self, env: Env<Live>, jni: Jni) -> jvmti::Result<()> {
+        let Some(tracker) = self.tracker() else {
+            return Err(jvmti::Error::Jni("tracker"));
+        };
+        let shift = (64 / self.config.depth.clamp(1, 16)).cast_signed();
+        let shift = if self.config.depth <= 1 { 63 } else { shift };
+        tracker.configure(env, jni, shift, self.config.precise_clock)?;
+        let classes = env.loaded_classes()?;
+        let (changeable, others): (Vec<Object>, Vec<Object>) = classes
+            .into_iter()
+            .partition(|class| env.is_modifiable(*class).unwrap_or(false));
+        others.into_iter().for_each(|class| jni.delete_local(class));
+        let failed = retransform(env, &changeable);
+        changeable
+            .into_iter()
+            .for_each(|class| jni.delete_local(class));
+        if failed > 0 {
+            (self.message)(&format!("{failed} classes could not be instrumented"));
+        }
+        tracker.set_clock(jni, self.elapsed());
+        tracker.switch(jni, true);
+        if self.granted.has(Capability::GenerateVmObjectAllocEvents) {
+            self.env.enable(EventKind::VmObjectAlloc, true)?;
+        }
+        if self.config.calls && !self.config.precise_clock {
+            self.spawn(env, jni, "HPROF clock", |_, jni| {
+                while let Some(hotspot) = Self::get().filter(|h| !h.dead.load(Ordering::Relaxed)) {
+                    std::thread::sleep(Duration::from_millis(1));
+                    if let Some(tracker) = hotspot.tracker() {
+                        tracker.set_clock(jni, hotspot.elapsed());
+                    }
+                }
+            })?;
+        }
+        Ok(())
+    }
+
+    /// What is known of the VM; runs Java code.
+    fn describe(&self, env: Env<Live>, jni: Jni) -> VmInfo {
+        let max_memory = jni.local_frame(8, || {
+            let class = jni.find_class("java/lang/Runtime").ok()?;
+            let get = jni
+                .static_method(class, "getRuntime", "()Ljava/lang/Runtime;")
+                .ok()?;
+            let runtime = jni.call_static_object(class, get, &[]).ok()??;
+            let max = jni.method(class, "maxMemory", "()J").ok()?;
+            jni.call_long(runtime, max).ok()
+        });
+        VmInfo {
+            name: env.system_property("java.vm.name").unwrap_or_default(),
+            version: env.system_property("java.vm.version").unwrap_or_default(),
+            max_memory: max_memory.unwrap_or(0).cast_unsigned(),
+            pid: std::process::id(),
+            stable_handles: false,
+        }
+    }
+
+    fn monitor(&self, env: Env<Live>, jni: Jni, object: Object, what: MonitorEvent) {
+        uncounted(|| {
+            let mut state = self.lock();
+            let thread = state.registry.thread(env, None, false);
+            let trace = state.current_trace(env, jni, &self.config);
+            let class = jni
+                .object_class(object)
+                .map(|mirror| state.registry.class(env, jni, mirror));
+            drop(state);
+            let (monitor, class) = (MonitorId(0), class.unwrap_or_default());
+            self.tell(Some(&Event::Monitor {
+                what,
+                thread,
+                monitor,
+                class,
+                trace,
+            }));
+        });
+    }
+}
+
+/// Retransforms all; when the VM refuses a group, its halves are tried, so that
+/// one bad class costs only itself. Returns how many were refused.
+fn retransform(env: Env<Live>, classes: &[Object]) -> usize {
+    if classes.is_empty() || env.retransform(classes).is_ok() {
+        return 0;
+    }
+    if classes.len() == 1 {
+        return 1;
+    }
+    let (left, right) = classes.split_at(classes.len() / 2);
+    retransform(env, left) + retransform(env, right)
+}
+
+thread_local! {
+    /// When this thread began to block or wait.
+    static BLOCKED_AT: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
+}
+
+impl Agent for HotSpot {
+    fn vm_start(&self, _env: Env<jvmti::Start>, jni: Jni) {
+        match Tracker::define(jni) {
+            Ok(tracker) => drop(self.tracker.set(tracker)),
+            Err(error) => (self.message)(&format!("nothing can be counted: {error}")),
+        }
+    }
+
+    fn class_file(&self, _redefined: bool, name: &str, bytes: &[u8]) -> Option<Vec<u8>> {
+        self.tracker()?;
+        if !is_eligible(name) {
+            return None;
+        }
+        let mut tracking = Tracking {
+            numbers: &self.numbers,
+            allocations: self.config.allocations,
+            calls: self.config.calls,
+        };
+        let patched = classfile::patch(bytes, &mut tracking);
+        patched.ok().flatten().map(|patched| patched.bytes)
+    }
+
+    fn vm_init(&self, env: Env<Live>, jni: Jni, thread: Object) {
+        let _ = self.live.set(env);
+        let info = uncounted(|| self.describe(env, jni));
+        let _ = self.info.set(info.clone());
+        uncounted(|| {
+            let mut state = self.lock();
+            let main = state.registry.thread(env, Some(thread), true);
+            for class in env.loaded_classes().unwrap_or_default() {
+                const PREPARED: i32 = 2;
+                if env.class_status(class).unwrap_or(0) & (PREPARED | 16 | 32) != 0 {
+                    if self.config.samples.is_some() {
+                        let _ = env.class_methods(class);
+                    }
+                    state.registry.announce_class(
+                        env,
+                        jni,
+                        class,
+                        vmpi::TraceId::EMPTY,
+                        ThreadId::NONE,
+                    );
+                }
+                jni.delete_local(class);
+            }
+            drop(state);
+            // Init comes first, what was found before it after.
+            let mut profiler = locked(&self.profiler);
+            if let Some(profiler) = profiler.as_mut() {
+                profiler.notify(self, &Event::VmInit { info: &info, main });
+            }
+        });
+        self.tell(None);
+        if self.config.instruments()
+            && let Err(error) = self.start_counting(env, jni)
+        {
+            (self.message)(&format!("nothing can be counted: {error}"));
+        }
+        if let Some(interval) = self.config.samples
+            && let Some(hotspot) = Self::get()
+        {
+            Sampler::start(hotspot, env, jni, interval);
+        }
+    }
+
+    fn vm_death(&self, _env: Env<Live>, jni: Jni) {
+        if self.dead.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        uncounted(|| {
+            if let Some(tracker) = self.tracker() {
+                tracker.switch(jni, false);
+            }
+            if let Some(sampler) = self.sampler.get() {
+                sampler.stop();
+            }
+            self.tell(Some(&Event::VmDeath));
+        });
+    }
+
+    fn thread_start(&self, env: Env<Live>, _jni: Jni, thread: Object) {
+        uncounted(|| {
+            self.lock().registry.thread(env, Some(thread), true);
+            if let Some(sampler) = self.sampler.get() {
+                sampler.thread_started();
+            }
+            self.tell(None);
+        });
+    }
+
+    fn thread_end(&self, env: Env<Live>, jni: Jni, thread: Object) {
+        if let Some(sampler) = self.sampler.get() {
+            sampler.thread_ended();
+        }
+        if self.dead.load(Ordering::Relaxed) {
+            return;
+        }
+        self.retire(env, jni, thread);
+        uncounted(|| self.tell(None));
+    }
+
+    fn virtual_thread_end(&self, env: Env<Live>, jni: Jni, thread: Object) {
+        self.retire(env, jni, thread);
+    }
+
+    fn class_prepare(&self, env: Env<Live>, jni: Jni, _thread: Object, class: Object) {
+        if self.live().is_none() {
+            return;
+        }
+        uncounted(|| {
+            if self.config.samples.is_some() {
+                // Makes the method ids exist that samples are reported with.
+                let _ = env.class_methods(class);
+            }
+            let mut state = self.lock();
+            let trace = state.current_trace(env, jni, &self.config);
+            let thread = state.registry.thread(env, None, false);
+            state
+                .registry
+                .announce_class(env, jni, class, trace, thread);
+        });
+    }
+
+    fn data_dump(&self, _env: Env<Live>) {
+        uncounted(|| self.tell(Some(&Event::DumpRequested)));
+    }
+
+    fn monitor_wait(&self, env: Env<Live>, jni: Jni, _: Object, object: Object, timeout_ms: i64) {
+        BLOCKED_AT.set(self.elapsed());
+        self.monitor(env, jni, object, MonitorEvent::Wait { timeout_ms });
+    }
+
+    fn monitor_waited(&self, env: Env<Live>, jni: Jni, _: Object, object: Object, timed_out: bool) {
+        let waited_ns = self.elapsed().saturating_sub(BLOCKED_AT.get());
+        self.monitor(
+            env,
+            jni,
+            object,
+            MonitorEvent::Waited {
+                timed_out,
+                waited_ns,
+            },
+        );
+    }
+
+    fn contended_enter(&self, env: Env<Live>, jni: Jni, _: Object, object: Object) {
+        BLOCKED_AT.set(self.elapsed());
+        self.monitor(env, jni, object, MonitorEvent::ContendedEnter);
+    }
+
+    fn contended_entered(&self, env: Env<Live>, jni: Jni, _: Object, object: Object) {
+        let waited_ns = self.elapsed().saturating_sub(BLOCKED_AT.get());
+        self.monitor(
+            env,
+            jni,
+            object,
+            MonitorEvent::ContendedEntered { waited_ns },
+        );
+    }
+
+    fn object_free(&self, tag: i64) {
+        locked(&self.deaths).push(tag);
+    }
+
+    fn vm_object_alloc(
+        &self,
+        env: Env<Live>,
+        jni: Jni,
+        _: Object,
+        object: Object,
+        _: Object,
+        _: i64,
+    ) {
+        uncounted(|| self.lock().vm_allocated(env, jni, object, &self.config));
+    }
+
+    fn panicked(&self, callback: &'static str) {
+        (self.message)(&format!(
+            "internal fault in {callback}; the profile may be incomplete"
+        ));
+    }
+}

@@ -1,0 +1,348 @@
+//! Which code is inserted where, for counting allocations and calls.
+//!
+//! Allocation: a method that calls or allocates keeps its thread's tracker and the
+//! calling context it was entered with in two locals. Before each call it leaves
+//! the context extended by the call site; whoever is called finds it there. That
+//! needs nothing at exits, and nothing in methods that neither call nor allocate.
+//! The context is a sum of site numbers shifted by position, so that sites beyond
+//! the depth of stacks fall out at the top: equal contexts are equal stacks.
+//!
+//! Calls: a call of the tracker at entry gives the depth, which is kept in a local
+//! and handed back at returns and handlers, so that frames ended by an exception
+//! are found and closed by whoever catches it.
+
+use std::sync::Mutex;
+
+use classfile::instruction::{ANEWARRAY, INVOKESTATIC, MULTIANEWARRAY, NEWARRAY};
+use classfile::{Class, Instruction, Instrument, LocalType, MethodEdit, Place};
+use rustc_hash::FxHashMap;
+
+/// The class that inserted code calls.
+pub const TRACKER: &str = "java/lang/HprofTracker";
+
+const ALOAD: u8 = 0x19;
+const ASTORE: u8 = 0x3a;
+const LLOAD: u8 = 0x16;
+const LSTORE: u8 = 0x37;
+const ILOAD: u8 = 0x15;
+const ISTORE: u8 = 0x36;
+const DUP: u8 = 0x59;
+const ALOAD_0: u8 = 0x2a;
+const BIPUSH: u8 = 0x10;
+const ARRAYLENGTH: u8 = 0xbe;
+const LDC2_W: u8 = 0x14;
+const LDC_W: u8 = 0x13;
+const WIDE: u8 = 0xc4;
+
+/// A method that was given a number.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct NumberedMethod {
+    /// Class name with slashes.
+    pub class: String,
+    /// Method name.
+    pub name: String,
+    /// Method descriptor.
+    pub descriptor: String,
+}
+
+/// Numbers handed out while classes are instrumented; one for the process.
+#[derive(Debug, Default)]
+pub struct Numbers(Mutex<NumbersInner>);
+
+#[derive(Debug, Default)]
+struct NumbersInner {
+    methods: Vec<NumberedMethod>,
+    by_method: FxHashMap<NumberedMethod, u32>,
+    sites: u64,
+}
+
+impl Numbers {
+    fn lock(&self) -> std::sync::MutexGuard<'_, NumbersInner> {
+        self.0
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    /// The number of a method, from 1; the same one for the same names.
+    fn method(&self, method: NumberedMethod) -> u32 {
+        let mut inner = self.lock();
+        if let Some(number) = inner.by_method.get(&method) {
+            return *number;
+        }
+        inner.methods.push(method.clone());
+        let number = inner.methods.len() as u32;
+        inner.by_method.insert(method, number);
+        number
+    }
+
+    /// A method by its number.
+    #[must_use]
+    pub fn method_name(&self, number: u32) -> Option<NumberedMethod> {
+        self.lock()
+            .methods
+            .get((number as usize).checked_sub(1)?)
+            .cloned()
+    }
+
+    /// The constant of a new call site. The low 20 bits count, which keeps the
+    /// oldest site of a context distinct although only its low bits are left; the
+    /// rest is noise, so that sums of sites do not meet.
+    fn site(&self) -> i64 {
+        let mut inner = self.lock();
+        inner.sites += 1;
+        let mut noise = inner.sites.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        noise ^= noise >> 30;
+        noise = noise.wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        noise ^= noise >> 27;
+        (noise << 20 | (inner.sites & 0xf_ffff)).cast_signed()
+    }
+}
+
+/// The instrumenter of one class.
+#[derive(Debug)]
+pub struct Tracking<'a> {
+    /// Where numbers come from.
+    pub numbers: &'a Numbers,
+    /// Insert what counts allocations.
+    pub allocations: bool,
+    /// Insert what counts calls.
+    pub calls: bool,
+}
+
+/// Whether a class may be changed at all.
+#[must_use]
+pub fn is_eligible(name: &str) -> bool {
+    // Classes without a name are VM-anonymous (JDK 8): the original died of them.
+    // The virtual thread's own machinery runs while the current thread changes.
+    !name.is_empty()
+        && name != TRACKER
+        && !name.starts_with("jdk/internal/vm/")
+        && !name.starts_with("java/lang/VirtualThread")
+        && !name.starts_with("java/lang/ThreadBuilders$BoundVirtualThread")
+}
+
+impl Tracking<'_> {
+    /// Methods that stay as they are.
+    fn is_exempt(class: &Class<'_>, edit: &MethodEdit<'_>) -> bool {
+        let method = edit.method;
+        // The tracker calls these.
+        let id = matches!(method.name, b"getId" | b"threadId") && method.descriptor == b"()J";
+        let may_be_thread = class.superclass != Some(b"java/lang/Object".as_slice())
+            || class.name == b"java/lang/Thread";
+        let is_thread_id = id && may_be_thread;
+        // A finalizer that is more than one `return` makes every instance finalizable.
+        let is_empty_finalizer = method.name == b"finalize" && edit.code.bytes.len() == 1;
+        is_thread_id || is_empty_finalizer
+    }
+}
+
+impl Instrument for Tracking<'_> {
+    fn method(&mut self, class: &Class<'_>, edit: &mut MethodEdit<'_>) {
+        if Self::is_exempt(class, edit) {
+            return;
+        }
+        let is_object_init = class.name == b"java/lang/Object" && edit.method.name == b"<init>";
+        if self.calls && !is_object_init {
+            self.add_calls(class, edit);
+        }
+        if self.allocations {
+            if is_object_init {
+                let hook = invoke(edit, "object", "(Ljava/lang/Object;)V");
+                edit.insert(0, Place::Entry, &[&[ALOAD_0][..], &hook].concat());
+                edit.need_stack(1);
+            }
+            self.add_contexts(class, edit);
+        }
+    }
+}
+
+impl Tracking<'_> {
+    fn add_calls(&self, class: &Class<'_>, edit: &mut MethodEdit<'_>) {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let number = self.numbers.method(NumberedMethod {
+            class: text(class.name),
+            name: text(edit.method.name),
+            descriptor: text(edit.method.descriptor),
+        });
+        let depth = edit.add_local(LocalType::Int);
+        let [high, low] = edit.pool.integer(number.cast_signed()).to_be_bytes();
+        let enter = invoke(edit, "enter", "(I)I");
+        let entry = [&[LDC_W, high, low][..], &enter, &local(ISTORE, depth)].concat();
+        edit.insert(0, Place::Entry, &entry);
+        let exit = [&local(ILOAD, depth)[..], &invoke(edit, "exit", "(I)V")].concat();
+        for at in returns(edit) {
+            edit.insert(at, Place::Before, &exit);
+        }
+        let caught = [&local(ILOAD, depth)[..], &invoke(edit, "caught", "(I)V")].concat();
+        let mut handlers: Vec<u16> = edit.code.handlers.iter().map(|row| row[2]).collect();
+        handlers.sort_unstable();
+        handlers.dedup();
+        for at in handlers {
+            edit.insert(usize::from(at), Place::Before, &caught);
+        }
+        edit.need_stack(1);
+    }
+
+    fn add_contexts(&self, class: &Class<'_>, edit: &mut MethodEdit<'_>) {
+        let allocates = |i: &Instruction<'_>| {
+            i.is_invoke() || matches!(i.opcode, NEWARRAY | ANEWARRAY | MULTIANEWARRAY)
+        };
+        if !edit.instructions().iter().any(allocates) {
+            return;
+        }
+        let owner = edit.pool.class(TRACKER);
+        let tracker = edit.add_local(LocalType::Object(owner));
+        let context = edit.add_local(LocalType::Long);
+        let entry = [
+            &invoke(edit, "get", "()Ljava/lang/HprofTracker;")[..],
+            &[DUP],
+            &local(ASTORE, tracker),
+            &invoke(edit, "context", "(Ljava/lang/HprofTracker;)J"),
+            &local(LSTORE, context),
+        ]
+        .concat();
+        edit.insert(0, Place::Entry, &entry);
+        edit.need_stack(5);
+        let at = invoke(edit, "at", "(Ljava/lang/HprofTracker;JJ)V");
+        let mut after: Option<Vec<u8>> = None;
+        let is_copy_of = is_arrays_copy(class.name, edit.method.name, edit.method.descriptor);
+        for instruction in edit.instructions().to_vec() {
+            if let Some(hook) = after.take() {
+                edit.insert(instruction.pc, Place::AfterPrevious, &hook);
+            }
+            if !allocates(&instruction) {
+                continue;
+            }
+            let [high, low] = edit.pool.long(self.numbers.site()).to_be_bytes();
+            let leave = [
+                &local(ALOAD, tracker)[..],
+                &local(LLOAD, context),
+                &[LDC2_W, high, low],
+                &at,
+            ]
+            .concat();
+            edit.insert(instruction.pc, Place::Before, &leave);
+            after = hook_after(class, edit, &instruction, is_copy_of);
+        }
+    }
+}
+
+/// The methods that C2 replaces by code of its own, so that what they allocate has
+/// to be counted by their callers.
+fn is_arrays_copy(owner: &[u8], name: &[u8], descriptor: &[u8]) -> bool {
+    owner == b"java/util/Arrays"
+        && matches!(name, b"copyOf" | b"copyOfRange")
+        && descriptor.starts_with(b"([Ljava/lang/Object;")
+        && descriptor.ends_with(b"Ljava/lang/Class;)[Ljava/lang/Object;")
+}
+
+/// What follows an instruction that makes an object without a constructor.
+fn hook_after(
+    class: &Class<'_>,
+    edit: &mut MethodEdit<'_>,
+    instruction: &Instruction<'_>,
+    is_copy_of: bool,
+) -> Option<Vec<u8>> {
+    const REFERENCE: u8 = 2;
+    let mut one = |name| Some([&[DUP][..], &invoke(edit, name, "(Ljava/lang/Object;)V")].concat());
+    match instruction.opcode {
+        NEWARRAY | ANEWARRAY if is_copy_of => None,
+        NEWARRAY | ANEWARRAY => {
+            let kind = match instruction.opcode {
+                NEWARRAY => *instruction.bytes.get(1)?,
+                _ => REFERENCE,
+            };
+            let hook = invoke(edit, "array", "(Ljava/lang/Object;II)V");
+            Some([&[DUP, DUP, ARRAYLENGTH, BIPUSH, kind][..], &hook].concat())
+        }
+        MULTIANEWARRAY => one("nested"),
+        _ => {
+            let [owner, name, descriptor] = class.pool.method_ref(instruction.index()?).ok()?;
+            let is_clone = name == b"clone"
+                && descriptor == b"()Ljava/lang/Object;"
+                && (owner == b"java/lang/Object" || owner.first() == Some(&b'['));
+            let in_array = class.name == b"java/lang/reflect/Array" && owner == class.name;
+            if is_clone || is_arrays_copy(owner, name, descriptor) {
+                one("made")
+            } else if in_array && name == b"newArray" {
+                one("newArray")
+            } else if in_array && name == b"multiNewArray" {
+                one("nested")
+            } else {
+                if is_copy_of && owner == b"java/lang/reflect/Array" {
+                    let mute = invoke(edit, "muteNewArray", "()V");
+                    edit.insert(instruction.pc, Place::Before, &mute);
+                }
+                None
+            }
+        }
+    }
+}
+
+/// Offsets of the returns.
+fn returns(edit: &MethodEdit<'_>) -> Vec<usize> {
+    edit.instructions()
+        .iter()
+        .filter(|i| i.is_return())
+        .map(|i| i.pc)
+        .collect()
+}
+
+/// A call of a tracker method.
+fn invoke(edit: &mut MethodEdit<'_>, name: &str, descriptor: &str) -> [u8; 3] {
+    let [high, low] = edit
+        .pool
+        .method_ref(TRACKER, name, descriptor)
+        .to_be_bytes();
+    [INVOKESTATIC, high, low]
+}
+
+/// A load or store of a local, in the short form if it fits.
+fn local(opcode: u8, slot: u16) -> Vec<u8> {
+    match u8::try_from(slot) {
+        Ok(slot) => vec![opcode, slot],
+        Err(_) => {
+            let [high, low] = slot.to_be_bytes();
+            vec![WIDE, opcode, high, low]
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_stable_and_sites_differ() {
+        let numbers = Numbers::default();
+        let method = |name: &str| NumberedMethod {
+            class: "A".into(),
+            name: name.into(),
+            descriptor: "()V".into(),
+        };
+        assert_eq!(numbers.method(method("a")), 1);
+        assert_eq!(numbers.method(method("b")), 2);
+        assert_eq!(numbers.method(method("a")), 1);
+        assert_eq!(numbers.method_name(2), Some(method("b")));
+        assert_eq!(numbers.method_name(0), None);
+        let sites: Vec<i64> = (0..1000).map(|_| numbers.site()).collect();
+        let mut low: Vec<i64> = sites.iter().map(|site| site & 0xffff).collect();
+        low.sort_unstable();
+        low.dedup();
+        assert_eq!(
+            low.len(),
+            sites.len(),
+            "the oldest site of a context stays distinct"
+        );
+    }
+
+    #[test]
+    fn anonymous_classes_and_the_tracker_are_left_alone() {
+        let check = |name, expected| assert_eq!(is_eligible(name), expected, "{name}");
+        check("", false);
+        check(TRACKER, false);
+        check("java/lang/VirtualThread", false);
+        check("java/lang/Thread", true);
+        check("Main", true);
+    }
+}

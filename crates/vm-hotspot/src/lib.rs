@@ -1,0 +1,37 @@
+//! HotSpot, JDK 8 and newer, as a [`vmpi::Vm`].
+//!
+//! * Allocations and calls are counted by inserted bytecode in arrays of the
+//!   thread that runs (`tracker/HprofTracker.java`); native code is called when a
+//!   stack is seen for the first time, and reads the arrays when a report is due.
+//! * CPU samples come from AsyncGetCallTrace under one timer per thread that runs
+//!   on that thread's CPU clock.
+//! * Everything else (threads, classes, monitors, heap walks) is JVMTI.
+//!
+//! The agent's own state never keeps a class alive: classes are known by tags and
+//! weak references.
+//!
+//! [`HotSpot::load`] is called from `Agent_OnLoad`; the rest happens in events.
+//!
+//! Locks, outermost first: the profiler, the state, the deaths. The first two are
+//! never wanted by the VM thread, the last is held for a few instructions and
+//! never over a call into the VM. No Java code runs while the state is locked,
+//! because instrumented code may need the state.
+//!
+//! Reading order: [`config`], `instrument`, `registry`, `sites`, `calls`,
+//! `tracker`, `state`, `hotspot`, `vm`.
+
+mod calls;
+pub mod config;
+mod heap_walk;
+mod hotspot;
+pub mod instrument;
+mod natives;
+mod registry;
+mod sampler;
+mod sites;
+mod state;
+mod tracker;
+mod vm;
+
+pub use config::{Config, Follow};
+pub use hotspot::{HotSpot, Setup};

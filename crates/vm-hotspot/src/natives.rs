@@ -1,0 +1,105 @@
+//! The native methods of the tracker. The VM finds them by name in the agent's
+//! library, so nothing has to be registered.
+//!
+//! They run on threads of the program, in the middle of its code: what they need
+//! of the VM must not run Java code, and must leave no exception behind.
+
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr;
+
+use jvmti::sys::{RawEnv, RawObject};
+use jvmti::{Jni, Object};
+
+use crate::hotspot::HotSpot;
+
+thread_local! {
+    /// Set while this thread is inside the agent: what it runs is not counted.
+    static INSIDE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Runs `body` unless this thread is inside the agent already.
+fn outside<T>(default: T, body: impl FnOnce() -> Option<T>) -> T {
+    if INSIDE.replace(true) {
+        return default;
+    }
+    let result = catch_unwind(AssertUnwindSafe(body)).ok().flatten();
+    INSIDE.set(false);
+    result.unwrap_or(default)
+}
+
+/// Runs `body` without counting what this thread does in it.
+pub(crate) fn uncounted<T>(body: impl FnOnce() -> T) -> T {
+    let before = INSIDE.replace(true);
+    let result = body();
+    INSIDE.set(before);
+    result
+}
+
+/// Wraps the arguments of a native method.
+fn wrap(jni: RawEnv, object: RawObject) -> Option<(Jni, Object)> {
+    // SAFETY: the VM passes this thread's environment and valid local references
+    // to native methods.
+    unsafe { Some((Jni::from_raw(jni), Object::from_raw(object)?)) }
+}
+
+/// `HprofTracker.enroll`.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_java_lang_HprofTracker_enroll(
+    jni: RawEnv,
+    _class: RawObject,
+    thread: RawObject,
+) -> RawObject {
+    outside(ptr::null_mut(), || {
+        let (jni, thread) = wrap(jni, thread)?;
+        HotSpot::get()?.enroll(jni, thread).map(Object::raw)
+    })
+}
+
+/// `HprofTracker.site`.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_java_lang_HprofTracker_site(
+    jni: RawEnv,
+    _class: RawObject,
+    tracker: RawObject,
+    made: RawObject,
+    key: i64,
+    bytes: i64,
+) {
+    outside((), || {
+        let ((jni, tracker), (_, made)) = (wrap(jni, tracker)?, wrap(jni, made)?);
+        HotSpot::get()?.at(jni, tracker, |state, at| {
+            state.new_site(at, made, key, bytes)
+        })
+    });
+}
+
+/// `HprofTracker.follow`.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_java_lang_HprofTracker_follow(
+    jni: RawEnv,
+    _class: RawObject,
+    tracker: RawObject,
+    made: RawObject,
+    slot: i32,
+) {
+    outside((), || {
+        let ((jni, tracker), (_, made)) = (wrap(jni, tracker)?, wrap(jni, made)?);
+        let slot = usize::try_from(slot).ok()?;
+        HotSpot::get()?.at(jni, tracker, |state, at| state.follow(at, made, slot))
+    });
+}
+
+/// `HprofTracker.edge`.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_java_lang_HprofTracker_edge(
+    jni: RawEnv,
+    _class: RawObject,
+    tracker: RawObject,
+    key: i64,
+) -> i32 {
+    outside(0, || {
+        let (jni, tracker) = wrap(jni, tracker)?;
+        HotSpot::get()?.at(jni, tracker, |state, at| state.new_edge(at, key))
+    })
+}

@@ -1,0 +1,375 @@
+//! CPU samples: a timer per thread on that thread's CPU clock, and a stack taken
+//! in the signal handler with AsyncGetCallTrace.
+//!
+//! The handler allocates nothing and takes no lock: it fills one of a fixed
+//! number of slots, which a thread of the agent empties. Slots all full is
+//! counted as loss. A thread that does not run costs and counts nothing.
+
+use std::cell::{Cell, UnsafeCell};
+use std::ffi::c_void;
+use std::mem::MaybeUninit;
+use std::ptr;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
+
+use jvmti::sys::{MethodPtr, RawEnv};
+use jvmti::{Env, FrameRow, Jni, Live};
+use vmpi::{Frame, Location, ThreadId, Trace};
+
+use crate::hotspot::HotSpot;
+use crate::natives::uncounted;
+
+/// Frames as AsyncGetCallTrace writes them.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct CallFrame {
+    /// Bytecode index, -3 in native methods.
+    bci: i32,
+    method: MethodPtr,
+}
+
+#[repr(C)]
+struct CallTrace {
+    env: RawEnv,
+    /// Frames written, or an error below 1.
+    count: i32,
+    frames: *mut CallFrame,
+}
+
+type AsyncGetCallTrace = unsafe extern "C" fn(*mut CallTrace, i32, *mut c_void);
+
+const SLOTS: usize = 512;
+const EMPTY: u32 = 0;
+const BUSY: u32 = 1;
+const FULL: u32 = 2;
+/// Most frames of a sample.
+const MOST_FRAMES: usize = 256;
+/// How often slots are emptied.
+const DRAIN: Duration = Duration::from_millis(20);
+
+struct Slot {
+    state: AtomicU32,
+    thread: Cell<u32>,
+    count: Cell<i32>,
+    frames: UnsafeCell<Box<[CallFrame]>>,
+}
+
+/// How stacks are taken.
+enum Method {
+    /// In the handler.
+    Async(AsyncGetCallTrace),
+    /// By the agent's thread, of all runnable threads at once, at a safepoint.
+    Safepoint,
+}
+
+/// The sampler of the process.
+pub(crate) struct Sampler {
+    slots: Box<[Slot]>,
+    next: AtomicU32,
+    method: Method,
+    interval: Duration,
+    stopped: AtomicBool,
+    full: AtomicU64,
+    no_stack: AtomicU64,
+}
+
+// SAFETY: a slot's cells are touched by whoever moved its state from EMPTY to BUSY
+// (the handler) or sees it FULL (the one draining thread).
+unsafe impl Sync for Sampler {}
+// SAFETY: nothing in it belongs to a thread.
+unsafe impl Send for Sampler {}
+
+thread_local! {
+    /// This thread's number and timer, set before its timer runs.
+    static TIMER: Cell<Option<libc::timer_t>> = const { Cell::new(None) };
+    static NUMBER: Cell<u32> = const { Cell::new(0) };
+}
+
+/// Finds the VM's function. The launcher loads libjvm globally, embedders may not.
+fn find_agct() -> Option<AsyncGetCallTrace> {
+    const NAME: &std::ffi::CStr = c"AsyncGetCallTrace";
+    // SAFETY: plain symbol lookups; a library that is not loaded stays so.
+    let symbol = unsafe {
+        let global = libc::dlsym(libc::RTLD_DEFAULT, NAME.as_ptr());
+        if global.is_null() {
+            let vm = libc::dlopen(c"libjvm.so".as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD);
+            if vm.is_null() {
+                ptr::null_mut()
+            } else {
+                libc::dlsym(vm, NAME.as_ptr())
+            }
+        } else {
+            global
+        }
+    };
+    // SAFETY: the symbol has this signature in every HotSpot that exports it.
+    (!symbol.is_null()).then(|| unsafe { std::mem::transmute(symbol) })
+}
+
+impl Sampler {
+    /// Starts sampling; called once, on the main thread, when the VM is up.
+    pub(crate) fn start(hotspot: &'static HotSpot, env: Env<Live>, jni: Jni, interval: Duration) {
+        let depth = (hotspot.config.depth as usize).clamp(1, MOST_FRAMES);
+        let slot = |_| Slot {
+            state: AtomicU32::new(EMPTY),
+            thread: Cell::new(0),
+            count: Cell::new(0),
+            frames: UnsafeCell::new(
+                vec![
+                    CallFrame {
+                        bci: 0,
+                        method: MethodPtr(ptr::null_mut())
+                    };
+                    depth
+                ]
+                .into(),
+            ),
+        };
+        let method = match find_agct().filter(|_| install_handler()) {
+            Some(function) => Method::Async(function),
+            None => Method::Safepoint,
+        };
+        let sampler = Self {
+            slots: (0..SLOTS).map(slot).collect(),
+            next: AtomicU32::new(0),
+            method,
+            interval,
+            stopped: AtomicBool::new(false),
+            full: AtomicU64::new(0),
+            no_stack: AtomicU64::new(0),
+        };
+        if hotspot.sampler.set(sampler).is_err() {
+            return;
+        }
+        let Some(sampler) = hotspot.sampler.get() else {
+            return;
+        };
+        let body = move |env: Env<Live>, jni: Jni| uncounted(|| sampler.run(hotspot, env, jni));
+        let _ = hotspot.spawn(env, jni, "HPROF cpu sampling thread", body);
+        sampler.thread_started();
+    }
+
+    /// Arms the timer of the current thread.
+    pub(crate) fn thread_started(&self) {
+        let Some(hotspot) = HotSpot::get() else {
+            return;
+        };
+        let Some(env) = hotspot.live() else { return };
+        let number = env.thread_number(None).unwrap_or(0);
+        let is_agent = {
+            let state = hotspot.lock();
+            state
+                .registry
+                .threads
+                .get(number.wrapping_sub(1))
+                .is_none_or(|thread| thread.is_agent)
+        };
+        if is_agent || !matches!(self.method, Method::Async(_)) || TIMER.get().is_some() {
+            return;
+        }
+        NUMBER.set(number as u32);
+        TIMER.set(arm(self.interval));
+    }
+
+    /// Disarms the timer of the current thread.
+    pub(crate) fn thread_ended(&self) {
+        if let Some(timer) = TIMER.take() {
+            // SAFETY: made by this thread and deleted once.
+            unsafe { libc::timer_delete(timer) };
+        }
+    }
+
+    /// Ends sampling.
+    pub(crate) fn stop(&self) {
+        self.stopped.store(true, Ordering::Relaxed);
+    }
+
+    /// The sampling thread.
+    fn run(&self, hotspot: &HotSpot, env: Env<Live>, jni: Jni) {
+        while !self.stopped.load(Ordering::Relaxed) {
+            match self.method {
+                Method::Async(_) => {
+                    std::thread::sleep(DRAIN.min(self.interval * 8));
+                    self.drain(hotspot, env, jni);
+                }
+                Method::Safepoint => {
+                    std::thread::sleep(self.interval);
+                    jni.local_frame(256, || at_safepoint(hotspot, env, jni));
+                }
+            }
+        }
+    }
+
+    /// Takes over full slots. Called by the sampling thread and before reports,
+    /// with the state's lock deciding who goes first.
+    pub(crate) fn drain(&self, hotspot: &HotSpot, env: Env<Live>, jni: Jni) {
+        let mut state = hotspot.lock();
+        for slot in &self.slots {
+            if slot.state.load(Ordering::Acquire) != FULL {
+                continue;
+            }
+            let count = usize::try_from(slot.count.get()).unwrap_or(0);
+            // SAFETY: the slot is FULL, so the handler has left it and no other
+            // reader exists while the state is locked.
+            let frames = unsafe { &*slot.frames.get() };
+            let rows: Vec<Frame> = jni.local_frame(16, || {
+                let row = |frame: &CallFrame| Frame {
+                    method: state.registry.method(env, jni, frame.method),
+                    location: u32::try_from(frame.bci).map_or(Location::Native, Location::Bytecode),
+                };
+                frames.iter().take(count).map(row).collect()
+            });
+            let thread = ThreadId(slot.thread.get());
+            slot.state.store(EMPTY, Ordering::Release);
+            let owner = if hotspot.config.per_thread {
+                thread
+            } else {
+                ThreadId::NONE
+            };
+            let trace = state.registry.trace(Trace {
+                thread: owner,
+                frames: rows,
+            });
+            *state.samples.entry((thread, trace)).or_default() += 1;
+        }
+        for (count, what) in [
+            (&self.full, "CPU samples for want of room"),
+            (&self.no_stack, "CPU samples outside of Java code"),
+        ] {
+            let count = count.swap(0, Ordering::Relaxed);
+            if count > 0 {
+                *state.lost.entry(what).or_default() += count;
+            }
+        }
+    }
+
+    /// In the handler: takes the stack of the current thread.
+    fn sample(&self, function: AsyncGetCallTrace, jni: Jni, context: *mut c_void) {
+        let start = self.next.fetch_add(1, Ordering::Relaxed) as usize;
+        let claim = |slot: &&Slot| {
+            slot.state
+                .compare_exchange(EMPTY, BUSY, Ordering::Acquire, Ordering::Relaxed)
+                .is_ok()
+        };
+        let Some(slot) = (0..8).map(|i| &self.slots[(start + i) % SLOTS]).find(claim) else {
+            self.full.fetch_add(1, Ordering::Relaxed);
+            return;
+        };
+        // SAFETY: this handler moved the slot to BUSY and is its only user.
+        let frames = unsafe { &mut *slot.frames.get() };
+        let mut trace = CallTrace {
+            env: jni.raw(),
+            count: 0,
+            frames: frames.as_mut_ptr(),
+        };
+        // SAFETY: called in a signal handler with its context, as the function wants.
+        unsafe { function(&raw mut trace, frames.len() as i32, context) };
+        if trace.count > 0 {
+            slot.thread.set(NUMBER.get());
+            slot.count.set(trace.count);
+            slot.state.store(FULL, Ordering::Release);
+        } else {
+            self.no_stack.fetch_add(1, Ordering::Relaxed);
+            slot.state.store(EMPTY, Ordering::Release);
+        }
+    }
+}
+
+/// SIGPROF: no allocation, no lock, errno kept.
+extern "C" fn on_signal(_signal: i32, _info: *mut libc::siginfo_t, context: *mut c_void) {
+    // SAFETY: the address of this thread's errno is always valid.
+    let errno = unsafe { *libc::__errno_location() };
+    if let Some(hotspot) = HotSpot::get()
+        && let Some(sampler) = hotspot.sampler.get()
+        && let Method::Async(function) = sampler.method
+        && !sampler.stopped.load(Ordering::Relaxed)
+        && let Some(jni) = hotspot.java.jni()
+    {
+        sampler.sample(function, jni, context);
+    }
+    // SAFETY: as above.
+    unsafe { *libc::__errno_location() = errno };
+}
+
+fn install_handler() -> bool {
+    // SAFETY: a zeroed sigaction is valid, and the handler has the signature that
+    // SA_SIGINFO asks for.
+    unsafe {
+        let mut action: libc::sigaction = MaybeUninit::zeroed().assume_init();
+        action.sa_sigaction = on_signal as *const () as usize;
+        action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART;
+        libc::sigemptyset(&raw mut action.sa_mask);
+        libc::sigaction(libc::SIGPROF, &raw const action, ptr::null_mut()) == 0
+    }
+}
+
+/// A timer on the current thread's CPU clock that signals this thread.
+fn arm(interval: Duration) -> Option<libc::timer_t> {
+    // SAFETY: zeroed structures are valid; all pointers are to live locals.
+    unsafe {
+        let mut event: libc::sigevent = MaybeUninit::zeroed().assume_init();
+        event.sigev_notify = libc::SIGEV_THREAD_ID;
+        event.sigev_signo = libc::SIGPROF;
+        event.sigev_notify_thread_id = libc::syscall(libc::SYS_gettid) as i32;
+        let mut timer: libc::timer_t = ptr::null_mut();
+        if libc::timer_create(
+            libc::CLOCK_THREAD_CPUTIME_ID,
+            &raw mut event,
+            &raw mut timer,
+        ) != 0
+        {
+            return None;
+        }
+        let time = libc::timespec {
+            tv_sec: interval.as_secs() as libc::time_t,
+            tv_nsec: i64::from(interval.subsec_nanos()),
+        };
+        let spec = libc::itimerspec {
+            it_interval: time,
+            it_value: time,
+        };
+        if libc::timer_settime(timer, 0, &raw const spec, ptr::null_mut()) != 0 {
+            libc::timer_delete(timer);
+            return None;
+        }
+        Some(timer)
+    }
+}
+
+/// One tick of the safepoint method: every runnable thread counts.
+fn at_safepoint(hotspot: &HotSpot, env: Env<Live>, jni: Jni) {
+    const RUNNABLE: i32 = 0x4;
+    const SUSPENDED_OR_INTERRUPTED: i32 = 0x30_0000;
+    let depth = hotspot.config.depth.clamp(1, MOST_FRAMES as u32);
+    let Ok(stacks) = env.all_stacks(depth as i32) else {
+        return;
+    };
+    let mut state = hotspot.lock();
+    for row in stacks {
+        if row.state & RUNNABLE == 0 || row.state & SUSPENDED_OR_INTERRUPTED != 0 {
+            continue;
+        }
+        let thread = state.registry.thread(env, Some(row.thread), false);
+        let index = (thread.0 as usize).wrapping_sub(1);
+        let is_ours = state
+            .registry
+            .threads
+            .get(index)
+            .is_none_or(|info| info.is_agent);
+        let frames: &[FrameRow] = &row.frames;
+        if is_ours || frames.is_empty() {
+            continue;
+        }
+        let frames = state.registry.stack(env, jni, frames, depth as usize);
+        let owner = if hotspot.config.per_thread {
+            thread
+        } else {
+            ThreadId::NONE
+        };
+        let trace = state.registry.trace(Trace {
+            thread: owner,
+            frames,
+        });
+        *state.samples.entry((thread, trace)).or_default() += 1;
+    }
+}

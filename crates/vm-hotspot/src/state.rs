@@ -1,0 +1,343 @@
+//! All that is known, behind one lock.
+
+use std::collections::HashMap;
+
+use jvmti::{Env, Jni, Live, Object};
+use rustc_hash::FxHashMap;
+use vmpi::{Frame, Location, ThreadId, Trace, TraceId};
+
+use crate::calls::Contexts;
+use crate::config::Config;
+use crate::instrument::Numbers;
+use crate::registry::Registry;
+use crate::sites::{ObjectTag, Seen, SiteId, Sites, find_slot, follow_mask, grow};
+use crate::tracker::{
+    COST_WORDS, EDGE_WORDS, FIRST_EDGES, FIRST_NODES, FIRST_SITES, SITE_WORDS, Tracker,
+};
+
+/// Most frames looked at below the tracker's own to reach the depth wanted.
+const TRACKER_FRAMES: usize = 6;
+/// Deepest stacks kept.
+pub(crate) const MOST_FRAMES: usize = 2048;
+
+/// What one thread counts.
+pub(crate) struct Counters {
+    thread: ThreadId,
+    seen: FxHashMap<i64, Seen>,
+    /// Keys of the thread's sites as they stand in its table.
+    keys: Vec<i64>,
+    contexts: Contexts,
+    /// The thread's edges as they stand in its table.
+    edges: Vec<i64>,
+    n_edges: usize,
+    /// Nodes its cost array has room for.
+    room: usize,
+}
+
+/// The state.
+#[derive(Default)]
+pub(crate) struct State {
+    pub(crate) registry: Registry,
+    pub(crate) sites: Sites,
+    /// By the number in the tracker object.
+    counters: HashMap<i32, Counters>,
+    next_counters: i32,
+    /// Calls and times by stack since the last report.
+    pub(crate) costs: FxHashMap<TraceId, [i64; 3]>,
+    /// Samples by thread and stack since the last report.
+    pub(crate) samples: FxHashMap<(ThreadId, TraceId), u64>,
+    /// Since the last report: (what, how many).
+    pub(crate) lost: FxHashMap<&'static str, u64>,
+}
+
+impl State {
+    /// The stack of the current thread, numbered.
+    pub(crate) fn current_trace(&mut self, env: Env<Live>, jni: Jni, config: &Config) -> TraceId {
+        let depth = (config.depth as usize).min(MOST_FRAMES);
+        let mut rows = vec![
+            jvmti::FrameRow {
+                method: jvmti::sys::MethodPtr(std::ptr::null_mut()),
+                location: 0
+            };
+            depth + TRACKER_FRAMES
+        ];
+        let count = if depth == 0 {
+            0
+        } else {
+            env.stack_into(None, &mut rows).unwrap_or(0)
+        };
+        let frames = self.registry.stack(env, jni, &rows[..count], depth);
+        let thread = if config.per_thread {
+            self.registry.thread(env, None, false)
+        } else {
+            ThreadId::NONE
+        };
+        self.registry.trace(Trace { thread, frames })
+    }
+
+    /// A new thread's counters; their number.
+    pub(crate) fn add_counters(&mut self, thread: ThreadId, config: &Config) -> i32 {
+        self.next_counters += 1;
+        let counters = Counters {
+            thread,
+            seen: FxHashMap::default(),
+            keys: vec![0; FIRST_SITES],
+            contexts: Contexts::new((config.call_depth as usize).max(1)),
+            edges: vec![0; FIRST_EDGES * EDGE_WORDS],
+            n_edges: 0,
+            room: FIRST_NODES,
+        };
+        self.counters.insert(self.next_counters, counters);
+        self.next_counters
+    }
+
+    /// An allocation at a key that the current thread has not seen.
+    pub(crate) fn new_site(&mut self, at: &At<'_>, made: Object, key: i64, bytes: i64) {
+        let At {
+            env,
+            jni,
+            tracker,
+            object,
+            config,
+            ..
+        } = *at;
+        let trace = self.current_trace(env, jni, config);
+        let Some(mirror) = jni.object_class(made) else {
+            return;
+        };
+        let class = self.registry.class(env, jni, mirror);
+        let size = env.object_size(made).unwrap_or(0).cast_signed();
+        let site = self.sites.site(class, trace);
+        let id = tracker.id(jni, object);
+        let Some(counters) = self.counters.get_mut(&id) else {
+            return;
+        };
+        if key == 0 {
+            self.sites.allocated(site, 1, size);
+            return;
+        }
+        if (counters.seen.len() + 1) * 2 > counters.keys.len() {
+            let old = tracker.sites(jni, object);
+            let shift = shift_of(counters.keys.len());
+            let larger = grow(&old, SITE_WORDS, shift);
+            if tracker.set_sites(jni, object, &larger).is_err() {
+                *self.lost.entry("allocations").or_default() += 1;
+                return;
+            }
+            counters.keys = larger.iter().step_by(SITE_WORDS).copied().collect();
+        }
+        let slot = find_slot(&counters.keys, 1, shift_of(counters.keys.len()), key);
+        counters.keys[slot] = key;
+        let mask = follow_mask(config.follow, 1);
+        tracker.set_site_words(jni, object, slot * SITE_WORDS, &[key, 1, bytes, mask]);
+        // The size of arrays differs from object to object and is counted there.
+        let size = if bytes == 0 { size } else { 0 };
+        counters.seen.insert(
+            key,
+            Seen {
+                site,
+                size,
+                objects: 0,
+                bytes: 0,
+            },
+        );
+        if mask == 0 {
+            self.follow_object(env, site, 0, made);
+        }
+    }
+
+    fn follow_object(&mut self, env: Env<Live>, site: SiteId, weight_log2: u32, made: Object) {
+        // What is tagged already is a class or was followed under another key.
+        if env.tag(made) != Ok(0) {
+            return;
+        }
+        let size = env.object_size(made).unwrap_or(0);
+        let tag = ObjectTag {
+            site,
+            weight_log2,
+            size,
+        };
+        if env.set_tag(made, tag.encode()).is_ok() {
+            self.sites.tagged(tag, 1);
+        }
+    }
+
+    /// The tracker asks to follow an object of the entry at `slot`.
+    pub(crate) fn follow(&mut self, at: &At<'_>, made: Object, slot: usize) {
+        let At {
+            env,
+            jni,
+            tracker,
+            object,
+            config,
+            ..
+        } = *at;
+        let Some([key, objects, _, mask]) = tracker.site_entry(jni, object, slot) else {
+            return;
+        };
+        let id = tracker.id(jni, object);
+        let Some(seen) = self
+            .counters
+            .get(&id)
+            .and_then(|c| c.seen.get(&key))
+            .copied()
+        else {
+            return;
+        };
+        self.follow_object(env, seen.site, (mask + 1).trailing_zeros(), made);
+        let wanted = follow_mask(config.follow, objects);
+        if wanted != mask {
+            tracker.set_site_words(jni, object, slot + 3, &[wanted]);
+        }
+    }
+
+    /// An allocation that no bytecode made.
+    pub(crate) fn vm_allocated(&mut self, env: Env<Live>, jni: Jni, made: Object, config: &Config) {
+        let trace = self.current_trace(env, jni, config);
+        if self.is_counted_by_caller(trace) {
+            return;
+        }
+        let Some(mirror) = jni.object_class(made) else {
+            return;
+        };
+        let class = self.registry.class(env, jni, mirror);
+        let site = self.sites.site(class, trace);
+        let size = env.object_size(made).unwrap_or(0);
+        self.sites.allocated(site, 1, size.cast_signed());
+        if self.sites.follows {
+            self.follow_object(env, site, 0, made);
+        }
+    }
+
+    /// Whether a stack ends in a native method whose callers are instrumented to
+    /// count what it makes.
+    fn is_counted_by_caller(&self, trace: TraceId) -> bool {
+        let trace = self.registry.traces.get((trace.0 as usize).wrapping_sub(1));
+        let top = trace.and_then(|trace| trace.frames.first());
+        let method = top.and_then(|f| {
+            self.registry
+                .methods
+                .get((f.method.0 as usize).wrapping_sub(1))
+        });
+        method.is_some_and(|method| {
+            method.info.is_native
+                && matches!(
+                    method.info.name.as_str(),
+                    "clone" | "newArray" | "multiNewArray"
+                )
+        })
+    }
+
+    /// The node after a call that the current thread has not seen.
+    pub(crate) fn new_edge(&mut self, at: &At<'_>, key: i64) -> i32 {
+        let At {
+            jni,
+            tracker,
+            object,
+            ..
+        } = *at;
+        let Some(counters) = self.counters.get_mut(&tracker.id(jni, object)) else {
+            return 0;
+        };
+        let child = counters.contexts.call((key >> 32) as u32, key as u32);
+        if counters.contexts.len() > counters.room {
+            let mut larger = tracker.costs(jni, object);
+            larger.resize(counters.room * 2 * COST_WORDS, 0);
+            if tracker.set_costs(jni, object, &larger).is_err() {
+                *self.lost.entry("calls").or_default() += 1;
+                return 0;
+            }
+            counters.room *= 2;
+        }
+        if (counters.n_edges + 1) * 2 > counters.edges.len() / EDGE_WORDS {
+            let shift = shift_of(counters.edges.len() / EDGE_WORDS);
+            let larger = grow(&counters.edges, EDGE_WORDS, shift);
+            if tracker.set_edges(jni, object, &larger).is_err() {
+                return child as i32;
+            }
+            counters.edges = larger;
+        }
+        let shift = shift_of(counters.edges.len() / EDGE_WORDS);
+        let slot = find_slot(&counters.edges, EDGE_WORDS, shift, key);
+        let edge = [key, i64::from(child)];
+        counters.edges[slot..slot + EDGE_WORDS].copy_from_slice(&edge);
+        counters.n_edges += 1;
+        tracker.set_edge_words(jni, object, slot, &edge);
+        child as i32
+    }
+
+    /// Takes over what a tracker object has counted since it was last read.
+    pub(crate) fn harvest(&mut self, jni: Jni, tracker: &Tracker, object: Object, how: &How<'_>) {
+        let Some(counters) = self.counters.get_mut(&tracker.id(jni, object)) else {
+            return;
+        };
+        for entry in tracker.sites(jni, object).chunks_exact(SITE_WORDS) {
+            let [key, objects, bytes] = [entry[0], entry[1], entry[2]];
+            let Some(seen) = counters.seen.get_mut(&key).filter(|_| key != 0) else {
+                continue;
+            };
+            let new = objects - seen.objects;
+            let new_bytes = if seen.size > 0 {
+                new * seen.size
+            } else {
+                bytes - seen.bytes
+            };
+            (seen.objects, seen.bytes) = (objects, bytes);
+            self.sites.allocated(seen.site, new, new_bytes);
+        }
+        let costs = tracker.costs(jni, object);
+        let thread = if how.per_thread {
+            counters.thread
+        } else {
+            ThreadId::NONE
+        };
+        let nodes = costs
+            .chunks_exact(COST_WORDS)
+            .take(counters.contexts.len())
+            .enumerate();
+        for (node, entry) in nodes.skip(1) {
+            let seen = counters.contexts.seen[node];
+            let new: [i64; 3] = std::array::from_fn(|i| entry[i] - seen[i]);
+            if new == [0; 3] {
+                continue;
+            }
+            counters.contexts.seen[node] = std::array::from_fn(|i| entry[i]);
+            let registry = &mut self.registry;
+            let frames = counters.contexts.methods(node).iter().map(|number| Frame {
+                method: registry.numbered(*number, how.numbers),
+                location: Location::Unknown,
+            });
+            let frames = frames.collect();
+            let trace = registry.trace(Trace { thread, frames });
+            let sum = self.costs.entry(trace).or_default();
+            *sum = std::array::from_fn(|i| sum[i] + new[i]);
+        }
+    }
+
+    /// Forgets the counters of an ended thread, after [`State::harvest`].
+    pub(crate) fn remove_counters(&mut self, id: i32) {
+        self.counters.remove(&id);
+    }
+}
+
+/// The shift that makes a slot of a table with `entries` entries, a power of two.
+fn shift_of(entries: usize) -> i32 {
+    64 - entries.trailing_zeros().cast_signed()
+}
+
+/// Where a native method of the tracker was called.
+#[derive(Clone, Copy)]
+pub(crate) struct At<'a> {
+    pub(crate) env: Env<Live>,
+    pub(crate) jni: Jni,
+    pub(crate) tracker: &'a Tracker,
+    /// The thread's tracker object.
+    pub(crate) object: Object,
+    pub(crate) config: &'a Config,
+}
+
+/// How counters become rows.
+pub(crate) struct How<'a> {
+    pub(crate) numbers: &'a Numbers,
+    pub(crate) per_thread: bool,
+}

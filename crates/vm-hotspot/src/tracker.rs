@@ -1,0 +1,405 @@
+//! The tracker class in the VM: defined, found, its arrays read and written.
+
+use jvmti::sys::FieldPtr;
+use jvmti::{Env, Jni, Live, Object, Result};
+
+const NAME: &str = "java/lang/HprofTracker";
+/// Compiled from `tracker/HprofTracker.java`.
+const BYTES: &[u8] = include_bytes!("../tracker/HprofTracker.class");
+
+/// Entries a thread starts with: sites, edges of calling contexts.
+pub(crate) const FIRST_SITES: usize = 256;
+pub(crate) const FIRST_EDGES: usize = 1024;
+/// Nodes a thread's cost array has room for at first, and words of open calls.
+pub(crate) const FIRST_NODES: usize = 512;
+const FIRST_STACK: usize = 2048;
+/// Words of an entry.
+pub(crate) const SITE_WORDS: usize = 4;
+pub(crate) const EDGE_WORDS: usize = 2;
+pub(crate) const COST_WORDS: usize = 4;
+/// Slots of the thread table: at first, at most.
+const FIRST_TABLE: usize = 256;
+const LAST_TABLE: usize = 1 << 17;
+/// Places where a thread's object may stand, from its id on.
+const PROBES: usize = 8;
+
+/// The bytes to define: from JDK 19 on `Thread.threadId` is final, while `getId`
+/// may be overridden by anybody's subclass.
+fn class_bytes(has_thread_id: bool) -> Vec<u8> {
+    const OLD: &[u8] = b"\x01\x00\x05getId";
+    const NEW: &[u8] = b"\x01\x00\x08threadId";
+    let at = BYTES.windows(OLD.len()).position(|window| window == OLD);
+    match at {
+        Some(at) if has_thread_id => [&BYTES[..at], NEW, &BYTES[at + OLD.len()..]].concat(),
+        _ => BYTES.to_vec(),
+    }
+}
+
+/// Ids of the tracker's fields.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tracker {
+    /// A weak reference, so that the agent adds no root to the program's heap.
+    pub(crate) class: Object,
+    table: FieldPtr,
+    on: FieldPtr,
+    clock: FieldPtr,
+    owner: FieldPtr,
+    id: FieldPtr,
+    sites: FieldPtr,
+    sites_shift: FieldPtr,
+    stack: FieldPtr,
+    edges: FieldPtr,
+    edges_shift: FieldPtr,
+    costs: FieldPtr,
+    last: FieldPtr,
+    thread_id: jvmti::sys::MethodPtr,
+}
+
+impl Tracker {
+    /// Defines the class; legal from the start phase on.
+    pub(crate) fn define(jni: Jni) -> Result<Self> {
+        jni.local_frame(16, || {
+            let thread = jni.find_class("java/lang/Thread")?;
+            let final_id = jni.method(thread, "threadId", "()J");
+            let class = jni.define_boot_class(NAME, &class_bytes(final_id.is_ok()))?;
+            let thread_id = final_id.or_else(|_| jni.method(thread, "getId", "()J"))?;
+            Ok(Self {
+                class: jni.new_weak(class)?,
+                table: jni.static_field(class, "table", "[Ljava/lang/HprofTracker;")?,
+                on: jni.static_field(class, "on", "Z")?,
+                clock: jni.static_field(class, "clock", "J")?,
+                owner: jni.field(class, "owner", "Ljava/lang/Thread;")?,
+                id: jni.field(class, "id", "I")?,
+                sites: jni.field(class, "sites", "[J")?,
+                sites_shift: jni.field(class, "sitesShift", "I")?,
+                stack: jni.field(class, "stack", "[J")?,
+                edges: jni.field(class, "edges", "[J")?,
+                edges_shift: jni.field(class, "edgesShift", "I")?,
+                costs: jni.field(class, "costs", "[J")?,
+                last: jni.field(class, "last", "J")?,
+                thread_id,
+            })
+        })
+    }
+
+    /// Sets what does not change: array layout, context shift, kind of clock; and
+    /// makes room for threads.
+    pub(crate) fn configure(
+        &self,
+        env: Env<Live>,
+        jni: Jni,
+        shift: i32,
+        precise: bool,
+    ) -> Result<()> {
+        jni.local_frame(64, || {
+            let class = self.class;
+            jni.set_static_int(class, jni.static_field(class, "contextShift", "I")?, shift);
+            jni.set_static_boolean(class, jni.static_field(class, "precise", "Z")?, precise);
+            let layout = ArrayLayout::measure(env, jni)?;
+            jni.set_static_int(
+                class,
+                jni.static_field(class, "alignMask", "I")?,
+                layout.align - 1,
+            );
+            for (name, values) in [("arrayBase", layout.base), ("arrayShift", layout.shift)] {
+                let field = jni.static_field(class, name, "[I")?;
+                if let Some(array) = jni.get_static_object(class, field) {
+                    jni.set_ints(array, 0, &values);
+                }
+            }
+            self.resize_table(jni, FIRST_TABLE)
+        })
+    }
+
+    /// Switches counting on or off.
+    pub(crate) fn switch(&self, jni: Jni, on: bool) {
+        jni.set_static_boolean(self.class, self.on, on);
+    }
+
+    /// Sets the clock.
+    pub(crate) fn set_clock(&self, jni: Jni, nanos: u64) {
+        jni.set_static_long(self.class, self.clock, nanos.cast_signed());
+    }
+
+    fn table(&self, jni: Jni) -> Result<Object> {
+        jni.get_static_object(self.class, self.table)
+            .ok_or(jvmti::Error::Jni("table"))
+    }
+
+    /// Replaces the table by one of `len` slots (a power of two); objects whose
+    /// places are taken are left out and will enroll again.
+    fn resize_table(&self, jni: Jni, len: usize) -> Result<()> {
+        let old = self.table(jni)?;
+        let nobody = jni.alloc_object(self.class)?;
+        let new = jni.new_objects(len, self.class, Some(nobody))?;
+        for index in 0..jni.array_len(old) {
+            jni.local_frame(8, || {
+                let Some(object) = jni.array_get(old, index) else {
+                    return;
+                };
+                if let Some(owner) = jni.get_object(object, self.owner) {
+                    self.place(jni, new, owner, object);
+                }
+            });
+        }
+        jni.set_static_object(self.class, self.table, new);
+        Ok(())
+    }
+
+    /// Puts an object at a free place of its thread; false if there is none.
+    fn place(&self, jni: Jni, table: Object, thread: Object, object: Object) -> bool {
+        let Ok(id) = jni.call_long(thread, self.thread_id) else {
+            return false;
+        };
+        let len = jni.array_len(table);
+        for probe in 0..PROBES {
+            let at = (id as usize).wrapping_add(probe) & (len - 1);
+            let free = match jni.array_get(table, at) {
+                Some(found) => {
+                    let owner = jni.get_object(found, self.owner);
+                    jni.delete_local(found);
+                    let is_free = owner.is_none();
+                    if let Some(owner) = owner {
+                        jni.delete_local(owner);
+                    }
+                    is_free
+                }
+                None => true,
+            };
+            if free {
+                jni.array_set(table, at, Some(object));
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Makes the object of a thread and enters it; a local reference.
+    pub(crate) fn enroll(&self, jni: Jni, thread: Object, id: i32, want: Want) -> Result<Object> {
+        let object = jni.alloc_object(self.class)?;
+        jni.set_int(object, self.id, id);
+        if want.sites {
+            self.set_sites(jni, object, &vec![0; FIRST_SITES * SITE_WORDS])?;
+        }
+        if want.calls {
+            self.set_edges(jni, object, &vec![0; FIRST_EDGES * EDGE_WORDS])?;
+            jni.set_object(
+                object,
+                self.costs,
+                Some(jni.new_longs(FIRST_NODES * COST_WORDS)?),
+            );
+            jni.set_object(object, self.stack, Some(jni.new_longs(FIRST_STACK)?));
+            jni.set_long(object, self.last, want.now.cast_signed());
+        }
+        jni.set_object(object, self.owner, Some(thread));
+        loop {
+            let table = self.table(jni)?;
+            if self.place(jni, table, thread, object) {
+                return Ok(object);
+            }
+            let len = jni.array_len(table);
+            if len >= LAST_TABLE {
+                return Err(jvmti::Error::Jni("thread table full"));
+            }
+            self.resize_table(jni, len * 2)?;
+        }
+    }
+
+    /// All objects with an owner, as (place, local reference).
+    pub(crate) fn for_each(&self, jni: Jni, mut body: impl FnMut(usize, Object)) {
+        let Ok(table) = self.table(jni) else { return };
+        for index in 0..jni.array_len(table) {
+            jni.local_frame(8, || {
+                let Some(object) = jni.array_get(table, index) else {
+                    return;
+                };
+                if jni.get_object(object, self.owner).is_some() {
+                    body(index, object);
+                }
+            });
+        }
+        jni.delete_local(table);
+    }
+
+    /// Frees the place of an object.
+    pub(crate) fn retire(&self, jni: Jni, object: Object) {
+        jni.set_object(object, self.owner, None);
+    }
+
+    /// Whether the object belongs to `thread`.
+    pub(crate) fn is_owned_by(&self, jni: Jni, object: Object, thread: Object) -> bool {
+        jni.get_object(object, self.owner)
+            .is_some_and(|owner| jni.is_same(owner, thread))
+    }
+
+    /// The number given at [`Tracker::enroll`].
+    pub(crate) fn id(&self, jni: Jni, object: Object) -> i32 {
+        jni.get_int(object, self.id)
+    }
+
+    fn longs(&self, jni: Jni, object: Object, field: FieldPtr) -> Vec<i64> {
+        let Some(array) = jni.get_object(object, field) else {
+            return Vec::new();
+        };
+        let mut words = vec![0; jni.array_len(array)];
+        jni.longs(array, 0, &mut words);
+        jni.delete_local(array);
+        words
+    }
+
+    fn set_table(
+        &self,
+        jni: Jni,
+        object: Object,
+        at: (FieldPtr, FieldPtr),
+        words: &[i64],
+        stride: usize,
+    ) -> Result<()> {
+        let array = jni.new_longs(words.len())?;
+        jni.set_longs(array, 0, words);
+        jni.set_object(object, at.0, Some(array));
+        let shift = 64 - (words.len() / stride).trailing_zeros();
+        jni.set_int(object, at.1, shift as i32);
+        jni.delete_local(array);
+        Ok(())
+    }
+
+    /// All site entries.
+    pub(crate) fn sites(&self, jni: Jni, object: Object) -> Vec<i64> {
+        self.longs(jni, object, self.sites)
+    }
+
+    /// Replaces the site entries; by the owner only.
+    pub(crate) fn set_sites(&self, jni: Jni, object: Object, words: &[i64]) -> Result<()> {
+        self.set_table(
+            jni,
+            object,
+            (self.sites, self.sites_shift),
+            words,
+            SITE_WORDS,
+        )
+    }
+
+    /// Reads one site entry.
+    pub(crate) fn site_entry(&self, jni: Jni, object: Object, at: usize) -> Option<[i64; 4]> {
+        let array = jni.get_object(object, self.sites)?;
+        let mut words = [0; 4];
+        jni.longs(array, at, &mut words).then_some(words)
+    }
+
+    /// Writes words of the site entries.
+    pub(crate) fn set_site_words(&self, jni: Jni, object: Object, at: usize, words: &[i64]) {
+        if let Some(array) = jni.get_object(object, self.sites) {
+            jni.set_longs(array, at, words);
+        }
+    }
+
+    /// Writes words of the edges.
+    pub(crate) fn set_edge_words(&self, jni: Jni, object: Object, at: usize, words: &[i64]) {
+        if let Some(array) = jni.get_object(object, self.edges) {
+            jni.set_longs(array, at, words);
+        }
+    }
+
+    /// Replaces the edges; by the owner only.
+    pub(crate) fn set_edges(&self, jni: Jni, object: Object, words: &[i64]) -> Result<()> {
+        self.set_table(
+            jni,
+            object,
+            (self.edges, self.edges_shift),
+            words,
+            EDGE_WORDS,
+        )
+    }
+
+    /// All costs.
+    pub(crate) fn costs(&self, jni: Jni, object: Object) -> Vec<i64> {
+        self.longs(jni, object, self.costs)
+    }
+
+    /// Replaces the costs; by the owner only.
+    pub(crate) fn set_costs(&self, jni: Jni, object: Object, words: &[i64]) -> Result<()> {
+        let array = jni.new_longs(words.len())?;
+        jni.set_longs(array, 0, words);
+        jni.set_object(object, self.costs, Some(array));
+        Ok(())
+    }
+}
+
+/// Which arrays a thread needs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Want {
+    pub(crate) sites: bool,
+    pub(crate) calls: bool,
+    pub(crate) now: u64,
+}
+
+/// How this VM lays out arrays, by type code of `newarray` (2: reference).
+struct ArrayLayout {
+    base: [i32; 12],
+    shift: [i32; 12],
+    align: i32,
+}
+
+impl ArrayLayout {
+    /// Measured on arrays made for it: sizes jump where the alignment is crossed.
+    fn measure(env: Env<Live>, jni: Jni) -> Result<Self> {
+        let object = jni.find_class("java/lang/Object")?;
+        let bytes = |len: usize| env.object_size(jni.new_bytes(len)?);
+        let longs = |len: usize| env.object_size(jni.new_longs(len)?);
+        let objects = |len: usize| env.object_size(jni.new_objects(len, object, None)?);
+        let empty = bytes(0)?;
+        // base + full = empty exactly when one more byte needs more room.
+        let full = (0..64)
+            .find(|len| bytes(len + 1).is_ok_and(|size| size > empty))
+            .unwrap_or(0);
+        let align = bytes(full + 1)? - empty;
+        let byte_base = empty - full as u64;
+        let many = 64_usize;
+        let reference = (objects(many)? - objects(0)?) / many as u64;
+        let reference_shift = if reference >= 8 { 3 } else { 2 };
+        let wide_base = longs(many)?
+            .saturating_sub(8 * many as u64)
+            .min(byte_base.next_multiple_of(8));
+        let reference_base = byte_base.next_multiple_of(1 << reference_shift);
+        let (mut base, mut shift) = ([byte_base as i32; 12], [0; 12]);
+        for (code, width) in [
+            (4, 0),
+            (5, 1),
+            (6, 2),
+            (7, 3),
+            (8, 0),
+            (9, 1),
+            (10, 2),
+            (11, 3),
+        ] {
+            shift[code] = width;
+            base[code] = byte_base.next_multiple_of(1 << width) as i32;
+        }
+        base[7] = wide_base as i32;
+        base[11] = wide_base as i32;
+        base[2] = reference_base as i32;
+        shift[2] = reference_shift;
+        Ok(Self {
+            base,
+            shift,
+            align: align as i32,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_class_is_made_for_old_and_new_threads() {
+        let old = classfile::Class::parse(BYTES).expect("a class file");
+        assert_eq!(old.name, NAME.as_bytes());
+        let bytes = class_bytes(true);
+        let new = classfile::Class::parse(&bytes).expect("a class file");
+        assert_eq!(new.methods.len(), old.methods.len());
+        assert!(bytes.windows(8).any(|window| window == b"threadId"));
+        assert!(!bytes.windows(6).any(|window| window == b"\0\x05getI"));
+    }
+}

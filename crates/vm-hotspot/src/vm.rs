@@ -1,0 +1,399 @@
+//! [`vmpi::Vm`] on HotSpot.
+
+use std::path::Path;
+
+use jvmti::sys::Value;
+use jvmti::{Env, Jni, Live, Object};
+use vmpi::vm::Control;
+use vmpi::{
+    ClassId, ClassInfo, CostRow, Event, FieldInfo, Frame, HeapSummary, HeapVisitor, LineEntry,
+    MethodId, MethodInfo, MonitorInfo, SampleRow, ThreadId, ThreadInfo, ThreadStack, ThreadState,
+    Trace, TraceId, Vm, VmError, VmInfo,
+};
+
+use crate::heap_walk;
+use crate::hotspot::HotSpot;
+use crate::natives::uncounted;
+
+/// A JVMTI failure as a [`VmError`].
+pub(crate) fn failed(error: jvmti::Error) -> VmError {
+    match error {
+        jvmti::Error::Jvmti { function, code } => VmError::Failed {
+            function,
+            reason: jvmti::error::name(code).to_owned(),
+        },
+        jvmti::Error::Jni(function) => VmError::Failed {
+            function,
+            reason: "exception".to_owned(),
+        },
+    }
+}
+
+/// State bits as a struct.
+fn thread_state(bits: i32) -> ThreadState {
+    let has = |bit: i32| bits & bit != 0;
+    ThreadState {
+        alive: has(0x1),
+        runnable: has(0x4),
+        blocked_on_monitor: has(0x400),
+        waiting: has(0x100),
+        sleeping: has(0x40),
+        parked: has(0x200),
+        suspended: has(0x10_0000),
+        interrupted: has(0x20_0000),
+        in_native: has(0x40_0000),
+    }
+}
+
+impl HotSpot {
+    /// Both environments of the current thread.
+    pub(crate) fn here(&self) -> Result<(Env<Live>, Jni), VmError> {
+        let env = self.live().ok_or(VmError::WrongPhase)?;
+        let jni = self.java.jni().ok_or(VmError::WrongPhase)?;
+        Ok((env, jni))
+    }
+
+    /// The live thread with a number, as a local reference.
+    fn find_thread(&self, env: Env<Live>, thread: ThreadId) -> Result<Object, VmError> {
+        let threads = env.all_threads().map_err(failed)?;
+        let is_it = |object: &Object| env.thread_number(Some(*object)) == Ok(thread.0 as usize);
+        threads
+            .into_iter()
+            .find(is_it)
+            .ok_or(VmError::Gone("thread"))
+    }
+
+    fn take_rows(&self) -> Rows {
+        let mut state = self.lock();
+        let (allocations, frees) = state.sites.take();
+        let cost = |(trace, [calls, own, total]): (TraceId, [i64; 3])| CostRow {
+            trace,
+            calls: calls.max(0).cast_unsigned(),
+            self_ns: own.max(0).cast_unsigned(),
+            total_ns: total.max(0).cast_unsigned(),
+        };
+        let mut costs: Vec<CostRow> = std::mem::take(&mut state.costs)
+            .into_iter()
+            .map(cost)
+            .collect();
+        costs.sort_unstable_by_key(|row| row.trace);
+        let sample = |((thread, trace), samples)| SampleRow {
+            thread,
+            trace,
+            samples,
+        };
+        let mut samples: Vec<SampleRow> = std::mem::take(&mut state.samples)
+            .into_iter()
+            .map(sample)
+            .collect();
+        samples.sort_unstable_by_key(|row| (row.trace, row.thread));
+        let lost = std::mem::take(&mut state.lost);
+        Rows {
+            allocations,
+            frees,
+            costs,
+            samples,
+            lost: lost.into_iter().collect(),
+        }
+    }
+}
+
+/// One flush.
+struct Rows {
+    allocations: Vec<vmpi::AllocationRow>,
+    frees: Vec<vmpi::FreeRow>,
+    costs: Vec<CostRow>,
+    samples: Vec<SampleRow>,
+    lost: Vec<(&'static str, u64)>,
+}
+
+impl Vm for HotSpot {
+    fn info(&self) -> &VmInfo {
+        static UNKNOWN: VmInfo = VmInfo {
+            name: String::new(),
+            version: String::new(),
+            max_memory: 0,
+            pid: 0,
+            stable_handles: false,
+        };
+        self.info.get().unwrap_or(&UNKNOWN)
+    }
+
+    fn class(&self, class: ClassId) -> Result<ClassInfo, VmError> {
+        let state = self.lock();
+        let entry = state
+            .registry
+            .classes
+            .get((class.0 as usize).wrapping_sub(1));
+        entry
+            .map(|entry| entry.info.clone())
+            .ok_or(VmError::Gone("class"))
+    }
+
+    fn fields(&self, class: ClassId) -> Result<Vec<FieldInfo>, VmError> {
+        let (env, jni) = self.here()?;
+        let state = self.lock();
+        let entry = state
+            .registry
+            .classes
+            .get((class.0 as usize).wrapping_sub(1));
+        let weak = entry
+            .and_then(|entry| entry.mirror)
+            .ok_or(VmError::Gone("class"))?;
+        jni.local_frame(8, || {
+            let mirror = jni.new_local(weak).ok_or(VmError::Gone("class"))?;
+            heap_walk::declared_fields(env, mirror)
+        })
+    }
+
+    fn method(&self, method: MethodId) -> Result<MethodInfo, VmError> {
+        let state = self.lock();
+        let entry = state
+            .registry
+            .methods
+            .get((method.0 as usize).wrapping_sub(1));
+        entry
+            .map(|entry| entry.info.clone())
+            .ok_or(VmError::Gone("method"))
+    }
+
+    fn lines(&self, method: MethodId) -> Result<Vec<LineEntry>, VmError> {
+        let state = self.lock();
+        let entry = state
+            .registry
+            .methods
+            .get((method.0 as usize).wrapping_sub(1));
+        entry
+            .map(|entry| entry.lines.to_vec())
+            .ok_or(VmError::Gone("method"))
+    }
+
+    fn trace(&self, trace: TraceId) -> Result<Trace, VmError> {
+        if trace == TraceId::EMPTY {
+            return Ok(Trace::default());
+        }
+        let state = self.lock();
+        let found = state
+            .registry
+            .traces
+            .get((trace.0 as usize).wrapping_sub(1));
+        found
+            .map(|trace| Trace::clone(trace))
+            .ok_or(VmError::Gone("trace"))
+    }
+
+    fn threads(&self) -> Result<Vec<ThreadId>, VmError> {
+        let (env, jni) = self.here()?;
+        jni.local_frame(256, || {
+            let threads = env.all_threads().map_err(failed)?;
+            let mut state = self.lock();
+            Ok(threads
+                .into_iter()
+                .map(|t| state.registry.thread(env, Some(t), false))
+                .collect())
+        })
+    }
+
+    fn thread(&self, thread: ThreadId) -> Result<ThreadInfo, VmError> {
+        let state = self.lock();
+        let found = state
+            .registry
+            .threads
+            .get((thread.0 as usize).wrapping_sub(1));
+        found.cloned().ok_or(VmError::Gone("thread"))
+    }
+
+    fn stack(&self, thread: ThreadId, depth: u32) -> Result<Vec<Frame>, VmError> {
+        let (env, jni) = self.here()?;
+        jni.local_frame(256, || {
+            let object = self.find_thread(env, thread)?;
+            let nothing = jvmti::FrameRow {
+                method: jvmti::sys::MethodPtr(std::ptr::null_mut()),
+                location: 0,
+            };
+            let mut rows = vec![nothing; (depth as usize).min(crate::state::MOST_FRAMES)];
+            let count = env.stack_into(Some(object), &mut rows).map_err(failed)?;
+            Ok(self
+                .lock()
+                .registry
+                .stack(env, jni, &rows[..count], depth as usize))
+        })
+    }
+
+    fn all_stacks(&self) -> Result<Vec<ThreadStack>, VmError> {
+        let (env, jni) = self.here()?;
+        jni.local_frame(256, || {
+            let depth = self.config.depth;
+            let rows = env.all_stacks(depth.min(1 << 16) as i32).map_err(failed)?;
+            let mut state = self.lock();
+            let stack = |row: jvmti::StackRow| {
+                let thread = state.registry.thread(env, Some(row.thread), false);
+                let frames = state.registry.stack(env, jni, &row.frames, depth as usize);
+                let owner = if self.config.per_thread {
+                    thread
+                } else {
+                    ThreadId::NONE
+                };
+                let trace = state.registry.trace(Trace {
+                    thread: owner,
+                    frames,
+                });
+                ThreadStack {
+                    thread,
+                    state: thread_state(row.state),
+                    trace,
+                }
+            };
+            Ok(rows.into_iter().map(stack).collect())
+        })
+    }
+
+    fn monitors(&self) -> Result<Vec<MonitorInfo>, VmError> {
+        let (env, jni) = self.here()?;
+        jni.local_frame(256, || {
+            let mut found: Vec<(Object, MonitorInfo)> = Vec::new();
+            for thread in env.all_threads().map_err(failed)? {
+                for object in env.owned_monitors(thread).unwrap_or_default() {
+                    if found.iter().any(|(known, _)| jni.is_same(*known, object)) {
+                        continue;
+                    }
+                    let Ok(usage) = env.monitor_usage(object) else {
+                        continue;
+                    };
+                    let mut state = self.lock();
+                    let registry = &mut state.registry;
+                    let mut number = |thread: Object| registry.thread(env, Some(thread), false);
+                    let mut info = MonitorInfo {
+                        monitor: vmpi::MonitorId(found.len() as u64 + 1),
+                        class: ClassId(0),
+                        owner: usage.owner.map(&mut number),
+                        entry_count: usage.entry_count,
+                        waiting_to_enter: usage
+                            .waiting_to_enter
+                            .into_iter()
+                            .map(&mut number)
+                            .collect(),
+                        waiting_to_be_notified: usage
+                            .waiting_to_be_notified
+                            .into_iter()
+                            .map(&mut number)
+                            .collect(),
+                    };
+                    if let Some(mirror) = jni.object_class(object) {
+                        info.class = registry.class(env, jni, mirror);
+                    }
+                    found.push((object, info));
+                }
+            }
+            Ok(found.into_iter().map(|(_, info)| info).collect())
+        })
+    }
+
+    fn walk_heap(&self, visitor: &mut dyn HeapVisitor) -> Result<(), VmError> {
+        let (env, jni) = self.here()?;
+        uncounted(|| heap_walk::walk(self, env, jni, visitor))
+    }
+
+    fn native_dump(&self, path: &Path, live_only: bool) -> Result<(), VmError> {
+        let (_, jni) = self.here()?;
+        let path = path
+            .to_str()
+            .ok_or(VmError::Unsupported("dump to a path that is not Unicode"))?;
+        uncounted(|| jni.local_frame(16, || dump(jni, path, live_only))).map_err(failed)
+    }
+
+    fn heap_summary(&self) -> Result<HeapSummary, VmError> {
+        let [live_bytes, live_objects, allocated_bytes, allocated_objects] =
+            self.lock().sites.totals();
+        Ok(HeapSummary {
+            live_bytes,
+            live_objects,
+            allocated_bytes,
+            allocated_objects,
+        })
+    }
+
+    fn force_gc(&self) -> Result<(), VmError> {
+        self.here()?.0.force_gc().map_err(failed)
+    }
+
+    fn flush(&self, sink: &mut dyn FnMut(&Event<'_>)) -> Result<(), VmError> {
+        let (env, jni) = self.here()?;
+        uncounted(|| {
+            if let Some(sampler) = self.sampler.get() {
+                sampler.drain(self, env, jni);
+            }
+            self.harvest(jni);
+            let rows = self.take_rows();
+            self.announce(sink);
+            sink(&Event::Allocations(&rows.allocations));
+            sink(&Event::Frees(&rows.frees));
+            sink(&Event::Costs(&rows.costs));
+            sink(&Event::Samples(&rows.samples));
+            for (what, count) in rows.lost {
+                sink(&Event::Lost { what, count });
+            }
+        });
+        Ok(())
+    }
+
+    fn control(&self, request: Control) -> Result<(), VmError> {
+        let (_, jni) = self.here()?;
+        match request {
+            Control::Allocations(on) => {
+                let tracker = self
+                    .tracker()
+                    .ok_or(VmError::Unsupported("allocation counting"))?;
+                tracker.switch(jni, on);
+                Ok(())
+            }
+            _ => Err(VmError::Unsupported("change while running")),
+        }
+    }
+
+    fn elapsed_ns(&self) -> u64 {
+        self.elapsed()
+    }
+
+    fn thread_cpu_ns(&self, thread: ThreadId) -> Result<u64, VmError> {
+        let (env, jni) = self.here()?;
+        jni.local_frame(256, || {
+            let object = self.find_thread(env, thread)?;
+            env.thread_cpu_time(object)
+                .map(i64::cast_unsigned)
+                .map_err(failed)
+        })
+    }
+}
+
+/// Has the VM's diagnostic bean write a dump; runs Java code.
+fn dump(jni: Jni, path: &str, live_only: bool) -> jvmti::Result<()> {
+    const BEAN: &str = "com/sun/management/HotSpotDiagnosticMXBean";
+    let bean_class = jni.find_class(BEAN)?;
+    let factory = jni.find_class("java/lang/management/ManagementFactory")?;
+    let get = jni.static_method(
+        factory,
+        "getPlatformMXBean",
+        "(Ljava/lang/Class;)Ljava/lang/management/PlatformManagedObject;",
+    )?;
+    let bean = jni.call_static_object(
+        factory,
+        get,
+        &[Value {
+            l: bean_class.raw(),
+        }],
+    )?;
+    let bean = bean.ok_or(jvmti::Error::Jni("HotSpotDiagnosticMXBean"))?;
+    let dump = jni.method(bean_class, "dumpHeap", "(Ljava/lang/String;Z)V")?;
+    let path = jni.new_string(path)?;
+    jni.call_void(
+        bean,
+        dump,
+        &[
+            Value { l: path.raw() },
+            Value {
+                z: u8::from(live_only),
+            },
+        ],
+    )
+}

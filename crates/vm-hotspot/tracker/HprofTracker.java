@@ -1,0 +1,319 @@
+package java.lang;
+
+/**
+ * What instrumented code calls. One object per thread holds its counters in plain
+ * arrays that only this thread writes; native code reads them when a report is
+ * due and is called only when something is seen for the first time, or an object
+ * is to be followed.
+ *
+ * The class is defined in the boot loader before any class is instrumented, so it
+ * must not be instrumented itself and must not call what is: it uses native
+ * methods of Thread, Object and System, and Thread.getId (threadId from JDK 19 on:
+ * the constant is replaced before the class is defined), which the instrumenter
+ * leaves alone.
+ *
+ * Compiled to Java 8 and kept as HprofTracker.class next to this file; a test
+ * compares the two.
+ */
+final class HprofTracker {
+    /** All threads' objects, by thread id; unused slots hold an object without owner. */
+    static HprofTracker[] table = {new HprofTracker()};
+    /** Whether anything is counted. Off before VM initialisation and after death. */
+    static boolean on;
+    /** Nanoseconds, written by the clock thread. */
+    static volatile long clock;
+    /** Whether times are read from System.nanoTime instead of the clock thread. */
+    static boolean precise;
+    /** Bits a calling context is shifted by for each call: 64 / depth of stacks. */
+    static int contextShift = 16;
+    /** Bytes before the elements of an array, by type code of newarray (2: reference). */
+    static final int[] arrayBase = new int[12];
+    /** Binary logarithm of an element's width, by type code. */
+    static final int[] arrayShift = new int[12];
+    /** Object alignment minus one. */
+    static int alignMask = 7;
+
+    /** Spreads keys over table slots: 2^64 divided by the golden ratio. */
+    private static final long SPREAD = 0x9E3779B97F4A7C15L;
+
+    /** The thread this belongs to. */
+    Thread owner;
+    /** Number by which native code knows this object. */
+    int id;
+
+    /** Calling context of the code that runs: the last call sites, shifted together. */
+    long context;
+    /** Allocation sites: key, objects, bytes, follow mask (every mask+1st is followed). */
+    long[] sites;
+    /** 64 minus the binary logarithm of the number of sites that fit. */
+    int sitesShift;
+    /** The next array made by reflection is counted by the caller of Arrays.copyOf. */
+    boolean muteNewArray;
+
+    /** Open calls: the node before the call, and the time of the call. */
+    long[] stack;
+    /** Used part of the stack. */
+    int depth;
+    /** The present calling context as a number given by native code. */
+    int node;
+    /** Known transitions: (node, method) and the node after the call. */
+    long[] edges;
+    /** 64 minus the binary logarithm of the number of edges that fit. */
+    int edgesShift;
+    /** Per node: calls, own time, time with callees, unused. */
+    long[] costs;
+    /** When costs were last charged. */
+    long last;
+
+    /** The current thread's object, or null if it is not to be followed. */
+    static HprofTracker get() {
+        Thread thread = Thread.currentThread();
+        HprofTracker[] all = table;
+        HprofTracker found = all[(int) thread.getId() & all.length - 1];
+        return found.owner == thread ? found : find(thread, all);
+    }
+
+    private static HprofTracker find(Thread thread, HprofTracker[] all) {
+        if (!on || thread == null) {
+            return null;
+        }
+        for (int i = 1, at = (int) thread.getId(); i < 8; i++) {
+            HprofTracker found = all[at + i & all.length - 1];
+            if (found.owner == thread) {
+                return found;
+            }
+        }
+        return enroll(thread);
+    }
+
+    /** The context at the entry of a method. */
+    static long context(HprofTracker tracker) {
+        return tracker == null ? 0 : tracker.context;
+    }
+
+    /** Control is about to leave through a call site, or something is allocated there. */
+    static void at(HprofTracker tracker, long context, long site) {
+        if (tracker != null) {
+            tracker.context = (context << contextShift) + site;
+        }
+    }
+
+    /** At the entry of Object's constructor. */
+    static void object(Object made) {
+        HprofTracker tracker = get();
+        if (tracker != null) {
+            tracker.count(made, tracker.context ^ made.getClass().hashCode() * SPREAD, 0);
+        }
+    }
+
+    /** After an array instruction. */
+    static void array(Object made, int length, int kind) {
+        HprofTracker tracker = get();
+        if (tracker != null) {
+            tracker.count(made, tracker.context ^ kind, arrayBytes(length, kind));
+        }
+    }
+
+    private static long arrayBytes(int length, int kind) {
+        return arrayBase[kind] + ((long) length << arrayShift[kind]) + alignMask & ~alignMask;
+    }
+
+    /** After multianewarray: the array and the arrays in it. */
+    static void nested(Object made) {
+        HprofTracker tracker = get();
+        if (tracker != null) {
+            tracker.copied(made);
+            if (made instanceof Object[]) {
+                for (Object element : (Object[]) made) {
+                    if (element != null) {
+                        nested(element);
+                    }
+                }
+            }
+        }
+    }
+
+    /** After clone, Array.newInstance or Arrays.copyOf. */
+    static void made(Object made) {
+        HprofTracker tracker = get();
+        if (tracker != null && made != null) {
+            tracker.copied(made);
+        }
+    }
+
+    /** In Arrays.copyOf, before it makes its array by reflection. */
+    static void muteNewArray() {
+        HprofTracker tracker = get();
+        if (tracker != null) {
+            tracker.muteNewArray = true;
+        }
+    }
+
+    /** In Array.newInstance. */
+    static void newArray(Object made) {
+        HprofTracker tracker = get();
+        if (tracker != null && made != null) {
+            if (tracker.muteNewArray) {
+                tracker.muteNewArray = false;
+            } else {
+                tracker.copied(made);
+            }
+        }
+    }
+
+    private void copied(Object made) {
+        long key = context ^ made.getClass().hashCode() * SPREAD;
+        long bytes = 0;
+        if (made instanceof Object[]) {
+            bytes = arrayBytes(((Object[]) made).length, 2);
+        } else if (made instanceof byte[]) {
+            bytes = arrayBytes(((byte[]) made).length, 8);
+        } else if (made instanceof int[]) {
+            bytes = arrayBytes(((int[]) made).length, 10);
+        } else if (made instanceof char[]) {
+            bytes = arrayBytes(((char[]) made).length, 5);
+        } else if (made instanceof long[]) {
+            bytes = arrayBytes(((long[]) made).length, 11);
+        } else if (made instanceof boolean[]) {
+            bytes = arrayBytes(((boolean[]) made).length, 4);
+        } else if (made instanceof double[]) {
+            bytes = arrayBytes(((double[]) made).length, 7);
+        } else if (made instanceof float[]) {
+            bytes = arrayBytes(((float[]) made).length, 6);
+        } else if (made instanceof short[]) {
+            bytes = arrayBytes(((short[]) made).length, 9);
+        }
+        count(made, key, bytes);
+    }
+
+    private void count(Object made, long key, long bytes) {
+        long[] all = sites;
+        int at = (int) (key * SPREAD >>> sitesShift) << 2;
+        if (all[at] == key) {
+            long objects = ++all[at + 1];
+            all[at + 2] += bytes;
+            if ((objects & all[at + 3]) == 0) {
+                follow(this, made, at);
+            }
+        } else {
+            probe(made, key, bytes, at);
+        }
+    }
+
+    private void probe(Object made, long key, long bytes, int at) {
+        long[] all = sites;
+        while (all[at] != key) {
+            if (all[at] == 0) {
+                site(this, made, key, bytes);
+                return;
+            }
+            at = at + 4 & all.length - 1;
+        }
+        long objects = ++all[at + 1];
+        all[at + 2] += bytes;
+        if ((objects & all[at + 3]) == 0) {
+            follow(this, made, at);
+        }
+    }
+
+    /** A method begins; the result is to be given back at its end. */
+    static int enter(int method) {
+        HprofTracker tracker = get();
+        return tracker == null ? -1 : tracker.push(method);
+    }
+
+    private int push(int method) {
+        int before = node;
+        int at = depth;
+        long[] open = stack;
+        if (at + 2 > open.length) {
+            open = growStack();
+        }
+        long now = precise ? System.nanoTime() : clock;
+        long spent = now - last;
+        if (spent != 0) {
+            costs[(before << 2) + 1] += spent;
+            last = now;
+        }
+        open[at] = before;
+        open[at + 1] = now;
+        depth = at + 2;
+        long key = (long) before << 32 | method;
+        long[] all = edges;
+        int slot = (int) (key * SPREAD >>> edgesShift) << 1;
+        node = all[slot] == key ? (int) all[slot + 1] : step(key, slot);
+        return at;
+    }
+
+    private int step(long key, int slot) {
+        long[] all = edges;
+        while (all[slot] != key) {
+            if (all[slot] == 0) {
+                return edge(this, key);
+            }
+            slot = slot + 2 & all.length - 1;
+        }
+        return (int) all[slot + 1];
+    }
+
+    private long[] growStack() {
+        long[] larger = new long[stack.length * 2];
+        System.arraycopy(stack, 0, larger, 0, stack.length);
+        stack = larger;
+        return larger;
+    }
+
+    /** The method that began with the result {@code at} ends. */
+    static void exit(int at) {
+        if (at >= 0) {
+            HprofTracker tracker = get();
+            if (tracker != null) {
+                tracker.pop(at);
+            }
+        }
+    }
+
+    /** The method that began with the result {@code at} catches an exception. */
+    static void caught(int at) {
+        if (at >= 0) {
+            HprofTracker tracker = get();
+            if (tracker != null && tracker.depth > at + 2) {
+                tracker.pop(at + 2);
+            }
+        }
+    }
+
+    /** Ends all calls above {@code at}: one, or more when an exception ended some. */
+    private void pop(int at) {
+        long now = precise ? System.nanoTime() : clock;
+        long[] sums = costs;
+        long[] open = stack;
+        int present = node;
+        long spent = now - last;
+        if (spent != 0) {
+            sums[(present << 2) + 1] += spent;
+            last = now;
+        }
+        for (int top = depth - 2; top >= at; top -= 2) {
+            sums[present << 2]++;
+            sums[(present << 2) + 2] += now - open[top + 1];
+            present = (int) open[top];
+        }
+        if (depth > at) {
+            depth = at;
+        }
+        node = present;
+    }
+
+    /** Makes the object of a thread, or answers null. */
+    private static native HprofTracker enroll(Thread thread);
+
+    /** Counts an allocation of a key not seen before, and enters the key. */
+    private static native void site(HprofTracker tracker, Object made, long key, long bytes);
+
+    /** Follows an object until it dies. */
+    private static native void follow(HprofTracker tracker, Object made, int at);
+
+    /** The node after a call not seen before; enters the edge. */
+    private static native int edge(HprofTracker tracker, long key);
+}
