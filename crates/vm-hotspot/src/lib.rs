@@ -25,7 +25,7 @@ pub mod config;
 mod heap_walk;
 mod hotspot;
 pub mod instrument;
-mod natives;
+pub mod natives;
 mod registry;
 mod sampler;
 mod sites;
