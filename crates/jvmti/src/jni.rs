@@ -312,6 +312,19 @@ impl Jni {
         }
     }
 
+    /// Calls a static method that returns an `int`.
+    pub fn call_static_int(self, class: Object, method: MethodPtr, args: &[Value]) -> Result<i32> {
+        // SAFETY: slot 131 is (class, method, args).
+        let value = unsafe {
+            table_call!(self.0, 0, slot::CallStaticIntMethodA, (class.raw() => RawObject, method => MethodPtr, args.as_ptr() => *const Value) -> i32)
+        };
+        if self.clear_exception() {
+            Err(Error::Jni("CallStaticIntMethod"))
+        } else {
+            Ok(value)
+        }
+    }
+
     /// Calls a static method that returns nothing.
     pub fn call_static_void(self, class: Object, method: MethodPtr, args: &[Value]) -> Result<()> {
         // SAFETY: slot 143 is (class, method, args).
@@ -473,45 +486,57 @@ impl Jni {
     pub fn set_object(self, object: Object, field: FieldPtr, value: Option<Object>) {
         let raw = value.map_or(ptr::null_mut(), Object::raw);
         // SAFETY: slot 104 is (object, field, value).
-        unsafe { table_call!(self.0, 0, slot::SetObjectField, (object.raw() => RawObject, field => FieldPtr, raw => RawObject) -> ()) };
+        unsafe {
+            table_call!(self.0, 0, slot::SetObjectField, (object.raw() => RawObject, field => FieldPtr, raw => RawObject) -> ())
+        };
     }
 
     /// Writes an `int` field.
     pub fn set_int(self, object: Object, field: FieldPtr, value: i32) {
         // SAFETY: slot 109 is (object, field, value).
-        unsafe { table_call!(self.0, 0, slot::SetIntField, (object.raw() => RawObject, field => FieldPtr, value => i32) -> ()) };
+        unsafe {
+            table_call!(self.0, 0, slot::SetIntField, (object.raw() => RawObject, field => FieldPtr, value => i32) -> ())
+        };
     }
 
     /// Writes a `long` field.
     pub fn set_long(self, object: Object, field: FieldPtr, value: i64) {
         // SAFETY: slot 110 is (object, field, value).
-        unsafe { table_call!(self.0, 0, slot::SetLongField, (object.raw() => RawObject, field => FieldPtr, value => i64) -> ()) };
+        unsafe {
+            table_call!(self.0, 0, slot::SetLongField, (object.raw() => RawObject, field => FieldPtr, value => i64) -> ())
+        };
     }
 
     /// Writes a static object field.
     pub fn set_static_object(self, class: Object, field: FieldPtr, value: Object) {
         // SAFETY: slot 154 is (class, field, value).
-        unsafe { table_call!(self.0, 0, slot::SetStaticObjectField, (class.raw() => RawObject, field => FieldPtr, value.raw() => RawObject) -> ()) };
+        unsafe {
+            table_call!(self.0, 0, slot::SetStaticObjectField, (class.raw() => RawObject, field => FieldPtr, value.raw() => RawObject) -> ())
+        };
     }
 
     /// An object without running a constructor.
     pub fn alloc_object(self, class: Object) -> Result<Object> {
         // SAFETY: slot 27 is (class).
-        let raw = unsafe { table_call!(self.0, 0, slot::AllocObject, (class.raw() => RawObject) -> RawObject) };
+        let raw = unsafe {
+            table_call!(self.0, 0, slot::AllocObject, (class.raw() => RawObject) -> RawObject)
+        };
         self.found("AllocObject", raw)
     }
 
     /// A new `long[]`.
     pub fn new_longs(self, len: usize) -> Result<Object> {
         // SAFETY: slot 180 is (length).
-        let raw = unsafe { table_call!(self.0, 0, slot::NewLongArray, (len as i32 => i32) -> RawObject) };
+        let raw =
+            unsafe { table_call!(self.0, 0, slot::NewLongArray, (len as i32 => i32) -> RawObject) };
         self.found("NewLongArray", raw)
     }
 
     /// A new `byte[]`.
     pub fn new_bytes(self, len: usize) -> Result<Object> {
         // SAFETY: slot 176 is (length).
-        let raw = unsafe { table_call!(self.0, 0, slot::NewByteArray, (len as i32 => i32) -> RawObject) };
+        let raw =
+            unsafe { table_call!(self.0, 0, slot::NewByteArray, (len as i32 => i32) -> RawObject) };
         self.found("NewByteArray", raw)
     }
 

@@ -256,7 +256,7 @@ pub mod jni_slot {
         GetMethodID = 33, CallObjectMethodA = 36, CallLongMethodA = 54, CallVoidMethodA = 63,
         GetFieldID = 94, GetObjectField = 95, GetIntField = 100, GetLongField = 101,
         SetObjectField = 104, SetIntField = 109,
-        SetLongField = 110, GetStaticMethodID = 113, CallStaticObjectMethodA = 116, CallStaticVoidMethodA = 143,
+        SetLongField = 110, GetStaticMethodID = 113, CallStaticObjectMethodA = 116, CallStaticIntMethodA = 131, CallStaticVoidMethodA = 143,
         GetStaticFieldID = 144, GetStaticObjectField = 145, GetStaticIntField = 150,
         SetStaticObjectField = 154, SetStaticBooleanField = 155, SetStaticIntField = 159,
         SetStaticLongField = 160, NewStringUTF = 167, GetStringUTFLength = 168,

@@ -35,6 +35,10 @@ pub struct Config {
     pub precise_clock: bool,
     /// Sample CPU use with this interval.
     pub samples: Option<Duration>,
+    /// Sample all runnable threads at safepoints instead of those on CPU.
+    pub safepoint_samples: bool,
+    /// Sample threads that wait, too; implies safepoints.
+    pub wall_samples: bool,
     /// Report monitor contention and waiting.
     pub monitors: bool,
     /// Keep stacks apart by thread.
@@ -51,6 +55,8 @@ impl Default for Config {
             calls: false,
             precise_clock: false,
             samples: None,
+            safepoint_samples: false,
+            wall_samples: false,
             monitors: false,
             per_thread: false,
         }

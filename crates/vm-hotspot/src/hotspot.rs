@@ -86,8 +86,9 @@ fn wanted(config: &Config) -> Vec<Capability> {
 }
 
 impl HotSpot {
-    /// The process's instance.
-    pub(crate) fn get() -> Option<&'static Self> {
+    /// The process's instance, once loaded.
+    #[must_use]
+    pub fn get() -> Option<&'static Self> {
         HOTSPOT.get()
     }
 
@@ -380,6 +381,39 @@ impl HotSpot {
                 env.run_agent_thread(thread, 10, Box::new(body))
             })
         })
+    }
+
+    /// Runs `body` on a thread of the agent's own, attached to the VM.
+    ///
+    /// # Errors
+    /// Before the VM is up, or when it makes no thread.
+    pub fn run_thread(
+        &self,
+        name: &str,
+        body: impl FnOnce() + Send + 'static,
+    ) -> jvmti::Result<()> {
+        let env = self.live().ok_or(jvmti::Error::Jni("run_thread"))?;
+        let jni = self.java.jni().ok_or(jvmti::Error::Jni("run_thread"))?;
+        self.spawn(env, jni, name, |_, _| body())
+    }
+
+    /// Does now what start-up events would have done: for a VM that runs already.
+    ///
+    /// # Errors
+    /// When the VM is not in its live phase.
+    pub fn attach(&self) -> jvmti::Result<()> {
+        let jni = self.java.jni().ok_or(jvmti::Error::Jni("attach"))?;
+        let env = self.env.attached_live();
+        if self.config.instruments() {
+            match Tracker::define(jni) {
+                Ok(tracker) => drop(self.tracker.set(tracker)),
+                Err(error) => (self.message)(&format!("nothing can be counted: {error}")),
+            }
+        }
+        let threads = env.all_threads()?;
+        let first = *threads.first().ok_or(jvmti::Error::Jni("attach"))?;
+        jvmti::Agent::vm_init(self, env, jni, first);
+        Ok(())
     }
 
     /// Counts from here on: the tracker is set up, and classes that are there

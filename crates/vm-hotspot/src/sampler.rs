@@ -125,7 +125,8 @@ impl Sampler {
                 .into(),
             ),
         };
-        let method = match find_agct().filter(|_| install_handler()) {
+        let wants_async = !hotspot.config.safepoint_samples;
+        let method = match find_agct().filter(|_| wants_async && install_handler()) {
             Some(function) => Method::Async(function),
             None => Method::Safepoint,
         };
@@ -346,7 +347,8 @@ fn at_safepoint(hotspot: &HotSpot, env: Env<Live>, jni: Jni) {
     };
     let mut state = hotspot.lock();
     for row in stacks {
-        if row.state & RUNNABLE == 0 || row.state & SUSPENDED_OR_INTERRUPTED != 0 {
+        let is_running = row.state & RUNNABLE != 0 && row.state & SUSPENDED_OR_INTERRUPTED == 0;
+        if !is_running && !hotspot.config.wall_samples {
             continue;
         }
         let thread = state.registry.thread(env, Some(row.thread), false);

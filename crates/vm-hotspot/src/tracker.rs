@@ -1,6 +1,6 @@
 //! The tracker class in the VM: defined, found, its arrays read and written.
 
-use jvmti::sys::FieldPtr;
+use jvmti::sys::{FieldPtr, Value};
 use jvmti::{Env, Jni, Live, Object, Result};
 
 const NAME: &str = "java/lang/HprofTracker";
@@ -107,8 +107,30 @@ impl Tracker {
                     jni.set_ints(array, 0, &values);
                 }
             }
-            self.resize_table(jni, FIRST_TABLE)
+            self.resize_table(jni, FIRST_TABLE)?;
+            self.link_natives(jni)
         })
+    }
+
+    /// Calls each native method once while nothing is counted. The VM looks for a
+    /// native method of a boot class with the help of Java code, which, once it is
+    /// counted, would call the method that is being looked for.
+    fn link_natives(&self, jni: Jni) -> Result<()> {
+        let class = self.class;
+        let null = Value {
+            l: std::ptr::null_mut(),
+        };
+        let zero = Value { j: 0 };
+        let of = |name, descriptor| jni.static_method(class, name, descriptor);
+        let enroll = of("enroll", "(Ljava/lang/Thread;)Ljava/lang/HprofTracker;")?;
+        jni.call_static_object(class, enroll, &[null])?;
+        let site = of("site", "(Ljava/lang/HprofTracker;Ljava/lang/Object;JJ)V")?;
+        jni.call_static_void(class, site, &[null, null, zero, zero])?;
+        let follow = of("follow", "(Ljava/lang/HprofTracker;Ljava/lang/Object;I)V")?;
+        jni.call_static_void(class, follow, &[null, null, zero])?;
+        let edge = of("edge", "(Ljava/lang/HprofTracker;J)I")?;
+        jni.call_static_int(class, edge, &[null, zero])?;
+        Ok(())
     }
 
     /// Switches counting on or off.

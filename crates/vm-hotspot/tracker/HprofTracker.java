@@ -15,7 +15,7 @@ package java.lang;
  * Compiled to Java 8 and kept as HprofTracker.class next to this file; a test
  * compares the two.
  */
-final class HprofTracker {
+public final class HprofTracker {
     /** All threads' objects, by thread id; unused slots hold an object without owner. */
     static HprofTracker[] table = {new HprofTracker()};
     /** Whether anything is counted. Off before VM initialisation and after death. */
@@ -66,7 +66,7 @@ final class HprofTracker {
     long last;
 
     /** The current thread's object, or null if it is not to be followed. */
-    static HprofTracker get() {
+    public static HprofTracker get() {
         Thread thread = Thread.currentThread();
         HprofTracker[] all = table;
         HprofTracker found = all[(int) thread.getId() & all.length - 1];
@@ -87,19 +87,19 @@ final class HprofTracker {
     }
 
     /** The context at the entry of a method. */
-    static long context(HprofTracker tracker) {
+    public static long context(HprofTracker tracker) {
         return tracker == null ? 0 : tracker.context;
     }
 
     /** Control is about to leave through a call site, or something is allocated there. */
-    static void at(HprofTracker tracker, long context, long site) {
+    public static void at(HprofTracker tracker, long context, long site) {
         if (tracker != null) {
             tracker.context = (context << contextShift) + site;
         }
     }
 
     /** At the entry of Object's constructor. */
-    static void object(Object made) {
+    public static void object(Object made) {
         HprofTracker tracker = get();
         if (tracker != null) {
             tracker.count(made, tracker.context ^ made.getClass().hashCode() * SPREAD, 0);
@@ -107,7 +107,7 @@ final class HprofTracker {
     }
 
     /** After an array instruction. */
-    static void array(Object made, int length, int kind) {
+    public static void array(Object made, int length, int kind) {
         HprofTracker tracker = get();
         if (tracker != null) {
             tracker.count(made, tracker.context ^ kind, arrayBytes(length, kind));
@@ -119,7 +119,7 @@ final class HprofTracker {
     }
 
     /** After multianewarray: the array and the arrays in it. */
-    static void nested(Object made) {
+    public static void nested(Object made) {
         HprofTracker tracker = get();
         if (tracker != null) {
             tracker.copied(made);
@@ -134,7 +134,7 @@ final class HprofTracker {
     }
 
     /** After clone, Array.newInstance or Arrays.copyOf. */
-    static void made(Object made) {
+    public static void made(Object made) {
         HprofTracker tracker = get();
         if (tracker != null && made != null) {
             tracker.copied(made);
@@ -142,7 +142,7 @@ final class HprofTracker {
     }
 
     /** In Arrays.copyOf, before it makes its array by reflection. */
-    static void muteNewArray() {
+    public static void muteNewArray() {
         HprofTracker tracker = get();
         if (tracker != null) {
             tracker.muteNewArray = true;
@@ -150,7 +150,7 @@ final class HprofTracker {
     }
 
     /** In Array.newInstance. */
-    static void newArray(Object made) {
+    public static void newArray(Object made) {
         HprofTracker tracker = get();
         if (tracker != null && made != null) {
             if (tracker.muteNewArray) {
@@ -217,7 +217,7 @@ final class HprofTracker {
     }
 
     /** A method begins; the result is to be given back at its end. */
-    static int enter(int method) {
+    public static int enter(int method) {
         HprofTracker tracker = get();
         return tracker == null ? -1 : tracker.push(method);
     }
@@ -264,7 +264,7 @@ final class HprofTracker {
     }
 
     /** The method that began with the result {@code at} ends. */
-    static void exit(int at) {
+    public static void exit(int at) {
         if (at >= 0) {
             HprofTracker tracker = get();
             if (tracker != null) {
@@ -274,7 +274,7 @@ final class HprofTracker {
     }
 
     /** The method that began with the result {@code at} catches an exception. */
-    static void caught(int at) {
+    public static void caught(int at) {
         if (at >= 0) {
             HprofTracker tracker = get();
             if (tracker != null && tracker.depth > at + 2) {

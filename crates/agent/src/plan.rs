@@ -1,0 +1,54 @@
+//! From options to what the VM side measures.
+
+use agent_core::options::Options;
+use vm_hotspot::{Config, Follow};
+
+/// What to measure for these options.
+pub(crate) fn config(options: &Options) -> Config {
+    let exact = options.tracks_every_allocation();
+    Config {
+        depth: options.traces.depth,
+        call_depth: options.traces.cost_depth,
+        allocations: exact,
+        // A dump wants the stack of every object, a table can be an estimate for
+        // sites that make very many.
+        follow: if options.heap.dump {
+            Follow::Every
+        } else {
+            Follow::Adaptive
+        },
+        calls: options.cpu.times || options.cpu.old,
+        precise_clock: false,
+        samples: options.cpu.samples.then_some(options.interval),
+        safepoint_samples: options.cpu.safepoint || options.cpu.wall,
+        wall_samples: options.cpu.wall,
+        monitors: options.monitor,
+        per_thread: options.traces.per_thread,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use agent_core::options::{Parsed, parse};
+
+    #[test]
+    fn options_become_measurements() {
+        let check = |text: &str, expected: fn(&Config) -> bool| {
+            let Ok(Parsed::Run(options)) = parse(text, None) else {
+                panic!("{text}")
+            };
+            assert!(expected(&config(&options)), "{text}");
+        };
+        check("heap=sites,depth=7", |c| {
+            c.allocations && c.depth == 7 && !c.calls
+        });
+        check("heap=dump", |c| c.allocations && c.follow == Follow::Every);
+        check("cpu=samples", |c| c.samples.is_some() && !c.instruments());
+        check("cpu=old", |c| {
+            c.calls && c.call_depth == 2 && !c.allocations
+        });
+        check("cpu=times,thread=y", |c| c.calls && c.per_thread);
+        check("monitor=y", |c| c.monitors && !c.instruments());
+    }
+}

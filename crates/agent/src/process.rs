@@ -1,0 +1,60 @@
+//! The process around the recorder: time, messages, exit.
+
+use std::io::Write;
+use std::mem::MaybeUninit;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use agent_core::options::{ERROR_PREFIX, TERMINATED};
+use agent_core::{Host, WallTime};
+
+/// This process.
+pub(crate) struct Process;
+
+impl Host for Process {
+    fn now(&self) -> WallTime {
+        let now = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
+        let seconds = now.as_secs() as libc::time_t;
+        let mut local = MaybeUninit::<libc::tm>::zeroed();
+        // SAFETY: both pointers are to live locals; a zeroed `tm` is valid.
+        let offset = unsafe {
+            libc::localtime_r(&raw const seconds, local.as_mut_ptr());
+            local.assume_init().tm_gmtoff
+        };
+        WallTime {
+            unix_ms: now.as_millis() as u64,
+            offset_seconds: offset as i32,
+        }
+    }
+
+    fn say(&mut self, text: &str) {
+        say(text);
+    }
+}
+
+/// The one place that writes to standard error. A closed stream is nobody's loss.
+pub(crate) fn say(text: &str) {
+    let _ = std::io::stderr().write_all(text.as_bytes());
+}
+
+/// A one-line note on what could not be done.
+pub(crate) fn note(text: &str) {
+    say(&format!("HPROF: {text}\n"));
+}
+
+/// Ends the process because of how it was started.
+pub(crate) fn refuse(text: &str, code: i32, fatal: bool) -> ! {
+    say(&format!("{ERROR_PREFIX}{text}\n"));
+    if fatal {
+        say(&format!("{TERMINATED}\n"));
+    }
+    exit(code)
+}
+
+/// Ends the process at once, without running exit handlers of a VM half started.
+pub(crate) fn exit(code: i32) -> ! {
+    let _ = std::io::stdout().flush();
+    // SAFETY: ends the process; nothing of ours is left to do.
+    unsafe { libc::_exit(code) }
+}
