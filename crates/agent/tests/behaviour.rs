@@ -1,0 +1,103 @@
+//! The agent changes nothing that a program can see: output, exit code, errors.
+
+mod common;
+
+/// Options that each switch on a different part of the agent.
+const MODES: [&str; 5] = [
+    "heap=sites",
+    "cpu=times",
+    "cpu=samples",
+    "monitor=y",
+    "heap=dump,format=b",
+];
+
+#[test]
+fn troubled_programs_behave_as_without_the_agent() {
+    let Some(lab) = common::lab() else { return };
+    let cases: &[(&str, &[&str])] = &[
+        ("overflow", &["-Xss512k"]),
+        ("memory", &["-Xmx48m"]),
+        ("uncaught", &[]),
+        ("exit", &[]),
+        ("halt", &[]),
+        ("threads", &[]),
+        ("loaders", &[]),
+        ("lambda", &["-Xverify:all"]),
+    ];
+    for jdk in &lab.jdks {
+        for (case, flags) in cases {
+            let program = ["Trouble", case];
+            let plain = lab.run(jdk, None, flags, &program);
+            for mode in MODES {
+                let ran = lab.run(jdk, Some(mode), flags, &program);
+                let what = format!(
+                    "{case} with {mode} on {}\n{}",
+                    jdk.full_version,
+                    ran.stderr()
+                );
+                assert_eq!(ran.stdout(), plain.stdout(), "{what}");
+                assert_eq!(
+                    ran.output.status.code(),
+                    plain.output.status.code(),
+                    "{what}"
+                );
+                assert!(!ran.stderr().contains("[warning]"), "{what}");
+            }
+        }
+    }
+}
+
+#[test]
+fn option_errors_end_the_program_with_the_original_words() {
+    let Some(lab) = common::lab() else { return };
+    let Some(jdk) = lab.jdks.last() else { return };
+    let check = |options: &str, code, text: &str| {
+        let ran = lab.run(jdk, Some(options), &[], &["Trouble", "lambda"]);
+        assert_eq!(ran.output.status.code(), Some(code), "{options}");
+        assert_eq!(
+            ran.stderr().lines().next().unwrap_or_default(),
+            text,
+            "{options}"
+        );
+        assert_eq!(ran.stdout(), "", "{options}");
+    };
+    check(
+        "foo=bar",
+        1,
+        "HPROF ERROR: hprof option error: Unknown option: foo (foo=bar) [hprof_init.c:495]",
+    );
+    check(
+        "file=none/x.txt",
+        1,
+        "HPROF ERROR: can't create profile file: none/x.txt [hprof_init.c:850]",
+    );
+    check(
+        "net=127.0.0.1:1",
+        1,
+        "HPROF ERROR: can't connect to 127.0.0.1:1 [hprof_init.c:827]",
+    );
+}
+
+#[test]
+fn hot_methods_are_found_where_they_are() {
+    let Some(lab) = common::lab() else { return };
+    for jdk in &lab.jdks {
+        let ran = lab.run(
+            jdk,
+            Some("cpu=samples,interval=2"),
+            &[],
+            &["Known", "calls"],
+        );
+        let profile = ran.profile();
+        assert!(
+            profile.contains("CPU SAMPLES BEGIN"),
+            "{}\n{}",
+            ran.stderr(),
+            jdk.full_version
+        );
+        assert!(
+            !profile.contains("HprofTracker"),
+            "the agent samples itself"
+        );
+    }
+}
