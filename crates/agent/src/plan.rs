@@ -10,6 +10,7 @@ pub(crate) fn config(options: &Options) -> Config {
         depth: options.traces.depth,
         call_depth: options.traces.cost_depth,
         allocations: exact,
+        sampled_allocations: options.sampled.map(|sampled| sampled.interval),
         // A dump wants the stack of every object, a table can be an estimate for
         // sites that make very many.
         follow: if options.heap.dump {
@@ -49,6 +50,9 @@ mod tests {
             c.calls && c.call_depth == 2 && !c.allocations
         });
         check("cpu=times,thread=y", |c| c.calls && c.per_thread);
+        check("alloc=512k", |c| {
+            c.sampled_allocations == Some(512 << 10) && !c.instruments()
+        });
         check("monitor=y", |c| c.monitors && !c.instruments());
     }
 }

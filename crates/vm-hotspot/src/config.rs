@@ -27,6 +27,8 @@ pub struct Config {
     pub call_depth: u32,
     /// Count every allocation by class and stack.
     pub allocations: bool,
+    /// Sample allocations instead, one in about so many bytes.
+    pub sampled_allocations: Option<u64>,
     /// Follow objects until they die.
     pub follow: Follow,
     /// Count every call and measure its time.
@@ -51,6 +53,7 @@ impl Default for Config {
             depth: 4,
             call_depth: 4,
             allocations: false,
+            sampled_allocations: None,
             follow: Follow::default(),
             calls: false,
             precise_clock: false,

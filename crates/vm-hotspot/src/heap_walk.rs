@@ -13,7 +13,7 @@ use vmpi::{
 };
 
 use crate::hotspot::HotSpot;
-use crate::registry::{CLASS_TAG, WALK_TAG};
+use crate::registry::{CLASS_TAG, HANDLE_TAG, WALK_TAG, handles};
 use crate::sites::ObjectTag;
 use crate::vm::failed;
 
@@ -198,9 +198,9 @@ struct Known {
     length: i32,
 }
 
-/// Tags every object; or gives the old tags back.
+/// Tags every object.
 struct Tagger {
-    known: Vec<Known>,
+    objects: Objects,
 }
 
 fn known_of(class_tag: i64, size: i64, old_tag: i64, length: i32) -> Known {
@@ -220,24 +220,21 @@ fn known_of(class_tag: i64, size: i64, old_tag: i64, length: i32) -> Known {
 impl HeapWalk for Tagger {
     fn object(&mut self, class_tag: i64, size: i64, tag: &mut i64, length: i32) -> Walk {
         if *tag & CLASS_TAG == 0 {
-            self.known.push(known_of(class_tag, size, *tag, length));
-            *tag = WALK_TAG | self.known.len() as i64;
+            *tag = self.objects.add(known_of(class_tag, size, *tag, length));
         }
         Walk::On
     }
 }
 
+/// Gives the old tags back.
 struct Untagger<'a> {
-    known: &'a [Known],
+    objects: &'a Objects,
 }
 
 impl HeapWalk for Untagger<'_> {
     fn object(&mut self, _class: i64, _size: i64, tag: &mut i64, _length: i32) -> Walk {
         if *tag & WALK_TAG != 0 {
-            let known = self
-                .known
-                .get(((*tag & !WALK_TAG) as usize).wrapping_sub(1));
-            *tag = known.map_or(0, |known| known.old_tag);
+            *tag = self.objects.get(*tag).map_or(0, |known| known.old_tag);
         }
         Walk::On
     }
@@ -265,7 +262,7 @@ struct Gather<'a> {
     layouts: &'a Layouts,
     /// Class and stack of each site.
     sites: &'a [(ClassId, TraceId)],
-    known: Vec<Known>,
+    objects: Objects,
     threads: FxHashMap<i64, (ThreadId, TraceId)>,
     classes: FxHashMap<u32, ClassParts>,
     /// Classes and instances that belong to the agent.
@@ -274,17 +271,56 @@ struct Gather<'a> {
     at: i64,
 }
 
+/// The handle a tag of the walk stands for.
 fn handle(tag: i64) -> ObjectHandle {
-    ObjectHandle((tag & !WALK_TAG).cast_unsigned())
+    if tag & CLASS_TAG != 0 {
+        handles::class(ClassId((tag & !CLASS_TAG) as u32))
+    } else if tag & HANDLE_TAG != 0 {
+        ObjectHandle((tag & !(WALK_TAG | HANDLE_TAG)).cast_unsigned())
+    } else {
+        handles::object((tag & !WALK_TAG).cast_unsigned())
+    }
+}
+
+/// Everything remembered of the objects of a walk.
+#[derive(Default)]
+struct Objects {
+    known: Vec<Known>,
+    /// Index by tag, for those whose tag is a handle.
+    named: FxHashMap<i64, usize>,
+}
+
+impl Objects {
+    fn get(&self, tag: i64) -> Option<Known> {
+        if tag & CLASS_TAG != 0 {
+            return None;
+        }
+        let index = match tag & HANDLE_TAG {
+            0 => ((tag & !WALK_TAG) as usize).wrapping_sub(1),
+            _ => *self.named.get(&tag)?,
+        };
+        self.known.get(index).copied()
+    }
+
+    /// Remembers an object that has no tag of the walk yet; its tag.
+    fn add(&mut self, known: Known) -> i64 {
+        self.known.push(known);
+        WALK_TAG | self.known.len() as i64
+    }
+
+    /// Gives an object the tag of a handle it has outside of walks.
+    fn name(&mut self, env: Env<Live>, object: Object, handle: ObjectHandle) -> i64 {
+        let tag = env.tag(object).unwrap_or(0);
+        let named = WALK_TAG | HANDLE_TAG | handle.0.cast_signed();
+        if tag & WALK_TAG != 0 && tag & (HANDLE_TAG | CLASS_TAG) == 0 {
+            self.named.insert(named, (tag & !WALK_TAG) as usize - 1);
+            let _ = env.set_tag(object, named);
+        }
+        named
+    }
 }
 
 impl Gather<'_> {
-    fn known(&self, tag: i64) -> Option<Known> {
-        self.known
-            .get(((tag & !WALK_TAG) as usize).wrapping_sub(1))
-            .copied()
-    }
-
     fn trace_of(&self, known: Known) -> TraceId {
         let site = ObjectTag::decode(known.old_tag).map(|tag| tag.site);
         site.and_then(|site| self.sites.get((site.0 as usize).wrapping_sub(1)))
@@ -298,7 +334,7 @@ impl Gather<'_> {
         }
         self.finish();
         self.at = tag;
-        let Some(known) = self.known(tag).filter(|_| tag & CLASS_TAG == 0) else {
+        let Some(known) = self.objects.get(tag).filter(|_| tag & CLASS_TAG == 0) else {
             return;
         };
         self.current = if known.length >= 0 {
@@ -318,7 +354,7 @@ impl Gather<'_> {
     }
 
     fn finish(&mut self) {
-        let class_object = |class: u32| ObjectHandle((CLASS_TAG as u64) | u64::from(class));
+        let class_object = |class: u32| handles::class(ClassId(class));
         match std::mem::replace(&mut self.current, Current::Nothing) {
             Current::Nothing => {}
             Current::Instance(known, object, values) => self.visitor.instance(&Instance {
@@ -414,12 +450,12 @@ impl Gather<'_> {
                 }
             }
             let superclass = if layout.superclass.0 != 0 {
-                ObjectHandle(CLASS_TAG as u64 | u64::from(layout.superclass.0))
+                handles::class(layout.superclass)
             } else {
                 parts.superclass
             };
             self.visitor.class(&ClassRecord {
-                object: ObjectHandle(CLASS_TAG as u64 | u64::from(id)),
+                object: handles::class(ClassId(id)),
                 class: ClassId(id),
                 trace: TraceId::EMPTY,
                 superclass,
@@ -438,13 +474,8 @@ impl HeapWalk for Gather<'_> {
     fn reference(&mut self, reference: Reference<'_>) -> Walk {
         if *reference.tag == 0 {
             // Made since all objects were tagged.
-            self.known.push(known_of(
-                reference.class_tag,
-                reference.size,
-                0,
-                reference.length,
-            ));
-            *reference.tag = WALK_TAG | self.known.len() as i64;
+            let known = known_of(reference.class_tag, reference.size, 0, reference.length);
+            *reference.tag = self.objects.add(known);
         }
         let class_of = |tag: i64| (tag & CLASS_TAG != 0).then_some((tag & !CLASS_TAG) as u32);
         let target = class_of(*reference.tag);
@@ -529,7 +560,7 @@ impl HeapWalk for Gather<'_> {
         self.finish();
         self.at = 0;
         let element = BasicType::from_descriptor(std::str::from_utf8(&[kind]).unwrap_or(""));
-        if let (Some(known), Some(element)) = (self.known(tag), element) {
+        if let (Some(known), Some(element)) = (self.objects.get(tag), element) {
             self.visitor.primitive_array(&PrimitiveArray {
                 object: handle(tag),
                 class: ClassId(known.class),
@@ -552,32 +583,13 @@ pub(crate) fn walk(
     visitor: &mut dyn HeapVisitor,
 ) -> Result<(), VmError> {
     let layouts = Layouts::read(hotspot, env, jni)?;
-    let mut tagger = Tagger { known: Vec::new() };
+    let mut tagger = Tagger {
+        objects: Objects::default(),
+    };
     hotspot.walking(true);
     let tagged = env.iterate_heap(false, &mut tagger);
-    let mut threads = FxHashMap::default();
-    jni.local_frame(256, || {
-        let stacks = env
-            .all_stacks(hotspot.config.depth.min(1 << 16) as i32)
-            .unwrap_or_default();
-        let mut state = hotspot.lock();
-        for row in stacks {
-            let thread = state.registry.thread(env, Some(row.thread), false);
-            let frames = state
-                .registry
-                .stack(env, jni, &row.frames, hotspot.config.depth as usize);
-            let owner = if hotspot.config.per_thread {
-                thread
-            } else {
-                ThreadId::NONE
-            };
-            let trace = state.registry.trace(vmpi::Trace {
-                thread: owner,
-                frames,
-            });
-            threads.insert(env.tag(row.thread).unwrap_or(0), (thread, trace));
-        }
-    });
+    let mut objects = tagger.objects;
+    let threads = name_threads(hotspot, env, jni, &mut objects);
     // A copy, because other threads go on making sites between the stops.
     let (sites, hidden) = {
         let state = hotspot.lock();
@@ -590,7 +602,7 @@ pub(crate) fn walk(
         visitor,
         layouts: &layouts,
         sites: &sites,
-        known: tagger.known,
+        objects,
         threads,
         classes: FxHashMap::default(),
         hidden,
@@ -600,14 +612,48 @@ pub(crate) fn walk(
     let walked = tagged.and_then(|()| env.follow_references(None, &mut gather));
     gather.finish();
     gather.classes();
-    let known = gather.known;
-    let restored = env.iterate_heap(true, &mut Untagger { known: &known });
+    let objects = gather.objects;
+    let restored = env.iterate_heap(true, &mut Untagger { objects: &objects });
+    hotspot.bury(|tag| objects.get(tag).map(|known| known.old_tag));
     hotspot.walking(false);
-    let old_tag = |tag: i64| {
-        known
-            .get(((tag & !WALK_TAG) as usize).wrapping_sub(1))
-            .map(|k| k.old_tag)
-    };
-    hotspot.bury(old_tag);
     walked.and(restored).map_err(failed)
+}
+
+/// Gives threads and loaders their lasting handles; which thread has which tag,
+/// and where it is.
+fn name_threads(
+    hotspot: &HotSpot,
+    env: Env<Live>,
+    jni: Jni,
+    objects: &mut Objects,
+) -> FxHashMap<i64, (ThreadId, TraceId)> {
+    let depth = hotspot.config.depth;
+    let mut threads = FxHashMap::default();
+    jni.local_frame(256, || {
+        let stacks = env
+            .all_stacks(depth.min(1 << 16).cast_signed())
+            .unwrap_or_default();
+        let mut state = hotspot.lock();
+        for row in stacks {
+            let thread = state.registry.thread(env, Some(row.thread), false);
+            let frames = state.registry.stack(env, jni, &row.frames, depth as usize);
+            let owner = if hotspot.config.per_thread {
+                thread
+            } else {
+                ThreadId::NONE
+            };
+            let trace = state.registry.trace(vmpi::Trace {
+                thread: owner,
+                frames,
+            });
+            let tag = objects.name(env, row.thread, handles::thread(thread));
+            threads.insert(tag, (thread, trace));
+        }
+        for (index, weak) in state.registry.loaders.iter().enumerate() {
+            if let Some(loader) = jni.new_local(*weak) {
+                objects.name(env, loader, handles::loader(index));
+            }
+        }
+    });
+    threads
 }

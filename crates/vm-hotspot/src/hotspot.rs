@@ -100,7 +100,8 @@ impl HotSpot {
         let env = Env::create(java)?;
         let granted = env.add_capabilities(&wanted(&setup.config))?;
         let mut state = State::default();
-        state.sites.follows = setup.config.allocations && setup.config.follow != Follow::None;
+        let counts = setup.config.allocations || setup.config.sampled_allocations.is_some();
+        state.sites.follows = counts && setup.config.follow != Follow::None;
         let made = HOTSPOT.set(Self {
             config: setup.config,
             java,
@@ -455,6 +456,23 @@ impl HotSpot {
         Ok(())
     }
 
+    /// Lets the VM report about one allocation in `bytes`.
+    fn start_sampling_allocations(&self, bytes: u64) {
+        if !self
+            .granted
+            .has(Capability::GenerateSampledObjectAllocEvents)
+        {
+            (self.message)("allocations are not sampled: that needs a JVM from JDK 11 on");
+            return;
+        }
+        let interval = i32::try_from(bytes).unwrap_or(i32::MAX);
+        let set = self.env.set_heap_sampling_interval(interval);
+        if let Err(error) = set.and_then(|()| self.env.enable(EventKind::SampledObjectAlloc, true))
+        {
+            (self.message)(&format!("allocations are not sampled: {error}"));
+        }
+    }
+
     /// What is known of the VM; runs Java code.
     fn describe(&self, env: Env<Live>, jni: Jni) -> VmInfo {
         let max_memory = jni.local_frame(8, || {
@@ -471,7 +489,7 @@ impl HotSpot {
             version: env.system_property("java.vm.version").unwrap_or_default(),
             max_memory: max_memory.unwrap_or(0).cast_unsigned(),
             pid: std::process::id(),
-            stable_handles: false,
+            stable_handles: true,
         }
     }
 
@@ -571,6 +589,9 @@ impl Agent for HotSpot {
             && let Err(error) = self.start_counting(env, jni)
         {
             (self.message)(&format!("nothing can be counted: {error}"));
+        }
+        if let Some(bytes) = self.config.sampled_allocations {
+            self.start_sampling_allocations(bytes);
         }
         if let Some(interval) = self.config.samples
             && let Some(hotspot) = Self::get()
@@ -688,6 +709,18 @@ impl Agent for HotSpot {
         _: i64,
     ) {
         uncounted(|| self.lock().vm_allocated(env, jni, object, &self.config));
+    }
+
+    fn sampled_alloc(
+        &self,
+        env: Env<Live>,
+        jni: Jni,
+        _: Object,
+        object: Object,
+        _: Object,
+        _: i64,
+    ) {
+        uncounted(|| self.lock().sampled(env, jni, object, &self.config));
     }
 
     fn panicked(&self, callback: &'static str) {

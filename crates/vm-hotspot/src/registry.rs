@@ -19,10 +19,38 @@ use vmpi::{
 pub(crate) const CLASS_TAG: i64 = 1 << 62;
 /// Marks tags that objects have while the heap is walked.
 pub(crate) const WALK_TAG: i64 = 1 << 61;
-/// Marks handles that stand for loaders, outside of heap walks.
-const LOADER_HANDLE: u64 = 1 << 60;
-/// Marks handles that stand for threads, outside of heap walks.
-const THREAD_HANDLE: u64 = 1 << 59;
+/// With [`WALK_TAG`]: the low bits are a handle, not an index of the walk.
+pub(crate) const HANDLE_TAG: i64 = 1 << 60;
+
+/// Handles are small numbers, so that four bytes hold them as in the original:
+/// classes, loaders and threads keep theirs, other objects get one for each walk.
+pub(crate) mod handles {
+    use vmpi::{ClassId, ObjectHandle, ThreadId};
+
+    const LOADERS: u64 = 1 << 21;
+    const THREADS: u64 = 3 << 20;
+    const OBJECTS: u64 = 1 << 22;
+
+    /// Of a class's mirror.
+    pub(crate) fn class(id: ClassId) -> ObjectHandle {
+        ObjectHandle(u64::from(id.0))
+    }
+
+    /// Of the `index`th loader.
+    pub(crate) fn loader(index: usize) -> ObjectHandle {
+        ObjectHandle(LOADERS + index as u64)
+    }
+
+    /// Of a thread.
+    pub(crate) fn thread(id: ThreadId) -> ObjectHandle {
+        ObjectHandle(THREADS + u64::from(id.0))
+    }
+
+    /// Of the `index`th object of a walk.
+    pub(crate) fn object(index: u64) -> ObjectHandle {
+        ObjectHandle(OBJECTS + index)
+    }
+}
 
 /// What the profiler has to be told before it hears of the thing itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,7 +78,7 @@ pub(crate) struct MethodEntry {
 #[derive(Default)]
 pub(crate) struct Registry {
     pub(crate) classes: Vec<ClassEntry>,
-    loaders: Vec<Object>,
+    pub(crate) loaders: Vec<Object>,
     pub(crate) methods: Vec<MethodEntry>,
     by_ptr: FxHashMap<MethodPtr, MethodId>,
     by_number: FxHashMap<u32, MethodId>,
@@ -101,7 +129,7 @@ impl Registry {
             signature,
             source: env.source_file(mirror),
             superclass,
-            mirror: ObjectHandle((CLASS_TAG | i64::from(id.0)) as u64),
+            mirror: handles::class(id),
             loader,
             is_interface: env.is_interface(mirror).unwrap_or(false),
         };
@@ -122,9 +150,7 @@ impl Registry {
             Some(self.loaders.len() - 1)
         });
         jni.delete_local(loader);
-        index.map_or(ObjectHandle::NULL, |index| {
-            ObjectHandle(LOADER_HANDLE | index as u64)
-        })
+        index.map_or(ObjectHandle::NULL, handles::loader)
     }
 
     /// Registers a class and queues its announcement.
@@ -318,7 +344,7 @@ impl Registry {
             name: row.name,
             group: row.group,
             parent_group: row.parent_group,
-            object: ObjectHandle(THREAD_HANDLE | u64::from(id.0)),
+            object: handles::thread(id),
             is_virtual: false,
             predates_profiler: !is_new,
         });

@@ -194,9 +194,19 @@ impl State {
     /// An allocation that no bytecode made.
     pub(crate) fn vm_allocated(&mut self, env: Env<Live>, jni: Jni, made: Object, config: &Config) {
         let trace = self.current_trace(env, jni, config);
-        if self.is_counted_by_caller(trace) {
-            return;
+        if !self.is_counted_by_caller(trace) {
+            self.one_allocated(env, jni, made, trace);
         }
+    }
+
+    /// An allocation that the VM's sampler picked; it counts as itself, what it
+    /// stands for is worked out by whoever reports.
+    pub(crate) fn sampled(&mut self, env: Env<Live>, jni: Jni, made: Object, config: &Config) {
+        let trace = self.current_trace(env, jni, config);
+        self.one_allocated(env, jni, made, trace);
+    }
+
+    fn one_allocated(&mut self, env: Env<Live>, jni: Jni, made: Object, trace: TraceId) {
         let Some(mirror) = jni.object_class(made) else {
             return;
         };
