@@ -112,6 +112,7 @@ impl<C: Cell> Searcher<'_, C> {
         let Some(open) = self.open.last_mut() else {
             return;
         };
+        let first = self.pending.len();
         while open.pending < BATCH && !open.row.is_done() {
             let entry = match open.row.next(self.rows) {
                 Entry::Target(target) => {
@@ -130,6 +131,7 @@ impl<C: Cell> Searcher<'_, C> {
             self.pending.push(C::new(entry));
             open.pending += 1;
         }
+        self.pending[first..].reverse();
     }
 
     fn run(&mut self, control: &Control<'_>) -> Result<(), HeapError> {
