@@ -3,9 +3,11 @@
 
 mod decode;
 mod peer;
+mod words;
 
 pub use decode::Decoder;
 pub use peer::{Form, Progress, StreamMeter};
+pub use words::{NoCommand, WORDS};
 
 /// A command of the peer.
 #[derive(Clone, Copy, Debug, PartialEq)]

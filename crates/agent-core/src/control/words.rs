@@ -1,0 +1,124 @@
+//! Commands as a person types them.
+
+use super::{Command, Switch};
+use std::str::FromStr;
+use thiserror::Error;
+
+/// Every form a command can be typed in, with what it does.
+pub const WORDS: &[(&str, &str)] = &[
+    ("gc", "collect garbage"),
+    ("dump", "write a heap dump"),
+    ("sites [CUTOFF]", "write the allocation sites by live bytes"),
+    (
+        "allocated [CUTOFF]",
+        "write the allocation sites by allocated bytes",
+    ),
+    ("summary", "write the totals of the heap (binary form)"),
+    ("samples [CUTOFF]", "write the CPU samples"),
+    ("traces", "write every new trace"),
+    ("alloc on|off", "count allocations or not"),
+    ("sampling on|off", "take CPU samples or not"),
+    ("clear samples|sites", "begin again at zero"),
+    ("depth N", "depth of traces from now on"),
+    ("end", "send no more commands"),
+    ("exit", "end the program"),
+];
+
+/// A line that is no command.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("no such command: {0}")]
+pub struct NoCommand(pub String);
+
+impl FromStr for Command {
+    type Err = NoCommand;
+
+    fn from_str(line: &str) -> Result<Command, NoCommand> {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        parse(&words).ok_or_else(|| NoCommand(line.trim().to_owned()))
+    }
+}
+
+fn parse(words: &[&str]) -> Option<Command> {
+    let (first, rest) = words.split_first()?;
+    let cutoff = || match rest {
+        [] => Some(0.0),
+        [cutoff] => cutoff.parse().ok().filter(|cutoff: &f32| *cutoff >= 0.0),
+        _ => None,
+    };
+    let alone = |command| rest.is_empty().then_some(command);
+    match *first {
+        "gc" => alone(Command::ForceGc),
+        "dump" => alone(Command::DumpHeap),
+        "sites" => Some(Command::AllocSites {
+            flags: 0,
+            cutoff: cutoff()?,
+        }),
+        "allocated" => Some(Command::AllocSites {
+            flags: 2,
+            cutoff: cutoff()?,
+        }),
+        "summary" => alone(Command::HeapSummary),
+        "samples" => Some(Command::CpuSamples { cutoff: cutoff()? }),
+        "traces" => alone(Command::DumpTraces),
+        "end" => alone(Command::Eof),
+        "exit" => alone(Command::Exit),
+        _ => switch(first, rest).map(Command::Control),
+    }
+}
+
+fn switch(first: &str, rest: &[&str]) -> Option<Switch> {
+    let [word] = rest else { return None };
+    let on = || match *word {
+        "on" => Some(true),
+        "off" => Some(false),
+        _ => None,
+    };
+    match (first, *word) {
+        ("alloc", _) => Some(Switch::Allocations(on()?)),
+        ("sampling", _) => Some(Switch::Sampling {
+            on: on()?,
+            thread: None,
+        }),
+        ("clear", "samples") => Some(Switch::ClearSamples),
+        ("clear", "sites") => Some(Switch::ClearSites),
+        ("depth", depth) => depth.parse().ok().map(Switch::Depth),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_word_of_the_table_is_a_command() {
+        for (form, _) in WORDS {
+            let line = form.replace(" [CUTOFF]", " 0.01").replace('N', "7");
+            let line = line.split('|').next().unwrap_or("");
+            assert!(line.parse::<Command>().is_ok(), "{line}");
+        }
+    }
+
+    #[test]
+    fn other_words_are_refused() {
+        for line in [
+            "",
+            "gc now",
+            "sites x",
+            "sites -1",
+            "alloc maybe",
+            "clear",
+            "depth -1",
+        ] {
+            assert!(line.parse::<Command>().is_err(), "{line}");
+        }
+        assert_eq!(
+            "sites".parse(),
+            Ok(Command::AllocSites {
+                flags: 0,
+                cutoff: 0.0
+            })
+        );
+        assert_eq!(" depth 9 ".parse(), Ok(Command::Control(Switch::Depth(9))));
+    }
+}
