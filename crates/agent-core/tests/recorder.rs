@@ -373,6 +373,26 @@ fn sampled_sites_print_what_the_samples_stand_for() {
         .parse()
         .expect("a number");
     assert!(bytes.abs_diff(100 << 20) < 10_000, "{row}");
+    // The class table has the interval of the estimate and a rate over the 338 ms of the run.
+    let (_, estimates) = text.split_once("CLASS ESTIMATES BEGIN").expect("estimates");
+    let row = estimates
+        .lines()
+        .find(|line| line.ends_with("demo.Node"))
+        .expect("a row");
+    let record = hprof::text::TextReader::new(text.as_bytes()).find_map(|record| match record {
+        hprof::text::TextRecord::Estimate(one) if one.class == b"demo.Node" => Some(one),
+        _ => None,
+    });
+    let [value, low, high] = record.expect(row).allocated_bytes;
+    assert_eq!(value, bytes);
+    assert!(
+        low < value * 9 / 10 && value * 11 / 10 < high && high < value * 3 / 2,
+        "{row}"
+    );
+    assert!(
+        record.expect(row).rate.abs_diff(bytes * 1000 / 338) < 10,
+        "{row}"
+    );
 }
 
 #[test]

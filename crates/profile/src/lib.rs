@@ -35,5 +35,5 @@ pub use names::{NameId, Names};
 pub use profile::{Profile, Thread};
 pub use rank::{Cut, Ranked, rank};
 pub use read::{NoProfile, read};
-pub use sites::{Site, SiteEstimate, SiteOrder, SiteTable, Volume};
+pub use sites::{ClassEstimate, Site, SiteEstimate, SiteOrder, SiteTable, Volume};
 pub use stacks::{Frame, FrameId, Line, Method, MethodId, Stacks, TraceId, TraceKey};

@@ -176,6 +176,35 @@ impl SiteTable {
         )
     }
 
+    /// The estimates of each class, all sites together, by falling allocated bytes.
+    pub fn estimate_classes(&self) -> Vec<ClassEstimate> {
+        let mut order = Vec::new();
+        let mut sums: FxHashMap<NameId, (Weight, Weight)> = FxHashMap::default();
+        for (row, site) in self.sites.iter().enumerate() {
+            let exact = || {
+                let weight = |volume| Sampling::All.weight(volume);
+                (weight(site.live), weight(site.allocated))
+            };
+            let (live, allocated) = self.weights.get(row).copied().unwrap_or_else(exact);
+            let sum = sums.entry(site.class).or_insert_with(|| {
+                order.push(site.class);
+                Default::default()
+            });
+            sum.0.add(live);
+            sum.1.add(allocated);
+        }
+        let mut classes: Vec<_> = order
+            .into_iter()
+            .map(|class| ClassEstimate {
+                class,
+                estimate: estimate_of(&sums[&class]),
+            })
+            .collect();
+        let bytes = |one: &ClassEstimate| one.estimate.allocated_bytes.value;
+        classes.sort_by(|a, b| bytes(b).total_cmp(&bytes(a)));
+        classes
+    }
+
     /// The live and allocated bytes and objects a row stands for, with their 95 % intervals.
     pub fn estimate(&self, row: usize) -> SiteEstimate {
         let site = self.sites[row];
@@ -186,14 +215,27 @@ impl SiteTable {
                 allocated_bytes: Estimate::exact(site.allocated.bytes),
                 allocated_objects: Estimate::exact(site.allocated.objects),
             },
-            Some((live, allocated)) => SiteEstimate {
-                live_bytes: live.bytes(),
-                live_objects: live.objects(),
-                allocated_bytes: allocated.bytes(),
-                allocated_objects: allocated.objects(),
-            },
+            Some(weights) => estimate_of(weights),
         }
     }
+}
+
+fn estimate_of((live, allocated): &(Weight, Weight)) -> SiteEstimate {
+    SiteEstimate {
+        live_bytes: live.bytes(),
+        live_objects: live.objects(),
+        allocated_bytes: allocated.bytes(),
+        allocated_objects: allocated.objects(),
+    }
+}
+
+/// What all sites of one class stand for.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ClassEstimate {
+    /// The class.
+    pub class: NameId,
+    /// Its sites together.
+    pub estimate: SiteEstimate,
 }
 
 /// What a site stands for. Exact tables give intervals of no width.

@@ -10,7 +10,7 @@ use crate::mutf8::encode;
 use crate::options::Mode;
 use hprof::text::TextLine;
 use hprof::{AllocSite, Frame, Header, ObjectId, Record, RecordTag, Serial, Writer};
-use profile::{ContentionTable, CostTable, SampleTable, SiteOrder};
+use profile::{ContentionTable, CostTable, SampleTable, SiteOrder, SiteTable};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::io::Write;
 use vmpi::{ClassId, HeapSummary, MonitorInfo, ThreadId, ThreadStack, Vm, VmError};
@@ -271,6 +271,8 @@ impl Emit for BinaryOutput {
             self.body(context.vm, RecordTag::WideAllocSites, &wide);
         }
     }
+
+    fn estimates(&mut self, _: &mut Context<'_>, _: &SiteTable, _: u64) {}
 
     fn samples(&mut self, context: &mut Context<'_>, table: &SampleTable, cutoff: f64) {
         let rows = table.rank(cutoff).into_iter().map(|ranked| {

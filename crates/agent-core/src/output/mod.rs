@@ -59,6 +59,8 @@ pub(crate) trait Emit: Send {
     fn trace(&mut self, context: &mut Context<'_>, trace: &ResolvedTrace);
     /// SITES.
     fn sites(&mut self, context: &mut Context<'_>, section: &SitesSection<'_>);
+    /// CLASS ESTIMATES of a sampled allocation table.
+    fn estimates(&mut self, context: &mut Context<'_>, table: &SiteTable, interval: u64);
     /// CPU SAMPLES.
     fn samples(&mut self, context: &mut Context<'_>, table: &SampleTable, cutoff: f64);
     /// CPU TIME.

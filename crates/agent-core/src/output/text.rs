@@ -9,10 +9,10 @@ use crate::catalog::{Class, ResolvedTrace};
 use crate::ids::{ObjectIds, thread_serial, trace_serial};
 use crate::mutf8::encode;
 use hprof::text::{
-    CpuKind, Frame, Header, Monitor, MonitorThread, MonitorWait, OldRow, PRELUDE, RankRow,
-    SiteOrder, SiteRow, TextRecord, ThreadStart, Trace, write_record,
+    CpuKind, EstimateRow, Frame, Header, Monitor, MonitorThread, MonitorWait, OldRow, PRELUDE,
+    RankRow, SiteOrder, SiteRow, TextRecord, ThreadStart, Trace, write_record,
 };
-use profile::{ContentionTable, CostTable, Ranked, SampleTable};
+use profile::{ContentionTable, CostTable, Estimate, Ranked, SampleTable, SiteTable};
 use std::io::Write;
 use vmpi::{ClassId, HeapSummary, MonitorInfo, ThreadId, ThreadStack, ThreadState, VmError};
 
@@ -145,6 +145,29 @@ impl Emit for TextOutput {
             }));
         }
         self.put(&TextRecord::SitesEnd);
+    }
+
+    fn estimates(&mut self, context: &mut Context<'_>, table: &SiteTable, interval: u64) {
+        let time_ns = context.vm.elapsed_ns();
+        let (time_ms, date) = (time_ns / MS, context.date.as_bytes());
+        self.put(&TextRecord::EstimatesBegin {
+            interval,
+            time_ms,
+            date,
+        });
+        let whole = |one: Estimate| [one.value, one.low, one.high].map(|part| part.round() as u64);
+        for (at, one) in table.estimate_classes().iter().enumerate() {
+            let class = context.catalog.class(context.vm, class_of(one.class));
+            let allocated = one.estimate.allocated_bytes;
+            self.put(&TextRecord::Estimate(EstimateRow {
+                rank: at as u32 + 1,
+                live_bytes: whole(one.estimate.live_bytes),
+                allocated_bytes: whole(allocated),
+                rate: allocated.per_second(time_ns).value.round() as u64,
+                class: &encode(&class.name),
+            }));
+        }
+        self.put(&TextRecord::EstimatesEnd);
     }
 
     fn samples(&mut self, context: &mut Context<'_>, table: &SampleTable, cutoff: f64) {

@@ -3,7 +3,7 @@
 use super::Recorder;
 use crate::options::Format;
 use crate::output::SitesSection;
-use profile::SiteOrder;
+use profile::{Sampling, SiteOrder};
 use vmpi::{Event, TraceId, Vm};
 
 impl Recorder {
@@ -156,6 +156,9 @@ impl Recorder {
                 flags,
             };
             out.sites(context, &section);
+            if let Sampling::Interval(interval) = table.sampling {
+                out.estimates(context, &table, interval);
+            }
         });
         self.tables.sites = table;
     }

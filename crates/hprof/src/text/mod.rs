@@ -27,8 +27,9 @@ mod write_heap;
 
 pub use read::TextReader;
 pub use record::{
-    CpuKind, Frame, Header, HeapArray, HeapClass, HeapObject, Monitor, MonitorThread, MonitorWait,
-    OldRow, RankRow, Root, RootKind, SiteOrder, SiteRow, TextLine, TextRecord, ThreadStart, Trace,
+    CpuKind, EstimateRow, Frame, Header, HeapArray, HeapClass, HeapObject, Monitor, MonitorThread,
+    MonitorWait, OldRow, RankRow, Root, RootKind, SiteOrder, SiteRow, TextLine, TextRecord,
+    ThreadStart, Trace,
 };
 pub use write::{PRELUDE, write_record};
 

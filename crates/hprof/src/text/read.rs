@@ -33,6 +33,8 @@ pub(super) enum State {
     Old,
     /// MONITOR TIME.
     MonitorTime,
+    /// CLASS ESTIMATES.
+    Estimates,
     /// MONITOR DUMP.
     MonitorDump,
     /// HEAP DUMP.
@@ -67,6 +69,9 @@ impl<'a> TextReader<'a> {
             (State::Old, b'0'..=b'9') => return super::read_tables::old(line.text),
             (State::MonitorTime, b' ' | b'0'..=b'9') => {
                 return super::read_tables::monitor_time(line.text);
+            }
+            (State::Estimates, b' ' | b'0'..=b'9') => {
+                return super::read_tables::estimate(line.text);
             }
             (State::MonitorDump, b' ') => {
                 return super::read_tables::monitor_dump(line.text, &mut self.lines);

@@ -3,7 +3,8 @@
 use super::lines::{Lines, Scan};
 use super::read::State;
 use super::record::{
-    CpuKind, Monitor, MonitorThread, MonitorWait, OldRow, RankRow, SiteOrder, SiteRow, TextRecord,
+    CpuKind, EstimateRow, Monitor, MonitorThread, MonitorWait, OldRow, RankRow, SiteOrder, SiteRow,
+    TextRecord,
 };
 
 /// True for the lines of column titles, which say nothing.
@@ -21,6 +22,7 @@ pub(super) fn boundary(line: &[u8]) -> Option<(TextRecord<'_>, Option<State>)> {
         b"MONITOR DUMP END" => TextRecord::MonitorDumpEnd,
         b"MONITOR TIME END" => TextRecord::MonitorTimeEnd,
         b"HEAP DUMP END" => TextRecord::HeapEnd,
+        b"CLASS ESTIMATES END" => TextRecord::EstimatesEnd,
         b"MONITOR DUMP BEGIN" => {
             return Some((TextRecord::MonitorDumpBegin, Some(State::MonitorDump)));
         }
@@ -61,6 +63,20 @@ fn begin(line: &[u8]) -> Option<(TextRecord<'_>, Option<State>)> {
                 date: scan.rest(),
             },
             State::MonitorTime,
+        )
+    } else if scan.accept("CLASS ESTIMATES BEGIN (interval = ") {
+        let interval = scan.number()?;
+        scan.word(" bytes, time = ")?;
+        let time_ms = scan.number()?;
+        scan.word(" ms) ")?;
+        let date = scan.rest();
+        (
+            TextRecord::EstimatesBegin {
+                interval,
+                time_ms,
+                date,
+            },
+            State::Estimates,
         )
     } else if scan.accept("HEAP DUMP BEGIN (") {
         let objects = scan.number()?;
@@ -141,6 +157,29 @@ fn ranked(line: &[u8]) -> Option<RankRow<'_>> {
         trace: scan.blanks().serial()?,
         name: Some(scan.blanks().rest()).filter(|name| !name.is_empty())?,
     })
+}
+
+/// A row of CLASS ESTIMATES.
+pub(super) fn estimate(line: &[u8]) -> Option<TextRecord<'_>> {
+    let mut scan = Scan(line);
+    let rank = scan.blanks().serial()?;
+    let mut interval = || {
+        let value = scan.blanks().number()?;
+        scan.word(" (")?;
+        let low = scan.number()?;
+        scan.word("..")?;
+        let high = scan.number()?;
+        scan.word(")")?;
+        Some([value, low, high])
+    };
+    let (live_bytes, allocated_bytes) = (interval()?, interval()?);
+    Some(TextRecord::Estimate(EstimateRow {
+        rank,
+        live_bytes,
+        allocated_bytes,
+        rate: scan.blanks().number()?,
+        class: Some(scan.blanks().rest()).filter(|class| !class.is_empty())?,
+    }))
 }
 
 /// A row of a CPU table.

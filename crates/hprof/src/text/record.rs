@@ -86,6 +86,19 @@ pub enum TextRecord<'a> {
     Class(HeapClass<'a>),
     /// `HEAP DUMP END`.
     HeapEnd,
+    /// `CLASS ESTIMATES BEGIN …`: our agent's table for sampled allocations.
+    EstimatesBegin {
+        /// Mean bytes between two samples.
+        interval: u64,
+        /// Milliseconds that were profiled.
+        time_ms: u64,
+        /// When.
+        date: &'a [u8],
+    },
+    /// A row of CLASS ESTIMATES.
+    Estimate(EstimateRow<'a>),
+    /// `CLASS ESTIMATES END`.
+    EstimatesEnd,
     /// `NOTE: …`: a remark of our agent about the profile, such as what was lost. Old readers skip
     /// it, as it stands between sections.
     Note(&'a [u8]),
@@ -183,6 +196,21 @@ pub struct SiteRow<'a> {
     /// Trace serial.
     pub trace: u32,
     /// Class name as in Java source (`int[]`).
+    pub class: &'a [u8],
+}
+
+/// A row of CLASS ESTIMATES. Each estimate has the ends of its 95 % interval behind it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EstimateRow<'a> {
+    /// Rank from 1.
+    pub rank: u32,
+    /// Live bytes: estimate, lower and upper end.
+    pub live_bytes: [u64; 3],
+    /// Allocated bytes: estimate, lower and upper end.
+    pub allocated_bytes: [u64; 3],
+    /// Allocated bytes per second.
+    pub rate: u64,
+    /// Class name as in Java source.
     pub class: &'a [u8],
 }
 

@@ -54,6 +54,13 @@ fn lines_no_golden_run_has() {
         3,
     );
     check("CPU TIME (ms) BEGIN (total = -5) now\n", 1);
+    check(
+        "CLASS ESTIMATES BEGIN (interval = 524288 bytes, time = 1500 ms) now\n\
+         rank   live bytes (95 % interval)  alloc'ed bytes (95 % interval)  bytes/s class\n   \
+         1    1048576 (9000..2000000)    2097152 (12..13)   1398101 a.B$C\n\
+         CLASS ESTIMATES END\n",
+        3,
+    );
     check("NOTE: 5 lost: samples without a stack\n", 1);
     check(
         "count callee caller time\n2 <unknown callee> <unknown caller> -1\n",

@@ -1,7 +1,8 @@
 //! Records to lines: exactly the bytes the original agent prints for them.
 
 use super::record::{
-    CpuKind, Frame, Monitor, MonitorWait, RankRow, SiteOrder, SiteRow, TextLine, TextRecord, Trace,
+    CpuKind, EstimateRow, Frame, Monitor, MonitorWait, RankRow, SiteOrder, SiteRow, TextLine,
+    TextRecord, Trace,
 };
 use std::io::{self, Write};
 
@@ -87,6 +88,20 @@ pub fn write_record(out: &mut impl Write, record: &TextRecord<'_>) -> io::Result
         TextRecord::Array(one) => super::write_heap::array(out, one),
         TextRecord::Class(one) => super::write_heap::class(out, one),
         TextRecord::HeapEnd => out.write_all(b"HEAP DUMP END\n"),
+        TextRecord::EstimatesBegin {
+            interval,
+            time_ms,
+            date,
+        } => {
+            write!(
+                out,
+                "CLASS ESTIMATES BEGIN (interval = {interval} bytes, time = {time_ms} ms) "
+            )?;
+            line(out, date)?;
+            out.write_all(b"rank   live bytes (95 % interval)  alloc'ed bytes (95 % interval)  bytes/s class\n")
+        }
+        TextRecord::Estimate(row) => estimate(out, row),
+        TextRecord::EstimatesEnd => out.write_all(b"CLASS ESTIMATES END\n"),
         TextRecord::Note(text) => {
             out.write_all(b"NOTE: ")?;
             line(out, text)
@@ -184,6 +199,15 @@ fn ranked(out: &mut impl Write, row: &RankRow<'_>, title: &str, suffix: &str) ->
     )?;
     out.write_all(name)?;
     line(out, suffix.as_bytes())
+}
+
+fn estimate(out: &mut impl Write, row: &EstimateRow<'_>) -> io::Result<()> {
+    write!(out, "{:4}", row.rank)?;
+    for [value, low, high] in [row.live_bytes, row.allocated_bytes] {
+        write!(out, " {value:10} ({low}..{high})")?;
+    }
+    write!(out, " {:9} ", row.rate)?;
+    line(out, row.class)
 }
 
 fn wait(out: &mut impl Write, event: &MonitorWait<'_>) -> io::Result<()> {
