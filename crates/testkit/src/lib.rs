@@ -10,10 +10,11 @@
 //! ```
 //!
 //! Reading order: [`dump`] (bytes of a dump), [`graph`] (dominators by the definition), [`shapes`]
-//! (random graphs, and dumps made of them), [`corpus`] (real dumps with expected answers),
+//! (random graphs, and dumps made of them), [`census`] (objects of a cut dump), [`corpus`] (real dumps with expected answers),
 //! [`jvm`] (JDKs on this machine, and fresh dumps by them), [`mutants`] (damaged dumps), and
 //! [`run`] (the program under test with limits).
 
+pub mod census;
 pub mod corpus;
 pub mod dump;
 pub mod graph;

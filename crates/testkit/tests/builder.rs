@@ -235,3 +235,21 @@ fn packed_dumps_unpack_to_the_same_bytes() {
     assert_eq!(testkit::corpus::unpacked(file.path()), bytes);
     assert!(zip(&bytes, "heap.hprof").starts_with(b"PK\x03\x04"));
 }
+
+#[test]
+fn the_census_counts_what_the_reference_reader_counts_up_to_a_cut() {
+    for id_size in IdSize::ALL {
+        let whole = every_record(Version::V102, id_size);
+        for cut in [0, 1, 9, 30, 60, 100] {
+            let bytes = &whole[..whole.len() - cut];
+            let Some(r) = reference("the census", bytes) else {
+                return;
+            };
+            let c = testkit::census::census(bytes);
+            let ours = [c.classes, c.instances, c.object_arrays, c.primitive_arrays];
+            let names = ["classes", "instances", "object_arrays", "primitive_arrays"];
+            let theirs = names.map(|n| r["objects"][n].as_u64().expect("a count"));
+            assert_eq!(ours, theirs, "{id_size:?} without {cut} bytes");
+        }
+    }
+}
