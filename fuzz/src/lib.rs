@@ -1,0 +1,219 @@
+//! The entrances of hostile bytes as functions: each eats any bytes and must come back, without a
+//! panic, in time linear in them, and with memory in proportion to them.
+//!
+//! | entrance | bytes are |
+//! |---|---|
+//! | [`records`] | a dump: top-level records, then every segment |
+//! | [`segment`] | one byte for the id width, then heap sub-records |
+//! | [`source`] | a file as it lies on disk: plain, gzip, zip |
+//! | [`text`] | a text profile of the JDK agent |
+//! | [`dump`] | a dump, through graph, dominators and every object |
+//! | [`index`] | patches to the index file of a good dump |
+
+use std::path::Path;
+
+use heap_graph::{Control, Heap, Options};
+use hprof::{
+    FileOffset, HeapVisitor, IdSize, Instance, ObjectArray, PrimitiveArray, Stretch, map_file,
+    walk_stretch,
+};
+use testkit::graph::Graph;
+use testkit::shapes::{Encoding, dump_of};
+
+/// Every entrance by name.
+pub const ENTRANCES: &[(&str, fn(&[u8]))] = &[
+    ("records", records),
+    ("segment", segment),
+    ("source", source),
+    ("text", text),
+    ("dump", dump),
+    ("index", index),
+];
+
+/// Adds up what it is shown, so that every borrowed byte is really touched.
+#[derive(Default)]
+struct Touch {
+    objects: u64,
+    bytes: u64,
+}
+
+impl Touch {
+    fn touch(&mut self, bytes: &[u8]) {
+        self.objects += 1;
+        self.bytes += bytes.iter().map(|b| u64::from(*b)).sum::<u64>();
+    }
+}
+
+impl HeapVisitor for Touch {
+    fn instance(&mut self, _: FileOffset, i: Instance<'_>) {
+        self.touch(i.fields);
+    }
+
+    fn object_array(&mut self, _: FileOffset, a: ObjectArray<'_>) {
+        self.touch(a.elements);
+    }
+
+    fn primitive_array(&mut self, _: FileOffset, a: PrimitiveArray<'_>) {
+        self.touch(a.data);
+    }
+}
+
+/// Reads every top-level record and every segment of a dump.
+pub fn records(data: &[u8]) {
+    let mut raw = Vec::new();
+    let Ok(map) = map_file(data, |record| raw.push(record.clone())) else {
+        return;
+    };
+    for record in &raw {
+        let _ = record.decode(map.header.id_size);
+    }
+    for s in &map.segments {
+        let all = Stretch {
+            from: s.body,
+            until: s.end,
+            end: s.end,
+        };
+        walk_all(data, map.header.id_size, all);
+    }
+}
+
+/// Reads bytes as the body of a segment; the first byte chooses the id width.
+pub fn segment(data: &[u8]) {
+    let Some((first, body)) = data.split_first() else {
+        return;
+    };
+    let ids = if first % 2 == 0 {
+        IdSize::Four
+    } else {
+        IdSize::Eight
+    };
+    let end = body.len() as u64;
+    walk_all(
+        body,
+        ids,
+        Stretch {
+            from: 0,
+            until: end,
+            end,
+        },
+    );
+}
+
+fn walk_all(data: &[u8], ids: IdSize, stretch: Stretch) {
+    let mut touch = Touch::default();
+    let walked = walk_stretch(data, ids, stretch, &|_| true, &mut touch);
+    assert!(
+        walked.next >= stretch.until.min(data.len() as u64),
+        "the walk stopped early"
+    );
+    assert!(
+        touch.objects <= data.len() as u64,
+        "more objects than bytes"
+    );
+}
+
+/// Opens bytes as a file of any packing.
+pub fn source(data: &[u8]) {
+    if let Ok(source) = hprof::source::Source::from_bytes(data.to_vec()) {
+        assert!(
+            source.bytes().len() <= 2000 * (data.len() + 1),
+            "a bomb was unpacked"
+        );
+    }
+}
+
+/// Reads a text profile.
+pub fn text(data: &[u8]) {
+    let mut reader = hprof::text::TextReader::new(data);
+    let records = reader.by_ref().count();
+    assert!(records <= data.len() + 1, "more records than bytes");
+    let _ = reader.into_diagnostics();
+}
+
+/// Opens a dump without an index and asks for every object.
+pub fn dump(data: &[u8]) {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let file = folder.path().join("fuzz.hprof");
+    std::fs::write(&file, data).expect("writing it");
+    let options = Options {
+        no_index: true,
+        ..Options::default()
+    };
+    ask_everything(&file, &options);
+}
+
+fn ask_everything(file: &Path, options: &Options) {
+    let Ok(heap) = Heap::open(file, options, &Control::quiet()) else {
+        return;
+    };
+    let mut reachable = 0;
+    for (object, _) in heap.all_ids() {
+        reachable += u64::from(heap.is_reachable(object));
+        let _ = (
+            heap.class_of(object),
+            heap.shallow(object),
+            heap.retained(object),
+        );
+        let _ = heap.dominator(object);
+    }
+    assert!(reachable <= heap.len());
+    for object in heap.dominated(None).take(1000) {
+        let _ = heap.dominated(Some(object)).count();
+        let _ = heap.roots_of(object).count();
+    }
+    for thread in heap.threads() {
+        let _ = thread;
+    }
+}
+
+/// Damages the index file of a good dump and opens the dump with it. The bytes are patches:
+/// four for the place (modulo the file's length), one to write there; at most eight.
+pub fn index(data: &[u8]) {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let file = folder.path().join("good.hprof");
+    let graph = Graph::from_edges(
+        9,
+        &[0],
+        &[(0, 1), (1, 2), (2, 3), (3, 0), (0, 5), (5, 6), (1, 6)],
+    );
+    let made = dump_of(&graph, Encoding::Mixed, testkit::dump::IdSize::Eight);
+    std::fs::write(&file, made.heap.bytes()).expect("writing it");
+    let cache = folder.path().join("cache");
+    let options = Options {
+        cache_dir: Some(cache.clone()),
+        ..Options::default()
+    };
+    ask_everything(&file, &options);
+    for path in files(&cache) {
+        let mut bytes = std::fs::read(&path).expect("the index");
+        for patch in data.chunks_exact(5).take(8) {
+            let place = u32::from_be_bytes([patch[0], patch[1], patch[2], patch[3]]) as usize;
+            let length = bytes.len().max(1);
+            if let Some(byte) = bytes.get_mut(place % length) {
+                *byte = patch[4];
+            }
+        }
+        // One patch left over cuts the file.
+        if data.len() % 5 == 1 {
+            bytes.truncate(bytes.len() * usize::from(data[data.len() - 1]) / 256);
+        }
+        std::fs::write(&path, bytes).expect("writing it");
+    }
+    ask_everything(&file, &options);
+}
+
+fn files(folder: &Path) -> Vec<std::path::PathBuf> {
+    let mut todo = vec![folder.to_path_buf()];
+    let mut found = Vec::new();
+    while let Some(folder) = todo.pop() {
+        for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                todo.push(path)
+            } else {
+                found.push(path)
+            }
+        }
+    }
+    found
+}

@@ -1,0 +1,120 @@
+//! Sends damaged dumps through every entrance on a stable toolchain: the files given, or the
+//! mutants of a small dump together with random damage to it. `replay [FILE|FOLDER]...`
+
+use std::panic::catch_unwind;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use tenure_fuzz::ENTRANCES;
+use testkit::dump::{IdSize, gzip_members, zip};
+use testkit::graph::Graph;
+use testkit::shapes::{Encoding, dump_of};
+
+/// What one input may take; they are all small.
+const SLOW: Duration = Duration::from_secs(5);
+
+fn main() -> ExitCode {
+    let given: Vec<PathBuf> = std::env::args_os().skip(1).map(PathBuf::from).collect();
+    let inputs = if given.is_empty() {
+        made()
+    } else {
+        given.iter().flat_map(read).collect()
+    };
+    // The panics are counted below; their first line is enough.
+    std::panic::set_hook(Box::new(|info| println!("  {info}")));
+    let mut bad = 0;
+    for (entrance, run) in ENTRANCES {
+        let start = Instant::now();
+        let mut failed = 0;
+        // Each index is built anew, and a whole dump says no more as a patch than its first bytes.
+        let fits = |d: &[u8]| *entrance != "index" || d.len() < 100;
+        for (name, data) in inputs.iter().filter(|(_, d)| fits(d)) {
+            let one = Instant::now();
+            let panicked = catch_unwind(|| run(data)).is_err();
+            if panicked || one.elapsed() > SLOW {
+                let why = if panicked { "PANIC" } else { "SLOW" };
+                println!(
+                    "{why} {entrance}: {name} ({} bytes, {:?})",
+                    data.len(),
+                    one.elapsed()
+                );
+                failed += 1;
+            }
+        }
+        println!(
+            "{entrance}: {} inputs, {failed} bad, {:.1?}",
+            inputs.len(),
+            start.elapsed()
+        );
+        bad += failed;
+    }
+    if bad == 0 {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
+}
+
+fn read(path: &PathBuf) -> Vec<(String, Vec<u8>)> {
+    if path.is_dir() {
+        let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
+        return entries.flat_map(|e| read(&e.path())).collect();
+    }
+    let data = std::fs::read(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    vec![(path.display().to_string(), data)]
+}
+
+/// Mutants of a small dump by the corpus's script where there is one, and random damage always.
+fn made() -> Vec<(String, Vec<u8>)> {
+    let edges: Vec<(usize, usize)> = (1..400)
+        .flat_map(|i| [(i / 2, i), (i, i * 7 % 400)])
+        .collect();
+    let graph = Graph::from_edges(400, &[0, 7], &edges);
+    // Short noise is what the index entrance reads as patches.
+    let noise = |i: u64| damaged(&[0x5a; 41], 5, i + 1000);
+    let mut all: Vec<_> = (0..200).flat_map(noise).collect();
+    for id_size in IdSize::ALL {
+        let good = dump_of(&graph, Encoding::Mixed, id_size).heap.bytes();
+        let file = tempfile::NamedTempFile::new().expect("a temporary file");
+        std::fs::write(file.path(), &good).expect("writing it");
+        match testkit::mutants::mutants(file.path(), 200, 1) {
+            Some(mutants) => all.extend(mutants.all.iter().flat_map(|m| read(&m.path))),
+            None => println!("no mutants: {}", testkit::mutants::NO_MUTANTS),
+        }
+        let packed = [gzip_members(&good, 1000), zip(&good, "heap.hprof")];
+        let text = std::fs::read(testkit::corpus::workspace().join("demo/Leak.java"));
+        let bases = packed.into_iter().chain([good]).chain(text);
+        all.extend(
+            bases
+                .enumerate()
+                .flat_map(|(i, base)| damaged(&base, 200, i as u64 + 1)),
+        );
+    }
+    all
+}
+
+/// Copies with bits flipped, words overwritten, and tails cut; the same for the same seed.
+fn damaged(base: &[u8], n: usize, seed: u64) -> Vec<(String, Vec<u8>)> {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mut random = move |below: usize| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state % below.max(1) as u64) as usize
+    };
+    let mut one = |i: usize| {
+        let mut data = base.to_vec();
+        for _ in 0..1 + random(40) {
+            let at = random(data.len());
+            match random(4) {
+                0 => data.truncate(at.max(1)),
+                1 => data[at..].iter_mut().take(4).for_each(|b| *b = 0xff),
+                2 => data[at] = random(256) as u8,
+                _ => data[at] ^= 1 << random(8),
+            }
+        }
+        (format!("random {seed}/{i}"), data)
+    };
+    (0..n).map(&mut one).collect()
+}
