@@ -1,5 +1,6 @@
 //! Data only falls: the crates' dependencies against the rows of the design.
 
+use std::collections::BTreeSet;
 use std::process::Command;
 
 use serde_json::{Value as Json, json};
@@ -90,6 +91,27 @@ fn forbidden_uses_name_crates_of_the_rows_above() {
         assert!(
             row_of(used) < row_of(user),
             "{user} -> {used} is forbidden by its row already"
+        );
+    }
+}
+
+#[test]
+fn the_architecture_describes_exactly_the_crates_that_exist() {
+    let path = xtask::tree::root().join("ARCHITECTURE.md");
+    let text = std::fs::read_to_string(path).expect("ARCHITECTURE.md");
+    let described = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("* **`")?.split('`').next());
+    let described: BTreeSet<&str> = described.collect();
+    let metadata = workspace_metadata();
+    let packages = metadata["packages"].as_array().expect("packages");
+    let exist: BTreeSet<&str> = packages.iter().filter_map(|p| p["name"].as_str()).collect();
+    assert_eq!(described, exist);
+    let later = text.split("## Later").nth(1).expect("what comes later");
+    for name in ROWS.iter().flat_map(|(_, names)| names.iter()) {
+        assert!(
+            exist.contains(name) || later.contains(&format!("`{name}`")),
+            "{name} is nowhere"
         );
     }
 }
