@@ -9,8 +9,13 @@ use testkit::run::{Ran, run_command};
 use xtask::readme::{Block, blocks, first_untrue};
 use xtask::tree::root;
 
-/// Builds the binary the way this test was built and returns its folder.
+/// The folder of the binary that `TENURE_BIN` names (`./x test` has built one), else of one built
+/// the way this test was built.
 fn tenure_folder() -> PathBuf {
+    if let Some(binary) = std::env::var_os("TENURE_BIN") {
+        let folder = Path::new(&binary).parent().expect("a folder");
+        return folder.canonicalize().expect("TENURE_BIN is a file");
+    }
     let profile = if cfg!(debug_assertions) {
         "dev"
     } else {
