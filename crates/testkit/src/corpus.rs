@@ -14,10 +14,17 @@ pub fn shared() -> Option<PathBuf> {
     dir.join("corpus").is_dir().then_some(dir)
 }
 
-/// The root of this workspace.
+/// The root of this workspace. The folder that cargo runs the test in comes first: worktrees that
+/// share a target folder also share what was compiled into it.
 pub fn workspace() -> PathBuf {
-    let up = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    up.canonicalize().unwrap_or(up)
+    let compiled = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    let running = std::env::var_os("CARGO_MANIFEST_DIR").map_or(compiled.clone(), PathBuf::from);
+    let is_root = |d: &&Path| d.join("crates/testkit").is_dir();
+    let above = running
+        .ancestors()
+        .find(is_root)
+        .or(compiled.ancestors().find(is_root));
+    above.unwrap_or(&compiled).to_path_buf()
 }
 
 /// A dump of the corpus.

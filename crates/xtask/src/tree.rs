@@ -3,10 +3,16 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The root of the workspace.
+/// The root of the workspace. The folder that cargo runs the test in comes first: worktrees that
+/// share a target folder also share what was compiled into it.
 pub fn root() -> PathBuf {
-    let up = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    up.canonicalize().unwrap_or(up)
+    let compiled = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    let running = std::env::var_os("CARGO_MANIFEST_DIR").map_or(compiled, PathBuf::from);
+    running
+        .ancestors()
+        .nth(2)
+        .unwrap_or(Path::new("."))
+        .to_path_buf()
 }
 
 /// Path (from the root, with slashes) and text of every text file; binary files are left out.
