@@ -92,7 +92,7 @@ pub enum HeapError {
     #[error(transparent)]
     Source(#[from] SourceError),
     /// The file is not a dump.
-    #[error("{0}")]
+    #[error(transparent)]
     Header(#[from] HeaderError),
     /// The file has no heap dump in it (an agent's profile, or cut before the heap).
     #[error("{path} has no heap dump in it: {found}")]

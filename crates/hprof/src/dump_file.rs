@@ -4,9 +4,10 @@
 use crate::record::{RawRecord, length_is_possible};
 use crate::scan::{Head, chain_is_plausible, find_record, true_heap_end};
 use crate::{
-    DamageKind, Diagnostic, Diagnostics, FileOffset, Header, HeaderError, IdSize, RecordTag,
+    Cursor, DamageKind, Diagnostic, Diagnostics, FileOffset, Header, HeaderError, IdSize, RecordTag,
 };
 use serde::{Deserialize, Serialize};
+use std::collections::HashSet;
 
 /// One HEAP_DUMP or HEAP_DUMP_SEGMENT: where its sub-records are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -81,6 +82,7 @@ pub fn map_file<'a>(
         },
         counts: [0; 256],
         open_run: false,
+        classes: HashSet::new(),
     };
     mapper.run(at, &mut visit);
     let Mapper {
@@ -111,6 +113,8 @@ struct Mapper<'a> {
     counts: [u64; 256],
     /// True while a run of segments has not been ended.
     open_run: bool,
+    /// Ids of the classes loaded so far: what looks like an object must be of one of them.
+    classes: HashSet<u64>,
 }
 
 impl<'a> Mapper<'a> {
@@ -182,11 +186,11 @@ impl<'a> Mapper<'a> {
             self.segment(tag, head, claimed, false);
             return claimed;
         }
-        if claimed < len && chain_is_plausible(self.data, self.ids, claimed) {
+        if claimed < len && self.plausible(claimed) {
             self.segment(tag, head, claimed, false);
             return claimed;
         }
-        let found = true_heap_end(self.data, self.ids, head);
+        let found = true_heap_end(self.data, self.ids, head, &|id| self.knows(id));
         let real = found.end - head.body();
         let name = tag.name();
         if found.end == len && claimed > len {
@@ -213,44 +217,31 @@ impl<'a> Mapper<'a> {
             self.segment(tag, head, found.end, true);
             return found.end;
         }
-        if found.stop.is_some() {
-            // The sub-records break inside this segment. If the claimed end is inside the file
-            // the damage is local to it; the walk of the segment reports it.
-            return self.broken_segment(tag, head, claimed, found.end);
+        if real != u64::from(head.length) || !found.damaged {
+            self.note(
+                DamageKind::BadLength,
+                head.at,
+                name,
+                "length",
+                format!("{real} bytes of sub-records"),
+                head.length.to_string(),
+            );
         }
-        self.note(
-            DamageKind::BadLength,
-            head.at,
-            name,
-            "length",
-            format!("{real} bytes of sub-records"),
-            head.length.to_string(),
-        );
         self.segment(tag, head, found.end, true);
         found.end
     }
 
-    /// The sub-records stop making sense at `broken`, and the claimed end is no boundary either.
-    fn broken_segment(&mut self, tag: RecordTag, head: &Head, claimed: u64, broken: u64) -> u64 {
-        let len = self.data.len() as u64;
-        let next = find_record(self.data, self.ids, broken.max(head.body()));
-        let end = next.unwrap_or(len);
-        if claimed != end {
-            self.note(
-                if claimed > len && next.is_none() {
-                    DamageKind::Truncated
-                } else {
-                    DamageKind::BadLength
-                },
-                head.at,
-                tag.name(),
-                "length",
-                format!("{} bytes to the next record", end - head.body()),
-                head.length.to_string(),
-            );
-        }
-        self.segment(tag, head, end, true);
-        end
+    /// Is this id a class, as far as the file has told?
+    fn knows(&self, id: u64) -> bool {
+        self.classes.is_empty() || self.classes.contains(&id)
+    }
+
+    fn plausible(&self, at: u64) -> bool {
+        chain_is_plausible(self.data, self.ids, at, &|id| self.knows(id))
+    }
+
+    fn next_record(&self, from: u64, to: u64) -> Option<u64> {
+        find_record(self.data, self.ids, from, to, &|id| self.knows(id))
     }
 
     fn sound_at(&self, at: u64) -> bool {
@@ -292,7 +283,7 @@ impl<'a> Mapper<'a> {
             return head.end();
         }
         // Cut by the end of the file, or a wrong length. A believable record behind decides.
-        let next = find_record(self.data, self.ids, head.body());
+        let next = self.next_record(head.body(), len);
         let name = tag.name();
         match next {
             Some(next) => {
@@ -333,19 +324,15 @@ impl<'a> Mapper<'a> {
     /// begins inside it.
     fn misled(&self, head: &Head) -> bool {
         let end = head.end();
-        if chain_is_plausible(self.data, self.ids, end) {
+        if self.plausible(end) {
             return false;
         }
-        find_record(
-            &self.data[..(end + 4096).min(self.data.len() as u64) as usize],
-            self.ids,
-            head.body(),
-        )
-        .is_some_and(|next| next < end)
+        self.next_record(head.body(), end).is_some()
     }
 
     fn visit(&mut self, head: &Head, end: u64, visit: &mut impl FnMut(&RawRecord<'a>)) {
         self.counts[head.tag as usize] += 1;
+        self.look_at(head, end);
         visit(&RawRecord {
             at: FileOffset(head.at),
             tag: head.tag,
@@ -353,6 +340,33 @@ impl<'a> Mapper<'a> {
             length: head.length,
             body: &self.data[head.body() as usize..end as usize],
         });
+    }
+
+    /// Learns classes, and checks the one count that the record's length contradicts.
+    fn look_at(&mut self, head: &Head, end: u64) {
+        let body = &self.data[head.body() as usize..end as usize];
+        let mut cursor = Cursor::new(body, self.ids);
+        match head.known() {
+            Some(RecordTag::LoadClass) => {
+                let class = cursor.u4().and_then(|_| cursor.id());
+                self.classes.extend(class.map(|id| id.0));
+            }
+            Some(RecordTag::Trace) => {
+                let claimed = cursor.bytes(8).and_then(|_| cursor.u4());
+                let there = cursor.remaining() / self.ids.bytes();
+                if let Some(claimed) = claimed.filter(|n| *n as usize != there) {
+                    self.note(
+                        DamageKind::BadLength,
+                        head.at,
+                        "TRACE",
+                        "number of frames",
+                        format!("{there}, as many as the record has"),
+                        claimed.to_string(),
+                    );
+                }
+            }
+            _ => {}
+        }
     }
 
     fn unknown(&mut self, head: &Head, visit: &mut impl FnMut(&RawRecord<'a>)) -> u64 {
@@ -369,9 +383,7 @@ impl<'a> Mapper<'a> {
             self.map.skipped += len - head.at;
             return len;
         }
-        if head.end() <= len
-            && (head.end() == len || chain_is_plausible(self.data, self.ids, head.end()))
-        {
+        if head.end() <= len && (head.end() == len || self.plausible(head.end())) {
             self.note(
                 DamageKind::UnknownTag,
                 head.at,
@@ -383,7 +395,7 @@ impl<'a> Mapper<'a> {
             self.visit(head, head.end(), visit);
             return head.end();
         }
-        let next = find_record(self.data, self.ids, head.at + 1).unwrap_or(len);
+        let next = self.next_record(head.at + 1, len).unwrap_or(len);
         self.note(
             DamageKind::Skipped,
             head.at,

@@ -1,7 +1,7 @@
 //! Finding one's way in a damaged file: is this a record, and where does the next one begin?
 
 use crate::record::{RECORD_HEAD, length_is_possible};
-use crate::{Diagnostic, FileOffset, HeapTag, HeapVisitor, IdSize, RecordTag, Stop, walk};
+use crate::{FileOffset, HeapTag, HeapVisitor, IdSize, RecordTag, Stop, walk};
 
 /// What stands at a place where a top-level record should be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,7 +50,12 @@ const CHAIN: usize = 4;
 
 /// True when sound records follow one another from `at` (to the end of the file, if near). A heap
 /// record may be cut by the end of the file, but its first sub-records must read well.
-pub(crate) fn chain_is_plausible(data: &[u8], ids: IdSize, mut at: u64) -> bool {
+pub(crate) fn chain_is_plausible(
+    data: &[u8],
+    ids: IdSize,
+    mut at: u64,
+    known_class: &dyn Fn(u64) -> bool,
+) -> bool {
     for step in 0..CHAIN {
         if at == data.len() as u64 {
             return step > 0;
@@ -66,7 +71,7 @@ pub(crate) fn chain_is_plausible(data: &[u8], ids: IdSize, mut at: u64) -> bool 
         }
         if tag.is_heap() {
             return (head.length == 0 && step == 0 && head.end() < data.len() as u64)
-                || heap_chain_is_plausible(data, ids, head.body(), head.end(), &|_| true);
+                || heap_chain_is_plausible(data, ids, head.body(), head.end(), known_class);
         }
         if head.end() > data.len() as u64 {
             return false;
@@ -150,11 +155,18 @@ fn at_file_end(data: &[u8], stop: &Stop, check: &CountAndCheck<'_>) -> bool {
         if stop.at + have == data.len() as u64 && check.seen > 1)
 }
 
-/// Searches `from..` for the next believable top-level record.
-pub(crate) fn find_record(data: &[u8], ids: IdSize, from: u64) -> Option<u64> {
-    let last = (data.len() as u64).checked_sub(RECORD_HEAD)?;
-    (from..=last).find(|&at| {
-        RecordTag::from_u8(data[at as usize]).is_some() && chain_is_plausible(data, ids, at)
+/// Searches `from..to` for the next believable top-level record.
+pub(crate) fn find_record(
+    data: &[u8],
+    ids: IdSize,
+    from: u64,
+    to: u64,
+    known_class: &dyn Fn(u64) -> bool,
+) -> Option<u64> {
+    let last = (data.len() as u64).checked_sub(RECORD_HEAD - 1)?;
+    (from..to.min(last)).find(|&at| {
+        RecordTag::from_u8(data[at as usize]).is_some()
+            && chain_is_plausible(data, ids, at, known_class)
     })
 }
 
@@ -180,51 +192,57 @@ pub(crate) fn find_sub_record(
 pub(crate) struct TrueEnd {
     /// Where the sub-records end.
     pub(crate) end: u64,
-    /// What stopped the walk, when it was not a record boundary.
-    pub(crate) stop: Option<Diagnostic>,
+    /// Some sub-records could not be read; the walk of the segment reports them.
+    pub(crate) damaged: bool,
 }
 
 struct Nothing;
 impl HeapVisitor for Nothing {}
 
-/// Walks the sub-records of a heap record whose length word cannot be believed, and gives the
-/// place where they really end: where the length agrees modulo 2^32 with a sound record behind
-/// it, or where a top-level record stands instead of a sub-record.
-pub(crate) fn true_heap_end(data: &[u8], ids: IdSize, head: &Head) -> TrueEnd {
+/// Walks the sub-records of a heap record whose length word cannot be believed, over damage too,
+/// and gives the place where they really end: where the length agrees modulo 2^32 with a sound
+/// record behind it, or where a top-level record stands instead of a sub-record.
+pub(crate) fn true_heap_end(
+    data: &[u8],
+    ids: IdSize,
+    head: &Head,
+    known_class: &dyn Fn(u64) -> bool,
+) -> TrueEnd {
     let len = data.len() as u64;
     let mut at = head.body();
-    loop {
+    let mut damaged = false;
+    while at < len {
         let low = (at - head.body()) as u32;
-        let boundary = at == len || Head::read(data, at).is_some_and(|h| h.is_sound(data, ids));
+        let boundary = Head::read(data, at).is_some_and(|h| h.is_sound(data, ids));
         if low == head.length && boundary && at > head.body() {
-            return TrueEnd {
-                end: at,
-                stop: None,
-            };
-        }
-        if at >= len {
-            return TrueEnd {
-                end: len,
-                stop: None,
-            };
+            break;
         }
         let byte = data[at as usize];
-        let top = RecordTag::from_u8(byte);
-        let both = top.is_some() && HeapTag::from_u8(byte).is_some();
-        if top.is_some() && (!both || at > head.body()) && chain_is_plausible(data, ids, at) {
-            return TrueEnd {
-                end: at,
-                stop: None,
-            };
+        let top = RecordTag::from_u8(byte).is_some();
+        let both = top && HeapTag::from_u8(byte).is_some();
+        if top && (!both || at > head.body()) && chain_is_plausible(data, ids, at, known_class) {
+            break;
         }
         match walk(data, ids, at, at + 1, len, &mut Nothing) {
             Ok(next) => at = next,
             Err(stop) => {
-                return TrueEnd {
-                    end: at,
-                    stop: Some(stop.diagnostic()),
-                };
+                damaged = true;
+                let sub = find_sub_record(data, ids, stop.at + 1, len, known_class);
+                let to = sub.unwrap_or(len);
+                match find_record(data, ids, stop.at, to, known_class) {
+                    Some(record) => {
+                        return TrueEnd {
+                            end: record,
+                            damaged,
+                        };
+                    }
+                    None => at = to,
+                }
             }
         }
+    }
+    TrueEnd {
+        end: at.min(len),
+        damaged,
     }
 }
