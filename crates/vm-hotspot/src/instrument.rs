@@ -142,22 +142,46 @@ impl Instrument for Tracking<'_> {
             return;
         }
         let is_object_init = class.name == b"java/lang/Object" && edit.method.name == b"<init>";
-        if self.calls && !is_object_init {
-            self.add_calls(class, edit);
+        if self.allocations && is_object_init {
+            let hook = invoke(edit, "object", "(Ljava/lang/Object;)V");
+            edit.insert(0, Place::Entry, &[&[ALOAD_0][..], &hook].concat());
+            edit.need_stack(1);
         }
-        if self.allocations {
-            if is_object_init {
-                let hook = invoke(edit, "object", "(Ljava/lang/Object;)V");
-                edit.insert(0, Place::Entry, &[&[ALOAD_0][..], &hook].concat());
-                edit.need_stack(1);
-            }
-            self.add_contexts(class, edit);
+        let calls = self.calls && !is_object_init;
+        let contexts = self.allocations && edit.instructions().iter().any(allocates);
+        if !calls && !contexts {
+            return;
+        }
+        // The thread's tracker is looked up once and kept for the whole method.
+        let owner = edit.pool.class(TRACKER);
+        let tracker = edit.add_local(LocalType::Object(owner));
+        let get = invoke(edit, "get", "()Ljava/lang/HprofTracker;");
+        edit.insert(
+            0,
+            Place::Entry,
+            &[&get[..], &[DUP], &local(ASTORE, tracker)].concat(),
+        );
+        if calls && contexts {
+            edit.insert(0, Place::Entry, &[DUP]);
+        }
+        if calls {
+            self.add_calls(class, edit, tracker);
+        }
+        if contexts {
+            self.add_contexts(class, edit, tracker);
         }
     }
 }
 
+/// Whether an instruction makes objects or may lead to code that does.
+fn allocates(instruction: &Instruction<'_>) -> bool {
+    let is_array = matches!(instruction.opcode, NEWARRAY | ANEWARRAY | MULTIANEWARRAY);
+    is_array || instruction.is_invoke()
+}
+
+/// Both methods insert code that takes the tracker from the stack at entry.
 impl Tracking<'_> {
-    fn add_calls(&self, class: &Class<'_>, edit: &mut MethodEdit<'_>) {
+    fn add_calls(&self, class: &Class<'_>, edit: &mut MethodEdit<'_>, tracker: u16) {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let number = self.numbers.method(NumberedMethod {
             class: text(class.name),
@@ -166,38 +190,30 @@ impl Tracking<'_> {
         });
         let depth = edit.add_local(LocalType::Int);
         let [high, low] = edit.pool.integer(number.cast_signed()).to_be_bytes();
-        let enter = invoke(edit, "enter", "(I)I");
+        let enter = invoke(edit, "enter", "(Ljava/lang/HprofTracker;I)I");
         let entry = [&[LDC_W, high, low][..], &enter, &local(ISTORE, depth)].concat();
         edit.insert(0, Place::Entry, &entry);
-        let exit = [&local(ILOAD, depth)[..], &invoke(edit, "exit", "(I)V")].concat();
+        let give_back = [local(ALOAD, tracker), local(ILOAD, depth)].concat();
+        let exit = invoke(edit, "exit", "(Ljava/lang/HprofTracker;I)V");
+        let exit = [&give_back[..], &exit].concat();
         for at in returns(edit) {
             edit.insert(at, Place::Before, &exit);
         }
-        let caught = [&local(ILOAD, depth)[..], &invoke(edit, "caught", "(I)V")].concat();
+        let caught = invoke(edit, "caught", "(Ljava/lang/HprofTracker;I)V");
+        let caught = [&give_back[..], &caught].concat();
         let mut handlers: Vec<u16> = edit.code.handlers.iter().map(|row| row[2]).collect();
         handlers.sort_unstable();
         handlers.dedup();
         for at in handlers {
             edit.insert(usize::from(at), Place::Before, &caught);
         }
-        edit.need_stack(1);
+        edit.need_stack(3);
     }
 
-    fn add_contexts(&self, class: &Class<'_>, edit: &mut MethodEdit<'_>) {
-        let allocates = |i: &Instruction<'_>| {
-            i.is_invoke() || matches!(i.opcode, NEWARRAY | ANEWARRAY | MULTIANEWARRAY)
-        };
-        if !edit.instructions().iter().any(allocates) {
-            return;
-        }
-        let owner = edit.pool.class(TRACKER);
-        let tracker = edit.add_local(LocalType::Object(owner));
+    fn add_contexts(&self, class: &Class<'_>, edit: &mut MethodEdit<'_>, tracker: u16) {
         let context = edit.add_local(LocalType::Long);
         let entry = [
-            &invoke(edit, "get", "()Ljava/lang/HprofTracker;")[..],
-            &[DUP],
-            &local(ASTORE, tracker),
-            &invoke(edit, "context", "(Ljava/lang/HprofTracker;)J"),
+            &invoke(edit, "context", "(Ljava/lang/HprofTracker;)J")[..],
             &local(LSTORE, context),
         ]
         .concat();

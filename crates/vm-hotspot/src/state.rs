@@ -20,6 +20,10 @@ const TRACKER_FRAMES: usize = 6;
 /// Deepest stacks kept.
 pub(crate) const MOST_FRAMES: usize = 2048;
 
+/// Entries of a thread's tables for each key: what runs often is to be found at the
+/// first look, because only that is compiled into its callers for good.
+const SPARSE: usize = 4;
+
 /// What one thread counts.
 pub(crate) struct Counters {
     thread: ThreadId,
@@ -116,7 +120,7 @@ impl State {
             self.sites.allocated(site, 1, size);
             return;
         }
-        if (counters.seen.len() + 1) * 2 > counters.keys.len() {
+        if (counters.seen.len() + 1) * SPARSE > counters.keys.len() {
             let old = tracker.sites(jni, object);
             let shift = shift_of(counters.keys.len());
             let larger = grow(&old, SITE_WORDS, shift);
@@ -259,7 +263,7 @@ impl State {
             }
             counters.room *= 2;
         }
-        if (counters.n_edges + 1) * 2 > counters.edges.len() / EDGE_WORDS {
+        if (counters.n_edges + 1) * SPARSE > counters.edges.len() / EDGE_WORDS {
             let shift = shift_of(counters.edges.len() / EDGE_WORDS);
             let larger = grow(&counters.edges, EDGE_WORDS, shift);
             if tracker.set_edges(jni, object, &larger).is_err() {

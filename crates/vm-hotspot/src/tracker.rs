@@ -8,8 +8,8 @@ const NAME: &str = "java/lang/HprofTracker";
 const BYTES: &[u8] = include_bytes!("../tracker/HprofTracker.class");
 
 /// Entries a thread starts with: sites, edges of calling contexts.
-pub(crate) const FIRST_SITES: usize = 256;
-pub(crate) const FIRST_EDGES: usize = 1024;
+pub(crate) const FIRST_SITES: usize = 512;
+pub(crate) const FIRST_EDGES: usize = 2048;
 /// Nodes a thread's cost array has room for at first, and words of open calls.
 pub(crate) const FIRST_NODES: usize = 512;
 const FIRST_STACK: usize = 2048;

@@ -23,15 +23,23 @@ public final class HprofTracker {
     /** Nanoseconds, written by the clock thread. */
     static volatile long clock;
     /** Whether times are read from System.nanoTime instead of the clock thread. */
-    static boolean precise;
+    static final boolean precise;
     /** Bits a calling context is shifted by for each call: 64 / depth of stacks. */
-    static int contextShift = 16;
+    static final int contextShift;
     /** Bytes before the elements of an array, by type code of newarray (2: reference). */
     static final int[] arrayBase = new int[12];
     /** Binary logarithm of an element's width, by type code. */
     static final int[] arrayShift = new int[12];
     /** Object alignment minus one. */
-    static int alignMask = 7;
+    static final int alignMask;
+
+    // Set by native code before anything is counted; not constants to the compiler,
+    // but to the JIT.
+    static {
+        precise = false;
+        contextShift = 16;
+        alignMask = 7;
+    }
 
     /** Spreads keys over table slots: 2^64 divided by the golden ratio. */
     private static final long SPREAD = 0x9E3779B97F4A7C15L;
@@ -70,13 +78,17 @@ public final class HprofTracker {
         Thread thread = Thread.currentThread();
         HprofTracker[] all = table;
         HprofTracker found = all[(int) thread.getId() & all.length - 1];
-        return found.owner == thread ? found : find(thread, all);
+        if (found.owner == thread) {
+            return found;
+        }
+        return find(thread);
     }
 
-    private static HprofTracker find(Thread thread, HprofTracker[] all) {
+    private static HprofTracker find(Thread thread) {
         if (!on || thread == null) {
             return null;
         }
+        HprofTracker[] all = table;
         for (int i = 1, at = (int) thread.getId(); i < 8; i++) {
             HprofTracker found = all[at + i & all.length - 1];
             if (found.owner == thread) {
@@ -217,24 +229,21 @@ public final class HprofTracker {
     }
 
     /** A method begins; the result is to be given back at its end. */
-    public static int enter(int method) {
-        HprofTracker tracker = get();
+    public static int enter(HprofTracker tracker, int method) {
         return tracker == null ? -1 : tracker.push(method);
     }
 
     private int push(int method) {
-        int before = node;
         int at = depth;
         long[] open = stack;
         if (at + 2 > open.length) {
             open = growStack();
         }
         long now = precise ? System.nanoTime() : clock;
-        long spent = now - last;
-        if (spent != 0) {
-            costs[(before << 2) + 1] += spent;
-            last = now;
+        if (now != last) {
+            charge(now);
         }
+        int before = node;
         open[at] = before;
         open[at + 1] = now;
         depth = at + 2;
@@ -243,6 +252,12 @@ public final class HprofTracker {
         int slot = (int) (key * SPREAD >>> edgesShift) << 1;
         node = all[slot] == key ? (int) all[slot + 1] : step(key, slot);
         return at;
+    }
+
+    /** The present context has spent the time since the clock was last seen to change. */
+    private void charge(long now) {
+        costs[(node << 2) + 1] += now - last;
+        last = now;
     }
 
     private int step(long key, int slot) {
@@ -264,45 +279,46 @@ public final class HprofTracker {
     }
 
     /** The method that began with the result {@code at} ends. */
-    public static void exit(int at) {
-        if (at >= 0) {
-            HprofTracker tracker = get();
-            if (tracker != null) {
-                tracker.pop(at);
-            }
+    public static void exit(HprofTracker tracker, int at) {
+        if (tracker != null) {
+            tracker.pop(at);
         }
     }
 
     /** The method that began with the result {@code at} catches an exception. */
-    public static void caught(int at) {
-        if (at >= 0) {
-            HprofTracker tracker = get();
-            if (tracker != null && tracker.depth > at + 2) {
-                tracker.pop(at + 2);
-            }
+    public static void caught(HprofTracker tracker, int at) {
+        if (tracker != null && tracker.depth > at + 2) {
+            tracker.popAll(at + 2);
         }
     }
 
-    /** Ends all calls above {@code at}: one, or more when an exception ended some. */
+    /** Ends the call that began at {@code at}. */
     private void pop(int at) {
+        if (depth != at + 2) {
+            popAll(at);
+            return;
+        }
         long now = precise ? System.nanoTime() : clock;
-        long[] sums = costs;
+        if (now != last) {
+            charge(now);
+        }
         long[] open = stack;
-        int present = node;
-        long spent = now - last;
+        int present = node << 2;
+        long[] sums = costs;
+        sums[present]++;
+        long spent = now - open[at + 1];
         if (spent != 0) {
-            sums[(present << 2) + 1] += spent;
-            last = now;
+            sums[present + 2] += spent;
         }
-        for (int top = depth - 2; top >= at; top -= 2) {
-            sums[present << 2]++;
-            sums[(present << 2) + 2] += now - open[top + 1];
-            present = (int) open[top];
+        node = (int) open[at];
+        depth = at;
+    }
+
+    /** Ends all calls from {@code at} on: those above the last were ended by an exception. */
+    private void popAll(int at) {
+        while (depth > at) {
+            pop(depth - 2);
         }
-        if (depth > at) {
-            depth = at;
-        }
-        node = present;
     }
 
     /** Makes the object of a thread, or answers null. */

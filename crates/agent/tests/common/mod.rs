@@ -1,4 +1,5 @@
 //! Builds the agent and runs Java programs under it.
+#![allow(dead_code, reason = "each test uses a part")]
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -92,6 +93,37 @@ impl Lab {
         flags: &[&str],
         program: &[&str],
     ) -> Ran {
+        self.run_in(jdk, self.classes.path(), options, flags, program)
+    }
+
+    /// Compiles one more program with a runtime's own compiler; `None` without one.
+    pub(crate) fn compile(
+        &self,
+        jdk: &Jdk,
+        source: &str,
+        release: u32,
+    ) -> Option<tempfile::TempDir> {
+        if !jdk.tool("javac").is_file() {
+            return None;
+        }
+        let classes = tempfile::tempdir().expect("temporary folder");
+        let source = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("tests/java")
+            .join(source);
+        jdk.compile(&source, release, classes.path())
+            .expect("compiles");
+        Some(classes)
+    }
+
+    /// As [`Lab::run`], with classes of the caller's.
+    pub(crate) fn run_in(
+        &self,
+        jdk: &Jdk,
+        classes: &Path,
+        options: Option<&str>,
+        flags: &[&str],
+        program: &[&str],
+    ) -> Ran {
         let folder = tempfile::tempdir().expect("temporary folder");
         let mut java = Command::new(jdk.tool("java"));
         java.current_dir(folder.path())
@@ -100,7 +132,7 @@ impl Lab {
         if let Some(options) = options {
             java.arg(format!("-agentpath:{}={options}", self.agent.display()));
         }
-        java.arg("-cp").arg(self.classes.path()).args(program);
+        java.arg("-cp").arg(classes).args(program);
         Ran {
             output: java.output().expect("java runs"),
             folder,

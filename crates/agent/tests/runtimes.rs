@@ -1,0 +1,116 @@
+//! Collectors, virtual threads, verification, attaching: what differs by runtime.
+
+mod common;
+
+#[test]
+fn virtual_threads_are_counted_and_none_is_lost() {
+    let Some(lab) = common::lab() else { return };
+    for jdk in lab.jdks.iter().filter(|jdk| jdk.version >= 21) {
+        let Some(classes) = lab.compile(jdk, "Virtual.java", 21) else {
+            continue;
+        };
+        for mode in [
+            "heap=sites,cutoff=0,depth=1",
+            "cpu=times,cutoff=0",
+            "cpu=samples",
+        ] {
+            let ran = lab.run_in(jdk, classes.path(), Some(mode), &[], &["Virtual"]);
+            assert_eq!(ran.stdout(), "sum 402000\n", "{mode} {}", ran.stderr());
+            if mode.starts_with("heap") {
+                let row = |line: &&str| line.ends_with(" int[]") && line.contains(" 4000 ");
+                assert!(
+                    ran.profile().lines().any(|line| row(&line)),
+                    "200 threads made 20 arrays each"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn every_collector_runs_every_mode() {
+    let Some(lab) = common::lab() else { return };
+    let Some(jdk) = lab.jdks.last() else { return };
+    for collector in ["Serial", "Parallel", "G1", "Z", "Shenandoah"] {
+        let flag = format!("-XX:+Use{collector}GC");
+        if !lab
+            .run(jdk, None, &[&flag], &["Trouble", "lambda"])
+            .output
+            .status
+            .success()
+        {
+            continue; // not built into this runtime
+        }
+        for mode in ["heap=sites", "heap=dump,format=b", "heap=sites,alloc=4k"] {
+            let ran = lab.run(jdk, Some(mode), &[&flag], &["Known"]);
+            assert_eq!(
+                ran.stdout(),
+                "kept 1532\n",
+                "{collector} {mode} {}",
+                ran.stderr()
+            );
+        }
+    }
+}
+
+#[test]
+fn every_class_of_java_base_is_instrumented_under_the_verifier() {
+    let Some(lab) = common::lab() else { return };
+    for jdk in lab.jdks.iter().filter(|jdk| jdk.version >= 11) {
+        let Some(classes) = lab.compile(jdk, "LoadBase.java", 11) else {
+            continue;
+        };
+        for mode in ["heap=sites", "cpu=times"] {
+            let ran = lab.run_in(
+                jdk,
+                classes.path(),
+                Some(mode),
+                &["-Xverify:all"],
+                &["LoadBase"],
+            );
+            assert!(
+                ran.stdout().ends_with("failed 0\n"),
+                "{mode} on {}: {}{}",
+                jdk.full_version,
+                ran.stdout(),
+                ran.stderr()
+            );
+        }
+    }
+}
+
+#[test]
+fn a_running_vm_can_be_profiled() {
+    let Some(lab) = common::lab() else { return };
+    for jdk in lab.jdks.iter().filter(|jdk| jdk.version >= 11) {
+        let Some(classes) = lab.compile(jdk, "Attach.java", 11) else {
+            continue;
+        };
+        let library = lab.agent.display().to_string();
+        let flags = [
+            "-Djdk.attach.allowAttachSelf=true",
+            "-XX:+EnableDynamicAgentLoading",
+        ];
+        for (options, expected) in [
+            ("heap=sites,cutoff=0", "20000"),
+            ("cpu=samples,interval=1", "CPU SAMPLES END"),
+            ("cpu=old", "Known.nodes()V Known.main"),
+        ] {
+            let program = ["Attach", &library, options];
+            let ran = lab.run_in(jdk, classes.path(), None, &flags, &program);
+            assert_eq!(
+                ran.stdout(),
+                "kept 1532\n",
+                "{options} on {}: {}",
+                jdk.full_version,
+                ran.stderr()
+            );
+            assert!(
+                ran.profile().contains(expected),
+                "{options} on {}: {}",
+                jdk.full_version,
+                ran.stderr()
+            );
+        }
+    }
+}
