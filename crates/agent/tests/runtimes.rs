@@ -92,7 +92,7 @@ fn a_running_vm_can_be_profiled() {
             "-XX:+EnableDynamicAgentLoading",
         ];
         for (options, expected) in [
-            ("heap=sites,cutoff=0", "20000"),
+            ("heap=sites,cutoff=0", " 20000 "),
             ("cpu=samples,interval=1", "CPU SAMPLES END"),
             ("cpu=old", "Known.nodes()V Known.main"),
         ] {

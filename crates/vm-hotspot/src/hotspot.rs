@@ -406,10 +406,9 @@ impl HotSpot {
         let jni = self.java.jni().ok_or(jvmti::Error::Jni("attach"))?;
         let env = self.env.attached_live();
         if self.config.instruments() {
-            match Tracker::define(jni) {
-                Ok(tracker) => drop(self.tracker.set(tracker)),
-                Err(error) => (self.message)(&format!("nothing can be counted: {error}")),
-            }
+            let tracker = Tracker::define(jni)?;
+            crate::natives::register(jni, tracker.class)?;
+            let _ = self.tracker.set(tracker);
         }
         let threads = env.all_threads()?;
         let first = *threads.first().ok_or(jvmti::Error::Jni("attach"))?;
