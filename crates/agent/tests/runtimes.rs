@@ -90,6 +90,7 @@ fn a_running_vm_can_be_profiled() {
         let flags = [
             "-Djdk.attach.allowAttachSelf=true",
             "-XX:+EnableDynamicAgentLoading",
+            "--add-opens=java.base/java.lang=ALL-UNNAMED",
         ];
         for (options, expected) in [
             ("heap=sites,cutoff=0", " 20000 "),

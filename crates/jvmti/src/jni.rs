@@ -1,13 +1,13 @@
 //! A thread's JNI environment and the VM handle.
 
-use std::ffi::{CStr, CString, c_char, c_void};
+use std::ffi::{CString, c_char, c_void};
 use std::ptr::{self, NonNull};
 
 use crate::env::decode_modified_utf8;
 use crate::error::{Error, Result};
 use crate::sys::{
-    FieldPtr, JNI_VERSION_1_6, MethodPtr, NativeMethod, RawEnv, RawObject, Value, jni_slot as slot,
-    table_call, vm_slot,
+    FieldPtr, JNI_VERSION_1_6, MethodPtr, RawEnv, RawObject, Value, jni_slot as slot, table_call,
+    vm_slot,
 };
 
 /// A reference that is not null. Local ones are valid in their frame only.
@@ -333,34 +333,6 @@ impl Jni {
         };
         if self.clear_exception() {
             Err(Error::Jni("CallStaticVoidMethod"))
-        } else {
-            Ok(())
-        }
-    }
-
-    /// Gives native methods of a class their functions.
-    ///
-    /// # Safety
-    /// Each function has the signature of its method, environment and class first.
-    pub unsafe fn register_natives(
-        self,
-        class: Object,
-        methods: &[(&CStr, &CStr, *const c_void)],
-    ) -> Result<()> {
-        let methods: Vec<NativeMethod> = methods
-            .iter()
-            .map(|(name, signature, function)| NativeMethod {
-                name: name.as_ptr(),
-                signature: signature.as_ptr(),
-                function: *function,
-            })
-            .collect();
-        // SAFETY: slot 215 is (class, methods, count); the VM copies what it needs.
-        let code = unsafe {
-            table_call!(self.0, 0, slot::RegisterNatives, (class.raw() => RawObject, methods.as_ptr() => *const NativeMethod, methods.len() as i32 => i32) -> i32)
-        };
-        if self.clear_exception() || code != 0 {
-            Err(Error::Jni("RegisterNatives"))
         } else {
             Ok(())
         }

@@ -54,18 +54,6 @@ pub union Value {
     pub l: RawObject,
 }
 
-/// `JNINativeMethod`.
-#[derive(Clone, Copy)]
-#[repr(C)]
-pub struct NativeMethod {
-    /// Its name.
-    pub name: *const c_char,
-    /// Its descriptor.
-    pub signature: *const c_char,
-    /// The function.
-    pub function: *const c_void,
-}
-
 /// `jvmtiThreadInfo`.
 #[repr(C)]
 pub struct ThreadInfo {
@@ -276,7 +264,7 @@ pub mod jni_slot {
         NewObjectArray = 172, GetObjectArrayElement = 173, SetObjectArrayElement = 174, NewByteArray = 176,
         NewIntArray = 179, NewLongArray = 180,
         GetIntArrayRegion = 203, GetLongArrayRegion = 204, SetIntArrayRegion = 211,
-        SetLongArrayRegion = 212, RegisterNatives = 215, GetPrimitiveArrayCritical = 222,
+        SetLongArrayRegion = 212, GetPrimitiveArrayCritical = 222,
         ReleasePrimitiveArrayCritical = 223, NewWeakGlobalRef = 226,
         DeleteWeakGlobalRef = 227, ExceptionCheck = 228,
     }

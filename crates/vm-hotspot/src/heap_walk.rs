@@ -8,59 +8,15 @@
 use jvmti::{Env, HeapWalk, Jni, Live, Object, Primitive, Reference, Walk};
 use rustc_hash::FxHashMap;
 use vmpi::{
-    BasicType, ClassId, ClassRecord, FieldInfo, HeapVisitor, Instance, ObjectArray, ObjectHandle,
+    BasicType, ClassId, ClassRecord, HeapVisitor, Instance, ObjectArray, ObjectHandle,
     PrimitiveArray, Root, ThreadId, TraceId, Value, VmError,
 };
 
+use crate::field_layout::{Layouts, zero};
 use crate::hotspot::HotSpot;
 use crate::registry::{CLASS_TAG, HANDLE_TAG, WALK_TAG, handles};
 use crate::sites::ObjectTag;
 use crate::vm::failed;
-
-/// Declared fields of a class, in class file order.
-pub(crate) fn declared_fields(env: Env<Live>, mirror: Object) -> Result<Vec<FieldInfo>, VmError> {
-    let fields = env.class_fields(mirror).map_err(failed)?;
-    let info = |field| {
-        let (name, descriptor, is_static) = env.field(mirror, field).map_err(failed)?;
-        Ok(FieldInfo {
-            name,
-            descriptor,
-            is_static,
-        })
-    };
-    fields.into_iter().map(info).collect()
-}
-
-/// Where the fields of a class are, by the index JVMTI gives them.
-#[derive(Default)]
-struct Layout {
-    /// Own fields.
-    declared: Vec<FieldInfo>,
-    superclass: ClassId,
-    /// Interfaces the class implements directly, for the numbering.
-    interfaces: Vec<ClassId>,
-    /// JVMTI index of an instance field to its place among [`Layout::zeros`].
-    instance: FxHashMap<i32, usize>,
-    /// JVMTI index of an own static field to its place in `declared`.
-    statics: FxHashMap<i32, usize>,
-    /// Default values in the order of HPROF: own fields, then the superclass's.
-    zeros: Vec<Value>,
-}
-
-/// The value of a field nobody has written.
-fn zero(descriptor: &str) -> Value {
-    match BasicType::from_descriptor(descriptor) {
-        Some(BasicType::Boolean) => Value::Boolean(false),
-        Some(BasicType::Char) => Value::Char(0),
-        Some(BasicType::Float) => Value::Float(0.0),
-        Some(BasicType::Double) => Value::Double(0.0),
-        Some(BasicType::Byte) => Value::Byte(0),
-        Some(BasicType::Short) => Value::Short(0),
-        Some(BasicType::Int) => Value::Int(0),
-        Some(BasicType::Long) => Value::Long(0),
-        Some(BasicType::Object) | None => Value::Object(ObjectHandle::NULL),
-    }
-}
 
 fn value_of(primitive: Primitive) -> Value {
     let bits = primitive.bits;
@@ -73,118 +29,6 @@ fn value_of(primitive: Primitive) -> Value {
         b'F' => Value::Float(f32::from_bits(bits as u32)),
         b'D' => Value::Double(f64::from_bits(bits)),
         _ => Value::Long(bits.cast_signed()),
-    }
-}
-
-/// Layouts of all classes, by class id.
-struct Layouts(FxHashMap<u32, Layout>);
-
-impl Layouts {
-    /// Reads the fields of every loaded class.
-    fn read(hotspot: &HotSpot, env: Env<Live>, jni: Jni) -> Result<Self, VmError> {
-        let mut layouts = FxHashMap::default();
-        for mirror in env.loaded_classes().map_err(failed)? {
-            jni.local_frame(64, || {
-                let mut state = hotspot.lock();
-                let id = state.registry.class(env, jni, mirror);
-                let superclass = state
-                    .registry
-                    .classes
-                    .get((id.0 as usize).wrapping_sub(1))
-                    .map(|entry| entry.info.superclass);
-                let interfaces = env.class_interfaces(mirror).unwrap_or_default();
-                let interfaces = interfaces
-                    .into_iter()
-                    .map(|i| state.registry.class(env, jni, i))
-                    .collect();
-                drop(state);
-                let declared = declared_fields(env, mirror).unwrap_or_default();
-                let superclass = superclass.unwrap_or_default();
-                layouts.insert(
-                    id.0,
-                    Layout {
-                        declared,
-                        superclass,
-                        interfaces,
-                        ..Layout::default()
-                    },
-                );
-            });
-            jni.delete_local(mirror);
-        }
-        let mut layouts = Self(layouts);
-        let ids: Vec<u32> = layouts.0.keys().copied().collect();
-        for id in ids {
-            layouts.number(id);
-        }
-        Ok(layouts)
-    }
-
-    /// All interfaces of a class, inherited ones included, each once.
-    fn all_interfaces(&self, id: u32, found: &mut Vec<u32>) {
-        let Some(layout) = self.0.get(&id) else {
-            return;
-        };
-        for interface in &layout.interfaces {
-            if !found.contains(&interface.0) {
-                found.push(interface.0);
-                self.all_interfaces(interface.0, found);
-            }
-        }
-        self.all_interfaces(layout.superclass.0, found);
-    }
-
-    /// JVMTI numbers the fields of a class after those of all its interfaces, from
-    /// the topmost superclass down, static ones included.
-    fn number(&mut self, id: u32) {
-        let mut interfaces = Vec::new();
-        self.all_interfaces(id, &mut interfaces);
-        let fields_of = |id: &u32| self.0.get(id).map_or(0, |layout| layout.declared.len());
-        let mut index = interfaces.iter().map(fields_of).sum::<usize>() as i32;
-        let mut line = vec![id];
-        while let Some(layout) = self.0.get(line.last().unwrap_or(&0)) {
-            if layout.superclass.0 == 0 || line.len() > 1000 {
-                break;
-            }
-            line.push(layout.superclass.0);
-        }
-        // Places in the order of HPROF: the class itself first.
-        let mut places = FxHashMap::default();
-        let mut zeros = Vec::new();
-        for class in &line {
-            for (n, field) in self
-                .0
-                .get(class)
-                .map_or(&[][..], |l| &l.declared)
-                .iter()
-                .enumerate()
-            {
-                if !field.is_static {
-                    places.insert((*class, n), zeros.len());
-                    zeros.push(zero(&field.descriptor));
-                }
-            }
-        }
-        let (mut instance, mut statics) = (FxHashMap::default(), FxHashMap::default());
-        for class in line.iter().rev() {
-            for (n, field) in self
-                .0
-                .get(class)
-                .map_or(&[][..], |l| &l.declared)
-                .iter()
-                .enumerate()
-            {
-                if field.is_static && *class == id {
-                    statics.insert(index, n);
-                } else if let Some(place) = places.get(&(*class, n)) {
-                    instance.insert(index, *place);
-                }
-                index += 1;
-            }
-        }
-        if let Some(layout) = self.0.get_mut(&id) {
-            (layout.instance, layout.statics, layout.zeros) = (instance, statics, zeros);
-        }
     }
 }
 

@@ -5,11 +5,11 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use jvmti::sys::Value;
-use jvmti::{Agent, Capabilities, Capability, Env, EventKind, JavaVm, Jni, Live, Object, OnLoad};
+use jvmti::{Capabilities, Capability, Env, EventKind, JavaVm, Jni, Live, Object, OnLoad};
 use vmpi::{Event, MonitorEvent, MonitorId, Profiler, ThreadId, VmInfo};
 
 use crate::config::{Config, Follow};
-use crate::instrument::{Numbers, Tracking, is_eligible};
+use crate::instrument::Numbers;
 use crate::natives::uncounted;
 use crate::registry::{CLASS_TAG, Pending, WALK_TAG};
 use crate::sampler::Sampler;
@@ -34,23 +34,23 @@ pub struct HotSpot {
     pub(crate) granted: Capabilities,
     env: Env<OnLoad>,
     live: OnceLock<Env<Live>>,
-    tracker: OnceLock<Tracker>,
+    pub(crate) tracker: OnceLock<Tracker>,
     pub(crate) numbers: Numbers,
     pub(crate) state: Mutex<State>,
     /// Tags of the dead, put there by the VM thread.
-    deaths: Mutex<Vec<i64>>,
+    pub(crate) deaths: Mutex<Vec<i64>>,
     profiler: Mutex<Option<Box<dyn Profiler>>>,
     pub(crate) info: OnceLock<VmInfo>,
     pub(crate) sampler: OnceLock<Sampler>,
     started: Instant,
-    dead: AtomicBool,
+    pub(crate) dead: AtomicBool,
     walking: AtomicBool,
-    message: fn(&str),
+    pub(crate) message: fn(&str),
 }
 
 static HOTSPOT: OnceLock<HotSpot> = OnceLock::new();
 
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -335,7 +335,7 @@ impl HotSpot {
     }
 
     /// A thread ends: its counts are kept, its place is freed.
-    fn retire(&self, env: Env<Live>, jni: Jni, thread: Object) {
+    pub(crate) fn retire(&self, env: Env<Live>, jni: Jni, thread: Object) {
         uncounted(|| {
             let mut state = self.lock();
             if let Some(tracker) = self.tracker() {
@@ -406,19 +406,22 @@ impl HotSpot {
         let jni = self.java.jni().ok_or(jvmti::Error::Jni("attach"))?;
         let env = self.env.attached_live();
         if self.config.instruments() {
-            let tracker = Tracker::define(jni)?;
-            crate::natives::register(jni, tracker.class)?;
-            let _ = self.tracker.set(tracker);
+            let _ = self.tracker.set(Tracker::define(jni)?);
         }
         let threads = env.all_threads()?;
         let first = *threads.first().ok_or(jvmti::Error::Jni("attach"))?;
-        jvmti::Agent::vm_init(self, env, jni, first);
+        self.begin(env, jni, first);
+        if self.config.instruments() {
+            self.spawn(env, jni, "HPROF attach", |env, jni| {
+                uncounted(|| count_soon(env, jni))
+            })?;
+        }
         Ok(())
     }
 
     /// Counts from here on: the tracker is set up, and classes that are there
     /// already are sent through the hook.
-    fn start_counting(&self, env: Env<Live>, jni: Jni) -> jvmti::Result<()> {
+    pub(crate) fn start_counting(&self, env: Env<Live>, jni: Jni) -> jvmti::Result<()> {
         let Some(tracker) = self.tracker() else {
             return Err(jvmti::Error::Jni("tracker"));
         };
@@ -453,6 +456,48 @@ impl HotSpot {
             })?;
         }
         Ok(())
+    }
+
+    /// The VM is up: tells the profiler what is there, and starts what samples.
+    pub(crate) fn begin(&self, env: Env<Live>, jni: Jni, thread: Object) {
+        let _ = self.live.set(env);
+        let info = uncounted(|| self.describe(env, jni));
+        let _ = self.info.set(info.clone());
+        uncounted(|| {
+            let mut state = self.lock();
+            let main = state.registry.thread(env, Some(thread), true);
+            for class in env.loaded_classes().unwrap_or_default() {
+                const PREPARED: i32 = 2;
+                if env.class_status(class).unwrap_or(0) & (PREPARED | 16 | 32) != 0 {
+                    if self.config.samples.is_some() {
+                        let _ = env.class_methods(class);
+                    }
+                    state.registry.announce_class(
+                        env,
+                        jni,
+                        class,
+                        vmpi::TraceId::EMPTY,
+                        ThreadId::NONE,
+                    );
+                }
+                jni.delete_local(class);
+            }
+            drop(state);
+            // Init comes first, what was found before it after.
+            let mut profiler = locked(&self.profiler);
+            if let Some(profiler) = profiler.as_mut() {
+                profiler.notify(self, &Event::VmInit { info: &info, main });
+            }
+        });
+        self.tell(None);
+        if let Some(bytes) = self.config.sampled_allocations {
+            self.start_sampling_allocations(bytes);
+        }
+        if let Some(interval) = self.config.samples
+            && let Some(hotspot) = Self::get()
+        {
+            Sampler::start(hotspot, env, jni, interval);
+        }
     }
 
     /// Lets the VM report about one allocation in `bytes`.
@@ -492,7 +537,7 @@ impl HotSpot {
         }
     }
 
-    fn monitor(&self, env: Env<Live>, jni: Jni, object: Object, what: MonitorEvent) {
+    pub(crate) fn monitor(&self, env: Env<Live>, jni: Jni, object: Object, what: MonitorEvent) {
         uncounted(|| {
             let mut state = self.lock();
             let thread = state.registry.thread(env, None, false);
@@ -513,6 +558,26 @@ impl HotSpot {
     }
 }
 
+/// Starts counting in a VM that runs already. It finds the tracker's native methods
+/// in the agent's library only when the attach has ended, so this is tried for a
+/// while from a thread of its own.
+fn count_soon(env: Env<Live>, jni: Jni) {
+    const TRIES: usize = 1000;
+    let Some(hotspot) = HotSpot::get() else {
+        return;
+    };
+    for last in (0..TRIES).rev() {
+        std::thread::sleep(Duration::from_millis(2));
+        match hotspot.start_counting(env, jni) {
+            Ok(()) => return,
+            Err(error) if last == 0 => {
+                (hotspot.message)(&format!("nothing can be counted: {error}"));
+            }
+            Err(_) => {}
+        }
+    }
+}
+
 /// Retransforms all; when the VM refuses a group, its halves are tried, so that
 /// one bad class costs only itself. Returns how many were refused.
 fn retransform(env: Env<Live>, classes: &[Object]) -> usize {
@@ -524,207 +589,4 @@ fn retransform(env: Env<Live>, classes: &[Object]) -> usize {
     }
     let (left, right) = classes.split_at(classes.len() / 2);
     retransform(env, left) + retransform(env, right)
-}
-
-thread_local! {
-    /// When this thread began to block or wait.
-    static BLOCKED_AT: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
-}
-
-impl Agent for HotSpot {
-    fn vm_start(&self, _env: Env<jvmti::Start>, jni: Jni) {
-        match Tracker::define(jni) {
-            Ok(tracker) => drop(self.tracker.set(tracker)),
-            Err(error) => (self.message)(&format!("nothing can be counted: {error}")),
-        }
-    }
-
-    fn class_file(&self, _redefined: bool, name: &str, bytes: &[u8]) -> Option<Vec<u8>> {
-        self.tracker()?;
-        if !is_eligible(name) {
-            return None;
-        }
-        let mut tracking = Tracking {
-            numbers: &self.numbers,
-            allocations: self.config.allocations,
-            calls: self.config.calls,
-        };
-        let patched = classfile::patch(bytes, &mut tracking);
-        patched.ok().flatten().map(|patched| patched.bytes)
-    }
-
-    fn vm_init(&self, env: Env<Live>, jni: Jni, thread: Object) {
-        let _ = self.live.set(env);
-        let info = uncounted(|| self.describe(env, jni));
-        let _ = self.info.set(info.clone());
-        uncounted(|| {
-            let mut state = self.lock();
-            let main = state.registry.thread(env, Some(thread), true);
-            for class in env.loaded_classes().unwrap_or_default() {
-                const PREPARED: i32 = 2;
-                if env.class_status(class).unwrap_or(0) & (PREPARED | 16 | 32) != 0 {
-                    if self.config.samples.is_some() {
-                        let _ = env.class_methods(class);
-                    }
-                    state.registry.announce_class(
-                        env,
-                        jni,
-                        class,
-                        vmpi::TraceId::EMPTY,
-                        ThreadId::NONE,
-                    );
-                }
-                jni.delete_local(class);
-            }
-            drop(state);
-            // Init comes first, what was found before it after.
-            let mut profiler = locked(&self.profiler);
-            if let Some(profiler) = profiler.as_mut() {
-                profiler.notify(self, &Event::VmInit { info: &info, main });
-            }
-        });
-        self.tell(None);
-        if self.config.instruments()
-            && let Err(error) = self.start_counting(env, jni)
-        {
-            (self.message)(&format!("nothing can be counted: {error}"));
-        }
-        if let Some(bytes) = self.config.sampled_allocations {
-            self.start_sampling_allocations(bytes);
-        }
-        if let Some(interval) = self.config.samples
-            && let Some(hotspot) = Self::get()
-        {
-            Sampler::start(hotspot, env, jni, interval);
-        }
-    }
-
-    fn vm_death(&self, _env: Env<Live>, jni: Jni) {
-        if self.dead.swap(true, Ordering::Relaxed) {
-            return;
-        }
-        uncounted(|| {
-            if let Some(tracker) = self.tracker() {
-                tracker.switch(jni, false);
-            }
-            if let Some(sampler) = self.sampler.get() {
-                sampler.stop();
-            }
-            self.tell(Some(&Event::VmDeath));
-        });
-    }
-
-    fn thread_start(&self, env: Env<Live>, _jni: Jni, thread: Object) {
-        uncounted(|| {
-            self.lock().registry.thread(env, Some(thread), true);
-            if let Some(sampler) = self.sampler.get() {
-                sampler.thread_started();
-            }
-            self.tell(None);
-        });
-    }
-
-    fn thread_end(&self, env: Env<Live>, jni: Jni, thread: Object) {
-        if let Some(sampler) = self.sampler.get() {
-            sampler.thread_ended();
-        }
-        if self.dead.load(Ordering::Relaxed) {
-            return;
-        }
-        self.retire(env, jni, thread);
-        uncounted(|| self.tell(None));
-    }
-
-    fn virtual_thread_end(&self, env: Env<Live>, jni: Jni, thread: Object) {
-        self.retire(env, jni, thread);
-    }
-
-    fn class_prepare(&self, env: Env<Live>, jni: Jni, _thread: Object, class: Object) {
-        if self.live().is_none() {
-            return;
-        }
-        uncounted(|| {
-            if self.config.samples.is_some() {
-                // Makes the method ids exist that samples are reported with.
-                let _ = env.class_methods(class);
-            }
-            let mut state = self.lock();
-            let trace = state.current_trace(env, jni, &self.config);
-            let thread = state.registry.thread(env, None, false);
-            state
-                .registry
-                .announce_class(env, jni, class, trace, thread);
-        });
-    }
-
-    fn data_dump(&self, _env: Env<Live>) {
-        uncounted(|| self.tell(Some(&Event::DumpRequested)));
-    }
-
-    fn monitor_wait(&self, env: Env<Live>, jni: Jni, _: Object, object: Object, timeout_ms: i64) {
-        BLOCKED_AT.set(self.elapsed());
-        self.monitor(env, jni, object, MonitorEvent::Wait { timeout_ms });
-    }
-
-    fn monitor_waited(&self, env: Env<Live>, jni: Jni, _: Object, object: Object, timed_out: bool) {
-        let waited_ns = self.elapsed().saturating_sub(BLOCKED_AT.get());
-        self.monitor(
-            env,
-            jni,
-            object,
-            MonitorEvent::Waited {
-                timed_out,
-                waited_ns,
-            },
-        );
-    }
-
-    fn contended_enter(&self, env: Env<Live>, jni: Jni, _: Object, object: Object) {
-        BLOCKED_AT.set(self.elapsed());
-        self.monitor(env, jni, object, MonitorEvent::ContendedEnter);
-    }
-
-    fn contended_entered(&self, env: Env<Live>, jni: Jni, _: Object, object: Object) {
-        let waited_ns = self.elapsed().saturating_sub(BLOCKED_AT.get());
-        self.monitor(
-            env,
-            jni,
-            object,
-            MonitorEvent::ContendedEntered { waited_ns },
-        );
-    }
-
-    fn object_free(&self, tag: i64) {
-        locked(&self.deaths).push(tag);
-    }
-
-    fn vm_object_alloc(
-        &self,
-        env: Env<Live>,
-        jni: Jni,
-        _: Object,
-        object: Object,
-        _: Object,
-        _: i64,
-    ) {
-        uncounted(|| self.lock().vm_allocated(env, jni, object, &self.config));
-    }
-
-    fn sampled_alloc(
-        &self,
-        env: Env<Live>,
-        jni: Jni,
-        _: Object,
-        object: Object,
-        _: Object,
-        _: i64,
-    ) {
-        uncounted(|| self.lock().sampled(env, jni, object, &self.config));
-    }
-
-    fn panicked(&self, callback: &'static str) {
-        (self.message)(&format!(
-            "internal fault in {callback}; the profile may be incomplete"
-        ));
-    }
 }

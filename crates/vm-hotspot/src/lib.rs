@@ -18,10 +18,12 @@
 //! because instrumented code may need the state.
 //!
 //! Reading order: [`config`], `instrument`, `registry`, `sites`, `calls`,
-//! `tracker`, `state`, `hotspot`, `vm`.
+//! `tracker`, `state`, `hotspot`, `events`, `sampler`, `vm`, `heap_walk`.
 
 mod calls;
 pub mod config;
+mod events;
+mod field_layout;
 mod heap_walk;
 mod hotspot;
 pub mod instrument;

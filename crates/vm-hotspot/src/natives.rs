@@ -5,7 +5,6 @@
 //! of the VM must not run Java code, and must leave no exception behind.
 
 use std::cell::Cell;
-use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 
@@ -103,37 +102,4 @@ pub extern "system" fn Java_java_lang_HprofTracker_edge(
         let (jni, tracker) = wrap(jni, tracker)?;
         HotSpot::get()?.at(jni, tracker, |state, at| state.new_edge(at, key))
     })
-}
-
-/// Registers the methods by hand: while an agent is being attached, the VM does not
-/// look into its library yet.
-pub(crate) fn register(jni: Jni, class: Object) -> jvmti::Result<()> {
-    // SAFETY: the functions above have the signatures written beside them.
-    unsafe {
-        jni.register_natives(
-            class,
-            &[
-                (
-                    c"enroll",
-                    c"(Ljava/lang/Thread;)Ljava/lang/HprofTracker;",
-                    Java_java_lang_HprofTracker_enroll as *const c_void,
-                ),
-                (
-                    c"site",
-                    c"(Ljava/lang/HprofTracker;Ljava/lang/Object;JJ)V",
-                    Java_java_lang_HprofTracker_site as *const c_void,
-                ),
-                (
-                    c"follow",
-                    c"(Ljava/lang/HprofTracker;Ljava/lang/Object;I)V",
-                    Java_java_lang_HprofTracker_follow as *const c_void,
-                ),
-                (
-                    c"edge",
-                    c"(Ljava/lang/HprofTracker;J)I",
-                    Java_java_lang_HprofTracker_edge as *const c_void,
-                ),
-            ],
-        )
-    }
 }

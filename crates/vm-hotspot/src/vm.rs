@@ -11,6 +11,7 @@ use vmpi::{
     Trace, TraceId, Vm, VmError, VmInfo,
 };
 
+use crate::field_layout::declared_fields;
 use crate::heap_walk;
 use crate::hotspot::HotSpot;
 use crate::natives::uncounted;
@@ -142,7 +143,7 @@ impl Vm for HotSpot {
             .ok_or(VmError::Gone("class"))?;
         jni.local_frame(8, || {
             let mirror = jni.new_local(weak).ok_or(VmError::Gone("class"))?;
-            heap_walk::declared_fields(env, mirror)
+            declared_fields(env, mirror)
         })
     }
 

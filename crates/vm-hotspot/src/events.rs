@@ -1,0 +1,177 @@
+//! JVMTI events, in: each is a few lines that hand over to [`HotSpot`].
+
+use std::sync::atomic::Ordering;
+
+use jvmti::{Agent, Env, Jni, Live, Object};
+use vmpi::{Event, MonitorEvent};
+
+use crate::hotspot::{HotSpot, locked};
+use crate::instrument::{Tracking, is_eligible};
+use crate::natives::uncounted;
+use crate::tracker::Tracker;
+
+thread_local! {
+    /// When this thread began to block or wait.
+    static BLOCKED_AT: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
+}
+
+impl Agent for HotSpot {
+    fn vm_start(&self, _env: Env<jvmti::Start>, jni: Jni) {
+        match Tracker::define(jni) {
+            Ok(tracker) => drop(self.tracker.set(tracker)),
+            Err(error) => (self.message)(&format!("nothing can be counted: {error}")),
+        }
+    }
+
+    fn class_file(&self, _redefined: bool, name: &str, bytes: &[u8]) -> Option<Vec<u8>> {
+        self.tracker()?;
+        if !is_eligible(name) {
+            return None;
+        }
+        let mut tracking = Tracking {
+            numbers: &self.numbers,
+            allocations: self.config.allocations,
+            calls: self.config.calls,
+        };
+        let patched = classfile::patch(bytes, &mut tracking);
+        patched.ok().flatten().map(|patched| patched.bytes)
+    }
+
+    fn vm_init(&self, env: Env<Live>, jni: Jni, thread: Object) {
+        self.begin(env, jni, thread);
+        if self.config.instruments()
+            && let Err(error) = self.start_counting(env, jni)
+        {
+            (self.message)(&format!("nothing can be counted: {error}"));
+        }
+    }
+
+    fn vm_death(&self, _env: Env<Live>, jni: Jni) {
+        if self.dead.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        uncounted(|| {
+            if let Some(tracker) = self.tracker() {
+                tracker.switch(jni, false);
+            }
+            if let Some(sampler) = self.sampler.get() {
+                sampler.stop();
+            }
+            self.tell(Some(&Event::VmDeath));
+        });
+    }
+
+    fn thread_start(&self, env: Env<Live>, _jni: Jni, thread: Object) {
+        uncounted(|| {
+            self.lock().registry.thread(env, Some(thread), true);
+            if let Some(sampler) = self.sampler.get() {
+                sampler.thread_started();
+            }
+            self.tell(None);
+        });
+    }
+
+    fn thread_end(&self, env: Env<Live>, jni: Jni, thread: Object) {
+        if let Some(sampler) = self.sampler.get() {
+            sampler.thread_ended();
+        }
+        if self.dead.load(Ordering::Relaxed) {
+            return;
+        }
+        self.retire(env, jni, thread);
+        uncounted(|| self.tell(None));
+    }
+
+    fn virtual_thread_end(&self, env: Env<Live>, jni: Jni, thread: Object) {
+        self.retire(env, jni, thread);
+    }
+
+    fn class_prepare(&self, env: Env<Live>, jni: Jni, _thread: Object, class: Object) {
+        if self.live().is_none() {
+            return;
+        }
+        uncounted(|| {
+            if self.config.samples.is_some() {
+                // Makes the method ids exist that samples are reported with.
+                let _ = env.class_methods(class);
+            }
+            let mut state = self.lock();
+            let trace = state.current_trace(env, jni, &self.config);
+            let thread = state.registry.thread(env, None, false);
+            state
+                .registry
+                .announce_class(env, jni, class, trace, thread);
+        });
+    }
+
+    fn data_dump(&self, _env: Env<Live>) {
+        uncounted(|| self.tell(Some(&Event::DumpRequested)));
+    }
+
+    fn monitor_wait(&self, env: Env<Live>, jni: Jni, _: Object, object: Object, timeout_ms: i64) {
+        BLOCKED_AT.set(self.elapsed());
+        self.monitor(env, jni, object, MonitorEvent::Wait { timeout_ms });
+    }
+
+    fn monitor_waited(&self, env: Env<Live>, jni: Jni, _: Object, object: Object, timed_out: bool) {
+        let waited_ns = self.elapsed().saturating_sub(BLOCKED_AT.get());
+        self.monitor(
+            env,
+            jni,
+            object,
+            MonitorEvent::Waited {
+                timed_out,
+                waited_ns,
+            },
+        );
+    }
+
+    fn contended_enter(&self, env: Env<Live>, jni: Jni, _: Object, object: Object) {
+        BLOCKED_AT.set(self.elapsed());
+        self.monitor(env, jni, object, MonitorEvent::ContendedEnter);
+    }
+
+    fn contended_entered(&self, env: Env<Live>, jni: Jni, _: Object, object: Object) {
+        let waited_ns = self.elapsed().saturating_sub(BLOCKED_AT.get());
+        self.monitor(
+            env,
+            jni,
+            object,
+            MonitorEvent::ContendedEntered { waited_ns },
+        );
+    }
+
+    fn object_free(&self, tag: i64) {
+        locked(&self.deaths).push(tag);
+    }
+
+    fn vm_object_alloc(
+        &self,
+        env: Env<Live>,
+        jni: Jni,
+        _: Object,
+        object: Object,
+        _: Object,
+        _: i64,
+    ) {
+        uncounted(|| self.lock().vm_allocated(env, jni, object, &self.config));
+    }
+
+    fn sampled_alloc(
+        &self,
+        env: Env<Live>,
+        jni: Jni,
+        _: Object,
+        object: Object,
+        _: Object,
+        _: i64,
+    ) {
+        uncounted(|| self.lock().sampled(env, jni, object, &self.config));
+    }
+
+    fn panicked(&self, callback: &'static str) {
+        (self.message)(&format!(
+            "internal fault in {callback}; the profile may be incomplete"
+        ));
+    }
+}
