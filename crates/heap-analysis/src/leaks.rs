@@ -8,8 +8,9 @@
 //! ([`LeakOptions::deep`]). MAT draws a random sample above 10,000 instances; ours is every k-th
 //! instance in id order, so that the same dump always gives the same answer.
 
-use crate::chain::{Step, steps};
-use crate::describe::{Address, describe, thread_name};
+use crate::below::{Below, below};
+use crate::chain::{Step, field_to, steps};
+use crate::describe::{Address, ObjectRef, describe, thread_name};
 use crate::group::{frame_text, trace_frames};
 use crate::merged_paths::{MergeOptions, common_point};
 use crate::ranking::share;
@@ -45,6 +46,12 @@ impl Default for LeakOptions {
     }
 }
 
+/// Most parts of an accumulation point that are named.
+const PARTS: usize = 8;
+
+/// Share of the accumulation point that a part must have to be named.
+const PART: f64 = 0.02;
+
 /// Levels that are followed down to an accumulation point.
 pub const MAX_LEVELS: usize = 1000;
 
@@ -72,9 +79,22 @@ pub struct AccumulationPoint {
     pub retained: Bytes,
     /// Number of objects directly below it in the dominator tree.
     pub dominated: u64,
-    /// The most frequent class among them.
+    /// The class among them that retains most.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub of_class: Option<PiledClass>,
+    /// The largest of them, as far as one matters by itself.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<Part>,
+}
+
+/// A large object directly below an accumulation point.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Part {
+    /// The field of the accumulation point that holds it; `None` if something below does.
+    pub field: Option<String>,
+    /// The object.
+    #[serde(flatten)]
+    pub object: ObjectRef,
 }
 
 /// The class that an accumulation point is full of.
@@ -193,8 +213,8 @@ pub fn find(heap: &Heap, options: &LeakOptions) -> Result<Leaks, HeapError> {
 }
 
 fn single(heap: &Heap, object: ObjIdx, options: &LeakOptions) -> Result<Suspect, HeapError> {
-    let (down, point) = descend(heap, object, options);
-    let link = point.is_none().then(|| down.last()).flatten();
+    let (down, level) = descend(heap, object, options);
+    let link = level.is_none().then(|| down.last()).flatten();
     let link = link.map(|o| heap.class_of(*o));
     // Of a chain, the way to its first link is enough.
     let shown = down
@@ -202,6 +222,10 @@ fn single(heap: &Heap, object: ObjIdx, options: &LeakOptions) -> Result<Suspect,
         .position(|o| Some(heap.class_of(*o)) == link)
         .map_or(&down[..], |first| &down[..=first]);
     let path = steps(heap, shown)?;
+    let point = match (down.last(), &level) {
+        (Some(point), Some(level)) => Some(pile(heap, *point, level)?),
+        _ => None,
+    };
     let named = describe(heap, object);
     let class = heap
         .class_by_object(object)
@@ -212,7 +236,7 @@ fn single(heap: &Heap, object: ObjIdx, options: &LeakOptions) -> Result<Suspect,
         share: share(named.retained.0, heap.summary().reachable_shallow.0),
         instances: 1,
         loader: Address(heap.class(class).loader),
-        accumulation_point: point.map(|p| pile(heap, p)),
+        accumulation_point: point,
         chain_of: link.map(|class| heap.class(class).name.clone()),
         roots: root_kinds(heap, object),
         local_of: local_of(heap, object),
@@ -251,7 +275,11 @@ fn group(
         found = common_point(heap, &sample, &merge)?;
     }
     let (point, path) = match found {
-        Some(common) => (Some(common.point), steps(heap, &common.path)?),
+        Some(common) => {
+            let level = below(heap, common.point, PARTS);
+            let point = pile(heap, common.point, &level)?;
+            (Some(point), steps(heap, &common.path)?)
+        }
         None => (None, Vec::new()),
     };
     let info = heap.class(class);
@@ -269,7 +297,7 @@ fn group(
         share: share(retained.0, heap.summary().reachable_shallow.0),
         instances: count,
         loader: Address(info.loader),
-        accumulation_point: point.map(|p| pile(heap, p)),
+        accumulation_point: point,
         chain_of: None,
         roots,
         local_of: path
@@ -287,17 +315,16 @@ fn group(
 }
 
 /// Down from the suspect to the largest child while it keeps enough of its parent's size: the way,
-/// and the object at the first drop. No such object when there is no drop within [`MAX_LEVELS`].
-fn descend(heap: &Heap, suspect: ObjIdx, options: &LeakOptions) -> (Vec<ObjIdx>, Option<ObjIdx>) {
+/// and what is below the object at the first drop. Nothing when there is no drop within
+/// [`MAX_LEVELS`].
+fn descend(heap: &Heap, suspect: ObjIdx, options: &LeakOptions) -> (Vec<ObjIdx>, Option<Below>) {
     let mut way = vec![suspect];
     let mut at = suspect;
     for _ in 0..MAX_LEVELS {
-        let below = heap
-            .dominated(Some(at))
-            .max_by_key(|o| (heap.retained(*o), std::cmp::Reverse(*o)));
-        match below {
-            Some(child) if enough(heap, at, child, options.big_drop) => at = child,
-            _ => return (way, Some(at)),
+        let level = below(heap, at, PARTS);
+        match level.largest.first() {
+            Some(child) if enough(heap, at, *child, options.big_drop) => at = *child,
+            _ => return (way, Some(level)),
         }
         way.push(at);
     }
@@ -308,29 +335,31 @@ fn enough(heap: &Heap, parent: ObjIdx, child: ObjIdx, big_drop: f64) -> bool {
     share(heap.retained(child).0, heap.retained(parent).0) >= big_drop
 }
 
-fn pile(heap: &Heap, point: ObjIdx) -> AccumulationPoint {
-    let mut classes: FxHashMap<ClassIdx, (u64, u64)> = FxHashMap::default();
-    for object in heap.dominated(Some(point)) {
-        let sum = classes.entry(heap.class_of(object)).or_default();
-        sum.0 += heap.retained(object).0;
-        sum.1 += 1;
-    }
-    let most = classes
-        .into_iter()
-        .max_by_key(|(class, sum)| (*sum, std::cmp::Reverse(*class)));
+fn pile(heap: &Heap, point: ObjIdx, level: &Below) -> Result<AccumulationPoint, HeapError> {
     let named = describe(heap, point);
-    AccumulationPoint {
+    let mut parts = Vec::new();
+    for part in &level.largest {
+        if share(heap.retained(*part).0, named.retained.0) < PART {
+            break;
+        }
+        parts.push(Part {
+            field: field_to(heap, point, *part)?,
+            object: describe(heap, *part),
+        });
+    }
+    Ok(AccumulationPoint {
         object: named.object,
         class: named.class,
         value: named.value,
         retained: named.retained,
         dominated: heap.dominated_count(Some(point)),
-        of_class: most.map(|(class, (retained, objects))| PiledClass {
+        of_class: level.class.map(|(class, sum)| PiledClass {
             class: heap.class(class).name.clone(),
-            objects,
-            retained: Bytes(retained),
+            objects: sum.objects,
+            retained: Bytes(sum.retained),
         }),
-    }
+        parts,
+    })
 }
 
 /// The kinds of the root records of an object, each once.

@@ -20,6 +20,7 @@
 //! [`object`], [`roots`], [`threads`], [`strings`], [`loaders`], [`properties`],
 //! [`unreachable`], [`validate`] and [`dossier`] (everything a report shows).
 
+mod below;
 pub mod chain;
 pub mod collections;
 pub mod describe;

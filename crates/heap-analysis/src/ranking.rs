@@ -4,26 +4,50 @@ use heap_graph::{Heap, ObjIdx};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// The `count` objects with the largest retained size, largest first, ties by id. One pass, and
-/// memory for `count` objects only: a star of ten million children must stay cheap.
+/// Keeps the largest few of what it is offered. Memory for those only: a star of ten million
+/// children must stay cheap.
+pub(crate) struct Largest {
+    count: usize,
+    kept: BinaryHeap<Reverse<(u64, Reverse<ObjIdx>)>>,
+}
+
+impl Largest {
+    pub(crate) fn new(count: usize) -> Largest {
+        Largest {
+            count,
+            kept: BinaryHeap::new(),
+        }
+    }
+
+    pub(crate) fn offer(&mut self, bytes: u64, object: ObjIdx) {
+        let key = Reverse((bytes, Reverse(object)));
+        if self.kept.len() < self.count {
+            self.kept.push(key);
+        } else if self.kept.peek().is_some_and(|least| key < *least) {
+            self.kept.pop();
+            self.kept.push(key);
+        }
+    }
+
+    /// The objects, largest first, ties by id.
+    pub(crate) fn into_sorted(self) -> Vec<ObjIdx> {
+        let mut found: Vec<_> = self.kept.into_iter().map(|Reverse(key)| key).collect();
+        found.sort_unstable_by(|a, b| b.cmp(a));
+        found.into_iter().map(|(_, Reverse(o))| o).collect()
+    }
+}
+
+/// The `count` objects with the largest retained size, largest first, ties by id, in one pass.
 pub(crate) fn largest(
     heap: &Heap,
     objects: impl Iterator<Item = ObjIdx>,
     count: usize,
 ) -> Vec<ObjIdx> {
-    let mut kept: BinaryHeap<Reverse<(u64, Reverse<ObjIdx>)>> = BinaryHeap::new();
+    let mut largest = Largest::new(count);
     for object in objects {
-        let key = Reverse((heap.retained(object).0, Reverse(object)));
-        if kept.len() < count {
-            kept.push(key);
-        } else if kept.peek().is_some_and(|least| key < *least) {
-            kept.pop();
-            kept.push(key);
-        }
+        largest.offer(heap.retained(object).0, object);
     }
-    let mut found: Vec<_> = kept.into_iter().map(|Reverse(key)| key).collect();
-    found.sort_unstable_by(|a, b| b.cmp(a));
-    found.into_iter().map(|(_, Reverse(o))| o).collect()
+    largest.into_sorted()
 }
 
 /// `part` of `whole` as a share from 0 to 1.

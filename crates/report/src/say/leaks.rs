@@ -80,8 +80,16 @@ fn suspect_doc(n: usize, suspect: &Suspect, deep: bool) -> Doc {
         }
         SuspectKind::Class => {}
     }
-    if !suspect.path.is_empty() {
+    // A path of one step is the suspect itself, which has been named.
+    if suspect.path.len() > 1 {
         doc = doc.table(path_table(&suspect.path));
+    }
+    if let Some(point) = &suspect.accumulation_point
+        && !point.parts.is_empty()
+    {
+        doc = doc
+            .text([Span::from("Its largest parts:")])
+            .table(parts_table(point));
     }
     if !suspect.stack.is_empty() {
         let title = if suspect.kind == SuspectKind::Object && is_thread(suspect) {
@@ -200,6 +208,13 @@ fn root_sentence(suspect: &Suspect) -> Vec<Span> {
         spans.push(Span::from("."));
         return spans;
     }
+    if suspect.roots.is_empty() && suspect.class == "java.lang.Class" {
+        return vec![
+            Span::from("A class lives as long as its loader or an object of it ("),
+            Span::Strong(format!("tenure paths {} FILE", suspect.object)),
+            Span::from(")."),
+        ];
+    }
     if suspect.roots.is_empty() {
         return vec![
             Span::from(
@@ -213,6 +228,19 @@ fn root_sentence(suspect: &Suspect) -> Vec<Span> {
         "It is a GC root ({}).",
         suspect.roots.join(", ")
     ))]
+}
+
+fn parts_table(point: &AccumulationPoint) -> Table {
+    let mut table = Table::new([number("retained"), words("part")]);
+    for part in &point.parts {
+        let mut spans = match &part.field {
+            Some(field) => vec![Span::Strong(field.clone()), Span::from(" → ")],
+            None => vec![Span::Dim("(through several objects) → ".to_owned())],
+        };
+        spans.extend(crate::doc::object_spans(&part.object));
+        table.row([Cell::bytes(part.object.retained), Cell::new(spans)]);
+    }
+    table
 }
 
 /// A path, one step per row, indented.
