@@ -79,8 +79,9 @@ pub struct Histogram {
     pub omitted_rows: u64,
     /// Size of the reachable heap, of which retained sizes are shares; 0 when it is not known.
     pub heap_shallow: Bytes,
-    /// Sums over all matching rows. For overlapping groups (superclass) the sums count an object
-    /// once.
+    /// Sums over all matching rows; of classes and superclasses without a filter, of all objects.
+    /// (Overlapping groups count an object once; in the plain model, whose rows are those of the
+    /// reference reader, class objects belong to no row.)
     pub total: Total,
 }
 
@@ -95,7 +96,8 @@ pub fn histogram(heap: &Heap, options: &HistogramOptions) -> Result<Histogram, H
             heap.allocation_trace(object).0.into()
         }),
     };
-    let total = (options.by == GroupBy::Superclass && options.filter.is_none()).then(|| Total {
+    let whole = matches!(options.by, GroupBy::Class | GroupBy::Superclass);
+    let total = (whole && options.filter.is_none()).then(|| Total {
         objects: if options.all {
             heap.len()
         } else {
@@ -136,7 +138,11 @@ pub fn from_quick(quick: &QuickHistogram, options: &HistogramOptions) -> Histogr
         },
         ..options.clone()
     };
-    finish(rows, &options, None)
+    let total = options.filter.is_none().then_some(Total {
+        objects: quick.summary.objects.total,
+        shallow: quick.summary.shallow,
+    });
+    finish(rows, &options, total)
 }
 
 fn finish(
