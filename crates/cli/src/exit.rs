@@ -1,7 +1,6 @@
 //! How a run ends. The codes are part of the interface (README, manual page).
 
 use anyhow::Error;
-use heap_graph::HeapError;
 use std::fmt;
 use std::io;
 
@@ -87,8 +86,5 @@ pub(crate) fn of_error(error: &Error) -> u8 {
     if error.is::<NotFound>() {
         return Exit::No.code();
     }
-    match error.downcast_ref::<HeapError>() {
-        Some(heap) if !heap.is_unusable_input() => Exit::No.code(),
-        _ => Exit::Input.code(),
-    }
+    Exit::Input.code()
 }

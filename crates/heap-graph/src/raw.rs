@@ -180,6 +180,23 @@ impl<'a, T: Plain> SharedSlice<'a, T> {
     }
 }
 
+/// Writes what belongs to one object. Only for the parallel phases of a build, in which every
+/// object (and with it its number, its pre-order number and its place in the dominator tree) is
+/// handled by exactly one worker, and nothing is read before the phase ends.
+#[inline(always)]
+pub(crate) fn set_own<T: Plain>(slice: &SharedSlice<'_, T>, at: u64, value: T) {
+    // SAFETY: repeated ids were sorted out in the first pass, so each element is one worker's.
+    unsafe { slice.set(at as usize, value) }
+}
+
+/// The bytes of a block that a worker took from the atomic cursor of the rows.
+#[inline(always)]
+#[allow(clippy::mut_from_ref)]
+pub(crate) fn own_part<'s>(slice: &'s SharedSlice<'_, u8>, from: u64, to: u64) -> &'s mut [u8] {
+    // SAFETY: the cursor gives every range once, and a worker holds one view at a time.
+    unsafe { slice.part(from as usize, to as usize) }
+}
+
 /// Asks the processor to fetch `slice[at]`; nothing happens out of range.
 #[inline(always)]
 pub(crate) fn prefetch<T>(slice: &[T], at: usize) {

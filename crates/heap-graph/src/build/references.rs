@@ -8,7 +8,7 @@ use super::varint::RowWriter;
 use crate::LayoutModel;
 use crate::idmap::IdMap;
 use crate::layout::SizeRules;
-use crate::raw::SharedSlice;
+use crate::raw::{SharedSlice, own_part, set_own};
 use hprof::{
     BasicType, ClassDump, FileOffset, HeapVisitor, IdSize, Instance, ObjectArray, PrimitiveArray,
     read_id,
@@ -190,14 +190,14 @@ impl<'a, C: Cell> ReferencePass<'a, C> {
             self.anchors.push((source, object.offset));
         }
         self.before = source;
-        set(&shared.class_low, source, object.class as u16);
+        set_own(&shared.class_low, source, object.class as u16);
         if object.class > 0xffff {
-            set(&shared.class_high, source, (object.class >> 16) as u8);
+            set_own(&shared.class_high, source, (object.class >> 16) as u8);
         }
         if object.size > 0 {
             let units = object.size / shared.rules.alignment;
             let short = u16::try_from(units).unwrap_or(LARGE);
-            set(&shared.units, source, short);
+            set_own(&shared.units, source, short);
             if short == LARGE {
                 self.large.push((source, units));
             }
@@ -207,7 +207,7 @@ impl<'a, C: Cell> ReferencePass<'a, C> {
             return;
         }
         let start = self.block.0;
-        let out = part(&shared.rows, self.block.0, self.block.1);
+        let out = own_part(&shared.rows, self.block.0, self.block.1);
         let mut row = RowWriter::new(source);
         let ordinal = shared
             .class_ordinal
@@ -237,7 +237,7 @@ impl<'a, C: Cell> ReferencePass<'a, C> {
             }
             None => C::NONE,
         };
-        set(&shared.cells, source, cell);
+        set_own(&shared.cells, source, cell);
         if len > LONG {
             self.give_back();
         }
@@ -254,20 +254,6 @@ impl<'a, C: Cell> ReferencePass<'a, C> {
             self.block = (used, used);
         }
     }
-}
-
-#[allow(unsafe_code)]
-fn set<T: crate::raw::Plain>(slice: &SharedSlice<'_, T>, at: u64, value: T) {
-    // SAFETY: each object of the dump is handled by one worker (repeated ids were sorted out
-    // before), so each element is written by one thread, and read only after the pass.
-    unsafe { slice.set(at as usize, value) }
-}
-
-#[allow(unsafe_code, clippy::mut_from_ref)]
-fn part<'a>(slice: &'a SharedSlice<'_, u8>, from: u64, to: u64) -> &'a mut [u8] {
-    // SAFETY: blocks are taken from an atomic cursor, so no two workers have overlapping ones,
-    // and a worker uses one view of its block at a time.
-    unsafe { slice.part(from as usize, to as usize) }
 }
 
 impl<C: Cell> HeapVisitor for ReferencePass<'_, C> {

@@ -10,7 +10,7 @@ use crate::HeapError;
 use crate::index::{IndexWriter, Tag};
 use crate::model::{ClassInfo, Summary};
 use crate::packed::{BitWriter, ColumnBuilder, width_for};
-use crate::raw::{BigVec, SharedSlice, bytes_of, prefetch, trim};
+use crate::raw::{BigVec, SharedSlice, bytes_of, prefetch, set_own, trim};
 use hprof::Bytes;
 
 /// What is reachable, by class.
@@ -192,8 +192,8 @@ fn fill_block<C: Cell>(
         let Some(pre) = cell.pre() else { continue };
         let object = (block * tape::BLOCK + k) as u64;
         let shallow = sizes.shallow(object);
-        place(retained, pre, shallow);
-        place(vertex, pre, C::new(object));
+        set_own(retained, pre, shallow);
+        set_own(vertex, pre, C::new(object));
         sum.objects += 1;
         sum.shallow += shallow;
         let class = sizes.class(object);
@@ -204,13 +204,6 @@ fn fill_block<C: Cell>(
         }
     }
     Ok(sum)
-}
-
-#[allow(unsafe_code)]
-fn place<T: crate::raw::Plain>(slice: &SharedSlice<'_, T>, at: u64, value: T) {
-    // SAFETY: pre-order numbers and places in the tree are unique per object, and every object is
-    // in one block, which one thread handles.
-    unsafe { slice.set(at as usize, value) }
 }
 
 /// The children of the virtual root, largest first.
@@ -285,7 +278,7 @@ fn classes<C: Cell>(
                 let short_size = u32::try_from(size).unwrap_or(u32::MAX);
                 let short = u32::try_from(shallow).unwrap_or(u32::MAX);
                 let class = sizes.class(object);
-                place(&shared, at - from, [class, short_size, short]);
+                set_own(&shared, at - from, [class, short_size, short]);
                 let large = short_size == u32::MAX || short == u32::MAX;
                 if (large || class == job.table.class_class)
                     && let Ok(mut sweep) = special.lock()
