@@ -1,0 +1,53 @@
+#!/bin/sh
+# Makes the heap dumps of the bench:  make.sh DIR [d50] [d500] [d2g] [d6g]      (all but d6g when none is named)
+# A dump that is already there stays as it is. JAVA17 and JAVA25 name the JDKs to use (default: JAVA_HOME, else PATH);
+# other versions work too, and give the same shape with slightly other numbers. Run it on a machine with memory to spare:
+# d2g wants 6 GB of Java heap, d6g 14 GB.
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+[ $# -ge 1 ] || { sed -n '2,5s/^# //p' "$0" >&2; exit 2; }
+dir=$1; shift
+[ $# -ge 1 ] || set -- d50 d500 d2g
+mkdir -p "$dir"
+dir=$(cd "$dir" && pwd)
+half=$dir/unfinished
+mkdir -p "$half"
+
+home() { # the JDK's folder: from $1, else JAVA_HOME, else what `java` on PATH says
+    if [ -n "$1" ]; then echo "$1"; elif [ -n "${JAVA_HOME:-}" ]; then echo "$JAVA_HOME"
+    else java -XshowSettings:properties -version 2>&1 | sed -n 's/^ *java\.home = //p'; fi
+}
+jdk17=$(home "${JAVA17:-}")
+jdk25=$(home "${JAVA25:-${JAVA17:-}}")
+
+make() { # NAME JDK SOURCE: compiles and runs SOURCE; the words after it are options of the JVM, then --, then arguments
+    name=$1; jdk=$2; main=$3; shift 3
+    [ ! -e "$dir/$name.hprof" ] || { echo "$name: already there"; return; }
+    classes=$(mktemp -d)
+    "$jdk/bin/javac" -d "$classes" "$here/$main.java" "$here/Dump.java"
+    options=
+    while [ "$1" != -- ]; do options="$options $1"; shift; done; shift
+    # shellcheck disable=SC2086 # the options are words
+    "$jdk/bin/java" $options -cp "$classes" "$main" "$@" || { rm -rf "$classes" "$out"; exit 1; }
+    mv "$half/$name.hprof" "$dir"
+    rm -rf "$classes"
+}
+
+for name; do
+    out=$half/$name.hprof
+    case $name in
+        # strings, maps, lists, a long linked list, a random graph: 1.0 million objects
+        d50) make d50 "$jdk17" Shop -XX:+UseG1GC -- 16000 "$out" ;;
+        # a compiler with its trees and symbols: 7.4 million objects of 3,400 classes, four references each
+        d500)
+            sources=$jdk25/lib/src.zip
+            [ -e "$sources" ] || { echo "d500 needs the JDK's sources: no $sources" >&2; exit 1; }
+            make d500 "$jdk25" JavacHeap -XX:+UseG1GC -Xmx4g -- "$sources" "$out" ;;
+        # the shape of d50, forty times: 38.5 million objects
+        d2g) make d2g "$jdk17" Shop -XX:+UseSerialGC -Xmx6g -- 640000 "$out" ;;
+        # and a hundred times, with 300 MB of buffers: 95 million objects
+        d6g) make d6g "$jdk17" Shop -XX:+UseSerialGC -Xmx14g -- 1500000 "$out" 20000000 300 ;;
+        *) echo "make.sh: no dump is called $name" >&2; exit 2 ;;
+    esac
+done
+rmdir "$half" 2>/dev/null || true
