@@ -272,8 +272,10 @@ class Agreement:
             return
         theirs = json.loads(self.text("hprof-analyzer", "heap", "report", "{dump}", "--section", "overview", "--json"))
         ours = json.loads(self.text("tenure", "summary", "{dump}", "--json"))
-        # It counts one object more, the boot loader that it makes up.
-        self.equal("reachable objects (hprof-analyzer)", ours["reachable"]["objects"], theirs["total_objects"] - 1)
+        # It counts up to nine more: the boot loader, which it makes up, and the eight classes of primitive arrays, which no
+        # record refers to and it takes to be held by the arrays.
+        ours, theirs = ours["reachable"]["objects"], theirs["total_objects"]
+        self.note("reachable objects (hprof-analyzer)", 0 <= theirs - ours <= 9, f"tenure {ours:,}, peer {theirs:,}")
 
     def retained(self, _):
         """what retains most"""
@@ -391,10 +393,14 @@ def render(results):
         text += [table(["case", "tool", "runs", "wall s", "min-max", "CPU s", "private MiB", "peak RSS MiB", "private B/object", "wall ratio", "CPU ratio", "private ratio", "others"], rows), ""]
         sizes = [f"{t} {number(b / MIB)} MiB" + (f" = {number(b / facts['objects'])} B/object" if facts["objects"] else "") for t, b in facts["index_bytes"].items()]
         text += ["Index on disk: " + "; ".join(sizes) + ".", ""] if sizes else []
-        text += [f"* {'agrees' if c['agrees'] else '**differs**'}: {c['question']}: {c['detail']}" for c in facts["checks"]] + [""]
-    text += ["## Goals", "", table(["goal", "dump", "measured", "at most", "verdict"],
-             [(g.text, d, quantity(x, g.unit), quantity(g.limit, g.unit), v) for g, d, x, v in judge(results)]), ""]
-    text += ["## What was run", ""] + [f"* {name}, {case.title}: " + "; ".join(f"`{t} {c}`" for t, c in case.commands.items()) for name, case in CASES.items()]
+        checks = [f"* {'agrees' if c['agrees'] else '**differs**'}: {c['question']}: {c['detail']}" for c in facts["checks"]]
+        text += checks + [""] if checks else []
+    if "tenure" in results["versions"]:
+        text += ["## Goals", "", table(["goal", "dump", "measured", "at most", "verdict"],
+                 [(g.text, d, quantity(x, g.unit), quantity(g.limit, g.unit), v) for g, d, x, v in judge(results)]), ""]
+    text += ["## What was run", ""]
+    for name, case in CASES.items():
+        text.append(f"* {name}, {case.title}: " + "; ".join(f"`{t} {c}`" for t, c in case.commands.items()))
     return "\n".join(text) + "\n"
 
 # ---------------------------------------------------------------------------------------------------------------
