@@ -272,8 +272,8 @@ class Agreement:
             return
         theirs = json.loads(self.text("hprof-analyzer", "heap", "report", "{dump}", "--section", "overview", "--json"))
         ours = json.loads(self.text("tenure", "summary", "{dump}", "--json"))
-        # It counts up to nine more: the boot loader, which it makes up, and the eight classes of primitive arrays, which no
-        # record refers to and it takes to be held by the arrays.
+        # It counts up to nine more: the boot loader, which it makes up, and the classes of the eight kinds of primitive
+        # arrays, which it always takes for roots.
         ours, theirs = ours["reachable"]["objects"], theirs["total_objects"]
         self.note("reachable objects (hprof-analyzer)", 0 <= theirs - ours <= 9, f"tenure {ours:,}, peer {theirs:,}")
 
