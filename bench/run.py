@@ -7,7 +7,7 @@
 
 Python 3.9 or newer, standard library only, Linux (it reads /proc). README.md says what each figure means.
 """
-import argparse, collections, datetime, json, math, os, platform, re, shutil, statistics, subprocess, sys, threading, time
+import argparse, collections, datetime, json, math, os, platform, re, shutil, signal, statistics, subprocess, sys, threading, time
 from pathlib import Path
 
 BENCH = Path(__file__).resolve().parent
@@ -97,12 +97,17 @@ def run(argv, out, sample_memory, timeout):
     files = [(os.POSIX_SPAWN_OPEN, fd, f"{out}.{name}", flags, 0o600) for fd, name in ((1, "stdout"), (2, "stderr"))]
     busy, start = others_busy(), time.perf_counter()
     pid = os.posix_spawn(argv[0], argv, dict(os.environ, LC_ALL="C"), file_actions=files)
-    alarm = threading.Timer(timeout, os.kill, (pid, 9))
+    alarm = threading.Timer(timeout, os.kill, (pid, signal.SIGKILL))
     alarm.start()
-    memory = watch(pid) if sample_memory else {}
-    _, status, usage = os.wait4(pid, 0)
+    try:
+        memory = watch(pid) if sample_memory else {}
+        _, status, usage = os.wait4(pid, 0)
+    except BaseException:  # interrupted: leave no process behind
+        os.kill(pid, signal.SIGKILL)
+        raise
+    finally:
+        alarm.cancel()
     wall = time.perf_counter() - start
-    alarm.cancel()
     cpu = usage.ru_utime + usage.ru_stime
     # The kernel counts that in ticks of 10 ms: of a short run it says nothing.
     others = max(0.0, others_busy() - busy - cpu) / wall if wall > 0.25 else None
@@ -479,6 +484,7 @@ def save(results):
 
 
 def main():
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     options = parse_arguments()
     if options.render:
         print(render(json.loads(options.render.read_text())))
