@@ -98,6 +98,7 @@ def run(argv, out, sample_memory, timeout):
     busy, start = others_busy(), time.perf_counter()
     pid = os.posix_spawn(argv[0], argv, dict(os.environ, LC_ALL="C"), file_actions=files)
     alarm = threading.Timer(timeout, os.kill, (pid, signal.SIGKILL))
+    alarm.daemon = True
     alarm.start()
     try:
         memory = watch(pid) if sample_memory else {}
