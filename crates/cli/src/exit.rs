@@ -17,6 +17,8 @@ pub enum Exit {
     Input,
     /// Answered from a damaged input.
     Damaged,
+    /// A program was run: its exit code.
+    Program(u8),
 }
 
 impl Exit {
@@ -28,6 +30,7 @@ impl Exit {
             Exit::Usage => 2,
             Exit::Input => 3,
             Exit::Damaged => 4,
+            Exit::Program(code) => code,
         }
     }
 }

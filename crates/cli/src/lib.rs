@@ -10,6 +10,7 @@
 pub mod args;
 pub mod commands;
 pub mod exit;
+mod live;
 mod output;
 mod progress;
 pub mod session;

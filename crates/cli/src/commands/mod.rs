@@ -1,19 +1,26 @@
 //! The sub-commands, one module each. To add one: a module here with `Args` and
 //! `Args::run(&self, &Session) -> Outcome`, and a line in the table below.
 
+pub mod attach;
 pub mod cache;
 pub mod completions;
+pub mod convert;
 pub mod dominators;
+pub mod dump;
 pub mod histogram;
+pub mod install_agent;
 pub mod leaks;
+pub mod listen;
 pub mod loaders;
 pub mod man;
 pub mod object;
 pub mod overview;
 pub mod paths;
+pub mod profile;
 pub mod properties;
 pub mod report;
 pub mod roots;
+pub mod run;
 pub mod strings;
 pub mod summary;
 pub mod target;
@@ -64,6 +71,13 @@ commands! {
     Unreachable => unreachable,
     Summary => summary,
     Validate => validate,
+    Run => run,
+    Attach => attach,
+    Dump => dump,
+    Listen => listen,
+    Profile => profile,
+    Convert => convert,
+    InstallAgent => install_agent,
     Cache => cache,
     Completions => completions,
     Man => man,

@@ -1,5 +1,5 @@
 //! A profile in the forms other tools read: collapsed stacks, one HTML page with flame graphs,
-//! pprof, speedscope, and JFR.
+//! pprof, speedscope, and JFR; and its first screen ([`top`]).
 //!
 //! ```
 //! use ::profile::Metric;
@@ -18,6 +18,7 @@ pub mod flamegraph;
 pub mod jfr;
 pub mod pprof;
 pub mod speedscope;
+pub mod top;
 
 use ::profile::{Metric, Profile};
 

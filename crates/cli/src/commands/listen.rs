@@ -1,0 +1,148 @@
+//! `tenure listen`.
+
+use crate::Outcome;
+use crate::exit::Exit;
+use crate::live::collect::{Collected, Destination, collect};
+use crate::output::{create, note};
+use crate::session::Session;
+use agent_core::control::{Command, WORDS};
+use anyhow::{Context, Result};
+use std::io::{BufRead, IsTerminal};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+/// Collect what an agent with net=HOST:PORT sends, and send it commands
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Lines on standard input are commands; `help` lists them.\n\nExamples:\n  tenure listen 4711                      then: java -agentlib:hprof=net=localhost:4711,format=b ...\n  echo dump | tenure listen 4711 -o heap.hprof\n  tenure listen 0.0.0.0:4711 --many"
+)]
+pub struct Args {
+    /// Port, or address and port; a port alone is reachable from this machine only
+    #[arg(value_name = "[ADDRESS:]PORT")]
+    address: String,
+    /// The file [default: profile-TIME.hprof or .hprof.txt]
+    #[arg(short, long, value_name = "PATH", value_hint = clap::ValueHint::FilePath)]
+    output: Option<PathBuf>,
+    /// Go on with the next connection when one ends
+    #[arg(long, conflicts_with = "output")]
+    many: bool,
+}
+
+impl Args {
+    /// Listens.
+    pub(crate) fn run(&self, session: &Session) -> Outcome {
+        let address = match self.address.parse::<u16>() {
+            Ok(port) => format!("127.0.0.1:{port}"),
+            Err(_) => self.address.clone(),
+        };
+        let listener =
+            TcpListener::bind(&address).with_context(|| format!("cannot listen on {address}"))?;
+        note(&format!(
+            "waiting for an agent at {}",
+            listener.local_addr()?
+        ));
+        let commands = typed_commands();
+        loop {
+            let (stream, peer) = listener.accept().context("no connection")?;
+            note(&format!("{peer} is connected"));
+            let destination = match &self.output {
+                Some(path) => Destination::File(path.clone()),
+                None => Destination::Stem(stem()),
+            };
+            let done = Store::new(session, true).run(stream, &destination, &commands)?;
+            say(&done);
+            if !self.many {
+                return Ok(if done.path.is_some() {
+                    Exit::Ok
+                } else {
+                    Exit::No
+                });
+            }
+        }
+    }
+}
+
+/// How a connection is stored; may go to another thread.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Store {
+    /// Overwrite files.
+    force: bool,
+    /// Say progress.
+    loud: bool,
+}
+
+impl Store {
+    pub(crate) fn new(session: &Session, loud: bool) -> Store {
+        let loud = loud && !session.global.quiet && std::io::stderr().is_terminal();
+        Store {
+            force: session.global.force,
+            loud,
+        }
+    }
+
+    /// Stores one connection.
+    pub(crate) fn run(
+        self,
+        stream: TcpStream,
+        destination: &Destination,
+        commands: &Receiver<Command>,
+    ) -> Result<Collected> {
+        let mut last = Instant::now();
+        let create = |path: &Path| create(path, self.force);
+        collect(stream, destination, commands, create, |progress| {
+            if self.loud && last.elapsed() > Duration::from_secs(2) {
+                last = Instant::now();
+                note(&format!(
+                    "{} bytes, last: {}",
+                    progress.bytes, progress.last
+                ));
+            }
+        })
+    }
+}
+
+/// One line about what was collected.
+pub(crate) fn say(done: &Collected) {
+    let Some(path) = &done.path else {
+        return note("the agent sent nothing");
+    };
+    let cut = if done.progress.at_boundary {
+        ""
+    } else {
+        ", cut inside a record"
+    };
+    note(&format!(
+        "{} holds {} bytes{cut}",
+        path.display(),
+        done.progress.bytes
+    ));
+}
+
+/// A name that no earlier run used.
+pub(crate) fn stem() -> PathBuf {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    PathBuf::from(format!("profile-{}", now.unwrap_or_default().as_secs()))
+}
+
+/// Commands from standard input, as they are typed.
+fn typed_commands() -> Receiver<Command> {
+    let (sender, receiver) = channel();
+    std::thread::spawn(move || {
+        for line in std::io::stdin().lock().lines().map_while(Result::ok) {
+            match line.trim() {
+                "" => continue,
+                "help" => WORDS
+                    .iter()
+                    .for_each(|(form, what)| note(&format!("{form:22} {what}"))),
+                words => match words.parse() {
+                    Ok(command) if sender.send(command).is_err() => return,
+                    Ok(_) => {}
+                    Err(error) => note(&format!("{error} (help lists them)")),
+                },
+            }
+        }
+    });
+    receiver
+}

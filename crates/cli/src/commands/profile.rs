@@ -1,0 +1,56 @@
+//! `tenure profile`.
+
+use super::convert::{metric_of, read_profile};
+use super::target::limit;
+use crate::Outcome;
+use crate::exit::{Exit, NotFound};
+use crate::session::Session;
+use report::profile::{main_metric, top};
+use std::path::PathBuf;
+
+/// Where time or memory goes, from a profile of the agent (old or new, text or binary)
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  tenure profile java.hprof.txt\n  tenure profile java.hprof.txt --metric alloc_space --top 40\n  tenure profile run1.txt run2.txt       both runs added"
+)]
+pub struct Args {
+    /// Profiles; several are added
+    #[arg(required = true, value_name = "PROFILE", value_hint = clap::ValueHint::FilePath)]
+    files: Vec<PathBuf>,
+    /// samples, cpu, calls, alloc_space, alloc_objects, inuse_space, inuse_objects, delay or
+    /// contentions [default: the first the profile has]
+    #[arg(long, value_name = "METRIC")]
+    metric: Option<String>,
+    /// Number of rows, 0 for all [default: 20, all with --json]
+    #[arg(long, value_name = "N")]
+    top: Option<usize>,
+}
+
+impl Args {
+    /// Says the profile.
+    pub(crate) fn run(&self, session: &Session) -> Outcome {
+        let mut whole = profile::Profile::default();
+        let mut exit = Exit::Ok;
+        for file in &self.files {
+            let (one, end) = read_profile(file)?;
+            whole.merge(&one);
+            if end != Exit::Ok {
+                exit = end;
+            }
+        }
+        let metric = metric_of(&whole, self.metric.as_deref())?.or_else(|| main_metric(&whole));
+        let Some(metric) = metric else {
+            return Err(NotFound("the profile has no counts".to_owned()).into());
+        };
+        let rows = limit(self.top, session.global.json, 20);
+        let answer = top::top(&whole, metric, rows);
+        if session.global.json {
+            let mut bytes = serde_json::to_vec_pretty(&answer)?;
+            bytes.push(b'\n');
+            session.write(&bytes)?;
+        } else {
+            session.say_doc(&top::doc(&answer, metric))?;
+        }
+        Ok(exit)
+    }
+}

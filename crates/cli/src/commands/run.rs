@@ -1,0 +1,173 @@
+//! `tenure run`.
+
+use super::listen::{Store, say, stem};
+use crate::Outcome;
+use crate::exit::{Exit, Usage};
+use crate::live::agent;
+use crate::live::collect::Destination;
+use crate::output::note;
+use crate::session::Session;
+use anyhow::{Context, Result};
+use std::ffi::{OsStr, OsString};
+use std::io::ErrorKind;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus};
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+/// Run a Java program with the agent and collect its profile
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "The exit code is the program's. A program that is not `java` itself gets the agent through\nJAVA_TOOL_OPTIONS.\n\nExamples:\n  tenure run -- java -jar app.jar\n  tenure run --profile heap=dump,heap=sites -o app.hprof -- java -cp build Main\n  tenure run --profile cpu=times -- mvn test"
+)]
+pub struct Args {
+    /// Options of the agent, as in -agentlib:hprof=
+    #[arg(long, value_name = "OPTIONS", default_value = "cpu=samples,depth=64")]
+    profile: String,
+    /// The file [default: profile-TIME.hprof or .hprof.txt]
+    #[arg(short, long, value_name = "PATH", value_hint = clap::ValueHint::FilePath)]
+    output: Option<PathBuf>,
+    /// The agent library [default: beside this program]
+    #[arg(long, value_name = "PATH", value_hint = clap::ValueHint::FilePath)]
+    agent: Option<PathBuf>,
+    /// The program and its arguments
+    #[arg(
+        required = true,
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "COMMAND"
+    )]
+    command: Vec<OsString>,
+}
+
+impl Args {
+    /// Runs the program.
+    pub(crate) fn run(&self, session: &Session) -> Outcome {
+        let mut options = self.profile.split(',');
+        if options.any(|option| option.starts_with("net=") || option.starts_with("file=")) {
+            let text = "--profile takes neither net= nor file= (use -o)";
+            return Err(Usage(text.to_owned()).into());
+        }
+        let library = agent::find(self.agent.as_deref())?;
+        let listener = TcpListener::bind("127.0.0.1:0").context("no free port")?;
+        let port = listener.local_addr()?.port();
+        listener.set_nonblocking(true)?;
+        let option = agent_option(&library, &self.profile, port)?;
+        let mut child = start(&self.command, &option)?;
+        let store = Store::new(session, false);
+        let stem = self.output.clone().unwrap_or_else(stem);
+        let named = self.output.is_some();
+        let mut collectors = Vec::new();
+        let status = loop {
+            match listener.accept() {
+                Ok((stream, _)) => {
+                    stream.set_nonblocking(false)?;
+                    let destination = destination(&stem, named, collectors.len());
+                    collectors.push(std::thread::spawn(move || {
+                        let (_keep, commands) = channel();
+                        store.run(stream, &destination, &commands)
+                    }));
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    if let Some(status) = child.try_wait()? {
+                        break status;
+                    }
+                    std::thread::sleep(Duration::from_millis(20));
+                }
+                Err(error) => return Err(error).context("no connection"),
+            }
+        };
+        if collectors.is_empty() {
+            note("no JVM with the agent was started");
+        }
+        for collector in collectors {
+            match collector.join() {
+                Ok(Ok(done)) => say(&done),
+                Ok(Err(error)) => note(&format!("{error:#}")),
+                Err(_) => note("a collector failed"),
+            }
+        }
+        Ok(Exit::Program(code_of(status)))
+    }
+}
+
+/// Where the profile of the nth JVM goes: a build tool may start several.
+fn destination(stem: &Path, named: bool, earlier: usize) -> Destination {
+    let mut path = stem.to_path_buf();
+    if earlier > 0 {
+        let name = stem.file_name().unwrap_or_default().to_string_lossy();
+        path.set_file_name(match name.split_once('.') {
+            Some((base, ending)) => format!("{base}-{}.{ending}", earlier + 1),
+            None => format!("{name}-{}", earlier + 1),
+        });
+    }
+    if named {
+        Destination::File(path)
+    } else {
+        Destination::Stem(path)
+    }
+}
+
+/// `-agentpath:LIBRARY=OPTIONS,net=127.0.0.1:PORT`.
+fn agent_option(library: &Path, options: &str, port: u16) -> Result<String> {
+    let library = library.to_str().context("the agent's path is not UTF-8")?;
+    let options = options.trim_end_matches(',');
+    let separator = if options.is_empty() { "" } else { "," };
+    Ok(format!(
+        "-agentpath:{library}={options}{separator}net=127.0.0.1:{port}"
+    ))
+}
+
+/// Starts the program: `java` gets the option as its first argument, anything else by the
+/// environment, which every JVM it starts reads.
+fn start(command: &[OsString], option: &str) -> Result<Child> {
+    let (program, arguments) = command.split_first().context("no program")?;
+    let mut start = Command::new(program);
+    if Path::new(program).file_stem() == Some(OsStr::new("java")) {
+        start.arg(option);
+    } else {
+        let earlier = std::env::var("JAVA_TOOL_OPTIONS").unwrap_or_default();
+        start.env("JAVA_TOOL_OPTIONS", format!("{earlier} {option}").trim());
+    }
+    start
+        .args(arguments)
+        .spawn()
+        .with_context(|| format!("cannot run {}", program.display()))
+}
+
+/// The program's exit code, or 128 and the signal that ended it, as a shell says it.
+fn code_of(status: ExitStatus) -> u8 {
+    #[cfg(unix)]
+    {
+        use std::os::unix::process::ExitStatusExt;
+        if let Some(signal) = status.signal() {
+            return 128u8.saturating_add(signal as u8);
+        }
+    }
+    status.code().unwrap_or(1) as u8
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_agent_is_told_where_to_connect() {
+        let option = |options| agent_option(Path::new("/x/libhprof.so"), options, 7).expect("text");
+        assert_eq!(
+            option("cpu=samples"),
+            "-agentpath:/x/libhprof.so=cpu=samples,net=127.0.0.1:7"
+        );
+        assert_eq!(option(""), "-agentpath:/x/libhprof.so=net=127.0.0.1:7");
+    }
+
+    #[test]
+    fn every_jvm_has_its_own_file() {
+        let path = |named, earlier| match destination(Path::new("a/b.hprof"), named, earlier) {
+            Destination::File(path) | Destination::Stem(path) => path,
+        };
+        assert_eq!(path(true, 0), Path::new("a/b.hprof"));
+        assert_eq!(path(true, 2), Path::new("a/b-3.hprof"));
+    }
+}

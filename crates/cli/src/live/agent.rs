@@ -1,0 +1,36 @@
+//! Where the agent library is.
+
+use crate::exit::Usage;
+use anyhow::{Context, Result};
+use std::path::{Path, PathBuf};
+
+/// File name of the library.
+pub(crate) const LIBRARY: &str = "libhprof.so";
+
+/// The agent library: `--agent`, else `TENURE_AGENT`, else beside this program or in a `lib`
+/// folder next to it.
+pub(crate) fn find(given: Option<&Path>) -> Result<PathBuf> {
+    let from_environment = std::env::var_os("TENURE_AGENT").map(PathBuf::from);
+    if let Some(path) = given.map(Path::to_path_buf).or(from_environment) {
+        return path
+            .canonicalize()
+            .with_context(|| format!("no agent at {}", path.display()));
+    }
+    let program = std::env::current_exe().context("where this program is")?;
+    let folder = program.parent().unwrap_or(Path::new("."));
+    let places = [
+        folder.to_path_buf(),
+        folder.join("../lib"),
+        folder.join("../lib/tenure"),
+    ];
+    for place in &places {
+        if let Ok(path) = place.join(LIBRARY).canonicalize() {
+            return Ok(path);
+        }
+    }
+    Err(Usage(format!(
+        "{LIBRARY} is not beside {}; name it with --agent or TENURE_AGENT",
+        program.display()
+    ))
+    .into())
+}

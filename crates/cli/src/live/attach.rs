@@ -1,0 +1,126 @@
+//! HotSpot's attach mechanism: a socket in the JVM's temporary folder that it opens when asked.
+
+use super::jvm::Jvm;
+use anyhow::{Context, Result, bail};
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// How long a JVM may take to open its socket; one that starts or collects takes its time.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a command may take: a heap dump of many gigabytes.
+const ANSWER: Duration = Duration::from_secs(3600);
+
+/// Sends one command and gives the JVM's answer.
+pub(crate) fn command(jvm: &Jvm, name: &str, arguments: [&str; 3]) -> Result<String> {
+    let mut stream = connect(jvm)?;
+    stream.set_read_timeout(Some(ANSWER))?;
+    stream.write_all(&request(name, arguments))?;
+    let mut answer = Vec::new();
+    stream
+        .read_to_end(&mut answer)
+        .context("the JVM did not answer")?;
+    read_answer(&String::from_utf8_lossy(&answer))
+}
+
+/// Protocol version, command and three arguments, each ended by NUL.
+fn request(name: &str, arguments: [&str; 3]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for part in ["1", name].into_iter().chain(arguments) {
+        bytes.extend_from_slice(part.as_bytes());
+        bytes.push(0);
+    }
+    bytes
+}
+
+/// The text behind a first line of `0`; anything else there is a refusal.
+fn read_answer(answer: &str) -> Result<String> {
+    let (code, text) = answer.split_once('\n').unwrap_or((answer, ""));
+    match code.trim() {
+        "0" => Ok(text.to_owned()),
+        "" => bail!("the JVM closed the connection without an answer"),
+        code => bail!("the JVM refused ({code}): {}", text.trim()),
+    }
+}
+
+fn connect(jvm: &Jvm) -> Result<UnixStream> {
+    let socket = jvm.path(&format!("/tmp/.java_pid{}", jvm.inner_pid));
+    if !socket.exists() {
+        ask_for_socket(jvm, &socket)?;
+    }
+    UnixStream::connect(&socket)
+        .with_context(|| format!("process {} does not take commands", jvm.pid))
+}
+
+/// The JVM opens the socket on SIGQUIT when it finds a file `.attach_pidN`. Without the file the
+/// signal would print a thread dump, so the file comes first.
+fn ask_for_socket(jvm: &Jvm, socket: &Path) -> Result<()> {
+    let name = format!(".attach_pid{}", jvm.inner_pid);
+    let places = [
+        PathBuf::from(format!("/proc/{}/cwd/{name}", jvm.pid)),
+        jvm.path(&format!("/tmp/{name}")),
+    ];
+    let trigger = places.into_iter().find(|path| File::create(path).is_ok());
+    let trigger = trigger
+        .with_context(|| format!("cannot write where process {} looks for requests", jvm.pid))?;
+    let opened = wait_for(jvm, socket);
+    let _ = fs::remove_file(trigger);
+    opened
+}
+
+fn wait_for(jvm: &Jvm, socket: &Path) -> Result<()> {
+    let pid = i32::try_from(jvm.pid)
+        .ok()
+        .and_then(rustix::process::Pid::from_raw);
+    let pid = pid.context("not a process id")?;
+    rustix::process::kill_process(pid, rustix::process::Signal::QUIT)
+        .with_context(|| format!("cannot signal process {}", jvm.pid))?;
+    let start = Instant::now();
+    while start.elapsed() < PATIENCE {
+        if socket.exists() {
+            return Ok(());
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    bail!(
+        "process {} did not open its attach socket (started with -XX:+DisableAttachMechanism?)",
+        jvm.pid
+    )
+}
+
+/// Loads an agent library. The path is one of the JVM's own file system.
+pub(crate) fn load_agent(jvm: &Jvm, library: &str, options: &str) -> Result<()> {
+    let answer = command(jvm, "load", [library, "true", options])?;
+    // JDK 8 says `0`, later ones `return code: 0`; a missing library is a sentence.
+    let code = answer.trim();
+    let code = code.strip_prefix("return code: ").unwrap_or(code);
+    match code {
+        "" | "0" => Ok(()),
+        other => bail!("the JVM could not load the agent: {other}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_is_five_strings() {
+        assert_eq!(
+            request("load", ["/a", "true", "x=y"]),
+            b"1\0load\0/a\0true\0x=y\0"
+        );
+    }
+
+    #[test]
+    fn an_answer_begins_with_its_code() {
+        assert_eq!(
+            read_answer("0\nreturn code: 0\n").expect("ok"),
+            "return code: 0\n"
+        );
+        assert!(read_answer("101\nOperation not allowed").is_err());
+        assert!(read_answer("").is_err());
+    }
+}

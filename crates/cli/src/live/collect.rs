@@ -1,0 +1,162 @@
+//! The peer of an agent in socket mode: stores what arrives and passes commands on.
+
+use agent_core::control::{Command, Form, Progress, StreamMeter};
+use anyhow::{Context, Result};
+use std::fs::File;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::Receiver;
+use std::time::Duration;
+
+/// How often commands are looked for while nothing arrives.
+const TICK: Duration = Duration::from_millis(100);
+
+/// Where a profile goes.
+pub(crate) enum Destination {
+    /// This file.
+    File(PathBuf),
+    /// A name with an ending that fits the form: `stem.hprof` or `stem.hprof.txt`.
+    Stem(PathBuf),
+}
+
+/// What was collected.
+pub(crate) struct Collected {
+    /// The file; none when nothing arrived.
+    pub(crate) path: Option<PathBuf>,
+    /// What arrived.
+    pub(crate) progress: Progress,
+}
+
+/// Stores a connection's bytes until the agent closes it. `create` opens the file, `show` is told
+/// the progress.
+pub(crate) fn collect(
+    mut stream: TcpStream,
+    destination: &Destination,
+    commands: &Receiver<Command>,
+    create: impl Fn(&Path) -> Result<File>,
+    mut show: impl FnMut(&Progress),
+) -> Result<Collected> {
+    stream.set_read_timeout(Some(TICK))?;
+    let mut meter = StreamMeter::default();
+    let mut file: Option<(PathBuf, File)> = None;
+    let mut waiting = Vec::new();
+    let mut buffer = vec![0; 1 << 16];
+    let mut serial = 0;
+    loop {
+        while let Ok(command) = commands.try_recv() {
+            serial += 1;
+            // A peer that is gone is noticed by the next read.
+            let _ = stream.write_all(&command.encode(serial));
+        }
+        match stream.read(&mut buffer) {
+            Ok(0) => break,
+            Ok(count) => {
+                meter.push(&buffer[..count]);
+                waiting.extend_from_slice(&buffer[..count]);
+                show(meter.progress());
+            }
+            Err(error) if is_timeout(&error) => {}
+            // The program died: what arrived stays.
+            Err(_) => break,
+        }
+        if file.is_none() {
+            file = open(destination, meter.progress().form, &create)?;
+        }
+        if let Some((path, file)) = &mut file {
+            file.write_all(&waiting)
+                .with_context(|| format!("cannot write {}", path.display()))?;
+            waiting.clear();
+        }
+    }
+    if file.is_none() && !waiting.is_empty() {
+        file = open(destination, Some(Form::Text), &create)?;
+        if let Some((_, file)) = &mut file {
+            file.write_all(&waiting)?;
+        }
+    }
+    let path = file.map(|(path, _)| path);
+    Ok(Collected {
+        path,
+        progress: meter.progress().clone(),
+    })
+}
+
+fn is_timeout(error: &std::io::Error) -> bool {
+    use std::io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
+    matches!(error.kind(), WouldBlock | TimedOut | Interrupted)
+}
+
+/// Opens the file once its name is known.
+fn open(
+    destination: &Destination,
+    form: Option<Form>,
+    create: &impl Fn(&Path) -> Result<File>,
+) -> Result<Option<(PathBuf, File)>> {
+    let path = match (destination, form) {
+        (Destination::File(path), _) => path.clone(),
+        (Destination::Stem(_), None) => return Ok(None),
+        (Destination::Stem(stem), Some(form)) => {
+            let mut name = stem.clone().into_os_string();
+            name.push(match form {
+                Form::Text => ".hprof.txt",
+                Form::Binary => ".hprof",
+            });
+            PathBuf::from(name)
+        }
+    };
+    let file = create(&path)?;
+    Ok(Some((path, file)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+
+    fn run(sent: &'static [u8], destination: Destination) -> (Collected, Vec<u8>) {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let agent = std::thread::spawn(move || {
+            let mut stream = TcpStream::connect(address).expect("connected");
+            let mut command = [0; 9];
+            stream.read_exact(&mut command).expect("a command");
+            stream.write_all(sent).expect("sent");
+            command.to_vec()
+        });
+        let (stream, _) = listener.accept().expect("accepted");
+        let (sender, commands) = std::sync::mpsc::channel();
+        sender.send(Command::ForceGc).expect("queued");
+        let create = |path: &Path| Ok(File::create(path)?);
+        let done = collect(stream, &destination, &commands, create, |_| {}).expect("collected");
+        (done, agent.join().expect("the agent"))
+    }
+
+    #[test]
+    fn the_ending_follows_the_form() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let stem = || Destination::Stem(folder.path().join("p"));
+        let (text, command) = run(
+            b"JAVA PROFILE 1.0.1, created x\n\nTHREAD END (id = 1)\n",
+            stem(),
+        );
+        assert_eq!(text.path, Some(folder.path().join("p.hprof.txt")));
+        assert_eq!(text.progress.lines, 3);
+        assert_eq!(command, Command::ForceGc.encode(1));
+        let (binary, _) = run(b"JAVA PROFILE 1.0.2\0\0\0\0\x04\0\0\0\0\0\0\0\0", stem());
+        assert_eq!(binary.path, Some(folder.path().join("p.hprof")));
+        assert_eq!(
+            std::fs::read(folder.path().join("p.hprof"))
+                .expect("a file")
+                .len(),
+            31
+        );
+    }
+
+    #[test]
+    fn nothing_sent_makes_no_file() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (nothing, _) = run(b"", Destination::Stem(folder.path().join("p")));
+        assert_eq!(nothing.path, None);
+    }
+}

@@ -1,0 +1,6 @@
+//! Running JVMs: finding one, talking to it, and collecting what its agent sends.
+
+pub(crate) mod agent;
+pub(crate) mod attach;
+pub(crate) mod collect;
+pub(crate) mod jvm;

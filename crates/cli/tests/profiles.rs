@@ -1,0 +1,179 @@
+//! The commands about profiles and running programs, through the binary.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+const PROFILE: &str = "\
+TRACE 300001:
+\tdemo.Cpu.hot(Cpu.java:3)
+\tdemo.Cpu.main(Cpu.java:14)
+CPU SAMPLES BEGIN (total = 7) Sat Nov 21 04:57:27 2026
+   1 100.00% 100.00%       7 300001 demo.Cpu.hot
+CPU SAMPLES END
+";
+
+fn tenure(folder: &Path, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_tenure"))
+        .args(arguments)
+        .current_dir(folder)
+        .stdin(Stdio::null())
+        .output()
+        .expect("started")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("p.txt"), PROFILE).expect("written");
+    folder
+}
+
+#[test]
+fn a_profile_is_shown_and_added_up() {
+    let folder = folder();
+    let one = tenure(folder.path(), &["profile", "p.txt"]);
+    assert_eq!(one.status.code(), Some(0), "{}", text(&one.stderr));
+    assert!(text(&one.stdout).contains("demo.Cpu.hot"));
+    let two = tenure(folder.path(), &["profile", "--json", "p.txt", "p.txt"]);
+    let answer: serde_json::Value = serde_json::from_slice(&two.stdout).expect("JSON");
+    assert_eq!(answer["schema"], "tenure.profile/1");
+    assert_eq!(answer["total"], 14);
+    let none = tenure(folder.path(), &["profile", "--metric", "delay", "p.txt"]);
+    assert_eq!(none.status.code(), Some(2));
+    assert!(
+        text(&none.stderr).contains("the profile has: samples"),
+        "{}",
+        text(&none.stderr)
+    );
+    assert_eq!(
+        tenure(folder.path(), &["profile", "absent"]).status.code(),
+        Some(3)
+    );
+}
+
+#[test]
+fn the_ending_of_the_output_picks_the_form() {
+    let folder = folder();
+    let starts: [(&str, &[u8]); 5] = [
+        ("a.html", b"<!DOCTYPE html>"),
+        ("a.pb.gz", b"\x1f\x8b"),
+        ("a.json", b"{"),
+        ("a.jfr", b"FLR\0"),
+        ("a.collapsed", b"demo.Cpu.main;demo.Cpu.hot 7\n"),
+    ];
+    for (name, start) in starts {
+        let done = tenure(folder.path(), &["convert", "p.txt", "-o", name]);
+        assert_eq!(
+            done.status.code(),
+            Some(0),
+            "{name}: {}",
+            text(&done.stderr)
+        );
+        assert!(
+            std::fs::read(folder.path().join(name))
+                .expect(name)
+                .starts_with(start),
+            "{name}"
+        );
+    }
+    let again = tenure(folder.path(), &["convert", "p.txt", "-o", "a.html"]);
+    assert_eq!(again.status.code(), Some(3), "an existing file is kept");
+    assert_eq!(
+        tenure(folder.path(), &["convert", "p.txt", "-o", "a"])
+            .status
+            .code(),
+        Some(2)
+    );
+    let out = tenure(
+        folder.path(),
+        &["convert", "p.txt", "-o", "-", "--to", "collapsed"],
+    );
+    assert_eq!(text(&out.stdout), "demo.Cpu.main;demo.Cpu.hot 7\n");
+}
+
+#[test]
+fn a_listener_stores_what_an_agent_sends_and_passes_commands_on() {
+    let folder = folder();
+    let mut listener = Command::new(env!("CARGO_BIN_EXE_tenure"))
+        .args(["listen", "0", "-o", "got.txt"])
+        .current_dir(folder.path())
+        .stdin(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("started");
+    listener
+        .stdin
+        .take()
+        .expect("a pipe")
+        .write_all(b"gc\nnonsense\nend\n")
+        .expect("typed");
+    let mut said = listener.stderr.take().expect("a pipe");
+    let mut line = Vec::new();
+    while !line.ends_with(b"\n") {
+        let mut byte = [0];
+        said.read_exact(&mut byte).expect("a line");
+        line.push(byte[0]);
+    }
+    let line = text(&line);
+    let port = line
+        .trim()
+        .rsplit(':')
+        .next()
+        .expect("a port")
+        .parse::<u16>()
+        .expect(&line);
+    let mut agent = TcpStream::connect(("127.0.0.1", port)).expect("connected");
+    let mut commands = [0; 10];
+    agent.read_exact(&mut commands).expect("two commands");
+    assert_eq!((commands[0], commands[9]), (1, 0xff));
+    agent.write_all(PROFILE.as_bytes()).expect("sent");
+    drop(agent);
+    let mut rest = String::new();
+    said.read_to_string(&mut rest).expect("words");
+    assert_eq!(listener.wait().expect("ended").code(), Some(0), "{rest}");
+    assert!(rest.contains("no such command: nonsense"), "{rest}");
+    assert_eq!(
+        std::fs::read_to_string(folder.path().join("got.txt")).expect("a file"),
+        PROFILE
+    );
+}
+
+#[test]
+fn a_program_keeps_its_exit_code() {
+    let folder = folder();
+    std::fs::write(folder.path().join("libhprof.so"), "").expect("written");
+    let run = |code: &str| {
+        let script = format!("exit {code}");
+        let arguments = ["run", "--agent", "libhprof.so", "--", "sh", "-c", &script];
+        tenure(folder.path(), &arguments)
+    };
+    assert_eq!(run("0").status.code(), Some(0));
+    let seven = run("7");
+    assert_eq!(seven.status.code(), Some(7));
+    assert!(text(&seven.stderr).contains("no JVM with the agent was started"));
+    let refused = [
+        "run",
+        "--agent",
+        "libhprof.so",
+        "--profile",
+        "file=x",
+        "--",
+        "true",
+    ];
+    assert_eq!(tenure(folder.path(), &refused).status.code(), Some(2));
+}
+
+#[test]
+fn a_program_that_is_no_jvm_cannot_be_attached_to() {
+    let folder = folder();
+    std::fs::write(folder.path().join("libhprof.so"), "").expect("written");
+    let attach = tenure(folder.path(), &["attach", "1", "--agent", "libhprof.so"]);
+    assert_eq!(attach.status.code(), Some(1), "{}", text(&attach.stderr));
+    let dump = tenure(folder.path(), &["dump", "no.such.Main", "-o", "x.hprof"]);
+    assert_eq!(dump.status.code(), Some(1), "{}", text(&dump.stderr));
+}

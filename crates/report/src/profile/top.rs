@@ -1,0 +1,231 @@
+//! The first screen of a profile: where a metric goes, by method and by stack.
+
+use super::label;
+use crate::doc::{Cell, Doc, Span, Table, number, words};
+use ::profile::{Estimate, Metric, Profile};
+use serde::Serialize;
+use std::collections::{HashMap, HashSet};
+
+/// A metric by method and by stack.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct TopProfile {
+    /// Name and version of this layout.
+    pub schema: &'static str,
+    /// The metric.
+    pub metric: &'static str,
+    /// Its unit: `count`, `bytes` or `nanoseconds`.
+    pub unit: &'static str,
+    /// The sum over all listed stacks.
+    pub total: u64,
+    /// Every metric the profile has.
+    pub metrics: Vec<&'static str>,
+    /// Methods by what they cost themselves.
+    pub methods: Vec<MethodRow>,
+    /// Methods that are not listed.
+    pub omitted_methods: u64,
+    /// Stacks by cost.
+    pub stacks: Vec<StackRow>,
+    /// Stacks that are not listed.
+    pub omitted_stacks: u64,
+}
+
+/// A method.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct MethodRow {
+    /// `class.method`, or the allocated class in brackets.
+    pub method: String,
+    /// Cost with this method innermost.
+    pub own: u64,
+    /// Its share of the total; for samples with the 95 % interval.
+    pub share: Estimate,
+    /// Cost with this method anywhere in the stack.
+    pub total: u64,
+}
+
+/// A stack.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct StackRow {
+    /// Its cost.
+    pub value: u64,
+    /// Its share of the total.
+    pub share: f64,
+    /// Frames, innermost first.
+    pub frames: Vec<String>,
+}
+
+/// Sums a metric up; at most `top` methods and stacks.
+pub fn top(profile: &Profile, metric: Metric, top: Option<usize>) -> TopProfile {
+    let mut methods: HashMap<String, (u64, u64)> = HashMap::new();
+    let mut stacks: HashMap<Vec<String>, u64> = HashMap::new();
+    let mut total = 0;
+    for stack in profile.stacks(metric) {
+        let mut frames = profile.path(&stack);
+        frames.reverse();
+        if frames.is_empty() {
+            frames.push("[no stack]".to_owned());
+        }
+        total += stack.value;
+        methods.entry(frames[0].clone()).or_default().0 += stack.value;
+        // A recursive method counts once in each stack.
+        for name in frames.iter().collect::<HashSet<_>>() {
+            methods.entry(name.clone()).or_default().1 += stack.value;
+        }
+        *stacks.entry(frames).or_default() += stack.value;
+    }
+    let share = |value: u64| match metric {
+        Metric::Samples => Estimate::of_share(value, total),
+        _ => {
+            let value = if total == 0 {
+                0.0
+            } else {
+                value as f64 / total as f64
+            };
+            Estimate {
+                value,
+                low: value,
+                high: value,
+            }
+        }
+    };
+    let mut methods: Vec<MethodRow> = methods
+        .into_iter()
+        .map(|(method, (own, total))| MethodRow {
+            method,
+            own,
+            share: share(own),
+            total,
+        })
+        .collect();
+    methods.sort_by(|a, b| {
+        (b.own, b.total)
+            .cmp(&(a.own, a.total))
+            .then(a.method.cmp(&b.method))
+    });
+    let mut stacks: Vec<StackRow> = stacks
+        .into_iter()
+        .map(|(frames, value)| StackRow {
+            value,
+            share: share(value).value,
+            frames,
+        })
+        .collect();
+    stacks.sort_by(|a, b| b.value.cmp(&a.value).then(a.frames.cmp(&b.frames)));
+    let limit = top.unwrap_or(usize::MAX);
+    let (all_methods, all_stacks) = (methods.len(), stacks.len());
+    methods.truncate(limit);
+    stacks.truncate(limit);
+    TopProfile {
+        schema: "tenure.profile/1",
+        metric: metric.name(),
+        unit: metric.unit(),
+        total,
+        metrics: profile.metrics().into_iter().map(Metric::name).collect(),
+        omitted_methods: (all_methods - methods.len()) as u64,
+        omitted_stacks: (all_stacks - stacks.len()) as u64,
+        methods,
+        stacks,
+    }
+}
+
+/// The answer in words and tables.
+pub fn doc(answer: &TopProfile, metric: Metric) -> Doc {
+    let text = |words: String| Cell::new([Span::Text(words)]);
+    let cell = |value: u64| match metric.unit() {
+        "bytes" => Cell::bytes(hprof::Bytes(value)),
+        "nanoseconds" => text(format!("{:.1} ms", value as f64 / 1e6)),
+        _ => Cell::count(value),
+    };
+    let sampled = metric == Metric::Samples;
+    let mut columns = vec![number("self"), number("share")];
+    if sampled {
+        columns.push(number("95 % interval"));
+    }
+    columns.extend([number("with callees"), words("method")]);
+    let mut methods = Table::new(columns);
+    for row in &answer.methods {
+        let mut cells = vec![cell(row.own), Cell::share(row.share.value)];
+        if sampled {
+            let (low, high) = (row.share.low * 100.0, row.share.high * 100.0);
+            cells.push(text(format!("{low:.1}..{high:.1} %")));
+        }
+        cells.extend([cell(row.total), Cell::class(row.method.clone())]);
+        methods.row(cells);
+    }
+    methods.omitted = answer.omitted_methods;
+    let mut doc = Doc::new().text([
+        Span::from(format!("{}: ", label(metric))),
+        cell(answer.total)
+            .spans
+            .into_iter()
+            .next()
+            .unwrap_or(Span::from("")),
+        Span::from(" in all. The profile has: "),
+        Span::from(answer.metrics.join(", ")),
+        Span::from("."),
+    ]);
+    doc = doc.table(methods);
+    let mut stacks = Table::new([number("cost"), number("share"), words("stack")]);
+    for row in answer.stacks.iter().take(5) {
+        for (depth, frame) in row.frames.iter().enumerate() {
+            let first = depth == 0;
+            stacks.row([
+                if first {
+                    cell(row.value)
+                } else {
+                    Cell::empty()
+                },
+                if first {
+                    Cell::share(row.share)
+                } else {
+                    Cell::empty()
+                },
+                Cell::class(frame.clone()).at_depth(depth.min(1)),
+            ]);
+        }
+    }
+    doc.table(stacks)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::profile;
+    use super::*;
+    use crate::{Look, terminal};
+
+    #[test]
+    fn methods_are_summed_by_themselves_and_with_callees() {
+        let profile = profile();
+        let answer = top(&profile, Metric::Samples, None);
+        assert_eq!(answer.total, 12);
+        let rows: Vec<_> = answer
+            .methods
+            .iter()
+            .map(|row| (&*row.method, row.own, row.total))
+            .collect();
+        assert_eq!(
+            rows,
+            [
+                ("demo.Cpu.hot", 9, 9),
+                ("demo.Cpu.<init>", 3, 3),
+                ("demo.Cpu.main", 0, 12)
+            ]
+        );
+        let share = answer.methods[0].share;
+        assert!(share.low < 0.75 && 0.75 < share.high);
+        assert_eq!(answer.stacks[0].frames, ["demo.Cpu.hot", "demo.Cpu.main"]);
+        assert_eq!(top(&profile, Metric::Samples, Some(1)).omitted_methods, 2);
+    }
+
+    #[test]
+    fn the_words_name_the_metric_and_the_methods() {
+        let profile = profile();
+        for metric in profile.metrics() {
+            let text = terminal::render(
+                &doc(&top(&profile, metric, Some(10)), metric),
+                &Look::default(),
+            );
+            assert!(text.starts_with(label(metric)), "{text}");
+            assert!(text.contains("demo.Cpu"), "{text}");
+        }
+    }
+}
