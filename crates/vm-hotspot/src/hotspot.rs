@@ -48,6 +48,11 @@ pub struct HotSpot {
     pub(crate) message: fn(&str),
 }
 
+/// Objects gathered before they are tagged when each is followed. They cannot die
+/// meanwhile, so where few are followed and counts are to be exact it is one, and
+/// large ones are never held.
+const GATHERED: usize = 256;
+
 static HOTSPOT: OnceLock<HotSpot> = OnceLock::new();
 
 pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -251,6 +256,10 @@ impl HotSpot {
         let want = Want {
             sites: self.config.allocations,
             calls: self.config.calls,
+            pending: match self.config.follow {
+                Follow::Every => GATHERED,
+                _ => 1,
+            },
             now: self.elapsed(),
         };
         match tracker.enroll(jni, thread, number, want) {
@@ -322,16 +331,23 @@ impl HotSpot {
     }
 
     /// Takes over what all threads have counted.
-    pub(crate) fn harvest(&self, jni: Jni) {
+    pub(crate) fn harvest(&self, env: Env<Live>, jni: Jni) {
         let Some(tracker) = self.tracker() else {
             return;
+        };
+        let at = |object| At {
+            env,
+            jni,
+            tracker,
+            object,
+            config: &self.config,
         };
         let mut state = self.lock();
         let how = How {
             numbers: &self.numbers,
             per_thread: self.config.per_thread,
         };
-        tracker.for_each(jni, |_, object| state.harvest(jni, tracker, object, &how));
+        tracker.for_each(jni, |_, object| state.harvest(&at(object), &how));
     }
 
     /// A thread ends: its counts are kept, its place is freed.
@@ -343,9 +359,16 @@ impl HotSpot {
                     numbers: &self.numbers,
                     per_thread: self.config.per_thread,
                 };
+                let at = |object| At {
+                    env,
+                    jni,
+                    tracker,
+                    object,
+                    config: &self.config,
+                };
                 tracker.for_each(jni, |_, object| {
                     if tracker.is_owned_by(jni, object, thread) {
-                        state.harvest(jni, tracker, object, &how);
+                        state.harvest(&at(object), &how);
                         let id = tracker.id(jni, object);
                         tracker.retire(jni, object);
                         state.remove_counters(id);

@@ -74,19 +74,16 @@ pub extern "system" fn Java_java_lang_HprofTracker_site(
     });
 }
 
-/// `HprofTracker.follow`.
+/// `HprofTracker.drain`.
 #[unsafe(no_mangle)]
-pub extern "system" fn Java_java_lang_HprofTracker_follow(
+pub extern "system" fn Java_java_lang_HprofTracker_drain(
     jni: RawEnv,
     _class: RawObject,
     tracker: RawObject,
-    made: RawObject,
-    slot: i32,
 ) {
     outside((), || {
-        let ((jni, tracker), (_, made)) = (wrap(jni, tracker)?, wrap(jni, made)?);
-        let slot = usize::try_from(slot).ok()?;
-        HotSpot::get()?.at(jni, tracker, |state, at| state.follow(at, made, slot))
+        let (jni, tracker) = wrap(jni, tracker)?;
+        HotSpot::get()?.at(jni, tracker, |state, at| state.drain(at, false))
     });
 }
 

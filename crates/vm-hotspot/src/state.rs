@@ -7,12 +7,13 @@ use rustc_hash::FxHashMap;
 use vmpi::{Frame, Location, ThreadId, Trace, TraceId};
 
 use crate::calls::Contexts;
-use crate::config::Config;
+use crate::config::{Config, Follow};
 use crate::instrument::Numbers;
 use crate::registry::Registry;
 use crate::sites::{ObjectTag, Seen, SiteId, Sites, find_slot, follow_mask, grow};
 use crate::tracker::{
-    COST_WORDS, EDGE_WORDS, FIRST_EDGES, FIRST_NODES, FIRST_SITES, SITE_WORDS, Tracker,
+    COST_WORDS, EDGE_WORDS, FIRST_EDGES, FIRST_NODES, FIRST_SITES, PENDING_WORDS, SITE_WORDS,
+    Tracker,
 };
 
 /// Most frames looked at below the tracker's own to reach the depth wanted.
@@ -36,6 +37,8 @@ pub(crate) struct Counters {
     n_edges: usize,
     /// Nodes its cost array has room for.
     room: usize,
+    /// How many of its pending objects were followed before it handed them over.
+    peeked: usize,
 }
 
 /// The state.
@@ -90,6 +93,7 @@ impl State {
             edges: vec![0; FIRST_EDGES * EDGE_WORDS],
             n_edges: 0,
             room: FIRST_NODES,
+            peeked: 0,
         };
         self.counters.insert(self.next_counters, counters);
         self.next_counters
@@ -152,46 +156,85 @@ impl State {
 
     fn follow_object(&mut self, env: Env<Live>, site: SiteId, weight_log2: u32, made: Object) {
         // What is tagged already is a class or was followed under another key.
-        if env.tag(made) != Ok(0) {
-            return;
+        if env.tag(made) == Ok(0) {
+            let size = env.object_size(made).unwrap_or(0);
+            self.tag_object(
+                env,
+                made,
+                ObjectTag {
+                    site,
+                    weight_log2,
+                    size,
+                },
+            );
         }
-        let size = env.object_size(made).unwrap_or(0);
-        let tag = ObjectTag {
-            site,
-            weight_log2,
-            size,
-        };
+    }
+
+    fn tag_object(&mut self, env: Env<Live>, made: Object, tag: ObjectTag) {
         if env.set_tag(made, tag.encode()).is_ok() {
             self.sites.tagged(tag, 1);
         }
     }
 
-    /// The tracker asks to follow an object of the entry at `slot`.
-    pub(crate) fn follow(&mut self, at: &At<'_>, made: Object, slot: usize) {
+    /// Follows the objects a thread has gathered. `peek`: the thread runs on and
+    /// will hand over the same ones again.
+    pub(crate) fn drain(&mut self, at: &At<'_>, peek: bool) {
         let At {
             env,
             jni,
             tracker,
             object,
             config,
-            ..
         } = *at;
-        let Some([key, objects, _, mask]) = tracker.site_entry(jni, object, slot) else {
+        let Some((objects, words)) = tracker.pending(jni, object) else {
             return;
         };
         let id = tracker.id(jni, object);
-        let Some(seen) = self
-            .counters
-            .get(&id)
-            .and_then(|c| c.seen.get(&key))
-            .copied()
-        else {
+        let Some(counters) = self.counters.get_mut(&id) else {
             return;
         };
-        self.follow_object(env, seen.site, (mask + 1).trailing_zeros(), made);
-        let wanted = follow_mask(config.follow, objects);
-        if wanted != mask {
-            tracker.set_site_words(jni, object, slot + 3, &[wanted]);
+        let count = words.len() / PENDING_WORDS;
+        let peeked = std::mem::replace(&mut counters.peeked, if peek { count } else { 0 });
+        for (index, entry) in words.chunks_exact(PENDING_WORDS).enumerate() {
+            let [key, bytes, mask] = [entry[0], entry[1], entry[2]];
+            let seen = self
+                .counters
+                .get(&id)
+                .and_then(|c| c.seen.get(&key))
+                .copied();
+            let (Some(seen), Some(made)) = (seen, jni.array_get(objects, index)) else {
+                continue;
+            };
+            if (index >= peeked && !peek) || env.tag(made) == Ok(0) {
+                let size = if seen.size > 0 { seen.size } else { bytes };
+                let weight_log2 = (mask + 1).trailing_zeros();
+                let tag = ObjectTag {
+                    site: seen.site,
+                    weight_log2,
+                    size: size.cast_unsigned(),
+                };
+                self.tag_object(env, made, tag);
+            }
+            jni.delete_local(made);
+            if config.follow == Follow::Adaptive {
+                self.thin_out(at, id, key, mask);
+            }
+        }
+    }
+
+    /// Has fewer objects of a site followed, the more it makes.
+    fn thin_out(&mut self, at: &At<'_>, id: i32, key: i64, mask: i64) {
+        let Some(counters) = self.counters.get(&id) else {
+            return;
+        };
+        let slot = find_slot(&counters.keys, 1, shift_of(counters.keys.len()), key) * SITE_WORDS;
+        let Some([found, objects, ..]) = at.tracker.site_entry(at.jni, at.object, slot) else {
+            return;
+        };
+        let wanted = follow_mask(at.config.follow, objects);
+        if found == key && wanted != mask {
+            at.tracker
+                .set_site_words(at.jni, at.object, slot + 3, &[wanted]);
         }
     }
 
@@ -281,7 +324,14 @@ impl State {
     }
 
     /// Takes over what a tracker object has counted since it was last read.
-    pub(crate) fn harvest(&mut self, jni: Jni, tracker: &Tracker, object: Object, how: &How<'_>) {
+    pub(crate) fn harvest(&mut self, at: &At<'_>, how: &How<'_>) {
+        self.drain(at, true);
+        let At {
+            jni,
+            tracker,
+            object,
+            ..
+        } = *at;
         let Some(counters) = self.counters.get_mut(&tracker.id(jni, object)) else {
             return;
         };

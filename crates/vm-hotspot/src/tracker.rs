@@ -17,6 +17,7 @@ const FIRST_STACK: usize = 2048;
 pub(crate) const SITE_WORDS: usize = 4;
 pub(crate) const EDGE_WORDS: usize = 2;
 pub(crate) const COST_WORDS: usize = 4;
+pub(crate) const PENDING_WORDS: usize = 3;
 /// Slots of the thread table: at first, at most.
 const FIRST_TABLE: usize = 256;
 const LAST_TABLE: usize = 1 << 17;
@@ -51,6 +52,9 @@ pub(crate) struct Tracker {
     edges: FieldPtr,
     edges_shift: FieldPtr,
     costs: FieldPtr,
+    pending: FieldPtr,
+    pending_words: FieldPtr,
+    pending_count: FieldPtr,
     last: FieldPtr,
     thread_id: jvmti::sys::MethodPtr,
 }
@@ -76,6 +80,9 @@ impl Tracker {
                 edges: jni.field(class, "edges", "[J")?,
                 edges_shift: jni.field(class, "edgesShift", "I")?,
                 costs: jni.field(class, "costs", "[J")?,
+                pending: jni.field(class, "pending", "[Ljava/lang/Object;")?,
+                pending_words: jni.field(class, "pendingWords", "[J")?,
+                pending_count: jni.field(class, "pendingCount", "I")?,
                 last: jni.field(class, "last", "J")?,
                 thread_id,
             })
@@ -126,8 +133,8 @@ impl Tracker {
         jni.call_static_object(class, enroll, &[null])?;
         let site = of("site", "(Ljava/lang/HprofTracker;Ljava/lang/Object;JJ)V")?;
         jni.call_static_void(class, site, &[null, null, zero, zero])?;
-        let follow = of("follow", "(Ljava/lang/HprofTracker;Ljava/lang/Object;I)V")?;
-        jni.call_static_void(class, follow, &[null, null, zero])?;
+        let drain = of("drain", "(Ljava/lang/HprofTracker;)V")?;
+        jni.call_static_void(class, drain, &[null])?;
         let edge = of("edge", "(Ljava/lang/HprofTracker;J)I")?;
         jni.call_static_int(class, edge, &[null, zero])?;
         Ok(())
@@ -202,6 +209,11 @@ impl Tracker {
         jni.set_int(object, self.id, id);
         if want.sites {
             self.set_sites(jni, object, &vec![0; FIRST_SITES * SITE_WORDS])?;
+            let any = jni.find_class("java/lang/Object")?;
+            let pending = jni.new_objects(want.pending, any, None)?;
+            jni.set_object(object, self.pending, Some(pending));
+            let words = jni.new_longs(want.pending * PENDING_WORDS)?;
+            jni.set_object(object, self.pending_words, Some(words));
         }
         if want.calls {
             self.set_edges(jni, object, &vec![0; FIRST_EDGES * EDGE_WORDS])?;
@@ -302,6 +314,16 @@ impl Tracker {
         )
     }
 
+    /// The pending objects with their words: key, bytes, follow mask.
+    pub(crate) fn pending(&self, jni: Jni, object: Object) -> Option<(Object, Vec<i64>)> {
+        let objects = jni.get_object(object, self.pending)?;
+        let count = usize::try_from(jni.get_int(object, self.pending_count)).ok()?;
+        let words = jni.get_object(object, self.pending_words)?;
+        let mut copied = vec![0; count * PENDING_WORDS];
+        jni.longs(words, 0, &mut copied)
+            .then_some((objects, copied))
+    }
+
     /// Reads one site entry.
     pub(crate) fn site_entry(&self, jni: Jni, object: Object, at: usize) -> Option<[i64; 4]> {
         let array = jni.get_object(object, self.sites)?;
@@ -353,6 +375,8 @@ impl Tracker {
 pub(crate) struct Want {
     pub(crate) sites: bool,
     pub(crate) calls: bool,
+    /// How many objects to be followed are gathered.
+    pub(crate) pending: usize,
     pub(crate) now: u64,
 }
 

@@ -324,7 +324,7 @@ impl Vm for HotSpot {
             if let Some(sampler) = self.sampler.get() {
                 sampler.drain(self, env, jni);
             }
-            self.harvest(jni);
+            self.harvest(env, jni);
             let rows = self.take_rows();
             self.announce(sink);
             sink(&Event::Allocations(&rows.allocations));

@@ -55,6 +55,12 @@ public final class HprofTracker {
     long[] sites;
     /** 64 minus the binary logarithm of the number of sites that fit. */
     int sitesShift;
+    /** Objects that native code is to follow, once there are as many as fit. */
+    Object[] pending;
+    /** Of each pending object: key, bytes if it is an array, follow mask. */
+    long[] pendingWords;
+    /** How many are pending. */
+    int pendingCount;
     /** The next array made by reflection is counted by the caller of Arrays.copyOf. */
     boolean muteNewArray;
 
@@ -205,7 +211,7 @@ public final class HprofTracker {
             long objects = ++all[at + 1];
             all[at + 2] += bytes;
             if ((objects & all[at + 3]) == 0) {
-                follow(this, made, at);
+                follow(made, at, bytes);
             }
         } else {
             probe(made, key, bytes, at);
@@ -224,7 +230,27 @@ public final class HprofTracker {
         long objects = ++all[at + 1];
         all[at + 2] += bytes;
         if ((objects & all[at + 3]) == 0) {
-            follow(this, made, at);
+            follow(made, at, bytes);
+        }
+    }
+
+    /** Puts an object among those to be followed until they die. */
+    private void follow(Object made, int at, long bytes) {
+        int count = pendingCount;
+        long[] words = pendingWords;
+        words[count * 3] = sites[at];
+        words[count * 3 + 1] = bytes;
+        words[count * 3 + 2] = sites[at + 3];
+        Object[] objects = pending;
+        objects[count] = made;
+        pendingCount = count + 1;
+        // Large ones are not held back: the program may be short of memory.
+        if (count + 1 == objects.length || bytes > 512) {
+            drain(this);
+            for (int i = 0; i <= count; i++) {
+                objects[i] = null;
+            }
+            pendingCount = 0;
         }
     }
 
@@ -327,8 +353,8 @@ public final class HprofTracker {
     /** Counts an allocation of a key not seen before, and enters the key. */
     private static native void site(HprofTracker tracker, Object made, long key, long bytes);
 
-    /** Follows an object until it dies. */
-    private static native void follow(HprofTracker tracker, Object made, int at);
+    /** Follows the pending objects until they die. */
+    private static native void drain(HprofTracker tracker);
 
     /** The node after a call not seen before; enters the edge. */
     private static native int edge(HprofTracker tracker, long key);
