@@ -49,6 +49,9 @@ impl Default for LeakOptions {
 /// Most parts of an accumulation point that are named.
 const PARTS: usize = 8;
 
+/// Nodes of a collection that are looked into, and objects below each.
+const SAMPLE: usize = 1000;
+
 /// Share of the accumulation point that a part must have to be named.
 const PART: f64 = 0.02;
 
@@ -106,6 +109,10 @@ pub struct PiledClass {
     pub objects: u64,
     /// What they retain.
     pub retained: Bytes,
+    /// For nodes and entries of the platform's collections, which say nothing: the class that
+    /// most of their memory is in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub holding: Option<String>,
 }
 
 /// The frame whose local variable holds an object.
@@ -357,9 +364,34 @@ fn pile(heap: &Heap, point: ObjIdx, level: &Below) -> Result<AccumulationPoint, 
             class: heap.class(class).name.clone(),
             objects: sum.objects,
             retained: Bytes(sum.retained),
+            holding: held_class(heap, point, class),
         }),
         parts,
     })
+}
+
+/// The class that most of the memory of a collection's nodes is in, by a sample of them.
+fn held_class(heap: &Heap, point: ObjIdx, nodes: ClassIdx) -> Option<String> {
+    if !is_plumbing(&heap.class(nodes).name) {
+        return None;
+    }
+    let mut classes: FxHashMap<ClassIdx, u64> = FxHashMap::default();
+    let mut all = 0;
+    let sample = heap
+        .dominated(Some(point))
+        .filter(|o| heap.class_of(*o) == nodes);
+    for node in sample.take(SAMPLE) {
+        all += heap.retained(node).0;
+        // A node's own next node is in the sample by itself, or like those that are.
+        for held in heap.dominated(Some(node)).take(SAMPLE) {
+            *classes.entry(heap.class_of(held)).or_default() += heap.retained(held).0;
+        }
+    }
+    let (class, bytes) = classes
+        .into_iter()
+        .filter(|(class, _)| *class != nodes)
+        .max_by_key(|(class, bytes)| (*bytes, std::cmp::Reverse(*class)))?;
+    (share(bytes, all) >= 0.5).then(|| heap.class(class).name.clone())
 }
 
 /// The kinds of the root records of an object, each once.

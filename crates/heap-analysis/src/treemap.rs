@@ -2,8 +2,9 @@
 //! the picture is detailed where the bytes are.
 
 use crate::describe::{Address, title, value_of};
-use heap_graph::{Heap, ObjIdx};
+use heap_graph::{ClassIdx, Heap, ObjIdx};
 use hprof::{Bytes, package_of};
+use rustc_hash::FxHashMap;
 use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -13,9 +14,11 @@ use std::collections::BinaryHeap;
 pub struct Area {
     /// Index of the parent area; `None` at the top.
     pub parent: Option<u32>,
-    /// The object; `None` for what was too small to be shown.
+    /// The object; `None` for many small ones together.
     pub object: Option<Address>,
-    /// Class, `class X`, or `n more objects`.
+    /// How many objects the area stands for, without what they dominate.
+    pub objects: u64,
+    /// Class or `class X`; empty for small objects of several classes.
     pub name: String,
     /// Readable value.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -39,6 +42,9 @@ pub struct Treemap {
 
 /// Most areas below one node: a list of ten thousand equal objects says no more than sixty do.
 const CHILDREN: usize = 60;
+
+/// Most areas for the small objects of one class below one node.
+const CLASSES: usize = 12;
 
 /// The map of the whole heap with about `budget` areas, none of them smaller than a two-thousandth
 /// of the heap.
@@ -79,20 +85,23 @@ fn expand(
     open: &mut BinaryHeap<(u64, Reverse<u32>)>,
 ) {
     let mut large = Vec::new();
-    let (mut rest, mut rest_bytes) = (0u64, 0u64);
+    let mut small: FxHashMap<ClassIdx, (u64, u64)> = FxHashMap::default();
+    let mut put = |child: ObjIdx, bytes: u64| {
+        let sum = small.entry(heap.class_of(child)).or_default();
+        sum.0 += bytes;
+        sum.1 += 1;
+    };
     for child in heap.dominated(object) {
         let bytes = heap.retained(child).0;
         if bytes >= least.max(1) {
             large.push(child);
         } else {
-            rest += 1;
-            rest_bytes += bytes;
+            put(child, bytes);
         }
     }
     large.sort_by_key(|o| (Reverse(heap.retained(*o)), *o));
     for child in large.drain(CHILDREN.min(large.len())..) {
-        rest += 1;
-        rest_bytes += heap.retained(child).0;
+        put(child, heap.retained(child).0);
     }
     for child in large {
         let at = areas.len() as u32;
@@ -103,17 +112,35 @@ fn expand(
             open.push((retained.0, Reverse(at)));
         }
     }
+    let (mut rest, mut rest_bytes) = (0, 0);
+    let mut small: Vec<_> = small.into_iter().collect();
+    small.sort_by_key(|(class, sum)| (Reverse(*sum), *class));
+    for (n, (class, (bytes, count))) in small.into_iter().enumerate() {
+        if n < CLASSES && bytes >= least.max(1) {
+            let name = heap.class(class).name.clone();
+            areas.push(together(parent, name, count, bytes));
+        } else {
+            rest += count;
+            rest_bytes += bytes;
+        }
+    }
     if rest_bytes >= least.max(1) {
-        areas.push(Area {
-            parent,
-            object: None,
-            name: format!("{rest} more objects"),
-            value: None,
-            package: String::new(),
-            shallow: Bytes(rest_bytes),
-            retained: Bytes(rest_bytes),
-        });
-        objects.push(None);
+        areas.push(together(parent, String::new(), rest, rest_bytes));
+    }
+    objects.resize(areas.len(), None);
+}
+
+/// Many small objects as one area.
+fn together(parent: Option<u32>, name: String, objects: u64, bytes: u64) -> Area {
+    Area {
+        parent,
+        object: None,
+        objects,
+        value: None,
+        package: package_of(&name).to_owned(),
+        name,
+        shallow: Bytes(bytes),
+        retained: Bytes(bytes),
     }
 }
 
@@ -123,6 +150,7 @@ fn area(heap: &Heap, parent: Option<u32>, object: ObjIdx) -> Area {
     Area {
         parent,
         object: Some(Address(heap.id(object))),
+        objects: 1,
         package: package_of(name.strip_prefix("class ").unwrap_or(&name)).to_owned(),
         value: if is_class {
             None

@@ -17,8 +17,8 @@
   };
   const percent = (n) => (data.total ? (100 * n / data.total).toFixed(1) : "0.0") + " %";
 
-  const areas = data.areas.map(([parent, name, id, value, pack, shallow, retained], index) =>
-    ({ parent, name, id, value, pack, shallow, retained, index, children: [] }));
+  const areas = data.areas.map(([parent, name, id, value, pack, shallow, retained, count], index) =>
+    ({ parent, name, id, value, pack, shallow, retained, count, index, children: [] }));
   const top = { name: "heap", retained: data.total, children: [], index: -1, pack: "" };
   for (const a of areas) (a.parent < 0 ? top : areas[a.parent]).children.push(a);
   const parentOf = (a) => (a === top ? null : a.parent < 0 ? top : areas[a.parent]);
@@ -27,13 +27,13 @@
   const group = (pack) => pack.split(".").slice(0, 2).join(".") || "(no package)";
   const sums = new Map();
   for (const a of areas) {
-    if (!a.id) continue;
+    if (!a.name) continue;
     const own = a.retained - a.children.reduce((sum, c) => sum + c.retained, 0);
     sums.set(group(a.pack), (sums.get(group(a.pack)) || 0) + own);
   }
   const ranked = [...sums].sort((a, b) => b[1] - a[1] || (a[0] < b[0] ? -1 : 1));
   const colors = new Map(ranked.slice(0, COLORS.length).map(([name], n) => [name, COLORS[n]]));
-  const colorOf = (a) => (a.id && colors.get(group(a.pack))) || GREY;
+  const colorOf = (a) => (a.name && colors.get(group(a.pack))) || GREY;
 
   const canvas = $("treemap");
   const box = canvas.closest(".map");
@@ -79,6 +79,9 @@
     return (bare === name ? "" : "class ") + bare.slice(bare.lastIndexOf(".") + 1);
   };
 
+  const label = (a) => a.id ? simple(a.name)
+    : a.count.toLocaleString("en") + (a.name ? " × " + simple(a.name) : " more objects");
+
   function layout(node, x, y, w, h, depth) {
     const items = node.children.map((area) => ({ area, size: area.retained }));
     const rest = node.retained - items.reduce((sum, i) => sum + i.size, 0);
@@ -118,7 +121,7 @@
         ctx.clip();
         ctx.fillStyle = style.getPropertyValue("--fg");
         const size = human(b.area.retained);
-        ctx.fillText(simple(b.area.name) + (b.w > 130 ? "  " + size : ""), b.x + 4, b.y + 3);
+        ctx.fillText(label(b.area) + (b.w > 130 ? "  " + size : ""), b.x + 4, b.y + 3);
         if (b.w <= 130 && b.h > 32 && !b.area.children.length) ctx.fillText(size, b.x + 4, b.y + 18);
         ctx.restore();
       }
@@ -133,9 +136,10 @@
 
   function say(a) {
     if (!a) { $("status").textContent = "Click or Enter goes in, Backspace goes out, arrow keys choose."; return; }
-    const parts = [a.name, a.id, a.value && `"${a.value}"`].filter(Boolean).join(" ");
-    $("status").textContent = `${parts}: retains ${human(a.retained)} (${a.retained.toLocaleString("en")} bytes, `
-      + `${percent(a.retained)}), itself ${human(a.shallow)}`;
+    const parts = a.id ? [a.name, a.id, a.value && `"${a.value}"`].filter(Boolean).join(" ")
+      : `${a.count.toLocaleString("en")} objects ${a.name && "of " + a.name}`;
+    $("status").textContent = `${parts}: ${human(a.retained)} retained (${a.retained.toLocaleString("en")} bytes, `
+      + percent(a.retained) + (a.id ? `), ${human(a.shallow)} itself` : ")");
   }
 
   function go(a) {

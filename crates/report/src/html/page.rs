@@ -130,7 +130,7 @@ const MAP: &str = "<section id=\"map\"><h2>What fills the heap</h2>\n\
     <noscript><p class=\"empty\">The map needs script; the <a href=\"#dominators\">dominator tree</a> \
     has the same numbers.</p></noscript></section>\n";
 
-/// The areas as rows: parent, name, id, value, package, shallow, retained. `<` is escaped so that
+/// The areas as rows: parent, name, id, value, package, shallow, retained, objects. `<` is escaped so that
 /// nothing can end the block.
 fn treemap_json(map: &Treemap) -> String {
     let rows: Vec<serde_json::Value> = map
@@ -144,7 +144,8 @@ fn treemap_json(map: &Treemap) -> String {
                 a.value.clone().unwrap_or_default(),
                 a.package,
                 a.shallow.0,
-                a.retained.0
+                a.retained.0,
+                a.objects
             ])
         })
         .collect();

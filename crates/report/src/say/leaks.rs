@@ -189,6 +189,9 @@ fn point_sentence(point: &AccumulationPoint, suspect: &Suspect) -> Vec<Span> {
             Span::from(" with "),
             Span::Bytes(of.retained.0),
         ]);
+        if let Some(held) = &of.holding {
+            spans.extend([Span::from(", most of it in "), Span::Class(held.clone())]);
+        }
     }
     spans.push(Span::from("."));
     spans
