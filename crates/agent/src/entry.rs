@@ -128,6 +128,7 @@ fn run(java: JavaVm, options: Options, moment: Moment) -> Result<(), Fault> {
     let recorder = Recorder::new(options, output.writer, Box::new(Process));
     let profiler = Shared {
         recorder: Arc::new(Mutex::new(recorder)),
+        is_socket: output.peer.is_some(),
         peer: output.peer,
     };
     let setup = Setup {

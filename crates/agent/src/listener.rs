@@ -15,16 +15,26 @@ use crate::process;
 /// it holds its lock meanwhile.
 pub(crate) struct Shared {
     pub(crate) recorder: Arc<Mutex<Recorder>>,
+    /// Whether a peer waits for what is written.
+    pub(crate) is_socket: bool,
     /// The peer, until the listener has been started.
     pub(crate) peer: Option<TcpStream>,
 }
 
 impl Profiler for Shared {
     fn notify(&mut self, vm: &dyn Vm, event: &Event<'_>) {
-        self.recorder
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .notify(vm, event);
+        {
+            let mut recorder = self.recorder.lock().unwrap_or_else(PoisonError::into_inner);
+            recorder.notify(vm, event);
+            // The original's peer saw nothing for seconds.
+            let is_rare = !matches!(
+                event,
+                Event::ClassLoaded { .. } | Event::TraceDefined { .. }
+            );
+            if self.is_socket && is_rare {
+                recorder.flush();
+            }
+        }
         if let Event::VmInit { .. } = event
             && let Some(peer) = self.peer.take()
             && let Some(hotspot) = HotSpot::get()

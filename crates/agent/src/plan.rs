@@ -1,7 +1,7 @@
 //! From options to what the VM side measures.
 
 use agent_core::options::Options;
-use vm_hotspot::{Config, Follow};
+use vm_hotspot::{Clock, Config, Follow};
 
 /// What to measure for these options.
 pub(crate) fn config(options: &Options) -> Config {
@@ -19,7 +19,11 @@ pub(crate) fn config(options: &Options) -> Config {
             Follow::Adaptive
         },
         calls: options.cpu.times || options.cpu.old,
-        precise_clock: false,
+        clock: if options.thread_cpu_clock {
+            Clock::ThreadCpu
+        } else {
+            Clock::Elapsed
+        },
         samples: options.cpu.samples.then_some(options.interval),
         safepoint_samples: options.cpu.safepoint || options.cpu.wall,
         wall_samples: options.cpu.wall,
@@ -53,6 +57,7 @@ mod tests {
         check("alloc=512k", |c| {
             c.sampled_allocations == Some(512 << 10) && !c.instruments()
         });
+        check("cpu=times,msa=y", |c| c.clock == Clock::ThreadCpu);
         check("monitor=y", |c| c.monitors && !c.instruments());
     }
 }

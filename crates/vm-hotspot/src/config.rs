@@ -18,6 +18,20 @@ pub enum Follow {
 /// Objects of one site and thread that [`Follow::Adaptive`] follows one by one.
 pub const EXACT_PER_SITE: i64 = 4096;
 
+/// What times of calls are measured with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Clock {
+    /// Elapsed time, brought up to date every millisecond by a thread: reading it
+    /// costs nothing. A single short call is seen as 0 or 1 ms, the sum of many is
+    /// right, because calls do not keep step with the clock.
+    #[default]
+    Elapsed,
+    /// Elapsed time, read from the system at every call.
+    Precise,
+    /// CPU time of the thread, brought up to date every millisecond.
+    ThreadCpu,
+}
+
 /// What to measure, decided when the agent is loaded.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -33,8 +47,8 @@ pub struct Config {
     pub follow: Follow,
     /// Count every call and measure its time.
     pub calls: bool,
-    /// Read the clock at every call instead of using the 1 ms clock thread.
-    pub precise_clock: bool,
+    /// What times of calls are measured with.
+    pub clock: Clock,
     /// Sample CPU use with this interval.
     pub samples: Option<Duration>,
     /// Sample all runnable threads at safepoints instead of those on CPU.
@@ -56,7 +70,7 @@ impl Default for Config {
             sampled_allocations: None,
             follow: Follow::default(),
             calls: false,
-            precise_clock: false,
+            clock: Clock::default(),
             samples: None,
             safepoint_samples: false,
             wall_samples: false,

@@ -8,7 +8,8 @@ use jvmti::sys::Value;
 use jvmti::{Capabilities, Capability, Env, EventKind, JavaVm, Jni, Live, Object, OnLoad};
 use vmpi::{Event, MonitorEvent, MonitorId, Profiler, ThreadId, VmInfo};
 
-use crate::config::{Config, Follow};
+use crate::background::{count_soon, keep_time, retransform};
+use crate::config::{Clock, Config, Follow};
 use crate::instrument::Numbers;
 use crate::natives::uncounted;
 use crate::registry::{CLASS_TAG, Pending, WALK_TAG};
@@ -260,7 +261,10 @@ impl HotSpot {
                 Follow::Every => GATHERED,
                 _ => 1,
             },
-            now: self.elapsed(),
+            now: match self.config.clock {
+                Clock::ThreadCpu => env.thread_cpu_time(thread).unwrap_or(0).cast_unsigned(),
+                _ => self.elapsed(),
+            },
         };
         match tracker.enroll(jni, thread, number, want) {
             Ok(object) => Some(object),
@@ -450,7 +454,7 @@ impl HotSpot {
         };
         let shift = (64 / self.config.depth.clamp(1, 16)).cast_signed();
         let shift = if self.config.depth <= 1 { 63 } else { shift };
-        tracker.configure(env, jni, shift, self.config.precise_clock)?;
+        tracker.configure(env, jni, shift, self.config.clock)?;
         let classes = env.loaded_classes()?;
         let (changeable, others): (Vec<Object>, Vec<Object>) = classes
             .into_iter()
@@ -468,14 +472,9 @@ impl HotSpot {
         if self.granted.has(Capability::GenerateVmObjectAllocEvents) {
             self.env.enable(EventKind::VmObjectAlloc, true)?;
         }
-        if self.config.calls && !self.config.precise_clock {
-            self.spawn(env, jni, "HPROF clock", |_, jni| {
-                while let Some(hotspot) = Self::get().filter(|h| !h.dead.load(Ordering::Relaxed)) {
-                    std::thread::sleep(Duration::from_millis(1));
-                    if let Some(tracker) = hotspot.tracker() {
-                        tracker.set_clock(jni, hotspot.elapsed());
-                    }
-                }
+        if self.config.calls && self.config.clock != Clock::Precise {
+            self.spawn(env, jni, "HPROF clock", |env, jni| {
+                uncounted(|| keep_time(env, jni))
             })?;
         }
         Ok(())
@@ -519,7 +518,7 @@ impl HotSpot {
         if let Some(interval) = self.config.samples
             && let Some(hotspot) = Self::get()
         {
-            Sampler::start(hotspot, env, jni, interval);
+            Sampler::start(hotspot, env, jni, interval, self.config.safepoint_samples);
         }
     }
 
@@ -579,37 +578,4 @@ impl HotSpot {
             }));
         });
     }
-}
-
-/// Starts counting in a VM that runs already. It finds the tracker's native methods
-/// in the agent's library only when the attach has ended, so this is tried for a
-/// while from a thread of its own.
-fn count_soon(env: Env<Live>, jni: Jni) {
-    const TRIES: usize = 1000;
-    let Some(hotspot) = HotSpot::get() else {
-        return;
-    };
-    for last in (0..TRIES).rev() {
-        std::thread::sleep(Duration::from_millis(2));
-        match hotspot.start_counting(env, jni) {
-            Ok(()) => return,
-            Err(error) if last == 0 => {
-                (hotspot.message)(&format!("nothing can be counted: {error}"));
-            }
-            Err(_) => {}
-        }
-    }
-}
-
-/// Retransforms all; when the VM refuses a group, its halves are tried, so that
-/// one bad class costs only itself. Returns how many were refused.
-fn retransform(env: Env<Live>, classes: &[Object]) -> usize {
-    if classes.is_empty() || env.retransform(classes).is_ok() {
-        return 0;
-    }
-    if classes.len() == 1 {
-        return 1;
-    }
-    let (left, right) = classes.split_at(classes.len() / 2);
-    retransform(env, left) + retransform(env, right)
 }

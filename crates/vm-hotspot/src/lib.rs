@@ -20,6 +20,7 @@
 //! Reading order: [`config`], `instrument`, `registry`, `sites`, `calls`,
 //! `tracker`, `state`, `hotspot`, `events`, `sampler`, `vm`, `heap_walk`.
 
+mod background;
 mod calls;
 pub mod config;
 mod events;
@@ -35,5 +36,5 @@ mod state;
 mod tracker;
 mod vm;
 
-pub use config::{Config, Follow};
+pub use config::{Clock, Config, Follow};
 pub use hotspot::{HotSpot, Setup};

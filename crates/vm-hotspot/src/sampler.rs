@@ -69,6 +69,7 @@ pub(crate) struct Sampler {
     method: Method,
     interval: Duration,
     stopped: AtomicBool,
+    paused: AtomicBool,
     full: AtomicU64,
     no_stack: AtomicU64,
 }
@@ -107,8 +108,15 @@ fn find_agct() -> Option<AsyncGetCallTrace> {
 }
 
 impl Sampler {
-    /// Starts sampling; called once, on the main thread, when the VM is up.
-    pub(crate) fn start(hotspot: &'static HotSpot, env: Env<Live>, jni: Jni, interval: Duration) {
+    /// Starts sampling; called once, when the VM is up. Timers are armed for the
+    /// current thread and those started later, so a late start wants `safepoints`.
+    pub(crate) fn start(
+        hotspot: &'static HotSpot,
+        env: Env<Live>,
+        jni: Jni,
+        interval: Duration,
+        safepoints: bool,
+    ) {
         let depth = (hotspot.config.depth as usize).clamp(1, MOST_FRAMES);
         let slot = |_| Slot {
             state: AtomicU32::new(EMPTY),
@@ -125,7 +133,7 @@ impl Sampler {
                 .into(),
             ),
         };
-        let wants_async = !hotspot.config.safepoint_samples;
+        let wants_async = !safepoints;
         let method = match find_agct().filter(|_| wants_async && install_handler()) {
             Some(function) => Method::Async(function),
             None => Method::Safepoint,
@@ -136,6 +144,7 @@ impl Sampler {
             method,
             interval,
             stopped: AtomicBool::new(false),
+            paused: AtomicBool::new(false),
             full: AtomicU64::new(0),
             no_stack: AtomicU64::new(0),
         };
@@ -180,6 +189,11 @@ impl Sampler {
         }
     }
 
+    /// Takes no samples for a while, or takes them again.
+    pub(crate) fn pause(&self, paused: bool) {
+        self.paused.store(paused, Ordering::Relaxed);
+    }
+
     /// Ends sampling.
     pub(crate) fn stop(&self) {
         self.stopped.store(true, Ordering::Relaxed);
@@ -195,6 +209,9 @@ impl Sampler {
                 }
                 Method::Safepoint => {
                     std::thread::sleep(self.interval);
+                    if self.paused.load(Ordering::Relaxed) {
+                        continue;
+                    }
                     jni.local_frame(256, || at_safepoint(hotspot, env, jni));
                 }
             }
@@ -284,6 +301,7 @@ extern "C" fn on_signal(_signal: i32, _info: *mut libc::siginfo_t, context: *mut
         && let Some(sampler) = hotspot.sampler.get()
         && let Method::Async(function) = sampler.method
         && !sampler.stopped.load(Ordering::Relaxed)
+        && !sampler.paused.load(Ordering::Relaxed)
         && let Some(jni) = hotspot.java.jni()
     {
         sampler.sample(function, jni, context);

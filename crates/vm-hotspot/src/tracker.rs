@@ -3,6 +3,8 @@
 use jvmti::sys::{FieldPtr, Value};
 use jvmti::{Env, Jni, Live, Object, Result};
 
+use crate::config::Clock;
+
 const NAME: &str = "java/lang/HprofTracker";
 /// Compiled from `tracker/HprofTracker.java`.
 const BYTES: &[u8] = include_bytes!("../tracker/HprofTracker.class");
@@ -56,6 +58,7 @@ pub(crate) struct Tracker {
     pending_words: FieldPtr,
     pending_count: FieldPtr,
     last: FieldPtr,
+    cpu: FieldPtr,
     thread_id: jvmti::sys::MethodPtr,
 }
 
@@ -84,6 +87,7 @@ impl Tracker {
                 pending_words: jni.field(class, "pendingWords", "[J")?,
                 pending_count: jni.field(class, "pendingCount", "I")?,
                 last: jni.field(class, "last", "J")?,
+                cpu: jni.field(class, "cpu", "J")?,
                 thread_id,
             })
         })
@@ -96,12 +100,14 @@ impl Tracker {
         env: Env<Live>,
         jni: Jni,
         shift: i32,
-        precise: bool,
+        clock: Clock,
     ) -> Result<()> {
         jni.local_frame(64, || {
             let class = self.class;
             jni.set_static_int(class, jni.static_field(class, "contextShift", "I")?, shift);
-            jni.set_static_boolean(class, jni.static_field(class, "precise", "Z")?, precise);
+            for (name, kind) in [("precise", Clock::Precise), ("perThread", Clock::ThreadCpu)] {
+                jni.set_static_boolean(class, jni.static_field(class, name, "Z")?, clock == kind);
+            }
             let layout = ArrayLayout::measure(env, jni)?;
             jni.set_static_int(
                 class,
@@ -143,6 +149,18 @@ impl Tracker {
     /// Switches counting on or off.
     pub(crate) fn switch(&self, jni: Jni, on: bool) {
         jni.set_static_boolean(self.class, self.on, on);
+    }
+
+    /// Sets every thread's own clock.
+    pub(crate) fn set_cpu_clocks(&self, env: Env<Live>, jni: Jni) {
+        self.for_each(jni, |_, object| {
+            let time = jni
+                .get_object(object, self.owner)
+                .map(|thread| env.thread_cpu_time(thread));
+            if let Some(Ok(nanos)) = time {
+                jni.set_long(object, self.cpu, nanos);
+            }
+        });
     }
 
     /// Sets the clock.
@@ -224,6 +242,7 @@ impl Tracker {
             );
             jni.set_object(object, self.stack, Some(jni.new_longs(FIRST_STACK)?));
             jni.set_long(object, self.last, want.now.cast_signed());
+            jni.set_long(object, self.cpu, want.now.cast_signed());
         }
         jni.set_object(object, self.owner, Some(thread));
         loop {

@@ -1,6 +1,7 @@
 //! [`vmpi::Vm`] on HotSpot.
 
 use std::path::Path;
+use std::time::Duration;
 
 use jvmti::sys::Value;
 use jvmti::{Env, Jni, Live, Object};
@@ -15,6 +16,7 @@ use crate::field_layout::declared_fields;
 use crate::heap_walk;
 use crate::hotspot::HotSpot;
 use crate::natives::uncounted;
+use crate::sampler::Sampler;
 
 /// A JVMTI failure as a [`VmError`].
 pub(crate) fn failed(error: jvmti::Error) -> VmError {
@@ -29,6 +31,9 @@ pub(crate) fn failed(error: jvmti::Error) -> VmError {
         },
     }
 }
+
+/// Between samples that a command has started.
+const DEFAULT_INTERVAL: Duration = Duration::from_millis(10);
 
 /// State bits as a struct.
 fn thread_state(bits: i32) -> ThreadState {
@@ -339,13 +344,27 @@ impl Vm for HotSpot {
     }
 
     fn control(&self, request: Control) -> Result<(), VmError> {
-        let (_, jni) = self.here()?;
+        let (env, jni) = self.here()?;
         match request {
             Control::Allocations(on) => {
                 let tracker = self
                     .tracker()
                     .ok_or(VmError::Unsupported("allocation counting"))?;
                 tracker.switch(jni, on);
+                Ok(())
+            }
+            Control::Sampling {
+                thread: Some(_), ..
+            } => Err(VmError::Unsupported("sampling of one thread")),
+            Control::Sampling { on, thread: None } => {
+                if on && self.sampler.get().is_none() {
+                    let hotspot = Self::get().ok_or(VmError::WrongPhase)?;
+                    // Threads that run already have no timer of ours.
+                    Sampler::start(hotspot, env, jni, DEFAULT_INTERVAL, true);
+                }
+                if let Some(sampler) = self.sampler.get() {
+                    sampler.pause(!on);
+                }
                 Ok(())
             }
             _ => Err(VmError::Unsupported("change while running")),

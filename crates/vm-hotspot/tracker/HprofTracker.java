@@ -24,6 +24,8 @@ public final class HprofTracker {
     static volatile long clock;
     /** Whether times are read from System.nanoTime instead of the clock thread. */
     static final boolean precise;
+    /** Whether times are the CPU time of the thread, written by the clock thread. */
+    static final boolean perThread;
     /** Bits a calling context is shifted by for each call: 64 / depth of stacks. */
     static final int contextShift;
     /** Bytes before the elements of an array, by type code of newarray (2: reference). */
@@ -37,6 +39,7 @@ public final class HprofTracker {
     // but to the JIT.
     static {
         precise = false;
+        perThread = false;
         contextShift = 16;
         alignMask = 7;
     }
@@ -76,6 +79,8 @@ public final class HprofTracker {
     int edgesShift;
     /** Per node: calls, own time, time with callees, unused. */
     long[] costs;
+    /** CPU time of the thread, if that is what is measured. */
+    volatile long cpu;
     /** When costs were last charged. */
     long last;
 
@@ -265,7 +270,7 @@ public final class HprofTracker {
         if (at + 2 > open.length) {
             open = growStack();
         }
-        long now = precise ? System.nanoTime() : clock;
+        long now = precise ? System.nanoTime() : perThread ? cpu : clock;
         if (now != last) {
             charge(now);
         }
@@ -324,7 +329,7 @@ public final class HprofTracker {
             popAll(at);
             return;
         }
-        long now = precise ? System.nanoTime() : clock;
+        long now = precise ? System.nanoTime() : perThread ? cpu : clock;
         if (now != last) {
             charge(now);
         }
