@@ -84,7 +84,12 @@ impl Profile {
     pub fn metrics(&self) -> Vec<Metric> {
         let has = |metric: &Metric| match metric {
             Metric::Samples => self.samples.is_some(),
-            Metric::CpuTime | Metric::Calls => self.costs.is_some(),
+            // Call pairs have calls but no time of the method alone.
+            Metric::CpuTime => self.costs.as_ref().is_some_and(|table| {
+                let mut rows = table.rows().iter();
+                table.rows().is_empty() || rows.any(|(_, cost)| cost.self_ns != 0)
+            }),
+            Metric::Calls => self.costs.is_some(),
             Metric::Blocked | Metric::Contentions => self.contention.is_some(),
             _ => self.sites.is_some(),
         };

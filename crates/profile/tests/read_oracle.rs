@@ -129,6 +129,15 @@ fn sites_have_the_original_counts() {
 }
 
 #[test]
+fn call_pairs_show_as_calls() {
+    let Some(profile) = profile("cpu-old") else {
+        return;
+    };
+    let (path, calls) = top(&profile, Metric::Calls);
+    assert_eq!((&*path, calls), ("Cpu.fib;Cpu.fib", 9280));
+}
+
+#[test]
 fn two_dumps_of_one_run_add_their_samples() {
     let Some(profile) = profile("quit-cpu-samples") else {
         return;

@@ -401,6 +401,10 @@ impl HeapWalk for Gather<'_> {
         len: i32,
         bytes: &[u8],
     ) -> Walk {
+        if self.at == tag {
+            // The reference to its class came first and made it look like an array of references.
+            self.current = Current::Nothing;
+        }
         self.finish();
         self.at = 0;
         let element = BasicType::from_descriptor(std::str::from_utf8(&[kind]).unwrap_or(""));

@@ -3,11 +3,11 @@
 use super::Context;
 use super::binary::BinaryOutput;
 use crate::ids::{thread_serial, trace_serial};
-use crate::options::Mode;
 use hprof::{HeapTag, IdSize, RecordTag};
+use rustc_hash::FxHashMap;
 use vmpi::{
-    ClassRecord, HeapVisitor, Instance, ObjectArray, ObjectHandle, PrimitiveArray, Root, ThreadId,
-    Value, VmError,
+    BasicType, ClassId, ClassRecord, FieldInfo, HeapVisitor, Instance, ObjectArray, ObjectHandle,
+    PrimitiveArray, Root, ThreadId, Value, Vm, VmError,
 };
 
 /// A segment is written when it is this long.
@@ -21,6 +21,8 @@ pub(super) fn walk(out: &mut BinaryOutput, context: &mut Context<'_>) -> Result<
     let vm = context.vm;
     let limit = if out.one_record { ONE_RECORD } else { SEGMENT };
     let body = Vec::with_capacity(SEGMENT);
+    // Some VMs answer no question while the walk goes on, so the sizes are summed up before it.
+    let sizes = instance_sizes(vm, context, out.ids.size);
     let mut walk = Walk {
         out,
         context,
@@ -28,13 +30,44 @@ pub(super) fn walk(out: &mut BinaryOutput, context: &mut Context<'_>) -> Result<
         limit,
         segments: 0,
         references: 0,
+        sizes,
     };
-    if walk.out.settings.mode == Mode::Compat {
-        walk.unknown_thread();
-    }
     let result = vm.walk_heap(&mut walk);
     walk.finish();
     result
+}
+
+/// Bytes of the fields of an instance of each class, inherited ones included, as the original
+/// states them in CLASS DUMP.
+fn instance_sizes(vm: &dyn Vm, context: &mut Context<'_>, ids: IdSize) -> FxHashMap<ClassId, u32> {
+    let mut own: FxHashMap<ClassId, (u32, ClassId)> = FxHashMap::default();
+    for class in context.catalog.class_ids() {
+        let fields = vm.fields(class).unwrap_or_default();
+        let width = |field: &FieldInfo| {
+            let kind = BasicType::from_descriptor(&field.descriptor);
+            kind.and_then(BasicType::width).unwrap_or(ids.bytes()) as u32
+        };
+        let sum = fields
+            .iter()
+            .filter(|field| !field.is_static)
+            .map(width)
+            .sum();
+        let superclass = context.catalog.class(vm, class).info.superclass;
+        own.insert(class, (sum, superclass));
+    }
+    let total = |class: &ClassId| {
+        let (mut sum, mut at) = (0, *class);
+        // A chain of superclasses is short; the bound ends one that a VM got wrong.
+        for _ in 0..1000 {
+            let Some((bytes, superclass)) = own.get(&at) else {
+                break;
+            };
+            sum += bytes;
+            at = *superclass;
+        }
+        sum
+    };
+    own.keys().map(|class| (*class, total(class))).collect()
 }
 
 struct Walk<'a, 'c> {
@@ -44,6 +77,7 @@ struct Walk<'a, 'c> {
     limit: usize,
     segments: u32,
     references: u64,
+    sizes: FxHashMap<ClassId, u32>,
 }
 
 impl Walk<'_, '_> {
@@ -105,14 +139,6 @@ impl Walk<'_, '_> {
             Some(width) if !keep => self.body.extend(std::iter::repeat_n(0, width)),
             _ => self.value(value),
         }
-    }
-
-    /// The thread that owns the roots whose thread is not known.
-    fn unknown_thread(&mut self) {
-        self.tag(HeapTag::RootThreadObject);
-        self.id(ObjectHandle::NULL);
-        self.thread(ThreadId::NONE);
-        self.u4(trace_serial(vmpi::TraceId::EMPTY).0);
     }
 
     fn write_segment(&mut self, tag: RecordTag) {
@@ -228,8 +254,7 @@ impl HeapVisitor for Walk<'_, '_> {
         }
         self.raw_id(0);
         self.raw_id(0);
-        // The original's instance size is the sum of all fields, inherited ones included.
-        self.u4(u32::try_from(record.instance_size).unwrap_or(u32::MAX));
+        self.u4(self.sizes.get(&record.class).copied().unwrap_or(0));
         self.u2(0);
         self.u2(record.statics.len());
         for (field, value) in record.statics {

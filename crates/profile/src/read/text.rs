@@ -6,7 +6,7 @@ use crate::names::NameId;
 use crate::profile::{Profile, Thread};
 use crate::sites::{Site, SiteTable, Volume};
 use crate::stacks::{Frame, Line, Method, TraceId, TraceKey};
-use hprof::text::{CpuKind, RankRow, TextLine, TextReader, TextRecord, Trace};
+use hprof::text::{CpuKind, OldRow, RankRow, TextLine, TextReader, TextRecord, Trace};
 use hprof::{
     DamageKind, Diagnostic, Diagnostics, Serial, decode_modified_utf8, readable_class_name,
 };
@@ -103,6 +103,7 @@ impl Builder {
                     total_ns: row.time * MS,
                 };
                 self.profile.pairs.get_or_insert_default().push(pair);
+                self.call_pair(row);
             }
             TextRecord::Wait(event) if event.done => {
                 let class = self.class(event.monitor);
@@ -215,6 +216,35 @@ impl Builder {
         };
         let id = self.profile.stacks.push_trace(key, &frames);
         self.traces.insert(trace.serial, id);
+    }
+
+    /// The pair as a trace of two frames, so that it shows like any other call.
+    fn call_pair(&mut self, row: &OldRow<'_>) {
+        let mut frames = Vec::new();
+        for name in [row.callee, row.caller] {
+            let name = decode_modified_utf8(name);
+            let Some(bracket) = name.find('(') else { break };
+            let Some(dot) = name[..bracket].rfind('.') else {
+                break;
+            };
+            let names = &mut self.profile.names;
+            let method = Method {
+                class: names.intern(&name[..dot]),
+                name: names.intern(&name[dot + 1..bracket]),
+                signature: names.intern(&name[bracket..]),
+                source: NameId::default(),
+            };
+            let method = self.profile.stacks.intern_method(method);
+            let line = Line::Unknown;
+            frames.push(self.profile.stacks.intern_frame(Frame { method, line }));
+        }
+        let trace = self.profile.stacks.push_trace(TraceKey::default(), &frames);
+        let cost = Cost {
+            calls: row.count,
+            self_ns: 0,
+            total_ns: row.time * MS,
+        };
+        self.profile.costs.get_or_insert_default().add(trace, cost);
     }
 
     /// The trace of a serial; an empty one, once complained about, when the file has none.

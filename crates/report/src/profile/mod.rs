@@ -58,9 +58,15 @@ impl Form {
     }
 }
 
-/// The metric that is shown when none is asked for: the first the profile has.
+/// The metric that is shown when none is asked for: the first of which there is any.
 pub fn main_metric(profile: &Profile) -> Option<Metric> {
-    profile.metrics().into_iter().next()
+    let metrics = profile.metrics();
+    let any = |metric: &Metric| profile.stacks(*metric).next().is_some();
+    metrics
+        .iter()
+        .copied()
+        .find(any)
+        .or(metrics.first().copied())
 }
 
 /// The bytes of a profile in a form. Collapsed stacks hold one metric; the other forms hold all,
