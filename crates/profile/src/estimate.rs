@@ -216,6 +216,34 @@ mod tests {
     }
 
     #[test]
+    fn sampled_sites_rank_by_what_they_stand_for() {
+        use crate::{NameId, SiteOrder, SiteTable, TraceId};
+        let mut table = SiteTable::new(Sampling::Interval(1 << 20));
+        // One sample of a large array, ten of small objects that stand for 10 MiB.
+        table.allocate(
+            NameId(1),
+            TraceId(1),
+            Volume {
+                objects: 1,
+                bytes: 2 << 20,
+            },
+        );
+        for _ in 0..10 {
+            table.allocate(
+                NameId(2),
+                TraceId(1),
+                Volume {
+                    objects: 1,
+                    bytes: 24,
+                },
+            );
+        }
+        let ranked = table.rank(SiteOrder::LiveBytes, 0.0);
+        assert_eq!(table.sites()[ranked[0].row].class, NameId(2));
+        assert!(ranked[0].share > 0.75, "{ranked:?}");
+    }
+
+    #[test]
     fn everything_sampled_is_exact() {
         let weight = Sampling::All.weight(Volume {
             objects: 7,

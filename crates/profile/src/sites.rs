@@ -149,31 +149,27 @@ impl SiteTable {
         totals
     }
 
-    /// The rows SITES prints: sorted by one volume and cut on the share of the same one. (The
+    /// The rows SITES prints: sorted by one volume (in a sampled table, what the samples stand for)
+    /// and cut on the share of the same one. (The
     /// original cut on live bytes in either order, which ended an allocation-sorted list at its
     /// first mostly dead site.)
     pub fn rank(&self, order: SiteOrder, cutoff: f64) -> Vec<Ranked> {
-        let bytes = |row: usize| match order {
-            SiteOrder::LiveBytes => self.sites[row].live.bytes,
-            SiteOrder::AllocatedBytes => self.sites[row].allocated.bytes,
-        };
-        let (live, allocated) = self.totals();
-        let total = match order {
-            SiteOrder::LiveBytes => live.bytes,
-            SiteOrder::AllocatedBytes => allocated.bytes,
-        };
+        let bytes: Vec<i64> = (0..self.sites.len())
+            .map(|row| {
+                let all = self.estimate(row);
+                let one = match order {
+                    SiteOrder::LiveBytes => all.live_bytes,
+                    SiteOrder::AllocatedBytes => all.allocated_bytes,
+                };
+                one.value.round() as i64
+            })
+            .collect();
         let cut = Cut {
             share: cutoff,
             hits_only: false,
         };
-        let signed = |bytes: u64| i64::try_from(bytes).unwrap_or(i64::MAX);
-        rank(
-            self.sites.len(),
-            signed(total),
-            cut,
-            |row| signed(bytes(row)),
-            |_| 1,
-        )
+        let total = bytes.iter().fold(0i64, |sum, one| sum.saturating_add(*one));
+        rank(bytes.len(), total, cut, |row| bytes[row], |_| 1)
     }
 
     /// The estimates of each class, all sites together, by falling allocated bytes.

@@ -82,6 +82,9 @@ fn wanted(config: &Config) -> Vec<Capability> {
     if config.allocations {
         wanted.push(Capability::GenerateVmObjectAllocEvents);
     }
+    if config.sampled_allocations.is_some() {
+        wanted.push(Capability::GenerateSampledObjectAllocEvents);
+    }
     if config.monitors {
         wanted.extend([
             Capability::GenerateMonitorEvents,
