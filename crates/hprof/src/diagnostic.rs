@@ -159,6 +159,12 @@ impl Diagnostics {
         self.kept.iter().any(|d| d.kind.is_damage())
     }
 
+    /// The same findings, `by` bytes further on in the file.
+    pub fn shifted(mut self, by: u64) -> Diagnostics {
+        self.kept.iter_mut().for_each(|d| d.offset.0 += by);
+        self
+    }
+
     /// Orders the findings by place.
     pub fn sort(&mut self) {
         self.kept.sort_by_key(|d| d.offset);

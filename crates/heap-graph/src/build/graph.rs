@@ -190,6 +190,7 @@ impl Job<'_> {
             ids: self.mapped.map.header.id_size,
             known_class: &known_class,
             control: *self.control,
+            read: &|at, out| self.mapped.source.read_at(at, out),
             release: None,
         };
         let visitors = (0..threads)

@@ -79,6 +79,7 @@ pub(crate) struct Detail {
 
 /// A dump with its top-level records read.
 pub(crate) struct Mapped<'a> {
+    pub(crate) source: &'a Source,
     pub(crate) data: &'a [u8],
     pub(crate) map: FileMap,
     pub(crate) symbols: Symbols<'a>,
@@ -96,7 +97,12 @@ pub(crate) fn map<'a>(source: &'a Source, names_only: bool) -> Result<Mapped<'a>
     symbols.finish();
     map.diagnostics.extend(source.diagnostics().clone());
     map.diagnostics.sort();
-    Ok(Mapped { data, map, symbols })
+    Ok(Mapped {
+        source,
+        data,
+        map,
+        symbols,
+    })
 }
 
 /// The first pass done: objects, classes, ids.
@@ -158,6 +164,7 @@ impl Mapped<'_> {
                 ids,
                 known_class: &known_class,
                 control: *control,
+                read: &|at, out| self.source.read_at(at, out),
                 release,
             };
             let visitors = (0..threads)

@@ -54,6 +54,8 @@ pub(crate) struct ObjectPass<'a> {
     /// Class id of `jdk.internal.vm.StackChunk`, 0 for none, and its instances: id and offset.
     stack_chunk: u64,
     pub(crate) stack_chunks: Vec<(u64, u64)>,
+    /// Added to every offset.
+    base: u64,
     /// The instance before (id, class slot), whose distance to the next object tells its size.
     before: Option<(u64, u32)>,
 }
@@ -80,6 +82,7 @@ impl<'a> ObjectPass<'a> {
             heap_switches: Vec::new(),
             stack_chunk,
             stack_chunks: Vec::new(),
+            base: 0,
             before: None,
         }
     }
@@ -122,13 +125,16 @@ impl<'a> ObjectPass<'a> {
 impl HeapVisitor for ObjectPass<'_> {
     fn root(&mut self, at: FileOffset, root: Root) {
         self.counts[root.kind as usize] += 1;
-        self.roots.push(RawRoot { at: at.0, root });
+        self.roots.push(RawRoot {
+            at: at.0 + self.base,
+            root,
+        });
     }
 
     fn class(&mut self, at: FileOffset, class: &ClassDump<'_>) {
         self.counts[HeapTag::ClassDump as usize] += 1;
         if self.object(class.id.0) {
-            self.class_dumps.push((class.id.0, at.0));
+            self.class_dumps.push((class.id.0, at.0 + self.base));
         }
     }
 
@@ -141,7 +147,7 @@ impl HeapVisitor for ObjectPass<'_> {
             tally.instances += 1;
             tally.field_bytes += instance.fields.len() as u64;
             if instance.class.0 == self.stack_chunk {
-                self.stack_chunks.push((instance.id.0, at.0));
+                self.stack_chunks.push((instance.id.0, at.0 + self.base));
                 return;
             }
             if tally.gaps.wanted() {
@@ -179,7 +185,7 @@ impl HeapVisitor for ObjectPass<'_> {
 
     fn heap_info(&mut self, at: FileOffset, heap: u32, name: ObjectId) {
         self.counts[HeapTag::HeapDumpInfo as usize] += 1;
-        self.heap_switches.push((at.0, heap, name));
+        self.heap_switches.push((at.0 + self.base, heap, name));
     }
 
     fn resync(&mut self) {
@@ -188,7 +194,8 @@ impl HeapVisitor for ObjectPass<'_> {
 }
 
 impl UnitVisitor for ObjectPass<'_> {
-    fn begin(&mut self) {
+    fn begin(&mut self, base: u64) {
+        self.base = base;
         self.before = None;
     }
 }

@@ -76,6 +76,8 @@ pub(crate) struct ReferencePass<'a, C> {
     block: (u64, u64),
     last: (u64, u32),
     before: u64,
+    /// Added to every offset.
+    base: u64,
     /// Number and file offset of the objects from which positions are counted.
     pub(crate) anchors: Vec<(u64, u64)>,
     /// Number and size, in units, of the large arrays.
@@ -95,6 +97,7 @@ impl<'a, C: Cell> ReferencePass<'a, C> {
             block: (0, 0),
             last: (u64::MAX, 0),
             before: u64::MAX,
+            base: 0,
             anchors: Vec::new(),
             large: Vec::new(),
             marker: std::marker::PhantomData,
@@ -130,7 +133,7 @@ impl<'a, C: Cell> ReferencePass<'a, C> {
         }
         let first = self.window.len() as u32;
         self.waiting.push(Waiting {
-            offset: at.0,
+            offset: at.0 + self.base,
             class,
             class_edge,
             first,
@@ -143,9 +146,11 @@ impl<'a, C: Cell> ReferencePass<'a, C> {
 
     #[inline(always)]
     fn is_repetition(&self, at: FileOffset, id: u64) -> bool {
-        self.shared
-            .first_of
-            .is_some_and(|first| first.get(&id).is_some_and(|offset| *offset != at.0))
+        self.shared.first_of.is_some_and(|first| {
+            first
+                .get(&id)
+                .is_some_and(|offset| *offset != at.0 + self.base)
+        })
     }
 
     /// Bytes for a row of at most `entries` entries.
@@ -295,7 +300,7 @@ impl<C: Cell> HeapVisitor for ReferencePass<'_, C> {
         }
         let shared = self.shared;
         if class == shared.virtual_thread {
-            self.virtual_threads.push((instance.id.0, at.0));
+            self.virtual_threads.push((instance.id.0, at.0 + self.base));
         }
         let offsets: &[u32] = shared
             .classes
@@ -325,7 +330,7 @@ impl<C: Cell> HeapVisitor for ReferencePass<'_, C> {
             self.flush();
             if !self.is_repetition(at, array.id.0) {
                 let object = Waiting {
-                    offset: at.0,
+                    offset: at.0 + self.base,
                     class,
                     class_edge: true,
                     first: 0,
@@ -361,7 +366,8 @@ impl<C: Cell> HeapVisitor for ReferencePass<'_, C> {
 }
 
 impl<C: Cell> UnitVisitor for ReferencePass<'_, C> {
-    fn begin(&mut self) {
+    fn begin(&mut self, base: u64) {
+        self.base = base;
         self.before = u64::MAX;
     }
 

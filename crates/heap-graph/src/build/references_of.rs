@@ -90,6 +90,7 @@ pub(crate) fn run<'a>(
         ids,
         known_class: &|id| offsets.contains_key(&id),
         control: *control,
+        read: &|at, out| source.read_at(at, out),
         release: None,
     };
     let visitors = (0..threads)

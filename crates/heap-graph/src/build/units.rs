@@ -11,8 +11,11 @@ const STEP: u64 = 8 << 20;
 
 /// A worker's view of the sub-records.
 pub(crate) trait UnitVisitor: HeapVisitor + Send {
-    /// A new stretch begins: nothing that came before is its neighbour.
-    fn begin(&mut self) {}
+    /// A new stretch begins: nothing that came before is its neighbour. Offsets of its
+    /// sub-records are counted from `base`.
+    fn begin(&mut self, base: u64) {
+        let _ = base;
+    }
     /// The stretch is done.
     fn end(&mut self) {}
 }
@@ -33,6 +36,8 @@ pub(crate) struct Input<'a> {
     pub(crate) ids: IdSize,
     pub(crate) known_class: &'a (dyn Fn(u64) -> bool + Sync),
     pub(crate) control: Control<'a>,
+    /// Copies a part of the dump, where that is possible.
+    pub(crate) read: &'a (dyn Fn(u64, &mut [u8]) -> bool + Sync),
     /// Drop the pages behind the walk.
     pub(crate) release: Option<&'a (dyn Fn(u64, u64) + Sync)>,
 }
@@ -49,6 +54,19 @@ pub(crate) fn units_of<'s>(segments: impl Iterator<Item = &'s Segment>) -> Vec<S
         .collect()
 }
 
+/// Segments up to this size are copied into a buffer, which then stays in the cache.
+const COPIED: u64 = 3 << 19;
+
+/// Copies the unit if it is a small whole segment; false when it is to be read where it lies.
+fn copy(input: &Input<'_>, unit: Stretch, buffer: &mut Vec<u8>) -> bool {
+    let len = unit.end - unit.from;
+    if len > COPIED || unit.end > input.data.len() as u64 {
+        return false;
+    }
+    buffer.resize(len as usize, 0);
+    (input.read)(unit.from, buffer)
+}
+
 /// Runs one pass over all units; gives the workers' visitors and the findings.
 pub(crate) fn run_pass<V: UnitVisitor>(
     input: &Input<'_>,
@@ -62,10 +80,17 @@ pub(crate) fn run_pass<V: UnitVisitor>(
     let shared = Mutex::new(PassResult::default());
     let work = |mut visitor: V| {
         let mut mine = PassResult::default();
+        let mut buffer = Vec::new();
         loop {
             let index = next.fetch_add(1, Ordering::Relaxed);
             let Some(unit) = units.get(index) else { break };
-            visitor.begin();
+            let copied = copy(input, *unit, &mut buffer);
+            let (data, base) = if copied {
+                (buffer.as_slice(), unit.from)
+            } else {
+                (input.data, 0)
+            };
+            visitor.begin(base);
             let mut from = unit.from;
             while from < unit.until {
                 if input.control.check().is_err() {
@@ -73,14 +98,13 @@ pub(crate) fn run_pass<V: UnitVisitor>(
                 }
                 let until = unit.until.min(from + STEP);
                 let part = Stretch {
-                    from,
-                    until,
-                    end: unit.end,
+                    from: from - base,
+                    until: until - base,
+                    end: unit.end - base,
                 };
-                let walked =
-                    walk_stretch(input.data, input.ids, part, input.known_class, &mut visitor);
-                let to = walked.next.max(until.min(unit.end));
-                mine.diagnostics.extend(walked.diagnostics);
+                let walked = walk_stretch(data, input.ids, part, input.known_class, &mut visitor);
+                let to = (walked.next + base).max(until.min(unit.end));
+                mine.diagnostics.extend(walked.diagnostics.shifted(base));
                 mine.skipped += walked.skipped;
                 mine.units.push(Stretch {
                     from,
@@ -90,7 +114,7 @@ pub(crate) fn run_pass<V: UnitVisitor>(
                 mine.bytes += to - from;
                 let sum = done.fetch_add(to - from, Ordering::Relaxed) + to - from;
                 input.control.report(phase, sum.min(total), total);
-                if let Some(release) = input.release {
+                if let Some(release) = input.release.filter(|_| !copied) {
                     release(from, to);
                 }
                 from = to;

@@ -8,7 +8,7 @@ use std::io;
 /// Bytes that are mapped, or in memory when there is nothing to map.
 #[derive(Debug)]
 pub(super) enum Mapped {
-    File(Mmap),
+    File { map: Mmap, file: File },
     Memory(Vec<u8>),
 }
 
@@ -22,7 +22,8 @@ impl Mapped {
         // that change under the reader can give wrong answers but no unsoundness beyond that:
         // every length is checked against the slice at each use.
         let map = unsafe { Mmap::map(file)? };
-        Ok(Mapped::File(map))
+        let file = file.try_clone()?;
+        Ok(Mapped::File { map, file })
     }
 
     pub(super) fn memory(bytes: Vec<u8>) -> Mapped {
@@ -31,13 +32,22 @@ impl Mapped {
 
     pub(super) fn bytes(&self) -> &[u8] {
         match self {
-            Mapped::File(map) => map,
+            Mapped::File { map, .. } => map,
             Mapped::Memory(bytes) => bytes,
         }
     }
 
+    /// Copies bytes from the file; false where there is no file or it is too short.
+    pub(super) fn read_at(&self, at: u64, out: &mut [u8]) -> bool {
+        use std::os::unix::fs::FileExt;
+        match self {
+            Mapped::File { file, .. } => file.read_exact_at(out, at).is_ok(),
+            Mapped::Memory(_) => false,
+        }
+    }
+
     pub(super) fn advise(&self, sequential: bool) {
-        if let Mapped::File(map) = self {
+        if let Mapped::File { map, .. } = self {
             // Advice may fail (old kernels); it changes speed only.
             let _ = map.advise(if sequential {
                 Advice::Sequential
@@ -49,7 +59,7 @@ impl Mapped {
 
     pub(super) fn release(&self, from: u64, to: u64) {
         const PAGE: u64 = 4096;
-        if let Mapped::File(map) = self {
+        if let Mapped::File { map, .. } = self {
             let from = from.div_ceil(PAGE) * PAGE;
             let to = to.min(map.len() as u64) / PAGE * PAGE;
             if from < to {

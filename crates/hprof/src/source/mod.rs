@@ -165,6 +165,13 @@ impl Source {
         self.bytes.bytes()
     }
 
+    /// Copies a part of the decoded dump into a buffer that stays in the cache, which is cheaper
+    /// than touching fresh pages of the mapping. False if that part cannot be copied: use
+    /// [`bytes`](Self::bytes) then.
+    pub fn read_at(&self, at: u64, out: &mut [u8]) -> bool {
+        self.bytes.read_at(at, out)
+    }
+
     /// How it was packed.
     pub fn packing(&self) -> &Packing {
         &self.packing
