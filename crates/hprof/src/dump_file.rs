@@ -311,7 +311,10 @@ impl<'a> Mapper<'a> {
                     format!("{} bytes", head.length),
                     format!("{} bytes to the end of the file", len - head.body()),
                 );
-                if tag != RecordTag::Utf8 {
+                if tag == RecordTag::Utf8 {
+                    // Half a name is none, but the record is there.
+                    self.counts[head.tag as usize] += 1;
+                } else {
                     self.visit(head, head.end().min(len), visit);
                 }
                 self.map.skipped += len - head.at;
