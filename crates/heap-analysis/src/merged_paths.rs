@@ -14,7 +14,15 @@ use std::cmp::Reverse;
 
 /// How many objects one search may look at before it is given up. Real paths are found within a
 /// few hundred; what needs more is held by half of the heap.
-const MAX_VISITS: usize = 200_000;
+const MAX_VISITS: usize = 100_000;
+
+/// How many objects all searches together may look at for paths that are the shortest ones. Ten
+/// thousand searches that each meet half of the heap would take hours; past this, the first way
+/// to a known path is taken.
+const EXACT_VISITS: usize = 2_000_000;
+
+/// As [`MAX_VISITS`], past [`EXACT_VISITS`].
+const FEW_VISITS: usize = 1_000;
 
 /// Finds shortest paths one after the other and remembers every way to a root it has seen.
 struct Finder<'h> {
@@ -23,6 +31,7 @@ struct Finder<'h> {
     holders: Holders<'h>,
     /// Next object towards the root, and the distance to it. Roots map to themselves.
     known: FxHashMap<ObjIdx, (ObjIdx, u32)>,
+    visits: usize,
 }
 
 impl<'h> Finder<'h> {
@@ -32,6 +41,7 @@ impl<'h> Finder<'h> {
             roots: root_set(heap),
             holders: Holders::new(heap, exclude),
             known: FxHashMap::default(),
+            visits: 0,
         }
     }
 
@@ -59,7 +69,9 @@ impl<'h> Finder<'h> {
         let mut level = vec![target];
         let mut best: Option<(u32, ObjIdx)> = None;
         let mut depth = 0u32;
-        while !level.is_empty() && seen.len() < MAX_VISITS {
+        let exact = self.visits < EXACT_VISITS;
+        let limit = if exact { MAX_VISITS } else { FEW_VISITS };
+        while !level.is_empty() && seen.len() < limit {
             let mut following = Vec::new();
             for object in level {
                 if self.roots.contains(object) {
@@ -70,6 +82,9 @@ impl<'h> Finder<'h> {
                     best = Some(best.map_or(key, |b| b.min(key)));
                     continue;
                 }
+                if seen.len() >= limit {
+                    break;
+                }
                 for holder in self.holders.of(object)? {
                     if self.heap.is_reachable(holder) && seen.insert(holder) {
                         next.insert(holder, object);
@@ -78,11 +93,12 @@ impl<'h> Finder<'h> {
                 }
             }
             depth += 1;
-            if best.is_some_and(|(length, _)| length <= depth) {
+            if best.is_some_and(|(length, _)| length <= depth || !exact) {
                 break;
             }
             level = following;
         }
+        self.visits += seen.len();
         let Some((_, found)) = best else {
             return Ok(());
         };

@@ -58,7 +58,7 @@ impl Say for MergedPaths {
         }
         if self.without_path > 0 {
             intro.extend([
-                Span::from("; no path was found to "),
+                Span::from("; within the limits of the search no path was found to "),
                 Span::Count(self.without_path),
             ]);
         }
