@@ -25,7 +25,7 @@ CASES = {
         "hprof-slurp": "{dump} --top 1000000 --json -o {out}.json",
         "wc": "-l {dump}"}),
     "report": Case("full analysis with retained sizes, leaks and a Markdown report, no index", "drop", True, {
-        "tenure": "report {dump} -o {out}.md",
+        "tenure": "report {dump} -o {out}.md --force",
         "hprof-analyzer": "{dump} {out}.md"}),
     "index": Case("first analysis that leaves an index for the next one", "drop", False, {
         "tenure": "histogram {dump}",
