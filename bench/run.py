@@ -331,7 +331,8 @@ def summarize(results):
                  cold=statistics.median(r["read_from_disk"] for r in timed) > dump["bytes"] / 100,
                  others=max((r["others_cores"] for r in timed if r["others_cores"] is not None), default=None))
         if sampled:
-            f.update(private=max(r["private"] for r in sampled), rss=max(r["rss"] for r in sampled))
+            # A run of a few milliseconds may end before the first sample.
+            f.update(private=max(r.get("private", 0) for r in sampled), rss=max(r.get("rss", 0) for r in sampled))
         index = dump["index_bytes"].get(key[2]) if key[1] == "index" else None
         if index is not None:
             f["index_bytes"] = index
