@@ -8,6 +8,7 @@
 //! ([`LeakOptions::deep`]). MAT draws a random sample above 10,000 instances; ours is every k-th
 //! instance in id order, so that the same dump always gives the same answer.
 
+use crate::allocation::{AllocatedBy, allocated_by};
 use crate::below::{Below, below};
 use crate::chain::{Step, field_to, steps};
 use crate::describe::{Address, ObjectRef, describe, thread_name};
@@ -88,6 +89,9 @@ pub struct AccumulationPoint {
     /// The largest of them, as far as one matters by itself.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<Part>,
+    /// The stacks that allocated what it is full of, by a sample; only if the dump knows them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub allocated_by: Option<AllocatedBy>,
 }
 
 /// A large object directly below an accumulation point.
@@ -354,6 +358,7 @@ fn pile(heap: &Heap, point: ObjIdx, level: &Below) -> Result<AccumulationPoint, 
             object: describe(heap, *part),
         });
     }
+    let piled = level.class.map(|(class, _)| Piled::new(heap, point, class));
     Ok(AccumulationPoint {
         object: named.object,
         class: named.class,
@@ -364,26 +369,65 @@ fn pile(heap: &Heap, point: ObjIdx, level: &Below) -> Result<AccumulationPoint, 
             class: heap.class(class).name.clone(),
             objects: sum.objects,
             retained: Bytes(sum.retained),
-            holding: held_class(heap, point, class),
+            holding: piled
+                .as_ref()
+                .and_then(|p| p.holding)
+                .map(|class| heap.class(class).name.clone()),
         }),
+        allocated_by: piled
+            .and_then(|p| allocated_by(heap, p.holding.unwrap_or(p.class), p.objects)),
         parts,
     })
 }
 
+/// A sample of what an accumulation point is full of.
+struct Piled {
+    /// Class of the objects directly below the point.
+    class: ClassIdx,
+    /// When these are nodes of a collection: the class that most of their memory is in.
+    holding: Option<ClassIdx>,
+    /// Objects of `holding` if there is one, else of `class`.
+    objects: Vec<ObjIdx>,
+}
+
+impl Piled {
+    fn new(heap: &Heap, point: ObjIdx, class: ClassIdx) -> Piled {
+        let sample: Vec<ObjIdx> = heap
+            .dominated(Some(point))
+            .filter(|o| heap.class_of(*o) == class)
+            .take(SAMPLE)
+            .collect();
+        match held_class(heap, class, &sample) {
+            None => Piled {
+                class,
+                holding: None,
+                objects: sample,
+            },
+            Some(held) => Piled {
+                class,
+                holding: Some(held),
+                objects: sample
+                    .iter()
+                    .flat_map(|node| heap.dominated(Some(*node)).take(SAMPLE))
+                    .filter(|o| heap.class_of(*o) == held)
+                    .take(SAMPLE)
+                    .collect(),
+            },
+        }
+    }
+}
+
 /// The class that most of the memory of a collection's nodes is in, by a sample of them.
-fn held_class(heap: &Heap, point: ObjIdx, nodes: ClassIdx) -> Option<String> {
+fn held_class(heap: &Heap, nodes: ClassIdx, sample: &[ObjIdx]) -> Option<ClassIdx> {
     if !is_plumbing(&heap.class(nodes).name) {
         return None;
     }
     let mut classes: FxHashMap<ClassIdx, u64> = FxHashMap::default();
     let mut all = 0;
-    let sample = heap
-        .dominated(Some(point))
-        .filter(|o| heap.class_of(*o) == nodes);
-    for node in sample.take(SAMPLE) {
-        all += heap.retained(node).0;
+    for node in sample {
+        all += heap.retained(*node).0;
         // A node's own next node is in the sample by itself, or like those that are.
-        for held in heap.dominated(Some(node)).take(SAMPLE) {
+        for held in heap.dominated(Some(*node)).take(SAMPLE) {
             *classes.entry(heap.class_of(held)).or_default() += heap.retained(held).0;
         }
     }
@@ -391,7 +435,7 @@ fn held_class(heap: &Heap, point: ObjIdx, nodes: ClassIdx) -> Option<String> {
         .into_iter()
         .filter(|(class, _)| *class != nodes)
         .max_by_key(|(class, bytes)| (*bytes, std::cmp::Reverse(*class)))?;
-    (share(bytes, all) >= 0.5).then(|| heap.class(class).name.clone())
+    (share(bytes, all) >= 0.5).then_some(class)
 }
 
 /// The kinds of the root records of an object, each once.

@@ -16,10 +16,11 @@
 //!
 //! In reading order: [`describe`] (how an object is named), [`fields`] and [`collections`]
 //! (looking into objects), [`summary`], [`overview`], [`histogram`], [`dominators`], [`top`], [`treemap`],
-//! [`leaks`] with [`chain`] (how a suspect is reached), [`paths`] and [`merged_paths`],
+//! [`leaks`] with [`chain`] (how a suspect is reached) and [`allocation`] (what allocated it), [`paths`] and [`merged_paths`],
 //! [`object`], [`roots`], [`threads`], [`strings`], [`loaders`], [`properties`],
 //! [`unreachable`], [`validate`] and [`dossier`] (everything a report shows).
 
+pub mod allocation;
 mod below;
 pub mod chain;
 pub mod collections;

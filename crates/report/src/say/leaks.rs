@@ -3,6 +3,7 @@
 use super::Say;
 use crate::doc::{Cell, Doc, Span, Table, number, words};
 use crate::units::plural;
+use heap_analysis::allocation::AllocatedBy;
 use heap_analysis::chain::Step;
 use heap_analysis::leaks::{AccumulationPoint, Leaks, MAX_LEVELS, Suspect, SuspectKind};
 
@@ -91,6 +92,13 @@ fn suspect_doc(n: usize, suspect: &Suspect, deep: bool) -> Doc {
             .text([Span::from("Its largest parts:")])
             .table(parts_table(point));
     }
+    if let Some(by) = suspect
+        .accumulation_point
+        .as_ref()
+        .and_then(|p| p.allocated_by.as_ref())
+    {
+        doc = doc.append(allocated_doc(by));
+    }
     if !suspect.stack.is_empty() {
         let title = if suspect.kind == SuspectKind::Object && is_thread(suspect) {
             "Its stack:"
@@ -98,6 +106,25 @@ fn suspect_doc(n: usize, suspect: &Suspect, deep: bool) -> Doc {
             "Allocated at:"
         };
         doc = doc.text([Span::from(title)]).lines(suspect.stack.clone());
+    }
+    doc
+}
+
+/// Who allocated what a suspect is full of.
+fn allocated_doc(by: &AllocatedBy) -> Doc {
+    let mut doc = Doc::new();
+    for site in &by.sites {
+        doc = doc
+            .text([
+                Span::from("Allocated at ("),
+                Span::Count(site.objects),
+                Span::from(" of "),
+                Span::Count(by.objects),
+                Span::from(" sampled "),
+                Span::Class(by.class.clone()),
+                Span::from("):"),
+            ])
+            .lines(site.frames.clone());
     }
     doc
 }
