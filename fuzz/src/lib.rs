@@ -8,6 +8,7 @@
 //! | [`source`] | a file as it lies on disk: plain, gzip, zip |
 //! | [`text`] | a text profile of the JDK agent |
 //! | [`dump`] | a dump, through graph, dominators and every object |
+//! | [`events`] | an event stream: frames, batches, dumps, and the way back |
 //! | [`index`] | patches to the index file of a good dump |
 
 use std::path::Path;
@@ -27,6 +28,7 @@ pub const ENTRANCES: &[(&str, fn(&[u8]))] = &[
     ("source", source),
     ("text", text),
     ("dump", dump),
+    ("events", events),
     ("index", index),
 ];
 
@@ -216,4 +218,48 @@ fn files(folder: &Path) -> Vec<std::path::PathBuf> {
         }
     }
     found
+}
+
+/// Reads an event stream with every row and dump in it, and the same bytes as a way back. Frame
+/// checksums would stop a fuzzer at the door, so bytes without the stream's magic are one batch.
+pub fn events(data: &[u8]) {
+    use vmpi::wire::{CommandReader, Decoder, Frame, Item, MAGIC, frame_of_batch, read_all};
+    let touch = |bytes: &[u8]| {
+        let mut dumps = Vec::new();
+        let mut layout = vmpi::dump::IdLayout::NATIVE;
+        let _ = read_all(bytes, |frame| {
+            match frame {
+                Frame::Hello(hello) => layout = vmpi::dump::IdLayout::of(&hello),
+                Frame::Batch(batch) => {
+                    for item in batch {
+                        if let Item::Event { body, .. } = item? {
+                            dumps.push(body);
+                        }
+                    }
+                }
+                Frame::Answer(_) | Frame::End => {}
+            }
+            Ok(())
+        });
+        for body in dumps {
+            match body {
+                vmpi::Body::HeapDump(dump) => {
+                    let _ = vmpi::dump::heap::decode_ids(&dump.data, layout);
+                    let _ = vmpi::dump::heap::decode(&dump.data, dump.level, layout, &());
+                }
+                vmpi::Body::MonitorDump(dump) => {
+                    let _ = vmpi::dump::monitor::decode(&dump.data, layout);
+                }
+                _ => {}
+            }
+        }
+    };
+    touch(data);
+    if !Decoder::recognises(data) {
+        touch(&frame_of_batch(data));
+    }
+    let mut back = CommandReader::new();
+    back.push(&MAGIC);
+    back.push(data);
+    while let Ok(Some(_)) = back.next_command() {}
 }

@@ -34,13 +34,26 @@
 //! }
 //! ```
 //!
-//! Reading order: [`ids`], [`info`], [`event`], [`heap`], [`vm`].
+//! Beside the batches of [`Event`], which our own profiler is told, stands the
+//! document's vocabulary in full: a [`VmEvent`] is one of its 36 events with the
+//! numbers of the C interface, and [`wire`] carries them to another process or
+//! into a file.
+//!
+//! Reading order: [`ids`], [`info`], [`event`], [`heap`], [`vm`]; then [`kind`],
+//! [`vm_event`], [`switches`], [`mode`], [`lifetime`], [`dump`], [`wire`].
 
+pub mod dump;
 pub mod event;
 pub mod heap;
 pub mod ids;
 pub mod info;
+pub mod kind;
+pub mod lifetime;
+pub mod mode;
+pub mod switches;
 pub mod vm;
+pub mod vm_event;
+pub mod wire;
 
 pub use event::{AllocationRow, CostRow, Event, FreeRow, GcKind, MonitorEvent, SampleRow};
 pub use heap::{ClassRecord, HeapVisitor, Instance, ObjectArray, PrimitiveArray, Root, Value};
@@ -51,4 +64,11 @@ pub use info::{
     BasicType, ClassInfo, FieldInfo, LineEntry, MethodInfo, MonitorInfo, ThreadInfo, ThreadStack,
     ThreadState, Trace, VmInfo,
 };
+pub use kind::{Delivery, EventKind, EventMode, IdKind, Outcome};
+pub use switches::Switches;
 pub use vm::{Control, HeapSummary, Profiler, Vm, VmError};
+pub use vm_event::{
+    Body, CallFrame, CallTrace, ClassLoad, CompiledMethod, DumpLevel, EnvId, FieldDef, GcInfo,
+    HeapDump, JMethodId, MethodDef, MonitorDump, ObjectAlloc, ObjectMove, Operand, RawMonitorId,
+    RefId, ThreadStart, VmEvent,
+};

@@ -1,0 +1,102 @@
+//! Records of the monitor dump (section 4.4).
+
+use super::{Cursor, IdLayout};
+use crate::ids::ObjectHandle;
+use crate::vm_event::{EnvId, RawMonitorId};
+use crate::wire::Damage;
+
+const JAVA: u8 = 1;
+const RAW: u8 = 2;
+
+/// Which monitor a record is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MonitorName {
+    /// The monitor of an object.
+    Java(ObjectHandle),
+    /// A raw monitor. The buffer holds a pointer to its name, which means
+    /// something only in the dumped process.
+    Raw {
+        /// The address of the name.
+        name: u64,
+        /// The monitor.
+        monitor: RawMonitorId,
+    },
+}
+
+/// One monitor with its owner and who waits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MonitorRecord {
+    /// Which.
+    pub monitor: MonitorName,
+    /// The owner; 0 for none.
+    pub owner: EnvId,
+    /// How often the owner entered it.
+    pub entry_count: u32,
+    /// Who waits to enter.
+    pub waiting_to_enter: Vec<EnvId>,
+    /// Who waits to be notified.
+    pub waiting_to_be_notified: Vec<EnvId>,
+}
+
+/// Appends one record.
+pub fn encode(out: &mut Vec<u8>, record: &MonitorRecord, layout: IdLayout) {
+    match record.monitor {
+        MonitorName::Java(object) => {
+            out.push(JAVA);
+            layout.put(out, object.0);
+        }
+        MonitorName::Raw { name, monitor } => {
+            out.push(RAW);
+            layout.put(out, name);
+            layout.put(out, monitor.0);
+        }
+    }
+    layout.put(out, record.owner.0);
+    out.extend_from_slice(&record.entry_count.to_be_bytes());
+    for threads in [&record.waiting_to_enter, &record.waiting_to_be_notified] {
+        out.extend_from_slice(&(threads.len() as u32).to_be_bytes());
+        for thread in threads {
+            layout.put(out, thread.0);
+        }
+    }
+}
+
+/// The records of a monitor dump; up to the damage, if there is one.
+#[must_use]
+pub fn decode(bytes: &[u8], layout: IdLayout) -> (Vec<MonitorRecord>, Option<Damage>) {
+    let mut cursor = Cursor::new(bytes, layout);
+    let mut records = Vec::new();
+    while !cursor.is_done() {
+        match one(&mut cursor) {
+            Ok(record) => records.push(record),
+            Err(damage) => return (records, Some(damage)),
+        }
+    }
+    (records, None)
+}
+
+fn one(cursor: &mut Cursor<'_>) -> Result<MonitorRecord, Damage> {
+    let start = *cursor;
+    let monitor = match cursor.u1("a record type")? {
+        JAVA => MonitorName::Java(cursor.object("an object")?),
+        RAW => MonitorName::Raw {
+            name: cursor.id("a name")?,
+            monitor: RawMonitorId(cursor.id("a raw monitor")?),
+        },
+        other => return Err(start.damage("a record type, 1 or 2", other)),
+    };
+    let owner = EnvId(cursor.id("an owner")?);
+    let entry_count = cursor.u4("an entry count")?;
+    let mut threads = || -> Result<Vec<EnvId>, Damage> {
+        let count = cursor.u4("a thread count")?;
+        let ids = cursor.ids(count, "threads")?;
+        Ok(ids.into_iter().map(EnvId).collect())
+    };
+    Ok(MonitorRecord {
+        monitor,
+        owner,
+        entry_count,
+        waiting_to_enter: threads()?,
+        waiting_to_be_notified: threads()?,
+    })
+}

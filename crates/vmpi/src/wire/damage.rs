@@ -1,0 +1,31 @@
+//! Where a stream stops making sense.
+
+/// What is wrong with a stream, and where. Everything before it stands.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("byte {offset}: {what}: expected {expected}, found {found}")]
+pub struct Damage {
+    /// Bytes from the beginning of the stream.
+    pub offset: u64,
+    /// Which part of the format.
+    pub what: &'static str,
+    /// What the format asks for there.
+    pub expected: String,
+    /// What is there.
+    pub found: String,
+}
+
+impl Damage {
+    pub(crate) fn new(
+        offset: u64,
+        what: &'static str,
+        expected: impl Into<String>,
+        found: impl ToString,
+    ) -> Self {
+        Self {
+            offset,
+            what,
+            expected: expected.into(),
+            found: found.to_string(),
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! What a batch holds: the document's events, and what the wire adds to them.
+
+use crate::ids::{ArenaId, ObjectHandle, TraceId};
+use crate::kind::EventKind;
+use crate::vm_event::{Body, CallTrace};
+
+/// All objects with ids from `from` up to `from + len` keep their distance to
+/// each other and move as one; what a compacting collector does, in one row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MoveRange {
+    /// The first id of the old range.
+    pub from: ObjectHandle,
+    /// Ids in the range.
+    pub len: u64,
+    /// The arena they leave.
+    pub arena: ArenaId,
+    /// What the first id becomes.
+    pub to: ObjectHandle,
+    /// The arena they enter.
+    pub new_arena: ArenaId,
+}
+
+/// How full an arena is, as the VM counts it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ArenaState {
+    /// Which.
+    pub arena: ArenaId,
+    /// The id an object at its beginning has, 0 if not known.
+    pub start: u64,
+    /// Bytes in use, dead objects included.
+    pub used: u64,
+    /// Bytes it has.
+    pub capacity: u64,
+}
+
+/// One thing on the wire.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Item {
+    /// One of the document's events.
+    Event {
+        /// Whether it was requested.
+        requested: bool,
+        /// What happened.
+        body: Body,
+    },
+    /// What follows happened at or after this time, in nanoseconds since the
+    /// stream began.
+    Clock {
+        /// The time.
+        ns: u64,
+    },
+    /// A stack gets a number that allocations refer to. A number is given once.
+    Trace {
+        /// The number.
+        id: TraceId,
+        /// The stack.
+        trace: CallTrace,
+    },
+    /// Many objects move.
+    MoveRange(MoveRange),
+    /// How full an arena is.
+    ArenaState(ArenaState),
+    /// So many events were dropped here because the reader was slow.
+    Lost {
+        /// The event, or `None` for [`Item::MoveRange`] rows.
+        kind: Option<EventKind>,
+        /// How many since the last such item of the kind.
+        count: u64,
+    },
+}
+
+impl Item {
+    /// An event that was not requested.
+    #[must_use]
+    pub fn event(body: Body) -> Self {
+        Self::Event {
+            requested: false,
+            body,
+        }
+    }
+
+    /// Whether a reader could still make sense of the stream without it.
+    /// Definitions, arenas and the brackets of collections are always delivered.
+    #[must_use]
+    pub fn may_be_dropped(&self) -> bool {
+        match self {
+            Self::Event { requested, body } => {
+                !requested
+                    && matches!(
+                        body,
+                        Body::MethodEntry { .. }
+                            | Body::MethodEntry2 { .. }
+                            | Body::MethodExit { .. }
+                            | Body::ObjectAlloc(_)
+                            | Body::ObjectFree { .. }
+                            | Body::ObjectMove(_)
+                            | Body::InstructionStart { .. }
+                            | Body::JniGlobalRefAlloc { .. }
+                            | Body::JniGlobalRefFree { .. }
+                            | Body::JniWeakGlobalRefAlloc { .. }
+                            | Body::JniWeakGlobalRefFree { .. }
+                            | Body::RawMonitorContendedEnter { .. }
+                            | Body::RawMonitorContendedEntered { .. }
+                            | Body::RawMonitorContendedExit { .. }
+                            | Body::MonitorContendedEnter { .. }
+                            | Body::MonitorContendedEntered { .. }
+                            | Body::MonitorContendedExit { .. }
+                            | Body::MonitorWait { .. }
+                            | Body::MonitorWaited { .. }
+                    )
+            }
+            Self::MoveRange(_) => true,
+            Self::Clock { .. } | Self::Trace { .. } | Self::ArenaState(_) | Self::Lost { .. } => {
+                false
+            }
+        }
+    }
+
+    /// Whether its place among the events of *other* threads matters. The rest
+    /// (calls, monitors, allocations) may be put down thread by thread.
+    pub(crate) fn is_ordered(&self) -> bool {
+        match self {
+            Self::Event { requested, body } => {
+                *requested
+                    || !matches!(
+                        body,
+                        Body::MethodEntry { .. }
+                            | Body::MethodEntry2 { .. }
+                            | Body::MethodExit { .. }
+                            | Body::ObjectAlloc(_)
+                            | Body::InstructionStart { .. }
+                            | Body::RawMonitorContendedEnter { .. }
+                            | Body::RawMonitorContendedEntered { .. }
+                            | Body::RawMonitorContendedExit { .. }
+                            | Body::MonitorContendedEnter { .. }
+                            | Body::MonitorContendedEntered { .. }
+                            | Body::MonitorContendedExit { .. }
+                            | Body::MonitorWait { .. }
+                            | Body::MonitorWaited { .. }
+                    )
+            }
+            Self::Clock { .. } => false,
+            Self::Trace { .. } | Self::MoveRange(_) | Self::ArenaState(_) | Self::Lost { .. } => {
+                true
+            }
+        }
+    }
+}
