@@ -80,7 +80,11 @@ pub(crate) fn put(out: &mut Vec<u8>, kind: FrameType, mut payload: &[u8]) {
 #[must_use]
 pub fn frame_of_batch(payload: &[u8]) -> Vec<u8> {
     let mut out = MAGIC.to_vec();
-    put(&mut out, FrameType::Hello, &super::Hello::default().encode());
+    put(
+        &mut out,
+        FrameType::Hello,
+        &super::Hello::default().encode(),
+    );
     put(&mut out, FrameType::Batch, payload);
     out
 }
