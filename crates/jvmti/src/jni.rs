@@ -404,6 +404,30 @@ impl Jni {
         self.found("NewWeakGlobalRef", raw)
     }
 
+    /// A weak global reference, `None` when memory is short. Cheaper than
+    /// [`Jni::new_weak`]: it looks for an exception only then.
+    #[must_use]
+    pub fn weak(self, object: Object) -> Option<Object> {
+        // SAFETY: slot 226 is (object).
+        let raw = unsafe {
+            table_call!(self.0, 0, slot::NewWeakGlobalRef, (object.raw() => RawObject) -> RawObject)
+        };
+        if raw.is_null() {
+            self.clear_exception();
+        }
+        Object::new(raw)
+    }
+
+    /// Whether the object of a weak global reference has died.
+    #[must_use]
+    pub fn is_dead(self, weak: Object) -> bool {
+        // SAFETY: slot 24 is (a, b); null stands for a dead object.
+        unsafe {
+            table_call!(self.0, 0, slot::IsSameObject, (weak.raw() => RawObject, ptr::null_mut() => RawObject) -> u8)
+                != 0
+        }
+    }
+
     /// Drops a weak global reference.
     pub fn delete_weak(self, object: Object) {
         // SAFETY: slot 227 is (object).
@@ -623,6 +647,16 @@ impl Jni {
         } else {
             Object::new(raw)
         }
+    }
+
+    /// An element of an object array of at least `index + 1` elements; cheaper than
+    /// [`Jni::array_get`], which clears the exception of a bad index.
+    #[must_use]
+    pub fn element(self, array: Object, index: usize) -> Option<Object> {
+        // SAFETY: slot 173 is (array, index); a bad index leaves an exception.
+        Object::new(unsafe {
+            table_call!(self.0, 0, slot::GetObjectArrayElement, (array.raw() => RawObject, index as i32 => i32) -> RawObject)
+        })
     }
 
     /// Sets an element of an object array; out of range does nothing.

@@ -15,7 +15,8 @@ pub enum Follow {
     Every,
 }
 
-/// Objects of one site and thread that [`Follow::Adaptive`] follows one by one.
+/// Objects of one site and thread that [`Follow::Adaptive`] follows one by one; a
+/// power of two.
 pub const EXACT_PER_SITE: i64 = 4096;
 
 /// What times of calls are measured with.
@@ -81,6 +82,12 @@ impl Default for Config {
 }
 
 impl Config {
+    /// Whether allocations are counted or sampled.
+    #[must_use]
+    pub fn counts_objects(&self) -> bool {
+        self.allocations || self.sampled_allocations.is_some()
+    }
+
     /// Whether classes have to be changed.
     #[must_use]
     pub fn instruments(&self) -> bool {

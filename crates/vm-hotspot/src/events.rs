@@ -141,6 +141,10 @@ impl Agent for HotSpot {
         );
     }
 
+    fn gc_finish(&self) {
+        self.followed.collected();
+    }
+
     fn object_free(&self, tag: i64) {
         locked(&self.deaths).push(tag);
     }
@@ -154,7 +158,10 @@ impl Agent for HotSpot {
         _: Object,
         _: i64,
     ) {
-        uncounted(|| self.lock().vm_allocated(env, jni, object, &self.config));
+        uncounted(|| {
+            self.lock()
+                .vm_allocated((env, jni), object, &self.config, &self.followed);
+        });
     }
 
     fn sampled_alloc(
@@ -166,7 +173,10 @@ impl Agent for HotSpot {
         _: Object,
         _: i64,
     ) {
-        uncounted(|| self.lock().sampled(env, jni, object, &self.config));
+        uncounted(|| {
+            self.lock()
+                .sampled((env, jni), object, &self.config, &self.followed);
+        });
     }
 
     fn panicked(&self, callback: &'static str) {

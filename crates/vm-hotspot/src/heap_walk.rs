@@ -1,9 +1,11 @@
 //! A heap walk through JVMTI: references and values gathered into whole objects.
 //!
 //! The VM names nothing but tags, so each object gets a tag of its own for the
-//! time of the walk (its index in a table that remembers class, size and the tag
-//! it had), and gets the old one back at the end. JVMTI then reports all that one
-//! object holds before it goes on to the next, so one object is built at a time.
+//! time of the walk: its index in a table that remembers class, size and site.
+//! JVMTI then reports all that one object holds before it goes on to the next, so
+//! one object is built at a time.
+//!
+//! This is the way without the VM's own dumper, several times as slow.
 
 use jvmti::{Env, HeapWalk, Jni, Live, Object, Primitive, Reference, Walk};
 use rustc_hash::FxHashMap;
@@ -15,7 +17,6 @@ use vmpi::{
 use crate::field_layout::{Layouts, zero};
 use crate::hotspot::HotSpot;
 use crate::registry::{CLASS_TAG, HANDLE_TAG, WALK_TAG, handles};
-use crate::sites::ObjectTag;
 use crate::vm::failed;
 
 fn value_of(primitive: Primitive) -> Value {
@@ -35,11 +36,16 @@ fn value_of(primitive: Primitive) -> Value {
 /// What is remembered of an object while it has a walk tag.
 #[derive(Clone, Copy)]
 struct Known {
-    old_tag: i64,
+    /// Number of its site, 0 if it is not followed.
+    site: u32,
     class: u32,
     size: u64,
     /// Elements, -1 for objects that are no arrays.
     length: i32,
+    /// Something refers to it.
+    reached: bool,
+    /// It was handed over.
+    told: bool,
 }
 
 /// Tags every object.
@@ -54,10 +60,12 @@ fn known_of(class_tag: i64, size: i64, old_tag: i64, length: i32) -> Known {
         0
     };
     Known {
-        old_tag,
+        site: u32::try_from(old_tag).unwrap_or(0),
         class,
         size: size as u64,
         length,
+        reached: false,
+        told: false,
     }
 }
 
@@ -70,15 +78,13 @@ impl HeapWalk for Tagger {
     }
 }
 
-/// Gives the old tags back.
-struct Untagger<'a> {
-    objects: &'a Objects,
-}
+/// Takes the tags off.
+struct Untagger;
 
-impl HeapWalk for Untagger<'_> {
+impl HeapWalk for Untagger {
     fn object(&mut self, _class: i64, _size: i64, tag: &mut i64, _length: i32) -> Walk {
-        if *tag & WALK_TAG != 0 {
-            *tag = self.objects.get(*tag).map_or(0, |known| known.old_tag);
+        if *tag & CLASS_TAG == 0 {
+            *tag = 0;
         }
         Walk::On
     }
@@ -135,15 +141,23 @@ struct Objects {
 }
 
 impl Objects {
-    fn get(&self, tag: i64) -> Option<Known> {
-        if tag & CLASS_TAG != 0 {
-            return None;
+    fn index(&self, tag: i64) -> Option<usize> {
+        match tag & (CLASS_TAG | HANDLE_TAG) {
+            0 => ((tag & !WALK_TAG) as usize).checked_sub(1),
+            HANDLE_TAG => self.named.get(&tag).copied(),
+            _ => None,
         }
-        let index = match tag & HANDLE_TAG {
-            0 => ((tag & !WALK_TAG) as usize).wrapping_sub(1),
-            _ => *self.named.get(&tag)?,
-        };
-        self.known.get(index).copied()
+    }
+
+    fn get(&self, tag: i64) -> Option<Known> {
+        self.known.get(self.index(tag)?).copied()
+    }
+
+    fn mark(&mut self, tag: i64, mark: impl FnOnce(&mut Known)) {
+        let index = self.index(tag);
+        if let Some(known) = index.and_then(|index| self.known.get_mut(index)) {
+            mark(known);
+        }
     }
 
     /// Remembers an object that has no tag of the walk yet; its tag.
@@ -166,8 +180,8 @@ impl Objects {
 
 impl Gather<'_> {
     fn trace_of(&self, known: Known) -> TraceId {
-        let site = ObjectTag::decode(known.old_tag).map(|tag| tag.site);
-        site.and_then(|site| self.sites.get((site.0 as usize).wrapping_sub(1)))
+        self.sites
+            .get((known.site as usize).wrapping_sub(1))
             .map_or(TraceId::EMPTY, |(_, trace)| *trace)
     }
 
@@ -178,9 +192,10 @@ impl Gather<'_> {
         }
         self.finish();
         self.at = tag;
-        let Some(known) = self.objects.get(tag).filter(|_| tag & CLASS_TAG == 0) else {
+        let Some(known) = self.objects.get(tag) else {
             return;
         };
+        self.objects.mark(tag, |known| known.told = true);
         self.current = if known.length >= 0 {
             Current::Array(
                 known,
@@ -274,6 +289,19 @@ impl Gather<'_> {
         }
     }
 
+    /// Objects that were reached and of which JVMTI said nothing more: mirrors of
+    /// classes that are not loaded.
+    fn silent(&mut self) {
+        for index in 0..self.objects.known.len() {
+            let known = self.objects.known[index];
+            let is_plain = self.layouts.0.contains_key(&known.class) && known.length < 0;
+            if known.reached && !known.told && is_plain {
+                self.turn_to(WALK_TAG | (index as i64 + 1));
+            }
+        }
+        self.finish();
+    }
+
     /// All class records, after the objects.
     fn classes(&mut self) {
         let mut ids: Vec<u32> = self.layouts.0.keys().copied().collect();
@@ -321,6 +349,8 @@ impl HeapWalk for Gather<'_> {
             let known = known_of(reference.class_tag, reference.size, 0, reference.length);
             *reference.tag = self.objects.add(known);
         }
+        self.objects
+            .mark(*reference.tag, |known| known.reached = true);
         let class_of = |tag: i64| (tag & CLASS_TAG != 0).then_some((tag & !CLASS_TAG) as u32);
         let target = class_of(*reference.tag);
         let is_ours = target.is_some() && target == self.hidden
@@ -408,6 +438,7 @@ impl HeapWalk for Gather<'_> {
         self.finish();
         self.at = 0;
         let element = BasicType::from_descriptor(std::str::from_utf8(&[kind]).unwrap_or(""));
+        self.objects.mark(tag, |known| known.told = true);
         if let (Some(known), Some(element)) = (self.objects.get(tag), element) {
             self.visitor.primitive_array(&PrimitiveArray {
                 object: handle(tag),
@@ -434,7 +465,7 @@ pub(crate) fn walk(
     let mut tagger = Tagger {
         objects: Objects::default(),
     };
-    hotspot.walking(true);
+    tag_followed(hotspot, env, jni);
     let tagged = env.iterate_heap(false, &mut tagger);
     let mut objects = tagger.objects;
     let threads = name_threads(hotspot, env, jni, &mut objects);
@@ -459,12 +490,25 @@ pub(crate) fn walk(
     };
     let walked = tagged.and_then(|()| env.follow_references(None, &mut gather));
     gather.finish();
+    gather.silent();
     gather.classes();
-    let objects = gather.objects;
-    let restored = env.iterate_heap(true, &mut Untagger { objects: &objects });
-    hotspot.bury(|tag| objects.get(tag).map(|known| known.old_tag));
-    hotspot.walking(false);
+    let restored = env.iterate_heap(true, &mut Untagger);
     walked.and(restored).map_err(failed)
+}
+
+/// Tags followed objects with the numbers of their sites.
+fn tag_followed(hotspot: &HotSpot, env: Env<Live>, jni: Jni) {
+    hotspot.followed.living(jni, |entries| {
+        for entry in entries {
+            let Some(object) = jni.new_local(entry.weak()) else {
+                continue;
+            };
+            if env.tag(object) == Ok(0) {
+                let _ = env.set_tag(object, i64::from(entry.site().0));
+            }
+            jni.delete_local(object);
+        }
+    });
 }
 
 /// Gives threads and loaders their lasting handles; which thread has which tag,

@@ -10,13 +10,14 @@ use vmpi::{Event, MonitorEvent, MonitorId, Profiler, ThreadId, VmInfo};
 
 use crate::background::{count_soon, keep_time, retransform};
 use crate::config::{Clock, Config, Follow};
+use crate::followed::{Entry, Followed};
 use crate::instrument::Numbers;
 use crate::natives::uncounted;
-use crate::registry::{CLASS_TAG, Pending, WALK_TAG};
+use crate::registry::{CLASS_TAG, Pending};
 use crate::sampler::Sampler;
-use crate::sites::ObjectTag;
+use crate::sites::SiteId;
 use crate::state::{At, How, State};
-use crate::tracker::{Tracker, Want};
+use crate::tracker::{PENDING_WORDS, Tracker, Want};
 
 /// What the agent gives at load time.
 pub struct Setup {
@@ -45,13 +46,13 @@ pub struct HotSpot {
     pub(crate) sampler: OnceLock<Sampler>,
     started: Instant,
     pub(crate) dead: AtomicBool,
-    walking: AtomicBool,
+    pub(crate) followed: Followed,
     pub(crate) message: fn(&str),
 }
 
 /// Objects gathered before they are tagged when each is followed. They cannot die
-/// meanwhile, so where few are followed and counts are to be exact it is one, and
-/// large ones are never held.
+/// meanwhile, so where counts are to be exact it is one, and large ones are never
+/// held.
 const GATHERED: usize = 256;
 
 static HOTSPOT: OnceLock<HotSpot> = OnceLock::new();
@@ -71,6 +72,7 @@ fn wanted(config: &Config) -> Vec<Capability> {
         Capability::SupportVirtualThreads,
         Capability::GetOwnedMonitorInfo,
         Capability::GetMonitorInfo,
+        Capability::GenerateGarbageCollectionEvents,
     ];
     if config.instruments() {
         wanted.extend([
@@ -109,8 +111,7 @@ impl HotSpot {
         let env = Env::create(java)?;
         let granted = env.add_capabilities(&wanted(&setup.config))?;
         let mut state = State::default();
-        let counts = setup.config.allocations || setup.config.sampled_allocations.is_some();
-        state.sites.follows = counts && setup.config.follow != Follow::None;
+        state.sites.follows = setup.config.counts_objects() && setup.config.follow != Follow::None;
         let made = HOTSPOT.set(Self {
             config: setup.config,
             java,
@@ -126,7 +127,7 @@ impl HotSpot {
             sampler: OnceLock::new(),
             started: Instant::now(),
             dead: AtomicBool::new(false),
-            walking: AtomicBool::new(false),
+            followed: Followed::default(),
             message: setup.message,
         });
         let hotspot = HOTSPOT.get().ok_or(jvmti::Error::Jni("load"))?;
@@ -148,6 +149,9 @@ impl HotSpot {
             EventKind::DataDumpRequest,
             EventKind::ObjectFree,
         ];
+        if self.config.counts_objects() {
+            events.push(EventKind::GarbageCollectionFinish);
+        }
         if self.config.samples.is_some() {
             events.push(EventKind::ClassLoad);
         }
@@ -190,35 +194,12 @@ impl HotSpot {
     /// The state, with deaths taken over.
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
         let mut state = locked(&self.state);
-        if self.walking.load(Ordering::SeqCst) {
-            return state;
-        }
         let deaths = std::mem::take(&mut *locked(&self.deaths));
-        for tag in deaths {
-            if tag & CLASS_TAG != 0 {
-                let class = vmpi::ClassId((tag & !CLASS_TAG) as u32);
-                state.registry.class_gone(self.java.jni(), class);
-            } else if let Some(tag) = ObjectTag::decode(tag) {
-                state.sites.tagged(tag, -1);
-            }
+        for tag in deaths.into_iter().filter(|tag| tag & CLASS_TAG != 0) {
+            let class = vmpi::ClassId((tag & !CLASS_TAG) as u32);
+            state.registry.class_gone(self.java.jni(), class);
         }
         state
-    }
-
-    /// A heap walk is under way: the dead have tags of the walk and wait for
-    /// [`HotSpot::bury`].
-    pub(crate) fn walking(&self, on: bool) {
-        self.walking.store(on, Ordering::SeqCst);
-    }
-
-    /// Those who died during a walk get the tags they had before it.
-    pub(crate) fn bury(&self, old_tag: impl Fn(i64) -> Option<i64>) {
-        for tag in locked(&self.deaths)
-            .iter_mut()
-            .filter(|tag| **tag & WALK_TAG != 0)
-        {
-            *tag = old_tag(*tag).unwrap_or(0);
-        }
     }
 
     /// Runs `body` for a native method of the tracker.
@@ -235,9 +216,39 @@ impl HotSpot {
             tracker,
             object,
             config: &self.config,
+            followed: &self.followed,
         };
         let mut state = self.lock();
         Some(jni.local_frame(32, || body(&mut state, &at)))
+    }
+
+    /// Follows the objects a thread has gathered. `is_owner`: it is the current thread.
+    pub(crate) fn follow_gathered(&self, jni: Jni, object: Object, is_owner: bool) {
+        if self.config.follow == Follow::None {
+            return;
+        }
+        let Some(tracker) = self.tracker() else {
+            return;
+        };
+        let mut list = self.followed.list(tracker.id(jni, object));
+        let Some((objects, words, before)) = tracker.gathered(jni, object, is_owner) else {
+            return;
+        };
+        let new = words.chunks_exact(PENDING_WORDS).enumerate().skip(before);
+        if self.followed.admit(new.len()) {
+            for (index, word) in new {
+                let Some(made) = jni.element(objects, index) else {
+                    continue;
+                };
+                let site = SiteId((word[0] >> 32) as u32);
+                let weight_log2 = (word[0] as u32).trailing_ones();
+                if let Some(weak) = jni.weak(made) {
+                    list.push(Entry::new(weak, site, weight_log2, word[1].cast_unsigned()));
+                }
+                jni.delete_local(made);
+            }
+        }
+        jni.delete_local(objects);
     }
 
     /// The tracker object of the current thread, made.
@@ -348,7 +359,9 @@ impl HotSpot {
             tracker,
             object,
             config: &self.config,
+            followed: &self.followed,
         };
+        tracker.for_each(jni, |_, object| self.follow_gathered(jni, object, false));
         let mut state = self.lock();
         let how = How {
             numbers: &self.numbers,
@@ -372,9 +385,11 @@ impl HotSpot {
                     tracker,
                     object,
                     config: &self.config,
+                    followed: &self.followed,
                 };
                 tracker.for_each(jni, |_, object| {
                     if tracker.is_owned_by(jni, object, thread) {
+                        self.follow_gathered(jni, object, false);
                         state.harvest(&at(object), &how);
                         let id = tracker.id(jni, object);
                         tracker.retire(jni, object);
@@ -457,7 +472,7 @@ impl HotSpot {
         };
         let shift = (64 / self.config.depth.clamp(1, 16)).cast_signed();
         let shift = if self.config.depth <= 1 { 63 } else { shift };
-        tracker.configure(env, jni, shift, self.config.clock)?;
+        tracker.configure(env, jni, shift, &self.config)?;
         let classes = env.loaded_classes()?;
         let (changeable, others): (Vec<Object>, Vec<Object>) = classes
             .into_iter()
@@ -515,6 +530,17 @@ impl HotSpot {
             }
         });
         self.tell(None);
+        if self.config.counts_objects() && self.config.follow != Follow::None {
+            let watch = |_, jni| {
+                if let Some(hotspot) = Self::get() {
+                    let is_over = || hotspot.dead.load(Ordering::Relaxed);
+                    uncounted(|| hotspot.followed.watch(jni, is_over));
+                }
+            };
+            if let Err(error) = self.spawn(env, jni, "HPROF gc_finish watcher", watch) {
+                (self.message)(&format!("the dead are noticed late: {error}"));
+            }
+        }
         if let Some(bytes) = self.config.sampled_allocations {
             self.start_sampling_allocations(bytes);
         }

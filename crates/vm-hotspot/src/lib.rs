@@ -18,13 +18,14 @@
 //! because instrumented code may need the state.
 //!
 //! Reading order: [`config`], `instrument`, `registry`, `sites`, `calls`,
-//! `tracker`, `state`, `hotspot`, `events`, `sampler`, `vm`, `heap_walk`.
+//! `tracker`, `followed`, `state`, `hotspot`, `events`, `sampler`, `vm`, `heap_walk`.
 
 mod background;
 mod calls;
 pub mod config;
 mod events;
 mod field_layout;
+mod followed;
 mod heap_walk;
 mod hotspot;
 pub mod instrument;

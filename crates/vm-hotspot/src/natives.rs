@@ -83,7 +83,8 @@ pub extern "system" fn Java_java_lang_HprofTracker_drain(
 ) {
     outside((), || {
         let (jni, tracker) = wrap(jni, tracker)?;
-        HotSpot::get()?.at(jni, tracker, |state, at| state.drain(at, false))
+        HotSpot::get()?.follow_gathered(jni, tracker, true);
+        Some(())
     });
 }
 

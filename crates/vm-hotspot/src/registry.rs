@@ -230,6 +230,13 @@ impl Registry {
         id
     }
 
+    /// Whether a class is one of arrays.
+    pub(crate) fn is_array(&self, class: ClassId) -> bool {
+        self.classes
+            .get((class.0 as usize).wrapping_sub(1))
+            .is_some_and(|entry| entry.info.signature.starts_with('['))
+    }
+
     fn class_name_is(&self, class: ClassId, signature: &str) -> bool {
         self.classes
             .get((class.0 as usize).wrapping_sub(1))

@@ -3,57 +3,18 @@
 use rustc_hash::FxHashMap;
 use vmpi::{AllocationRow, ArenaId, ClassId, FreeRow, ObjectHandle, TraceId};
 
-use crate::config::{EXACT_PER_SITE, Follow};
+use crate::config::Follow;
+use crate::followed::Living;
 
-/// Number of a site: class and stack. 27 bits, to fit in a tag.
+/// Number of a site: class and stack. 27 bits, to leave room for a weight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct SiteId(pub(crate) u32);
 
-/// The tag of a followed object: site (27 bits), how many objects it stands for
-/// as a power of two (6), its size in units of 8 bytes (28, saturating). Bits 61
-/// and 62 stay clear: they mark heap walks and classes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ObjectTag {
-    pub(crate) site: SiteId,
-    pub(crate) weight_log2: u32,
-    pub(crate) size: u64,
-}
-
-const SIZE_BITS: u32 = 28;
-const WEIGHT_BITS: u32 = 6;
-
-impl ObjectTag {
-    pub(crate) fn encode(self) -> i64 {
-        let size = (self.size / 8).min((1 << SIZE_BITS) - 1) as i64;
-        i64::from(self.site.0) << (SIZE_BITS + WEIGHT_BITS)
-            | i64::from(self.weight_log2) << SIZE_BITS
-            | size
-    }
-
-    pub(crate) fn decode(tag: i64) -> Option<Self> {
-        if tag <= 0 || tag & (crate::registry::CLASS_TAG | crate::registry::WALK_TAG) != 0 {
-            return None;
-        }
-        let size = (tag & ((1 << SIZE_BITS) - 1)) as u64 * 8;
-        let weight_log2 = (tag >> SIZE_BITS & ((1 << WEIGHT_BITS) - 1)) as u32;
-        Some(Self {
-            site: SiteId((tag >> (SIZE_BITS + WEIGHT_BITS)) as u32),
-            weight_log2,
-            size,
-        })
-    }
-}
-
-/// Follow mask for a site that has made `objects`: 0 follows each.
-pub(crate) fn follow_mask(follow: Follow, objects: i64) -> i64 {
+/// Follow mask of a site before it has made many objects: 0 follows each.
+pub(crate) fn first_mask(follow: Follow) -> i64 {
     match follow {
-        Follow::None => i64::MAX,
-        Follow::Every => 0,
-        Follow::Adaptive if objects < EXACT_PER_SITE => 0,
-        Follow::Adaptive => {
-            let every = (objects / EXACT_PER_SITE).cast_unsigned() + 1;
-            every.next_power_of_two().cast_signed() - 1
-        }
+        Follow::None => i64::from(i32::MAX),
+        Follow::Every | Follow::Adaptive => 0,
     }
 }
 
@@ -61,10 +22,11 @@ pub(crate) fn follow_mask(follow: Follow, objects: i64) -> i64 {
 struct Site {
     class: ClassId,
     trace: TraceId,
+    /// Size of each object, 0 of arrays, whose sizes differ.
+    size: i64,
     objects: i64,
     bytes: i64,
-    live_objects: i64,
-    live_bytes: i64,
+    living: Living,
     told: [i64; 4],
 }
 
@@ -113,11 +75,17 @@ impl Sites {
         }
     }
 
-    /// Objects were put under a tag (`sign` 1) or died (-1).
-    pub(crate) fn tagged(&mut self, tag: ObjectTag, sign: i64) {
-        if let Some(row) = self.row(tag.site) {
-            row.live_objects += sign << tag.weight_log2;
-            row.live_bytes += (sign * tag.size.cast_signed()) << tag.weight_log2;
+    /// The size that all objects of a site have.
+    pub(crate) fn set_size(&mut self, id: SiteId, size: i64) {
+        if let Some(row) = self.row(id) {
+            row.size = size;
+        }
+    }
+
+    /// Who is alive now, by number of the site.
+    pub(crate) fn set_living(&mut self, living: &[Living]) {
+        for (row, number) in self.rows.iter_mut().zip(1..) {
+            row.living = living.get(number).copied().unwrap_or_default();
         }
     }
 
@@ -178,10 +146,12 @@ impl Site {
         if !follows {
             return [self.objects, self.bytes];
         }
-        [
-            self.live_objects.clamp(0, self.objects),
-            self.live_bytes.clamp(0, self.bytes),
-        ]
+        let Living {
+            objects,
+            array_bytes,
+        } = self.living;
+        let bytes = objects * self.size + array_bytes;
+        [objects.clamp(0, self.objects), bytes.clamp(0, self.bytes)]
     }
 }
 
@@ -232,36 +202,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tag_keeps_what_was_put_in() {
-        let tag = ObjectTag {
-            site: SiteId(0x07ff_fffe),
-            weight_log2: 40,
-            size: 24,
-        };
-        assert_eq!(ObjectTag::decode(tag.encode()), Some(tag));
-        let huge = ObjectTag {
-            size: 1 << 40,
-            ..tag
-        };
-        assert_eq!(
-            ObjectTag::decode(huge.encode()).unwrap().size,
-            ((1 << 28) - 1) * 8
-        );
-        assert_eq!(ObjectTag::decode(crate::registry::CLASS_TAG | 5), None);
-        assert_eq!(ObjectTag::decode(0), None);
-    }
-
-    #[test]
-    fn small_sites_are_followed_exactly_and_large_ones_thinned() {
-        let check = |objects, mask| assert_eq!(follow_mask(Follow::Adaptive, objects), mask);
-        check(1, 0);
-        check(EXACT_PER_SITE - 1, 0);
-        check(EXACT_PER_SITE, 1);
-        check(EXACT_PER_SITE * 100, 127);
-        assert_eq!(follow_mask(Follow::Every, 1 << 40), 0);
-    }
-
-    #[test]
     fn a_grown_table_finds_every_key() {
         let mut table = vec![0; 16 * 4];
         let keys: Vec<i64> = (1..9).map(|i| i * 0x1234_5678_9abc).collect();
@@ -285,13 +225,12 @@ mod tests {
         };
         let site = sites.site(ClassId(1), TraceId(1));
         sites.allocated(site, 10, 240);
-        let tag = ObjectTag {
-            site,
-            weight_log2: 0,
-            size: 24,
+        sites.set_size(site, 24);
+        let alive = Living {
+            objects: 3,
+            array_bytes: 0,
         };
-        (0..10).for_each(|_| sites.tagged(tag, 1));
-        (0..7).for_each(|_| sites.tagged(tag, -1));
+        sites.set_living(&[Living::default(), alive]);
         let (allocations, frees) = sites.take();
         assert_eq!((allocations[0].objects, allocations[0].bytes), (10, 240));
         assert_eq!((frees[0].objects, frees[0].bytes), (7, 168));

@@ -7,13 +7,13 @@ use rustc_hash::FxHashMap;
 use vmpi::{Frame, Location, ThreadId, Trace, TraceId};
 
 use crate::calls::Contexts;
-use crate::config::{Config, Follow};
+use crate::config::Config;
+use crate::followed::Followed;
 use crate::instrument::Numbers;
 use crate::registry::Registry;
-use crate::sites::{ObjectTag, Seen, SiteId, Sites, find_slot, follow_mask, grow};
+use crate::sites::{Seen, Sites, find_slot, first_mask, grow};
 use crate::tracker::{
-    COST_WORDS, EDGE_WORDS, FIRST_EDGES, FIRST_NODES, FIRST_SITES, PENDING_WORDS, SITE_WORDS,
-    Tracker,
+    COST_WORDS, EDGE_WORDS, FIRST_EDGES, FIRST_NODES, FIRST_SITES, SITE_WORDS, Tracker,
 };
 
 /// Most frames looked at below the tracker's own to reach the depth wanted.
@@ -37,8 +37,6 @@ pub(crate) struct Counters {
     n_edges: usize,
     /// Nodes its cost array has room for.
     room: usize,
-    /// How many of its pending objects were followed before it handed them over.
-    peeked: usize,
 }
 
 /// The state.
@@ -93,7 +91,6 @@ impl State {
             edges: vec![0; FIRST_EDGES * EDGE_WORDS],
             n_edges: 0,
             room: FIRST_NODES,
-            peeked: 0,
         };
         self.counters.insert(self.next_counters, counters);
         self.next_counters
@@ -107,7 +104,7 @@ impl State {
             tracker,
             object,
             config,
-            ..
+            followed,
         } = *at;
         let trace = self.current_trace(env, jni, config);
         let Some(mirror) = jni.object_class(made) else {
@@ -136,124 +133,59 @@ impl State {
         }
         let slot = find_slot(&counters.keys, 1, shift_of(counters.keys.len()), key);
         counters.keys[slot] = key;
-        let mask = follow_mask(config.follow, 1);
-        tracker.set_site_words(jni, object, slot * SITE_WORDS, &[key, 1, bytes, mask]);
-        // The size of arrays differs from object to object and is counted there.
-        let size = if bytes == 0 { size } else { 0 };
+        let how = i64::from(site.0) << 32 | first_mask(config.follow);
+        tracker.set_site_words(jni, object, slot * SITE_WORDS, &[key, 1, bytes, how]);
+        let is_array = bytes != 0;
+        if !is_array {
+            self.sites.set_size(site, size);
+        }
         counters.seen.insert(
             key,
             Seen {
                 site,
-                size,
+                size: if is_array { 0 } else { size },
                 objects: 0,
                 bytes: 0,
             },
         );
-        if mask == 0 {
-            self.follow_object(env, site, 0, made);
-        }
-    }
-
-    fn follow_object(&mut self, env: Env<Live>, site: SiteId, weight_log2: u32, made: Object) {
-        // What is tagged already is a class or was followed under another key.
-        if env.tag(made) == Ok(0) {
-            let size = env.object_size(made).unwrap_or(0);
-            self.tag_object(
-                env,
-                made,
-                ObjectTag {
-                    site,
-                    weight_log2,
-                    size,
-                },
-            );
-        }
-    }
-
-    fn tag_object(&mut self, env: Env<Live>, made: Object, tag: ObjectTag) {
-        if env.set_tag(made, tag.encode()).is_ok() {
-            self.sites.tagged(tag, 1);
-        }
-    }
-
-    /// Follows the objects a thread has gathered. `peek`: the thread runs on and
-    /// will hand over the same ones again.
-    pub(crate) fn drain(&mut self, at: &At<'_>, peek: bool) {
-        let At {
-            env,
-            jni,
-            tracker,
-            object,
-            config,
-        } = *at;
-        let Some((objects, words)) = tracker.pending(jni, object) else {
-            return;
-        };
-        let id = tracker.id(jni, object);
-        let Some(counters) = self.counters.get_mut(&id) else {
-            return;
-        };
-        let count = words.len() / PENDING_WORDS;
-        let peeked = std::mem::replace(&mut counters.peeked, if peek { count } else { 0 });
-        for (index, entry) in words.chunks_exact(PENDING_WORDS).enumerate() {
-            let [key, bytes, mask] = [entry[0], entry[1], entry[2]];
-            let seen = self
-                .counters
-                .get(&id)
-                .and_then(|c| c.seen.get(&key))
-                .copied();
-            let (Some(seen), Some(made)) = (seen, jni.array_get(objects, index)) else {
-                continue;
-            };
-            if (index >= peeked && !peek) || env.tag(made) == Ok(0) {
-                let size = if seen.size > 0 { seen.size } else { bytes };
-                let weight_log2 = (mask + 1).trailing_zeros();
-                let tag = ObjectTag {
-                    site: seen.site,
-                    weight_log2,
-                    size: size.cast_unsigned(),
-                };
-                self.tag_object(env, made, tag);
-            }
-            jni.delete_local(made);
-            if config.follow == Follow::Adaptive {
-                self.thin_out(at, id, key, mask);
-            }
-        }
-    }
-
-    /// Has fewer objects of a site followed, the more it makes.
-    fn thin_out(&mut self, at: &At<'_>, id: i32, key: i64, mask: i64) {
-        let Some(counters) = self.counters.get(&id) else {
-            return;
-        };
-        let slot = find_slot(&counters.keys, 1, shift_of(counters.keys.len()), key) * SITE_WORDS;
-        let Some([found, objects, ..]) = at.tracker.site_entry(at.jni, at.object, slot) else {
-            return;
-        };
-        let wanted = follow_mask(at.config.follow, objects);
-        if found == key && wanted != mask {
-            at.tracker
-                .set_site_words(at.jni, at.object, slot + 3, &[wanted]);
-        }
+        let array_bytes = if is_array { size.cast_unsigned() } else { 0 };
+        followed.add_if(self.sites.follows, jni, made, site, array_bytes);
     }
 
     /// An allocation that no bytecode made.
-    pub(crate) fn vm_allocated(&mut self, env: Env<Live>, jni: Jni, made: Object, config: &Config) {
+    pub(crate) fn vm_allocated(
+        &mut self,
+        (env, jni): (Env<Live>, Jni),
+        made: Object,
+        config: &Config,
+        followed: &Followed,
+    ) {
         let trace = self.current_trace(env, jni, config);
         if !self.is_counted_by_caller(trace) {
-            self.one_allocated(env, jni, made, trace);
+            self.one_allocated((env, jni), made, trace, followed);
         }
     }
 
     /// An allocation that the VM's sampler picked; it counts as itself, what it
     /// stands for is worked out by whoever reports.
-    pub(crate) fn sampled(&mut self, env: Env<Live>, jni: Jni, made: Object, config: &Config) {
+    pub(crate) fn sampled(
+        &mut self,
+        (env, jni): (Env<Live>, Jni),
+        made: Object,
+        config: &Config,
+        followed: &Followed,
+    ) {
         let trace = self.current_trace(env, jni, config);
-        self.one_allocated(env, jni, made, trace);
+        self.one_allocated((env, jni), made, trace, followed);
     }
 
-    fn one_allocated(&mut self, env: Env<Live>, jni: Jni, made: Object, trace: TraceId) {
+    fn one_allocated(
+        &mut self,
+        (env, jni): (Env<Live>, Jni),
+        made: Object,
+        trace: TraceId,
+        followed: &Followed,
+    ) {
         let Some(mirror) = jni.object_class(made) else {
             return;
         };
@@ -261,8 +193,11 @@ impl State {
         let site = self.sites.site(class, trace);
         let size = env.object_size(made).unwrap_or(0);
         self.sites.allocated(site, 1, size.cast_signed());
-        if self.sites.follows {
-            self.follow_object(env, site, 0, made);
+        if self.registry.is_array(class) {
+            followed.add_if(self.sites.follows, jni, made, site, size);
+        } else {
+            self.sites.set_size(site, size.cast_signed());
+            followed.add_if(self.sites.follows, jni, made, site, 0);
         }
     }
 
@@ -280,7 +215,7 @@ impl State {
             method.info.is_native
                 && matches!(
                     method.info.name.as_str(),
-                    "clone" | "newArray" | "multiNewArray"
+                    "clone" | "newArray" | "multiNewArray" | "newInstance0"
                 )
         })
     }
@@ -325,7 +260,6 @@ impl State {
 
     /// Takes over what a tracker object has counted since it was last read.
     pub(crate) fn harvest(&mut self, at: &At<'_>, how: &How<'_>) {
-        self.drain(at, true);
         let At {
             jni,
             tracker,
@@ -398,6 +332,7 @@ pub(crate) struct At<'a> {
     /// The thread's tracker object.
     pub(crate) object: Object,
     pub(crate) config: &'a Config,
+    pub(crate) followed: &'a Followed,
 }
 
 /// How counters become rows.

@@ -3,7 +3,7 @@
 use jvmti::sys::{FieldPtr, Value};
 use jvmti::{Env, Jni, Live, Object, Result};
 
-use crate::config::Clock;
+use crate::config::{Clock, Config, EXACT_PER_SITE, Follow};
 
 const NAME: &str = "java/lang/HprofTracker";
 /// Compiled from `tracker/HprofTracker.java`.
@@ -19,7 +19,7 @@ const FIRST_STACK: usize = 2048;
 pub(crate) const SITE_WORDS: usize = 4;
 pub(crate) const EDGE_WORDS: usize = 2;
 pub(crate) const COST_WORDS: usize = 4;
-pub(crate) const PENDING_WORDS: usize = 3;
+pub(crate) const PENDING_WORDS: usize = 2;
 /// Slots of the thread table: at first, at most.
 const FIRST_TABLE: usize = 256;
 const LAST_TABLE: usize = 1 << 17;
@@ -57,6 +57,7 @@ pub(crate) struct Tracker {
     pending: FieldPtr,
     pending_words: FieldPtr,
     pending_count: FieldPtr,
+    peeked: FieldPtr,
     last: FieldPtr,
     cpu: FieldPtr,
     thread_id: jvmti::sys::MethodPtr,
@@ -86,6 +87,7 @@ impl Tracker {
                 pending: jni.field(class, "pending", "[Ljava/lang/Object;")?,
                 pending_words: jni.field(class, "pendingWords", "[J")?,
                 pending_count: jni.field(class, "pendingCount", "I")?,
+                peeked: jni.field(class, "peeked", "I")?,
                 last: jni.field(class, "last", "J")?,
                 cpu: jni.field(class, "cpu", "J")?,
                 thread_id,
@@ -100,14 +102,18 @@ impl Tracker {
         env: Env<Live>,
         jni: Jni,
         shift: i32,
-        clock: Clock,
+        config: &Config,
     ) -> Result<()> {
         jni.local_frame(64, || {
-            let class = self.class;
+            let (class, clock) = (self.class, config.clock);
             jni.set_static_int(class, jni.static_field(class, "contextShift", "I")?, shift);
             for (name, kind) in [("precise", Clock::Precise), ("perThread", Clock::ThreadCpu)] {
                 jni.set_static_boolean(class, jni.static_field(class, name, "Z")?, clock == kind);
             }
+            let adaptive = jni.static_field(class, "adaptive", "Z")?;
+            jni.set_static_boolean(class, adaptive, config.follow == Follow::Adaptive);
+            let exact = jni.static_field(class, "exactShift", "I")?;
+            jni.set_static_int(class, exact, EXACT_PER_SITE.trailing_zeros().cast_signed());
             let layout = ArrayLayout::measure(env, jni)?;
             jni.set_static_int(
                 class,
@@ -333,21 +339,30 @@ impl Tracker {
         )
     }
 
-    /// The pending objects with their words: key, bytes, follow mask.
-    pub(crate) fn pending(&self, jni: Jni, object: Object) -> Option<(Object, Vec<i64>)> {
+    /// The objects a thread has gathered, with the words of each (site, and bytes if
+    /// it is an array), and how many of them were taken over before. The caller says
+    /// with `is_owner` whether it is that thread, which then begins anew, or one that
+    /// only looks, after which these count as taken over.
+    pub(crate) fn gathered(
+        &self,
+        jni: Jni,
+        object: Object,
+        is_owner: bool,
+    ) -> Option<(Object, Vec<i64>, usize)> {
         let objects = jni.get_object(object, self.pending)?;
-        let count = usize::try_from(jni.get_int(object, self.pending_count)).ok()?;
+        let count = jni.get_int(object, self.pending_count);
+        let before = jni.get_int(object, self.peeked);
         let words = jni.get_object(object, self.pending_words)?;
-        let mut copied = vec![0; count * PENDING_WORDS];
-        jni.longs(words, 0, &mut copied)
-            .then_some((objects, copied))
-    }
-
-    /// Reads one site entry.
-    pub(crate) fn site_entry(&self, jni: Jni, object: Object, at: usize) -> Option<[i64; 4]> {
-        let array = jni.get_object(object, self.sites)?;
-        let mut words = [0; 4];
-        jni.longs(array, at, &mut words).then_some(words)
+        let mut copied = vec![0; usize::try_from(count).ok()? * PENDING_WORDS];
+        if !jni.longs(words, 0, &mut copied) {
+            return None;
+        }
+        jni.delete_local(words);
+        jni.set_int(object, self.peeked, if is_owner { 0 } else { count });
+        if is_owner {
+            jni.set_int(object, self.pending_count, 0);
+        }
+        Some((objects, copied, usize::try_from(before).unwrap_or(0)))
     }
 
     /// Writes words of the site entries.

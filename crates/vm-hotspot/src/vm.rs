@@ -69,6 +69,20 @@ impl HotSpot {
             .ok_or(VmError::Gone("thread"))
     }
 
+    /// Takes over who is alive, which the sites' rows are worked out from.
+    fn count_living(&self, jni: Jni) {
+        let living = self.followed.by_site(jni);
+        let refused = self.followed.take_refused();
+        let mut state = self.lock();
+        state.sites.set_living(&living);
+        if refused > 0 {
+            *state
+                .lost
+                .entry("objects to follow for want of room")
+                .or_default() += refused;
+        }
+    }
+
     fn take_rows(&self) -> Rows {
         let mut state = self.lock();
         let (allocations, frees) = state.sites.take();
@@ -330,6 +344,7 @@ impl Vm for HotSpot {
                 sampler.drain(self, env, jni);
             }
             self.harvest(env, jni);
+            self.count_living(jni);
             let rows = self.take_rows();
             self.announce(sink);
             sink(&Event::Allocations(&rows.allocations));

@@ -34,6 +34,10 @@ public final class HprofTracker {
     static final int[] arrayShift = new int[12];
     /** Object alignment minus one. */
     static final int alignMask;
+    /** Sites that make very many objects have only a part of them followed. */
+    static final boolean adaptive;
+    /** Binary logarithm of the objects of a site that are all followed. */
+    static final int exactShift;
 
     // Set by native code before anything is counted; not constants to the compiler,
     // but to the JIT.
@@ -42,6 +46,8 @@ public final class HprofTracker {
         perThread = false;
         contextShift = 16;
         alignMask = 7;
+        adaptive = false;
+        exactShift = 12;
     }
 
     /** Spreads keys over table slots: 2^64 divided by the golden ratio. */
@@ -54,16 +60,21 @@ public final class HprofTracker {
 
     /** Calling context of the code that runs: the last call sites, shifted together. */
     long context;
-    /** Allocation sites: key, objects, bytes, follow mask (every mask+1st is followed). */
+    /**
+     * Allocation sites: key, objects, bytes, and a word whose low half is the follow
+     * mask (every mask+1st is followed) and whose high half is the site's number.
+     */
     long[] sites;
     /** 64 minus the binary logarithm of the number of sites that fit. */
     int sitesShift;
     /** Objects that native code is to follow, once there are as many as fit. */
     Object[] pending;
-    /** Of each pending object: key, bytes if it is an array, follow mask. */
+    /** Of each pending object: the last word of its site, bytes if it is an array. */
     long[] pendingWords;
     /** How many are pending. */
     int pendingCount;
+    /** How many of these native code has taken over already. */
+    int peeked;
     /** The next array made by reflection is counted by the caller of Arrays.copyOf. */
     boolean muteNewArray;
 
@@ -215,7 +226,7 @@ public final class HprofTracker {
         if (all[at] == key) {
             long objects = ++all[at + 1];
             all[at + 2] += bytes;
-            if ((objects & all[at + 3]) == 0) {
+            if ((objects & (int) all[at + 3]) == 0) {
                 follow(made, at, bytes);
             }
         } else {
@@ -234,7 +245,7 @@ public final class HprofTracker {
         }
         long objects = ++all[at + 1];
         all[at + 2] += bytes;
-        if ((objects & all[at + 3]) == 0) {
+        if ((objects & (int) all[at + 3]) == 0) {
             follow(made, at, bytes);
         }
     }
@@ -243,12 +254,15 @@ public final class HprofTracker {
     private void follow(Object made, int at, long bytes) {
         int count = pendingCount;
         long[] words = pendingWords;
-        words[count * 3] = sites[at];
-        words[count * 3 + 1] = bytes;
-        words[count * 3 + 2] = sites[at + 3];
         Object[] objects = pending;
+        long how = sites[at + 3];
+        words[count << 1] = how;
+        words[(count << 1) + 1] = bytes;
         objects[count] = made;
         pendingCount = count + 1;
+        if (adaptive && sites[at + 1] >>> exactShift > (int) how) {
+            sites[at + 3] = how | (long) (int) how << 1 | 1;
+        }
         // Large ones are not held back: the program may be short of memory.
         if (count + 1 == objects.length || bytes > 512) {
             drain(this);

@@ -1,0 +1,201 @@
+//! Objects that are followed until they die: a weak reference and a site for each.
+//!
+//! Tags would do, and cost several times as much: the VM's table of tags is
+//! hashed anew or searched at every collection. Weak references are slots that a
+//! collector clears on its way.
+//!
+//! Threads add to one of several lists, by the number of their tracker; what has
+//! lived through a collection moves to the aged ones, which are looked at seldom.
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock};
+
+use jvmti::{Jni, Object};
+
+use crate::hotspot::locked;
+use crate::sites::SiteId;
+
+/// Lists of the young; a thread's objects are all in one.
+const LISTS: usize = 16;
+/// Most objects followed at a time: about a gigabyte of the agent's and the VM's
+/// memory. Those beyond it are counted, and left out of what is said of the living.
+const MOST: usize = 32 << 20;
+/// Collections after which the aged are looked at again, unless they have doubled.
+const SELDOM: u32 = 16;
+
+const SITE_BITS: u32 = 27;
+
+/// One followed object.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Entry {
+    weak: Object,
+    /// Site and, above it, how many objects it stands for as a power of two.
+    how: u32,
+    /// Size in units of 8 bytes if it is an array, else 0.
+    units: u32,
+}
+
+impl Entry {
+    /// An object of a site that stands for `1 << weight_log2` objects; `bytes` only
+    /// if it is an array.
+    pub(crate) fn new(weak: Object, site: SiteId, weight_log2: u32, bytes: u64) -> Self {
+        Self {
+            weak,
+            how: site.0 | weight_log2 << SITE_BITS,
+            units: u32::try_from(bytes / 8).unwrap_or(u32::MAX),
+        }
+    }
+
+    /// Its site.
+    pub(crate) fn site(self) -> SiteId {
+        SiteId(self.how & ((1 << SITE_BITS) - 1))
+    }
+
+    /// Its weak reference.
+    pub(crate) fn weak(self) -> Object {
+        self.weak
+    }
+}
+
+/// The living of one site, weights counted in: objects, and bytes of arrays.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Living {
+    pub(crate) objects: i64,
+    pub(crate) array_bytes: i64,
+}
+
+#[derive(Default)]
+struct Aged {
+    entries: Vec<Entry>,
+    /// How many there were when they were last looked at, and collections since.
+    looked_at: usize,
+    collections: u32,
+}
+
+/// All followed objects. The aged are locked before a list of the young.
+#[derive(Default)]
+pub(crate) struct Followed {
+    young: [Mutex<Vec<Entry>>; LISTS],
+    aged: Mutex<Aged>,
+    count: AtomicUsize,
+    /// Objects not followed for want of room.
+    refused: AtomicU64,
+    collections: AtomicU64,
+    watcher: OnceLock<std::thread::Thread>,
+}
+
+impl Followed {
+    /// The list that a thread's objects go to. While it is locked nobody else takes
+    /// over what that thread has gathered.
+    pub(crate) fn list(&self, tracker: i32) -> MutexGuard<'_, Vec<Entry>> {
+        locked(&self.young[tracker.unsigned_abs() as usize % LISTS])
+    }
+
+    /// Whether `count` more may be followed; the others are counted as refused.
+    pub(crate) fn admit(&self, count: usize) -> bool {
+        if self.count.fetch_add(count, Ordering::Relaxed) < MOST {
+            return true;
+        }
+        self.count.fetch_sub(count, Ordering::Relaxed);
+        self.refused.fetch_add(count as u64, Ordering::Relaxed);
+        false
+    }
+
+    /// Follows one object if `wanted`; `bytes` only if it is an array.
+    pub(crate) fn add_if(&self, wanted: bool, jni: Jni, object: Object, site: SiteId, bytes: u64) {
+        if wanted
+            && self.admit(1)
+            && let Some(weak) = jni.weak(object)
+        {
+            self.list(0).push(Entry::new(weak, site, 0, bytes));
+        }
+    }
+
+    /// How many were refused since the last call.
+    pub(crate) fn take_refused(&self) -> u64 {
+        self.refused.swap(0, Ordering::Relaxed)
+    }
+
+    /// A collection has ended; called by the VM thread, so it only wakes the watcher.
+    pub(crate) fn collected(&self) {
+        self.collections.fetch_add(1, Ordering::SeqCst);
+        if let Some(watcher) = self.watcher.get() {
+            watcher.unpark();
+        }
+    }
+
+    /// Collections that have ended so far.
+    pub(crate) fn collections(&self) -> u64 {
+        self.collections.load(Ordering::SeqCst)
+    }
+
+    /// The watcher: looks after each collection who has died, until `is_over`.
+    pub(crate) fn watch(&self, jni: Jni, is_over: impl Fn() -> bool) {
+        let _ = self.watcher.set(std::thread::current());
+        let mut seen = 0;
+        while !is_over() {
+            let now = self.collections();
+            if now == seen {
+                std::thread::park();
+                continue;
+            }
+            seen = now;
+            self.bury(jni, &mut locked(&self.aged), false);
+        }
+    }
+
+    /// Drops the references of the dead, those of the aged too if `all` are wanted.
+    fn bury(&self, jni: Jni, aged: &mut Aged, all: bool) {
+        let before = aged.entries.len();
+        aged.collections += 1;
+        if all || aged.collections >= SELDOM || before > 2 * aged.looked_at + 100_000 {
+            self.drop_dead(jni, &mut aged.entries);
+            (aged.looked_at, aged.collections) = (aged.entries.len(), 0);
+        }
+        for list in &self.young {
+            let mut young = std::mem::take(&mut *locked(list));
+            self.drop_dead(jni, &mut young);
+            aged.entries.append(&mut young);
+        }
+    }
+
+    fn drop_dead(&self, jni: Jni, entries: &mut Vec<Entry>) {
+        let before = entries.len();
+        entries.retain(|entry| {
+            let dead = jni.is_dead(entry.weak);
+            if dead {
+                jni.delete_weak(entry.weak);
+            }
+            !dead
+        });
+        self.count
+            .fetch_sub(before - entries.len(), Ordering::Relaxed);
+        if entries.capacity() > 1 << 20 && entries.len() < entries.capacity() / 4 {
+            entries.shrink_to_fit();
+        }
+    }
+
+    /// All the living, for `body`. They may die meanwhile, but their references stay.
+    pub(crate) fn living<T>(&self, jni: Jni, body: impl FnOnce(&[Entry]) -> T) -> T {
+        let mut aged = locked(&self.aged);
+        self.bury(jni, &mut aged, true);
+        body(&aged.entries)
+    }
+
+    /// The living of each site, by its number.
+    pub(crate) fn by_site(&self, jni: Jni) -> Vec<Living> {
+        self.living(jni, |entries| {
+            let mut sums: Vec<Living> = Vec::new();
+            for entry in entries {
+                let site = entry.site().0 as usize;
+                if sums.len() <= site {
+                    sums.resize(site + 1, Living::default());
+                }
+                let weight = entry.how >> SITE_BITS;
+                sums[site].objects += 1 << weight;
+                sums[site].array_bytes += (i64::from(entry.units) * 8) << weight;
+            }
+            sums
+        })
+    }
+}
