@@ -1,0 +1,262 @@
+//! What every collector works on: objects, roots, and the way events go out.
+
+use std::collections::HashMap;
+
+use vmpi::wire::Item;
+use vmpi::{
+    ArenaId, Body, CallFrame, CallTrace, EnvId, GcInfo, GcKind, JMethodId, ObjectAlloc, ObjectMove,
+    Switches, TraceId, VmEvent,
+};
+
+use crate::object::{Class, ClassIdx, ObjIdx, Object, ObjectTable, Shape};
+use crate::space::Space;
+
+/// The thread that collects and that starts the others.
+pub const VM_THREAD: EnvId = EnvId(1);
+
+/// A thread of the mutator.
+#[derive(Debug)]
+pub(crate) struct Thread {
+    pub(crate) env: EnvId,
+    pub(crate) name: String,
+    pub(crate) object: Option<ObjIdx>,
+    pub(crate) variables: Vec<Option<ObjIdx>>,
+    pub(crate) stack: Vec<CallFrame>,
+    pub(crate) suspended: u32,
+    pub(crate) steps: u64,
+    pub(crate) steps_at_suspend: u64,
+    pub(crate) ended: bool,
+}
+
+/// Receives what happens, thread by thread.
+pub type Sink<'s> = Box<dyn FnMut(EnvId, &Item) + 's>;
+
+/// The state below the collectors.
+pub(crate) struct Core<'s> {
+    pub(crate) objects: ObjectTable,
+    pub(crate) classes: Vec<Class>,
+    pub(crate) threads: Vec<Thread>,
+    /// Variables that no thread owns.
+    pub(crate) globals: Vec<Option<ObjIdx>>,
+    pub(crate) switches: Switches,
+    pub(crate) methods: Vec<ClassIdx>,
+    traces: HashMap<Vec<CallFrame>, TraceId>,
+    sink: Sink<'s>,
+}
+
+impl std::fmt::Debug for Core<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Core")
+            .field("objects", &self.objects.len())
+            .field("threads", &self.threads)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<'s> Core<'s> {
+    pub(crate) fn new(switches: Switches, sink: Sink<'s>) -> Self {
+        Self {
+            objects: ObjectTable::default(),
+            classes: Vec::new(),
+            threads: Vec::new(),
+            globals: Vec::new(),
+            switches,
+            methods: Vec::new(),
+            traces: HashMap::new(),
+            sink,
+        }
+    }
+
+    /// Tells an event if it is switched on.
+    pub(crate) fn tell(&mut self, env: EnvId, body: Body) {
+        if self.switches.is_on(body.kind()) {
+            (self.sink)(env, &Item::event(body));
+        }
+    }
+
+    /// Tells what the wire adds to the document's events.
+    pub(crate) fn tell_item(&mut self, env: EnvId, item: &Item) {
+        (self.sink)(env, item);
+    }
+
+    /// Tells a requested event.
+    pub(crate) fn tell_requested(&mut self, event: VmEvent) {
+        let item = Item::Event {
+            requested: event.requested,
+            body: event.body,
+        };
+        (self.sink)(event.env, &item);
+    }
+
+    pub(crate) fn arena_new(&mut self, space: &Space) {
+        self.tell(
+            VM_THREAD,
+            Body::ArenaNew {
+                arena: space.arena,
+                name: space.name.clone(),
+            },
+        );
+    }
+
+    /// Ends an arena: its objects are gone without a word of their own.
+    pub(crate) fn arena_delete(&mut self, arena: ArenaId) {
+        let inside = |(at, object): (ObjIdx, &Object)| (object.arena == arena).then_some(at);
+        let dead: Vec<_> = self.objects.iter().filter_map(inside).collect();
+        for at in dead {
+            self.objects.remove(at);
+        }
+        self.tell(VM_THREAD, Body::ArenaDelete { arena });
+    }
+
+    pub(crate) fn gc_start(&mut self, kind: GcKind) {
+        self.tell(VM_THREAD, Body::GcStart { kind });
+    }
+
+    pub(crate) fn gc_finish(&mut self, spaces: &[&Space]) {
+        let info = GcInfo {
+            used_objects: self.objects.len(),
+            used_space: self.objects.bytes(),
+            total_space: spaces.iter().map(|space| space.capacity()).sum(),
+        };
+        self.tell(VM_THREAD, Body::GcFinish(info));
+        for space in spaces {
+            self.tell_item(VM_THREAD, &Item::ArenaState(space.state()));
+        }
+    }
+
+    /// Frees one object and says so.
+    pub(crate) fn free(&mut self, env: EnvId, at: ObjIdx) -> Object {
+        let object = self.objects.remove(at);
+        let body = Body::ObjectFree {
+            object: object.handle(),
+        };
+        self.tell(env, body);
+        object
+    }
+
+    /// Gives an object another address, perhaps in another arena, and says so.
+    pub(crate) fn move_to(&mut self, at: ObjIdx, arena: ArenaId, address: u64) {
+        let object = self.objects.get_mut(at);
+        let (old, old_arena) = (object.handle(), object.arena);
+        object.address = address;
+        object.arena = arena;
+        let body = Body::ObjectMove(ObjectMove {
+            object: old,
+            arena: old_arena,
+            new_object: object.handle(),
+            new_arena: arena,
+        });
+        self.tell(VM_THREAD, body);
+    }
+
+    /// Says that an object was allocated.
+    pub(crate) fn tell_alloc(&mut self, env: EnvId, at: ObjIdx) {
+        let body = Body::ObjectAlloc(self.describe(at));
+        self.tell(env, body);
+    }
+
+    pub(crate) fn describe(&self, at: ObjIdx) -> ObjectAlloc {
+        let object = self.objects.get(at);
+        let (class, array) = match object.shape {
+            Shape::Instance(class) => (class.handle(), None),
+            Shape::Array(class, _) => (class.handle(), Some(vmpi::BasicType::Object)),
+            Shape::Primitive(kind, _) => (vmpi::ObjectHandle::NULL, Some(kind)),
+        };
+        ObjectAlloc {
+            object: object.handle(),
+            class,
+            size: object.size,
+            arena: object.arena,
+            trace: object.trace,
+            array,
+        }
+    }
+
+    /// Every root in a fixed order: globals, then each thread's object and
+    /// variables.
+    pub(crate) fn roots(&self) -> Vec<ObjIdx> {
+        let threads = self.threads.iter().filter(|thread| !thread.ended);
+        let threads =
+            threads.flat_map(|thread| thread.variables.iter().copied().chain([thread.object]));
+        self.globals
+            .iter()
+            .copied()
+            .chain(threads)
+            .flatten()
+            .collect()
+    }
+
+    /// Objects in the order a breadth-first walk from `from` finds them, walking
+    /// only into those that `inside` accepts.
+    pub(crate) fn walk(&self, from: Vec<ObjIdx>, inside: impl Fn(&Object) -> bool) -> Vec<ObjIdx> {
+        let mut seen = std::collections::HashSet::new();
+        let mut order: Vec<ObjIdx> = Vec::new();
+        let mut enter = |at: ObjIdx, order: &mut Vec<ObjIdx>| {
+            if inside(self.objects.get(at)) && seen.insert(at) {
+                order.push(at);
+            }
+        };
+        for at in from {
+            enter(at, &mut order);
+        }
+        let mut next = 0;
+        while next < order.len() {
+            for slot in self.objects.get(order[next]).slots.iter().flatten() {
+                enter(*slot, &mut order);
+            }
+            next += 1;
+        }
+        order
+    }
+
+    /// Objects that a walk from the roots does not find, by address.
+    pub(crate) fn unreachable(&self) -> Vec<ObjIdx> {
+        let live = self.walk(self.roots(), |_| true);
+        let live: std::collections::HashSet<_> = live.into_iter().collect();
+        let mut dead: Vec<_> = self
+            .objects
+            .iter()
+            .filter(|(at, _)| !live.contains(at))
+            .map(|(at, object)| (object.address, at))
+            .collect();
+        dead.sort_unstable();
+        dead.into_iter().map(|(_, at)| at).collect()
+    }
+
+    /// Objects of an arena by address.
+    pub(crate) fn in_arena(&self, arena: ArenaId) -> Vec<ObjIdx> {
+        let mut found: Vec<_> = self
+            .objects
+            .iter()
+            .filter(|(_, object)| object.arena == arena)
+            .map(|(at, object)| (object.address, at))
+            .collect();
+        found.sort_unstable();
+        found.into_iter().map(|(_, at)| at).collect()
+    }
+
+    /// The number of a thread's stack, told when it is new.
+    pub(crate) fn trace_of(&mut self, thread: usize) -> TraceId {
+        let stack: Vec<_> = self.threads[thread].stack.iter().rev().copied().collect();
+        if stack.is_empty() {
+            return TraceId::EMPTY;
+        }
+        if let Some(id) = self.traces.get(&stack) {
+            return *id;
+        }
+        let id = TraceId(self.traces.len() as u32 + 1);
+        self.traces.insert(stack.clone(), id);
+        // A trace is shared by threads, so it names none.
+        let trace = CallTrace {
+            env: EnvId(0),
+            frames: stack,
+        };
+        self.tell_item(self.threads[thread].env, &Item::Trace { id, trace });
+        id
+    }
+
+    pub(crate) fn method_class(&self, method: JMethodId) -> Option<ClassIdx> {
+        let at = usize::try_from(method.0).ok()?.checked_sub(1)?;
+        self.methods.get(at).copied()
+    }
+}

@@ -1,0 +1,124 @@
+//! Mutator scripts: what threads do, in a few words a line.
+//!
+//! ```text
+//! class Node 2 8          # two references and eight bytes of data
+//! thread main             # what follows belongs to this thread
+//! $list = null            # $ marks a variable that all threads share
+//! repeat 100 i            # up to its end; i counts from 0
+//!   call Main.build       # a method on the stack, up to its end
+//!     n = new Node
+//!     n[0] = $list
+//!     $list = n
+//!   end
+//!   a = new Node[8]       # an array of references; new byte[100] of bytes
+//!   a[i] = n              # a counter as an index is taken modulo the length
+//! end
+//! n = null
+//! gc                      # collect everything; gc young only the young
+//! thread other            # runs in turns with main, one line each
+//! b = $list
+//! c = b[1]
+//! ```
+//!
+//! A thread ends after its last line. Lines before the first `thread` belong to
+//! `main`.
+
+mod parse;
+mod run;
+
+use vmpi::{BasicType, GcKind};
+
+pub use run::{RunEnd, run};
+
+/// A class a script declares.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ClassDecl {
+    pub(crate) name: String,
+    pub(crate) slots: u32,
+    pub(crate) data: u32,
+    pub(crate) methods: Vec<String>,
+}
+
+/// A variable by its number among the thread's or the shared ones.
+pub(crate) use crate::vm::Variable;
+
+/// An index into an object's slots.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Index {
+    Number(u32),
+    Counter(u32),
+}
+
+/// What is allocated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum What {
+    Instance(usize),
+    Array(usize, u32),
+    Primitive(BasicType, u32),
+}
+
+/// One step of a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Op {
+    New(Variable, What),
+    Set(Variable, Option<Variable>),
+    Load(Variable, Variable, Index),
+    Store(Variable, Index, Option<Variable>),
+    Gc(GcKind),
+    /// So many times up to the matching end, counting in a counter.
+    Repeat {
+        times: u64,
+        counter: u32,
+        end: usize,
+    },
+    EndRepeat {
+        start: usize,
+    },
+    /// Method by class and place among its methods.
+    Call(usize, usize),
+    EndCall,
+}
+
+/// A step and the line it stands in, from 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Step {
+    pub(crate) line: i32,
+    pub(crate) op: Op,
+}
+
+/// What one thread does.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ThreadDecl {
+    pub(crate) name: String,
+    pub(crate) steps: Vec<Step>,
+    pub(crate) counters: u32,
+}
+
+/// A script that made sense.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Script {
+    pub(crate) classes: Vec<ClassDecl>,
+    pub(crate) threads: Vec<ThreadDecl>,
+}
+
+/// A line that makes no sense, or that cannot be done.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}: {what}")]
+pub struct ScriptError {
+    /// The line, from 1.
+    pub line: i32,
+    /// What is wrong with it.
+    pub what: String,
+}
+
+impl std::str::FromStr for Script {
+    type Err = ScriptError;
+
+    fn from_str(text: &str) -> Result<Self, ScriptError> {
+        parse::parse(text)
+    }
+}
+
+/// The script that shows the collectors side by side when none is given: a list
+/// that stays, a cache whose entries live for a while, rubbish, and cycles.
+pub const DEFAULT: &str = include_str!("default.heap");
