@@ -73,7 +73,8 @@ impl Session {
         self.with_control(|control| heap_graph::quick_histogram(file, &self.options(), control))
     }
 
-    fn with_control<T>(&self, work: impl FnOnce(&Control<'_>) -> T) -> T {
+    /// Runs long work with progress on a terminal.
+    pub fn with_control<T>(&self, work: impl FnOnce(&Control<'_>) -> T) -> T {
         let meter = Meter::new(!self.global.quiet && io::stderr().is_terminal());
         let cancel = AtomicBool::new(false);
         let result = work(&Control {

@@ -18,11 +18,13 @@
 //! (looking into objects), [`summary`], [`overview`], [`histogram`], [`dominators`], [`top`], [`treemap`],
 //! [`leaks`] with [`chain`] (how a suspect is reached) and [`allocation`] (what allocated it), [`paths`] and [`merged_paths`],
 //! [`object`], [`roots`], [`threads`], [`strings`], [`loaders`], [`properties`],
-//! [`unreachable`], [`validate`] and [`dossier`] (everything a report shows).
+//! [`unreachable`], [`validate`], [`collection_table`] with [`collection_stats`], [`waste`] and [`dossier`] (everything a report shows).
 
 pub mod allocation;
 mod below;
 pub mod chain;
+pub mod collection_stats;
+pub mod collection_table;
 pub mod collections;
 pub mod describe;
 pub mod dominators;
@@ -30,10 +32,12 @@ pub mod dossier;
 pub mod fields;
 pub mod group;
 pub mod histogram;
+mod holders;
 pub mod leaks;
 pub mod loaders;
 pub mod merged_paths;
 pub mod object;
+mod object_set;
 pub mod overview;
 pub mod paths;
 pub mod properties;
@@ -41,8 +45,10 @@ mod ranking;
 pub mod roots;
 pub mod strings;
 pub mod summary;
+mod texts;
 pub mod threads;
 pub mod top;
 pub mod treemap;
 pub mod unreachable;
 pub mod validate;
+pub mod waste;

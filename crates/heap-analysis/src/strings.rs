@@ -1,15 +1,20 @@
 //! The strings of the heap: search by pattern, and what is wasted on equal ones.
 
-use crate::chain::field_to;
-use crate::describe::{Address, ObjectRef, describe, shorten};
+//!
+//! Both walk the contents of the heap in file order, twice (strings, then their arrays), with 32
+//! bytes per string; holders take a third walk.
+
+use crate::describe::{Address, shorten};
 use crate::fields::{class_named, field_ref};
-use heap_graph::{ClassIdx, Heap, HeapError, ObjIdx, ObjectKind};
+use crate::holders::{Question, Wanted, holders};
+use crate::object_set::{ObjectSet, counts, hash_of};
+use crate::texts::{HashPass, StringPass, StringShape, arrays_of, matching};
+use heap_graph::{Control, Heap, HeapError, ObjIdx, ObjectKind};
 use hprof::Bytes;
 use regex::Regex;
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 use serde::Serialize;
 use std::cmp::Reverse;
-use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// What to look at.
 #[derive(Clone, Debug)]
@@ -18,7 +23,7 @@ pub struct StringOptions {
     pub all: bool,
     /// At most so many rows; `None` for all.
     pub top: Option<usize>,
-    /// Name the fields that hold duplicates (needs inbound references).
+    /// Name the fields that hold duplicates (one more walk).
     pub holders: bool,
 }
 
@@ -53,8 +58,10 @@ pub struct FoundStrings {
 pub struct Holder {
     /// `Class.field`; the class alone for array elements.
     pub field: String,
-    /// How many of the looked-at copies it holds.
+    /// How many references to the copies it has.
     pub count: u64,
+    /// What the referred copies waste; a copy that two fields hold counts for both.
+    pub bytes: Bytes,
 }
 
 /// Equal strings.
@@ -94,47 +101,100 @@ pub struct Duplicates {
     pub omitted_rows: u64,
 }
 
-/// Copies of one text whose holders are looked up.
-const SAMPLE: usize = 64;
+/// A string with its array and what its text hashes to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Text {
+    pub(crate) string: ObjIdx,
+    pub(crate) array: Option<ObjIdx>,
+    pub(crate) hash: u64,
+}
+
+/// Every string whose text is in the dump, by object.
+fn texts(heap: &Heap, all: bool, control: &Control<'_>) -> Result<Vec<Text>, HeapError> {
+    let shape = StringShape::of(heap);
+    if shape.is_none() {
+        return Ok(shared_texts(heap, all));
+    }
+    let passes = heap.walk_contents("strings", control, || StringPass::new(heap, shape, all))?;
+    let rows = StringPass::finish(passes);
+    let arrays = arrays_of(heap, &rows);
+    let passes = heap.walk_contents("texts", control, || HashPass::new(&arrays))?;
+    let hashes = HashPass::finish(passes, &arrays, &rows);
+    Ok(joined(&rows, &hashes))
+}
+
+/// Strings and hashes put together.
+pub(crate) fn joined(rows: &[crate::texts::StringRow], hashes: &[Option<u64>]) -> Vec<Text> {
+    let pairs = rows.iter().zip(hashes);
+    pairs
+        .filter_map(|(row, hash)| {
+            Some(Text {
+                string: row.string,
+                array: Some(row.array),
+                hash: (*hash)?,
+            })
+        })
+        .collect()
+}
+
+/// Strings that share arrays (before JDK 7u6): one by one.
+pub(crate) fn shared_texts(heap: &Heap, all: bool) -> Vec<Text> {
+    strings_of(heap, all)
+        .filter_map(|string| {
+            Some(Text {
+                string,
+                array: field_ref(heap, string, "value"),
+                hash: hash_of(0, heap.string(string)?.as_bytes()),
+            })
+        })
+        .collect()
+}
 
 /// Every String of the heap.
 fn strings_of(heap: &Heap, all: bool) -> impl Iterator<Item = ObjIdx> + '_ {
     let class = class_named(heap, "java.lang.String");
     class
         .into_iter()
-        .flat_map(|c: ClassIdx| heap.objects_of(c))
-        .filter(move |o| all || heap.is_reachable(*o))
+        .flat_map(|c| heap.objects_of(c))
+        .filter(move |o| counts(heap, all, *o))
         .filter(|o| heap.kind(*o) == ObjectKind::Instance)
 }
 
 /// Finds strings by pattern.
-pub fn find(heap: &Heap, pattern: &Regex, options: &StringOptions) -> FoundStrings {
-    let mut found = FoundStrings {
-        pattern: pattern.as_str().to_owned(),
-        rows: Vec::new(),
-        matches: 0,
-        strings: 0,
+pub fn find(
+    heap: &Heap,
+    pattern: &Regex,
+    options: &StringOptions,
+    control: &Control<'_>,
+) -> Result<FoundStrings, HeapError> {
+    let shape = StringShape::of(heap);
+    let (strings, matched): (u64, Vec<ObjIdx>) = if shape.is_none() {
+        let all: Vec<ObjIdx> = strings_of(heap, options.all).collect();
+        let is_match = |o: &ObjIdx| heap.string(*o).is_some_and(|t| pattern.is_match(&t));
+        (all.len() as u64, all.into_iter().filter(is_match).collect())
+    } else {
+        let new = || StringPass::new(heap, shape, options.all);
+        let rows = StringPass::finish(heap.walk_contents("strings", control, new)?);
+        let matched = matching(heap, &rows, pattern, control)?;
+        let pairs = rows.iter().zip(matched);
+        let found = pairs.filter(|(_, m)| *m).map(|(r, _)| r.string).collect();
+        (rows.len() as u64, found)
     };
-    let limit = options.top.unwrap_or(usize::MAX);
-    for object in strings_of(heap, options.all) {
-        found.strings += 1;
-        let Some(text) = heap.string(object) else {
-            continue;
-        };
-        if !pattern.is_match(&text) {
-            continue;
-        }
-        found.matches += 1;
-        if found.rows.len() < limit {
-            found.rows.push(FoundString {
-                object: Address(heap.id(object)),
-                text,
-                shallow: heap.shallow(object),
-                retained: heap.retained(object),
-            });
-        }
-    }
-    found
+    let shown = matched.iter().take(options.top.unwrap_or(usize::MAX));
+    let rows = shown
+        .map(|object| FoundString {
+            object: Address(heap.id(*object)),
+            text: heap.string(*object).unwrap_or_default(),
+            shallow: heap.shallow(*object),
+            retained: heap.retained(*object),
+        })
+        .collect();
+    Ok(FoundStrings {
+        pattern: pattern.as_str().to_owned(),
+        rows,
+        matches: matched.len() as u64,
+        strings,
+    })
 }
 
 #[derive(Clone, Copy)]
@@ -146,27 +206,35 @@ struct Copies {
     one: u64,
 }
 
-fn hash_of(text: &str) -> u64 {
-    // SipHash with fixed keys: the same answer on every run, and no cheap collisions.
-    let mut hasher = DefaultHasher::new();
-    text.hash(&mut hasher);
-    hasher.finish()
+/// Sums up equal strings. Arrays that several strings share are counted once.
+pub fn duplicates(
+    heap: &Heap,
+    options: &StringOptions,
+    control: &Control<'_>,
+) -> Result<Duplicates, HeapError> {
+    duplicates_of(heap, &texts(heap, options.all, control)?, options, control)
 }
 
-/// Sums up equal strings. Arrays that several strings share are counted once.
-pub fn duplicates(heap: &Heap, options: &StringOptions) -> Result<Duplicates, HeapError> {
+/// As [`duplicates`], of texts that are there already, by object.
+pub(crate) fn duplicates_of(
+    heap: &Heap,
+    list: &[Text],
+    options: &StringOptions,
+    control: &Control<'_>,
+) -> Result<Duplicates, HeapError> {
     let mut texts: FxHashMap<u64, Copies> = FxHashMap::default();
-    let mut arrays: FxHashSet<ObjIdx> = FxHashSet::default();
-    let mut strings = 0;
-    for object in strings_of(heap, options.all) {
-        let Some(text) = heap.string(object) else {
-            continue;
-        };
-        strings += 1;
-        let array = field_ref(heap, object, "value").filter(|a| arrays.insert(*a));
-        let bytes = heap.shallow(object).0 + array.map_or(0, |a| heap.shallow(a).0);
-        let copies = texts.entry(hash_of(&text)).or_insert(Copies {
-            first: object,
+    let arrays = ObjectSet::new(heap.len(), list.iter().filter_map(|t| t.array));
+    let mut taken = vec![false; arrays.len()];
+    // What each string takes: a shared array belongs to the first one.
+    let mut own = Vec::with_capacity(list.len());
+    for text in list {
+        let rank = text.array.and_then(|a| arrays.rank(a));
+        let fresh = rank.is_some_and(|r| !std::mem::replace(&mut taken[r], true));
+        let array = text.array.filter(|_| fresh);
+        let bytes = heap.shallow(text.string).0 + array.map_or(0, |a| heap.shallow(a).0);
+        own.push(bytes);
+        let copies = texts.entry(text.hash).or_insert(Copies {
+            first: text.string,
             count: 0,
             bytes: 0,
             one: bytes,
@@ -183,7 +251,23 @@ pub fn duplicates(heap: &Heap, options: &StringOptions) -> Result<Duplicates, He
     let omitted_rows = (rows.len() - keep) as u64;
     rows.truncate(keep);
     let holders = if options.holders {
-        holders(heap, &rows, options.all)?
+        let row_of: FxHashMap<u64, u32> = rows.iter().zip(0..).map(|(r, n)| (r.0, n)).collect();
+        let of_rows = list.iter().zip(&own);
+        let wanted: Vec<(ObjIdx, u32, u64)> = of_rows
+            .filter_map(|(t, bytes)| {
+                let row = *row_of.get(&t.hash)?;
+                let first = rows[row as usize].1.first == t.string;
+                Some((t.string, row, if first { 0 } else { *bytes }))
+            })
+            .collect();
+        let wanted = Wanted::new(heap, &wanted);
+        let question = Question {
+            groups: rows.len(),
+            keep: 5,
+            all: options.all,
+            owners: None,
+        };
+        holders(heap, &wanted, &question, control)?
     } else {
         vec![Vec::new(); rows.len()]
     };
@@ -204,61 +288,11 @@ pub fn duplicates(heap: &Heap, options: &StringOptions) -> Result<Duplicates, He
         })
         .collect();
     Ok(Duplicates {
-        strings,
+        strings: list.len() as u64,
         distinct,
         bytes,
         wasted,
         rows,
         omitted_rows,
-    })
-}
-
-/// The fields that hold the first copies of each row.
-fn holders(heap: &Heap, rows: &[(u64, Copies)], all: bool) -> Result<Vec<Vec<Holder>>, HeapError> {
-    let mut row_of: FxHashMap<u64, usize> = FxHashMap::default();
-    for (n, (hash, _)) in rows.iter().enumerate() {
-        row_of.insert(*hash, n);
-    }
-    let mut samples: Vec<Vec<ObjIdx>> = vec![Vec::new(); rows.len()];
-    for object in strings_of(heap, all) {
-        if let Some(text) = heap.string(object)
-            && let Some(n) = row_of.get(&hash_of(&text))
-            && samples[*n].len() < SAMPLE
-        {
-            samples[*n].push(object);
-        }
-    }
-    let mut found = Vec::with_capacity(rows.len());
-    for sample in samples {
-        let mut counts: FxHashMap<String, u64> = FxHashMap::default();
-        for object in sample {
-            for holder in heap.inbound(object)? {
-                if let Some(name) = holder_name(heap, holder, object)? {
-                    *counts.entry(name).or_default() += 1;
-                }
-            }
-        }
-        let mut list: Vec<Holder> = counts
-            .into_iter()
-            .map(|(field, count)| Holder { field, count })
-            .collect();
-        list.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.field.cmp(&b.field)));
-        list.truncate(5);
-        found.push(list);
-    }
-    Ok(found)
-}
-
-/// `Class.field` of the reference from a holder; the array class for elements.
-fn holder_name(heap: &Heap, from: ObjIdx, to: ObjIdx) -> Result<Option<String>, HeapError> {
-    let holder: ObjectRef = describe(heap, from);
-    let class = match (&holder.kind, holder.value) {
-        (ObjectKind::Class, Some(name)) => name,
-        _ => holder.class,
-    };
-    Ok(match field_to(heap, from, to)? {
-        Some(field) if field.starts_with('[') => Some(class),
-        Some(field) => Some(format!("{class}.{field}")),
-        None => None,
     })
 }

@@ -150,6 +150,17 @@ impl SizeRules {
         }
     }
 
+    /// The rules that a solved layout stands for.
+    pub(crate) fn of(layout: &LayoutInfo) -> SizeRules {
+        SizeRules::new(
+            layout.model,
+            u64::from(layout.header),
+            u64::from(layout.array_header),
+            u64::from(layout.reference),
+            u64::from(layout.alignment.max(1)),
+        )
+    }
+
     /// Size of an array.
     #[inline(always)]
     pub(crate) fn array(&self, element: BasicType, len: u32) -> u64 {

@@ -13,10 +13,12 @@
 //!
 //! In reading order: [`model`](Summary) (the plain data), [`options`](Options), `layout` (sizes),
 //! `idmap` (ids to numbers), `packed` (columns), `build` (two passes, search, dominators), `index`
-//! (the file), [`heap`](Heap) (the questions), [`object`](ObjectView), `inbound`, `strings`, and
+//! (the file), [`heap`](Heap) (the questions), [`object`](ObjectView), [`contents`](ContentVisitor) (all objects at
+//! reading speed), `inbound`, `strings`, and
 //! [`quick`](quick_histogram) (answers without a graph).
 
 mod build;
+mod contents;
 mod heap;
 mod idmap;
 mod inbound;
@@ -30,6 +32,7 @@ mod quick;
 mod raw;
 mod strings;
 
+pub use contents::{ContentVisitor, Slot};
 pub use heap::{Dominator, Heap};
 pub use model::{
     ClassIdx, ClassInfo, FieldInfo, FrameInfo, LayoutInfo, LayoutModel, ObjIdx, ObjectCounts,
@@ -38,3 +41,4 @@ pub use model::{
 pub use object::{FieldValue, ObjectView, RefStrength, Reference, Value, Via};
 pub use options::{Control, HeapError, Options, Progress};
 pub use quick::{QuickHistogram, QuickRow, quick_histogram};
+pub use strings::string_text;

@@ -29,19 +29,28 @@ impl Heap {
         else {
             return None;
         };
-        Some(match (element, coder) {
-            (BasicType::Char, _) => {
+        match element {
+            BasicType::Char => {
                 // Before JDK 7u6 several strings shared one array.
                 let from = (offset * 2).min(data.len());
                 let to = count.map_or(data.len(), |n| (from + n * 2).min(data.len()));
-                utf16(&data[from..to], u16::from_be_bytes)
+                string_text(element, coder, &data[from..to])
             }
-            // The JVM writes a UTF16 string's bytes as they lie in memory: little-endian.
-            (BasicType::Byte, Some(1)) => utf16(data, u16::from_le_bytes),
-            (BasicType::Byte, _) => data.iter().map(|b| char::from(*b)).collect(),
-            _ => return None,
-        })
+            _ => string_text(element, coder, data),
+        }
     }
+}
+
+/// The text in the array of a string. `coder` is the string's field of that name, 1 for UTF16;
+/// `None` for elements that are neither bytes nor chars.
+pub fn string_text(element: BasicType, coder: Option<i8>, data: &[u8]) -> Option<String> {
+    Some(match (element, coder) {
+        (BasicType::Char, _) => utf16(data, u16::from_be_bytes),
+        // The JVM writes a UTF16 string's bytes as they lie in memory: little-endian.
+        (BasicType::Byte, Some(1)) => utf16(data, u16::from_le_bytes),
+        (BasicType::Byte, _) => data.iter().map(|b| char::from(*b)).collect(),
+        _ => return None,
+    })
 }
 
 fn utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> String {

@@ -3,6 +3,7 @@
 
 pub mod attach;
 pub mod cache;
+pub mod collections;
 pub mod completions;
 pub mod convert;
 pub mod dominators;
@@ -28,6 +29,7 @@ pub mod threads;
 pub mod top;
 pub mod unreachable;
 pub mod validate;
+pub mod waste;
 
 use crate::Outcome;
 use crate::session::Session;
@@ -66,6 +68,8 @@ commands! {
     Roots => roots,
     Threads => threads,
     Strings => strings,
+    Collections => collections,
+    Waste => waste,
     Loaders => loaders,
     Properties => properties,
     Unreachable => unreachable,

@@ -21,7 +21,7 @@ pub struct Args {
     /// Equal strings and what they waste (the default)
     #[arg(long)]
     duplicates: bool,
-    /// With --duplicates: name the fields that hold them (reads all references once)
+    /// With --duplicates: name the fields that hold them (one more walk over the file)
     #[arg(long)]
     holders: bool,
     /// Number of rows, 0 for all [default: 40, all with --json]
@@ -39,10 +39,11 @@ impl Args {
             holders: self.holders,
         };
         if let Some(pattern) = &self.find {
-            let found = find(&heap, pattern, &options);
+            let found = session.with_control(|c| find(&heap, pattern, &options, c))?;
             let exit = session.answer(&found, heap.summary())?;
             return Ok(if found.matches == 0 { Exit::No } else { exit });
         }
-        session.answer(&duplicates(&heap, &options)?, heap.summary())
+        let found = session.with_control(|c| duplicates(&heap, &options, c))?;
+        session.answer(&found, heap.summary())
     }
 }

@@ -10,6 +10,7 @@ mod paths;
 mod strings;
 mod summary;
 mod threads;
+mod waste;
 
 pub use dossier::{Chapter, chapters};
 pub use leaks::suspects_doc;

@@ -1,0 +1,36 @@
+//! `tenure collections`.
+
+use super::target::{Dump, limit};
+use super::waste::Table;
+use crate::Outcome;
+use crate::session::Session;
+use heap_analysis::collection_stats::{CollectionOptions, collections};
+
+/// Sizes, fill and collisions of collections, by class
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  tenure collections heap.hprof\n  tenure collections --collections ours.toml heap.hprof\n  tenure collections --json heap.hprof   (with the histograms of sizes)"
+)]
+pub struct Args {
+    #[command(flatten)]
+    dump: Dump,
+    #[command(flatten)]
+    table: Table,
+    /// Number of rows, 0 for all [default: 40, all with --json]
+    #[arg(long, value_name = "N")]
+    top: Option<usize>,
+}
+
+impl Args {
+    /// Says how they are filled.
+    pub(crate) fn run(&self, session: &Session) -> Outcome {
+        let table = self.table.read()?;
+        let options = CollectionOptions {
+            all: session.global.unreachable,
+            top: limit(self.top, session.global.json, 40),
+        };
+        let heap = session.open(&self.dump.file)?;
+        let found = session.with_control(|c| collections(&heap, &table, &options, c))?;
+        session.answer(&found, heap.summary())
+    }
+}

@@ -1,0 +1,65 @@
+//! `tenure waste`.
+
+use super::target::{Dump, limit};
+use crate::Outcome;
+use crate::exit::Usage;
+use crate::session::Session;
+use anyhow::{Context, Result};
+use heap_analysis::collection_table::CollectionTable;
+use heap_analysis::waste::{WasteOptions, waste};
+use std::path::PathBuf;
+
+/// What could be saved: copies, badly filled collections, zeros, references, buffers
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  tenure waste heap.hprof\n  tenure waste --top 5 --no-holders heap.hprof\n  tenure waste --collections ours.toml --json heap.hprof"
+)]
+pub struct Args {
+    #[command(flatten)]
+    dump: Dump,
+    #[command(flatten)]
+    table: Table,
+    /// Do not name the fields that hold copies (saves one of three walks over the file)
+    #[arg(long)]
+    no_holders: bool,
+    /// Rows per table, 0 for all
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    top: usize,
+}
+
+/// Which classes are collections.
+#[derive(Debug, clap::Args)]
+pub struct Table {
+    /// More collection classes, in the form of the built-in table (docs/collections.md)
+    #[arg(long, value_name = "TOML", value_hint = clap::ValueHint::FilePath)]
+    collections: Option<PathBuf>,
+}
+
+impl Table {
+    /// The built-in table with the user's file in front.
+    pub(crate) fn read(&self) -> Result<CollectionTable> {
+        let built_in = CollectionTable::built_in();
+        let Some(path) = &self.collections else {
+            return Ok(built_in);
+        };
+        let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
+        let own =
+            CollectionTable::parse(&text).map_err(|e| Usage(format!("{}: {e}", path.display())))?;
+        Ok(built_in.with(own))
+    }
+}
+
+impl Args {
+    /// Says what could be saved.
+    pub(crate) fn run(&self, session: &Session) -> Outcome {
+        let options = WasteOptions {
+            all: session.global.unreachable,
+            top: limit(Some(self.top), session.global.json, 20),
+            holders: !self.no_holders,
+            table: self.table.read()?,
+        };
+        let heap = session.open(&self.dump.file)?;
+        let found = session.with_control(|c| waste(&heap, &options, c))?;
+        session.answer(&found, heap.summary())
+    }
+}

@@ -1,0 +1,113 @@
+//! `waste` on a program that wastes known amounts.
+
+use serde_json::Value as Json;
+use std::path::Path;
+use std::process::Command;
+use testkit::corpus::workspace;
+use testkit::jvm::{NO_JDK, jdks, newest_compiler};
+
+fn tenure(args: &[&str]) -> Json {
+    let out = Command::new(env!("CARGO_BIN_EXE_tenure"))
+        .args(args)
+        .output()
+        .expect("running tenure");
+    let said = String::from_utf8_lossy(&out.stderr);
+    assert_eq!(out.status.code(), Some(0), "{args:?}: {said}");
+    serde_json::from_slice(&out.stdout).expect("JSON")
+}
+
+fn row<'j>(rows: &'j Json, key: &str, value: &str) -> &'j Json {
+    let rows = rows.as_array().expect("rows");
+    let found = rows.iter().find(|r| r[key] == value);
+    found.unwrap_or_else(|| panic!("no {value} among {} rows", rows.len()))
+}
+
+/// Bytes of an array of references with compressed references.
+fn array(len: u64) -> u64 {
+    (16 + 4 * len).div_ceil(8) * 8
+}
+
+#[test]
+fn known_waste_is_found_to_the_byte() {
+    let found = jdks();
+    let (Some(jdk), Some(_)) = (found.last(), newest_compiler()) else {
+        return testkit::skip("waste of a program", NO_JDK);
+    };
+    let source = workspace().join("crates/cli/tests/Waste.java");
+    let flags = ["-Xmx64m", "-XX:+UseSerialGC"];
+    let dump = jdk.dump(&source, &flags, &[]).expect("a dump");
+    let file = dump.path.to_string_lossy();
+    check(
+        &tenure(&["waste", "--top", "0", "--json", &file]),
+        &dump.path,
+    );
+}
+
+fn check(got: &Json, dump: &Path) {
+    // 1000 strings of four texts, 24 bytes each with an array of 16 + 7 bytes.
+    let bremen = row(&got["strings"]["rows"], "text", "Bremen0");
+    assert_eq!(
+        (&bremen["count"], &bremen["wasted"]),
+        (&250.into(), &(249 * 48).into())
+    );
+    let holder = row(&got["holders"], "field", "Waste$Order.city");
+    assert_eq!(
+        (&holder["count"], &holder["bytes"]),
+        (&996.into(), &(996 * 48).into())
+    );
+
+    let lists = row(&got["collections"]["rows"], "class", "Waste$Lines");
+    assert_eq!(
+        (&lists["objects"], &lists["elements"]),
+        (&300.into(), &200.into())
+    );
+    assert_eq!(lists["empty"], 200);
+    assert_eq!(lists["empty_bytes"], 200 * (24 + array(50)));
+    assert_eq!(lists["unused"], 100 * (array(100) - array(2)));
+    assert_eq!(lists["fill"], serde_json::json!([300, 0, 0, 0, 0]));
+
+    let maps = row(&got["collections"]["rows"], "class", "Waste$Prices");
+    assert_eq!(
+        (&maps["objects"], &maps["elements"]),
+        (&31.into(), &(30 + 64).into())
+    );
+    // 63 of the 64 keys stand behind another one; the table of 100 has grown to 256 at most.
+    assert_eq!(maps["collided"], 63);
+    let small = 30 * (array(1024) - array(2));
+    let rest = maps["unused"].as_u64().expect("a number") - small;
+    assert!([0, array(256) - array(128)].contains(&rest), "{rest}");
+
+    let boxed = row(&got["boxed"], "class", "java.lang.Double");
+    let distinct = boxed["distinct"].as_u64().expect("a number");
+    let objects = boxed["objects"].as_u64().expect("a number");
+    assert!(
+        (5..10).contains(&distinct) && (500..505).contains(&objects),
+        "{boxed}"
+    );
+    for field in ["note", "refund"] {
+        let fields = got["zero_fields"].as_array().expect("rows");
+        let mut mine = fields
+            .iter()
+            .filter(|f| f["class"] == "Waste$Order" && f["field"] == field);
+        assert_eq!(
+            mine.next().map(|f| &f["instances"]),
+            Some(&1000.into()),
+            "{field}"
+        );
+    }
+    let weak = row(&got["weak_maps"]["rows"], "value", "Waste$Held");
+    assert_eq!(
+        (&weak["entries"], &weak["key"]),
+        (&50.into(), &"Waste$Key".into())
+    );
+    let native = &got["native"];
+    let mine = native["buffers"].as_array().expect("rows").iter();
+    assert_eq!(mine.filter(|b| b["capacity"] == 123_456).count(), 10);
+    assert!(native["views"].as_u64() >= Some(10), "{native}");
+    let floats = row(&got["contents"], "class", "float[]");
+    assert!(floats["all_zero"].as_u64() >= Some(40), "{floats}");
+
+    // The commands of one table agree.
+    let alone = tenure(&["collections", "--json", &dump.to_string_lossy()]);
+    assert_eq!(row(&alone["rows"], "class", "Waste$Lines"), lists);
+}

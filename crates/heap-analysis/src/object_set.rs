@@ -1,0 +1,143 @@
+//! A set of objects with a dense number for each member, and what the walks over contents share.
+
+use heap_graph::{ClassIdx, ContentVisitor, Heap, ObjIdx, Slot};
+use hprof::{BasicType, IdSize, ObjectId, read_id};
+use std::hash::{DefaultHasher, Hasher};
+
+/// A set of objects; two bits per object of the heap.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ObjectSet {
+    words: Vec<u64>,
+    /// Members before each word.
+    before: Vec<u64>,
+    len: usize,
+}
+
+impl ObjectSet {
+    /// The set of these objects of a heap with `objects` objects.
+    pub(crate) fn new(objects: u64, members: impl Iterator<Item = ObjIdx>) -> ObjectSet {
+        let mut words = vec![0u64; (objects as usize).div_ceil(64)];
+        for member in members {
+            if let Some(word) = words.get_mut((member.0 / 64) as usize) {
+                *word |= 1 << (member.0 % 64);
+            }
+        }
+        let mut count = 0;
+        let before = words
+            .iter()
+            .map(|w| {
+                let here = count;
+                count += u64::from(w.count_ones());
+                here
+            })
+            .collect();
+        ObjectSet {
+            words,
+            before,
+            len: count as usize,
+        }
+    }
+
+    /// Number of members.
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// The dense number of a member, in the order of objects.
+    #[inline]
+    pub(crate) fn rank(&self, object: ObjIdx) -> Option<usize> {
+        let at = (object.0 / 64) as usize;
+        let word = *self.words.get(at)?;
+        let mask = 1u64 << (object.0 % 64);
+        (word & mask != 0)
+            .then(|| (self.before[at] + u64::from((word & (mask - 1)).count_ones())) as usize)
+    }
+}
+
+/// Two visitors in one walk.
+pub(crate) struct Both<A, B>(pub(crate) A, pub(crate) B);
+
+impl<A: ContentVisitor, B: ContentVisitor> ContentVisitor for Both<A, B> {
+    const INSTANCES: bool = A::INSTANCES || B::INSTANCES;
+    const OBJECT_ARRAYS: bool = A::OBJECT_ARRAYS || B::OBJECT_ARRAYS;
+    const PRIMITIVE_ARRAYS: bool = A::PRIMITIVE_ARRAYS || B::PRIMITIVE_ARRAYS;
+
+    fn instance(&mut self, object: ObjIdx, class: ClassIdx, fields: &[u8]) {
+        self.0.instance(object, class, fields);
+        self.1.instance(object, class, fields);
+    }
+    fn object_array(&mut self, object: ObjIdx, class: ClassIdx, elements: &[u8]) {
+        self.0.object_array(object, class, elements);
+        self.1.object_array(object, class, elements);
+    }
+    fn primitive_array(&mut self, object: ObjIdx, element: BasicType, len: u32, data: &[u8]) {
+        self.0.primitive_array(object, element, len, data);
+        self.1.primitive_array(object, element, len, data);
+    }
+}
+
+/// Splits the visitors of a walk.
+pub(crate) fn unzip<A, B>(walked: Vec<Both<A, B>>) -> (Vec<A>, Vec<B>) {
+    walked.into_iter().map(|b| (b.0, b.1)).unzip()
+}
+
+/// Where a field is in the bytes of an instance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) kind: BasicType,
+    pub(crate) offset: u32,
+}
+
+impl Place {
+    /// The most derived field of this name.
+    pub(crate) fn of(heap: &Heap, slots: &[Slot], name: &str) -> Option<Place> {
+        let slot = slots
+            .iter()
+            .find(|s| heap.class(s.declared_in).fields[s.field].name == name)?;
+        Some(Place {
+            kind: slot.kind,
+            offset: slot.offset,
+        })
+    }
+
+    /// The reference there; null if there is none.
+    #[inline]
+    pub(crate) fn id(self, fields: &[u8], ids: IdSize) -> ObjectId {
+        let bytes = fields.get(self.offset as usize..self.offset as usize + ids.bytes());
+        match bytes {
+            Some(bytes) if self.kind == BasicType::Object => read_id(bytes, ids),
+            _ => ObjectId::NULL,
+        }
+    }
+
+    /// The bits there, zero-extended.
+    #[inline]
+    pub(crate) fn bits(self, fields: &[u8], ids: IdSize) -> u64 {
+        let from = self.offset as usize;
+        let bytes = fields.get(from..from + self.kind.size(ids.bytes()));
+        bytes
+            .unwrap_or_default()
+            .iter()
+            .fold(0, |n, b| n << 8 | u64::from(*b))
+    }
+
+    /// The whole number there, sign-extended.
+    pub(crate) fn int(self, fields: &[u8], ids: IdSize) -> i64 {
+        let unused = 64 - 8 * self.kind.size(ids.bytes()).min(8) as u32;
+        (self.bits(fields, ids) as i64) << unused >> unused
+    }
+}
+
+/// A hash that is the same on every run and has no cheap collisions: SipHash with fixed keys.
+pub(crate) fn hash_of(tag: u64, bytes: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    hasher.write_u64(tag);
+    hasher.write(bytes);
+    hasher.finish()
+}
+
+/// Whether an object counts: all do, or the reachable ones.
+#[inline]
+pub(crate) fn counts(heap: &Heap, all: bool, object: ObjIdx) -> bool {
+    all || heap.is_reachable(object)
+}

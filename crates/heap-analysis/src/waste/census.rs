@@ -1,0 +1,355 @@
+//! The first walk: what there is of each class, which fields are ever set, boxed values,
+//! references, buffers, and marks for what may have an equal.
+
+use super::contents::Contents;
+use super::equal::{Sketch, hash_instance, hash_primitives, hash_references};
+use super::native::{BufferShape, RawBuffer};
+use super::references::{RawReference, RawWeakEntry, ReferenceShape, WeakEntryShape};
+use crate::collection_table::CollectionTable;
+use crate::fields::lineage;
+use crate::object_set::{Place, counts};
+use heap_graph::{ClassIdx, ContentVisitor, Heap, ObjIdx, Slot};
+use hprof::{BasicType, Bytes};
+use serde::Serialize;
+use std::cmp::Reverse;
+
+/// Boxed numbers of one class.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct BoxedRow {
+    /// `java.lang.Integer` and so on.
+    pub class: String,
+    /// Objects.
+    pub objects: u64,
+    /// Their shallow size.
+    pub bytes: Bytes,
+    /// Different values.
+    pub distinct: u64,
+    /// What one object per value would save.
+    pub wasted: Bytes,
+}
+
+/// A field that is null or zero in every instance.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ZeroField {
+    /// The class that declares it.
+    pub class: String,
+    /// Its name.
+    pub field: String,
+    /// Its type.
+    pub kind: &'static str,
+    /// Instances that have it, those of subclasses too.
+    pub instances: u64,
+    /// Its width times the instances: what is saved at most, alignment aside.
+    pub wasted: Bytes,
+}
+
+/// What to do with the instances of a class.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Role {
+    pub(super) boxed: Option<Place>,
+    pub(super) reference: Option<ReferenceShape>,
+    pub(super) weak_entry: Option<WeakEntryShape>,
+    pub(super) buffer: Option<BufferShape>,
+    /// Equal instances could be one: it has fields, and identity is not its point.
+    comparable: bool,
+}
+
+/// The roles of all classes.
+pub(super) struct Plan {
+    roles: Vec<Role>,
+    slots: Vec<Vec<Slot>>,
+}
+
+const BOXES: [&str; 8] = [
+    "java.lang.Integer",
+    "java.lang.Long",
+    "java.lang.Short",
+    "java.lang.Byte",
+    "java.lang.Character",
+    "java.lang.Boolean",
+    "java.lang.Float",
+    "java.lang.Double",
+];
+
+/// Classes (with subclasses) whose objects stand for themselves however equal they look; strings
+/// and boxes have tables of their own.
+const IDENTITIES: [&str; 6] = [
+    "java.lang.Thread",
+    "java.lang.ClassLoader",
+    "java.lang.ref.Reference",
+    "java.lang.Enum",
+    "java.lang.Class",
+    "java.lang.String",
+];
+
+impl Plan {
+    pub(super) fn new(heap: &Heap, table: &CollectionTable) -> Plan {
+        let classes = (0..heap.classes().len() as u32).map(ClassIdx);
+        let slots: Vec<Vec<Slot>> = classes.clone().map(|c| heap.slots(c)).collect();
+        let role = |class: ClassIdx| {
+            let slots = &slots[class.0 as usize];
+            let name = heap.class(class).name.as_str();
+            let is_box = BOXES.contains(&name);
+            let ancestors: Vec<&str> = lineage(heap, class)
+                .map(|c| heap.class(c).name.as_str())
+                .collect();
+            Role {
+                boxed: if is_box {
+                    Place::of(heap, slots, "value")
+                } else {
+                    None
+                },
+                reference: ReferenceShape::of(heap, class, slots),
+                weak_entry: WeakEntryShape::of(heap, table, &ancestors, slots),
+                buffer: BufferShape::of(heap, &ancestors, slots),
+                comparable: !slots.is_empty()
+                    && !is_box
+                    && !ancestors.iter().any(|a| IDENTITIES.contains(a)),
+            }
+        };
+        let roles = classes.map(role).collect();
+        Plan { roles, slots }
+    }
+
+    /// Whether an instance may be compared with others of its class. One whose fields are all
+    /// zero says nothing: locks look like that.
+    pub(super) fn comparable(&self, class: ClassIdx, fields: &[u8]) -> bool {
+        self.roles[class.0 as usize].comparable && fields.iter().any(|b| *b != 0)
+    }
+}
+
+/// What a worker counts.
+pub(super) struct Census<'a> {
+    heap: &'a Heap,
+    plan: &'a Plan,
+    sketch: &'a Sketch,
+    all: bool,
+    /// Shallow size of everything that was looked at.
+    pub(super) shallow: u64,
+    /// Per class: instances, and the bitwise or of all their field bytes.
+    masks: Vec<(u64, Vec<u8>)>,
+    /// Per class of boxes: the values.
+    values: Vec<Vec<u64>>,
+    pub(super) contents: Contents,
+    pub(super) references: Vec<RawReference>,
+    pub(super) weak_entries: Vec<RawWeakEntry>,
+    pub(super) buffers: Vec<RawBuffer>,
+}
+
+impl<'a> Census<'a> {
+    pub(super) fn new(heap: &'a Heap, plan: &'a Plan, sketch: &'a Sketch, all: bool) -> Census<'a> {
+        let classes = heap.classes().len();
+        Census {
+            heap,
+            plan,
+            sketch,
+            all,
+            shallow: 0,
+            masks: vec![(0, Vec::new()); classes],
+            values: vec![Vec::new(); classes],
+            contents: Contents::default(),
+            references: Vec::new(),
+            weak_entries: Vec::new(),
+            buffers: Vec::new(),
+        }
+    }
+
+    /// The counts of all workers in one.
+    pub(super) fn merge(heap: &'a Heap, plan: &'a Plan, parts: Vec<Census<'a>>) -> Sum {
+        let classes = heap.classes().len();
+        let mut sum = Sum {
+            shallow: 0,
+            masks: vec![(0, Vec::new()); classes],
+            values: vec![Vec::new(); classes],
+            contents: Contents::default(),
+            references: Vec::new(),
+            weak_entries: Vec::new(),
+            buffers: Vec::new(),
+        };
+        for part in parts {
+            sum.shallow += part.shallow;
+            for (all, one) in sum.masks.iter_mut().zip(&part.masks) {
+                all.0 += one.0;
+                or(&mut all.1, &one.1);
+            }
+            for (all, one) in sum.values.iter_mut().zip(part.values) {
+                all.extend(one);
+            }
+            sum.contents.merge(&part.contents);
+            sum.references.extend(part.references);
+            sum.weak_entries.extend(part.weak_entries);
+            sum.buffers.extend(part.buffers);
+        }
+        sum.references.sort_by_key(|r| r.object);
+        sum.weak_entries.sort_by_key(|r| r.entry);
+        sum.buffers.sort_by_key(|r| r.object);
+        // A class without instances, or with cut ones, has no bytes to look at.
+        for (class, slots) in plan.slots.iter().enumerate() {
+            sum.masks[class].1.resize(field_bytes(heap, slots), 0);
+        }
+        sum
+    }
+}
+
+fn field_bytes(heap: &Heap, slots: &[Slot]) -> usize {
+    slots.last().map_or(0, |s| {
+        s.offset as usize + s.kind.size(heap.id_size().bytes())
+    })
+}
+
+fn or(all: &mut Vec<u8>, one: &[u8]) {
+    if all.len() < one.len() {
+        all.resize(one.len(), 0);
+    }
+    for (a, b) in all.iter_mut().zip(one) {
+        *a |= b;
+    }
+}
+
+impl ContentVisitor for Census<'_> {
+    fn instance(&mut self, object: ObjIdx, class: ClassIdx, fields: &[u8]) {
+        if !counts(self.heap, self.all, object) {
+            return;
+        }
+        let ids = self.heap.id_size();
+        self.shallow += self.heap.shallow(object).0;
+        let mask = &mut self.masks[class.0 as usize];
+        mask.0 += 1;
+        or(&mut mask.1, fields);
+        let role = &self.plan.roles[class.0 as usize];
+        if let Some(place) = role.boxed {
+            self.values[class.0 as usize].push(place.bits(fields, ids));
+        }
+        if let Some(shape) = &role.reference {
+            self.references
+                .push(shape.read(self.heap, object, class, fields));
+        }
+        if let Some(shape) = &role.weak_entry {
+            let entry = shape.read(self.heap, object, fields);
+            self.weak_entries.extend(entry);
+        }
+        if let Some(shape) = &role.buffer {
+            self.buffers.push(shape.read(object, fields, ids));
+        }
+        if self.plan.comparable(class, fields) {
+            self.sketch.mark(hash_instance(class, fields));
+        }
+    }
+
+    fn object_array(&mut self, object: ObjIdx, class: ClassIdx, elements: &[u8]) {
+        if !counts(self.heap, self.all, object) {
+            return;
+        }
+        let shallow = self.heap.shallow(object).0;
+        self.shallow += shallow;
+        self.contents
+            .references(shallow, elements, self.heap.id_size());
+        self.sketch.mark(hash_references(class, elements));
+    }
+
+    fn primitive_array(&mut self, object: ObjIdx, element: BasicType, len: u32, data: &[u8]) {
+        if !counts(self.heap, self.all, object) {
+            return;
+        }
+        let shallow = self.heap.shallow(object).0;
+        self.shallow += shallow;
+        self.contents
+            .primitive(self.heap, shallow, element, len, data);
+        if data.is_empty() == (len == 0) {
+            self.sketch.mark(hash_primitives(element, data));
+        }
+    }
+}
+
+/// What all workers counted.
+pub(super) struct Sum {
+    pub(super) shallow: u64,
+    masks: Vec<(u64, Vec<u8>)>,
+    values: Vec<Vec<u64>>,
+    pub(super) contents: Contents,
+    pub(super) references: Vec<RawReference>,
+    pub(super) weak_entries: Vec<RawWeakEntry>,
+    pub(super) buffers: Vec<RawBuffer>,
+}
+
+impl Sum {
+    /// Boxed numbers by class, most bytes first.
+    pub(super) fn boxed(&self, heap: &Heap, plan: &Plan) -> Vec<BoxedRow> {
+        let mut rows = Vec::new();
+        for (class, values) in self.values.iter().enumerate() {
+            if values.is_empty() || plan.roles[class].boxed.is_none() {
+                continue;
+            }
+            let mut values = values.clone();
+            values.sort_unstable();
+            values.dedup();
+            let info = heap.class(ClassIdx(class as u32));
+            let (objects, distinct) = (self.masks[class].0, values.len() as u64);
+            let one = info.instance_size.0;
+            rows.push(BoxedRow {
+                class: info.name.clone(),
+                objects,
+                bytes: Bytes(one * objects),
+                distinct,
+                wasted: Bytes(one * (objects - distinct)),
+            });
+        }
+        rows.sort_by(|a, b| b.bytes.cmp(&a.bytes).then_with(|| a.class.cmp(&b.class)));
+        rows
+    }
+
+    /// Fields that no instance sets; instances and bytes of all of them; rows left out.
+    pub(super) fn zero_fields(
+        &self,
+        heap: &Heap,
+        top: Option<usize>,
+    ) -> (Vec<ZeroField>, (u64, u64), u64) {
+        let ids = heap.id_size().bytes();
+        // Per class and own field: is it set anywhere, and how many instances have it.
+        let mut set: Vec<Vec<bool>> = heap
+            .classes()
+            .iter()
+            .map(|c| vec![false; c.fields.len()])
+            .collect();
+        let mut instances = vec![0u64; set.len()];
+        for (class, (count, mask)) in self.masks.iter().enumerate() {
+            if *count == 0 {
+                continue;
+            }
+            for above in lineage(heap, ClassIdx(class as u32)) {
+                instances[above.0 as usize] += count;
+            }
+            for slot in heap.slots(ClassIdx(class as u32)) {
+                let from = slot.offset as usize;
+                let bytes = mask.get(from..from + slot.kind.size(ids));
+                if bytes.is_some_and(|b| b.iter().any(|b| *b != 0)) {
+                    set[slot.declared_in.0 as usize][slot.field] = true;
+                }
+            }
+        }
+        let mut rows = Vec::new();
+        for (class, fields) in set.iter().enumerate().filter(|(c, _)| instances[*c] > 0) {
+            let info = heap.class(ClassIdx(class as u32));
+            for (field, _) in info.fields.iter().zip(fields).filter(|(_, set)| !**set) {
+                rows.push(ZeroField {
+                    class: info.name.clone(),
+                    field: field.name.clone(),
+                    kind: field.kind.name(),
+                    instances: instances[class],
+                    wasted: Bytes(heap.field_bytes(field.kind).0 * instances[class]),
+                });
+            }
+        }
+        rows.sort_by(|a, b| {
+            let key = |r: &ZeroField| (Reverse(r.wasted), Reverse(r.instances));
+            (key(a), &a.class, &a.field).cmp(&(key(b), &b.class, &b.field))
+        });
+        let total = rows
+            .iter()
+            .fold((0, 0), |sum, r| (sum.0 + r.instances, sum.1 + r.wasted.0));
+        let keep = top.unwrap_or(usize::MAX).min(rows.len());
+        let omitted = (rows.len() - keep) as u64;
+        rows.truncate(keep);
+        (rows, total, omitted)
+    }
+}

@@ -1,0 +1,229 @@
+//! Equal arrays and objects. The first walk marks a hash of every candidate in a sketch of two bit
+//! planes; the second one collects only those whose mark was met twice.
+
+use super::census::Plan;
+use crate::describe::Address;
+use crate::object_set::{ObjectSet, counts, hash_of};
+use crate::strings::Text;
+use heap_graph::{ClassIdx, ContentVisitor, Heap, ObjIdx};
+use hprof::{BasicType, Bytes};
+use rustc_hash::{FxHashMap, FxHashSet};
+use serde::Serialize;
+use std::cmp::Reverse;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A group of equal objects.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct EqualRow {
+    /// Their class.
+    pub class: String,
+    /// How many.
+    pub count: u64,
+    /// Their shallow size.
+    pub bytes: Bytes,
+    /// What all but one take.
+    pub wasted: Bytes,
+    /// The first of them.
+    pub example: Address,
+    /// What is in it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub value: Option<String>,
+}
+
+/// Groups of equal objects, the most wasteful first.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Equals {
+    /// Objects that have an equal one.
+    pub objects: u64,
+    /// Groups of them.
+    pub distinct: u64,
+    /// What the copies waste.
+    pub wasted: Bytes,
+    /// The rows.
+    pub rows: Vec<EqualRow>,
+    /// Rows that were left out.
+    pub omitted_rows: u64,
+}
+
+/// Hashes met once and hashes met twice, as bits.
+pub(super) struct Sketch {
+    once: Vec<AtomicU64>,
+    twice: Vec<AtomicU64>,
+}
+
+impl Sketch {
+    /// For so many objects: a byte of each plane per object.
+    pub(super) fn new(objects: u64) -> Sketch {
+        let words = (objects as usize / 8).next_power_of_two().max(16);
+        let plane = || (0..words).map(|_| AtomicU64::new(0)).collect();
+        Sketch {
+            once: plane(),
+            twice: plane(),
+        }
+    }
+
+    fn place(&self, hash: u64) -> (usize, u64) {
+        let word = (hash >> 6) as usize & (self.once.len() - 1);
+        (word, 1 << (hash & 63))
+    }
+
+    pub(super) fn mark(&self, hash: u64) {
+        let (word, bit) = self.place(hash);
+        if self.once[word].fetch_or(bit, Ordering::Relaxed) & bit != 0 {
+            self.twice[word].fetch_or(bit, Ordering::Relaxed);
+        }
+    }
+
+    fn met_twice(&self, hash: u64) -> bool {
+        let (word, bit) = self.place(hash);
+        self.twice[word].load(Ordering::Relaxed) & bit != 0
+    }
+}
+
+/// The hash of an instance among those of its class.
+pub(super) fn hash_instance(class: ClassIdx, fields: &[u8]) -> u64 {
+    hash_of(1 << 40 | u64::from(class.0), fields)
+}
+
+/// The hash of an array of references.
+pub(super) fn hash_references(class: ClassIdx, elements: &[u8]) -> u64 {
+    hash_of(2 << 40 | u64::from(class.0), elements)
+}
+
+/// The hash of an array of primitives.
+pub(super) fn hash_primitives(element: BasicType, data: &[u8]) -> u64 {
+    hash_of(3 << 40 | element as u64, data)
+}
+
+/// The second walk.
+pub(super) struct EqualPass<'a> {
+    heap: &'a Heap,
+    plan: &'a Plan,
+    sketch: &'a Sketch,
+    /// Arrays that strings own are counted with the strings.
+    texts: &'a ObjectSet,
+    all: bool,
+    arrays: Vec<(u64, ObjIdx)>,
+    objects: Vec<(u64, ObjIdx)>,
+}
+
+impl<'a> EqualPass<'a> {
+    pub(super) fn new(
+        heap: &'a Heap,
+        plan: &'a Plan,
+        sketch: &'a Sketch,
+        texts: &'a ObjectSet,
+        all: bool,
+    ) -> EqualPass<'a> {
+        EqualPass {
+            heap,
+            plan,
+            sketch,
+            texts,
+            all,
+            arrays: Vec::new(),
+            objects: Vec::new(),
+        }
+    }
+
+    fn keep(&self, hash: u64, object: ObjIdx) -> bool {
+        self.sketch.met_twice(hash) && counts(self.heap, self.all, object)
+    }
+}
+
+impl ContentVisitor for EqualPass<'_> {
+    fn instance(&mut self, object: ObjIdx, class: ClassIdx, fields: &[u8]) {
+        if self.plan.comparable(class, fields) {
+            let hash = hash_instance(class, fields);
+            if self.keep(hash, object) {
+                self.objects.push((hash, object));
+            }
+        }
+    }
+
+    fn object_array(&mut self, object: ObjIdx, class: ClassIdx, elements: &[u8]) {
+        let hash = hash_references(class, elements);
+        if self.keep(hash, object) {
+            self.arrays.push((hash, object));
+        }
+    }
+
+    fn primitive_array(&mut self, object: ObjIdx, element: BasicType, len: u32, data: &[u8]) {
+        if self.texts.rank(object).is_some() || data.is_empty() != (len == 0) {
+            return;
+        }
+        let hash = hash_primitives(element, data);
+        if self.keep(hash, object) {
+            self.arrays.push((hash, object));
+        }
+    }
+}
+
+/// An answer and the copies it counts, with what each wastes.
+pub(super) struct Summed {
+    pub(super) answer: Equals,
+    pub(super) copies: Vec<(ObjIdx, u32, u64)>,
+}
+
+/// Arrays and objects summed up.
+pub(super) fn sum(heap: &Heap, passes: Vec<EqualPass<'_>>, top: Option<usize>) -> (Summed, Summed) {
+    let (mut arrays, mut objects) = (Vec::new(), Vec::new());
+    for pass in passes {
+        arrays.extend(pass.arrays);
+        objects.extend(pass.objects);
+    }
+    (groups(heap, arrays, top), groups(heap, objects, top))
+}
+
+fn groups(heap: &Heap, mut list: Vec<(u64, ObjIdx)>, top: Option<usize>) -> Summed {
+    list.sort_unstable();
+    let mut answer = Equals::default();
+    let mut copies = Vec::new();
+    let mut found: Vec<(u64, u64, u64, ObjIdx)> = Vec::new();
+    for group in list.chunk_by(|a, b| a.0 == b.0).filter(|g| g.len() > 1) {
+        let first = group[0].1;
+        // Equal objects are of one class and length, so of one size.
+        let one = heap.shallow(first).0;
+        let wasted = one * (group.len() as u64 - 1);
+        answer.objects += group.len() as u64;
+        answer.distinct += 1;
+        answer.wasted.0 += wasted;
+        found.push((wasted, group.len() as u64, one, first));
+        copies.extend(group[1..].iter().map(|(_, o)| (*o, 0, one)));
+    }
+    found.sort_unstable_by_key(|f| (Reverse(f.0), Reverse(f.1), f.3));
+    let keep = top.unwrap_or(usize::MAX).min(found.len());
+    answer.omitted_rows = (found.len() - keep) as u64;
+    let row = |(wasted, count, one, first): (u64, u64, u64, ObjIdx)| EqualRow {
+        class: heap.class(heap.class_of(first)).name.clone(),
+        count,
+        bytes: Bytes(one * count),
+        wasted: Bytes(wasted),
+        example: Address(heap.id(first)),
+        value: crate::describe::value_of(heap, first),
+    };
+    answer.rows = found.into_iter().take(keep).map(row).collect();
+    Summed { answer, copies }
+}
+
+/// The strings that are not the first of their text, with what they and their arrays take.
+pub(super) fn copies_of_strings(heap: &Heap, texts: &[Text]) -> Vec<(ObjIdx, u32, u64)> {
+    let mut count: FxHashMap<u64, u64> = FxHashMap::default();
+    for text in texts {
+        *count.entry(text.hash).or_default() += 1;
+    }
+    let mut seen: FxHashSet<u64> = FxHashSet::default();
+    let arrays = ObjectSet::new(heap.len(), texts.iter().filter_map(|t| t.array));
+    let mut taken = vec![false; arrays.len()];
+    let mut copies = Vec::new();
+    for text in texts {
+        let rank = text.array.and_then(|a| arrays.rank(a));
+        let fresh = rank.is_some_and(|r| !std::mem::replace(&mut taken[r], true));
+        if count[&text.hash] > 1 && !seen.insert(text.hash) {
+            let array = text.array.filter(|_| fresh);
+            let bytes = heap.shallow(text.string).0 + array.map_or(0, |a| heap.shallow(a).0);
+            copies.push((text.string, 0, bytes));
+        }
+    }
+    copies
+}

@@ -1,0 +1,269 @@
+//! What memory is spent on that the program could do without: equal strings, arrays and objects,
+//! badly filled collections, boxed numbers, fields nobody sets, arrays of zeros, weak maps that
+//! cannot let go, references and native buffers.
+//!
+//! Three walks over the contents of the heap (what is there; which of it is equal; who holds it)
+//! plus one bit-set look-up per object. Memory: two bytes per object for the sketch of hashes, 16
+//! to 40 bytes for each string, collection, reference and suspected copy.
+//!
+//! The kinds overlap (an array of zeros can be a copy of another one), so their sum is no total.
+
+mod census;
+mod contents;
+mod equal;
+mod native;
+mod references;
+
+pub use census::{BoxedRow, ZeroField};
+pub use contents::{ArrayContents, ObjectArrays};
+pub use equal::{EqualRow, Equals};
+pub use native::{Buffer, BufferOrigin, NativeMemory};
+pub use references::{ReferenceRow, References, WeakMapRow, WeakMaps};
+
+use crate::collection_stats::{self as stats, Collections, FillPass, FindPass, Summing};
+use crate::collection_table::{CollectionTable, shapes};
+use crate::holders::{Owners, Question, Wanted, holders};
+use crate::object_set::{Both, unzip};
+use crate::strings::{Duplicates, Holder, StringOptions, duplicates_of, joined, shared_texts};
+use crate::texts::{HashPass, StringPass, StringShape, arrays_of};
+use census::{Census, Plan};
+use equal::{EqualPass, Sketch};
+use heap_graph::{Control, Heap, HeapError};
+use hprof::Bytes;
+use serde::Serialize;
+use std::cmp::Reverse;
+
+/// What to look at.
+#[derive(Clone, Debug)]
+pub struct WasteOptions {
+    /// Unreachable objects too.
+    pub all: bool,
+    /// At most so many rows per table.
+    pub top: Option<usize>,
+    /// Name the fields that hold the copies (the third walk).
+    pub holders: bool,
+    /// Which classes are collections.
+    pub table: CollectionTable,
+}
+
+impl Default for WasteOptions {
+    fn default() -> Self {
+        WasteOptions {
+            all: false,
+            top: Some(20),
+            holders: true,
+            table: CollectionTable::built_in(),
+        }
+    }
+}
+
+/// One kind of waste.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct WasteKind {
+    /// Its name, as the fields of [`Waste`] are called.
+    pub kind: &'static str,
+    /// Objects (or, for fields, instances) concerned.
+    pub objects: u64,
+    /// Bytes that the program could save.
+    pub wasted: Bytes,
+}
+
+/// What could be saved.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Waste {
+    /// Shallow size of the objects that were looked at.
+    pub shallow: Bytes,
+    /// All kinds, the largest savings first.
+    pub kinds: Vec<WasteKind>,
+    /// Fields that hold copies of strings, arrays and objects, and what those copies waste.
+    pub holders: Vec<Holder>,
+    /// Equal strings.
+    pub strings: Duplicates,
+    /// Equal arrays that no string owns, of primitives and of references.
+    pub arrays: Equals,
+    /// Objects of one class with equal fields.
+    pub objects: Equals,
+    /// Collections by class.
+    pub collections: Collections,
+    /// Boxed numbers by class.
+    pub boxed: Vec<BoxedRow>,
+    /// Instance fields that are null or zero in every instance.
+    pub zero_fields: Vec<ZeroField>,
+    /// Zero fields that were left out.
+    pub omitted_fields: u64,
+    /// Contents of primitive arrays by type.
+    pub contents: Vec<ArrayContents>,
+    /// Arrays of references.
+    pub object_arrays: ObjectArrays,
+    /// Soft, weak, phantom and final references.
+    pub references: References,
+    /// Weak maps with values that hold their own keys.
+    pub weak_maps: WeakMaps,
+    /// Direct buffers and the native memory behind them.
+    pub native: NativeMemory,
+}
+
+/// Finds out.
+pub fn waste(
+    heap: &Heap,
+    options: &WasteOptions,
+    control: &Control<'_>,
+) -> Result<Waste, HeapError> {
+    let all = options.all;
+    let shapes = shapes(heap, &options.table);
+    let shape = StringShape::of(heap);
+    let plan = Plan::new(heap, &options.table);
+    let sketch = Sketch::new(heap.len());
+    let walked = heap.walk_contents("objects", control, || {
+        let strings = StringPass::new(heap, shape, all);
+        let collections = FindPass::new(heap, &shapes, all);
+        Both(
+            Both(strings, collections),
+            Census::new(heap, &plan, &sketch, all),
+        )
+    })?;
+    let (walked, census) = unzip(walked);
+    let (strings, found) = unzip(walked);
+    let (strings, found) = (StringPass::finish(strings), FindPass::finish(found));
+    let census = Census::merge(heap, &plan, census);
+
+    let (texts, fills) = (arrays_of(heap, &strings), stats::arrays_of(heap, &found));
+    let walked = heap.walk_contents("equal objects", control, || {
+        let fill = FillPass::new(heap, &fills);
+        let equal = EqualPass::new(heap, &plan, &sketch, &texts, all);
+        Both(Both(HashPass::new(&texts), fill), equal)
+    })?;
+    let (walked, equal) = unzip(walked);
+    let (hashes, filled) = unzip(walked);
+    let hashes = HashPass::finish(hashes, &texts, &strings);
+    let texts = match shape {
+        Some(_) => joined(&strings, &hashes),
+        None => shared_texts(heap, all),
+    };
+    let filled = FillPass::finish(filled, &fills);
+    let collections = Summing::new(heap, &shapes, &found, &fills, &filled).sum(options.top);
+    let text_options = StringOptions {
+        all,
+        top: options.top,
+        holders: false,
+    };
+    let strings = duplicates_of(heap, &texts, &text_options, control)?;
+    let (arrays, objects) = equal::sum(heap, equal, options.top);
+    let holders = if options.holders {
+        let mut copies = equal::copies_of_strings(heap, &texts);
+        copies.extend_from_slice(&arrays.copies);
+        copies.extend_from_slice(&objects.copies);
+        let wanted = Wanted::new(heap, &copies);
+        let mut classes = vec![None; fills.len()];
+        for f in &found {
+            if let Some(rank) = f.holds.and_then(|a| fills.rank(a)) {
+                classes[rank] = Some(f.class);
+            }
+        }
+        let question = Question {
+            groups: 1,
+            keep: options.top.unwrap_or(usize::MAX),
+            all,
+            owners: Some(&Owners {
+                arrays: &fills,
+                classes,
+            }),
+        };
+        let found = holders(heap, &wanted, &question, control)?;
+        found.into_iter().next().unwrap_or_default()
+    } else {
+        Vec::new()
+    };
+    let (zero_fields, zero_bytes, omitted_fields) = census.zero_fields(heap, options.top);
+    let mut answer = Waste {
+        shallow: Bytes(census.shallow),
+        kinds: Vec::new(),
+        holders,
+        strings,
+        arrays: arrays.answer,
+        objects: objects.answer,
+        collections,
+        boxed: census.boxed(heap, &plan),
+        zero_fields,
+        omitted_fields,
+        contents: census.contents.rows(heap),
+        object_arrays: census.contents.object_arrays,
+        references: references::sum(heap, &census.references, options.top),
+        weak_maps: references::weak_maps(heap, &census.weak_entries, options.top)?,
+        native: native::sum(heap, &census.buffers, options.top),
+    };
+    answer.kinds = kinds(&answer, zero_bytes);
+    Ok(answer)
+}
+
+/// The savings side by side.
+fn kinds(waste: &Waste, zero: (u64, u64)) -> Vec<WasteKind> {
+    let kind = |kind, objects, wasted| WasteKind {
+        kind,
+        objects,
+        wasted: Bytes(wasted),
+    };
+    let boxed = |f: fn(&BoxedRow) -> u64| waste.boxed.iter().map(f).sum();
+    let contents = |f: fn(&ArrayContents) -> u64| waste.contents.iter().map(f).sum();
+    let strings = &waste.strings;
+    let mut list = vec![
+        kind(
+            "duplicate_strings",
+            strings.strings - strings.distinct,
+            strings.wasted.0,
+        ),
+        kind(
+            "duplicate_arrays",
+            waste.arrays.objects - waste.arrays.distinct,
+            waste.arrays.wasted.0,
+        ),
+        kind(
+            "equal_objects",
+            waste.objects.objects - waste.objects.distinct,
+            waste.objects.wasted.0,
+        ),
+        kind(
+            "empty_collections",
+            waste.collections.empty,
+            waste.collections.empty_bytes.0,
+        ),
+        kind(
+            "unused_slots",
+            waste.collections.objects - waste.collections.empty,
+            waste.collections.unused.0,
+        ),
+        kind(
+            "duplicate_boxed_numbers",
+            boxed(|b| b.objects - b.distinct),
+            boxed(|b| b.wasted.0),
+        ),
+        kind("zero_fields", zero.0, zero.1),
+        kind(
+            "zero_arrays",
+            contents(|c| c.all_zero),
+            contents(|c| c.all_zero_bytes.0),
+        ),
+        kind(
+            "zero_tails",
+            contents(|c| c.zero_tail),
+            contents(|c| c.zero_tail_bytes.0),
+        ),
+        kind(
+            "unused_high_bytes",
+            contents(|c| c.narrow),
+            contents(|c| c.narrow_bytes.0),
+        ),
+        kind(
+            "empty_object_arrays",
+            waste.object_arrays.all_null,
+            waste.object_arrays.all_null_bytes.0,
+        ),
+        kind(
+            "weak_maps_held_by_values",
+            waste.weak_maps.entries,
+            waste.weak_maps.retained.0,
+        ),
+    ];
+    list.sort_by_key(|k| (Reverse(k.wasted), k.kind));
+    list
+}

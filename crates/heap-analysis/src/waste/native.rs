@@ -1,0 +1,159 @@
+//! Direct and mapped buffers: native memory that small Java objects keep.
+
+use crate::describe::Address;
+use crate::fields::{class_named, field_int, static_ref};
+use crate::object_set::Place;
+use heap_graph::{Heap, ObjIdx, Slot};
+use hprof::{BasicType, Bytes, IdSize, ObjectId};
+use serde::Serialize;
+use std::cmp::Reverse;
+
+/// Where the memory of a buffer comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BufferOrigin {
+    /// `ByteBuffer.allocateDirect`: freed with the buffer.
+    Allocated,
+    /// A mapped file.
+    Mapped,
+    /// Given by native code, which also frees it.
+    Foreign,
+    /// A slice or duplicate of another buffer.
+    View,
+}
+
+/// A buffer that owns native memory.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Buffer {
+    /// The buffer.
+    pub object: Address,
+    /// Its class.
+    pub class: String,
+    /// Bytes of native memory.
+    pub capacity: Bytes,
+    /// Where the memory comes from.
+    pub origin: BufferOrigin,
+    /// False when nothing reaches it.
+    pub reachable: bool,
+}
+
+/// All direct buffers.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct NativeMemory {
+    /// Buffers that allocated memory.
+    pub allocated: u64,
+    /// The memory.
+    pub allocated_bytes: Bytes,
+    /// Buffers that map a file.
+    pub mapped: u64,
+    /// The memory.
+    pub mapped_bytes: Bytes,
+    /// Buffers over memory of native code.
+    pub foreign: u64,
+    /// The memory.
+    pub foreign_bytes: Bytes,
+    /// Slices and duplicates, which share the memory of another buffer.
+    pub views: u64,
+    /// What `java.nio.Bits` says is reserved.
+    pub reserved: Option<Bytes>,
+    /// The largest.
+    pub buffers: Vec<Buffer>,
+    /// Buffers that were left out.
+    pub omitted_buffers: u64,
+}
+
+/// Where a direct buffer keeps what.
+#[derive(Clone, Debug)]
+pub(super) struct BufferShape {
+    capacity: Place,
+    /// The buffer that a view is of.
+    attachment: Option<Place>,
+    file: Option<Place>,
+    cleaner: Option<Place>,
+}
+
+impl BufferShape {
+    pub(super) fn of(heap: &Heap, ancestors: &[&str], slots: &[Slot]) -> Option<BufferShape> {
+        if !ancestors.contains(&"java.nio.DirectByteBuffer") {
+            return None;
+        }
+        Some(BufferShape {
+            capacity: Place::of(heap, slots, "capacity")?,
+            attachment: Place::of(heap, slots, "att"),
+            file: Place::of(heap, slots, "fd"),
+            cleaner: Place::of(heap, slots, "cleaner"),
+        })
+    }
+
+    pub(super) fn read(&self, object: ObjIdx, fields: &[u8], ids: IdSize) -> RawBuffer {
+        let is_set = |place: Option<Place>| {
+            place
+                .is_some_and(|p| p.kind == BasicType::Object && p.id(fields, ids) != ObjectId::NULL)
+        };
+        let origin = if is_set(self.attachment) {
+            BufferOrigin::View
+        } else if is_set(self.file) {
+            BufferOrigin::Mapped
+        } else if self.cleaner.is_none() || is_set(self.cleaner) {
+            BufferOrigin::Allocated
+        } else {
+            BufferOrigin::Foreign
+        };
+        RawBuffer {
+            object,
+            capacity: u64::try_from(self.capacity.int(fields, ids)).unwrap_or(0),
+            origin,
+        }
+    }
+}
+
+/// A buffer as the first walk finds it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RawBuffer {
+    pub(super) object: ObjIdx,
+    capacity: u64,
+    origin: BufferOrigin,
+}
+
+/// The buffers summed up.
+pub(super) fn sum(heap: &Heap, list: &[RawBuffer], top: Option<usize>) -> NativeMemory {
+    let reserved = class_named(heap, "java.nio.Bits").and_then(|bits| {
+        // `reservedMemory` until JDK 10.
+        let names = ["RESERVED_MEMORY", "reservedMemory"];
+        let counter = names.iter().find_map(|n| static_ref(heap, bits, n))?;
+        u64::try_from(field_int(heap, counter, "value")?).ok()
+    });
+    let mut answer = NativeMemory {
+        reserved: reserved.map(Bytes),
+        ..NativeMemory::default()
+    };
+    let mut owners: Vec<&RawBuffer> = Vec::new();
+    for buffer in list {
+        let (count, bytes) = match buffer.origin {
+            BufferOrigin::View => {
+                answer.views += 1;
+                continue;
+            }
+            BufferOrigin::Allocated => (&mut answer.allocated, &mut answer.allocated_bytes),
+            BufferOrigin::Mapped => (&mut answer.mapped, &mut answer.mapped_bytes),
+            BufferOrigin::Foreign => (&mut answer.foreign, &mut answer.foreign_bytes),
+        };
+        *count += 1;
+        bytes.0 += buffer.capacity;
+        owners.push(buffer);
+    }
+    owners.sort_by_key(|b| (Reverse(b.capacity), b.object));
+    let keep = top.unwrap_or(usize::MAX).min(owners.len());
+    answer.omitted_buffers = (owners.len() - keep) as u64;
+    let shown = owners.into_iter().take(keep);
+    answer.buffers = shown
+        .map(|b| Buffer {
+            object: Address(heap.id(b.object)),
+            class: heap.class(heap.class_of(b.object)).name.clone(),
+            capacity: Bytes(b.capacity),
+            origin: b.origin,
+            reachable: heap.is_reachable(b.object),
+        })
+        .collect();
+    answer
+}

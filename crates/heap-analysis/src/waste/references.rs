@@ -1,0 +1,292 @@
+//! Soft, weak, phantom and final references: how many, to what, and what only they keep; and maps
+//! with weak keys whose values hold those keys, so that nothing is ever let go.
+
+use crate::collection_table::CollectionTable;
+use crate::describe::Address;
+use crate::fields::{class_named, static_ref};
+use crate::object_set::Place;
+use heap_graph::{ClassIdx, Dominator, Heap, HeapError, ObjIdx, RefStrength, Slot, Via};
+use hprof::Bytes;
+use rustc_hash::{FxHashMap, FxHashSet};
+use serde::Serialize;
+use std::cmp::Reverse;
+
+/// References of one strength to objects of one class.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ReferenceRow {
+    /// Soft, weak, phantom or final.
+    pub strength: RefStrength,
+    /// Class of the referents.
+    pub class: String,
+    /// References.
+    pub references: u64,
+    /// Those whose referent nothing but the reference leads to.
+    pub only: u64,
+    /// What those referents retain.
+    pub only_retained: Bytes,
+}
+
+/// All `java.lang.ref` references.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct References {
+    /// By strength: soft, weak, phantom, final.
+    pub references: [u64; 4],
+    /// References whose referent is gone.
+    pub cleared: u64,
+    /// References that wait in their queue for somebody to take them out (finalizers: objects
+    /// whose finalize method has still to run).
+    pub enqueued: u64,
+    /// The rows, most references first.
+    pub rows: Vec<ReferenceRow>,
+    /// Rows that were left out.
+    pub omitted_rows: u64,
+}
+
+/// Where a class of references keeps what.
+#[derive(Clone, Debug)]
+pub(super) struct ReferenceShape {
+    strength: RefStrength,
+    referent: Place,
+    queue: Option<(Place, hprof::ObjectId)>,
+}
+
+impl ReferenceShape {
+    pub(super) fn of(heap: &Heap, class: ClassIdx, slots: &[Slot]) -> Option<ReferenceShape> {
+        let strength = heap.reference_strength(class)?;
+        // A reference in a queue names the queue ENQUEUED instead of its own.
+        let queue = class_named(heap, "java.lang.ref.ReferenceQueue")
+            .and_then(|c| static_ref(heap, c, "ENQUEUED"))
+            .map(|o| heap.id(o));
+        Some(ReferenceShape {
+            strength,
+            referent: Place::of(heap, slots, "referent")?,
+            queue: Place::of(heap, slots, "queue").zip(queue),
+        })
+    }
+
+    pub(super) fn read(
+        &self,
+        heap: &Heap,
+        object: ObjIdx,
+        _: ClassIdx,
+        fields: &[u8],
+    ) -> RawReference {
+        let ids = heap.id_size();
+        RawReference {
+            object,
+            strength: self.strength,
+            referent: heap.find(self.referent.id(fields, ids)),
+            enqueued: self
+                .queue
+                .is_some_and(|(place, queue)| place.id(fields, ids) == queue),
+        }
+    }
+}
+
+/// A reference as the first walk finds it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RawReference {
+    pub(super) object: ObjIdx,
+    strength: RefStrength,
+    referent: Option<ObjIdx>,
+    enqueued: bool,
+}
+
+fn number(strength: RefStrength) -> usize {
+    match strength {
+        RefStrength::Soft => 0,
+        RefStrength::Weak => 1,
+        RefStrength::Phantom => 2,
+        RefStrength::Final | RefStrength::Strong => 3,
+    }
+}
+
+/// References by strength and class of the referent.
+pub(super) fn sum(heap: &Heap, list: &[RawReference], top: Option<usize>) -> References {
+    let mut answer = References::default();
+    let mut rows: FxHashMap<(usize, u32), ReferenceRow> = FxHashMap::default();
+    for reference in list {
+        answer.references[number(reference.strength)] += 1;
+        answer.enqueued += u64::from(reference.enqueued);
+        let Some(referent) = reference.referent else {
+            answer.cleared += 1;
+            continue;
+        };
+        let class = heap.class_of(referent);
+        let row = rows
+            .entry((number(reference.strength), class.0))
+            .or_insert_with(|| ReferenceRow {
+                strength: reference.strength,
+                class: heap.class(class).name.clone(),
+                references: 0,
+                only: 0,
+                only_retained: Bytes(0),
+            });
+        row.references += 1;
+        match heap.dominator(referent) {
+            Dominator::Object(above) if above == reference.object => {
+                row.only += 1;
+                row.only_retained.0 += heap.retained(referent).0;
+            }
+            // Where referents do not count as references, nothing at all leads to it.
+            Dominator::Unreachable => row.only += 1,
+            _ => {}
+        }
+    }
+    let mut rows: Vec<ReferenceRow> = rows.into_values().collect();
+    rows.sort_by(|a, b| {
+        let key = |r: &ReferenceRow| (Reverse(r.references), number(r.strength));
+        (key(a), &a.class, a.only).cmp(&(key(b), &b.class, b.only))
+    });
+    let keep = top.unwrap_or(usize::MAX).min(rows.len());
+    answer.omitted_rows = (rows.len() - keep) as u64;
+    rows.truncate(keep);
+    answer.rows = rows;
+    answer
+}
+
+/// Entries of one class whose values of one class hold their keys.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct WeakMapRow {
+    /// Class of the entries.
+    pub entry: String,
+    /// Class of the values.
+    pub value: String,
+    /// Class of the keys.
+    pub key: String,
+    /// Entries that can never be let go.
+    pub entries: u64,
+    /// What they retain.
+    pub retained: Bytes,
+    /// One of them.
+    pub example: Address,
+}
+
+/// Maps with weak keys.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct WeakMaps {
+    /// Entries with key and value that were looked at.
+    pub examined: u64,
+    /// Entries that were not, because the search had gone through a million objects.
+    pub skipped: u64,
+    /// Entries whose value holds the key, over at most 1000 objects.
+    pub entries: u64,
+    /// What those entries retain.
+    pub retained: Bytes,
+    /// The rows, most bytes first.
+    pub rows: Vec<WeakMapRow>,
+    /// Rows that were left out.
+    pub omitted_rows: u64,
+}
+
+/// Where an entry keeps key and value.
+#[derive(Clone, Debug)]
+pub(super) struct WeakEntryShape {
+    key: Place,
+    value: Place,
+}
+
+impl WeakEntryShape {
+    pub(super) fn of(
+        heap: &Heap,
+        table: &CollectionTable,
+        ancestors: &[&str],
+        slots: &[Slot],
+    ) -> Option<WeakEntryShape> {
+        let known = |a: &&str| table.weak_entries.iter().find(|w| w.class == *a);
+        let spec = ancestors.iter().find_map(known)?;
+        Some(WeakEntryShape {
+            key: Place::of(heap, slots, "referent")?,
+            value: Place::of(heap, slots, &spec.value)?,
+        })
+    }
+
+    pub(super) fn read(&self, heap: &Heap, entry: ObjIdx, fields: &[u8]) -> Option<RawWeakEntry> {
+        let ids = heap.id_size();
+        Some(RawWeakEntry {
+            entry,
+            key: heap.find(self.key.id(fields, ids))?,
+            value: heap.find(self.value.id(fields, ids))?,
+        })
+    }
+}
+
+/// An entry with both its parts.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RawWeakEntry {
+    pub(super) entry: ObjIdx,
+    key: ObjIdx,
+    value: ObjIdx,
+}
+
+/// Objects looked at per entry, and in all.
+const NEAR: usize = 1000;
+const BUDGET: usize = 1_000_000;
+
+/// Does an object reach another one by ordinary references, classes aside?
+fn reaches(heap: &Heap, from: ObjIdx, to: ObjIdx, budget: &mut usize) -> Result<bool, HeapError> {
+    let mut seen = FxHashSet::default();
+    let mut queue = std::collections::VecDeque::from([from]);
+    seen.insert(from);
+    while let Some(object) = queue.pop_front() {
+        if object == to {
+            return Ok(true);
+        }
+        *budget = budget.saturating_sub(1);
+        if *budget == 0 || heap.class_by_object(object).is_some() {
+            continue;
+        }
+        for reference in heap.outbound(object)? {
+            let ordinary = reference.strength == RefStrength::Strong && reference.via != Via::Class;
+            if ordinary && seen.len() < NEAR && seen.insert(reference.target) {
+                queue.push_back(reference.target);
+            }
+        }
+    }
+    Ok(false)
+}
+
+/// Which weak entries hold themselves.
+pub(super) fn weak_maps(
+    heap: &Heap,
+    list: &[RawWeakEntry],
+    top: Option<usize>,
+) -> Result<WeakMaps, HeapError> {
+    let mut answer = WeakMaps::default();
+    let mut rows: FxHashMap<[u32; 3], WeakMapRow> = FxHashMap::default();
+    let mut budget = BUDGET;
+    for entry in list {
+        if budget == 0 {
+            answer.skipped += 1;
+            continue;
+        }
+        answer.examined += 1;
+        if !reaches(heap, entry.value, entry.key, &mut budget)? {
+            continue;
+        }
+        let classes = [entry.entry, entry.value, entry.key].map(|o| heap.class_of(o));
+        let [of_entry, value, key] = classes.map(|c| heap.class(c).name.clone());
+        let row = rows
+            .entry(classes.map(|c| c.0))
+            .or_insert_with(|| WeakMapRow {
+                entry: of_entry,
+                value,
+                key,
+                entries: 0,
+                retained: Bytes(0),
+                example: Address(heap.id(entry.entry)),
+            });
+        let bytes = heap.retained(entry.entry).0;
+        row.entries += 1;
+        row.retained.0 += bytes;
+        answer.entries += 1;
+        answer.retained.0 += bytes;
+    }
+    let mut rows: Vec<WeakMapRow> = rows.into_values().collect();
+    rows.sort_by_key(|r| (Reverse(r.retained), r.example));
+    let keep = top.unwrap_or(usize::MAX).min(rows.len());
+    answer.omitted_rows = (rows.len() - keep) as u64;
+    rows.truncate(keep);
+    answer.rows = rows;
+    Ok(answer)
+}

@@ -1,0 +1,214 @@
+//! The contents of all objects at the speed of reading: one walk over the file, by several
+//! workers, in the order of the file. Asking for objects one by one
+//! ([`Heap::object`](Heap::object)) finds each record from an anchor and is for few objects.
+
+use crate::build::units::{Input, UnitVisitor, run_pass, units_of};
+use crate::index::Tag;
+use crate::layout::SizeRules;
+use crate::{ClassIdx, Control, Heap, HeapError, ObjIdx};
+use hprof::{
+    BasicType, Bytes, FileOffset, HeapVisitor, Instance, ObjectArray, ObjectId, PrimitiveArray,
+    Stretch,
+};
+use rustc_hash::FxHashSet;
+
+/// What a worker of [`Heap::walk_contents`] is called with. Every object of the dump comes once,
+/// to one worker, whether it is reachable or not; class objects do not come at all (their
+/// contents are in [`Heap::classes`]). Kinds that are switched off cost nothing.
+pub trait ContentVisitor: Send {
+    /// Whether instances are wanted.
+    const INSTANCES: bool = true;
+    /// Whether arrays of references are wanted.
+    const OBJECT_ARRAYS: bool = true;
+    /// Whether arrays of primitives are wanted.
+    const PRIMITIVE_ARRAYS: bool = true;
+
+    /// An instance with its field bytes, big-endian, as [`Heap::slots`] lays them out.
+    fn instance(&mut self, object: ObjIdx, class: ClassIdx, fields: &[u8]) {
+        let _ = (object, class, fields);
+    }
+    /// An array of references: one id of [`Heap::id_size`] bytes per element.
+    fn object_array(&mut self, object: ObjIdx, class: ClassIdx, elements: &[u8]) {
+        let _ = (object, class, elements);
+    }
+    /// An array of primitives; `data` is big-endian, and empty when the producer left it out.
+    fn primitive_array(&mut self, object: ObjIdx, element: BasicType, len: u32, data: &[u8]) {
+        let _ = (object, element, len, data);
+    }
+}
+
+/// A field in the bytes of an instance.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Slot {
+    /// The class that declares it.
+    pub declared_in: ClassIdx,
+    /// Number of the field in that class.
+    pub field: usize,
+    /// Type.
+    pub kind: BasicType,
+    /// Offset of its first byte.
+    pub offset: u32,
+}
+
+/// Segments longer than this are split among the workers.
+const SPLIT: u64 = 32 << 20;
+
+struct Worker<'h, V> {
+    heap: &'h Heap,
+    /// Ids that occur more than once: only the record that answers are read from counts.
+    repeated: bool,
+    base: u64,
+    visitor: V,
+}
+
+impl<V: ContentVisitor> Worker<'_, V> {
+    #[inline]
+    fn number(&self, at: FileOffset, id: ObjectId) -> Option<ObjIdx> {
+        let object = self.heap.find(id)?;
+        if self.repeated
+            && self
+                .heap
+                .position(object)
+                .is_ok_and(|p| p != at.0 + self.base)
+        {
+            return None;
+        }
+        Some(object)
+    }
+}
+
+impl<V: ContentVisitor> HeapVisitor for Worker<'_, V> {
+    fn instance(&mut self, at: FileOffset, i: Instance<'_>) {
+        if V::INSTANCES
+            && let Some(object) = self.number(at, i.id)
+        {
+            let class = self.heap.class_of(object);
+            self.visitor.instance(object, class, i.fields);
+        }
+    }
+
+    fn object_array(&mut self, at: FileOffset, a: ObjectArray<'_>) {
+        if V::OBJECT_ARRAYS
+            && let Some(object) = self.number(at, a.id)
+        {
+            let class = self.heap.class_of(object);
+            self.visitor.object_array(object, class, a.elements);
+        }
+    }
+
+    fn primitive_array(&mut self, at: FileOffset, a: PrimitiveArray<'_>) {
+        if V::PRIMITIVE_ARRAYS
+            && let Some(object) = self.number(at, a.id)
+        {
+            self.visitor
+                .primitive_array(object, a.element, a.len, a.data);
+        }
+    }
+}
+
+impl<V: ContentVisitor> UnitVisitor for Worker<'_, V> {
+    fn begin(&mut self, base: u64) {
+        self.base = base;
+    }
+}
+
+impl Heap {
+    /// Walks the contents of all objects once, in file order, with one visitor per worker; gives
+    /// the visitors back. One pass over the heap records of the file.
+    pub fn walk_contents<V: ContentVisitor>(
+        &self,
+        phase: &'static str,
+        control: &Control<'_>,
+        mut visitor: impl FnMut() -> V,
+    ) -> Result<Vec<V>, HeapError> {
+        let source = self.source()?;
+        let map = hprof::map_file(source.bytes(), |_| {})?;
+        let snapshot = self.summary().snapshot.0.saturating_sub(1);
+        let units = self.split(units_of(map.snapshot(snapshot)));
+        let workers = self.options.thread_count().min(units.len()).max(1);
+        let known: FxHashSet<u64> = self.classes().iter().map(|c| c.id.0).collect();
+        let release = |from, to| source.release(from, to);
+        let input = Input {
+            data: source.bytes(),
+            ids: self.id_size(),
+            known_class: &|id| known.contains(&id),
+            control: *control,
+            read: &|at, out| source.read_at(at, out),
+            release: Some(&release),
+        };
+        let repeated = self.summary().duplicate_objects > 0;
+        let visitors = (0..workers)
+            .map(|_| Worker {
+                heap: self,
+                repeated,
+                base: 0,
+                visitor: visitor(),
+            })
+            .collect();
+        let (workers, _) = run_pass(&input, phase, &units, visitors)?;
+        Ok(workers.into_iter().map(|w| w.visitor).collect())
+    }
+
+    /// Cuts large segments at records that the index knows the offsets of.
+    fn split(&self, units: Vec<Stretch>) -> Vec<Stretch> {
+        if units.iter().all(|u| u.until - u.from <= SPLIT) {
+            return units;
+        }
+        let offsets = self.index.array::<u64>(Tag::AnchorOffsets);
+        let step = (offsets.len() / 4096).max(1);
+        let mut cuts: Vec<u64> = offsets.iter().step_by(step).copied().collect();
+        cuts.sort_unstable();
+        let mut out = Vec::new();
+        for mut unit in units {
+            let from = cuts.partition_point(|c| *c < unit.from.saturating_add(SPLIT));
+            for cut in &cuts[from..] {
+                if *cut >= unit.until {
+                    break;
+                }
+                if *cut >= unit.from + SPLIT {
+                    out.push(Stretch {
+                        until: *cut,
+                        ..unit
+                    });
+                    unit.from = *cut;
+                }
+            }
+            out.push(unit);
+        }
+        out
+    }
+
+    /// The fields of an instance of a class in the order of its bytes: those of the class itself
+    /// first, then those of the superclass, and so on.
+    pub fn slots(&self, class: ClassIdx) -> Vec<Slot> {
+        let ids = self.id_size().bytes();
+        let (mut out, mut offset, mut next) = (Vec::new(), 0u32, Some(class));
+        let mut depth = 0;
+        while let Some(declared_in) = next {
+            let info = self.class(declared_in);
+            for (field, f) in info.fields.iter().enumerate() {
+                out.push(Slot {
+                    declared_in,
+                    field,
+                    kind: f.kind,
+                    offset,
+                });
+                offset = offset.saturating_add(f.kind.size(ids) as u32);
+            }
+            // A damaged dump can have a cycle of superclasses.
+            depth += 1;
+            next = info.super_class.filter(|_| depth < 4096);
+        }
+        out
+    }
+
+    /// The shallow size that an array of this length has in the heap's layout.
+    pub fn array_bytes(&self, element: BasicType, len: u32) -> Bytes {
+        Bytes(SizeRules::of(&self.summary().layout).array(element, len))
+    }
+
+    /// Bytes that a field of this type takes in the heap's layout.
+    pub fn field_bytes(&self, kind: BasicType) -> Bytes {
+        Bytes(SizeRules::of(&self.summary().layout).field(kind))
+    }
+}

@@ -1,0 +1,90 @@
+//! The walk over all contents against the objects asked for one by one.
+
+use heap_graph::{ClassIdx, ContentVisitor, Control, Heap, ObjIdx, ObjectView, Options};
+use hprof::BasicType;
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+use testkit::dump::IdSize;
+use testkit::shapes::{Encoding, dump_of, graphs};
+
+#[derive(Default)]
+struct Seen(BTreeMap<u64, Vec<u8>>, u64);
+
+impl Seen {
+    fn put(&mut self, object: ObjIdx, bytes: &[u8]) {
+        self.1 += 1;
+        self.0.insert(object.0, bytes.to_vec());
+    }
+}
+
+impl ContentVisitor for Seen {
+    fn instance(&mut self, object: ObjIdx, _: ClassIdx, fields: &[u8]) {
+        self.put(object, fields);
+    }
+    fn object_array(&mut self, object: ObjIdx, _: ClassIdx, elements: &[u8]) {
+        self.put(object, elements);
+    }
+    fn primitive_array(&mut self, object: ObjIdx, _: BasicType, _: u32, data: &[u8]) {
+        self.put(object, data);
+    }
+}
+
+fn references(heap: &Heap, bytes: &[u8], class: ClassIdx) -> Vec<u64> {
+    let width = heap.id_size().bytes();
+    let slots = heap.slots(class);
+    let refs = slots.iter().filter(|s| s.kind == BasicType::Object);
+    refs.map(|s| hprof::read_id(&bytes[s.offset as usize..][..width], heap.id_size()).0)
+        .collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_object_comes_once_with_its_contents(
+        graph in graphs(60), small in any::<bool>(), wide in any::<bool>(), threads in 1usize..4,
+    ) {
+        let ids = if wide { IdSize::Eight } else { IdSize::Four };
+        let mut dump = dump_of(&graph, Encoding::Mixed, ids);
+        if small {
+            dump.heap = dump.heap.segments_of(64);
+        }
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), dump.heap.bytes()).unwrap();
+        let options = Options { no_index: true, threads, ..Options::default() };
+        let heap = Heap::open(file.path(), &options, &Control::quiet()).unwrap();
+        let walks = heap.walk_contents("test", &Control::quiet(), Seen::default).unwrap();
+        let calls: u64 = walks.iter().map(|w| w.1).sum();
+        let seen: BTreeMap<u64, Vec<u8>> = walks.into_iter().flat_map(|w| w.0).collect();
+        prop_assert_eq!(calls, seen.len() as u64);
+        let mut want = 0;
+        for object in (0..heap.len()).map(ObjIdx) {
+            match heap.object(object).unwrap() {
+                ObjectView::Class { .. } => prop_assert!(!seen.contains_key(&object.0)),
+                ObjectView::Instance { class, fields } => {
+                    want += 1;
+                    let values: Vec<u64> = fields.iter().filter_map(|f| match f.value {
+                        heap_graph::Value::Reference(id) => Some(id.0),
+                        _ => None,
+                    }).collect();
+                    prop_assert_eq!(references(&heap, &seen[&object.0], class), values);
+                }
+                ObjectView::ObjectArray { elements, .. } => {
+                    want += 1;
+                    let bytes = &seen[&object.0];
+                    let got: Vec<u64> = bytes.chunks(ids.bytes())
+                        .map(|c| hprof::read_id(c, heap.id_size()).0).collect();
+                    let elements: Vec<u64> = elements.iter().map(|e| e.0).collect();
+                    prop_assert_eq!(got, elements);
+                    let len = (bytes.len() / ids.bytes()) as u32;
+                    prop_assert_eq!(heap.array_bytes(BasicType::Object, len), heap.shallow(object));
+                }
+                ObjectView::PrimitiveArray { data, .. } => {
+                    want += 1;
+                    prop_assert_eq!(&seen[&object.0][..], data);
+                }
+            }
+        }
+        prop_assert_eq!(calls, want);
+    }
+}
