@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use crate::env::{Env, EventKind, Live, OnLoad, Start, decode_modified_utf8};
 use crate::error::Result;
 use crate::jni::{Jni, Object};
-use crate::sys::{EventCallbacks, RawEnv, RawObject};
+use crate::sys::{AddrLocation, EventCallbacks, MethodPtr, RawEnv, RawObject};
 
 /// What an agent does with events. Methods not overridden do nothing. Object
 /// arguments are local references of the callback.
@@ -87,6 +87,28 @@ pub trait Agent: Sync + Send {
         size: i64,
     ) {
     }
+    /// A method is entered. Switching this on makes the VM interpret.
+    fn method_entry(&self, env: Env<Live>, jni: Jni, thread: Object, method: MethodPtr) {}
+    /// A method is left, also by an exception.
+    fn method_exit(&self, env: Env<Live>, jni: Jni, thread: Object, method: MethodPtr) {}
+    /// A native method gets its code at `address`; what is returned replaces it.
+    /// May come before the VM is up.
+    fn native_bind(&self, address: *mut c_void) -> Option<*mut c_void> {
+        None
+    }
+    /// A method was compiled: `len` bytes of code at `code`, with the bytecode
+    /// index of some addresses. Live phase only.
+    fn compiled(
+        &self,
+        env: Env<Live>,
+        method: MethodPtr,
+        code: *const c_void,
+        len: i32,
+        map: &[AddrLocation],
+    ) {
+    }
+    /// Compiled code is gone. Live phase only.
+    fn uncompiled(&self, env: Env<Live>, method: MethodPtr, code: *const c_void) {}
     /// A callback panicked; it has been ended.
     fn panicked(&self, callback: &'static str) {}
 }
@@ -328,6 +350,85 @@ macro_rules! alloc_callback {
 alloc_callback!(vm_object_alloc, "VMObjectAlloc");
 alloc_callback!(sampled_alloc, "SampledObjectAlloc");
 
+/// A callback about a method of the current thread; live phase only.
+macro_rules! method_callback {
+    ($name:ident, $label:literal, ($($more:ident: $ty:ty),*)) => {
+        extern "system" fn $name(
+            env: RawEnv,
+            jni: RawEnv,
+            thread: RawObject,
+            method: MethodPtr,
+            $($more: $ty),*
+        ) {
+            $(let _ = $more;)*
+            let Some(thread) = Object::new(thread).filter(|_| is_live(env)) else {
+                return;
+            };
+            // SAFETY: passed by the VM, in the live phase as just checked.
+            let (env, jni) = unsafe { wrap(env, jni) };
+            deliver($label, |agent| agent.$name(env, jni, thread, method));
+        }
+    };
+}
+method_callback!(method_entry, "MethodEntry", ());
+// The value that is returned takes 8 bytes of its own and is not passed on.
+method_callback!(method_exit, "MethodExit", (by_exception: u8, value: i64));
+
+extern "system" fn native_method_bind(
+    _env: RawEnv,
+    _jni: RawEnv,
+    _thread: RawObject,
+    _method: MethodPtr,
+    address: *mut c_void,
+    new_address: *mut *mut c_void,
+) {
+    deliver("NativeMethodBind", |agent| {
+        if let Some(replacement) = agent.native_bind(address)
+            && !new_address.is_null()
+        {
+            // SAFETY: the out pointer belongs to this call and was checked.
+            unsafe { *new_address = replacement };
+        }
+    });
+}
+
+extern "system" fn compiled_method_load(
+    env: RawEnv,
+    method: MethodPtr,
+    len: i32,
+    code: *const c_void,
+    count: i32,
+    map: *const AddrLocation,
+    _compile_info: *const c_void,
+) {
+    if !is_live(env) {
+        return;
+    }
+    // SAFETY: passed by the VM, in the live phase as just checked.
+    let env = unsafe { Env::<Live>::from_raw(env) };
+    let rows = match usize::try_from(count) {
+        // SAFETY: the VM passes `count` rows for the time of the call.
+        Ok(count) if count > 0 && !map.is_null() => unsafe {
+            std::slice::from_raw_parts(map, count)
+        },
+        _ => &[],
+    };
+    deliver("CompiledMethodLoad", |agent| {
+        agent.compiled(env, method, code, len, rows)
+    });
+}
+
+extern "system" fn compiled_method_unload(env: RawEnv, method: MethodPtr, code: *const c_void) {
+    if !is_live(env) {
+        return;
+    }
+    // SAFETY: passed by the VM, in the live phase as just checked.
+    let env = unsafe { Env::<Live>::from_raw(env) };
+    deliver("CompiledMethodUnload", |agent| {
+        agent.uncompiled(env, method, code)
+    });
+}
+
 extern "system" fn gc_start(_env: RawEnv) {
     deliver("GarbageCollectionStart", |agent| agent.gc_start());
 }
@@ -360,6 +461,20 @@ fn callbacks() -> EventCallbacks {
     set(
         EventKind::DataDumpRequest,
         data_dump_request as *const c_void,
+    );
+    set(EventKind::MethodEntry, method_entry as *const c_void);
+    set(EventKind::MethodExit, method_exit as *const c_void);
+    set(
+        EventKind::NativeMethodBind,
+        native_method_bind as *const c_void,
+    );
+    set(
+        EventKind::CompiledMethodLoad,
+        compiled_method_load as *const c_void,
+    );
+    set(
+        EventKind::CompiledMethodUnload,
+        compiled_method_unload as *const c_void,
     );
     set(EventKind::MonitorWait, monitor_wait as *const c_void);
     set(EventKind::MonitorWaited, monitor_waited as *const c_void);

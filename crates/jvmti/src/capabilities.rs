@@ -17,7 +17,13 @@ pub enum Capability {
     GetMonitorInfo = 7,
     GetSourceFileName = 11,
     GetLineNumbers = 12,
+    AccessLocalVariables = 14,
     GenerateExceptionEvents = 17,
+    Suspend = 20,
+    GenerateMethodEntryEvents = 24,
+    GenerateMethodExitEvents = 25,
+    GenerateCompiledMethodLoadEvents = 27,
+    GenerateNativeMethodBindEvents = 30,
     SignalThread = 10,
     RedefineAnyClass = 21,
     GetCurrentThreadCpuTime = 22,
@@ -48,6 +54,24 @@ impl Capability {
         (Self::GetMonitorInfo, "can_get_monitor_info"),
         (Self::GetSourceFileName, "can_get_source_file_name"),
         (Self::GetLineNumbers, "can_get_line_numbers"),
+        (Self::AccessLocalVariables, "can_access_local_variables"),
+        (Self::Suspend, "can_suspend"),
+        (
+            Self::GenerateMethodEntryEvents,
+            "can_generate_method_entry_events",
+        ),
+        (
+            Self::GenerateMethodExitEvents,
+            "can_generate_method_exit_events",
+        ),
+        (
+            Self::GenerateCompiledMethodLoadEvents,
+            "can_generate_compiled_method_load_events",
+        ),
+        (
+            Self::GenerateNativeMethodBindEvents,
+            "can_generate_native_method_bind_events",
+        ),
         (
             Self::GenerateExceptionEvents,
             "can_generate_exception_events",

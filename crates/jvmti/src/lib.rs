@@ -19,6 +19,7 @@
 pub mod agent;
 pub mod capabilities;
 pub mod env;
+pub mod env_control;
 pub mod env_live;
 pub mod error;
 pub mod heap;

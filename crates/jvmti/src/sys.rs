@@ -115,6 +115,16 @@ pub struct LineNumberEntry {
     pub line_number: i32,
 }
 
+/// `jvmtiAddrLocationMap`: compiled code at an address stands for a bytecode index.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct AddrLocation {
+    /// First address.
+    pub start_address: *const c_void,
+    /// Bytecode index.
+    pub location: i64,
+}
+
 /// `jvmtiMonitorUsage`.
 #[repr(C)]
 pub struct MonitorUsage {
@@ -223,7 +233,8 @@ macro_rules! slots {
 /// Slots of `jvmtiInterface_1`, numbered from 1 as in the header.
 pub mod jvmti_slot {
     slots! { ALL:
-        SetEventNotificationMode = 2, GetAllThreads = 4, GetThreadInfo = 9,
+        SetEventNotificationMode = 2, GetAllThreads = 4, SuspendThread = 5,
+        ResumeThread = 6, GetThreadInfo = 9,
         GetOwnedMonitorInfo = 10, GetCurrentContendedMonitor = 11, RunAgentThread = 12,
         GetTopThreadGroups = 13, GetThreadGroupInfo = 14, GetThreadState = 17,
         GetCurrentThread = 18, CreateRawMonitor = 31, RawMonitorEnter = 33,
@@ -239,10 +250,11 @@ pub mod jvmti_slot {
         GetThreadLocalStorage = 102, SetThreadLocalStorage = 103, GetStackTrace = 104,
         GetTag = 106, SetTag = 107, ForceGarbageCollection = 108,
         GetObjectsWithTags = 114, FollowReferences = 115, IterateThroughHeap = 116,
-        SetEventCallbacks = 122, DisposeEnvironment = 127, GetSystemProperty = 131,
+        SetJNIFunctionTable = 120, GetJNIFunctionTable = 121, SetEventCallbacks = 122,
+        GenerateEvents = 123, DisposeEnvironment = 127, GetSystemProperty = 131,
         GetPhase = 133, GetThreadCpuTime = 137, GetPotentialCapabilities = 140,
         AddCapabilities = 142, RelinquishCapabilities = 143, RetransformClasses = 152,
-        GetObjectSize = 154, SetHeapSamplingInterval = 156,
+        GetObjectSize = 154, GetLocalInstance = 155, SetHeapSamplingInterval = 156,
     }
 }
 
@@ -266,7 +278,7 @@ pub mod jni_slot {
         GetIntArrayRegion = 203, GetLongArrayRegion = 204, SetIntArrayRegion = 211,
         SetLongArrayRegion = 212, GetPrimitiveArrayCritical = 222,
         ReleasePrimitiveArrayCritical = 223, NewWeakGlobalRef = 226,
-        DeleteWeakGlobalRef = 227, ExceptionCheck = 228,
+        DeleteWeakGlobalRef = 227, ExceptionCheck = 228, GetObjectRefType = 232,
     }
 }
 

@@ -4,7 +4,6 @@ use jvmti::{Env, Jni, Live, Object};
 use rustc_hash::FxHashMap;
 use vmpi::{BasicType, ClassId, FieldInfo, ObjectHandle, Value, VmError};
 
-use crate::hotspot::HotSpot;
 use crate::vm::failed;
 
 /// Declared fields of a class, in class file order.
@@ -23,22 +22,24 @@ pub(crate) fn declared_fields(env: Env<Live>, mirror: Object) -> Result<Vec<Fiel
 
 /// Where the fields of a class are, by the index JVMTI gives them.
 #[derive(Default)]
-pub(crate) struct Layout {
-    /// Own fields.
-    pub(crate) declared: Vec<FieldInfo>,
-    pub(crate) superclass: ClassId,
-    /// Interfaces the class implements directly, for the numbering.
-    interfaces: Vec<ClassId>,
+pub struct Layout {
+    /// Own fields, in class file order.
+    pub declared: Vec<FieldInfo>,
+    /// 0 for none.
+    pub superclass: ClassId,
+    /// Interfaces the class implements directly.
+    pub interfaces: Vec<ClassId>,
     /// JVMTI index of an instance field to its place among [`Layout::zeros`].
-    pub(crate) instance: FxHashMap<i32, usize>,
+    pub instance: FxHashMap<i32, usize>,
     /// JVMTI index of an own static field to its place in `declared`.
-    pub(crate) statics: FxHashMap<i32, usize>,
+    pub statics: FxHashMap<i32, usize>,
     /// Default values in the order of HPROF: own fields, then the superclass's.
-    pub(crate) zeros: Vec<Value>,
+    pub zeros: Vec<Value>,
 }
 
 /// The value of a field nobody has written.
-pub(crate) fn zero(descriptor: &str) -> Value {
+#[must_use]
+pub fn zero(descriptor: &str) -> Value {
     match BasicType::from_descriptor(descriptor) {
         Some(BasicType::Boolean) => Value::Boolean(false),
         Some(BasicType::Char) => Value::Char(0),
@@ -53,38 +54,30 @@ pub(crate) fn zero(descriptor: &str) -> Value {
 }
 
 /// Layouts of all classes, by class id.
-pub(crate) struct Layouts(pub(crate) FxHashMap<u32, Layout>);
+pub struct Layouts(pub FxHashMap<u32, Layout>);
 
 impl Layouts {
-    /// Reads the fields of every loaded class.
-    pub(crate) fn read(hotspot: &HotSpot, env: Env<Live>, jni: Jni) -> Result<Self, VmError> {
+    /// Reads the fields of every loaded class; `number` gives each its number.
+    ///
+    /// # Errors
+    /// When the VM does not list its classes.
+    pub fn read(
+        env: Env<Live>,
+        jni: Jni,
+        mut number: impl FnMut(Object) -> ClassId,
+    ) -> Result<Self, VmError> {
         let mut layouts = FxHashMap::default();
         for mirror in env.loaded_classes().map_err(failed)? {
             jni.local_frame(64, || {
-                let mut state = hotspot.lock();
-                let id = state.registry.class(env, jni, mirror);
-                let superclass = state
-                    .registry
-                    .classes
-                    .get((id.0 as usize).wrapping_sub(1))
-                    .map(|entry| entry.info.superclass);
+                let id = number(mirror);
                 let interfaces = env.class_interfaces(mirror).unwrap_or_default();
-                let interfaces = interfaces
-                    .into_iter()
-                    .map(|i| state.registry.class(env, jni, i))
-                    .collect();
-                drop(state);
-                let declared = declared_fields(env, mirror).unwrap_or_default();
-                let superclass = superclass.unwrap_or_default();
-                layouts.insert(
-                    id.0,
-                    Layout {
-                        declared,
-                        superclass,
-                        interfaces,
-                        ..Layout::default()
-                    },
-                );
+                let layout = Layout {
+                    declared: declared_fields(env, mirror).unwrap_or_default(),
+                    superclass: jni.superclass(mirror).map(&mut number).unwrap_or_default(),
+                    interfaces: interfaces.into_iter().map(&mut number).collect(),
+                    ..Layout::default()
+                };
+                layouts.insert(id.0, layout);
             });
             jni.delete_local(mirror);
         }

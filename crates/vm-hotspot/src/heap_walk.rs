@@ -461,7 +461,9 @@ pub(crate) fn walk(
     jni: Jni,
     visitor: &mut dyn HeapVisitor,
 ) -> Result<(), VmError> {
-    let layouts = Layouts::read(hotspot, env, jni)?;
+    let layouts = Layouts::read(env, jni, |mirror| {
+        hotspot.lock().registry.class(env, jni, mirror)
+    })?;
     let mut tagger = Tagger {
         objects: Objects::default(),
     };

@@ -24,7 +24,7 @@ mod background;
 mod calls;
 pub mod config;
 mod events;
-mod field_layout;
+pub mod field_layout;
 mod followed;
 mod heap_walk;
 mod hotspot;

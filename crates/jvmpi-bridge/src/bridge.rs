@@ -1,0 +1,161 @@
+//! The centre: what all parts share, and the one call to the agent.
+
+use std::cell::Cell;
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+use jvmti::sys::RawEnv;
+use jvmti::{Capabilities, Env, JavaVm, Jni, Live, OnLoad};
+
+use crate::abi::{Event, Notify, Payload, event};
+use crate::classes::Classes;
+use crate::collector::Collector;
+use crate::interface::INTERFACE;
+use crate::jni_refs::JniRefs;
+use crate::objects::Objects;
+use crate::raw_monitor::RawMonitors;
+use crate::threads::Threads;
+use crate::traces::LineTables;
+use crate::words::Words;
+
+/// The process's bridge; one for ever.
+pub(crate) struct Bridge {
+    pub(crate) java: JavaVm,
+    pub(crate) env: Env<OnLoad>,
+    pub(crate) granted: Mutex<Capabilities>,
+    pub(crate) live: OnceLock<Env<Live>>,
+    pub(crate) words: Words,
+    /// Bit n: event type n is on.
+    pub(crate) enabled: AtomicU64,
+    ended: AtomicBool,
+    pub(crate) objects: Objects,
+    pub(crate) classes: Classes,
+    pub(crate) threads: Threads,
+    pub(crate) lines: LineTables,
+    pub(crate) monitors: RawMonitors,
+    pub(crate) refs: JniRefs,
+    pub(crate) collector: Collector,
+}
+
+static BRIDGE: OnceLock<Bridge> = OnceLock::new();
+
+thread_local! {
+    /// How deep this thread is in the agent or in work of the bridge.
+    static INSIDE: Cell<u32> = const { Cell::new(0) };
+}
+
+pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Runs `body`; what it makes the VM do raises no event on this thread.
+pub(crate) fn quietly<T>(body: impl FnOnce() -> T) -> T {
+    /// Counts down also when `body` panics.
+    struct Down;
+    impl Drop for Down {
+        fn drop(&mut self) {
+            let _ = INSIDE.try_with(|inside| inside.set(inside.get().saturating_sub(1)));
+        }
+    }
+    let _ = INSIDE.try_with(|inside| inside.set(inside.get() + 1));
+    let _down = Down;
+    body()
+}
+
+/// Whether this thread is in the agent or in work of the bridge. A thread whose
+/// locals are gone already counts as such.
+pub(crate) fn is_inside() -> bool {
+    INSIDE.try_with(Cell::get).unwrap_or(1) > 0
+}
+
+/// Writes one line for the user. A closed stream is nobody's loss.
+pub(crate) fn say(text: &str) {
+    use std::io::Write;
+    let _ = std::io::stderr().write_all(format!("JVMPI: {text}\n").as_bytes());
+}
+
+impl Bridge {
+    pub(crate) fn new(
+        java: JavaVm,
+        env: Env<OnLoad>,
+        granted: Capabilities,
+        words: Words,
+    ) -> Self {
+        Self {
+            java,
+            env,
+            granted: Mutex::new(granted),
+            live: OnceLock::new(),
+            words,
+            enabled: AtomicU64::new(0),
+            ended: AtomicBool::new(false),
+            objects: Objects::default(),
+            classes: Classes::default(),
+            threads: Threads::default(),
+            lines: LineTables::default(),
+            monitors: RawMonitors::default(),
+            refs: JniRefs::default(),
+            collector: Collector::default(),
+        }
+    }
+
+    /// Keeps the bridge; `None` if there was one before.
+    pub(crate) fn install(self) -> Option<&'static Self> {
+        BRIDGE.set(self).ok()?;
+        BRIDGE.get()
+    }
+
+    /// The bridge, once the library is loaded.
+    pub(crate) fn get() -> Option<&'static Self> {
+        BRIDGE.get()
+    }
+
+    /// Both environments of the current thread, while the VM is up.
+    pub(crate) fn here(&self) -> Option<(Env<Live>, Jni)> {
+        if self.ended.load(Ordering::SeqCst) {
+            return None;
+        }
+        Some((*self.live.get()?, self.java.jni()?))
+    }
+
+    /// Whether the agent has switched an event on.
+    pub(crate) fn is_on(&self, kind: i32) -> bool {
+        self.enabled.load(Ordering::Relaxed) >> kind & 1 == 1
+    }
+
+    /// Whether an event of this thread is to be delivered now.
+    pub(crate) fn wants(&self, kind: i32) -> bool {
+        self.is_on(kind) && !is_inside() && !self.ended.load(Ordering::Relaxed)
+    }
+
+    /// Calls the agent. The payload's pointers live until it returns; what the agent
+    /// made of the payload comes back.
+    pub(crate) fn send(&self, env: RawEnv, kind: i32, payload: Payload) -> Payload {
+        if self.ended.load(Ordering::SeqCst) && kind != event::JVM_SHUT_DOWN {
+            return payload;
+        }
+        // SAFETY: the field is a pointer in a static; the agent writes it with one
+        // store at any time, so it is read as an atomic.
+        let notify = unsafe {
+            let field = (&raw mut (*INTERFACE.0.get()).notify).cast::<*mut ()>();
+            AtomicPtr::from_ptr(field).load(Ordering::Acquire)
+        };
+        if notify.is_null() {
+            return payload;
+        }
+        // SAFETY: not null, so it is the function that the agent stored.
+        let notify: Notify = unsafe { std::mem::transmute::<*mut (), Notify>(notify) };
+        let mut event = Event {
+            event_type: kind,
+            env,
+            payload,
+        };
+        quietly(|| notify(&raw mut event));
+        event.payload
+    }
+
+    /// No event comes after this, and no function asks the VM any more.
+    pub(crate) fn end(&self) {
+        self.ended.store(true, Ordering::SeqCst);
+    }
+}

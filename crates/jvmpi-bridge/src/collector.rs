@@ -1,0 +1,226 @@
+//! Collections: deaths are replayed between GC_START and GC_FINISH, on one thread.
+//!
+//! Agents take their locks at GC_START and give them up at GC_FINISH, which must not
+//! happen while the VM has stopped their owners. So a thread of ours tells of a
+//! collection when the program runs again. Ids are never reused, hence nothing can
+//! be confused by that.
+
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::{Condvar, Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use jvmti::sys::MethodPtr;
+use jvmti::{Env, Jni, Live, Object};
+
+use crate::abi::{GcInfo, NOTHING, Payload, event};
+use crate::bridge::{Bridge, locked, quietly};
+
+/// Newer VMs tell of deaths for a while after a collection, from a thread of their
+/// own. (Making them do it at once, by switching the event on again, can stop such
+/// a VM for ever: both threads then wait for each other.)
+const SETTLE: Duration = Duration::from_millis(10);
+/// `RunGC` does not wait longer for deaths.
+const PATIENCE: u32 = 50;
+
+#[derive(Default)]
+struct State {
+    /// Collections not yet told.
+    finished: u32,
+    /// Those not yet told to be dead.
+    dead: Vec<usize>,
+    /// Threads in `RunGC`, which tell of it themselves.
+    running: u32,
+    stopped: bool,
+}
+
+/// `Runtime`, for the numbers of GC_FINISH.
+struct Runtime {
+    object: Object,
+    total: MethodPtr,
+    free: MethodPtr,
+}
+
+/// What waits to be told.
+#[derive(Default)]
+pub(crate) struct Collector {
+    state: Mutex<State>,
+    changed: Condvar,
+    /// Held while a collection is told.
+    telling: Mutex<()>,
+    /// Calls of `DisableGC` not undone.
+    held: AtomicI64,
+    runtime: OnceLock<Runtime>,
+    started: AtomicBool,
+}
+
+impl Collector {
+    /// A pause has ended. Called by the VM with all threads stopped.
+    pub(crate) fn finished(&self) {
+        locked(&self.state).finished += 1;
+        self.changed.notify_all();
+    }
+
+    /// An object died. Called by the VM, possibly with all threads stopped.
+    pub(crate) fn died(&self, tag: i64) {
+        locked(&self.state).dead.push(tag as usize);
+        self.changed.notify_all();
+    }
+
+    /// `DisableGC` and `EnableGC`: deaths wait. One that is being told goes on.
+    pub(crate) fn hold(&self, by: i64) {
+        let wraps = |held: i64| Some(held.saturating_add(by).max(0));
+        let _ = self.held.fetch_update(Ordering::SeqCst, Ordering::SeqCst, wraps);
+        self.changed.notify_all();
+    }
+
+    fn is_held(&self) -> bool {
+        self.held.load(Ordering::SeqCst) > 0
+    }
+
+    /// Blocks until there is something to tell; false when the VM ends.
+    fn wait(&self) -> bool {
+        let mut state = locked(&self.state);
+        loop {
+            if state.stopped {
+                return false;
+            }
+            let has_news = state.finished > 0 || !state.dead.is_empty();
+            if has_news && state.running == 0 && !self.is_held() {
+                return true;
+            }
+            // The timeout covers a hold that ends between the check and the wait.
+            let waited = self.changed.wait_timeout(state, Duration::from_millis(200));
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+}
+
+impl Bridge {
+    /// Starts the thread that tells of collections.
+    pub(crate) fn start_collector(&'static self, env: Env<Live>, jni: Jni) -> jvmti::Result<()> {
+        if self.collector.started.swap(true, Ordering::SeqCst) {
+            return Ok(());
+        }
+        let runtime = jni.find_class("java/lang/Runtime")?;
+        let get = jni.static_method(runtime, "getRuntime", "()Ljava/lang/Runtime;")?;
+        if let Some(object) = jni.call_static_object(runtime, get, &[])? {
+            let _ = self.collector.runtime.set(Runtime {
+                object: jni.new_global(object)?,
+                total: jni.method(runtime, "totalMemory", "()J")?,
+                free: jni.method(runtime, "freeMemory", "()J")?,
+            });
+        }
+        let thread = crate::interface::new_thread(jni, "JVMPI collector")?;
+        let body = move |env: Env<Live>, jni: Jni| {
+            while self.collector.wait() {
+                std::thread::sleep(SETTLE);
+                if !self.collector.is_held() {
+                    self.tell_collections(env, jni);
+                }
+            }
+        };
+        env.run_agent_thread(thread, 10, Box::new(body))
+    }
+
+    /// Tells of all collections and deaths so far, on this thread; not while
+    /// another thread does, which would be waiting for a lock this one may hold.
+    fn tell_collections(&self, env: Env<Live>, jni: Jni) {
+        let Ok(_telling) = self.collector.telling.try_lock() else {
+            return;
+        };
+        quietly(|| {
+            let (finished, dead) = {
+                let mut state = locked(&self.collector.state);
+                (
+                    std::mem::take(&mut state.finished),
+                    std::mem::take(&mut state.dead),
+                )
+            };
+            if finished == 0 && dead.is_empty() {
+                return;
+            }
+            self.meet_current(env, jni);
+            self.tell_one(jni, &dead);
+            for _ in 1..finished {
+                self.tell_one(jni, &[]);
+            }
+        });
+    }
+
+    fn tell_one(&self, jni: Jni, dead: &[usize]) {
+        let mut unloaded = false;
+        for id in dead {
+            if self.classes.remove(jni, *id) {
+                unloaded = true;
+                if self.is_on(event::CLASS_UNLOAD) {
+                    self.send(jni.raw(), event::CLASS_UNLOAD, Payload { object: *id });
+                }
+            }
+        }
+        if unloaded {
+            self.lines.clear();
+        }
+        if self.is_on(event::GC_START) {
+            self.send(jni.raw(), event::GC_START, NOTHING);
+        }
+        for id in dead {
+            if self.objects.remove(*id) && self.is_on(event::OBJECT_FREE) {
+                self.send(jni.raw(), event::OBJECT_FREE, Payload { object: *id });
+            }
+        }
+        if self.is_on(event::GC_FINISH) {
+            let gc_info = self.memory(jni);
+            self.send(jni.raw(), event::GC_FINISH, Payload { gc_info });
+        }
+    }
+
+    /// Objects that have names, and what the VM says of its heap.
+    fn memory(&self, jni: Jni) -> GcInfo {
+        let [total, free] = match self.collector.runtime.get() {
+            Some(runtime) => [runtime.total, runtime.free]
+                .map(|method| jni.call_long(runtime.object, method).unwrap_or(0)),
+            None => [0, 0],
+        };
+        GcInfo {
+            used_objects: self.objects.count() as i64,
+            used_space: total - free,
+            total_space: total,
+        }
+    }
+
+    /// `RunGC`: when it returns, the agent knows who died. Told on this thread,
+    /// which may hold locks that the agent takes at GC_START.
+    pub(crate) fn run_gc(&self, env: Env<Live>, jni: Jni) {
+        if self.collector.is_held() {
+            return;
+        }
+        locked(&self.collector.state).running += 1;
+        let _ = env.force_gc();
+        let mut before = usize::MAX;
+        for _ in 0..PATIENCE {
+            let dead = locked(&self.collector.state).dead.len();
+            if dead == before {
+                break;
+            }
+            before = dead;
+            std::thread::sleep(SETTLE);
+        }
+        self.tell_collections(env, jni);
+        locked(&self.collector.state).running -= 1;
+        self.collector.changed.notify_all();
+    }
+
+    /// The VM ends: what is left is told, and the thread goes.
+    pub(crate) fn stop_collector(&self, env: Env<Live>, jni: Jni) {
+        locked(&self.collector.state).stopped = true;
+        self.collector.changed.notify_all();
+        let until = Instant::now() + Duration::from_secs(1);
+        // One that is being told gets time to end.
+        while self.collector.telling.try_lock().is_err() && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        if !self.collector.is_held() {
+            self.tell_collections(env, jni);
+        }
+    }
+}

@@ -1,0 +1,382 @@
+//! JVMTI in, JVMPI out.
+
+use std::cell::Cell;
+use std::ffi::c_void;
+use std::time::Instant;
+
+use jvmti::sys::{AddrLocation, MethodPtr, RawEnv};
+use jvmti::{Agent, Env, FrameRow, Jni, Live, Object};
+
+use crate::abi::{
+    ClassLoadHook, CompiledMethodLoad, Lineno, MethodEntry2, MonitorWait, NOTHING, NewArena,
+    Payload, event,
+};
+use crate::bridge::{Bridge, is_inside, locked, quietly, say};
+use crate::classes::is_prepared;
+use crate::objects::ARENA;
+use crate::sleep;
+
+thread_local! {
+    /// When this thread began to wait.
+    static WAITING_SINCE: Cell<Option<Instant>> = const { Cell::new(None) };
+    /// Who owned the monitor that this thread blocks at.
+    static OWNER: Cell<usize> = const { Cell::new(0) };
+    /// What the agent has allocated for a class file.
+    static BUFFERS: Cell<Vec<Vec<u8>>> = const { Cell::new(Vec::new()) };
+}
+
+/// Memory for a changed class file; freed when the VM has it.
+extern "C" fn class_file_memory(size: u32) -> *mut c_void {
+    let made = jvmti::fence("class file memory", || {
+        let mut buffer = vec![0_u8; size as usize];
+        let memory = buffer.as_mut_ptr();
+        BUFFERS.with(|buffers| {
+            let mut all = buffers.take();
+            all.push(buffer);
+            buffers.set(all);
+        });
+        memory
+    });
+    made.unwrap_or(std::ptr::null_mut()).cast()
+}
+
+impl Bridge {
+    /// An event about one object, on the thread it happens on.
+    fn about(&self, env: Env<Live>, jni: Jni, kind: i32, object: Object) {
+        if self.wants(kind) {
+            quietly(|| {
+                self.meet_current(env, jni);
+                let object = self.id_of(env, jni, object);
+                self.send(jni.raw(), kind, Payload { object });
+            });
+        }
+    }
+
+    /// Class objects are left out: when the VM tells of one, it does not know yet
+    /// which class that is. They get their names with CLASS_LOAD.
+    fn allocated(&self, env: Env<Live>, jni: Jni, object: Object, class: Object) {
+        if !self.wants(event::OBJECT_ALLOC)
+            || quietly(|| self.classes.is_class_of_classes(jni, class))
+        {
+            return;
+        }
+        quietly(|| {
+            self.meet_current(env, jni);
+            // The VM may tell twice of an object that it made for Java code.
+            let (id, is_new) = self.name(env, jni, object);
+            if let Some(record) = self.objects.get(id).filter(|_| is_new) {
+                let obj_alloc = record.payload(id);
+                self.send(jni.raw(), event::OBJECT_ALLOC, Payload { obj_alloc });
+            }
+        });
+    }
+
+    /// Whether the current thread is in `Object.clone`: the VM overwrites the header
+    /// of the copy after it has told of it, and its name is lost with that. It tells
+    /// once more when the copy is whole.
+    fn is_being_cloned(&self, env: Env<Live>) -> bool {
+        let mut top = [FrameRow {
+            method: MethodPtr(std::ptr::null_mut()),
+            location: 0,
+        }];
+        let clone = self.classes.clone_method();
+        matches!(env.stack_into(None, &mut top), Ok(1)) && Some(top[0].method) == clone
+    }
+
+    /// Who owns a monitor now, 0 if nobody or not known.
+    fn owner_of(&self, env: Env<Live>, jni: Jni, monitor: Object) -> usize {
+        let usage = env.monitor_usage(monitor).ok();
+        let owner = usage.and_then(|usage| usage.owner);
+        owner.map_or(0, |owner| self.threads.env_of(jni, owner) as usize)
+    }
+
+    /// Tells of all that was there before the VM was up, then that it is.
+    fn begin(&'static self, env: Env<Live>, jni: Jni, main: Object) -> jvmti::Result<()> {
+        self.classes.begin(jni)?;
+        self.threads.begin(jni, main)?;
+        let _ = self.live.set(env);
+        self.meet(env, jni, jni.raw(), main);
+        for thread in env.all_threads()? {
+            let raw = self.threads.env_of(jni, thread);
+            self.meet(env, jni, raw, thread);
+            jni.delete_local(thread);
+        }
+        if self.is_on(event::ARENA_NEW) {
+            let new_arena = NewArena {
+                arena: ARENA,
+                name: c"Java heap".as_ptr(),
+            };
+            self.send(jni.raw(), event::ARENA_NEW, Payload { new_arena });
+        }
+        self.apply_all();
+        if self.is_on(event::CLASS_LOAD) {
+            for class in env.loaded_classes()? {
+                if is_prepared(env, class) {
+                    let id = self.name_class(env, jni, class);
+                    self.send_class(env, jni, id, 0);
+                }
+                jni.delete_local(class);
+            }
+        }
+        self.start_collector(env, jni)
+    }
+}
+
+impl Agent for Bridge {
+    fn vm_init(&self, env: Env<Live>, jni: Jni, thread: Object) {
+        let Some(bridge) = Bridge::get() else { return };
+        quietly(|| {
+            if let Err(error) = bridge.begin(env, jni, thread) {
+                say(&format!("some events will be missing: {error}"));
+            }
+            if bridge.is_on(event::JVM_INIT_DONE) {
+                bridge.send(jni.raw(), event::JVM_INIT_DONE, NOTHING);
+            }
+        });
+    }
+
+    fn vm_death(&self, env: Env<Live>, jni: Jni) {
+        quietly(|| {
+            self.stop_collector(env, jni);
+            if self.is_on(event::JVM_SHUT_DOWN) {
+                self.meet_current(env, jni);
+                self.send(jni.raw(), event::JVM_SHUT_DOWN, NOTHING);
+            }
+            self.end();
+        });
+    }
+
+    fn thread_start(&self, env: Env<Live>, jni: Jni, thread: Object) {
+        // Threads that start between load and initialisation are met there.
+        if self.here().is_some() {
+            quietly(|| self.meet(env, jni, jni.raw(), thread));
+        }
+    }
+
+    fn thread_end(&self, env: Env<Live>, jni: Jni, _thread: Object) {
+        if self.here().is_none() {
+            return;
+        }
+        quietly(|| {
+            if self.is_on(event::THREAD_END) {
+                self.meet_current(env, jni);
+                self.send(jni.raw(), event::THREAD_END, NOTHING);
+            }
+            self.forget_current(jni);
+        });
+    }
+
+    fn class_file(&self, redefined: bool, _name: &str, bytes: &[u8]) -> Option<Vec<u8>> {
+        let jni = self.java.jni()?;
+        if redefined || !self.wants(event::CLASS_LOAD_HOOK) {
+            return None;
+        }
+        quietly(|| {
+            let class_load_hook = ClassLoadHook {
+                data: bytes.as_ptr(),
+                len: i32::try_from(bytes.len()).ok()?,
+                new_data: bytes.as_ptr(),
+                new_len: i32::try_from(bytes.len()).ok()?,
+                malloc: class_file_memory,
+            };
+            let kind = event::CLASS_LOAD_HOOK;
+            let back = self.send(jni.raw(), kind, Payload { class_load_hook });
+            // SAFETY: the member that was set; the agent changed it in place.
+            let hook = unsafe { back.class_load_hook };
+            // Only memory that the agent got here is followed.
+            let buffers = BUFFERS.with(Cell::take);
+            let len = usize::try_from(hook.new_len).ok()?;
+            let made = buffers
+                .into_iter()
+                .find(|buffer| buffer.as_ptr() == hook.new_data)?;
+            made.get(..len).filter(|class| !class.is_empty()).map(<[u8]>::to_vec)
+        })
+    }
+
+    fn class_prepare(&self, env: Env<Live>, jni: Jni, _thread: Object, class: Object) {
+        if self.wants(event::CLASS_LOAD) && self.here().is_some() {
+            quietly(|| {
+                self.meet_current(env, jni);
+                let id = self.name_class(env, jni, class);
+                self.send_class(env, jni, id, 0);
+            });
+        }
+    }
+
+    fn data_dump(&self, _env: Env<Live>) {
+        if let Some((env, jni)) = self.here()
+            && self.wants(event::DATA_DUMP_REQUEST)
+        {
+            quietly(|| {
+                self.meet_current(env, jni);
+                self.send(jni.raw(), event::DATA_DUMP_REQUEST, NOTHING);
+            });
+        }
+    }
+
+    fn monitor_wait(&self, env: Env<Live>, jni: Jni, _t: Object, object: Object, timeout: i64) {
+        if is_inside() {
+            return;
+        }
+        WAITING_SINCE.set(Some(Instant::now()));
+        if self.wants(event::MONITOR_WAIT) {
+            quietly(|| {
+                self.meet_current(env, jni);
+                let object = self.id_of(env, jni, object);
+                let monitor_wait = MonitorWait { object, timeout };
+                self.send(jni.raw(), event::MONITOR_WAIT, Payload { monitor_wait });
+            });
+        }
+    }
+
+    fn monitor_waited(&self, env: Env<Live>, jni: Jni, _t: Object, object: Object, _out: bool) {
+        if !self.wants(event::MONITOR_WAITED) {
+            return;
+        }
+        let waited = WAITING_SINCE.take().map_or(0, |since| since.elapsed().as_millis());
+        quietly(|| {
+            self.meet_current(env, jni);
+            let object = self.id_of(env, jni, object);
+            let timeout = i64::try_from(waited).unwrap_or(i64::MAX);
+            let monitor_wait = MonitorWait { object, timeout };
+            self.send(jni.raw(), event::MONITOR_WAITED, Payload { monitor_wait });
+        });
+    }
+
+    fn contended_enter(&self, env: Env<Live>, jni: Jni, _thread: Object, object: Object) {
+        if self.wants(event::MONITOR_CONTENDED_EXIT) {
+            OWNER.set(quietly(|| self.owner_of(env, jni, object)));
+        }
+        self.about(env, jni, event::MONITOR_CONTENDED_ENTER, object);
+    }
+
+    fn contended_entered(&self, env: Env<Live>, jni: Jni, _thread: Object, object: Object) {
+        // The VM says nothing of the exit, which was just before this.
+        let owner = OWNER.take() as RawEnv;
+        if self.wants(event::MONITOR_CONTENDED_EXIT) && self.threads.is_known(owner) {
+            quietly(|| {
+                let object = self.id_of(env, jni, object);
+                self.send(owner, event::MONITOR_CONTENDED_EXIT, Payload { object });
+            });
+        }
+        self.about(env, jni, event::MONITOR_CONTENDED_ENTERED, object);
+    }
+
+    fn gc_finish(&self) {
+        self.collector.finished();
+    }
+
+    fn object_free(&self, tag: i64) {
+        self.collector.died(tag);
+    }
+
+    fn vm_object_alloc(
+        &self,
+        env: Env<Live>,
+        jni: Jni,
+        _thread: Object,
+        object: Object,
+        class: Object,
+        _size: i64,
+    ) {
+        self.allocated(env, jni, object, class);
+    }
+
+    fn sampled_alloc(
+        &self,
+        env: Env<Live>,
+        jni: Jni,
+        _thread: Object,
+        object: Object,
+        class: Object,
+        _size: i64,
+    ) {
+        if self.wants(event::OBJECT_ALLOC) && !self.is_being_cloned(env) {
+            self.allocated(env, jni, object, class);
+        }
+    }
+
+    fn method_entry(&self, env: Env<Live>, jni: Jni, _thread: Object, method: MethodPtr) {
+        if self.wants(event::METHOD_ENTRY) {
+            quietly(|| {
+                self.meet_current(env, jni);
+                self.send(jni.raw(), event::METHOD_ENTRY, Payload { method });
+            });
+        }
+        if self.wants(event::METHOD_ENTRY2) {
+            quietly(|| {
+                self.meet_current(env, jni);
+                // A static method has no receiver, and the VM says so by an error.
+                let receiver = env.receiver().ok().flatten();
+                let object = receiver.map_or(0, |receiver| self.id_of(env, jni, receiver));
+                let method_entry2 = MethodEntry2 { method, object };
+                self.send(jni.raw(), event::METHOD_ENTRY2, Payload { method_entry2 });
+            });
+        }
+    }
+
+    fn method_exit(&self, env: Env<Live>, jni: Jni, _thread: Object, method: MethodPtr) {
+        if self.wants(event::METHOD_EXIT) {
+            quietly(|| {
+                self.meet_current(env, jni);
+                self.send(jni.raw(), event::METHOD_EXIT, Payload { method });
+            });
+        }
+    }
+
+    fn native_bind(&self, address: *mut c_void) -> Option<*mut c_void> {
+        sleep::replacement(address)
+    }
+
+    fn compiled(
+        &self,
+        _env: Env<Live>,
+        method: MethodPtr,
+        code: *const c_void,
+        len: i32,
+        map: &[AddrLocation],
+    ) {
+        let Some((env, jni)) = self.here() else { return };
+        // Enabling generates these inside of a call of the agent's.
+        if !self.is_on(event::COMPILED_METHOD_LOAD) {
+            return;
+        }
+        quietly(|| {
+            self.meet_current(env, jni);
+            let line = |place: &AddrLocation| Lineno {
+                offset: (place.start_address as usize).wrapping_sub(code as usize) as i32,
+                line: self.lines.line(env, method, place.location),
+            };
+            let lines: Vec<Lineno> = map.iter().map(line).collect();
+            let compiled = CompiledMethodLoad {
+                method,
+                code,
+                len,
+                line_count: lines.len() as i32,
+                lines: lines.as_ptr(),
+            };
+            let kind = event::COMPILED_METHOD_LOAD;
+            self.send(jni.raw(), kind, Payload { compiled });
+        });
+    }
+
+    fn uncompiled(&self, _env: Env<Live>, method: MethodPtr, _code: *const c_void) {
+        if let Some((env, jni)) = self.here()
+            && self.wants(event::COMPILED_METHOD_UNLOAD)
+        {
+            quietly(|| {
+                self.meet_current(env, jni);
+                self.send(jni.raw(), event::COMPILED_METHOD_UNLOAD, Payload { method });
+            });
+        }
+    }
+
+    fn panicked(&self, callback: &'static str) {
+        static SAID: std::sync::Mutex<Vec<&'static str>> = std::sync::Mutex::new(Vec::new());
+        let mut said = locked(&SAID);
+        if !said.contains(&callback) {
+            said.push(callback);
+            say(&format!("internal fault in {callback}; the event is missing"));
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! How agents find the interface: `GetEnv` of the `JavaVM`.
+//!
+//! HotSpot's answers that this interface is no longer supported. A `JavaVM` is a
+//! pointer to a table of functions, and the pointer lies in the VM's data: it is
+//! made to point at a copy of the table with our `GetEnv`. So the interface is
+//! found on every path (the pointer given to `JVM_OnLoad` by us or by `-Xrun`, and
+//! the one that JNI's `GetJavaVM` gives). Where that memory cannot be written, the
+//! agent that we load ourselves is given a `JavaVM` of ours.
+
+use std::ffi::c_void;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+use jvmti::sys::{RawEnv, vm_slot};
+
+use crate::abi::{VERSION_1, VERSION_1_2};
+use crate::interface;
+
+const SLOTS: usize = 8;
+type Table = [*const c_void; SLOTS];
+type GetEnv = extern "system" fn(RawEnv, *mut *mut c_void, i32) -> i32;
+
+/// What stood there before, and whose it was.
+struct Before {
+    get_env: GetEnv,
+    vm: RawEnv,
+    table: *const *const c_void,
+}
+
+// SAFETY: written once before any reader; the pointers are to VM statics.
+unsafe impl Send for Before {}
+// SAFETY: as above.
+unsafe impl Sync for Before {}
+
+static BEFORE: OnceLock<Before> = OnceLock::new();
+
+/// Answers versions of the profiler interface itself, all others as before.
+extern "system" fn get_env(vm: RawEnv, out: *mut *mut c_void, version: i32) -> i32 {
+    const JNI_EVERSION: i32 = -3;
+    if (VERSION_1..=VERSION_1_2).contains(&version) && !out.is_null() {
+        // SAFETY: not null; where the caller wants the answer.
+        unsafe { *out = interface::table(version) };
+        return 0;
+    }
+    let _ = vm;
+    match BEFORE.get() {
+        Some(before) => (before.get_env)(before.vm, out, version),
+        None => JNI_EVERSION,
+    }
+}
+
+/// The functions other than `GetEnv`, called with the VM's own pointer.
+macro_rules! pass_on {
+    ($name:ident, $slot:expr, ($($arg:ident: $ty:ty),*)) => {
+        extern "system" fn $name(_vm: RawEnv $(, $arg: $ty)*) -> i32 {
+            let Some(before) = BEFORE.get() else { return -1 };
+            // SAFETY: the VM's own table, whose slot has this signature.
+            unsafe {
+                let function: extern "system" fn(RawEnv $(, $ty)*) -> i32 =
+                    std::mem::transmute::<*const c_void, _>(*before.table.add($slot));
+                function(before.vm $(, $arg)*)
+            }
+        }
+    };
+}
+pass_on!(destroy, vm_slot::DestroyJavaVM, ());
+pass_on!(
+    attach,
+    vm_slot::AttachCurrentThread,
+    (out: *mut *mut c_void, args: *mut c_void)
+);
+pass_on!(detach, vm_slot::DetachCurrentThread, ());
+pass_on!(
+    attach_daemon,
+    vm_slot::AttachCurrentThreadAsDaemon,
+    (out: *mut *mut c_void, args: *mut c_void)
+);
+
+/// Whether the word at `address` may be written: a pipe reads and writes it in
+/// place, which fails where we would crash.
+fn is_writable(address: *const c_void) -> bool {
+    let word = size_of::<usize>();
+    let mut ends = [0; 2];
+    // SAFETY: the kernel checks the address; the same bytes are written back.
+    unsafe {
+        if libc::pipe(ends.as_mut_ptr()) != 0 {
+            return false;
+        }
+        let passed = libc::write(ends[1], address, word) == word as isize
+            && libc::read(ends[0], address.cast_mut(), word) == word as isize;
+        libc::close(ends[0]);
+        libc::close(ends[1]);
+        passed
+    }
+}
+
+/// Makes `GetEnv` of `vm` know the interface. Returns the `JavaVM*` that knows it:
+/// `vm` itself, or one of ours if the VM's cannot be changed.
+///
+/// # Safety
+/// `vm` is the `JavaVM*` of this process, and this library is never unloaded.
+pub(crate) unsafe fn interpose(vm: RawEnv) -> RawEnv {
+    // SAFETY: a `JavaVM*` points to a pointer to the table, whose slots 3 to 7 are
+    // the functions and 0 to 2 are reserved.
+    unsafe {
+        let table = *vm;
+        let get_env_before: GetEnv = std::mem::transmute(*table.add(vm_slot::GetEnv));
+        let before = Before {
+            get_env: get_env_before,
+            vm,
+            table,
+        };
+        if BEFORE.set(before).is_err() {
+            return vm;
+        }
+        let mut ours: Table = [std::ptr::null(); SLOTS];
+        std::ptr::copy_nonoverlapping(table, ours.as_mut_ptr(), SLOTS);
+        ours[vm_slot::GetEnv] = get_env as *const c_void;
+        if is_writable(vm.cast()) {
+            let kept: &'static Table = Box::leak(Box::new(ours));
+            // Other threads of the VM read it meanwhile: one store.
+            AtomicPtr::from_ptr(vm.cast::<*mut c_void>())
+                .store(kept.as_ptr().cast_mut().cast(), Ordering::Release);
+            return vm;
+        }
+        ours[vm_slot::DestroyJavaVM] = destroy as *const c_void;
+        ours[vm_slot::AttachCurrentThread] = attach as *const c_void;
+        ours[vm_slot::DetachCurrentThread] = detach as *const c_void;
+        ours[vm_slot::AttachCurrentThreadAsDaemon] = attach_daemon as *const c_void;
+        let kept: &'static Table = Box::leak(Box::new(ours));
+        Box::leak(Box::new(kept.as_ptr())) as RawEnv
+    }
+}

@@ -1,0 +1,123 @@
+//! MONITOR_DUMP: all threads with their stacks, and the monitors they use. Monitors
+//! that nobody owns or waits for cannot be listed by the VM.
+
+use jvmti::{Env, Jni, Live, Object, StackRow};
+
+use crate::abi::{CallFrame, CallTrace, MonitorDump, Payload, REQUESTED, event};
+use crate::bridge::Bridge;
+use crate::dump_bytes::DumpBytes;
+
+/// `JVMPI_MONITOR_JAVA`.
+const JAVA: u8 = 1;
+/// `JVMPI_MONITOR_RAW`.
+const RAW: u8 = 2;
+/// Deepest stack that is dumped.
+const DEPTH: i32 = 1024;
+
+/// Stacks of all threads, as the agent reads them.
+pub(crate) struct Stacks {
+    frames: Vec<Vec<CallFrame>>,
+    envs: Vec<usize>,
+    pub(crate) threads: Vec<StackRow>,
+}
+
+impl Stacks {
+    pub(crate) fn read(bridge: &Bridge, env: Env<Live>, jni: Jni) -> Self {
+        let threads = env.all_stacks(DEPTH).unwrap_or_default();
+        let mut stacks = Self {
+            frames: Vec::new(),
+            envs: Vec::new(),
+            threads,
+        };
+        for row in &stacks.threads {
+            let raw = bridge.threads.env_of(jni, row.thread);
+            bridge.meet(env, jni, raw, row.thread);
+            stacks.envs.push(raw as usize);
+            stacks.frames.push(bridge.lines.frames(env, &row.frames));
+        }
+        stacks
+    }
+
+    /// The traces; they point into `self`.
+    pub(crate) fn traces(&mut self) -> Vec<CallTrace> {
+        let trace = |(env, frames): (&usize, &mut Vec<CallFrame>)| CallTrace {
+            env: *env as jvmti::sys::RawEnv,
+            count: frames.len() as i32,
+            frames: frames.as_mut_ptr(),
+        };
+        self.envs.iter().zip(&mut self.frames).map(trace).collect()
+    }
+
+    /// (Thread object, its env).
+    pub(crate) fn envs(&self) -> impl Iterator<Item = (Object, usize)> {
+        let threads = self.threads.iter().map(|row| row.thread);
+        threads.zip(self.envs.iter().copied())
+    }
+}
+
+impl Bridge {
+    /// Monitors that some thread owns, blocks at or waits on, each once.
+    fn used_monitors(&self, env: Env<Live>, jni: Jni, stacks: &Stacks) -> Vec<Object> {
+        let mut found: Vec<Object> = Vec::new();
+        for (thread, _) in stacks.envs() {
+            let owned = env.owned_monitors(thread).unwrap_or_default();
+            let contended = env.contended_monitor(thread).ok().flatten();
+            for monitor in owned.into_iter().chain(contended) {
+                if !found.iter().any(|known| jni.is_same(*known, monitor)) {
+                    found.push(monitor);
+                }
+            }
+        }
+        found
+    }
+
+    pub(crate) fn dump_monitors(&self, env: Env<Live>, jni: Jni) -> bool {
+        let mut stacks = Stacks::read(self, env, jni);
+        let envs = |threads: Vec<Object>| -> Vec<usize> {
+            let env_of = |thread: Object| self.threads.env_of(jni, thread) as usize;
+            threads.into_iter().map(env_of).collect()
+        };
+        let mut dump = DumpBytes::default();
+        for monitor in self.used_monitors(env, jni, &stacks) {
+            let Ok(usage) = env.monitor_usage(monitor) else {
+                continue;
+            };
+            dump.u1(JAVA);
+            dump.pointer(self.id_of(env, jni, monitor));
+            let owner = usage.owner.map_or(0, |owner| self.threads.env_of(jni, owner) as usize);
+            dump.pointer(owner);
+            dump.count(usage.entry_count as usize);
+            for list in [usage.waiting_to_enter, usage.waiting_to_be_notified] {
+                let list = envs(list);
+                dump.count(list.len());
+                dump.pointers(&list);
+            }
+        }
+        self.monitors.used(|usage| {
+            dump.u1(RAW);
+            dump.pointers(&[usage.name as usize, usage.id, usage.owner]);
+            dump.count(usage.count as usize);
+            for list in [&usage.entering, &usage.waiting] {
+                dump.count(list.len());
+                dump.pointers(list);
+            }
+        });
+        let statuses: Vec<i32> = stacks
+            .traces()
+            .iter()
+            .map(|trace| self.status(env, jni, trace.env))
+            .collect();
+        let traces = stacks.traces();
+        let bytes = dump.0.as_ptr_range();
+        let monitor_dump = MonitorDump {
+            begin: bytes.start,
+            end: bytes.end,
+            trace_count: traces.len() as i32,
+            traces: traces.as_ptr(),
+            statuses: statuses.as_ptr(),
+        };
+        let kind = event::MONITOR_DUMP | REQUESTED;
+        self.send(jni.raw(), kind, Payload { monitor_dump });
+        true
+    }
+}

@@ -1,0 +1,259 @@
+//! Raw monitors: JVMTI's cannot be made before the VM is up, and tell nobody when
+//! they are contended. A handle is a number, so a wrong one is found out.
+
+use std::ffi::CString;
+use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock};
+use std::time::{Duration, Instant};
+
+use crate::abi::event;
+use crate::bridge::locked;
+
+/// What names a thread here: its `JNIEnv*`, or for native threads without one a
+/// number of its own; see [`RawMonitors::me`].
+type Owner = usize;
+
+#[derive(Debug, Default)]
+struct State {
+    owner: Option<Owner>,
+    count: u32,
+    /// Threads blocked at the entrance.
+    entering: Vec<Owner>,
+    /// Threads in `wait`.
+    waiting: Vec<Owner>,
+    /// Counts notifications.
+    notified: u64,
+}
+
+/// One raw monitor.
+#[derive(Debug)]
+pub(crate) struct RawMonitor {
+    pub(crate) name: CString,
+    state: Mutex<State>,
+    freed: Condvar,
+    awake: Condvar,
+}
+
+/// A raw monitor at one moment.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Usage {
+    pub(crate) name: *const std::ffi::c_char,
+    pub(crate) id: usize,
+    pub(crate) owner: Owner,
+    pub(crate) count: u32,
+    pub(crate) entering: Vec<Owner>,
+    pub(crate) waiting: Vec<Owner>,
+}
+
+/// All raw monitors, by handle: place in the list and one.
+#[derive(Default)]
+pub(crate) struct RawMonitors(RwLock<Vec<Option<Arc<RawMonitor>>>>);
+
+/// Told of contention: (event type, monitor).
+pub(crate) type Tell<'a> = &'a dyn Fn(i32, &RawMonitor);
+
+/// Removes one entry.
+fn leave(list: &mut Vec<Owner>, me: Owner) {
+    if let Some(at) = list.iter().position(|other| *other == me) {
+        list.swap_remove(at);
+    }
+}
+
+impl RawMonitor {
+    /// Names that begin with an underscore are not told about.
+    fn is_silent(&self) -> bool {
+        self.name.as_bytes().first() == Some(&b'_')
+    }
+
+    fn tell(&self, kind: i32, tell: Tell<'_>) {
+        if !self.is_silent() {
+            tell(kind, self);
+        }
+    }
+
+    fn enter(&self, me: Owner, tell: Tell<'_>) {
+        let mut state = locked(&self.state);
+        match state.owner {
+            None => (state.owner, state.count) = (Some(me), 1),
+            Some(owner) if owner == me => state.count += 1,
+            Some(_) => {
+                state.entering.push(me);
+                drop(state);
+                self.tell(event::RAW_MONITOR_CONTENDED_ENTER, tell);
+                drop(self.take(locked(&self.state), me, 1));
+                self.tell(event::RAW_MONITOR_CONTENDED_ENTERED, tell);
+            }
+        }
+    }
+
+    /// Blocks until the monitor is free and takes it; `me` is in the list of those
+    /// entering until then.
+    fn take<'a>(
+        &'a self,
+        mut state: std::sync::MutexGuard<'a, State>,
+        me: Owner,
+        count: u32,
+    ) -> std::sync::MutexGuard<'a, State> {
+        while state.owner.is_some() {
+            state = self.freed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        leave(&mut state.entering, me);
+        (state.owner, state.count) = (Some(me), count);
+        state
+    }
+
+    fn exit(&self, me: Owner, tell: Tell<'_>) {
+        let mut state = locked(&self.state);
+        if state.owner != Some(me) {
+            return;
+        }
+        state.count -= 1;
+        if state.count > 0 {
+            return;
+        }
+        state.owner = None;
+        let is_contended = !state.entering.is_empty();
+        drop(state);
+        self.freed.notify_one();
+        if is_contended {
+            self.tell(event::RAW_MONITOR_CONTENDED_EXIT, tell);
+        }
+    }
+
+    /// Gives the monitor up until notified or `ms` have passed (0: for ever).
+    fn wait(&self, me: Owner, ms: i64) {
+        let mut state = locked(&self.state);
+        if state.owner != Some(me) {
+            return;
+        }
+        let (count, seen) = (state.count, state.notified);
+        (state.owner, state.count) = (None, 0);
+        state.waiting.push(me);
+        self.freed.notify_one();
+        let limit = u64::try_from(ms).ok().filter(|ms| *ms > 0);
+        let until = limit.and_then(|ms| Instant::now().checked_add(Duration::from_millis(ms)));
+        while state.notified == seen {
+            match until {
+                None => {
+                    state = self.awake.wait(state).unwrap_or_else(PoisonError::into_inner);
+                }
+                Some(until) => {
+                    let left = until.saturating_duration_since(Instant::now());
+                    if left.is_zero() {
+                        break;
+                    }
+                    let (back, _) = self
+                        .awake
+                        .wait_timeout(state, left)
+                        .unwrap_or_else(PoisonError::into_inner);
+                    state = back;
+                }
+            }
+        }
+        leave(&mut state.waiting, me);
+        state.entering.push(me);
+        drop(self.take(state, me, count));
+    }
+
+    fn notify_all(&self, me: Owner) {
+        let mut state = locked(&self.state);
+        if state.owner == Some(me) {
+            state.notified += 1;
+            drop(state);
+            self.awake.notify_all();
+        }
+    }
+
+    /// Wakes all who wait: the monitor is going.
+    fn release(&self) {
+        let mut state = locked(&self.state);
+        state.notified += 1;
+        (state.owner, state.count) = (None, 0);
+        drop(state);
+        self.awake.notify_all();
+        self.freed.notify_all();
+    }
+}
+
+impl RawMonitors {
+    /// Makes a monitor; its handle.
+    pub(crate) fn create(&self, name: CString) -> usize {
+        let monitor = Arc::new(RawMonitor {
+            name,
+            state: Mutex::default(),
+            freed: Condvar::new(),
+            awake: Condvar::new(),
+        });
+        let mut all = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        all.push(Some(monitor));
+        all.len()
+    }
+
+    fn find(&self, id: usize) -> Option<Arc<RawMonitor>> {
+        let all = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        all.get(id.wrapping_sub(1))?.clone()
+    }
+
+    /// Wrong handles, and exits by others than the owner, do nothing.
+    pub(crate) fn enter(&self, id: usize, me: Owner, tell: Tell<'_>) {
+        if let Some(monitor) = self.find(id) {
+            monitor.enter(me, tell);
+        }
+    }
+
+    pub(crate) fn exit(&self, id: usize, me: Owner, tell: Tell<'_>) {
+        if let Some(monitor) = self.find(id) {
+            monitor.exit(me, tell);
+        }
+    }
+
+    pub(crate) fn wait(&self, id: usize, me: Owner, ms: i64) {
+        if let Some(monitor) = self.find(id) {
+            monitor.wait(me, ms);
+        }
+    }
+
+    pub(crate) fn notify_all(&self, id: usize, me: Owner) {
+        if let Some(monitor) = self.find(id) {
+            monitor.notify_all(me);
+        }
+    }
+
+    pub(crate) fn destroy(&self, id: usize) {
+        let mut all = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let gone = all.get_mut(id.wrapping_sub(1)).and_then(Option::take);
+        drop(all);
+        if let Some(monitor) = gone {
+            monitor.release();
+        }
+    }
+
+    /// Monitors that somebody owns or waits for; `body` may use their names.
+    pub(crate) fn used(&self, mut body: impl FnMut(&Usage)) {
+        let all = self
+            .0
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
+        for (place, monitor) in all.iter().enumerate() {
+            let Some(monitor) = monitor else { continue };
+            let state = locked(&monitor.state);
+            let usage = Usage {
+                name: monitor.name.as_ptr(),
+                id: place + 1,
+                owner: state.owner.unwrap_or(0),
+                count: state.count,
+                entering: state.entering.clone(),
+                waiting: state.waiting.clone(),
+            };
+            drop(state);
+            let is_used = usage.owner != 0 || !usage.waiting.is_empty();
+            if is_used || !usage.entering.is_empty() {
+                body(&usage);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "raw_monitor_tests.rs"]
+mod tests;

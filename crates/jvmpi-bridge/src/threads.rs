@@ -1,0 +1,307 @@
+//! Threads: the interface names them by their `JNIEnv*`.
+
+use std::cell::Cell;
+use std::ffi::c_void;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicPtr, Ordering};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+
+use jvmti::sys::{FieldPtr, RawEnv};
+use jvmti::{Env, Jni, Live, Object};
+use rustc_hash::FxHashMap;
+
+use crate::abi::{FAIL, ObjectId, Payload, SUCCESS, ThreadStart, event};
+use crate::bridge::Bridge;
+use crate::classes::c_string;
+
+thread_local! {
+    /// The current thread is known.
+    static MET: Cell<bool> = const { Cell::new(false) };
+}
+
+/// A thread, or what the agent keeps for one that is not known yet.
+#[derive(Default)]
+pub(crate) struct Thread {
+    /// Weak reference to the `Thread` object, and its id.
+    who: OnceLock<(Object, ObjectId)>,
+    /// What the agent put there.
+    local: AtomicPtr<c_void>,
+    /// Suspended by the agent, which `GetThreadStatus` does not show.
+    suspended: AtomicBool,
+    /// CPU time at the last suspension, and at the one before.
+    cpu: [AtomicI64; 2],
+}
+
+/// Where a `Thread` object has its VM thread, and how far that is from the `JNIEnv`.
+struct EnvOf {
+    field: FieldPtr,
+    distance: i64,
+}
+
+/// All threads.
+#[derive(Default)]
+pub(crate) struct Threads {
+    by_env: RwLock<FxHashMap<usize, Arc<Thread>>>,
+    env_of: OnceLock<EnvOf>,
+}
+
+/// JVMTI state bits as a status of this interface.
+fn status(bits: i32, is_ours: bool) -> i32 {
+    const BLOCKED: i32 = 0x400;
+    const WAITING: i32 = 0x80 | 0x40;
+    let mut status = match bits {
+        _ if bits & BLOCKED != 0 => 2,
+        _ if bits & WAITING != 0 => 3,
+        _ => 1,
+    };
+    if bits & 0x10_0000 != 0 && !is_ours {
+        status |= 0x8000;
+    }
+    if bits & 0x20_0000 != 0 {
+        status |= 0x4000;
+    }
+    status
+}
+
+impl Threads {
+    /// Measures on the current thread how to find the `JNIEnv` of any other: it is
+    /// a part of the VM's thread, whose address each `Thread` object has.
+    pub(crate) fn begin(&self, jni: Jni, current: Object) -> jvmti::Result<()> {
+        let class = jni.find_class("java/lang/Thread")?;
+        let field = jni.field(class, "eetop", "J")?;
+        let distance = jni.raw() as i64 - jni.get_long(current, field);
+        let _ = self.env_of.set(EnvOf { field, distance });
+        Ok(())
+    }
+
+    /// The `JNIEnv*` of a live thread; null if it has none.
+    pub(crate) fn env_of(&self, jni: Jni, thread: Object) -> RawEnv {
+        let Some(env_of) = self.env_of.get() else {
+            return std::ptr::null_mut();
+        };
+        match jni.get_long(thread, env_of.field) {
+            0 => std::ptr::null_mut(),
+            vm_thread => (vm_thread + env_of.distance) as RawEnv,
+        }
+    }
+
+    fn find(&self, env: RawEnv) -> Option<Arc<Thread>> {
+        let by_env = self.by_env.read().unwrap_or_else(PoisonError::into_inner);
+        by_env.get(&(env as usize)).cloned()
+    }
+
+    fn entry(&self, env: RawEnv) -> Arc<Thread> {
+        if let Some(found) = self.find(env) {
+            return found;
+        }
+        let mut by_env = self.by_env.write().unwrap_or_else(PoisonError::into_inner);
+        by_env.entry(env as usize).or_default().clone()
+    }
+
+    /// Whether the thread has been told to the agent.
+    pub(crate) fn is_known(&self, env: RawEnv) -> bool {
+        self.find(env)
+            .is_some_and(|thread| thread.who.get().is_some())
+    }
+
+    /// A known thread's object, as a local reference.
+    pub(crate) fn object(&self, jni: Jni, env: RawEnv) -> Option<Object> {
+        jni.new_local(self.find(env)?.who.get()?.0)
+    }
+
+    /// The id of a known thread's object, else 0.
+    pub(crate) fn id(&self, env: RawEnv) -> ObjectId {
+        let thread = self.find(env);
+        thread
+            .and_then(|thread| thread.who.get().map(|who| who.1))
+            .unwrap_or(0)
+    }
+
+    /// The env of the known thread whose object has an id.
+    pub(crate) fn env_with_id(&self, id: ObjectId) -> Option<RawEnv> {
+        let by_env = self.by_env.read().unwrap_or_else(PoisonError::into_inner);
+        let is_it = |thread: &Thread| thread.who.get().is_some_and(|who| who.1 == id);
+        let found = by_env.iter().find(|(_, thread)| is_it(thread));
+        found.map(|(env, _)| *env as RawEnv)
+    }
+
+    pub(crate) fn object_with_id(&self, jni: Jni, id: ObjectId) -> Option<Object> {
+        self.object(jni, self.env_with_id(id)?)
+    }
+
+    /// What the agent keeps for a thread.
+    pub(crate) fn local(&self, env: RawEnv) -> *mut c_void {
+        self.find(env).map_or(std::ptr::null_mut(), |thread| {
+            thread.local.load(Ordering::Acquire)
+        })
+    }
+
+    /// Keeps something of the agent's for a thread.
+    pub(crate) fn set_local(&self, env: RawEnv, data: *mut c_void) {
+        if !env.is_null() {
+            self.entry(env).local.store(data, Ordering::Release);
+        }
+    }
+}
+
+impl Bridge {
+    /// Makes a thread known, and tells the agent if it wants to know. Once.
+    pub(crate) fn meet(&self, env: Env<Live>, jni: Jni, raw: RawEnv, thread: Object) {
+        if raw.is_null() || self.threads.is_known(raw) {
+            return;
+        }
+        let id = self.id_of(env, jni, thread);
+        let Ok(weak) = jni.new_weak(thread) else {
+            return;
+        };
+        if self.threads.entry(raw).who.set((weak, id)).is_err() {
+            jni.delete_weak(weak);
+            return;
+        }
+        if self.is_on(event::THREAD_START) {
+            self.send_thread(env, jni, raw, thread, 0);
+        }
+    }
+
+    /// Every thread is known before an event of it: those that no thread event
+    /// announces are met here.
+    pub(crate) fn meet_current(&self, env: Env<Live>, jni: Jni) {
+        if MET.get() {
+            return;
+        }
+        if !self.threads.is_known(jni.raw()) {
+            jni.local_frame(8, || {
+                if let Ok(Some(thread)) = env.current_thread() {
+                    self.meet(env, jni, jni.raw(), thread);
+                }
+            });
+        }
+        MET.set(true);
+    }
+
+    /// Tells the agent of a thread.
+    pub(crate) fn send_thread(
+        &self,
+        env: Env<Live>,
+        jni: Jni,
+        raw: RawEnv,
+        thread: Object,
+        more: i32,
+    ) {
+        let row = env.thread_info(Some(thread)).unwrap_or_default();
+        let (name, group, parent) = (
+            c_string(&row.name),
+            c_string(&row.group),
+            c_string(&row.parent_group),
+        );
+        let thread_start = ThreadStart {
+            name: name.as_ptr(),
+            group: group.as_ptr(),
+            parent: parent.as_ptr(),
+            thread: self.threads.id(raw),
+            env: raw,
+        };
+        let kind = event::THREAD_START | more;
+        self.send(jni.raw(), kind, Payload { thread_start });
+    }
+
+    /// The current thread has ended as a Java thread; its `JNIEnv*` may be given to
+    /// another, or come back as a new thread, as that of `main` does.
+    pub(crate) fn forget_current(&self, jni: Jni) {
+        let raw = jni.raw();
+        MET.set(false);
+        let mut by_env = self
+            .threads
+            .by_env
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        let removed = by_env.remove(&(raw as usize));
+        drop(by_env);
+        if let Some((weak, _)) = removed.and_then(|thread| thread.who.get().copied()) {
+            jni.delete_weak(weak);
+        }
+    }
+
+    /// The status of a thread, 0 for one that is not known.
+    pub(crate) fn status(&self, env: Env<Live>, jni: Jni, raw: RawEnv) -> i32 {
+        let Some((known, thread)) = self
+            .threads
+            .find(raw)
+            .and_then(|known| Some((known, self.threads.object(jni, raw)?)))
+        else {
+            return 0;
+        };
+        let bits = env.thread_state(thread).unwrap_or(0);
+        status(bits, known.suspended.load(Ordering::SeqCst))
+    }
+
+    /// Suspends a thread. The current one is left alone: nobody could resume it.
+    pub(crate) fn suspend(&self, env: Env<Live>, jni: Jni, raw: RawEnv) -> i32 {
+        let Some(known) = self.threads.find(raw).filter(|_| raw != jni.raw()) else {
+            return FAIL;
+        };
+        jni.local_frame(4, || {
+            let Some(thread) = self.threads.object(jni, raw) else {
+                return FAIL;
+            };
+            if env.suspend(thread).is_err() {
+                return FAIL;
+            }
+            known.suspended.store(true, Ordering::SeqCst);
+            let now = env.thread_cpu_time(thread).unwrap_or(0);
+            let before = known.cpu[0].swap(now, Ordering::SeqCst);
+            known.cpu[1].store(before, Ordering::SeqCst);
+            SUCCESS
+        })
+    }
+
+    /// Resumes a thread that the agent suspended.
+    pub(crate) fn resume(&self, env: Env<Live>, jni: Jni, raw: RawEnv) -> i32 {
+        let Some(known) = self.threads.find(raw) else {
+            return FAIL;
+        };
+        if !known.suspended.swap(false, Ordering::SeqCst) {
+            return FAIL;
+        }
+        jni.local_frame(4, || match self.threads.object(jni, raw) {
+            Some(thread) if env.resume(thread).is_ok() => SUCCESS,
+            _ => FAIL,
+        })
+    }
+
+    /// Whether a thread used CPU time between its last two suspensions.
+    pub(crate) fn has_run(&self, raw: RawEnv) -> bool {
+        self.threads.find(raw).is_some_and(|known| {
+            known.cpu[0].load(Ordering::SeqCst) > known.cpu[1].load(Ordering::SeqCst)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn states_fold_to_three_and_two_bits() {
+        let check = |bits, ours, expected| assert_eq!(status(bits, ours), expected, "{bits:x}");
+        check(0x1 | 0x4, false, 1);
+        check(0x1 | 0x400, false, 2);
+        check(0x1 | 0x80 | 0x10 | 0x100, false, 3); // Object.wait
+        check(0x1 | 0x80 | 0x20 | 0x40, false, 3); // sleep
+        check(0x1 | 0x4 | 0x10_0000, false, 0x8001);
+        check(0x1 | 0x4 | 0x10_0000, true, 1);
+        check(0x1 | 0x4 | 0x20_0000, false, 0x4001);
+    }
+
+    #[test]
+    fn an_agent_may_keep_something_for_a_thread_not_known_yet() {
+        let threads = Threads::default();
+        let env = 0x1000 as RawEnv;
+        let data = 7 as *mut c_void;
+        assert!(threads.local(env).is_null());
+        threads.set_local(env, data);
+        threads.set_local(std::ptr::null_mut(), data);
+        assert_eq!(threads.local(env), data);
+        assert!(!threads.is_known(env) && threads.id(env) == 0);
+        assert!(threads.local(std::ptr::null_mut()).is_null());
+    }
+}
