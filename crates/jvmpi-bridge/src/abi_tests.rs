@@ -75,9 +75,15 @@ fn ours() -> Vec<(String, usize)> {
 fn layouts_are_those_of_the_document() {
     // Measured with the original header on a 64-bit machine.
     assert_eq!(size_of::<Interface>(), 240);
-    assert_eq!((size_of::<Event>(), std::mem::offset_of!(Event, payload)), (88, 16));
+    assert_eq!(
+        (size_of::<Event>(), std::mem::offset_of!(Event, payload)),
+        (88, 16)
+    );
     assert_eq!(std::mem::offset_of!(Interface, get_call_trace), 40);
-    assert_eq!(std::mem::offset_of!(Interface, get_current_thread_cpu_time), 104);
+    assert_eq!(
+        std::mem::offset_of!(Interface, get_current_thread_cpu_time),
+        104
+    );
     assert_eq!(std::mem::offset_of!(Interface, id_to_object), 208);
 }
 

@@ -75,12 +75,7 @@ pub(crate) fn say(text: &str) {
 }
 
 impl Bridge {
-    pub(crate) fn new(
-        java: JavaVm,
-        env: Env<OnLoad>,
-        granted: Capabilities,
-        words: Words,
-    ) -> Self {
+    pub(crate) fn new(java: JavaVm, env: Env<OnLoad>, granted: Capabilities, words: Words) -> Self {
         Self {
             java,
             env,

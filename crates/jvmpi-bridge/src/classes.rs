@@ -260,7 +260,9 @@ impl Bridge {
         else {
             return false;
         };
-        class.told_bare.store(!is_prepared(env, mirror), Ordering::SeqCst);
+        class
+            .told_bare
+            .store(!is_prepared(env, mirror), Ordering::SeqCst);
         let text = Text::read(env, mirror, &class.signature);
         let strings = |list: &[(CString, CString)]| -> Vec<Field> {
             let field = |(name, signature): &(CString, CString)| Field {

@@ -69,7 +69,9 @@ impl Collector {
     /// `DisableGC` and `EnableGC`: deaths wait. One that is being told goes on.
     pub(crate) fn hold(&self, by: i64) {
         let wraps = |held: i64| Some(held.saturating_add(by).max(0));
-        let _ = self.held.fetch_update(Ordering::SeqCst, Ordering::SeqCst, wraps);
+        let _ = self
+            .held
+            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, wraps);
         self.changed.notify_all();
     }
 

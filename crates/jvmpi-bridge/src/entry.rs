@@ -129,9 +129,11 @@ unsafe fn start(vm: RawEnv, text: &str) -> Result<(), String> {
     match library {
         Some(library) => load_agent(env, seen_by_agents, &library),
         None if seen_by_agents == vm => Ok(()),
-        None => Err("this VM's table of functions is read-only, so -Xrun agents cannot find \
+        None => Err(
+            "this VM's table of functions is read-only, so -Xrun agents cannot find \
                      the interface; name the agent: -agentpath:libjvmpi.so=AGENT:options"
-            .to_owned()),
+                .to_owned(),
+        ),
     }
 }
 
@@ -169,7 +171,9 @@ fn load_agent(env: Env<OnLoad>, vm: RawEnv, library: &AgentLibrary) -> Result<()
         let error = unsafe { libc::dlerror() };
         if !error.is_null() && (fault.is_empty() || path.is_file()) {
             // SAFETY: as above.
-            fault = unsafe { CStr::from_ptr(error) }.to_string_lossy().into_owned();
+            fault = unsafe { CStr::from_ptr(error) }
+                .to_string_lossy()
+                .into_owned();
         }
     }
     if handle.is_null() {
@@ -179,7 +183,9 @@ fn load_agent(env: Env<OnLoad>, vm: RawEnv, library: &AgentLibrary) -> Result<()
     let symbol = unsafe { libc::dlsym(handle, c"JVM_OnLoad".as_ptr()) };
     if symbol.is_null() {
         let path = library.path.display();
-        return Err(format!("{path} has no JVM_OnLoad: it is no agent of this interface"));
+        return Err(format!(
+            "{path} has no JVM_OnLoad: it is no agent of this interface"
+        ));
     }
     // SAFETY: the symbol of that name has this signature in every agent.
     let on_load = unsafe { std::mem::transmute::<*mut c_void, OnLoadFn>(symbol) };

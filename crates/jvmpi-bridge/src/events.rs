@@ -189,7 +189,9 @@ impl Agent for Bridge {
             let made = buffers
                 .into_iter()
                 .find(|buffer| buffer.as_ptr() == hook.new_data)?;
-            made.get(..len).filter(|class| !class.is_empty()).map(<[u8]>::to_vec)
+            made.get(..len)
+                .filter(|class| !class.is_empty())
+                .map(<[u8]>::to_vec)
         })
     }
 
@@ -233,7 +235,9 @@ impl Agent for Bridge {
         if !self.wants(event::MONITOR_WAITED) {
             return;
         }
-        let waited = WAITING_SINCE.take().map_or(0, |since| since.elapsed().as_millis());
+        let waited = WAITING_SINCE
+            .take()
+            .map_or(0, |since| since.elapsed().as_millis());
         quietly(|| {
             self.meet_current(env, jni);
             let object = self.id_of(env, jni, object);
@@ -336,7 +340,9 @@ impl Agent for Bridge {
         len: i32,
         map: &[AddrLocation],
     ) {
-        let Some((env, jni)) = self.here() else { return };
+        let Some((env, jni)) = self.here() else {
+            return;
+        };
         // Enabling generates these inside of a call of the agent's.
         if !self.is_on(event::COMPILED_METHOD_LOAD) {
             return;
@@ -376,7 +382,9 @@ impl Agent for Bridge {
         let mut said = locked(&SAID);
         if !said.contains(&callback) {
             said.push(callback);
-            say(&format!("internal fault in {callback}; the event is missing"));
+            say(&format!(
+                "internal fault in {callback}; the event is missing"
+            ));
         }
     }
 }

@@ -145,7 +145,9 @@ impl Gather<'_> {
                 Current::Array(id, element, vec![0; length])
             }
             Err(_) => {
-                let zeros = self.layout(number(class)).map(|layout| layout.zeros.clone());
+                let zeros = self
+                    .layout(number(class))
+                    .map(|layout| layout.zeros.clone());
                 Current::Instance(id, number(class), zeros.unwrap_or_default())
             }
         };
@@ -493,7 +495,9 @@ impl Bridge {
             return false;
         };
         gather.only = Some(id);
-        let class = jni.object_class(object).map(|class| self.name_class(env, jni, class));
+        let class = jni
+            .object_class(object)
+            .map(|class| self.name_class(env, jni, class));
         let length = match record.kind {
             0 => -1,
             _ => i32::try_from(jni.array_len(object)).unwrap_or(i32::MAX),

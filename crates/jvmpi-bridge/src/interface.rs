@@ -190,7 +190,9 @@ fn me(bridge: &Bridge) -> usize {
     }
     match bridge.java.jni() {
         Some(jni) => jni.raw() as usize,
-        None => ADDRESS.try_with(|byte| &raw const *byte as usize).unwrap_or(1),
+        None => ADDRESS
+            .try_with(|byte| &raw const *byte as usize)
+            .unwrap_or(1),
     }
 }
 
@@ -243,7 +245,9 @@ extern "C" fn raw_monitor_notify_all(id: usize) {
 }
 
 extern "C" fn raw_monitor_destroy(id: usize) {
-    with("RawMonitorDestroy", (), |bridge| bridge.monitors.destroy(id));
+    with("RawMonitorDestroy", (), |bridge| {
+        bridge.monitors.destroy(id)
+    });
 }
 
 extern "C" fn get_current_thread_cpu_time() -> i64 {
@@ -288,9 +292,7 @@ extern "C" fn get_thread_status(thread: RawEnv) -> i32 {
 }
 
 extern "C" fn thread_has_run(thread: RawEnv) -> u8 {
-    with("ThreadHasRun", 0, |bridge| {
-        u8::from(bridge.has_run(thread))
-    })
+    with("ThreadHasRun", 0, |bridge| u8::from(bridge.has_run(thread)))
 }
 
 /// A fresh `Thread` object; runs Java code.
@@ -434,7 +436,13 @@ fn each(
 }
 
 extern "C" fn suspend_thread_list(count: i32, threads: *const RawEnv, results: *mut i32) {
-    each("SuspendThreadList", count, threads, results, Bridge::suspend);
+    each(
+        "SuspendThreadList",
+        count,
+        threads,
+        results,
+        Bridge::suspend,
+    );
 }
 
 extern "C" fn resume_thread_list(count: i32, threads: *const RawEnv, results: *mut i32) {
@@ -452,14 +460,23 @@ mod tests {
         let good = (&raw const to_word) as *mut c_void;
         assert!(is_readable_method(MethodPtr(good)));
         for bad in [0, 1, 0xdead_beef_usize, usize::MAX, to_word] {
-            assert!(!is_readable_method(MethodPtr(bad as *mut c_void)), "{bad:x}");
+            assert!(
+                !is_readable_method(MethodPtr(bad as *mut c_void)),
+                "{bad:x}"
+            );
         }
     }
 
     #[test]
     fn without_a_vm_every_function_says_no() {
-        assert_eq!(enable_event(event::OBJECT_ALLOC, std::ptr::null_mut()), FAIL);
-        assert_eq!(request_event(event::GC_START, std::ptr::null_mut()), NOT_AVAILABLE);
+        assert_eq!(
+            enable_event(event::OBJECT_ALLOC, std::ptr::null_mut()),
+            FAIL
+        );
+        assert_eq!(
+            request_event(event::GC_START, std::ptr::null_mut()),
+            NOT_AVAILABLE
+        );
         assert_eq!(request_event(event::HEAP_DUMP, std::ptr::null_mut()), FAIL);
         get_call_trace(std::ptr::null_mut(), 5);
         run_gc();

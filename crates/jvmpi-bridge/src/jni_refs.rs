@@ -35,7 +35,10 @@ impl JniRefs {
     /// One global reference of each object that has some.
     pub(crate) fn by_object(&self) -> FxHashMap<ObjectId, usize> {
         let by_reference = locked(&self.by_reference);
-        by_reference.iter().map(|(r, object)| (*object, *r)).collect()
+        by_reference
+            .iter()
+            .map(|(r, object)| (*object, *r))
+            .collect()
     }
 }
 
@@ -134,9 +137,7 @@ pub(crate) fn watch(env: Env<Live>, jni: Jni) -> jvmti::Result<()> {
         let before = Before {
             make: std::mem::transmute::<*const c_void, Make>(slot(jni_slot::NewGlobalRef)),
             drop: std::mem::transmute::<*const c_void, Drop>(slot(jni_slot::DeleteGlobalRef)),
-            make_weak: std::mem::transmute::<*const c_void, Make>(slot(
-                jni_slot::NewWeakGlobalRef,
-            )),
+            make_weak: std::mem::transmute::<*const c_void, Make>(slot(jni_slot::NewWeakGlobalRef)),
             drop_weak: std::mem::transmute::<*const c_void, Drop>(slot(
                 jni_slot::DeleteWeakGlobalRef,
             )),

@@ -84,7 +84,9 @@ impl Bridge {
             };
             dump.u1(JAVA);
             dump.pointer(self.id_of(env, jni, monitor));
-            let owner = usage.owner.map_or(0, |owner| self.threads.env_of(jni, owner) as usize);
+            let owner = usage
+                .owner
+                .map_or(0, |owner| self.threads.env_of(jni, owner) as usize);
             dump.pointer(owner);
             dump.count(usage.entry_count as usize);
             for list in [usage.waiting_to_enter, usage.waiting_to_be_notified] {

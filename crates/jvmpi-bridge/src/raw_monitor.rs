@@ -94,7 +94,10 @@ impl RawMonitor {
         count: u32,
     ) -> std::sync::MutexGuard<'a, State> {
         while state.owner.is_some() {
-            state = self.freed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = self
+                .freed
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
         }
         leave(&mut state.entering, me);
         (state.owner, state.count) = (Some(me), count);
@@ -134,7 +137,10 @@ impl RawMonitor {
         while state.notified == seen {
             match until {
                 None => {
-                    state = self.awake.wait(state).unwrap_or_else(PoisonError::into_inner);
+                    state = self
+                        .awake
+                        .wait(state)
+                        .unwrap_or_else(PoisonError::into_inner);
                 }
                 Some(until) => {
                     let left = until.saturating_duration_since(Instant::now());

@@ -25,7 +25,9 @@ fn source(kind: i32) -> Source {
     use Capability as C;
     use EventKind as E;
     match kind {
-        event::METHOD_ENTRY => Source::Jvmti(&[(E::MethodEntry, Some(C::GenerateMethodEntryEvents))]),
+        event::METHOD_ENTRY => {
+            Source::Jvmti(&[(E::MethodEntry, Some(C::GenerateMethodEntryEvents))])
+        }
         event::METHOD_ENTRY2 => Source::Jvmti(&[
             (E::MethodEntry, Some(C::AccessLocalVariables)),
             (E::MethodEntry, Some(C::GenerateMethodEntryEvents)),
@@ -173,7 +175,8 @@ impl Bridge {
         };
         let on = (1..=event::GC_FINISH).any(|kind| comes_from(&kind) && self.is_on(kind));
         quietly(|| self.env.enable(vm_event, on))?;
-        if on && vm_event == EventKind::SampledObjectAlloc
+        if on
+            && vm_event == EventKind::SampledObjectAlloc
             && let Some((env, _)) = self.here()
         {
             // Threads go on to allocate unseen in the memory they have in hand; a

@@ -84,7 +84,12 @@ mod tests {
         };
         check("", CpuTime::Auto, 0, None);
         check("/a/libx.so", CpuTime::Auto, 0, Some(("/a/libx.so", "")));
-        check("x:heap=all,b:c", CpuTime::Auto, 0, Some(("x", "heap=all,b:c")));
+        check(
+            "x:heap=all,b:c",
+            CpuTime::Auto,
+            0,
+            Some(("x", "heap=all,b:c")),
+        );
         check(":cputime=elapsed:", CpuTime::Elapsed, 0, None);
         check(
             ":cputime=thread,alloc=512:x:y",

@@ -31,7 +31,10 @@ fn check_everything(lab: &Lab, what: &str, report: &str, release: u32) {
             assert_eq!(answer, 0, "{what}: event {event}");
             // Whether code of an unloaded class is thrown away in time is up to the VM.
             let is_up_to_the_vm = event == 8 && release > 0;
-            assert!(seen > 0 || is_up_to_the_vm, "{what}: event {event} never came");
+            assert!(
+                seen > 0 || is_up_to_the_vm,
+                "{what}: event {event} never came"
+            );
         }
     }
     let _ = lab;
@@ -49,7 +52,12 @@ fn an_agent_that_does_everything_sees_every_event() {
             }
             let what = format!("{} {collector}", jdk.full_version);
             let run = lab.run(jdk, "everything", &[&flag], &["Everything"]);
-            assert!(run.stdout.ends_with("done\n"), "{what}: {}{}", run.stdout, run.stderr);
+            assert!(
+                run.stdout.ends_with("done\n"),
+                "{what}: {}{}",
+                run.stdout,
+                run.stderr
+            );
             check_everything(lab, &what, &run.report, jdk.version);
             ran += 1;
         }
@@ -62,7 +70,11 @@ fn the_historic_command_line_loads_an_agent() {
     let Some(lab) = lab() else { return };
     for jdk in lab.jdks_to_test() {
         let run = lab.run_historic(jdk, "sites", &["Known"]);
-        assert_eq!(run.stdout, "kept 1532\n", "{}: {}", jdk.full_version, run.stderr);
+        assert_eq!(
+            run.stdout, "kept 1532\n",
+            "{}: {}",
+            jdk.full_version, run.stderr
+        );
         assert!(run.report.ends_with("faults 0\nend\n"), "{}", run.report);
     }
 }
@@ -108,31 +120,47 @@ fn allocations_by_site_agree_with_our_own_agent() {
         let (ours, theirs) = (sites_of_hprof(&profile), sites(&run.report));
         // What the program itself makes; start-up is seen from different moments on.
         let mut sums = [[0_u64; 2]; 2];
-        for class in ["Load$Node", "Load$Node[]", "int[]", "java.lang.StringBuilder"] {
-            let both = [ours.get(class), theirs.get(class)].map(|row| row.copied().unwrap_or_default());
+        for class in [
+            "Load$Node",
+            "Load$Node[]",
+            "int[]",
+            "java.lang.StringBuilder",
+        ] {
+            let both =
+                [ours.get(class), theirs.get(class)].map(|row| row.copied().unwrap_or_default());
             for (sum, row) in sums.iter_mut().zip(both) {
                 *sum = [sum[0] + row[0], sum[1] + row[1]];
             }
             let near = |a: u64, b: u64| a.abs_diff(b) * 100 <= a.max(b);
             assert!(
-                both[0][0] >= 40_000 && near(both[0][0], both[1][0]) && near(both[0][1], both[1][1]),
+                both[0][0] >= 40_000
+                    && near(both[0][0], both[1][0])
+                    && near(both[0][1], both[1][1]),
                 "{class} on {}: {both:?}",
                 jdk.full_version
             );
         }
         let total = sums.map(|sum| sum[1]);
-        assert!(total[0] > 4 << 20 && total[0].abs_diff(total[1]) * 100 <= total[0], "{total:?}");
+        assert!(
+            total[0] > 4 << 20 && total[0].abs_diff(total[1]) * 100 <= total[0],
+            "{total:?}"
+        );
     }
 }
 
 #[test]
 fn a_wrong_command_line_ends_the_vm_with_one_line() {
     let Some(lab) = lab() else { return };
-    let Some(jdk) = lab.jdks_to_test().next() else { return };
+    let Some(jdk) = lab.jdks_to_test().next() else {
+        return;
+    };
     let check = |text: &str, expected: &str| {
         let said = lab.refused(jdk, text);
         assert!(said.contains(expected), "{text}: {said}");
     };
-    check("/nowhere/libagent.so:x", "JVMPI: the agent cannot be loaded");
+    check(
+        "/nowhere/libagent.so:x",
+        "JVMPI: the agent cannot be loaded",
+    );
     check(":speed=high:x", "JVMPI: speed=high is not one of");
 }

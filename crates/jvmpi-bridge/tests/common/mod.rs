@@ -50,9 +50,10 @@ pub(crate) fn lab() -> Option<&'static Lab> {
 fn make() -> Option<Lab> {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let jdks = jdks();
-    let Some((compiler, headers)) = newest_compiler()
-        .zip(jdks.iter().find(|jdk| jdk.home.join("include/jni.h").is_file()))
-    else {
+    let Some((compiler, headers)) = newest_compiler().zip(
+        jdks.iter()
+            .find(|jdk| jdk.home.join("include/jni.h").is_file()),
+    ) else {
         skipped(testkit::jvm::NO_JDK);
         return None;
     };
@@ -83,7 +84,9 @@ fn make() -> Option<Lab> {
         here.join("../agent/tests/java/Known.java"),
     ];
     for program in programs {
-        compiler.compile(&program, 8, folder.path()).expect("compiles");
+        compiler
+            .compile(&program, 8, folder.path())
+            .expect("compiles");
     }
     Some(Lab {
         bridge: build("jvmpi-bridge", "libjvmpi.so"),
@@ -134,7 +137,12 @@ impl Lab {
             .args(program);
         let ran = run_command(java, Duration::from_secs(120));
         Run {
-            stdout: ran.stdout.lines().last().map(|l| l.to_owned() + "\n").unwrap_or_default(),
+            stdout: ran
+                .stdout
+                .lines()
+                .last()
+                .map(|l| l.to_owned() + "\n")
+                .unwrap_or_default(),
             stderr: format!("{:?} {}", ran.code, ran.stderr),
             report: std::fs::read_to_string(report).unwrap_or_default(),
         }
