@@ -15,12 +15,18 @@ thread_local! {
     static BLOCKED_AT: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
 }
 
-impl Agent for HotSpot {
-    fn vm_start(&self, _env: Env<jvmti::Start>, jni: Jni) {
+impl HotSpot {
+    fn define_tracker(&self, jni: Jni) {
         match Tracker::define(jni) {
             Ok(tracker) => drop(self.tracker.set(tracker)),
             Err(error) => (self.message)(&format!("nothing can be counted: {error}")),
         }
+    }
+}
+
+impl Agent for HotSpot {
+    fn vm_start(&self, _env: Env<jvmti::Start>, jni: Jni) {
+        self.define_tracker(jni);
     }
 
     fn class_file(&self, _redefined: bool, name: &str, bytes: &[u8]) -> Option<Vec<u8>> {
@@ -39,6 +45,9 @@ impl Agent for HotSpot {
 
     fn vm_init(&self, env: Env<Live>, jni: Jni, thread: Object) {
         self.begin(env, jni, thread);
+        if self.config.instruments() && self.tracker().is_none() {
+            self.define_tracker(jni);
+        }
         if self.config.instruments()
             && let Err(error) = self.start_counting(env, jni)
         {

@@ -156,7 +156,10 @@ impl HotSpot {
             events.push(EventKind::ClassLoad);
         }
         if self.config.instruments() {
-            events.extend([EventKind::VmStart, EventKind::ClassFileLoadHook]);
+            events.push(EventKind::ClassFileLoadHook);
+            if !self.starts_before_java() {
+                events.push(EventKind::VmStart);
+            }
             if self.granted.has(Capability::SupportVirtualThreads) {
                 events.push(EventKind::VirtualThreadEnd);
             }
@@ -174,6 +177,13 @@ impl HotSpot {
                 (self.message)(&format!("{event:?} events are missing: {error}"));
             }
         }
+    }
+
+    /// JDK 8 announces its start before it has run any Java code; who looks up a
+    /// class then crashes it. The tracker is made when the VM is up.
+    fn starts_before_java(&self) -> bool {
+        let version = self.env.system_property("java.vm.specification.version");
+        version.is_some_and(|version| version.starts_with("1."))
     }
 
     /// The environment, once the VM is up.
