@@ -1,9 +1,7 @@
 //! The option grammar against every command line of the oracle.
 
-mod oracle;
-
 use agent_core::options::{ERROR_PREFIX, OptionError, Parsed, Target, help, parse};
-use oracle::cases;
+use testkit::oracle::cases;
 
 /// The text between the prefix and ` [file.c:line]` of the first error line about options.
 fn original_error(stderr: &str) -> Option<&str> {

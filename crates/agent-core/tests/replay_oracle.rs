@@ -5,7 +5,6 @@
 //! Masked: dates. Deliberately different, and left out of the comparison (facts, section 7):
 //! constant pool entries in `CLS`, the trace of a JNI global root, THREAD END without THREAD START.
 
-mod oracle;
 mod scripted;
 mod teller;
 
@@ -14,9 +13,9 @@ use agent_core::options::{Parsed, parse};
 use hprof::text::{
     MonitorWait, Root as TextRoot, RootKind, TextReader, TextRecord, ThreadStart, write_record,
 };
-use oracle::{Case, cases};
 use scripted::recorder;
 use teller::{Teller, handle, tell, text, thread};
+use testkit::oracle::{Case, cases};
 use vmpi::{ClassId, Event, MonitorEvent, MonitorId, Profiler, ThreadId, ThreadInfo, TraceId};
 
 /// Runs whose text cannot be told again, with the reason.

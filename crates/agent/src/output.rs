@@ -45,7 +45,11 @@ fn create(options: &Options, name: &str) -> Result<Output, StartError> {
     if !options.output.force && Path::new(&name).exists() {
         name = unique_name(&name, options.output.format, std::process::id());
     }
-    let file = new_file(Path::new(&name)).map_err(|_| StartError::ProfileFile(name))?;
+    let file = new_file(Path::new(&name)).map_err(|_| match options.heap.dump {
+        // The original made its temporary file first; scripts compare its words.
+        true => StartError::TempHeapFile(format!("{name}.TMP")),
+        false => StartError::ProfileFile(name),
+    })?;
     // Text is small and read while the program runs, a dump is large.
     let buffer = if options.output.format == Format::Binary {
         1 << 20

@@ -24,7 +24,8 @@ pub(crate) fn config(options: &Options) -> Config {
         } else {
             Clock::Elapsed
         },
-        samples: options.cpu.samples.then_some(options.interval),
+        // Without frames the original had nothing to count.
+        samples: (options.cpu.samples && options.traces.depth > 0).then_some(options.interval),
         safepoint_samples: options.cpu.safepoint || options.cpu.wall,
         wall_samples: options.cpu.wall,
         monitors: options.monitor,
@@ -50,6 +51,7 @@ mod tests {
         });
         check("heap=dump", |c| c.allocations && c.follow == Follow::Every);
         check("cpu=samples", |c| c.samples.is_some() && !c.instruments());
+        check("cpu=samples,depth=0", |c| c.samples.is_none());
         check("cpu=old", |c| {
             c.calls && c.call_depth == 2 && !c.allocations
         });

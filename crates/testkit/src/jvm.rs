@@ -117,16 +117,30 @@ impl Jdk {
     /// # Errors
     /// What the compiler printed.
     pub fn compile(&self, source: &Path, release: u32, classes: &Path) -> Result<(), String> {
+        self.compile_all(&[source.to_path_buf()], release, classes)
+    }
+
+    /// As [`Jdk::compile`], for several files at once.
+    ///
+    /// # Errors
+    /// What the compiler printed.
+    pub fn compile_all(
+        &self,
+        sources: &[PathBuf],
+        release: u32,
+        classes: &Path,
+    ) -> Result<(), String> {
         let mut command = Command::new(self.tool("javac"));
         // JDK 8's compiler knows only -source and -target, and a compiler drops old releases.
         if self.version > 8 && release < self.version {
             command.args(["--release", &release.max(8).to_string()]);
         }
         command
-            .args(["-nowarn", "-encoding", "UTF-8", "-d"])
+            .args(["-g", "-nowarn", "-encoding", "UTF-8", "-d"])
             .arg(classes);
-        let beside = source.parent().unwrap_or(Path::new("."));
-        command.arg("-sourcepath").arg(beside).arg(source);
+        let beside = sources.first().and_then(|source| source.parent());
+        let beside = beside.unwrap_or(Path::new("."));
+        command.arg("-sourcepath").arg(beside).args(sources);
         let ran = command.output().map_err(|e| format!("{command:?}: {e}"))?;
         let said = String::from_utf8_lossy(&ran.stderr).into_owned();
         if ran.status.success() {

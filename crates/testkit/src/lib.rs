@@ -11,7 +11,7 @@
 //!
 //! Reading order: [`dump`] (bytes of a dump), [`graph`] (dominators by the definition), [`shapes`]
 //! (random graphs, and dumps made of them), [`census`] (objects of a cut dump), [`corpus`] (real dumps with expected answers),
-//! [`jvm`] (JDKs on this machine, and fresh dumps by them), [`mutants`] (damaged dumps), and
+//! [`oracle`] (recorded runs of the original agent), [`jvm`] (JDKs on this machine, and fresh dumps by them), [`mutants`] (damaged dumps), and
 //! [`run`] (the program under test with limits).
 
 pub mod census;
@@ -20,6 +20,7 @@ pub mod dump;
 pub mod graph;
 pub mod jvm;
 pub mod mutants;
+pub mod oracle;
 pub mod run;
 pub mod shapes;
 

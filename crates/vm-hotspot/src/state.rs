@@ -160,8 +160,8 @@ impl State {
         config: &Config,
         followed: &Followed,
     ) {
-        let trace = self.current_trace(env, jni, config);
-        if !self.is_counted_by_caller(trace) {
+        if !self.is_counted_by_caller(env, jni) {
+            let trace = self.current_trace(env, jni, config);
             self.one_allocated((env, jni), made, trace, followed);
         }
     }
@@ -201,23 +201,32 @@ impl State {
         }
     }
 
-    /// Whether a stack ends in a native method whose callers are instrumented to
-    /// count what it makes.
-    fn is_counted_by_caller(&self, trace: TraceId) -> bool {
-        let trace = self.registry.traces.get((trace.0 as usize).wrapping_sub(1));
-        let top = trace.and_then(|trace| trace.frames.first());
-        let method = top.and_then(|f| {
-            self.registry
-                .methods
-                .get((f.method.0 as usize).wrapping_sub(1))
-        });
-        method.is_some_and(|method| {
-            method.info.is_native
-                && matches!(
-                    method.info.name.as_str(),
-                    "clone" | "newArray" | "multiNewArray" | "newInstance0"
-                )
-        })
+    /// Whether the code that asks the VM for an object counts it itself: callers of
+    /// these native methods are instrumented, and the method handle of a constructor
+    /// has the object made before it runs the constructor.
+    fn is_counted_by_caller(&mut self, env: Env<Live>, jni: Jni) -> bool {
+        let mut rows = [jvmti::FrameRow {
+            method: jvmti::sys::MethodPtr(std::ptr::null_mut()),
+            location: 0,
+        }; 2];
+        let count = env.stack_into(None, &mut rows).unwrap_or(0);
+        let frames = self.registry.stack(env, jni, &rows[..count], rows.len());
+        let method = |at: usize| {
+            let number = frames.get(at)?.method.0 as usize;
+            Some(&self.registry.methods.get(number.wrapping_sub(1))?.info)
+        };
+        let Some(top) = method(0).filter(|method| method.is_native) else {
+            return false;
+        };
+        match top.name.as_str() {
+            "clone" | "newArray" | "multiNewArray" | "newInstance0" => true,
+            "allocateInstance" => method(1).is_some_and(|method| {
+                let class = (method.class.0 as usize).wrapping_sub(1);
+                let class = self.registry.classes.get(class);
+                class.is_some_and(|c| c.info.signature == "Ljava/lang/invoke/DirectMethodHandle;")
+            }),
+            _ => false,
+        }
     }
 
     /// The node after a call that the current thread has not seen.
