@@ -2,15 +2,6 @@
 
 mod common;
 
-/// Options that each switch on a different part of the agent.
-const MODES: [&str; 5] = [
-    "heap=sites",
-    "cpu=times",
-    "cpu=samples",
-    "monitor=y",
-    "heap=dump,format=b",
-];
-
 #[test]
 fn troubled_programs_behave_as_without_the_agent() {
     let Some(lab) = common::lab() else { return };
@@ -28,7 +19,7 @@ fn troubled_programs_behave_as_without_the_agent() {
         for (case, flags) in cases {
             let program = ["Trouble", case];
             let plain = lab.run(jdk, None, flags, &program);
-            for mode in MODES {
+            for mode in common::MODES {
                 let ran = lab.run(jdk, Some(mode), flags, &program);
                 let what = format!(
                     "{case} with {mode} on {}\n{}",

@@ -12,7 +12,7 @@ use heap_graph::{Control, Heap, Options};
 fn a_dump_of_the_agent_names_the_stack_that_allocated_the_leak() {
     let Some(lab) = common::lab() else { return };
     for jdk in [lab.jdks.first(), lab.jdks.last()].into_iter().flatten() {
-        let Some(classes) = lab.compile(jdk, "Leak.java", 8) else {
+        let Some(classes) = lab.compile("Leak.java", 8) else {
             continue;
         };
         let options = "heap=dump,format=b,file=leak.hprof,depth=6";

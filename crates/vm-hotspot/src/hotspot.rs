@@ -267,6 +267,15 @@ impl HotSpot {
             return None;
         }
         let (env, tracker) = (self.live()?, self.tracker()?);
+        // A thread that native code attaches runs its own constructor before it is
+        // alive: its id and name, and the event of its start, come after that.
+        const ALIVE: i32 = 1;
+        if env
+            .thread_state(thread)
+            .is_ok_and(|state| state & ALIVE == 0)
+        {
+            return None;
+        }
         let mut state = self.lock();
         let id = state.registry.thread(env, Some(thread), false);
         let is_agent = state

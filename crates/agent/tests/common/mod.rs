@@ -7,9 +7,26 @@ use std::sync::OnceLock;
 
 use testkit::jvm::{Jdk, jdks, newest_compiler};
 
+/// Options that each switch on a different part of the agent.
+pub(crate) const MODES: &[&str] = &[
+    "heap=sites",
+    "heap=all",
+    "heap=dump,format=b",
+    "cpu=times",
+    "cpu=samples",
+    "monitor=y",
+    "alloc=512k",
+];
+
+/// Whether everything is to be run: `./x matrix`.
+pub(crate) fn is_matrix() -> bool {
+    std::env::var("TENURE_MATRIX").is_ok_and(|value| value == "all")
+}
+
 /// What every test needs: the library, compiled programs, the runtimes.
 pub(crate) struct Lab {
     pub(crate) agent: PathBuf,
+    /// The oldest and the newest; all of them in the matrix.
     pub(crate) jdks: Vec<Jdk>,
     classes: tempfile::TempDir,
 }
@@ -35,17 +52,30 @@ fn make() -> Option<Lab> {
             .compile(&sources.join(program), 8, classes.path())
             .expect("compiles");
     }
+    let mut found = jdks();
+    if !is_matrix() && found.len() > 2 {
+        found.drain(1..found.len() - 1);
+    }
     Some(Lab {
-        agent: build(),
-        jdks: jdks(),
+        agent: build("agent", "libhprof.so"),
+        jdks: found,
         classes,
     })
 }
 
-/// A test does not link a cdylib, so cargo is asked for it.
-fn build() -> PathBuf {
+/// The program `tenure`: the one that `./x test` has built, or built now.
+pub(crate) fn tenure() -> &'static Path {
+    static TENURE: OnceLock<PathBuf> = OnceLock::new();
+    TENURE.get_or_init(|| match std::env::var_os("TENURE_BIN") {
+        Some(path) => PathBuf::from(path),
+        None => build("cli", "tenure"),
+    })
+}
+
+/// A test does not link a cdylib or another package's program, so cargo is asked for it.
+fn build(package: &str, file: &str) -> PathBuf {
     let output = Command::new(env!("CARGO"))
-        .args(["build", "--package=agent", "--message-format=json"])
+        .args(["build", "--message-format=json", "--package", package])
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .output()
         .expect("cargo runs");
@@ -56,10 +86,10 @@ fn build() -> PathBuf {
     );
     let text = String::from_utf8_lossy(&output.stdout);
     let end = text
-        .find("/libhprof.so\"")
-        .expect("cargo names the library");
+        .find(&format!("/{file}\""))
+        .expect("cargo names the file");
     let start = text[..end].rfind('"').expect("a quoted path") + 1;
-    PathBuf::from(&text[start..end + "/libhprof.so".len()])
+    PathBuf::from(&text[start..=end + file.len()])
 }
 
 /// One run: what was printed, and the profile if one was written.
@@ -96,21 +126,25 @@ impl Lab {
         self.run_in(jdk, self.classes.path(), options, flags, program)
     }
 
-    /// Compiles one more program with a runtime's own compiler; `None` without one.
-    pub(crate) fn compile(
-        &self,
-        jdk: &Jdk,
-        source: &str,
-        release: u32,
-    ) -> Option<tempfile::TempDir> {
-        if !jdk.tool("javac").is_file() {
+    /// The newest runtime; all of them in the matrix.
+    pub(crate) fn some_jdks(&self) -> &[Jdk] {
+        let newest = self.jdks.len().saturating_sub(1);
+        &self.jdks[if is_matrix() { 0 } else { newest }..]
+    }
+
+    /// Compiles one more program for runtimes from `release` on; `None`, having said why, when no
+    /// compiler can.
+    pub(crate) fn compile(&self, source: &str, release: u32) -> Option<tempfile::TempDir> {
+        let Some(compiler) = newest_compiler().filter(|jdk| jdk.version >= release) else {
+            testkit::skip(source, &format!("no compiler for Java {release}"));
             return None;
-        }
+        };
         let classes = tempfile::tempdir().expect("temporary folder");
         let source = Path::new(env!("CARGO_MANIFEST_DIR"))
             .join("tests/java")
             .join(source);
-        jdk.compile(&source, release, classes.path())
+        compiler
+            .compile(&source, release, classes.path())
             .expect("compiles");
         Some(classes)
     }

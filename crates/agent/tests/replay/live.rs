@@ -83,8 +83,12 @@ pub(crate) fn run(case: &Case, jdk: &Jdk, library: Option<&Path>, classes: &Path
         let printed = printed.clone();
         std::thread::spawn(move || talk(&case, &listener, &printed))
     });
+    if !case.signals.is_empty() {
+        wait_for_handler(child.id());
+    }
+    let up = Instant::now();
     for (at, signal) in &case.signals {
-        wait_for(case, &printed, *at, started);
+        wait_for(case, &printed, *at, up);
         let kill = format!("-{}", signal.trim_start_matches("SIG"));
         let pid = child.id().to_string();
         drop(Command::new("kill").args([kill, pid]).status());
@@ -118,7 +122,8 @@ fn command(
 ) -> Command {
     let mut java = Command::new(jdk.tool("java"));
     java.env_remove("_JAVA_HPROF_OPTIONS");
-    let takes_times = case.exit == 0 && case.options.iter().any(|o| o.contains("cpu=times"));
+    let takes_times = case.options.iter().any(|o| o.contains("cpu=times"));
+    let takes_times = takes_times && !case.name.starts_with("err-");
     if let Some(options) = &case.environment {
         java.env("_JAVA_HPROF_OPTIONS", options);
     } else if takes_times {
@@ -171,6 +176,20 @@ fn wait_for(case: &Case, printed: &Path, at: Duration, started: Instant) {
         std::thread::sleep(Duration::from_millis(300));
     } else {
         std::thread::sleep(at.saturating_sub(started.elapsed()));
+    }
+}
+
+/// Waits until the VM handles SIGQUIT, which would end it before that.
+fn wait_for_handler(pid: u32) {
+    let began = Instant::now();
+    let handles = || {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+        let mask = caught.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+        mask.is_some_and(|mask| mask & 1 << 2 != 0)
+    };
+    while !handles() && began.elapsed() < LIMIT {
+        std::thread::sleep(Duration::from_millis(10));
     }
 }
 

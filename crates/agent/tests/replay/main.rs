@@ -20,6 +20,7 @@ use std::sync::Mutex;
 use testkit::jvm::{Jdk, newest_compiler};
 use testkit::oracle::{Case, cases, folder};
 
+use common::is_matrix;
 use compare::Pair;
 use explained::{LONG, NOT_APPLICABLE, reason};
 use live::Left;
@@ -49,6 +50,9 @@ fn verdict(case: &Case, original: &Left, ours: &Left) -> Verdict {
         differences: Vec::new(),
     };
     pair.compare();
+    for (name, bytes) in &ours.files {
+        pair.differences.extend(invalid(name, bytes));
+    }
     let mut reasons = Vec::new();
     let mut wrong = Vec::new();
     for difference in &pair.differences {
@@ -66,6 +70,23 @@ fn verdict(case: &Case, original: &Left, ours: &Left) -> Verdict {
     } else {
         Verdict::Explained(pair.equal, reasons)
     }
+}
+
+/// What `tenure validate` finds in a file that has a heap dump.
+fn invalid(name: &str, bytes: &[u8]) -> Option<String> {
+    let is_binary = bytes.starts_with(b"JAVA PROFILE") && !hprof::text::is_text(bytes);
+    let map = is_binary.then(|| hprof::map_file(bytes, |_| {}).ok())??;
+    if map.segments.is_empty() {
+        return None;
+    }
+    let file = tempfile::NamedTempFile::new().expect("temporary file");
+    std::fs::write(file.path(), bytes).expect("written");
+    let mut validate = std::process::Command::new(common::tenure());
+    validate.args(["validate", "--no-index"]).arg(file.path());
+    let ran = validate.output().expect("tenure runs");
+    let said = String::from_utf8_lossy(&ran.stdout).into_owned();
+    let faults = String::from_utf8_lossy(&ran.stderr).into_owned();
+    (ran.status.code() != Some(0)).then(|| format!("validate {name}: {said}{faults}"))
 }
 
 /// The recorded programs, compiled; JDK 8's classes run everywhere.
@@ -126,10 +147,6 @@ fn say(jdk: &Jdk, verdicts: Vec<(Case, Verdict)>, mut counts: BTreeMap<&str, u64
     failed
 }
 
-fn is_matrix() -> bool {
-    std::env::var("TENURE_MATRIX").is_ok_and(|value| value == "all")
-}
-
 /// One case alone, by a piece of its name: `TENURE_CASE=net-`.
 fn chosen() -> Vec<Case> {
     let only = std::env::var("TENURE_CASE").unwrap_or_default();
@@ -147,9 +164,8 @@ fn every_recorded_run_comes_out_the_same() {
     let Some(classes) = compiled(&compiler) else {
         return;
     };
-    let newest = lab.jdks.len().saturating_sub(1);
     let mut failed = Vec::new();
-    for jdk in &lab.jdks[if is_matrix() { 0 } else { newest }..] {
+    for jdk in lab.some_jdks() {
         let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
         let mut queue = chosen();
         queue.retain(|case| {

@@ -1,0 +1,76 @@
+//! Threads that the program's native code attaches to the VM.
+
+mod common;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use testkit::jvm::Jdk;
+
+/// The native half of `Attached.java`; `None`, having said why, where it cannot be made.
+fn library(lab: &common::Lab, folder: &Path) -> Option<PathBuf> {
+    let homes = lab.jdks.iter().map(|jdk: &Jdk| jdk.home.join("include"));
+    let Some(include) = homes.into_iter().find(|home| home.join("jni.h").is_file()) else {
+        testkit::skip("native threads", "no jni.h in any JDK");
+        return None;
+    };
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/native/attached.c");
+    let made = folder.join("libattached.so");
+    let compiled = Command::new("gcc")
+        .args(["-shared", "-fPIC", "-pthread", "-o"])
+        .args([&made, &source])
+        .arg(format!("-I{}", include.display()))
+        .arg(format!("-I{}", include.join("linux").display()))
+        .output();
+    match compiled {
+        Ok(output) => {
+            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert!(output.status.success(), "{said}");
+            Some(made)
+        }
+        Err(error) => {
+            testkit::skip("native threads", &format!("gcc: {error}"));
+            None
+        }
+    }
+}
+
+#[test]
+fn what_native_threads_do_is_counted_and_unchanged() {
+    let Some(lab) = common::lab() else { return };
+    let folder = tempfile::tempdir().expect("temporary folder");
+    let Some(library) = library(lab, folder.path()) else {
+        return;
+    };
+    let library = library.to_string_lossy();
+    let Some(classes) = lab.compile("Attached.java", 8) else {
+        return;
+    };
+    for jdk in &lab.jdks {
+        for mode in common::MODES
+            .iter()
+            .chain(&["heap=sites,cutoff=0", "cpu=old"])
+        {
+            let program = ["Attached", &library];
+            let ran = lab.run_in(jdk, classes.path(), Some(mode), &[], &program);
+            let what = format!("{mode} on {}\n{}", jdk.full_version, ran.stderr());
+            assert_eq!(ran.stdout(), "made 800\n", "{what}");
+            assert_eq!(ran.output.status.code(), Some(0), "{what}");
+            let profile = ran.profile();
+            if *mode == "heap=sites,cutoff=0" {
+                let rows = profile
+                    .lines()
+                    .filter(|line| line.ends_with(" Attached$Node"));
+                let made =
+                    rows.filter_map(|row| row.split_whitespace().nth(6)?.parse::<u64>().ok());
+                assert_eq!(made.sum::<u64>(), 800, "{what}");
+            }
+            if *mode == "cpu=old" {
+                let row = "8 Attached.work()V <unknown caller> ";
+                assert!(profile.lines().any(|line| line.starts_with(row)), "{what}");
+                let row = "8 Attached.inner()V Attached.work()V ";
+                assert!(profile.lines().any(|line| line.starts_with(row)), "{what}");
+            }
+        }
+    }
+}
