@@ -200,7 +200,7 @@ fn a_listener_gets_what_it_asks_for_when_it_asks() {
         listener.type_line("end");
         listener.type_line("exit");
         program.type_line("end");
-        program.expect("kept 500");
+        program.expect("kept 0");
         assert_eq!(program.code(), Some(3), "no command after the end is heard");
         assert_eq!(listener.code(), Some(0));
         let text = wait_for(&got, "the last dump", |text| {

@@ -295,7 +295,8 @@ impl Gather<'_> {
         for index in 0..self.objects.known.len() {
             let known = self.objects.known[index];
             let is_plain = self.layouts.0.contains_key(&known.class) && known.length < 0;
-            if known.reached && !known.told && is_plain {
+            let is_ours = Some(known.class) == self.hidden;
+            if known.reached && !known.told && is_plain && !is_ours {
                 self.turn_to(WALK_TAG | (index as i64 + 1));
             }
         }
