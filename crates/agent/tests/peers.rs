@@ -225,6 +225,17 @@ fn a_binary_stream_is_a_dump_that_validates() {
         for command in ["summary", "sites", "gc", "traces", "dump", "summary"] {
             listener.type_line(command);
         }
+        let count = |tag: u8| {
+            let bytes = std::fs::read(stage.got()).unwrap_or_default();
+            let map = hprof::map_file(&bytes, |_| {}).ok();
+            let counts = map.map(|map| map.records).unwrap_or_default();
+            counts
+                .iter()
+                .find(|row| row.0 == tag)
+                .map_or(0, |row| row.1)
+        };
+        // HEAP SUMMARY twice, the second behind the dump.
+        wait_for(&stage.got(), "two summaries", |_| count(0x07) == 2);
         program.type_line("late");
         program.expect("done late");
         program.type_line("end");
