@@ -14,7 +14,7 @@ use vm_hotspot::{HotSpot, Setup};
 
 use crate::listener::Shared;
 use crate::process::{self, Process};
-use crate::{output, plan};
+use crate::{events, output, plan};
 
 const JNI_OK: i32 = 0;
 const JNI_ERR: i32 = -1;
@@ -96,6 +96,9 @@ fn start(java: JavaVm, text: &str, moment: Moment) -> i32 {
     if LOADED.swap(true, Ordering::SeqCst) {
         return refuse_start(&StartError::LoadedTwice, moment);
     }
+    if let Some(wanted) = events::parse(text) {
+        return record(java, wanted, moment);
+    }
     let environment = std::env::var(ENVIRONMENT).ok();
     let options = match parse(text, environment.as_deref()) {
         Ok(Parsed::Run(options)) => *options,
@@ -112,6 +115,21 @@ fn start(java: JavaVm, text: &str, moment: Moment) -> i32 {
         Err(Fault::Vm(error)) => {
             process::note(&format!("the program runs unprofiled: {error}"));
             JNI_OK
+        }
+    }
+}
+
+/// Records events instead of a profile. It needs the VM from its start on.
+fn record(java: JavaVm, wanted: Result<events::Wanted<'_>, String>, moment: Moment) -> i32 {
+    let started = match moment {
+        Moment::Attach => Err("events= cannot be attached; give it at start".to_owned()),
+        Moment::Start => wanted.and_then(|wanted| events::start(java, &wanted)),
+    };
+    match started {
+        Ok(()) => JNI_OK,
+        Err(fault) => {
+            process::note(&fault);
+            JNI_ERR
         }
     }
 }

@@ -11,6 +11,7 @@
 pub use vm_hotspot::natives;
 
 pub mod entry;
+mod events;
 mod listener;
 mod output;
 mod plan;

@@ -27,6 +27,7 @@ mod events;
 pub mod field_layout;
 mod followed;
 mod heap_walk;
+pub mod host;
 mod hotspot;
 pub mod instrument;
 pub mod natives;

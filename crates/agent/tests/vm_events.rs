@@ -1,0 +1,170 @@
+//! The stream of VM events: collections, arenas, births, moves and deaths of
+//! sampled objects on a stock VM.
+
+mod common;
+
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+
+use common::Lab;
+use testkit::jvm::Jdk;
+use vmpi::wire::{ArenaState, Frame, Hello, Item, read_all};
+use vmpi::{ArenaId, Body, ObjectAlloc};
+
+/// Everything a recording says, checked for sense while it is read.
+#[derive(Default)]
+struct Recording {
+    hello: Option<Hello>,
+    arenas: HashMap<ArenaId, String>,
+    /// Living objects, as they were allocated, and where they are.
+    live: HashMap<u64, (ObjectAlloc, ArenaId)>,
+    classes: HashSet<u64>,
+    collections: u64,
+    moves: u64,
+    frees: u64,
+    allocations: u64,
+    lost: u64,
+    /// Estimated bytes that moved from a young arena to the old one.
+    promoted: f64,
+    /// Growth of the old arena over all collections.
+    growth: u64,
+    old_used: Option<u64>,
+    in_gc: bool,
+    ended: bool,
+}
+
+impl Recording {
+    fn read(path: &Path) -> Self {
+        let bytes = std::fs::read(path).expect("a recording");
+        let mut recording = Self::default();
+        let read = read_all(&bytes, |frame| {
+            match frame {
+                Frame::Hello(hello) => recording.hello = Some(hello),
+                Frame::Batch(batch) => {
+                    for item in batch {
+                        recording.take(item?);
+                    }
+                }
+                _ => {}
+            }
+            Ok(())
+        });
+        read.unwrap_or_else(|damage| panic!("{damage:?}"));
+        recording
+    }
+
+    /// Bytes that a sampled object stands for.
+    fn weight(&self, alloc: &ObjectAlloc) -> f64 {
+        let interval = self.hello.as_ref().map_or(0, |hello| hello.sample_interval);
+        let size = alloc.size as f64;
+        if interval == 0 {
+            return size;
+        }
+        size / (1.0 - (-size / interval as f64).exp())
+    }
+
+    fn is(&self, arena: ArenaId, name: &str) -> bool {
+        self.arenas.get(&arena).is_some_and(|known| known == name)
+    }
+
+    fn state(&mut self, state: ArenaState) {
+        assert!(self.arenas.contains_key(&state.arena) && state.used <= state.capacity, "{state:?}");
+        if self.is(state.arena, "old") {
+            let before = self.old_used.replace(state.used).unwrap_or(state.used);
+            self.growth += state.used.saturating_sub(before);
+        }
+    }
+
+    fn take(&mut self, item: Item) {
+        let body = match item {
+            Item::Event { body, .. } => body,
+            Item::ArenaState(state) => return self.state(state),
+            Item::Lost { count, .. } => return self.lost += count,
+            _ => return,
+        };
+        match body {
+            Body::ArenaNew { arena, name } => assert!(self.arenas.insert(arena, name).is_none()),
+            Body::ClassLoad(class) => assert!(self.classes.insert(class.class.0)),
+            Body::ObjectAlloc(alloc) => {
+                self.allocations += 1;
+                assert!(!self.in_gc && self.arenas.contains_key(&alloc.arena), "{alloc:?}");
+                assert!(alloc.class.is_null() || self.classes.contains(&alloc.class.0));
+                let old = self.live.insert(alloc.object.0, (alloc, alloc.arena));
+                assert!(old.is_none(), "an id is given twice: {alloc:?} {old:?}");
+            }
+            Body::ObjectMove(m) => {
+                self.moves += 1;
+                let (alloc, arena) = self.live.remove(&m.object.0).expect("a live object moves");
+                assert!(self.in_gc && arena == m.arena, "{m:?}");
+                if self.is(m.new_arena, "old") && !self.is(m.arena, "old") {
+                    self.promoted += self.weight(&alloc);
+                }
+                let other = self.live.insert(m.new_object.0, (alloc, m.new_arena));
+                assert!(other.is_none(), "two objects have one id");
+            }
+            Body::ObjectFree { object } => {
+                self.frees += 1;
+                assert!(self.in_gc && self.live.remove(&object.0).is_some(), "{object:?}");
+            }
+            Body::GcStart { .. } => assert!(!std::mem::replace(&mut self.in_gc, true)),
+            Body::GcFinish(_) => {
+                assert!(std::mem::replace(&mut self.in_gc, false));
+                self.collections += 1;
+            }
+            Body::JvmShutDown => self.ended = true,
+            _ => {}
+        }
+    }
+}
+
+/// Runs a program and reads what was recorded of it.
+fn record(lab: &Lab, jdk: &Jdk, flags: &[&str], interval: &str, program: &[&str]) -> Recording {
+    let folder = tempfile::tempdir().expect("temporary folder");
+    let path = folder.path().join("events");
+    let classes = lab.compile(&testkit::jvm::newest_compiler().expect("a compiler"), "Promote.java", 8);
+    let classes = classes.expect("compiles");
+    let options = format!("events={interval},file={}", path.display());
+    let ran = lab.run_in(jdk, classes.path(), Some(&options), flags, program);
+    assert!(ran.output.status.success(), "{}", ran.stderr());
+    let recording = Recording::read(&path);
+    assert!(recording.ended && recording.lost == 0, "{}", recording.lost);
+    recording
+}
+
+#[test]
+fn promoted_bytes_agree_with_the_growth_of_the_old_generation() {
+    let Some(lab) = common::lab() else { return };
+    for jdk in lab.jdks.iter().filter(|jdk| jdk.version >= 11) {
+        for collector in ["Serial", "Parallel", "G1"] {
+            let flag = format!("-XX:+Use{collector}GC");
+            let flags = [&flag, "-Xms900m", "-Xmx900m", "-Xmn32m", "-XX:MaxTenuringThreshold=3"];
+            let recording = record(lab, jdk, &flags, "64k", &["Promote", "1400000"]);
+            let hello = recording.hello.as_ref().expect("a greeting");
+            assert!(!hello.stable_ids && hello.collector == collector, "{hello:?}");
+            assert!(recording.collections > 5 && recording.moves > 1000 && recording.frees > 1000);
+            let (promoted, growth) = (recording.promoted, recording.growth as f64);
+            let what = format!("{collector} {}: {promoted} of {growth}", jdk.full_version);
+            assert!(growth > 150e6, "{what}");
+            assert!((promoted / growth - 1.0).abs() < 0.10, "{what}");
+        }
+    }
+}
+
+#[test]
+fn every_collector_tells_sensible_events() {
+    let Some(lab) = common::lab() else { return };
+    let Some(jdk) = lab.jdks.last() else { return };
+    for collector in ["Serial", "Parallel", "G1", "Z", "Shenandoah"] {
+        let flag = format!("-XX:+Use{collector}GC");
+        let is_there = lab.run(jdk, None, &[&flag], &["Trouble", "lambda"]);
+        if !is_there.output.status.success() {
+            continue; // not built into this runtime
+        }
+        let recording = record(lab, jdk, &[&flag, "-Xmx160m"], "4k", &["Promote", "300000"]);
+        assert!(recording.collections > 0 && recording.allocations > 5000, "{collector}");
+        assert!(recording.frees > 100, "{collector}: {}", recording.frees);
+        let is_stable = recording.hello.as_ref().is_some_and(|hello| hello.stable_ids);
+        assert_eq!(is_stable, collector == "Z", "{collector}");
+        assert!(!is_stable || recording.moves == 0, "{collector}");
+    }
+}

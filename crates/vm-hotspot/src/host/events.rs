@@ -1,0 +1,157 @@
+//! JVMTI events, in.
+
+use std::cell::Cell;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use jvmti::sys::MethodPtr;
+use jvmti::{Agent, Env, FrameRow, Jni, Live, Object};
+use vmpi::wire::Item;
+use vmpi::{ArenaId, Body, EnvId, ObjectAlloc, ObjectHandle, ThreadStart, TraceId};
+
+use super::{Collection, Host, What};
+use crate::hotspot::locked;
+
+/// Frames kept of a stack.
+const DEPTH: usize = 32;
+/// The writer is not waited for longer when the VM ends.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+thread_local! {
+    /// The stream knows this thread.
+    static MET: Cell<bool> = const { Cell::new(false) };
+}
+
+impl Host {
+    /// Every thread is told of before its first event.
+    fn meet(&self, env: Env<Live>, thread: EnvId) {
+        if MET.replace(true) {
+            return;
+        }
+        let row = env.thread_info(None).unwrap_or_default();
+        let start = ThreadStart {
+            env: thread,
+            object: ObjectHandle::NULL,
+            name: row.name,
+            group: row.group,
+            parent: row.parent_group,
+        };
+        self.item(thread, Item::event(Body::ThreadStart(Box::new(start))));
+    }
+
+    fn sampled(&self, env: Env<Live>, jni: Jni, object: Object, class: Object, size: i64) {
+        let Some(place) = self.place.get() else {
+            return;
+        };
+        let thread = EnvId(jni.raw() as u64);
+        self.meet(env, thread);
+        let mut rows = [FrameRow {
+            method: MethodPtr(std::ptr::null_mut()),
+            location: 0,
+        }; DEPTH];
+        let count = env.stack_into(None, &mut rows).unwrap_or(0);
+        let (known, trace): (_, TraceId) = {
+            let mut names = locked(&self.names);
+            // Pushed under the lock: nobody can use a name before it is told.
+            let mut tell = |item: Item| self.item(thread, item);
+            (
+                names.class(env, class, &mut tell),
+                names.trace(env, jni, &rows[..count], &mut tell),
+            )
+        };
+        let Some(weak) = jni.weak(object) else {
+            return;
+        };
+        let alloc = ObjectAlloc {
+            object: ObjectHandle::NULL,
+            class: known.class,
+            size: size.max(0).cast_unsigned(),
+            arena: ArenaId(0),
+            trace,
+            array: known.array,
+        };
+        if !self.follow(thread, weak, alloc, place) {
+            jni.delete_weak(weak);
+        }
+    }
+}
+
+impl Agent for Host {
+    fn vm_init(&self, env: Env<Live>, jni: Jni, _thread: Object) {
+        let Some(host) = super::HOST.get() else {
+            return;
+        };
+        let begun = jni.local_frame(16, || host.begin(env, jni));
+        if let Err(error) = begun {
+            (self.message)(&format!("events are not recorded: {error}"));
+        }
+    }
+
+    fn vm_death(&self, _env: Env<Live>, _jni: Jni) {
+        self.item(EnvId(0), Item::event(Body::JvmShutDown));
+        self.is_stopped.store(true, Ordering::SeqCst);
+        if self.writer.get().is_none() {
+            return;
+        }
+        self.wake();
+        let (finished, changed) = &self.is_finished;
+        let is_open = |finished: &mut bool| !*finished;
+        let _ = changed.wait_timeout_while(locked(finished), PATIENCE, is_open);
+    }
+
+    fn thread_end(&self, _env: Env<Live>, jni: Jni, _thread: Object) {
+        if MET.replace(false) {
+            let thread = EnvId(jni.raw() as u64);
+            self.item(thread, Item::event(Body::ThreadEnd));
+        }
+    }
+
+    fn sampled_alloc(
+        &self,
+        env: Env<Live>,
+        jni: Jni,
+        _thread: Object,
+        object: Object,
+        class: Object,
+        size: i64,
+    ) {
+        self.sampled(env, jni, object, class, size);
+    }
+
+    fn gc_start(&self) {
+        let mut tracked = locked(&self.tracked);
+        tracked.in_gc = true;
+        tracked.gc_started = Instant::now();
+    }
+
+    fn gc_finish(&self) {
+        let Some(place) = self.place.get() else {
+            return;
+        };
+        let mut tracked = locked(&self.tracked);
+        tracked.moment = place.spaces.now();
+        let (changes, dead) = self.look(&mut tracked, place);
+        let collection = Collection {
+            started: tracked.gc_started,
+            changes,
+            dead,
+            states: place.spaces.states(),
+            refused: std::mem::take(&mut tracked.refused),
+        };
+        self.push(EnvId(0), What::Gc(Box::new(collection)));
+        tracked.in_gc = false;
+        drop(tracked);
+        self.gc_over.notify_all();
+        self.wake();
+    }
+
+    fn object_free(&self, tag: i64) {
+        self.push(EnvId(0), What::ClassGone(tag));
+    }
+
+    fn panicked(&self, callback: &'static str) {
+        (self.message)(&format!(
+            "internal fault in {callback}; the recording may be incomplete"
+        ));
+    }
+}

@@ -1,0 +1,405 @@
+//! HotSpot as a host of the whole vocabulary: a stock VM tells its collections,
+//! arenas, and the births, moves and deaths of sampled objects as [`VmEvent`]s.
+//!
+//! [`load`] is called instead of [`HotSpot::load`](crate::HotSpot::load), as one
+//! process has one set of JVMTI callbacks. Sampled objects are held by weak global
+//! references, whose slots are read when a collection has ended: no dump, no tag
+//! table, no stop of our own. Where the slots cannot be relied upon (ZGC), ids are
+//! numbers and no moves are told, which is said once.
+//!
+//! Threads of the program put messages into a queue; one thread of ours makes bytes
+//! of them. Locks: `names`, then `tracked`, then `queue`; the VM thread takes the
+//! last two, so nobody calls the VM while holding them.
+//!
+//! Reading order: `vm_structs`, `spaces`, `slots`, `moves`, `names`, `stream`,
+//! `events`.
+//!
+//! [`VmEvent`]: vmpi::VmEvent
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Condvar, Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use jvmti::sys::Value;
+use jvmti::{Capabilities, Capability, Env, EventKind, JavaVm, Jni, Live, Object, OnLoad};
+use rustc_hash::FxHashSet;
+use vmpi::wire::{ArenaState, Hello, Item};
+use vmpi::{ArenaId, Body, EnvId, GcInfo, GcKind, ObjectAlloc, ObjectHandle};
+
+use crate::hotspot::locked;
+use moves::{Change, in_order};
+use names::Names;
+use spaces::{Collector, Moment, Spaces};
+use stream::Stream;
+
+mod events;
+mod moves;
+mod names;
+mod slots;
+mod spaces;
+mod stream;
+mod vm_structs;
+
+pub use stream::Sink;
+
+/// Objects followed at a time; more are counted as lost.
+const MOST: usize = 1 << 20;
+/// How often bytes are written.
+const TICK: Duration = Duration::from_millis(20);
+
+/// What the agent gives at load time.
+#[derive(Debug)]
+pub struct HostSetup {
+    /// Mean bytes between two sampled allocations.
+    pub interval: u32,
+    /// Where the stream goes.
+    pub sink: Sink,
+    /// Takes one-line messages about what could not be done.
+    pub message: fn(&str),
+}
+
+/// A followed object.
+#[derive(Clone, Copy)]
+struct Entry {
+    weak: Object,
+    id: u64,
+    arena: ArenaId,
+}
+
+/// All followed objects.
+struct Tracked {
+    entries: Vec<Entry>,
+    /// Their ids, where ids are addresses.
+    ids: FxHashSet<u64>,
+    in_gc: bool,
+    gc_started: Instant,
+    refused: u64,
+    last_number: u64,
+    moment: Moment,
+}
+
+/// What a collection did.
+struct Collection {
+    started: Instant,
+    changes: Vec<Change>,
+    dead: Vec<Object>,
+    states: Vec<ArenaState>,
+    refused: u64,
+}
+
+enum What {
+    Item(Box<Item>),
+    Alloc(ObjectAlloc),
+    Gc(Box<Collection>),
+    ClassGone(i64),
+}
+
+struct Message {
+    at: Instant,
+    env: EnvId,
+    what: What,
+}
+
+/// What is known once the VM is up.
+struct Place {
+    spaces: Spaces,
+    is_address: bool,
+}
+
+struct Host {
+    granted: Capabilities,
+    interval: u32,
+    message: fn(&str),
+    started: Instant,
+    sink: Mutex<Option<Sink>>,
+    place: OnceLock<Place>,
+    names: Mutex<Names>,
+    tracked: Mutex<Tracked>,
+    gc_over: Condvar,
+    queue: Mutex<Vec<Message>>,
+    writer: OnceLock<std::thread::Thread>,
+    is_stopped: AtomicBool,
+    is_finished: (Mutex<bool>, Condvar),
+}
+
+static HOST: OnceLock<Host> = OnceLock::new();
+
+/// Sets everything up while the agent is loaded; the rest happens in events.
+///
+/// # Errors
+/// When the VM gives no JVMTI environment, or not what is needed (sampled
+/// allocations: JDK 11 on). The program then runs unwatched.
+pub fn load(java: JavaVm, setup: HostSetup) -> jvmti::Result<()> {
+    let env: Env<OnLoad> = Env::create(java)?;
+    let granted = env.add_capabilities(&[
+        Capability::TagObjects,
+        Capability::GetSourceFileName,
+        Capability::GetLineNumbers,
+        Capability::GenerateObjectFreeEvents,
+        Capability::GenerateGarbageCollectionEvents,
+        Capability::GenerateSampledObjectAllocEvents,
+    ])?;
+    let started = Instant::now();
+    let tracked = Tracked {
+        entries: Vec::new(),
+        ids: FxHashSet::default(),
+        in_gc: false,
+        gc_started: started,
+        refused: 0,
+        last_number: 0,
+        moment: Moment::Whole,
+    };
+    let made = HOST.set(Host {
+        granted,
+        interval: setup.interval,
+        message: setup.message,
+        started,
+        sink: Mutex::new(Some(setup.sink)),
+        place: OnceLock::new(),
+        names: Mutex::default(),
+        tracked: Mutex::new(tracked),
+        gc_over: Condvar::new(),
+        queue: Mutex::default(),
+        writer: OnceLock::new(),
+        is_stopped: AtomicBool::new(false),
+        is_finished: (Mutex::new(false), Condvar::new()),
+    });
+    let host = HOST.get().ok_or(jvmti::Error::Jni("load"))?;
+    if made.is_err() {
+        return Err(jvmti::Error::Jni("a second load"));
+    }
+    jvmti::install(env, host)?;
+    if granted.has(Capability::GenerateSampledObjectAllocEvents) {
+        // Before there are threads: each takes it up with its first sample.
+        env.set_heap_sampling_interval(i32::try_from(setup.interval).unwrap_or(i32::MAX))?;
+    } else {
+        (setup.message)("objects are not told: that needs a JVM from JDK 11 on");
+    }
+    env.enable(EventKind::VmInit, true)?;
+    env.enable(EventKind::VmDeath, true)
+}
+
+impl Host {
+    fn push(&self, env: EnvId, what: What) {
+        let message = Message {
+            at: Instant::now(),
+            env,
+            what,
+        };
+        locked(&self.queue).push(message);
+    }
+
+    fn item(&self, env: EnvId, item: Item) {
+        self.push(env, What::Item(Box::new(item)));
+    }
+
+    fn wake(&self) {
+        if let Some(writer) = self.writer.get() {
+            writer.unpark();
+        }
+    }
+
+    /// An object was sampled: it gets its id, and is followed.
+    fn follow(&self, env: EnvId, weak: Object, alloc: ObjectAlloc, place: &Place) -> bool {
+        let mut tracked = locked(&self.tracked);
+        while tracked.in_gc {
+            // This thread cannot go on before the pause is over anyway.
+            let waited = self.gc_over.wait_timeout(tracked, Duration::from_secs(1));
+            tracked = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        if tracked.entries.len() >= MOST {
+            tracked.refused += 1;
+            return false;
+        }
+        let (id, arena) = if place.is_address {
+            // SAFETY: the reference is the caller's, and slots were tested.
+            let address = unsafe { slots::Slot::of(weak).read() };
+            // A dead object may have had this place, and its end was not told yet.
+            if address == 0 || !tracked.ids.insert(address) {
+                tracked.refused += 1;
+                return false;
+            }
+            (address, tracked.moment.arena(address))
+        } else {
+            tracked.last_number += 1;
+            (tracked.last_number * 8, spaces::arena::HEAP)
+        };
+        tracked.entries.push(Entry { weak, id, arena });
+        let alloc = ObjectAlloc {
+            object: ObjectHandle(id),
+            arena,
+            ..alloc
+        };
+        self.push(env, What::Alloc(alloc));
+        true
+    }
+
+    /// Compares every slot with what was told. Called by the VM thread in the pause.
+    fn look(&self, tracked: &mut Tracked, place: &Place) -> (Vec<Change>, Vec<Object>) {
+        let (mut changes, mut dead) = (Vec::new(), Vec::new());
+        if !place.is_address {
+            return (changes, dead);
+        }
+        let moment = tracked.moment.clone();
+        tracked.entries.retain_mut(|entry| {
+            // SAFETY: references of entries are dropped after they have left the list.
+            let to = unsafe { slots::Slot::of(entry.weak).read() };
+            let new_arena = moment.arena(to);
+            if to == entry.id && new_arena == entry.arena {
+                return true;
+            }
+            changes.push(Change {
+                from: entry.id,
+                arena: entry.arena,
+                to,
+                new_arena,
+            });
+            (entry.id, entry.arena) = (to, new_arena);
+            if to == 0 {
+                dead.push(entry.weak);
+            }
+            to != 0
+        });
+        for change in &changes {
+            tracked.ids.remove(&change.from);
+        }
+        tracked.ids.extend(changes.iter().map(|c| c.to).filter(|to| *to != 0));
+        (changes, dead)
+    }
+
+    /// Deaths where ids are numbers, found by asking the VM; by the writer.
+    fn ask(&self, jni: Jni) -> (Vec<Change>, Vec<Object>) {
+        let entries = std::mem::take(&mut locked(&self.tracked).entries);
+        let (gone, mut left): (Vec<Entry>, Vec<Entry>) =
+            entries.into_iter().partition(|entry| jni.is_dead(entry.weak));
+        locked(&self.tracked).entries.append(&mut left);
+        let change = |entry: &Entry| Change {
+            from: entry.id,
+            arena: entry.arena,
+            to: 0,
+            new_arena: entry.arena,
+        };
+        let changes = gone.iter().map(change).collect();
+        (changes, gone.into_iter().map(|entry| entry.weak).collect())
+    }
+
+    /// One collection as events.
+    fn tell(&self, stream: &mut Stream, jni: Jni, at: Instant, mut gc: Collection) {
+        const NOBODY: EnvId = EnvId(0);
+        if self.place.get().is_some_and(|place| !place.is_address) {
+            (gc.changes, gc.dead) = self.ask(jni);
+        }
+        let kind = GcKind::Unknown;
+        stream.event(gc.started, NOBODY, Body::GcStart { kind });
+        for body in in_order(&gc.changes) {
+            stream.event(at, NOBODY, body);
+        }
+        stream.states(at, &gc.states);
+        let sum = |of: fn(&ArenaState) -> u64| gc.states.iter().map(of).sum();
+        let info = GcInfo {
+            // Only sampled objects are known one by one.
+            used_objects: 0,
+            used_space: sum(|state| state.used),
+            total_space: sum(|state| state.capacity),
+        };
+        stream.event(at, NOBODY, Body::GcFinish(info));
+        stream.lost(at, gc.refused);
+        for weak in gc.dead {
+            jni.delete_weak(weak);
+        }
+    }
+
+    /// Makes bytes of all messages so far.
+    fn drain(&self, stream: &mut Stream, jni: Jni) {
+        let messages = std::mem::take(&mut *locked(&self.queue));
+        for message in messages {
+            match message.what {
+                What::Item(item) => stream.item(message.at, message.env, &item),
+                What::Alloc(alloc) => {
+                    stream.event(message.at, message.env, Body::ObjectAlloc(alloc));
+                }
+                What::Gc(gc) => self.tell(stream, jni, message.at, *gc),
+                What::ClassGone(tag) => {
+                    locked(&self.names).forget_traces();
+                    let class = ObjectHandle(names::CLASS_IDS | tag as u64);
+                    stream.event(message.at, EnvId(0), Body::ClassUnload { class });
+                }
+            }
+        }
+    }
+
+    /// The writer, until the VM ends.
+    fn write(&self, jni: Jni, mut stream: Stream) {
+        let _ = self.writer.set(std::thread::current());
+        loop {
+            let is_last = self.is_stopped.load(Ordering::SeqCst);
+            self.drain(&mut stream, jni);
+            stream.write();
+            if is_last {
+                break;
+            }
+            std::thread::park_timeout(TICK);
+        }
+        stream.finish();
+        *locked(&self.is_finished.0) = true;
+        self.is_finished.1.notify_all();
+    }
+
+    /// Finds out what this VM offers and starts the writer.
+    fn begin(&'static self, env: Env<Live>, jni: Jni) -> jvmti::Result<()> {
+        let structs = vm_structs::VmStructs::load().unwrap_or_default();
+        let collector = Collector::of(&structs);
+        let spaces = Spaces::find(&structs, collector);
+        let is_address = slots::are_addresses(env, jni, collector);
+        if !is_address {
+            (self.message)(&format!(
+                "{}: objects have numbers instead of addresses, so no moves are told",
+                collector.name()
+            ));
+        }
+        let property = |key: &str| env.system_property(key).unwrap_or_default();
+        let hello = Hello {
+            stable_ids: !is_address,
+            sample_interval: u64::from(self.interval),
+            pid: std::process::id(),
+            vm: format!("{} {}", property("java.vm.name"), property("java.vm.version")),
+            collector: collector.name().to_owned(),
+            ..Hello::default()
+        };
+        locked(&self.tracked).moment = spaces.now();
+        for (arena, name) in spaces.arenas() {
+            let name = name.to_owned();
+            self.item(EnvId(0), Item::event(Body::ArenaNew { arena, name }));
+        }
+        for state in spaces.states() {
+            self.item(EnvId(0), Item::ArenaState(state));
+        }
+        self.item(EnvId(0), Item::event(Body::JvmInitDone));
+        let _ = self.place.set(Place { spaces, is_address });
+        let sink = locked(&self.sink).take().ok_or(jvmti::Error::Jni("sink"))?;
+        let stream = Stream::new(&hello, sink, self.started);
+        let thread = new_thread(jni, "VMPI writer")?;
+        let body = move |_: Env<Live>, jni: Jni| self.write(jni, stream);
+        env.run_agent_thread(thread, 5, Box::new(body))?;
+        for event in [
+            EventKind::ThreadEnd,
+            EventKind::ObjectFree,
+            EventKind::GarbageCollectionStart,
+            EventKind::GarbageCollectionFinish,
+        ] {
+            env.enable(event, true)?;
+        }
+        if self.granted.has(Capability::GenerateSampledObjectAllocEvents) {
+            env.enable(EventKind::SampledObjectAlloc, true)?;
+        }
+        Ok(())
+    }
+}
+
+/// A fresh `Thread` object; runs Java code.
+fn new_thread(jni: Jni, name: &str) -> jvmti::Result<Object> {
+    let class = jni.find_class("java/lang/Thread")?;
+    let make = jni.method(class, "<init>", "(Ljava/lang/String;)V")?;
+    let name = jni.new_string(name)?;
+    jni.new_object(class, make, &[Value { l: name.raw() }])
+}
