@@ -95,10 +95,20 @@ mod tests {
         let check = |text, interval, target| {
             assert_eq!(parse(text), Some(Ok(Wanted { interval, target })));
         };
-        check("events=64k,net=localhost:7", 64 << 10, Target::Net("localhost:7"));
+        check(
+            "events=64k,net=localhost:7",
+            64 << 10,
+            Target::Net("localhost:7"),
+        );
         check("events=0,file=a,b", 0, Target::File("a,b"));
         check("events=1M,file=x", 1 << 20, Target::File("x"));
-        for wrong in ["events=", "events=64k", "events=-1,file=x", "events=9999m,file=x", "events=1,net=7"] {
+        for wrong in [
+            "events=",
+            "events=64k",
+            "events=-1,file=x",
+            "events=9999m,file=x",
+            "events=1,net=7",
+        ] {
             assert!(matches!(parse(wrong), Some(Err(_))), "{wrong}");
         }
     }

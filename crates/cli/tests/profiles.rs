@@ -177,3 +177,66 @@ fn a_program_that_is_no_jvm_cannot_be_attached_to() {
     let dump = tenure(folder.path(), &["dump", "no.such.Main", "-o", "x.hprof"]);
     assert_eq!(dump.status.code(), Some(1), "{}", text(&dump.stderr));
 }
+
+/// The agent library, built by cargo: a test does not link a cdylib.
+fn agent() -> std::path::PathBuf {
+    let built = Command::new(env!("CARGO"))
+        .args(["build", "--package=agent", "--message-format=json"])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .expect("cargo runs");
+    assert!(built.status.success(), "{}", text(&built.stderr));
+    let said = text(&built.stdout);
+    let end = said
+        .find("/libhprof.so\"")
+        .expect("cargo names the library");
+    let start = said[..end].rfind('"').expect("a quoted path") + 1;
+    Path::new(&said[start..end]).join("libhprof.so")
+}
+
+#[test]
+fn events_of_a_running_vm_are_recorded_in_another_process() {
+    let compiler = testkit::jvm::newest_compiler();
+    let Some(jdk) = compiler.filter(|jdk| jdk.version >= 11) else {
+        let _ = writeln!(std::io::stderr(), "skipped: {}", testkit::jvm::NO_JDK);
+        return;
+    };
+    let folder = folder();
+    let source = folder.path().join("Busy.java");
+    let program = "public class Busy { static Object kept; public static void main(String[] a) {
+        for (int i = 0; i < 2000000; i++) kept = new int[20]; System.out.println(\"busy\"); } }";
+    std::fs::write(&source, program).expect("written");
+    jdk.compile(&source, 11, folder.path()).expect("compiles");
+    let (agent, java) = (agent(), jdk.tool("java"));
+    let run = |more: &[&str]| {
+        let mut arguments = vec!["run", "--agent", agent.to_str().expect("text")];
+        arguments.extend(more);
+        arguments.extend([
+            "--",
+            java.to_str().expect("text"),
+            "-Xmx64m",
+            "-cp",
+            ".",
+            "Busy",
+        ]);
+        tenure(folder.path(), &arguments)
+    };
+    let ran = run(&["--events", "busy.events", "--interval", "16k"]);
+    assert_eq!(ran.status.code(), Some(0), "{}", text(&ran.stderr));
+    assert_eq!(text(&ran.stdout), "busy\n");
+    assert!(
+        text(&ran.stderr).contains("busy.events holds "),
+        "{}",
+        text(&ran.stderr)
+    );
+    let bytes = std::fs::read(folder.path().join("busy.events")).expect("a recording");
+    // 2,000,000 arrays of 96 bytes make some 12,000 samples of a few bytes each.
+    assert!(
+        bytes.starts_with(b"VMPI\r\n\x1a\n") && bytes.len() > 50_000,
+        "{}",
+        bytes.len()
+    );
+    let wrong = run(&["--events", "other.events", "--interval", "often"]);
+    assert_eq!(wrong.status.code(), Some(1), "{}", text(&wrong.stderr));
+    assert!(text(&wrong.stderr).contains("events=often is no number of bytes"));
+}

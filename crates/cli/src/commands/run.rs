@@ -5,12 +5,12 @@ use crate::Outcome;
 use crate::exit::{Exit, Usage};
 use crate::live::agent;
 use crate::live::collect::Destination;
-use crate::output::note;
+use crate::output::{create, note};
 use crate::session::Session;
 use anyhow::{Context, Result};
 use std::ffi::{OsStr, OsString};
 use std::io::ErrorKind;
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
 use std::sync::mpsc::channel;
@@ -19,7 +19,7 @@ use std::time::Duration;
 /// Run a Java program with the agent and collect its profile
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "The exit code is the program's. A program that is not `java` itself gets the agent through\nJAVA_TOOL_OPTIONS.\n\nExamples:\n  tenure run -- java -jar app.jar\n  tenure run --profile heap=dump,heap=sites -o app.hprof -- java -cp build Main\n  tenure run --profile cpu=times -- mvn test"
+    after_help = "The exit code is the program's. A program that is not `java` itself gets the agent through\nJAVA_TOOL_OPTIONS.\n\nExamples:\n  tenure run -- java -jar app.jar\n  tenure run --profile heap=dump,heap=sites -o app.hprof -- java -cp build Main\n  tenure run --profile cpu=times -- mvn test\n  tenure run --events app.events -- java -jar app.jar"
 )]
 pub struct Args {
     /// Options of the agent, as in -agentlib:hprof=
@@ -28,6 +28,12 @@ pub struct Args {
     /// The file [default: profile-TIME.hprof or .hprof.txt]
     #[arg(short, long, value_name = "PATH", value_hint = clap::ValueHint::FilePath)]
     output: Option<PathBuf>,
+    /// Record collections and the births, moves and deaths of sampled objects in this file instead
+    #[arg(long, value_name = "PATH", value_hint = clap::ValueHint::FilePath, conflicts_with_all = ["profile", "output"])]
+    events: Option<PathBuf>,
+    /// With --events: mean bytes between two sampled objects
+    #[arg(long, value_name = "BYTES", default_value = "64k", requires = "events")]
+    interval: String,
     /// The agent library [default: beside this program]
     #[arg(long, value_name = "PATH", value_hint = clap::ValueHint::FilePath)]
     agent: Option<PathBuf>,
@@ -44,7 +50,11 @@ pub struct Args {
 impl Args {
     /// Runs the program.
     pub(crate) fn run(&self, session: &Session) -> Outcome {
-        let mut options = self.profile.split(',');
+        let words = match self.events {
+            Some(_) => format!("events={}", self.interval),
+            None => self.profile.clone(),
+        };
+        let mut options = words.split(',');
         if options.any(|option| option.starts_with("net=") || option.starts_with("file=")) {
             let text = "--profile takes neither net= nor file= (use -o)";
             return Err(Usage(text.to_owned()).into());
@@ -53,20 +63,26 @@ impl Args {
         let listener = TcpListener::bind("127.0.0.1:0").context("no free port")?;
         let port = listener.local_addr()?.port();
         listener.set_nonblocking(true)?;
-        let option = agent_option(&library, &self.profile, port)?;
+        let option = agent_option(&library, &words, port)?;
         let mut child = start(&self.command, &option)?;
         let store = Store::new(session, false);
-        let stem = self.output.clone().unwrap_or_else(stem);
-        let named = self.output.is_some();
+        let output = self.events.as_ref().or(self.output.as_ref());
+        let stem = output.cloned().unwrap_or_else(stem);
+        let (named, force) = (output.is_some(), session.global.force);
         let mut collectors = Vec::new();
         let status = loop {
             match listener.accept() {
                 Ok((stream, _)) => {
                     stream.set_nonblocking(false)?;
                     let destination = destination(&stem, named, collectors.len());
+                    let is_events = self.events.is_some();
                     collectors.push(std::thread::spawn(move || {
+                        if is_events && let Destination::File(path) = &destination {
+                            return record(stream, path, force);
+                        }
                         let (_keep, commands) = channel();
-                        store.run(stream, &destination, &commands)
+                        say(&store.run(stream, &destination, &commands)?);
+                        Ok(())
                     }));
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
@@ -83,13 +99,25 @@ impl Args {
         }
         for collector in collectors {
             match collector.join() {
-                Ok(Ok(done)) => say(&done),
+                Ok(Ok(())) => {}
                 Ok(Err(error)) => note(&format!("{error:#}")),
                 Err(_) => note("a collector failed"),
             }
         }
         Ok(Exit::Program(code_of(status)))
     }
+}
+
+/// Stores a stream of events as it comes.
+fn record(mut stream: TcpStream, path: &Path, force: bool) -> Result<()> {
+    let mut file = create(path, force)?;
+    let bytes = std::io::copy(&mut stream, &mut file)
+        .with_context(|| format!("cannot write {}", path.display()))?;
+    note(&format!(
+        "{} holds {bytes} bytes; tenure events reports it",
+        path.display()
+    ));
+    Ok(())
 }
 
 /// Where the profile of the nth JVM goes: a build tool may start several.

@@ -263,15 +263,18 @@ impl Host {
         for change in &changes {
             tracked.ids.remove(&change.from);
         }
-        tracked.ids.extend(changes.iter().map(|c| c.to).filter(|to| *to != 0));
+        tracked
+            .ids
+            .extend(changes.iter().map(|c| c.to).filter(|to| *to != 0));
         (changes, dead)
     }
 
     /// Deaths where ids are numbers, found by asking the VM; by the writer.
     fn ask(&self, jni: Jni) -> (Vec<Change>, Vec<Object>) {
         let entries = std::mem::take(&mut locked(&self.tracked).entries);
-        let (gone, mut left): (Vec<Entry>, Vec<Entry>) =
-            entries.into_iter().partition(|entry| jni.is_dead(entry.weak));
+        let (gone, mut left): (Vec<Entry>, Vec<Entry>) = entries
+            .into_iter()
+            .partition(|entry| jni.is_dead(entry.weak));
         locked(&self.tracked).entries.append(&mut left);
         let change = |entry: &Entry| Change {
             from: entry.id,
@@ -362,7 +365,11 @@ impl Host {
             stable_ids: !is_address,
             sample_interval: u64::from(self.interval),
             pid: std::process::id(),
-            vm: format!("{} {}", property("java.vm.name"), property("java.vm.version")),
+            vm: format!(
+                "{} {}",
+                property("java.vm.name"),
+                property("java.vm.version")
+            ),
             collector: collector.name().to_owned(),
             ..Hello::default()
         };
@@ -389,7 +396,10 @@ impl Host {
         ] {
             env.enable(event, true)?;
         }
-        if self.granted.has(Capability::GenerateSampledObjectAllocEvents) {
+        if self
+            .granted
+            .has(Capability::GenerateSampledObjectAllocEvents)
+        {
             env.enable(EventKind::SampledObjectAlloc, true)?;
         }
         Ok(())

@@ -91,7 +91,10 @@ mod tests {
                 Body::ObjectMove(m) => {
                     let who = live.remove(&m.object.0).expect("a live id moves");
                     aside += usize::from(m.new_object.0 >= NOWHERE);
-                    assert!(live.insert(m.new_object.0, who).is_none(), "two have one id");
+                    assert!(
+                        live.insert(m.new_object.0, who).is_none(),
+                        "two have one id"
+                    );
                 }
                 other => panic!("{other:?}"),
             }

@@ -41,7 +41,10 @@ impl Names {
             array: None,
         };
         let tag = env.tag(mirror).unwrap_or(0);
-        if let Some(known) = (tag as usize).checked_sub(1).and_then(|at| self.classes.get(at)) {
+        if let Some(known) = (tag as usize)
+            .checked_sub(1)
+            .and_then(|at| self.classes.get(at))
+        {
             return *known;
         }
         let Ok(signature) = env.class_signature(mirror) else {
@@ -61,13 +64,21 @@ impl Names {
         let id = ObjectHandle(CLASS_IDS | number as u64);
         let is_primitive_array = array.is_some_and(|element| element != BasicType::Object);
         let known = Known {
-            class: if is_primitive_array { ObjectHandle::NULL } else { id },
+            class: if is_primitive_array {
+                ObjectHandle::NULL
+            } else {
+                id
+            },
             array,
         };
         self.classes[number - 1] = known;
         let _ = env.set_tag(mirror, number as i64);
         if !is_primitive_array {
-            let named = if array.is_some() { &signature[1..] } else { &signature };
+            let named = if array.is_some() {
+                &signature[1..]
+            } else {
+                &signature
+            };
             let load = describe(env, mirror, id, named);
             tell(Item::event(Body::ClassLoad(Box::new(load))));
         }
@@ -82,7 +93,8 @@ impl Names {
         rows: &[FrameRow],
         tell: &mut dyn FnMut(Item),
     ) -> TraceId {
-        let key: Vec<(MethodPtr, i64)> = rows.iter().map(|row| (row.method, row.location)).collect();
+        let key: Vec<(MethodPtr, i64)> =
+            rows.iter().map(|row| (row.method, row.location)).collect();
         if key.is_empty() {
             return TraceId::EMPTY;
         }
@@ -150,7 +162,9 @@ fn describe(env: Env<Live>, mirror: Object, class: ObjectHandle, signature: &str
         class,
         name: vmpi::info::java_name(signature),
         source: env.source_file(mirror).unwrap_or_default(),
-        interfaces: env.class_interfaces(mirror).map_or(0, |list| list.len() as u32),
+        interfaces: env
+            .class_interfaces(mirror)
+            .map_or(0, |list| list.len() as u32),
         methods: methods.into_iter().filter_map(method).collect(),
         statics: Vec::new(),
         instances: Vec::new(),

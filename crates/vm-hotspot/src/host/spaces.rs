@@ -128,8 +128,7 @@ fn serial(structs: &VmStructs) -> Option<Map> {
         let heap = read::<usize>(structs.address("Universe", "_collectedHeap")?)?;
         let young = read::<usize>(heap + structs.offset(HEAP, "_young_gen")?)?;
         let old = read::<usize>(heap + structs.offset(HEAP, "_old_gen")?)?;
-        let young_space =
-            |field: &str| Some(young + structs.offset(&["DefNewGeneration"], field)?);
+        let young_space = |field: &str| Some(young + structs.offset(&["DefNewGeneration"], field)?);
         let spaces = vec![
             (arena::EDEN, young_space("_eden_space")?),
             (arena::SURVIVOR, young_space("_from_space")?),
@@ -195,7 +194,8 @@ fn g1(structs: &VmStructs) -> Option<Map> {
             .iter()
             .find_map(|field| structs.offset(HEAP, field))?;
         let monitoring = read::<usize>(heap + monitoring)?;
-        let size = |field: &str| Some(monitoring + structs.offset(&["G1MonitoringSupport"], field)?);
+        let size =
+            |field: &str| Some(monitoring + structs.offset(&["G1MonitoringSupport"], field)?);
         Some(Map::Regions(G1 {
             base: table + structs.offset(TABLE, "_biased_base")?,
             shift: table + structs.offset(TABLE, "_shift_by")?,
@@ -208,7 +208,10 @@ fn g1(structs: &VmStructs) -> Option<Map> {
             old: tag("OldMask")?,
             sizes: [
                 [size("_eden_space_used")?, size("_eden_space_committed")?],
-                [size("_survivor_space_used")?, size("_survivor_space_committed")?],
+                [
+                    size("_survivor_space_used")?,
+                    size("_survivor_space_committed")?,
+                ],
                 [size("_old_gen_used")?, size("_old_gen_committed")?],
             ],
         }))
@@ -312,9 +315,8 @@ impl Spaces {
     pub(crate) fn now(&self) -> Moment {
         match &self.map {
             Map::Spaces(..) => {
-                let range = |state: ArenaState| {
-                    (state.start, state.start + state.capacity, state.arena)
-                };
+                let range =
+                    |state: ArenaState| (state.start, state.start + state.capacity, state.arena);
                 Moment::Ranges(self.states().into_iter().map(range).collect())
             }
             Map::Regions(g1) => {
@@ -405,10 +407,17 @@ mod tests {
             state(arena::OTHER_SURVIVOR, 16),
         ];
         name_survivors(&mut states);
-        let named: Vec<_> = states.iter().map(|state| (state.arena, state.start)).collect();
+        let named: Vec<_> = states
+            .iter()
+            .map(|state| (state.arena, state.start))
+            .collect();
         assert_eq!(
             named,
-            [(arena::EDEN, 8), (arena::OTHER_SURVIVOR, 32), (arena::SURVIVOR, 16)]
+            [
+                (arena::EDEN, 8),
+                (arena::OTHER_SURVIVOR, 32),
+                (arena::SURVIVOR, 16)
+            ]
         );
     }
 

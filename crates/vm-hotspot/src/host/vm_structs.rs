@@ -105,7 +105,9 @@ impl VmStructs {
     fn place(&self, kinds: &[&str], field: &str) -> Option<Place> {
         // Struct names change between releases; fields keep theirs.
         let key = |kind: &str| (kind.to_owned(), field.to_owned());
-        kinds.iter().find_map(|kind| self.fields.get(&key(kind)).copied())
+        kinds
+            .iter()
+            .find_map(|kind| self.fields.get(&key(kind)).copied())
     }
 
     /// Offset of a field in the first of these structs that has it.
@@ -124,7 +126,9 @@ impl VmStructs {
 
     /// An int constant, by the first of these names.
     pub(crate) fn constant(&self, names: &[&str]) -> Option<i32> {
-        names.iter().find_map(|name| self.constants.get(*name).copied())
+        names
+            .iter()
+            .find_map(|name| self.constants.get(*name).copied())
     }
 
     /// Whether the VM was started with a boolean flag, or chose it.
@@ -132,10 +136,7 @@ impl VmStructs {
         const KINDS: &[&str] = &["JVMFlag", "Flag"];
         let kind = *KINDS.iter().find(|kind| self.sizes.contains_key(**kind))?;
         let size = *self.sizes.get(kind)?;
-        let (name, value) = (
-            self.offset(KINDS, "_name")?,
-            self.offset(KINDS, "_addr")?,
-        );
+        let (name, value) = (self.offset(KINDS, "_name")?, self.offset(KINDS, "_addr")?);
         // SAFETY: statics of the VM: its table of flags, and how many there are.
         unsafe {
             let table = read::<usize>(self.address(kind, "flags")?)?;
