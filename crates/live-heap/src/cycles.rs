@@ -1,0 +1,276 @@
+//! What a heap dump adds to the events: objects that are not collected although
+//! nothing reaches them. Under reference counting these are cycles and what hangs
+//! on them.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+use serde::Serialize;
+use vmpi::dump::heap::decode;
+use vmpi::dump::{HeapRecord, IdLayout, Shapes};
+use vmpi::{BasicType, DumpLevel, HeapDump, ObjectHandle};
+
+use crate::heap::LiveHeap;
+
+/// Objects that nothing reaches, by class and site.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct CycleLeaks {
+    /// Objects of the population that the dump's roots do not reach.
+    pub objects: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Groups of objects that reach each other: each is what keeps itself alive.
+    pub cycles: u64,
+    /// Objects in such groups; the others hang on them.
+    pub in_cycles: u64,
+    /// By class and site, most bytes first.
+    pub rows: Vec<CycleRow>,
+}
+
+/// Leaked objects of one class from one site.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct CycleRow {
+    /// The class.
+    pub class: String,
+    /// The stack that allocated them, innermost first.
+    pub frames: Vec<String>,
+    /// How many.
+    pub objects: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+struct Classes<'h>(&'h LiveHeap);
+
+impl Shapes for Classes<'_> {
+    fn interfaces(&self, class: ObjectHandle) -> Option<u32> {
+        self.0
+            .names
+            .classes
+            .get(&class.0)
+            .map(|load| load.interfaces)
+    }
+
+    fn statics(&self, class: ObjectHandle) -> Option<Vec<BasicType>> {
+        let load = self.0.names.classes.get(&class.0)?;
+        let types = load
+            .statics
+            .iter()
+            .map(|field| BasicType::from_descriptor(&field.signature));
+        types.collect()
+    }
+}
+
+/// Compares a dump with the population. A dump of level 0 says nothing of
+/// references, and one that is damaged would make a leak of what it lacks:
+/// neither is used.
+pub(crate) fn find(heap: &LiveHeap, dump: &HeapDump) -> Option<CycleLeaks> {
+    if dump.level == DumpLevel::Ids {
+        return None;
+    }
+    let layout = IdLayout::of(&heap.hello);
+    let (records, damage) = decode(&dump.data, dump.level, layout, &Classes(heap));
+    if damage.is_some() {
+        return None;
+    }
+    let graph = Graph::new(heap, &records, dump.level, layout);
+    let reached = graph.reached();
+    let leaked: FxHashSet<u64> = heap
+        .objects
+        .iter()
+        .map(|row| row.id)
+        .filter(|id| graph.edges.contains_key(id) && !reached.contains(id))
+        .collect();
+    let (cycles, in_cycles) = graph.cycles(&leaked);
+    let mut leaks = CycleLeaks {
+        cycles,
+        in_cycles,
+        ..CycleLeaks::default()
+    };
+    let mut rows: FxHashMap<(u32, u32), (u64, u64)> = FxHashMap::default();
+    for row in heap.objects.iter().filter(|row| leaked.contains(&row.id)) {
+        let bytes = heap.weight(row.size);
+        let sum = rows.entry((row.class, row.site)).or_default();
+        sum.0 += 1;
+        sum.1 += bytes;
+        leaks.objects += 1;
+        leaks.bytes += bytes;
+    }
+    let mut rows: Vec<_> = rows.into_iter().collect();
+    rows.sort_unstable_by_key(|(key, (_, bytes))| (std::cmp::Reverse(*bytes), *key));
+    leaks.rows = rows
+        .into_iter()
+        .map(|((class, site), (objects, bytes))| CycleRow {
+            class: heap.names.class_name(class),
+            frames: heap.names.site_frames(site),
+            objects,
+            bytes,
+        })
+        .collect();
+    Some(leaks)
+}
+
+struct Graph {
+    roots: Vec<u64>,
+    edges: FxHashMap<u64, Vec<u64>>,
+}
+
+impl Graph {
+    fn new(heap: &LiveHeap, records: &[HeapRecord], level: DumpLevel, layout: IdLayout) -> Self {
+        let mut supers: FxHashMap<u64, u64> = FxHashMap::default();
+        for record in records {
+            if let HeapRecord::Class(class) = record {
+                supers.insert(class.class.0, class.superclass.0);
+            }
+        }
+        let mut graph = Self {
+            roots: Vec::new(),
+            edges: FxHashMap::default(),
+        };
+        for record in records {
+            match record {
+                HeapRecord::Root { object, .. } => graph.roots.push(object.0),
+                HeapRecord::Class(class) => {
+                    // Statics of a loaded class are roots.
+                    let statics = class.statics.iter().filter_map(|value| match value {
+                        vmpi::Value::Object(object) => Some(object.0),
+                        _ => None,
+                    });
+                    graph.roots.extend(statics);
+                }
+                HeapRecord::Instance {
+                    object,
+                    class,
+                    fields,
+                } => {
+                    let to = references(heap, &supers, class.0, fields, level, layout);
+                    graph.edges.insert(object.0, to);
+                }
+                HeapRecord::ObjectArray {
+                    object, elements, ..
+                } => {
+                    let to = elements.iter().map(|element| element.0).collect();
+                    graph.edges.insert(object.0, to);
+                }
+                HeapRecord::PrimitiveArray { object, .. } => {
+                    graph.edges.insert(object.0, Vec::new());
+                }
+            }
+        }
+        graph
+    }
+
+    fn reached(&self) -> FxHashSet<u64> {
+        let mut reached = FxHashSet::default();
+        let mut stack = self.roots.clone();
+        while let Some(id) = stack.pop() {
+            if reached.insert(id)
+                && let Some(to) = self.edges.get(&id)
+            {
+                stack.extend(to);
+            }
+        }
+        reached
+    }
+
+    /// Strongly connected groups among `inside`: how many, and of how many
+    /// objects. Tarjan's algorithm with its stack on the heap.
+    fn cycles(&self, inside: &FxHashSet<u64>) -> (u64, u64) {
+        let mut nodes: Vec<u64> = inside.iter().copied().collect();
+        nodes.sort_unstable();
+        let place: FxHashMap<u64, usize> =
+            nodes.iter().enumerate().map(|(at, id)| (*id, at)).collect();
+        let to: Vec<Vec<usize>> = nodes
+            .iter()
+            .map(|id| {
+                self.edges[id]
+                    .iter()
+                    .filter_map(|to| place.get(to).copied())
+                    .collect()
+            })
+            .collect();
+        let (mut cycles, mut objects) = (0, 0);
+        let mut order = vec![usize::MAX; nodes.len()];
+        let mut low = vec![0; nodes.len()];
+        let mut open = vec![false; nodes.len()];
+        let (mut stack, mut count) = (Vec::new(), 0);
+        for start in 0..nodes.len() {
+            if order[start] != usize::MAX {
+                continue;
+            }
+            let mut path = vec![(start, 0usize)];
+            while let Some((at, edge)) = path.last_mut() {
+                let at = *at;
+                if *edge == 0 {
+                    order[at] = count;
+                    low[at] = count;
+                    count += 1;
+                    stack.push(at);
+                    open[at] = true;
+                }
+                if let Some(&next) = to[at].get(*edge) {
+                    *edge += 1;
+                    if order[next] == usize::MAX {
+                        path.push((next, 0));
+                    } else if open[next] {
+                        low[at] = low[at].min(order[next]);
+                    }
+                    continue;
+                }
+                path.pop();
+                if let Some((parent, _)) = path.last() {
+                    low[*parent] = low[*parent].min(low[at]);
+                }
+                if low[at] == order[at] {
+                    let mut size = 0;
+                    while let Some(one) = stack.pop() {
+                        open[one] = false;
+                        size += 1;
+                        if one == at {
+                            break;
+                        }
+                    }
+                    if size > 1 || to[at].contains(&at) {
+                        cycles += 1;
+                        objects += size;
+                    }
+                }
+            }
+        }
+        (cycles, objects)
+    }
+}
+
+/// References of an instance. At level 1 they are all there is; at level 2 the
+/// types of the fields come from the classes, own first.
+fn references(
+    heap: &LiveHeap,
+    supers: &FxHashMap<u64, u64>,
+    class: u64,
+    fields: &[u8],
+    level: DumpLevel,
+    layout: IdLayout,
+) -> Vec<u64> {
+    let mut types = Vec::new();
+    if level == DumpLevel::References {
+        types = vec![BasicType::Object; fields.len() / usize::from(layout.width.max(1))];
+    } else {
+        let mut at = class;
+        // A chain of superclasses that is a circle ends where it began.
+        for _ in 0..=supers.len() {
+            let Some(load) = heap.names.classes.get(&at) else {
+                break;
+            };
+            let own = load
+                .instances
+                .iter()
+                .map(|field| BasicType::from_descriptor(&field.signature));
+            types.extend(own.flatten());
+            at = supers.get(&at).copied().unwrap_or(0);
+        }
+    }
+    let values = vmpi::dump::field_values(fields, &types, layout).unwrap_or_default();
+    let objects = values.into_iter().filter_map(|value| match value {
+        vmpi::Value::Object(object) => Some(object.0),
+        _ => None,
+    });
+    objects.collect()
+}

@@ -1,0 +1,574 @@
+//! The replay: events in, the present population and its history out.
+
+use vmpi::wire::{Hello, Item, MoveRange};
+use vmpi::{Body, EventKind, GcInfo, GcKind, ObjectAlloc, ObjectMove};
+
+use crate::cycles::CycleLeaks;
+use crate::history::{Collection, History};
+use crate::names::Names;
+use crate::objects::{NONE, Objects, Row};
+use crate::survival::Ages;
+
+/// What is counted of the objects of one class or one site.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Group {
+    pub(crate) allocated: u64,
+    pub(crate) allocated_bytes: u64,
+    pub(crate) live: u64,
+    pub(crate) live_bytes: u64,
+    pub(crate) moves: u64,
+    pub(crate) moved_bytes: u64,
+    pub(crate) ages: Ages,
+    /// By arena entered: who came in by a move, and who died soon after.
+    pub(crate) entered: Vec<(u32, Entered)>,
+}
+
+impl Group {
+    /// The few arenas its objects enter are found by looking.
+    fn entered(&mut self, arena: u32) -> &mut Entered {
+        let at = self.entered.iter().position(|(number, _)| *number == arena);
+        let at = at.unwrap_or_else(|| {
+            self.entered.push((arena, Entered::default()));
+            self.entered.len() - 1
+        });
+        &mut self.entered[at].1
+    }
+}
+
+/// Objects that came into an arena by a move from another.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Entered {
+    pub(crate) objects: u64,
+    pub(crate) bytes: u64,
+    /// Of these, dead within [`SOON`] collections.
+    pub(crate) soon_dead: u64,
+    pub(crate) soon_dead_bytes: u64,
+}
+
+/// An object that dies within so many collections of its promotion was promoted
+/// too early.
+pub(crate) const SOON: u32 = 3;
+
+/// One arena.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Arena {
+    pub(crate) name: String,
+    pub(crate) exists: bool,
+    pub(crate) objects: u64,
+    pub(crate) bytes: u64,
+    pub(crate) allocated_bytes: u64,
+    pub(crate) deletions: u64,
+    pub(crate) start: u64,
+    pub(crate) used: Option<u64>,
+    pub(crate) capacity: u64,
+    pub(crate) entered: Entered,
+}
+
+/// What does not fit, and what was dropped: how far to trust the rest.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Oddities {
+    pub(crate) unknown_ids: u64,
+    pub(crate) reused_ids: u64,
+    pub(crate) lost: std::collections::BTreeMap<String, u64>,
+}
+
+/// Deaths in all.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Totals {
+    pub(crate) events: u64,
+    pub(crate) allocated: u64,
+    pub(crate) allocated_bytes: u64,
+    pub(crate) live_bytes: u64,
+    pub(crate) freed: u64,
+    pub(crate) freed_bytes: u64,
+    pub(crate) ages: Ages,
+    /// Dead objects by how often they had moved; 8 stands for more.
+    pub(crate) moves_of_dead: [u64; 9],
+    pub(crate) ns: u64,
+}
+
+/// Replays a stream of items. It does not know where they come from.
+///
+/// ```
+/// use live_heap::LiveHeap;
+/// use vmpi::wire::{Hello, Item};
+/// use vmpi::{ArenaId, Body, ObjectAlloc, ObjectHandle, TraceId};
+///
+/// let mut heap = LiveHeap::new(&Hello::default());
+/// heap.apply(&Item::event(Body::ArenaNew { arena: ArenaId(1), name: "heap".into() }));
+/// heap.apply(&Item::event(Body::ObjectAlloc(ObjectAlloc {
+///     object: ObjectHandle(0x10),
+///     class: ObjectHandle::NULL,
+///     size: 24,
+///     arena: ArenaId(1),
+///     trace: TraceId::EMPTY,
+///     array: Some(vmpi::BasicType::Byte),
+/// })));
+/// assert_eq!(heap.population().count(), 1);
+/// ```
+#[derive(Debug)]
+pub struct LiveHeap {
+    pub(crate) hello: Hello,
+    pub(crate) names: Names,
+    pub(crate) objects: Objects,
+    pub(crate) classes: Vec<Group>,
+    pub(crate) sites: Vec<Group>,
+    pub(crate) arenas: Vec<Arena>,
+    pub(crate) totals: Totals,
+    pub(crate) oddities: Oddities,
+    pub(crate) history: History,
+    pub(crate) leaks: Option<CycleLeaks>,
+    pub(crate) gc_count: u32,
+    pub(crate) in_gc: Option<Collection>,
+    ranges: Vec<MoveRange>,
+}
+
+/// An object as it is now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Present {
+    /// Its id now.
+    pub id: u64,
+    /// Its place in the order of births, from 1: the same over all moves.
+    pub serial: u64,
+    /// Its bytes.
+    pub size: u64,
+    /// The arena it is in.
+    pub arena: u32,
+    /// Collections it has survived.
+    pub age: u32,
+    /// How often it has moved.
+    pub moves: u32,
+}
+
+/// Arena numbers up to this are kept apart; a stream that claims more is wrong,
+/// and a table by number must not be made as large as a claim.
+const ARENAS: u32 = 1 << 12;
+
+impl LiveHeap {
+    /// An empty heap of the VM that sent this greeting.
+    #[must_use]
+    pub fn new(hello: &Hello) -> Self {
+        Self {
+            hello: hello.clone(),
+            names: Names::default(),
+            objects: Objects::default(),
+            classes: Vec::new(),
+            sites: Vec::new(),
+            arenas: Vec::new(),
+            totals: Totals::default(),
+            oddities: Oddities::default(),
+            history: History::default(),
+            leaks: None,
+            gc_count: 0,
+            in_gc: None,
+            ranges: Vec::new(),
+        }
+    }
+
+    /// Every object that is alive, in no order.
+    pub fn population(&self) -> impl Iterator<Item = Present> {
+        self.objects.iter().map(|row| self.present(row))
+    }
+
+    /// The object that has this id now.
+    #[must_use]
+    pub fn object(&self, id: u64) -> Option<Present> {
+        self.objects.find(id).map(|row| self.present(row))
+    }
+
+    /// Collections finished so far.
+    #[must_use]
+    pub fn collections(&self) -> u32 {
+        self.gc_count
+    }
+
+    /// Frees and moves of ids that were not alive, and births of ids that were:
+    /// 0 for a VM that keeps the rules and a stream without losses.
+    #[must_use]
+    pub fn contradictions(&self) -> u64 {
+        self.oddities.unknown_ids + self.oddities.reused_ids
+    }
+
+    fn present(&self, row: &Row) -> Present {
+        Present {
+            id: row.id,
+            serial: row.serial,
+            size: row.size,
+            arena: row.arena,
+            age: self.gc_count - row.born_gc,
+            moves: row.moves,
+        }
+    }
+
+    /// Takes one item.
+    #[inline]
+    pub fn apply(&mut self, item: &Item) {
+        self.totals.events += 1;
+        if !self.ranges.is_empty() && !matches!(item, Item::MoveRange(_)) {
+            self.apply_ranges();
+        }
+        match item {
+            Item::Event { requested, body } => match body {
+                Body::ObjectAlloc(alloc) => self.alloc(alloc, *requested),
+                Body::ObjectFree { object } => self.free(object.0),
+                Body::ObjectMove(one) => self.moved(one),
+                other => self.other(other),
+            },
+            Item::Clock { ns } => self.totals.ns = self.totals.ns.max(*ns),
+            Item::Trace { id, trace } => self.names.trace(id.0, trace.frames.clone()),
+            Item::MoveRange(range) => self.range(range),
+            Item::ArenaState(state) => {
+                if let Some(arena) = self.arena(state.arena.0) {
+                    arena.start = state.start;
+                    arena.used = Some(state.used);
+                    arena.capacity = state.capacity;
+                }
+                self.history.told_used(state.arena.0, state.used);
+            }
+            Item::Lost { kind, count } => {
+                let name = kind.map_or("MOVE_RANGE", EventKind::name);
+                *self.oddities.lost.entry(name.into()).or_default() += count;
+            }
+        }
+    }
+
+    /// Ends the stream: what was held back is done, and a last sample is taken.
+    pub fn finish(&mut self) {
+        self.apply_ranges();
+        self.sample();
+    }
+
+    fn other(&mut self, body: &Body) {
+        match body {
+            Body::ArenaNew { arena, name } => {
+                if let Some(arena) = self.arena(arena.0) {
+                    arena.name.clone_from(name);
+                    arena.exists = true;
+                }
+            }
+            Body::ArenaDelete { arena } => self.delete_arena(arena.0),
+            Body::ClassLoad(class) => self.names.load(class),
+            Body::ClassUnload { class } => self.names.unload(*class),
+            Body::GcStart { kind } => self.gc_start(*kind),
+            Body::GcFinish(info) => self.gc_finish(info),
+            Body::HeapDump(dump) => {
+                let leaks = crate::cycles::find(self, dump);
+                self.leaks = leaks.or(self.leaks.take());
+            }
+            _ => {}
+        }
+    }
+
+    #[inline]
+    fn arena(&mut self, number: u32) -> Option<&mut Arena> {
+        let at = number as usize;
+        if at >= self.arenas.len() {
+            if number >= ARENAS {
+                self.oddities.unknown_ids += 1;
+                return None;
+            }
+            self.arenas.resize_with(at + 1, Arena::default);
+        }
+        Some(&mut self.arenas[at])
+    }
+
+    /// Bytes an object stands for: its own, or in a sampled stream those of all
+    /// that were passed over for it.
+    #[inline]
+    pub(crate) fn weight(&self, size: u64) -> u64 {
+        weight(self.hello.sample_interval, size)
+    }
+
+    #[inline]
+    fn alloc(&mut self, alloc: &ObjectAlloc, requested: bool) {
+        let id = alloc.object.0;
+        if requested && self.objects.find(id).is_some() {
+            return;
+        }
+        let bytes = self.weight(alloc.size);
+        let Some(arena) = self.arena(alloc.arena.0) else {
+            return;
+        };
+        arena.objects += 1;
+        arena.bytes += bytes;
+        arena.allocated_bytes += bytes;
+        let (class, fresh_class) = self.names.class_of(alloc.class, alloc.array);
+        let (site, fresh_site) = self.names.site_of(alloc.trace.0);
+        if fresh_class {
+            self.classes.push(Group::default());
+        }
+        if fresh_site {
+            self.sites.push(Group::default());
+        }
+        for group in [
+            &mut self.classes[class as usize],
+            &mut self.sites[site as usize],
+        ] {
+            group.allocated += 1;
+            group.allocated_bytes += bytes;
+            group.live += 1;
+            group.live_bytes += bytes;
+        }
+        self.totals.allocated += 1;
+        let mut row = Row::new(id, alloc.size);
+        row.born_bytes = self.totals.allocated_bytes;
+        row.serial = self.totals.allocated;
+        row.class = class;
+        row.site = site;
+        row.arena = alloc.arena.0;
+        row.born_gc = self.gc_count;
+        self.totals.allocated_bytes += bytes;
+        self.totals.live_bytes += bytes;
+        if let Some(old) = self.objects.insert(row) {
+            self.oddities.reused_ids += 1;
+            self.dead(&old);
+        }
+        if self.history.is_due(self.totals.allocated_bytes) {
+            self.sample();
+        }
+    }
+
+    #[inline]
+    fn free(&mut self, id: u64) {
+        match self.objects.remove(id) {
+            Some(row) => self.dead(&row),
+            None => self.oddities.unknown_ids += 1,
+        }
+    }
+
+    /// Counts a death. The row is out of the table already.
+    #[inline]
+    fn dead(&mut self, row: &Row) {
+        let bytes = self.weight(row.size);
+        let age = self.gc_count - row.born_gc;
+        let age_bytes = self.totals.allocated_bytes - row.born_bytes;
+        if let Some(arena) = self.arenas.get_mut(row.arena as usize) {
+            arena.objects -= 1;
+            arena.bytes -= bytes;
+        }
+        let soon = row.entered_gc != NONE && self.gc_count - row.entered_gc <= SOON;
+        for group in [
+            &mut self.classes[row.class as usize],
+            &mut self.sites[row.site as usize],
+        ] {
+            group.live -= 1;
+            group.live_bytes -= bytes;
+            group.ages.add(age, age_bytes);
+            if soon {
+                let entered = group.entered(row.arena);
+                entered.soon_dead += 1;
+                entered.soon_dead_bytes += bytes;
+            }
+        }
+        if soon && let Some(arena) = self.arenas.get_mut(row.arena as usize) {
+            arena.entered.soon_dead += 1;
+            arena.entered.soon_dead_bytes += bytes;
+        }
+        self.totals.freed += 1;
+        self.totals.freed_bytes += bytes;
+        self.totals.live_bytes -= bytes;
+        self.totals.ages.add(age, age_bytes);
+        self.totals.moves_of_dead[(row.moves as usize).min(8)] += 1;
+        if let Some(gc) = &mut self.in_gc {
+            gc.freed_objects += 1;
+            gc.freed_bytes += bytes;
+        }
+    }
+
+    #[inline]
+    fn moved(&mut self, one: &ObjectMove) {
+        self.move_row(one.object.0, one.new_object.0, one.new_arena.0);
+        self.names.class_moved(one.object.0, one.new_object.0);
+    }
+
+    #[inline]
+    fn move_row(&mut self, id: u64, new_id: u64, new_arena: u32) {
+        if self.arena(new_arena).is_none() {
+            return;
+        }
+        let gc = self.gc_count;
+        let mut seen = None;
+        let renamed = self.objects.rename(id, new_id, |row| {
+            let before = *row;
+            set_moved(row, new_arena, gc);
+            seen = Some(before);
+        });
+        match seen {
+            Some(before) => self.count_move(&before, new_arena),
+            None => self.oddities.unknown_ids += 1,
+        }
+        if let Some(Some(old)) = renamed {
+            self.oddities.reused_ids += 1;
+            self.dead(&old);
+        }
+    }
+
+    /// Counts a move of the object that was `before`.
+    #[inline]
+    fn count_move(&mut self, before: &Row, new_arena: u32) {
+        let bytes = self.weight(before.size);
+        let crosses = before.arena != new_arena;
+        if crosses {
+            let old = &mut self.arenas[before.arena as usize];
+            old.objects -= 1;
+            old.bytes -= bytes;
+            let arena = &mut self.arenas[new_arena as usize];
+            arena.objects += 1;
+            arena.bytes += bytes;
+            arena.entered.objects += 1;
+            arena.entered.bytes += bytes;
+        }
+        let both = [
+            &mut self.classes[before.class as usize],
+            &mut self.sites[before.site as usize],
+        ];
+        for group in both {
+            group.moves += 1;
+            group.moved_bytes += bytes;
+            if crosses {
+                let entered = group.entered(new_arena);
+                entered.objects += 1;
+                entered.bytes += bytes;
+            }
+        }
+        if let Some(gc) = &mut self.in_gc {
+            gc.moves += 1;
+            gc.moved_bytes += bytes;
+            gc.moved_again += u64::from(before.moved_gc == self.gc_count);
+            if crosses {
+                gc.changed_arena_bytes += bytes;
+            }
+        }
+    }
+
+    /// Ranges are gathered and done together, so that each costs its objects and
+    /// not its arena. They take place one after the other; a range that takes up
+    /// what an earlier one laid down waits for it.
+    fn range(&mut self, range: &MoveRange) {
+        let end = |start: u64, len: u64| start.saturating_add(len);
+        let overlaps = |one: &MoveRange| {
+            range.from.0 < end(one.to.0, one.len) && one.to.0 < end(range.from.0, range.len)
+        };
+        if self.ranges.iter().any(overlaps) {
+            self.apply_ranges();
+        }
+        self.ranges.push(*range);
+    }
+
+    fn apply_ranges(&mut self) {
+        if self.ranges.is_empty() {
+            return;
+        }
+        let mut ranges = std::mem::take(&mut self.ranges);
+        ranges.sort_by_key(|range| (range.arena, range.from));
+        let mut moves = Vec::new();
+        for same_arena in ranges.chunk_by(|a, b| a.arena == b.arena) {
+            for row in self.objects.of_arena(same_arena[0].arena.0) {
+                let after = same_arena.partition_point(|range| range.from.0 <= row.id);
+                let Some(range) = after.checked_sub(1).map(|at| &same_arena[at]) else {
+                    continue;
+                };
+                let distance = row.id - range.from.0;
+                if distance < range.len {
+                    moves.push((row.id, range.to.0.wrapping_add(distance), range.new_arena.0));
+                }
+            }
+        }
+        // All leave before the first arrives: a new id may be another's old one.
+        moves.retain(|(_, _, arena)| self.arena(*arena).is_some());
+        let leaving: Vec<_> = moves
+            .iter()
+            .filter_map(|(id, ..)| self.objects.remove(*id))
+            .collect();
+        for (before, (id, new_id, arena)) in leaving.iter().zip(moves) {
+            let mut row = *before;
+            row.id = new_id;
+            set_moved(&mut row, arena, self.gc_count);
+            self.count_move(before, arena);
+            if let Some(old) = self.objects.insert(row) {
+                self.oddities.reused_ids += 1;
+                self.dead(&old);
+            }
+            self.names.class_moved(id, new_id);
+        }
+    }
+
+    fn delete_arena(&mut self, number: u32) {
+        if self.arena(number).is_none() {
+            return;
+        }
+        let mut dead = Vec::new();
+        self.objects.drain_arena(number, |row| dead.push(*row));
+        for row in &dead {
+            self.dead(row);
+        }
+        let arena = &mut self.arenas[number as usize];
+        arena.exists = false;
+        arena.deletions += 1;
+    }
+
+    fn gc_start(&mut self, kind: GcKind) {
+        self.sample();
+        self.in_gc = Some(Collection {
+            kind: match kind {
+                GcKind::Unknown => "unknown",
+                GcKind::Young => "young",
+                GcKind::Full => "full",
+            },
+            at_bytes: self.totals.allocated_bytes,
+            start_ns: self.totals.ns,
+            objects_before: self.objects.len() as u64,
+            bytes_before: self.totals.live_bytes,
+            ..Collection::default()
+        });
+    }
+
+    fn gc_finish(&mut self, info: &GcInfo) {
+        self.gc_count += 1;
+        let Some(mut gc) = self.in_gc.take() else {
+            self.oddities.unknown_ids += 1;
+            return;
+        };
+        gc.number = self.gc_count;
+        gc.end_ns = self.totals.ns;
+        gc.objects_after = self.objects.len() as u64;
+        gc.bytes_after = self.totals.live_bytes;
+        gc.vm_used_bytes = info.used_space;
+        gc.vm_total_bytes = info.total_space;
+        self.history.collection(gc);
+        self.sample();
+    }
+
+    fn sample(&mut self) {
+        let arenas = self
+            .arenas
+            .iter()
+            .map(|arena| (arena.objects, arena.bytes))
+            .collect();
+        let totals = &self.totals;
+        self.history
+            .sample(totals.allocated_bytes, totals.ns, self.gc_count, arenas);
+    }
+}
+
+/// What a move changes in a row but its id.
+fn set_moved(row: &mut Row, new_arena: u32, gc: u32) {
+    if row.arena != new_arena {
+        row.entered_gc = gc;
+    }
+    row.arena = new_arena;
+    row.moves = row.moves.saturating_add(1);
+    row.moved_gc = gc;
+}
+
+/// Bytes one told object stands for when one byte in `interval` is sampled.
+pub(crate) fn weight(interval: u64, size: u64) -> u64 {
+    if interval == 0 {
+        return size;
+    }
+    let probability = 1.0 - (-(size as f64) / interval as f64).exp();
+    if probability <= 0.0 {
+        return size;
+    }
+    (size as f64 / probability).round() as u64
+}

@@ -1,0 +1,36 @@
+//! What is alive, since when, and where it has been: the replay of a VM's events.
+//!
+//! A stream of [`vmpi::wire`] items, from any collector, becomes the present
+//! population by arena, class, site and age, with its history: survival curves,
+//! promotion, occupancy over time, what each collection moved.
+//!
+//! ```
+//! use live_heap::Replay;
+//! use vmpi::wire::{Encoder, Hello};
+//!
+//! let mut replay = Replay::new();
+//! replay.push(&Encoder::new(&Hello::default()).finish());
+//! let (heap, damage) = replay.finish()?;
+//! assert_eq!(damage, None);
+//! assert_eq!(heap.answer(10).totals.allocated_objects, 0);
+//! # Ok::<(), vmpi::wire::Damage>(())
+//! ```
+//!
+//! Reading order: [`replay`], [`heap`] (the rules), `objects` (the table), `names`,
+//! [`history`], [`survival`], [`fragmentation`], [`cycles`], [`answer`].
+
+pub mod answer;
+pub mod cycles;
+pub mod fragmentation;
+pub mod heap;
+pub mod history;
+mod names;
+mod objects;
+pub mod replay;
+pub mod survival;
+
+pub use answer::Events;
+pub use heap::{LiveHeap, Present};
+pub use history::{Collection, Sample};
+pub use replay::Replay;
+pub use survival::Point;

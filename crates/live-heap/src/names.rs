@@ -1,0 +1,147 @@
+//! What ids stand for: classes, sites, arenas.
+
+use rustc_hash::FxHashMap;
+use vmpi::{BasicType, CallFrame, ClassLoad, ObjectHandle};
+
+/// Classes and sites told apart; what comes after shares the last number, so that
+/// no stream makes the tables larger than they can be.
+const GROUPS: u32 = 1 << 16;
+
+/// Classes, methods and stacks by id.
+#[derive(Debug, Default)]
+pub(crate) struct Names {
+    pub(crate) classes: FxHashMap<u64, ClassLoad>,
+    methods: FxHashMap<u64, String>,
+    traces: FxHashMap<u32, Vec<CallFrame>>,
+    groups: FxHashMap<(u64, u8), u32>,
+    /// Class and element type of each class number.
+    keys: Vec<(u64, u8)>,
+    titles: Vec<Option<String>>,
+    sites: FxHashMap<u32, u32>,
+    site_traces: Vec<u32>,
+    last: Option<((u64, u8), u32)>,
+}
+
+impl Names {
+    pub(crate) fn load(&mut self, class: &ClassLoad) {
+        for method in &class.methods {
+            let name = format!("{}.{}", class.name, method.name);
+            self.methods.insert(method.method.0, name);
+        }
+        let old = self.classes.insert(class.class.0, class.clone());
+        if old.is_some_and(|old| old.name != class.name) {
+            self.forget(class.class.0);
+        }
+        for (key, title) in self.keys.iter().zip(&mut self.titles) {
+            if key.0 == class.class.0 && title.is_none() {
+                *title = Some(titled(&class.name, key.1));
+            }
+        }
+    }
+
+    pub(crate) fn unload(&mut self, class: ObjectHandle) {
+        self.classes.remove(&class.0);
+        self.forget(class.0);
+    }
+
+    /// A class object moved: its id is another one now.
+    #[inline]
+    pub(crate) fn class_moved(&mut self, old: u64, new: u64) {
+        if let Some(class) = self.classes.remove(&old) {
+            self.classes.insert(new, class);
+            for code in [0, BasicType::Object as u8] {
+                if let Some(group) = self.groups.remove(&(old, code)) {
+                    self.groups.insert((new, code), group);
+                }
+            }
+            self.last = None;
+        }
+    }
+
+    fn forget(&mut self, class: u64) {
+        for code in [0, BasicType::Object as u8] {
+            self.groups.remove(&(class, code));
+        }
+        self.last = None;
+    }
+
+    /// The number of a class of objects, and whether it is new.
+    #[inline]
+    pub(crate) fn class_of(
+        &mut self,
+        class: ObjectHandle,
+        array: Option<BasicType>,
+    ) -> (u32, bool) {
+        let key = (class.0, array.map_or(0, |kind| kind as u8));
+        if let Some((last, group)) = self.last
+            && last == key
+        {
+            return (group, false);
+        }
+        let fresh = self.keys.len() as u32;
+        let group = *self.groups.entry(key).or_insert(fresh.min(GROUPS - 1));
+        if group == fresh {
+            let name = self.classes.get(&key.0).map(|class| class.name.as_str());
+            self.titles.push(match array {
+                Some(kind) if kind != BasicType::Object => Some(titled("", key.1)),
+                _ => name.map(|name| titled(name, key.1)),
+            });
+            self.keys.push(key);
+        }
+        self.last = Some((key, group));
+        (group, group == fresh)
+    }
+
+    /// The number of an allocation site, and whether it is new.
+    #[inline]
+    pub(crate) fn site_of(&mut self, trace: u32) -> (u32, bool) {
+        let fresh = self.site_traces.len() as u32;
+        let site = *self.sites.entry(trace).or_insert(fresh.min(GROUPS - 1));
+        if site == fresh {
+            self.site_traces.push(trace);
+        }
+        (site, site == fresh)
+    }
+
+    pub(crate) fn trace(&mut self, id: u32, frames: Vec<CallFrame>) {
+        self.traces.insert(id, frames);
+    }
+
+    /// The name of a class by its number.
+    pub(crate) fn class_name(&self, class: u32) -> String {
+        let title = self.titles.get(class as usize).cloned().flatten();
+        title.unwrap_or_else(|| match self.keys.get(class as usize) {
+            Some((0, 0)) => "java.lang.Class".into(),
+            Some((0, _)) => "unknown[]".into(),
+            Some((id, _)) => format!("class {id:#x}"),
+            None => "unknown".into(),
+        })
+    }
+
+    /// The frames of a site by its number, innermost first; empty if there is no
+    /// stack.
+    pub(crate) fn site_frames(&self, site: u32) -> Vec<String> {
+        let trace = self.site_traces.get(site as usize).copied().unwrap_or(0);
+        let frames = self.traces.get(&trace).map_or(&[][..], Vec::as_slice);
+        let name = |frame: &CallFrame| {
+            let method = self.methods.get(&frame.method.0);
+            let method = method
+                .cloned()
+                .unwrap_or_else(|| format!("method {:#x}", frame.method.0));
+            if frame.line > 0 {
+                format!("{method}:{}", frame.line)
+            } else {
+                method
+            }
+        };
+        frames.iter().map(name).collect()
+    }
+}
+
+fn titled(name: &str, code: u8) -> String {
+    match vmpi::dump::basic_type(code) {
+        None => name.into(),
+        Some(BasicType::Object) => format!("{name}[]"),
+        Some(kind) => format!("{}[]", format!("{kind:?}").to_lowercase()),
+    }
+}

@@ -1,0 +1,111 @@
+//! How long objects live: deaths by age, and the curve they give.
+//!
+//! An object that is still alive has lived *at least* its age. The curve counts
+//! it as at risk up to there and no further (the product-limit estimate of Kaplan
+//! and Meier), so young survivors do not look immortal.
+
+use serde::Serialize;
+
+/// Ages in collections are kept one by one up to this; older ones together.
+pub(crate) const GC_AGES: usize = 32;
+/// Ages in bytes are kept by powers of two.
+pub(crate) const BYTE_AGES: usize = 48;
+
+/// Deaths by age.
+#[derive(Clone, Debug)]
+pub(crate) struct Ages {
+    pub(crate) by_gc: [u64; GC_AGES],
+    pub(crate) by_bytes: [u64; BYTE_AGES],
+}
+
+impl Default for Ages {
+    fn default() -> Self {
+        Self {
+            by_gc: [0; GC_AGES],
+            by_bytes: [0; BYTE_AGES],
+        }
+    }
+}
+
+impl Ages {
+    #[inline]
+    pub(crate) fn add(&mut self, collections: u32, bytes: u64) {
+        self.by_gc[(collections as usize).min(GC_AGES - 1)] += 1;
+        self.by_bytes[bucket(bytes)] += 1;
+    }
+}
+
+/// The bucket of an age in bytes: 0 for 0, else one more than the logarithm.
+#[inline]
+pub(crate) fn bucket(bytes: u64) -> usize {
+    (64 - bytes.leading_zeros() as usize).min(BYTE_AGES - 1)
+}
+
+/// A point of a survival curve.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Point {
+    /// Collections survived, or bytes allocated by all since birth.
+    pub age: u64,
+    /// Share of objects that live longer, 0 to 1.
+    pub alive: f64,
+    /// Objects seen to reach this age or more: what the share rests on.
+    pub at_risk: u64,
+}
+
+/// The curve of deaths by bucket and of those still alive by bucket. `age_after`
+/// is the age at the end of a bucket. It ends where nothing is left to say.
+pub(crate) fn curve(deaths: &[u64], alive: &[u64], age_after: impl Fn(usize) -> u64) -> Vec<Point> {
+    let mut at_risk: u64 = deaths.iter().sum::<u64>() + alive.iter().sum::<u64>();
+    let mut share = 1.0;
+    let mut points = vec![Point {
+        age: 0,
+        alive: 1.0,
+        at_risk,
+    }];
+    // The last bucket has no end: who is in it lived at least so long.
+    for at in 0..deaths.len() - 1 {
+        if at_risk == 0 {
+            break;
+        }
+        share *= 1.0 - deaths[at] as f64 / at_risk as f64;
+        at_risk -= deaths[at] + alive[at];
+        points.push(Point {
+            age: age_after(at),
+            alive: share,
+            at_risk,
+        });
+    }
+    let last_step = points
+        .windows(2)
+        .rposition(|pair| pair[1].alive < pair[0].alive);
+    let last_seen = points
+        .iter()
+        .rposition(|point| point.at_risk > 0)
+        .unwrap_or(0);
+    points.truncate(last_step.map_or(1, |at| at + 2).max(last_seen + 1));
+    points
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_still_lives_is_at_risk_only_up_to_its_age() {
+        // Ten born: four die before the first collection, two after it; two live
+        // at age 0 and two at age 2.
+        let points = curve(&[4, 2, 0, 0], &[2, 0, 2, 0], |at| at as u64 + 1);
+        let shares: Vec<_> = points.iter().map(|p| (p.age, p.at_risk)).collect();
+        assert_eq!(shares, [(0, 10), (1, 4), (2, 2)]);
+        assert_eq!(points[1].alive, 0.6);
+        assert!((points[2].alive - 0.3).abs() < 1e-12);
+    }
+
+    #[test]
+    fn buckets_of_bytes_are_powers_of_two() {
+        for (bytes, expected) in [(0, 0), (1, 1), (2, 2), (3, 2), (4, 3), (1 << 20, 21)] {
+            assert_eq!(bucket(bytes), expected);
+        }
+        assert_eq!(bucket(u64::MAX), BYTE_AGES - 1);
+    }
+}
