@@ -5,6 +5,7 @@ use clap::builder::PossibleValue;
 use clap::{ArgAction, Args, CommandFactory, Parser, ValueEnum};
 use heap_graph::{LayoutModel, Strength};
 use std::ffi::OsString;
+use std::io::Read;
 use std::path::PathBuf;
 
 const AFTER_HELP: &str = "\
@@ -207,7 +208,11 @@ pub fn with_default_command(mut args: Vec<OsString>) -> Vec<OsString> {
         .any(|c| c.get_name() == text || c.get_all_aliases().any(|a| a == text));
     let is_file = text == "-" || text.contains(['.', '/', '#']) || PathBuf::from(first).exists();
     if !known && is_file {
-        args.insert(at, "overview".into());
+        // A recording of events says what it is with its first bytes.
+        let mut start = [0; 8];
+        let read = std::fs::File::open(first).and_then(|mut file| file.read_exact(&mut start));
+        let events = read.is_ok() && vmpi::wire::Decoder::recognises(&start);
+        args.insert(at, if events { "events" } else { "overview" }.into());
     }
     args
 }

@@ -10,10 +10,11 @@
 //!
 //! In reading order: [`doc`], [`units`], [`escape`] (names in a dump are hostile), [`say`],
 //! [`terminal`], [`markdown`], [`html`], [`json`]; and [`profile`], the formats of other tools for
-//! what was sampled.
+//! what was sampled; and [`events`], what a stream of VM events says.
 
 pub mod doc;
 pub mod escape;
+pub mod events;
 pub mod html;
 pub mod json;
 pub mod markdown;

@@ -4,10 +4,12 @@
 pub mod attach;
 pub mod cache;
 pub mod collections;
+pub mod collectors;
 pub mod completions;
 pub mod convert;
 pub mod dominators;
 pub mod dump;
+pub mod events;
 pub mod histogram;
 pub mod install_agent;
 pub mod leaks;
@@ -80,6 +82,8 @@ commands! {
     Dump => dump,
     Listen => listen,
     Profile => profile,
+    Events => events,
+    Collectors => collectors,
     Convert => convert,
     InstallAgent => install_agent,
     Cache => cache,

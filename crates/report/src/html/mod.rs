@@ -3,7 +3,9 @@
 //! and the page's own script reads its data from an inert JSON block.
 
 mod page;
+mod plain;
 mod render;
 
 pub use page::page;
+pub use plain::{Section, plain_page};
 pub use render::render;

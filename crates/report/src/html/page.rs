@@ -11,7 +11,7 @@ use heap_analysis::treemap::Treemap;
 use std::fmt::Write;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-const STYLE: &str = include_str!("page.css");
+pub(super) const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
 /// A report as one HTML page. `name` is the dump's file name.

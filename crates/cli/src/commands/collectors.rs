@@ -1,0 +1,195 @@
+//! `tenure collectors`.
+
+use super::events::write_page;
+use super::target::limit;
+use crate::Outcome;
+use crate::exit::{Exit, Usage};
+use crate::output::{note, write_file};
+use crate::session::Session;
+use anyhow::{Context, Result};
+use live_heap::Replay;
+use refheap::{Config, Gc, Order, RefVm, Script, script};
+use report::events::{CollectorsJson, Run, compare_doc, compare_page, doc, page};
+use std::cell::{Cell, RefCell};
+use std::path::PathBuf;
+use vmpi::mode::Request;
+use vmpi::wire::{Encoder, Item};
+use vmpi::{Body, DumpLevel, Switches};
+
+/// The five garbage collectors side by side: one script, each one's events and what they cost
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  tenure collectors\n  tenure collectors --script mutator.heap -o collectors.html\n  tenure collectors --gc mark_compact --order arbitrary --events\n  tenure collectors --gc generational --promotion-age 2 --record run.vmpi"
+)]
+pub struct Args {
+    /// One of mark_sweep, mark_compact, two_space_copying, generational, reference_counting
+    /// [default: all five]
+    #[arg(long, value_name = "NAME")]
+    gc: Option<Gc>,
+    /// What threads do (docs/collectors.md) [default: a script with lists, a cache and cycles]
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    script: Option<PathBuf>,
+    /// Bytes for objects
+    #[arg(long, value_name = "SIZE", value_parser = crate::args::parse_size, default_value = "32k")]
+    heap: u64,
+    /// How mark_compact lays objects down: sliding, arbitrary or linearizing
+    #[arg(long, value_name = "ORDER", default_value = "sliding")]
+    order: Order,
+    /// Generations of the generational collector, 2 to 8
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(2..=8))]
+    generations: u32,
+    /// Collections an object survives in its generation before it is promoted
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
+    promotion_age: u32,
+    /// Let reference_counting look for cycles
+    #[arg(long)]
+    cycle_detector: bool,
+    /// Number of classes and sites, 0 for all [default: 20, all with --json]
+    #[arg(long, value_name = "N")]
+    top: Option<usize>,
+    /// List every event instead (with --gc)
+    #[arg(long, requires = "gc", conflicts_with_all = ["output", "record"])]
+    events: bool,
+    /// Write the event stream to a file that `tenure events` reads (with --gc)
+    #[arg(long, value_name = "PATH", requires = "gc", value_hint = clap::ValueHint::FilePath)]
+    record: Option<PathBuf>,
+    /// Write an HTML page
+    #[arg(short, long, value_name = "PATH", value_hint = clap::ValueHint::FilePath)]
+    output: Option<PathBuf>,
+}
+
+/// What one run left.
+struct Ran {
+    stream: Vec<u8>,
+    lines: Vec<String>,
+    steps: u64,
+    freed_singly: u64,
+    stopped: Option<String>,
+}
+
+impl Args {
+    /// Runs the script and says what happened.
+    pub(crate) fn run(&self, session: &Session) -> Outcome {
+        let (name, text) = match &self.script {
+            None => ("the default script".to_owned(), script::DEFAULT.to_owned()),
+            Some(path) => {
+                let name = path.display().to_string();
+                let text = std::fs::read_to_string(path).with_context(|| name.clone())?;
+                (name, text)
+            }
+        };
+        let script: Script = text
+            .parse()
+            .map_err(|error| Usage(format!("{name}: {error}")))?;
+        let gcs = self.gc.map_or(Gc::ALL.to_vec(), |gc| vec![gc]);
+        let top = limit(self.top, session.global.json, 20).unwrap_or(usize::MAX);
+        let mut runs = Vec::new();
+        for gc in gcs {
+            let ran = self.perform(gc, &script);
+            if self.events {
+                return list_events(session, &ran);
+            }
+            if let Some(path) = &self.record {
+                write_file(path, session.global.force, &ran.stream)?;
+                note(&format!("wrote {}", path.display()));
+            }
+            runs.push(answer(gc, ran, top)?);
+        }
+        let page = |runs: &[Run]| match runs {
+            [one] => page(
+                &format!("{name}, {}", one.collector),
+                &one.events,
+                one.stopped.as_deref(),
+            ),
+            all => compare_page(&name, all),
+        };
+        if let Some(path) = &self.output {
+            write_page(session, path, &page(&runs))?;
+        }
+        if session.global.json {
+            let mut bytes = serde_json::to_vec_pretty(&CollectorsJson::new(&runs))?;
+            bytes.push(b'\n');
+            session.write(&bytes)?;
+        } else if self.output.is_none() {
+            session.say_doc(&match &runs[..] {
+                [one] => doc(&one.events, one.stopped.as_deref()),
+                all => compare_doc(all),
+            })?;
+        }
+        let stopped = runs.iter().any(|run| run.stopped.is_some());
+        Ok(if stopped { Exit::No } else { Exit::Ok })
+    }
+
+    fn config(&self, gc: Gc) -> Config {
+        Config {
+            gc,
+            heap: self.heap,
+            order: self.order,
+            generations: self.generations,
+            promotion_age: self.promotion_age,
+            cycle_detector: self.cycle_detector,
+        }
+    }
+
+    fn perform(&self, gc: Gc, script: &Script) -> Ran {
+        let config = self.config(gc);
+        let encoder = RefCell::new(Encoder::new(&RefVm::hello(&config)));
+        let lines = RefCell::new(Vec::new());
+        let freed = Cell::new(0);
+        let sink = |env, item: &Item| {
+            if let Item::Event {
+                body: Body::ObjectFree { .. },
+                ..
+            } = item
+            {
+                freed.set(freed.get() + 1);
+            }
+            if self.events {
+                lines.borrow_mut().push(report::events::line(env, item));
+            }
+            encoder.borrow_mut().item(env, item);
+        };
+        let mut vm = RefVm::new(config, Switches::all(), Box::new(sink));
+        let end = script::run(script, &mut vm);
+        // A dump at the end shows what is there although nothing reaches it.
+        vm.request_to_sink(Request::HeapDump(DumpLevel::References));
+        vm.shut_down();
+        drop(vm);
+        Ran {
+            stream: encoder.into_inner().finish(),
+            lines: lines.into_inner(),
+            steps: end.as_ref().map_or(0, |end| end.steps),
+            freed_singly: freed.get(),
+            stopped: end.err().map(|error| error.to_string()),
+        }
+    }
+}
+
+fn list_events(session: &Session, ran: &Ran) -> Outcome {
+    for line in &ran.lines {
+        session.write(report::escape::visible(line).as_bytes())?;
+        session.write(b"\n")?;
+    }
+    match &ran.stopped {
+        None => Ok(Exit::Ok),
+        Some(fault) => {
+            note(fault);
+            Ok(Exit::No)
+        }
+    }
+}
+
+fn answer(gc: Gc, ran: Ran, top: usize) -> Result<Run> {
+    let mut replay = Replay::new();
+    replay.push(&ran.stream);
+    let (heap, damage) = replay.finish()?;
+    anyhow::ensure!(damage.is_none(), "the stream is damaged: {damage:?}");
+    Ok(Run {
+        collector: gc.name().to_owned(),
+        steps: ran.steps,
+        stream_bytes: ran.stream.len() as u64,
+        stopped: ran.stopped,
+        freed_singly: ran.freed_singly,
+        events: heap.answer(top),
+    })
+}

@@ -1,0 +1,23 @@
+//! A recording as one HTML page.
+
+use live_heap::Events;
+
+use super::charts;
+use super::say::{chapters, facts};
+use crate::html::{Section, plain_page};
+
+/// The page: facts, then each chapter with its chart. It has no script at all.
+pub fn page(name: &str, events: &Events, damage: Option<&str>) -> String {
+    let sections = chapters(events).into_iter().map(|chapter| Section {
+        id: chapter.id.to_owned(),
+        title: chapter.title.to_owned(),
+        figure: match chapter.id {
+            "timeline" => charts::occupancy(events),
+            "survival" => charts::survival(events),
+            _ => String::new(),
+        },
+        doc: chapter.doc,
+    });
+    let sections: Vec<_> = sections.collect();
+    plain_page(name, "VM events", &facts(events, damage), &sections)
+}
