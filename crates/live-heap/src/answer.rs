@@ -171,8 +171,13 @@ impl LiveHeap {
     #[must_use]
     pub fn answer(&self, top: usize) -> Events {
         let old: Vec<bool> = self.arenas.iter().map(|arena| self.is_old(arena)).collect();
-        let mut alive = vec![Ages::default(); self.classes.len()];
-        let mut alive_sites = vec![Ages::default(); self.sites.len()];
+        let (class_count, site_count) = self.names.counts();
+        let mut by_class = vec![(Group::default(), Ages::default()); class_count];
+        let mut by_site = vec![(Group::default(), Ages::default()); site_count];
+        for (kind, (class, site)) in self.kinds.iter().zip(&self.names.kinds) {
+            by_class[*class as usize].0.add(kind);
+            by_site[*site as usize].0.add(kind);
+        }
         let mut all = Ages::default();
         let mut ages: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
         let mut moves = self.totals.moves_of_dead.to_vec();
@@ -182,14 +187,16 @@ impl LiveHeap {
             one.0 += 1;
             one.1 += self.weight(row.size);
             let bytes = self.totals.allocated_bytes - row.born_bytes;
-            alive[row.class as usize].add(age, bytes);
-            alive_sites[row.site as usize].add(age, bytes);
-            all.add(age, bytes);
+            let buckets = Ages::buckets(age, bytes);
+            let (class, site) = self.names.kinds[row.kind as usize];
+            by_class[class as usize].1.add(buckets);
+            by_site[site as usize].1.add(buckets);
+            all.add(buckets);
             moves[(row.moves as usize).min(8)] += 1;
         }
         let class = |at: usize| GroupRow {
             name: self.names.class_name(at as u32),
-            ..row_of(&self.classes[at], &alive[at], &old)
+            ..row_of(&by_class[at].0, &by_class[at].1, &old)
         };
         let site = |at: usize| {
             let frames = self.names.site_frames(at as u32);
@@ -199,11 +206,11 @@ impl LiveHeap {
                     .cloned()
                     .unwrap_or_else(|| "(no stack)".into()),
                 frames,
-                ..row_of(&self.sites[at], &alive_sites[at], &old)
+                ..row_of(&by_site[at].0, &by_site[at].1, &old)
             }
         };
-        let (classes, omitted_classes) = listed(&self.classes, top, class);
-        let (sites, omitted_sites) = listed(&self.sites, top, site);
+        let (classes, omitted_classes) = listed(&by_class, top, class);
+        let (sites, omitted_sites) = listed(&by_site, top, site);
         Events {
             stream: self.stream(),
             totals: self.totals(&old),
@@ -255,8 +262,8 @@ impl LiveHeap {
             freed_objects: self.totals.freed,
             freed_bytes: self.totals.freed_bytes,
             collections: u64::from(self.gc_count),
-            moves: self.classes.iter().map(|class| class.moves).sum(),
-            moved_bytes: self.classes.iter().map(|class| class.moved_bytes).sum(),
+            moves: self.kinds.iter().map(|kind| kind.moves).sum(),
+            moved_bytes: self.kinds.iter().map(|kind| kind.moved_bytes).sum(),
             promoted_bytes: old_arenas.iter().map(|one| one.bytes).sum(),
             promoted_objects: old_arenas.iter().map(|one| one.objects).sum(),
             premature_bytes: old_arenas.iter().map(|one| one.soon_dead_bytes).sum(),
@@ -288,11 +295,15 @@ impl LiveHeap {
 }
 
 /// The first `top` groups by allocated bytes, and how many are left out.
-fn listed(groups: &[Group], top: usize, row: impl Fn(usize) -> GroupRow) -> (Vec<GroupRow>, u64) {
+fn listed(
+    groups: &[(Group, Ages)],
+    top: usize,
+    row: impl Fn(usize) -> GroupRow,
+) -> (Vec<GroupRow>, u64) {
     let mut order: Vec<usize> = (0..groups.len())
-        .filter(|at| groups[*at].allocated > 0)
+        .filter(|at| groups[*at].0.allocated > 0)
         .collect();
-    order.sort_by_key(|at| (std::cmp::Reverse(groups[*at].allocated_bytes), *at));
+    order.sort_by_key(|at| (std::cmp::Reverse(groups[*at].0.allocated_bytes), *at));
     let omitted = order.len().saturating_sub(top) as u64;
     order.truncate(top);
     (order.into_iter().map(row).collect(), omitted)

@@ -88,7 +88,7 @@ pub(crate) fn find(heap: &LiveHeap, dump: &HeapDump) -> Option<CycleLeaks> {
     let mut rows: FxHashMap<(u32, u32), (u64, u64)> = FxHashMap::default();
     for row in heap.objects.iter().filter(|row| leaked.contains(&row.id)) {
         let bytes = heap.weight(row.size);
-        let sum = rows.entry((row.class, row.site)).or_default();
+        let sum = rows.entry(heap.names.kinds[row.kind as usize]).or_default();
         sum.0 += 1;
         sum.1 += bytes;
         leaks.objects += 1;

@@ -9,7 +9,7 @@ use crate::names::Names;
 use crate::objects::{NONE, Objects, Row};
 use crate::survival::Ages;
 
-/// What is counted of the objects of one class or one site.
+/// What is counted of the objects of one kind: of one class from one site.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Group {
     pub(crate) allocated: u64,
@@ -32,6 +32,24 @@ impl Group {
             self.entered.len() - 1
         });
         &mut self.entered[at].1
+    }
+
+    /// Adds what is counted of another kind.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.allocated += other.allocated;
+        self.allocated_bytes += other.allocated_bytes;
+        self.live += other.live;
+        self.live_bytes += other.live_bytes;
+        self.moves += other.moves;
+        self.moved_bytes += other.moved_bytes;
+        self.ages.merge(&other.ages);
+        for (arena, entered) in &other.entered {
+            let own = self.entered(*arena);
+            own.objects += entered.objects;
+            own.bytes += entered.bytes;
+            own.soon_dead += entered.soon_dead;
+            own.soon_dead_bytes += entered.soon_dead_bytes;
+        }
     }
 }
 
@@ -111,8 +129,7 @@ pub struct LiveHeap {
     pub(crate) hello: Hello,
     pub(crate) names: Names,
     pub(crate) objects: Objects,
-    pub(crate) classes: Vec<Group>,
-    pub(crate) sites: Vec<Group>,
+    pub(crate) kinds: Vec<Group>,
     pub(crate) arenas: Vec<Arena>,
     pub(crate) totals: Totals,
     pub(crate) oddities: Oddities,
@@ -151,9 +168,8 @@ impl LiveHeap {
         Self {
             hello: hello.clone(),
             names: Names::default(),
-            objects: Objects::default(),
-            classes: Vec::new(),
-            sites: Vec::new(),
+            objects: Objects::new(!hello.stable_ids),
+            kinds: Vec::new(),
             arenas: Vec::new(),
             totals: Totals::default(),
             oddities: Oddities::default(),
@@ -292,29 +308,20 @@ impl LiveHeap {
         arena.objects += 1;
         arena.bytes += bytes;
         arena.allocated_bytes += bytes;
-        let (class, fresh_class) = self.names.class_of(alloc.class, alloc.array);
-        let (site, fresh_site) = self.names.site_of(alloc.trace.0);
-        if fresh_class {
-            self.classes.push(Group::default());
+        let (kind, fresh) = self.names.kind_of(alloc.class, alloc.array, alloc.trace.0);
+        if fresh {
+            self.kinds.push(Group::default());
         }
-        if fresh_site {
-            self.sites.push(Group::default());
-        }
-        for group in [
-            &mut self.classes[class as usize],
-            &mut self.sites[site as usize],
-        ] {
-            group.allocated += 1;
-            group.allocated_bytes += bytes;
-            group.live += 1;
-            group.live_bytes += bytes;
-        }
+        let group = &mut self.kinds[kind as usize];
+        group.allocated += 1;
+        group.allocated_bytes += bytes;
+        group.live += 1;
+        group.live_bytes += bytes;
         self.totals.allocated += 1;
         let mut row = Row::new(id, alloc.size);
         row.born_bytes = self.totals.allocated_bytes;
         row.serial = self.totals.allocated;
-        row.class = class;
-        row.site = site;
+        row.kind = kind;
         row.arena = alloc.arena.0;
         row.born_gc = self.gc_count;
         self.totals.allocated_bytes += bytes;
@@ -342,32 +349,29 @@ impl LiveHeap {
         let bytes = self.weight(row.size);
         let age = self.gc_count - row.born_gc;
         let age_bytes = self.totals.allocated_bytes - row.born_bytes;
+        let buckets = Ages::buckets(age, age_bytes);
+        let soon = row.entered_gc != NONE && self.gc_count - row.entered_gc <= SOON;
         if let Some(arena) = self.arenas.get_mut(row.arena as usize) {
             arena.objects -= 1;
             arena.bytes -= bytes;
-        }
-        let soon = row.entered_gc != NONE && self.gc_count - row.entered_gc <= SOON;
-        for group in [
-            &mut self.classes[row.class as usize],
-            &mut self.sites[row.site as usize],
-        ] {
-            group.live -= 1;
-            group.live_bytes -= bytes;
-            group.ages.add(age, age_bytes);
             if soon {
-                let entered = group.entered(row.arena);
-                entered.soon_dead += 1;
-                entered.soon_dead_bytes += bytes;
+                arena.entered.soon_dead += 1;
+                arena.entered.soon_dead_bytes += bytes;
             }
         }
-        if soon && let Some(arena) = self.arenas.get_mut(row.arena as usize) {
-            arena.entered.soon_dead += 1;
-            arena.entered.soon_dead_bytes += bytes;
+        let group = &mut self.kinds[row.kind as usize];
+        group.live -= 1;
+        group.live_bytes -= bytes;
+        group.ages.add(buckets);
+        if soon {
+            let entered = group.entered(row.arena);
+            entered.soon_dead += 1;
+            entered.soon_dead_bytes += bytes;
         }
         self.totals.freed += 1;
         self.totals.freed_bytes += bytes;
         self.totals.live_bytes -= bytes;
-        self.totals.ages.add(age, age_bytes);
+        self.totals.ages.add(buckets);
         self.totals.moves_of_dead[(row.moves as usize).min(8)] += 1;
         if let Some(gc) = &mut self.in_gc {
             gc.freed_objects += 1;
@@ -418,18 +422,13 @@ impl LiveHeap {
             arena.entered.objects += 1;
             arena.entered.bytes += bytes;
         }
-        let both = [
-            &mut self.classes[before.class as usize],
-            &mut self.sites[before.site as usize],
-        ];
-        for group in both {
-            group.moves += 1;
-            group.moved_bytes += bytes;
-            if crosses {
-                let entered = group.entered(new_arena);
-                entered.objects += 1;
-                entered.bytes += bytes;
-            }
+        let group = &mut self.kinds[before.kind as usize];
+        group.moves += 1;
+        group.moved_bytes += bytes;
+        if crosses {
+            let entered = group.entered(new_arena);
+            entered.objects += 1;
+            entered.bytes += bytes;
         }
         if let Some(gc) = &mut self.in_gc {
             gc.moves += 1;
@@ -497,10 +496,8 @@ impl LiveHeap {
         if self.arena(number).is_none() {
             return;
         }
-        let mut dead = Vec::new();
-        self.objects.drain_arena(number, |row| dead.push(*row));
-        for row in &dead {
-            self.dead(row);
+        while let Some(row) = self.objects.pop_of_arena(number) {
+            self.dead(&row);
         }
         let arena = &mut self.arenas[number as usize];
         arena.exists = false;

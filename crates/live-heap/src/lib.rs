@@ -16,7 +16,7 @@
 //! # Ok::<(), vmpi::wire::Damage>(())
 //! ```
 //!
-//! Reading order: [`replay`], [`heap`] (the rules), `objects` (the table), `names`,
+//! Reading order: [`replay`], [`heap`] (the rules), `objects` and `ids` (the table), `names`,
 //! [`history`], [`survival`], [`fragmentation`], [`cycles`], [`answer`].
 
 pub mod answer;
@@ -24,6 +24,7 @@ pub mod cycles;
 pub mod fragmentation;
 pub mod heap;
 pub mod history;
+mod ids;
 mod names;
 mod objects;
 pub mod replay;

@@ -7,6 +7,28 @@ use vmpi::{BasicType, CallFrame, ClassLoad, ObjectHandle};
 /// no stream makes the tables larger than they can be.
 const GROUPS: u32 = 1 << 16;
 
+/// What an allocation says of its kind: class, element type, stack.
+type KindKey = (u64, u8, u32);
+
+/// A small table of the last answers.
+#[derive(Debug)]
+struct Recent(Vec<(KindKey, u32)>);
+
+impl Default for Recent {
+    fn default() -> Self {
+        Self(vec![((0, u8::MAX, 0), 0); 1024])
+    }
+}
+
+impl Recent {
+    /// Ids are addresses or small numbers: fold what differs.
+    #[inline]
+    fn place(key: KindKey) -> usize {
+        let mixed = key.0 ^ u64::from(key.1) << 57 ^ u64::from(key.2) << 32;
+        (mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 54) as usize
+    }
+}
+
 /// Classes, methods and stacks by id.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
@@ -19,7 +41,11 @@ pub(crate) struct Names {
     titles: Vec<Option<String>>,
     sites: FxHashMap<u32, u32>,
     site_traces: Vec<u32>,
-    last: Option<((u64, u8), u32)>,
+    /// Class and site of each kind.
+    pub(crate) kinds: Vec<(u32, u32)>,
+    kind_numbers: FxHashMap<(u32, u32), u32>,
+    /// The kinds asked for lately, each in the one place for its key.
+    recent: Recent,
 }
 
 impl Names {
@@ -54,7 +80,7 @@ impl Names {
                     self.groups.insert((new, code), group);
                 }
             }
-            self.last = None;
+            self.recent = Recent::default();
         }
     }
 
@@ -62,45 +88,63 @@ impl Names {
         for code in [0, BasicType::Object as u8] {
             self.groups.remove(&(class, code));
         }
-        self.last = None;
+        self.recent = Recent::default();
     }
 
-    /// The number of a class of objects, and whether it is new.
+    /// The number of a kind, which is objects of one class from one site, and
+    /// whether it is new.
     #[inline]
-    pub(crate) fn class_of(
+    pub(crate) fn kind_of(
         &mut self,
         class: ObjectHandle,
         array: Option<BasicType>,
+        trace: u32,
     ) -> (u32, bool) {
-        let key = (class.0, array.map_or(0, |kind| kind as u8));
-        if let Some((last, group)) = self.last
-            && last == key
-        {
-            return (group, false);
+        let key = (class.0, array.map_or(0, |kind| kind as u8), trace);
+        let place = Recent::place(key);
+        let (last, kind) = self.recent.0[place];
+        if last == key {
+            return (kind, false);
         }
+        let pair = (self.class_of((key.0, key.1)), self.site_of(trace));
+        let fresh = self.kinds.len() as u32;
+        let kind = *self
+            .kind_numbers
+            .entry(pair)
+            .or_insert(fresh.min(GROUPS - 1));
+        if kind == fresh {
+            self.kinds.push(pair);
+        }
+        self.recent.0[place] = (key, kind);
+        (kind, kind == fresh)
+    }
+
+    fn class_of(&mut self, key: (u64, u8)) -> u32 {
         let fresh = self.keys.len() as u32;
         let group = *self.groups.entry(key).or_insert(fresh.min(GROUPS - 1));
         if group == fresh {
             let name = self.classes.get(&key.0).map(|class| class.name.as_str());
-            self.titles.push(match array {
+            self.titles.push(match vmpi::dump::basic_type(key.1) {
                 Some(kind) if kind != BasicType::Object => Some(titled("", key.1)),
                 _ => name.map(|name| titled(name, key.1)),
             });
             self.keys.push(key);
         }
-        self.last = Some((key, group));
-        (group, group == fresh)
+        group
     }
 
-    /// The number of an allocation site, and whether it is new.
-    #[inline]
-    pub(crate) fn site_of(&mut self, trace: u32) -> (u32, bool) {
+    fn site_of(&mut self, trace: u32) -> u32 {
         let fresh = self.site_traces.len() as u32;
         let site = *self.sites.entry(trace).or_insert(fresh.min(GROUPS - 1));
         if site == fresh {
             self.site_traces.push(trace);
         }
-        (site, site == fresh)
+        site
+    }
+
+    /// How many classes and sites there are.
+    pub(crate) fn counts(&self) -> (usize, usize) {
+        (self.keys.len(), self.site_traces.len())
     }
 
     pub(crate) fn trace(&mut self, id: u32, frames: Vec<CallFrame>) {

@@ -1,7 +1,7 @@
 //! The objects that are alive: a row each, found by id, and linked by arena so
 //! that a deleted arena costs only its own objects.
 
-use rustc_hash::FxHashMap;
+use crate::ids::Ids;
 
 /// No row.
 pub(crate) const NONE: u32 = u32::MAX;
@@ -15,8 +15,8 @@ pub(crate) struct Row {
     pub(crate) born_bytes: u64,
     /// Place in the order of births, from 1: what stays when the id changes.
     pub(crate) serial: u64,
-    pub(crate) class: u32,
-    pub(crate) site: u32,
+    /// Its class and site together.
+    pub(crate) kind: u32,
     pub(crate) arena: u32,
     /// Collections finished when it was born.
     pub(crate) born_gc: u32,
@@ -37,8 +37,7 @@ impl Row {
             size,
             born_bytes: 0,
             serial: 0,
-            class: 0,
-            site: 0,
+            kind: 0,
             arena: 0,
             born_gc: 0,
             entered_gc: NONE,
@@ -51,25 +50,35 @@ impl Row {
 }
 
 /// All rows.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Objects {
     rows: Vec<Row>,
     free: Vec<u32>,
-    by_id: FxHashMap<u64, u32>,
+    by_id: Ids,
     heads: Vec<u32>,
 }
 
 impl Objects {
+    /// Ids that are addresses are multiples of 8.
+    pub(crate) fn new(ids_are_addresses: bool) -> Self {
+        Self {
+            rows: Vec::new(),
+            free: Vec::new(),
+            by_id: Ids::new(if ids_are_addresses { 3 } else { 0 }),
+            heads: Vec::new(),
+        }
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.by_id.len()
     }
 
     pub(crate) fn find(&self, id: u64) -> Option<&Row> {
-        self.by_id.get(&id).map(|at| &self.rows[*at as usize])
+        self.by_id.get(id).map(|at| &self.rows[at as usize])
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Row> {
-        self.by_id.values().map(|at| &self.rows[*at as usize])
+        self.by_id.rows().map(|at| &self.rows[at as usize])
     }
 
     /// Adds a row; gives back the one that had its id, if any.
@@ -91,7 +100,7 @@ impl Objects {
     /// Takes a row out.
     #[inline]
     pub(crate) fn remove(&mut self, id: u64) -> Option<Row> {
-        let at = self.by_id.remove(&id)?;
+        let at = self.by_id.remove(id)?;
         Some(self.release(at))
     }
 
@@ -104,7 +113,7 @@ impl Objects {
         new_id: u64,
         change: impl FnOnce(&mut Row),
     ) -> Option<Option<Row>> {
-        let at = self.by_id.remove(&id)?;
+        let at = self.by_id.remove(id)?;
         self.unlink(at);
         let row = &mut self.rows[at as usize];
         row.id = new_id;
@@ -115,19 +124,19 @@ impl Objects {
         Some(old)
     }
 
-    /// Takes all rows of an arena out and hands them over.
-    pub(crate) fn drain_arena(&mut self, arena: u32, mut each: impl FnMut(&Row)) {
-        let Some(head) = self.heads.get_mut(arena as usize) else {
-            return;
-        };
-        let mut at = std::mem::replace(head, NONE);
-        while at != NONE {
-            let row = self.rows[at as usize];
-            self.by_id.remove(&row.id);
-            self.free.push(at);
-            each(&row);
-            at = row.next;
+    /// Takes the row that came last into an arena out of it, until none is left.
+    #[inline]
+    pub(crate) fn pop_of_arena(&mut self, arena: u32) -> Option<Row> {
+        let head = self.heads.get_mut(arena as usize)?;
+        let at = *head;
+        let row = *self.rows.get(at as usize)?;
+        *head = row.next;
+        if row.next != NONE {
+            self.rows[row.next as usize].previous = NONE;
         }
+        self.by_id.remove(row.id);
+        self.free.push(at);
+        Some(row)
     }
 
     /// The rows of an arena, in no order.

@@ -28,10 +28,24 @@ impl Default for Ages {
 }
 
 impl Ages {
+    /// Where an age counts.
     #[inline]
-    pub(crate) fn add(&mut self, collections: u32, bytes: u64) {
-        self.by_gc[(collections as usize).min(GC_AGES - 1)] += 1;
-        self.by_bytes[bucket(bytes)] += 1;
+    pub(crate) fn buckets(collections: u32, bytes: u64) -> (usize, usize) {
+        ((collections as usize).min(GC_AGES - 1), bucket(bytes))
+    }
+
+    /// Adds other deaths.
+    pub(crate) fn merge(&mut self, other: &Self) {
+        let sums = self.by_gc.iter_mut().chain(&mut self.by_bytes);
+        for (own, more) in sums.zip(other.by_gc.iter().chain(&other.by_bytes)) {
+            *own += more;
+        }
+    }
+
+    #[inline]
+    pub(crate) fn add(&mut self, (collections, bytes): (usize, usize)) {
+        self.by_gc[collections] += 1;
+        self.by_bytes[bytes] += 1;
     }
 }
 
