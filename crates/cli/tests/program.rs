@@ -254,6 +254,8 @@ fn help_is_short_and_has_examples() {
         "summary",
         "validate",
         "cache",
+        "events",
+        "collectors",
     ] {
         let help = stdout(&at, &[command, "-h"]);
         assert!(help.contains("Examples:\n  tenure "), "{command}: {help}");

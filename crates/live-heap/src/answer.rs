@@ -118,7 +118,8 @@ pub struct ArenaRow {
     /// How often it was deleted.
     pub deletions: u64,
     /// Whether it is one that objects are promoted into: it takes moves from
-    /// others and is deleted in less than half of the collections.
+    /// others, is deleted in less than a third of the collections, and less than
+    /// a quarter of all bytes are allocated in it.
     pub old: bool,
     /// Bytes it has, 0 if not told.
     pub capacity: u64,
@@ -230,9 +231,12 @@ impl LiveHeap {
         }
     }
 
+    /// Objects are promoted into an arena that takes moves from others, stays when
+    /// collections come, and is not where the program allocates.
     fn is_old(&self, arena: &Arena) -> bool {
-        let often = arena.deletions * 2 >= u64::from(self.gc_count.max(1));
-        arena.entered.objects > 0 && !often
+        let stays = arena.deletions * 3 < u64::from(self.gc_count.max(1));
+        let seldom = arena.allocated_bytes < self.totals.allocated_bytes / 4;
+        arena.entered.objects > 0 && stays && seldom
     }
 
     fn stream(&self) -> Stream {

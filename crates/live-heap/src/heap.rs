@@ -390,18 +390,25 @@ impl LiveHeap {
         if self.arena(new_arena).is_none() {
             return;
         }
-        let gc = self.gc_count;
-        let mut seen = None;
-        let renamed = self.objects.rename(id, new_id, |row| {
-            let before = *row;
-            set_moved(row, new_arena, gc);
-            seen = Some(before);
-        });
-        match seen {
-            Some(before) => self.count_move(&before, new_arena),
+        match self.objects.remove(id) {
+            Some(before) => self.arrive(&before, new_id, new_arena),
             None => self.oddities.unknown_ids += 1,
         }
-        if let Some(Some(old)) = renamed {
+    }
+
+    /// An object that has left gets its new id and arena.
+    #[inline]
+    fn arrive(&mut self, before: &Row, new_id: u64, new_arena: u32) {
+        let mut row = *before;
+        row.id = new_id;
+        if row.arena != new_arena {
+            row.entered_gc = self.gc_count;
+        }
+        row.arena = new_arena;
+        row.moves = row.moves.saturating_add(1);
+        row.moved_gc = self.gc_count;
+        self.count_move(before, new_arena);
+        if let Some(old) = self.objects.insert(row) {
             self.oddities.reused_ids += 1;
             self.dead(&old);
         }
@@ -480,14 +487,7 @@ impl LiveHeap {
             .filter_map(|(id, ..)| self.objects.remove(*id))
             .collect();
         for (before, (id, new_id, arena)) in leaving.iter().zip(moves) {
-            let mut row = *before;
-            row.id = new_id;
-            set_moved(&mut row, arena, self.gc_count);
-            self.count_move(before, arena);
-            if let Some(old) = self.objects.insert(row) {
-                self.oddities.reused_ids += 1;
-                self.dead(&old);
-            }
+            self.arrive(before, new_id, arena);
             self.names.class_moved(id, new_id);
         }
     }
@@ -496,9 +496,11 @@ impl LiveHeap {
         if self.arena(number).is_none() {
             return;
         }
-        while let Some(row) = self.objects.pop_of_arena(number) {
-            self.dead(&row);
+        let rows = self.objects.take_arena(number);
+        for row in rows.iter().filter(|row| row.kind != NONE) {
+            self.dead(row);
         }
+        self.objects.give_back(number, rows);
         let arena = &mut self.arenas[number as usize];
         arena.exists = false;
         arena.deletions += 1;
@@ -546,16 +548,6 @@ impl LiveHeap {
         self.history
             .sample(totals.allocated_bytes, totals.ns, self.gc_count, arenas);
     }
-}
-
-/// What a move changes in a row but its id.
-fn set_moved(row: &mut Row, new_arena: u32, gc: u32) {
-    if row.arena != new_arena {
-        row.entered_gc = gc;
-    }
-    row.arena = new_arena;
-    row.moves = row.moves.saturating_add(1);
-    row.moved_gc = gc;
 }
 
 /// Bytes one told object stands for when one byte in `interval` is sampled.

@@ -1,4 +1,4 @@
-//! From an object's id to its row.
+//! From an object's id to the place of its row.
 //!
 //! Ids that are addresses come in order: objects are allocated side by side, and
 //! collectors walk them so. A hash of single ids would scatter what lies
@@ -6,7 +6,8 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::objects::NONE;
+/// No row.
+const NONE: u64 = u64::MAX;
 
 const SLOTS: usize = 64;
 const NO_PAGE: u64 = u64::MAX;
@@ -14,7 +15,7 @@ const NO_PAGE: u64 = u64::MAX;
 #[derive(Debug)]
 struct Page {
     used: u32,
-    rows: [u32; SLOTS],
+    rows: [u64; SLOTS],
 }
 
 /// A map from ids to rows.
@@ -27,7 +28,7 @@ pub(crate) struct Ids {
     by_key: FxHashMap<u64, u32>,
     last: (u64, u32),
     /// Ids between the steps.
-    odd: FxHashMap<u64, u32>,
+    odd: FxHashMap<u64, u64>,
     len: usize,
 }
 
@@ -65,7 +66,7 @@ impl Ids {
         Some(page)
     }
 
-    pub(crate) fn get(&self, id: u64) -> Option<u32> {
+    pub(crate) fn get(&self, id: u64) -> Option<u64> {
         let Some((key, slot)) = self.place(id) else {
             return self.odd.get(&id).copied();
         };
@@ -75,7 +76,7 @@ impl Ids {
 
     /// Sets the row of an id and gives the one it had.
     #[inline]
-    pub(crate) fn insert(&mut self, id: u64, row: u32) -> Option<u32> {
+    pub(crate) fn insert(&mut self, id: u64, row: u64) -> Option<u64> {
         let Some((key, slot)) = self.place(id) else {
             let old = self.odd.insert(id, row);
             self.len += usize::from(old.is_none());
@@ -97,7 +98,7 @@ impl Ids {
 
     /// Takes an id out and gives its row.
     #[inline]
-    pub(crate) fn remove(&mut self, id: u64) -> Option<u32> {
+    pub(crate) fn remove(&mut self, id: u64) -> Option<u64> {
         let Some((key, slot)) = self.place(id) else {
             let old = self.odd.remove(&id);
             self.len -= usize::from(old.is_some());
@@ -137,13 +138,5 @@ impl Ids {
         self.by_key.insert(key, number);
         self.last = (key, number);
         number
-    }
-
-    /// Every row.
-    pub(crate) fn rows(&self) -> impl Iterator<Item = u32> {
-        let pages = self.pages.iter().filter(|page| page.used > 0);
-        let rows = pages.flat_map(|page| page.rows.iter().copied());
-        rows.filter(|row| *row != NONE)
-            .chain(self.odd.values().copied())
     }
 }

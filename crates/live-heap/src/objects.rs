@@ -1,9 +1,12 @@
-//! The objects that are alive: a row each, found by id, and linked by arena so
-//! that a deleted arena costs only its own objects.
+//! The objects that are alive: a row each, found by id.
+//!
+//! Rows lie by arena, as the objects themselves do: the nursery's rows stay close
+//! together, whatever has been promoted, and a deleted arena is walked from end
+//! to end. An object that changes its arena changes its row.
 
 use crate::ids::Ids;
 
-/// No row.
+/// No row, no kind, no collection.
 pub(crate) const NONE: u32 = u32::MAX;
 
 /// One object.
@@ -15,7 +18,7 @@ pub(crate) struct Row {
     pub(crate) born_bytes: u64,
     /// Place in the order of births, from 1: what stays when the id changes.
     pub(crate) serial: u64,
-    /// Its class and site together.
+    /// Its class and site together; [`NONE`] in a row that is free.
     pub(crate) kind: u32,
     pub(crate) arena: u32,
     /// Collections finished when it was born.
@@ -25,12 +28,10 @@ pub(crate) struct Row {
     /// Collection in which it moved last, [`NONE`] for never.
     pub(crate) moved_gc: u32,
     pub(crate) moves: u32,
-    previous: u32,
-    next: u32,
 }
 
 impl Row {
-    /// A row that is in no list yet.
+    /// A row that has no history yet.
     pub(crate) fn new(id: u64, size: u64) -> Self {
         Self {
             id,
@@ -43,29 +44,64 @@ impl Row {
             entered_gc: NONE,
             moved_gc: NONE,
             moves: 0,
-            previous: NONE,
-            next: NONE,
         }
+    }
+}
+
+/// The rows of one arena.
+#[derive(Debug, Default)]
+struct Slab {
+    rows: Vec<Row>,
+    free: Vec<u32>,
+}
+
+impl Slab {
+    #[inline]
+    fn add(&mut self, row: Row) -> u32 {
+        if let Some(at) = self.free.pop() {
+            self.rows[at as usize] = row;
+            at
+        } else {
+            self.rows.push(row);
+            (self.rows.len() - 1) as u32
+        }
+    }
+
+    #[inline]
+    fn take(&mut self, at: u32) -> Row {
+        let row = self.rows[at as usize];
+        self.rows[at as usize].kind = NONE;
+        self.free.push(at);
+        row
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &Row> {
+        self.rows.iter().filter(|row| row.kind != NONE)
     }
 }
 
 /// All rows.
 #[derive(Debug)]
 pub(crate) struct Objects {
-    rows: Vec<Row>,
-    free: Vec<u32>,
+    slabs: Vec<Slab>,
     by_id: Ids,
-    heads: Vec<u32>,
+}
+
+/// Where a row is: its arena and its place there.
+fn place(arena: u32, at: u32) -> u64 {
+    u64::from(arena) << 32 | u64::from(at)
+}
+
+fn parts(place: u64) -> (usize, u32) {
+    ((place >> 32) as usize, place as u32)
 }
 
 impl Objects {
     /// Ids that are addresses are multiples of 8.
     pub(crate) fn new(ids_are_addresses: bool) -> Self {
         Self {
-            rows: Vec::new(),
-            free: Vec::new(),
+            slabs: Vec::new(),
             by_id: Ids::new(if ids_are_addresses { 3 } else { 0 }),
-            heads: Vec::new(),
         }
     }
 
@@ -74,117 +110,61 @@ impl Objects {
     }
 
     pub(crate) fn find(&self, id: u64) -> Option<&Row> {
-        self.by_id.get(id).map(|at| &self.rows[at as usize])
+        let (arena, at) = parts(self.by_id.get(id)?);
+        Some(&self.slabs[arena].rows[at as usize])
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Row> {
-        self.by_id.rows().map(|at| &self.rows[at as usize])
+        self.slabs.iter().flat_map(Slab::iter)
     }
 
     /// Adds a row; gives back the one that had its id, if any.
     #[inline]
     pub(crate) fn insert(&mut self, row: Row) -> Option<Row> {
-        let at = if let Some(at) = self.free.pop() {
-            self.rows[at as usize] = row;
-            at
-        } else {
-            self.rows.push(row);
-            (self.rows.len() - 1) as u32
-        };
-        let old = self.by_id.insert(row.id, at);
-        let old = old.map(|old| self.release(old));
-        self.link(at);
-        old
+        let arena = row.arena as usize;
+        if self.slabs.len() <= arena {
+            self.slabs.resize_with(arena + 1, Slab::default);
+        }
+        let at = self.slabs[arena].add(row);
+        let old = self.by_id.insert(row.id, place(row.arena, at))?;
+        let (arena, at) = parts(old);
+        Some(self.slabs[arena].take(at))
     }
 
     /// Takes a row out.
     #[inline]
     pub(crate) fn remove(&mut self, id: u64) -> Option<Row> {
-        let at = self.by_id.remove(id)?;
-        Some(self.release(at))
+        let (arena, at) = parts(self.by_id.remove(id)?);
+        Some(self.slabs[arena].take(at))
     }
 
-    /// Gives a row another id and arena. `change` sees it before it is linked
-    /// again. Gives back what had the new id, if anything did.
-    #[inline]
-    pub(crate) fn rename(
-        &mut self,
-        id: u64,
-        new_id: u64,
-        change: impl FnOnce(&mut Row),
-    ) -> Option<Option<Row>> {
-        let at = self.by_id.remove(id)?;
-        self.unlink(at);
-        let row = &mut self.rows[at as usize];
-        row.id = new_id;
-        change(row);
-        let old = self.by_id.insert(new_id, at);
-        let old = old.map(|old| self.release(old));
-        self.link(at);
-        Some(old)
-    }
-
-    /// Takes the row that came last into an arena out of it, until none is left.
-    #[inline]
-    pub(crate) fn pop_of_arena(&mut self, arena: u32) -> Option<Row> {
-        let head = self.heads.get_mut(arena as usize)?;
-        let at = *head;
-        let row = *self.rows.get(at as usize)?;
-        *head = row.next;
-        if row.next != NONE {
-            self.rows[row.next as usize].previous = NONE;
+    /// Takes all rows of an arena out, free ones among them. Give the vector back
+    /// afterwards, so that the next ones find room.
+    pub(crate) fn take_arena(&mut self, arena: u32) -> Vec<Row> {
+        let Some(slab) = self.slabs.get_mut(arena as usize) else {
+            return Vec::new();
+        };
+        slab.free.clear();
+        let rows = std::mem::take(&mut slab.rows);
+        for row in rows.iter().filter(|row| row.kind != NONE) {
+            self.by_id.remove(row.id);
         }
-        self.by_id.remove(row.id);
-        self.free.push(at);
-        Some(row)
+        rows
+    }
+
+    /// The room of an emptied arena.
+    pub(crate) fn give_back(&mut self, arena: u32, mut rows: Vec<Row>) {
+        if let Some(slab) = self.slabs.get_mut(arena as usize) {
+            rows.clear();
+            slab.rows = rows;
+        }
     }
 
     /// The rows of an arena, in no order.
     pub(crate) fn of_arena(&self, arena: u32) -> impl Iterator<Item = &Row> {
-        let mut at = self.heads.get(arena as usize).copied().unwrap_or(NONE);
-        std::iter::from_fn(move || {
-            let row = self.rows.get(at as usize)?;
-            at = row.next;
-            Some(row)
-        })
-    }
-
-    fn release(&mut self, at: u32) -> Row {
-        self.unlink(at);
-        self.free.push(at);
-        self.rows[at as usize]
-    }
-
-    #[inline]
-    fn link(&mut self, at: u32) {
-        let arena = self.rows[at as usize].arena as usize;
-        if self.heads.len() <= arena {
-            self.heads.resize(arena + 1, NONE);
-        }
-        let head = std::mem::replace(&mut self.heads[arena], at);
-        let row = &mut self.rows[at as usize];
-        row.previous = NONE;
-        row.next = head;
-        if head != NONE {
-            self.rows[head as usize].previous = at;
-        }
-    }
-
-    #[inline]
-    fn unlink(&mut self, at: u32) {
-        let Row {
-            previous,
-            next,
-            arena,
-            ..
-        } = self.rows[at as usize];
-        if next != NONE {
-            self.rows[next as usize].previous = previous;
-        }
-        if previous == NONE {
-            self.heads[arena as usize] = next;
-        } else {
-            self.rows[previous as usize].next = next;
-        }
+        self.slabs
+            .get(arena as usize)
+            .into_iter()
+            .flat_map(Slab::iter)
     }
 }

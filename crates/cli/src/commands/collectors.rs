@@ -14,7 +14,7 @@ use std::cell::{Cell, RefCell};
 use std::path::PathBuf;
 use vmpi::mode::Request;
 use vmpi::wire::{Encoder, Item};
-use vmpi::{Body, DumpLevel, Switches};
+use vmpi::{Body, DumpLevel, GcKind, Switches};
 
 /// The five garbage collectors side by side: one script, each one's events and what they cost
 #[derive(Debug, clap::Args)]
@@ -151,7 +151,9 @@ impl Args {
         };
         let mut vm = RefVm::new(config, Switches::all(), Box::new(sink));
         let end = script::run(script, &mut vm);
-        // A dump at the end shows what is there although nothing reaches it.
+        // After a last collection, a dump shows what is there although nothing
+        // reaches it.
+        vm.collect(GcKind::Full);
         vm.request_to_sink(Request::HeapDump(DumpLevel::References));
         vm.shut_down();
         drop(vm);

@@ -98,7 +98,8 @@ pub fn compare_page(script: &str, runs: &[Run]) -> String {
         .iter()
         .map(|run| {
             let mut doc = Doc::new();
-            for chapter in chapters(&run.events) {
+            let all = chapters(&run.events).into_iter();
+            for chapter in all.filter(|chapter| chapter.id != "timeline") {
                 doc = doc.heading(chapter.title).append(chapter.doc);
             }
             Section {

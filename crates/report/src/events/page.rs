@@ -4,19 +4,25 @@ use live_heap::Events;
 
 use super::charts;
 use super::say::{chapters, facts};
+use crate::doc::Doc;
 use crate::html::{Section, plain_page};
 
 /// The page: facts, then each chapter with its chart. It has no script at all.
 pub fn page(name: &str, events: &Events, damage: Option<&str>) -> String {
-    let sections = chapters(events).into_iter().map(|chapter| Section {
-        id: chapter.id.to_owned(),
-        title: chapter.title.to_owned(),
-        figure: match chapter.id {
+    let sections = chapters(events).into_iter().map(|chapter| {
+        let figure = match chapter.id {
             "timeline" => charts::occupancy(events),
             "survival" => charts::survival(events),
             _ => String::new(),
-        },
-        doc: chapter.doc,
+        };
+        // The chart says what the lines of a terminal would.
+        let drawn = chapter.id == "timeline" && !figure.is_empty();
+        Section {
+            id: chapter.id.to_owned(),
+            title: chapter.title.to_owned(),
+            figure,
+            doc: if drawn { Doc::new() } else { chapter.doc },
+        }
     });
     let sections: Vec<_> = sections.collect();
     plain_page(name, "VM events", &facts(events, damage), &sections)

@@ -133,7 +133,11 @@ pub fn chapters(events: &Events) -> Vec<Chapter> {
         list.push(chapter("holes", "Holes", holes(&events.arenas)));
     }
     if events.cycle_leaks.is_some() {
-        list.push(chapter("cycles", "Never collected", cycles(events)));
+        list.push(chapter(
+            "cycles",
+            "Unreachable and not collected",
+            cycles(events),
+        ));
     }
     list
 }
@@ -229,22 +233,22 @@ pub(super) fn at_age(points: &[Point], age: u64) -> Option<f64> {
 
 fn survival(events: &Events) -> Doc {
     let mut table = Table::new([
-        number("collections"),
-        number("live longer"),
         number("seen so old"),
+        number("live longer"),
+        words("collections"),
     ]);
     for point in events.survival.iter().skip(1) {
         table.row([
-            Cell::count(point.age),
-            Cell::share(point.alive),
             Cell::count(point.at_risk),
+            Cell::share(point.alive),
+            Cell::count(point.age),
         ]);
     }
     table.when_empty = "No collection has finished.";
     let mut bytes = Table::new([
-        number("allocated since"),
-        number("live longer"),
         number("seen so old"),
+        number("live longer"),
+        words("allocated since"),
     ]);
     let steps = events.survival_bytes.windows(2);
     let changes = steps
@@ -252,9 +256,9 @@ fn survival(events: &Events) -> Doc {
         .map(|pair| &pair[1]);
     for point in changes {
         bytes.row([
-            Cell::bytes(Bytes(point.age)),
-            Cell::share(point.alive),
             Cell::count(point.at_risk),
+            Cell::share(point.alive),
+            Cell::bytes(Bytes(point.age)),
         ]);
     }
     bytes.when_empty = "Nothing has died.";
@@ -300,7 +304,6 @@ const COLLECTIONS: usize = 40;
 fn collections(events: &Events) -> Doc {
     let mut table = Table::new([
         number("gc"),
-        words("kind"),
         number("at"),
         number("freed"),
         number("freed bytes"),
@@ -308,12 +311,12 @@ fn collections(events: &Events) -> Doc {
         number("moved/live"),
         number("moved again"),
         number("after"),
+        words("kind"),
     ]);
     let skipped = events.collections.len().saturating_sub(COLLECTIONS);
     for one in &events.collections[skipped..] {
         table.row([
             Cell::count(u64::from(one.number)),
-            Span::from(one.kind).into(),
             Cell::bytes(Bytes(one.at_bytes)),
             Cell::count(one.freed_objects),
             Cell::bytes(Bytes(one.freed_bytes)),
@@ -321,6 +324,7 @@ fn collections(events: &Events) -> Doc {
             Span::Text(format!("{:.2}", one.moved_to_live())).into(),
             Cell::count(one.moved_again),
             Cell::bytes(Bytes(one.bytes_after)),
+            Span::from(one.kind).into(),
         ]);
     }
     table.omitted = skipped as u64 + events.omitted_collections;
@@ -329,41 +333,37 @@ fn collections(events: &Events) -> Doc {
 
 fn ages(events: &Events) -> Doc {
     let mut table = Table::new([
-        number("collections survived"),
         number("objects"),
         number("bytes"),
         number("share"),
+        words("collections survived"),
     ]);
     for row in &events.ages {
         let share = row.bytes as f64 / events.totals.live_bytes.max(1) as f64;
         table.row([
-            Cell::count(u64::from(row.age)),
             Cell::count(row.objects),
             Cell::bytes(Bytes(row.bytes)),
             Cell::share(share),
+            Cell::count(u64::from(row.age)),
         ]);
     }
     Doc::new().table(table)
 }
 
 fn moves(events: &Events) -> Doc {
-    let mut table = Table::new([number("moved"), number("objects"), number("share")]);
-    for (times, objects) in events
-        .moves
-        .iter()
-        .enumerate()
-        .filter(|(_, objects)| **objects > 0)
-    {
-        let times = if times == 8 {
-            "8 or more".to_owned()
-        } else {
-            times.to_string()
+    let mut table = Table::new([number("objects"), number("share"), words("moved")]);
+    let numbered = events.moves.iter().enumerate();
+    for (times, objects) in numbered.filter(|(_, objects)| **objects > 0) {
+        let times = match times {
+            8 => "8 times or more".to_owned(),
+            0 => "never".to_owned(),
+            times => plural(times as u64, "time", "times"),
         };
         let share = *objects as f64 / events.totals.allocated_objects.max(1) as f64;
         table.row([
-            Span::Text(times).into(),
             Cell::count(*objects),
             Cell::share(share),
+            Span::Text(times).into(),
         ]);
     }
     Doc::new().table(table)

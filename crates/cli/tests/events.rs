@@ -1,0 +1,240 @@
+//! Event streams and collectors through the binary.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value as Json;
+
+fn tenure(folder: &Path, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_tenure"))
+        .args(arguments)
+        .current_dir(folder)
+        .stdin(Stdio::null())
+        .output()
+        .expect("started")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn json(output: &Output) -> Json {
+    serde_json::from_slice(&output.stdout).expect("JSON")
+}
+
+const LIST: &str = "
+class Node 1 8
+repeat 40
+  call List.push
+    n = new Node
+    n[0] = $list
+    $list = n
+  end
+  junk = new byte[50]
+end
+";
+
+#[test]
+fn five_collectors_tell_of_the_same_script() {
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::write(folder.path().join("list.heap"), LIST).expect("written");
+    let out = tenure(
+        folder.path(),
+        &[
+            "collectors",
+            "--script",
+            "list.heap",
+            "--heap",
+            "4k",
+            "--json",
+        ],
+    );
+    assert_eq!(out.status.code(), Some(0), "{}", text(&out.stderr));
+    let answer = json(&out);
+    assert_eq!(answer["schema"], "tenure.collectors/1");
+    let runs = answer["collectors"].as_array().expect("a list");
+    let names: Vec<_> = runs
+        .iter()
+        .map(|run| run["collector"].as_str().expect("a name"))
+        .collect();
+    let all = [
+        "mark_sweep",
+        "mark_compact",
+        "two_space_copying",
+        "generational",
+        "reference_counting",
+    ];
+    assert_eq!(names, all);
+    for run in runs {
+        let totals = &run["events"]["totals"];
+        // 40 nodes and 40 arrays, and the thread's own object, which is dead.
+        assert_eq!(totals["allocated_objects"], 81);
+        assert_eq!(totals["live_objects"], 40, "{}", run["collector"]);
+        assert_eq!(totals["freed_objects"], 41);
+        let sites = run["events"]["sites"].as_array().expect("sites");
+        assert!(
+            sites
+                .iter()
+                .any(|site| site["name"] == "List.push:5" && site["live_objects"] == 40)
+        );
+        let leaked = run["events"]["cycle_leaks"]["objects"].as_u64();
+        assert_eq!(leaked, Some(0));
+    }
+    let by_arena = &runs[2];
+    assert_eq!(by_arena["freed_singly"], 0, "copying frees with the arena");
+    assert_eq!(runs[0]["freed_singly"], 41);
+    let tables = text(&tenure(folder.path(), &["collectors", "--script", "list.heap"]).stdout);
+    assert!(all.iter().all(|name| tables.contains(name)), "{tables}");
+}
+
+#[test]
+fn a_recording_is_opened_and_its_damage_named() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = folder.path();
+    let made = tenure(
+        at,
+        &["collectors", "--gc", "generational", "--record", "run.vmpi"],
+    );
+    assert_eq!(made.status.code(), Some(0), "{}", text(&made.stderr));
+    // The file alone is enough: it says what it is.
+    let plain = tenure(at, &["run.vmpi", "--json"]);
+    assert_eq!(plain.status.code(), Some(0));
+    let whole = json(&plain);
+    assert_eq!(
+        (&whole["schema"], &whole["damaged"]),
+        (&"tenure.events/1".into(), &false.into())
+    );
+    assert_eq!(whole["stream"]["collector"], "generational");
+    let promoted = whole["totals"]["promoted_bytes"]
+        .as_u64()
+        .expect("a number");
+    assert!(promoted > 0);
+
+    let page = tenure(at, &["events", "run.vmpi", "-o", "run.html"]);
+    assert_eq!(page.status.code(), Some(0), "{}", text(&page.stderr));
+    let html = fs::read_to_string(at.join("run.html")).expect("the page");
+    assert!(html.contains("<svg") && html.contains("Server.request") && !html.contains("<script"));
+
+    let bytes = fs::read(at.join("run.vmpi")).expect("the recording");
+    fs::write(at.join("cut.vmpi"), &bytes[..bytes.len() / 2]).expect("written");
+    let cut = tenure(at, &["events", "cut.vmpi", "--json"]);
+    assert_eq!(cut.status.code(), Some(4));
+    let part = json(&cut);
+    assert!(
+        part["damage"]
+            .as_str()
+            .is_some_and(|text| text.starts_with("byte ") && text.contains("expected"))
+    );
+    let allocated = |answer: &Json| {
+        answer["totals"]["allocated_objects"]
+            .as_u64()
+            .expect("a number")
+    };
+    assert!(allocated(&part) > 0 && allocated(&part) < allocated(&whole));
+
+    fs::write(at.join("other.vmpi"), b"something else").expect("written");
+    let other = tenure(at, &["events", "other.vmpi"]);
+    assert_eq!(other.status.code(), Some(3));
+    assert!(
+        text(&other.stderr).contains("expected an event stream"),
+        "{}",
+        text(&other.stderr)
+    );
+}
+
+#[test]
+fn every_event_of_one_collector_is_listed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::write(
+        folder.path().join("s.heap"),
+        "class N 1\na = new N\na = null\ngc\n",
+    )
+    .expect("written");
+    let out = tenure(
+        folder.path(),
+        &[
+            "collectors",
+            "--gc",
+            "mark_sweep",
+            "--script",
+            "s.heap",
+            "--events",
+        ],
+    );
+    let lines = text(&out.stdout);
+    assert!(
+        lines.contains("thread 1 OBJECT_FREE 0x10000020\n"),
+        "{lines}"
+    );
+    assert!(
+        lines.contains("thread 1 GC_FINISH 1 objects, 32 of 32768 bytes\n"),
+        "{lines}"
+    );
+}
+
+#[test]
+fn a_script_that_makes_no_sense_is_a_fault_of_the_command_line() {
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::write(folder.path().join("s.heap"), "a = new Unknown").expect("written");
+    let out = tenure(folder.path(), &["collectors", "--script", "s.heap"]);
+    assert_eq!(out.status.code(), Some(2));
+    assert_eq!(
+        text(&out.stderr),
+        "tenure: s.heap: line 1: class Unknown is not declared\n"
+    );
+
+    fs::write(
+        folder.path().join("full.heap"),
+        "class N 1\nrepeat 1000\n$n = new N[99]\n$n[0] = $m\n$m = $n\nend",
+    )
+    .expect("written");
+    let out = tenure(
+        folder.path(),
+        &["collectors", "--gc", "mark_sweep", "--script", "full.heap"],
+    );
+    assert_eq!(out.status.code(), Some(1), "{}", text(&out.stdout));
+    assert!(
+        text(&out.stdout).contains("out of memory"),
+        "{}",
+        text(&out.stdout)
+    );
+}
+
+#[test]
+fn the_options_of_the_collectors_change_what_they_say() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let run = |more: &[&str]| {
+        let out = tenure(folder.path(), &[&["collectors", "--json"], more].concat());
+        assert_eq!(out.status.code(), Some(0), "{}", text(&out.stderr));
+        json(&out)["collectors"][0]["events"].clone()
+    };
+    let arenas = |events: &Json| events["arenas"].as_array().map_or(0, Vec::len);
+    let generational = |more: &[&str]| run(&[&["--gc", "generational"], more].concat());
+    assert_eq!(arenas(&generational(&[])), 2);
+    assert_eq!(arenas(&generational(&["--generations", "4"])), 4);
+    assert_eq!(
+        arenas(&generational(&["--promotion-age", "2"])),
+        4,
+        "two survivor arenas"
+    );
+    let again = |order: &str| {
+        let events = run(&["--gc", "mark_compact", "--order", order]);
+        let all = events["collections"].as_array().expect("a list");
+        all.iter()
+            .map(|one| one["moved_again"].as_u64().expect("a number"))
+            .sum::<u64>()
+    };
+    assert_eq!(again("sliding"), 0);
+    assert!(again("arbitrary") > 0);
+    let leaked = |more: &[&str]| {
+        let events = run(&[&["--gc", "reference_counting"], more].concat());
+        events["cycle_leaks"]["cycles"].as_u64().expect("a number")
+    };
+    assert_eq!((leaked(&[]), leaked(&["--cycle-detector"])), (200, 0));
+    let small = run(&["--gc", "mark_sweep", "--heap", "16k"])["totals"]["collections"].as_u64();
+    let large = run(&["--gc", "mark_sweep", "--heap", "1m"])["totals"]["collections"].as_u64();
+    assert!(small > large);
+    let bad = tenure(folder.path(), &["collectors", "--gc", "epsilon"]);
+    assert_eq!(bad.status.code(), Some(2));
+}
