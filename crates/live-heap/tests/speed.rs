@@ -2,6 +2,8 @@
 //! It counts CPU time of the thread, so that other programs disturb it less.
 //! (`cargo test -p live-heap --release --test speed -- --ignored --nocapture`).
 
+#![allow(clippy::print_stdout)]
+
 use live_heap::Replay;
 use vmpi::wire::{Encoder, Hello, Item};
 use vmpi::*;
@@ -56,7 +58,7 @@ fn stream(rounds: u64, nursery: u64) -> (Vec<u8>, u64) {
                 }),
             );
             old += 1;
-            if old % 8 == 0 && old > 100_000 {
+            if old.is_multiple_of(8) && old > 100_000 {
                 put(
                     1,
                     Body::ObjectFree {

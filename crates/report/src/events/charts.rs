@@ -29,12 +29,12 @@ fn frame(label: &str, top: &str, end: &str, body: &str, legend: &[String]) -> St
         h = HEIGHT + BOTTOM,
         label = escape(label)
     );
-    let _ = write!(
+    let _ = writeln!(
         out,
         "<path d=\"M{LEFT} 0V{HEIGHT}H{x}\" fill=\"none\" stroke=\"currentColor\" opacity=\".4\"/>\
          <text x=\"{t}\" y=\"10\" text-anchor=\"end\">{top}</text>\
          <text x=\"{t}\" y=\"{HEIGHT}\" text-anchor=\"end\">0</text>\
-         <text x=\"{x}\" y=\"{y}\" text-anchor=\"end\">{end}</text>{body}</svg>\n",
+         <text x=\"{x}\" y=\"{y}\" text-anchor=\"end\">{end}</text>{body}</svg>",
         x = WIDTH + LEFT,
         t = LEFT - 6.0,
         y = HEIGHT + BOTTOM - 6.0,
