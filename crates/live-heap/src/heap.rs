@@ -159,7 +159,10 @@ pub struct Present {
 
 /// Arena numbers up to this are kept apart; a stream that claims more is wrong,
 /// and a table by number must not be made as large as a claim.
-const ARENAS: u32 = 1 << 12;
+const ARENAS: u32 = 1 << 10;
+
+/// Ranges that are gathered before they are done: each is compared with all others.
+const RANGES: usize = 1024;
 
 impl LiveHeap {
     /// An empty heap of the VM that sent this greeting.
@@ -455,7 +458,7 @@ impl LiveHeap {
         let overlaps = |one: &MoveRange| {
             range.from.0 < end(one.to.0, one.len) && one.to.0 < end(range.from.0, range.len)
         };
-        if self.ranges.iter().any(overlaps) {
+        if self.ranges.len() >= RANGES || self.ranges.iter().any(overlaps) {
             self.apply_ranges();
         }
         self.ranges.push(*range);
