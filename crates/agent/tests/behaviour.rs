@@ -59,6 +59,11 @@ fn option_errors_end_the_program_with_the_original_words() {
     );
     check(
         "file=none/x.txt",
+        9,
+        "HPROF ERROR: can't create temp heap file: none/x.txt.TMP [hprof_init.c:814]",
+    );
+    check(
+        "heap=sites,file=none/x.txt",
         1,
         "HPROF ERROR: can't create profile file: none/x.txt [hprof_init.c:850]",
     );
