@@ -90,3 +90,28 @@ fn mutants_are_named_files_with_what_a_reader_must_do() {
         5
     );
 }
+
+#[test]
+#[expect(clippy::print_stdout, reason = "the matrix says what it runs on")]
+fn jdks_say_the_version_that_they_are_listed_with() {
+    let found = jdks();
+    if found.is_empty() {
+        return testkit::skip("JDKs", NO_JDK);
+    }
+    for jdk in found {
+        let asked = std::process::Command::new(jdk.tool("java"))
+            .arg("-version")
+            .output();
+        let said = asked.expect("java runs").stderr;
+        let said = String::from_utf8_lossy(&said).into_owned();
+        let compiles = jdk.tool("javac").is_file();
+        let tools = if compiles { "" } else { ", no compiler" };
+        println!(
+            "JDK {} {} at {}{tools}",
+            jdk.full_version,
+            jdk.vendor,
+            jdk.home.display()
+        );
+        assert!(said.contains(&jdk.full_version), "{jdk:?}: {said}");
+    }
+}
