@@ -121,6 +121,11 @@ fn command(
     port: Option<u16>,
 ) -> Command {
     let mut java = Command::new(jdk.tool("java"));
+    if !case.signals.is_empty() {
+        // A test in the background inherits that these are ignored, and a JVM then does, too.
+        java = Command::new("env");
+        java.arg("--default-signal=HUP,INT").arg(jdk.tool("java"));
+    }
     java.env_remove("_JAVA_HPROF_OPTIONS");
     let takes_times = case.options.iter().any(|o| o.contains("cpu=times"));
     let takes_times = takes_times && !case.name.starts_with("err-");
