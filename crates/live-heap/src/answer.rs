@@ -118,8 +118,7 @@ pub struct ArenaRow {
     /// How often it was deleted.
     pub deletions: u64,
     /// Whether it is one that objects are promoted into: it takes moves from
-    /// others, is deleted in less than a third of the collections, and less than
-    /// a quarter of all bytes are allocated in it.
+    /// others, and collections leave more than half of what lives in it in place.
     pub old: bool,
     /// Bytes it has, 0 if not told.
     pub capacity: u64,
@@ -231,12 +230,18 @@ impl LiveHeap {
         }
     }
 
-    /// Objects are promoted into an arena that takes moves from others, stays when
-    /// collections come, and is not where the program allocates.
+    /// Objects are promoted into an arena that takes moves from others and in which
+    /// they then rest: collections leave more than half of what lives there where
+    /// it is. Nurseries, survivor spaces and semi-spaces are emptied by each. Of an
+    /// arena that no collection has met yet it is enough that it was never deleted
+    /// and that the program hardly allocates in it.
     fn is_old(&self, arena: &Arena) -> bool {
-        let stays = arena.deletions * 3 < u64::from(self.gc_count.max(1));
-        let seldom = arena.allocated_bytes < self.totals.allocated_bytes / 4;
-        arena.entered.objects > 0 && stays && seldom
+        let rests = if arena.survived > 0 {
+            arena.moved_on * 2 < arena.survived
+        } else {
+            arena.deletions == 0 && arena.allocated_bytes < self.totals.allocated_bytes / 4
+        };
+        arena.entered.objects > 0 && rests
     }
 
     fn stream(&self) -> Stream {

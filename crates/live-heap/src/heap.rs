@@ -80,6 +80,13 @@ pub(crate) struct Arena {
     pub(crate) used: Option<u64>,
     pub(crate) capacity: u64,
     pub(crate) entered: Entered,
+    /// Objects in it when the present collection started, and of these the dead.
+    at_start: u64,
+    dead_in_gc: u64,
+    /// Objects that were in it before a collection and lived on, over all
+    /// collections; and of these, those that the collection moved.
+    pub(crate) survived: u64,
+    pub(crate) moved_on: u64,
 }
 
 /// What does not fit, and what was dropped: how far to trust the rest.
@@ -357,6 +364,7 @@ impl LiveHeap {
         if let Some(arena) = self.arenas.get_mut(row.arena as usize) {
             arena.objects -= 1;
             arena.bytes -= bytes;
+            arena.dead_in_gc += u64::from(row.moved_gc != self.gc_count);
             if soon {
                 arena.entered.soon_dead += 1;
                 arena.entered.soon_dead_bytes += bytes;
@@ -422,6 +430,8 @@ impl LiveHeap {
     fn count_move(&mut self, before: &Row, new_arena: u32) {
         let bytes = self.weight(before.size);
         let crosses = before.arena != new_arena;
+        let first = before.moved_gc != self.gc_count;
+        self.arenas[before.arena as usize].moved_on += u64::from(first);
         if crosses {
             let old = &mut self.arenas[before.arena as usize];
             old.objects -= 1;
@@ -511,6 +521,10 @@ impl LiveHeap {
 
     fn gc_start(&mut self, kind: GcKind) {
         self.sample();
+        for arena in &mut self.arenas {
+            arena.at_start = arena.objects;
+            arena.dead_in_gc = 0;
+        }
         self.in_gc = Some(Collection {
             kind: match kind {
                 GcKind::Unknown => "unknown",
@@ -527,6 +541,10 @@ impl LiveHeap {
 
     fn gc_finish(&mut self, info: &GcInfo) {
         self.gc_count += 1;
+        for arena in &mut self.arenas {
+            arena.survived += arena.at_start.saturating_sub(arena.dead_in_gc);
+            arena.at_start = 0;
+        }
         let Some(mut gc) = self.in_gc.take() else {
             self.oddities.unknown_ids += 1;
             return;

@@ -441,6 +441,19 @@ gc
         ),
         (3, 3 * 24)
     );
+    // Survivor spaces are entered and left again: not where objects rest.
+    let aging = Config {
+        promotion_age: 2,
+        ..Config::new(Gc::Generational)
+    };
+    let aged = answer_of(&aging, script, false);
+    let old: Vec<_> = aged
+        .arenas
+        .iter()
+        .filter(|arena| arena.old)
+        .map(|arena| arena.name.as_str())
+        .collect();
+    assert_eq!(old, ["old"]);
     let copying = answer_of(&Config::new(Gc::TwoSpaceCopying), script, false);
     assert_eq!(
         copying.totals.promoted_objects, 0,
