@@ -138,7 +138,8 @@ pub fn threads(heap: &Heap, options: &ThreadOptions) -> Threads {
     }
 }
 
-fn is_virtual(heap: &Heap, thread: ObjIdx) -> bool {
+/// True for a virtual thread.
+pub fn is_virtual(heap: &Heap, thread: ObjIdx) -> bool {
     is_subclass_of(heap, heap.class_of(thread), "java.lang.BaseVirtualThread")
         || heap.class(heap.class_of(thread)).name == "java.lang.VirtualThread"
 }
@@ -202,8 +203,8 @@ fn some(heap: &Heap, mut objects: Vec<ObjIdx>, limit: usize) -> (Vec<ObjectRef>,
     )
 }
 
-/// `daemon` is a field of Thread until JDK 18 and of Thread$FieldHolder since.
-fn is_daemon(heap: &Heap, thread: ObjIdx) -> bool {
+/// True for a daemon thread: `daemon` is a field of Thread until JDK 18 and of Thread$FieldHolder since.
+pub fn is_daemon(heap: &Heap, thread: ObjIdx) -> bool {
     let flag = |object| match crate::fields::field(heap, object, "daemon") {
         Some(heap_graph::Value::Boolean(daemon)) => Some(daemon),
         _ => None,

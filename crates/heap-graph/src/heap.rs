@@ -295,7 +295,7 @@ impl Heap {
         Bytes(self.shallow(object).0 + self.column(Tag::Retained, object.0) * self.unit())
     }
 
-    fn unit(&self) -> u64 {
+    pub(crate) fn unit(&self) -> u64 {
         u64::from(self.meta.summary.layout.alignment.max(1))
     }
 

@@ -13,11 +13,12 @@
 //!
 //! In reading order: [`model`](Summary) (the plain data), [`options`](Options), `layout` (sizes),
 //! `idmap` (ids to numbers), `packed` (columns), `build` (two passes, search, dominators), `index`
-//! (the file), [`heap`](Heap) (the questions), [`object`](ObjectView), [`contents`](ContentVisitor) (all objects at
-//! reading speed), `inbound`, `strings`, and
+//! (the file), [`heap`](Heap) (the questions), `columns`, [`object`](ObjectView), [`contents`](ContentVisitor) (all
+//! objects at reading speed), `inbound`, `strings`, and
 //! [`quick`](quick_histogram) (answers without a graph).
 
 mod build;
+mod columns;
 mod contents;
 mod heap;
 mod idmap;

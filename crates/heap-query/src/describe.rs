@@ -1,0 +1,218 @@
+//! What an object says about itself, for every dialect: readable text, field paths, sizes.
+
+use crate::cell::Cell;
+use heap_analysis::collections::map_entries;
+use heap_analysis::describe::value_of;
+use heap_analysis::fields::{elements, field_int, field_ref, lineage};
+use heap_graph::{ClassIdx, Heap, ObjIdx, ObjectKind, ObjectView, Value};
+use hprof::{BasicType, ObjectId};
+
+/// The kind as tables write it.
+pub(crate) fn kind_name(kind: ObjectKind) -> &'static str {
+    match kind {
+        ObjectKind::Class => "class",
+        ObjectKind::Instance => "instance",
+        ObjectKind::ObjectArray => "object_array",
+        ObjectKind::PrimitiveArray => "primitive_array",
+    }
+}
+
+/// A readable value: whole strings and character arrays, else what `heap-analysis` shows.
+pub(crate) fn readable(heap: &Heap, object: ObjIdx) -> Option<String> {
+    if let Some(text) = heap.string(object) {
+        return Some(text);
+    }
+    let name = heap.class(heap.class_of(object)).name.as_str();
+    match name {
+        "java.lang.StringBuilder" | "java.lang.StringBuffer" => builder_text(heap, object),
+        "char[]" => characters(heap, object),
+        _ => match heap.kind(object) {
+            ObjectKind::Instance | ObjectKind::Class => value_of(heap, object),
+            ObjectKind::ObjectArray | ObjectKind::PrimitiveArray => None,
+        },
+    }
+}
+
+/// The text in a `char[]`.
+pub(crate) fn characters(heap: &Heap, object: ObjIdx) -> Option<String> {
+    match heap.object(object).ok()? {
+        ObjectView::PrimitiveArray {
+            element: BasicType::Char,
+            data,
+            ..
+        } => {
+            let units = data.chunks_exact(2).map(|c| u16::from_be_bytes([c[0], c[1]]));
+            let text = char::decode_utf16(units).map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER));
+            Some(text.collect())
+        }
+        _ => None,
+    }
+}
+
+fn builder_text(heap: &Heap, object: ObjIdx) -> Option<String> {
+    let count = usize::try_from(field_int(heap, object, "count")?).ok()?;
+    let array = field_ref(heap, object, "value")?;
+    match heap.object(array).ok()? {
+        ObjectView::PrimitiveArray {
+            element: BasicType::Byte,
+            data,
+            ..
+        } => {
+            if field_int(heap, object, "coder") == Some(1) {
+                let units = data.chunks_exact(2).take(count);
+                let units: Vec<u16> = units.map(|c| u16::from_le_bytes([c[0], c[1]])).collect();
+                return Some(String::from_utf16_lossy(&units));
+            }
+            Some(data.iter().take(count).map(|b| char::from(*b)).collect())
+        }
+        _ => Some(characters(heap, array)?.chars().take(count).collect()),
+    }
+}
+
+/// A field's value as a cell; null references are no value.
+pub(crate) fn cell_of(value: Value) -> Cell {
+    match value {
+        Value::Reference(id) if id.is_null() => Cell::Null,
+        Value::Reference(id) => Cell::Object(id),
+        Value::Boolean(v) => Cell::Bool(v),
+        Value::Char(v) => Cell::Text(String::from_utf16_lossy(&[v])),
+        Value::Float(v) => Cell::Real(f64::from(v)),
+        Value::Double(v) => Cell::Real(v),
+        Value::Byte(v) => Cell::Int(i64::from(v)),
+        Value::Short(v) => Cell::Int(i64::from(v)),
+        Value::Int(v) => Cell::Int(i64::from(v)),
+        Value::Long(v) => Cell::Int(v),
+    }
+}
+
+/// The value of a field: the most derived instance field of that name, else, of a class object, a
+/// static field of the class or of one above it.
+pub(crate) fn field_value(heap: &Heap, object: ObjIdx, name: &str) -> Option<Value> {
+    match heap.object(object).ok()? {
+        ObjectView::Instance { fields, .. } => {
+            fields.into_iter().find(|f| f.name == name).map(|f| f.value)
+        }
+        ObjectView::Class { class } => static_value(heap, class, name),
+        ObjectView::ObjectArray { .. } | ObjectView::PrimitiveArray { .. } => None,
+    }
+}
+
+/// A static field of a class or of the nearest class above that has one of that name.
+pub(crate) fn static_value(heap: &Heap, class: ClassIdx, name: &str) -> Option<Value> {
+    lineage(heap, class)
+        .flat_map(|c| &heap.class(c).statics)
+        .find(|s| s.name == name)
+        .map(|s| Value::from_bits(s.kind, s.bits))
+}
+
+/// Follows `a.b[3].c`; an element of an array may also be written `a.3`.
+pub(crate) fn field_path(heap: &Heap, object: ObjIdx, path: &str) -> Cell {
+    let mut here = Cell::Object(heap.id(object));
+    let steps = path.split(['.', '[']).map(|s| s.trim_end_matches(']'));
+    for step in steps.filter(|s| !s.is_empty()) {
+        let Cell::Object(id) = here else {
+            return Cell::Null;
+        };
+        let Some(object) = heap.find(id) else {
+            return Cell::Null;
+        };
+        here = match step.parse::<usize>() {
+            Ok(index) => element(heap, object, index).unwrap_or(Cell::Null),
+            Err(_) => field_value(heap, object, step).map_or(Cell::Null, cell_of),
+        };
+    }
+    here
+}
+
+/// Number of elements of an array.
+pub(crate) fn array_length(heap: &Heap, object: ObjIdx) -> Option<usize> {
+    match heap.object(object).ok()? {
+        ObjectView::ObjectArray { elements, .. } => Some(elements.len()),
+        ObjectView::PrimitiveArray { len, .. } => Some(len as usize),
+        ObjectView::Instance { .. } | ObjectView::Class { .. } => None,
+    }
+}
+
+/// An element of an array.
+pub(crate) fn element(heap: &Heap, array: ObjIdx, index: usize) -> Option<Cell> {
+    match heap.object(array).ok()? {
+        ObjectView::ObjectArray { elements, .. } => {
+            let id: ObjectId = *elements.get(index)?;
+            Some(cell_of(Value::Reference(id)))
+        }
+        ObjectView::PrimitiveArray { element, data, .. } => primitive(element, data, index),
+        ObjectView::Instance { .. } | ObjectView::Class { .. } => None,
+    }
+}
+
+/// An element of a primitive array, from its big-endian bytes.
+pub(crate) fn primitive(element: BasicType, data: &[u8], index: usize) -> Option<Cell> {
+    let size = element.size(8);
+    let from = index.checked_mul(size)?;
+    let bytes = data.get(from..from.checked_add(size)?)?;
+    let bits = bytes.iter().fold(0u64, |n, b| n << 8 | u64::from(*b));
+    Some(cell_of(Value::from_bits(element, bits)))
+}
+
+/// What a collection of `java.util` holds: elements of a list, set or array, values of a map.
+pub(crate) fn collection_values(heap: &Heap, object: ObjIdx, limit: usize) -> Option<Vec<ObjIdx>> {
+    if heap.kind(object) == ObjectKind::ObjectArray {
+        return Some(elements(heap, object).into_iter().take(limit).collect());
+    }
+    if let Some(data) = field_ref(heap, object, "elementData") {
+        let size = ["size", "elementCount"].iter().find_map(|f| field_int(heap, object, f));
+        let size = usize::try_from(size?).ok()?.min(limit);
+        return Some(elements(heap, data).into_iter().take(size).collect());
+    }
+    if let Some(array) = field_ref(heap, object, "a").filter(|a| is_array(heap, *a)) {
+        return Some(elements(heap, array).into_iter().take(limit).collect());
+    }
+    if field_ref(heap, object, "first").is_some() && field_ref(heap, object, "table").is_none() {
+        return Some(linked(heap, object, limit));
+    }
+    let name = &heap.class(heap.class_of(object)).name;
+    let entries = map_entries(heap, object, limit);
+    // A HashSet is a map whose keys matter; `map_entries` looks through its field `map`.
+    let keys = name.ends_with("Set");
+    let take = |(key, value): (Option<ObjIdx>, Option<ObjIdx>)| if keys { key } else { value };
+    let found: Vec<ObjIdx> = entries.into_iter().filter_map(take).collect();
+    (!found.is_empty() || collection_size(heap, object).is_some()).then_some(found)
+}
+
+fn is_array(heap: &Heap, object: ObjIdx) -> bool {
+    heap.kind(object) == ObjectKind::ObjectArray
+}
+
+/// Items of a linked list's nodes.
+fn linked(heap: &Heap, list: ObjIdx, limit: usize) -> Vec<ObjIdx> {
+    let mut seen = rustc_hash::FxHashSet::default();
+    let mut found = Vec::new();
+    let mut node = field_ref(heap, list, "first");
+    while let Some(here) = node {
+        if found.len() >= limit || !seen.insert(here) {
+            break;
+        }
+        found.extend(field_ref(heap, here, "item"));
+        node = field_ref(heap, here, "next");
+    }
+    found
+}
+
+/// Number of elements of a collection or map, or of non-null elements of an array.
+pub(crate) fn collection_size(heap: &Heap, object: ObjIdx) -> Option<usize> {
+    if is_array(heap, object) {
+        return Some(elements(heap, object).len());
+    }
+    let mut object = object;
+    // HashSet.map, Collections$UnmodifiableMap.m, Properties.map and so on.
+    for _ in 0..8 {
+        let own = ["size", "elementCount", "baseCount", "count"]
+            .iter()
+            .find_map(|f| field_int(heap, object, f));
+        if let Some(size) = own {
+            return usize::try_from(size).ok();
+        }
+        object = ["map", "m", "c", "list"].iter().find_map(|f| field_ref(heap, object, f))?;
+    }
+    None
+}

@@ -1,0 +1,84 @@
+//! What can be wrong with a query, and where.
+
+use crate::cell::Cut;
+use heap_graph::HeapError;
+use std::fmt;
+use thiserror::Error;
+
+/// A place in the text of a query.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Bytes before it.
+    pub offset: usize,
+    /// Its line, from 1.
+    pub line: usize,
+    /// Its column in characters, from 1.
+    pub column: usize,
+    /// The whole line, to draw a mark under.
+    pub text: String,
+}
+
+impl Place {
+    /// The place at a byte offset of a text; offsets outside mean its end.
+    pub fn of(text: &str, offset: usize) -> Place {
+        let mut offset = offset.min(text.len());
+        while !text.is_char_boundary(offset) {
+            offset -= 1;
+        }
+        let before = &text[..offset];
+        let start = before.rfind('\n').map_or(0, |n| n + 1);
+        let end = text[offset..].find('\n').map_or(text.len(), |n| offset + n);
+        Place {
+            offset,
+            line: before.matches('\n').count() + 1,
+            column: before[start..].chars().count() + 1,
+            text: text[start..end].trim_end_matches('\r').to_owned(),
+        }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}, column {}", self.line, self.column)
+    }
+}
+
+/// Why a query has no answer.
+#[derive(Debug, Error)]
+pub enum QueryError {
+    /// The text is no query, or names what is not there.
+    #[error("{message} ({place})")]
+    Text {
+        /// What is wrong.
+        message: String,
+        /// Where.
+        place: Place,
+    },
+    /// The query failed while it ran.
+    #[error("{0}")]
+    Run(String),
+    /// A limit or the caller ended it before the first row.
+    #[error("stopped: {}", match .0 { Cut::Rows => "row limit", Cut::Time => "time limit", Cut::Cancelled => "cancelled" })]
+    Stopped(Cut),
+    /// The heap could not be read.
+    #[error(transparent)]
+    Heap(#[from] HeapError),
+}
+
+impl QueryError {
+    /// An error at a byte offset of the text.
+    pub(crate) fn at(text: &str, offset: usize, message: impl Into<String>) -> QueryError {
+        QueryError::Text {
+            message: message.into(),
+            place: Place::of(text, offset),
+        }
+    }
+
+    /// Where in the text the fault lies, if it lies there.
+    pub fn place(&self) -> Option<&Place> {
+        match self {
+            QueryError::Text { place, .. } => Some(place),
+            _ => None,
+        }
+    }
+}

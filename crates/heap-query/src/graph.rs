@@ -1,0 +1,136 @@
+//! Questions about the graph that every dialect asks: what a set of objects retains, and the way
+//! from a root to an object.
+
+use crate::error::QueryError;
+use crate::shared::{BLOCK, Env};
+use heap_analysis::paths::{Exclusions, PathOptions, to_roots};
+use heap_graph::{Heap, LayoutModel, ObjIdx, RefStrength, Strength, Via};
+use hprof::{HeapTag, Serial};
+use rustc_hash::FxHashSet;
+
+/// What would be freed with all objects of a set, the set included, by id. For one object that is
+/// its dominator subtree; for more, everything that roots reach only through the set.
+pub(crate) fn retained_set(env: &Env, set: &[ObjIdx]) -> Result<Vec<ObjIdx>, QueryError> {
+    let heap = &env.heap;
+    let mut set: Vec<ObjIdx> = set.iter().copied().filter(|o| heap.is_reachable(*o)).collect();
+    set.sort_unstable();
+    set.dedup();
+    if let [one] = set[..] {
+        return subtree(env, one);
+    }
+    if set.is_empty() {
+        return Ok(set);
+    }
+    let kept = reachable_without(env, &set)?;
+    let all = (0..heap.len()).map(ObjIdx);
+    Ok(all.filter(|o| !kept.has(*o) && heap.is_reachable(*o)).collect())
+}
+
+/// An object and all that it dominates, by id.
+pub(crate) fn subtree(env: &Env, top: ObjIdx) -> Result<Vec<ObjIdx>, QueryError> {
+    let mut found = vec![top];
+    let mut at = 0;
+    while let Some(object) = found.get(at).copied() {
+        at += 1;
+        if at % BLOCK == 0 {
+            env.stop.check()?;
+        }
+        // A tree has each object once; a broken index must not make it endless.
+        if found.len() as u64 <= env.heap.len() {
+            found.extend(env.heap.dominated(Some(object)));
+        }
+    }
+    found.sort_unstable();
+    Ok(found)
+}
+
+/// A bit per object.
+struct Marks(Vec<u64>);
+
+impl Marks {
+    fn add(&mut self, object: ObjIdx) -> bool {
+        let Some(word) = self.0.get_mut((object.0 / 64) as usize) else {
+            return false;
+        };
+        let new = *word & 1 << (object.0 % 64) == 0;
+        *word |= 1 << (object.0 % 64);
+        new
+    }
+
+    fn has(&self, object: ObjIdx) -> bool {
+        let word = self.0.get((object.0 / 64) as usize);
+        word.is_some_and(|w| w & 1 << (object.0 % 64) != 0)
+    }
+}
+
+fn reachable_without(env: &Env, set: &[ObjIdx]) -> Result<Marks, QueryError> {
+    let heap = &env.heap;
+    let mut marks = Marks(vec![0; (heap.len() / 64 + 1) as usize]);
+    let is_cut = |o: &ObjIdx| set.binary_search(o).is_ok();
+    let mut open: Vec<ObjIdx> = starts(heap)?;
+    open.retain(|o| !is_cut(o) && marks.add(*o));
+    let mut looked_at = 0;
+    while let Some(object) = open.pop() {
+        looked_at += 1;
+        if looked_at % BLOCK == 0 {
+            env.stop.check()?;
+        }
+        for reference in heap.outbound(object)? {
+            let target = reference.target;
+            if counts(heap, reference.strength) && !is_cut(&target) && marks.add(target) {
+                open.push(target);
+            }
+        }
+    }
+    Ok(marks)
+}
+
+/// Whether references of this strength keep alive, as the heap was opened.
+fn counts(heap: &Heap, strength: RefStrength) -> bool {
+    match (heap.summary().strength, strength) {
+        (Strength::All, _) | (_, RefStrength::Strong) => true,
+        (Strength::StrongSoft, RefStrength::Soft) => true,
+        (Strength::Strong | Strength::StrongSoft, _) => false,
+    }
+}
+
+/// Where reachability begins: roots, without those that are references of their thread.
+fn starts(heap: &Heap) -> Result<Vec<ObjIdx>, QueryError> {
+    let mut locals: FxHashSet<(Serial, ObjIdx, HeapTag, u32)> = FxHashSet::default();
+    if heap.summary().layout.model != LayoutModel::Plain {
+        for thread in heap.threads() {
+            let Some(object) = thread.object else {
+                continue;
+            };
+            for reference in heap.outbound(object)? {
+                if let Via::ThreadLocal { kind, frame } = reference.via {
+                    locals.insert((thread.serial, reference.target, kind, frame));
+                }
+            }
+        }
+    }
+    let is_start = |r: &&heap_graph::RootInfo| {
+        r.kind != HeapTag::RootUnreachable
+            && !locals.contains(&(r.thread, r.object, r.kind, r.frame))
+    };
+    Ok(heap.roots().iter().filter(is_start).map(|r| r.object).collect())
+}
+
+/// The shortest path from a root down to an object, without soft, weak, phantom and final
+/// referents if there is such a path; empty for unreachable objects.
+pub(crate) fn path_to_root(env: &Env, object: ObjIdx) -> Result<Vec<ObjIdx>, QueryError> {
+    let heap = &env.heap;
+    if !heap.is_reachable(object) {
+        return Ok(Vec::new());
+    }
+    // The first question makes the table of referrers, which takes a pass over the dump.
+    env.stop.within(|control| heap.inbound_with(object, control))?;
+    for exclude in [Exclusions::ALL, Exclusions::default()] {
+        let options = PathOptions { count: 1, exclude };
+        if let Some(path) = to_roots(heap, object, &options)?.paths.first() {
+            let ids = path.steps.iter().map(|s| s.object.object.0);
+            return Ok(ids.filter_map(|id| heap.find(id)).collect());
+        }
+    }
+    Ok(Vec::new())
+}

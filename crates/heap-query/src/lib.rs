@@ -1,0 +1,35 @@
+//! Any question about a heap, in SQL, in the OQL of Eclipse MAT, or in the OQL of jhat and
+//! VisualVM, answered as a table of typed cells. Nothing here prints.
+//!
+//! ```no_run
+//! use heap_graph::{Control, Heap, Options};
+//! use heap_query::{Limits, Session};
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let heap = Heap::open("heap.hprof".as_ref(), &Options::default(), &Control::quiet())?;
+//! let session = Session::open(heap.into());
+//! let text = "select class, count(*), sum(shallow) from objects group by class";
+//! let table = session.run(text, None, &Limits::rows(100))?;
+//! assert_eq!(table.columns, ["class", "count(*)", "sum(shallow)"]);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! In reading order: [`cell`](Cell) (results), [`limits`](Limits), [`error`](QueryError),
+//! [`session`](Session) (the front), `lang` (which dialect a text is in), `shared`, `describe`
+//! and `graph` (what all dialects use), `sql`.
+
+mod cell;
+mod describe;
+mod error;
+mod graph;
+mod lang;
+mod limits;
+mod session;
+mod shared;
+mod sql;
+
+pub use cell::{Cell, Cut, Table};
+pub use error::{Place, QueryError};
+pub use lang::Lang;
+pub use limits::Limits;
+pub use session::{HistoryEntry, Session, Sink};

@@ -1,0 +1,158 @@
+//! The front of the crate: a heap, questions in any dialect, answers as tables.
+
+use crate::cell::{Cell, Cut, Table};
+use crate::error::QueryError;
+use crate::lang::{Lang, recognise};
+use crate::limits::{Limits, Stop};
+use crate::shared::{Cache, Env};
+use crate::sql;
+use heap_graph::Heap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Where rows go, one by one, as they are found.
+pub trait Sink {
+    /// Called once, before the first row.
+    fn columns(&mut self, names: &[String]);
+    /// Takes a row, as long as the columns. False ends the query.
+    fn row(&mut self, cells: Vec<Cell>) -> bool;
+}
+
+/// A query that was run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HistoryEntry {
+    /// What was asked.
+    pub text: String,
+    /// The dialect it was read as.
+    pub lang: Lang,
+    /// Rows of the answer; `None` when there was an error.
+    pub rows: Option<u64>,
+}
+
+/// A heap that answers queries. It may be shared among threads; every query has a database of
+/// its own, and what takes a pass over the heap is made once.
+pub struct Session {
+    heap: Arc<Heap>,
+    cache: Arc<Cache>,
+    history: Mutex<Vec<HistoryEntry>>,
+}
+
+/// Queries that are remembered.
+const HISTORY: usize = 1000;
+
+impl Session {
+    /// A session over a heap.
+    pub fn open(heap: Arc<Heap>) -> Session {
+        Session {
+            heap,
+            cache: Arc::default(),
+            history: Mutex::default(),
+        }
+    }
+
+    /// The heap.
+    pub fn heap(&self) -> &Arc<Heap> {
+        &self.heap
+    }
+
+    pub(crate) fn env(&self, limits: &Limits) -> Env {
+        Env {
+            heap: self.heap.clone(),
+            cache: self.cache.clone(),
+            stop: Arc::new(Stop::new(limits)),
+        }
+    }
+
+    /// Runs a query and collects its rows. Without `lang` the dialect is recognised from the text.
+    pub fn run(&self, text: &str, lang: Option<Lang>, limits: &Limits) -> Result<Table, QueryError> {
+        let mut collected = Collected {
+            columns: Vec::new(),
+            rows: Vec::new(),
+        };
+        let (lang, cut) = self.each(text, lang, limits, &mut collected)?;
+        Ok(Table {
+            lang,
+            columns: collected.columns,
+            rows: collected.rows,
+            cut,
+        })
+    }
+
+    /// Runs a query and hands over its rows as they are found. Gives the dialect and the reason
+    /// why rows are missing, if any are.
+    pub fn each(
+        &self,
+        text: &str,
+        lang: Option<Lang>,
+        limits: &Limits,
+        sink: &mut dyn Sink,
+    ) -> Result<(Lang, Option<Cut>), QueryError> {
+        let lang = lang.unwrap_or_else(|| recognise(text));
+        let mut limited = Limited {
+            sink,
+            left: limits.rows.unwrap_or(usize::MAX),
+            rows: 0,
+        };
+        let env = self.env(limits);
+        let result = match lang {
+            Lang::Sql => sql::run(&env, text, &mut limited),
+        };
+        self.remember(HistoryEntry {
+            text: text.to_owned(),
+            lang,
+            rows: result.is_ok().then_some(limited.rows),
+        });
+        Ok((lang, result?))
+    }
+
+    fn remember(&self, entry: HistoryEntry) {
+        let mut history = self.history.lock().unwrap_or_else(PoisonError::into_inner);
+        if history.len() >= HISTORY {
+            history.remove(0);
+        }
+        history.push(entry);
+    }
+
+    /// The queries of this session, oldest first.
+    pub fn history(&self) -> Vec<HistoryEntry> {
+        let history = self.history.lock().unwrap_or_else(PoisonError::into_inner);
+        history.clone()
+    }
+}
+
+struct Collected {
+    columns: Vec<String>,
+    rows: Vec<Vec<Cell>>,
+}
+
+impl Sink for Collected {
+    fn columns(&mut self, names: &[String]) {
+        self.columns = names.to_vec();
+    }
+
+    fn row(&mut self, cells: Vec<Cell>) -> bool {
+        self.rows.push(cells);
+        true
+    }
+}
+
+/// Lets so many rows through; the first one too many ends the query.
+struct Limited<'a> {
+    sink: &'a mut dyn Sink,
+    left: usize,
+    rows: u64,
+}
+
+impl Sink for Limited<'_> {
+    fn columns(&mut self, names: &[String]) {
+        self.sink.columns(names);
+    }
+
+    fn row(&mut self, cells: Vec<Cell>) -> bool {
+        if self.left == 0 {
+            return false;
+        }
+        self.left -= 1;
+        self.rows += 1;
+        self.sink.row(cells)
+    }
+}

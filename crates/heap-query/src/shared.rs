@@ -1,0 +1,212 @@
+//! What all dialects share: the heap, the running query's limits, and tables that are made once
+//! per session because making them takes a pass over the heap.
+
+use crate::error::QueryError;
+use crate::limits::Stop;
+use heap_graph::{ClassIdx, Heap, ObjIdx};
+use hprof::HeapTag;
+use rustc_hash::FxHashMap;
+use std::sync::{Arc, OnceLock};
+
+/// A running query.
+#[derive(Clone)]
+pub(crate) struct Env {
+    pub(crate) heap: Arc<Heap>,
+    pub(crate) cache: Arc<Cache>,
+    pub(crate) stop: Arc<Stop>,
+}
+
+/// Made on the first question that needs it.
+#[derive(Default)]
+pub(crate) struct Cache {
+    names: OnceLock<FxHashMap<String, Vec<ClassIdx>>>,
+    roots: OnceLock<FxHashMap<ObjIdx, HeapTag>>,
+    subclasses: OnceLock<Vec<Vec<ClassIdx>>>,
+    by_class: OnceLock<Arc<ByClass>>,
+    tree: OnceLock<Arc<Tree>>,
+}
+
+/// All objects ordered by class.
+pub(crate) struct ByClass {
+    starts: Vec<u64>,
+    objects: Vec<u32>,
+    wide: Vec<u64>,
+}
+
+impl ByClass {
+    /// Where the objects of a class lie.
+    pub(crate) fn range(&self, class: ClassIdx) -> std::ops::Range<u64> {
+        self.starts[class.0 as usize]..self.starts[class.0 as usize + 1]
+    }
+
+    /// The object at a position.
+    pub(crate) fn get(&self, at: u64) -> ObjIdx {
+        match self.objects.get(at as usize) {
+            Some(object) => ObjIdx(u64::from(*object)),
+            None => ObjIdx(self.wide.get(at as usize).copied().unwrap_or(0)),
+        }
+    }
+}
+
+/// Sums over dominator subtrees.
+pub(crate) struct Tree {
+    /// Objects in the subtree, the object itself included; 0 for unreachable objects.
+    pub(crate) counts: Vec<u64>,
+    /// Dominators above the object; 0 for children of the virtual root.
+    pub(crate) depths: Vec<u32>,
+}
+
+/// Objects per block of a scan.
+pub(crate) const BLOCK: usize = 4096;
+
+impl Env {
+    /// The classes of a readable name; several loaders may each have one.
+    pub(crate) fn classes_named(&self, name: &str) -> &[ClassIdx] {
+        let names = self.cache.names.get_or_init(|| {
+            let mut names: FxHashMap<String, Vec<ClassIdx>> = FxHashMap::default();
+            for (n, class) in self.heap.classes().iter().enumerate() {
+                let list = names.entry(class.name.clone()).or_default();
+                list.push(ClassIdx(n as u32));
+            }
+            names
+        });
+        names.get(name).map_or(&[], Vec::as_slice)
+    }
+
+    /// Direct subclasses of a class.
+    pub(crate) fn subclasses(&self, class: ClassIdx) -> &[ClassIdx] {
+        let all = self.cache.subclasses.get_or_init(|| {
+            let mut all = vec![Vec::new(); self.heap.classes().len()];
+            for (n, class) in self.heap.classes().iter().enumerate() {
+                if let Some(above) = class.super_class {
+                    all[above.0 as usize].push(ClassIdx(n as u32));
+                }
+            }
+            all
+        });
+        all.get(class.0 as usize).map_or(&[], Vec::as_slice)
+    }
+
+    /// The classes with all their subclasses, ascending, each once.
+    pub(crate) fn with_subclasses(&self, classes: &[ClassIdx]) -> Vec<ClassIdx> {
+        let mut found = classes.to_vec();
+        let mut seen: rustc_hash::FxHashSet<ClassIdx> = classes.iter().copied().collect();
+        let mut at = 0;
+        while let Some(class) = found.get(at).copied() {
+            at += 1;
+            for below in self.subclasses(class) {
+                if seen.insert(*below) {
+                    found.push(*below);
+                }
+            }
+        }
+        found.sort_unstable();
+        found.dedup();
+        found
+    }
+
+    /// The kind of the first root record of an object.
+    pub(crate) fn root_kind(&self, object: ObjIdx) -> Option<HeapTag> {
+        let roots = self.cache.roots.get_or_init(|| {
+            let mut kinds = FxHashMap::default();
+            for root in self.heap.roots() {
+                kinds.entry(root.object).or_insert(root.kind);
+            }
+            kinds
+        });
+        roots.get(&object).copied()
+    }
+
+    /// All objects ordered by class: two passes over the class column, then kept.
+    pub(crate) fn by_class(&self) -> Result<Arc<ByClass>, QueryError> {
+        if let Some(made) = self.cache.by_class.get() {
+            return Ok(made.clone());
+        }
+        let heap = &self.heap;
+        let mut starts = vec![0u64; heap.classes().len() + 2];
+        self.each_class_block(|_, classes| {
+            for class in classes {
+                starts[class.0 as usize + 2] += 1;
+            }
+        })?;
+        for n in 1..starts.len() {
+            starts[n] += starts[n - 1];
+        }
+        let narrow = heap.len() <= u64::from(u32::MAX);
+        let (mut objects, mut wide) = (Vec::new(), Vec::new());
+        if narrow {
+            objects.resize(heap.len() as usize, 0u32);
+        } else {
+            wide.resize(heap.len() as usize, 0u64);
+        }
+        self.each_class_block(|first, classes| {
+            for (n, class) in (first..).zip(classes) {
+                let at = &mut starts[class.0 as usize + 1];
+                if narrow {
+                    objects[*at as usize] = n as u32;
+                } else {
+                    wide[*at as usize] = n;
+                }
+                *at += 1;
+            }
+        })?;
+        starts.pop();
+        let made = Arc::new(ByClass {
+            starts,
+            objects,
+            wide,
+        });
+        Ok(self.cache.by_class.get_or_init(|| made).clone())
+    }
+
+    fn each_class_block(&self, mut work: impl FnMut(u64, &[ClassIdx])) -> Result<(), QueryError> {
+        let mut block = vec![ClassIdx(0); BLOCK];
+        let mut first = 0;
+        loop {
+            let count = self.heap.read_classes(ObjIdx(first), &mut block);
+            if count == 0 {
+                return Ok(());
+            }
+            work(first, &block[..count]);
+            first += count as u64;
+            self.stop.check()?;
+        }
+    }
+
+    /// Counts and depths in the dominator tree: one walk over it, then kept.
+    pub(crate) fn tree(&self) -> Result<Arc<Tree>, QueryError> {
+        if let Some(made) = self.cache.tree.get() {
+            return Ok(made.clone());
+        }
+        let heap = &self.heap;
+        let mut order: Vec<u64> = heap.dominated(None).map(|o| o.0).collect();
+        order.retain(|o| *o < heap.len());
+        let mut depths = vec![0u32; heap.len() as usize];
+        let mut at = 0;
+        while let Some(object) = order.get(at).copied() {
+            at += 1;
+            if at % BLOCK == 0 {
+                self.stop.check()?;
+            }
+            let depth = depths[object as usize] + 1;
+            // An index that was tampered with may claim anything; a tree has each object once.
+            for child in heap.dominated(Some(ObjIdx(object))) {
+                if order.len() < depths.len()
+                    && let Some(slot) = depths.get_mut(child.0 as usize)
+                {
+                    *slot = depth;
+                    order.push(child.0);
+                }
+            }
+        }
+        let mut counts = vec![0u64; heap.len() as usize];
+        for object in order.iter().rev() {
+            counts[*object as usize] += 1;
+            if let heap_graph::Dominator::Object(above) = heap.dominator(ObjIdx(*object)) {
+                counts[above.0 as usize] += counts[*object as usize];
+            }
+        }
+        let made = Arc::new(Tree { counts, depths });
+        Ok(self.cache.tree.get_or_init(|| made).clone())
+    }
+}

@@ -1,0 +1,150 @@
+//! Tables whose rows are made one after the other as lists of cells: all but `objects`.
+
+use super::table::{ColumnDef, Cost, Op, Out, Rows, Scan, Source, columns};
+use crate::cell::Cell;
+use crate::error::QueryError;
+use crate::shared::Env;
+
+/// Rows on demand.
+pub(crate) type RowIter = Box<dyn Iterator<Item = Result<Vec<Cell>, QueryError>>>;
+
+/// A table, or a function when it has arguments.
+pub(crate) struct Listed {
+    pub(crate) columns: Vec<ColumnDef>,
+    /// Hidden last columns that must be given.
+    pub(crate) arguments: usize,
+    /// Columns of objects by which it finds rows directly.
+    pub(crate) keys: &'static [usize],
+    /// Rows in all.
+    pub(crate) size: fn(&Env) -> f64,
+    /// Makes the rows.
+    pub(crate) rows: fn(&Env, &Scan) -> Result<RowIter, QueryError>,
+}
+
+impl Listed {
+    /// A table without arguments.
+    pub(crate) fn table(
+        list: &str,
+        keys: &'static [usize],
+        size: fn(&Env) -> f64,
+        rows: fn(&Env, &Scan) -> Result<RowIter, QueryError>,
+    ) -> Listed {
+        Listed {
+            columns: columns(list),
+            arguments: 0,
+            keys,
+            size,
+            rows,
+        }
+    }
+
+    /// A function: its last column is its argument.
+    pub(crate) fn function(
+        list: &str,
+        rows: fn(&Env, &Scan) -> Result<RowIter, QueryError>,
+    ) -> Listed {
+        Listed {
+            columns: columns(list),
+            arguments: 1,
+            keys: &[],
+            size: |_| 20.0,
+            rows,
+        }
+    }
+
+    fn is_argument(&self, column: usize) -> bool {
+        column + self.arguments >= self.columns.len()
+    }
+}
+
+impl Source for Listed {
+    fn columns(&self) -> &[ColumnDef] {
+        &self.columns
+    }
+
+    fn exact(&self, column: usize) -> bool {
+        self.is_argument(column) || self.keys.contains(&column)
+    }
+
+    fn uses(&self, column: usize, op: Op) -> bool {
+        op == Op::Eq && self.exact(column)
+    }
+
+    fn cost(&self, env: &Env, with: &[(usize, Op)]) -> Option<Cost> {
+        let given = with.iter().filter(|w| self.is_argument(w.0)).count();
+        if given < self.arguments {
+            return None;
+        }
+        let rows = (self.size)(env).max(1.0);
+        let keyed = with.iter().any(|w| self.keys.contains(&w.0));
+        Some(if keyed {
+            Cost { rows: 4.0, work: 8.0 }
+        } else {
+            Cost { rows, work: rows * 4.0 + 10.0 }
+        })
+    }
+
+    fn open(&self, env: &Env, scan: Scan) -> Result<Box<dyn Rows>, QueryError> {
+        Ok(Box::new(ListedRows {
+            rows: (self.rows)(env, &scan)?,
+            argument: self.argument(&scan),
+            here: Vec::new(),
+            env: env.clone(),
+            count: 0,
+        }))
+    }
+}
+
+impl Listed {
+    /// What the function was called with, to be shown in its hidden column.
+    fn argument(&self, scan: &Scan) -> Option<(usize, Cell)> {
+        let column = (self.arguments > 0).then(|| self.columns.len() - 1)?;
+        let id = scan.equal(column)?.object_id()?;
+        Some((column, Cell::Object(id)))
+    }
+}
+
+struct ListedRows {
+    rows: RowIter,
+    argument: Option<(usize, Cell)>,
+    here: Vec<Cell>,
+    env: Env,
+    count: u32,
+}
+
+impl Rows for ListedRows {
+    fn advance(&mut self) -> Result<bool, QueryError> {
+        self.count = self.count.wrapping_add(1);
+        if self.count.is_multiple_of(256) {
+            self.env.stop.check()?;
+        }
+        match self.rows.next() {
+            Some(row) => {
+                self.here = row?;
+                Ok(true)
+            }
+            None => Ok(false),
+        }
+    }
+
+    fn column(&self, column: usize, out: &mut dyn Out) -> Result<(), QueryError> {
+        match &self.argument {
+            Some((at, argument)) if *at == column => say(argument, out),
+            _ => say(self.here.get(column).unwrap_or(&Cell::Null), out),
+        }
+        Ok(())
+    }
+}
+
+/// Says a cell to SQLite.
+pub(crate) fn say(cell: &Cell, out: &mut dyn Out) {
+    match cell {
+        Cell::Null => out.null(),
+        Cell::Bool(value) => out.flag(*value),
+        Cell::Int(value) => out.int(*value),
+        Cell::Real(value) => out.real(*value),
+        Cell::Text(text) => out.text(text),
+        Cell::Object(id) => out.object(*id),
+        Cell::List(_) => out.text(&cell.to_string()),
+    }
+}

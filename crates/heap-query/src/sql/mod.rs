@@ -1,0 +1,201 @@
+//! SQL: SQLite's parser and executor over virtual tables that read the index. Filters on ids,
+//! classes and sizes, the order by retained size, and grouping by class are done by the tables.
+//!
+//! In reading order: `table` (what a table is), `objects`, `listed` and `tables`, `class_table`,
+//! `functions`, `views` (names of other tools), `rewrite` (class names in the text), and `raw`
+//! (the bridge to SQLite).
+
+mod class_table;
+mod functions;
+mod listed;
+mod objects;
+mod raw;
+mod rewrite;
+pub(crate) mod table;
+mod tables;
+mod views;
+
+use crate::cell::{Cell, Cut};
+use crate::error::QueryError;
+use crate::session::Sink;
+use crate::shared::Env;
+use rewrite::{Rewritten, rewrite};
+use rusqlite::functions::FunctionFlags;
+use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
+use rusqlite::limits::Limit;
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, Error, Statement};
+use std::sync::Arc;
+use table::{ColumnDef, Source, parse_object};
+
+/// Longest text or row in bytes: no query may fill the memory with one value.
+const MAX_LENGTH: i32 = 256 << 20;
+
+/// Steps of SQLite's machine between two looks at the limits.
+const STEPS: i32 = 2000;
+
+/// All tables with fixed names.
+fn fixed() -> Vec<(&'static str, Arc<dyn Source>)> {
+    let mut all: Vec<(&'static str, Arc<dyn Source>)> =
+        vec![("objects", Arc::new(objects::Objects::new()))];
+    let listed = tables::all().into_iter().chain(functions::tables());
+    all.extend(listed.map(|(name, table)| (name, Arc::new(table) as Arc<dyn Source>)));
+    all
+}
+
+/// A table or table function for completion: name, whether it takes an argument, its columns.
+pub(crate) fn catalog() -> Vec<(&'static str, bool, Vec<ColumnDef>)> {
+    let functions: Vec<&str> = functions::tables().iter().map(|f| f.0).collect();
+    fixed()
+        .into_iter()
+        .map(|(name, source)| (name, functions.contains(&name), source.columns().to_vec()))
+        .collect()
+}
+
+/// Names of the views.
+pub(crate) fn view_names() -> impl Iterator<Item = &'static str> {
+    views::VIEWS.iter().map(|v| v.0)
+}
+
+/// Names of the functions of objects.
+pub(crate) fn function_names() -> impl Iterator<Item = &'static str> {
+    functions::names()
+}
+
+/// The columns of a class's table.
+pub(crate) fn class_columns(env: &Env, name: &str) -> Option<Vec<ColumnDef>> {
+    let named = env.classes_named(name);
+    let table = || class_table::ClassTable::new(env, named, false);
+    (!named.is_empty()).then(|| table().columns().to_vec())
+}
+
+/// Everything that a query can name, in a database that holds nothing itself.
+fn connect(env: &Env, rewritten: &Rewritten) -> Result<Connection, Error> {
+    let mut db = Connection::open_in_memory()?;
+    let fixed = fixed();
+    for (name, class, subclasses) in &rewritten.classes {
+        if fixed.iter().any(|f| f.0.eq_ignore_ascii_case(name)) {
+            continue;
+        }
+        let classes = env.classes_named(class);
+        let table = class_table::ClassTable::new(env, classes, *subclasses);
+        raw::register(&db, name, Arc::new(table), env.clone())?;
+    }
+    for (name, source) in fixed {
+        raw::register(&db, name, source, env.clone())?;
+    }
+    functions::register(&db, env)?;
+    let timestamp = i64::try_from(env.heap.summary().timestamp_ms).unwrap_or(0);
+    let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC;
+    db.create_scalar_function("heap_timestamp", 0, flags, move |_| {
+        Ok(timestamp.saturating_mul(1_000_000))
+    })?;
+    for (name, definition) in views::VIEWS {
+        db.execute_batch(&format!("create temp view {name} as {definition}"))?;
+    }
+    db.set_limit(Limit::SQLITE_LIMIT_LENGTH, MAX_LENGTH)?;
+    db.set_limit(Limit::SQLITE_LIMIT_ATTACHED, 0)?;
+    let stop = env.stop.clone();
+    db.progress_handler(STEPS, Some(move || stop.reason().is_some()))?;
+    db.authorizer(Some(only_reading))?;
+    Ok(db)
+}
+
+/// A query may read and nothing else: no files, no settings, no tables of its own.
+fn only_reading(context: AuthContext<'_>) -> Authorization {
+    match context.action {
+        AuthAction::Select | AuthAction::Read { .. } | AuthAction::Recursive => {
+            Authorization::Allow
+        }
+        AuthAction::Function { function_name }
+            if !function_name.eq_ignore_ascii_case("load_extension") =>
+        {
+            Authorization::Allow
+        }
+        _ => Authorization::Deny,
+    }
+}
+
+/// Runs a query.
+pub(crate) fn run(env: &Env, text: &str, sink: &mut dyn Sink) -> Result<Option<Cut>, QueryError> {
+    let is_class = |name: &str| !env.classes_named(name).is_empty();
+    let rewritten = rewrite(text, &is_class)?;
+    let db = connect(env, &rewritten).map_err(|e| QueryError::Run(e.to_string()))?;
+    let mut statement = db
+        .prepare(&rewritten.sql)
+        .map_err(|e| error_of(env, text, &rewritten, e))?;
+    match rows(env, &mut statement, sink) {
+        Ok(cut) => Ok(cut),
+        Err(error) => match env.stop.reason() {
+            Some(cut) => Ok(Some(cut)),
+            None => Err(error_of(env, text, &rewritten, error)),
+        },
+    }
+}
+
+fn rows(env: &Env, statement: &mut Statement<'_>, sink: &mut dyn Sink) -> Result<Option<Cut>, Error> {
+    let names = statement.column_names().into_iter().map(str::to_owned);
+    let names: Vec<String> = names.collect();
+    let kinds: Vec<Option<bool>> = statement
+        .columns()
+        .map(|c| c.decl_type().filter(|t| !t.is_empty()).map(|t| t.ends_with("OBJECT")))
+        .collect();
+    sink.columns(&names);
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let mut cells = Vec::with_capacity(kinds.len());
+        for (n, kind) in kinds.iter().enumerate() {
+            cells.push(cell(env, row.get_ref(n)?, *kind));
+        }
+        if !sink.row(cells) {
+            return Ok(Some(Cut::Rows));
+        }
+    }
+    Ok(None)
+}
+
+/// A value as a cell. Text of a column of objects is an object; so is text of an expression that
+/// names one, since functions return objects too.
+fn cell(env: &Env, value: ValueRef<'_>, is_object: Option<bool>) -> Cell {
+    match value {
+        ValueRef::Null => Cell::Null,
+        ValueRef::Integer(n) => Cell::Int(n),
+        ValueRef::Real(n) => Cell::Real(n),
+        ValueRef::Blob(bytes) => Cell::Text(bytes.iter().map(|b| format!("{b:02x}")).collect()),
+        ValueRef::Text(bytes) => {
+            let text = String::from_utf8_lossy(bytes);
+            let id = match is_object {
+                Some(true) => parse_object(&text),
+                None if text.starts_with("0x") => {
+                    parse_object(&text).filter(|id| env.heap.find(*id).is_some())
+                }
+                Some(false) | None => None,
+            };
+            id.map_or_else(|| Cell::Text(text.into_owned()), Cell::Object)
+        }
+    }
+}
+
+fn error_of(env: &Env, text: &str, rewritten: &Rewritten, error: Error) -> QueryError {
+    if let Some(cut) = env.stop.reason() {
+        return QueryError::Stopped(cut);
+    }
+    match error {
+        Error::SqlInputError { msg, offset, .. } => {
+            // SQLite does not know the place of every error; its end is better than its start.
+            let offset = usize::try_from(offset).map_or(text.len(), |o| rewritten.original(o));
+            QueryError::at(text, offset, plain(&msg))
+        }
+        Error::SqliteFailure(_, Some(message)) => QueryError::Run(plain(&message)),
+        other => QueryError::Run(other.to_string()),
+    }
+}
+
+/// SQLite's sentence, with the usual reason made clear.
+fn plain(message: &str) -> String {
+    match message {
+        "not authorized" => "only SELECT is possible: a dump is never changed".to_owned(),
+        "authorization denied" => "only SELECT is possible: a dump is never changed".to_owned(),
+        other => other.to_owned(),
+    }
+}

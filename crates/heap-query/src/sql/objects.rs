@@ -1,0 +1,458 @@
+//! The table `objects`: every object of the dump, straight from the columns of the index.
+
+use super::table::{
+    ColumnDef, Constraint, Cost, Op, Operand, Order, Out, Rows, Scan, Source, columns,
+};
+use crate::describe::{kind_name, readable};
+use crate::error::QueryError;
+use crate::shared::{BLOCK, ByClass, Env};
+use heap_graph::{ClassIdx, Dominator, ObjIdx};
+use hprof::{Bytes, ObjectId};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::Arc;
+
+const ID: usize = 0;
+const CLASS: usize = 1;
+const SHALLOW: usize = 2;
+const RETAINED: usize = 3;
+const ADDRESS: usize = 10;
+const CLASS_ID: usize = 11;
+const CLASS_NUMBER: usize = 12;
+
+/// The table.
+pub(crate) struct Objects(Vec<ColumnDef>);
+
+impl Objects {
+    pub(crate) fn new() -> Objects {
+        Objects(columns(
+            "id:object class:text shallow:int retained:int reachable:int kind:text \
+             dominator:object root_type:text heap:text trace:int address:int class_id:object \
+             *class_number:int *depth:int *dominated_objects:int *value:text *dominator_address:int",
+        ))
+    }
+}
+
+impl Source for Objects {
+    fn columns(&self) -> &[ColumnDef] {
+        &self.0
+    }
+
+    fn exact(&self, column: usize) -> bool {
+        matches!(column, ID | CLASS_ID)
+    }
+
+    fn uses(&self, column: usize, op: Op) -> bool {
+        match column {
+            ID | CLASS | CLASS_ID | CLASS_NUMBER | ADDRESS => op == Op::Eq,
+            SHALLOW | RETAINED => true,
+            _ => false,
+        }
+    }
+
+    fn cost(&self, env: &Env, with: &[(usize, Op)]) -> Option<Cost> {
+        let all = env.heap.len() as f64;
+        let has = |column| with.iter().any(|w| w.0 == column);
+        let bounded = |w: &(usize, Op)| w.0 == RETAINED && !matches!(w.1, Op::Lt | Op::Le);
+        Some(if has(ID) || has(ADDRESS) {
+            Cost { rows: 1.0, work: 2.0 }
+        } else if with.iter().any(bounded) {
+            Cost { rows: all / 500.0, work: all / 300.0 + 10.0 }
+        } else if has(CLASS) || has(CLASS_ID) || has(CLASS_NUMBER) {
+            Cost { rows: all / 50.0, work: all / 10.0 + 10.0 }
+        } else if with.is_empty() {
+            Cost { rows: all, work: all + 10.0 }
+        } else {
+            Cost { rows: all / 4.0, work: all / 3.0 + 10.0 }
+        })
+    }
+
+    fn delivers(&self, order: Order) -> bool {
+        matches!(
+            order,
+            Order::Ascending(ADDRESS | CLASS)
+                | Order::Descending(RETAINED)
+                | Order::Grouped(ID | ADDRESS | CLASS | CLASS_NUMBER)
+        )
+    }
+
+    fn open(&self, env: &Env, scan: Scan) -> Result<Box<dyn Rows>, QueryError> {
+        let walk = walk_of(env, &scan)?;
+        Ok(Box::new(ObjectRows {
+            filter: Filter::new(env, &scan),
+            env: env.clone(),
+            walk,
+            here: Here::default(),
+        }))
+    }
+}
+
+/// In which order objects are visited.
+enum Walk {
+    One(Option<ObjIdx>),
+    Blocks(Blocks),
+    Classes(Classes),
+    Largest(Box<Largest>),
+}
+
+fn walk_of(env: &Env, scan: &Scan) -> Result<Walk, QueryError> {
+    let id = scan.equal(ID).or_else(|| scan.equal(ADDRESS));
+    if let Some(id) = id {
+        return Ok(Walk::One(id.object_id().and_then(|id| env.heap.find(id))));
+    }
+    if let Some(Order::Ascending(CLASS) | Order::Grouped(CLASS | CLASS_NUMBER)) = scan.order {
+        return Ok(Walk::Classes(Classes::new(env)?));
+    }
+    let floor = scan.constraints.iter().filter(|c| c.column == RETAINED);
+    let floor = floor.filter_map(least).max();
+    let free = scan.order.is_none();
+    if scan.order == Some(Order::Descending(RETAINED)) || free && floor.is_some_and(|f| f > 0) {
+        return Ok(Walk::Largest(Box::new(Largest::new(env, floor.unwrap_or(0)))));
+    }
+    Ok(Walk::Blocks(Blocks::new(scan)))
+}
+
+/// The least whole number that a constraint admits, if it is a lower bound.
+fn least(constraint: &Constraint) -> Option<u64> {
+    let n = match &constraint.value {
+        Operand::Int(n) => *n as f64,
+        Operand::Real(n) => *n,
+        Operand::Null | Operand::Text(_) => return None,
+    };
+    match constraint.op {
+        Op::Eq | Op::Ge | Op::Gt => Some(n.floor().max(0.0) as u64),
+        Op::Lt | Op::Le => None,
+    }
+}
+
+/// The comparisons, by column.
+struct Filter {
+    classes: Option<Vec<bool>>,
+    shallow: Vec<Constraint>,
+    retained: Vec<Constraint>,
+}
+
+impl Filter {
+    fn new(env: &Env, scan: &Scan) -> Filter {
+        let mut classes: Option<Vec<bool>> = None;
+        for constraint in scan.constraints.iter().filter(|c| c.op == Op::Eq) {
+            let mut admitted = vec![false; env.heap.classes().len()];
+            let mut admit = |class: ClassIdx| admitted[class.0 as usize] = true;
+            match (constraint.column, &constraint.value) {
+                (CLASS, Operand::Text(name)) => {
+                    env.classes_named(name).iter().copied().for_each(&mut admit);
+                }
+                (CLASS_NUMBER, Operand::Int(n)) => {
+                    if let Ok(n) = u32::try_from(*n)
+                        && (n as usize) < env.heap.classes().len()
+                    {
+                        admit(ClassIdx(n));
+                    }
+                }
+                (CLASS_ID, value) => {
+                    let id = value.object_id().filter(|id| !id.is_null());
+                    let all = env.heap.classes().iter().enumerate();
+                    all.filter(|(_, c)| Some(c.id) == id)
+                        .for_each(|(n, _)| admit(ClassIdx(n as u32)));
+                }
+                _ => continue,
+            }
+            classes = Some(match classes {
+                None => admitted,
+                Some(old) => old.iter().zip(admitted).map(|(a, b)| *a && b).collect(),
+            });
+        }
+        let of = |column| {
+            let all = scan.constraints.iter();
+            all.filter(|c| c.column == column).cloned().collect()
+        };
+        Filter {
+            classes,
+            shallow: of(SHALLOW),
+            retained: of(RETAINED),
+        }
+    }
+
+    fn admits_class(&self, class: ClassIdx) -> bool {
+        match &self.classes {
+            Some(classes) => classes.get(class.0 as usize).copied().unwrap_or(false),
+            None => true,
+        }
+    }
+}
+
+/// The present object with what is known of it.
+#[derive(Default)]
+struct Here {
+    object: u64,
+    class: Option<ClassIdx>,
+    shallow: Option<Bytes>,
+    retained: Option<Bytes>,
+}
+
+/// All objects by id, with the columns that are used read a block at a time.
+struct Blocks {
+    next: u64,
+    at: usize,
+    count: usize,
+    classes: Vec<ClassIdx>,
+    shallow: Option<Vec<Bytes>>,
+    retained: Option<Vec<Bytes>>,
+}
+
+impl Blocks {
+    fn new(scan: &Scan) -> Blocks {
+        let wants = |column: usize| {
+            scan.used & 1 << column != 0 || scan.constraints.iter().any(|c| c.column == column)
+        };
+        let block = |wanted: bool| wanted.then(|| vec![Bytes(0); BLOCK]);
+        Blocks {
+            next: 0,
+            at: 0,
+            count: 0,
+            classes: vec![ClassIdx(0); BLOCK],
+            shallow: block(wants(SHALLOW)),
+            retained: block(wants(RETAINED)),
+        }
+    }
+
+    fn next(&mut self, env: &Env, filter: &Filter, here: &mut Here) -> Result<bool, QueryError> {
+        loop {
+            if self.at == self.count {
+                env.stop.check()?;
+                let first = ObjIdx(self.next);
+                self.count = env.heap.read_classes(first, &mut self.classes);
+                if self.count == 0 {
+                    return Ok(false);
+                }
+                if let Some(block) = &mut self.shallow {
+                    env.heap.read_shallow(first, block);
+                }
+                if let Some(block) = &mut self.retained {
+                    env.heap.read_retained(first, block);
+                }
+                self.next += self.count as u64;
+                self.at = 0;
+            }
+            let at = self.at;
+            self.at += 1;
+            let class = self.classes[at];
+            if !filter.admits_class(class) {
+                continue;
+            }
+            let shallow = self.shallow.as_ref().map(|b| b[at]);
+            let retained = self.retained.as_ref().map(|b| b[at]);
+            let admits = |list: &[Constraint], value: Option<Bytes>| {
+                list.iter().all(|c| value.is_none_or(|v| c.admits(v.0)))
+            };
+            if admits(&filter.shallow, shallow) && admits(&filter.retained, retained) {
+                *here = Here {
+                    object: self.next - self.count as u64 + at as u64,
+                    class: Some(class),
+                    shallow,
+                    retained,
+                };
+                return Ok(true);
+            }
+        }
+    }
+}
+
+/// All objects by the name of their class.
+struct Classes {
+    by_class: Arc<ByClass>,
+    /// Classes by name, the next one last.
+    left: Vec<ClassIdx>,
+    class: ClassIdx,
+    range: std::ops::Range<u64>,
+}
+
+impl Classes {
+    fn new(env: &Env) -> Result<Classes, QueryError> {
+        let mut left: Vec<ClassIdx> = (0..env.heap.classes().len() as u32).map(ClassIdx).collect();
+        left.sort_by_key(|c| (Reverse(&env.heap.class(*c).name), Reverse(*c)));
+        Ok(Classes {
+            by_class: env.by_class()?,
+            left,
+            class: ClassIdx(0),
+            range: 0..0,
+        })
+    }
+
+    fn next(&mut self, filter: &Filter, here: &mut Here) -> bool {
+        loop {
+            if let Some(at) = self.range.next() {
+                *here = Here {
+                    object: self.by_class.get(at).0,
+                    class: Some(self.class),
+                    ..Here::default()
+                };
+                return true;
+            }
+            let Some(class) = self.left.pop() else {
+                return false;
+            };
+            if filter.admits_class(class) {
+                self.class = class;
+                self.range = self.by_class.range(class);
+            }
+        }
+    }
+}
+
+/// Objects by retained size, largest first. What an object dominates retains no more than the
+/// object itself, so the dominator tree gives this order without a sort and a bound prunes it.
+struct Largest {
+    floor: u64,
+    /// Children of the virtual root, largest first, and how many of them were taken.
+    top: Vec<ObjIdx>,
+    taken: usize,
+    queue: BinaryHeap<(u64, Reverse<u64>)>,
+    /// Unreachable objects retain nothing and come last.
+    rest: u64,
+}
+
+impl Largest {
+    fn new(env: &Env, floor: u64) -> Largest {
+        Largest {
+            floor,
+            top: env.heap.dominated(None).collect(),
+            taken: 0,
+            queue: BinaryHeap::new(),
+            rest: 0,
+        }
+    }
+
+    fn next(&mut self, env: &Env, here: &mut Here) -> Option<()> {
+        let heap = &env.heap;
+        let top = self.top.get(self.taken).copied();
+        let top = top.map(|o| (heap.retained(o).0, Reverse(o.0)));
+        let best = match (top, self.queue.peek()) {
+            (Some(top), queued) if queued.is_none_or(|q| *q <= top) => {
+                self.taken += 1;
+                Some(top)
+            }
+            _ => self.queue.pop(),
+        };
+        let Some((retained, Reverse(object))) = best else {
+            if self.floor > 0 {
+                return None;
+            }
+            let unreachable = |n: &u64| !heap.is_reachable(ObjIdx(*n));
+            let object = (self.rest..heap.len()).find(unreachable)?;
+            self.rest = object + 1;
+            *here = Here {
+                object,
+                retained: Some(Bytes(0)),
+                ..Here::default()
+            };
+            return Some(());
+        };
+        if retained < self.floor {
+            return None;
+        }
+        for child in heap.dominated(Some(ObjIdx(object))) {
+            let bytes = heap.retained(child).0;
+            if bytes >= self.floor {
+                self.queue.push((bytes, Reverse(child.0)));
+            }
+        }
+        *here = Here {
+            object,
+            retained: Some(Bytes(retained)),
+            ..Here::default()
+        };
+        Some(())
+    }
+}
+
+struct ObjectRows {
+    env: Env,
+    filter: Filter,
+    walk: Walk,
+    here: Here,
+}
+
+impl ObjectRows {
+    fn admits_rest(&self) -> bool {
+        let heap = &self.env.heap;
+        let object = ObjIdx(self.here.object);
+        (self.filter.classes.is_none() || self.filter.admits_class(heap.class_of(object)))
+            && (self.filter.shallow.is_empty() || {
+                let shallow = heap.shallow(object).0;
+                self.filter.shallow.iter().all(|c| c.admits(shallow))
+            })
+            && (self.filter.retained.is_empty() || {
+                let retained = heap.retained(object).0;
+                self.filter.retained.iter().all(|c| c.admits(retained))
+            })
+    }
+}
+
+impl Rows for ObjectRows {
+    fn advance(&mut self) -> Result<bool, QueryError> {
+        let mut looked_at = 0u32;
+        loop {
+            let here = &mut self.here;
+            let found = match &mut self.walk {
+                Walk::One(one) => {
+                    let found = one.take();
+                    here.object = found.map_or(0, |o| o.0);
+                    found.is_some()
+                }
+                Walk::Blocks(blocks) => return blocks.next(&self.env, &self.filter, here),
+                Walk::Classes(classes) => classes.next(&self.filter, here),
+                Walk::Largest(largest) => largest.next(&self.env, here).is_some(),
+            };
+            if !found || self.admits_rest() {
+                return Ok(found);
+            }
+            looked_at += 1;
+            if looked_at.is_multiple_of(BLOCK as u32) {
+                self.env.stop.check()?;
+            }
+        }
+    }
+
+    fn column(&self, column: usize, out: &mut dyn Out) -> Result<(), QueryError> {
+        let (env, heap) = (&self.env, &self.env.heap);
+        let object = ObjIdx(self.here.object);
+        let class = || self.here.class.unwrap_or_else(|| heap.class_of(object));
+        match column {
+            ID => out.object(heap.id(object)),
+            CLASS => out.text(&heap.class(class()).name),
+            SHALLOW => out.size(self.here.shallow.unwrap_or_else(|| heap.shallow(object)).0),
+            RETAINED => out.size(self.here.retained.unwrap_or_else(|| heap.retained(object)).0),
+            4 => out.flag(heap.is_reachable(object)),
+            5 => out.text(kind_name(heap.kind(object))),
+            6 => match heap.dominator(object) {
+                Dominator::Object(above) => out.object(heap.id(above)),
+                Dominator::Root | Dominator::Unreachable => out.null(),
+            },
+            7 => out.maybe(env.root_kind(object).map(|k| k.name())),
+            8 => out.maybe(heap.heap_name(object)),
+            9 => out.int(i64::from(heap.allocation_trace(object).0)),
+            ADDRESS => out.int(heap.id(object).0 as i64),
+            CLASS_ID => out.object(heap.class(class()).id),
+            CLASS_NUMBER => out.int(i64::from(class().0)),
+            13 if heap.is_reachable(object) => {
+                out.int(i64::from(env.tree()?.depths[object.0 as usize]));
+            }
+            14 => out.size(env.tree()?.counts[object.0 as usize]),
+            15 => out.maybe(readable(heap, object).as_deref()),
+            16 => match heap.dominator(object) {
+                Dominator::Object(above) => out.int(heap.id(above).0 as i64),
+                Dominator::Root | Dominator::Unreachable => out.null(),
+            },
+            _ => out.null(),
+        }
+        Ok(())
+    }
+}
+
+/// An object that a cell names.
+pub(crate) fn named(env: &Env, value: Option<&Operand>) -> Option<ObjIdx> {
+    value
+        .and_then(Operand::object_id)
+        .and_then(|id: ObjectId| env.heap.find(id))
+}

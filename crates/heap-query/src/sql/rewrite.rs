@@ -1,0 +1,330 @@
+//! From what people write to what SQLite reads: class names as tables (`java.util.HashMap`,
+//! `instanceof."a.B"`, `byte[]`), the table `references` whose name is a word of SQL, and the
+//! `apply` and `table(...)` of the MAT Calcite dialect.
+
+use crate::error::QueryError;
+
+/// A piece of SQL text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Word,
+    Quoted,
+    Literal,
+    Sign,
+    Blank,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Token {
+    kind: Kind,
+    from: usize,
+    to: usize,
+}
+
+fn tokens(text: &str) -> Vec<Token> {
+    let bytes = text.as_bytes();
+    let mut out = Vec::new();
+    let mut at = 0;
+    while at < bytes.len() {
+        let rest = &bytes[at..];
+        let is_word = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'$' || b >= 0x80;
+        let until = |stop: &[u8]| {
+            let found = rest.windows(stop.len()).position(|w| w == stop);
+            found.map_or(rest.len(), |n| n + stop.len())
+        };
+        let run = |test: &dyn Fn(u8) -> bool| {
+            rest.iter().position(|b| !test(*b)).unwrap_or(rest.len())
+        };
+        let (kind, length) = match rest[0] {
+            b if b.is_ascii_whitespace() => (Kind::Blank, run(&|b| b.is_ascii_whitespace())),
+            b'-' if rest.starts_with(b"--") => (Kind::Blank, until(b"\n")),
+            b'/' if rest.starts_with(b"/*") => {
+                let close = text[at + 2..].find("*/").map_or(rest.len(), |n| n + 4);
+                (Kind::Blank, close)
+            }
+            b'\'' => (Kind::Literal, quoted(rest, b'\'')),
+            b'"' => (Kind::Quoted, quoted(rest, b'"')),
+            b'`' => (Kind::Quoted, quoted(rest, b'`')),
+            b if b.is_ascii_digit() => (Kind::Literal, run(&is_word)),
+            b if is_word(b) => (Kind::Word, run(&is_word)),
+            _ => (Kind::Sign, 1),
+        };
+        let to = at + length;
+        out.push(Token { kind, from: at, to });
+        at = to;
+    }
+    out
+}
+
+/// Length of a quoted piece; a doubled quote stands for itself.
+fn quoted(rest: &[u8], quote: u8) -> usize {
+    let mut at = 1;
+    while at < rest.len() {
+        if rest[at] == quote {
+            if rest.get(at + 1) != Some(&quote) {
+                return at + 1;
+            }
+            at += 1;
+        }
+        at += 1;
+    }
+    rest.len()
+}
+
+/// A query as SQLite reads it.
+#[derive(Debug, Default)]
+pub(crate) struct Rewritten {
+    pub(crate) sql: String,
+    /// Class names used as tables: the name as a table, the class, with subclasses or not.
+    pub(crate) classes: Vec<(String, String, bool)>,
+    /// Offsets in `sql` and in the text where both run alike from.
+    anchors: Vec<(usize, usize)>,
+}
+
+impl Rewritten {
+    /// The place in the original text of a place in `sql`.
+    pub(crate) fn original(&self, offset: usize) -> usize {
+        let at = self.anchors.partition_point(|a| a.0 <= offset);
+        at.checked_sub(1)
+            .map_or(offset, |n| self.anchors[n].1 + offset - self.anchors[n].0)
+    }
+}
+
+struct Rewriter<'a> {
+    text: &'a str,
+    tokens: Vec<Token>,
+    is_class: &'a dyn Fn(&str) -> bool,
+    out: Rewritten,
+}
+
+/// Rewrites a query. `is_class` knows the class names of the heap.
+pub(crate) fn rewrite(text: &str, is_class: &dyn Fn(&str) -> bool) -> Result<Rewritten, QueryError> {
+    let mut rewriter = Rewriter {
+        text,
+        tokens: tokens(text),
+        is_class,
+        out: Rewritten::default(),
+    };
+    rewriter.one_statement()?;
+    let mut at = 0;
+    // Parentheses of `table( ... )` that are to be left out.
+    let mut dropped = Vec::new();
+    let mut depth = 0i64;
+    while at < rewriter.tokens.len() {
+        at = rewriter.step(at, &mut depth, &mut dropped);
+    }
+    Ok(rewriter.out)
+}
+
+impl Rewriter<'_> {
+    fn piece(&self, at: usize) -> &str {
+        self.tokens.get(at).map_or("", |t| &self.text[t.from..t.to])
+    }
+
+    fn is(&self, at: usize, word: &str) -> bool {
+        self.piece(at).eq_ignore_ascii_case(word)
+    }
+
+    /// The next token that is not blank, from `at` on.
+    fn solid(&self, mut at: usize) -> usize {
+        while self.tokens.get(at).is_some_and(|t| t.kind == Kind::Blank) {
+            at += 1;
+        }
+        at
+    }
+
+    fn one_statement(&mut self) -> Result<(), QueryError> {
+        let Some(end) = (0..self.tokens.len()).find(|n| self.piece(*n) == ";") else {
+            return Ok(());
+        };
+        let after = self.solid(end + 1);
+        if let Some(token) = self.tokens.get(after) {
+            let message = "one statement at a time";
+            return Err(QueryError::at(self.text, token.from, message));
+        }
+        self.tokens.truncate(end);
+        Ok(())
+    }
+
+    fn push(&mut self, text: &str, from: usize) {
+        self.out.anchors.push((self.out.sql.len(), from));
+        self.out.sql.push_str(text);
+    }
+
+    /// Copies or rewrites what begins at a token; gives the next one.
+    fn step(&mut self, at: usize, depth: &mut i64, dropped: &mut Vec<i64>) -> usize {
+        let token = self.tokens[at];
+        let text = self.text;
+        let piece = &text[token.from..token.to];
+        match (token.kind, piece) {
+            (Kind::Sign, "(") => *depth += 1,
+            (Kind::Sign, ")") => {
+                *depth -= 1;
+                if dropped.last() == Some(depth) {
+                    dropped.pop();
+                    self.push(" ", token.from);
+                    return at + 1;
+                }
+            }
+            (Kind::Word | Kind::Quoted, _) => {
+                if let Some(next) = self.class(at) {
+                    return next;
+                }
+            }
+            _ => {}
+        }
+        if token.kind == Kind::Word {
+            let next = self.solid(at + 1);
+            let replaced = if self.is(at, "references") {
+                Some(("\"references\"", at + 1))
+            } else if self.is(at, "table") && self.piece(next) == "(" {
+                dropped.push(*depth);
+                *depth += 1;
+                Some((" ", next + 1))
+            } else if self.is(at, "lateral") {
+                Some((" ", at + 1))
+            } else if self.is(at, "cross") && self.is(next, "apply") {
+                Some(("join", next + 1))
+            } else if self.is(at, "outer") && self.is(next, "apply") {
+                Some(("left join", next + 1))
+            } else if self.is(at, "plan") && self.is(next, "for") {
+                Some(("query plan", next + 1))
+            } else {
+                None
+            };
+            if let Some((text, next)) = replaced {
+                self.push(text, token.from);
+                return next;
+            }
+        }
+        self.push(piece, token.from);
+        at + 1
+    }
+
+    /// A class name that begins at a token: written as one quoted name, and noted.
+    fn class(&mut self, at: usize) -> Option<usize> {
+        let mut name = String::new();
+        let mut next = at;
+        let mut best = None;
+        loop {
+            let token = self.tokens.get(next)?;
+            if !matches!(token.kind, Kind::Word | Kind::Quoted) {
+                break;
+            }
+            name.push_str(&unquoted(self.piece(next)));
+            next += 1;
+            let mut array = next;
+            let mut full = name.clone();
+            loop {
+                if self.known(&full) {
+                    best = Some((full.clone(), array));
+                }
+                if self.piece(array) != "[" || self.piece(array + 1) != "]" {
+                    break;
+                }
+                full.push_str("[]");
+                array += 2;
+            }
+            if self.piece(next) != "." || next - at > 200 {
+                break;
+            }
+            name.push('.');
+            next += 1;
+            if next >= self.tokens.len() {
+                break;
+            }
+        }
+        let (full, next) = best?;
+        let table = self.table(&full);
+        let quoted = format!("\"{}\"", table.replace('"', "\"\""));
+        self.push(&quoted, self.tokens[at].from);
+        Some(next)
+    }
+
+    fn known(&self, full: &str) -> bool {
+        full == "native.ThreadStackFrames"
+            || (self.is_class)(full)
+            || full.strip_prefix("instanceof.").is_some_and(self.is_class)
+    }
+
+    /// The name of the table of a class. SQLite does not tell `a.B` from `a.b`, Java does.
+    fn table(&mut self, full: &str) -> String {
+        if full == "native.ThreadStackFrames" {
+            return "ThreadStackFrames".to_owned();
+        }
+        let (class, subclasses) = match full.strip_prefix("instanceof.") {
+            Some(class) if (self.is_class)(class) => (class, true),
+            _ => (full, false),
+        };
+        let known = self.out.classes.iter();
+        let same = known.clone().find(|(_, c, s)| c == class && *s == subclasses);
+        if let Some((table, _, _)) = same {
+            return table.clone();
+        }
+        let alike = known.filter(|(t, _, _)| t.eq_ignore_ascii_case(full)).count();
+        let table = match alike {
+            0 => full.to_owned(),
+            n => format!("{full}#{n}"),
+        };
+        self.out.classes.push((table.clone(), class.to_owned(), subclasses));
+        table
+    }
+}
+
+fn unquoted(piece: &str) -> String {
+    for quote in ['"', '`'] {
+        if let Some(inner) = piece.strip_prefix(quote) {
+            let inner = inner.strip_suffix(quote).unwrap_or(inner);
+            return inner.replace(&format!("{quote}{quote}"), &quote.to_string());
+        }
+    }
+    piece.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, want: &str) {
+        let classes = ["java.util.HashMap", "a.B", "a.b", "byte[]", "Node", "a.B[][]"];
+        let found = rewrite(text, &|name| classes.contains(&name)).expect("one statement");
+        assert_eq!(found.sql, want, "{text}");
+    }
+
+    #[test]
+    fn what_people_write_becomes_what_sqlite_reads() {
+        for (text, want) in [
+            ("select 1", "select 1"),
+            ("select * from references r", "select * from \"references\" r"),
+            ("select 'references' from x", "select 'references' from x"),
+            ("select * from java.util.HashMap m", "select * from \"java.util.HashMap\" m"),
+            ("select m.size from \"java.util.HashMap\" m", "select m.size from \"java.util.HashMap\" m"),
+            ("select * from instanceof.\"java.util.HashMap\"", "select * from \"instanceof.java.util.HashMap\""),
+            ("select * from \"instanceof\".java.util.HashMap", "select * from \"instanceof.java.util.HashMap\""),
+            ("select * from byte[] b", "select * from \"byte[]\" b"),
+            ("select * from a.B[][]", "select * from \"a.B[][]\""),
+            ("select * from a.B, a.b", "select * from \"a.B\", \"a.b#1\""),
+            ("select u.this from Node u cross apply table(getOutboundReferences(u.this)) r",
+             "select u.this from \"Node\" u join  getOutboundReferences(u.this)  r"),
+            ("explain plan for select 1", "explain query plan select 1"),
+            ("select * from objects -- a.B\n;", "select * from objects -- a.B\n"),
+            ("select java.util.HashMapp from x", "select java.util.HashMapp from x"),
+        ] {
+            check(text, want);
+        }
+    }
+
+    #[test]
+    fn places_lead_back_to_the_text() {
+        let text = "select * from references where frm = 1";
+        let found = rewrite(text, &|_| false).expect("one statement");
+        let at = found.sql.find("frm").expect("still there");
+        assert_eq!(found.original(at), text.find("frm").expect("there"));
+    }
+
+    #[test]
+    fn a_second_statement_is_refused_at_its_place() {
+        let error = rewrite("select 1; drop table x", &|_| false).expect_err("two statements");
+        assert_eq!(error.place().map(|p| p.offset), Some(10));
+    }
+}

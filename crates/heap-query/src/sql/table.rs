@@ -1,0 +1,249 @@
+//! What a virtual table is, without SQLite: columns, what it can filter by itself, and rows.
+
+use crate::error::QueryError;
+use crate::shared::Env;
+use hprof::ObjectId;
+
+/// Type of a column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Type {
+    /// An object id, as text `0x7f001000`.
+    Object,
+    /// A whole number; truth values are 0 and 1.
+    Int,
+    /// A floating-point number.
+    Real,
+    /// Text.
+    Text,
+    /// Whatever a field holds.
+    Any,
+}
+
+impl Type {
+    /// The declared type: what SQLite derives its comparison rules from.
+    pub(crate) fn declared(self) -> &'static str {
+        match self {
+            Type::Object => "TEXT OBJECT",
+            Type::Int => "INTEGER",
+            Type::Real => "REAL",
+            Type::Text => "TEXT",
+            Type::Any => "",
+        }
+    }
+}
+
+/// A column.
+#[derive(Clone, Debug)]
+pub(crate) struct ColumnDef {
+    pub(crate) name: String,
+    pub(crate) kind: Type,
+    /// Not part of `select *`: arguments of table functions, and what only few ask for.
+    pub(crate) hidden: bool,
+}
+
+/// Columns from a list such as `"id:object name:text *start:int"`; `*` marks hidden ones.
+pub(crate) fn columns(list: &str) -> Vec<ColumnDef> {
+    list.split_whitespace()
+        .map(|word| {
+            let (name, kind) = word.split_once(':').unwrap_or((word, "any"));
+            ColumnDef {
+                name: name.trim_start_matches('*').to_owned(),
+                hidden: name.starts_with('*'),
+                kind: match kind {
+                    "object" => Type::Object,
+                    "int" => Type::Int,
+                    "real" => Type::Real,
+                    "text" => Type::Text,
+                    _ => Type::Any,
+                },
+            }
+        })
+        .collect()
+}
+
+/// How a value is compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Op {
+    Eq,
+    Lt,
+    Le,
+    Gt,
+    Ge,
+}
+
+/// The other side of a comparison.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Operand {
+    Null,
+    Int(i64),
+    Real(f64),
+    Text(String),
+}
+
+impl Operand {
+    /// The object id that it names: `0x7f00`, decimal text, or a number.
+    pub(crate) fn object_id(&self) -> Option<ObjectId> {
+        match self {
+            Operand::Int(n) => Some(ObjectId(*n as u64)),
+            Operand::Text(text) => parse_object(text),
+            _ => None,
+        }
+    }
+}
+
+/// Reads an object id: hexadecimal after `0x`, else decimal.
+pub(crate) fn parse_object(text: &str) -> Option<ObjectId> {
+    let text = text.trim_start_matches('@');
+    let hex = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
+    match hex {
+        Some(digits) => u64::from_str_radix(digits, 16).ok(),
+        None => text.parse().ok(),
+    }
+    .map(ObjectId)
+}
+
+/// A comparison that the table may use to look at less. SQLite checks it again unless the table
+/// said that it is [exact](Source::exact).
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Constraint {
+    pub(crate) column: usize,
+    pub(crate) op: Op,
+    pub(crate) value: Operand,
+}
+
+impl Constraint {
+    /// Whether a number passes; numbers and text do not compare here, SQLite decides then.
+    pub(crate) fn admits(&self, number: u64) -> bool {
+        let ordering = match &self.value {
+            Operand::Int(n) => i128::from(number).cmp(&i128::from(*n)),
+            Operand::Real(n) => match (number as f64).partial_cmp(n) {
+                Some(ordering) => ordering,
+                None => return true,
+            },
+            Operand::Null | Operand::Text(_) => return true,
+        };
+        match self.op {
+            Op::Eq => ordering.is_eq(),
+            Op::Lt => ordering.is_lt(),
+            Op::Le => ordering.is_le(),
+            Op::Gt => ordering.is_gt(),
+            Op::Ge => ordering.is_ge(),
+        }
+    }
+}
+
+/// How rows are to come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// Smallest first by this column.
+    Ascending(usize),
+    /// Largest first.
+    Descending(usize),
+    /// Equal values of this column together, in any order.
+    Grouped(usize),
+}
+
+/// What one scan is asked for.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Scan {
+    pub(crate) constraints: Vec<Constraint>,
+    pub(crate) order: Option<Order>,
+    /// Bit per column that is used; the last bit stands for all further ones.
+    pub(crate) used: u64,
+}
+
+impl Scan {
+    /// The value that a column must equal.
+    pub(crate) fn equal(&self, column: usize) -> Option<&Operand> {
+        self.constraints
+            .iter()
+            .find(|c| c.column == column && c.op == Op::Eq)
+            .map(|c| &c.value)
+    }
+}
+
+/// What a scan will cost.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cost {
+    /// Rows expected.
+    pub(crate) rows: f64,
+    /// Rows looked at, weighted by what each costs.
+    pub(crate) work: f64,
+}
+
+/// A table.
+pub(crate) trait Source: Send + Sync {
+    /// Its columns.
+    fn columns(&self) -> &[ColumnDef];
+
+    /// Columns whose equality the table answers by itself and SQLite need not check again.
+    fn exact(&self, _column: usize) -> bool {
+        false
+    }
+
+    /// Whether it makes use of a comparison.
+    fn uses(&self, column: usize, op: Op) -> bool;
+
+    /// What a scan with these comparisons costs; `None` when an argument is missing.
+    fn cost(&self, env: &Env, with: &[(usize, Op)]) -> Option<Cost>;
+
+    /// Whether it can deliver an order.
+    fn delivers(&self, _order: Order) -> bool {
+        false
+    }
+
+    /// Starts a scan; the rows stand before the first one.
+    fn open(&self, env: &Env, scan: Scan) -> Result<Box<dyn Rows>, QueryError>;
+}
+
+/// Rows of a scan.
+pub(crate) trait Rows {
+    /// Goes to the next row; false at the end.
+    fn advance(&mut self) -> Result<bool, QueryError>;
+
+    /// Says the value of a column of the present row.
+    fn column(&self, column: usize, out: &mut dyn Out) -> Result<(), QueryError>;
+}
+
+/// Where a value goes.
+pub(crate) trait Out {
+    fn null(&mut self);
+    fn int(&mut self, value: i64);
+    fn real(&mut self, value: f64);
+    fn text(&mut self, value: &str);
+
+    /// An object id; null ids are no value.
+    fn object(&mut self, id: ObjectId) {
+        if id.is_null() {
+            self.null();
+            return;
+        }
+        // By hand: this is called for every row of large results.
+        let mut buffer = [0u8; 18];
+        let digits = (64 - id.0.leading_zeros()).div_ceil(4) as usize;
+        buffer[0] = b'0';
+        buffer[1] = b'x';
+        for n in 0..digits {
+            let nibble = (id.0 >> (4 * (digits - 1 - n))) & 15;
+            buffer[2 + n] = b"0123456789abcdef"[nibble as usize];
+        }
+        self.text(std::str::from_utf8(&buffer[..2 + digits]).unwrap_or_default());
+    }
+
+    /// A number that is no signed 64-bit one only in theory.
+    fn size(&mut self, value: u64) {
+        self.int(i64::try_from(value).unwrap_or(i64::MAX));
+    }
+
+    fn flag(&mut self, value: bool) {
+        self.int(i64::from(value));
+    }
+
+    /// A text, or no value.
+    fn maybe(&mut self, value: Option<&str>) {
+        match value {
+            Some(text) => self.text(text),
+            None => self.null(),
+        }
+    }
+}
