@@ -16,8 +16,10 @@
 //!
 //! In reading order: [`cell`](Cell) (results), [`limits`](Limits), [`error`](QueryError),
 //! [`session`](Session) (the front), `lang` (which dialect a text is in), `shared`, `describe`
-//! and `graph` (what all dialects use), `sql`.
+//! and `graph` (what all dialects use), `sql`, and
+//! `catalog` (what a query can name).
 
+mod catalog;
 mod cell;
 mod describe;
 mod error;
@@ -28,6 +30,7 @@ mod session;
 mod shared;
 mod sql;
 
+pub use catalog::{ColumnInfo, TableInfo, TableKind};
 pub use cell::{Cell, Cut, Table};
 pub use error::{Place, QueryError};
 pub use lang::Lang;

@@ -104,6 +104,19 @@ impl Session {
         Ok((lang, result?))
     }
 
+    /// How a query would be answered: SQLite's plan, which names the tables it scans and what each
+    /// scan is asked to filter and order.
+    pub fn explain(
+        &self,
+        text: &str,
+        lang: Option<Lang>,
+        limits: &Limits,
+    ) -> Result<Table, QueryError> {
+        match lang.unwrap_or_else(|| recognise(text)) {
+            Lang::Sql => self.run(&format!("explain query plan {text}"), Some(Lang::Sql), limits),
+        }
+    }
+
     fn remember(&self, entry: HistoryEntry) {
         let mut history = self.history.lock().unwrap_or_else(PoisonError::into_inner);
         if history.len() >= HISTORY {

@@ -2,6 +2,7 @@
 //! renderer decides how to show them, and names stay raw until a renderer escapes them.
 
 use heap_analysis::describe::{Address, ObjectRef};
+use std::borrow::Cow;
 
 /// A piece of text with a meaning.
 #[derive(Clone, Debug, PartialEq)]
@@ -134,10 +135,10 @@ pub enum Align {
 }
 
 /// A column.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Column {
     /// Heading.
-    pub title: &'static str,
+    pub title: Cow<'static, str>,
     /// Side.
     pub align: Align,
 }
@@ -145,7 +146,7 @@ pub struct Column {
 /// A column of numbers.
 pub const fn number(title: &'static str) -> Column {
     Column {
-        title,
+        title: Cow::Borrowed(title),
         align: Align::Right,
     }
 }
@@ -153,7 +154,7 @@ pub const fn number(title: &'static str) -> Column {
 /// A column of words.
 pub const fn words(title: &'static str) -> Column {
     Column {
-        title,
+        title: Cow::Borrowed(title),
         align: Align::Left,
     }
 }

@@ -9,9 +9,10 @@
 //! ```
 //!
 //! In reading order: [`doc`], [`units`], [`escape`] (names in a dump are hostile), [`say`],
-//! [`terminal`], [`markdown`], [`html`], [`json`]; and [`profile`], the formats of other tools for
+//! [`terminal`], [`markdown`], [`html`], [`json`], [`csv`]; and [`profile`], the formats of other tools for
 //! what was sampled; and [`events`], what a stream of VM events says.
 
+pub mod csv;
 pub mod doc;
 pub mod escape;
 pub mod events;

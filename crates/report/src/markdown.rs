@@ -65,7 +65,11 @@ fn render_table(table: &Table, raw_bytes: bool, out: &mut String) {
     }
     let join = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
     out.push_str(&join(
-        table.columns.iter().map(|c| c.title.to_owned()).collect(),
+        table
+            .columns
+            .iter()
+            .map(|c| crate::escape::markdown(&c.title))
+            .collect(),
     ));
     let rules = table.columns.iter().map(|c| match c.align {
         Align::Left => "---".to_owned(),

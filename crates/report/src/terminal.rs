@@ -230,7 +230,7 @@ fn render_table(table: &Table, look: &Look, out: &mut String) {
     let mut widths: Vec<usize> = table
         .columns
         .iter()
-        .map(|c| c.title.chars().count())
+        .map(|c| visible(&c.title).chars().count())
         .collect();
     for row in all() {
         for (n, cell) in row.iter().enumerate().take(columns) {
@@ -271,8 +271,8 @@ fn render_table(table: &Table, look: &Look, out: &mut String) {
         out.push('\n');
     };
     let titles = table.columns.iter().map(|c| Piece {
-        text: c.title.to_owned(),
-        width: c.title.chars().count(),
+        text: visible(&c.title).into_owned(),
+        width: visible(&c.title).chars().count(),
     });
     line(titles.collect(), true);
     for row in all() {

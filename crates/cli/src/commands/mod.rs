@@ -21,6 +21,7 @@ pub mod overview;
 pub mod paths;
 pub mod profile;
 pub mod properties;
+pub mod query;
 pub mod report;
 pub mod roots;
 pub mod run;
@@ -75,6 +76,7 @@ commands! {
     Loaders => loaders,
     Properties => properties,
     Unreachable => unreachable,
+    Query => query,
     Summary => summary,
     Validate => validate,
     Run => run,

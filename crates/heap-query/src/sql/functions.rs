@@ -23,9 +23,9 @@ const COLLECTION_LIMIT: usize = 10_000_000;
 
 /// Functions that stand in FROM; the last, hidden column is the argument.
 pub(crate) fn tables() -> Vec<(&'static str, Listed)> {
-    let related = "id:object this:object name:text kind:text strength:text class:text \
-                   shallow:int retained:int *of:object";
-    let set = "id:object this:object class:text shallow:int retained:int *of:object";
+    let related = "id:object field:text kind:text strength:text class:text shallow:int \
+                   retained:int *this:object *name:text *of:object";
+    let set = "id:object class:text shallow:int retained:int *this:object *of:object";
     let path = "position:int id:object class:text field:text shallow:int retained:int *of:object";
     let entries = "key:object value:object *of:object";
     vec![
@@ -70,13 +70,14 @@ fn outbound(env: &Env, scan: &Scan) -> Result<RowIter, QueryError> {
 fn related(env: &Env, o: ObjIdx, name: Cell, kind: Cell, strength: Cell) -> Vec<Cell> {
     vec![
         object(env, o),
-        object(env, o),
-        name,
+        name.clone(),
         kind,
         strength,
         class_name(env, o),
         size(env.heap.shallow(o).0),
         size(env.heap.retained(o).0),
+        object(env, o),
+        name,
     ]
 }
 
@@ -106,10 +107,10 @@ fn set_rows(env: &Env, objects: Vec<ObjIdx>) -> RowIter {
     Box::new(objects.into_iter().map(move |o| {
         Ok(vec![
             object(&env, o),
-            object(&env, o),
             class_name(&env, o),
             size(env.heap.shallow(o).0),
             size(env.heap.retained(o).0),
+            object(&env, o),
         ])
     }))
 }

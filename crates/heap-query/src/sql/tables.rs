@@ -448,7 +448,11 @@ fn root_rows(env: &Env, _: &Scan) -> Result<RowIter, QueryError> {
             class_name(&env, root.object),
             text(root.kind.name()),
             known(root.thread.0, 0),
-            known(root.frame, u32::MAX),
+            // A THREAD_OBJ record has its stack trace there.
+            match root.kind {
+                HeapTag::RootThreadObject => Cell::Null,
+                _ => known(root.frame, u32::MAX),
+            },
         ])
     })))
 }

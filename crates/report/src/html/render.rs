@@ -126,7 +126,8 @@ fn render_table(table: &Table, out: &mut String) {
             Align::Right => " class=\"n\"",
             Align::Left => "",
         };
-        let _ = write!(out, "<th scope=\"col\"{class}>{}</th>", column.title);
+        let title = crate::escape::html(&column.title);
+        let _ = write!(out, "<th scope=\"col\"{class}>{title}</th>");
     }
     out.push_str("</tr></thead>\n<tbody>\n");
     for row in &table.rows {

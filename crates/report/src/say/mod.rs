@@ -7,6 +7,7 @@ mod histogram;
 mod leaks;
 mod overview;
 mod paths;
+mod query;
 mod strings;
 mod summary;
 mod threads;
@@ -15,6 +16,7 @@ mod waste;
 pub use dossier::{Chapter, chapters};
 pub use leaks::suspects_doc;
 pub use overview::facts_doc;
+pub use query::{Tables, cut_text};
 
 use crate::doc::{Doc, Span};
 use crate::json::Provenance;

@@ -1,0 +1,177 @@
+//! `tenure query`.
+
+use super::target::limit;
+use crate::Outcome;
+use crate::exit::{Exit, Usage};
+use crate::output::note;
+use crate::session::Session;
+use clap::ValueEnum;
+use heap_query::{Cell, Cut, Lang, Limits, QueryError, Session as Queries, Sink};
+use report::Provenance;
+use report::say::{Tables, cut_text};
+use std::io::Read;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Ask anything in SQL
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// The dump: a file, `file#2`, or `-` for standard input
+    #[arg(value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    file: PathBuf,
+    /// The query, or `-` to read it from standard input
+    #[arg(value_name = "TEXT", required_unless_present = "tables")]
+    text: Option<String>,
+    /// The language of the query [default: recognised]
+    #[arg(long, value_enum)]
+    lang: Option<LangArg>,
+    /// Rows as comma-separated values, written as they are found
+    #[arg(long, conflicts_with = "json")]
+    csv: bool,
+    /// Number of rows, 0 for all [default: 100, all with --json and --csv]
+    #[arg(long, value_name = "N")]
+    limit: Option<usize>,
+    /// Stop after so long (30s, 5m) and show the rows found until then
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    timeout: Option<Duration>,
+    /// Say how the query would be answered instead of answering it
+    #[arg(long)]
+    explain: bool,
+    /// List the tables and functions that a query can name
+    #[arg(long)]
+    tables: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  tenure query heap.hprof 'select class, count(*), sum(shallow) from objects group by class'
+  tenure query heap.hprof 'select id, class, retained from objects order by retained desc limit 10'
+  tenure query heap.hprof 'select this, toString(name) from \"java.lang.Thread\"'
+  tenure query heap.hprof --tables
+
+docs/query.md describes the tables, functions and languages.";
+
+/// `--lang`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum LangArg {
+    /// SQL.
+    Sql,
+}
+
+impl From<LangArg> for Lang {
+    fn from(lang: LangArg) -> Lang {
+        match lang {
+            LangArg::Sql => Lang::Sql,
+        }
+    }
+}
+
+/// Reads `30`, `30s`, `500ms`, `5m`, `1h`.
+fn parse_time(text: &str) -> Result<Duration, String> {
+    let unit = text.trim_start_matches(|c: char| c.is_ascii_digit());
+    let number: u64 = text[..text.len() - unit.len()]
+        .parse()
+        .map_err(|_| format!("{text}: expected a time such as 30s"))?;
+    let milliseconds = match unit {
+        "ms" => 1,
+        "" | "s" => 1000,
+        "m" => 60_000,
+        "h" => 3_600_000,
+        _ => return Err(format!("{text}: expected a time such as 30s")),
+    };
+    Ok(Duration::from_millis(number.saturating_mul(milliseconds)))
+}
+
+impl Args {
+    /// Runs the query.
+    pub(crate) fn run(&self, session: &Session) -> Outcome {
+        let text = match self.text.as_deref() {
+            Some("-") => {
+                let mut text = String::new();
+                std::io::stdin().read_to_string(&mut text)?;
+                text
+            }
+            text => text.unwrap_or_default().to_owned(),
+        };
+        let heap = session.open(&self.file)?;
+        let queries = Queries::open(heap.into());
+        let heap = queries.heap().clone();
+        if self.tables {
+            let tables = Tables {
+                tables: queries.tables(),
+            };
+            return session.answer(&tables, heap.summary());
+        }
+        let limits = Limits {
+            rows: limit(self.limit, session.global.json || self.csv, 100),
+            time: self.timeout,
+            ..Limits::default()
+        };
+        let lang = self.lang.map(Lang::from);
+        if self.explain {
+            let table = queries.explain(&text, lang, &limits).map_err(fault)?;
+            return session.answer(&table, heap.summary());
+        }
+        let (exit, cut) = if self.csv {
+            let mut lines = Lines {
+                session,
+                failed: None,
+            };
+            let (_, cut) = queries.each(&text, lang, &limits, &mut lines).map_err(fault)?;
+            if let Some(error) = lines.failed {
+                return Err(error.into());
+            }
+            (session.finish(&Provenance::of(heap.summary())), cut)
+        } else {
+            let table = queries.run(&text, lang, &limits).map_err(fault)?;
+            (session.answer(&table, heap.summary())?, table.cut)
+        };
+        match cut {
+            Some(Cut::Time | Cut::Cancelled) => Ok(Exit::No),
+            Some(Cut::Rows) if self.csv => {
+                note(cut_text(Cut::Rows));
+                Ok(exit)
+            }
+            _ => Ok(exit),
+        }
+    }
+}
+
+/// A fault of the text is the fault of the command line: the place is shown under it.
+fn fault(error: QueryError) -> anyhow::Error {
+    let Some(place) = error.place() else {
+        return error.into();
+    };
+    note(&place.text);
+    note(&format!("{}^", " ".repeat(place.column - 1)));
+    Usage(error.to_string()).into()
+}
+
+/// Rows on their way to standard output.
+struct Lines<'a> {
+    session: &'a Session,
+    failed: Option<std::io::Error>,
+}
+
+impl Lines<'_> {
+    fn write(&mut self, line: &str) -> bool {
+        match self.session.write(line.as_bytes()) {
+            Ok(()) => true,
+            Err(error) => {
+                self.failed = Some(error);
+                false
+            }
+        }
+    }
+}
+
+impl Sink for Lines<'_> {
+    fn columns(&mut self, names: &[String]) {
+        self.write(&report::csv::line(names.iter().map(String::as_str)));
+    }
+
+    fn row(&mut self, cells: Vec<Cell>) -> bool {
+        self.failed.is_none() && self.write(&report::csv::row(&cells))
+    }
+}
