@@ -251,6 +251,7 @@ fn help_is_short_and_has_examples() {
         "loaders",
         "properties",
         "unreachable",
+        "query",
         "summary",
         "validate",
         "cache",

@@ -11,7 +11,11 @@ impl Heap {
     /// were filled: less than asked for only at the end.
     pub fn read_classes(&self, first: ObjIdx, out: &mut [ClassIdx]) -> usize {
         let classes = self.classes().len() as u64;
-        let packed = Packed::new(self.index.bytes(Tag::Classes), width_for(classes), self.len());
+        let packed = Packed::new(
+            self.index.bytes(Tag::Classes),
+            width_for(classes),
+            self.len(),
+        );
         let last = classes.saturating_sub(1);
         self.read_block(first, out, |at| ClassIdx(packed.get(at).min(last) as u32))
     }

@@ -73,16 +73,22 @@ impl Session {
     /// All tables with fixed names: tables, functions, views. Classes are tables too, see
     /// [`class_table`](Self::class_table).
     pub fn tables(&self) -> Vec<TableInfo> {
-        let fixed = sql::catalog().into_iter().map(|(name, is_function, mut columns)| {
-            if is_function {
-                columns.pop();
-            }
-            TableInfo {
-                name: name.to_owned(),
-                kind: if is_function { TableKind::Function } else { TableKind::Table },
-                columns: infos(columns),
-            }
-        });
+        let fixed = sql::catalog()
+            .into_iter()
+            .map(|(name, is_function, mut columns)| {
+                if is_function {
+                    columns.retain(|c| c.name != "of");
+                }
+                TableInfo {
+                    name: name.to_owned(),
+                    kind: if is_function {
+                        TableKind::Function
+                    } else {
+                        TableKind::Table
+                    },
+                    columns: infos(columns),
+                }
+            });
         let views = sql::view_names().map(|name| TableInfo {
             name: name.to_owned(),
             kind: TableKind::View,
@@ -113,10 +119,13 @@ impl Session {
         let is_part = |c: char| c.is_alphanumeric() || "._$".contains(c);
         let word = before.rsplit(|c| !is_part(c)).next().unwrap_or_default();
         let starts = |name: &str| {
-            name.get(..word.len()).is_some_and(|head| head.eq_ignore_ascii_case(word))
+            name.get(..word.len())
+                .is_some_and(|head| head.eq_ignore_ascii_case(word))
         };
         let tables = self.tables();
-        let columns = tables.iter().flat_map(|t| t.columns.iter().map(|c| c.name.clone()));
+        let columns = tables
+            .iter()
+            .flat_map(|t| t.columns.iter().map(|c| c.name.clone()));
         let names = tables.iter().map(|t| t.name.clone());
         let functions = self.functions().into_iter().map(str::to_owned);
         let mut found: Vec<String> = names.chain(functions).chain(columns).collect();

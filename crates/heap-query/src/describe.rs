@@ -41,7 +41,9 @@ pub(crate) fn characters(heap: &Heap, object: ObjIdx) -> Option<String> {
             data,
             ..
         } => {
-            let units = data.chunks_exact(2).map(|c| u16::from_be_bytes([c[0], c[1]]));
+            let units = data
+                .chunks_exact(2)
+                .map(|c| u16::from_be_bytes([c[0], c[1]]));
             let text = char::decode_utf16(units).map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER));
             Some(text.collect())
         }
@@ -160,7 +162,9 @@ pub(crate) fn collection_values(heap: &Heap, object: ObjIdx, limit: usize) -> Op
         return Some(elements(heap, object).into_iter().take(limit).collect());
     }
     if let Some(data) = field_ref(heap, object, "elementData") {
-        let size = ["size", "elementCount"].iter().find_map(|f| field_int(heap, object, f));
+        let size = ["size", "elementCount"]
+            .iter()
+            .find_map(|f| field_int(heap, object, f));
         let size = usize::try_from(size?).ok()?.min(limit);
         return Some(elements(heap, data).into_iter().take(size).collect());
     }
@@ -212,7 +216,24 @@ pub(crate) fn collection_size(heap: &Heap, object: ObjIdx) -> Option<usize> {
         if let Some(size) = own {
             return usize::try_from(size).ok();
         }
-        object = ["map", "m", "c", "list"].iter().find_map(|f| field_ref(heap, object, f))?;
+        object = ["map", "m", "c", "list"]
+            .iter()
+            .find_map(|f| field_ref(heap, object, f))?;
     }
     None
+}
+
+/// Types as Java writes them; references are `Object`, the dump does not say more.
+pub(crate) fn type_name(kind: BasicType) -> &'static str {
+    match kind {
+        BasicType::Object => "Object",
+        BasicType::Boolean => "boolean",
+        BasicType::Char => "char",
+        BasicType::Float => "float",
+        BasicType::Double => "double",
+        BasicType::Byte => "byte",
+        BasicType::Short => "short",
+        BasicType::Int => "int",
+        BasicType::Long => "long",
+    }
 }

@@ -12,7 +12,11 @@ use rustc_hash::FxHashSet;
 /// its dominator subtree; for more, everything that roots reach only through the set.
 pub(crate) fn retained_set(env: &Env, set: &[ObjIdx]) -> Result<Vec<ObjIdx>, QueryError> {
     let heap = &env.heap;
-    let mut set: Vec<ObjIdx> = set.iter().copied().filter(|o| heap.is_reachable(*o)).collect();
+    let mut set: Vec<ObjIdx> = set
+        .iter()
+        .copied()
+        .filter(|o| heap.is_reachable(*o))
+        .collect();
     set.sort_unstable();
     set.dedup();
     if let [one] = set[..] {
@@ -23,7 +27,9 @@ pub(crate) fn retained_set(env: &Env, set: &[ObjIdx]) -> Result<Vec<ObjIdx>, Que
     }
     let kept = reachable_without(env, &set)?;
     let all = (0..heap.len()).map(ObjIdx);
-    Ok(all.filter(|o| !kept.has(*o) && heap.is_reachable(*o)).collect())
+    Ok(all
+        .filter(|o| !kept.has(*o) && heap.is_reachable(*o))
+        .collect())
 }
 
 /// An object and all that it dominates, by id.
@@ -113,7 +119,12 @@ fn starts(heap: &Heap) -> Result<Vec<ObjIdx>, QueryError> {
         r.kind != HeapTag::RootUnreachable
             && !locals.contains(&(r.thread, r.object, r.kind, r.frame))
     };
-    Ok(heap.roots().iter().filter(is_start).map(|r| r.object).collect())
+    Ok(heap
+        .roots()
+        .iter()
+        .filter(is_start)
+        .map(|r| r.object)
+        .collect())
 }
 
 /// The shortest path from a root down to an object, without soft, weak, phantom and final
@@ -124,7 +135,8 @@ pub(crate) fn path_to_root(env: &Env, object: ObjIdx) -> Result<Vec<ObjIdx>, Que
         return Ok(Vec::new());
     }
     // The first question makes the table of referrers, which takes a pass over the dump.
-    env.stop.within(|control| heap.inbound_with(object, control))?;
+    env.stop
+        .within(|control| heap.inbound_with(object, control))?;
     for exclude in [Exclusions::ALL, Exclusions::default()] {
         let options = PathOptions { count: 1, exclude };
         if let Some(path) = to_roots(heap, object, &options)?.paths.first() {

@@ -1,5 +1,6 @@
 //! The dialects, and how a text shows which one it is in.
 
+use crate::oql;
 use serde::Serialize;
 
 /// A dialect.
@@ -8,9 +9,98 @@ use serde::Serialize;
 pub enum Lang {
     /// SQL as SQLite has it.
     Sql,
+    /// The OQL of Eclipse MAT.
+    Oql,
 }
 
-/// The dialect of a text.
-pub(crate) fn recognise(_text: &str) -> Lang {
-    Lang::Sql
+/// Words that only SQL has; `this` is a column of its class tables.
+const SQL_WORDS: &[&str] = &[
+    "join",
+    "group",
+    "order",
+    "having",
+    "limit",
+    "offset",
+    "with",
+    "over",
+    "case",
+    "between",
+    "is",
+    "exists",
+    "except",
+    "intersect",
+    "apply",
+    "glob",
+    "regexp",
+    "explain",
+    "all",
+    "this",
+];
+
+/// The dialect of a text: OQL where it parses as OQL and its FROM is no table of SQL.
+pub(crate) fn recognise(text: &str) -> Lang {
+    let words: Vec<&str> = words(text).collect();
+    let has = |list: &[&str]| {
+        words
+            .iter()
+            .any(|w| list.iter().any(|s| s.eq_ignore_ascii_case(w)))
+    };
+    let lower = text.to_ascii_lowercase();
+    let sums = ["count(", "sum(", "min(", "max(", "avg(", "total("]
+        .iter()
+        .any(|f| lower.contains(f));
+    if has(SQL_WORDS) || sums || !oql::parses(text) {
+        return Lang::Sql;
+    }
+    let mut after_from = words
+        .windows(2)
+        .find(|w| w[0].eq_ignore_ascii_case("from"))
+        .map_or("", |w| w[1]);
+    // `from objects o` is the table, `FROM OBJECTS 0x12` and the like the keyword.
+    if after_from.eq_ignore_ascii_case("objects") {
+        let rest = lower
+            .split("objects")
+            .nth(1)
+            .unwrap_or_default()
+            .trim_start();
+        let word = rest.split(char::is_whitespace).next().unwrap_or_default();
+        let term =
+            rest.starts_with(['(', '"', '$']) || rest.starts_with(|c: char| c.is_ascii_digit());
+        if term || word.contains('.') || word == "instanceof" {
+            after_from = "";
+        }
+    }
+    // A plain word in FROM is a table, unless something else of OQL is there; tables of SQL have
+    // no dots, and what has an argument is a function.
+    let only_oql = text.contains(['@', '$'])
+        || has(&["instanceof", "implements", "objects", "retained", "union"])
+        || after_from.contains('.')
+        || text.contains("[]")
+        || after_from.is_empty() && quoted_from(text).is_none()
+        || after_from.starts_with(|c: char| c.is_ascii_digit());
+    let pattern = quoted_from(text).is_some_and(|p| p.contains(['\\', '*', '+', '|', '(']));
+    if pattern || only_oql && !crate::sql::is_table(after_from) {
+        Lang::Oql
+    } else {
+        Lang::Sql
+    }
+}
+
+/// Words outside of strings, dotted names in one piece.
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    let outside = text.split(['"', '\'']).step_by(2);
+    let is_part = |c: char| c.is_alphanumeric() || "._$".contains(c);
+    outside
+        .flat_map(move |piece| piece.split(move |c| !is_part(c)))
+        .filter(|w| !w.is_empty())
+}
+
+/// What stands in double quotes after FROM: a pattern in OQL, the name of a table in SQL.
+fn quoted_from(text: &str) -> Option<&str> {
+    let lower = text.to_ascii_lowercase();
+    let after = lower
+        .match_indices("from")
+        .map(|(n, _)| text[n + 4..].trim_start());
+    let mut quoted = after.filter_map(|rest| rest.strip_prefix('"')?.split('"').next());
+    quoted.next()
 }

@@ -16,8 +16,8 @@
 //!
 //! In reading order: [`cell`](Cell) (results), [`limits`](Limits), [`error`](QueryError),
 //! [`session`](Session) (the front), `lang` (which dialect a text is in), `shared`, `describe`
-//! and `graph` (what all dialects use), `sql`, and
-//! `catalog` (what a query can name).
+//! and `graph` (what all dialects use), `sql`, `oql`,
+//! and `catalog` (what a query can name).
 
 mod catalog;
 mod cell;
@@ -26,6 +26,7 @@ mod error;
 mod graph;
 mod lang;
 mod limits;
+mod oql;
 mod session;
 mod shared;
 mod sql;

@@ -59,7 +59,8 @@ impl Stop {
 
     /// An error when the query must end now.
     pub(crate) fn check(&self) -> Result<(), QueryError> {
-        self.reason().map_or(Ok(()), |cut| Err(QueryError::Stopped(cut)))
+        self.reason()
+            .map_or(Ok(()), |cut| Err(QueryError::Stopped(cut)))
     }
 
     /// Runs work of `heap-graph` under these limits.

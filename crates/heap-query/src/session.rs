@@ -5,7 +5,7 @@ use crate::error::QueryError;
 use crate::lang::{Lang, recognise};
 use crate::limits::{Limits, Stop};
 use crate::shared::{Cache, Env};
-use crate::sql;
+use crate::{oql, sql};
 use heap_graph::Heap;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -34,6 +34,7 @@ pub struct Session {
     heap: Arc<Heap>,
     cache: Arc<Cache>,
     history: Mutex<Vec<HistoryEntry>>,
+    unreachable: bool,
 }
 
 /// Queries that are remembered.
@@ -46,6 +47,16 @@ impl Session {
             heap,
             cache: Arc::default(),
             history: Mutex::default(),
+            unreachable: false,
+        }
+    }
+
+    /// Lets MAT OQL see unreachable objects, too; MAT drops them when it opens a dump. SQL and
+    /// jhat OQL see all objects in any case.
+    pub fn with_unreachable(self, unreachable: bool) -> Session {
+        Session {
+            unreachable,
+            ..self
         }
     }
 
@@ -59,11 +70,17 @@ impl Session {
             heap: self.heap.clone(),
             cache: self.cache.clone(),
             stop: Arc::new(Stop::new(limits)),
+            unreachable: self.unreachable,
         }
     }
 
     /// Runs a query and collects its rows. Without `lang` the dialect is recognised from the text.
-    pub fn run(&self, text: &str, lang: Option<Lang>, limits: &Limits) -> Result<Table, QueryError> {
+    pub fn run(
+        &self,
+        text: &str,
+        lang: Option<Lang>,
+        limits: &Limits,
+    ) -> Result<Table, QueryError> {
         let mut collected = Collected {
             columns: Vec::new(),
             rows: Vec::new(),
@@ -95,6 +112,7 @@ impl Session {
         let env = self.env(limits);
         let result = match lang {
             Lang::Sql => sql::run(&env, text, &mut limited),
+            Lang::Oql => oql::run(&env, text, &mut limited),
         };
         self.remember(HistoryEntry {
             text: text.to_owned(),
@@ -104,16 +122,18 @@ impl Session {
         Ok((lang, result?))
     }
 
-    /// How a query would be answered: SQLite's plan, which names the tables it scans and what each
-    /// scan is asked to filter and order.
+    /// How a query would be answered. SQL: the tables in the order in which they are scanned, and
+    /// what each scan filters and orders by itself. OQL: how the text was read.
     pub fn explain(
         &self,
         text: &str,
         lang: Option<Lang>,
         limits: &Limits,
     ) -> Result<Table, QueryError> {
-        match lang.unwrap_or_else(|| recognise(text)) {
-            Lang::Sql => self.run(&format!("explain query plan {text}"), Some(Lang::Sql), limits),
+        let lang = lang.unwrap_or_else(|| recognise(text));
+        match lang {
+            Lang::Sql => sql::explain(&self.env(limits), text),
+            Lang::Oql => Ok(lines_of(lang, &oql::explain(text)?)),
         }
     }
 
@@ -129,6 +149,18 @@ impl Session {
     pub fn history(&self) -> Vec<HistoryEntry> {
         let history = self.history.lock().unwrap_or_else(PoisonError::into_inner);
         history.clone()
+    }
+}
+
+fn lines_of(lang: Lang, text: &str) -> Table {
+    Table {
+        lang,
+        columns: vec!["plan".to_owned()],
+        rows: text
+            .lines()
+            .map(|l| vec![Cell::Text(l.to_owned())])
+            .collect(),
+        cut: None,
     }
 }
 

@@ -14,6 +14,8 @@ pub(crate) struct Env {
     pub(crate) heap: Arc<Heap>,
     pub(crate) cache: Arc<Cache>,
     pub(crate) stop: Arc<Stop>,
+    /// OQL sees unreachable objects too. SQL always does: `objects.reachable` tells them apart.
+    pub(crate) unreachable: bool,
 }
 
 /// Made on the first question that needs it.
@@ -103,6 +105,38 @@ impl Env {
         found.sort_unstable();
         found.dedup();
         found
+    }
+
+    /// Objects of exactly these classes, class by class; only reachable ones unless
+    /// [`unreachable`](Self::unreachable).
+    pub(crate) fn objects_of(
+        &self,
+        classes: &[ClassIdx],
+    ) -> Result<Box<dyn Iterator<Item = Result<ObjIdx, QueryError>>>, QueryError> {
+        let env = self.clone();
+        let visible = move |o: &ObjIdx| env.is_visible(*o);
+        if let [class] = *classes {
+            let one = flags(self, |c| c == class);
+            let found = of_classes(self, one, 0..self.heap.len());
+            return Ok(Box::new(found.filter(visible).map(Ok)));
+        }
+        let by_class = self.by_class()?;
+        let ranges: Vec<_> = classes.iter().map(|c| by_class.range(*c)).collect();
+        let all = ranges.into_iter().flatten();
+        Ok(Box::new(
+            all.map(move |at| by_class.get(at)).filter(visible).map(Ok),
+        ))
+    }
+
+    /// Whether OQL sees an object. A class is seen when it has objects that are: those of
+    /// primitive arrays refer to their class in MAT's model only.
+    fn is_visible(&self, object: ObjIdx) -> bool {
+        self.unreachable
+            || self.heap.is_reachable(object)
+            || self
+                .heap
+                .class_by_object(object)
+                .is_some_and(|c| self.heap.class(c).reachable_objects > 0)
     }
 
     /// The kind of the first root record of an object.
@@ -209,4 +243,38 @@ impl Env {
         let made = Arc::new(Tree { counts, depths });
         Ok(self.cache.tree.get_or_init(|| made).clone())
     }
+}
+
+/// Objects of the given classes within a range, a block of the class column at a time.
+pub(crate) fn of_classes(
+    env: &Env,
+    admitted: Vec<bool>,
+    objects: std::ops::Range<u64>,
+) -> impl Iterator<Item = ObjIdx> + use<> {
+    let env = env.clone();
+    let mut block = vec![ClassIdx(0); BLOCK];
+    objects.clone().step_by(BLOCK).flat_map(move |first| {
+        let count = env.heap.read_classes(ObjIdx(first), &mut block) as u64;
+        let end = (first + count).min(objects.end);
+        // A stopped query ends at the next row; here it only must not look further.
+        let end = if env.stop.reason().is_some() {
+            first
+        } else {
+            end
+        };
+        let admits = |c: ClassIdx| admitted.get(c.0 as usize).copied().unwrap_or(false);
+        let found: Vec<ObjIdx> = (first..end)
+            .zip(&block)
+            .filter(|(_, c)| admits(**c))
+            .map(|(n, _)| ObjIdx(n))
+            .collect();
+        found
+    })
+}
+
+/// One flag per class.
+pub(crate) fn flags(env: &Env, admit: impl Fn(ClassIdx) -> bool) -> Vec<bool> {
+    (0..env.heap.classes().len() as u32)
+        .map(|n| admit(ClassIdx(n)))
+        .collect()
 }

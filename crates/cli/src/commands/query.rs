@@ -55,14 +55,17 @@ docs/query.md describes the tables, functions and languages.";
 /// `--lang`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum LangArg {
-    /// SQL.
+    /// SQL, with the names of Perfetto and the MAT Calcite plug-in.
     Sql,
+    /// The OQL of Eclipse MAT.
+    Oql,
 }
 
 impl From<LangArg> for Lang {
     fn from(lang: LangArg) -> Lang {
         match lang {
             LangArg::Sql => Lang::Sql,
+            LangArg::Oql => Lang::Oql,
         }
     }
 }
@@ -95,7 +98,7 @@ impl Args {
             text => text.unwrap_or_default().to_owned(),
         };
         let heap = session.open(&self.file)?;
-        let queries = Queries::open(heap.into());
+        let queries = Queries::open(heap.into()).with_unreachable(session.global.unreachable);
         let heap = queries.heap().clone();
         if self.tables {
             let tables = Tables {
@@ -118,7 +121,9 @@ impl Args {
                 session,
                 failed: None,
             };
-            let (_, cut) = queries.each(&text, lang, &limits, &mut lines).map_err(fault)?;
+            let (_, cut) = queries
+                .each(&text, lang, &limits, &mut lines)
+                .map_err(fault)?;
             if let Some(error) = lines.failed {
                 return Err(error.into());
             }

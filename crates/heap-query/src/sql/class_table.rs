@@ -4,11 +4,10 @@
 use super::listed::say;
 use super::objects::named;
 use super::table::{ColumnDef, Cost, Op, Out, Rows, Scan, Source, Type};
-use super::tables::{flags, of_classes};
 use crate::cell::Cell;
 use crate::describe::cell_of;
 use crate::error::QueryError;
-use crate::shared::Env;
+use crate::shared::{Env, flags, of_classes};
 use heap_analysis::fields::lineage;
 use heap_graph::{ClassIdx, Heap, ObjIdx, ObjectView};
 use hprof::BasicType;
@@ -104,9 +103,15 @@ impl Source for ClassTable {
         let objects = |c: &ClassIdx| env.heap.class(*c).objects as f64;
         let rows: f64 = self.classes.iter().map(objects).sum();
         Some(if with.is_empty() {
-            Cost { rows, work: rows * 4.0 + env.heap.len() as f64 / 20.0 + 10.0 }
+            Cost {
+                rows,
+                work: rows * 4.0 + env.heap.len() as f64 / 20.0 + 10.0,
+            }
         } else {
-            Cost { rows: 1.0, work: 4.0 }
+            Cost {
+                rows: 1.0,
+                work: 4.0,
+            }
         })
     }
 

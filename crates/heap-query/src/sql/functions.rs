@@ -21,11 +21,11 @@ use rusqlite::{Connection, Error, Result};
 /// Most entries that are read out of one collection.
 const COLLECTION_LIMIT: usize = 10_000_000;
 
-/// Functions that stand in FROM; the last, hidden column is the argument.
+/// Functions that stand in FROM; the first hidden column, `of`, is the argument.
 pub(crate) fn tables() -> Vec<(&'static str, Listed)> {
     let related = "id:object field:text kind:text strength:text class:text shallow:int \
-                   retained:int *this:object *name:text *of:object";
-    let set = "id:object class:text shallow:int retained:int *this:object *of:object";
+                   retained:int *of:object *this:object *name:text";
+    let set = "id:object class:text shallow:int retained:int *of:object *this:object";
     let path = "position:int id:object class:text field:text shallow:int retained:int *of:object";
     let entries = "key:object value:object *of:object";
     vec![
@@ -76,6 +76,7 @@ fn related(env: &Env, o: ObjIdx, name: Cell, kind: Cell, strength: Cell) -> Vec<
         class_name(env, o),
         size(env.heap.shallow(o).0),
         size(env.heap.retained(o).0),
+        Cell::Null,
         object(env, o),
         name,
     ]
@@ -110,6 +111,7 @@ fn set_rows(env: &Env, objects: Vec<ObjIdx>) -> RowIter {
             class_name(&env, o),
             size(env.heap.shallow(o).0),
             size(env.heap.retained(o).0),
+            Cell::Null,
             object(&env, o),
         ])
     }))
@@ -144,7 +146,9 @@ fn entry_rows(env: &Env, scan: &Scan) -> Result<RowIter, QueryError> {
     let env = env.clone();
     let cell = move |o: Option<ObjIdx>| o.map_or(Cell::Null, |o| object(&env, o));
     Ok(Box::new(
-        entries.into_iter().map(move |(key, value)| Ok(vec![cell(key), cell(value)])),
+        entries
+            .into_iter()
+            .map(move |(key, value)| Ok(vec![cell(key), cell(value)])),
     ))
 }
 
@@ -176,7 +180,10 @@ fn path_rows(env: &Env, scan: &Scan) -> Result<RowIter, QueryError> {
 
 fn dominator_path(env: &Env, scan: &Scan) -> Result<RowIter, QueryError> {
     match argument(env, scan).filter(|o| env.heap.is_reachable(*o)) {
-        Some(of) => Ok(chain_rows(env, heap_analysis::chain::dominators_of(&env.heap, of).0)),
+        Some(of) => Ok(chain_rows(
+            env,
+            heap_analysis::chain::dominators_of(&env.heap, of).0,
+        )),
         None => none(),
     }
 }
@@ -218,7 +225,9 @@ const OF_OBJECT: &[(&str, One)] = &[
     ("retained_size", |e, o| Ok(size(e.heap.retained(o).0))),
     ("retainedSize", |e, o| Ok(size(e.heap.retained(o).0))),
     ("array_length", |e, o| Ok(count(array_length(&e.heap, o)))),
-    ("collection_size", |e, o| Ok(count(collection_size(&e.heap, o)))),
+    ("collection_size", |e, o| {
+        Ok(count(collection_size(&e.heap, o)))
+    }),
     ("getSize", |e, o| Ok(count(collection_size(&e.heap, o)))),
     ("getId", |_, o| Ok(size(o.0))),
     ("address", |e, o| Ok(Cell::Int(e.heap.id(o).0 as i64))),
@@ -234,11 +243,18 @@ const OF_OBJECT: &[(&str, One)] = &[
         Ok(array(e, targets))
     }),
     ("inbound", |e, o| {
-        Ok(array(e, e.stop.within(|c| e.heap.inbound_with(o, c))?.into_iter()))
+        Ok(array(
+            e,
+            e.stop.within(|c| e.heap.inbound_with(o, c))?.into_iter(),
+        ))
     }),
-    ("retained_set", |e, o| Ok(array(e, retained_set(e, &[o])?.into_iter()))),
+    ("retained_set", |e, o| {
+        Ok(array(e, retained_set(e, &[o])?.into_iter()))
+    }),
     ("dominators", |e, o| Ok(array(e, e.heap.dominated(Some(o))))),
-    ("path_to_root", |e, o| Ok(array(e, path_to_root(e, o)?.into_iter()))),
+    ("path_to_root", |e, o| {
+        Ok(array(e, path_to_root(e, o)?.into_iter()))
+    }),
 ];
 
 /// Readable text, or `class @ 0xaddress`.
@@ -269,9 +285,11 @@ pub(crate) fn register(db: &Connection, env: &Env) -> Result<()> {
     let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC;
     for (name, work) in OF_OBJECT {
         let env = env.clone();
-        db.create_scalar_function(*name, 1, flags, move |context| match object_of(&env, context, 0) {
-            Some(o) => Ok(value(work(&env, o).map_err(failed)?)),
-            None => Ok(SqlValue::Null),
+        db.create_scalar_function(*name, 1, flags, move |context| {
+            match object_of(&env, context, 0) {
+                Some(o) => Ok(value(work(&env, o).map_err(failed)?)),
+                None => Ok(SqlValue::Null),
+            }
         })?;
     }
     for name in ["field", "getField"] {
@@ -331,7 +349,10 @@ pub(crate) fn register(db: &Connection, env: &Env) -> Result<()> {
 fn by_key(env: &Env, map: ObjIdx, wanted: &str) -> Cell {
     let heap = &env.heap;
     let reads_so = |key: ObjIdx| {
-        readable(heap, key).or_else(|| characters(heap, key)).as_deref() == Some(wanted)
+        readable(heap, key)
+            .or_else(|| characters(heap, key))
+            .as_deref()
+            == Some(wanted)
     };
     map_entries(heap, map, COLLECTION_LIMIT)
         .into_iter()

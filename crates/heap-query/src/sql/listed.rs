@@ -11,8 +11,9 @@ pub(crate) type RowIter = Box<dyn Iterator<Item = Result<Vec<Cell>, QueryError>>
 /// A table, or a function when it has arguments.
 pub(crate) struct Listed {
     pub(crate) columns: Vec<ColumnDef>,
-    /// Hidden last columns that must be given.
-    pub(crate) arguments: usize,
+    /// The column that must be given, if it is a function: SQLite hands the argument to the first
+    /// hidden one.
+    pub(crate) argument: Option<usize>,
     /// Columns of objects by which it finds rows directly.
     pub(crate) keys: &'static [usize],
     /// Rows in all.
@@ -31,21 +32,22 @@ impl Listed {
     ) -> Listed {
         Listed {
             columns: columns(list),
-            arguments: 0,
+            argument: None,
             keys,
             size,
             rows,
         }
     }
 
-    /// A function: its last column is its argument.
+    /// A function: the column `of` is its argument.
     pub(crate) fn function(
         list: &str,
         rows: fn(&Env, &Scan) -> Result<RowIter, QueryError>,
     ) -> Listed {
+        let columns = columns(list);
         Listed {
-            columns: columns(list),
-            arguments: 1,
+            argument: columns.iter().position(|c| c.name == "of"),
+            columns,
             keys: &[],
             size: |_| 20.0,
             rows,
@@ -53,7 +55,7 @@ impl Listed {
     }
 
     fn is_argument(&self, column: usize) -> bool {
-        column + self.arguments >= self.columns.len()
+        self.argument == Some(column)
     }
 }
 
@@ -71,23 +73,28 @@ impl Source for Listed {
     }
 
     fn cost(&self, env: &Env, with: &[(usize, Op)]) -> Option<Cost> {
-        let given = with.iter().filter(|w| self.is_argument(w.0)).count();
-        if given < self.arguments {
+        if self.argument.is_some() && !with.iter().any(|w| self.is_argument(w.0)) {
             return None;
         }
         let rows = (self.size)(env).max(1.0);
         let keyed = with.iter().any(|w| self.keys.contains(&w.0));
         Some(if keyed {
-            Cost { rows: 4.0, work: 8.0 }
+            Cost {
+                rows: 4.0,
+                work: 8.0,
+            }
         } else {
-            Cost { rows, work: rows * 4.0 + 10.0 }
+            Cost {
+                rows,
+                work: rows * 4.0 + 10.0,
+            }
         })
     }
 
     fn open(&self, env: &Env, scan: Scan) -> Result<Box<dyn Rows>, QueryError> {
         Ok(Box::new(ListedRows {
             rows: (self.rows)(env, &scan)?,
-            argument: self.argument(&scan),
+            argument: self.given(&scan),
             here: Vec::new(),
             env: env.clone(),
             count: 0,
@@ -97,8 +104,8 @@ impl Source for Listed {
 
 impl Listed {
     /// What the function was called with, to be shown in its hidden column.
-    fn argument(&self, scan: &Scan) -> Option<(usize, Cell)> {
-        let column = (self.arguments > 0).then(|| self.columns.len() - 1)?;
+    fn given(&self, scan: &Scan) -> Option<(usize, Cell)> {
+        let column = self.argument?;
         let id = scan.equal(column)?.object_id()?;
         Some((column, Cell::Object(id)))
     }

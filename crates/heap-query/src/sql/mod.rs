@@ -15,7 +15,8 @@ pub(crate) mod table;
 mod tables;
 mod views;
 
-use crate::cell::{Cell, Cut};
+use crate::Lang;
+use crate::cell::{Cell, Cut, Table};
 use crate::error::QueryError;
 use crate::session::Sink;
 use crate::shared::Env;
@@ -50,6 +51,13 @@ pub(crate) fn catalog() -> Vec<(&'static str, bool, Vec<ColumnDef>)> {
         .into_iter()
         .map(|(name, source)| (name, functions.contains(&name), source.columns().to_vec()))
         .collect()
+}
+
+/// True for the name of a table, function or view that every heap has.
+pub(crate) fn is_table(name: &str) -> bool {
+    let fixed = fixed();
+    let mut names = fixed.iter().map(|f| f.0).chain(view_names());
+    names.any(|n| n.eq_ignore_ascii_case(name))
 }
 
 /// Names of the views.
@@ -133,12 +141,44 @@ pub(crate) fn run(env: &Env, text: &str, sink: &mut dyn Sink) -> Result<Option<C
     }
 }
 
-fn rows(env: &Env, statement: &mut Statement<'_>, sink: &mut dyn Sink) -> Result<Option<Cut>, Error> {
-    let names = statement.column_names().into_iter().map(str::to_owned);
+/// SQLite's plan of a query.
+pub(crate) fn explain(env: &Env, text: &str) -> Result<Table, QueryError> {
+    let is_class = |name: &str| !env.classes_named(name).is_empty();
+    let mut rewritten = rewrite(text, &is_class)?;
+    let db = connect(env, &rewritten).map_err(|e| QueryError::Run(e.to_string()))?;
+    // First without EXPLAIN, so that places in errors are those of the text.
+    if let Err(error) = db.prepare(&rewritten.sql) {
+        return Err(error_of(env, text, &rewritten, error));
+    }
+    let failed = |e: Error| QueryError::Run(e.to_string());
+    rewritten.sql.insert_str(0, "explain query plan ");
+    let mut statement = db.prepare(&rewritten.sql).map_err(failed)?;
+    let lines = statement
+        .query_map([], |row| row.get::<_, String>(3))
+        .map_err(failed)?;
+    let rows: Result<Vec<_>, Error> = lines.map(|l| Ok(vec![Cell::Text(l?)])).collect();
+    Ok(Table {
+        lang: Lang::Sql,
+        columns: vec!["plan".to_owned()],
+        rows: rows.map_err(failed)?,
+        cut: None,
+    })
+}
+
+fn rows(
+    env: &Env,
+    statement: &mut Statement<'_>,
+    sink: &mut dyn Sink,
+) -> Result<Option<Cut>, Error> {
+    let names = statement.column_names().map(str::to_owned);
     let names: Vec<String> = names.collect();
     let kinds: Vec<Option<bool>> = statement
         .columns()
-        .map(|c| c.decl_type().filter(|t| !t.is_empty()).map(|t| t.ends_with("OBJECT")))
+        .map(|c| {
+            c.decl_type()
+                .filter(|t| !t.is_empty())
+                .map(|t| t.ends_with("OBJECT"))
+        })
         .collect();
     sink.columns(&names);
     let mut rows = statement.query([])?;

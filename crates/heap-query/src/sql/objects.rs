@@ -55,15 +55,30 @@ impl Source for Objects {
         let has = |column| with.iter().any(|w| w.0 == column);
         let bounded = |w: &(usize, Op)| w.0 == RETAINED && !matches!(w.1, Op::Lt | Op::Le);
         Some(if has(ID) || has(ADDRESS) {
-            Cost { rows: 1.0, work: 2.0 }
+            Cost {
+                rows: 1.0,
+                work: 2.0,
+            }
         } else if with.iter().any(bounded) {
-            Cost { rows: all / 500.0, work: all / 300.0 + 10.0 }
+            Cost {
+                rows: all / 500.0,
+                work: all / 300.0 + 10.0,
+            }
         } else if has(CLASS) || has(CLASS_ID) || has(CLASS_NUMBER) {
-            Cost { rows: all / 50.0, work: all / 10.0 + 10.0 }
+            Cost {
+                rows: all / 50.0,
+                work: all / 10.0 + 10.0,
+            }
         } else if with.is_empty() {
-            Cost { rows: all, work: all + 10.0 }
+            Cost {
+                rows: all,
+                work: all + 10.0,
+            }
         } else {
-            Cost { rows: all / 4.0, work: all / 3.0 + 10.0 }
+            Cost {
+                rows: all / 4.0,
+                work: all / 3.0 + 10.0,
+            }
         })
     }
 
@@ -107,7 +122,10 @@ fn walk_of(env: &Env, scan: &Scan) -> Result<Walk, QueryError> {
     let floor = floor.filter_map(least).max();
     let free = scan.order.is_none();
     if scan.order == Some(Order::Descending(RETAINED)) || free && floor.is_some_and(|f| f > 0) {
-        return Ok(Walk::Largest(Box::new(Largest::new(env, floor.unwrap_or(0)))));
+        return Ok(Walk::Largest(Box::new(Largest::new(
+            env,
+            floor.unwrap_or(0),
+        ))));
     }
     Ok(Walk::Blocks(Blocks::new(scan)))
 }
@@ -422,7 +440,12 @@ impl Rows for ObjectRows {
             ID => out.object(heap.id(object)),
             CLASS => out.text(&heap.class(class()).name),
             SHALLOW => out.size(self.here.shallow.unwrap_or_else(|| heap.shallow(object)).0),
-            RETAINED => out.size(self.here.retained.unwrap_or_else(|| heap.retained(object)).0),
+            RETAINED => out.size(
+                self.here
+                    .retained
+                    .unwrap_or_else(|| heap.retained(object))
+                    .0,
+            ),
             4 => out.flag(heap.is_reachable(object)),
             5 => out.text(kind_name(heap.kind(object))),
             6 => match heap.dominator(object) {

@@ -25,7 +25,12 @@ type Aux = (Arc<dyn Source>, Env);
 
 /// Makes a table available under a name. The name is that of an eponymous table: it exists in
 /// every connection without being created, and takes arguments like a function.
-pub(crate) fn register(db: &Connection, name: &str, source: Arc<dyn Source>, env: Env) -> Result<()> {
+pub(crate) fn register(
+    db: &Connection,
+    name: &str,
+    source: Arc<dyn Source>,
+    env: Env,
+) -> Result<()> {
     let module = const { &Module::<HeapTable>::eponymous_only_module() };
     db.create_module(name, module, Some((source, env)))
 }
@@ -77,10 +82,9 @@ impl HeapTable {
             info.distinct(),
             DistinctMode::Grouped | DistinctMode::Distinct
         );
-        let found = [exact, Order::Grouped(column)]
+        [exact, Order::Grouped(column)]
             .into_iter()
-            .find(|o| (grouped || *o == exact) && self.source.delivers(*o));
-        found
+            .find(|o| (grouped || *o == exact) && self.source.delivers(*o))
     }
 }
 
@@ -120,9 +124,11 @@ unsafe impl<'vtab> VTab<'vtab> for HeapTable {
         let mut chosen: Vec<(usize, usize, Op)> = Vec::new();
         for (n, constraint) in info.constraints().enumerate() {
             let column = usize::try_from(constraint.column());
-            if let (true, Ok(column), Some(op)) =
-                (constraint.is_usable(), column, operator(constraint.operator()))
-                && self.source.uses(column, op)
+            if let (true, Ok(column), Some(op)) = (
+                constraint.is_usable(),
+                column,
+                operator(constraint.operator()),
+            ) && self.source.uses(column, op)
                 && info.collation(n)? == "BINARY"
                 && !chosen.iter().any(|c| c.1 == column && c.2 == op)
             {
@@ -138,7 +144,10 @@ unsafe impl<'vtab> VTab<'vtab> for HeapTable {
             let mut usage = info.constraint_usage(*n);
             usage.set_argv_index(position as c_int + 1);
             usage.set_omit(*op == Op::Eq && self.source.exact(*column));
-            let sign = OPS.iter().find(|o| o.0 == *op).map_or('=', |o| char::from(o.1));
+            let sign = OPS
+                .iter()
+                .find(|o| o.0 == *op)
+                .map_or('=', |o| char::from(o.1));
             let _ = write!(plan, "{sign}{column} ");
         }
         if let Some(order) = self.order(info) {
@@ -203,10 +212,7 @@ fn scan_of(plan: &str, args: &Filters<'_>) -> Result<Scan> {
             _ => {
                 let found = OPS.iter().find(|o| sign.as_bytes() == [o.1]);
                 let position = scan.constraints.len();
-                let value = args
-                    .iter()
-                    .nth(position)
-                    .map_or(Operand::Null, operand);
+                let value = args.iter().nth(position).map_or(Operand::Null, operand);
                 scan.constraints.push(Constraint {
                     column,
                     op: found.map_or(Op::Eq, |o| o.0),

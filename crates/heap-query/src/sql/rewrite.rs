@@ -32,9 +32,8 @@ fn tokens(text: &str) -> Vec<Token> {
             let found = rest.windows(stop.len()).position(|w| w == stop);
             found.map_or(rest.len(), |n| n + stop.len())
         };
-        let run = |test: &dyn Fn(u8) -> bool| {
-            rest.iter().position(|b| !test(*b)).unwrap_or(rest.len())
-        };
+        let run =
+            |test: &dyn Fn(u8) -> bool| rest.iter().position(|b| !test(*b)).unwrap_or(rest.len());
         let (kind, length) = match rest[0] {
             b if b.is_ascii_whitespace() => (Kind::Blank, run(&|b| b.is_ascii_whitespace())),
             b'-' if rest.starts_with(b"--") => (Kind::Blank, until(b"\n")),
@@ -98,7 +97,10 @@ struct Rewriter<'a> {
 }
 
 /// Rewrites a query. `is_class` knows the class names of the heap.
-pub(crate) fn rewrite(text: &str, is_class: &dyn Fn(&str) -> bool) -> Result<Rewritten, QueryError> {
+pub(crate) fn rewrite(
+    text: &str,
+    is_class: &dyn Fn(&str) -> bool,
+) -> Result<Rewritten, QueryError> {
     let mut rewriter = Rewriter {
         text,
         tokens: tokens(text),
@@ -257,16 +259,22 @@ impl Rewriter<'_> {
             _ => (full, false),
         };
         let known = self.out.classes.iter();
-        let same = known.clone().find(|(_, c, s)| c == class && *s == subclasses);
+        let same = known
+            .clone()
+            .find(|(_, c, s)| c == class && *s == subclasses);
         if let Some((table, _, _)) = same {
             return table.clone();
         }
-        let alike = known.filter(|(t, _, _)| t.eq_ignore_ascii_case(full)).count();
+        let alike = known
+            .filter(|(t, _, _)| t.eq_ignore_ascii_case(full))
+            .count();
         let table = match alike {
             0 => full.to_owned(),
             n => format!("{full}#{n}"),
         };
-        self.out.classes.push((table.clone(), class.to_owned(), subclasses));
+        self.out
+            .classes
+            .push((table.clone(), class.to_owned(), subclasses));
         table
     }
 }
@@ -286,7 +294,14 @@ mod tests {
     use super::*;
 
     fn check(text: &str, want: &str) {
-        let classes = ["java.util.HashMap", "a.B", "a.b", "byte[]", "Node", "a.B[][]"];
+        let classes = [
+            "java.util.HashMap",
+            "a.B",
+            "a.b",
+            "byte[]",
+            "Node",
+            "a.B[][]",
+        ];
         let found = rewrite(text, &|name| classes.contains(&name)).expect("one statement");
         assert_eq!(found.sql, want, "{text}");
     }
@@ -295,20 +310,43 @@ mod tests {
     fn what_people_write_becomes_what_sqlite_reads() {
         for (text, want) in [
             ("select 1", "select 1"),
-            ("select * from references r", "select * from \"references\" r"),
+            (
+                "select * from references r",
+                "select * from \"references\" r",
+            ),
             ("select 'references' from x", "select 'references' from x"),
-            ("select * from java.util.HashMap m", "select * from \"java.util.HashMap\" m"),
-            ("select m.size from \"java.util.HashMap\" m", "select m.size from \"java.util.HashMap\" m"),
-            ("select * from instanceof.\"java.util.HashMap\"", "select * from \"instanceof.java.util.HashMap\""),
-            ("select * from \"instanceof\".java.util.HashMap", "select * from \"instanceof.java.util.HashMap\""),
+            (
+                "select * from java.util.HashMap m",
+                "select * from \"java.util.HashMap\" m",
+            ),
+            (
+                "select m.size from \"java.util.HashMap\" m",
+                "select m.size from \"java.util.HashMap\" m",
+            ),
+            (
+                "select * from instanceof.\"java.util.HashMap\"",
+                "select * from \"instanceof.java.util.HashMap\"",
+            ),
+            (
+                "select * from \"instanceof\".java.util.HashMap",
+                "select * from \"instanceof.java.util.HashMap\"",
+            ),
             ("select * from byte[] b", "select * from \"byte[]\" b"),
             ("select * from a.B[][]", "select * from \"a.B[][]\""),
             ("select * from a.B, a.b", "select * from \"a.B\", \"a.b#1\""),
-            ("select u.this from Node u cross apply table(getOutboundReferences(u.this)) r",
-             "select u.this from \"Node\" u join  getOutboundReferences(u.this)  r"),
+            (
+                "select u.this from Node u cross apply table(getOutboundReferences(u.this)) r",
+                "select u.this from \"Node\" u join  getOutboundReferences(u.this)  r",
+            ),
             ("explain plan for select 1", "explain query plan select 1"),
-            ("select * from objects -- a.B\n;", "select * from objects -- a.B\n"),
-            ("select java.util.HashMapp from x", "select java.util.HashMapp from x"),
+            (
+                "select * from objects -- a.B\n;",
+                "select * from objects -- a.B\n",
+            ),
+            (
+                "select java.util.HashMapp from x",
+                "select java.util.HashMapp from x",
+            ),
         ] {
             check(text, want);
         }

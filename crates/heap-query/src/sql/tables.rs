@@ -4,9 +4,9 @@
 use super::listed::{Listed, RowIter};
 use super::table::{Operand, Scan};
 use crate::cell::Cell;
-use crate::describe::{array_length, cell_of};
+use crate::describe::{array_length, cell_of, type_name};
 use crate::error::QueryError;
-use crate::shared::{BLOCK, Env};
+use crate::shared::{Env, flags, of_classes};
 use heap_analysis::describe::thread_name;
 use heap_analysis::group::{GroupBy, GroupKey, frame_text, loader_name};
 use heap_analysis::histogram::{HistogramOptions, histogram};
@@ -275,25 +275,16 @@ fn class_rows(env: &Env, scan: &Scan) -> Result<RowIter, QueryError> {
             size(class.reachable_shallow.0),
             size(class.retained.0),
             Cell::Int(i64::from(n)),
-            class.super_class.map_or(Cell::Null, |c| Cell::Int(i64::from(c.0))),
-            if class.loader.is_null() { Cell::Null } else { Cell::Int(class.loader.0 as i64) },
+            class
+                .super_class
+                .map_or(Cell::Null, |c| Cell::Int(i64::from(c.0))),
+            if class.loader.is_null() {
+                Cell::Null
+            } else {
+                Cell::Int(class.loader.0 as i64)
+            },
         ]))
     })))
-}
-
-/// Types as Java writes them; references are `Object`, the dump does not say more.
-pub(super) fn type_name(kind: BasicType) -> &'static str {
-    match kind {
-        BasicType::Object => "Object",
-        BasicType::Boolean => "boolean",
-        BasicType::Char => "char",
-        BasicType::Float => "float",
-        BasicType::Double => "double",
-        BasicType::Byte => "byte",
-        BasicType::Short => "short",
-        BasicType::Int => "int",
-        BasicType::Long => "long",
-    }
 }
 
 fn fields(env: &Env, scan: &Scan) -> Result<RowIter, QueryError> {
@@ -365,34 +356,6 @@ fn type_of(value: Value) -> BasicType {
     }
 }
 
-/// Objects of the given classes within a range, a block of the class column at a time.
-pub(super) fn of_classes(
-    env: &Env,
-    admitted: Vec<bool>,
-    objects: std::ops::Range<u64>,
-) -> impl Iterator<Item = ObjIdx> + use<> {
-    let env = env.clone();
-    let mut block = vec![ClassIdx(0); BLOCK];
-    objects.clone().step_by(BLOCK).flat_map(move |first| {
-        let count = env.heap.read_classes(ObjIdx(first), &mut block) as u64;
-        let end = (first + count).min(objects.end);
-        // A stopped query ends at the next row; here it only must not look further.
-        let end = if env.stop.reason().is_some() { first } else { end };
-        let admits = |c: ClassIdx| admitted.get(c.0 as usize).copied().unwrap_or(false);
-        let found: Vec<ObjIdx> = (first..end)
-            .zip(&block)
-            .filter(|(_, c)| admits(**c))
-            .map(|(n, _)| ObjIdx(n))
-            .collect();
-        found
-    })
-}
-
-/// One flag per class.
-pub(super) fn flags(env: &Env, admit: impl Fn(ClassIdx) -> bool) -> Vec<bool> {
-    (0..env.heap.classes().len() as u32).map(|n| admit(ClassIdx(n))).collect()
-}
-
 fn strings(env: &Env, scan: &Scan) -> Result<RowIter, QueryError> {
     let objects = range(env, &which(env, scan, 0));
     let is_string = flags(env, |c| env.heap.class(c).name == "java.lang.String");
@@ -436,7 +399,11 @@ fn arrays(env: &Env, scan: &Scan) -> Result<RowIter, QueryError> {
 
 /// Frame numbers and thread serials that the record does not have are no values.
 fn known(n: u32, none: u32) -> Cell {
-    if n == none { Cell::Null } else { Cell::Int(i64::from(n)) }
+    if n == none {
+        Cell::Null
+    } else {
+        Cell::Int(i64::from(n))
+    }
 }
 
 fn root_rows(env: &Env, _: &Scan) -> Result<RowIter, QueryError> {
@@ -492,7 +459,11 @@ fn frames(env: &Env, _: &Scan) -> Result<RowIter, QueryError> {
                 text(&f.method),
                 text(&f.signature),
                 text(&f.source),
-                if f.line > 0 { Cell::Int(i64::from(f.line)) } else { Cell::Null },
+                if f.line > 0 {
+                    Cell::Int(i64::from(f.line))
+                } else {
+                    Cell::Null
+                },
             ])
         };
         let rows: Vec<_> = frames.into_iter().enumerate().map(row).collect();
@@ -511,7 +482,9 @@ fn locals(env: &Env, _: &Scan) -> Result<RowIter, QueryError> {
         let threads = env.heap.threads();
         let thread = threads.iter().find(|t| t.serial == root.thread);
         Some(Ok(vec![
-            thread.and_then(|t| t.object).map_or(Cell::Null, |o| object(&env, o)),
+            thread
+                .and_then(|t| t.object)
+                .map_or(Cell::Null, |o| object(&env, o)),
             Cell::Int(i64::from(root.thread.0)),
             known(root.frame, u32::MAX),
             object(&env, root.object),

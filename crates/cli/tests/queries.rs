@@ -1,0 +1,140 @@
+//! `tenure query` as a user meets it: forms, exit codes, places of errors, damaged dumps.
+
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use testkit::dump::{Heap, IdSize, Root, Type, Value};
+
+fn tenure(folder: &Path, args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_tenure"))
+        .current_dir(folder)
+        .args(args)
+        .stdin(Stdio::null())
+        .output()
+        .expect("running tenure")
+}
+
+fn stdout(folder: &Path, args: &[&str]) -> String {
+    let output = tenure(folder, args);
+    assert_eq!(output.status.code(), Some(0), "{args:?}: {output:?}");
+    String::from_utf8(output.stdout).expect("text")
+}
+
+/// Three nodes in a chain, and a text that would break a line of CSV.
+fn dump() -> Vec<u8> {
+    let mut heap = Heap::new(IdSize::Eight);
+    let object = heap.java_lang_object();
+    let fields = [("next", Type::Object), ("n", Type::Int)];
+    let node = heap.class("a/Node", object, &fields);
+    let mut above = 0;
+    for n in 1..=3 {
+        above = heap.instance(node, &[Value::Object(above), Value::Int(n)]);
+    }
+    heap.root(Root::StickyClass, node);
+    heap.set_static(node, "head", Value::Object(above));
+    let text = heap.string("say \"a,b\"\u{1b}[31m");
+    heap.root(Root::Unknown, text);
+    heap.bytes()
+}
+
+fn folder(bytes: &[u8]) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("a.hprof"), bytes).expect("writing the dump");
+    folder
+}
+
+#[test]
+fn one_answer_in_every_form() {
+    let folder = folder(&dump());
+    let ask = |args: &[&str]| stdout(folder.path(), &[&["query", "a.hprof"], args].concat());
+    let words = ask(&["select class, count(*) from objects where class = 'a.Node' group by class"]);
+    assert!(
+        words.starts_with("class   count(*)\na.Node         3\n"),
+        "{words}"
+    );
+    let json = ask(&["--json", "SELECT x, x.n FROM a.Node x WHERE x.n > 2"]);
+    let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!(json["schema"], "tenure.query/1");
+    assert_eq!(json["lang"], "oql");
+    assert_eq!(json["columns"], serde_json::json!(["x", "x.n"]));
+    assert_eq!(json["rows"][0][1], 3);
+    // The id is one that other commands take.
+    let id = json["rows"][0][0].as_str().expect("an id");
+    let object = stdout(folder.path(), &["object", "a.hprof", id]);
+    assert!(object.contains("a.Node"), "{object}");
+    let csv = ask(&["--csv", "select value, length from strings"]);
+    assert_eq!(csv, "value,length\r\n\"say \"\"a,b\"\"\u{1b}[31m\",14\r\n");
+    let words = ask(&["select value from strings"]);
+    assert!(
+        !words.contains('\u{1b}'),
+        "escape codes of the dump are shown, not sent"
+    );
+}
+
+#[test]
+fn limits_and_lists() {
+    let folder = folder(&dump());
+    let ask = |args: &[&str]| stdout(folder.path(), &[&["query", "a.hprof"], args].concat());
+    let cut = ask(&["--limit", "2", "select n from a.Node"]);
+    assert!(cut.contains("more rows"), "{cut}");
+    let json = ask(&["--json", "--limit", "2", "select n from a.Node"]);
+    assert!(json.contains("\"cut\": \"rows\""), "{json}");
+    assert!(ask(&["--tables"]).contains("dominator_path"));
+    assert!(ask(&["--explain", "select * from objects where id = '0x1'"]).contains("objects"));
+    let endless =
+        "with recursive n(i) as (select 1 union all select i+1 from n) select max(i) from n";
+    let output = tenure(
+        folder.path(),
+        &["query", "a.hprof", "--timeout", "100ms", endless],
+    );
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+}
+
+#[test]
+fn a_fault_of_the_text_is_shown_at_its_place() {
+    let folder = folder(&dump());
+    let output = tenure(
+        folder.path(),
+        &["query", "a.hprof", "select frm from objects"],
+    );
+    assert_eq!(output.status.code(), Some(2));
+    let said = String::from_utf8(output.stderr).expect("text");
+    let lines: Vec<&str> = said.lines().collect();
+    assert_eq!(lines[0].find("frm"), lines[1].find('^'), "{said}");
+    assert!(
+        lines[2].contains("no such column: frm (line 1, column 8)"),
+        "{said}"
+    );
+    for args in [
+        &["query", "a.hprof"][..],
+        &["query", "a.hprof", "select 1", "--timeout", "soon"],
+    ] {
+        assert_eq!(
+            tenure(folder.path(), args).status.code(),
+            Some(2),
+            "{args:?}"
+        );
+    }
+    assert_eq!(
+        tenure(folder.path(), &["query", "absent", "select 1"])
+            .status
+            .code(),
+        Some(3)
+    );
+}
+
+#[test]
+fn a_damaged_dump_is_answered_with_its_damage_named() {
+    let whole = dump();
+    let folder = folder(&whole[..whole.len() - 40]);
+    for text in [
+        "select count(*) from objects",
+        "SELECT * FROM a.Node",
+        "select * from references",
+    ] {
+        let output = tenure(folder.path(), &["query", "a.hprof", text]);
+        assert_eq!(output.status.code(), Some(4), "{text}: {output:?}");
+        assert!(!output.stdout.is_empty(), "{text}");
+        let csv = tenure(folder.path(), &["query", "--csv", "a.hprof", text]);
+        assert_eq!(csv.status.code(), Some(4), "{text}");
+    }
+}

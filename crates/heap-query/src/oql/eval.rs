@@ -1,0 +1,723 @@
+//! Runs a parsed query: rows from FROM through WHERE to the selected columns.
+
+use super::ast::{Expr, Facet, From, Kind, Op, Query, Select, Source};
+use super::model::{self, object_argument};
+use super::value::{Number, Value};
+use crate::error::QueryError;
+use crate::graph::retained_set;
+use crate::shared::Env;
+use heap_graph::{ClassIdx, Dominator, ObjIdx};
+use hprof::ObjectId;
+use rustc_hash::FxHashSet;
+use std::cmp::Ordering;
+use std::rc::Rc;
+
+type Evaluated<T> = Result<T, QueryError>;
+
+/// A row of an answer.
+#[derive(Clone, Debug)]
+pub(super) enum Row {
+    /// Of a list of objects.
+    One(Value),
+    /// Of a table.
+    Cells(Vec<Value>),
+}
+
+/// The row object by name, and those of the queries around.
+#[derive(Clone, Copy)]
+struct Scope<'a> {
+    alias: Option<&'a str>,
+    object: &'a Value,
+    outer: Option<&'a Scope<'a>>,
+}
+
+/// What runs a query.
+pub(super) struct Runner<'a> {
+    pub(super) env: &'a Env,
+    pub(super) text: &'a str,
+}
+
+/// Takes rows; false ends the query.
+type Take<'a> = dyn FnMut(Row) -> Evaluated<bool> + 'a;
+
+/// Names of the columns; `None` for a list of objects.
+pub(super) fn columns(query: &Query) -> Option<Vec<String>> {
+    match &query.select {
+        Select::Items(items) => Some(items.iter().map(|i| i.name.clone()).collect()),
+        Select::Objects(_) => None,
+        Select::All => match &query.from.source {
+            Source::Query(inner) if query.from.objects => columns(inner),
+            _ => None,
+        },
+    }
+}
+
+impl Runner<'_> {
+    fn error(&self, at: usize, message: impl Into<String>) -> QueryError {
+        QueryError::at(self.text, at, message)
+    }
+
+    /// Runs a query of the text itself.
+    pub(super) fn run(&self, query: &Query, take: &mut Take<'_>) -> Evaluated<bool> {
+        self.query(query, None, take)
+    }
+
+    fn query(
+        &self,
+        query: &Query,
+        outer: Option<&Scope<'_>>,
+        take: &mut Take<'_>,
+    ) -> Evaluated<bool> {
+        let width = |q: &Query| columns(q).map_or(1, |c| c.len());
+        if let Some(other) = query.unions.iter().find(|u| width(u) != width(query)) {
+            return Err(self.error(other.at, "UNION of a different number of columns"));
+        }
+        let mut seen = FxHashSet::default();
+        let mut distinct = |row: Row| {
+            if query.distinct && !seen.insert(format!("{row:?}")) {
+                return Ok(true);
+            }
+            take(row)
+        };
+        let mut more = if query.retained_set {
+            let mut objects = Vec::new();
+            self.rows(query, outer, &mut |value| {
+                objects.extend(object_argument(self.env, &value));
+                Ok(true)
+            })?;
+            let mut more = true;
+            for object in retained_set(self.env, &objects)? {
+                more = more && self.select(query, Value::Object(object), outer, &mut distinct)?;
+            }
+            more
+        } else {
+            self.rows(query, outer, &mut |value| {
+                self.select(query, value, outer, &mut distinct)
+            })?
+        };
+        for union in &query.unions {
+            more = more && self.query(union, outer, take)?;
+        }
+        Ok(more)
+    }
+
+    /// What a row object becomes.
+    fn select(
+        &self,
+        query: &Query,
+        object: Value,
+        outer: Option<&Scope<'_>>,
+        take: &mut Take<'_>,
+    ) -> Evaluated<bool> {
+        let scope = Scope {
+            alias: query.from.alias.as_deref(),
+            object: &object,
+            outer,
+        };
+        match &query.select {
+            Select::All => match (&object, columns(query)) {
+                (Value::Row(row), Some(_)) => {
+                    take(Row::Cells(row.iter().map(|c| c.1.clone()).collect()))
+                }
+                _ => take(Row::One(object)),
+            },
+            Select::Objects(item) => {
+                let value = self.value(&item.expr, &scope)?;
+                for object in self.objects(&value, item.expr.at)? {
+                    if !take(Row::One(Value::Object(object)))? {
+                        return Ok(false);
+                    }
+                }
+                Ok(true)
+            }
+            Select::Items(items) => {
+                let cells: Evaluated<Vec<Value>> =
+                    items.iter().map(|i| self.value(&i.expr, &scope)).collect();
+                take(Row::Cells(cells?))
+            }
+        }
+    }
+
+    /// The row objects that pass WHERE.
+    fn rows(
+        &self,
+        query: &Query,
+        outer: Option<&Scope<'_>>,
+        take: &mut dyn FnMut(Value) -> Evaluated<bool>,
+    ) -> Evaluated<bool> {
+        let mut count = 0u32;
+        self.source(&query.from, outer, &mut |object| {
+            count = count.wrapping_add(1);
+            if count.is_multiple_of(256) {
+                self.env.stop.check()?;
+            }
+            if let Some(filter) = &query.filter {
+                let scope = Scope {
+                    alias: query.from.alias.as_deref(),
+                    object: &object,
+                    outer,
+                };
+                if !self.truth(filter, &scope)? {
+                    return Ok(true);
+                }
+            }
+            take(object)
+        })
+    }
+
+    fn source(
+        &self,
+        from: &From,
+        outer: Option<&Scope<'_>>,
+        take: &mut dyn FnMut(Value) -> Evaluated<bool>,
+    ) -> Evaluated<bool> {
+        let nothing = Value::Null;
+        let scope = outer.copied().unwrap_or(Scope {
+            alias: None,
+            object: &nothing,
+            outer: None,
+        });
+        let values: Vec<Value> = match &from.source {
+            Source::Class(name) => {
+                let named = self.env.classes_named(name);
+                named
+                    .iter()
+                    .map(|c| Value::of_class(&self.env.heap, *c))
+                    .collect()
+            }
+            Source::Regex(pattern) => self.classes_like(pattern, from.at)?,
+            Source::Addresses(list) => {
+                let found = list
+                    .iter()
+                    .map(|a| Value::of_id(&self.env.heap, ObjectId(*a)));
+                found.collect()
+            }
+            Source::Ids(list) => {
+                let mut found = Vec::new();
+                for n in list {
+                    let object = object_argument(self.env, &Value::Long(*n));
+                    let lost = || self.error(from.at, format!("there is no object number {n}"));
+                    found.push(Value::Object(object.ok_or_else(lost)?));
+                }
+                found
+            }
+            Source::Query(query) => {
+                // Rows of a table become things with named parts.
+                let names = columns(query);
+                let mut found = Vec::new();
+                self.query(query, outer, &mut |row| {
+                    found.push(match (row, &names) {
+                        (Row::One(value), _) => value,
+                        (Row::Cells(cells), names) => {
+                            let names = names.iter().flatten().cloned();
+                            Value::Row(Rc::new(names.zip(cells).collect()))
+                        }
+                    });
+                    Ok(true)
+                })?;
+                found
+            }
+            Source::Expr(expr) => match self.value(expr, &scope)? {
+                Value::Ids(list) => list.iter().map(|o| Value::Object(*o)).collect(),
+                Value::Addresses(list) => list
+                    .iter()
+                    .map(|id| Value::of_id(&self.env.heap, *id))
+                    .collect(),
+                Value::List(list) => list.to_vec(),
+                Value::Null => Vec::new(),
+                one => vec![one],
+            },
+        };
+        if from.objects {
+            return self.as_objects(values, from, take);
+        }
+        let mut classes = Vec::new();
+        for value in values {
+            classes.push(self.as_class(&value).ok_or_else(|| {
+                let message = "this is no class (FROM OBJECTS takes objects)";
+                self.error(from.at, message)
+            })?);
+        }
+        if from.subclasses {
+            classes = self.env.with_subclasses(&classes);
+        }
+        classes.sort_unstable();
+        classes.dedup();
+        for object in self.env.objects_of(&classes)? {
+            if !take(Value::Object(object?))? {
+                return Ok(false);
+            }
+        }
+        // Classes that the dump has no object for, those of primitive arrays mostly: MAT makes
+        // objects for them.
+        let heap = &self.env.heap;
+        if classes.contains(&heap.class_class()) {
+            for n in 0..heap.classes().len() as u32 {
+                let class = ClassIdx(n);
+                if heap.class_object(class).is_none() && !take(Value::Class(class))? {
+                    return Ok(false);
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// FROM OBJECTS: what the values are; with INSTANCEOF also the subclasses of classes.
+    fn as_objects(
+        &self,
+        values: Vec<Value>,
+        from: &From,
+        take: &mut dyn FnMut(Value) -> Evaluated<bool>,
+    ) -> Evaluated<bool> {
+        for value in values {
+            let classes = match self.as_class(&value).filter(|_| from.subclasses) {
+                Some(class) => self.env.with_subclasses(&[class]),
+                None => Vec::new(),
+            };
+            let list: Vec<Value> = if classes.is_empty() {
+                vec![match value {
+                    Value::Int(_) | Value::Long(_) => match object_argument(self.env, &value) {
+                        Some(object) => Value::Object(object),
+                        None => {
+                            return Err(self.error(from.at, "there is no object of this number"));
+                        }
+                    },
+                    other => other,
+                }]
+            } else {
+                let of = |c: &ClassIdx| Value::of_class(&self.env.heap, *c);
+                classes.iter().map(of).collect()
+            };
+            for value in list {
+                if value != Value::Null && !take(value)? {
+                    return Ok(false);
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    fn as_class(&self, value: &Value) -> Option<ClassIdx> {
+        match value {
+            Value::Class(class) => Some(*class),
+            other => self
+                .env
+                .heap
+                .class_by_object(object_argument(self.env, other)?),
+        }
+    }
+
+    /// Classes whose whole name matches; `$` inside and `[]` mean themselves.
+    fn classes_like(&self, pattern: &str, at: usize) -> Evaluated<Vec<Value>> {
+        let mut fixed = String::new();
+        let chars: Vec<char> = pattern.chars().collect();
+        for (n, c) in chars.iter().enumerate() {
+            let escaped = n > 0 && chars[n - 1] == '\\';
+            let last = n + 1 == chars.len();
+            match c {
+                '$' if !last && !escaped => fixed.push_str("\\$"),
+                '[' if !escaped && chars.get(n + 1) == Some(&']') => fixed.push_str("\\["),
+                ']' if !escaped && n > 0 && chars[n - 1] == '[' => fixed.push_str("\\]"),
+                other => fixed.push(*other),
+            }
+        }
+        let regex = regex::Regex::new(&format!("^(?:{fixed})$"))
+            .map_err(|e| self.error(at, format!("bad pattern: {e}")))?;
+        let heap = &self.env.heap;
+        let all = (0..heap.classes().len() as u32).map(ClassIdx);
+        let found = all.filter(|c| regex.is_match(&heap.class(*c).name));
+        Ok(found.map(|c| Value::of_class(heap, c)).collect())
+    }
+
+    /// SELECT OBJECTS: numbers, addresses, lists and objects as one list of objects.
+    fn objects(&self, value: &Value, at: usize) -> Evaluated<Vec<ObjIdx>> {
+        Ok(match value {
+            Value::Null | Value::Lost(_) | Value::Class(_) => Vec::new(),
+            Value::Object(o) => vec![*o],
+            Value::Ids(list) => list.to_vec(),
+            Value::Addresses(list) => list
+                .iter()
+                .filter_map(|id| self.env.heap.find(*id))
+                .collect(),
+            // A long is an address, an int the number of an object. Elements may name objects
+            // that the dump does not have.
+            Value::Long(n) => self
+                .env
+                .heap
+                .find(ObjectId(*n as u64))
+                .into_iter()
+                .collect(),
+            Value::Int(n) => match object_argument(self.env, value) {
+                Some(o) => vec![o],
+                None => return Err(self.error(at, format!("there is no object number {n}"))),
+            },
+            Value::List(list) => {
+                let mut found = Vec::new();
+                for value in list.iter() {
+                    found.extend(self.objects(value, at)?);
+                }
+                found
+            }
+            Value::Row(row) => {
+                let named = row.iter().find(|(n, _)| n == "object");
+                match named {
+                    Some((_, value)) => self.objects(value, at)?,
+                    None => return Err(self.error(at, "a row is no object")),
+                }
+            }
+            _ => return Err(self.error(at, "this value is no object")),
+        })
+    }
+
+    fn truth(&self, expr: &Expr, scope: &Scope<'_>) -> Evaluated<bool> {
+        match self.value(expr, scope)? {
+            Value::Bool(value) => Ok(value),
+            Value::Null => Ok(false),
+            _ => Err(self.error(expr.at, "expected a condition (true or false)")),
+        }
+    }
+
+    fn value(&self, expr: &Expr, scope: &Scope<'_>) -> Evaluated<Value> {
+        match &expr.kind {
+            Kind::Literal(value) => Ok(value.clone()),
+            Kind::Binary(Op::Or, left, right) => Ok(Value::Bool(
+                self.truth(left, scope)? || self.truth(right, scope)?,
+            )),
+            Kind::Binary(Op::And, left, right) => Ok(Value::Bool(
+                self.truth(left, scope)? && self.truth(right, scope)?,
+            )),
+            Kind::Binary(op, left, right) => {
+                let (left, right) = (self.value(left, scope)?, self.value(right, scope)?);
+                self.binary(*op, &left, &right, expr.at)
+            }
+            Kind::Like { not, left, pattern } => {
+                Ok(Value::Bool(match self.value(left, scope)? {
+                    Value::Null => false,
+                    value => pattern.is_match(&value.text(&self.env.heap)) != *not,
+                }))
+            }
+            Kind::In { not, left, right } => {
+                let left = self.value(left, scope)?;
+                if left == Value::Null {
+                    return Ok(Value::Bool(false));
+                }
+                let right = self.value(right, scope)?;
+                // Nothing to look in, an empty sub-query for example: false either way, as in MAT.
+                if right == Value::Null {
+                    return Ok(Value::Bool(false));
+                }
+                Ok(Value::Bool(self.is_in(&left, &right, expr.at)? != *not))
+            }
+            Kind::Implements(left, name) => {
+                let value = self.value(left, scope)?;
+                let found = model::implements(self.env, &value, name);
+                let unknown = || {
+                    self.error(expr.at, format!("{name} is no interface of the model (org.eclipse.mat.snapshot.model.IClass and so on)"))
+                };
+                Ok(Value::Bool(found.ok_or_else(unknown)?))
+            }
+            Kind::Query(query) => self.sub_query(query, scope),
+            Kind::Path { env, facets } => self.path(env.as_deref(), facets, scope, expr.at),
+            Kind::Of(value, facets) => {
+                let value = self.value(value, scope)?;
+                self.follow(value, facets, scope)
+            }
+        }
+    }
+
+    /// A sub-query as a value: the list of its objects, or of its rows.
+    fn sub_query(&self, query: &Query, scope: &Scope<'_>) -> Evaluated<Value> {
+        let names = columns(query);
+        let mut objects = Vec::new();
+        let mut rows = Vec::new();
+        self.query(query, Some(scope), &mut |row| {
+            match row {
+                Row::One(Value::Object(o)) => objects.push(o),
+                Row::One(other) => rows.push(other),
+                Row::Cells(cells) => {
+                    let names = names.iter().flatten().cloned();
+                    rows.push(Value::Row(Rc::new(names.zip(cells).collect())));
+                }
+            }
+            Ok(true)
+        })?;
+        if rows.is_empty() {
+            return Ok(if objects.is_empty() {
+                Value::Null
+            } else {
+                Value::Ids(Rc::new(objects))
+            });
+        }
+        rows.extend(objects.into_iter().map(Value::Object));
+        Ok(Value::List(Rc::new(rows)))
+    }
+
+    fn is_in(&self, left: &Value, right: &Value, at: usize) -> Evaluated<bool> {
+        let object = object_argument(self.env, left);
+        Ok(match right {
+            Value::Null => false,
+            Value::Ids(list) => match left {
+                Value::Object(_) | Value::Int(_) | Value::Class(_) => {
+                    object.is_some_and(|o| list.contains(&o))
+                }
+                _ => false,
+            },
+            Value::Addresses(list) => match left {
+                Value::Object(o) => list.contains(&self.env.heap.id(*o)),
+                other => other
+                    .whole()
+                    .is_some_and(|n| list.contains(&ObjectId(n as u64))),
+            },
+            Value::List(list) => list.iter().any(|v| match v {
+                // Rows of a sub-query: the first column counts.
+                Value::Row(row) => row.first().is_some_and(|(_, v)| v.equals(left)),
+                other => other.equals(left),
+            }),
+            other => match other.elements(&self.env.heap) {
+                Some(list) => list.iter().any(|v| v.equals(left)),
+                None => return Err(self.error(at, "expected a list on the right of IN")),
+            },
+        })
+    }
+
+    fn binary(&self, op: Op, left: &Value, right: &Value, at: usize) -> Evaluated<Value> {
+        match op {
+            Op::Eq => return Ok(Value::Bool(left.equals(right))),
+            Op::Ne => return Ok(Value::Bool(!left.equals(right))),
+            Op::Lt | Op::Le | Op::Gt | Op::Ge => {
+                let missing = *left == Value::Null || *right == Value::Null;
+                if missing {
+                    return Err(self.error(at, "null cannot be compared; ask for != null first"));
+                }
+                let Some(ordering) = compare(left, right) else {
+                    return match (left.number(), right.number()) {
+                        // NaN is neither smaller nor larger.
+                        (Some(_), Some(_)) => Ok(Value::Bool(false)),
+                        _ => Err(self.error(at, "these values cannot be compared")),
+                    };
+                };
+                return Ok(Value::Bool(match op {
+                    Op::Lt => ordering.is_lt(),
+                    Op::Le => ordering.is_le(),
+                    Op::Gt => ordering.is_gt(),
+                    _ => ordering.is_ge(),
+                }));
+            }
+            _ => {}
+        }
+        if let (Op::Add, Value::Str(text)) = (op, left) {
+            return Ok(Value::Str(format!("{text}{}", right.text(&self.env.heap))));
+        }
+        arithmetic(op, left, right).map_err(|message| self.error(at, message))
+    }
+
+    fn path(
+        &self,
+        environment: Option<&str>,
+        facets: &[Facet],
+        scope: &Scope<'_>,
+        at: usize,
+    ) -> Evaluated<Value> {
+        if let Some(name) = environment {
+            let start = match name {
+                "snapshot" => Value::Snapshot,
+                other => return Err(self.error(at, format!("there is no ${{{other}}}"))),
+            };
+            return self.follow(start, facets, scope);
+        }
+        let Some((
+            Facet::Name {
+                property,
+                name,
+                arguments,
+                ..
+            },
+            rest,
+        )) = facets.split_first()
+        else {
+            return Err(self.error(at, "expected a name"));
+        };
+        if !property {
+            match arguments {
+                None => {
+                    let mut around = Some(scope);
+                    while let Some(here) = around {
+                        if here.alias == Some(name.as_str()) {
+                            return self.follow(here.object.clone(), rest, scope);
+                        }
+                        around = here.outer;
+                    }
+                    if name == "snapshot" {
+                        return self.follow(Value::Snapshot, rest, scope);
+                    }
+                }
+                Some(list) if list.len() == 1 => {
+                    let argument = self.value(&list[0], scope)?;
+                    if let Some(value) = self.built_in(name, &argument, at)? {
+                        return self.follow(value, rest, scope);
+                    }
+                }
+                Some(_) => {}
+            }
+        }
+        self.follow(scope.object.clone(), facets, scope)
+    }
+
+    fn follow(&self, start: Value, facets: &[Facet], scope: &Scope<'_>) -> Evaluated<Value> {
+        let mut here = start;
+        for facet in facets {
+            if here == Value::Null {
+                return Ok(Value::Null);
+            }
+            here = match facet {
+                Facet::Name {
+                    at,
+                    name,
+                    arguments: Some(list),
+                    ..
+                } => {
+                    let arguments: Evaluated<Vec<Value>> =
+                        list.iter().map(|a| self.value(a, scope)).collect();
+                    let found = model::call(self.env, &here, name, &arguments?)?;
+                    found.ok_or_else(|| {
+                        self.error(
+                            *at,
+                            format!("there is no method {name} here, or not with these arguments"),
+                        )
+                    })?
+                }
+                Facet::Name {
+                    at,
+                    property: true,
+                    name,
+                    ..
+                } => {
+                    let found = model::property(self.env, &here, name)?;
+                    found.ok_or_else(|| {
+                        self.error(*at, format!("there is no property @{name} here"))
+                    })?
+                }
+                Facet::Name { name, .. } => model::field(&self.env.heap, &here, name),
+                Facet::Index { at, from, to } => {
+                    let from = self.value(from, scope)?;
+                    let to = match to {
+                        Some(to) => Some(self.value(to, scope)?),
+                        None => None,
+                    };
+                    self.index(&here, &from, to.as_ref(), *at)?
+                }
+            };
+        }
+        Ok(here)
+    }
+
+    fn index(&self, on: &Value, from: &Value, to: Option<&Value>, at: usize) -> Evaluated<Value> {
+        let whole = |v: &Value| {
+            v.whole()
+                .ok_or_else(|| self.error(at, "an index is a whole number"))
+        };
+        let elements = on.elements(&self.env.heap);
+        let list = elements
+            .ok_or_else(|| self.error(at, "only arrays, lists and collections have elements"))?;
+        let length = list.len() as i64;
+        let from = whole(from)?;
+        let Some(to) = to else {
+            let found = usize::try_from(from).ok().and_then(|n| list.get(n));
+            return Ok(found.cloned().unwrap_or(Value::Null));
+        };
+        // Both ends are included, negative ones count from the end, both are cut to the length.
+        let clamp = |n: i64| if n < 0 { (n + length).max(0) } else { n };
+        let (from, to) = (clamp(from), clamp(whole(to)?).min(length - 1));
+        if from > to {
+            return Ok(Value::list([]));
+        }
+        Ok(Value::list(list[from as usize..=to as usize].to_vec()))
+    }
+
+    /// Functions of one argument; their names are case-sensitive.
+    fn built_in(&self, name: &str, argument: &Value, at: usize) -> Evaluated<Option<Value>> {
+        let heap = &self.env.heap;
+        let object = || object_argument(self.env, argument);
+        let needs = || self.error(at, format!("{name} needs an object"));
+        Ok(Some(match name {
+            "toHex" => match argument.whole() {
+                Some(n) => Value::Str(format!("0x{n:x}")),
+                None => return Err(self.error(at, "toHex needs a whole number")),
+            },
+            "toString" => Value::Str(match argument {
+                Value::Null => String::new(),
+                Value::Object(o) => model::specific(heap, *o).unwrap_or_default(),
+                other => other.text(heap),
+            }),
+            "eval" => argument.clone(),
+            "dominators" | "outbounds" | "inbounds" | "classof" | "dominatorof"
+                if *argument == Value::Null =>
+            {
+                Value::Null
+            }
+            "dominators" => Value::Ids(Rc::new(
+                heap.dominated(Some(object().ok_or_else(needs)?)).collect(),
+            )),
+            "outbounds" => Value::Ids(Rc::new(model::outbound_ids(
+                self.env,
+                object().ok_or_else(needs)?,
+            )?)),
+            "inbounds" => {
+                let object = object().ok_or_else(needs)?;
+                let found = self.env.stop.within(|c| heap.inbound_with(object, c))?;
+                Value::Ids(Rc::new(found))
+            }
+            "classof" => Value::of_class(heap, heap.class_of(object().ok_or_else(needs)?)),
+            "dominatorof" => match heap.dominator(object().ok_or_else(needs)?) {
+                Dominator::Object(above) => Value::Object(above),
+                Dominator::Root | Dominator::Unreachable => Value::Null,
+            },
+            _ => return Ok(None),
+        }))
+    }
+}
+
+/// How two values of one kind lie to each other; `None` when they are of different kinds.
+pub(super) fn compare(left: &Value, right: &Value) -> Option<Ordering> {
+    match (left.number(), right.number()) {
+        (Some(Number::Whole(a)), Some(Number::Whole(b))) => return Some(a.cmp(&b)),
+        (Some(a), Some(b)) => return a.real().partial_cmp(&b.real()),
+        _ => {}
+    }
+    match (left, right) {
+        (Value::Str(a), Value::Str(b)) => Some(a.cmp(b)),
+        (Value::Char(a), Value::Char(b)) => Some(a.cmp(b)),
+        (Value::Bool(a), Value::Bool(b)) => Some(a.cmp(b)),
+        _ => None,
+    }
+}
+
+/// `+ - * /`: int with int gives int, with long long, everything else double.
+fn arithmetic(op: Op, left: &Value, right: &Value) -> Result<Value, &'static str> {
+    let both = (left.number(), right.number());
+    let (Some(a), Some(b)) = both else {
+        return Err("only numbers can be calculated with (and text be added to text)");
+    };
+    let (Number::Whole(a), Number::Whole(b)) = (a, b) else {
+        let (a, b) = (a.real(), b.real());
+        return Ok(Value::Double(match op {
+            Op::Add => a + b,
+            Op::Sub => a - b,
+            Op::Mul => a * b,
+            _ => a / b,
+        }));
+    };
+    if op == Op::Div && b == 0 {
+        return Err("division by zero");
+    }
+    let result = match op {
+        Op::Add => a.wrapping_add(b),
+        Op::Sub => a.wrapping_sub(b),
+        Op::Mul => a.wrapping_mul(b),
+        _ => a.wrapping_div(b),
+    };
+    Ok(match (left, right) {
+        (Value::Int(_), Value::Int(_)) => Value::Int(result as i32),
+        _ => Value::Long(result),
+    })
+}
