@@ -11,6 +11,8 @@ pub enum Lang {
     Sql,
     /// The OQL of Eclipse MAT.
     Oql,
+    /// The OQL of jhat and VisualVM: JavaScript.
+    Jhat,
 }
 
 /// Words that only SQL has; `this` is a column of its class tables.
@@ -37,8 +39,57 @@ const SQL_WORDS: &[&str] = &[
     "this",
 ];
 
+/// Signs and words that only JavaScript has.
+const JAVASCRIPT: &[&str] = &[
+    "==",
+    "&&",
+    "||",
+    "=>",
+    "function",
+    "heap.",
+    "statics.",
+    "classof(",
+    "toHtml(",
+    "referrers(",
+    "referees(",
+    "sizeof(",
+    "reachables(",
+    "objectid(",
+    "identical(",
+    "forEach",
+    "livepaths(",
+    "!(",
+];
+
+/// The first words of a statement of SQL; those that would change something are refused there.
+const STATEMENTS: &[&str] = &[
+    "select", "with", "explain", "values", "from", "insert", "update", "delete", "create", "drop",
+    "alter", "attach", "detach", "pragma", "vacuum", "begin", "commit", "replace",
+];
+
+/// True for a text that is JavaScript, or has JavaScript in it.
+fn is_jhat(text: &str) -> bool {
+    let first = text.split_whitespace().next().unwrap_or_default();
+    if first != "select" {
+        let word = first
+            .split(|c: char| !c.is_alphanumeric())
+            .next()
+            .unwrap_or_default();
+        let scripted = text.contains(['(', '.', '=']) && !text.trim_start().starts_with(['-', '/']);
+        return scripted && !STATEMENTS.iter().any(|s| s.eq_ignore_ascii_case(word));
+    }
+    let outside: String = text.split(['"', '\'']).step_by(2).collect();
+    // `[I`, `[Ljava.lang.String;`, `instanceof 0x12`, an object literal, a pattern.
+    let array = outside.contains("from [") || outside.contains("from instanceof [");
+    let object = outside.trim_start()[6..].trim_start().starts_with('{');
+    array || object || JAVASCRIPT.iter().any(|w| outside.contains(w))
+}
+
 /// The dialect of a text: OQL where it parses as OQL and its FROM is no table of SQL.
 pub(crate) fn recognise(text: &str) -> Lang {
+    if is_jhat(text) {
+        return Lang::Jhat;
+    }
     let words: Vec<&str> = words(text).collect();
     let has = |list: &[&str]| {
         words

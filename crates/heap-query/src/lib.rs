@@ -17,13 +17,14 @@
 //! In reading order: [`cell`](Cell) (results), [`limits`](Limits), [`error`](QueryError),
 //! [`session`](Session) (the front), `lang` (which dialect a text is in), `shared`, `describe`
 //! and `graph` (what all dialects use), `sql`, `oql`,
-//! and `catalog` (what a query can name).
+//! `jhat` and `catalog` (what a query can name).
 
 mod catalog;
 mod cell;
 mod describe;
 mod error;
 mod graph;
+mod jhat;
 mod lang;
 mod limits;
 mod oql;

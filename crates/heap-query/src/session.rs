@@ -5,7 +5,7 @@ use crate::error::QueryError;
 use crate::lang::{Lang, recognise};
 use crate::limits::{Limits, Stop};
 use crate::shared::{Cache, Env};
-use crate::{oql, sql};
+use crate::{jhat, oql, sql};
 use heap_graph::Heap;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -113,6 +113,7 @@ impl Session {
         let result = match lang {
             Lang::Sql => sql::run(&env, text, &mut limited),
             Lang::Oql => oql::run(&env, text, &mut limited),
+            Lang::Jhat => jhat::run(&env, text, &mut limited),
         };
         self.remember(HistoryEntry {
             text: text.to_owned(),
@@ -134,6 +135,7 @@ impl Session {
         match lang {
             Lang::Sql => sql::explain(&self.env(limits), text),
             Lang::Oql => Ok(lines_of(lang, &oql::explain(text)?)),
+            Lang::Jhat => Ok(lines_of(lang, &jhat::explain(text)?)),
         }
     }
 

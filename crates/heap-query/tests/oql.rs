@@ -37,7 +37,7 @@ fn fails(session: &Session, text: &str, place: usize, message: &str) {
 }
 
 #[test]
-fn every_production_of_the_grammar() {
+fn from_takes_names_patterns_addresses_queries_and_calls() {
     let (session, names) = known();
     let head = names.iter().find(|n| n.1 == "n2").expect("named").0;
     let class = names.iter().find(|n| n.1 == "class Node").expect("named").0;
@@ -93,6 +93,16 @@ fn every_production_of_the_grammar() {
             "SELECT * FROM ${snapshot}.getClassesByName(\"a.Node\", true)",
             &["n1", "n2", "s1"],
         ),
+    ];
+    for (text, want) in table {
+        check(&session, &names, text, want);
+    }
+}
+
+#[test]
+fn select_takes_columns_objects_distinct_rows_and_retained_sets() {
+    let (session, names) = known();
+    let table: &[(&str, &[&str])] = &[
         // SELECT: columns, names, OBJECTS, DISTINCT, RETAINED SET.
         ("SELECT x.n, x.next FROM a.Node x", &["1 | ", "2 | n1"]),
         ("SELECT n FROM a.Node", &["1", "2"]),
@@ -122,6 +132,16 @@ fn every_production_of_the_grammar() {
             "SELECT (SELECT * FROM a.Sub) FROM a.Node x WHERE x.n = 1",
             &["[s1]"],
         ),
+    ];
+    for (text, want) in table {
+        check(&session, &names, text, want);
+    }
+}
+
+#[test]
+fn where_and_union_follow_the_grammar() {
+    let (session, names) = known();
+    let table: &[(&str, &[&str])] = &[
         // WHERE and its operators, weakest first.
         (
             "SELECT * FROM a.Node x WHERE x.n = 1 OR x.n = 2 AND x.n = 3",
@@ -194,6 +214,16 @@ fn every_production_of_the_grammar() {
             "SELECT x.n, 1 FROM a.Node x UNION (SELECT s.l, \"dummy\" FROM a.Sub s) UNION (SELECT 0, 0 FROM a.Sub s)",
             &["1 | 1", "2 | 1", "7 | dummy", "0 | 0"],
         ),
+    ];
+    for (text, want) in table {
+        check(&session, &names, text, want);
+    }
+}
+
+#[test]
+fn paths_go_through_fields_properties_methods_and_elements() {
+    let (session, names) = known();
+    let table: &[(&str, &[&str])] = &[
         // Paths: hidden fields, statics, properties, methods, elements.
         ("SELECT s.next, s.l, s.n FROM a.Sub s", &["n2 | 7 | 3"]),
         ("SELECT s.next.next.n FROM a.Sub s", &["1"]),
@@ -260,6 +290,16 @@ fn every_production_of_the_grammar() {
             "SELECT toHex(s.@objectAddress) FROM a.Sub s",
             &[&format!("0x{:x}", names[2].0)],
         ),
+    ];
+    for (text, want) in table {
+        check(&session, &names, text, want);
+    }
+}
+
+#[test]
+fn literals_and_arithmetic_are_those_of_java() {
+    let (session, names) = known();
+    let table: &[(&str, &[&str])] = &[
         // Numbers, text, literals, comments.
         (
             "SELECT 1 + 2 * 3, (1 + 2) * 3, 7 / 2, 7 / 2.0d, -7 / 2, 1L + 1, 010, 'x', 2 - -1 FROM a.Sub s",

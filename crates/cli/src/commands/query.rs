@@ -13,7 +13,7 @@ use std::io::Read;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Ask anything in SQL
+/// Ask anything in SQL, MAT's OQL or jhat's OQL
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -48,6 +48,7 @@ Examples:
   tenure query heap.hprof 'select class, count(*), sum(shallow) from objects group by class'
   tenure query heap.hprof 'select id, class, retained from objects order by retained desc limit 10'
   tenure query heap.hprof 'select this, toString(name) from \"java.lang.Thread\"'
+  tenure query heap.hprof 'SELECT * FROM INSTANCEOF java.lang.Thread t WHERE t.@retainedHeapSize > 4096'
   tenure query heap.hprof --tables
 
 docs/query.md describes the tables, functions and languages.";
@@ -59,6 +60,8 @@ enum LangArg {
     Sql,
     /// The OQL of Eclipse MAT.
     Oql,
+    /// The OQL of jhat and VisualVM: JavaScript.
+    Jhat,
 }
 
 impl From<LangArg> for Lang {
@@ -66,6 +69,7 @@ impl From<LangArg> for Lang {
         match lang {
             LangArg::Sql => Lang::Sql,
             LangArg::Oql => Lang::Oql,
+            LangArg::Jhat => Lang::Jhat,
         }
     }
 }

@@ -2,10 +2,11 @@
 //! properties are those of a fixed table, see `model`; there is no Java to call.
 //!
 //! In reading order: `lexer`, `ast`, `parser`, `value`, `model` (what `@x` and `x()` give),
-//! `eval`.
+//! `eval`, `from`.
 
 mod ast;
 mod eval;
+mod from;
 mod lexer;
 mod model;
 mod parser;

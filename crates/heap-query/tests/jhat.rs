@@ -1,0 +1,258 @@
+//! jhat's OQL: the frame around the JavaScript, the examples of jhat's help, and VisualVM's additions.
+
+mod common;
+
+use common::{corpus_heap, known, rows, show};
+use heap_query::{Cell, Cut, Lang, Limits, QueryError, Session};
+use std::time::Duration;
+
+fn ask(session: &Session, text: &str) -> Vec<Vec<Cell>> {
+    match session.run(text, Some(Lang::Jhat), &Limits::default()) {
+        Ok(table) => table.rows,
+        Err(error) => panic!("{text}: {error}"),
+    }
+}
+
+#[test]
+fn the_language_is_javascript_over_wrapped_objects() {
+    let (session, names) = known();
+    for (text, want) in [
+        ("select x from a.Node x", "n1;n2"),
+        ("select x from instanceof a.Node x", "n1;n2;s1"),
+        ("select x from instanceof a.Node x where x.n > 1", "n2;s1"),
+        ("select x from a.Node x where x.next", "n2"),
+        ("select x from a.Node x where x.n - 1", "n2"),
+        ("select x.next from a.Node x", "n1"),
+        ("select [x, x.n] from a.Node x", "n1;1;n2;2"),
+        (
+            "select { o: x, twice: x.n * 2 } from a.Node x",
+            "n1 | 2;n2 | 4",
+        ),
+        ("select s.next.next.n from a.Sub s", "1"),
+        ("select s.l + s.n from a.Sub s", "10"),
+        ("select a[1] from [I a where a.length >= 3", "20"),
+        ("select a.length from [Ljava.lang.Object; a", "3"),
+        ("select map(a, 'it') from int[] a", "10;20;30"),
+        (
+            "select s.toString() from java.lang.String s where /^mon/(s.toString())",
+            "monday",
+        ),
+        (
+            "select s from java.lang.String s where s.toString().length == 6",
+            "monday",
+        ),
+        ("select heap.findClass('a.Node').statics.head", "s1"),
+        ("select classof(s).name from a.Sub s", "a.Sub"),
+        ("select classof(s).superclass.name from a.Sub s", "a.Node"),
+        (
+            "select map(classof(s).fields, 'it.name + it.signature') from a.Sub s",
+            "nextL;lJ",
+        ),
+        (
+            "select heap.findClass('a.Sub').isSubclassOf('a.Node')",
+            "true",
+        ),
+        (
+            "select heap.findClass('a.Node').isSuperclassOf('a.Sub')",
+            "true",
+        ),
+        (
+            "select map(heap.findClass('a.Node').subclasses(), 'it.name')",
+            "a.Sub",
+        ),
+        (
+            "select map(heap.findClass('a.Sub').superclasses(), 'it.name')",
+            "a.Node;java.lang.Object",
+        ),
+        ("select count(heap.objects('a.Node'))", "3"),
+        ("select count(heap.objects('a.Node', false))", "2"),
+        ("select heap.objects('a.Node', false, 'it.n == 2')", "n2"),
+        (
+            "select filter(heap.classes(), '/^a[.]S/(it.name)')",
+            "class Sub",
+        ),
+        ("select referrers(x) from a.Node x where x.n == 2", "s1"),
+        ("select referees(x) from a.Node x where x.n == 2", "n1"),
+        ("select refers(s, s.next) from a.Sub s", "true"),
+        ("select reachables(s) from a.Sub s", "n1;n2"),
+        ("select reachables(s, 'a.Node.next') from a.Sub s", "n2"),
+        ("select livepaths_[0] from a.Sub s", ""),
+        (
+            "select heap.livepaths(x)[0] from a.Node x where x.n == 2",
+            "s1;n2",
+        ),
+        ("select root(s).type from a.Sub s", "JNI_GLOBAL"),
+        (
+            "select identical(s.next, heap.findObject(objectid(s.next))) from a.Sub s",
+            "true",
+        ),
+        (
+            "select s.next == heap.findObject(s.next.id) from a.Sub s",
+            "true",
+        ),
+        (
+            "select sizeof(s) + ':' + rsizeof(s) + ':' + rootDistance(s.next) from a.Sub s",
+            "40:64:1",
+        ),
+        ("select contains([1, 2], 'it == 2')", "true"),
+        ("select sort([3, 1, 2])", "1;2;3"),
+        ("select sort([3, 1, 2], 'rhs - lhs')", "3;2;1"),
+        (
+            "select sort([3, 1, 2], function(a, b) { return b - a; })",
+            "3;2;1",
+        ),
+        ("select top([3, 1, 2, 5], 'rhs - lhs', 2)", "5;3"),
+        (
+            "select [max([3, 1]), min([3, 1]), sum([3, 1]), length([3, 1]), sum([3, 1], 'it * 2')]",
+            "3;1;4;2;8",
+        ),
+        ("select max(['a', 'ccc'], 'lhs.length > rhs.length')", "ccc"),
+        ("select concat([1], [2])", "1;2"),
+        ("select unique([1, 1, 2], 'it')", "1;2"),
+        ("select null", ""),
+        ("select describe", ""),
+        (
+            "var n = 0; heap.forEachObject(function(o) { n++; }, 'a.Node'); n",
+            "3",
+        ),
+        ("1 + 1", "2"),
+        ("toArray(heap.classes()).length > 3", "true"),
+        (
+            "toHtml(heap.findClass('a.Sub')).indexOf('class a.Sub @ 0x')",
+            "0",
+        ),
+    ] {
+        match session.run(text, Some(Lang::Jhat), &Limits::default()) {
+            Ok(table) => {
+                let found: Vec<String> = table.rows.iter().map(|r| show(r, &names)).collect();
+                assert_eq!(found.join(";"), want, "{text}");
+            }
+            Err(QueryError::Run(said)) => {
+                assert!(
+                    said.contains("is not defined") && want.is_empty(),
+                    "{text}: {said}"
+                );
+            }
+            Err(other) => panic!("{text}: {other}"),
+        }
+    }
+}
+
+#[test]
+fn the_frame_is_checked_at_its_places() {
+    let (session, _) = known();
+    for (text, place, message) in [
+        ("select", 6, "nothing is selected"),
+        ("select from a.Node x", 7, "nothing is selected"),
+        ("select x from", 13, "a class"),
+        ("select x from a.Node", 20, "a name"),
+        ("select x from a.Node where x", 21, "a name"),
+        ("select x from a.Node x whre x.n", 23, "where expected"),
+        ("select x from a.Node x where", 28, "nothing after where"),
+        ("select x from a.Absent x", 14, "no class a.Absent"),
+    ] {
+        match session.run(text, Some(Lang::Jhat), &Limits::default()) {
+            Err(QueryError::Text {
+                message: said,
+                place: at,
+            }) => {
+                assert!(said.contains(message), "{text}: {said}");
+                assert_eq!(at.offset, place, "{text}: {said}");
+            }
+            other => panic!("{text}: {other:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_script_reaches_nothing_but_the_heap_and_is_stopped() {
+    let (session, _) = known();
+    let limits = Limits {
+        time: Some(Duration::from_millis(100)),
+        ..Limits::default()
+    };
+    for text in [
+        "for (;;) {}",
+        "select (function f() { return f; while (1) {} })()",
+        "while (true) { 1 + 1 }",
+    ] {
+        let table = session.run(text, Some(Lang::Jhat), &limits);
+        let cut = table.map(|t| t.cut);
+        assert!(matches!(cut, Ok(Some(Cut::Time) | None)), "{text}: {cut:?}");
+    }
+    for text in [
+        "std.open('x', 'w')",
+        "os.exec(['x'])",
+        "require('fs')",
+        "import('fs').x.y",
+        "(function f() { f(); })()",
+        "'x'.repeat(1 << 30).repeat(9)",
+        "select x.n.y.z from a.Node x",
+        "heap.findClass('a.Node').name = 1; throw 'x'",
+        "new Array(1e9).fill({})",
+    ] {
+        let limits = Limits {
+            time: Some(Duration::from_secs(5)),
+            ..Limits::default()
+        };
+        let result = session.run(text, Some(Lang::Jhat), &limits);
+        let stopped = matches!(&result, Ok(t) if t.cut == Some(Cut::Time));
+        assert!(result.is_err() || stopped, "{text}: {result:?}");
+    }
+}
+
+/// The examples of jhat's help page, and how many rows each has by another way.
+#[test]
+fn the_examples_of_jhats_help_run_on_a_real_dump() {
+    let Some(session) = corpus_heap("jhats_help", "eclipse-mat+mat__HeapDumpSample.hprof") else {
+        return;
+    };
+    let strings = "from objects where class = 'java.lang.String'";
+    for (text, sql) in [
+        ("select s from java.lang.String s where s.count >= 100", format!("select count(*) {strings} and field(id, 'count') >= 100")),
+        ("select a from [I a where a.length >= 256", "select count(*) from arrays where class = 'int[]' and length >= 256".into()),
+        ("select s.value.toString() from java.lang.String s where s.value != null && /java/(s.value.toString())",
+         "select count(*) from strings s where to_string(field(s.id, 'value')) regexp 'java'".into()),
+        ("select {instance: s, content: s.toString()} from java.lang.String s where /java/(s.toString())",
+         "select count(*) from strings where value regexp 'java'".into()),
+        ("select file.path.toString() from java.io.File file", "select count(*) from objects where class = 'java.io.File' and field(id, 'path') is not null".into()),
+        ("select classof(cl).name from instanceof java.lang.ClassLoader cl", "select count(*) from instanceof.java.lang.ClassLoader".into()),
+        ("select heap.findClass(\"java.lang.System\").statics.props", "select 1".into()),
+        ("select heap.findClass(\"java.lang.String\").fields.length", "select 1".into()),
+        ("select filter(heap.classes(), \"/java[.]net[.]/(it.name)\")", "select count(*) from classes where instr(name, 'java.net.') > 0 and id is not null".into()),
+        ("select map(sort(heap.objects('[C'), 'sizeof(rhs) - sizeof(lhs)'), \"{ size: sizeof(it), obj: it }\")", "select count(*) from objects where class = 'char[]'".into()),
+        ("select count(heap.classes(), \"/java[.]io[.]/(it.name)\")", "select 1".into()),
+        ("select length(heap.classes())", "select 1".into()),
+        ("select sum(map(heap.objects('java.lang.String'), 'sizeof(it)'))", "select 1".into()),
+        ("select unique(map(heap.objects('java.lang.String', false), 'it.count'))", format!("select count(distinct field(id, 'count')) {strings}")),
+        ("select heap.livepaths(s).length from java.lang.Thread s", "select count(*) from objects where class = 'java.lang.Thread'".into()),
+        ("select heap.roots()", "select count(*) from roots".into()),
+    ] {
+        let want = match rows(&session, &sql).first().and_then(|r| r.first()) {
+            Some(Cell::Int(n)) => *n as usize,
+            other => panic!("{sql}: {other:?}"),
+        };
+        assert_eq!(ask(&session, text).len(), want, "{text}\n{sql}");
+    }
+    let bytes = ask(
+        &session,
+        "select sum(map(heap.objects('java.lang.String'), 'sizeof(it)'))",
+    );
+    let want = rows(&session, &format!("select sum(shallow) {strings}"));
+    assert_eq!(bytes, want);
+}
+
+#[test]
+fn javascript_is_recognised() {
+    let (session, _) = known();
+    for text in [
+        "select s from java.lang.String s where s.toString() == 'monday'",
+        "select a from [I a",
+        "heap.classes()",
+        "select heap.findClass('a.Node')",
+        "select { a: x } from a.Node x",
+    ] {
+        let table = session.run(text, None, &Limits::default()).map(|t| t.lang);
+        assert_eq!(table.map_err(|e| e.to_string()), Ok(Lang::Jhat), "{text}");
+    }
+}
