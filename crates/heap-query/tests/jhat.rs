@@ -92,7 +92,7 @@ fn the_language_is_javascript_over_wrapped_objects() {
         ),
         (
             "select sizeof(s) + ':' + rsizeof(s) + ':' + rootDistance(s.next) from a.Sub s",
-            "40:64:1",
+            "32:56:1",
         ),
         ("select contains([1, 2], 'it == 2')", "true"),
         ("select sort([3, 1, 2])", "1;2;3"),

@@ -280,7 +280,12 @@ impl Host {
                 Some(cell) => Answer::Cell(cell),
                 None => Answer::Undefined,
             },
-            "text" => text(readable(heap, o).unwrap_or_else(|| technical(heap, o))),
+            "text" => text(match readable(heap, o) {
+                Some(text) => text,
+                // A string whose characters are not there, as in jhat.
+                None if heap.class(heap.class_of(o)).name == "java.lang.String" => "null".into(),
+                None => technical(heap, o),
+            }),
             "technical" => text(
                 match readable(heap, o).filter(|_| heap.kind(o) != ObjectKind::Class) {
                     Some(value) => format!("{} {value}", technical(heap, o)),
