@@ -13,10 +13,29 @@ fn ask(session: &Session, text: &str) -> Vec<Vec<Cell>> {
     }
 }
 
-#[test]
-fn the_language_is_javascript_over_wrapped_objects() {
+/// Each text with its rows, joined; no rows for names that do not exist.
+fn check(table: &[(&str, &str)]) {
     let (session, names) = known();
-    for (text, want) in [
+    for (text, want) in table {
+        match session.run(text, Some(Lang::Jhat), &Limits::default()) {
+            Ok(table) => {
+                let found: Vec<String> = table.rows.iter().map(|r| show(r, &names)).collect();
+                assert_eq!(found.join(";"), *want, "{text}");
+            }
+            Err(QueryError::Run(said)) => {
+                assert!(
+                    said.contains("is not defined") && want.is_empty(),
+                    "{text}: {said}"
+                );
+            }
+            Err(other) => panic!("{text}: {other}"),
+        }
+    }
+}
+
+#[test]
+fn objects_of_the_heap_are_wrapped_objects_of_javascript() {
+    check(&[
         ("select x from a.Node x", "n1;n2"),
         ("select x from instanceof a.Node x", "n1;n2;s1"),
         ("select x from instanceof a.Node x where x.n > 1", "n2;s1"),
@@ -94,6 +113,12 @@ fn the_language_is_javascript_over_wrapped_objects() {
             "select sizeof(s) + ':' + rsizeof(s) + ':' + rootDistance(s.next) from a.Sub s",
             "32:56:1",
         ),
+    ]);
+}
+
+#[test]
+fn functions_take_code_as_text_and_as_functions() {
+    check(&[
         ("select contains([1, 2], 'it == 2')", "true"),
         ("select sort([3, 1, 2])", "1;2;3"),
         ("select sort([3, 1, 2], 'rhs - lhs')", "3;2;1"),
@@ -121,21 +146,7 @@ fn the_language_is_javascript_over_wrapped_objects() {
             "toHtml(heap.findClass('a.Sub')).indexOf('class a.Sub @ 0x')",
             "0",
         ),
-    ] {
-        match session.run(text, Some(Lang::Jhat), &Limits::default()) {
-            Ok(table) => {
-                let found: Vec<String> = table.rows.iter().map(|r| show(r, &names)).collect();
-                assert_eq!(found.join(";"), want, "{text}");
-            }
-            Err(QueryError::Run(said)) => {
-                assert!(
-                    said.contains("is not defined") && want.is_empty(),
-                    "{text}: {said}"
-                );
-            }
-            Err(other) => panic!("{text}: {other}"),
-        }
-    }
+    ]);
 }
 
 #[test]
