@@ -86,6 +86,15 @@ pub struct Global {
     /// Count unreachable objects too
     #[arg(long, global = true, env = "TENURE_UNREACHABLE", hide_env = true, action = ArgAction::SetTrue)]
     pub unreachable: bool,
+    /// Give classes, fields and frames the names they had before ProGuard or R8
+    #[arg(
+        long,
+        global = true,
+        env = "TENURE_MAPPING",
+        hide_env = true,
+        value_name = "FILE"
+    )]
+    pub mapping: Option<PathBuf>,
     /// Overwrite output files
     #[arg(long, global = true, env = "TENURE_FORCE", hide_env = true, action = ArgAction::SetTrue)]
     pub force: bool,

@@ -4,7 +4,7 @@ use crate::args::{ColorChoice, Global};
 use crate::exit::Exit;
 use crate::output::{self, Stdout};
 use crate::progress::Meter;
-use heap_graph::{Control, Heap, HeapError, Options, QuickHistogram, Summary};
+use heap_graph::{Control, Heap, HeapError, Mapping, Options, QuickHistogram, Summary};
 use report::{Doc, Look, Provenance, Say, json, say, terminal};
 use std::cell::RefCell;
 use std::io::{self, IsTerminal, Write};
@@ -65,12 +65,39 @@ impl Session {
 
     /// Opens a heap, with progress on a terminal.
     pub fn open(&self, file: &Path) -> Result<Heap, HeapError> {
-        self.with_control(|control| Heap::open(file, &self.options(), control))
+        let mapping = self.mapping()?;
+        let mut heap = self.with_control(|control| Heap::open(file, &self.options(), control))?;
+        if let Some(mapping) = mapping {
+            heap.rename(&mapping);
+        }
+        Ok(heap)
+    }
+
+    /// The file of `--mapping`.
+    fn mapping(&self) -> Result<Option<Mapping>, HeapError> {
+        let Some(path) = &self.global.mapping else {
+            return Ok(None);
+        };
+        let text = std::fs::read_to_string(path).map_err(|error| HeapError::Io {
+            what: path.display().to_string(),
+            error,
+        })?;
+        Ok(Some(Mapping::parse(&text)))
     }
 
     /// Counts classes in one pass, with progress on a terminal.
     pub fn quick_histogram(&self, file: &Path) -> Result<QuickHistogram, HeapError> {
-        self.with_control(|control| heap_graph::quick_histogram(file, &self.options(), control))
+        let mapping = self.mapping()?;
+        let mut found = self
+            .with_control(|control| heap_graph::quick_histogram(file, &self.options(), control))?;
+        if let Some(mapping) = mapping {
+            for row in &mut found.rows {
+                row.name = mapping
+                    .class(&row.name)
+                    .unwrap_or(std::mem::take(&mut row.name));
+            }
+        }
+        Ok(found)
     }
 
     /// Runs long work with progress on a terminal.

@@ -18,21 +18,29 @@
 //! (looking into objects), [`summary`], [`overview`], [`histogram`], [`dominators`], [`top`], [`treemap`],
 //! [`leaks`] with [`chain`] (how a suspect is reached) and [`allocation`] (what allocated it), [`paths`] and [`merged_paths`],
 //! [`object`], [`roots`], [`threads`], [`strings`], [`loaders`], [`properties`],
-//! [`unreachable`], [`validate`], [`collection_table`] with [`collection_stats`], [`waste`] and [`dossier`] (everything a report shows).
+//! [`unreachable`], [`validate`], [`collection_table`] with [`collection_stats`], [`waste`],
+//! [`identity`] with [`diff`] (several dumps) and [`check`] (rules for builds), [`android`], [`redact`],
+//! [`secrets`] and [`extract`] (what may leave the house), [`export`], and [`dossier`] (everything a report shows).
 
 pub mod allocation;
+pub mod android;
 mod below;
 pub mod chain;
+pub mod check;
 pub mod collection_stats;
 pub mod collection_table;
 pub mod collections;
 pub mod describe;
+pub mod diff;
 pub mod dominators;
 pub mod dossier;
+pub mod export;
+pub mod extract;
 pub mod fields;
 pub mod group;
 pub mod histogram;
 mod holders;
+pub mod identity;
 pub mod leaks;
 pub mod loaders;
 pub mod merged_paths;
@@ -42,7 +50,9 @@ pub mod overview;
 pub mod paths;
 pub mod properties;
 mod ranking;
+pub mod redact;
 pub mod roots;
+pub mod secrets;
 pub mod strings;
 pub mod summary;
 mod texts;

@@ -181,6 +181,14 @@ impl Heap {
         &self.meta.classes
     }
 
+    pub(crate) fn classes_mut(&mut self) -> &mut [ClassInfo] {
+        &mut self.meta.classes
+    }
+
+    pub(crate) fn frames_mut(&mut self) -> &mut [FrameInfo] {
+        self.detail.get_mut().map_or(&mut [], |d| &mut d.frames)
+    }
+
     /// One class.
     ///
     /// # Panics

@@ -14,7 +14,7 @@
 //! In reading order: [`model`](Summary) (the plain data), [`options`](Options), `layout` (sizes),
 //! `idmap` (ids to numbers), `packed` (columns), `build` (two passes, search, dominators), `index`
 //! (the file), [`heap`](Heap) (the questions), `columns`, [`object`](ObjectView), [`contents`](ContentVisitor) (all
-//! objects at reading speed), `inbound`, `strings`, and
+//! objects at reading speed), `inbound`, `strings`, [`mapping`](Mapping) (names back from R8), and
 //! [`quick`](quick_histogram) (answers without a graph).
 
 mod build;
@@ -25,6 +25,7 @@ mod idmap;
 mod inbound;
 mod index;
 mod layout;
+mod mapping;
 mod model;
 mod object;
 mod options;
@@ -35,6 +36,7 @@ mod strings;
 
 pub use contents::{ContentVisitor, Slot};
 pub use heap::{Dominator, Heap};
+pub use mapping::Mapping;
 pub use model::{
     ClassIdx, ClassInfo, FieldInfo, FrameInfo, LayoutInfo, LayoutModel, ObjIdx, ObjectCounts,
     ObjectKind, RootIdx, RootInfo, StaticInfo, Strength, Summary, ThreadInfo,

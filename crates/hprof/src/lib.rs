@@ -30,9 +30,10 @@
 //! [`header`](Header), [`record`](Record) (top-level records), [`heap_record`](HeapVisitor)
 //! (sub-records), [`walk`](walk()) (the hot loop), `scan` and [`segment`](walk_stretch) (damage),
 //! [`dump_file`](map_file) (the map of a file), [`names`](readable_class_name),
-//! [`write`](Writer) (records to bytes), [`source`] (where the bytes come from) and [`text`] (the
+//! [`write`](Writer) (records to bytes), [`rewrite`](rewrite()) (a dump to another dump), [`android`], [`source`] (where the bytes come from) and [`text`] (the
 //! text form of the JDK agent).
 
+pub mod android;
 mod cursor;
 mod diagnostic;
 mod dump_file;
@@ -41,6 +42,7 @@ mod heap_record;
 mod id;
 mod names;
 mod record;
+mod rewrite;
 mod scan;
 mod segment;
 pub mod source;
@@ -59,7 +61,8 @@ pub use heap_record::{
 pub use id::{Bytes, FileOffset, IdSize, ObjectId, Serial};
 pub use names::{decode_modified_utf8, package_of, readable_class_name};
 pub use record::{AllocSite, Frame, RECORD_HEAD, RawRecord, Record};
+pub use rewrite::{CUT, Edit, RewriteError, Rewriter, Rewritten, rewrite};
 pub use segment::{Stretch, Walked, walk_stretch};
 pub use tag::{BasicType, HeapTag, RecordTag};
 pub use walk::{Stop, StopReason, read_sub_record, walk};
-pub use write::Writer;
+pub use write::{Writer, encode_sub_record};

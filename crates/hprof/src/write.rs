@@ -66,6 +66,11 @@ impl<W: Write> Writer<W> {
     }
 }
 
+/// Appends an id.
+pub(crate) fn push_id(body: &mut Vec<u8>, id: crate::ObjectId, ids: IdSize) {
+    Out { body, ids }.id(id);
+}
+
 struct Out<'b> {
     body: &'b mut Vec<u8>,
     ids: IdSize,
@@ -230,7 +235,8 @@ fn encode_totals(record: &Record<'_>, o: &mut Out<'_>) -> RecordTag {
     }
 }
 
-fn encode_sub_record(record: &SubRecord<'_>, ids: IdSize, body: &mut Vec<u8>) {
+/// Appends a sub-record to a segment body, tag first.
+pub fn encode_sub_record(record: &SubRecord<'_>, ids: IdSize, body: &mut Vec<u8>) {
     let mut o = Out { body, ids };
     match record {
         SubRecord::Root(root) => encode_root(root, &mut o),

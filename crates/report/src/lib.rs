@@ -9,9 +9,11 @@
 //! ```
 //!
 //! In reading order: [`doc`], [`units`], [`escape`] (names in a dump are hostile), [`say`],
-//! [`terminal`], [`markdown`], [`html`], [`json`], [`csv`]; and [`profile`], the formats of other tools for
-//! what was sampled; and [`events`], what a stream of VM events says.
+//! [`terminal`], [`markdown`], [`html`], [`json`], [`csv`], [`check`] (forms of build servers), [`tables`]
+//! (CSV, NDJSON, Parquet, Neo4j); and [`profile`], the formats of other tools for what was sampled;
+//! and [`events`], what a stream of VM events says.
 
+pub mod check;
 pub mod csv;
 pub mod doc;
 pub mod escape;
@@ -21,6 +23,7 @@ pub mod json;
 pub mod markdown;
 pub mod profile;
 pub mod say;
+pub mod tables;
 pub mod terminal;
 pub mod units;
 

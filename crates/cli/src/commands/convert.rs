@@ -2,37 +2,57 @@
 
 use crate::Outcome;
 use crate::exit::{Exit, Usage};
-use crate::output::{note, write_file};
+use crate::output::{create, note, write_file};
 use crate::session::Session;
 use anyhow::{Context, Result};
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use hprof::Rewriter;
+use hprof::android::{ToAndroid, ToStandard};
 use profile::{Metric, Profile};
 use report::profile::{Form, main_metric, render};
+use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-/// Turn a profile into a flame graph page, pprof, speedscope, JFR or collapsed stacks
+/// Turn a profile into a flame graph page, pprof, speedscope, JFR or collapsed stacks; an Android
+/// dump into a standard one, and back
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  tenure convert java.hprof.txt -o flames.html\n  tenure convert java.hprof -o app.pb.gz\n  tenure convert java.hprof.txt -o - --to collapsed --metric alloc_space"
+    after_help = "Examples:\n  tenure convert java.hprof.txt -o flames.html\n  tenure convert java.hprof -o app.pb.gz\n  tenure convert java.hprof.txt -o - --to collapsed --metric alloc_space\n  tenure convert -z android.hprof -o standard.hprof.gz      (as hprof-conv does)\n  tenure convert heap.hprof -o android.hprof --to android"
 )]
 pub struct Args {
-    /// The profile: text or binary output of the agent, old or new
-    #[arg(value_name = "PROFILE", value_hint = clap::ValueHint::FilePath)]
+    /// The profile (text or binary output of the agent, old or new) or heap dump
+    #[arg(value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     file: PathBuf,
-    /// Where to; the extension picks the form, `-` is standard output
+    /// Where to; the extension picks the form (.hprof: a standard dump; .gz packs it), `-` is standard
+    /// output
     #[arg(short, long, value_name = "PATH", value_hint = clap::ValueHint::FilePath)]
     output: PathBuf,
     /// The form, whatever the extension
-    #[arg(long, value_parser = ["html", "pprof", "speedscope", "jfr", "collapsed"])]
+    #[arg(long, value_parser = ["html", "pprof", "speedscope", "jfr", "collapsed", "hprof", "android"])]
     to: Option<String>,
     /// Only this metric: samples, cpu, calls, alloc_space, alloc_objects, inuse_space,
     /// inuse_objects, delay or contentions
     #[arg(long, value_name = "METRIC")]
     metric: Option<String>,
+    /// Of an Android dump: without the objects of the zygote and of the boot image
+    #[arg(short = 'z', long)]
+    app_only: bool,
+}
+
+/// Which kind of heap dump to write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum DumpForm {
+    Standard,
+    Android,
 }
 
 impl Args {
     /// Converts.
     pub(crate) fn run(&self, session: &Session) -> Outcome {
+        if let Some(target) = self.dump_form() {
+            return self.run_dump(session, target);
+        }
         let form = self.form()?;
         let (profile, exit) = read_profile(&self.file)?;
         let metric = metric_of(&profile, self.metric.as_deref())?;
@@ -49,6 +69,54 @@ impl Args {
         Ok(exit)
     }
 
+    /// The form, when it is one of heap dumps.
+    fn dump_form(&self) -> Option<DumpForm> {
+        let name = self.output.to_string_lossy().to_lowercase();
+        match self.to.as_deref() {
+            Some("hprof") => Some(DumpForm::Standard),
+            Some("android") => Some(DumpForm::Android),
+            Some(_) => None,
+            None => name
+                .trim_end_matches(".gz")
+                .ends_with(".hprof")
+                .then_some(DumpForm::Standard),
+        }
+    }
+
+    fn run_dump(&self, session: &Session, target: DumpForm) -> Outcome {
+        super::redact::not_itself(&self.file, &self.output)?;
+        let source = super::redact::source(session, &self.file)?;
+        let data = source.bytes();
+        let rewriter: Box<dyn Rewriter> = match target {
+            DumpForm::Standard => Box::new(ToStandard::new(data, self.app_only)?),
+            DumpForm::Android => Box::new(ToAndroid::new(data)?),
+        };
+        let to_stdout = self.output.as_os_str() == "-";
+        let packed = self.output.extension().is_some_and(|e| e == "gz");
+        let mut plain: Box<dyn Write> = if to_stdout {
+            Box::new(std::io::stdout().lock())
+        } else {
+            Box::new(create(&self.output, session.global.force)?)
+        };
+        let wrong = || format!("cannot write {}", self.output.display());
+        let done = if packed {
+            let mut gz = GzEncoder::new(plain, Compression::default());
+            let done = hprof::rewrite(data, &*rewriter, &mut gz).with_context(wrong)?;
+            gz.finish().with_context(wrong)?;
+            done
+        } else {
+            let mut out = BufWriter::with_capacity(1 << 20, &mut plain);
+            let done = hprof::rewrite(data, &*rewriter, &mut out).with_context(wrong)?;
+            out.flush().with_context(wrong)?;
+            done
+        };
+        Ok(if done.skipped > 0 {
+            Exit::Damaged
+        } else {
+            Exit::Ok
+        })
+    }
+
     fn form(&self) -> Result<Form> {
         if let Some(name) = &self.to {
             return Ok(match name.as_str() {
@@ -62,7 +130,7 @@ impl Args {
         let name = self.output.to_string_lossy();
         let fault = || {
             Usage(format!(
-                "{name}: which form? (.html .pb.gz .json .jfr .collapsed, or --to)"
+                "{name}: which form? (.html .pb.gz .json .jfr .collapsed .hprof, or --to)"
             ))
         };
         Form::of_file_name(&name).ok_or_else(|| fault().into())

@@ -1,15 +1,20 @@
 //! The sub-commands, one module each. To add one: a module here with `Args` and
 //! `Args::run(&self, &Session) -> Outcome`, and a line in the table below.
 
+pub mod android;
 pub mod attach;
 pub mod cache;
+pub mod check;
 pub mod collections;
 pub mod collectors;
 pub mod completions;
 pub mod convert;
+pub mod diff;
 pub mod dominators;
 pub mod dump;
 pub mod events;
+pub mod export;
+pub mod extract;
 pub mod histogram;
 pub mod install_agent;
 pub mod leaks;
@@ -22,9 +27,11 @@ pub mod paths;
 pub mod profile;
 pub mod properties;
 pub mod query;
+pub mod redact;
 pub mod report;
 pub mod roots;
 pub mod run;
+pub mod secrets;
 pub mod strings;
 pub mod summary;
 pub mod target;
@@ -77,8 +84,16 @@ commands! {
     Properties => properties,
     Unreachable => unreachable,
     Query => query,
+    Android => android,
+    Diff => diff,
+    #[command(visible_alias = "gate")]
+    Check => check,
     Summary => summary,
     Validate => validate,
+    Secrets => secrets,
+    Redact => redact,
+    Extract => extract,
+    Export => export,
     Run => run,
     Attach => attach,
     Dump => dump,

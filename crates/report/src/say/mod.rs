@@ -1,6 +1,8 @@
 //! One module per family of answers: the answer in words and tables, whatever the form.
 
+mod android;
 mod details;
+mod diff;
 mod dominators;
 mod dossier;
 mod histogram;
@@ -8,6 +10,7 @@ mod leaks;
 mod overview;
 mod paths;
 mod query;
+mod secrets;
 mod strings;
 mod summary;
 mod threads;

@@ -1,0 +1,28 @@
+//! `tenure android`.
+
+use super::target::{Dump, limit};
+use crate::Outcome;
+use crate::session::Session;
+use heap_analysis::android::android;
+
+/// Android: heaps, destroyed screens still held, native memory, bitmaps
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  tenure android heap.hprof\n  tenure android --mapping mapping.txt heap.hprof\n  tenure android --json heap.hprof"
+)]
+pub struct Args {
+    #[command(flatten)]
+    dump: Dump,
+    /// Number of bitmaps, 0 for all [default: 20, all with --json]
+    #[arg(long, value_name = "N")]
+    top: Option<usize>,
+}
+
+impl Args {
+    /// Says it.
+    pub(crate) fn run(&self, session: &Session) -> Outcome {
+        let heap = session.open(&self.dump.file)?;
+        let top = limit(self.top, session.global.json, 20);
+        session.answer(&android(&heap, top)?, heap.summary())
+    }
+}

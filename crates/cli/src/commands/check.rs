@@ -1,0 +1,137 @@
+//! `tenure check`.
+
+use super::target::Dump;
+use crate::Outcome;
+use crate::exit::{Exit, Usage};
+use crate::output::{note, write_file};
+use crate::session::Session;
+use anyhow::{Context, Result};
+use clap::ValueEnum;
+use heap_analysis::check::{BASELINE, Baseline, Check, RuleError, Rules, check};
+use heap_graph::Heap;
+use report::{Provenance, check as forms, json, markdown, say, terminal};
+use std::path::{Path, PathBuf};
+
+/// Hold a dump against rules and a baseline: exit code 1 when one says no
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  tenure check good.hprof --write-baseline base.json\n  tenure check heap.hprof --baseline base.json --max-growth 10\n  tenure check heap.hprof --rules rules.toml --format junit -o heap.xml   (docs/check.md)"
+)]
+pub struct Args {
+    #[command(flatten)]
+    dump: Dump,
+    /// Rules (docs/check.md) [default with a baseline: no new leak suspect, and --max-growth]
+    #[arg(long, value_name = "TOML", value_hint = clap::ValueHint::FilePath)]
+    rules: Option<PathBuf>,
+    /// What an earlier, healthy dump looked like
+    #[arg(long, value_name = "JSON", value_hint = clap::ValueHint::FilePath)]
+    baseline: Option<PathBuf>,
+    /// Write the baseline of this dump
+    #[arg(long, value_name = "JSON", value_hint = clap::ValueHint::FilePath)]
+    write_baseline: Option<PathBuf>,
+    /// Percent that the heap may be larger than the baseline's, without --rules
+    #[arg(long, value_name = "PERCENT", default_value_t = 20.0)]
+    max_growth: f64,
+    /// The form of the answer
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    format: Format,
+    /// Where to [default: standard output]
+    #[arg(short, long, value_name = "PATH", value_hint = clap::ValueHint::FilePath)]
+    output: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    Text,
+    Json,
+    Junit,
+    Sarif,
+    Github,
+    Md,
+}
+
+fn read(path: &Path) -> Result<String> {
+    std::fs::read_to_string(path).with_context(|| path.display().to_string())
+}
+
+impl Args {
+    fn rules(&self) -> Result<Rules> {
+        let Some(path) = &self.rules else {
+            return Ok(match self.baseline {
+                Some(_) => Rules::against_baseline(self.max_growth),
+                None => Rules::default(),
+            });
+        };
+        let fault = |e: RuleError| Usage(format!("{}: {e}", path.display()));
+        Ok(Rules::parse(&read(path)?).map_err(fault)?)
+    }
+
+    fn baseline(&self) -> Result<Option<Baseline>> {
+        let Some(path) = &self.baseline else {
+            return Ok(None);
+        };
+        let fault = |e: &dyn std::fmt::Display| Usage(format!("{}: {e}", path.display()));
+        let base: Baseline = serde_json::from_str(&read(path)?).map_err(|e| fault(&e))?;
+        if base.schema != BASELINE {
+            return Err(fault(&format!("no {BASELINE}, but {}", base.schema)).into());
+        }
+        Ok(Some(base))
+    }
+
+    /// Says the verdict.
+    pub(crate) fn run(&self, session: &Session) -> Outcome {
+        if self.rules.is_none() && self.baseline.is_none() && self.write_baseline.is_none() {
+            let what = "nothing to check: give --rules, --baseline or --write-baseline";
+            return Err(Usage(what.to_owned()).into());
+        }
+        let (rules, baseline) = (self.rules()?, self.baseline()?);
+        let heap = session.open(&self.dump.file)?;
+        if let Some(path) = &self.write_baseline {
+            let mut out = Vec::new();
+            json::write_value(&mut out, &Baseline::of(&heap)?)?;
+            write_file(path, session.global.force, &out)?;
+            if !session.global.quiet {
+                note(&format!("wrote {}", path.display()));
+            }
+            if self.rules.is_none() && self.baseline.is_none() {
+                return Ok(session.finish(&Provenance::of(heap.summary())));
+            }
+        }
+        let verdict = match check(&heap, &rules, baseline.as_ref()) {
+            Err(RuleError::Heap(error)) => return Err(error.into()),
+            Err(error) => return Err(Usage(error.to_string()).into()),
+            Ok(verdict) => verdict,
+        };
+        self.say(session, &heap, &verdict)?;
+        let exit = session.finish(&Provenance::of(heap.summary()));
+        Ok(if verdict.passed { exit } else { Exit::No })
+    }
+
+    fn say(&self, session: &Session, heap: &Heap, verdict: &Check) -> Result<()> {
+        let provenance = Provenance::of(heap.summary());
+        let file = self.dump.file.to_string_lossy();
+        let format = match self.format {
+            Format::Text if session.global.json => Format::Json,
+            format => format,
+        };
+        let doc = || say::whole(verdict, &provenance);
+        let text = match format {
+            Format::Text => terminal::render(&doc(), &session.look),
+            Format::Md => markdown::render(&doc(), session.global.bytes),
+            Format::Junit => forms::junit(verdict, &file),
+            Format::Sarif => forms::sarif(verdict, &file, env!("CARGO_PKG_VERSION")),
+            Format::Github => forms::github(verdict, &file),
+            Format::Json => {
+                let mut out = Vec::new();
+                json::write(&mut out, verdict, &provenance)?;
+                String::from_utf8_lossy(&out).into_owned()
+            }
+        };
+        match &self.output {
+            Some(path) if path.as_os_str() != "-" => {
+                write_file(path, session.global.force, text.as_bytes())
+            }
+            _ => Ok(session.write(text.as_bytes())?),
+        }
+    }
+}

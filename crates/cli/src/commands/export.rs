@@ -1,0 +1,128 @@
+//! `tenure export`.
+
+use super::target::Dump;
+use crate::Outcome;
+use crate::exit::Usage;
+use crate::output::{create, note};
+use crate::session::Session;
+use anyhow::{Context, Result};
+use clap::ValueEnum;
+use heap_analysis::export::{Origin, Table, aggregates, objects, references};
+use heap_graph::Heap;
+use report::Provenance;
+use report::tables::{TableForm, TableWriter};
+use std::fs::File;
+use std::io::BufWriter;
+use std::path::{Path, PathBuf};
+
+/// Write tables for other programs: Parquet, CSV, NDJSON, Neo4j
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  tenure export heap.hprof -o fleet --service shop      (DuckDB, Spark: fleet/README.md)\n  tenure export heap.hprof -o tables --format csv\n  tenure export heap.hprof -o graph --format neo4j      (objects and references)"
+)]
+pub struct Args {
+    #[command(flatten)]
+    dump: Dump,
+    /// The folder; each table gets a folder there, and each dump a file in it
+    #[arg(short, long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
+    output: PathBuf,
+    /// The form of the files
+    #[arg(long, value_enum, default_value_t = Format::Parquet)]
+    format: Format,
+    /// All objects and references too
+    #[arg(long)]
+    objects: bool,
+    /// Which program the dump is of
+    #[arg(long, value_name = "NAME", default_value = "")]
+    service: String,
+    /// What to call the dump [default: its file name]
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    Parquet,
+    Csv,
+    Ndjson,
+    Neo4j,
+}
+
+impl Args {
+    fn form(&self) -> TableForm {
+        match self.format {
+            Format::Parquet => TableForm::Parquet,
+            Format::Csv => TableForm::Csv,
+            Format::Ndjson => TableForm::Ndjson,
+            Format::Neo4j => TableForm::Neo4j,
+        }
+    }
+
+    /// `DIR/classes/NAME.parquet`
+    fn path(&self, table: &str, dump: &str) -> PathBuf {
+        let plain = |c: char| {
+            if c.is_ascii_alphanumeric() || "._-".contains(c) {
+                c
+            } else {
+                '_'
+            }
+        };
+        let dump: String = dump.chars().map(plain).collect();
+        let file = format!("{dump}.{}", self.form().extension());
+        self.output.join(table).join(file)
+    }
+
+    fn writer(&self, session: &Session, path: &Path) -> Result<TableWriter<BufWriter<File>>> {
+        if let Some(folder) = path.parent() {
+            std::fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
+        }
+        let file = create(path, session.global.force)?;
+        Ok(TableWriter::new(
+            self.form(),
+            BufWriter::with_capacity(1 << 18, file),
+        ))
+    }
+
+    /// Writes the tables.
+    pub(crate) fn run(&self, session: &Session) -> Outcome {
+        let stem = self
+            .dump
+            .file
+            .file_name()
+            .map(|n| n.to_string_lossy().into_owned());
+        let dump = self.name.clone().or(stem);
+        let dump = dump.filter(|d| d != "-");
+        let dump = dump.ok_or_else(|| Usage("what to call it? (--name)".to_owned()))?;
+        let origin = Origin {
+            service: self.service.clone(),
+            dump,
+        };
+        let heap = session.open(&self.dump.file)?;
+        if self.format != Format::Neo4j {
+            for table in aggregates(&heap, &origin)? {
+                let mut out = self.writer(session, &self.path(table.name, &origin.dump))?;
+                out.write(&table)?;
+                out.finish()?;
+            }
+        }
+        if self.objects || self.format == Format::Neo4j {
+            self.write_objects(session, &heap, &origin)?;
+        }
+        if !session.global.quiet {
+            note(&format!("wrote {}", self.output.display()));
+        }
+        Ok(session.finish(&Provenance::of(heap.summary())))
+    }
+
+    fn write_objects(&self, session: &Session, heap: &Heap, origin: &Origin) -> Result<()> {
+        let all = session.global.unreachable;
+        let mut out = self.writer(session, &self.path("objects", &origin.dump))?;
+        let write =
+            |out: &mut TableWriter<_>, piece: &Table| -> Result<()> { Ok(out.write(piece)?) };
+        objects(heap, origin, all, |piece| write(&mut out, piece))?;
+        out.finish()?;
+        let mut out = self.writer(session, &self.path("references", &origin.dump))?;
+        references(heap, origin, all, |piece| write(&mut out, piece))?;
+        Ok(out.finish()?)
+    }
+}

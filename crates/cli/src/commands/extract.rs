@@ -1,0 +1,104 @@
+//! `tenure extract`.
+
+use super::redact::not_itself;
+use super::target::{find_classes, find_object, parse_id};
+use crate::Outcome;
+use crate::exit::{Exit, Usage};
+use crate::output::{create, note};
+use crate::session::Session;
+use anyhow::{Context, Result};
+use heap_analysis::extract::Extract;
+use heap_graph::{Heap, ObjIdx};
+use std::io::{BufWriter, Read, Write};
+use std::path::PathBuf;
+
+/// Write a part of a dump as a dump: objects with what they retain
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  tenure extract heap.hprof part.hprof --object 0x7f001000\n  tenure extract heap.hprof part.hprof --class shop.Session\n  tenure extract heap.hprof part.hprof --ids ids.txt --only"
+)]
+pub struct Args {
+    /// The dump
+    #[arg(value_name = "IN", value_hint = clap::ValueHint::FilePath)]
+    input: PathBuf,
+    /// The dump to write
+    #[arg(value_name = "OUT", value_hint = clap::ValueHint::FilePath)]
+    output: PathBuf,
+    /// This object
+    #[arg(long, value_name = "ID")]
+    object: Vec<String>,
+    /// All objects of this class
+    #[arg(long, value_name = "CLASS")]
+    class: Vec<String>,
+    /// The object ids in this file, the first word of each line; `-` is standard input
+    #[arg(long, value_name = "PATH", value_hint = clap::ValueHint::FilePath)]
+    ids: Option<PathBuf>,
+    /// Only these objects, not what they retain
+    #[arg(long)]
+    only: bool,
+}
+
+impl Args {
+    fn objects(&self, heap: &Heap) -> Result<Vec<ObjIdx>> {
+        let id = |text: &str| -> Result<ObjIdx> {
+            let id = parse_id(text).ok_or_else(|| {
+                Usage(format!("{text}: expected an object id such as 0x7f001000"))
+            })?;
+            find_object(heap, id)
+        };
+        let mut list = Vec::new();
+        for text in &self.object {
+            list.push(id(text)?);
+        }
+        for name in &self.class {
+            for class in find_classes(heap, name)? {
+                list.extend(heap.objects_of(class));
+            }
+        }
+        if let Some(path) = &self.ids {
+            let mut text = String::new();
+            if path.as_os_str() == "-" {
+                std::io::stdin().read_to_string(&mut text)?;
+            } else {
+                text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
+            }
+            for line in text.lines() {
+                let word = line.split([' ', '\t', ',', ';']).next().unwrap_or_default();
+                if word.starts_with("0x") || word.starts_with('@') {
+                    list.push(id(word)?);
+                }
+            }
+        }
+        Ok(list)
+    }
+
+    /// Writes the part.
+    pub(crate) fn run(&self, session: &Session) -> Outcome {
+        if self.object.is_empty() && self.class.is_empty() && self.ids.is_none() {
+            return Err(Usage("which objects? (--object, --class or --ids)".to_owned()).into());
+        }
+        not_itself(&self.input, &self.output)?;
+        let heap = session.open(&self.input)?;
+        let objects = self.objects(&heap)?;
+        let extract = Extract::new(&heap, &objects, !self.only);
+        let source = super::redact::source(session, &self.input)?;
+        let mut out =
+            BufWriter::with_capacity(1 << 20, create(&self.output, session.global.force)?);
+        let done = hprof::rewrite(source.bytes(), &extract, &mut out)
+            .with_context(|| format!("cannot write {}", self.output.display()))?;
+        out.flush()?;
+        if !session.global.quiet {
+            note(&format!(
+                "wrote {} ({} bytes): {} objects and all classes",
+                self.output.display(),
+                done.bytes,
+                extract.objects()
+            ));
+        }
+        Ok(if done.skipped > 0 {
+            Exit::Damaged
+        } else {
+            Exit::Ok
+        })
+    }
+}

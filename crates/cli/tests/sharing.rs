@@ -1,0 +1,433 @@
+//! `redact`, `secrets` and `extract`: what may leave the house.
+
+use serde_json::Value as Json;
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+use testkit::corpus::workspace;
+use testkit::dump::{Elements, Heap as Builder, IdSize, Root, Type, Value};
+use testkit::jvm::{FreshDump, NO_JDK, jdks, newest_compiler};
+
+fn tenure(folder: &Path, args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_tenure"))
+        .current_dir(folder)
+        .args(args)
+        .output()
+        .expect("running tenure")
+}
+
+fn run(folder: &Path, args: &[&str], code: i32) -> String {
+    let out = tenure(folder, args);
+    let said = String::from_utf8_lossy(&out.stderr);
+    assert_eq!(out.status.code(), Some(code), "{args:?}: {said}");
+    String::from_utf8(out.stdout).expect("text")
+}
+
+fn json(folder: &Path, args: &[&str], code: i32) -> Json {
+    serde_json::from_str(&run(folder, args, code)).expect("JSON")
+}
+
+fn program() -> Option<FreshDump> {
+    let found = jdks();
+    let (Some(jdk), Some(_)) = (found.last(), newest_compiler()) else {
+        testkit::skip("sharing of a dump", NO_JDK);
+        return None;
+    };
+    let source = workspace().join("crates/cli/tests/Secrets.java");
+    let flags = ["-Xmx64m", "-XX:+UseSerialGC"];
+    Some(jdk.dump(&source, &flags, &[]).expect("a dump"))
+}
+
+/// A naive search: every place of one text in another.
+fn contains(data: &[u8], text: &[u8]) -> bool {
+    data.windows(text.len()).any(|w| w == text)
+}
+
+/// A text as Latin-1 and as UTF-16 of either order.
+fn spellings(text: &str) -> [Vec<u8>; 4] {
+    [
+        text.as_bytes().to_vec(),
+        text.chars().map(|c| c as u32 as u8).collect(),
+        text.encode_utf16().flat_map(u16::to_be_bytes).collect(),
+        text.encode_utf16().flat_map(u16::to_le_bytes).collect(),
+    ]
+}
+
+#[test]
+fn nothing_of_the_contents_is_left_and_all_of_the_structure() {
+    let Some(dump) = program() else { return };
+    let at = dump.folder();
+    fs::rename(&dump.path, at.join("heap.hprof")).expect("a name");
+    run(
+        at,
+        &["redact", "heap.hprof", "out.hprof", "--numbers", "--quiet"],
+        0,
+    );
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        let mode = fs::metadata(at.join("out.hprof"))
+            .expect("a file")
+            .permissions();
+        assert_eq!(mode.mode() & 0o777, 0o600);
+    }
+    // Never over a file that is there, and never over the input.
+    run(at, &["redact", "heap.hprof", "out.hprof"], 3);
+    run(at, &["redact", "heap.hprof", "heap.hprof", "--force"], 2);
+
+    let (before, after) = (
+        fs::read(at.join("heap.hprof")).expect("the dump"),
+        fs::read(at.join("out.hprof")).expect("the other"),
+    );
+    assert_eq!(before.len(), after.len());
+    for secret in [
+        "Ada Lovelace",
+        "pin-of-number-7",
+        "bearer-token-bytes-7",
+        "hunter2-",
+        "AKIAIOSFODNN7EXAMPLE",
+        "AKIAIOSFODNN7",
+        "s3cr3tword",
+        "correct horse",
+        "plain-looking-but-named-",
+        "datasource.password",
+        "\u{30c6}\u{30ad}\u{30b9}\u{30c8}",
+    ] {
+        let there = spellings(secret).iter().any(|s| contains(&before, s));
+        assert!(there, "{secret} is not in the original: the test is wrong");
+        for spelling in spellings(secret) {
+            assert!(!contains(&after, &spelling), "{secret} is left");
+        }
+    }
+    for number in [
+        4_000_000_000_007_i64,
+        5_500_000_000_000_000,
+        4_111_111_111_111_111,
+    ] {
+        assert!(contains(&before, &number.to_be_bytes()), "{number}");
+        assert!(!contains(&after, &number.to_be_bytes()), "{number} is left");
+    }
+    every_text_is_gone(at, &after);
+
+    for command in [
+        &["histogram", "--json"][..],
+        &["dominators", "--tsv", "--all"],
+        &["validate", "--json"],
+    ] {
+        let of = |file| {
+            // One thread: which gaps are sampled depends on who comes first.
+            let mut args = command.to_vec();
+            args.extend(["--threads", "1", file]);
+            run(at, &args, 0)
+        };
+        assert!(of("heap.hprof") == of("out.hprof"), "{command:?} differs");
+    }
+    let validated = json(at, &["validate", "--json", "out.hprof"], 0);
+    assert_eq!(
+        (&validated["whole"], &validated["skipped_bytes"]),
+        (&true.into(), &0.into())
+    );
+    duplicates_agree(at);
+    // What is left looks like no secret.
+    assert_eq!(
+        json(at, &["secrets", "--json", "out.hprof"], 0)["found"],
+        Json::Array(vec![])
+    );
+}
+
+/// Every string of the original, of eight characters or more, against the whole output: only what
+/// is also the name of a class, field, method or file may be left.
+fn every_text_is_gone(at: &Path, after: &[u8]) {
+    let found = json(
+        at,
+        &[
+            "strings",
+            "--find",
+            ".{8}",
+            "--top",
+            "0",
+            "--json",
+            "heap.hprof",
+        ],
+        0,
+    );
+    let texts: BTreeSet<&str> = found["rows"]
+        .as_array()
+        .expect("rows")
+        .iter()
+        .filter_map(|r| r["text"].as_str())
+        .collect();
+    assert!(texts.len() > 1000, "{}", texts.len());
+    // All windows of eight bytes of the output's heap and of its texts that are no names.
+    let map = hprof_records(after);
+    let mut windows: BTreeSet<[u8; 8]> = BTreeSet::new();
+    for body in map {
+        windows.extend(body.windows(8).filter_map(|w| w.first_chunk().copied()));
+    }
+    let mut left = Vec::new();
+    for text in texts {
+        let latin: Vec<u8> = text.chars().map(|c| c as u32 as u8).collect();
+        let wide: Vec<u8> = text.encode_utf16().flat_map(u16::to_be_bytes).collect();
+        for spelled in [latin, wide] {
+            let all = |w: &[u8]| w.first_chunk().is_some_and(|w| windows.contains(w));
+            let varied = spelled.iter().collect::<BTreeSet<_>>().len() > 3;
+            if varied && spelled.windows(8).all(all) {
+                left.push(text);
+            }
+        }
+    }
+    assert!(
+        left.is_empty(),
+        "{} texts are left: {:?}",
+        left.len(),
+        &left[..left.len().min(5)]
+    );
+}
+
+/// The bodies of all heap records, read without the program's own reader: tag, time, length, body.
+fn hprof_records(data: &[u8]) -> Vec<&[u8]> {
+    let mut at = data.iter().position(|b| *b == 0).expect("a header") + 13;
+    let mut bodies = Vec::new();
+    while at + 9 <= data.len() {
+        let len = u32::from_be_bytes(data[at + 5..at + 9].try_into().expect("four bytes")) as usize;
+        if matches!(data[at], 0x0c | 0x1c) {
+            bodies.push(&data[at + 9..at + 9 + len]);
+        }
+        at += 9 + len;
+    }
+    bodies
+}
+
+fn duplicates_agree(at: &Path) {
+    let sums = |file| {
+        let found = json(
+            at,
+            &["strings", "--duplicates", "--json", "--top", "0", file],
+            0,
+        );
+        let counts: Vec<[u64; 4]> = found["rows"]
+            .as_array()
+            .expect("rows")
+            .iter()
+            .map(|r| ["count", "length", "bytes", "wasted"].map(|f| r[f].as_u64().expect(f)))
+            .collect();
+        let mut counts = counts;
+        counts.sort_unstable();
+        (
+            found["strings"].clone(),
+            found["distinct"].clone(),
+            found["wasted"].clone(),
+            counts,
+        )
+    };
+    assert!(sums("heap.hprof") == sums("out.hprof"), "strings differ");
+    let kinds = |file| {
+        let found = json(at, &["waste", "--json", "--no-holders", file], 0);
+        let kinds = found["kinds"].as_array().expect("kinds").clone();
+        let same = [
+            "duplicate_strings",
+            "duplicate_arrays",
+            "empty_collections",
+            "unused_slots",
+            "zero_arrays",
+        ];
+        let kept = kinds
+            .into_iter()
+            .filter(|k| same.contains(&k["kind"].as_str().unwrap_or("")));
+        kept.map(|k| k.to_string()).collect::<BTreeSet<_>>()
+    };
+    assert_eq!(kinds("heap.hprof"), kinds("out.hprof"));
+}
+
+#[test]
+fn a_keep_list_keeps_and_renaming_makes_a_map() {
+    let Some(dump) = program() else { return };
+    let at = dump.folder();
+    fs::rename(&dump.path, at.join("heap.hprof")).expect("a name");
+    let args = [
+        "redact",
+        "heap.hprof",
+        "out.hprof",
+        "--keep",
+        "java.lang.Thread",
+        "--rename",
+        "map.txt",
+        "-q",
+    ];
+    run(at, &args, 0);
+    let map = fs::read_to_string(at.join("map.txt")).expect("a map");
+    let line = map
+        .lines()
+        .find(|l| l.starts_with("Secrets$Account -> "))
+        .expect(&map);
+    let new = line
+        .trim_end_matches(':')
+        .rsplit(' ')
+        .next()
+        .expect("a name");
+    let histogram = run(at, &["histogram", "--top", "0", "out.hprof"], 0);
+    assert!(
+        !histogram.contains("Secrets") && histogram.contains(new),
+        "{new}"
+    );
+    assert!(histogram.contains("java.util.HashMap"));
+    let objects = |file, class: &str| {
+        let found = json(
+            at,
+            &[
+                "histogram",
+                "--json",
+                "--filter",
+                &format!("^{}$", class.replace('$', "\\$")),
+                file,
+            ],
+            0,
+        );
+        found["rows"][0]["objects"].clone()
+    };
+    assert_eq!(objects("out.hprof", new), 300);
+    // Threads keep their names, and with the map classes get theirs back.
+    let threads = run(at, &["threads", "out.hprof"], 0);
+    assert!(
+        threads.contains("main-program") || threads.contains("Reference Handler"),
+        "{threads}"
+    );
+    let back = run(
+        at,
+        &[
+            "histogram",
+            "--top",
+            "0",
+            "--mapping",
+            "map.txt",
+            "out.hprof",
+        ],
+        0,
+    );
+    assert!(back.contains("Secrets$Account"), "{back}");
+}
+
+#[test]
+fn secrets_are_found_by_form_and_by_name() {
+    let Some(dump) = program() else { return };
+    let at = dump.folder();
+    fs::rename(&dump.path, at.join("heap.hprof")).expect("a name");
+    let found = json(at, &["secrets", "--json", "--show", "heap.hprof"], 1);
+    let texts: BTreeSet<String> = found["found"]
+        .as_array()
+        .expect("rows")
+        .iter()
+        .map(|r| {
+            format!(
+                "{}: {}",
+                r["rule"].as_str().unwrap_or(""),
+                r["text"].as_str().unwrap_or("")
+            )
+        })
+        .collect();
+    for want in [
+        "AWS access key: AKIAIOSFODNN7EXAMPLE",
+        "field Secrets$Account.password: hunter2-7",
+        "field Secrets.apiKey: plain-looking-but-named-42",
+    ] {
+        assert!(texts.contains(want), "{want} is not among {texts:?}");
+    }
+    let by = |start: &str| texts.iter().filter(|t| t.starts_with(start)).count();
+    assert_eq!(by("field Secrets$Account.password"), 300);
+    assert!(
+        by("password in a URL: postgresql://app:s3cr3tword@") >= 1,
+        "{texts:?}"
+    );
+    assert_eq!(by("key datasource.password: correct horse"), 1);
+    let said = run(at, &["secrets", "heap.hprof"], 1);
+    assert!(
+        !said.contains("hunter2-7"),
+        "secrets are hidden unless asked for"
+    );
+}
+
+/// Lists of nodes and a shared tail: `a` retains four objects, and the tail belongs to nobody.
+fn lists(ids: IdSize) -> (Vec<u8>, [u64; 3]) {
+    let mut heap = Builder::new(ids).segments_of(128);
+    let object = heap.java_lang_object();
+    let node = heap.class(
+        "Node",
+        object,
+        &[("next", Type::Object), ("data", Type::Object)],
+    );
+    let make = |heap: &mut Builder, next, n: u8| {
+        let data = heap.primitive_array(Elements::Byte(vec![n; 20]));
+        heap.instance(node, &[Value::Object(next), Value::Object(data)])
+    };
+    let tail = make(&mut heap, 0, 1);
+    let second = make(&mut heap, tail, 2);
+    let a = make(&mut heap, second, 3);
+    let b = make(&mut heap, tail, 4);
+    for id in [a, b] {
+        heap.root(Root::JniGlobal { reference: 1 }, id);
+    }
+    heap.root(Root::StickyClass, node);
+    (heap.bytes(), [a, second, tail])
+}
+
+#[test]
+fn a_part_of_a_dump_is_a_dump() {
+    for ids in IdSize::ALL {
+        let dir = tempfile::tempdir().expect("a folder");
+        let at = dir.path();
+        let (bytes, [a, second, tail]) = lists(ids);
+        fs::write(at.join("heap.hprof"), bytes).expect("the dump");
+        let id = format!("{a:#x}");
+        run(
+            at,
+            &["extract", "heap.hprof", "part.hprof", "--object", &id, "-q"],
+            0,
+        );
+        assert_eq!(
+            json(at, &["validate", "--json", "part.hprof"], 0)["whole"],
+            true
+        );
+        let summary = json(at, &["summary", "--json", "part.hprof"], 0);
+        // Two nodes with their arrays; the shared tail is not theirs.
+        assert_eq!(summary["objects"]["instances"], 2);
+        assert_eq!(summary["objects"]["primitive_arrays"], 2);
+        assert_eq!(summary["reachable"]["objects"], summary["objects"]["total"]);
+        let retained =
+            |file, id: &str| json(at, &["object", file, id, "--json"], 0)["retained"].clone();
+        assert_eq!(retained("part.hprof", &id), retained("heap.hprof", &id));
+        let inside = format!("{second:#x}");
+        let next = json(at, &["object", "part.hprof", &inside, "--json"], 0);
+        assert_eq!(next["slots"][0]["value"], "null", "{next}");
+        // The very objects alone, from a list; then what is not there.
+        fs::write(at.join("ids.txt"), format!("{id} a\n{tail:#x}\n")).expect("a list");
+        run(
+            at,
+            &[
+                "extract",
+                "heap.hprof",
+                "two.hprof",
+                "--ids",
+                "ids.txt",
+                "--only",
+                "-q",
+            ],
+            0,
+        );
+        let two = json(at, &["summary", "--json", "two.hprof"], 0);
+        assert_eq!(
+            (
+                &two["objects"]["instances"],
+                &two["objects"]["primitive_arrays"]
+            ),
+            (&2.into(), &0.into())
+        );
+        run(
+            at,
+            &["extract", "heap.hprof", "none.hprof", "--object", "0x9"],
+            1,
+        );
+        run(at, &["extract", "heap.hprof", "none.hprof"], 2);
+        assert!(!at.join("none.hprof").exists());
+    }
+}

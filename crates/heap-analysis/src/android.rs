@@ -1,0 +1,297 @@
+//! What Android adds: the heaps of ART, native memory registered for objects
+//! (`NativeAllocationRegistry`), bitmaps, and screens that were destroyed and are still held.
+//!
+//! Definitions follow the platform's own fields: an Activity is destroyed when `mDestroyed` is true,
+//! a Fragment when `mFragmentManager` is null after `onCreate`, a ViewModel when `mCleared` is
+//! true, a Dialog when `mDecor` is null after it was created. Only what strong references hold is
+//! told; the path ignores weak, soft, phantom and final ones. One look at each object of the classes
+//! concerned.
+
+use crate::describe::{ObjectRef, describe};
+use crate::fields::{class_named, field, field_int, field_ref, is_subclass_of};
+use crate::object_set::hash_of;
+use crate::paths::{Exclusions, Path, PathOptions, to_roots};
+use heap_graph::{ClassIdx, Heap, HeapError, ObjIdx, ObjectView, Value};
+use hprof::Bytes;
+use rustc_hash::FxHashMap;
+use serde::Serialize;
+use std::cmp::Reverse;
+
+/// One of ART's heaps.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ArtHeap {
+    /// `app`, `zygote`, `image`.
+    pub name: String,
+    /// Objects in it.
+    pub objects: u64,
+    /// Their shallow size.
+    pub shallow: Bytes,
+}
+
+/// Native memory of the objects of one class.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct NativeRow {
+    /// Class of the objects that own it.
+    pub class: String,
+    /// Registrations.
+    pub objects: u64,
+    /// Bytes, as registered.
+    pub bytes: Bytes,
+}
+
+/// A bitmap.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Bitmap {
+    /// The object.
+    #[serde(flatten)]
+    pub object: ObjectRef,
+    /// Pixels.
+    pub width: i64,
+    /// Pixels.
+    pub height: i64,
+    /// Bytes of its pixels: those in the dump, else four per pixel.
+    pub bytes: Bytes,
+    /// True when the pixels are in the dump.
+    pub in_heap: bool,
+    /// Other bitmaps with the same pixels; 0 when pixels are not in the dump.
+    pub copies: u64,
+}
+
+/// A destroyed object that is still held.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Destroyed {
+    /// The object.
+    #[serde(flatten)]
+    pub object: ObjectRef,
+    /// `activity`, `fragment`, `view_model` or `dialog`.
+    pub kind: &'static str,
+    /// Why it is known to be finished.
+    pub reason: &'static str,
+    /// The shortest way from a root by strong references.
+    pub path: Path,
+}
+
+/// Everything about Android.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Android {
+    /// The SDK level of the device, where the dump has it.
+    pub sdk: Option<i64>,
+    /// Maker and model.
+    pub device: Option<String>,
+    /// ART's heaps; none in a standard dump.
+    pub heaps: Vec<ArtHeap>,
+    /// Destroyed and still held, largest first.
+    pub destroyed: Vec<Destroyed>,
+    /// Native memory by class, most first.
+    pub native: Vec<NativeRow>,
+    /// Sum of it.
+    pub native_bytes: Bytes,
+    /// Bitmaps, largest first.
+    pub bitmaps: Vec<Bitmap>,
+    /// Bitmaps that were left out.
+    pub omitted_bitmaps: u64,
+    /// Bytes of all bitmaps.
+    pub bitmap_bytes: Bytes,
+}
+
+/// Looks at everything.
+pub fn android(heap: &Heap, top: Option<usize>) -> Result<Android, HeapError> {
+    let heaps = heap.summary().heaps.iter();
+    let heaps = heaps.map(|(name, (objects, shallow))| ArtHeap {
+        name: name.clone(),
+        objects: *objects,
+        shallow: *shallow,
+    });
+    let (native, native_bytes) = native(heap);
+    let mut bitmaps = bitmaps(heap);
+    let bitmap_bytes = Bytes(bitmaps.iter().map(|b| b.bytes.0).sum());
+    let keep = top.unwrap_or(usize::MAX).min(bitmaps.len());
+    let omitted_bitmaps = (bitmaps.len() - keep) as u64;
+    bitmaps.truncate(keep);
+    Ok(Android {
+        sdk: static_int(heap, "android.os.Build$VERSION", "SDK_INT"),
+        device: device(heap),
+        heaps: heaps.collect(),
+        destroyed: destroyed(heap)?,
+        native,
+        native_bytes,
+        bitmaps,
+        omitted_bitmaps,
+        bitmap_bytes,
+    })
+}
+
+fn static_int(heap: &Heap, class: &str, name: &str) -> Option<i64> {
+    let info = heap.class(class_named(heap, class)?);
+    let field = info.statics.iter().find(|s| s.name == name)?;
+    match Value::from_bits(field.kind, field.bits) {
+        Value::Int(n) => Some(i64::from(n)),
+        _ => None,
+    }
+}
+
+fn device(heap: &Heap) -> Option<String> {
+    let class = class_named(heap, "android.os.Build")?;
+    let part = |name| crate::fields::static_ref(heap, class, name).and_then(|s| heap.string(s));
+    let words: Vec<String> = [part("MANUFACTURER"), part("MODEL")]
+        .into_iter()
+        .flatten()
+        .collect();
+    (!words.is_empty()).then(|| words.join(" "))
+}
+
+/// The objects of all classes below one of this name.
+fn instances<'h>(heap: &'h Heap, ancestor: &'static str) -> impl Iterator<Item = ObjIdx> + 'h {
+    let classes = (0..heap.classes().len() as u32).map(ClassIdx);
+    classes
+        .filter(move |c| heap.class(*c).reachable_objects > 0 && is_subclass_of(heap, *c, ancestor))
+        .flat_map(|c| heap.objects_of(c))
+        .filter(|o| heap.is_reachable(*o) && heap.class_by_object(*o).is_none())
+}
+
+fn is_true(heap: &Heap, object: ObjIdx, name: &str) -> bool {
+    field(heap, object, name) == Some(Value::Boolean(true))
+}
+
+/// A reference field that exists and is null.
+fn is_null(heap: &Heap, object: ObjIdx, name: &str) -> bool {
+    matches!(field(heap, object, name), Some(Value::Reference(id)) if id.is_null())
+}
+
+fn destroyed(heap: &Heap) -> Result<Vec<Destroyed>, HeapError> {
+    type Rule = (
+        &'static str,
+        &'static str,
+        &'static str,
+        fn(&Heap, ObjIdx) -> bool,
+    );
+    let rules: [Rule; 6] = [
+        (
+            "android.app.Activity",
+            "activity",
+            "Activity.mDestroyed is true",
+            |h, o| is_true(h, o, "mDestroyed"),
+        ),
+        (
+            "androidx.fragment.app.Fragment",
+            "fragment",
+            "Fragment.mFragmentManager is null",
+            |h, o| is_null(h, o, "mFragmentManager") && is_true(h, o, "mCalled"),
+        ),
+        (
+            "android.support.v4.app.Fragment",
+            "fragment",
+            "Fragment.mFragmentManager is null",
+            |h, o| is_null(h, o, "mFragmentManager") && is_true(h, o, "mCalled"),
+        ),
+        (
+            "android.app.Fragment",
+            "fragment",
+            "Fragment.mFragmentManager is null",
+            |h, o| is_null(h, o, "mFragmentManager") && is_true(h, o, "mCalled"),
+        ),
+        (
+            "androidx.lifecycle.ViewModel",
+            "view_model",
+            "ViewModel.mCleared is true",
+            |h, o| is_true(h, o, "mCleared"),
+        ),
+        (
+            "android.app.Dialog",
+            "dialog",
+            "Dialog.mDecor is null",
+            |h, o| is_null(h, o, "mDecor") && is_true(h, o, "mCreated"),
+        ),
+    ];
+    let options = PathOptions {
+        count: 1,
+        exclude: Exclusions::ALL,
+    };
+    let mut found = Vec::new();
+    for (ancestor, kind, reason, is_finished) in rules {
+        for object in instances(heap, ancestor).filter(|o| is_finished(heap, *o)) {
+            // Held by weak references only: it may go at any time.
+            let paths = to_roots(heap, object, &options)?;
+            if let Some(path) = paths.paths.into_iter().next() {
+                found.push(Destroyed {
+                    object: describe(heap, object),
+                    kind,
+                    reason,
+                    path,
+                });
+            }
+        }
+    }
+    found.sort_by_key(|d| (Reverse(d.object.retained), d.object.object));
+    Ok(found)
+}
+
+/// `sun.misc.Cleaner` (or the registry's own) leads to a thunk, and that to the registry with the
+/// size of each registration.
+fn native(heap: &Heap) -> (Vec<NativeRow>, Bytes) {
+    let mut rows: FxHashMap<String, (u64, u64)> = FxHashMap::default();
+    for cleaner in instances(heap, "sun.misc.Cleaner") {
+        let registry = field_ref(heap, cleaner, "thunk").and_then(|thunk| {
+            let class = &heap.class(heap.class_of(thunk)).name;
+            class
+                .starts_with("libcore.util.NativeAllocationRegistry")
+                .then(|| field_ref(heap, thunk, "this$0"))?
+        });
+        let size = registry.and_then(|r| field_int(heap, r, "size"));
+        let (Some(size), Some(owner)) = (size, field_ref(heap, cleaner, "referent")) else {
+            continue;
+        };
+        // Since Android 10 the lowest bit says that malloc made it.
+        let size = u64::try_from(size).unwrap_or(0) & !1;
+        let class = heap.class(heap.class_of(owner)).name.clone();
+        let sum = rows.entry(class).or_default();
+        *sum = (sum.0 + 1, sum.1 + size);
+    }
+    let mut rows: Vec<NativeRow> = rows
+        .into_iter()
+        .map(|(class, (objects, bytes))| NativeRow {
+            class,
+            objects,
+            bytes: Bytes(bytes),
+        })
+        .collect();
+    rows.sort_by(|a, b| b.bytes.cmp(&a.bytes).then_with(|| a.class.cmp(&b.class)));
+    let sum = rows.iter().map(|r| r.bytes.0).sum();
+    (rows, Bytes(sum))
+}
+
+fn bitmaps(heap: &Heap) -> Vec<Bitmap> {
+    let mut pixels: FxHashMap<u64, u64> = FxHashMap::default();
+    let mut list: Vec<(Bitmap, Option<u64>)> = Vec::new();
+    for object in instances(heap, "android.graphics.Bitmap") {
+        let number = |name| field_int(heap, object, name).unwrap_or(0).max(0);
+        let (width, height) = (number("mWidth"), number("mHeight"));
+        let buffer = field_ref(heap, object, "mBuffer");
+        let data = buffer.and_then(|b| match heap.object(b).ok()? {
+            ObjectView::PrimitiveArray { data, .. } => Some(data),
+            _ => None,
+        });
+        let hash = data.map(|d| hash_of(width as u64, d));
+        if let Some(hash) = hash {
+            *pixels.entry(hash).or_default() += 1;
+        }
+        let bytes = data.map_or(width.saturating_mul(height).saturating_mul(4) as u64, |d| {
+            d.len() as u64
+        });
+        let bitmap = Bitmap {
+            object: describe(heap, object),
+            width,
+            height,
+            bytes: Bytes(bytes),
+            in_heap: data.is_some(),
+            copies: 0,
+        };
+        list.push((bitmap, hash));
+    }
+    for (bitmap, hash) in &mut list {
+        bitmap.copies = hash.map_or(0, |h| pixels[&h] - 1);
+    }
+    let mut bitmaps: Vec<Bitmap> = list.into_iter().map(|b| b.0).collect();
+    bitmaps.sort_by_key(|b| (Reverse(b.bytes), b.object.object));
+    bitmaps
+}

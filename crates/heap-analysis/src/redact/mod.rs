@@ -1,0 +1,502 @@
+//! A dump without its contents: every array of primitives and every char gets zeros or a token;
+//! classes, references, lengths and ids stay, so the same questions have the same answers.
+//!
+//! What is replaced: the elements of primitive arrays, char fields, the cached hash of strings, names
+//! of started threads, and texts that no class, field, method or frame uses as its name (HotSpot
+//! writes every symbol it has, string constants of class files among them). With `numbers` also the
+//! numbers in boxes and in fields of classes outside the platform. With `names` the names of
+//! application classes, their fields and methods.
+//!
+//! Passes: one over the records, one over the heap for the classes (one more for each `keep` level),
+//! one to write, and one over both dumps to verify.
+
+mod names;
+mod token;
+mod verify;
+
+pub use names::Names;
+pub use verify::{Verified, verify};
+
+use crate::check::matches;
+use hprof::{
+    BasicType, ClassDump, Edit, FileOffset, HeaderError, HeapVisitor, IdSize, Instance,
+    ObjectArray, ObjectId, PrimitiveArray, RawRecord, Record, Rewriter, Stretch, SubRecord,
+    decode_modified_utf8, encode_sub_record, map_file, readable_class_name, walk_stretch,
+};
+use rustc_hash::{FxHashMap, FxHashSet};
+use token::Tokens;
+
+/// How content is replaced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Method {
+    /// By zeros: nothing is left, equality neither.
+    Zero,
+    /// By tokens of this key: equal contents stay equal, in all dumps with the same key.
+    Tokens([u8; 32]),
+}
+
+/// What is redacted.
+#[derive(Clone, Debug)]
+pub struct RedactOptions {
+    /// How.
+    pub method: Method,
+    /// Classes (`*` stands for any characters) whose strings, arrays and chars stay readable.
+    pub keep: Vec<String>,
+    /// Numbers in boxes and in fields of application classes too.
+    pub numbers: bool,
+    /// Rename classes, except those that match one of these patterns.
+    pub rename_except: Option<Vec<String>>,
+}
+
+/// Packages of the platform: `numbers` leaves their fields alone, and a renaming by default their
+/// names.
+pub const PLATFORM: [&str; 14] = [
+    "java.*",
+    "javax.*",
+    "jdk.*",
+    "sun.*",
+    "com.sun.*",
+    "kotlin.*",
+    "kotlinx.*",
+    "scala.*",
+    "android.*",
+    "androidx.*",
+    "dalvik.*",
+    "libcore.*",
+    "org.w3c.*",
+    "org.xml.*",
+];
+
+/// A class as its dump has it.
+#[derive(Clone, Debug, Default)]
+struct Shape {
+    name: String,
+    super_class: u64,
+    fields: Vec<(u64, BasicType)>,
+}
+
+/// Offset and type of a field to be replaced, or the string's hash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Secret {
+    offset: usize,
+    kind: BasicType,
+    hash: bool,
+}
+
+/// Redacts a dump, record by record.
+pub struct Redactor {
+    ids: IdSize,
+    tokens: Option<Tokens>,
+    numbers: bool,
+    /// Per class: what its instances hide.
+    secrets: FxHashMap<u64, Vec<Secret>>,
+    /// Class names by class.
+    classes: FxHashMap<u64, String>,
+    keep: Vec<String>,
+    /// Strings and arrays that stay readable.
+    kept: FxHashSet<u64>,
+    /// Ids of texts that are names.
+    names: FxHashSet<u64>,
+    /// New names.
+    renamed: Option<Names>,
+}
+
+#[derive(Default)]
+struct ClassPass {
+    shapes: FxHashMap<u64, Shape>,
+    names: FxHashSet<u64>,
+}
+
+impl HeapVisitor for ClassPass {
+    fn class(&mut self, _: FileOffset, class: &ClassDump<'_>) {
+        let shape = self.shapes.entry(class.id.0).or_default();
+        shape.super_class = class.super_class.0;
+        shape.fields = class.fields().map(|(n, k)| (n.0, k)).collect();
+        self.names.extend(class.fields().map(|f| f.0.0));
+        self.names.extend(class.statics().map(|s| s.0.0));
+    }
+    fn heap_info(&mut self, _: FileOffset, _: u32, name: ObjectId) {
+        self.names.insert(name.0);
+    }
+}
+
+/// What instances of certain classes, or certain instances, refer to.
+struct ReferencePass<'a> {
+    ids: IdSize,
+    shapes: &'a FxHashMap<u64, Shape>,
+    wanted: &'a dyn Fn(&Instance<'_>) -> bool,
+    found: FxHashSet<u64>,
+}
+
+impl HeapVisitor for ReferencePass<'_> {
+    fn instance(&mut self, _: FileOffset, i: Instance<'_>) {
+        if !(self.wanted)(&i) {
+            return;
+        }
+        for (offset, kind, _) in layout(self.shapes, i.class.0, self.ids) {
+            if kind == BasicType::Object
+                && let Some(bytes) = i.fields.get(offset..offset + self.ids.bytes())
+            {
+                self.found.insert(hprof::read_id(bytes, self.ids).0);
+            }
+        }
+    }
+}
+
+/// Offset, type and name of all fields of a class.
+fn layout(shapes: &FxHashMap<u64, Shape>, class: u64, ids: IdSize) -> Vec<(usize, BasicType, u64)> {
+    let (mut out, mut offset, mut next) = (Vec::new(), 0, class);
+    // A damaged dump can have a cycle of superclasses.
+    for _ in 0..4096 {
+        let Some(shape) = shapes.get(&next) else {
+            break;
+        };
+        for (name, kind) in &shape.fields {
+            out.push((offset, *kind, *name));
+            offset += kind.size(ids.bytes());
+        }
+        next = shape.super_class;
+    }
+    out
+}
+
+fn walk_all(data: &[u8], visitor: &mut impl HeapVisitor) -> Result<(), HeaderError> {
+    let map = map_file(data, |_| {})?;
+    for s in &map.segments {
+        let all = Stretch {
+            from: s.body,
+            until: s.end,
+            end: s.end,
+        };
+        walk_stretch(data, map.header.id_size, all, &|_| true, visitor);
+    }
+    Ok(())
+}
+
+/// The texts of a dump and who uses them.
+struct Texts<'a> {
+    by_id: FxHashMap<u64, &'a [u8]>,
+    /// Class and its name.
+    loaded: Vec<(u64, u64)>,
+    /// Class serial and class.
+    serials: FxHashMap<u32, u64>,
+    /// Class serial, method, signature, source.
+    frames: Vec<(u32, [u64; 3])>,
+}
+
+impl<'a> Texts<'a> {
+    fn read(data: &'a [u8]) -> Result<(Texts<'a>, IdSize), HeaderError> {
+        let ids = hprof::Header::parse(data)?.id_size;
+        let mut texts = Texts {
+            by_id: FxHashMap::default(),
+            loaded: Vec::new(),
+            serials: FxHashMap::default(),
+            frames: Vec::new(),
+        };
+        map_file(data, |record| match record.decode(ids) {
+            Some(Record::Utf8 { id, bytes }) => {
+                texts.by_id.insert(id.0, bytes);
+            }
+            Some(Record::LoadClass {
+                serial,
+                class,
+                name,
+                ..
+            }) => {
+                texts.loaded.push((class.0, name.0));
+                texts.serials.insert(serial.0, class.0);
+            }
+            Some(Record::Frame(f)) => {
+                let names = [f.method.0, f.signature.0, f.source.0];
+                texts.frames.push((f.class.0, names));
+            }
+            _ => {}
+        })?;
+        Ok((texts, ids))
+    }
+
+    fn text(&self, id: u64) -> String {
+        let bytes = self.by_id.get(&id).copied().unwrap_or_default();
+        decode_modified_utf8(bytes).into_owned()
+    }
+}
+
+fn fits(patterns: &[String], name: &str) -> bool {
+    patterns.iter().any(|p| matches(p, name))
+}
+
+fn platform(name: &str) -> bool {
+    PLATFORM.iter().any(|p| matches(p, name)) || !name.contains('.') && name.ends_with("[]")
+}
+
+const BOXES: [&str; 13] = [
+    "java.lang.Integer",
+    "java.lang.Long",
+    "java.lang.Short",
+    "java.lang.Byte",
+    "java.lang.Float",
+    "java.lang.Double",
+    "java.math.BigInteger",
+    "java.math.BigDecimal",
+    "java.util.UUID",
+    "java.util.Date",
+    "java.util.concurrent.atomic.AtomicInteger",
+    "java.util.concurrent.atomic.AtomicLong",
+    "java.time.Instant",
+];
+
+impl Redactor {
+    /// Looks at the classes and names of a dump.
+    pub fn new(data: &[u8], options: &RedactOptions) -> Result<Redactor, HeaderError> {
+        let (texts, ids) = Texts::read(data)?;
+        let mut pass = ClassPass::default();
+        walk_all(data, &mut pass)?;
+        let mut names = pass.names;
+        names.extend(texts.loaded.iter().map(|l| l.1));
+        names.extend(texts.frames.iter().flat_map(|f| f.1));
+        let mut shapes = pass.shapes;
+        let mut classes = FxHashMap::default();
+        for (class, name) in &texts.loaded {
+            let name = readable_class_name(&texts.text(*name));
+            shapes.entry(*class).or_default().name.clone_from(&name);
+            classes.insert(*class, name);
+        }
+        let mut redactor = Redactor {
+            ids,
+            tokens: match options.method {
+                Method::Zero => None,
+                Method::Tokens(key) => Some(Tokens::new(key)),
+            },
+            numbers: options.numbers,
+            secrets: FxHashMap::default(),
+            classes,
+            keep: options.keep.clone(),
+            kept: FxHashSet::default(),
+            names,
+            renamed: None,
+        };
+        for class in shapes.keys() {
+            let secrets = redactor.secrets_of(&shapes, &texts, *class);
+            redactor.secrets.insert(*class, secrets);
+        }
+        if !options.keep.is_empty() {
+            redactor.kept = redactor.kept_of(data, &shapes)?;
+        }
+        if let Some(except) = &options.rename_except {
+            redactor.renamed = Some(Names::plan(&texts, &shapes, except));
+        }
+        Ok(redactor)
+    }
+
+    /// The new names, when classes were renamed.
+    pub fn names(&self) -> Option<&Names> {
+        self.renamed.as_ref()
+    }
+
+    fn hides(&self, class: &str, kind: BasicType) -> bool {
+        match kind {
+            BasicType::Char => !fits(&self.keep, class),
+            BasicType::Object | BasicType::Boolean => false,
+            _ => {
+                self.numbers
+                    && !fits(&self.keep, class)
+                    && (!platform(class) || BOXES.contains(&class))
+            }
+        }
+    }
+
+    fn secrets_of(
+        &self,
+        shapes: &FxHashMap<u64, Shape>,
+        texts: &Texts<'_>,
+        class: u64,
+    ) -> Vec<Secret> {
+        let (mut out, mut offset, mut next) = (Vec::new(), 0, class);
+        for _ in 0..4096 {
+            let Some(shape) = shapes.get(&next) else {
+                break;
+            };
+            for (name, kind) in &shape.fields {
+                let hash = shape.name == "java.lang.String" && texts.text(*name) == "hash";
+                if hash || self.hides(&shape.name, *kind) {
+                    out.push(Secret {
+                        offset,
+                        kind: *kind,
+                        hash,
+                    });
+                }
+                offset += kind.size(self.ids.bytes());
+            }
+            next = shape.super_class;
+        }
+        out
+    }
+
+    /// Strings and arrays that the fields of kept classes refer to, and the arrays of the strings.
+    fn kept_of(
+        &self,
+        data: &[u8],
+        shapes: &FxHashMap<u64, Shape>,
+    ) -> Result<FxHashSet<u64>, HeaderError> {
+        let mut of_class: FxHashSet<u64> = FxHashSet::default();
+        for class in shapes.keys() {
+            let mut next = *class;
+            for _ in 0..4096 {
+                let Some(shape) = shapes.get(&next) else {
+                    break;
+                };
+                if fits(&self.keep, &shape.name) {
+                    of_class.insert(*class);
+                }
+                next = shape.super_class;
+            }
+        }
+        let mut first = ReferencePass {
+            ids: self.ids,
+            shapes,
+            wanted: &|i| of_class.contains(&i.class.0),
+            found: FxHashSet::default(),
+        };
+        walk_all(data, &mut first)?;
+        let held = first.found;
+        let is_string = |class: u64| {
+            shapes
+                .get(&class)
+                .is_some_and(|s| s.name == "java.lang.String")
+        };
+        let mut second = ReferencePass {
+            ids: self.ids,
+            shapes,
+            wanted: &|i| is_string(i.class.0) && held.contains(&i.id.0),
+            found: FxHashSet::default(),
+        };
+        walk_all(data, &mut second)?;
+        let mut kept = second.found;
+        kept.extend(held);
+        Ok(kept)
+    }
+
+    /// Whether the elements of an array are replaced.
+    pub(super) fn hides_array(&self, array: &PrimitiveArray<'_>) -> bool {
+        !self.kept.contains(&array.id.0)
+    }
+
+    /// Whether a text of the file is a name that stays.
+    pub(super) fn is_name(&self, id: ObjectId) -> bool {
+        self.names.contains(&id.0)
+    }
+
+    fn replace(&self, kind: BasicType, content: &mut [u8]) {
+        match &self.tokens {
+            Some(tokens) => tokens.replace(kind, content),
+            None => content.fill(0),
+        }
+    }
+
+    fn instance(&self, i: &Instance<'_>, out: &mut Vec<u8>) -> Edit {
+        let secrets = self.secrets.get(&i.class.0).map_or(&[][..], Vec::as_slice);
+        if secrets.is_empty() {
+            return Edit::Keep;
+        }
+        let kept = self.kept.contains(&i.id.0);
+        let mut fields = i.fields.to_vec();
+        for secret in secrets {
+            let end = secret.offset + secret.kind.size(self.ids.bytes());
+            let Some(bytes) = fields.get_mut(secret.offset..end) else {
+                continue;
+            };
+            match secret.hash {
+                true if kept => {}
+                // The hash of a short text says what the text is.
+                true => bytes.fill(0),
+                false => self.replace(secret.kind, bytes),
+            }
+        }
+        let record = SubRecord::Instance(Instance {
+            fields: &fields,
+            ..*i
+        });
+        encode_sub_record(&record, self.ids, out);
+        Edit::Replace
+    }
+
+    /// Static fields, in place: the record keeps its length.
+    fn class(&self, class: &ClassDump<'_>, out: &mut Vec<u8>) -> Edit {
+        let none = String::new();
+        let name = self.classes.get(&class.id.0).unwrap_or(&none);
+        let hidden = |kind| self.hides(name, kind);
+        let in_statics = class.statics().any(|(_, v)| hidden(v.kind));
+        if !in_statics && !class.constants().any(|(_, v)| hidden(v.kind)) {
+            return Edit::Keep;
+        }
+        let from = out.len();
+        encode_sub_record(&SubRecord::Class(*class), self.ids, out);
+        // Tag, six ids with a serial and a size between them, then the tables.
+        let mut at = from + 1 + 7 * self.ids.bytes() + 8;
+        at += 2;
+        for (_, value) in class.constants() {
+            at = self.value(out, at + 2, value.kind, hidden(value.kind));
+        }
+        at += 2;
+        for (_, value) in class.statics() {
+            at = self.value(out, at + self.ids.bytes(), value.kind, hidden(value.kind));
+        }
+        Edit::Replace
+    }
+
+    fn value(&self, out: &mut [u8], at: usize, kind: BasicType, hidden: bool) -> usize {
+        let end = at + 1 + kind.size(self.ids.bytes());
+        if hidden && let Some(bytes) = out.get_mut(at + 1..end) {
+            self.replace(kind, bytes);
+        }
+        end
+    }
+
+    fn text(&self, id: ObjectId, bytes: &[u8]) -> Option<Vec<u8>> {
+        if let Some(new) = self.renamed.as_ref().and_then(|n| n.new_text(id)) {
+            return Some(new.to_vec());
+        }
+        if self.is_name(id) {
+            return None;
+        }
+        Some(match &self.tokens {
+            Some(tokens) => tokens.letters(bytes),
+            None => vec![b'x'; bytes.len()],
+        })
+    }
+}
+
+impl Rewriter for Redactor {
+    fn record(&self, record: &RawRecord<'_>, body: &mut Vec<u8>) -> Edit {
+        match record.decode(self.ids) {
+            Some(Record::Utf8 { id, bytes }) => match self.text(id, bytes) {
+                Some(new) => {
+                    body.extend_from_slice(&record.body[..self.ids.bytes()]);
+                    body.extend_from_slice(&new);
+                    Edit::Replace
+                }
+                None => Edit::Keep,
+            },
+            Some(_) => Edit::Keep,
+            // Nobody knows what is in an unknown record.
+            None => Edit::Drop,
+        }
+    }
+
+    fn sub_record(&self, _: FileOffset, record: &SubRecord<'_>, out: &mut Vec<u8>) -> Edit {
+        match record {
+            SubRecord::PrimitiveArray(a) if !a.data.is_empty() && self.hides_array(a) => {
+                encode_sub_record(record, self.ids, out);
+                let data = out.len() - a.data.len();
+                self.replace(a.element, &mut out[data..]);
+                Edit::Replace
+            }
+            SubRecord::Instance(i) => self.instance(i, out),
+            SubRecord::Class(c) => self.class(c, out),
+            SubRecord::ObjectArray(ObjectArray { .. })
+            | SubRecord::PrimitiveArray(_)
+            | SubRecord::Root(_)
+            | SubRecord::HeapInfo { .. } => Edit::Keep,
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! Other names for application classes, their fields and methods; with a map in the form of
+//! ProGuard and R8, which `--mapping` reads back.
+
+use super::{Shape, Texts, fits};
+use hprof::{BasicType, ObjectId, readable_class_name};
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+/// New names by text id, and the map.
+#[derive(Clone, Debug, Default)]
+pub struct Names {
+    new: FxHashMap<u64, Vec<u8>>,
+    /// Class, new class, and its fields: type, name, new name.
+    classes: BTreeMap<String, (String, Vec<[String; 3]>)>,
+}
+
+/// Words get numbers in the order they come.
+#[derive(Default)]
+struct Words(FxHashMap<String, String>);
+
+impl Words {
+    fn get(&mut self, prefix: char, word: &str) -> String {
+        let next = self.0.len() + 1;
+        let new = self.0.entry(word.to_owned());
+        new.or_insert_with(|| format!("{prefix}{next}")).clone()
+    }
+}
+
+/// Renames `shop.Order$Line` to `p1.C1$C2`: the same word, the same new word.
+struct ClassNames<'a> {
+    packages: Words,
+    classes: Words,
+    except: &'a [String],
+}
+
+impl ClassNames<'_> {
+    /// A readable name; arrays are renamed by their element.
+    fn rename(&mut self, name: &str) -> String {
+        let base = name.trim_end_matches("[]");
+        let primitive = BasicType::ALL.iter().any(|k| k.name() == base);
+        if primitive || fits(self.except, base) {
+            return name.to_owned();
+        }
+        let dims = &name[base.len()..];
+        let (package, class) = base.rsplit_once('.').unwrap_or(("", base));
+        let mut new = String::new();
+        for word in package.split('.').filter(|w| !w.is_empty()) {
+            new.push_str(&self.packages.get('p', word));
+            new.push('.');
+        }
+        for (n, word) in class.split('$').enumerate() {
+            if n > 0 {
+                new.push('$');
+            }
+            // Numbers of anonymous classes and the JVM's own words say nothing.
+            let word = word.split('+').next().unwrap_or_default();
+            if word.is_empty() || word == "Lambda" || word.bytes().all(|b| b.is_ascii_digit()) {
+                new.push_str(word);
+            } else {
+                new.push_str(&self.classes.get('C', word));
+            }
+        }
+        new + dims
+    }
+}
+
+/// A name as the file spells it, renamed: `[Lshop/Order;`, `shop/Order`, `shop.Order`.
+fn respell(raw: &str, names: &mut ClassNames<'_>) -> String {
+    let dims = raw.bytes().take_while(|b| *b == b'[').count();
+    let body = &raw[dims..];
+    if dims > 0 {
+        return match body.strip_prefix('L').and_then(|b| b.strip_suffix(';')) {
+            Some(class) => format!("{}L{};", &raw[..dims], respell(class, names)),
+            None => raw.to_owned(),
+        };
+    }
+    let readable = readable_class_name(raw);
+    let renamed = names.rename(&readable);
+    if renamed == readable {
+        raw.to_owned()
+    } else if raw.contains('/') {
+        renamed.replace('.', "/")
+    } else {
+        renamed
+    }
+}
+
+/// The classes in a method signature, renamed.
+fn resign(signature: &str, names: &mut ClassNames<'_>) -> String {
+    let mut out = String::new();
+    let mut rest = signature;
+    while let Some(at) = rest.find('L') {
+        out.push_str(&rest[..=at]);
+        rest = &rest[at + 1..];
+        let Some(end) = rest.find(';') else { break };
+        out.push_str(&respell(&rest[..end], names));
+        rest = &rest[end..];
+    }
+    out + rest
+}
+
+impl Names {
+    pub(super) fn plan(
+        texts: &Texts<'_>,
+        shapes: &FxHashMap<u64, Shape>,
+        except: &[String],
+    ) -> Names {
+        let mut spell = ClassNames {
+            packages: Words::default(),
+            classes: Words::default(),
+            except,
+        };
+        let is_public = |class: u64| {
+            let name = shapes.get(&class).map_or("", |s| s.name.as_str());
+            name.is_empty() || fits(except, name.trim_end_matches("[]"))
+        };
+        let mut names = Names::default();
+        // Names that a class of the platform uses stay: the text is shared.
+        let mut shared: FxHashSet<u64> = FxHashSet::default();
+        let mut members: Words = Words::default();
+        let mut loaded = texts.loaded.clone();
+        loaded.sort_by_key(|(_, name)| texts.text(*name));
+        for (class, shape) in shapes {
+            if is_public(*class) {
+                shared.extend(shape.fields.iter().map(|f| f.0));
+            }
+        }
+        for (serial, [method, _, source]) in &texts.frames {
+            if texts.serials.get(serial).is_none_or(|c| is_public(*c)) {
+                shared.extend([method, source]);
+            }
+        }
+        for (class, name) in &loaded {
+            let raw = texts.text(*name);
+            let new = respell(&raw, &mut spell);
+            if new == raw {
+                shared.insert(*name);
+                continue;
+            }
+            let readable = readable_class_name(&raw);
+            let entry = (readable_class_name(&new), Vec::new());
+            names.new.insert(*name, new.into_bytes());
+            let entry = names.classes.entry(readable).or_insert(entry);
+            let Some(shape) = shapes.get(class) else {
+                continue;
+            };
+            for (field, kind) in shape.fields.iter().filter(|f| !shared.contains(&f.0)) {
+                let old = texts.text(*field);
+                let new = members.get('m', &old);
+                names.new.insert(*field, new.clone().into_bytes());
+                let row = [kind.name().to_owned(), old, new];
+                if !entry.1.contains(&row) {
+                    entry.1.push(row);
+                }
+            }
+        }
+        for (serial, [method, signature, source]) in &texts.frames {
+            let old = texts.text(*signature);
+            let new = resign(&old, &mut spell);
+            if new != old {
+                names.new.insert(*signature, new.into_bytes());
+            }
+            if texts.serials.get(serial).is_none_or(|c| is_public(*c)) {
+                continue;
+            }
+            for (id, prefix) in [(method, 'm'), (source, 's')] {
+                let old = texts.text(*id);
+                if !shared.contains(id) && !old.starts_with('<') && !old.is_empty() {
+                    let new = members.get(prefix, &old);
+                    names.new.insert(*id, new.into_bytes());
+                }
+            }
+        }
+        names
+    }
+
+    pub(super) fn new_text(&self, id: ObjectId) -> Option<&[u8]> {
+        self.new.get(&id.0).map(Vec::as_slice)
+    }
+
+    /// The map, old to new, as ProGuard and R8 write it.
+    pub fn mapping(&self) -> String {
+        let mut out =
+            String::from("# tenure redact: old names -> new names. Keep this file secret.\n");
+        for (old, (new, fields)) in &self.classes {
+            if old.ends_with("[]") {
+                continue;
+            }
+            let _ = writeln!(out, "{old} -> {new}:");
+            for [kind, old, new] in fields {
+                let _ = writeln!(out, "    {kind} {old} -> {new}");
+            }
+        }
+        out
+    }
+}

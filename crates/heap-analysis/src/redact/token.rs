@@ -1,0 +1,175 @@
+//! Content replaced by tokens: keyed, of the same length, equal exactly where the content was equal.
+//!
+//! From 16 bytes on a token is the output of a keyed BLAKE3 over the content (equal tokens for
+//! different contents would need a collision of 64 bits or more). Shorter contents go through a keyed
+//! permutation of all contents of that length (a Feistel network with BLAKE3 as its round
+//! function), so that equality is exact there too. Zeros stay zeros.
+
+use hprof::BasicType;
+
+/// Makes tokens with one key.
+#[derive(Clone)]
+pub(super) struct Tokens {
+    key: [u8; 32],
+}
+
+/// From this length on contents are hashed.
+const HASHED: usize = 16;
+const ROUNDS: u8 = 8;
+
+impl Tokens {
+    pub(super) fn new(key: [u8; 32]) -> Tokens {
+        Tokens { key }
+    }
+
+    fn stream(&self, domain: u8, content: &[u8], out: &mut [u8]) {
+        let mut hasher = blake3::Hasher::new_keyed(&self.key);
+        hasher.update(&[domain]);
+        hasher.update(&(content.len() as u64).to_le_bytes());
+        hasher.update(content);
+        hasher.finalize_xof().fill(out);
+    }
+
+    /// Replaces the content of an array or a field of this element type.
+    pub(super) fn replace(&self, element: BasicType, content: &mut [u8]) {
+        if content.iter().all(|b| *b == 0) {
+            return;
+        }
+        match element {
+            // Bits stay bits: a fixed pad for each length.
+            BasicType::Boolean => {
+                let mut pad = vec![0; content.len()];
+                self.stream(1, &(content.len() as u64).to_le_bytes(), &mut pad);
+                for (bit, pad) in content.iter_mut().zip(pad) {
+                    *bit ^= pad & 1;
+                }
+            }
+            _ if content.len() >= HASHED => self.hash(element, content),
+            // Zeros are no token: go on until something else comes out.
+            _ => loop {
+                self.permute(content);
+                if content.iter().any(|b| *b != 0) {
+                    break;
+                }
+            },
+        }
+    }
+
+    /// Letters for texts, bytes for numbers.
+    fn hash(&self, element: BasicType, content: &mut [u8]) {
+        let old = content.to_vec();
+        self.stream(2, &old, content);
+        let letter = |b: u8| b'a' + b % 26;
+        match element {
+            BasicType::Byte => content.iter_mut().for_each(|b| *b = letter(*b)),
+            // Eight chars of letters say too little to stay apart.
+            BasicType::Char if content.len() >= 2 * HASHED => {
+                for unit in content.chunks_exact_mut(2) {
+                    (unit[0], unit[1]) = (0, letter(unit[1]));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// A permutation of all contents of this length.
+    fn permute(&self, content: &mut [u8]) {
+        let len = content.len();
+        if len == 1 {
+            // The other 255 values in a circle, in an order and with a step that the key decides.
+            let mut step = [0u8; 1];
+            self.stream(3, &[], &mut step);
+            let order = self.order();
+            let at = order.iter().position(|b| *b == content[0]).unwrap_or(0);
+            content[0] = order[(at + 1 + usize::from(step[0]) % 254) % 255];
+            return;
+        }
+        let (left, right) = content.split_at_mut(len / 2);
+        for round in 0..ROUNDS {
+            let (from, to) = if round % 2 == 0 {
+                (&*left, &mut *right)
+            } else {
+                (&*right, &mut *left)
+            };
+            let mut pad = [0u8; HASHED];
+            self.stream(
+                4 + round,
+                &[from, &[len as u8]].concat(),
+                &mut pad[..to.len()],
+            );
+            for (b, pad) in to.iter_mut().zip(pad) {
+                *b ^= pad;
+            }
+        }
+    }
+
+    /// The values 1 to 255 in an order that the key decides.
+    fn order(&self) -> [u8; 255] {
+        let mut order: [u8; 255] = std::array::from_fn(|n| n as u8 + 1);
+        let mut draws = [0u8; 255 * 4];
+        self.stream(16, &[], &mut draws);
+        for n in (1..255usize).rev() {
+            let draw = &draws[n * 4..n * 4 + 4];
+            let draw = u32::from_le_bytes([draw[0], draw[1], draw[2], draw[3]]);
+            order.swap(n, draw as usize % (n + 1));
+        }
+        order
+    }
+
+    /// Letters of the same length for a name or another text of the file's own.
+    pub(super) fn letters(&self, text: &[u8]) -> Vec<u8> {
+        let mut out = vec![0; text.len()];
+        self.stream(17, text, &mut out);
+        out.iter_mut().for_each(|b| *b = b'a' + *b % 26);
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn short_tokens_are_permutations() {
+        let tokens = Tokens::new([7; 32]);
+        let one: HashSet<Vec<u8>> = (0..=255u8)
+            .map(|b| {
+                let mut content = vec![b];
+                tokens.replace(BasicType::Byte, &mut content);
+                assert!(b == 0 || content[0] != b, "{b} stays");
+                content
+            })
+            .collect();
+        assert_eq!(one.len(), 256);
+        let two: HashSet<Vec<u8>> = (0..=65535u16)
+            .map(|n| {
+                let mut content = n.to_be_bytes().to_vec();
+                tokens.replace(BasicType::Byte, &mut content);
+                content
+            })
+            .collect();
+        assert_eq!(two.len(), 65536);
+    }
+
+    proptest! {
+        #[test]
+        fn tokens_are_equal_where_contents_are(
+            a in proptest::collection::vec(0u8..3, 0..40),
+            b in proptest::collection::vec(0u8..3, 0..40),
+            key in any::<[u8; 32]>(), wide in any::<bool>(),
+        ) {
+            let tokens = Tokens::new(key);
+            let element = if wide { BasicType::Char } else { BasicType::Byte };
+            let (mut x, mut y) = (a.clone(), b.clone());
+            tokens.replace(element, &mut x);
+            tokens.replace(element, &mut y);
+            prop_assert_eq!(x.len(), a.len());
+            prop_assert_eq!(x == y, a == b);
+            if a.len() >= 8 && a.iter().any(|b| *b != 0) {
+                prop_assert_ne!(x, a);
+            }
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! What Android adds.
+
+use super::Say;
+use super::leaks::path_table;
+use crate::doc::{Cell, Doc, Span, Table, number, object_spans, words};
+use heap_analysis::android::Android;
+
+impl Say for Android {
+    const NAME: &'static str = "android";
+
+    fn doc(&self) -> Doc {
+        let mut doc = Doc::new();
+        let sdk = self.sdk.map(|n| format!("SDK {n}"));
+        let facts: Vec<String> = self.device.iter().cloned().chain(sdk).collect();
+        if !facts.is_empty() {
+            doc = doc.text([Span::Value(facts.join(", "))]);
+        }
+        if !self.heaps.is_empty() {
+            let mut table = Table::new([number("objects"), number("shallow"), words("heap")]);
+            for heap in &self.heaps {
+                table.row([
+                    Cell::count(heap.objects),
+                    Cell::bytes(heap.shallow),
+                    Cell::value(heap.name.clone()),
+                ]);
+            }
+            doc = doc.heading("Heaps").table(table);
+        }
+        doc = doc.heading("Destroyed and still held");
+        if self.destroyed.is_empty() {
+            doc = doc.text([Span::from(
+                "No destroyed activity, fragment, dialog or cleared view model is held.",
+            )]);
+        }
+        for (n, found) in self.destroyed.iter().enumerate() {
+            let mut sentence = vec![Span::Strong(format!("{}. ", n + 1))];
+            sentence.extend(object_spans(&found.object));
+            sentence.push(Span::from(" retains "));
+            sentence.push(Span::Bytes(found.object.retained.0));
+            sentence.push(Span::from(format!(
+                "; {}. Held by ({}):",
+                found.reason,
+                found.path.roots.join(", ")
+            )));
+            doc = doc.text(sentence).table(path_table(&found.path.steps));
+        }
+        let mut native = Table::new([number("objects"), number("native"), words("class")]);
+        for row in &self.native {
+            native.row([
+                Cell::count(row.objects),
+                Cell::bytes(row.bytes),
+                Cell::class(row.class.clone()),
+            ]);
+        }
+        native.when_empty = "no NativeAllocationRegistry in this dump";
+        let mut bitmaps = Table::new([
+            number("bytes"),
+            number("width"),
+            number("height"),
+            number("copies"),
+            words("bitmap"),
+        ]);
+        for bitmap in &self.bitmaps {
+            bitmaps.row([
+                Cell::bytes(bitmap.bytes),
+                Cell::count(bitmap.width.unsigned_abs()),
+                Cell::count(bitmap.height.unsigned_abs()),
+                Cell::count(bitmap.copies),
+                Cell::object(&bitmap.object),
+            ]);
+        }
+        bitmaps.omitted = self.omitted_bitmaps;
+        bitmaps.when_empty = "no bitmap";
+        doc.heading("Native memory of Java objects")
+            .table(native)
+            .heading("Bitmaps")
+            .table(bitmaps)
+    }
+}

@@ -1,0 +1,86 @@
+//! CSV as RFC 4180 has it: commas, quotes where needed, CRLF.
+
+use heap_analysis::export::{Table, Values};
+use std::io::{self, Write};
+
+/// Writes a piece of a table; `first` puts the head line in front, `neo4j` with that importer's types.
+pub(super) fn write(
+    out: &mut dyn Write,
+    table: &Table,
+    first: bool,
+    neo4j: bool,
+) -> io::Result<()> {
+    let mut line = String::new();
+    if first {
+        for (n, column) in table.columns.iter().enumerate() {
+            if n > 0 {
+                line.push(',');
+            }
+            line.push_str(&if neo4j {
+                neo4j_head(table.name, column.name, &column.values)
+            } else {
+                column.name.to_owned()
+            });
+        }
+        line.push_str("\r\n");
+        out.write_all(line.as_bytes())?;
+    }
+    for row in 0..table.rows() {
+        line.clear();
+        for (n, column) in table.columns.iter().enumerate() {
+            if n > 0 {
+                line.push(',');
+            }
+            match &column.values {
+                Values::Text(list) => field(&mut line, &list[row]),
+                // An id above 2^63 is a negative number elsewhere; here it is text.
+                Values::Number(list) if is_id(column.name) => {
+                    line.push_str(&(list[row] as u64).to_string());
+                }
+                Values::Number(list) => line.push_str(&list[row].to_string()),
+                Values::Real(list) => line.push_str(&list[row].to_string()),
+            }
+        }
+        line.push_str("\r\n");
+        out.write_all(line.as_bytes())?;
+    }
+    Ok(())
+}
+
+fn is_id(name: &str) -> bool {
+    matches!(name, "id" | "dominator" | "source" | "target")
+}
+
+/// `id:ID`, `:START_ID`, `:END_ID`, `:LABEL`, `:TYPE`, and types for the rest.
+fn neo4j_head(table: &str, column: &str, values: &Values) -> String {
+    match (table, column) {
+        ("objects", "id") => "id:ID".to_owned(),
+        ("objects", "kind") => ":LABEL".to_owned(),
+        ("references", "source") => ":START_ID".to_owned(),
+        ("references", "target") => ":END_ID".to_owned(),
+        ("references", "field") => ":TYPE".to_owned(),
+        _ => match values {
+            Values::Text(_) => format!("{column}:string"),
+            Values::Number(_) => format!("{column}:long"),
+            Values::Real(_) => format!("{column}:double"),
+        },
+    }
+}
+
+/// Quotes what has a comma, a quote or a line end in it; and what a spreadsheet would take for a
+/// formula, because names in a dump are hostile.
+fn field(line: &mut String, text: &str) {
+    let formula = text.starts_with(['=', '+', '-', '@', '\t']);
+    let text = crate::escape::visible(text);
+    let quoted = text.contains([',', '"', '\n', '\r']) || formula;
+    if !quoted {
+        line.push_str(&text);
+        return;
+    }
+    line.push('"');
+    if formula {
+        line.push('\'');
+    }
+    line.push_str(&text.replace('"', "\"\""));
+    line.push('"');
+}
