@@ -79,11 +79,9 @@ fn the_known_leak_is_named_first_and_fails_the_build() {
         let grown = counts.last().and_then(Json::as_u64) > Some(6000);
         assert!(grown && counts.len() == names.len(), "{counts:?}");
         assert_eq!(leak["steady"], true);
-        let session = diff["classes"].as_array().expect("classes").iter();
-        let session = session
-            .filter(|c| c["class"] == "Leak$Session")
-            .next()
-            .expect("sessions");
+        let mut classes = diff["classes"].as_array().expect("classes").iter();
+        let session = classes.find(|c| c["class"] == "Leak$Session");
+        let session = session.expect("sessions");
         assert_eq!(session["objects"][0], 1000);
         assert_eq!(session["objects"][names.len() - 1], 12000);
         assert_eq!(session["steady"], true);

@@ -174,7 +174,10 @@ fn duckdb_adds_up_what_the_histograms_say() {
 #[test]
 fn spark_adds_up_what_the_histograms_say() {
     if !std::env::var("TENURE_MATRIX").is_ok_and(|v| v == "all") {
-        return testkit::skip("Spark over exported dumps", "it takes a minute; TENURE_MATRIX=all runs it");
+        return testkit::skip(
+            "Spark over exported dumps",
+            "it takes a minute; TENURE_MATRIX=all runs it",
+        );
     }
     let java = testkit::jvm::jdks().into_iter().rfind(|j| j.version == 17);
     let (true, Some(java)) = (python_has("pyspark"), java) else {
