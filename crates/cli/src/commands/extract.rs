@@ -77,6 +77,10 @@ impl Args {
         if self.object.is_empty() && self.class.is_empty() && self.ids.is_none() {
             return Err(Usage("which objects? (--object, --class or --ids)".to_owned()).into());
         }
+        if self.input.as_os_str() == "-" {
+            let what = "the dump is read twice, which standard input cannot be: give a file";
+            return Err(Usage(what.to_owned()).into());
+        }
         not_itself(&self.input, &self.output)?;
         let heap = session.open(&self.input)?;
         let objects = self.objects(&heap)?;
