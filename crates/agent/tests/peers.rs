@@ -318,7 +318,7 @@ fn a_running_program_is_dumped_and_profiled_from_outside() {
         let said = String::from_utf8_lossy(&attached.stderr).into_owned();
         assert_eq!(attached.status.code(), Some(0), "{said}");
         // Counting begins a moment after the attach has returned.
-        std::thread::sleep(Duration::from_secs(5));
+        std::thread::sleep(Duration::from_secs(15));
         program.type_line("late");
         program.expect("done late");
         program.type_line("end");
