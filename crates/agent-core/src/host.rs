@@ -1,5 +1,7 @@
 //! What the process around the agent does for it: tell the time and say things.
 
+use std::path::PathBuf;
+
 /// Local wall-clock time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WallTime {
@@ -13,6 +15,12 @@ pub struct WallTime {
 pub trait Host: Send {
     /// The time now.
     fn now(&self) -> WallTime;
+
+    /// A file that does not exist, in a place with room for a heap dump; `None` if the VM is
+    /// to write no dump of its own.
+    fn scratch(&self) -> Option<PathBuf> {
+        None
+    }
 
     /// Puts text on standard error as it is. A line may come in pieces.
     fn say(&mut self, text: &str);

@@ -143,7 +143,10 @@ enum Fault {
 fn run(java: JavaVm, options: Options, moment: Moment) -> Result<(), Fault> {
     let config = plan::config(&options);
     let output = output::open(&options).map_err(Fault::Start)?;
-    let recorder = Recorder::new(options, output.writer, Box::new(Process));
+    let process = Process {
+        scratch: output.scratch,
+    };
+    let recorder = Recorder::new(options, output.writer, Box::new(process));
     let profiler = Shared {
         recorder: Arc::new(Mutex::new(recorder)),
         is_socket: output.peer.is_some(),

@@ -4,15 +4,15 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use agent_core::WallTime;
 use agent_core::options::{
-    Format, Mode, Options, Patterns, StartError, Target, expand, unique_name,
+    Format, Mode, Options, Patterns, StartError, Target, expand, temporary_name, unique_name,
 };
-use agent_core::{Host, WallTime};
 
-use crate::process::Process;
+use crate::process::wall_time;
 
 /// An opened output.
 pub(crate) struct Output {
@@ -20,6 +20,14 @@ pub(crate) struct Output {
     pub(crate) writer: Box<dyn Write + Send>,
     /// Where commands come from, in socket mode.
     pub(crate) peer: Option<TcpStream>,
+    /// A name for a dump of the VM's own, beside the output or among temporary files.
+    pub(crate) scratch: PathBuf,
+}
+
+/// The name of the VM's own dump; the VM wants it to end so.
+fn scratch(name: &str) -> PathBuf {
+    let pid = std::process::id();
+    PathBuf::from(format!("{}.{pid}.hprof", temporary_name(name)))
 }
 
 /// Opens what the options name.
@@ -33,7 +41,7 @@ pub(crate) fn open(options: &Options) -> Result<Output, StartError> {
 fn create(options: &Options, name: &str) -> Result<Output, StartError> {
     let mut name = name.to_owned();
     if options.mode == Mode::Modern {
-        let time = stamp(Process.now());
+        let time = stamp(wall_time());
         let host = hostname();
         let patterns = Patterns {
             pid: std::process::id(),
@@ -48,7 +56,7 @@ fn create(options: &Options, name: &str) -> Result<Output, StartError> {
     let file = new_file(Path::new(&name)).map_err(|_| match options.heap.dump {
         // The original made its temporary file first; scripts compare its words.
         true => StartError::TempHeapFile(format!("{name}.TMP")),
-        false => StartError::ProfileFile(name),
+        false => StartError::ProfileFile(name.clone()),
     })?;
     // Text is small and read while the program runs, a dump is large.
     let buffer = if options.output.format == Format::Binary {
@@ -59,6 +67,7 @@ fn create(options: &Options, name: &str) -> Result<Output, StartError> {
     Ok(Output {
         writer: Box::new(BufWriter::with_capacity(buffer, file)),
         peer: None,
+        scratch: scratch(&name),
     })
 }
 
@@ -100,6 +109,7 @@ fn connect(host: &str, port: i64) -> Result<Output, StartError> {
     Ok(Output {
         writer: Box::new(BufWriter::with_capacity(64 << 10, stream)),
         peer,
+        scratch: scratch(&std::env::temp_dir().join("hprof").to_string_lossy()),
     })
 }
 

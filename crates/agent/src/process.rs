@@ -2,34 +2,48 @@
 
 use std::io::Write;
 use std::mem::MaybeUninit;
+use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use agent_core::options::{ERROR_PREFIX, TERMINATED};
 use agent_core::{Host, WallTime};
 
 /// This process.
-pub(crate) struct Process;
+pub(crate) struct Process {
+    /// Where the VM may put a dump of its own.
+    pub(crate) scratch: PathBuf,
+}
 
 impl Host for Process {
     fn now(&self) -> WallTime {
-        let now = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .unwrap_or_default();
-        let seconds = now.as_secs() as libc::time_t;
-        let mut local = MaybeUninit::<libc::tm>::zeroed();
-        // SAFETY: both pointers are to live locals; a zeroed `tm` is valid.
-        let offset = unsafe {
-            libc::localtime_r(&raw const seconds, local.as_mut_ptr());
-            local.assume_init().tm_gmtoff
-        };
-        WallTime {
-            unix_ms: now.as_millis() as u64,
-            offset_seconds: offset as i32,
-        }
+        wall_time()
+    }
+
+    fn scratch(&self) -> Option<PathBuf> {
+        // A file of that name is somebody else's or that of a dump under way.
+        (!self.scratch.exists()).then(|| self.scratch.clone())
     }
 
     fn say(&mut self, text: &str) {
         say(text);
+    }
+}
+
+/// The time now.
+pub(crate) fn wall_time() -> WallTime {
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    let seconds = now.as_secs() as libc::time_t;
+    let mut local = MaybeUninit::<libc::tm>::zeroed();
+    // SAFETY: both pointers are to live locals; a zeroed `tm` is valid.
+    let offset = unsafe {
+        libc::localtime_r(&raw const seconds, local.as_mut_ptr());
+        local.assume_init().tm_gmtoff
+    };
+    WallTime {
+        unix_ms: now.as_millis() as u64,
+        offset_seconds: offset as i32,
     }
 }
 

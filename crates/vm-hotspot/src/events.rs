@@ -150,6 +150,10 @@ impl Agent for HotSpot {
         );
     }
 
+    fn gc_start(&self) {
+        self.followed.collecting();
+    }
+
     fn gc_finish(&self) {
         self.followed.collected();
     }

@@ -72,14 +72,25 @@ struct Aged {
     collections: u32,
 }
 
+/// Objects that were followed since the last look at them.
+#[derive(Default)]
+pub(crate) struct Young {
+    pub(crate) entries: Vec<Entry>,
+    /// Entries at which the threads that add to them look after the dead themselves,
+    /// because the watcher cannot keep up.
+    limit: usize,
+}
+
 /// All followed objects. The aged are locked before a list of the young.
 #[derive(Default)]
 pub(crate) struct Followed {
-    young: [Mutex<Vec<Entry>>; LISTS],
+    young: [Mutex<Young>; LISTS],
     aged: Mutex<Aged>,
     count: AtomicUsize,
     /// Objects not followed for want of room.
     refused: AtomicU64,
+    /// Collections that have started, and ended.
+    started: AtomicU64,
     collections: AtomicU64,
     watcher: OnceLock<std::thread::Thread>,
 }
@@ -87,7 +98,7 @@ pub(crate) struct Followed {
 impl Followed {
     /// The list that a thread's objects go to. While it is locked nobody else takes
     /// over what that thread has gathered.
-    pub(crate) fn list(&self, tracker: i32) -> MutexGuard<'_, Vec<Entry>> {
+    pub(crate) fn list(&self, tracker: i32) -> MutexGuard<'_, Young> {
         locked(&self.young[tracker.unsigned_abs() as usize % LISTS])
     }
 
@@ -107,13 +118,32 @@ impl Followed {
             && self.admit(1)
             && let Some(weak) = jni.weak(object)
         {
-            self.list(0).push(Entry::new(weak, site, 0, bytes));
+            self.list(0).entries.push(Entry::new(weak, site, 0, bytes));
+        }
+    }
+
+    /// Keeps a list short while its owner holds it.
+    pub(crate) fn trim(&self, jni: Jni, list: &mut Young) {
+        const LONG: usize = 1 << 18;
+        if list.entries.len() > list.limit.max(LONG) {
+            self.drop_dead(jni, &mut list.entries);
+            list.limit = list.entries.len() * 2;
         }
     }
 
     /// How many were refused since the last call.
     pub(crate) fn take_refused(&self) -> u64 {
         self.refused.swap(0, Ordering::Relaxed)
+    }
+
+    /// A collection starts; called by the VM thread.
+    pub(crate) fn collecting(&self) {
+        self.started.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// Collections that have started so far.
+    pub(crate) fn started(&self) -> u64 {
+        self.started.load(Ordering::SeqCst)
     }
 
     /// A collection has ended; called by the VM thread, so it only wakes the watcher.
@@ -153,7 +183,7 @@ impl Followed {
             (aged.looked_at, aged.collections) = (aged.entries.len(), 0);
         }
         for list in &self.young {
-            let mut young = std::mem::take(&mut *locked(list));
+            let mut young = std::mem::take(&mut locked(list).entries);
             self.drop_dead(jni, &mut young);
             aged.entries.append(&mut young);
         }
@@ -180,6 +210,12 @@ impl Followed {
         let mut aged = locked(&self.aged);
         self.bury(jni, &mut aged, true);
         body(&aged.entries)
+    }
+
+    /// All that were followed since [`Followed::living`] began, from inside of it.
+    pub(crate) fn newcomers(&self) -> Vec<Entry> {
+        let lists = self.young.iter().map(|list| locked(list).entries.clone());
+        lists.collect::<Vec<_>>().concat()
     }
 
     /// The living of each site, by its number.

@@ -14,6 +14,7 @@ use vmpi::{
     PrimitiveArray, Root, ThreadId, TraceId, Value, VmError,
 };
 
+use crate::background::collect_garbage;
 use crate::field_layout::{Layouts, zero};
 use crate::hotspot::HotSpot;
 use crate::registry::{CLASS_TAG, HANDLE_TAG, WALK_TAG, handles};
@@ -462,6 +463,8 @@ pub(crate) fn walk(
     jni: Jni,
     visitor: &mut dyn HeapVisitor,
 ) -> Result<(), VmError> {
+    // The dead would be tagged like the living.
+    collect_garbage(hotspot, env, jni).map_err(failed)?;
     let layouts = Layouts::read(env, jni, |mirror| {
         hotspot.lock().registry.class(env, jni, mirror)
     })?;

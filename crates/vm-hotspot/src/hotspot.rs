@@ -46,6 +46,8 @@ pub struct HotSpot {
     pub(crate) sampler: OnceLock<Sampler>,
     started: Instant,
     pub(crate) dead: AtomicBool,
+    /// Whether collections are done by the VM thread, once it was asked.
+    pub(crate) collects_in_vm_thread: OnceLock<bool>,
     pub(crate) followed: Followed,
     pub(crate) message: fn(&str),
 }
@@ -127,6 +129,7 @@ impl HotSpot {
             sampler: OnceLock::new(),
             started: Instant::now(),
             dead: AtomicBool::new(false),
+            collects_in_vm_thread: OnceLock::new(),
             followed: Followed::default(),
             message: setup.message,
         });
@@ -150,7 +153,10 @@ impl HotSpot {
             EventKind::ObjectFree,
         ];
         if self.config.counts_objects() {
-            events.push(EventKind::GarbageCollectionFinish);
+            events.extend([
+                EventKind::GarbageCollectionStart,
+                EventKind::GarbageCollectionFinish,
+            ]);
         }
         if self.config.samples.is_some() {
             events.push(EventKind::ClassLoad);
@@ -253,12 +259,23 @@ impl HotSpot {
                 let site = SiteId((word[0] >> 32) as u32);
                 let weight_log2 = (word[0] as u32).trailing_ones();
                 if let Some(weak) = jni.weak(made) {
-                    list.push(Entry::new(weak, site, weight_log2, word[1].cast_unsigned()));
+                    list.entries
+                        .push(Entry::new(weak, site, weight_log2, word[1].cast_unsigned()));
                 }
                 jni.delete_local(made);
             }
         }
         jni.delete_local(objects);
+        if is_owner {
+            self.followed.trim(jni, &mut list);
+        }
+    }
+
+    /// Follows what all threads have gathered.
+    pub(crate) fn follow_all_gathered(&self, jni: Jni) {
+        if let Some(tracker) = self.tracker() {
+            tracker.for_each(jni, |_, object| self.follow_gathered(jni, object, false));
+        }
     }
 
     /// The tracker object of the current thread, made.
@@ -380,7 +397,7 @@ impl HotSpot {
             config: &self.config,
             followed: &self.followed,
         };
-        tracker.for_each(jni, |_, object| self.follow_gathered(jni, object, false));
+        self.follow_all_gathered(jni);
         let mut state = self.lock();
         let how = How {
             numbers: &self.numbers,

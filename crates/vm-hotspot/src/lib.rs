@@ -18,7 +18,7 @@
 //! because instrumented code may need the state.
 //!
 //! Reading order: [`config`], `instrument`, `registry`, `sites`, `calls`,
-//! `tracker`, `followed`, `state`, `hotspot`, `events`, `sampler`, `vm`, `heap_walk`.
+//! `tracker`, `followed`, `state`, `hotspot`, `events`, `sampler`, `timers`, `vm`, `native_dump`, `heap_walk`.
 
 mod background;
 mod calls;
@@ -30,11 +30,13 @@ mod heap_walk;
 pub mod host;
 mod hotspot;
 pub mod instrument;
+mod native_dump;
 pub mod natives;
 mod registry;
 mod sampler;
 mod sites;
 mod state;
+mod timers;
 mod tracker;
 mod vm;
 

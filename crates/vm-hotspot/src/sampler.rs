@@ -1,5 +1,6 @@
 //! CPU samples: a timer per thread on that thread's CPU clock, and a stack taken
-//! in the signal handler with AsyncGetCallTrace.
+//! in the signal handler with AsyncGetCallTrace. Threads that run already when
+//! sampling starts are found by the system's list (`timers`).
 //!
 //! The handler allocates nothing and takes no lock: it fills one of a fixed
 //! number of slots, which a thread of the agent empties. Slots all full is
@@ -18,6 +19,7 @@ use vmpi::{Frame, Location, ThreadId, Trace};
 
 use crate::hotspot::HotSpot;
 use crate::natives::uncounted;
+use crate::timers::{Timers, own_tid};
 
 /// Frames as AsyncGetCallTrace writes them.
 #[derive(Clone, Copy)]
@@ -42,6 +44,8 @@ const SLOTS: usize = 512;
 const EMPTY: u32 = 0;
 const BUSY: u32 = 1;
 const FULL: u32 = 2;
+/// Marks a thread that is known by the system's number only.
+const BY_TID: u32 = 1 << 31;
 /// Most frames of a sample.
 const MOST_FRAMES: usize = 256;
 /// How often slots are emptied.
@@ -72,6 +76,7 @@ pub(crate) struct Sampler {
     paused: AtomicBool,
     full: AtomicU64,
     no_stack: AtomicU64,
+    timers: Timers,
 }
 
 // SAFETY: a slot's cells are touched by whoever moved its state from EMPTY to BUSY
@@ -81,8 +86,7 @@ unsafe impl Sync for Sampler {}
 unsafe impl Send for Sampler {}
 
 thread_local! {
-    /// This thread's number and timer, set before its timer runs.
-    static TIMER: Cell<Option<libc::timer_t>> = const { Cell::new(None) };
+    /// This thread's number, set before its timer runs; 0 if another thread armed it.
     static NUMBER: Cell<u32> = const { Cell::new(0) };
 }
 
@@ -108,8 +112,7 @@ fn find_agct() -> Option<AsyncGetCallTrace> {
 }
 
 impl Sampler {
-    /// Starts sampling; called once, when the VM is up. Timers are armed for the
-    /// current thread and those started later, so a late start wants `safepoints`.
+    /// Starts sampling; called once, when the VM is up.
     pub(crate) fn start(
         hotspot: &'static HotSpot,
         env: Env<Live>,
@@ -147,6 +150,7 @@ impl Sampler {
             paused: AtomicBool::new(false),
             full: AtomicU64::new(0),
             no_stack: AtomicU64::new(0),
+            timers: Timers::default(),
         };
         if hotspot.sampler.set(sampler).is_err() {
             return;
@@ -157,6 +161,10 @@ impl Sampler {
         let body = move |env: Env<Live>, jni: Jni| uncounted(|| sampler.run(hotspot, env, jni));
         let _ = hotspot.spawn(env, jni, "HPROF cpu sampling thread", body);
         sampler.thread_started();
+        if matches!(sampler.method, Method::Async(_)) {
+            let running = jni.local_frame(256, || running_threads(hotspot, env));
+            sampler.timers.arm_running(interval, &running);
+        }
     }
 
     /// Arms the timer of the current thread.
@@ -174,19 +182,16 @@ impl Sampler {
                 .get(number.wrapping_sub(1))
                 .is_none_or(|thread| thread.is_agent)
         };
-        if is_agent || !matches!(self.method, Method::Async(_)) || TIMER.get().is_some() {
+        if is_agent || !matches!(self.method, Method::Async(_)) {
             return;
         }
         NUMBER.set(number as u32);
-        TIMER.set(arm(self.interval));
+        self.timers.arm(self.interval, own_tid(), number as u32);
     }
 
     /// Disarms the timer of the current thread.
     pub(crate) fn thread_ended(&self) {
-        if let Some(timer) = TIMER.take() {
-            // SAFETY: made by this thread and deleted once.
-            unsafe { libc::timer_delete(timer) };
-        }
+        self.timers.disarm(own_tid());
     }
 
     /// Takes no samples for a while, or takes them again.
@@ -237,7 +242,10 @@ impl Sampler {
                 };
                 frames.iter().take(count).map(row).collect()
             });
-            let thread = ThreadId(slot.thread.get());
+            let thread = match slot.thread.get() {
+                by_tid if by_tid & BY_TID != 0 => self.timers.number(by_tid & !BY_TID),
+                number => ThreadId(number),
+            };
             slot.state.store(EMPTY, Ordering::Release);
             let owner = if hotspot.config.per_thread {
                 thread
@@ -283,7 +291,10 @@ impl Sampler {
         // SAFETY: called in a signal handler with its context, as the function wants.
         unsafe { function(&raw mut trace, frames.len() as i32, context) };
         if trace.count > 0 {
-            slot.thread.set(NUMBER.get());
+            slot.thread.set(match NUMBER.get() {
+                0 => BY_TID | own_tid(),
+                number => number,
+            });
             slot.count.set(trace.count);
             slot.state.store(FULL, Ordering::Release);
         } else {
@@ -322,37 +333,22 @@ fn install_handler() -> bool {
     }
 }
 
-/// A timer on the current thread's CPU clock that signals this thread.
-fn arm(interval: Duration) -> Option<libc::timer_t> {
-    // SAFETY: zeroed structures are valid; all pointers are to live locals.
-    unsafe {
-        let mut event: libc::sigevent = MaybeUninit::zeroed().assume_init();
-        event.sigev_notify = libc::SIGEV_THREAD_ID;
-        event.sigev_signo = libc::SIGPROF;
-        event.sigev_notify_thread_id = libc::syscall(libc::SYS_gettid) as i32;
-        let mut timer: libc::timer_t = ptr::null_mut();
-        if libc::timer_create(
-            libc::CLOCK_THREAD_CPUTIME_ID,
-            &raw mut event,
-            &raw mut timer,
-        ) != 0
-        {
-            return None;
+/// Names and numbers of the program's threads.
+fn running_threads(hotspot: &HotSpot, env: Env<Live>) -> Vec<(String, ThreadId)> {
+    let threads = env.all_threads().unwrap_or_default();
+    let mut state = hotspot.lock();
+    let mut running = Vec::new();
+    for thread in threads {
+        let number = state.registry.thread(env, Some(thread), false);
+        let info = state
+            .registry
+            .threads
+            .get((number.0 as usize).wrapping_sub(1));
+        if let Some(info) = info.filter(|info| !info.is_agent) {
+            running.push((info.name.clone(), number));
         }
-        let time = libc::timespec {
-            tv_sec: interval.as_secs() as libc::time_t,
-            tv_nsec: i64::from(interval.subsec_nanos()),
-        };
-        let spec = libc::itimerspec {
-            it_interval: time,
-            it_value: time,
-        };
-        if libc::timer_settime(timer, 0, &raw const spec, ptr::null_mut()) != 0 {
-            libc::timer_delete(timer);
-            return None;
-        }
-        Some(timer)
     }
+    running
 }
 
 /// One tick of the safepoint method: every runnable thread counts.

@@ -264,6 +264,48 @@ impl Tracker {
         }
     }
 
+    /// Everything that exists because of the tracker, as local references.
+    pub(crate) fn own_objects(&self, jni: Jni) -> Vec<Object> {
+        let arrays = ["arrayBase", "arrayShift"].into_iter();
+        let arrays = arrays.filter_map(|name| jni.static_field(self.class, name, "[I").ok());
+        let mut own: Vec<Object> = arrays
+            .filter_map(|field| jni.get_static_object(self.class, field))
+            .collect();
+        let Ok(table) = self.table(jni) else {
+            return own;
+        };
+        let mut has_nobody = false;
+        for index in 0..jni.array_len(table) {
+            let Some(object) = jni.element(table, index) else {
+                continue;
+            };
+            let owner = jni.get_object(object, self.owner);
+            let is_nobody = owner.is_none();
+            owner.into_iter().for_each(|owner| jni.delete_local(owner));
+            if is_nobody && std::mem::replace(&mut has_nobody, true) {
+                // Retired ones are found by their class; most slots hold the same object.
+                jni.delete_local(object);
+                continue;
+            }
+            let parts = [
+                self.sites,
+                self.stack,
+                self.edges,
+                self.costs,
+                self.pending,
+                self.pending_words,
+            ];
+            own.extend(
+                parts
+                    .iter()
+                    .filter_map(|part| jni.get_object(object, *part)),
+            );
+            own.push(object);
+        }
+        own.push(table);
+        own
+    }
+
     /// All objects with an owner, as (place, local reference).
     pub(crate) fn for_each(&self, jni: Jni, mut body: impl FnMut(usize, Object)) {
         let Ok(table) = self.table(jni) else { return };

@@ -3,18 +3,19 @@
 use std::path::Path;
 use std::time::Duration;
 
-use jvmti::sys::Value;
 use jvmti::{Env, Jni, Live, Object};
 use vmpi::vm::Control;
 use vmpi::{
     ClassId, ClassInfo, CostRow, Event, FieldInfo, Frame, HeapSummary, HeapVisitor, LineEntry,
-    MethodId, MethodInfo, MonitorInfo, SampleRow, ThreadId, ThreadInfo, ThreadStack, ThreadState,
-    Trace, TraceId, Vm, VmError, VmInfo,
+    MethodId, MethodInfo, MonitorInfo, NativeDump, SampleRow, ThreadId, ThreadInfo, ThreadStack,
+    ThreadState, Trace, TraceId, Vm, VmError, VmInfo,
 };
 
+use crate::background::collect_garbage;
 use crate::field_layout::declared_fields;
 use crate::heap_walk;
 use crate::hotspot::HotSpot;
+use crate::native_dump;
 use crate::natives::uncounted;
 use crate::sampler::Sampler;
 
@@ -314,12 +315,9 @@ impl Vm for HotSpot {
         uncounted(|| heap_walk::walk(self, env, jni, visitor))
     }
 
-    fn native_dump(&self, path: &Path, live_only: bool) -> Result<(), VmError> {
-        let (_, jni) = self.here()?;
-        let path = path
-            .to_str()
-            .ok_or(VmError::Unsupported("dump to a path that is not Unicode"))?;
-        uncounted(|| jni.local_frame(16, || dump(jni, path, live_only))).map_err(failed)
+    fn native_dump(&self, path: &Path) -> Result<NativeDump, VmError> {
+        let (env, jni) = self.here()?;
+        uncounted(|| jni.local_frame(256, || native_dump::write(self, env, jni, path)))
     }
 
     fn heap_summary(&self) -> Result<HeapSummary, VmError> {
@@ -334,7 +332,8 @@ impl Vm for HotSpot {
     }
 
     fn force_gc(&self) -> Result<(), VmError> {
-        self.here()?.0.force_gc().map_err(failed)
+        let (env, jni) = self.here()?;
+        uncounted(|| collect_garbage(self, env, jni)).map_err(failed)
     }
 
     fn flush(&self, sink: &mut dyn FnMut(&Event<'_>)) -> Result<(), VmError> {
@@ -374,8 +373,9 @@ impl Vm for HotSpot {
             Control::Sampling { on, thread: None } => {
                 if on && self.sampler.get().is_none() {
                     let hotspot = Self::get().ok_or(VmError::WrongPhase)?;
-                    // Threads that run already have no timer of ours.
-                    Sampler::start(hotspot, env, jni, DEFAULT_INTERVAL, true);
+                    // Stacks can be taken in signal handlers only if that was prepared.
+                    let safepoints = self.config.samples.is_none();
+                    Sampler::start(hotspot, env, jni, DEFAULT_INTERVAL, safepoints);
                 }
                 if let Some(sampler) = self.sampler.get() {
                     sampler.pause(!on);
@@ -399,36 +399,4 @@ impl Vm for HotSpot {
                 .map_err(failed)
         })
     }
-}
-
-/// Has the VM's diagnostic bean write a dump; runs Java code.
-fn dump(jni: Jni, path: &str, live_only: bool) -> jvmti::Result<()> {
-    const BEAN: &str = "com/sun/management/HotSpotDiagnosticMXBean";
-    let bean_class = jni.find_class(BEAN)?;
-    let factory = jni.find_class("java/lang/management/ManagementFactory")?;
-    let get = jni.static_method(
-        factory,
-        "getPlatformMXBean",
-        "(Ljava/lang/Class;)Ljava/lang/management/PlatformManagedObject;",
-    )?;
-    let bean = jni.call_static_object(
-        factory,
-        get,
-        &[Value {
-            l: bean_class.raw(),
-        }],
-    )?;
-    let bean = bean.ok_or(jvmti::Error::Jni("HotSpotDiagnosticMXBean"))?;
-    let dump = jni.method(bean_class, "dumpHeap", "(Ljava/lang/String;Z)V")?;
-    let path = jni.new_string(path)?;
-    jni.call_void(
-        bean,
-        dump,
-        &[
-            Value { l: path.raw() },
-            Value {
-                z: u8::from(live_only),
-            },
-        ],
-    )
 }

@@ -71,8 +71,8 @@ public final class HprofTracker {
     Object[] pending;
     /** Of each pending object: the last word of its site, bytes if it is an array. */
     long[] pendingWords;
-    /** How many are pending. */
-    int pendingCount;
+    /** How many are pending; volatile, so that who reads it finds that many entries whole. */
+    volatile int pendingCount;
     /** How many of these native code has taken over already. */
     int peeked;
     /** The next array made by reflection is counted by the caller of Arrays.copyOf. */
@@ -270,6 +270,7 @@ public final class HprofTracker {
                 objects[i] = null;
             }
             pendingCount = 0;
+            peeked = 0;
         }
     }
 

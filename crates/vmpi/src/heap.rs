@@ -167,6 +167,35 @@ pub struct PrimitiveArray<'a> {
     pub bytes: &'a [u8],
 }
 
+/// A followed object in a dump that the VM wrote itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PlacedObject {
+    /// Its id in the dump.
+    pub address: u64,
+    /// Its class.
+    pub class: ClassId,
+    /// The stack that allocated it.
+    pub trace: TraceId,
+}
+
+/// What is at which address of a dump that the VM wrote itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NativeDump {
+    /// Followed objects that stayed where they were while the dump was written, by
+    /// address.
+    pub objects: Vec<PlacedObject>,
+    /// Followed objects that live and of which that cannot be said.
+    pub moved: u64,
+    /// Class objects.
+    pub classes: Vec<(u64, ClassId)>,
+    /// Thread objects.
+    pub threads: Vec<(u64, ThreadId)>,
+    /// Other objects that have a handle outside of dumps.
+    pub handles: Vec<(u64, ObjectHandle)>,
+    /// Objects of the profiler's own, which belong in no dump.
+    pub own: Vec<u64>,
+}
+
 /// Receives a heap walk. Order: roots, then objects in any order, then classes.
 /// Every handle passed is valid for the whole walk.
 pub trait HeapVisitor {

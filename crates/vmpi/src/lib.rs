@@ -56,7 +56,10 @@ pub mod vm_event;
 pub mod wire;
 
 pub use event::{AllocationRow, CostRow, Event, FreeRow, GcKind, MonitorEvent, SampleRow};
-pub use heap::{ClassRecord, HeapVisitor, Instance, ObjectArray, PrimitiveArray, Root, Value};
+pub use heap::{
+    ClassRecord, HeapVisitor, Instance, NativeDump, ObjectArray, PlacedObject, PrimitiveArray,
+    Root, Value,
+};
 pub use ids::{
     ArenaId, ClassId, Frame, Location, MethodId, MonitorId, ObjectHandle, ThreadId, TraceId,
 };

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::event::Event;
-use crate::heap::HeapVisitor;
+use crate::heap::{HeapVisitor, NativeDump};
 use crate::ids::{ClassId, Frame, Location, MethodId, ThreadId, TraceId};
 use crate::info::{
     ClassInfo, FieldInfo, LineEntry, MethodInfo, MonitorInfo, ThreadInfo, ThreadStack, Trace,
@@ -82,9 +82,10 @@ pub trait Vm {
 
     /// Walks the heap, objects reachable from roots. *Stops.*
     fn walk_heap(&self, visitor: &mut dyn HeapVisitor) -> Result<(), VmError>;
-    /// Lets the VM write its own HPROF dump of live objects (all objects if not
-    /// `live_only`); object ids in it are addresses. *Stops.*
-    fn native_dump(&self, path: &Path, live_only: bool) -> Result<(), VmError>;
+    /// Collects garbage and lets the VM write its own HPROF dump to a file that does
+    /// not exist yet; ids in it are addresses, and the answer says what is at them.
+    /// *Stops.*
+    fn native_dump(&self, path: &Path) -> Result<NativeDump, VmError>;
     /// Counts kept by the VM side; allocation counts are those of the batches
     /// delivered so far.
     fn heap_summary(&self) -> Result<HeapSummary, VmError>;

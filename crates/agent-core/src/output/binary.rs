@@ -13,7 +13,8 @@ use hprof::{AllocSite, Frame, Header, ObjectId, Record, RecordTag, Serial, Write
 use profile::{ContentionTable, CostTable, SampleTable, SiteOrder, SiteTable};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::io::Write;
-use vmpi::{ClassId, HeapSummary, MonitorInfo, ThreadId, ThreadStack, Vm, VmError};
+use std::path::Path;
+use vmpi::{ClassId, HeapSummary, MonitorInfo, ThreadId, ThreadStack, TraceId, Vm, VmError};
 
 /// Below this `Runtime.maxMemory` the original wrote version 1.0.1.
 const SMALL_HEAP: u64 = 2_000_000_000;
@@ -38,6 +39,33 @@ pub(crate) struct BinaryOutput {
     names: FxHashMap<Box<str>, ObjectId>,
     frames: FxHashSet<u32>,
     classes: FxHashSet<ClassId>,
+    pub(super) taken: Taken,
+}
+
+/// Numbers given to what the VM's own dumper knows and the profiler does not.
+#[derive(Default)]
+pub(super) struct Taken {
+    frames: u32,
+    traces: u32,
+    classes: u32,
+}
+
+impl Taken {
+    pub(super) fn next_frame(&mut self) -> u32 {
+        self.frames += 1;
+        self.frames
+    }
+
+    pub(super) fn next_trace(&mut self) -> u32 {
+        self.traces += 1;
+        self.traces
+    }
+
+    /// Far above what the profiler counts to.
+    fn next_class(&mut self) -> ClassId {
+        self.classes += 1;
+        ClassId(1 << 24 | self.classes)
+    }
 }
 
 impl BinaryOutput {
@@ -65,6 +93,7 @@ impl BinaryOutput {
             names: FxHashMap::default(),
             frames: FxHashSet::default(),
             classes: FxHashSet::default(),
+            taken: Taken::default(),
         }
     }
 
@@ -108,6 +137,24 @@ impl BinaryOutput {
             self.load(context, id, &class);
         }
         class_serial(id)
+    }
+
+    /// Writes LOAD CLASS for a class that the profiler has not heard of.
+    pub(super) fn load_unheard(
+        &mut self,
+        context: &mut Context<'_>,
+        class: ObjectId,
+        name: &str,
+    ) -> (ClassId, Serial) {
+        let id = self.taken.next_class();
+        let record = Record::LoadClass {
+            serial: class_serial(id),
+            class,
+            trace: trace_serial(TraceId::EMPTY),
+            name: self.name(context.vm, name),
+        };
+        self.put(context.vm, &record);
+        (id, class_serial(id))
     }
 
     fn load(&mut self, context: &mut Context<'_>, id: ClassId, class: &Class) {
@@ -321,7 +368,19 @@ impl Emit for BinaryOutput {
 
     fn monitors(&mut self, _: &mut Context<'_>, _: &[ThreadStack], _: &[MonitorInfo]) {}
 
-    fn heap(&mut self, context: &mut Context<'_>, _: HeapSummary) -> Result<(), VmError> {
+    fn heap(
+        &mut self,
+        context: &mut Context<'_>,
+        _: HeapSummary,
+        scratch: Option<&Path>,
+    ) -> Result<(), VmError> {
+        if let Some(scratch) = scratch {
+            match super::native_heap::write(self, context, scratch) {
+                Ok(()) => return Ok(()),
+                Err(VmError::Unsupported(_)) => {}
+                Err(error) => self.note(context, &format!("the heap was walked: {error}")),
+            }
+        }
         super::binary_heap::walk(self, context)
     }
 

@@ -2,12 +2,15 @@
 
 pub(crate) mod binary;
 mod binary_heap;
+mod native_heap;
+mod segments;
 pub(crate) mod sink;
 pub(crate) mod text;
 mod text_heap;
 
 use crate::catalog::{Catalog, Class, ResolvedTrace};
 use profile::{ContentionTable, CostTable, SampleTable, SiteOrder, SiteTable, Volume};
+use std::path::Path;
 use std::sync::Arc;
 use vmpi::{ClassId, HeapSummary, MonitorInfo, ThreadInfo, ThreadStack, Vm};
 
@@ -78,7 +81,7 @@ pub(crate) trait Emit: Send {
         threads: &[ThreadStack],
         monitors: &[MonitorInfo],
     );
-    /// HEAP DUMP, by a walk of the VM's heap.
+    /// HEAP DUMP: the VM's own, written to `scratch` for the while, or by a walk of its heap.
     ///
     /// # Errors
     /// When the VM cannot walk; what was written until then stands.
@@ -86,6 +89,7 @@ pub(crate) trait Emit: Send {
         &mut self,
         context: &mut Context<'_>,
         summary: HeapSummary,
+        scratch: Option<&Path>,
     ) -> Result<(), vmpi::VmError>;
     /// HEAP SUMMARY.
     fn heap_summary(&mut self, context: &mut Context<'_>, summary: HeapSummary);

@@ -14,6 +14,7 @@ use hprof::text::{
 };
 use profile::{ContentionTable, CostTable, Estimate, Ranked, SampleTable, SiteTable};
 use std::io::Write;
+use std::path::Path;
 use vmpi::{ClassId, HeapSummary, MonitorInfo, ThreadId, ThreadStack, ThreadState, VmError};
 
 /// Nanoseconds in a millisecond.
@@ -288,7 +289,12 @@ impl Emit for TextOutput {
         self.put(&TextRecord::MonitorDumpEnd);
     }
 
-    fn heap(&mut self, context: &mut Context<'_>, summary: HeapSummary) -> Result<(), VmError> {
+    fn heap(
+        &mut self,
+        context: &mut Context<'_>,
+        summary: HeapSummary,
+        _scratch: Option<&Path>,
+    ) -> Result<(), VmError> {
         self.put(&TextRecord::HeapBegin {
             objects: summary.live_objects,
             bytes: summary.live_bytes,

@@ -131,8 +131,9 @@ impl Recorder {
         self.all_traces(vm);
         let summary = vm.heap_summary().unwrap_or_default();
         let mut failure = None;
+        let scratch = self.host.scratch();
         self.write(vm, |out, context| {
-            failure = out.heap(context, summary).err()
+            failure = out.heap(context, summary, scratch.as_deref()).err()
         });
         if let Some(error) = failure {
             self.note(vm, &format!("the heap dump is incomplete: {error}"));

@@ -198,7 +198,7 @@ impl Vm for ScriptedVm {
         self.heap.iter().for_each(|thing| visit(thing, visitor));
         Ok(())
     }
-    fn native_dump(&self, _: &Path, _: bool) -> Result<(), VmError> {
+    fn native_dump(&self, _: &Path) -> Result<vmpi::NativeDump, VmError> {
         Err(VmError::Unsupported("dumper"))
     }
     fn heap_summary(&self) -> Result<HeapSummary, VmError> {

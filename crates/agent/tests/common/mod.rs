@@ -47,7 +47,7 @@ fn make() -> Option<Lab> {
     };
     let classes = tempfile::tempdir().expect("temporary folder");
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/java");
-    for program in ["Known.java", "Trouble.java"] {
+    for program in ["Known.java", "Placed.java", "Trouble.java"] {
         compiler
             .compile(&sources.join(program), 8, classes.path())
             .expect("compiles");
@@ -115,6 +115,11 @@ impl Ran {
 }
 
 impl Lab {
+    /// Where the compiled programs are.
+    pub(crate) fn classes(&self) -> &Path {
+        self.classes.path()
+    }
+
     /// Runs a program, with the agent if there are options for it.
     pub(crate) fn run(
         &self,

@@ -1,0 +1,343 @@
+//! The VM's own dumper, and what is at which address of the dump it writes.
+//!
+//! A reference of JNI is a pointer to a slot, and the slot holds the address of the
+//! object, which is its id in the dump. Slots are read before the dump and after
+//! it. An object whose address is the same both times was there when the dump was
+//! written: it would have had to be moved away and back, and another one to its
+//! place and away, which takes four collections; so a dump with more of them
+//! is thrown away and written again. The others are counted as moved.
+//!
+//! That slots are like this is tried on the spot: a weak and a local reference to
+//! one object must agree. Where the collector keeps marks in the slots of weak ones
+//! (ZGC) they do not, and the addresses are taken from local references.
+
+use std::path::Path;
+
+use jvmti::sys::{MethodPtr, Value};
+use jvmti::{Env, Jni, Live, Object};
+use vmpi::{ClassId, NativeDump, ObjectHandle, PlacedObject, ThreadId, TraceId, VmError};
+
+use crate::background::collect_garbage;
+use crate::followed::Entry;
+use crate::hotspot::HotSpot;
+use crate::registry::handles;
+use crate::vm::failed;
+
+/// How often a dump is written until few enough collections come in between.
+const TRIES: usize = 3;
+/// Most collections during one dump: with slots that are plain addresses, and with a
+/// collector that moves objects between pauses, of which each is an event.
+const CALM: [u64; 2] = [3, 8];
+
+/// The address in the slot of a reference, 0 if it cannot be one.
+fn slot(reference: Object) -> u64 {
+    // The low bits say what kind of reference it is.
+    let at = (reference.raw() as usize & !7) as *const u64;
+    // SAFETY: HotSpot's references are pointers to slots of 8 bytes, which are mapped
+    // as long as the reference exists; a collection may write to one meanwhile.
+    unsafe { at.read_volatile() }
+}
+
+/// How addresses are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reading {
+    /// From the slots of weak references.
+    Weak,
+    /// From local references made for it.
+    Local,
+}
+
+impl Reading {
+    /// Tries it out on some references; `None` if slots hold no addresses at all.
+    fn tried(jni: Jni, weak: impl Iterator<Item = Object>) -> Option<Self> {
+        const SOME: usize = 64;
+        /// Beyond it are the marks of the ZGC of JDK 11 to 23.
+        const PLAIN: u64 = 1 << 42;
+        let mut reading = Self::Weak;
+        for reference in weak.take(SOME) {
+            let Some(local) = jni.new_local(reference) else {
+                continue;
+            };
+            let again = jni.new_local(local);
+            let (address, same) = (slot(local), again.map(slot));
+            if reading == Self::Weak && (slot(reference) != address || address >= PLAIN) {
+                reading = Self::Local;
+            }
+            again.into_iter().for_each(|again| jni.delete_local(again));
+            jni.delete_local(local);
+            if address == 0 || address & 7 != 0 || same.is_some_and(|same| same != address) {
+                return None;
+            }
+        }
+        Some(reading)
+    }
+
+    /// The address of a weak reference's object, 0 if it is dead.
+    fn of(self, jni: Jni, weak: Object) -> u64 {
+        match self {
+            Self::Weak => slot(weak),
+            Self::Local => jni.new_local(weak).map_or(0, |local| {
+                let address = slot(local);
+                jni.delete_local(local);
+                address
+            }),
+        }
+    }
+}
+
+/// Writes a dump; runs Java code.
+pub(crate) fn write(
+    hotspot: &HotSpot,
+    env: Env<Live>,
+    jni: Jni,
+    path: &Path,
+) -> Result<NativeDump, VmError> {
+    let text = path
+        .to_str()
+        .ok_or(VmError::Unsupported("dump to a path that is not Unicode"))?;
+    let dumper = Dumper::find(jni).map_err(failed)?;
+    let known = Known::gather(hotspot, env, jni)?;
+    let text = jni.new_string(text).map_err(failed)?;
+    for _ in 0..TRIES {
+        collect_garbage(hotspot, env, jni).map_err(failed)?;
+        let done = hotspot.followed.living(jni, |entries| {
+            let weak = entries.iter().map(|entry| entry.weak());
+            let reading = Reading::tried(jni, weak.chain(known.mirrors()));
+            let reading = reading.ok_or(VmError::Unsupported("readable references"))?;
+            let began = hotspot.followed.collections();
+            let places = Places::read(jni, reading, entries, &known);
+            // Those that were made meanwhile.
+            hotspot.follow_all_gathered(jni);
+            let new = hotspot.followed.newcomers();
+            let places_of_new = Places::read(jni, reading, &new, &Known::default());
+            dumper.dump(jni, text).map_err(failed)?;
+            let after = Places::read(jni, reading, entries, &known);
+            let after_of_new = Places::read(jni, reading, &new, &Known::default());
+            // One that was under way at first counts, and one that is under way now.
+            let collections = hotspot.followed.started().saturating_sub(began);
+            let is_calm = collections <= CALM[usize::from(reading == Reading::Local)]
+                && places.named == after.named;
+            if !is_calm {
+                return Ok(None);
+            }
+            let sites = hotspot.lock().sites.keys();
+            let mut dump = NativeDump::default();
+            places.join(&after, entries, &sites, &mut dump);
+            places_of_new.join(&after_of_new, &new, &sites, &mut dump);
+            dump.objects.sort_by_key(|object| object.address);
+            dump.objects.dedup_by_key(|object| object.address);
+            places.name(&known, &mut dump);
+            Ok(Some(dump))
+        })?;
+        if let Some(mut dump) = done {
+            dump.own.push(slot(text));
+            return Ok(dump);
+        }
+        let _ = std::fs::remove_file(path);
+    }
+    Err(VmError::Failed {
+        function: "heap dump",
+        reason: "garbage is collected all the time".to_owned(),
+    })
+}
+
+/// Objects that have a name in the profile, and the agent's own.
+#[derive(Default)]
+struct Known {
+    /// Weak references.
+    classes: Vec<(Object, ClassId)>,
+    /// Weak references.
+    loaders: Vec<(Object, ObjectHandle)>,
+    /// Local references.
+    threads: Vec<(Object, ThreadId)>,
+    /// Local references.
+    own: Vec<Object>,
+}
+
+impl Known {
+    fn gather(hotspot: &HotSpot, env: Env<Live>, jni: Jni) -> Result<Self, VmError> {
+        let loaded = env.loaded_classes().map_err(failed)?;
+        let threads = env.all_threads().map_err(failed)?;
+        let own = hotspot.tracker().map(|tracker| tracker.own_objects(jni));
+        let mut own = own.unwrap_or_default();
+        let mut state = hotspot.lock();
+        for mirror in loaded {
+            state.registry.class(env, jni, mirror);
+            jni.delete_local(mirror);
+        }
+        let tracker = state.registry.tracker;
+        let mut classes = Vec::with_capacity(state.registry.classes.len());
+        for (entry, number) in state.registry.classes.iter().zip(1..) {
+            let Some(mirror) = entry.mirror else { continue };
+            if Some(ClassId(number)) == tracker {
+                own.extend(jni.new_local(mirror));
+            } else {
+                classes.push((mirror, ClassId(number)));
+            }
+        }
+        let loaders = state.registry.loaders.iter().enumerate();
+        let loaders = loaders
+            .map(|(index, loader)| (*loader, handles::loader(index)))
+            .collect();
+        let threads = threads
+            .into_iter()
+            .map(|thread| (thread, state.registry.thread(env, Some(thread), false)))
+            .collect();
+        Ok(Self {
+            classes,
+            loaders,
+            threads,
+            own,
+        })
+    }
+
+    fn mirrors(&self) -> impl Iterator<Item = Object> {
+        self.classes.iter().map(|(mirror, _)| *mirror)
+    }
+}
+
+/// Where everything is at one moment.
+struct Places {
+    followed: Vec<u64>,
+    /// Classes, loaders, threads and the agent's own, in this order.
+    named: Vec<u64>,
+}
+
+impl Places {
+    fn read(jni: Jni, reading: Reading, entries: &[Entry], known: &Known) -> Self {
+        let followed = entries.iter().map(|entry| reading.of(jni, entry.weak()));
+        let loaders = known.loaders.iter().map(|(loader, _)| *loader);
+        let weak = known.mirrors().chain(loaders);
+        let weak = weak.map(|reference| reading.of(jni, reference));
+        let threads = known.threads.iter().map(|(thread, _)| *thread);
+        let local = threads.chain(known.own.iter().copied()).map(slot);
+        Self {
+            followed: followed.collect(),
+            named: weak.chain(local).collect(),
+        }
+    }
+
+    /// Adds the objects that were at one place before and after.
+    fn join(
+        &self,
+        after: &Self,
+        entries: &[Entry],
+        sites: &[(ClassId, TraceId)],
+        dump: &mut NativeDump,
+    ) {
+        dump.objects.reserve(entries.len());
+        let both = self.followed.iter().zip(&after.followed);
+        for (entry, (before, after)) in entries.iter().zip(both) {
+            match sites.get((entry.site().0 as usize).wrapping_sub(1)) {
+                _ if *after == 0 => {} // died
+                Some((class, trace)) if before == after => dump.objects.push(PlacedObject {
+                    address: *after,
+                    class: *class,
+                    trace: *trace,
+                }),
+                _ => dump.moved += 1,
+            }
+        }
+    }
+
+    /// Adds what has a name.
+    fn name(self, known: &Known, dump: &mut NativeDump) {
+        let mut named = self.named.into_iter();
+        // Weak references to the dead have no address.
+        for ((_, class), address) in known.classes.iter().zip(named.by_ref()) {
+            dump.classes
+                .extend((address != 0).then_some((address, *class)));
+        }
+        for ((_, handle), address) in known.loaders.iter().zip(named.by_ref()) {
+            dump.handles
+                .extend((address != 0).then_some((address, *handle)));
+        }
+        for ((_, thread), address) in known.threads.iter().zip(named.by_ref()) {
+            dump.threads.push((address, *thread));
+        }
+        dump.own = named.collect();
+    }
+}
+
+/// Whether collections are done by the VM thread, so that one may be asked for while the
+/// VM ends: the threads of the concurrent collectors have gone by then, and who asks
+/// them waits for ever.
+pub(crate) fn collects_in_vm_thread(jni: Jni) -> bool {
+    let is_on = |dumper: &Dumper, name| dumper.option(jni, name).is_ok_and(|on| on == "true");
+    jni.local_frame(32, || {
+        let flags = ["UseSerialGC", "UseParallelGC", "UseG1GC"];
+        Dumper::find(jni).is_ok_and(|dumper| flags.iter().any(|name| is_on(&dumper, name)))
+    })
+}
+
+/// The method of Java that has the VM write a dump.
+struct Dumper {
+    bean: Object,
+    dump: MethodPtr,
+}
+
+impl Dumper {
+    /// Looks for the implementation, which is a small part of the management classes,
+    /// and falls back on the way through all of them.
+    fn find(jni: Jni) -> jvmti::Result<Self> {
+        const MODERN: [&str; 3] = [
+            "com/sun/management/internal/PlatformMBeanProviderImpl",
+            "com/sun/management/internal/HotSpotDiagnostic",
+            "dumpHeap0",
+        ];
+        const OLD: [&str; 3] = [
+            "sun/management/ManagementFactoryHelper",
+            "sun/management/HotSpotDiagnostic",
+            "dumpHeap",
+        ];
+        Self::direct(jni, MODERN)
+            .or_else(|_| Self::direct(jni, OLD))
+            .or_else(|_| Self::through_factory(jni))
+    }
+
+    /// `loader` loads the library that has the native method when it is initialised.
+    fn direct(jni: Jni, [loader, class, method]: [&str; 3]) -> jvmti::Result<Self> {
+        jni.find_class(loader)?;
+        let class = jni.find_class(class)?;
+        let dump = jni.method(class, method, "(Ljava/lang/String;Z)V")?;
+        let constructor = jni.method(class, "<init>", "()V")?;
+        let bean = jni.new_object(class, constructor, &[])?;
+        Ok(Self { bean, dump })
+    }
+
+    fn through_factory(jni: Jni) -> jvmti::Result<Self> {
+        let class = jni.find_class("com/sun/management/HotSpotDiagnosticMXBean")?;
+        let factory = jni.find_class("java/lang/management/ManagementFactory")?;
+        let get = jni.static_method(
+            factory,
+            "getPlatformMXBean",
+            "(Ljava/lang/Class;)Ljava/lang/management/PlatformManagedObject;",
+        )?;
+        let bean = jni.call_static_object(factory, get, &[Value { l: class.raw() }])?;
+        let bean = bean.ok_or(jvmti::Error::Jni("HotSpotDiagnosticMXBean"))?;
+        let dump = jni.method(class, "dumpHeap", "(Ljava/lang/String;Z)V")?;
+        Ok(Self { bean, dump })
+    }
+
+    /// The value of a flag of the VM.
+    fn option(&self, jni: Jni, name: &str) -> jvmti::Result<String> {
+        let class = jni.object_class(self.bean);
+        let class = class.ok_or(jvmti::Error::Jni("class of the bean"))?;
+        let descriptor = "(Ljava/lang/String;)Lcom/sun/management/VMOption;";
+        let get = jni.method(class, "getVMOption", descriptor)?;
+        let name = jni.new_string(name)?;
+        let option = jni.call_object(self.bean, get, &[Value { l: name.raw() }])?;
+        let option = option.ok_or(jvmti::Error::Jni("getVMOption"))?;
+        let class = jni.find_class("com/sun/management/VMOption")?;
+        let get = jni.method(class, "getValue", "()Ljava/lang/String;")?;
+        let value = jni.call_object(option, get, &[])?;
+        jni.string(value.ok_or(jvmti::Error::Jni("getValue"))?)
+    }
+
+    /// Dumps all objects: garbage has just been collected, and the VM need not do it
+    /// again.
+    fn dump(&self, jni: Jni, path: Object) -> jvmti::Result<()> {
+        let arguments = [Value { l: path.raw() }, Value { z: 0 }];
+        jni.call_void(self.bean, self.dump, &arguments)
+    }
+}
