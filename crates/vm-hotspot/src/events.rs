@@ -76,7 +76,10 @@ impl Agent for HotSpot {
             if let Some(sampler) = self.sampler.get() {
                 sampler.thread_started();
             }
-            self.tell(None);
+            // A thread of our own may be waited for by whoever has the profiler.
+            if !self.is_own_thread(env, thread) {
+                self.tell(None);
+            }
         });
     }
 

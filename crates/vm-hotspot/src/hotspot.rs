@@ -445,6 +445,14 @@ impl HotSpot {
         });
     }
 
+    /// Whether a live thread is one of the agent's.
+    pub(crate) fn is_own_thread(&self, env: Env<Live>, thread: Object) -> bool {
+        let number = env.thread_number(Some(thread)).unwrap_or(0);
+        let state = self.lock();
+        let info = state.registry.threads.get(number.wrapping_sub(1));
+        info.is_some_and(|info| info.is_agent)
+    }
+
     /// Starts a thread of the agent's own.
     pub(crate) fn spawn(
         &self,
