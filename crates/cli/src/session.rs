@@ -74,7 +74,7 @@ impl Session {
     }
 
     /// The file of `--mapping`.
-    fn mapping(&self) -> Result<Option<Mapping>, HeapError> {
+    pub fn mapping(&self) -> Result<Option<Mapping>, HeapError> {
         let Some(path) = &self.global.mapping else {
             return Ok(None);
         };

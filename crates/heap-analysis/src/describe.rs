@@ -151,16 +151,14 @@ fn instance_value(heap: &Heap, object: ObjIdx) -> Option<String> {
         | "java.util.concurrent.atomic.AtomicInteger"
         | "java.util.concurrent.atomic.AtomicLong"
         | "java.util.concurrent.atomic.AtomicBoolean" => scalar_field(heap, object, "value"),
-        "java.lang.StringBuilder" | "java.lang.StringBuffer" => {
-            field_int(heap, object, "count").map(|n| format!("length {n}"))
-        }
         "java.io.File" => text_field(heap, object, "path"),
         "java.net.URI" => text_field(heap, object, "string"),
         "java.net.URL" => url(heap, object),
         "java.lang.reflect.Method" | "java.lang.reflect.Field" | "java.lang.Module" => {
             text_field(heap, object, "name")
         }
-        _ => value_by_ancestry(heap, object, class, name),
+        _ => crate::readable::value(heap, object, name)
+            .or_else(|| value_by_ancestry(heap, object, class, name)),
     }
 }
 

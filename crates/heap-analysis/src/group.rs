@@ -28,7 +28,7 @@ pub enum GroupBy {
 }
 
 /// What a group is called.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(untagged)]
 pub enum GroupKey {
     /// A class.

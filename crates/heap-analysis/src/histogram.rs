@@ -34,6 +34,8 @@ pub struct HistogramOptions {
     pub filter: Option<Regex>,
     /// Order of the rows.
     pub sort: SortBy,
+    /// Rows to leave out at the beginning.
+    pub skip: usize,
     /// At most so many rows; `None` for all.
     pub top: Option<usize>,
     /// Count unreachable objects too.
@@ -75,6 +77,9 @@ pub struct Histogram {
     pub all_objects: bool,
     /// Rows in the asked order.
     pub rows: Vec<HistogramRow>,
+    /// Number of matching rows before these.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub skipped_rows: u64,
     /// Number of matching rows that `top` cut off.
     pub omitted_rows: u64,
     /// Size of the reachable heap, of which retained sizes are shares; 0 when it is not known.
@@ -83,6 +88,19 @@ pub struct Histogram {
     /// (Overlapping groups count an object once; in the plain model, whose rows are those of the
     /// reference reader, class objects belong to no row.)
     pub total: Total,
+}
+
+fn is_zero(n: &u64) -> bool {
+    *n == 0
+}
+
+/// Part of a histogram that has all rows: filtered, sorted and cut as `options` say. Counting is
+/// dear, looking at what was counted is not.
+pub fn page_of(full: &Histogram, options: &HistogramOptions) -> Histogram {
+    let total = options.filter.is_none().then_some(full.total);
+    let mut page = finish(full.rows.clone(), options, total);
+    page.heap_shallow = full.heap_shallow;
+    page
 }
 
 /// Counts the heap by the chosen grouping.
@@ -167,6 +185,8 @@ fn finish(
         };
         by_size.then_with(|| a.key.cmp(&b.key))
     });
+    let skipped_rows = options.skip.min(rows.len());
+    rows.drain(..skipped_rows);
     let keep = options.top.unwrap_or(usize::MAX).min(rows.len());
     let omitted_rows = (rows.len() - keep) as u64;
     rows.truncate(keep);
@@ -174,6 +194,7 @@ fn finish(
         by: options.by,
         all_objects: options.all,
         rows,
+        skipped_rows: skipped_rows as u64,
         omitted_rows,
         heap_shallow: Bytes(0),
         total,

@@ -14,22 +14,24 @@
 //! # }
 //! ```
 //!
-//! In reading order: [`describe`] (how an object is named), [`fields`] and [`collections`]
+//! In reading order: [`describe`] and [`readable`] (how an object is named), [`fields`] and [`collections`]
 //! (looking into objects), [`summary`], [`overview`], [`histogram`], [`dominators`], [`top`], [`treemap`],
 //! [`leaks`] with [`chain`] (how a suspect is reached) and [`allocation`] (what allocated it), [`paths`] and [`merged_paths`],
-//! [`object`], [`roots`], [`threads`], [`strings`], [`loaders`], [`properties`],
-//! [`unreachable`], [`validate`], [`collection_table`] with [`collection_stats`], [`waste`],
-//! [`identity`] with [`diff`] (several dumps) and [`check`] (rules for builds), [`android`], [`redact`],
+//! [`object`] with [`contents`] (collections), [`set`] and [`members`] (sets of objects), [`roots`], [`threads`], [`strings`],
+//! [`loaders`], [`properties`], [`bitmaps`], [`unreachable`], [`validate`], [`collection_table`] with [`collection_stats`],
+//! [`waste`], [`identity`] with [`diff`] (several dumps) and [`check`] (rules for builds), [`android`], [`redact`],
 //! [`secrets`] and [`extract`] (what may leave the house), [`export`], and [`dossier`] (everything a report shows).
 
 pub mod allocation;
 pub mod android;
 mod below;
+pub mod bitmaps;
 pub mod chain;
 pub mod check;
 pub mod collection_stats;
 pub mod collection_table;
 pub mod collections;
+pub mod contents;
 pub mod describe;
 pub mod diff;
 pub mod dominators;
@@ -43,6 +45,7 @@ mod holders;
 pub mod identity;
 pub mod leaks;
 pub mod loaders;
+pub mod members;
 pub mod merged_paths;
 pub mod object;
 mod object_set;
@@ -50,9 +53,11 @@ pub mod overview;
 pub mod paths;
 pub mod properties;
 mod ranking;
+pub mod readable;
 pub mod redact;
 pub mod roots;
 pub mod secrets;
+pub mod set;
 pub mod strings;
 pub mod summary;
 mod texts;

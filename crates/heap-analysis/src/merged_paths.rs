@@ -255,18 +255,26 @@ pub fn to_class(
     classes: &[ClassIdx],
     options: &MergedOptions,
 ) -> Result<MergedPaths, HeapError> {
-    let mut all: Vec<ObjIdx> = classes
-        .iter()
-        .flat_map(|c| heap.objects_of(*c))
-        .filter(|o| heap.is_reachable(*o))
-        .collect();
+    let mut all: Vec<ObjIdx> = classes.iter().flat_map(|c| heap.objects_of(*c)).collect();
     all.sort_unstable();
-    let step = all.len().div_ceil(options.max_paths.max(1)).max(1);
-    let sample: Vec<ObjIdx> = all.iter().copied().step_by(step).collect();
+    to_objects(heap, name, &all, options)
+}
+
+/// The merged shortest paths to some objects, given by id; `name` says what they are.
+pub fn to_objects(
+    heap: &Heap,
+    name: &str,
+    objects: &[ObjIdx],
+    options: &MergedOptions,
+) -> Result<MergedPaths, HeapError> {
+    let reachable = || objects.iter().filter(|o| heap.is_reachable(**o)).copied();
+    let count = reachable().count();
+    let step = count.div_ceil(options.max_paths.max(1)).max(1);
+    let sample: Vec<ObjIdx> = reachable().step_by(step).collect();
     let paths = paths_to(heap, &sample, options.exclude)?;
     let mut merged = MergedPaths {
         class: name.to_owned(),
-        objects: all.len() as u64,
+        objects: count as u64,
         followed: sample.len() as u64,
         without_path: (sample.len() - paths.len()) as u64,
         nodes: Vec::new(),

@@ -49,13 +49,18 @@ const CLASSES: usize = 12;
 /// The map of the whole heap with about `budget` areas, none of them smaller than a two-thousandth
 /// of the heap.
 pub fn treemap(heap: &Heap, budget: usize) -> Treemap {
-    let total = heap.summary().reachable_shallow;
+    below(heap, None, budget)
+}
+
+/// The map of what one object dominates; of the whole heap for `None`.
+pub fn below(heap: &Heap, root: Option<ObjIdx>, budget: usize) -> Treemap {
+    let total = root.map_or(heap.summary().reachable_shallow, |o| heap.retained(o));
     let least = total.0 / 2000;
     let mut areas: Vec<Area> = Vec::new();
     // Nodes whose children are not in the map yet, the largest first.
     let mut open: BinaryHeap<(u64, Reverse<u32>)> = BinaryHeap::new();
     let mut objects: Vec<Option<ObjIdx>> = Vec::new();
-    expand(heap, None, None, least, &mut areas, &mut objects, &mut open);
+    expand(heap, None, root, least, &mut areas, &mut objects, &mut open);
     while areas.len() < budget {
         let Some((_, Reverse(at))) = open.pop() else {
             break;

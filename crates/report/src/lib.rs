@@ -9,8 +9,8 @@
 //! ```
 //!
 //! In reading order: [`doc`], [`units`], [`escape`] (names in a dump are hostile), [`say`],
-//! [`terminal`], [`markdown`], [`html`], [`json`], [`csv`], [`check`] (forms of build servers), [`tables`]
-//! (CSV, NDJSON, Parquet, Neo4j); and [`profile`], the formats of other tools for what was sampled;
+//! [`terminal`], [`markdown`], [`html`], [`json`], [`csv`], [`sheet`] (tables of any answer as CSV), [`check`] (forms of build
+//! servers), [`tables`] (CSV, NDJSON, Parquet, Neo4j); and [`profile`], the formats of other tools for what was sampled;
 //! and [`events`], what a stream of VM events says.
 
 pub mod check;
@@ -23,6 +23,7 @@ pub mod json;
 pub mod markdown;
 pub mod profile;
 pub mod say;
+pub mod sheet;
 pub mod tables;
 pub mod terminal;
 pub mod units;

@@ -1,5 +1,7 @@
 //! Numbers as people read them.
 
+use heap_analysis::readable::civil;
+
 /// `4.0 KiB`, `1.5 GiB`: one digit behind the point, none for plain bytes.
 pub fn human_bytes(bytes: u64) -> String {
     const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
@@ -45,20 +47,7 @@ pub fn utc(timestamp_ms: u64) -> String {
     }
     let seconds = timestamp_ms / 1000;
     let (days, rest) = (seconds / 86_400, seconds % 86_400);
-    // Civil date from days since 1970 (the usual era arithmetic over 400-year cycles).
-    let shifted = days + 719_468;
-    let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);
-    let year_of_era =
-        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted_month = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
-    let month = if shifted_month < 10 {
-        shifted_month + 3
-    } else {
-        shifted_month - 9
-    };
-    let year = year_of_era + era * 400 + u64::from(month <= 2);
+    let (year, month, day) = civil(days as i64);
     format!(
         "{year:04}-{month:02}-{day:02} {:02}:{:02}:{:02} UTC",
         rest / 3600,

@@ -11,9 +11,11 @@
 //!
 //! Reading order: [`dump`] (bytes of a dump), [`graph`] (dominators by the definition), [`shapes`]
 //! (random graphs, and dumps made of them), [`census`] (objects of a cut dump), [`corpus`] (real dumps with expected answers),
-//! [`oracle`] (recorded runs of the original agent), [`jvm`] (JDKs on this machine, and fresh dumps by them), [`mutants`] (damaged dumps), and
+//! [`oracle`] (recorded runs of the original agent), [`jvm`] (JDKs on this machine, and fresh dumps by them),
+//! [`mutants`] (damaged dumps), [`browser`] (Chromium), and
 //! [`run`] (the program under test with limits).
 
+pub mod browser;
 pub mod census;
 pub mod corpus;
 pub mod dump;

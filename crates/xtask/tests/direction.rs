@@ -107,7 +107,7 @@ fn the_architecture_describes_exactly_the_crates_that_exist() {
     let packages = metadata["packages"].as_array().expect("packages");
     let exist: BTreeSet<&str> = packages.iter().filter_map(|p| p["name"].as_str()).collect();
     assert_eq!(described, exist);
-    let later = text.split("## Later").nth(1).expect("what comes later");
+    let later = text.split("## Later").nth(1).unwrap_or_default();
     for name in ROWS.iter().flat_map(|(_, names)| names.iter()) {
         assert!(
             exist.contains(name) || later.contains(&format!("`{name}`")),

@@ -41,7 +41,7 @@ pub struct Args {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum By {
+pub(super) enum By {
     Class,
     Superclass,
     Loader,
@@ -51,31 +51,44 @@ enum By {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Sort {
+pub(super) enum Sort {
     Retained,
     Shallow,
     Objects,
     Name,
 }
 
+impl From<By> for GroupBy {
+    fn from(by: By) -> Self {
+        match by {
+            By::Class => GroupBy::Class,
+            By::Superclass => GroupBy::Superclass,
+            By::Loader => GroupBy::Loader,
+            By::Package => GroupBy::Package,
+            By::Heap => GroupBy::Heap,
+            By::Site => GroupBy::Site,
+        }
+    }
+}
+
+impl From<Sort> for SortBy {
+    fn from(sort: Sort) -> Self {
+        match sort {
+            Sort::Retained => SortBy::Retained,
+            Sort::Shallow => SortBy::Shallow,
+            Sort::Objects => SortBy::Objects,
+            Sort::Name => SortBy::Name,
+        }
+    }
+}
+
 impl Args {
     fn options(&self, session: &Session) -> HistogramOptions {
         HistogramOptions {
-            by: match self.by {
-                By::Class => GroupBy::Class,
-                By::Superclass => GroupBy::Superclass,
-                By::Loader => GroupBy::Loader,
-                By::Package => GroupBy::Package,
-                By::Heap => GroupBy::Heap,
-                By::Site => GroupBy::Site,
-            },
+            by: self.by.into(),
             filter: self.filter.clone(),
-            sort: match self.sort {
-                Sort::Retained => SortBy::Retained,
-                Sort::Shallow => SortBy::Shallow,
-                Sort::Objects => SortBy::Objects,
-                Sort::Name => SortBy::Name,
-            },
+            sort: self.sort.into(),
+            skip: 0,
             top: limit(self.top, session.global.json, 40),
             all: self.all || session.global.unreachable,
             empty: self.empty,

@@ -22,6 +22,8 @@ pub mod listen;
 pub mod loaders;
 pub mod man;
 pub mod object;
+pub mod objects;
+pub mod open;
 pub mod overview;
 pub mod paths;
 pub mod profile;
@@ -37,6 +39,7 @@ pub mod summary;
 pub mod target;
 pub mod threads;
 pub mod top;
+pub mod tui;
 pub mod unreachable;
 pub mod validate;
 pub mod waste;
@@ -67,6 +70,8 @@ macro_rules! commands {
 
 commands! {
     Overview => overview,
+    Open => open,
+    Tui => tui,
     Leaks => leaks,
     Report => report,
     #[command(visible_alias = "histo")]
@@ -74,6 +79,7 @@ commands! {
     Dominators => dominators,
     Top => top,
     Object => object,
+    Objects => objects,
     Paths => paths,
     Roots => roots,
     Threads => threads,

@@ -40,7 +40,7 @@ pub struct Args {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Exclude {
+pub(super) enum Exclude {
     None,
     Soft,
     Weak,
@@ -48,21 +48,21 @@ enum Exclude {
     Phantom,
 }
 
-impl Args {
-    /// The exclusions to try, one after the other.
-    fn exclusions(&self) -> Vec<Exclusions> {
-        if self.exclude.is_empty() {
-            return vec![Exclusions::ALL, Exclusions::default()];
-        }
-        let has = |e| self.exclude.contains(&e);
-        vec![Exclusions {
-            soft: has(Exclude::Soft),
-            weak: has(Exclude::Weak),
-            finalizer: has(Exclude::Final),
-            phantom: has(Exclude::Phantom),
-        }]
+/// The exclusions to try, one after the other.
+pub(super) fn exclusions(chosen: &[Exclude]) -> Vec<Exclusions> {
+    if chosen.is_empty() {
+        return vec![Exclusions::ALL, Exclusions::default()];
     }
+    let has = |e| chosen.contains(&e);
+    vec![Exclusions {
+        soft: has(Exclude::Soft),
+        weak: has(Exclude::Weak),
+        finalizer: has(Exclude::Final),
+        phantom: has(Exclude::Phantom),
+    }]
+}
 
+impl Args {
     /// Says the paths.
     pub(crate) fn run(&self, session: &Session) -> Outcome {
         let (file, id) = file_and_id(&self.target)?;
@@ -82,7 +82,7 @@ impl Args {
     fn of_object(&self, session: &Session, heap: &Heap, id: ObjectId) -> Outcome {
         let target = find_object(heap, id)?;
         let mut answer = None;
-        for exclude in self.exclusions() {
+        for exclude in exclusions(&self.exclude) {
             let options = PathOptions {
                 count: self.count.max(1),
                 exclude,
@@ -108,7 +108,7 @@ impl Args {
     fn of_class(&self, session: &Session, heap: &Heap, name: &str) -> Outcome {
         let classes = find_classes(heap, name)?;
         let mut answer = None;
-        for exclude in self.exclusions() {
+        for exclude in exclusions(&self.exclude) {
             let options = MergedOptions {
                 max_paths: self.max_paths,
                 depth: self.depth,

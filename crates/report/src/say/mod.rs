@@ -11,6 +11,7 @@ mod overview;
 mod paths;
 mod query;
 mod secrets;
+mod sets;
 mod strings;
 mod summary;
 mod threads;

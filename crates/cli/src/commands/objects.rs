@@ -1,0 +1,120 @@
+//! `tenure objects`.
+
+use super::histogram::{By, Sort};
+use super::paths::{Exclude, exclusions};
+use super::target::{Dump, limit};
+use crate::Outcome;
+use crate::exit::{Exit, NotFound, Usage};
+use crate::session::Session;
+use heap_analysis::histogram::{HistogramOptions, SortBy};
+use heap_analysis::members;
+use heap_analysis::merged_paths::{MergedOptions, to_objects};
+use heap_analysis::set::{self, SetError, SetSpec};
+use heap_graph::{Heap, ObjIdx};
+use regex::Regex;
+
+/// The objects of a set: listed, grouped, what keeps them alive
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Sets: class:NAME, sub:NAME, package:NAME, loader:0xID, heap:NAME, site:N, object:0xID,0xID, roots:KIND,\nunreachable, all; of a set: in:SET, out:SET, dominated:SET, dominators:SET, retained:SET; SET and SET.\n\nExamples:\n  tenure objects heap.hprof class:com.example.Session\n  tenure objects heap.hprof retained:object:0x7f001000 --by class\n  tenure objects heap.hprof 'in:class:java.lang.String and package:com.example' --by class\n  tenure objects heap.hprof class:com.example.Session --dominators --skip '^java'"
+)]
+pub struct Args {
+    #[command(flatten)]
+    dump: Dump,
+    /// The set
+    #[arg(value_name = "SET")]
+    set: String,
+    /// Count by group instead of listing
+    #[arg(long, value_enum, conflicts_with_all = ["dominators", "paths"])]
+    by: Option<By>,
+    /// The classes that immediately dominate the objects
+    #[arg(long, conflicts_with = "paths")]
+    dominators: bool,
+    /// With --dominators: classes to look through
+    #[arg(long, value_name = "REGEX", requires = "dominators")]
+    skip: Option<Regex>,
+    /// Merged shortest paths from the roots to the objects
+    #[arg(long)]
+    paths: bool,
+    /// With --paths: references that do not count [default: all of these, or none if no path is left]
+    #[arg(long, value_enum, value_delimiter = ',', requires = "paths")]
+    exclude: Vec<Exclude>,
+    /// Order, largest first
+    #[arg(long, value_enum, default_value_t = Sort::Retained)]
+    sort: Sort,
+    /// Number of rows, 0 for all [default: 40, all with --json]
+    #[arg(long, value_name = "N")]
+    top: Option<usize>,
+    /// Rows to leave out at the beginning
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    skip_rows: usize,
+    /// Unreachable objects too
+    #[arg(long)]
+    all: bool,
+}
+
+impl Args {
+    /// Says what was asked about the set.
+    pub(crate) fn run(&self, session: &Session) -> Outcome {
+        let spec: SetSpec = self.set.parse().map_err(of_set)?;
+        let heap = session.open(&self.dump.file)?;
+        let all = self.all || session.global.unreachable;
+        let mut objects = set::members(&heap, &spec, all).map_err(of_set)?;
+        let top = limit(self.top, session.global.json, 40);
+        let name = spec.to_string();
+        let exit = if let Some(by) = self.by {
+            let options = HistogramOptions {
+                by: by.into(),
+                sort: self.sort.into(),
+                skip: self.skip_rows,
+                top,
+                all,
+                ..HistogramOptions::default()
+            };
+            let answer = members::histogram_of(&heap, &objects, &options);
+            session.answer(&answer, heap.summary())?
+        } else if self.dominators {
+            let answer = members::immediate_dominators(&heap, name, &objects, self.skip.as_ref());
+            session.answer(&answer, heap.summary())?
+        } else if self.paths {
+            self.say_paths(session, &heap, &name, &objects)?
+        } else {
+            let total = members::total(&heap, &objects);
+            members::sort(&heap, &mut objects, SortBy::from(self.sort));
+            let count = top.unwrap_or(usize::MAX);
+            let answer = members::page(&heap, name, &objects, total, self.skip_rows, count);
+            session.answer(&answer, heap.summary())?
+        };
+        Ok(if objects.is_empty() { Exit::No } else { exit })
+    }
+
+    fn say_paths(&self, session: &Session, heap: &Heap, name: &str, objects: &[ObjIdx]) -> Outcome {
+        let mut found = None;
+        for exclude in exclusions(&self.exclude) {
+            let options = MergedOptions {
+                max_paths: 10_000,
+                depth: 24,
+                top: 5,
+                exclude,
+            };
+            let merged = to_objects(heap, name, objects, &options)?;
+            let done = !merged.nodes.is_empty();
+            found = Some(merged);
+            if done {
+                break;
+            }
+        }
+        match found {
+            Some(answer) => session.answer(&answer, heap.summary()),
+            None => Ok(Exit::No),
+        }
+    }
+}
+
+fn of_set(error: SetError) -> anyhow::Error {
+    match error {
+        SetError::Unreadable(_) => Usage(error.to_string()).into(),
+        SetError::Unknown(_) => NotFound(error.to_string()).into(),
+        SetError::Heap(error) => error.into(),
+    }
+}

@@ -1,0 +1,400 @@
+//! Sets of objects by name, so that the answer to one question can be passed on to the next:
+//! `class:com.example.Session`, `retained:object:0x7f00`,
+//! `in:class:java.lang.String and package:com.example`.
+
+use crate::fields::lineage;
+use crate::group::{ClassGroups, GroupBy, GroupKey, owner_class};
+use crate::paths::ObjectSet;
+use heap_graph::{ClassIdx, Dominator, Heap, HeapError, ObjIdx};
+use hprof::ObjectId;
+use rustc_hash::FxHashSet;
+use std::fmt;
+use std::str::FromStr;
+use thiserror::Error;
+
+/// Which objects. Written as text with [`fmt::Display`], read back with [`FromStr`].
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum SetSpec {
+    /// `all`: every object.
+    All,
+    /// `unreachable`: the garbage.
+    Unreachable,
+    /// `roots` or `roots:KIND`: what root records name.
+    Roots(Option<String>),
+    /// `object:0x1,0x2`: these.
+    Objects(Vec<ObjectId>),
+    /// `class:NAME` or `class:0xID`: objects of exactly this class.
+    Class(String),
+    /// `sub:NAME` or `sub:0xID`: objects of this class and its subclasses.
+    Subclasses(String),
+    /// `loader:0xID`: objects whose class this loader defined, and those classes.
+    Loader(ObjectId),
+    /// `package:NAME`: objects whose class is in this package, and those classes.
+    Package(String),
+    /// `heap:NAME`: objects of an Android heap.
+    Heap(String),
+    /// `site:N`: objects allocated at this trace.
+    Site(u32),
+    /// `SET and SET`: members of both.
+    And(Vec<SetSpec>),
+    /// `in:SET`: what refers to a member.
+    In(Box<SetSpec>),
+    /// `out:SET`: what a member refers to, its class excepted.
+    Out(Box<SetSpec>),
+    /// `dominated:SET`: what members immediately dominate.
+    Dominated(Box<SetSpec>),
+    /// `dominators:SET`: the immediate dominators of the members.
+    Dominators(Box<SetSpec>),
+    /// `retained:SET`: everything below the members in the dominator tree, and the members. Of one
+    /// object this is its retained set; of several, at least what they retain together.
+    Retained(Box<SetSpec>),
+}
+
+/// Why there is no such set.
+#[derive(Debug, Error)]
+pub enum SetError {
+    /// The text is no set.
+    #[error("{0}: expected a set such as class:NAME, object:0xID or retained:class:NAME")]
+    Unreadable(String),
+    /// Nothing in the dump is called so.
+    #[error("{0} is not in this dump")]
+    Unknown(String),
+    /// The dump could not be read.
+    #[error(transparent)]
+    Heap(#[from] HeapError),
+}
+
+/// Words and parentheses of a set: no question needs more.
+const MAX_NESTING: usize = 16;
+
+impl FromStr for SetSpec {
+    type Err = SetError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let wrong = || SetError::Unreadable(text.to_owned());
+        if text.matches(['(', ':']).count() > MAX_NESTING {
+            return Err(wrong());
+        }
+        let parts = conjuncts(text);
+        if parts.len() > 1 {
+            let parts = parts.into_iter().map(str::parse);
+            return Ok(SetSpec::And(parts.collect::<Result<_, _>>()?));
+        }
+        if let Some(inside) = text.strip_prefix('(').and_then(|t| t.strip_suffix(')')) {
+            return inside.parse();
+        }
+        let (word, rest) = match text.split_once(':') {
+            Some((word, rest)) => (word, Some(rest)),
+            None => (text, None),
+        };
+        let inner =
+            || -> Result<Box<SetSpec>, SetError> { Ok(Box::new(rest.ok_or_else(wrong)?.parse()?)) };
+        let name = || {
+            rest.filter(|r| !r.is_empty())
+                .map(str::to_owned)
+                .ok_or_else(wrong)
+        };
+        Ok(match word {
+            "all" if rest.is_none() => SetSpec::All,
+            "unreachable" if rest.is_none() => SetSpec::Unreachable,
+            "roots" => SetSpec::Roots(rest.map(str::to_owned)),
+            "object" => SetSpec::Objects(
+                name()?
+                    .split(',')
+                    .map(|id| parse_id(id).ok_or_else(wrong))
+                    .collect::<Result<_, _>>()?,
+            ),
+            "class" => SetSpec::Class(name()?),
+            "sub" => SetSpec::Subclasses(name()?),
+            "loader" => SetSpec::Loader(parse_id(&name()?).ok_or_else(wrong)?),
+            "package" => SetSpec::Package(rest.ok_or_else(wrong)?.to_owned()),
+            "heap" => SetSpec::Heap(name()?),
+            "site" => SetSpec::Site(name()?.parse().map_err(|_| wrong())?),
+            "in" => SetSpec::In(inner()?),
+            "out" => SetSpec::Out(inner()?),
+            "dominated" => SetSpec::Dominated(inner()?),
+            "dominators" => SetSpec::Dominators(inner()?),
+            "retained" => SetSpec::Retained(inner()?),
+            _ => return Err(wrong()),
+        })
+    }
+}
+
+/// The parts between those ` and ` that are in no parentheses.
+fn conjuncts(text: &str) -> Vec<&str> {
+    const AND: &str = " and ";
+    let mut parts = Vec::new();
+    let (mut from, mut depth) = (0, 0usize);
+    for (at, c) in text.char_indices() {
+        match c {
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            ' ' if depth == 0 && at >= from && text[at..].starts_with(AND) => {
+                parts.push(&text[from..at]);
+                from = at + AND.len();
+            }
+            _ => {}
+        }
+    }
+    parts.push(&text[from..]);
+    parts
+}
+
+/// A set as it stands behind a word: several in parentheses.
+struct Inner<'s>(&'s SetSpec);
+
+impl fmt::Display for Inner<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            SetSpec::And(_) => write!(f, "({})", self.0),
+            other => other.fmt(f),
+        }
+    }
+}
+
+impl fmt::Display for SetSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SetSpec::All => f.write_str("all"),
+            SetSpec::Unreachable => f.write_str("unreachable"),
+            SetSpec::Roots(None) => f.write_str("roots"),
+            SetSpec::Roots(Some(kind)) => write!(f, "roots:{kind}"),
+            SetSpec::Objects(ids) => {
+                let ids: Vec<String> = ids.iter().map(ObjectId::to_string).collect();
+                write!(f, "object:{}", ids.join(","))
+            }
+            SetSpec::Class(name) => write!(f, "class:{name}"),
+            SetSpec::Subclasses(name) => write!(f, "sub:{name}"),
+            SetSpec::Loader(id) => write!(f, "loader:{id}"),
+            SetSpec::Package(name) => write!(f, "package:{name}"),
+            SetSpec::Heap(name) => write!(f, "heap:{name}"),
+            SetSpec::Site(n) => write!(f, "site:{n}"),
+            SetSpec::And(sets) => {
+                let sets: Vec<String> = sets.iter().map(SetSpec::to_string).collect();
+                f.write_str(&sets.join(" and "))
+            }
+            SetSpec::In(set) => write!(f, "in:{}", Inner(set)),
+            SetSpec::Out(set) => write!(f, "out:{}", Inner(set)),
+            SetSpec::Dominated(set) => write!(f, "dominated:{}", Inner(set)),
+            SetSpec::Dominators(set) => write!(f, "dominators:{}", Inner(set)),
+            SetSpec::Retained(set) => write!(f, "retained:{}", Inner(set)),
+        }
+    }
+}
+
+/// An id as answers print it, `0x7f00`.
+pub fn parse_id(text: &str) -> Option<ObjectId> {
+    let digits = text.trim_start_matches('@');
+    let digits = digits.strip_prefix("0x").unwrap_or(digits);
+    u64::from_str_radix(digits, 16).ok().map(ObjectId)
+}
+
+/// The classes that a name or id means; several loaders may have one of the same name.
+pub fn classes_of(heap: &Heap, name: &str) -> Vec<ClassIdx> {
+    let id = name.starts_with("0x").then(|| parse_id(name)).flatten();
+    let readable = hprof::readable_class_name(name);
+    (0..heap.classes().len() as u32)
+        .map(ClassIdx)
+        .filter(|c| {
+            let info = heap.class(*c);
+            match id {
+                Some(id) => info.id == id,
+                None => info.name == name || info.name == readable,
+            }
+        })
+        .collect()
+}
+
+/// The members of a set, by id. Groups count reachable objects only, or with `all` every object.
+pub fn members(heap: &Heap, spec: &SetSpec, all: bool) -> Result<Vec<ObjIdx>, SetError> {
+    let counts = |o: &ObjIdx| all || heap.is_reachable(*o);
+    let every = || (0..heap.len()).map(ObjIdx);
+    let unknown = || SetError::Unknown(spec.to_string());
+    Ok(match spec {
+        SetSpec::All => every().filter(counts).collect(),
+        SetSpec::Unreachable => every().filter(|o| !heap.is_reachable(*o)).collect(),
+        SetSpec::Roots(kind) => {
+            let of_kind = |name: &str| kind.as_ref().is_none_or(|k| k.eq_ignore_ascii_case(name));
+            let roots = heap.roots().iter().filter(|r| of_kind(r.kind.name()));
+            sorted(roots.map(|r| r.object).collect())
+        }
+        SetSpec::Objects(ids) => {
+            let find = |id: &ObjectId| heap.find(*id).ok_or_else(unknown);
+            sorted(ids.iter().map(find).collect::<Result<_, _>>()?)
+        }
+        SetSpec::Class(name) => {
+            let classes = classes_of(heap, name);
+            if classes.is_empty() {
+                return Err(unknown());
+            }
+            let objects = classes.iter().flat_map(|c| heap.objects_of(*c));
+            sorted(objects.filter(counts).collect())
+        }
+        SetSpec::Subclasses(name) => {
+            let tops = classes_of(heap, name);
+            if tops.is_empty() {
+                return Err(unknown());
+            }
+            let wanted: Vec<bool> = (0..heap.classes().len() as u32)
+                .map(|c| lineage(heap, ClassIdx(c)).any(|above| tops.contains(&above)))
+                .collect();
+            every()
+                .filter(|o| wanted[heap.class_of(*o).0 as usize])
+                .filter(counts)
+                .collect()
+        }
+        SetSpec::Loader(_) | SetSpec::Package(_) => owned(heap, spec, all),
+        SetSpec::Heap(name) => every()
+            .filter(|o| heap.heap_name(*o).unwrap_or("<java>") == name)
+            .filter(counts)
+            .collect(),
+        SetSpec::Site(trace) => every()
+            .filter(|o| heap.allocation_trace(*o).0 == *trace)
+            .filter(counts)
+            .collect(),
+        SetSpec::And(sets) => {
+            let mut sets = sets.iter();
+            let mut kept = match sets.next() {
+                Some(first) => members(heap, first, all)?,
+                None => Vec::new(),
+            };
+            for set in sets {
+                let other = members(heap, set, all)?;
+                kept.retain(|o| other.binary_search(o).is_ok());
+            }
+            kept
+        }
+        SetSpec::In(set) => {
+            let inner = members(heap, set, all)?;
+            let mut found = ObjectSet::new(heap);
+            for object in &inner {
+                for holder in heap.inbound(*object)? {
+                    if counts(&holder) {
+                        found.insert(holder);
+                    }
+                }
+            }
+            collected(heap, &found)
+        }
+        SetSpec::Out(set) => {
+            let inner = members(heap, set, all)?;
+            let mut found = ObjectSet::new(heap);
+            for object in &inner {
+                for reference in heap.outbound(*object)? {
+                    if reference.via != heap_graph::Via::Class {
+                        found.insert(reference.target);
+                    }
+                }
+            }
+            collected(heap, &found)
+        }
+        SetSpec::Dominated(set) => {
+            let inner = members(heap, set, all)?;
+            sorted(
+                inner
+                    .iter()
+                    .flat_map(|o| heap.dominated(Some(*o)))
+                    .collect(),
+            )
+        }
+        SetSpec::Dominators(set) => {
+            let above: FxHashSet<ObjIdx> = members(heap, set, all)?
+                .into_iter()
+                .filter_map(|o| match heap.dominator(o) {
+                    Dominator::Object(above) => Some(above),
+                    _ => None,
+                })
+                .collect();
+            sorted(above.into_iter().collect())
+        }
+        SetSpec::Retained(set) => retained(heap, members(heap, set, all)?),
+    })
+}
+
+fn sorted(mut objects: Vec<ObjIdx>) -> Vec<ObjIdx> {
+    objects.sort_unstable();
+    objects.dedup();
+    objects
+}
+
+fn collected(heap: &Heap, set: &ObjectSet) -> Vec<ObjIdx> {
+    (0..heap.len())
+        .map(ObjIdx)
+        .filter(|o| set.contains(*o))
+        .collect()
+}
+
+/// The objects of a package or loader; class objects belong to their own.
+fn owned(heap: &Heap, spec: &SetSpec, all: bool) -> Vec<ObjIdx> {
+    let by = match spec {
+        SetSpec::Loader(_) => GroupBy::Loader,
+        _ => GroupBy::Package,
+    };
+    let groups = ClassGroups::new(heap, by);
+    let wanted: Vec<bool> = groups
+        .keys
+        .iter()
+        .map(|key| match (key, spec) {
+            (GroupKey::Loader { object, .. }, SetSpec::Loader(id)) => object.0 == *id,
+            (GroupKey::Package { package }, SetSpec::Package(name)) => package == name,
+            _ => false,
+        })
+        .collect();
+    (0..heap.len())
+        .map(ObjIdx)
+        .filter(|o| wanted[groups.of[owner_class(heap, *o).0 as usize] as usize])
+        .filter(|o| all || heap.is_reachable(*o))
+        .collect()
+}
+
+/// The members and everything below them in the dominator tree.
+fn retained(heap: &Heap, tops: Vec<ObjIdx>) -> Vec<ObjIdx> {
+    let mut found = ObjectSet::new(heap);
+    let mut count = 0;
+    let mut stack = tops;
+    while let Some(object) = stack.pop() {
+        if found.insert(object) {
+            count += 1;
+            stack.extend(heap.dominated(Some(object)));
+        }
+    }
+    let mut out = Vec::with_capacity(count);
+    out.extend((0..heap.len()).map(ObjIdx).filter(|o| found.contains(*o)));
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sets_read_back_as_written() {
+        for text in [
+            "all",
+            "unreachable",
+            "roots",
+            "roots:JNI_GLOBAL",
+            "object:0x10,0x18",
+            "class:java.lang.String",
+            "sub:0x7f00",
+            "loader:0x0",
+            "package:",
+            "heap:app",
+            "site:12",
+            "retained:in:class:a.B",
+            "dominators:out:dominated:object:0x8",
+            "class:a.B and retained:object:0x10 and heap:app",
+            "retained:(class:a.B and in:(heap:app and all)) and site:1",
+        ] {
+            let spec: SetSpec = text.parse().unwrap();
+            assert_eq!(spec.to_string(), text);
+        }
+        for text in ["", "class:", "object:zz", "retained", "site:x", "of:all"] {
+            assert!(text.parse::<SetSpec>().is_err(), "{text}");
+        }
+        assert!("in:".repeat(50).parse::<SetSpec>().is_err());
+        assert!("(".repeat(10_000).parse::<SetSpec>().is_err());
+        let deep = format!("{}all{}", "(".repeat(10_000), ")".repeat(10_000));
+        assert!(deep.parse::<SetSpec>().is_err());
+    }
+}

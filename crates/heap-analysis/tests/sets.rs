@@ -1,0 +1,263 @@
+//! Sets of objects against their definitions: over random graphs, and over the demo's dump, where
+//! the set of a histogram's row must have what the row says.
+
+use heap_analysis::contents::contents;
+use heap_analysis::group::{GroupBy, GroupKey};
+use heap_analysis::histogram::{HistogramOptions, SortBy, histogram};
+use heap_analysis::members;
+use heap_analysis::set::{SetSpec, members as members_of};
+use heap_graph::{Control, Dominator, Heap, LayoutModel, ObjIdx, Options};
+use hprof::ObjectId;
+use proptest::prelude::*;
+use std::collections::BTreeSet;
+use testkit::dump::IdSize;
+use testkit::shapes::{Encoding, dump_of, graphs};
+
+fn open(bytes: &[u8], layout: LayoutModel) -> Heap {
+    let file = tempfile::NamedTempFile::new().expect("a temporary file");
+    std::fs::write(file.path(), bytes).expect("writing the dump");
+    let options = Options {
+        layout,
+        no_index: true,
+        threads: 1,
+        ..Options::default()
+    };
+    let heap = Heap::open(file.path(), &options, &Control::quiet()).expect("a readable dump");
+    // Objects are read from the mapping, which outlives the name.
+    heap.object(ObjIdx(0)).expect("an object");
+    heap
+}
+
+fn demo() -> Heap {
+    let path = testkit::corpus::workspace().join("demo/leak-small.hprof.gz");
+    open(&testkit::corpus::unpacked(&path), LayoutModel::Measured)
+}
+
+fn set(heap: &Heap, text: &str) -> BTreeSet<u64> {
+    let spec: SetSpec = text.parse().expect("a set");
+    let found = members_of(heap, &spec, false).expect("members");
+    assert!(found.is_sorted_by(|a, b| a < b), "{text} is in order");
+    found.into_iter().map(|o| o.0).collect()
+}
+
+fn id(heap: &Heap, object: u64) -> ObjectId {
+    heap.id(ObjIdx(object))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn neighbours_and_dominators_are_those_of_the_graph(graph in graphs(40)) {
+        let dump = dump_of(&graph, Encoding::Mixed, IdSize::Eight);
+        let heap = open(&dump.heap.bytes(), LayoutModel::Plain);
+        let reachable: Vec<u64> = (0..heap.len()).filter(|o| heap.is_reachable(ObjIdx(*o))).collect();
+        for object in (0..heap.len()).step_by(3) {
+            let one = format!("object:{}", id(&heap, object));
+            let out: BTreeSet<u64> = heap
+                .outbound(ObjIdx(object))
+                .unwrap()
+                .into_iter()
+                .filter(|r| r.via != heap_graph::Via::Class)
+                .map(|r| r.target.0)
+                .collect();
+            prop_assert_eq!(set(&heap, &format!("out:{one}")), out);
+            let holders: BTreeSet<u64> = reachable
+                .iter()
+                .copied()
+                .filter(|o| {
+                    let refs = heap.outbound(ObjIdx(*o)).unwrap();
+                    refs.iter().any(|r| r.target.0 == object && r.via != heap_graph::Via::Class)
+                })
+                .collect();
+            prop_assert_eq!(set(&heap, &format!("in:{one}")), holders);
+            // Below an object is whatever has it on its way up the dominators.
+            let below = |o: u64| {
+                let mut at = ObjIdx(o);
+                loop {
+                    if at.0 == object {
+                        return true;
+                    }
+                    match heap.dominator(at) {
+                        Dominator::Object(above) => at = above,
+                        _ => return false,
+                    }
+                }
+            };
+            let retained: BTreeSet<u64> = (0..heap.len()).filter(|o| below(*o)).collect();
+            prop_assert_eq!(set(&heap, &format!("retained:{one}")), retained);
+            let children: BTreeSet<u64> = (0..heap.len())
+                .filter(|o| heap.dominator(ObjIdx(*o)) == Dominator::Object(ObjIdx(object)))
+                .collect();
+            prop_assert_eq!(set(&heap, &format!("dominated:{one}")), children);
+        }
+    }
+}
+
+#[test]
+fn the_set_of_a_row_has_what_the_row_says() {
+    let heap = demo();
+    for by in [
+        GroupBy::Class,
+        GroupBy::Superclass,
+        GroupBy::Package,
+        GroupBy::Loader,
+    ] {
+        let options = HistogramOptions {
+            by,
+            ..HistogramOptions::default()
+        };
+        let answer = histogram(&heap, &options).unwrap();
+        assert!(answer.rows.len() > 3);
+        for row in answer
+            .rows
+            .iter()
+            .step_by(if by == GroupBy::Superclass { 9 } else { 1 })
+        {
+            let spec = match &row.key {
+                GroupKey::Class { class_id, class } if class_id.0.is_null() => {
+                    format!("class:{class}")
+                }
+                GroupKey::Class { class_id, .. } if by == GroupBy::Superclass => {
+                    format!("sub:{class_id}")
+                }
+                GroupKey::Class { class_id, .. } => format!("class:{class_id}"),
+                GroupKey::Package { package } => format!("package:{package}"),
+                GroupKey::Loader { object, .. } => format!("loader:{object}"),
+                other => panic!("{other:?}"),
+            };
+            let spec: SetSpec = spec.parse().unwrap();
+            let objects = members_of(&heap, &spec, false).unwrap();
+            let total = members::total(&heap, &objects);
+            assert_eq!(
+                (total.objects, total.shallow),
+                (row.objects, row.shallow),
+                "{spec}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_histogram_of_everything_is_the_histogram() {
+    let heap = demo();
+    let objects = members_of(&heap, &SetSpec::All, false).unwrap();
+    for by in [GroupBy::Class, GroupBy::Package, GroupBy::Loader] {
+        let options = HistogramOptions {
+            by,
+            sort: SortBy::Name,
+            ..HistogramOptions::default()
+        };
+        let of_set = members::histogram_of(&heap, &objects, &options);
+        let whole = histogram(&heap, &options).unwrap();
+        let rows = |h: &heap_analysis::histogram::Histogram| -> Vec<_> {
+            h.rows
+                .iter()
+                .map(|r| (r.key.clone(), r.objects, r.shallow))
+                .collect()
+        };
+        assert_eq!(rows(&of_set), rows(&whole), "{by:?}");
+        for (a, b) in of_set.rows.iter().zip(&whole.rows) {
+            // A class's row counts its class object as a member, a set has only what is in it.
+            if by != GroupBy::Class {
+                assert_eq!(a.retained, b.retained, "{:?}", a.key);
+            }
+        }
+    }
+}
+
+#[test]
+fn what_an_object_retains_is_the_size_of_its_retained_set() {
+    let heap = demo();
+    for object in heap.dominated(None).take(50) {
+        let spec: SetSpec = format!("retained:object:{}", heap.id(object))
+            .parse()
+            .unwrap();
+        let objects = members_of(&heap, &spec, false).unwrap();
+        assert_eq!(
+            members::total(&heap, &objects).shallow,
+            heap.retained(object)
+        );
+    }
+}
+
+#[test]
+fn members_of_both_and_their_dominators_add_up() {
+    let heap = demo();
+    let strings = set(&heap, "class:java.lang.String");
+    let held = set(&heap, "retained:class:java.lang.Thread");
+    let both = set(
+        &heap,
+        "class:java.lang.String and retained:class:java.lang.Thread",
+    );
+    assert_eq!(both, strings.intersection(&held).copied().collect());
+    let objects = members_of(&heap, &"class:java.lang.String".parse().unwrap(), false).unwrap();
+    let answer = members::immediate_dominators(&heap, "s".to_owned(), &objects, None);
+    let sum: u64 = answer.rows.iter().map(|r| r.dominated).sum();
+    assert_eq!(sum, objects.len() as u64);
+    let skip = regex::Regex::new("^java\\.").unwrap();
+    let answer = members::immediate_dominators(&heap, "s".to_owned(), &objects, Some(&skip));
+    assert_eq!(answer.rows.iter().map(|r| r.dominated).sum::<u64>(), sum);
+    assert!(
+        answer
+            .rows
+            .iter()
+            .all(|r| !r.key.name().starts_with("java.")),
+        "{answer:?}"
+    );
+}
+
+#[test]
+fn collections_hold_as_many_things_as_they_say() {
+    let heap = demo();
+    let mut seen = BTreeSet::new();
+    for object in (0..heap.len()).map(ObjIdx) {
+        let class = heap.class(heap.class_of(object)).name.clone();
+        let field = match class.as_str() {
+            "java.util.ArrayList"
+            | "java.util.HashMap"
+            | "java.util.LinkedHashMap"
+            | "java.util.TreeMap"
+            | "java.util.LinkedList" => "size",
+            "java.util.Hashtable" => "count",
+            "java.util.Vector" => "elementCount",
+            _ => continue,
+        };
+        let size = heap_analysis::fields::field_int(&heap, object, field).unwrap();
+        let found = contents(&heap, object, 1_000_000);
+        let nulls = heap_analysis::fields::field_ref(&heap, object, "elementData").is_some();
+        // Nulls in a list are left out.
+        let fits = found.rows.len() as i64 == size || nulls && (found.rows.len() as i64) < size;
+        assert!(
+            fits,
+            "{class} {}: {} of {size}",
+            heap.id(object),
+            found.rows.len()
+        );
+        if size > 0 {
+            seen.insert(class);
+        }
+    }
+    assert!(
+        seen.contains("java.util.ArrayList") && seen.contains("java.util.HashMap"),
+        "{seen:?}"
+    );
+}
+
+#[test]
+fn a_small_set_and_a_large_one_count_what_they_retain_alike() {
+    let heap = demo();
+    // Few objects are climbed from, many are met on a walk; what both hold is the same.
+    let sessions = members_of(&heap, &"class:shop.Session".parse().unwrap(), false).unwrap();
+    let (few, _) = sessions.split_at(100);
+    let alone: u64 = few.iter().map(|o| heap.retained(*o).0).sum();
+    for objects in [few, &sessions[..]] {
+        let answer = members::histogram_of(&heap, objects, &HistogramOptions::default());
+        assert_eq!(answer.rows.len(), 1);
+        let bytes = answer.rows[0].retained.unwrap().0;
+        let want: u64 = objects.iter().map(|o| heap.retained(*o).0).sum();
+        assert_eq!(bytes, want);
+        assert!(bytes >= alone);
+    }
+    assert!(few.len() as u64 <= heap.len() / 64 && sessions.len() as u64 > heap.len() / 64);
+}

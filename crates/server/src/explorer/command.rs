@@ -1,0 +1,151 @@
+//! "Show query": the command line that gives what a view shows.
+
+use super::params::Params;
+use crate::reply::Fault;
+use serde::Serialize;
+
+/// `tenure.command/1`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct Shown {
+    schema: &'static str,
+    /// A line for a shell.
+    command: String,
+}
+
+/// Parameter of a view and the flag it becomes; an empty flag is a plain argument, a flag that
+/// ends in `!` has no value.
+type Flags = &'static [(&'static str, &'static str)];
+
+/// View, command, its flags in order.
+const COMMANDS: &[(&str, &str, Flags)] = &[
+    ("overview", "overview", &[]),
+    (
+        "leaks",
+        "leaks",
+        &[("threshold", "--threshold"), ("deep", "--deep!")],
+    ),
+    (
+        "histogram",
+        "histogram",
+        &[
+            ("by", "--by"),
+            ("filter", "--filter"),
+            ("sort", "--sort"),
+            ("limit", "--top"),
+            ("all", "--all!"),
+            ("empty", "--empty!"),
+        ],
+    ),
+    (
+        "quick_histogram",
+        "histogram --no-retained",
+        &[("filter", "--filter")],
+    ),
+    ("objects", "objects", SET),
+    (
+        "immediate_dominators",
+        "objects --dominators",
+        &[("set", ""), ("skip", "--skip")],
+    ),
+    (
+        "merged_paths",
+        "objects --paths",
+        &[("set", ""), ("exclude", "--exclude")],
+    ),
+    (
+        "dominators",
+        "dominators",
+        &[("id", ""), ("depth", "--depth"), ("limit", "--top")],
+    ),
+    ("dominator_groups", "dominators", &[("by", "--by")]),
+    ("top", "top", &[]),
+    ("object", "object", &[("id", "")]),
+    (
+        "paths",
+        "paths",
+        &[("id", ""), ("count", "-n"), ("exclude", "--exclude")],
+    ),
+    ("roots", "roots", &[]),
+    ("threads", "threads", &[]),
+    ("strings", "strings", &[("find", "--find")]),
+    ("duplicate_strings", "strings", &[("limit", "--top")]),
+    ("collections", "collections", &[("limit", "--top")]),
+    ("waste", "waste", &[("limit", "--top")]),
+    ("loaders", "loaders", &[]),
+    ("properties", "properties", &[]),
+    ("unreachable", "unreachable", &[]),
+    ("summary", "summary", &[]),
+    ("validate", "validate", &[]),
+];
+
+const SET: Flags = &[
+    ("set", ""),
+    ("by", "--by"),
+    ("sort", "--sort"),
+    ("offset", "--skip-rows"),
+    ("limit", "--top"),
+    ("all", "--all!"),
+];
+
+/// The command line of a view.
+pub(super) fn of(file: &str, view: &str, params: &Params) -> Result<Shown, Fault> {
+    // A histogram of a set is the set by group.
+    let of_set = view == "histogram" && params.get("set").is_some();
+    let view = if of_set { "objects" } else { view };
+    let (_, name, flags) = COMMANDS
+        .iter()
+        .find(|(v, ..)| *v == view)
+        .ok_or_else(|| Fault::not_found("this view has no command; take its JSON"))?;
+    let mut command = format!("tenure {name} {}", quoted(file));
+    for (param, flag) in *flags {
+        let default = (of_set && *param == "by").then_some("class");
+        let Some(value) = params.get(param).or(default) else {
+            continue;
+        };
+        match flag.strip_suffix('!') {
+            Some(flag) if params.flag(param) => command.push_str(&format!(" {flag}")),
+            Some(_) => {}
+            None if flag.is_empty() => command.push_str(&format!(" {}", quoted(value))),
+            None => command.push_str(&format!(" {flag} {}", quoted(value))),
+        }
+    }
+    Ok(Shown {
+        schema: "tenure.command/1",
+        command,
+    })
+}
+
+/// A word for a POSIX shell.
+fn quoted(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:,=@%+".contains(c);
+    if !text.is_empty() && text.chars().all(plain) && !text.starts_with('-') {
+        text.to_owned()
+    } else {
+        format!("'{}'", text.replace('\'', "'\\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_view_has_a_command_line() {
+        let check = |view, query, want: &str| {
+            let shown = of("a b.hprof", view, &Params::parse(query)).unwrap();
+            assert_eq!(shown.command, want);
+        };
+        check("overview", "", "tenure overview 'a b.hprof'");
+        check(
+            "histogram",
+            "by=package&filter=it's&all=1",
+            "tenure histogram 'a b.hprof' --by package --filter 'it'\\''s' --all",
+        );
+        check(
+            "histogram",
+            "set=class:a.B[]&limit=5",
+            "tenure objects 'a b.hprof' 'class:a.B[]' --by class --top 5",
+        );
+        check("object", "id=0x10", "tenure object 'a b.hprof' 0x10");
+    }
+}

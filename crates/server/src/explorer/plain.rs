@@ -1,0 +1,167 @@
+//! The pages without script: the same words that the terminal shows, with links from objects and
+//! classes to more about them.
+
+use super::params::{Params, ROWS};
+use super::state::{Explorer, Stage};
+use crate::reply::{Fault, FaultKind, plain_page};
+use axum::response::{IntoResponse, Response};
+use std::fmt::Write;
+
+/// What can be asked without knowing an object, with its title.
+const INDEX: &[(&str, &str)] = &[
+    ("overview", "Overview"),
+    ("leaks", "Leak suspects"),
+    ("histogram", "Histogram by class"),
+    ("histogram?by=package", "Histogram by package"),
+    ("histogram?by=loader", "Histogram by class loader"),
+    ("histogram?by=superclass", "Histogram by superclass"),
+    ("dominators", "Dominator tree"),
+    ("dominator_groups?by=package", "Dominators by package"),
+    ("treemap", "The dominator tree as areas"),
+    ("top", "Biggest consumers"),
+    ("threads", "Threads"),
+    ("roots", "GC roots"),
+    ("duplicate_strings", "Duplicate strings"),
+    ("waste", "Waste"),
+    ("collections", "Collections"),
+    ("loaders", "Class loaders"),
+    ("properties", "System properties"),
+    ("unreachable", "Unreachable objects"),
+    ("bitmaps", "Bitmaps"),
+    ("summary", "The file"),
+    ("validate", "State of the file"),
+];
+
+/// The first page.
+pub(super) fn index(explorer: &Explorer) -> Response {
+    let state = explorer.state().borrow().clone();
+    let mut body = String::new();
+    match state.stage {
+        Stage::Opening => {
+            body.push_str("<p>The index is being built; reload this page for the next state.</p>");
+            if state.quick {
+                body.push_str("<p><a href=\"quick_histogram\">Histogram of the first pass</a></p>");
+            }
+        }
+        Stage::Failed => {
+            let error = state.error.unwrap_or_default();
+            let _ = write!(
+                body,
+                "<p class=\"bad\">{}</p>",
+                report::escape::html(&error)
+            );
+        }
+        Stage::Indexed | Stage::Ready => {
+            body.push_str("<ul>\n");
+            for (link, title) in INDEX {
+                let _ = writeln!(body, "<li><a href=\"{link}\">{title}</a></li>");
+            }
+            body.push_str("</ul>\n");
+        }
+    }
+    plain_page(&state.file, &body, "../")
+}
+
+/// A view: `body` is what `report` made of the answer.
+pub(super) fn page(view: &str, params: &Params, body: &str) -> Response {
+    let mut out = String::from("<p><a href=\"./\">All views</a></p>\n");
+    out.push_str(&linked(body));
+    if matches!(view, "histogram" | "objects") {
+        let limit = params.limit(ROWS).unwrap_or(ROWS);
+        let offset = params.offset().unwrap_or(0);
+        let mut link = |to: usize, title: &str| {
+            let mut query = String::new();
+            for (name, value) in params.iter().filter(|(n, _)| *n != "offset") {
+                let _ = write!(query, "{}={}&amp;", encoded(name), encoded(value));
+            }
+            let _ = write!(out, "<a href=\"{view}?{query}offset={to}\">{title}</a> ");
+        };
+        if offset > 0 {
+            link(offset.saturating_sub(limit), "Previous rows");
+        }
+        link(offset + limit, "Next rows");
+    }
+    plain_page(&view.replace('_', " "), &out, "../")
+}
+
+/// A fault as a page.
+pub(super) fn fault(view: &str, fault: &Fault) -> Response {
+    let again = match fault.kind {
+        FaultKind::NotReady => " Reload this page after a while.",
+        _ => "",
+    };
+    let text = report::escape::html(&fault.message);
+    let body = format!("<p><a href=\"./\">All views</a></p>\n<p class=\"bad\">{text}.{again}</p>");
+    let status = fault.clone().into_response().status();
+    (status, plain_page(view, &body, "../")).into_response()
+}
+
+/// Turns object ids and class names, as `report` marks them, into links. All text in there is
+/// escaped, so a mark cannot come from the dump.
+fn linked(body: &str) -> String {
+    const ID: (&str, &str) = ("<code>", "</code>");
+    const CLASS: (&str, &str) = ("<span class=\"c\">", "</span>");
+    let mut out = String::with_capacity(body.len() * 2);
+    let mut rest = body;
+    loop {
+        let next = [ID, CLASS]
+            .into_iter()
+            .filter_map(|mark| rest.find(mark.0).map(|at| (at, mark)))
+            .min_by_key(|(at, _)| *at);
+        let Some((at, (open, close))) = next else {
+            out.push_str(rest);
+            return out;
+        };
+        let from = at + open.len();
+        let Some(len) = rest[from..].find(close) else {
+            out.push_str(rest);
+            return out;
+        };
+        let text = &rest[from..from + len];
+        out.push_str(&rest[..at]);
+        if open == ID.0 {
+            let _ = write!(out, "<a class=\"id\" href=\"object?id={text}\">{text}</a>");
+        } else {
+            let name = text.strip_prefix("class ").unwrap_or(text);
+            let name = encoded(&unescaped(name));
+            let _ = write!(out, "<a href=\"objects?set=class:{name}\">{text}</a>");
+        }
+        rest = &rest[from + len + close.len()..];
+    }
+}
+
+fn unescaped(text: &str) -> String {
+    text.replace("&lt;", "<")
+        .replace("&gt;", ">")
+        .replace("&quot;", "\"")
+        .replace("&#39;", "'")
+        .replace("&amp;", "&")
+}
+
+/// Percent-encoding for a query.
+fn encoded(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for b in text.bytes() {
+        if b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-' | b':') {
+            out.push(b as char);
+        } else {
+            let _ = write!(out, "%{b:02X}");
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_and_classes_become_links_and_stay_text() {
+        assert_eq!(
+            linked("<td><span class=\"c\">a.B&lt;i&gt;[]</span> <code>0x10</code></td>"),
+            "<td><a href=\"objects?set=class:a.B%3Ci%3E%5B%5D\">a.B&lt;i&gt;[]</a> \
+             <a class=\"id\" href=\"object?id=0x10\">0x10</a></td>"
+        );
+        assert_eq!(linked("<code>0x10"), "<code>0x10");
+    }
+}

@@ -1,0 +1,83 @@
+//! Answers that were just given, kept up to a size: people go back and forth.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+type Entry<K, V> = (K, Arc<V>, usize);
+
+/// The last values, newest first.
+pub(super) struct Recent<K, V> {
+    budget: usize,
+    kept: Mutex<Vec<Entry<K, V>>>,
+}
+
+/// No use comes from remembering more questions than a person asks.
+const MOST: usize = 256;
+
+impl<K: PartialEq, V> Recent<K, V> {
+    /// Keeps values of `budget` bytes together; the newest one whatever its size.
+    pub(super) fn new(budget: usize) -> Recent<K, V> {
+        Recent {
+            budget,
+            kept: Mutex::new(Vec::new()),
+        }
+    }
+
+    /// The value of a key: a kept one, or what `make` gives with its size in bytes. Two threads that
+    /// ask at the same time may both make it.
+    pub(super) fn get<E>(
+        &self,
+        key: K,
+        make: impl FnOnce() -> Result<(V, usize), E>,
+    ) -> Result<Arc<V>, E> {
+        {
+            let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(at) = kept.iter().position(|(k, ..)| *k == key) {
+                let found = kept.remove(at);
+                let value = Arc::clone(&found.1);
+                kept.insert(0, found);
+                return Ok(value);
+            }
+        }
+        let (value, size) = make()?;
+        let value = Arc::new(value);
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.insert(0, (key, Arc::clone(&value), size));
+        kept.truncate(MOST);
+        let mut sum = 0;
+        let fits = kept.iter().take_while(|(_, _, size)| {
+            sum += size;
+            sum <= self.budget
+        });
+        let count = fits.count().max(1);
+        kept.truncate(count);
+        Ok(value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_stay() {
+        let recent = Recent::new(10);
+        let get = |key: u32, size: usize| {
+            let mut made = false;
+            let value = recent.get(key, || {
+                made = true;
+                Ok::<_, ()>((key * 2, size))
+            });
+            assert_eq!(*value.unwrap(), key * 2);
+            made
+        };
+        assert!(get(1, 4));
+        assert!(get(2, 4));
+        assert!(!get(1, 4));
+        assert!(get(3, 4), "makes room by dropping 2");
+        assert!(!get(1, 4));
+        assert!(get(2, 4));
+        assert!(get(4, 100), "kept although it is too large");
+        assert!(!get(4, 100));
+        assert!(get(1, 4));
+    }
+}

@@ -1,0 +1,136 @@
+//! Addresses of the explorer. It can be mounted anywhere: every link in it is relative.
+
+use super::notes::Note;
+use super::params::Params;
+use super::state::Explorer;
+use super::{command, plain, views};
+use crate::reply::{Fault, Form, json_bytes, typed};
+use crate::serve::Stop;
+use crate::{assets, events};
+use axum::extract::rejection::JsonRejection;
+use axum::extract::{DefaultBodyLimit, Extension, Path, Query, State};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use axum::{Json, Router};
+use serde::Serialize;
+use std::sync::Arc;
+
+type Shared = State<Arc<Explorer>>;
+type Asked = Query<Vec<(String, String)>>;
+
+/// Notes are short.
+const MOST_BODY: usize = 64 << 10;
+
+/// The pages and the API of one dump.
+pub fn router(explorer: Arc<Explorer>) -> Router {
+    Router::new()
+        .route("/", get(page))
+        .route("/assets/{name}", get(assets::serve))
+        .route("/api/v1/state", get(state))
+        .route("/api/v1/events", get(follow))
+        .route("/api/v1/notes", get(notes).post(add_note))
+        .route("/api/v1/command/{view}", get(as_command))
+        .route("/api/v1/{view}", get(view))
+        .route("/plain/", get(plain_index))
+        .route("/plain/{view}", get(plain_view))
+        .fallback(|| async { Fault::not_found("nothing is at this address") })
+        .layer(DefaultBodyLimit::max(MOST_BODY))
+        .with_state(explorer)
+}
+
+async fn page(State(explorer): Shared) -> Response {
+    assets::page(&explorer.state().borrow().file, "app.js", "plain/")
+}
+
+async fn state(State(explorer): Shared) -> Response {
+    let state = explorer.state().borrow().clone();
+    typed("application/json", json_bytes(&state))
+}
+
+async fn follow(State(explorer): Shared, Extension(stop): Extension<Stop>) -> Response {
+    events::follow("state", explorer.state(), stop)
+}
+
+/// Answers on a thread that may take its time. A panic there is a fault of ours, not the end.
+async fn answered(
+    explorer: Arc<Explorer>,
+    view: String,
+    params: Params,
+    form: Form,
+) -> Result<Arc<crate::reply::Written>, Fault> {
+    let work = tokio::task::spawn_blocking(move || views::answer(&explorer, &view, &params, form));
+    work.await
+        .unwrap_or_else(|_| Err(Fault::failed("the answer could not be made; this is a bug")))
+}
+
+async fn view(
+    State(explorer): Shared,
+    Path(view): Path<String>,
+    Query(asked): Asked,
+) -> Result<Response, Fault> {
+    let form = match asked.iter().find(|(name, _)| name == "form") {
+        None => Form::Json,
+        Some((_, form)) if form == "json" => Form::Json,
+        Some((_, form)) if form == "csv" => Form::Csv,
+        Some((_, form)) => return Err(Fault::bad(format!("form={form}: expected json or csv"))),
+    };
+    let params = Params::new(asked.into_iter().filter(|(name, _)| name != "form"));
+    let written = answered(explorer, view.clone(), params, form).await?;
+    Ok(written.respond(&view))
+}
+
+async fn as_command(
+    State(explorer): Shared,
+    Path(view): Path<String>,
+    Query(asked): Asked,
+) -> Result<Response, Fault> {
+    let file = explorer.path().to_string_lossy().into_owned();
+    let answer = command::of(&file, &view, &Params::new(asked))?;
+    Ok(typed("application/json", json_bytes(&answer)))
+}
+
+#[derive(Serialize)]
+struct NoteList {
+    schema: &'static str,
+    notes: Vec<Note>,
+}
+
+async fn notes(State(explorer): Shared) -> Response {
+    let answer = NoteList {
+        schema: "tenure.notes/1",
+        notes: explorer.notes.all(),
+    };
+    typed("application/json", json_bytes(&answer))
+}
+
+async fn add_note(
+    State(explorer): Shared,
+    note: Result<Json<Note>, JsonRejection>,
+) -> Result<Response, Fault> {
+    let Json(note) = note.map_err(|error| Fault::bad(error.body_text()))?;
+    explorer.notes.add(&note)?;
+    Ok(notes(State(explorer)).await.into_response())
+}
+
+async fn plain_index(State(explorer): Shared) -> Response {
+    plain::index(&explorer)
+}
+
+async fn plain_view(
+    State(explorer): Shared,
+    Path(view): Path<String>,
+    Query(asked): Asked,
+) -> Response {
+    let params = Params::new(asked);
+    match answered(
+        Arc::clone(&explorer),
+        view.clone(),
+        params.clone(),
+        Form::Plain,
+    )
+    .await
+    {
+        Ok(written) => plain::page(&view, &params, &String::from_utf8_lossy(&written.bytes)),
+        Err(fault) => plain::fault(&view, &fault),
+    }
+}

@@ -1,0 +1,385 @@
+//! The questions that can be asked: a name, and how it is answered. To add a view: one line in
+//! [`VIEWS`], its function, its command line in `command.rs`, and a page in `web/`.
+
+use super::params::{Params, ROWS};
+use super::state::{Explorer, Ordered};
+use crate::reply::{Fault, FaultKind, Form, Written};
+use heap_analysis::collection_stats::{CollectionOptions, collections};
+use heap_analysis::collection_table::CollectionTable;
+use heap_analysis::histogram::{Histogram, HistogramOptions, SortBy};
+use heap_analysis::members;
+use heap_analysis::set::{self, SetError, SetSpec};
+use heap_analysis::{
+    bitmaps, contents, dominators, histogram, leaks, loaders, merged_paths, object, overview,
+    paths, properties, roots, strings, summary, threads, top, treemap, unreachable, validate,
+    waste,
+};
+use heap_graph::{Heap, ObjIdx};
+use report::{Provenance, Say};
+use std::sync::Arc;
+
+type Answer = fn(&Explorer, &Params, Form) -> Result<Written, Fault>;
+
+/// Every view by name.
+pub(super) const VIEWS: &[(&str, Answer)] = &[
+    ("overview", |e, p, f| {
+        let defaults = overview::OverviewOptions::default();
+        let options = overview::OverviewOptions {
+            classes: p.limit(defaults.classes)?,
+            ..defaults
+        };
+        let heap = e.heap()?;
+        say(heap, f, &overview::overview(heap, &options)?)
+    }),
+    ("leaks", |e, p, f| {
+        let deep = p.flag("deep");
+        let heap = if deep {
+            e.heap_with_referrers()?
+        } else {
+            e.heap()?
+        };
+        let defaults = leaks::LeakOptions::default();
+        let options = leaks::LeakOptions {
+            threshold: p.number("threshold", defaults.threshold as usize)?.min(100) as u64,
+            deep,
+            ..defaults
+        };
+        say(heap, f, &leaks::find(heap, &options)?)
+    }),
+    ("histogram", histogram_view),
+    ("quick_histogram", quick_view),
+    ("objects", objects_view),
+    ("immediate_dominators", |e, p, f| {
+        let heap = e.heap()?;
+        let (spec, ordered) = ordered(e, heap, p, SortBy::Objects)?;
+        let skip = p.regex("skip")?;
+        let answer =
+            members::immediate_dominators(heap, spec.to_string(), &ordered.objects, skip.as_ref());
+        say(heap, f, &answer)
+    }),
+    ("dominators", |e, p, f| {
+        let heap = e.heap()?;
+        let options = dominators::TreeOptions {
+            root: p.optional_object(heap)?,
+            depth: p.number("depth", 1)?.min(64),
+            top: p.limit(ROWS)?,
+        };
+        say(heap, f, &dominators::tree(heap, &options))
+    }),
+    ("dominator_groups", |e, p, f| {
+        let heap = e.heap()?;
+        say(
+            heap,
+            f,
+            &dominators::by_group(heap, p.by()?, Some(p.limit(ROWS)?)),
+        )
+    }),
+    ("treemap", |e, p, f| {
+        let heap = e.heap()?;
+        let root = p.optional_object(heap)?;
+        let areas = p.number("areas", 800)?.min(20_000);
+        say(heap, f, &treemap::below(heap, root, areas))
+    }),
+    ("top", |e, p, f| {
+        let heap = e.heap()?;
+        let options = top::TopOptions {
+            top: Some(p.limit(20)?),
+            ..top::TopOptions::default()
+        };
+        say(heap, f, &top::consumers(heap, &options))
+    }),
+    ("object", |e, p, f| {
+        let heap = e.heap()?;
+        let options = object::ObjectOptions {
+            limit: p.limit(ROWS)?,
+            inbound: e.referrers_known() && p.get("inbound") != Some("0"),
+        };
+        say(heap, f, &object::details(heap, p.object(heap)?, &options)?)
+    }),
+    ("contents", |e, p, f| {
+        let heap = e.heap()?;
+        say(
+            heap,
+            f,
+            &contents::contents(heap, p.object(heap)?, p.limit(ROWS)?),
+        )
+    }),
+    ("paths", paths_view),
+    ("merged_paths", merged_view),
+    ("roots", |e, p, f| {
+        let heap = e.heap()?;
+        let options = roots::RootOptions {
+            kind: p.get("kind").map(str::to_owned),
+            top: p.limit(20)?,
+        };
+        say(heap, f, &roots::roots(heap, &options))
+    }),
+    ("threads", |e, p, f| {
+        let heap = e.heap()?;
+        let options = threads::ThreadOptions {
+            locals: p.number("locals", 20)?,
+            top: Some(p.limit(1000)?),
+        };
+        say(heap, f, &threads::threads(heap, &options))
+    }),
+    ("strings", |e, p, f| {
+        let heap = e.heap()?;
+        let pattern = p
+            .regex("find")?
+            .ok_or_else(|| Fault::bad("find is missing: expected a regular expression"))?;
+        say(
+            heap,
+            f,
+            &strings::find(heap, &pattern, &string_options(p)?, &e.control())?,
+        )
+    }),
+    ("duplicate_strings", |e, p, f| {
+        let mut options = string_options(p)?;
+        options.holders = p.flag("holders");
+        let heap = e.heap()?;
+        say(heap, f, &strings::duplicates(heap, &options, &e.control())?)
+    }),
+    ("collections", |e, p, f| {
+        let heap = e.heap()?;
+        let options = CollectionOptions {
+            all: p.flag("all"),
+            top: Some(p.limit(ROWS)?),
+        };
+        let table = CollectionTable::built_in();
+        say(heap, f, &collections(heap, &table, &options, &e.control())?)
+    }),
+    ("waste", |e, p, f| {
+        let heap = e.heap()?;
+        let options = waste::WasteOptions {
+            all: p.flag("all"),
+            top: Some(p.limit(20)?),
+            ..waste::WasteOptions::default()
+        };
+        say(heap, f, &waste::waste(heap, &options, &e.control())?)
+    }),
+    ("loaders", |e, p, f| {
+        let heap = e.heap()?;
+        say(heap, f, &loaders::loaders(heap, Some(p.limit(1000)?)))
+    }),
+    ("properties", |e, _, f| {
+        let heap = e.heap()?;
+        say(heap, f, &properties::properties(heap))
+    }),
+    ("unreachable", |e, p, f| {
+        let heap = e.heap()?;
+        say(
+            heap,
+            f,
+            &unreachable::unreachable(heap, Some(p.limit(1000)?)),
+        )
+    }),
+    ("bitmaps", |e, _, f| {
+        let heap = e.heap()?;
+        say(heap, f, &bitmaps::bitmaps(heap))
+    }),
+    ("summary", |e, _, f| {
+        let heap = e.heap()?;
+        say(heap, f, &summary::summary(heap))
+    }),
+    ("validate", |e, _, f| {
+        let heap = e.heap()?;
+        say(heap, f, &validate::validate(heap))
+    }),
+];
+
+/// What is answered beforehand, as the pages ask for it.
+pub(super) const PREPARED: &[(&str, &str)] = &[
+    ("overview", ""),
+    ("treemap", ""),
+    ("leaks", ""),
+    ("histogram", "limit=100"),
+    ("dominators", "limit=100"),
+    ("threads", ""),
+    ("loaders", ""),
+    ("histogram", "by=package&limit=100"),
+    ("histogram", "by=loader&limit=100"),
+    ("histogram", "by=superclass&limit=100"),
+    ("duplicate_strings", "limit=100"),
+    ("roots", ""),
+    ("unreachable", ""),
+    ("properties", ""),
+    ("collections", ""),
+    ("waste", ""),
+];
+
+/// Answers a question, or gives the answer that was just given to it.
+pub(super) fn answer(
+    explorer: &Explorer,
+    view: &str,
+    params: &Params,
+    form: Form,
+) -> Result<Arc<Written>, Fault> {
+    let Some((_, function)) = VIEWS.iter().find(|(name, _)| *name == view) else {
+        return Err(Fault::not_found(format!("no view is called {view}")));
+    };
+    // An answer that was made before the referrers were known must not stay.
+    let key = format!(
+        "{form:?} {} {}",
+        explorer.referrers_known(),
+        params.key(view)
+    );
+    explorer.answers.get(key, || {
+        let written = function(explorer, params, form)?;
+        let size = written.bytes.len();
+        Ok((written, size))
+    })
+}
+
+fn say<T: Say>(heap: &Heap, form: Form, answer: &T) -> Result<Written, Fault> {
+    Ok(Written::new(form, answer, &Provenance::of(heap.summary())))
+}
+
+pub(super) fn of_set(error: SetError) -> Fault {
+    match error {
+        SetError::Unreadable(_) => Fault::bad(error.to_string()),
+        SetError::Unknown(_) => Fault::not_found(error.to_string()),
+        SetError::Heap(error) => error.into(),
+    }
+}
+
+fn string_options(params: &Params) -> Result<strings::StringOptions, Fault> {
+    Ok(strings::StringOptions {
+        all: params.flag("all"),
+        top: Some(params.limit(ROWS)?),
+        holders: false,
+    })
+}
+
+fn histogram_options(params: &Params) -> Result<HistogramOptions, Fault> {
+    Ok(HistogramOptions {
+        by: params.by()?,
+        filter: params.regex("filter")?,
+        sort: params.sort()?,
+        skip: params.offset()?,
+        top: Some(params.limit(ROWS)?),
+        all: params.flag("all"),
+        empty: params.flag("empty"),
+    })
+}
+
+fn histogram_view(e: &Explorer, params: &Params, form: Form) -> Result<Written, Fault> {
+    let options = histogram_options(params)?;
+    let heap = match e.heap() {
+        // While the index is being built the first pass has the counts.
+        Err(fault) if fault.kind == FaultKind::NotReady && e.quick().is_some() => {
+            return quick_view(e, params, form);
+        }
+        other => other?,
+    };
+    if params.get("set").is_some() {
+        let (_, ordered) = ordered(e, heap, params, SortBy::Objects)?;
+        return say(
+            heap,
+            form,
+            &members::histogram_of(heap, &ordered.objects, &options),
+        );
+    }
+    let full = e.histograms.get((options.by, options.all), || {
+        let whole = HistogramOptions {
+            by: options.by,
+            all: options.all,
+            empty: true,
+            ..HistogramOptions::default()
+        };
+        let full = histogram::histogram(heap, &whole)?;
+        let size = full.rows.len() * 150;
+        Ok::<(Histogram, usize), Fault>((full, size))
+    })?;
+    say(heap, form, &histogram::page_of(&full, &options))
+}
+
+fn quick_view(e: &Explorer, params: &Params, form: Form) -> Result<Written, Fault> {
+    let quick = e
+        .quick()
+        .ok_or_else(|| Fault::not_ready("the first pass over the file is not done"))?;
+    let answer = histogram::from_quick(quick, &histogram_options(params)?);
+    Ok(Written::new(form, &answer, &Provenance::of(&quick.summary)))
+}
+
+/// The set that is asked for, in order.
+fn ordered(
+    e: &Explorer,
+    heap: &Heap,
+    params: &Params,
+    sort: SortBy,
+) -> Result<(SetSpec, Arc<Ordered>), Fault> {
+    let spec = params
+        .set()?
+        .ok_or_else(|| Fault::bad("set is missing: expected one such as class:java.lang.String"))?;
+    let all = params.flag("all");
+    let text = spec.to_string();
+    // A set inside another may ask who refers to its members.
+    if text
+        .split(|c: char| !c.is_ascii_alphanumeric())
+        .any(|word| word == "in")
+    {
+        e.heap_with_referrers()?;
+    }
+    let ordered = e.sets.get((text, sort, all), || {
+        let mut objects = set::members(heap, &spec, all).map_err(of_set)?;
+        let total = members::total(heap, &objects);
+        members::sort(heap, &mut objects, sort);
+        let size = objects.len() * size_of::<ObjIdx>();
+        Ok::<_, Fault>((Ordered { objects, total }, size))
+    })?;
+    Ok((spec, ordered))
+}
+
+fn objects_view(e: &Explorer, params: &Params, form: Form) -> Result<Written, Fault> {
+    let heap = e.heap()?;
+    let (spec, ordered) = ordered(e, heap, params, params.sort()?)?;
+    let page = members::page(
+        heap,
+        spec.to_string(),
+        &ordered.objects,
+        ordered.total,
+        params.offset()?,
+        params.limit(ROWS)?,
+    );
+    say(heap, form, &page)
+}
+
+fn paths_view(e: &Explorer, params: &Params, form: Form) -> Result<Written, Fault> {
+    let heap = e.heap_with_referrers()?;
+    let target = params.object(heap)?;
+    let mut last = Err(Fault::bad("no exclusions were given"));
+    for exclude in params.exclusions()? {
+        let options = paths::PathOptions {
+            count: params.number("count", 3)?.clamp(1, 100),
+            exclude,
+        };
+        let found = paths::to_roots(heap, target, &options)?;
+        let done = !found.paths.is_empty() || !found.reachable;
+        last = say(heap, form, &found);
+        if done {
+            break;
+        }
+    }
+    last
+}
+
+fn merged_view(e: &Explorer, params: &Params, form: Form) -> Result<Written, Fault> {
+    let heap = e.heap_with_referrers()?;
+    let (spec, ordered) = ordered(e, heap, params, SortBy::Objects)?;
+    let mut last = Err(Fault::bad("no exclusions were given"));
+    for exclude in params.exclusions()? {
+        let options = merged_paths::MergedOptions {
+            max_paths: params.number("max_paths", 1000)?.min(100_000),
+            depth: params.number("depth", 24)?.min(200),
+            top: params.number("top", 5)?.min(100),
+            exclude,
+        };
+        let found = merged_paths::to_objects(heap, &spec.to_string(), &ordered.objects, &options)?;
+        let done = !found.nodes.is_empty();
+        last = say(heap, form, &found);
+        if done {
+            break;
+        }
+    }
+    last
+}

@@ -1,0 +1,130 @@
+//! Who may ask: only somebody who knows the token, who reached us by a loopback name (a page of
+//! another site that points its own name at 127.0.0.1 did not), and whose page is ours.
+
+use crate::reply::Fault;
+use crate::serve::Stop;
+use axum::Router;
+use axum::extract::Request;
+use axum::http::{HeaderName, HeaderValue, Method, Uri, header};
+use axum::response::{IntoResponse, Response};
+use std::sync::Arc;
+use tower::ServiceExt;
+
+/// What a browser may do with our pages: run the modules of this server, nothing inline, nothing
+/// from elsewhere.
+pub const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
+    img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'self'; \
+    frame-ancestors 'none'";
+
+/// For pages without script, whose tables carry widths as style attributes.
+pub const PLAIN_POLICY: &str = "default-src 'none'; style-src 'self' 'unsafe-inline'; \
+    img-src 'self' data:; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
+
+/// The entrance to a site.
+#[derive(Clone, Debug)]
+pub(crate) struct Gate {
+    token: Arc<str>,
+    hosts: Arc<[String; 3]>,
+    stop: Stop,
+}
+
+impl Gate {
+    pub(crate) fn new(token: &str, port: u16, stop: Stop) -> Gate {
+        Gate {
+            token: token.into(),
+            hosts: Arc::new(["127.0.0.1", "localhost", "[::1]"].map(|h| format!("{h}:{port}"))),
+            stop,
+        }
+    }
+
+    fn check(&self, request: &Request) -> Result<(), Fault> {
+        let text = |name: &str| request.headers().get(name).and_then(|v| v.to_str().ok());
+        let host = text("host").unwrap_or_default();
+        if !self.hosts.iter().any(|h| h == host) {
+            return Err(Fault::forbidden("this host name is not ours"));
+        }
+        if let Some(origin) = request.headers().get(header::ORIGIN) {
+            let ours = origin
+                .to_str()
+                .ok()
+                .and_then(|o| o.strip_prefix("http://"))
+                .is_some_and(|o| o == host);
+            if !ours {
+                return Err(Fault::forbidden("the request comes from another site"));
+            }
+        }
+        if matches!(text("sec-fetch-site"), Some("cross-site" | "same-site"))
+            && *request.method() != Method::GET
+        {
+            return Err(Fault::forbidden("the request comes from another site"));
+        }
+        Ok(())
+    }
+
+    /// The path behind the token, or `None` when the token is wrong.
+    fn inside<'r>(&self, path: &'r str) -> Option<&'r str> {
+        let rest = path.strip_prefix('/')?;
+        let (token, inside) = match rest.find('/') {
+            Some(at) => (&rest[..at], &rest[at..]),
+            None => (rest, ""),
+        };
+        same(token.as_bytes(), self.token.as_bytes()).then_some(inside)
+    }
+}
+
+/// Compares in a time that does not tell where the first difference is.
+fn same(a: &[u8], b: &[u8]) -> bool {
+    a.len() == b.len() && a.iter().zip(b).fold(0, |d, (x, y)| d | (x ^ y)) == 0
+}
+
+/// Lets a request in, to the site without the token in the path, and puts the headers on the
+/// answer that keep a browser from doing anything else with it.
+pub(crate) async fn gate(gate: &Gate, site: Router, request: Request) -> Response {
+    let mut response = match enter(gate, site, request).await {
+        Ok(response) => response,
+        Err(fault) => fault.into_response(),
+    };
+    let headers = response.headers_mut();
+    for (name, value) in [
+        ("x-content-type-options", "nosniff"),
+        ("referrer-policy", "no-referrer"),
+        ("cross-origin-resource-policy", "same-origin"),
+        ("cross-origin-opener-policy", "same-origin"),
+        ("cache-control", "no-store"),
+    ] {
+        headers.insert(
+            HeaderName::from_static(name),
+            HeaderValue::from_static(value),
+        );
+    }
+    headers
+        .entry(header::CONTENT_SECURITY_POLICY)
+        .or_insert(HeaderValue::from_static(POLICY));
+    response
+}
+
+async fn enter(gate: &Gate, site: Router, mut request: Request) -> Result<Response, Fault> {
+    gate.check(&request)?;
+    let Some(inside) = gate.inside(request.uri().path()) else {
+        return Err(Fault::forbidden(
+            "the token in the address is missing or wrong",
+        ));
+    };
+    if inside.is_empty() {
+        let to = format!("{}/", request.uri().path());
+        return Ok((
+            axum::http::StatusCode::PERMANENT_REDIRECT,
+            [(header::LOCATION, to)],
+        )
+            .into_response());
+    }
+    let query = request.uri().query().map(|q| format!("?{q}"));
+    let uri: Uri = format!("{inside}{}", query.unwrap_or_default())
+        .parse()
+        .map_err(|_| Fault::bad("this address cannot be read"))?;
+    *request.uri_mut() = uri;
+    request.extensions_mut().insert(gate.stop.clone());
+    // A router answers everything itself; its error type has no values.
+    let Ok(response) = site.oneshot(request).await;
+    Ok(response)
+}

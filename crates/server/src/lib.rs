@@ -1,0 +1,29 @@
+//! The front-end process: pages and a JSON API on the loopback interface, and the explorer of heap
+//! dumps behind them. What a dump or a program holds is secret and hostile, so the server listens
+//! on loopback only, wants a random token in every path, checks `Host` and `Origin`, and lets the
+//! browser run nothing but the modules in this crate (docs/api.md).
+//!
+//! ```no_run
+//! use server::explorer::Explorer;
+//! use server::{Config, start};
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let explorer = Explorer::open("heap.hprof".as_ref(), heap_graph::Options::default());
+//! let running = start(server::explorer::router(explorer), &Config::default())?;
+//! println!("{}", running.url());
+//! running.wait();
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! In reading order: [`serve`] (listening and stopping), [`guard`] (who may ask), [`reply`]
+//! (answers, faults, CSV, plain HTML), [`events`] (server-sent events), [`assets`] (the page's
+//! modules), and [`explorer`] (a heap dump as pages).
+
+pub mod assets;
+pub mod events;
+pub mod explorer;
+pub mod guard;
+pub mod reply;
+pub mod serve;
+
+pub use serve::{Config, Running, ServeError, Stopper, start};

@@ -1,0 +1,194 @@
+//! Answers in the forms that can be asked for, and faults as JSON.
+
+use crate::guard::PLAIN_POLICY;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use heap_graph::HeapError;
+use report::{Doc, Provenance, Say, html, json, sheet};
+use serde::Serialize;
+
+/// What kind of fault; part of the interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FaultKind {
+    /// The parameters make no sense.
+    BadRequest,
+    /// Not from our own page, or without the token.
+    Forbidden,
+    /// No such view, object, class.
+    NotFound,
+    /// The index is still being built: ask again.
+    NotReady,
+    /// The dump cannot be used, or the answer could not be made.
+    Failed,
+}
+
+/// A fault: `{"schema":"tenure.error/1","error":{"kind":..,"message":..}}`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Fault {
+    /// What kind.
+    pub kind: FaultKind,
+    /// In words.
+    pub message: String,
+}
+
+impl Fault {
+    /// The parameters make no sense.
+    pub fn bad(message: impl Into<String>) -> Fault {
+        Fault::new(FaultKind::BadRequest, message)
+    }
+
+    /// Not from our own page, or without the token.
+    pub fn forbidden(message: impl Into<String>) -> Fault {
+        Fault::new(FaultKind::Forbidden, message)
+    }
+
+    /// There is no such thing.
+    pub fn not_found(message: impl Into<String>) -> Fault {
+        Fault::new(FaultKind::NotFound, message)
+    }
+
+    /// Not yet.
+    pub fn not_ready(message: impl Into<String>) -> Fault {
+        Fault::new(FaultKind::NotReady, message)
+    }
+
+    /// It went wrong.
+    pub fn failed(message: impl Into<String>) -> Fault {
+        Fault::new(FaultKind::Failed, message)
+    }
+
+    fn new(kind: FaultKind, message: impl Into<String>) -> Fault {
+        Fault {
+            kind,
+            message: message.into(),
+        }
+    }
+
+    fn status(&self) -> StatusCode {
+        match self.kind {
+            FaultKind::BadRequest => StatusCode::BAD_REQUEST,
+            FaultKind::Forbidden => StatusCode::FORBIDDEN,
+            FaultKind::NotFound => StatusCode::NOT_FOUND,
+            FaultKind::NotReady => StatusCode::SERVICE_UNAVAILABLE,
+            FaultKind::Failed => StatusCode::INTERNAL_SERVER_ERROR,
+        }
+    }
+}
+
+impl From<HeapError> for Fault {
+    fn from(error: HeapError) -> Self {
+        Fault::failed(error.to_string())
+    }
+}
+
+impl IntoResponse for Fault {
+    fn into_response(self) -> Response {
+        #[derive(Serialize)]
+        struct Body<'a> {
+            schema: &'static str,
+            error: &'a Fault,
+        }
+        let body = Body {
+            schema: "tenure.error/1",
+            error: &self,
+        };
+        (self.status(), typed("application/json", json_bytes(&body))).into_response()
+    }
+}
+
+/// Any value as harmless JSON.
+pub fn json_bytes(value: &impl Serialize) -> Vec<u8> {
+    let mut out = Vec::new();
+    // Writing to memory does not fail.
+    let _ = json::write_value(&mut out, value);
+    out
+}
+
+/// Bytes with their media type.
+pub fn typed(media: &'static str, bytes: Vec<u8>) -> Response {
+    let mut response = bytes.into_response();
+    response
+        .headers_mut()
+        .insert(header::CONTENT_TYPE, HeaderValue::from_static(media));
+    response
+}
+
+/// In which form an answer is wanted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Form {
+    /// JSON, as `tenure COMMAND --json` prints it.
+    #[default]
+    Json,
+    /// The tables of the answer as CSV, sizes in bytes.
+    Csv,
+    /// A page without script.
+    Plain,
+}
+
+/// An answer written in one form.
+#[derive(Clone, Debug)]
+pub struct Written {
+    /// The form.
+    pub form: Form,
+    /// The text; for [`Form::Plain`] the part of the page below its heading.
+    pub bytes: Vec<u8>,
+}
+
+impl Written {
+    /// Writes an answer.
+    pub fn new<T: Say>(form: Form, answer: &T, provenance: &Provenance) -> Written {
+        let bytes = match form {
+            Form::Json => {
+                let mut out = Vec::new();
+                // Writing to memory does not fail.
+                let _ = json::write(&mut out, answer, provenance);
+                out
+            }
+            Form::Csv => sheet::render(&answer.doc()).into_bytes(),
+            Form::Plain => {
+                let doc: Doc = report::say::whole(answer, provenance);
+                html::render(&doc, 2).into_bytes()
+            }
+        };
+        Written { form, bytes }
+    }
+
+    /// As a response; `name` is the file name of a download. What was written as
+    /// [`Form::Plain`] is put into a page with [`plain_page`] instead.
+    pub fn respond(&self, name: &str) -> Response {
+        let bytes = self.bytes.clone();
+        match self.form {
+            Form::Json => typed("application/json", bytes),
+            Form::Plain => plain_page(name, &String::from_utf8_lossy(&bytes), "../"),
+            Form::Csv => {
+                let mut response = typed("text/csv; charset=utf-8", bytes);
+                let disposition = format!("attachment; filename=\"{name}.csv\"");
+                if let Ok(value) = HeaderValue::from_str(&disposition) {
+                    let headers = response.headers_mut();
+                    headers.insert(header::CONTENT_DISPOSITION, value);
+                }
+                response
+            }
+        }
+    }
+}
+
+/// A page without script: `body` is HTML whose texts are escaped already.
+pub fn plain_page(title: &str, body: &str, up: &str) -> Response {
+    let title = report::escape::html(title);
+    let page = format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <title>{title} - Tenure</title>\n<link rel=\"icon\" href=\"{up}assets/icon.svg\">\n\
+         <link rel=\"stylesheet\" href=\"{up}assets/page.css\">\n\
+         <link rel=\"stylesheet\" href=\"{up}assets/plain.css\">\n</head>\n<body class=\"plain\">\n\
+         <main>\n<h1>{title}</h1>\n{body}</main>\n</body>\n</html>\n"
+    );
+    let mut response = typed("text/html; charset=utf-8", page.into_bytes());
+    response.headers_mut().insert(
+        header::CONTENT_SECURITY_POLICY,
+        HeaderValue::from_static(PLAIN_POLICY),
+    );
+    response
+}

@@ -1,0 +1,212 @@
+//! Listening on loopback, and stopping: at a signal, by [`Running::stop`], at the latest two
+//! seconds after that, whatever a browser still holds open.
+
+use crate::guard::{Gate, gate};
+use axum::Router;
+use axum::extract::Request;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::thread::JoinHandle;
+use std::time::Duration;
+use thiserror::Error;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+
+/// How long open connections may take to end.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// Where to listen.
+#[derive(Clone, Debug, Default)]
+pub struct Config {
+    /// Port; 0 for any free one.
+    pub port: u16,
+    /// The token, for tests; `None` for a random one.
+    pub token: Option<String>,
+    /// Stop at SIGINT and SIGTERM.
+    pub signals: bool,
+}
+
+/// Why no server could be started.
+#[derive(Debug, Error)]
+pub enum ServeError {
+    /// The port is taken, or the system has no loopback interface.
+    #[error("cannot listen on 127.0.0.1:{port}: {error}")]
+    Listen {
+        /// The port asked for.
+        port: u16,
+        /// Why not.
+        error: io::Error,
+    },
+    /// The system gives no random numbers, or no threads.
+    #[error("cannot start the server: {0}")]
+    Start(String),
+}
+
+/// A server at work.
+#[derive(Debug)]
+pub struct Running {
+    address: SocketAddr,
+    token: String,
+    stop: watch::Sender<bool>,
+    thread: JoinHandle<()>,
+}
+
+impl Running {
+    /// Where the first page is: `http://127.0.0.1:PORT/TOKEN/`.
+    pub fn url(&self) -> String {
+        format!("http://{}/{}/", self.address, self.token)
+    }
+
+    /// The address alone.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The token alone.
+    pub fn token(&self) -> &str {
+        &self.token
+    }
+
+    /// Asks the server to end; [`wait`](Self::wait) waits for that.
+    pub fn stop(&self) {
+        self.stop.send_replace(true);
+    }
+
+    /// A handle that can stop the server from another thread.
+    pub fn stopper(&self) -> Stopper {
+        Stopper(self.stop.clone())
+    }
+
+    /// Waits until the server has ended.
+    pub fn wait(self) {
+        // The thread's result says nothing: a panic in it has been reported already.
+        let _ = self.thread.join();
+    }
+}
+
+/// Stops a server.
+#[derive(Clone, Debug)]
+pub struct Stopper(watch::Sender<bool>);
+
+impl Stopper {
+    /// Asks the server to end.
+    pub fn stop(&self) {
+        self.0.send_replace(true);
+    }
+
+    /// True when the server was asked to end.
+    pub fn is_stopped(&self) -> bool {
+        *self.0.borrow()
+    }
+}
+
+/// True from the moment on when the server is to end. In the extensions of every request, so that
+/// endless answers can end.
+#[derive(Clone, Debug)]
+pub struct Stop(pub watch::Receiver<bool>);
+
+impl Stop {
+    /// Returns when the server is to end.
+    pub async fn stopped(&mut self) {
+        // An error means that the sender is gone, which is the end as well.
+        let _ = self.0.wait_for(|stop| *stop).await;
+    }
+}
+
+/// Serves `site` below the token on a thread of its own.
+///
+/// # Errors
+/// When the port cannot be had, or there is no random token.
+pub fn start(site: Router, config: &Config) -> Result<Running, ServeError> {
+    let token = match &config.token {
+        Some(token) => token.clone(),
+        None => random_token()?,
+    };
+    let listen = |error| ServeError::Listen {
+        port: config.port,
+        error,
+    };
+    let listener =
+        std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, config.port)).map_err(listen)?;
+    listener.set_nonblocking(true).map_err(listen)?;
+    let address = listener.local_addr().map_err(listen)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .thread_name("tenure-server")
+        .enable_all()
+        .build()
+        .map_err(|e| ServeError::Start(e.to_string()))?;
+    let (stop, stopping) = watch::channel(false);
+    let entrance = Gate::new(&token, address.port(), Stop(stopping.clone()));
+    let app = Router::new().fallback(move |request: Request| {
+        let (entrance, site) = (entrance.clone(), site.clone());
+        async move { gate(&entrance, site, request).await }
+    });
+    let signals = config.signals;
+    let to_stop = stop.clone();
+    let thread = std::thread::Builder::new()
+        .name("tenure-serve".to_owned())
+        .spawn(move || {
+            runtime.block_on(until_stopped(listener, app, stopping, to_stop, signals));
+            runtime.shutdown_timeout(Duration::from_millis(500));
+        })
+        .map_err(|e| ServeError::Start(e.to_string()))?;
+    Ok(Running {
+        address,
+        token,
+        stop,
+        thread,
+    })
+}
+
+async fn until_stopped(
+    listener: std::net::TcpListener,
+    app: Router,
+    stopping: watch::Receiver<bool>,
+    stop: watch::Sender<bool>,
+    signals: bool,
+) {
+    let Ok(listener) = TcpListener::from_std(listener) else {
+        return;
+    };
+    if signals {
+        tokio::spawn(async move {
+            signal().await;
+            stop.send_replace(true);
+        });
+    }
+    let mut graceful = Stop(stopping.clone());
+    let server =
+        axum::serve(listener, app).with_graceful_shutdown(async move { graceful.stopped().await });
+    let mut late = Stop(stopping);
+    tokio::select! {
+        _ = server => {}
+        () = async { late.stopped().await; tokio::time::sleep(GRACE).await; } => {}
+    }
+}
+
+/// Returns at SIGINT or SIGTERM.
+async fn signal() {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        if let Ok(mut terminate) = signal(SignalKind::terminate()) {
+            tokio::select! {
+                _ = tokio::signal::ctrl_c() => {}
+                _ = terminate.recv() => {}
+            }
+            return;
+        }
+    }
+    // Without a signal handler there is nothing to wait for but the end of the process.
+    if tokio::signal::ctrl_c().await.is_err() {
+        std::future::pending::<()>().await;
+    }
+}
+
+/// 128 random bits in hexadecimal.
+fn random_token() -> Result<String, ServeError> {
+    let mut bytes = [0u8; 16];
+    getrandom::fill(&mut bytes).map_err(|e| ServeError::Start(e.to_string()))?;
+    Ok(bytes.iter().map(|b| format!("{b:02x}")).collect())
+}

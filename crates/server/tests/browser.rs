@@ -1,0 +1,347 @@
+//! A real browser on the explorer: from the overview to the field that holds the leak by clicks,
+//! every view in every look without an error, nothing of a hostile dump run.
+//!
+//! `TENURE_EXPLORE=big.hprof cargo test -p server --test browser -- --ignored --nocapture` times the
+//! views of any dump; `TENURE_SCREENSHOTS=DIR` keeps pictures.
+
+use server::explorer::state::Stage;
+use server::explorer::{Explorer, router};
+use server::{Config, Running, start};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use testkit::browser::Browser;
+
+/// Views that need no object.
+const VIEWS: &[&str] = &[
+    "overview",
+    "leaks",
+    "histogram",
+    "histogram?by=package",
+    "histogram?by=loader",
+    "histogram?by=superclass",
+    "dominators",
+    "dominators?show=map",
+    "dominators?show=package",
+    "threads",
+    "roots",
+    "loaders",
+    "strings",
+    "strings?find=visitor-1",
+    "waste",
+    "collections",
+    "unreachable",
+    "properties",
+    "file",
+    "notes",
+    "objects?set=class:java.lang.String",
+    "objects?set=class:java.lang.String&sort=shallow&offset=100",
+    "objects?set=class:java.lang.String&show=dominators",
+    "objects?set=class:java.lang.Thread&show=paths",
+    "objects?set=retained:class:java.lang.Thread&show=class",
+    "objects?set=in:class:java.lang.Thread&show=class",
+    "objects?set=out:class:java.lang.Thread&show=package",
+];
+
+struct Opened {
+    explorer: Arc<Explorer>,
+    running: Running,
+    _folder: tempfile::TempDir,
+}
+
+impl Opened {
+    fn new(file: &Path) -> Opened {
+        let folder = tempfile::tempdir().unwrap();
+        let options = heap_graph::Options {
+            cache_dir: Some(folder.path().to_owned()),
+            ..heap_graph::Options::default()
+        };
+        let explorer = Explorer::open(file, options);
+        let running = start(router(Arc::clone(&explorer)), &Config::default()).unwrap();
+        Opened {
+            explorer,
+            running,
+            _folder: folder,
+        }
+    }
+
+    fn wait_until_ready(&self) {
+        let state = self.explorer.state();
+        let began = Instant::now();
+        loop {
+            let now = state.borrow().clone();
+            assert_ne!(now.stage, Stage::Failed, "{:?}", now.error);
+            if now.stage == Stage::Ready && now.phase.is_none() {
+                return;
+            }
+            assert!(began.elapsed() < Duration::from_secs(1200), "{now:?}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+impl Drop for Opened {
+    fn drop(&mut self) {
+        self.explorer.close();
+        self.running.stop();
+    }
+}
+
+fn demo() -> PathBuf {
+    testkit::corpus::workspace().join("demo/leak-small.hprof.gz")
+}
+
+fn browser(test: &str) -> Option<Browser> {
+    let browser = Browser::start();
+    if browser.is_none() {
+        testkit::skip(test, "there is no Chromium");
+    }
+    browser
+}
+
+/// Goes to a view and waits until it is shown.
+fn show(browser: &mut Browser, view: &str) -> Duration {
+    let began = Instant::now();
+    let hash = format!("#/{view}");
+    browser.eval(&format!("void (location.hash = {hash:?})"));
+    settled(browser);
+    let shown = browser.eval("document.querySelector('main').dataset.at");
+    assert_eq!(shown, serde_json::json!(hash), "{:?}", browser.errors);
+    began.elapsed()
+}
+
+fn settled(browser: &mut Browser) {
+    browser.wait(
+        "(m => m && m.dataset.at === location.hash && !m.classList.contains('loading'))\
+         (document.querySelector('main'))",
+    );
+}
+
+fn text(browser: &mut Browser) -> String {
+    let text = browser.eval("document.querySelector('main').innerText");
+    text.as_str().unwrap_or_default().to_owned()
+}
+
+/// The first link or button of the page whose words are these.
+fn called(words: &str) -> String {
+    format!(
+        "[...document.querySelectorAll('main a, main button')].find(e => e.innerText.trim() === {words:?})"
+    )
+}
+
+#[test]
+fn clicks_lead_from_the_overview_to_the_field_that_holds_the_leak() {
+    let Some(mut browser) = browser("clicks_lead_from_the_overview") else {
+        return;
+    };
+    let opened = Opened::new(&demo());
+    browser.look(1280, 900, false);
+    browser.open(&opened.running.url());
+    opened.wait_until_ready();
+    settled(&mut browser);
+    assert!(text(&mut browser).contains("Leak suspects"));
+
+    // Click 1: the suspect says where the memory is; 2: what leads there from a root.
+    browser.wait(&called("Paths from roots"));
+    browser.click(&called("Paths from roots"));
+    settled(&mut browser);
+    let page = text(&mut browser);
+    assert!(page.contains("shop.SessionRegistry"), "{page}");
+    assert!(page.contains(".static SESSIONS"), "{page}");
+
+    // 2: the class that holds it, whose static field leads to the map.
+    browser.click(&called("class shop.SessionRegistry"));
+    settled(&mut browser);
+    let page = text(&mut browser);
+    assert!(page.contains("Static fields"), "{page}");
+    assert!(page.contains("SESSIONS"), "{page}");
+
+    // 3: the map itself, with its sessions as entries.
+    browser.click("[...document.querySelectorAll('main tr')].find(r => r.innerText.includes('SESSIONS')).querySelector('a')");
+    settled(&mut browser);
+    let page = text(&mut browser);
+    assert!(page.contains("Entries"), "{page}");
+    assert!(page.contains("visitor-"), "{page}");
+    assert!(page.contains("shop.Session"), "{page}");
+    assert_eq!(browser.errors, Vec::<String>::new());
+}
+
+#[test]
+fn every_view_is_whole_in_every_look() {
+    let Some(mut browser) = browser("every_view_is_whole_in_every_look") else {
+        return;
+    };
+    let opened = Opened::new(&demo());
+    opened.wait_until_ready();
+    let pictures = std::env::var_os("TENURE_SCREENSHOTS").map(PathBuf::from);
+    for (width, dark) in [(1280, false), (400, true), (1280, true), (400, false)] {
+        browser.look(width, 900, dark);
+        browser.open(&opened.running.url());
+        settled(&mut browser);
+        for view in VIEWS {
+            show(&mut browser, view);
+            let wide = browser.eval("document.documentElement.scrollWidth - innerWidth");
+            assert!(
+                wide.as_i64() <= Some(0),
+                "{view} at {width}: {wide} too wide"
+            );
+            let page = text(&mut browser);
+            for word in [
+                "undefined",
+                "NaN",
+                "[object",
+                "This went wrong",
+                "cannot be asked",
+            ] {
+                assert!(!page.contains(word), "{view}: {word} in {page}");
+            }
+            if let Some(folder) = &pictures {
+                let name: String = view
+                    .chars()
+                    .map(|c| if c.is_alphanumeric() { c } else { '-' })
+                    .collect();
+                let look = if dark { "dark" } else { "light" };
+                std::thread::sleep(Duration::from_millis(150));
+                browser.screenshot(&folder.join(format!("{name}-{width}-{look}.png")));
+            }
+        }
+        assert_eq!(browser.errors, Vec::<String>::new());
+    }
+}
+
+#[test]
+fn keys_go_through_a_table_and_to_a_view() {
+    let Some(mut browser) = browser("keys_go_through_a_table_and_to_a_view") else {
+        return;
+    };
+    let opened = Opened::new(&demo());
+    opened.wait_until_ready();
+    browser.look(1280, 900, false);
+    browser.open(&opened.running.url());
+    settled(&mut browser);
+    browser.press("g");
+    browser.press("h");
+    browser.wait("location.hash === '#/histogram'");
+    settled(&mut browser);
+    browser.press("j");
+    browser.press("j");
+    browser.wait("document.activeElement === document.querySelectorAll('tbody tr')[1]");
+    let class =
+        browser.eval("document.querySelectorAll('tbody tr')[1].querySelector('a').innerText");
+    browser.press("Enter");
+    browser.wait("location.hash.startsWith('#/objects')");
+    settled(&mut browser);
+    let page = text(&mut browser);
+    assert!(page.contains(class.as_str().unwrap()), "{class}: {page}");
+    browser.press("?");
+    browser.wait("document.querySelector('dialog.help').open");
+    assert_eq!(browser.errors, Vec::<String>::new());
+}
+
+#[test]
+fn nothing_of_a_hostile_dump_is_run() {
+    let Some(mut browser) = browser("nothing_of_a_hostile_dump_is_run") else {
+        return;
+    };
+    let mut bytes = testkit::corpus::unpacked(&demo());
+    let evil: &[u8] = b"<svg onload=hacke=1>";
+    let mut found = 0;
+    for at in 0..bytes.len() - evil.len() {
+        if &bytes[at..at + evil.len()] == b"shop/SessionRegistry" {
+            bytes[at..at + evil.len()].copy_from_slice(evil);
+            found += 1;
+        }
+    }
+    assert!(found > 0);
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("<img src=x onerror=hacke=1>.hprof");
+    std::fs::write(&file, bytes).unwrap();
+    let opened = Opened::new(&file);
+    opened.wait_until_ready();
+    browser.look(1280, 900, false);
+    let url = opened.running.url();
+    for place in [
+        "",
+        "plain/overview",
+        "plain/leaks",
+        "plain/histogram",
+        "plain/",
+    ] {
+        browser.open(&format!("{url}{place}"));
+        if place.is_empty() {
+            settled(&mut browser);
+        }
+        let body = browser.eval("document.body.innerText");
+        let body = body.as_str().unwrap();
+        let shown = if place == "plain/" || place == "plain/histogram" {
+            "Tenure"
+        } else {
+            "<svg onload=hacke=1>"
+        };
+        let title = browser.eval("document.title");
+        assert!(
+            body.contains(shown) || title.as_str().unwrap().contains(shown),
+            "{place}: {body}"
+        );
+        assert_eq!(
+            browser.eval("typeof hacke"),
+            serde_json::json!("undefined"),
+            "{place}"
+        );
+        assert_eq!(
+            browser.eval("document.querySelectorAll('svg, img[onerror]').length"),
+            serde_json::json!(0),
+            "{place}"
+        );
+    }
+    assert_eq!(browser.errors, Vec::<String>::new());
+}
+
+#[test]
+#[ignore = "times the views of the dump TENURE_EXPLORE"]
+#[expect(clippy::print_stdout, reason = "the figures are what it is for")]
+fn views_of_a_large_dump_are_quick() {
+    let file =
+        PathBuf::from(std::env::var_os("TENURE_EXPLORE").expect("TENURE_EXPLORE names a dump"));
+    let Some(mut browser) = browser("views_of_a_large_dump_are_quick") else {
+        return;
+    };
+    let opened = Opened::new(&file);
+    browser.look(1280, 900, false);
+    let began = Instant::now();
+    browser.open(&opened.running.url());
+    browser.wait("document.querySelector('main table')");
+    println!("first table after {:?}", began.elapsed());
+    opened.wait_until_ready();
+    println!("ready after {:?}", began.elapsed());
+    settled(&mut browser);
+    let mut views: Vec<String> = VIEWS.iter().map(|v| (*v).to_owned()).collect();
+    show(&mut browser, "dominators");
+    let ids = browser
+        .eval("[...document.querySelectorAll('main .obj .id')].slice(0, 10).map(e => e.innerText)");
+    for id in ids.as_array().unwrap() {
+        let id = id.as_str().unwrap();
+        views.extend(["object", "paths", "dominators"].map(|v| format!("{v}?id={id}")));
+        views.push(format!("objects?set=retained:object:{id}&show=class"));
+    }
+    for round in ["first", "again"] {
+        let mut took: Vec<(Duration, &str)> = views
+            .iter()
+            .map(|v| (show(&mut browser, v), v.as_str()))
+            .collect();
+        took.sort();
+        let at = |share: f64| took[((took.len() - 1) as f64 * share) as usize].0;
+        println!(
+            "{round}: {} views, median {:?}, 95 % {:?}",
+            took.len(),
+            at(0.5),
+            at(0.95)
+        );
+        for (time, view) in took.iter().rev().take(8) {
+            println!("  {time:?} {view}");
+        }
+    }
+    // While the index was being built, views were told to wait.
+    browser.errors.retain(|e| !e.contains("503"));
+    assert_eq!(browser.errors, Vec::<String>::new());
+}

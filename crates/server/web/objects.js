@@ -1,0 +1,74 @@
+// Pieces that several views share: lists of objects, steps of a path, what can be asked about a set.
+
+import { h, setOfSet, to } from "./dom.js";
+import { bytes, className, grouped, object, percent } from "./format.js";
+import { table } from "./table.js";
+
+/** Shallow, retained, share, object. */
+export function objectTable(rows, options = {}) {
+  const whole = options.whole;
+  return table({
+    rows,
+    empty: options.empty || "No objects.",
+    sort: options.sort,
+    label: options.label,
+    columns: [
+      { title: "Shallow", num: true, sort: options.server ? "shallow" : (r) => r.shallow, cell: (r) => bytes(r.shallow) },
+      { title: "Retained", num: true, sort: options.server ? "retained" : (r) => r.retained, cell: (r) => bytes(r.retained),
+        bar: whole ? (r) => r.retained / whole : undefined },
+      whole ? { title: "Share", num: true, cell: (r) => percent(r.retained / whole) } : null,
+      options.field ? { title: "Field", cell: (r) => r.field || "" } : null,
+      { title: options.title || "Object", sort: options.server ? "name" : undefined, cell: (r) => object(r) },
+    ].filter(Boolean),
+  });
+}
+
+/** A path: each step holds the next one by `field`. */
+export function steps(list) {
+  return table({
+    rows: list,
+    empty: "No path.",
+    columns: [
+      { title: "Retained", num: true, cell: (r) => bytes(r.retained) },
+      { title: "Object, and the field that holds the next one", cell: (r) => [object(r), r.field ? h("b", null, ` .${r.field}`) : null,
+        r.direct === false ? h("span", { class: "dim" }, " (the next one is held by several together)") : null] },
+    ],
+  });
+}
+
+/** The questions about a set, as tabs. */
+export function setTabs(set, now) {
+  const views = [
+    ["list", "Objects", to("objects", { set })],
+    ["class", "By class", to("objects", { set, show: "class" })],
+    ["package", "By package", to("objects", { set, show: "package" })],
+    ["dominators", "Kept alive by", to("objects", { set, show: "dominators" })],
+    ["paths", "Paths from roots", to("objects", { set, show: "paths" })],
+    ["retained", "They retain", to("objects", { set: setOfSet("retained", set), show: "class" })],
+    ["in", "Referrers", to("objects", { set: setOfSet("in", set), show: "class" })],
+    ["out", "Refer to", to("objects", { set: setOfSet("out", set), show: "class" })],
+  ];
+  return h("div", { class: "tabs" }, views.map(([word, title, href]) => h("a", { href, "aria-current": word === now ? "true" : null, "data-choice": word }, title)));
+}
+
+/** A class of an answer as a link to its objects. */
+export function classLink(name, id) {
+  return h("a", { href: to("objects", { set: `class:${id && id !== "0x0" ? id : name}` }) }, className(name));
+}
+
+/** Figures side by side. */
+export function figures(list) {
+  return h("div", { class: "figures" }, list.filter(Boolean).map(([value, words]) => h("div", null, h("b", null, typeof value === "number" ? grouped(value) : value), h("span", null, words))));
+}
+
+/** Names and what they stand for. */
+export function facts(list) {
+  return h("dl", { class: "facts" }, list.filter((f) => f && f[1] !== undefined && f[1] !== null && f[1] !== "").map(([name, value]) => [h("dt", null, name), h("dd", null, value)]));
+}
+
+/** "and N more". */
+export function more(n, href) {
+  if (!n) return null;
+  const words = `… ${grouped(n)} more`;
+  return h("p", { class: "empty" }, href ? h("a", { href }, words) : words);
+}

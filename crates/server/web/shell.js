@@ -1,0 +1,163 @@
+// The frame of every page: navigation, addresses (`#/view?a=b`), keys, and the states that a view can
+// be in. A site gives a list of views; `start` does the rest.
+//
+// A view is `{name, title, group, hidden, keys, show(context)}`. `show` gets `{params, ask, refresh}`
+// and returns nodes; it may throw a Fault.
+
+import { fill, h, to } from "./dom.js";
+
+/** The view and parameters of the present address. */
+export function here() {
+  const [path, search] = location.hash.replace(/^#\/?/, "").split("?");
+  return { name: path, params: Object.fromEntries(new URLSearchParams(search || "")) };
+}
+
+/** Goes to a view; `replace` leaves no step in the history. */
+export function go(view, params, replace) {
+  const hash = to(view, params);
+  if (replace) {
+    history.replaceState(null, "", hash);
+    dispatchEvent(new HashChangeEvent("hashchange"));
+  } else location.hash = hash;
+}
+
+/** The same view with some parameters changed. */
+export function change(params, replace) {
+  const now = here();
+  go(now.name, { ...now.params, ...params }, replace);
+}
+
+/** What stands in the place of a view that is not there. */
+export function notice(kind, title, ...more) {
+  return h("div", { class: `notice ${kind}`, role: kind === "bad" ? "alert" : "status" }, h("p", { class: "strong" }, title), more);
+}
+
+function faultNotice(fault, again) {
+  if (fault.kind === "not_ready")
+    return notice("wait", "Not yet", h("p", null, `${fault.message}. This view opens by itself as soon as it can.`));
+  if (fault.kind === "offline")
+    return notice("bad", "No connection", h("p", null, fault.message, ". "), h("button", { onclick: again }, "Try again"));
+  const title = { not_found: "Not found", bad_request: "This cannot be asked" }[fault.kind] || "This went wrong";
+  return notice("bad", title, h("p", null, fault.message));
+}
+
+/** Starts a site. `tools(name, params)` gives nodes for the line above the view. */
+export function start({ root, title, views, ask, tools }) {
+  const status = h("div", { class: "status", role: "status", "aria-live": "polite" });
+  const nav = h("nav", { "aria-label": "Views" });
+  const main = h("main", { tabindex: "-1" });
+  const help = h("dialog", { class: "help" });
+  fill(root,
+    h("header", { class: "top" }, h("a", { class: "brand", href: "#/" }, h("img", { src: "assets/icon.svg", alt: "", width: "18", height: "18" }), h("b", null, "Tenure")),
+      h("span", { class: "file", title }, title), status,
+      h("button", { class: "quiet", title: "Keys (?)", onclick: () => showHelp(help, views) }, "?")),
+    h("div", { class: "frame" }, nav, main), help);
+
+  let running = null;
+  let shown = null;
+
+  async function show() {
+    const { name, params } = here();
+    const view = views.find((v) => v.name === name) || views[0];
+    running?.abort();
+    running = new AbortController();
+    const mine = running;
+    const where = location.hash;
+    if (shown !== where) main.classList.add("loading");
+    for (const link of nav.querySelectorAll("a")) {
+      const on = link.dataset.view === view.name;
+      link.toggleAttribute("aria-current", on);
+      if (on) link.scrollIntoView({ block: "nearest", inline: "nearest" });
+    }
+    const context = { params, ask: (v, p) => ask(v, p, mine.signal), refresh: show };
+    let nodes;
+    let fault = null;
+    try {
+      nodes = await view.show(context);
+    } catch (error) {
+      if (error.name === "AbortError") return;
+      fault = error;
+      nodes = faultNotice(error, show);
+    }
+    if (mine.signal.aborted) return;
+    const heading = view.heading ? view.heading(params) : view.title;
+    document.title = `${heading} - ${title}`;
+    fill(main, h("div", { class: "headline" }, h("h1", null, heading), fault ? null : h("div", { class: "tools" }, tools?.(view, params))), nodes);
+    main.classList.remove("loading");
+    main.dataset.view = view.name;
+    main.dataset.at = where;
+    if (shown !== where && shown !== null) scrollTo(0, 0);
+    shown = where;
+  }
+
+  function menu() {
+    const groups = new Map();
+    for (const view of views.filter((v) => !v.hidden?.()))
+      if (view.group !== undefined) groups.set(view.group, [...(groups.get(view.group) || []), view]);
+    fill(nav, [...groups].map(([group, list]) => h("div", { class: "group" }, group ? h("span", { class: "label" }, group) : null,
+      list.map((v) => h("a", { href: to(v.name), "data-view": v.name, title: v.keys ? `g ${v.keys}` : null }, v.title)))));
+  }
+
+  addEventListener("hashchange", show);
+  addEventListener("keydown", (event) => keys(event, views, help));
+  menu();
+  show();
+  return {
+    status,
+    menu,
+    /** Asks again. */
+    refresh: show,
+  };
+}
+
+function showHelp(help, views) {
+  const key = (k, what) => [h("dt", null, h("kbd", null, k)), h("dd", null, what)];
+  fill(help, h("h2", null, "Keys"), h("dl", null,
+    key("j k", "next, previous row"), key("Enter", "open the row"), key("n p", "next, previous page of rows"), key("/", "filter or search"),
+    key("Backspace", "back"), views.filter((v) => v.keys).map((v) => key(`g ${v.keys}`, v.title)), key("?", "these keys")),
+  h("button", { onclick: () => help.close() }, "Close"));
+  if (!help.open) help.showModal();
+}
+
+let pending = false;
+
+function keys(event, views, help) {
+  const target = event.target;
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  if (target.closest("input, textarea, select, canvas, dialog")) {
+    if (event.key === "Escape") target.blur();
+    return;
+  }
+  if (pending) {
+    pending = false;
+    const view = views.find((v) => v.keys === event.key);
+    if (view) {
+      event.preventDefault();
+      go(view.name);
+    }
+    return;
+  }
+  const row = (step) => {
+    const rows = [...document.querySelectorAll("tbody tr[tabindex]")];
+    if (!rows.length) return;
+    const at = rows.indexOf(document.activeElement?.closest("tr"));
+    rows[Math.max(0, Math.min(rows.length - 1, at + step))].focus();
+  };
+  const press = (selector) => document.querySelector(selector)?.click();
+  const actions = {
+    j: () => row(1), k: () => row(-1), ArrowDown: () => row(1), ArrowUp: () => row(-1),
+    n: () => press(".pager .next:not([disabled])"), p: () => press(".pager .previous:not([disabled])"),
+    "/": () => document.querySelector("main input[type=search]")?.focus(),
+    g: () => { pending = true; },
+    "?": () => showHelp(help, views),
+    Backspace: () => history.back(),
+    Enter: () => target.closest("tr")?.querySelector("a")?.click(),
+    ArrowRight: () => target.closest("tr")?.querySelector("button.twist[aria-expanded=false]")?.click(),
+    ArrowLeft: () => target.closest("tr")?.querySelector("button.twist[aria-expanded=true]")?.click(),
+  };
+  const arrows = event.key.startsWith("Arrow") && !target.closest("tr");
+  if (actions[event.key] && !arrows && !(event.key === "Enter" && target.closest("a, button"))) {
+    event.preventDefault();
+    actions[event.key]();
+  }
+}

@@ -1,0 +1,200 @@
+// Threads, roots, loaders, strings, garbage, bitmaps, properties, the file, notes.
+
+import { h, to } from "./dom.js";
+import { bytes, className, grouped, human, object, percent, plural } from "./format.js";
+import { classLink, facts, figures, more, objectTable } from "./objects.js";
+import { notice } from "./shell.js";
+import { pager, search, table } from "./table.js";
+import { histogramTable } from "./views_heap.js";
+
+function stack(thread) {
+  if (!thread.stack.length && !thread.other_locals?.length) return h("p", { class: "empty" }, "The dump has no stack of it.");
+  const locals = (list, omitted) => (list?.length ? h("div", { class: "locals" }, list.map((o) => h("p", null, bytes(o.retained), " ", object(o))), omitted ? h("p", null, `… ${grouped(omitted)} more`) : null) : null);
+  return h("div", { class: "stack" }, thread.stack.map((f) => [h("p", null, f.frame), locals(f.locals, f.omitted)]),
+    thread.other_locals?.length ? [h("p", { class: "dim" }, "not in a frame"), locals(thread.other_locals)] : null);
+}
+
+export const threads = {
+  name: "threads", title: "Threads", group: "Parts", keys: "t",
+  source: () => ["threads"],
+  async show(context) {
+    const answer = await context.ask("threads");
+    const find = (context.params.find || "").toLowerCase();
+    const list = answer.threads.filter((t) => !find || t.name.toLowerCase().includes(find) || t.stack.some((f) => f.frame.toLowerCase().includes(find)));
+    const line = (t) => h("details", null, h("summary", null, h("b", null, t.name || "(no name)"), " ", h("span", { class: "dim" }, [t.daemon ? "daemon" : "", t.is_virtual ? "virtual" : ""].filter(Boolean).join(", ")), " retains ", bytes(t.retained),
+      t.locals_retained ? [", its locals ", bytes(t.locals_retained)] : null, t.stack.length ? h("span", { class: "dim" }, ` · ${t.stack[0].frame}`) : null),
+    t.object !== "0x0" ? h("p", { class: "stack" }, object({ ...t, kind: "instance", value: t.name })) : null, stack(t));
+    return [
+      h("div", { class: "controls" }, search("find", context.params.find, "Name or frame")),
+      list.length ? list.map(line) : h("p", { class: "empty" }, answer.threads.length ? "No thread matches." : "The dump names no threads."), more(answer.omitted),
+      answer.virtual_groups.length ? [h("h2", null, `Virtual threads by stack (${grouped(answer.virtual_threads)})`), answer.virtual_groups.map((g) => h("details", null,
+        h("summary", null, plural(g.threads, "thread", "threads"), " retain ", bytes(g.retained), h("span", { class: "dim" }, ` · ${g.stack[0] || "no stack"}`)), h("pre", null, g.stack.join("\n")), objectTable(g.largest)))] : null,
+      answer.virtual_without_stack ? h("p", { class: "dim" }, `${plural(answer.virtual_without_stack, "virtual thread has", "virtual threads have")} no stack in the dump.`) : null,
+    ];
+  },
+};
+
+export const roots = {
+  name: "roots", title: "GC roots", group: "Parts", keys: "r",
+  source: () => ["roots"],
+  async show(context) {
+    const answer = await context.ask("roots");
+    return [table({
+      rows: answer.kinds,
+      columns: [
+        { title: "Records", num: true, sort: (r) => r.records, cell: (r) => grouped(r.records) },
+        { title: "Objects", num: true, sort: (r) => r.objects, cell: (r) => grouped(r.objects) },
+        { title: "Shallow", num: true, sort: (r) => r.shallow, cell: (r) => bytes(r.shallow) },
+        { title: "Retained", num: true, sort: (r) => r.retained, cell: (r) => bytes(r.retained) },
+        { title: "Kind", cell: (r) => h("a", { href: to("objects", { set: `roots:${r.kind}`, show: "class" }) }, r.kind) },
+      ],
+    }), answer.dangling ? h("p", { class: "dim" }, `${plural(answer.dangling, "record names an object", "records name objects")} that the dump does not have.`) : null,
+    answer.kinds.map((k) => h("details", null, h("summary", null, `Largest of ${k.kind}`), objectTable(k.largest)))];
+  },
+};
+
+export const loaders = {
+  name: "loaders", title: "Loaders", group: "Parts",
+  source: () => ["loaders"],
+  async show(context) {
+    const answer = await context.ask("loaders");
+    return [table({
+      rows: answer.loaders,
+      columns: [
+        { title: "Classes", num: true, sort: (r) => r.classes, cell: (r) => grouped(r.classes) },
+        { title: "Objects", num: true, sort: (r) => r.objects, cell: (r) => grouped(r.objects) },
+        { title: "Shallow", num: true, sort: (r) => r.shallow, cell: (r) => bytes(r.shallow) },
+        { title: "Loader retains", num: true, sort: (r) => r.retained || 0, cell: (r) => bytes(r.retained) },
+        { title: "Loader", cell: (r) => [h("a", { href: to("objects", { set: `loader:${r.object}`, show: "class" }) }, r.loader), " ",
+          r.object !== "0x0" ? h("a", { class: "id", href: to("object", { id: r.object }) }, r.object) : null, r.unreachable ? h("span", { class: "bad" }, " unreachable") : null] },
+      ],
+    }),
+    h("h2", null, "Classes of the same name"),
+    table({
+      rows: answer.duplicates, empty: "No class is there twice.",
+      columns: [
+        { title: "Times", num: true, sort: (r) => r.count, cell: (r) => grouped(r.count) },
+        { title: "Objects", num: true, sort: (r) => r.objects, cell: (r) => grouped(r.objects) },
+        { title: "Class", cell: (r) => [classLink(r.class), " ", r.loaders.map((l) => [h("a", { class: "id", href: to("objects", { set: `loader:${l}` }) }, l), " "])] },
+      ],
+    })];
+  },
+};
+
+export const duplicateStrings = {
+  name: "strings", title: "Strings", group: "Parts", keys: "s",
+  heading: (p) => (p.find ? "Strings found" : "Duplicate strings"),
+  source: (p) => (p.find ? ["strings", { find: p.find, limit: 200 }] : ["duplicate_strings", { limit: 100 }]),
+  async show(context) {
+    const find = context.params.find;
+    const field = h("div", { class: "controls" }, search("find", find, "Find strings by regular expression"));
+    if (find) {
+      const answer = await context.ask("strings", { find, limit: 200 });
+      return [field, h("p", null, `${grouped(answer.matches)} of ${grouped(answer.strings)} strings match.`), table({
+        rows: answer.rows, empty: "No string matches.",
+        columns: [
+          { title: "Retained", num: true, sort: (r) => r.retained, cell: (r) => bytes(r.retained) },
+          { title: "Text", cell: (r) => [h("a", { href: to("object", { id: r.object }) }, h("span", { class: "id" }, r.object)), " ", r.text] },
+        ],
+      }), more(answer.matches - answer.rows.length)];
+    }
+    const answer = await context.ask("duplicate_strings", { limit: 100 });
+    return [field, figures([[answer.strings, "strings"], [answer.distinct, "different"], [human(answer.bytes), "in all"], [human(answer.wasted), "wasted by copies"]]), table({
+      rows: answer.rows, empty: "No two strings are equal.",
+      columns: [
+        { title: "Wasted", num: true, sort: (r) => r.wasted, cell: (r) => bytes(r.wasted), bar: (r) => r.wasted / (answer.wasted || 1) },
+        { title: "Copies", num: true, sort: (r) => r.count, cell: (r) => grouped(r.count) },
+        { title: "Length", num: true, sort: (r) => r.length, cell: (r) => grouped(r.length) },
+        { title: "Text", cell: (r) => h("a", { href: to("strings", { find: exact(r.text) }) }, r.text || "(empty)") },
+      ],
+    }), more(answer.omitted_rows)];
+  },
+};
+
+/** A regular expression for exactly this text; of one that was cut, for its beginning. */
+function exact(text) {
+  const cut = text.endsWith("…");
+  const words = (cut ? text.slice(0, -1) : text).replace(/[.*+?^${}()|[\]\\&~#-]/g, "\\$&");
+  return `^${words}${cut ? "" : "$"}`;
+}
+
+export const unreachable = {
+  name: "unreachable", title: "Unreachable", group: "Parts", keys: "u",
+  source: () => ["unreachable"],
+  async show(context) {
+    const answer = await context.ask("unreachable");
+    return [figures([[human(answer.total.shallow), `garbage, ${percent(answer.share)} of all`], [answer.total.objects, "objects"]]), table({
+      rows: answer.rows, empty: "Everything in the dump is reachable.",
+      columns: [
+        { title: "Objects", num: true, sort: (r) => r.objects, cell: (r) => grouped(r.objects) },
+        { title: "Shallow", num: true, sort: (r) => r.shallow, cell: (r) => bytes(r.shallow), bar: (r) => r.shallow / (answer.total.shallow || 1) },
+        { title: "Class", cell: (r) => h("a", { href: to("objects", { set: `unreachable and class:${r.class_id !== "0x0" ? r.class_id : r.class}`, all: "1" }) }, className(r.class)) },
+      ],
+    }), more(answer.omitted_rows)];
+  },
+};
+
+export const bitmaps = {
+  name: "bitmaps", title: "Bitmaps", group: "Parts",
+  source: () => ["bitmaps"],
+  async show(context) {
+    const answer = await context.ask("bitmaps");
+    return [figures([[answer.rows.length, "bitmaps"], [human(answer.wasted), "wasted by equal ones"]]), table({
+      rows: answer.rows, empty: "There are no bitmaps.",
+      columns: [
+        { title: "Pixels", num: true, sort: (r) => r.pixels, cell: (r) => (r.pixels ? bytes(r.pixels) : "native") },
+        { title: "Retained", num: true, sort: (r) => r.retained, cell: (r) => bytes(r.retained) },
+        { title: "Size", num: true, sort: (r) => r.width * r.height, cell: (r) => `${r.width} × ${r.height}` },
+        { title: "Equal", num: true, sort: (r) => r.equal, cell: (r) => grouped(r.equal) },
+        { title: "Bitmap", cell: (r) => object(r) },
+      ],
+    })];
+  },
+};
+
+function pairs(list, find) {
+  const rows = list.filter((p) => !find || `${p.name} ${p.value}`.toLowerCase().includes(find));
+  return table({ rows, empty: "None.", columns: [{ title: "Name", sort: (r) => r.name, cell: (r) => r.name }, { title: "Value", cell: (r) => r.value }] });
+}
+
+export const properties = {
+  name: "properties", title: "Properties", group: "File",
+  source: () => ["properties"],
+  async show(context) {
+    const answer = await context.ask("properties");
+    const find = (context.params.find || "").toLowerCase();
+    return [h("div", { class: "controls" }, search("find", context.params.find, "Name or value")), h("h2", null, "System properties"), pairs(answer.properties, find), h("h2", null, "Environment"), pairs(answer.environment, find)];
+  },
+};
+
+export const file = {
+  name: "file", title: "The file", group: "File",
+  source: () => ["validate"],
+  async show(context) {
+    const [summary, verdict] = await Promise.all([context.ask("summary"), context.ask("validate")]);
+    const counts = (map) => Object.entries(map).map(([name, n]) => h("p", null, `${name} ${grouped(n)}`));
+    return [
+      verdict.whole ? notice("", "The file is whole") : notice("bad", "The file is damaged", h("p", null, `${grouped(verdict.skipped_bytes)} bytes could not be read; everything else is answered.`)),
+      table({ rows: verdict.checks, columns: [{ title: "Count", num: true, cell: (r) => grouped(r.count) }, { title: "", cell: (r) => (r.ok ? "ok" : h("span", { class: "bad" }, "no")) }, { title: "Check", cell: (r) => r.what }] }),
+      verdict.findings.length ? [h("h2", null, "Findings"), table({
+        rows: verdict.findings,
+        columns: [{ title: "Offset", num: true, cell: (r) => grouped(r.offset) }, { title: "Record", cell: (r) => r.record }, { title: "Finding", cell: (r) => r.message }],
+      }), more(verdict.omitted_findings)] : null,
+      h("h2", null, "Contents"),
+      facts([["Format", summary.format], ["Id size", summary.id_size], ["Bytes", grouped(summary.bytes)], ["Snapshot", `${summary.snapshot} of ${summary.snapshots}`], ["Objects", grouped(summary.objects.total)],
+        ["Records", counts(summary.records)], ["Heap records", counts(summary.sub_records)], ["Roots", counts(summary.gc_roots)]]),
+    ];
+  },
+};
+
+export const notes = {
+  name: "notes", title: "Notes", group: "File", keys: "n",
+  async show(context) {
+    const answer = await context.ask("notes");
+    if (!answer.notes.length) return h("p", { class: "empty" }, "No notes yet. Every view has \"Note\" above it; notes are kept in a file beside the dump.");
+    return table({
+      rows: answer.notes,
+      columns: [{ title: "View", cell: (r) => h("a", { href: r.view.startsWith("#/") ? r.view : "#/" }, r.title || r.view) }, { title: "Note", cell: (r) => r.text || h("span", { class: "dim" }, "bookmark") }],
+    });
+  },
+};
