@@ -34,6 +34,6 @@ pub use monitors::{Contention, ContentionTable, Wait};
 pub use names::{NameId, Names};
 pub use profile::{Profile, Thread};
 pub use rank::{Cut, Ranked, rank};
-pub use read::{NoProfile, read};
+pub use read::{NoProfile, StreamReader, read};
 pub use sites::{ClassEstimate, Site, SiteEstimate, SiteOrder, SiteTable, Volume};
 pub use stacks::{Frame, FrameId, Line, Method, MethodId, Stacks, TraceId, TraceKey};

@@ -12,12 +12,16 @@ use hprof::{
     decode_modified_utf8, map_file, readable_class_name,
 };
 use rustc_hash::FxHashMap;
+use std::borrow::Cow;
 
 pub(super) fn read(data: &[u8]) -> Result<(Profile, Diagnostics), NoProfile> {
     let header = hprof::Header::parse(data).map_err(NoProfile::Header)?;
     let mut builder = Builder::default();
     let ids: IdSize = header.id_size;
     let map = map_file(data, |raw| match raw.decode(ids) {
+        Some(Record::Utf8 { id, bytes }) => {
+            builder.texts.insert(id, Cow::Borrowed(bytes));
+        }
         Some(record) => builder.record(&record),
         None => builder.extra(raw),
     })
@@ -29,18 +33,54 @@ pub(super) fn read(data: &[u8]) -> Result<(Profile, Diagnostics), NoProfile> {
     Ok((builder.profile, map.diagnostics))
 }
 
-#[derive(Default)]
+/// A profile that grows with the records of a stream without end. Feed it every record but heap
+/// dumps; ask for the profile at any time.
+#[derive(Debug)]
+pub struct StreamReader {
+    ids: IdSize,
+    builder: Builder<'static>,
+}
+
+impl StreamReader {
+    /// Begins with the header of the stream.
+    pub fn new(header: &hprof::Header) -> StreamReader {
+        let mut builder = Builder::default();
+        builder.profile.created_ms = header.timestamp_ms;
+        StreamReader {
+            ids: header.id_size,
+            builder,
+        }
+    }
+
+    /// Takes the next record. Damaged and unknown ones change nothing.
+    pub fn record(&mut self, raw: &RawRecord<'_>) {
+        match raw.decode(self.ids) {
+            Some(Record::Utf8 { id, bytes }) => {
+                self.builder.texts.insert(id, Cow::Owned(bytes.to_vec()));
+            }
+            Some(record) => self.builder.record(&record),
+            None => self.builder.extra(raw),
+        }
+    }
+
+    /// What has been recorded so far; allocation sites are those of the last table.
+    pub fn profile(&self) -> &Profile {
+        &self.builder.profile
+    }
+}
+
+#[derive(Debug, Default)]
 struct Builder<'a> {
     profile: Profile,
-    names: FxHashMap<ObjectId, &'a [u8]>,
+    texts: FxHashMap<ObjectId, Cow<'a, [u8]>>,
     classes: FxHashMap<Serial, NameId>,
     frames: FxHashMap<ObjectId, FrameId>,
     traces: FxHashMap<Serial, TraceId>,
 }
 
-impl<'a> Builder<'a> {
+impl Builder<'_> {
     fn name(&mut self, id: ObjectId) -> NameId {
-        let bytes = self.names.get(&id).copied().unwrap_or_default();
+        let bytes = self.texts.get(&id).map(|text| &**text).unwrap_or_default();
         self.profile.names.intern(&decode_modified_utf8(bytes))
     }
 
@@ -48,13 +88,10 @@ impl<'a> Builder<'a> {
         self.classes.get(&serial).copied().unwrap_or_default()
     }
 
-    fn record(&mut self, record: &Record<'a>) {
+    fn record(&mut self, record: &Record<'_>) {
         match record {
-            Record::Utf8 { id, bytes } => {
-                self.names.insert(*id, bytes);
-            }
             Record::LoadClass { serial, name, .. } => {
-                let bytes = self.names.get(name).copied().unwrap_or_default();
+                let bytes = self.texts.get(name).map(|text| &**text).unwrap_or_default();
                 let name = readable_class_name(&decode_modified_utf8(bytes));
                 self.classes
                     .insert(*serial, self.profile.names.intern(&name));

@@ -3,6 +3,8 @@
 mod binary;
 mod text;
 
+pub use binary::StreamReader;
+
 use crate::profile::Profile;
 use hprof::{Diagnostics, HeaderError};
 

@@ -1,0 +1,296 @@
+//! What is asked about a recording, and the answers as plain data: one function per address.
+
+use super::advice::{self, Growing, Saving};
+use super::classes::{self, ClassRow};
+use super::history::Delta;
+use super::session::Live;
+use super::table::{self, By, Node, Row};
+use super::timeline::EventKind;
+use crate::explorer::params::Params;
+use crate::reply::Fault;
+use profile::Profile;
+use regex::{Regex, RegexBuilder};
+use serde::Serialize;
+
+/// Rows of a page when nothing else is asked for.
+const ROWS: usize = 100;
+/// Nodes of a tree.
+const NODES: usize = 5_000;
+/// Rows of what to fix.
+const ADVICE: usize = 50;
+
+/// A range of time in milliseconds since 1970.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Range {
+    /// Its begin.
+    pub from: u64,
+    /// Its end.
+    pub to: u64,
+}
+
+/// `from` and `to`; all time without them.
+pub fn range(params: &Params) -> Result<Range, Fault> {
+    Ok(Range {
+        from: number(params, "from", 0)?,
+        to: number(params, "to", u64::MAX)?,
+    })
+}
+
+fn number(params: &Params, name: &str, default: u64) -> Result<u64, Fault> {
+    match params.get(name) {
+        None => Ok(default),
+        Some(text) => text
+            .parse()
+            .map_err(|_| Fault::bad(format!("{name}={text}: expected milliseconds since 1970"))),
+    }
+}
+
+/// `filter` (a text, in any case) or `regex`.
+pub fn pattern(params: &Params) -> Result<Option<Regex>, Fault> {
+    if let Some(regex) = params.regex("regex")? {
+        return Ok(Some(regex));
+    }
+    let Some(text) = params.get("filter") else {
+        return Ok(None);
+    };
+    let made = RegexBuilder::new(&regex::escape(text)).case_insensitive(true).build();
+    made.map(Some).map_err(|error| Fault::bad(format!("filter: {error}")))
+}
+
+/// The rows asked for of a sorted table: `tenure.live.NAME/1`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Table<R> {
+    /// Name of the schema.
+    pub schema: &'static str,
+    /// The range; `null` where it has no meaning.
+    pub range: Option<Range>,
+    /// Where the numbers come from.
+    pub source: &'static str,
+    /// Rows in all.
+    pub count: usize,
+    /// Number of the first row given.
+    pub offset: usize,
+    /// The sum of all rows, where it has a meaning.
+    pub total: Option<R>,
+    /// The rows.
+    pub rows: Vec<R>,
+}
+
+/// Sorts by a column (`name` up, everything else down unless `up=1`) and takes a page.
+fn page<R: Clone>(
+    params: &Params,
+    rows: &mut Vec<R>,
+    default: &str,
+    name: impl Fn(&R) -> &str,
+    column: impl Fn(&R, &str) -> Option<f64>,
+) -> Result<(usize, Vec<R>), Fault> {
+    let sort = params.get("sort").unwrap_or(default);
+    if sort != "name" && rows.first().is_some_and(|row| column(row, sort).is_none()) {
+        return Err(Fault::bad(format!("sort={sort}: no such column")));
+    }
+    rows.sort_by(|a, b| name(a).cmp(name(b)));
+    if sort != "name" {
+        let value = |row: &R| column(row, sort).unwrap_or(0.0);
+        rows.sort_by(|a, b| value(b).total_cmp(&value(a)));
+    }
+    if params.flag("up") {
+        rows.reverse();
+    }
+    let (offset, limit) = (params.offset()?, params.limit(ROWS)?);
+    Ok((offset, rows.iter().skip(offset).take(limit).cloned().collect()))
+}
+
+fn no_recording() -> Fault {
+    Fault::not_found("nothing has been recorded; start a recording first")
+}
+
+/// Looks at the sites of a range.
+fn deltas<T>(
+    live: &Live,
+    params: &Params,
+    look: impl FnOnce(&Profile, Vec<Delta>) -> Result<T, Fault>,
+) -> Result<T, Fault> {
+    let (range, pattern) = (range(params)?, pattern(params)?);
+    live.recorded(|recorded| {
+        let profile = recorded.profile().ok_or_else(no_recording)?;
+        let mut deltas = recorded.history.range(range.from, range.to);
+        table::filter(profile, &mut deltas, pattern.as_ref());
+        look(profile, deltas)
+    })
+}
+
+/// What was allocated in the range: `by` class, package, method or site.
+pub fn allocations(live: &Live, params: &Params) -> Result<Table<Row>, Fault> {
+    let by = match params.get("by") {
+        None | Some("class") => By::Class,
+        Some("package") => By::Package,
+        Some("method") => By::Method,
+        Some("site") => By::Site,
+        Some(other) => {
+            return Err(Fault::bad(format!("by={other}: expected class, package, method or site")));
+        }
+    };
+    let range = range(params)?;
+    deltas(live, params, |profile, deltas| {
+        let mut rows = table::rows(profile, &deltas, by);
+        let column = |row: &Row, name: &str| row.column(name).map(|n| n as f64);
+        let (offset, given) = page(params, &mut rows, "allocated_bytes", |row| &row.name, column)?;
+        Ok(Table {
+            schema: "tenure.live.allocations/1",
+            range: Some(range),
+            source: "recording",
+            count: rows.len(),
+            offset,
+            total: Some(table::total(&deltas)),
+            rows: given,
+        })
+    })
+}
+
+/// The tree of callers of a range: `tenure.live.stacks/1`.
+#[derive(Clone, Debug, Serialize)]
+pub struct Stacks {
+    /// Name of the schema.
+    pub schema: &'static str,
+    /// The range.
+    pub range: Range,
+    /// The sum of all stacks.
+    pub total: Row,
+    /// Callers before what they call; the parent is an index in this list.
+    pub nodes: Vec<Node>,
+}
+
+/// The stacks of a range as a tree.
+pub fn stacks(live: &Live, params: &Params) -> Result<Stacks, Fault> {
+    let range = range(params)?;
+    let most = params.limit(NODES)?;
+    deltas(live, params, |profile, deltas| {
+        Ok(Stacks {
+            schema: "tenure.live.stacks/1",
+            range,
+            total: table::total(&deltas),
+            nodes: table::tree(profile, &deltas, most),
+        })
+    })
+}
+
+/// A range as a profile in a form other tools read.
+pub fn profile(live: &Live, params: &Params, form: report::profile::Form) -> Result<Vec<u8>, Fault> {
+    let metric = match params.get("metric") {
+        None => None,
+        Some(name) => Some(metric(name)?),
+    };
+    deltas(live, params, |profile, deltas| {
+        let range = super::history::as_profile(profile, &deltas);
+        Ok(report::profile::render(&range, form, metric, "Allocations"))
+    })
+}
+
+fn metric(name: &str) -> Result<profile::Metric, Fault> {
+    let mut all = profile::Metric::ALL.into_iter();
+    let found = all.find(|metric| metric.name() == name);
+    found.ok_or_else(|| Fault::bad(format!("metric={name}: no such metric")))
+}
+
+/// The instances of every class: `source` recording, dump or vm (its own histogram, at a
+/// safepoint); without it the first of the first two that there is.
+pub fn class_rows(live: &Live, params: &Params) -> Result<(&'static str, Vec<ClassRow>), Fault> {
+    let pattern = pattern(params)?;
+    let (source, mut rows) = class_source(live, params)?;
+    if let Some(pattern) = pattern {
+        rows.retain(|row| pattern.is_match(&row.class));
+    }
+    Ok((source, rows))
+}
+
+fn class_source(live: &Live, params: &Params) -> Result<(&'static str, Vec<ClassRow>), Fault> {
+    let dumps = live.dumps.all();
+    let contents: Vec<&[_]> = dumps.iter().filter_map(|dump| dump.contents().ok()).collect();
+    let recording = live.status().borrow().recording.clone();
+    let source = match params.get("source") {
+        Some(source) => source,
+        None if recording.is_some() => "recording",
+        None if !contents.is_empty() => "dump",
+        None => "vm",
+    };
+    match source {
+        "recording" => {
+            let recording = recording.ok_or_else(no_recording)?.recording;
+            let range = range(params)?;
+            let rows = live.recorded(|recorded| {
+                let profile = recorded.profile().ok_or_else(no_recording)?;
+                let deltas = recorded.history.range(range.from, range.to);
+                Ok::<_, Fault>(classes::of_recording(profile, &deltas, recording, &contents))
+            })?;
+            Ok(("recording", rows))
+        }
+        "dump" if contents.is_empty() => {
+            Err(Fault::not_ready("there is no heap dump that is open"))
+        }
+        "dump" => Ok(("dump", classes::of_dump(&contents))),
+        "vm" => {
+            let text = live.program().diagnose("GC.class_histogram -all").map_err(Fault::failed)?;
+            let mut rows = classes::of_histogram(&text);
+            classes::add_contents(&mut rows, &contents);
+            Ok(("vm", rows))
+        }
+        other => Err(Fault::bad(format!("source={other}: expected recording, dump or vm"))),
+    }
+}
+
+/// A page of the classes.
+pub fn classes(live: &Live, params: &Params) -> Result<Table<ClassRow>, Fault> {
+    let (source, mut rows) = class_rows(live, params)?;
+    let (offset, given) = page(params, &mut rows, "live_bytes", |row| &row.class, ClassRow::column)?;
+    Ok(Table {
+        schema: "tenure.live.classes/1",
+        range: None,
+        source,
+        count: rows.len(),
+        offset,
+        total: None,
+        rows: given,
+    })
+}
+
+/// What to fix: `tenure.live.advice/1`.
+#[derive(Clone, Debug, Serialize)]
+pub struct Advice {
+    /// Name of the schema.
+    pub schema: &'static str,
+    /// Garbage collections seen.
+    pub collections: usize,
+    /// Sites that grow; empty without a recording or before the third collection.
+    pub growing: Vec<Growing>,
+    /// Number of the dump that the savings are from.
+    pub dump: Option<usize>,
+    /// What could be saved; empty without a dump.
+    pub savings: Vec<Saving>,
+}
+
+/// What to fix.
+pub fn what_to_fix(live: &Live) -> Advice {
+    let events = live.timeline(0, u64::MAX, 2, None).events;
+    let collection = |kind: &EventKind| matches!(kind, EventKind::Gc { .. });
+    let times: Vec<u64> = events.iter().filter(|e| collection(&e.kind)).map(|e| e.time_ms).collect();
+    let growing = live.recorded(|recorded| match recorded.profile() {
+        Some(profile) => advice::growing(profile, &recorded.history, &times, ADVICE),
+        None => Vec::new(),
+    });
+    let dumps = live.dumps.all();
+    let open = dumps.iter().enumerate().rev();
+    let open = open.filter_map(|(n, dump)| Some((n + 1, dump.explorer.heap().ok()?, dump.contents().ok()?)));
+    let mut savings = Vec::new();
+    let mut number = None;
+    if let Some((n, heap, contents)) = open.into_iter().next() {
+        number = Some(n);
+        savings = advice::savings(heap, contents, ADVICE);
+    }
+    Advice {
+        schema: "tenure.live.advice/1",
+        collections: times.len(),
+        growing,
+        dump: number,
+        savings,
+    }
+}

@@ -1,0 +1,278 @@
+//! The instances of every class: how many there are and were, from the recording; how big and how
+//! full they are, from the last dump. Columns as in the Cougaar memory profiler.
+
+use super::contents::{ClassContents, Spread};
+use super::history::Delta;
+use super::program::Recording;
+use profile::{Estimate, Profile, Sampling, Volume};
+use rustc_hash::FxHashMap;
+use serde::Serialize;
+
+/// Sum, maximum, maximum over all dumps, and mean.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Measure {
+    /// Sum.
+    pub sum: u64,
+    /// Greatest in the last dump.
+    pub max: u64,
+    /// Greatest in any dump.
+    pub max_ever: u64,
+    /// Mean.
+    pub mean: f64,
+}
+
+/// A class.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct ClassRow {
+    /// Class name; loaders are not told apart.
+    pub class: String,
+    /// Share of allocations that were looked at, in percent.
+    pub sample_percent: f64,
+    /// Live objects.
+    pub live: u64,
+    /// For sampled counts: the ends of the 95 % interval of `live`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub live_interval: Option<(u64, u64)>,
+    /// Objects that died; unknown without a recording.
+    pub dead: Option<u64>,
+    /// Objects allocated since the recording began; unknown without one.
+    pub total: Option<u64>,
+    /// Bytes of one object, without what it refers to (the mean, for arrays).
+    pub bytes_each: f64,
+    /// Bytes of the live objects.
+    pub live_bytes: u64,
+    /// Bytes of the arrays that they hold.
+    pub capacity_bytes: Option<u64>,
+    /// Elements held.
+    pub size: Option<Measure>,
+    /// Elements there is room for.
+    pub capacity: Option<Measure>,
+    /// Room that is not used, in bytes.
+    pub excess_bytes: Option<u64>,
+}
+
+impl ClassRow {
+    /// The value of a column, unknown ones last.
+    pub fn column(&self, name: &str) -> Option<f64> {
+        let number = |n: Option<u64>| n.map_or(-1.0, |n| n as f64);
+        let measure = |m: Option<Measure>, f: fn(Measure) -> f64| m.map_or(-1.0, f);
+        Some(match name {
+            "sample_percent" => self.sample_percent,
+            "live" => self.live as f64,
+            "dead" => number(self.dead),
+            "total" => number(self.total),
+            "bytes_each" => self.bytes_each,
+            "live_bytes" => self.live_bytes as f64,
+            "capacity_bytes" => number(self.capacity_bytes),
+            "excess_bytes" => number(self.excess_bytes),
+            "size_sum" => measure(self.size, |m| m.sum as f64),
+            "size_max" => measure(self.size, |m| m.max as f64),
+            "size_max_ever" => measure(self.size, |m| m.max_ever as f64),
+            "size_mean" => measure(self.size, |m| m.mean),
+            "capacity_sum" => measure(self.capacity, |m| m.sum as f64),
+            "capacity_max" => measure(self.capacity, |m| m.max as f64),
+            "capacity_max_ever" => measure(self.capacity, |m| m.max_ever as f64),
+            "capacity_mean" => measure(self.capacity, |m| m.mean),
+            _ => return None,
+        })
+    }
+}
+
+/// Sizes from every dump that has been looked into, the last one at the end.
+pub type AllContents<'a> = &'a [&'a [ClassContents]];
+
+/// The rows from a recording, with sizes of dumps.
+pub fn of_recording(
+    profile: &Profile,
+    deltas: &[Delta],
+    recording: Recording,
+    contents: AllContents<'_>,
+) -> Vec<ClassRow> {
+    let mut sums: FxHashMap<&str, (Delta, f64)> = FxHashMap::default();
+    for delta in deltas {
+        let sum = sums.entry(profile.names.get(delta.class)).or_default();
+        sum.0.add(delta);
+        sum.1 += variance(delta.live, recording);
+    }
+    let mut rows: Vec<ClassRow> = sums
+        .into_iter()
+        .map(|(class, (sum, variance))| {
+            let total = sum.total;
+            let interval = (variance > 0.0).then(|| {
+                let range = Estimate::of_sum(sum.live.objects as f64, variance);
+                (range.low.round() as u64, range.high.round() as u64)
+            });
+            let each = if sum.live.objects > 0 { sum.live } else { total };
+            ClassRow {
+                class: class.to_owned(),
+                sample_percent: sample_percent(each, recording),
+                live: sum.live.objects,
+                live_interval: interval,
+                dead: Some(total.objects.saturating_sub(sum.live.objects)),
+                total: Some(total.objects),
+                bytes_each: mean(each),
+                live_bytes: sum.live.bytes,
+                ..ClassRow::default()
+            }
+        })
+        .collect();
+    add_contents(&mut rows, contents);
+    rows
+}
+
+/// The rows of a dump alone, which has no past.
+pub fn of_dump(contents: AllContents<'_>) -> Vec<ClassRow> {
+    let Some(last) = contents.last() else {
+        return Vec::new();
+    };
+    let row = |class: &ClassContents| row_of(&class.class, class.objects, class.shallow);
+    let mut rows: Vec<ClassRow> = last.iter().map(row).collect();
+    add_contents(&mut rows, contents);
+    rows
+}
+
+/// The rows of the VM's own histogram, as `GC.class_histogram` prints it.
+pub fn of_histogram(text: &str) -> Vec<ClassRow> {
+    let mut rows: Vec<ClassRow> = Vec::new();
+    let mut known: FxHashMap<String, usize> = FxHashMap::default();
+    for line in text.lines() {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let [number, objects, bytes, name, ..] = words[..] else {
+            continue;
+        };
+        let (Ok(objects), Ok(bytes)) = (objects.parse::<u64>(), bytes.parse::<u64>()) else {
+            continue;
+        };
+        if !number.ends_with(':') {
+            continue;
+        }
+        let name = hprof::readable_class_name(name);
+        match known.get(&*name) {
+            Some(at) => {
+                let row = &mut rows[*at];
+                *row = row_of(&name, row.live + objects, row.live_bytes + bytes);
+            }
+            None => {
+                known.insert(name.to_string(), rows.len());
+                rows.push(row_of(&name, objects, bytes));
+            }
+        }
+    }
+    rows
+}
+
+fn row_of(class: &str, objects: u64, bytes: u64) -> ClassRow {
+    ClassRow {
+        class: class.to_owned(),
+        sample_percent: 100.0,
+        live: objects,
+        bytes_each: mean(Volume { objects, bytes }),
+        live_bytes: bytes,
+        ..ClassRow::default()
+    }
+}
+
+fn mean(volume: Volume) -> f64 {
+    if volume.objects == 0 {
+        return 0.0;
+    }
+    volume.bytes as f64 / volume.objects as f64
+}
+
+/// Variance of an estimated count of objects: see [`Sampling`].
+fn variance(live: Volume, recording: Recording) -> f64 {
+    match recording {
+        Recording::Full { .. } => 0.0,
+        Recording::Sampled { .. } => {
+            let chance = sample_percent(live, recording) / 100.0;
+            if chance > 0.0 { live.objects as f64 * (1.0 - chance) / chance } else { 0.0 }
+        }
+    }
+}
+
+/// Chance of an object of the mean size to be sampled, in percent.
+fn sample_percent(volume: Volume, recording: Recording) -> f64 {
+    match recording {
+        Recording::Full { .. } => 100.0,
+        Recording::Sampled { interval, .. } => {
+            let one = Volume {
+                objects: 1,
+                bytes: mean(volume).round() as u64,
+            };
+            let weight = Sampling::Interval(interval).weight(one);
+            100.0 / weight.objects().value.max(1.0)
+        }
+    }
+}
+
+/// Adds sizes and capacities to rows of another source.
+pub fn add_contents(rows: &mut [ClassRow], contents: AllContents<'_>) {
+    let Some(last) = contents.last() else { return };
+    let last: FxHashMap<&str, &ClassContents> = last.iter().map(|c| (&*c.class, c)).collect();
+    let mut ever: FxHashMap<&str, (u64, u64)> = FxHashMap::default();
+    for class in contents.iter().copied().flatten() {
+        let max = ever.entry(&class.class).or_default();
+        *max = (max.0.max(class.size.max), max.1.max(class.capacity.max));
+    }
+    for row in rows {
+        let Some(class) = last.get(&*row.class) else {
+            continue;
+        };
+        let (size_ever, capacity_ever) = ever.get(&*row.class).copied().unwrap_or_default();
+        row.size = measure(class.size, size_ever);
+        row.capacity = measure(class.capacity, capacity_ever);
+        row.capacity_bytes = Some(class.capacity_bytes);
+        row.excess_bytes = row.size.and(row.capacity).map(|_| class.excess_bytes);
+    }
+}
+
+fn measure(spread: Spread, max_ever: u64) -> Option<Measure> {
+    Some(Measure {
+        sum: spread.sum,
+        max: spread.max,
+        max_ever,
+        mean: spread.mean()?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_vms_histogram_becomes_rows() {
+        let text = " num     #instances         #bytes  class name (module)\n\
+            -------------------------------------------------------\n\
+            \x20  1:          3237         736744  [I (java.base@25.0.3)\n\
+            \x20  2:            10            160  a.B\n   3:   5   80  a.B\n\
+            Total         18246        2047568\n";
+        let rows = of_histogram(text);
+        let seen: Vec<_> = rows.iter().map(|r| (&*r.class, r.live, r.live_bytes)).collect();
+        assert_eq!(seen, [("int[]", 3237, 736_744), ("a.B", 15, 240)]);
+        assert_eq!((rows[1].bytes_each, rows[1].total), (16.0, None));
+    }
+
+    #[test]
+    fn sampled_counts_have_an_interval_and_full_ones_none() {
+        let mut profile = Profile::default();
+        let class = profile.names.intern("a.B");
+        let live = Volume {
+            objects: 50_000,
+            bytes: 50_000 * 24,
+        };
+        let delta = Delta {
+            class,
+            live,
+            total: live,
+            ..Delta::default()
+        };
+        let depth = 16;
+        let full = of_recording(&profile, &[delta], Recording::Full { depth }, &[]);
+        assert_eq!((full[0].live, full[0].dead, full[0].live_interval), (50_000, Some(0), None));
+        let interval = 64 << 10;
+        let sampled = of_recording(&profile, &[delta], Recording::Sampled { interval, depth }, &[]);
+        let (low, high) = sampled[0].live_interval.unwrap();
+        assert!(low > 20_000 && low < 50_000 && high > 50_000 && high < 120_000, "{low} {high}");
+        assert!((sampled[0].sample_percent - 0.0366).abs() < 0.001);
+    }
+}

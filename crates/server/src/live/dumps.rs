@@ -1,0 +1,200 @@
+//! The heap dumps taken of a watched program, each with its explorer.
+
+use super::contents::ClassContents;
+use super::session::now_ms;
+use crate::explorer::Explorer;
+use crate::reply::Fault;
+use heap_graph::Heap;
+use serde::Serialize;
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How long a dump may take before nobody waits for it any more.
+const PATIENCE: Duration = Duration::from_secs(3600);
+
+/// A heap dump for the pages.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct DumpInfo {
+    /// Number, from 1: its explorer is at `dumps/NUMBER/`.
+    pub number: usize,
+    /// When it was taken, in milliseconds since 1970.
+    pub time_ms: u64,
+    /// The file.
+    pub file: String,
+    /// Its size in bytes.
+    pub bytes: u64,
+    /// True when its objects know the stack that allocated them.
+    pub joined: bool,
+    /// How far its explorer is.
+    pub stage: crate::explorer::state::Stage,
+}
+
+/// A heap dump.
+pub struct Dump {
+    time_ms: u64,
+    path: PathBuf,
+    joined: bool,
+    /// The explorer.
+    pub explorer: Arc<Explorer>,
+    /// Sizes and capacities by class, once asked for.
+    contents: OnceLock<Vec<ClassContents>>,
+}
+
+impl std::fmt::Debug for Dump {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Dump").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+impl Dump {
+    /// Sizes and capacities by class: the first call reads every object.
+    ///
+    /// # Errors
+    /// While the dump is being opened, or when it cannot be.
+    pub fn contents(&self) -> Result<&[ClassContents], Fault> {
+        let heap: &Heap = self.explorer.heap()?;
+        Ok(self.contents.get_or_init(|| super::contents::by_class(heap)))
+    }
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    dumps: Vec<Arc<Dump>>,
+    created: usize,
+}
+
+/// All dumps of one program.
+#[derive(Clone, Debug)]
+pub struct Dumps {
+    folder: PathBuf,
+    stem: String,
+    inner: Arc<Mutex<Inner>>,
+}
+
+impl Dumps {
+    /// Dumps named `STEM-N.hprof` in a folder, which is made when it is needed.
+    pub fn new(folder: PathBuf, stem: String) -> Dumps {
+        Dumps {
+            folder,
+            stem,
+            inner: Arc::default(),
+        }
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A file name that is not taken.
+    ///
+    /// # Errors
+    /// When the folder cannot be made.
+    pub fn next_path(&self) -> io::Result<PathBuf> {
+        fs::create_dir_all(&self.folder)?;
+        let mut inner = self.inner();
+        loop {
+            inner.created += 1;
+            let path = self.folder.join(format!("{}-{}.hprof", self.stem, inner.created));
+            if !path.exists() {
+                return Ok(path);
+            }
+        }
+    }
+
+    /// A new file, readable by its owner only: a dump holds what the program holds.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub fn create(&self) -> io::Result<(PathBuf, File)> {
+        let path = self.next_path()?;
+        let mut options = OpenOptions::new();
+        options.write(true).create_new(true);
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::OpenOptionsExt;
+            options.mode(0o600);
+        }
+        let file = options.open(&path)?;
+        Ok((path, file))
+    }
+
+    /// Adds a dump that is whole, begins to open it, and gives its number.
+    pub fn add(&self, path: PathBuf, joined: bool) -> usize {
+        let explorer = Explorer::open(&path, heap_graph::Options::default());
+        let mut inner = self.inner();
+        inner.dumps.push(Arc::new(Dump {
+            time_ms: now_ms(),
+            path,
+            joined,
+            explorer,
+            contents: OnceLock::new(),
+        }));
+        inner.dumps.len()
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.inner().dumps.len()
+    }
+
+    /// One by its number.
+    pub fn get(&self, number: usize) -> Option<Arc<Dump>> {
+        self.inner().dumps.get(number.checked_sub(1)?).cloned()
+    }
+
+    /// All of them, in order of their numbers.
+    pub fn all(&self) -> Vec<Arc<Dump>> {
+        self.inner().dumps.clone()
+    }
+
+    /// The last one.
+    pub fn last(&self) -> Option<Arc<Dump>> {
+        self.inner().dumps.last().cloned()
+    }
+
+    /// All of them.
+    pub fn list(&self) -> Vec<DumpInfo> {
+        let dumps = self.inner().dumps.clone();
+        let info = |(n, dump): (usize, &Arc<Dump>)| DumpInfo {
+            number: n + 1,
+            time_ms: dump.time_ms,
+            file: dump.path.to_string_lossy().into_owned(),
+            bytes: fs::metadata(&dump.path).map_or(0, |metadata| metadata.len()),
+            joined: dump.joined,
+            stage: dump.explorer.state().borrow().stage,
+        };
+        dumps.iter().enumerate().map(info).collect()
+    }
+
+    /// Waits until `done`, as long as `possible`.
+    ///
+    /// # Errors
+    /// When it has become impossible, or an hour has passed.
+    pub fn wait<T>(
+        &self,
+        done: impl Fn() -> Option<T>,
+        possible: impl Fn() -> bool,
+    ) -> Result<T, String> {
+        let begun = Instant::now();
+        while begun.elapsed() < PATIENCE {
+            if let Some(value) = done() {
+                return Ok(value);
+            }
+            if !possible() {
+                return done().ok_or_else(|| "the agent is gone".to_owned());
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        Err("the dump did not come within an hour".to_owned())
+    }
+
+    /// Stops what is being opened.
+    pub fn close(&self) {
+        for dump in &self.inner().dumps {
+            dump.explorer.close();
+        }
+    }
+}

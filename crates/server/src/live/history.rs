@@ -1,0 +1,281 @@
+//! What was allocated where, at any time in the past: for each site, its counts whenever they
+//! changed.
+
+use profile::{NameId, Profile, Sampling, Site, SiteTable, TraceId, Volume};
+use rustc_hash::FxHashMap;
+
+/// Changes kept before every second snapshot is dropped.
+const MOST_CHANGES: usize = 4 << 20;
+
+/// The counts of a site at a snapshot.
+#[derive(Clone, Copy, Debug)]
+struct Change {
+    snapshot: u32,
+    live: Volume,
+    allocated: Volume,
+}
+
+#[derive(Clone, Debug)]
+struct SiteHistory {
+    class: NameId,
+    trace: TraceId,
+    changes: Vec<Change>,
+}
+
+/// What a site did in a range of time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Delta {
+    /// Class.
+    pub class: NameId,
+    /// Stack.
+    pub trace: TraceId,
+    /// Allocated in the range.
+    pub allocated: Volume,
+    /// Died in the range.
+    pub freed: Volume,
+    /// Live at its end.
+    pub live: Volume,
+    /// Allocated from the beginning of the recording to the end of the range.
+    pub total: Volume,
+}
+
+impl Delta {
+    /// Objects allocated less objects that died: what the range added.
+    pub fn remaining_objects(&self) -> i64 {
+        signed(self.allocated.objects) - signed(self.freed.objects)
+    }
+
+    /// Bytes allocated less bytes that died.
+    pub fn remaining_bytes(&self) -> i64 {
+        signed(self.allocated.bytes) - signed(self.freed.bytes)
+    }
+
+    /// Adds another site's counts.
+    pub fn add(&mut self, other: &Delta) {
+        self.allocated.add(other.allocated);
+        self.freed.add(other.freed);
+        self.live.add(other.live);
+        self.total.add(other.total);
+    }
+}
+
+fn signed(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+/// All snapshots of the sites.
+#[derive(Clone, Debug, Default)]
+pub struct History {
+    times: Vec<u64>,
+    sites: Vec<SiteHistory>,
+    rows: FxHashMap<(NameId, TraceId), u32>,
+    changes: usize,
+}
+
+impl History {
+    /// Adds a snapshot. One at the time of the last replaces it.
+    pub fn push(&mut self, time_ms: u64, table: &SiteTable) {
+        if self.times.last() != Some(&time_ms) {
+            self.times.push(time_ms);
+        }
+        let snapshot = self.times.len() as u32 - 1;
+        for site in table.sites() {
+            self.change(snapshot, site);
+        }
+        if self.changes > MOST_CHANGES {
+            self.thin();
+        }
+    }
+
+    fn change(&mut self, snapshot: u32, site: &Site) {
+        let next = self.sites.len() as u32;
+        let row = *self.rows.entry((site.class, site.trace)).or_insert_with(|| {
+            self.sites.push(SiteHistory {
+                class: site.class,
+                trace: site.trace,
+                changes: Vec::new(),
+            });
+            next
+        });
+        let changes = &mut self.sites[row as usize].changes;
+        let change = Change {
+            snapshot,
+            live: site.live,
+            allocated: site.allocated,
+        };
+        match changes.last_mut() {
+            Some(last) if last.live == site.live && last.allocated == site.allocated => {}
+            Some(last) if last.snapshot == snapshot => *last = change,
+            _ => {
+                changes.push(change);
+                self.changes += 1;
+            }
+        }
+    }
+
+    /// Drops every second snapshot but the last.
+    fn thin(&mut self) {
+        let last = self.times.len() as u32 - 1;
+        let kept = |n: u32| n.is_multiple_of(2) || n == last;
+        // A change at a dropped snapshot shows at the next kept one.
+        let moved = |n: u32| if kept(n) { n } else { n + 1 };
+        let number = |n: u32| n.div_ceil(2);
+        self.changes = 0;
+        for site in &mut self.sites {
+            let mut thinned: Vec<Change> = Vec::with_capacity(site.changes.len() / 2 + 1);
+            for change in &site.changes {
+                let snapshot = number(moved(change.snapshot));
+                match thinned.last_mut() {
+                    Some(before) if before.snapshot == snapshot => {
+                        *before = Change { snapshot, ..*change };
+                    }
+                    _ => thinned.push(Change { snapshot, ..*change }),
+                }
+            }
+            self.changes += thinned.len();
+            site.changes = thinned;
+        }
+        let times = self.times.iter().enumerate();
+        let times = times.filter(|(n, _)| kept(*n as u32)).map(|(_, time)| *time);
+        self.times = times.collect();
+    }
+
+    /// When the snapshots were taken.
+    pub fn times(&self) -> &[u64] {
+        &self.times
+    }
+
+    /// What every site did from the last snapshot at or before `from` (from nothing when there is
+    /// none) to the last one at or before `to`.
+    pub fn range(&self, from: u64, to: u64) -> Vec<Delta> {
+        let before = |time: u64| self.times.partition_point(|t| *t <= time) as u32;
+        let (begin, end) = (before(from), before(to));
+        let deltas = self.sites.iter().map(|site| {
+            let at = |end: u32| {
+                let known = site.changes.partition_point(|change| change.snapshot < end);
+                known.checked_sub(1).map(|n| site.changes[n])
+            };
+            delta(site, at(begin), at(end.max(begin)))
+        });
+        deltas.filter(|delta| delta.total.objects > 0).collect()
+    }
+
+    /// Live objects and bytes of a site at each snapshot.
+    pub fn live_at(&self, class: NameId, trace: TraceId) -> Vec<Volume> {
+        let mut live = vec![Volume::default(); self.times.len()];
+        let Some(row) = self.rows.get(&(class, trace)) else {
+            return live;
+        };
+        let changes = &self.sites[*row as usize].changes;
+        for (n, change) in changes.iter().enumerate() {
+            let end = changes.get(n + 1).map_or(live.len(), |next| next.snapshot as usize);
+            live[change.snapshot as usize..end].fill(change.live);
+        }
+        live
+    }
+}
+
+fn delta(site: &SiteHistory, begin: Option<Change>, end: Option<Change>) -> Delta {
+    let volumes = |change: Option<Change>| {
+        change.map_or_else(Default::default, |c| (c.live, c.allocated))
+    };
+    let ((live_before, allocated_before), (live, total)) = (volumes(begin), volumes(end));
+    let less = |a: Volume, b: Volume| {
+        let mut left = a;
+        left.remove(b);
+        left
+    };
+    let allocated = less(total, allocated_before);
+    // What was live, and what came, is still live or has died.
+    let mut freed = live_before;
+    freed.add(allocated);
+    Delta {
+        class: site.class,
+        trace: site.trace,
+        allocated,
+        freed: less(freed, live),
+        live,
+        total,
+    }
+}
+
+/// A profile of a range, for the renderers of profiles: its allocations, and as live what remains.
+pub fn as_profile(source: &Profile, deltas: &[Delta]) -> Profile {
+    let mut table = SiteTable::new(Sampling::All);
+    for delta in deltas {
+        let mut live = delta.allocated;
+        live.remove(delta.freed);
+        table.add(Site {
+            class: delta.class,
+            trace: delta.trace,
+            live,
+            allocated: delta.allocated,
+        });
+    }
+    Profile {
+        created_ms: source.created_ms,
+        names: source.names.clone(),
+        stacks: source.stacks.clone(),
+        sites: Some(table),
+        ..Profile::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn volume(objects: u64) -> Volume {
+        Volume {
+            objects,
+            bytes: objects * 16,
+        }
+    }
+
+    fn table(rows: &[(u32, u64, u64)]) -> SiteTable {
+        let mut table = SiteTable::default();
+        for (class, live, allocated) in rows {
+            table.add(Site {
+                class: NameId(*class),
+                trace: TraceId(1),
+                live: volume(*live),
+                allocated: volume(*allocated),
+            });
+        }
+        table
+    }
+
+    #[test]
+    fn a_range_is_the_difference_of_its_ends() {
+        let mut history = History::default();
+        history.push(100, &table(&[(1, 5, 5)]));
+        history.push(200, &table(&[(1, 7, 10), (2, 3, 3)]));
+        history.push(300, &table(&[(1, 1, 10), (2, 3, 3)]));
+        let of = |from, to| history.range(from, to);
+        let all = of(0, 400);
+        assert_eq!((all[0].allocated, all[0].freed, all[0].live), (volume(10), volume(9), volume(1)));
+        let middle = of(100, 250);
+        assert_eq!((middle[0].allocated, middle[0].freed), (volume(5), volume(3)));
+        assert_eq!(middle[0].remaining_objects(), 2);
+        assert_eq!(middle[1].allocated, volume(3));
+        let end = of(200, 300);
+        assert_eq!((end[0].allocated, end[0].freed), (volume(0), volume(6)));
+        assert_eq!(end[0].remaining_bytes(), -96);
+        assert!(of(0, 50).is_empty());
+        assert_eq!(history.live_at(NameId(1), TraceId(1)), [volume(5), volume(7), volume(1)]);
+    }
+
+    #[test]
+    fn thinning_keeps_what_every_kept_snapshot_said() {
+        let mut full = History::default();
+        for n in 0..101u64 {
+            full.push(n * 10, &table(&[(1, n % 7, n), (2, n / 3, n)]));
+        }
+        let mut thin = full.clone();
+        thin.thin();
+        assert_eq!(thin.times.len(), 51);
+        for time in thin.times.clone() {
+            assert_eq!(thin.range(0, time), full.range(0, time), "{time}");
+        }
+    }
+}

@@ -1,0 +1,310 @@
+//! The instances of one class in a dump: listed in any order, or counted by what they have in
+//! common, all of them or a fair random sample. Values are read from fields; no code of the
+//! program runs.
+
+use super::contents::{Content, content};
+use heap_analysis::describe::{Address, value_of};
+use heap_analysis::group::trace_frames;
+use heap_graph::{ClassIdx, Heap, ObjIdx};
+use rustc_hash::FxHashMap;
+use serde::Serialize;
+use std::cmp::Ordering;
+
+/// Orders of the list.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Sort {
+    /// As sites came first into use, then by address. A dump has no time per object.
+    #[default]
+    Time,
+    /// By value: numbers as numbers, texts as texts.
+    Value,
+    /// By Java's `hashCode` of strings and numbers.
+    HashCode,
+    /// By elements held.
+    Size,
+    /// By elements there is room for.
+    Capacity,
+    /// By bytes of arrays.
+    CapacityBytes,
+    /// By room that is not used.
+    Excess,
+    /// As the dump has them.
+    None,
+}
+
+/// What instances of a group have in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Uniq {
+    /// The stack that allocated them.
+    Stack,
+    /// Their value, as `equals` and `toString` of strings, boxes and the like see it.
+    Value,
+    /// Java's `hashCode` of strings and numbers.
+    HashCode,
+    /// Their class and its loader.
+    Class,
+    /// Their size in steps of so many.
+    Size(u64),
+}
+
+/// What is asked.
+#[derive(Clone, Copy, Debug)]
+pub struct Query {
+    /// Order, and from which end.
+    pub sort: Sort,
+    /// Greatest first.
+    pub descending: bool,
+    /// Objects to look at; `None` for all.
+    pub sample: Option<usize>,
+    /// Objects to give.
+    pub limit: usize,
+    /// Characters of a value; 0 for no values.
+    pub value_limit: usize,
+}
+
+/// One object.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Instance {
+    /// Its address.
+    pub id: Address,
+    /// Serial of the stack that allocated it; 0 when it is not known.
+    pub trace: u32,
+    /// Its size and capacity.
+    #[serde(flatten)]
+    pub content: Content,
+    /// Its value.
+    pub value: Option<String>,
+    /// Java's `hashCode`, where it follows from the value.
+    pub hash: Option<i32>,
+    /// Frames of its stack, innermost first.
+    pub stack: Vec<String>,
+}
+
+/// Objects of a class: `tenure.live.instances/1`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Instances {
+    /// Name of the schema.
+    pub schema: &'static str,
+    /// Class name.
+    pub class: String,
+    /// Reachable objects of the class.
+    pub objects: u64,
+    /// Objects that were looked at.
+    pub sampled: usize,
+    /// The rows.
+    pub rows: Vec<Instance>,
+}
+
+/// A group of objects.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Group {
+    /// Objects in the sample.
+    pub sampled: u64,
+    /// What that stands for among all objects.
+    pub estimated: u64,
+    /// What they have in common.
+    pub value: String,
+}
+
+/// The classes of a name.
+pub fn classes_named(heap: &Heap, name: &str) -> Vec<ClassIdx> {
+    let classes = heap.classes().iter().enumerate();
+    let named = classes.filter(|(_, class)| class.name == name);
+    named.map(|(n, _)| ClassIdx(n as u32)).collect()
+}
+
+/// The objects of a class, or a sample in which each has the same chance. The same dump gives the
+/// same sample.
+fn sample(heap: &Heap, class: &str, most: Option<usize>) -> (u64, Vec<ObjIdx>) {
+    let classes = classes_named(heap, class);
+    let all = classes.iter().flat_map(|class| heap.objects_of(*class));
+    let mut chosen = Vec::new();
+    let mut seen = 0u64;
+    // xorshift64: a fair choice needs no secret.
+    let mut state = 0x9e37_79b9_7f4a_7c15u64;
+    for object in all.filter(|object| heap.is_reachable(*object)) {
+        seen += 1;
+        match most {
+            Some(most) if chosen.len() >= most => {
+                state ^= state << 13;
+                state ^= state >> 7;
+                state ^= state << 17;
+                // Algorithm R: the nth object replaces one with chance most / n.
+                let at = state % seen;
+                if let Some(slot) = usize::try_from(at).ok().and_then(|at| chosen.get_mut(at)) {
+                    *slot = object;
+                }
+            }
+            _ => chosen.push(object),
+        }
+    }
+    chosen.sort_unstable();
+    (seen, chosen)
+}
+
+/// Java's `hashCode` of the value, for strings and whole numbers.
+fn java_hash(heap: &Heap, object: ObjIdx) -> Option<i32> {
+    let class = heap.class(heap.class_of(object)).name.as_str();
+    match class {
+        "java.lang.String" => {
+            let text = heap.string(object)?;
+            let units = text.encode_utf16();
+            Some(units.fold(0i32, |hash, unit| hash.wrapping_mul(31).wrapping_add(i32::from(unit))))
+        }
+        "java.lang.Integer" | "java.lang.Short" | "java.lang.Byte" | "java.lang.Character" => {
+            let value = heap_analysis::fields::field_int(heap, object, "value")?;
+            i32::try_from(value).ok()
+        }
+        "java.lang.Long" => {
+            let value = heap_analysis::fields::field_int(heap, object, "value")?;
+            Some((value ^ ((value as u64) >> 32) as i64) as i32)
+        }
+        _ => None,
+    }
+}
+
+/// Cuts a text and says how much is missing, as the original did: `abc+12`.
+pub fn cut(text: &str, limit: usize) -> String {
+    let length = text.chars().count();
+    if length <= limit {
+        return text.to_owned();
+    }
+    let kept: String = text.chars().take(limit).collect();
+    format!("{kept}+{}", length - limit)
+}
+
+fn instance(heap: &Heap, object: ObjIdx, value_limit: usize) -> Instance {
+    let trace = heap.allocation_trace(object);
+    Instance {
+        id: Address(heap.id(object)),
+        trace: trace.0,
+        content: content(heap, object),
+        value: (value_limit > 0)
+            .then(|| value_of(heap, object))
+            .flatten()
+            .map(|text| cut(&text, value_limit)),
+        hash: java_hash(heap, object),
+        stack: Vec::new(),
+    }
+}
+
+/// Lists objects.
+pub fn list(heap: &Heap, class: &str, query: &Query) -> Instances {
+    let (objects, chosen) = sample(heap, class, query.sample);
+    let sampled = chosen.len();
+    let mut rows: Vec<Instance> = chosen
+        .into_iter()
+        .map(|object| instance(heap, object, query.value_limit.max(1)))
+        .collect();
+    if query.sort != Sort::None {
+        rows.sort_by(|a, b| order(a, b, query.sort));
+    }
+    if query.descending {
+        rows.reverse();
+    }
+    rows.truncate(query.limit);
+    for row in &mut rows {
+        row.stack = trace_frames(heap, hprof::Serial(row.trace));
+        if query.value_limit == 0 {
+            row.value = None;
+        }
+    }
+    Instances {
+        schema: "tenure.live.instances/1",
+        class: class.to_owned(),
+        objects,
+        sampled,
+        rows,
+    }
+}
+
+fn order(a: &Instance, b: &Instance, sort: Sort) -> Ordering {
+    let by = match sort {
+        Sort::Time => a.trace.cmp(&b.trace),
+        Sort::Value => values(a.value.as_deref(), b.value.as_deref()),
+        Sort::HashCode => a.hash.cmp(&b.hash),
+        Sort::Size => a.content.size.cmp(&b.content.size),
+        Sort::Capacity => a.content.capacity.cmp(&b.content.capacity),
+        Sort::CapacityBytes => a.content.capacity_bytes.cmp(&b.content.capacity_bytes),
+        Sort::Excess => a.content.excess().cmp(&b.content.excess()),
+        Sort::None => Ordering::Equal,
+    };
+    by.then_with(|| a.id.0.cmp(&b.id.0))
+}
+
+fn values(a: Option<&str>, b: Option<&str>) -> Ordering {
+    let number = |text: Option<&str>| text.and_then(|t| t.parse::<f64>().ok());
+    match (number(a), number(b)) {
+        (Some(x), Some(y)) => x.total_cmp(&y),
+        _ => a.cmp(&b),
+    }
+}
+
+/// Counts objects by what they have in common, most frequent first.
+pub fn groups(heap: &Heap, class: &str, uniq: Uniq, query: &Query) -> (u64, usize, Vec<Group>) {
+    let (objects, chosen) = sample(heap, class, query.sample);
+    let sampled = chosen.len();
+    let mut counts: FxHashMap<String, u64> = FxHashMap::default();
+    let mut traces: FxHashMap<hprof::Serial, u64> = FxHashMap::default();
+    for object in chosen {
+        let key = match uniq {
+            Uniq::Stack => {
+                *traces.entry(heap.allocation_trace(object)).or_default() += 1;
+                continue;
+            }
+            Uniq::Value => match heap.string(object) {
+                Some(text) => text,
+                None => value_of(heap, object).unwrap_or_else(|| Address(heap.id(object)).to_string()),
+            },
+            Uniq::HashCode => java_hash(heap, object).map_or_else(|| "not known".to_owned(), |h| h.to_string()),
+            Uniq::Class => {
+                let class = heap.class(heap.class_of(object));
+                match class.loader.is_null() {
+                    true => format!("{} (boot loader)", class.name),
+                    false => format!("{} (loader {})", class.name, Address(class.loader)),
+                }
+            }
+            Uniq::Size(step) => match content(heap, object).size {
+                Some(size) => (size / step.max(1) * step.max(1)).to_string(),
+                None => "no size".to_owned(),
+            },
+        };
+        *counts.entry(key).or_default() += 1;
+    }
+    for (trace, count) in traces {
+        let frames = trace_frames(heap, trace);
+        let key = if frames.is_empty() { "(no stack)".to_owned() } else { frames.join("\n") };
+        *counts.entry(key).or_default() += count;
+    }
+    let scale = |count: u64| match sampled {
+        0 => 0,
+        sampled => (count as f64 * objects as f64 / sampled as f64).round() as u64,
+    };
+    let mut rows: Vec<Group> = counts
+        .into_iter()
+        .map(|(value, sampled)| Group {
+            sampled,
+            estimated: scale(sampled),
+            value,
+        })
+        .collect();
+    rows.sort_by(|a, b| b.sampled.cmp(&a.sampled).then_with(|| values(Some(&a.value), Some(&b.value))));
+    if !query.descending {
+        rows.reverse();
+    }
+    rows.truncate(query.limit);
+    (objects, sampled, rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_values_say_how_much_is_missing() {
+        assert_eq!(cut("abcdef", 4), "abcd+2");
+        assert_eq!(cut("äöü", 3), "äöü");
+        assert_eq!(values(Some("9"), Some("10")), Ordering::Less);
+        assert_eq!(values(Some("b"), Some("a")), Ordering::Greater);
+    }
+}

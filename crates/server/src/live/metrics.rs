@@ -1,0 +1,138 @@
+//! What the timeline measures: one row of numbers per tick, in the order of this table.
+
+use serde::Serialize;
+
+/// What a number counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Unit {
+    /// Bytes.
+    Bytes,
+    /// Bytes per second.
+    BytesPerSecond,
+    /// Things.
+    Count,
+    /// A share of the time, 1 for one core all the time.
+    Share,
+}
+
+/// A measured quantity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct MetricInfo {
+    /// Name in the JSON, and `tenure_NAME` for Prometheus.
+    pub name: &'static str,
+    /// Title on the page.
+    pub title: &'static str,
+    /// Unit.
+    pub unit: Unit,
+    /// Which chart it belongs to: metrics of `heap` and of `process` are stacked.
+    pub chart: &'static str,
+}
+
+const fn metric(
+    name: &'static str,
+    title: &'static str,
+    unit: Unit,
+    chart: &'static str,
+) -> MetricInfo {
+    MetricInfo {
+        name,
+        title,
+        unit,
+        chart,
+    }
+}
+
+/// All metrics; the index is that of [`Row`].
+pub const METRICS: [MetricInfo; COUNT] = [
+    metric("eden_bytes", "Eden", Unit::Bytes, "heap"),
+    metric("survivor_bytes", "Survivor", Unit::Bytes, "heap"),
+    metric("old_bytes", "Old", Unit::Bytes, "heap"),
+    metric("metaspace_bytes", "Metaspace", Unit::Bytes, "heap"),
+    metric("heap_committed_bytes", "Heap committed", Unit::Bytes, "heap_line"),
+    metric("nmt_java_bytes", "Java", Unit::Bytes, "process"),
+    metric("nmt_code_bytes", "Code", Unit::Bytes, "process"),
+    metric("nmt_stack_bytes", "Stack", Unit::Bytes, "process"),
+    metric("nmt_gc_bytes", "GC", Unit::Bytes, "process"),
+    metric("nmt_class_bytes", "Classes", Unit::Bytes, "process"),
+    metric("nmt_other_bytes", "Other", Unit::Bytes, "process"),
+    metric("resident_bytes", "Resident", Unit::Bytes, "process_line"),
+    metric("swapped_bytes", "Swapped", Unit::Bytes, "none"),
+    metric("allocated_bytes_per_second", "Allocation", Unit::BytesPerSecond, "rate"),
+    metric("cpu_cores", "CPU", Unit::Share, "cpu"),
+    metric("gc_time_share", "GC pauses", Unit::Share, "cpu"),
+    metric("safepoint_time_share", "Safepoints", Unit::Share, "none"),
+    metric("threads", "Threads", Unit::Count, "threads"),
+    metric("java_threads", "Java threads", Unit::Count, "none"),
+    metric("loaded_classes", "Classes", Unit::Count, "classes"),
+    metric("tracked_live_objects", "Tracked objects", Unit::Count, "objects"),
+    metric("tracked_live_bytes", "Tracked bytes", Unit::Bytes, "none"),
+];
+
+/// Number of metrics.
+pub const COUNT: usize = 22;
+
+/// Index of a metric in [`METRICS`].
+pub fn index(name: &str) -> Option<usize> {
+    METRICS.iter().position(|metric| metric.name == name)
+}
+
+/// The metrics at one moment.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Row {
+    /// Milliseconds since 1970.
+    pub time_ms: u64,
+    /// Values; not a number where one is not known.
+    pub values: [f64; COUNT],
+}
+
+impl Row {
+    /// A row in which nothing is known.
+    pub fn new(time_ms: u64) -> Row {
+        Row {
+            time_ms,
+            values: [f64::NAN; COUNT],
+        }
+    }
+
+    /// Sets a value by name; a name that is not in the table sets nothing.
+    pub fn set(&mut self, name: &str, value: f64) {
+        if let Some(at) = index(name) {
+            self.values[at] = value;
+        }
+    }
+
+    /// A value by name.
+    pub fn get(&self, name: &str) -> Option<f64> {
+        let value = self.values[index(name)?];
+        value.is_finite().then_some(value)
+    }
+
+    /// One row for several: amounts by their mean over what is known, at the time of the last.
+    pub fn merge(rows: &[Row]) -> Option<Row> {
+        let mut merged = Row::new(rows.last()?.time_ms);
+        for (at, value) in merged.values.iter_mut().enumerate() {
+            let known = rows.iter().map(|row| row.values[at]).filter(|v| v.is_finite());
+            let (sum, count) = known.fold((0.0, 0u32), |(sum, n), v| (sum + v, n + 1));
+            if count > 0 {
+                *value = sum / f64::from(count);
+            }
+        }
+        Some(merged)
+    }
+}
+
+/// `[time, value or null, ...]`.
+impl Serialize for Row {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        use serde::ser::SerializeSeq;
+        let mut seq = serializer.serialize_seq(Some(COUNT + 1))?;
+        seq.serialize_element(&self.time_ms)?;
+        for value in self.values {
+            // Three decimals are more than any of them is worth.
+            let value = value.is_finite().then(|| (value * 1000.0).round() / 1000.0);
+            seq.serialize_element(&value)?;
+        }
+        seq.end()
+    }
+}

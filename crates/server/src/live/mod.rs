@@ -1,0 +1,36 @@
+//! A running program as pages. Everything is observed from outside: counters of the VM in its
+//! mapped file, `/proc`, the attach socket; only a recording of allocations loads the agent, when
+//! somebody asks for one.
+//!
+//! In reading order: [`program`] (what can be asked of a VM); from readings to the timeline:
+//! [`perfdata`], [`process`], [`nmt`], [`sampler`], [`metrics`], [`timeline`]; from the agent's stream
+//! to the past of every site: [`tap`], [`history`]; heap dumps: [`dumps`], [`contents`],
+//! [`instances`]; answers: [`table`], [`classes`], [`advice`]; [`session`] (all of it for one
+//! program), `ask` and `routes` (addresses), and the other doors: [`prometheus`], [`cougaar`],
+//! `plain`, `saved`.
+
+pub mod advice;
+mod ask;
+pub mod classes;
+pub mod contents;
+pub mod cougaar;
+pub mod dumps;
+pub mod history;
+pub mod instances;
+pub mod metrics;
+pub mod nmt;
+pub mod perfdata;
+mod plain;
+pub mod process;
+pub mod program;
+pub mod prometheus;
+mod routes;
+pub mod sampler;
+mod saved;
+pub mod session;
+pub mod table;
+pub mod tap;
+pub mod timeline;
+
+pub use routes::router;
+pub use session::Live;

@@ -1,0 +1,188 @@
+//! The pages without script.
+
+use super::ask;
+use super::metrics::{METRICS, Unit};
+use super::saved::push_table;
+use super::session::Live;
+use super::timeline::EventKind;
+use crate::explorer::params::Params;
+use crate::reply::{Fault, plain_page};
+use axum::response::{IntoResponse, Response};
+use report::escape::html;
+use report::units::{grouped, human_bytes, percent, utc};
+use std::fmt::Write;
+
+const BACK: &str = "<p><a href=\"./\">The program</a></p>\n";
+
+fn button(out: &mut String, command: &str, title: &str) {
+    let _ = write!(
+        out,
+        "<form method=\"post\" action=\"commands/{command}\"><button>{title}</button></form>\n"
+    );
+}
+
+/// The first page: the present state, what can be done, what can be asked.
+pub(super) fn index(live: &Live) -> Response {
+    let status = live.status().borrow().clone();
+    let mut body = String::new();
+    if status.ended {
+        body.push_str("<p class=\"bad\">The program has ended.</p>\n");
+    }
+    for text in status.error.iter().chain(&status.notes) {
+        let _ = writeln!(body, "<p class=\"bad\">{}</p>", html(text));
+    }
+    if let Some(row) = status.rows.last() {
+        let value = |at: usize| row.values[at];
+        let known = METRICS.iter().enumerate().filter(|(at, _)| value(*at).is_finite());
+        let cells: Vec<Vec<String>> = known
+            .map(|(at, metric)| vec![metric.title.to_owned(), amount(metric.unit, value(at))])
+            .collect();
+        push_table(&mut body, &["Now", ""], &cells);
+    }
+    button(&mut body, "gc", "Force GC");
+    button(&mut body, "dump", "Heap dump");
+    match status.recording.as_ref().is_some_and(|recording| recording.on) {
+        true => button(&mut body, "stop", "Stop recording"),
+        false => {
+            button(&mut body, "record?mode=full", "Record every allocation");
+            button(&mut body, "record?mode=sampled", "Record sampled allocations");
+        }
+    }
+    body.push_str("<ul>\n");
+    for (link, title) in [
+        ("events", "Collections and marks"),
+        ("allocations?by=class", "Allocations by class"),
+        ("allocations?by=package", "Allocations by package"),
+        ("allocations?by=site", "Allocations by site"),
+        ("advice", "What to fix"),
+        ("../profiler", "Instances per class"),
+    ] {
+        let _ = writeln!(body, "<li><a href=\"{link}\">{title}</a></li>");
+    }
+    for dump in &status.dumps {
+        let (n, time) = (dump.number, utc(dump.time_ms));
+        let _ = writeln!(body, "<li><a href=\"../dumps/{n}/plain/\">Heap dump {n}, {time}</a></li>");
+    }
+    body.push_str("</ul>\n");
+    plain_page(&format!("{} {}", status.name, status.pid), &body, "../")
+}
+
+fn amount(unit: Unit, value: f64) -> String {
+    let whole = value.max(0.0).round() as u64;
+    match unit {
+        Unit::Bytes => human_bytes(whole),
+        Unit::BytesPerSecond => format!("{}/s", human_bytes(whole)),
+        Unit::Count => grouped(whole),
+        Unit::Share => percent(value),
+    }
+}
+
+/// One question.
+pub(super) fn view(live: &Live, view: &str, params: &Params) -> Result<Response, Fault> {
+    let mut body = BACK.to_owned();
+    let title = match view {
+        "events" => {
+            events(live, &mut body);
+            "Collections and marks"
+        }
+        "allocations" => {
+            allocations(live, params, &mut body)?;
+            "Allocations"
+        }
+        "advice" => {
+            advice(live, &mut body);
+            "What to fix"
+        }
+        _ => return Err(Fault::not_found("there is no such page")),
+    };
+    Ok(plain_page(title, &body, "../"))
+}
+
+fn events(live: &Live, out: &mut String) {
+    let mut events = live.timeline(0, u64::MAX, 2, None).events;
+    events.reverse();
+    let cells = events.into_iter().take(1000).map(|event| {
+        let (what, pause) = match event.kind {
+            EventKind::Gc { collector, count, pause_ms, cause } => {
+                (format!("{count} × {collector}: {cause}"), format!("{pause_ms:.1} ms"))
+            }
+            EventKind::Marker { text } => (text, String::new()),
+        };
+        vec![what, utc(event.time_ms), pause]
+    });
+    let cells: Vec<_> = cells.collect();
+    push_table(out, &["What", "When (UTC)", "Pause"], &cells);
+}
+
+fn allocations(live: &Live, params: &Params, out: &mut String) -> Result<(), Fault> {
+    let table = ask::allocations(live, params)?;
+    let filter = html(params.get("filter").unwrap_or(""));
+    let by = html(params.get("by").unwrap_or("class"));
+    let _ = write!(
+        out,
+        "<form method=\"get\"><input type=\"hidden\" name=\"by\" value=\"{by}\">\
+         <label>Contains <input name=\"filter\" value=\"{filter}\"></label> <button>Filter</button>\
+         </form>\n<p>{} rows</p>\n",
+        grouped(table.count as u64)
+    );
+    let rows = table.rows.iter().chain(&table.total);
+    let cells: Vec<Vec<String>> = rows
+        .map(|row| {
+            let name = if row.name.is_empty() { "All" } else { &row.name };
+            let mut text = vec![name.to_owned()];
+            text.extend(row.stack.iter().take(12).map(|frame| format!("  at {frame}")));
+            vec![
+                text.join("\n"),
+                row.allocations.to_string(),
+                row.deallocations.to_string(),
+                row.remaining.to_string(),
+                row.allocated_bytes.to_string(),
+                row.remaining_bytes.to_string(),
+                row.live.to_string(),
+                row.live_bytes.to_string(),
+            ]
+        })
+        .collect();
+    let columns = [
+        "Name",
+        "Allocations",
+        "Deallocations",
+        "Remaining",
+        "Allocated bytes",
+        "Remaining bytes",
+        "Live",
+        "Live bytes",
+    ];
+    push_table(out, &columns, &cells);
+    Ok(())
+}
+
+fn advice(live: &Live, out: &mut String) {
+    let advice = ask::what_to_fix(live);
+    out.push_str("<h2>Grows over collections</h2>\n");
+    let cells: Vec<Vec<String>> = advice
+        .growing
+        .iter()
+        .map(|row| {
+            let mut text = vec![row.class.clone()];
+            text.extend(row.stack.iter().take(12).map(|frame| format!("  at {frame}")));
+            let grown = format!("{} to {}", grouped(row.first), grouped(row.last));
+            vec![text.join("\n"), grown, row.grown_bytes.to_string(), row.collections.to_string()]
+        })
+        .collect();
+    push_table(out, &["Class and stack", "Live objects", "Grown bytes", "Collections"], &cells);
+    out.push_str("<h2>Could be saved</h2>\n");
+    let cells: Vec<Vec<String>> = advice
+        .savings
+        .iter()
+        .map(|row| vec![row.class.clone(), row.what.clone(), row.bytes.to_string()])
+        .collect();
+    push_table(out, &["Class", "What", "Bytes"], &cells);
+}
+
+/// A fault as a page.
+pub(super) fn fault(fault: &Fault) -> Response {
+    let body = format!("{BACK}<p class=\"bad\">{}</p>", html(&fault.message));
+    let status = fault.clone().into_response().status();
+    (status, plain_page("Not possible", &body, "../")).into_response()
+}

@@ -1,0 +1,79 @@
+//! What the system knows about a process: memory, CPU time, threads. From `/proc`, so that the
+//! process itself does nothing for it.
+
+use std::fs;
+use std::path::PathBuf;
+
+/// Ticks per second in `/proc/PID/stat`: part of the kernel's interface, whatever its own clock.
+const TICKS: f64 = 100.0;
+
+/// A process at one moment. Sizes are bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Process {
+    /// When it started, in ticks since boot: tells a process from a later one with the same id.
+    pub started: u64,
+    /// CPU seconds used, of all threads.
+    pub cpu_seconds: f64,
+    /// Threads.
+    pub threads: u64,
+    /// Resident memory.
+    pub resident: u64,
+    /// Resident memory that no file backs: heap, stacks, malloc.
+    pub anonymous: u64,
+    /// Memory that is swapped out.
+    pub swapped: u64,
+}
+
+/// Reads a process; `None` when there is none, or none any more (a zombie has no memory).
+pub fn read(pid: u32) -> Option<Process> {
+    let folder = PathBuf::from(format!("/proc/{pid}"));
+    let stat = fs::read_to_string(folder.join("stat")).ok()?;
+    let status = fs::read_to_string(folder.join("status")).ok()?;
+    parse(&stat, &status)
+}
+
+fn parse(stat: &str, status: &str) -> Option<Process> {
+    // The name in brackets may hold anything, brackets too.
+    let (_, rest) = stat.rsplit_once(") ")?;
+    let fields: Vec<&str> = rest.split_whitespace().collect();
+    if matches!(*fields.first()?, "Z" | "X") {
+        return None;
+    }
+    // Numbered from the state, field 3 of proc(5).
+    let number = |n: usize| fields.get(n - 3)?.parse::<u64>().ok();
+    let size = |name: &str| {
+        let line = status.lines().find_map(|l| l.strip_prefix(name))?;
+        line.split_whitespace().next()?.parse::<u64>().ok()
+    };
+    let kilobytes = |name| size(name).unwrap_or(0) << 10;
+    Some(Process {
+        started: number(22)?,
+        cpu_seconds: (number(14)? + number(15)?) as f64 / TICKS,
+        threads: number(20)?,
+        resident: kilobytes("VmRSS:"),
+        anonymous: kilobytes("RssAnon:"),
+        swapped: kilobytes("VmSwap:"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_process_is_alive_and_has_memory() {
+        let here = read(std::process::id()).unwrap();
+        assert!(here.resident > 1 << 20 && here.threads >= 1 && here.started > 0);
+        assert!(here.anonymous <= here.resident);
+        assert_eq!(read(u32::MAX), None);
+    }
+
+    #[test]
+    fn a_name_with_brackets_does_not_shift_the_fields() {
+        let stat = "7 (a) b (c) S 1 1 1 0 -1 0 0 0 0 0 250 50 0 0 20 0 12 0 99 1 1";
+        let process = parse(stat, "VmRSS:\t 8 kB\nRssAnon: 4 kB\n").unwrap();
+        assert_eq!((process.cpu_seconds, process.threads, process.started), (3.0, 12, 99));
+        assert_eq!((process.resident, process.anonymous, process.swapped), (8192, 4096, 0));
+        assert_eq!(parse(&stat.replace(" S ", " Z "), ""), None);
+    }
+}

@@ -1,0 +1,86 @@
+//! What can be asked of a running program. Who implements this knows how (attach socket, agent
+//! socket); the pages do not.
+
+use serde::{Deserialize, Serialize};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// What the agent counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "mode")]
+pub enum Recording {
+    /// Every allocation, and every death: exact counts, and dumps whose objects know their stack.
+    Full {
+        /// Frames per stack.
+        depth: u32,
+    },
+    /// One allocation per so many bytes on average.
+    Sampled {
+        /// Mean distance in bytes.
+        interval: u64,
+        /// Frames per stack.
+        depth: u32,
+    },
+}
+
+/// A command to the agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ask {
+    /// Send the allocation sites.
+    Sites,
+    /// Collect garbage.
+    Gc,
+    /// Send a heap dump.
+    Dump,
+    /// Count allocations from now on, or stop doing so.
+    Allocations(bool),
+}
+
+/// Sends a command to the agent; an error means that it is gone.
+pub type Commands = Box<dyn Fn(Ask) -> Result<(), String> + Send + Sync>;
+
+/// A connected agent.
+pub struct Agent {
+    /// What it sends: a binary profile without end.
+    pub stream: Box<dyn Read + Send>,
+    /// The way to it.
+    pub commands: Commands,
+    /// What it was started with.
+    pub recording: Recording,
+}
+
+impl std::fmt::Debug for Agent {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Agent").field("recording", &self.recording).finish_non_exhaustive()
+    }
+}
+
+/// A running VM as its pages need it. Every call may block for as long as the VM takes.
+pub trait Program: Send + Sync {
+    /// Process id.
+    fn pid(&self) -> u32;
+
+    /// Main class or jar.
+    fn name(&self) -> String;
+
+    /// The file of its counters, once there is one.
+    fn counters(&self) -> Option<PathBuf>;
+
+    /// Carries out a diagnostic command and gives what the VM says.
+    ///
+    /// # Errors
+    /// In words, when the VM refuses or does not answer.
+    fn diagnose(&self, command: &str) -> Result<String, String>;
+
+    /// Lets the VM write a heap dump.
+    ///
+    /// # Errors
+    /// In words.
+    fn dump(&self, path: &Path, live_only: bool) -> Result<(), String>;
+
+    /// Loads the agent and waits until it is connected.
+    ///
+    /// # Errors
+    /// In words: no library, the VM refuses, an agent is there already.
+    fn record(&self, recording: Recording) -> Result<Agent, String>;
+}

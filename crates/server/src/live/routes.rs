@@ -1,0 +1,362 @@
+//! Addresses of a watched program. Links are relative, so it can be mounted anywhere.
+
+use super::instances::{self, Query as InstanceQuery, Sort, Uniq};
+use super::program::Recording;
+use super::session::Live;
+use super::{ask, cougaar, plain, prometheus, saved};
+use crate::explorer::params::Params;
+use crate::reply::{Fault, json_bytes, typed};
+use crate::serve::Stop;
+use crate::{assets, events, explorer};
+use axum::Router;
+use axum::extract::{DefaultBodyLimit, Extension, Path, Query, Request, State};
+use axum::http::{StatusCode, Uri, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{any, get, post};
+use report::profile::Form;
+use serde::Serialize;
+use std::sync::Arc;
+use tower::ServiceExt;
+
+type Shared = State<Arc<Live>>;
+type Asked = Query<Vec<(String, String)>>;
+
+/// Frames per stack of a recording, unless the page asks for others.
+const DEPTH: u64 = 32;
+/// Mean distance of sampled allocations in bytes, unless the page asks for another.
+const SAMPLE: u64 = 64 << 10;
+/// Points of a timeline.
+const POINTS: usize = 1200;
+
+/// The pages and the API of one program.
+pub fn router(live: Arc<Live>) -> Router {
+    Router::new()
+        .route("/", get(page))
+        .route("/assets/{name}", get(assets::serve))
+        .route("/api/v1/state", get(state))
+        .route("/api/v1/events", get(follow))
+        .route("/api/v1/commands/{name}", post(command))
+        .route("/api/v1/{view}", get(view))
+        .route("/metrics", get(metrics))
+        .route("/debug/pprof/{name}", get(pprof))
+        .route("/profiler", get(old_profiler))
+        .route("/plain/", get(plain_index))
+        .route("/plain/commands/{name}", post(plain_command))
+        .route("/plain/{view}", get(plain_view))
+        .route("/dumps/{number}/", any(dump_root))
+        .route("/dumps/{number}/{*rest}", any(dump))
+        .fallback(|| async { Fault::not_found("nothing is at this address") })
+        .layer(DefaultBodyLimit::max(64 << 10))
+        .with_state(live)
+}
+
+async fn page(State(live): Shared) -> Response {
+    let (name, pid) = {
+        let status = live.status();
+        let status = status.borrow();
+        (status.name.clone(), status.pid)
+    };
+    assets::page(&format!("{name} {pid}"), "live.js", "plain/")
+}
+
+fn json(value: &impl Serialize) -> Response {
+    typed("application/json", json_bytes(value))
+}
+
+async fn state(State(live): Shared) -> Response {
+    let status = live.status().borrow().clone();
+    json(&status)
+}
+
+async fn follow(State(live): Shared, Extension(stop): Extension<Stop>) -> Response {
+    events::follow("state", live.status(), stop)
+}
+
+async fn metrics(State(live): Shared) -> Response {
+    typed("text/plain; version=0.0.4; charset=utf-8", prometheus::text(&live).into_bytes())
+}
+
+/// Answers on a thread that may take its time.
+async fn answered(
+    live: Arc<Live>,
+    work: impl FnOnce(&Arc<Live>) -> Result<Response, Fault> + Send + 'static,
+) -> Result<Response, Fault> {
+    let work = tokio::task::spawn_blocking(move || work(&live));
+    work.await
+        .unwrap_or_else(|_| Err(Fault::failed("the answer could not be made; this is a bug")))
+}
+
+async fn view(
+    State(live): Shared,
+    Path(view): Path<String>,
+    Query(asked): Asked,
+) -> Result<Response, Fault> {
+    let params = Params::new(asked);
+    answered(live, move |live| answer(live, &view, &params)).await
+}
+
+fn answer(live: &Arc<Live>, view: &str, params: &Params) -> Result<Response, Fault> {
+    Ok(match view {
+        "timeline" => {
+            let range = ask::range(params)?;
+            let after = params.get("after").and_then(|text| text.parse().ok());
+            let points = params.number("points", POINTS)?.min(20_000);
+            json(&live.timeline(range.from, range.to, points, after))
+        }
+        "allocations" => saved::respond(params, "allocations", &ask::allocations(live, params)?)?,
+        "classes" => saved::respond(params, "classes", &ask::classes(live, params)?)?,
+        "stacks" => json(&ask::stacks(live, params)?),
+        "advice" => json(&ask::what_to_fix(live)),
+        "profile" => return profile(live, params),
+        "instances" => {
+            let query = instance_query(params)?;
+            let class = class(params)?;
+            let (_, dump) = dump_of(live, params)?;
+            json(&instances::list(dump.explorer.heap()?, class, &query))
+        }
+        "groups" => groups(live, params)?,
+        _ => return Err(Fault::not_found("there is no such view")),
+    })
+}
+
+fn profile(live: &Live, params: &Params) -> Result<Response, Fault> {
+    let (form, media) = match params.get("form") {
+        None | Some("flamegraph") => (Form::Html, "text/html; charset=utf-8"),
+        Some("pprof") => (Form::Pprof, "application/octet-stream"),
+        Some("collapsed") => (Form::Collapsed, "text/plain; charset=utf-8"),
+        Some("speedscope") => (Form::Speedscope, "application/json"),
+        Some("jfr") => (Form::Jfr, "application/octet-stream"),
+        Some(other) => {
+            return Err(Fault::bad(format!(
+                "form={other}: expected flamegraph, pprof, collapsed, speedscope or jfr"
+            )));
+        }
+    };
+    let bytes = ask::profile(live, params, form)?;
+    let mut response = typed(media, bytes);
+    if form == Form::Html {
+        // The page carries its own script. In a sandbox it is of no origin and reaches nothing.
+        let policy = "sandbox allow-scripts; default-src 'none'; script-src 'unsafe-inline'; \
+                      style-src 'unsafe-inline'";
+        let value = axum::http::HeaderValue::from_static(policy);
+        response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, value);
+    }
+    Ok(response)
+}
+
+/// `allocs` and `heap`, as `go tool pprof` and scrapers ask for them.
+async fn pprof(
+    State(live): Shared,
+    Path(name): Path<String>,
+    Query(asked): Asked,
+) -> Result<Response, Fault> {
+    let metric = match name.as_str() {
+        "allocs" => "alloc_space",
+        "heap" => "inuse_space",
+        _ => return Err(Fault::not_found("expected allocs or heap")),
+    };
+    let asked = asked.into_iter().chain([("metric".to_owned(), metric.to_owned())]);
+    let params = Params::new(asked);
+    answered(live, move |live| {
+        let bytes = ask::profile(live, &params, Form::Pprof)?;
+        Ok(typed("application/octet-stream", bytes))
+    })
+    .await
+}
+
+fn class(params: &Params) -> Result<&str, Fault> {
+    params.get("class").ok_or_else(|| Fault::bad("class is missing: expected a class name"))
+}
+
+/// The dump that `dump` names, else the last one that is open.
+pub(super) fn dump_of(
+    live: &Live,
+    params: &Params,
+) -> Result<(usize, Arc<super::dumps::Dump>), Fault> {
+    let none = || Fault::not_found("there is no such heap dump; take one first");
+    if params.get("dump").is_some() {
+        let number = params.number("dump", 0)?;
+        return Ok((number, live.dumps.get(number).ok_or_else(none)?));
+    }
+    let all = live.dumps.all();
+    let last = all.len();
+    let open = all.iter().enumerate().rev().find(|(_, dump)| dump.explorer.heap().is_ok());
+    match open {
+        Some((n, dump)) => Ok((n + 1, Arc::clone(dump))),
+        None => Ok((last, live.dumps.last().ok_or_else(none)?)),
+    }
+}
+
+fn instance_query(params: &Params) -> Result<InstanceQuery, Fault> {
+    let sort = match params.get("sort") {
+        None | Some("time") => Sort::Time,
+        Some("value") => Sort::Value,
+        Some("hash") => Sort::HashCode,
+        Some("size") => Sort::Size,
+        Some("capacity") => Sort::Capacity,
+        Some("capacity_bytes") => Sort::CapacityBytes,
+        Some("excess") => Sort::Excess,
+        Some("none") => Sort::None,
+        Some(other) => {
+            return Err(Fault::bad(format!(
+                "sort={other}: expected time, value, hash, size, capacity, capacity_bytes, excess or none"
+            )));
+        }
+    };
+    Ok(InstanceQuery {
+        sort,
+        descending: !params.flag("up"),
+        sample: match params.get("sample") {
+            None | Some("all") => None,
+            Some(_) => Some(params.number("sample", 1000)?),
+        },
+        limit: params.limit(100)?,
+        value_limit: params.number("value", 200)?,
+    })
+}
+
+#[derive(Serialize)]
+struct Groups {
+    schema: &'static str,
+    class: String,
+    objects: u64,
+    sampled: usize,
+    rows: Vec<instances::Group>,
+}
+
+fn groups(live: &Live, params: &Params) -> Result<Response, Fault> {
+    let by = match params.get("by") {
+        None | Some("value") => Uniq::Value,
+        Some("stack") => Uniq::Stack,
+        Some("hash") => Uniq::HashCode,
+        Some("class") => Uniq::Class,
+        Some("size") => Uniq::Size(params.number("step", 1)? as u64),
+        Some(other) => {
+            return Err(Fault::bad(format!(
+                "by={other}: expected value, stack, hash, class or size"
+            )));
+        }
+    };
+    let (_, dump) = dump_of(live, params)?;
+    let class = class(params)?;
+    let mut query = instance_query(params)?;
+    query.sort = Sort::None;
+    let (objects, sampled, rows) = instances::groups(dump.explorer.heap()?, class, by, &query);
+    Ok(json(&Groups {
+        schema: "tenure.live.groups/1",
+        class: class.to_owned(),
+        objects,
+        sampled,
+        rows,
+    }))
+}
+
+/// What a command did.
+#[derive(Serialize)]
+struct Done {
+    schema: &'static str,
+    command: String,
+    dump: Option<usize>,
+}
+
+async fn command(
+    State(live): Shared,
+    Path(name): Path<String>,
+    Query(asked): Asked,
+) -> Result<Response, Fault> {
+    let params = Params::new(asked);
+    answered(live, move |live| {
+        let dump = carry_out(live, &name, &params)?;
+        Ok(json(&Done {
+            schema: "tenure.live.done/1",
+            command: name,
+            dump,
+        }))
+    })
+    .await
+}
+
+/// Carries out a command; a heap dump gives its number.
+pub(super) fn carry_out(live: &Arc<Live>, name: &str, params: &Params) -> Result<Option<usize>, Fault> {
+    let failed = Fault::failed;
+    match name {
+        "gc" => live.force_gc().map_err(failed)?,
+        "dump" => return live.dump().map(Some).map_err(failed),
+        "record" => live.start_recording(recording(params)?).map_err(failed)?,
+        "stop" => live.stop_recording().map_err(failed)?,
+        "mark" => live.mark(params.get("text").unwrap_or("Mark").chars().take(200).collect::<String>()),
+        "interval" => {
+            let ms = params.number("ms", 0)? as u64;
+            live.set_interval(ms).map_err(Fault::bad)?;
+        }
+        _ => {
+            return Err(Fault::not_found(
+                "there is no such command; expected gc, dump, record, stop, mark or interval",
+            ));
+        }
+    }
+    Ok(None)
+}
+
+fn recording(params: &Params) -> Result<Recording, Fault> {
+    let depth = params.number("depth", DEPTH as usize)?.clamp(1, 1024) as u32;
+    match params.get("mode") {
+        None | Some("full") => Ok(Recording::Full { depth }),
+        Some("sampled") => {
+            let interval = params.number("interval", SAMPLE as usize)?.max(1) as u64;
+            Ok(Recording::Sampled { interval, depth })
+        }
+        Some(other) => Err(Fault::bad(format!("mode={other}: expected full or sampled"))),
+    }
+}
+
+async fn old_profiler(State(live): Shared, Query(asked): Asked) -> Result<Response, Fault> {
+    let params = Params::new(asked);
+    answered(live, move |live| cougaar::answer(live, &params)).await
+}
+
+async fn plain_index(State(live): Shared) -> Result<Response, Fault> {
+    answered(live, |live| Ok(plain::index(live))).await
+}
+
+async fn plain_view(State(live): Shared, Path(view): Path<String>, Query(asked): Asked) -> Response {
+    let params = Params::new(asked);
+    let done = answered(live, move |live| plain::view(live, &view, &params)).await;
+    done.unwrap_or_else(|fault| plain::fault(&fault))
+}
+
+async fn plain_command(
+    State(live): Shared,
+    Path(name): Path<String>,
+    Query(asked): Asked,
+) -> Response {
+    let params = Params::new(asked);
+    let done = answered(live, move |live| {
+        carry_out(live, &name, &params)?;
+        Ok((StatusCode::SEE_OTHER, [(header::LOCATION, "../")]).into_response())
+    });
+    done.await.unwrap_or_else(|fault| plain::fault(&fault))
+}
+
+async fn dump_root(state: Shared, Path(number): Path<usize>, request: Request) -> Response {
+    dump(state, Path((number, String::new())), request).await
+}
+
+/// Hands a request on to the explorer of a dump.
+async fn dump(
+    State(live): Shared,
+    Path((number, rest)): Path<(usize, String)>,
+    mut request: Request,
+) -> Response {
+    let Some(dump) = live.dumps.get(number) else {
+        return Fault::not_found("there is no such heap dump").into_response();
+    };
+    let query = request.uri().query().map(|query| format!("?{query}")).unwrap_or_default();
+    let encoded = request.uri().path().splitn(4, '/').nth(3).unwrap_or(&rest).to_owned();
+    let Ok(uri) = format!("/{encoded}{query}").parse::<Uri>() else {
+        return Fault::bad("this address cannot be read").into_response();
+    };
+    *request.uri_mut() = uri;
+    let Ok(response) = explorer::router(Arc::clone(&dump.explorer)).oneshot(request).await;
+    response
+}

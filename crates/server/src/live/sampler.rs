@@ -1,0 +1,184 @@
+//! From the counters of a VM to rows of the timeline, and collections to events.
+
+use super::metrics::Row;
+use super::nmt::NativeMemory;
+use super::perfdata::Counters;
+use super::process::Process;
+use super::timeline::EventKind;
+
+/// Collectors a VM may have counters of.
+const COLLECTORS: usize = 4;
+
+/// Turns what was read at each tick into a row, knowing the tick before.
+#[derive(Clone, Debug, Default)]
+pub struct Sampler {
+    before: Option<Reading>,
+}
+
+/// What one tick read.
+#[derive(Clone, Debug, Default)]
+pub struct Reading {
+    /// Milliseconds since 1970.
+    pub time_ms: u64,
+    /// The system's view.
+    pub process: Process,
+    /// The VM's counters; none with `-XX:-UsePerfData`.
+    pub counters: Option<Counters>,
+    /// Native memory, as last asked.
+    pub native: Option<NativeMemory>,
+}
+
+/// Live and tracked objects and bytes, as the agent last said.
+pub type Tracked = Option<(u64, u64)>;
+
+impl Sampler {
+    /// The row of a reading, and the collections since the reading before.
+    pub fn tick(&mut self, reading: Reading, tracked: Tracked) -> (Row, Vec<EventKind>) {
+        let mut row = Row::new(reading.time_ms);
+        let process = reading.process;
+        row.set("resident_bytes", process.resident as f64);
+        row.set("swapped_bytes", process.swapped as f64);
+        row.set("threads", process.threads as f64);
+        if let Some(native) = reading.native {
+            set_native(&mut row, native);
+        }
+        if let Some((objects, bytes)) = tracked {
+            row.set("tracked_live_objects", objects as f64);
+            row.set("tracked_live_bytes", bytes as f64);
+        }
+        if let Some(counters) = &reading.counters {
+            set_levels(&mut row, counters);
+        }
+        let mut events = Vec::new();
+        if let Some(before) = &self.before {
+            let seconds = reading.time_ms.saturating_sub(before.time_ms) as f64 / 1000.0;
+            if seconds > 0.0 {
+                let cpu = process.cpu_seconds - before.process.cpu_seconds;
+                row.set("cpu_cores", (cpu / seconds).max(0.0));
+                if let (Some(old), Some(new)) = (&before.counters, &reading.counters) {
+                    set_rates(&mut row, old, new, seconds);
+                    events = collections(old, new);
+                }
+            }
+        }
+        self.before = Some(reading);
+        (row, events)
+    }
+}
+
+fn set_native(row: &mut Row, native: NativeMemory) {
+    for (name, bytes) in [
+        ("nmt_java_bytes", native.java),
+        ("nmt_code_bytes", native.code),
+        ("nmt_stack_bytes", native.stack),
+        ("nmt_gc_bytes", native.gc),
+        ("nmt_class_bytes", native.class),
+        ("nmt_other_bytes", native.other),
+    ] {
+        row.set(name, bytes as f64);
+    }
+}
+
+fn set_levels(row: &mut Row, counters: &Counters) {
+    let (mut eden, mut survivor, mut old, mut committed) = (None, None, None, None);
+    let add = |sum: &mut Option<i64>, more: Option<i64>| {
+        if let Some(more) = more {
+            *sum = Some(sum.unwrap_or(0) + more);
+        }
+    };
+    for generation in 0..2 {
+        let prefix = format!("sun.gc.generation.{generation}");
+        add(&mut committed, counters.number(&format!("{prefix}.capacity")));
+        for space in 0..4 {
+            let space = format!("{prefix}.space.{space}");
+            let used = counters.number(&format!("{space}.used"));
+            match counters.text(&format!("{space}.name")) {
+                Some("eden") => add(&mut eden, used),
+                Some("s0" | "s1" | "from" | "to" | "survivor") => add(&mut survivor, used),
+                Some(_) => add(&mut old, used),
+                None => {}
+            }
+        }
+    }
+    let mut set = |name, value: Option<i64>| {
+        if let Some(value) = value {
+            row.set(name, value as f64);
+        }
+    };
+    set("eden_bytes", eden);
+    set("survivor_bytes", survivor);
+    set("old_bytes", old);
+    set("heap_committed_bytes", committed);
+    set("metaspace_bytes", counters.number("sun.gc.metaspace.used"));
+    set("java_threads", counters.number("java.threads.live"));
+    let count = |name: &str| counters.number(name).unwrap_or(0);
+    let loaded = counters.number("java.cls.loadedClasses").map(|loaded| {
+        loaded + count("java.cls.sharedLoadedClasses")
+            - count("java.cls.unloadedClasses")
+            - count("java.cls.sharedUnloadedClasses")
+    });
+    set("loaded_classes", loaded);
+}
+
+/// Ticks of the VM's own clock per second.
+fn frequency(counters: &Counters) -> f64 {
+    let frequency = counters.number("sun.os.hrt.frequency").unwrap_or(0);
+    if frequency > 0 { frequency as f64 } else { 1e9 }
+}
+
+fn collector(counters: &Counters, n: usize, what: &str) -> i64 {
+    counters.number(&format!("sun.gc.collector.{n}.{what}")).unwrap_or(0)
+}
+
+fn set_rates(row: &mut Row, old: &Counters, new: &Counters, seconds: f64) {
+    let frequency = frequency(new);
+    let pause: i64 = (0..COLLECTORS)
+        .map(|n| collector(new, n, "time") - collector(old, n, "time"))
+        .sum();
+    row.set("gc_time_share", (pause as f64 / frequency / seconds).clamp(0.0, 1.0));
+    let time = |counters: &Counters| counters.number("sun.rt.safepointTime");
+    if let (Some(before), Some(after)) = (time(old), time(new)) {
+        let share = (after - before) as f64 / frequency / seconds;
+        row.set("safepoint_time_share", share.clamp(0.0, 1.0));
+    }
+    if let Some(bytes) = allocated(old, new) {
+        row.set("allocated_bytes_per_second", bytes as f64 / seconds);
+    }
+}
+
+/// Bytes allocated between two readings, by the fill of eden. When a collection emptied it in
+/// between, what was free before counts as filled; with several collections that is a lower bound.
+fn allocated(old: &Counters, new: &Counters) -> Option<i64> {
+    let eden = |counters: &Counters, what: &str| counters.number(&format!("sun.gc.generation.0.space.0.{what}"));
+    let (before, after) = (eden(old, "used")?, eden(new, "used")?);
+    if runs(old) == runs(new) {
+        return Some((after - before).max(0));
+    }
+    let room = eden(old, "capacity")?.max(before);
+    let fills = (runs(new) - runs(old) - 1).max(0);
+    Some(room - before + fills * eden(new, "capacity").unwrap_or(0) + after)
+}
+
+/// Collections that empty eden.
+fn runs(counters: &Counters) -> i64 {
+    collector(counters, 0, "invocations") + collector(counters, 1, "invocations")
+}
+
+fn collections(old: &Counters, new: &Counters) -> Vec<EventKind> {
+    let mut events = Vec::new();
+    for n in 0..COLLECTORS {
+        let runs = collector(new, n, "invocations") - collector(old, n, "invocations");
+        if runs <= 0 {
+            continue;
+        }
+        let time = collector(new, n, "time") - collector(old, n, "time");
+        let name = new.text(&format!("sun.gc.collector.{n}.name"));
+        events.push(EventKind::Gc {
+            collector: name.unwrap_or("collector").to_owned(),
+            count: runs as u64,
+            pause_ms: (time as f64 / frequency(new) * 1e6).round() / 1e3,
+            cause: new.text("sun.gc.lastCause").unwrap_or("").to_owned(),
+        });
+    }
+    events
+}

@@ -1,0 +1,135 @@
+//! Tables to keep: JSON, CSV, or one page that sorts without a server.
+
+use super::ask::Table;
+use crate::explorer::params::Params;
+use crate::reply::{Fault, json_bytes, typed};
+use axum::http::{HeaderValue, header};
+use axum::response::Response;
+use report::{csv, escape};
+use serde::Serialize;
+use serde_json::Value;
+use std::fmt::Write;
+
+/// What sorts a table when its heads are clicked; also the answer to `/profiler?action=script`.
+pub const SORT_SCRIPT: &str = include_str!("../../web/tablesort.js");
+
+const ALLOCATIONS: &[&str] = &[
+    "name",
+    "allocations",
+    "deallocations",
+    "remaining",
+    "allocated_bytes",
+    "deallocated_bytes",
+    "remaining_bytes",
+    "live",
+    "live_bytes",
+    "stack",
+];
+
+const CLASSES: &[&str] = &[
+    "class",
+    "sample_percent",
+    "live",
+    "live_interval",
+    "dead",
+    "total",
+    "bytes_each",
+    "live_bytes",
+    "capacity_bytes",
+    "size.sum",
+    "size.max",
+    "size.max_ever",
+    "size.mean",
+    "capacity.sum",
+    "capacity.max",
+    "capacity.max_ever",
+    "capacity.mean",
+    "excess_bytes",
+];
+
+/// A table in the form asked for: `form` json, csv or html.
+pub(super) fn respond<R: Serialize>(
+    params: &Params,
+    name: &str,
+    table: &Table<R>,
+) -> Result<Response, Fault> {
+    let form = params.get("form").unwrap_or("json");
+    if form == "json" {
+        return Ok(typed("application/json", json_bytes(table)));
+    }
+    let columns = if name == "classes" { CLASSES } else { ALLOCATIONS };
+    let rows: Vec<Vec<String>> = table.rows.iter().map(|row| cells(row, columns)).collect();
+    let (media, text) = match form {
+        "csv" => {
+            let mut out = String::new();
+            csv::push_record(columns.iter().map(|c| (*c).to_owned()), &mut out);
+            rows.into_iter().for_each(|row| csv::push_record(row, &mut out));
+            ("text/csv; charset=utf-8", out)
+        }
+        "html" => ("text/html; charset=utf-8", page(name, columns, &rows)),
+        other => return Err(Fault::bad(format!("form={other}: expected json, csv or html"))),
+    };
+    let mut response = typed(media, text.into_bytes());
+    let headers = response.headers_mut();
+    let disposition = format!("attachment; filename=\"{name}.{form}\"");
+    if let Ok(value) = HeaderValue::from_str(&disposition) {
+        headers.insert(header::CONTENT_DISPOSITION, value);
+    }
+    Ok(response)
+}
+
+fn cells(row: &impl Serialize, columns: &[&str]) -> Vec<String> {
+    let value = serde_json::to_value(row).unwrap_or(Value::Null);
+    let cell = |column: &&str| {
+        let path = column.split('.');
+        let value = path.fold(Some(&value), |value, key| value.and_then(|value| value.get(key)));
+        text(value.unwrap_or(&Value::Null))
+    };
+    columns.iter().map(cell).collect()
+}
+
+fn text(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        Value::Array(values) => values.iter().map(text).collect::<Vec<_>>().join(" < "),
+        Value::Number(number) => match number.as_f64() {
+            Some(float) if number.is_f64() => format!("{float:.2}"),
+            _ => number.to_string(),
+        },
+        other => other.to_string(),
+    }
+}
+
+/// One page without any link, with its own script.
+fn page(title: &str, columns: &[&str], rows: &[Vec<String>]) -> String {
+    let mut out = format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n<title>{title} - Tenure</title>\n\
+         <style>body{{font:13px system-ui}}table{{border-collapse:collapse;\
+         font-variant-numeric:tabular-nums}}td,th{{padding:2px 8px;text-align:right;\
+         border-bottom:1px solid #8884}}td:first-child,th:first-child{{text-align:left}}\
+         th{{cursor:pointer}}</style>\n<script>\n{SORT_SCRIPT}</script>\n</head>\n<body>\n\
+         <h1>{title}</h1>\n",
+    );
+    push_table(&mut out, columns, rows);
+    out.push_str("</body>\n</html>\n");
+    out
+}
+
+/// A table of texts, escaped.
+pub(super) fn push_table(out: &mut String, columns: &[&str], rows: &[Vec<String>]) {
+    out.push_str("<table class=\"sortable\">\n<thead><tr>");
+    for column in columns {
+        let _ = write!(out, "<th>{}</th>", escape::html(column));
+    }
+    out.push_str("</tr></thead>\n<tbody>\n");
+    for row in rows {
+        out.push_str("<tr>");
+        for cell in row {
+            let _ = write!(out, "<td>{}</td>", escape::html(cell).replace('\n', "<br>"));
+        }
+        out.push_str("</tr>\n");
+    }
+    out.push_str("</tbody></table>\n");
+}

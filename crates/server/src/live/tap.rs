@@ -1,0 +1,308 @@
+//! The agent's stream, taken apart while it arrives: records become a profile, allocation sites a
+//! snapshot, and each heap dump a file of its own that every heap tool opens, because the names,
+//! classes and stacks that came before go into it too.
+
+use hprof::{Header, HeaderError, RawRecord, RecordTag};
+use profile::{Profile, StreamReader};
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::PathBuf;
+use thiserror::Error;
+
+/// Bytes of tag, time and length.
+const HEAD: usize = 9;
+/// The header is a short text and three words.
+const MOST_HEADER: usize = 256;
+/// A record that is no heap dump and longer than this is no record of an agent.
+const MOST_BODY: usize = 256 << 20;
+
+/// Why a stream cannot be followed any further.
+#[derive(Debug, Error)]
+pub enum TapError {
+    /// It is no binary profile.
+    #[error("the agent does not send the binary form: {0}")]
+    Header(HeaderError),
+    /// A record claims a length that none has.
+    #[error("a record of the agent claims {0} bytes")]
+    Length(u64),
+    /// A dump cannot be stored.
+    #[error("cannot store the heap dump: {0}")]
+    Store(io::Error),
+}
+
+/// What a stream brought.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Arrived {
+    /// A table of allocation sites; it is in the profile now.
+    Sites,
+    /// A heap dump begins.
+    DumpBegun,
+    /// It is whole and lies here.
+    Dump(PathBuf),
+}
+
+/// A dump being written.
+struct Storing {
+    path: PathBuf,
+    file: BufWriter<File>,
+    /// A dump of version 1.0.1 is one record without an end.
+    single: bool,
+}
+
+/// Where a heap dump is put.
+pub type NextDump = Box<dyn FnMut() -> io::Result<(PathBuf, File)> + Send + Sync>;
+
+/// Takes a stream apart. Bytes in, events out; pieces may be of any size.
+pub struct Tap {
+    waiting: Vec<u8>,
+    reader: Option<StreamReader>,
+    /// Header and every record that is not about one heap or one table.
+    prelude: Vec<u8>,
+    storing: Option<Storing>,
+    /// Bytes of a heap segment still to come.
+    segment: u64,
+    next_dump: NextDump,
+}
+
+impl std::fmt::Debug for Tap {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Tap").field("waiting", &self.waiting.len()).finish_non_exhaustive()
+    }
+}
+
+impl Tap {
+    /// A tap that stores heap dumps where `next_dump` says.
+    pub fn new(next_dump: NextDump) -> Tap {
+        Tap {
+            waiting: Vec::new(),
+            reader: None,
+            prelude: Vec::new(),
+            storing: None,
+            segment: 0,
+            next_dump,
+        }
+    }
+
+    /// What has been recorded so far.
+    pub fn profile(&self) -> Option<&Profile> {
+        self.reader.as_ref().map(StreamReader::profile)
+    }
+
+    /// Takes the next bytes.
+    ///
+    /// # Errors
+    /// When the stream cannot be followed any further.
+    pub fn push(&mut self, bytes: &[u8]) -> Result<Vec<Arrived>, TapError> {
+        let mut arrived = Vec::new();
+        let mut bytes = bytes;
+        if self.segment > 0 {
+            let used = usize::try_from(self.segment).unwrap_or(usize::MAX).min(bytes.len());
+            self.store(&bytes[..used])?;
+            self.segment -= used as u64;
+            bytes = &bytes[used..];
+            arrived.extend(self.end_of_single()?);
+        }
+        self.waiting.extend_from_slice(bytes);
+        let mut at = 0;
+        if self.reader.is_none() {
+            at = self.header()?;
+        }
+        if self.reader.is_some() {
+            while let Some(used) = self.record(at, &mut arrived)? {
+                at += used;
+            }
+        }
+        self.waiting.drain(..at);
+        Ok(arrived)
+    }
+
+    /// Reads the header if it is there, and gives its length.
+    fn header(&mut self) -> Result<usize, TapError> {
+        let text = self.waiting.iter().position(|byte| *byte == 0);
+        let whole = text.is_some_and(|end| self.waiting.len() >= end + 13);
+        if !whole && self.waiting.len() < MOST_HEADER && text.is_none_or(|end| end < MOST_HEADER) {
+            return Ok(0);
+        }
+        let header = Header::parse(&self.waiting).map_err(TapError::Header)?;
+        let length = usize::try_from(header.len).unwrap_or(self.waiting.len());
+        self.prelude.extend_from_slice(&self.waiting[..length]);
+        self.reader = Some(StreamReader::new(&header));
+        Ok(length)
+    }
+
+    /// Handles the record at `at` if enough of it is there, and gives the bytes used.
+    fn record(&mut self, at: usize, arrived: &mut Vec<Arrived>) -> Result<Option<usize>, TapError> {
+        let Some(head) = self.waiting.get(at..at + HEAD) else {
+            return Ok(None);
+        };
+        let word = |n: usize| u32::from_be_bytes([head[n], head[n + 1], head[n + 2], head[n + 3]]);
+        let (tag, time_us, length) = (head[0], word(1), word(5));
+        let known = RecordTag::from_u8(tag);
+        if matches!(known, Some(RecordTag::HeapDump | RecordTag::HeapDumpSegment)) {
+            return self.segment(at, length, known, arrived).map(Some);
+        }
+        if length as usize > MOST_BODY {
+            return Err(TapError::Length(u64::from(length)));
+        }
+        let end = at + HEAD + length as usize;
+        let Some(record) = self.waiting.get(at..end) else {
+            return Ok(None);
+        };
+        let record = record.to_vec();
+        let raw = RawRecord {
+            at: hprof::FileOffset(0),
+            tag,
+            time_us,
+            length,
+            body: &record[HEAD..],
+        };
+        if let Some(reader) = &mut self.reader {
+            reader.record(&raw);
+        }
+        match known {
+            Some(RecordTag::AllocSites | RecordTag::WideAllocSites) => arrived.push(Arrived::Sites),
+            Some(RecordTag::HeapDumpEnd) => {
+                self.store(&record)?;
+                arrived.extend(self.end()?.map(Arrived::Dump));
+            }
+            Some(
+                RecordTag::Utf8
+                | RecordTag::LoadClass
+                | RecordTag::UnloadClass
+                | RecordTag::Frame
+                | RecordTag::Trace
+                | RecordTag::StartThread
+                | RecordTag::EndThread,
+            ) => {
+                self.prelude.extend_from_slice(&record);
+                if self.storing.is_some() {
+                    self.store(&record)?;
+                }
+            }
+            _ => {}
+        }
+        Ok(Some(HEAD + length as usize))
+    }
+
+    /// Begins a segment, and stores what of it is there.
+    fn segment(
+        &mut self,
+        at: usize,
+        length: u32,
+        tag: Option<RecordTag>,
+        arrived: &mut Vec<Arrived>,
+    ) -> Result<usize, TapError> {
+        if self.storing.is_none() {
+            let (path, file) = (self.next_dump)().map_err(TapError::Store)?;
+            let mut file = BufWriter::with_capacity(1 << 20, file);
+            file.write_all(&self.prelude).map_err(TapError::Store)?;
+            let single = tag == Some(RecordTag::HeapDump);
+            self.storing = Some(Storing { path, file, single });
+            arrived.push(Arrived::DumpBegun);
+        }
+        let rest = self.waiting.len() - at - HEAD;
+        let there = rest.min(length as usize);
+        let bytes = self.waiting[at..at + HEAD + there].to_vec();
+        self.store(&bytes)?;
+        self.segment = u64::from(length) - there as u64;
+        arrived.extend(self.end_of_single()?);
+        Ok(HEAD + there)
+    }
+
+    fn end_of_single(&mut self) -> Result<Option<Arrived>, TapError> {
+        let single = self.storing.as_ref().is_some_and(|storing| storing.single);
+        if single && self.segment == 0 {
+            return Ok(self.end()?.map(Arrived::Dump));
+        }
+        Ok(None)
+    }
+
+    fn store(&mut self, bytes: &[u8]) -> Result<(), TapError> {
+        match &mut self.storing {
+            Some(storing) => storing.file.write_all(bytes).map_err(TapError::Store),
+            None => Ok(()),
+        }
+    }
+
+    fn end(&mut self) -> Result<Option<PathBuf>, TapError> {
+        let Some(mut storing) = self.storing.take() else {
+            return Ok(None);
+        };
+        storing.file.flush().map_err(TapError::Store)?;
+        Ok(Some(storing.path))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(tag: u8, body: &[u8]) -> Vec<u8> {
+        let mut out = vec![tag, 0, 0, 0, 0];
+        out.extend((body.len() as u32).to_be_bytes());
+        out.extend(body);
+        out
+    }
+
+    /// A stream with a name, a class, a stack, its sites, and a dump in two segments.
+    fn stream() -> (Vec<u8>, Vec<u8>) {
+        let mut prelude = b"JAVA PROFILE 1.0.2\0\0\0\0\x04\0\0\0\0\0\0\0\0".to_vec();
+        prelude.extend(record(0x01, b"\0\0\0\x01Thing"));
+        prelude.extend(record(0x02, &[0, 0, 0, 9, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0, 1]));
+        prelude.extend(record(0x05, &[0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0, 0]));
+        let mut sites = vec![0u8; 34];
+        sites[33] = 1;
+        sites.push(0);
+        for n in [9u32, 3, 32, 2, 80, 5] {
+            sites.extend(n.to_be_bytes());
+        }
+        let mut whole = prelude.clone();
+        whole.extend(record(0x06, &sites));
+        let dump = [
+            record(0x1c, &[5, 0, 0, 0, 7]),
+            record(0x1c, &[]),
+            record(0x2c, &[]),
+        ]
+        .concat();
+        whole.extend(&dump);
+        whole.extend(record(0x06, &sites));
+        (whole, [prelude, dump].concat())
+    }
+
+    #[test]
+    fn a_stream_in_any_pieces_gives_its_sites_and_a_dump_that_stands_alone() {
+        let (whole, dump) = stream();
+        for size in [1, 2, 7, 64, 4096] {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("d.hprof");
+            let target = path.clone();
+            let mut tap = Tap::new(Box::new(move || Ok((target.clone(), File::create(&target)?))));
+            let mut arrived = Vec::new();
+            for piece in whole.chunks(size) {
+                arrived.extend(tap.push(piece).unwrap());
+            }
+            let expected = [
+                Arrived::Sites,
+                Arrived::DumpBegun,
+                Arrived::Dump(path.clone()),
+                Arrived::Sites,
+            ];
+            assert_eq!(arrived, expected, "pieces of {size}");
+            assert_eq!(std::fs::read(&path).unwrap(), dump, "pieces of {size}");
+            let profile = tap.profile().unwrap();
+            let site = profile.sites.as_ref().unwrap().sites()[0];
+            assert_eq!(profile.names.get(site.class), "Thing");
+            assert_eq!((site.live.objects, site.live.bytes), (2, 32));
+            assert_eq!((site.allocated.objects, site.allocated.bytes), (5, 80));
+        }
+    }
+
+    #[test]
+    fn what_is_no_profile_is_refused_and_nothing_is_allocated_for_claims() {
+        let none = || Tap::new(Box::new(|| Err(io::Error::other("no dump"))));
+        assert!(matches!(none().push(&[b'x'; 300]), Err(TapError::Header(_))));
+        let mut bytes = b"JAVA PROFILE 1.0.2\0\0\0\0\x04\0\0\0\0\0\0\0\0".to_vec();
+        bytes.extend([1, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff]);
+        assert!(matches!(none().push(&bytes), Err(TapError::Length(_))));
+    }
+}
