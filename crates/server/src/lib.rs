@@ -17,12 +17,13 @@
 //!
 //! In reading order: [`serve`] (listening and stopping), [`guard`] (who may ask), [`reply`]
 //! (answers, faults, CSV, plain HTML), [`events`] (server-sent events), [`assets`] (the page's
-//! modules), and [`explorer`] (a heap dump as pages).
+//! modules), [`explorer`] (a heap dump as pages) and [`live`] (a running program).
 
 pub mod assets;
 pub mod events;
 pub mod explorer;
 pub mod guard;
+pub mod live;
 pub mod reply;
 pub mod serve;
 

@@ -1,10 +1,13 @@
 //! What to fix: what grows although garbage is collected, and what a dump shows as waste.
 
-use super::contents::ClassContents;
 use super::history::History;
 use super::table::stack_text;
-use heap_analysis::strings::{StringOptions, duplicates};
-use heap_graph::Heap;
+use heap_analysis::allocation::allocated_by;
+use heap_analysis::fields::class_named;
+use heap_analysis::group::trace_frames;
+use heap_analysis::waste::{WasteKind, WasteOptions, waste};
+use heap_graph::{Control, Heap, HeapError};
+use hprof::Bytes;
 use profile::{NameId, Profile, TraceId, Volume};
 use serde::Serialize;
 
@@ -42,7 +45,7 @@ pub struct Growing {
 /// Memory that need not be used.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Saving {
-    /// `equal_strings`, `unused_room` or `empty`.
+    /// `equal_string`, `unused_room` or `empty`.
     pub kind: &'static str,
     /// The class.
     pub class: String,
@@ -52,6 +55,18 @@ pub struct Saving {
     pub objects: u64,
     /// Bytes to save.
     pub bytes: u64,
+    /// The stack that allocated most of them (of equal strings: one of them), innermost frame
+    /// first; empty when the dump knows none.
+    pub stack: Vec<String>,
+}
+
+/// What a dump shows as waste.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Savings {
+    /// Every kind of waste with its bytes; kinds overlap, so their sum is no total.
+    pub kinds: Vec<WasteKind>,
+    /// The largest single ones of strings and collections.
+    pub rows: Vec<Saving>,
 }
 
 /// Sites that grow, by falling growth. `collections` are the times of garbage collections.
@@ -135,45 +150,65 @@ fn slope(points: &[Volume], times: &[u64]) -> f64 {
     if below > 0.0 { above / below } else { 0.0 }
 }
 
-/// What a dump shows as waste, by falling bytes.
-pub fn savings(heap: &Heap, classes: &[ClassContents], limit: usize) -> Vec<Saving> {
-    let mut found = Vec::new();
-    if let Ok(strings) = duplicates(heap, &StringOptions::default()) {
-        let values = strings.rows.iter().map(|value| Saving {
-            kind: "equal_strings",
+/// What a dump shows as waste, each by falling bytes.
+///
+/// # Errors
+/// When the dump cannot be read.
+pub fn savings(heap: &Heap, limit: usize) -> Result<Savings, HeapError> {
+    let options = WasteOptions {
+        top: Some(limit),
+        holders: false,
+        ..WasteOptions::default()
+    };
+    let waste = waste(heap, &options, &Control::quiet())?;
+    let mut rows = Vec::new();
+    for row in &waste.strings.rows {
+        let example = heap.find(row.example.0);
+        let trace = example.map(|object| heap.allocation_trace(object)).unwrap_or_default();
+        rows.push(Saving {
+            kind: "equal_string",
             class: "java.lang.String".to_owned(),
-            what: format!("{} copies of {:?}", value.count, heap_analysis::describe::shorten(&value.text)),
-            objects: value.count,
-            bytes: value.wasted.0,
+            what: format!("{} copies of {:?}", row.count, row.text),
+            objects: row.count,
+            bytes: row.wasted.0,
+            stack: trace_frames(heap, trace),
         });
-        found.extend(values.filter(|saving| saving.bytes > 0));
     }
-    // Room in strings is used, and an array is its own room.
-    let collections = classes.iter().filter(|c| c.class != "java.lang.String" && !c.class.ends_with("[]"));
-    for class in collections {
-        if class.excess_bytes > 0 && class.size.count > 0 {
-            found.push(Saving {
-                kind: "unused_room",
-                class: class.class.clone(),
-                what: format!("room for {}, used {}", class.capacity.sum, class.size.sum),
-                objects: class.size.count,
-                bytes: class.excess_bytes,
-            });
+    for row in &waste.collections.rows {
+        let of_class = |kind, what: String, objects, bytes: Bytes| Saving {
+            kind,
+            class: row.class.clone(),
+            what,
+            objects,
+            bytes: bytes.0,
+            stack: site_of(heap, &row.class),
+        };
+        if row.unused.0 > 0 {
+            let what = format!("room of {} collections that hold {}", row.objects, row.elements);
+            rows.push(of_class("unused_room", what, row.objects, row.unused));
         }
-        if class.empty > 0 {
-            let each = class.shallow.checked_div(class.objects).unwrap_or(0);
-            found.push(Saving {
-                kind: "empty",
-                class: class.class.clone(),
-                what: format!("{} of {} hold nothing", class.empty, class.size.count),
-                objects: class.empty,
-                bytes: each * class.empty,
-            });
+        if row.empty_bytes.0 > 0 {
+            let what = format!("{} of {} hold nothing", row.empty, row.objects);
+            rows.push(of_class("empty", what, row.empty, row.empty_bytes));
         }
     }
-    found.sort_by(|a, b| b.bytes.cmp(&a.bytes).then_with(|| a.class.cmp(&b.class)));
-    found.truncate(limit);
-    found
+    rows.retain(|row| row.bytes > 0);
+    rows.sort_by(|a, b| b.bytes.cmp(&a.bytes).then_with(|| a.class.cmp(&b.class)));
+    rows.truncate(limit);
+    Ok(Savings {
+        kinds: waste.kinds,
+        rows,
+    })
+}
+
+/// The stack that allocated most objects of a class.
+fn site_of(heap: &Heap, class: &str) -> Vec<String> {
+    let Some(index) = class_named(heap, class) else {
+        return Vec::new();
+    };
+    let found = allocated_by(heap, index, heap.objects_of(index));
+    let site = found.and_then(|found| found.sites.into_iter().next());
+    site.map(|site| site.frames).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! What is asked about a recording, and the answers as plain data: one function per address.
 
-use super::advice::{self, Growing, Saving};
+use super::advice::{self, Growing, Savings};
 use super::classes::{self, ClassRow};
 use super::history::Delta;
 use super::session::Live;
@@ -264,8 +264,8 @@ pub struct Advice {
     pub growing: Vec<Growing>,
     /// Number of the dump that the savings are from.
     pub dump: Option<usize>,
-    /// What could be saved; empty without a dump.
-    pub savings: Vec<Saving>,
+    /// What could be saved; none without a dump.
+    pub savings: Option<Savings>,
 }
 
 /// What to fix.
@@ -279,18 +279,13 @@ pub fn what_to_fix(live: &Live) -> Advice {
     });
     let dumps = live.dumps.all();
     let open = dumps.iter().enumerate().rev();
-    let open = open.filter_map(|(n, dump)| Some((n + 1, dump.explorer.heap().ok()?, dump.contents().ok()?)));
-    let mut savings = Vec::new();
-    let mut number = None;
-    if let Some((n, heap, contents)) = open.into_iter().next() {
-        number = Some(n);
-        savings = advice::savings(heap, contents, ADVICE);
-    }
+    let mut open = open.filter_map(|(n, dump)| Some((n + 1, dump.savings().ok()?)));
+    let (dump, savings) = open.next().unzip();
     Advice {
         schema: "tenure.live.advice/1",
         collections: times.len(),
         growing,
-        dump: number,
-        savings,
+        dump,
+        savings: savings.cloned(),
     }
 }

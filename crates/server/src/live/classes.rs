@@ -47,8 +47,6 @@ pub struct ClassRow {
     pub size: Option<Measure>,
     /// Elements there is room for.
     pub capacity: Option<Measure>,
-    /// Room that is not used, in bytes.
-    pub excess_bytes: Option<u64>,
 }
 
 impl ClassRow {
@@ -64,7 +62,6 @@ impl ClassRow {
             "bytes_each" => self.bytes_each,
             "live_bytes" => self.live_bytes as f64,
             "capacity_bytes" => number(self.capacity_bytes),
-            "excess_bytes" => number(self.excess_bytes),
             "size_sum" => measure(self.size, |m| m.sum as f64),
             "size_max" => measure(self.size, |m| m.max as f64),
             "size_max_ever" => measure(self.size, |m| m.max_ever as f64),
@@ -222,7 +219,6 @@ pub fn add_contents(rows: &mut [ClassRow], contents: AllContents<'_>) {
         row.size = measure(class.size, size_ever);
         row.capacity = measure(class.capacity, capacity_ever);
         row.capacity_bytes = Some(class.capacity_bytes);
-        row.excess_bytes = row.size.and(row.capacity).map(|_| class.excess_bytes);
     }
 }
 

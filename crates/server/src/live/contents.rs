@@ -67,10 +67,6 @@ pub struct ClassContents {
     pub capacity: Spread,
     /// Bytes of the arrays.
     pub capacity_bytes: u64,
-    /// Objects that hold nothing although they could.
-    pub empty: u64,
-    /// Bytes of room that is not used: references or elements times their width.
-    pub excess_bytes: u64,
 }
 
 /// Every class of a dump that has reachable objects, by falling shallow bytes.
@@ -94,17 +90,11 @@ pub fn by_class(heap: &Heap) -> Vec<ClassContents> {
             let content = content(heap, object);
             if let Some(size) = content.size {
                 row.size.add(size);
-                row.empty += u64::from(size == 0 && content.capacity != Some(0));
             }
             if let Some(capacity) = content.capacity {
                 row.capacity.add(capacity);
             }
             row.capacity_bytes += content.capacity_bytes;
-            if let (Some(excess), Some(capacity)) = (content.excess(), content.capacity) {
-                // The arrays' bytes without their headers, in proportion.
-                let payload = content.capacity_bytes.saturating_sub(16);
-                row.excess_bytes += (payload * excess).checked_div(capacity).unwrap_or(0);
-            }
         }
     }
     let mut rows: Vec<ClassContents> = rows.into_values().collect();

@@ -1,5 +1,6 @@
 //! The heap dumps taken of a watched program, each with its explorer.
 
+use super::advice::Savings;
 use super::contents::ClassContents;
 use super::session::now_ms;
 use crate::explorer::Explorer;
@@ -11,6 +12,9 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
+
+/// Rows of what could be saved.
+const SAVINGS: usize = 50;
 
 /// How long a dump may take before nobody waits for it any more.
 const PATIENCE: Duration = Duration::from_secs(3600);
@@ -41,6 +45,8 @@ pub struct Dump {
     pub explorer: Arc<Explorer>,
     /// Sizes and capacities by class, once asked for.
     contents: OnceLock<Vec<ClassContents>>,
+    /// What could be saved, once asked for.
+    savings: OnceLock<Savings>,
 }
 
 impl std::fmt::Debug for Dump {
@@ -57,6 +63,19 @@ impl Dump {
     pub fn contents(&self) -> Result<&[ClassContents], Fault> {
         let heap: &Heap = self.explorer.heap()?;
         Ok(self.contents.get_or_init(|| super::contents::by_class(heap)))
+    }
+
+    /// What could be saved: the first call walks the heap.
+    ///
+    /// # Errors
+    /// While the dump is being opened, or when it cannot be read.
+    pub fn savings(&self) -> Result<&Savings, Fault> {
+        let heap: &Heap = self.explorer.heap()?;
+        if let Some(known) = self.savings.get() {
+            return Ok(known);
+        }
+        let found = super::advice::savings(heap, SAVINGS)?;
+        Ok(self.savings.get_or_init(|| found))
     }
 }
 
@@ -131,6 +150,7 @@ impl Dumps {
             joined,
             explorer,
             contents: OnceLock::new(),
+            savings: OnceLock::new(),
         }));
         inner.dumps.len()
     }

@@ -175,6 +175,7 @@ fn advice(live: &Live, out: &mut String) {
     let cells: Vec<Vec<String>> = advice
         .savings
         .iter()
+        .flat_map(|savings| &savings.rows)
         .map(|row| vec![row.class.clone(), row.what.clone(), row.bytes.to_string()])
         .collect();
     push_table(out, &["Class", "What", "Bytes"], &cells);

@@ -44,7 +44,6 @@ const CLASSES: &[&str] = &[
     "capacity.max",
     "capacity.max_ever",
     "capacity.mean",
-    "excess_bytes",
 ];
 
 /// A table in the form asked for: `form` json, csv or html.

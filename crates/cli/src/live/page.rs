@@ -1,0 +1,118 @@
+//! The live page of `run --live` and `attach --live`: its flags, and its life.
+
+use super::jvm::Jvm;
+use super::watched::Watched;
+use crate::output::note;
+use anyhow::{Context, Result};
+use server::live::program::Recording;
+use server::live::{Live, router};
+use server::{Config, Running, start};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Frames per stack of a recording that is asked for on the command line.
+const DEPTH: u32 = 32;
+/// Mean bytes between sampled allocations.
+const INTERVAL: u64 = 64 << 10;
+
+/// What is recorded from the beginning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Record {
+    /// Every allocation
+    Full,
+    /// One allocation per 64 KiB on average (JDK 11 and later)
+    Sampled,
+}
+
+impl Record {
+    pub(crate) fn recording(self) -> Recording {
+        match self {
+            Record::Full => Recording::Full { depth: DEPTH },
+            Record::Sampled => Recording::Sampled {
+                interval: INTERVAL,
+                depth: DEPTH,
+            },
+        }
+    }
+}
+
+/// Flags of the live page.
+#[derive(Debug, clap::Args)]
+pub struct LiveArgs {
+    /// Open a page that shows the program's memory while it runs
+    #[arg(long)]
+    pub live: bool,
+    /// With --live: record allocations from the beginning [default: when the page asks]
+    #[arg(long, value_name = "HOW", requires = "live")]
+    pub record: Option<Record>,
+    /// With --live: port on 127.0.0.1 [default: any free one]
+    #[arg(long, value_name = "PORT", requires = "live", default_value_t = 0, hide_default_value = true)]
+    port: u16,
+    /// With --live: only print the address
+    #[arg(long, requires = "live")]
+    no_browser: bool,
+    /// With --live: serve the page until Ctrl-C although the program has ended
+    #[arg(long, requires = "live")]
+    stay: bool,
+    /// With --live: folder of heap dumps that the page takes [default: this one]
+    #[arg(long, value_name = "FOLDER", requires = "live", value_hint = clap::ValueHint::DirPath)]
+    dumps: Option<PathBuf>,
+}
+
+/// A page at work.
+pub(crate) struct Page {
+    pub(crate) live: Arc<Live>,
+    running: Running,
+    stay: bool,
+}
+
+impl Page {
+    /// Begins to watch a JVM and serves its page.
+    pub(crate) fn open(args: &LiveArgs, jvm: Jvm, library: Option<PathBuf>) -> Result<Page> {
+        let folder = args.dumps.clone().unwrap_or_else(|| PathBuf::from("."));
+        let folder = std::path::absolute(&folder).with_context(|| folder.display().to_string())?;
+        let live = Live::watch(Arc::new(Watched { jvm, library }), folder);
+        let config = Config {
+            port: args.port,
+            signals: true,
+            ..Config::default()
+        };
+        let running = start(router(Arc::clone(&live)), &config).context("no live page")?;
+        let url = running.url();
+        note(&format!("the live page is {url}"));
+        if !args.no_browser && !crate::commands::open::open_browser(&url) {
+            note("no browser was found; open the address above");
+        }
+        Ok(Page {
+            live,
+            running,
+            stay: args.stay,
+        })
+    }
+
+    /// Serves until Ctrl-C or, unless it is to stay, the end of the program.
+    pub(crate) fn serve(self) {
+        let stopper = self.running.stopper();
+        let status = self.live.status();
+        while !stopper.is_stopped() && (self.stay || !status.borrow().ended) {
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        self.close();
+    }
+
+    /// The program has ended: serves on if it is to stay, and ends.
+    pub(crate) fn finish(self) {
+        if self.stay {
+            note("the program has ended; Ctrl-C ends the page");
+            return self.serve();
+        }
+        self.close();
+    }
+
+    fn close(self) {
+        self.running.stop();
+        self.live.close();
+        self.running.wait();
+    }
+}
