@@ -2,24 +2,28 @@
 
 use crate::Outcome;
 use crate::exit::Exit;
+use crate::live::page::{LiveArgs, Page};
 use crate::live::{agent, attach, jvm};
 use crate::output::note;
 use crate::session::Session;
-use anyhow::{Context, Result};
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-/// Load the agent into a running JVM
+/// Load the agent into a running JVM, or watch it on a page
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Only the JVM's own user (and root) may attach. JDK 21 and later print a warning in the program\nunless it runs with -XX:+EnableDynamicAgentLoading. Without tenure: jcmd PID JVMTI.agent_load.\n\nExamples:\n  tenure attach --list\n  tenure attach 4711 --profile cpu=samples,file=/tmp/app.hprof.txt\n  tenure attach demo.Main --profile heap=sites,doe=y,file=/tmp/sites.txt"
+    after_help = "Only the JVM's own user (and root) may attach. JDK 21 and later print a warning in the program\nunless it runs with -XX:+EnableDynamicAgentLoading. Without tenure: jcmd PID JVMTI.agent_load.\n\nExamples:\n  tenure attach --list\n  tenure attach 4711 --profile cpu=samples,file=/tmp/app.hprof.txt\n  tenure attach demo.Main --profile heap=sites,doe=y,file=/tmp/sites.txt\n  tenure attach 4711 --live"
 )]
 pub struct Args {
     /// Process id, or a part of the main class's name
     #[arg(value_name = "PID|MAIN", required_unless_present = "list")]
     target: Option<String>,
     /// Options of the agent, as in -agentlib:hprof=
-    #[arg(long, value_name = "OPTIONS", default_value = "cpu=samples,depth=64")]
+    #[arg(
+        long,
+        value_name = "OPTIONS",
+        default_value = "cpu=samples,depth=64",
+        conflicts_with = "live"
+    )]
     profile: String,
     /// The agent library [default: beside this program]
     #[arg(long, value_name = "PATH", value_hint = clap::ValueHint::FilePath)]
@@ -27,6 +31,8 @@ pub struct Args {
     /// Only list the JVMs that could be attached to
     #[arg(long)]
     list: bool,
+    #[command(flatten)]
+    live: LiveArgs,
 }
 
 impl Args {
@@ -35,9 +41,19 @@ impl Args {
         let Some(target) = self.target.as_deref().filter(|_| !self.list) else {
             return list(session);
         };
+        if self.live.live {
+            let page = Page::open(&self.live, jvm::find(target)?, self.agent.clone())?;
+            if let Some(record) = self.live.record
+                && let Err(error) = page.live.start_recording(record.recording())
+            {
+                note(&error);
+            }
+            page.serve();
+            return Ok(Exit::Ok);
+        }
         let library = agent::find(self.agent.as_deref())?;
         let jvm = jvm::find(target)?;
-        let library = visible(&jvm, &library)?;
+        let library = agent::visible(&jvm, &library)?;
         attach::load_agent(&jvm, &library, &self.profile)?;
         note(&format!(
             "the agent runs in {} {} with {}",
@@ -53,17 +69,4 @@ fn list(session: &Session) -> Outcome {
         session.write(format!("{} {}\n", jvm.pid, jvm.main).as_bytes())?;
     }
     Ok(if found.is_empty() { Exit::No } else { Exit::Ok })
-}
-
-/// A path of the library that the JVM sees: in a container it gets a copy.
-fn visible(jvm: &jvm::Jvm, library: &Path) -> Result<String> {
-    if !jvm.has_own_files() {
-        return Ok(library
-            .to_str()
-            .context("the agent's path is not UTF-8")?
-            .to_owned());
-    }
-    let inside = format!("/tmp/{}-{}", std::process::id(), agent::LIBRARY);
-    fs::copy(library, jvm.path(&inside)).context("cannot copy the agent into the container")?;
-    Ok(inside)
 }

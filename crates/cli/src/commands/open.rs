@@ -90,7 +90,7 @@ fn watch(explorer: &Explorer, stop: &server::Stopper) -> Option<String> {
 }
 
 /// Starts the system's browser and does not wait for it.
-fn open_browser(url: &str) -> bool {
+pub(crate) fn open_browser(url: &str) -> bool {
     let openers: &[&[&str]] = if cfg!(target_os = "macos") {
         &[&["open"]]
     } else if cfg!(windows) {

@@ -3,8 +3,9 @@
 use super::listen::{Store, say, stem};
 use crate::Outcome;
 use crate::exit::{Exit, Usage};
-use crate::live::agent;
 use crate::live::collect::Destination;
+use crate::live::page::{LiveArgs, Page, Record};
+use crate::live::{agent, jvm, watched};
 use crate::output::{create, note};
 use crate::session::Session;
 use anyhow::{Context, Result};
@@ -13,23 +14,29 @@ use std::io::ErrorKind;
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
+use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
 /// Run a Java program with the agent and collect its profile
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "The exit code is the program's. A program that is not `java` itself gets the agent through\nJAVA_TOOL_OPTIONS.\n\nExamples:\n  tenure run -- java -jar app.jar\n  tenure run --profile heap=dump,heap=sites -o app.hprof -- java -cp build Main\n  tenure run --profile cpu=times -- mvn test\n  tenure run --events app.events -- java -jar app.jar"
+    after_help = "The exit code is the program's. A program that is not `java` itself gets the agent through\nJAVA_TOOL_OPTIONS.\n\nExamples:\n  tenure run -- java -jar app.jar\n  tenure run --profile heap=dump,heap=sites -o app.hprof -- java -cp build Main\n  tenure run --profile cpu=times -- mvn test\n  tenure run --events app.events -- java -jar app.jar\n  tenure run --live -- java -jar app.jar"
 )]
 pub struct Args {
     /// Options of the agent, as in -agentlib:hprof=
-    #[arg(long, value_name = "OPTIONS", default_value = "cpu=samples,depth=64")]
+    #[arg(
+        long,
+        value_name = "OPTIONS",
+        default_value = "cpu=samples,depth=64",
+        conflicts_with = "live"
+    )]
     profile: String,
     /// The file [default: profile-TIME.hprof or .hprof.txt]
-    #[arg(short, long, value_name = "PATH", value_hint = clap::ValueHint::FilePath)]
+    #[arg(short, long, value_name = "PATH", value_hint = clap::ValueHint::FilePath, conflicts_with = "live")]
     output: Option<PathBuf>,
     /// Record collections and the births, moves and deaths of sampled objects in this file instead
-    #[arg(long, value_name = "PATH", value_hint = clap::ValueHint::FilePath, conflicts_with_all = ["profile", "output"])]
+    #[arg(long, value_name = "PATH", value_hint = clap::ValueHint::FilePath, conflicts_with_all = ["profile", "output", "live"])]
     events: Option<PathBuf>,
     /// With --events: mean bytes between two sampled objects
     #[arg(long, value_name = "BYTES", default_value = "64k", requires = "events")]
@@ -37,6 +44,8 @@ pub struct Args {
     /// The agent library [default: beside this program]
     #[arg(long, value_name = "PATH", value_hint = clap::ValueHint::FilePath)]
     agent: Option<PathBuf>,
+    #[command(flatten)]
+    live: LiveArgs,
     /// The program and its arguments
     #[arg(
         required = true,
@@ -50,6 +59,9 @@ pub struct Args {
 impl Args {
     /// Runs the program.
     pub(crate) fn run(&self, session: &Session) -> Outcome {
+        if self.live.live {
+            return self.run_live();
+        }
         let words = match self.events {
             Some(_) => format!("events={}", self.interval),
             None => self.profile.clone(),
@@ -63,8 +75,6 @@ impl Args {
         let listener = TcpListener::bind("127.0.0.1:0").context("no free port")?;
         let port = listener.local_addr()?.port();
         listener.set_nonblocking(true)?;
-        let option = agent_option(&library, &words, port)?;
-        let mut child = start(&self.command, &option)?;
         let store = Store::new(session, false);
         let output = self.events.as_ref().or(self.output.as_ref());
         let stem = output.cloned().unwrap_or_else(stem);
@@ -103,6 +113,52 @@ impl Args {
                 Ok(Err(error)) => note(&format!("{error:#}")),
                 Err(_) => note("a collector failed"),
             }
+        }
+        Ok(Exit::Program(code_of(status)))
+    }
+
+    /// Runs the program with its page. The agent is there from the beginning only if something is
+    /// to be recorded from the beginning.
+    fn run_live(&self) -> Outcome {
+        let listener = TcpListener::bind("127.0.0.1:0").context("no free port")?;
+        let port = listener.local_addr()?.port();
+        let recording = self.live.record.map(Record::recording);
+        let option = match recording {
+            Some(recording) => {
+                let library = agent::find(self.agent.as_deref())?;
+                let library = library.to_str().context("the agent's path is not UTF-8")?;
+                Some(format!(
+                    "-agentpath:{library}={}",
+                    watched::options(recording, port)
+                ))
+            }
+            None => None,
+        };
+        let mut child = start(&self.command, option.as_deref())?;
+        let mut page: Option<Page> = None;
+        let status = loop {
+            if let Some(status) = child.try_wait()? {
+                break status;
+            }
+            if page.is_none()
+                && let Some(found) = jvm::of_family(child.id())
+            {
+                let opened = Page::open(&self.live, found, self.agent.clone())?;
+                if let Some(recording) = recording {
+                    let live = Arc::clone(&opened.live);
+                    let listener = listener.try_clone()?;
+                    std::thread::spawn(move || match watched::accept(&listener, recording) {
+                        Ok(agent) => live.connect(agent),
+                        Err(error) => note(&format!("{error:#}")),
+                    });
+                }
+                page = Some(opened);
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        };
+        match page {
+            Some(page) => page.finish(),
+            None => note("no JVM was started"),
         }
         Ok(Exit::Program(code_of(status)))
     }
@@ -149,12 +205,12 @@ fn agent_option(library: &Path, options: &str, port: u16) -> Result<String> {
 
 /// Starts the program: `java` gets the option as its first argument, anything else by the
 /// environment, which every JVM it starts reads.
-fn start(command: &[OsString], option: &str) -> Result<Child> {
+fn start(command: &[OsString], option: Option<&str>) -> Result<Child> {
     let (program, arguments) = command.split_first().context("no program")?;
     let mut start = Command::new(program);
     if Path::new(program).file_stem() == Some(OsStr::new("java")) {
-        start.arg(option);
-    } else {
+        start.args(option);
+    } else if let Some(option) = option {
         let earlier = std::env::var("JAVA_TOOL_OPTIONS").unwrap_or_default();
         start.env("JAVA_TOOL_OPTIONS", format!("{earlier} {option}").trim());
     }

@@ -1,5 +1,6 @@
 //! Where the agent library is.
 
+use super::jvm::Jvm;
 use crate::exit::Usage;
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
@@ -33,4 +34,16 @@ pub(crate) fn find(given: Option<&Path>) -> Result<PathBuf> {
         program.display()
     ))
     .into())
+}
+
+/// A path of the library that the JVM sees: in a container it gets a copy.
+pub(crate) fn visible(jvm: &Jvm, library: &Path) -> Result<String> {
+    if !jvm.has_own_files() {
+        let path = library.to_str().context("the agent's path is not UTF-8")?;
+        return Ok(path.to_owned());
+    }
+    let inside = format!("/tmp/{}-{LIBRARY}", std::process::id());
+    std::fs::copy(library, jvm.path(&inside))
+        .context("cannot copy the agent into the container")?;
+    Ok(inside)
 }

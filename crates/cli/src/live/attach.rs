@@ -57,6 +57,7 @@ fn connect(jvm: &Jvm) -> Result<UnixStream> {
 /// The JVM opens the socket on SIGQUIT when it finds a file `.attach_pidN`. Without the file the
 /// signal would print a thread dump, so the file comes first.
 fn ask_for_socket(jvm: &Jvm, socket: &Path) -> Result<()> {
+    wait_for_handler(jvm)?;
     let name = format!(".attach_pid{}", jvm.inner_pid);
     let places = [
         PathBuf::from(format!("/proc/{}/cwd/{name}", jvm.pid)),
@@ -68,6 +69,31 @@ fn ask_for_socket(jvm: &Jvm, socket: &Path) -> Result<()> {
     let opened = wait_for(jvm, socket);
     let _ = fs::remove_file(trigger);
     opened
+}
+
+/// True when the process has a handler for SIGQUIT: without one the signal would end it. A JVM that
+/// starts has none yet, and one with `-Xrs` never gets one.
+fn catches_quit(status: &str) -> bool {
+    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+    let caught = caught.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    // Signal n is bit n - 1.
+    caught.is_some_and(|mask| mask & (1 << 2) != 0)
+}
+
+fn wait_for_handler(jvm: &Jvm) -> Result<()> {
+    let start = Instant::now();
+    while start.elapsed() < PATIENCE {
+        let status = fs::read_to_string(format!("/proc/{}/status", jvm.pid));
+        let status = status.with_context(|| format!("process {} has ended", jvm.pid))?;
+        if catches_quit(&status) {
+            return Ok(());
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    bail!(
+        "process {} does not take the signal that asks for its attach socket (started with -Xrs?)",
+        jvm.pid
+    )
 }
 
 fn wait_for(jvm: &Jvm, socket: &Path) -> Result<()> {
@@ -112,6 +138,14 @@ mod tests {
             request("load", ["/a", "true", "x=y"]),
             b"1\0load\0/a\0true\0x=y\0"
         );
+    }
+
+    #[test]
+    fn a_process_without_a_handler_gets_no_signal() {
+        assert!(catches_quit("Name:\tjava\nSigCgt:\t2000000181005ccf\n"));
+        assert!(!catches_quit("SigCgt:\t0000000000000000\n"));
+        assert!(!catches_quit("SigCgt:\t0000000000000003\n"));
+        assert!(!catches_quit(""));
     }
 
     #[test]

@@ -77,6 +77,24 @@ fn running() -> String {
     }
 }
 
+/// The JVM of a process and of those it started, if there is one yet: the process itself when it is
+/// one, else the first that it or its children have started.
+pub(crate) fn of_family(pid: u32) -> Option<Jvm> {
+    if let Some(jvm) = read(pid) {
+        return Some(jvm);
+    }
+    let parent = |pid: u32| {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        let (_, rest) = stat.rsplit_once(") ")?;
+        rest.split_whitespace().nth(1)?.parse::<u32>().ok()
+    };
+    let descends = |jvm: &Jvm| {
+        let ancestors = std::iter::successors(Some(jvm.pid), |pid| parent(*pid));
+        ancestors.take(64).any(|ancestor| ancestor == pid)
+    };
+    list().into_iter().find(descends)
+}
+
 fn read(pid: u32) -> Option<Jvm> {
     let folder = Path::new("/proc").join(pid.to_string());
     // Only the owner may read the map of a process, and only the owner may attach.

@@ -4,3 +4,5 @@ pub(crate) mod agent;
 pub(crate) mod attach;
 pub(crate) mod collect;
 pub(crate) mod jvm;
+pub(crate) mod page;
+pub(crate) mod watched;

@@ -47,7 +47,13 @@ pub struct LiveArgs {
     #[arg(long, value_name = "HOW", requires = "live")]
     pub record: Option<Record>,
     /// With --live: port on 127.0.0.1 [default: any free one]
-    #[arg(long, value_name = "PORT", requires = "live", default_value_t = 0, hide_default_value = true)]
+    #[arg(
+        long,
+        value_name = "PORT",
+        requires = "live",
+        default_value_t = 0,
+        hide_default_value = true
+    )]
     port: u16,
     /// With --live: only print the address
     #[arg(long, requires = "live")]
@@ -72,7 +78,7 @@ impl Page {
     pub(crate) fn open(args: &LiveArgs, jvm: Jvm, library: Option<PathBuf>) -> Result<Page> {
         let folder = args.dumps.clone().unwrap_or_else(|| PathBuf::from("."));
         let folder = std::path::absolute(&folder).with_context(|| folder.display().to_string())?;
-        let live = Live::watch(Arc::new(Watched { jvm, library }), folder);
+        let live = Live::watch(Arc::new(Watched::new(jvm, library)), folder);
         let config = Config {
             port: args.port,
             signals: true,

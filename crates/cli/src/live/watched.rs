@@ -10,7 +10,7 @@ use std::fs;
 use std::io::{ErrorKind, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How long a loaded agent may take to connect: it may have to change every class first.
@@ -18,16 +18,37 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A JVM, and the agent library that could be loaded into it.
 pub(crate) struct Watched {
-    pub(crate) jvm: Jvm,
-    pub(crate) library: Option<PathBuf>,
+    jvm: Jvm,
+    library: Option<PathBuf>,
+    /// One command at a time: two that ask for the socket at once could make the JVM print its
+    /// threads instead.
+    turn: Mutex<()>,
 }
 
 impl Watched {
+    pub(crate) fn new(jvm: Jvm, library: Option<PathBuf>) -> Watched {
+        Watched {
+            jvm,
+            library,
+            turn: Mutex::default(),
+        }
+    }
+
+    fn command(&self, name: &str, arguments: [&str; 3]) -> Result<String, String> {
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        attach::command(&self.jvm, name, arguments).map_err(|error| words(&error))
+    }
+
     /// The counters file: in a folder per user of the JVM's own temporary folder.
     fn counters_file(&self) -> Option<PathBuf> {
         let folders = fs::read_dir(self.jvm.path("/tmp")).ok()?.flatten();
         folders
-            .filter(|folder| folder.file_name().to_string_lossy().starts_with("hsperfdata_"))
+            .filter(|folder| {
+                folder
+                    .file_name()
+                    .to_string_lossy()
+                    .starts_with("hsperfdata_")
+            })
             .map(|folder| folder.path().join(self.jvm.inner_pid.to_string()))
             .find(|file| file.is_file())
     }
@@ -36,7 +57,10 @@ impl Watched {
         let library = agent::visible(&self.jvm, &agent::find(self.library.as_deref())?)?;
         let listener = TcpListener::bind("127.0.0.1:0").context("no free port")?;
         let options = options(recording, listener.local_addr()?.port());
-        attach::load_agent(&self.jvm, &library, &options)?;
+        {
+            let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+            attach::load_agent(&self.jvm, &library, &options)?;
+        }
         accept(&listener, recording)
     }
 }
@@ -81,7 +105,10 @@ fn connected(stream: TcpStream, recording: Recording) -> Result<Agent> {
         let mut state = state.lock().map_err(|_| "the agent is gone".to_owned())?;
         state.1 += 1;
         let bytes = command(ask).encode(state.1);
-        state.0.write_all(&bytes).map_err(|error| format!("the agent is gone: {error}"))
+        state
+            .0
+            .write_all(&bytes)
+            .map_err(|error| format!("the agent is gone: {error}"))
     });
     Ok(Agent {
         stream: Box::new(stream),
@@ -120,7 +147,7 @@ impl Program for Watched {
     }
 
     fn diagnose(&self, line: &str) -> Result<String, String> {
-        attach::command(&self.jvm, "jcmd", [line, "", ""]).map_err(|error| words(&error))
+        self.command("jcmd", [line, "", ""])
     }
 
     fn dump(&self, path: &Path, live_only: bool) -> Result<(), String> {
@@ -131,8 +158,7 @@ impl Program for Watched {
             let path = path.to_str().ok_or("the path is not UTF-8")?;
             path.to_owned()
         };
-        let answer = attach::command(&self.jvm, "dumpheap", [&inside, which, ""]);
-        let answer = answer.map_err(|error| words(&error))?;
+        let answer = self.command("dumpheap", [&inside, which, ""])?;
         let from = self.jvm.path(&inside);
         if self.jvm.has_own_files() {
             fs::copy(&from, path).map_err(|error| words(&anyhow!(error)))?;

@@ -70,7 +70,12 @@ pub struct Savings {
 }
 
 /// Sites that grow, by falling growth. `collections` are the times of garbage collections.
-pub fn growing(profile: &Profile, history: &History, collections: &[u64], limit: usize) -> Vec<Growing> {
+pub fn growing(
+    profile: &Profile,
+    history: &History,
+    collections: &[u64],
+    limit: usize,
+) -> Vec<Growing> {
     let after = after_collections(history.times(), collections);
     if after.len() < FEWEST_COLLECTIONS {
         return Vec::new();
@@ -89,7 +94,11 @@ pub fn growing(profile: &Profile, history: &History, collections: &[u64], limit:
         let points: Vec<Volume> = after.iter().map(|n| live[*n]).collect();
         found.extend(judge(profile, (delta.class, delta.trace), &points, &times));
     }
-    found.sort_by(|a, b| b.grown_bytes.cmp(&a.grown_bytes).then_with(|| a.class.cmp(&b.class)));
+    found.sort_by(|a, b| {
+        b.grown_bytes
+            .cmp(&a.grown_bytes)
+            .then_with(|| a.class.cmp(&b.class))
+    });
     found.truncate(limit);
     found
 }
@@ -113,12 +122,17 @@ fn judge(
 ) -> Option<Growing> {
     let (first, last) = (points.first()?, points.last()?);
     let steps = points.windows(2);
-    let rising = steps.clone().filter(|pair| pair[1].objects > pair[0].objects).count();
+    let rising = steps
+        .clone()
+        .filter(|pair| pair[1].objects > pair[0].objects)
+        .count();
     let rising_share = rising as f64 / (points.len() - 1) as f64;
     if last.objects <= first.objects || rising_share < RISING {
         return None;
     }
-    let fell = steps.clone().rposition(|pair| pair[1].objects < pair[0].objects);
+    let fell = steps
+        .clone()
+        .rposition(|pair| pair[1].objects < pair[0].objects);
     let since = times[fell.map_or(0, |n| n + 1)];
     Some(Growing {
         class: profile.names.get(class).to_owned(),
@@ -164,7 +178,9 @@ pub fn savings(heap: &Heap, limit: usize) -> Result<Savings, HeapError> {
     let mut rows = Vec::new();
     for row in &waste.strings.rows {
         let example = heap.find(row.example.0);
-        let trace = example.map(|object| heap.allocation_trace(object)).unwrap_or_default();
+        let trace = example
+            .map(|object| heap.allocation_trace(object))
+            .unwrap_or_default();
         rows.push(Saving {
             kind: "equal_string",
             class: "java.lang.String".to_owned(),
@@ -184,7 +200,10 @@ pub fn savings(heap: &Heap, limit: usize) -> Result<Savings, HeapError> {
             stack: site_of(heap, &row.class),
         };
         if row.unused.0 > 0 {
-            let what = format!("room of {} collections that hold {}", row.objects, row.elements);
+            let what = format!(
+                "room of {} collections that hold {}",
+                row.objects, row.elements
+            );
             rows.push(of_class("unused_room", what, row.objects, row.unused));
         }
         if row.empty_bytes.0 > 0 {
@@ -242,11 +261,18 @@ mod tests {
         let collections: Vec<u64> = (1..20).map(|n| n * 1000 - 500).collect();
         let found = growing(&profile, &history, &collections, 10);
         assert_eq!(found.len(), 1, "{found:?}");
-        assert_eq!((found[0].class.as_str(), found[0].first, found[0].last), ("Leak", 10, 190));
+        assert_eq!(
+            (found[0].class.as_str(), found[0].first, found[0].last),
+            ("Leak", 10, 190)
+        );
         assert_eq!(found[0].grown_bytes, 180 * 24);
         assert_eq!(found[0].growing_for_ms, 18_000);
         // 240 bytes a second.
-        assert!((found[0].bytes_per_hour - 864_000.0).abs() < 1.0, "{}", found[0].bytes_per_hour);
+        assert!(
+            (found[0].bytes_per_hour - 864_000.0).abs() < 1.0,
+            "{}",
+            found[0].bytes_per_hour
+        );
         assert!(growing(&profile, &history, &collections[..2], 10).is_empty());
     }
 }

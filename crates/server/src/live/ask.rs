@@ -53,8 +53,11 @@ pub fn pattern(params: &Params) -> Result<Option<Regex>, Fault> {
     let Some(text) = params.get("filter") else {
         return Ok(None);
     };
-    let made = RegexBuilder::new(&regex::escape(text)).case_insensitive(true).build();
-    made.map(Some).map_err(|error| Fault::bad(format!("filter: {error}")))
+    let made = RegexBuilder::new(&regex::escape(text))
+        .case_insensitive(true)
+        .build();
+    made.map(Some)
+        .map_err(|error| Fault::bad(format!("filter: {error}")))
 }
 
 /// The rows asked for of a sorted table: `tenure.live.NAME/1`.
@@ -97,7 +100,10 @@ fn page<R: Clone>(
         rows.reverse();
     }
     let (offset, limit) = (params.offset()?, params.limit(ROWS)?);
-    Ok((offset, rows.iter().skip(offset).take(limit).cloned().collect()))
+    Ok((
+        offset,
+        rows.iter().skip(offset).take(limit).cloned().collect(),
+    ))
 }
 
 fn no_recording() -> Fault {
@@ -127,14 +133,22 @@ pub fn allocations(live: &Live, params: &Params) -> Result<Table<Row>, Fault> {
         Some("method") => By::Method,
         Some("site") => By::Site,
         Some(other) => {
-            return Err(Fault::bad(format!("by={other}: expected class, package, method or site")));
+            return Err(Fault::bad(format!(
+                "by={other}: expected class, package, method or site"
+            )));
         }
     };
     let range = range(params)?;
     deltas(live, params, |profile, deltas| {
         let mut rows = table::rows(profile, &deltas, by);
         let column = |row: &Row, name: &str| row.column(name).map(|n| n as f64);
-        let (offset, given) = page(params, &mut rows, "allocated_bytes", |row| &row.name, column)?;
+        let (offset, given) = page(
+            params,
+            &mut rows,
+            "allocated_bytes",
+            |row| &row.name,
+            column,
+        )?;
         Ok(Table {
             schema: "tenure.live.allocations/1",
             range: Some(range),
@@ -175,7 +189,11 @@ pub fn stacks(live: &Live, params: &Params) -> Result<Stacks, Fault> {
 }
 
 /// A range as a profile in a form other tools read.
-pub fn profile(live: &Live, params: &Params, form: report::profile::Form) -> Result<Vec<u8>, Fault> {
+pub fn profile(
+    live: &Live,
+    params: &Params,
+    form: report::profile::Form,
+) -> Result<Vec<u8>, Fault> {
     let metric = match params.get("metric") {
         None => None,
         Some(name) => Some(metric(name)?),
@@ -205,7 +223,10 @@ pub fn class_rows(live: &Live, params: &Params) -> Result<(&'static str, Vec<Cla
 
 fn class_source(live: &Live, params: &Params) -> Result<(&'static str, Vec<ClassRow>), Fault> {
     let dumps = live.dumps.all();
-    let contents: Vec<&[_]> = dumps.iter().filter_map(|dump| dump.contents().ok()).collect();
+    let contents: Vec<&[_]> = dumps
+        .iter()
+        .filter_map(|dump| dump.contents().ok())
+        .collect();
     let recording = live.status().borrow().recording.clone();
     let source = match params.get("source") {
         Some(source) => source,
@@ -220,7 +241,9 @@ fn class_source(live: &Live, params: &Params) -> Result<(&'static str, Vec<Class
             let rows = live.recorded(|recorded| {
                 let profile = recorded.profile().ok_or_else(no_recording)?;
                 let deltas = recorded.history.range(range.from, range.to);
-                Ok::<_, Fault>(classes::of_recording(profile, &deltas, recording, &contents))
+                Ok::<_, Fault>(classes::of_recording(
+                    profile, &deltas, recording, &contents,
+                ))
             })?;
             Ok(("recording", rows))
         }
@@ -229,19 +252,30 @@ fn class_source(live: &Live, params: &Params) -> Result<(&'static str, Vec<Class
         }
         "dump" => Ok(("dump", classes::of_dump(&contents))),
         "vm" => {
-            let text = live.program().diagnose("GC.class_histogram -all").map_err(Fault::failed)?;
+            let text = live
+                .program()
+                .diagnose("GC.class_histogram -all")
+                .map_err(Fault::failed)?;
             let mut rows = classes::of_histogram(&text);
             classes::add_contents(&mut rows, &contents);
             Ok(("vm", rows))
         }
-        other => Err(Fault::bad(format!("source={other}: expected recording, dump or vm"))),
+        other => Err(Fault::bad(format!(
+            "source={other}: expected recording, dump or vm"
+        ))),
     }
 }
 
 /// A page of the classes.
 pub fn classes(live: &Live, params: &Params) -> Result<Table<ClassRow>, Fault> {
     let (source, mut rows) = class_rows(live, params)?;
-    let (offset, given) = page(params, &mut rows, "live_bytes", |row| &row.class, ClassRow::column)?;
+    let (offset, given) = page(
+        params,
+        &mut rows,
+        "live_bytes",
+        |row| &row.class,
+        ClassRow::column,
+    )?;
     Ok(Table {
         schema: "tenure.live.classes/1",
         range: None,
@@ -272,7 +306,11 @@ pub struct Advice {
 pub fn what_to_fix(live: &Live) -> Advice {
     let events = live.timeline(0, u64::MAX, 2, None).events;
     let collection = |kind: &EventKind| matches!(kind, EventKind::Gc { .. });
-    let times: Vec<u64> = events.iter().filter(|e| collection(&e.kind)).map(|e| e.time_ms).collect();
+    let times: Vec<u64> = events
+        .iter()
+        .filter(|e| collection(&e.kind))
+        .map(|e| e.time_ms)
+        .collect();
     let growing = live.recorded(|recorded| match recorded.profile() {
         Some(profile) => advice::growing(profile, &recorded.history, &times, ADVICE),
         None => Vec::new(),

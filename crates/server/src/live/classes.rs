@@ -99,7 +99,11 @@ pub fn of_recording(
                 let range = Estimate::of_sum(sum.live.objects as f64, variance);
                 (range.low.round() as u64, range.high.round() as u64)
             });
-            let each = if sum.live.objects > 0 { sum.live } else { total };
+            let each = if sum.live.objects > 0 {
+                sum.live
+            } else {
+                total
+            };
             ClassRow {
                 class: class.to_owned(),
                 sample_percent: sample_percent(each, recording),
@@ -182,7 +186,11 @@ fn variance(live: Volume, recording: Recording) -> f64 {
         Recording::Full { .. } => 0.0,
         Recording::Sampled { .. } => {
             let chance = sample_percent(live, recording) / 100.0;
-            if chance > 0.0 { live.objects as f64 * (1.0 - chance) / chance } else { 0.0 }
+            if chance > 0.0 {
+                live.objects as f64 * (1.0 - chance) / chance
+            } else {
+                0.0
+            }
         }
     }
 }
@@ -243,7 +251,10 @@ mod tests {
             \x20  2:            10            160  a.B\n   3:   5   80  a.B\n\
             Total         18246        2047568\n";
         let rows = of_histogram(text);
-        let seen: Vec<_> = rows.iter().map(|r| (&*r.class, r.live, r.live_bytes)).collect();
+        let seen: Vec<_> = rows
+            .iter()
+            .map(|r| (&*r.class, r.live, r.live_bytes))
+            .collect();
         assert_eq!(seen, [("int[]", 3237, 736_744), ("a.B", 15, 240)]);
         assert_eq!((rows[1].bytes_each, rows[1].total), (16.0, None));
     }
@@ -264,11 +275,22 @@ mod tests {
         };
         let depth = 16;
         let full = of_recording(&profile, &[delta], Recording::Full { depth }, &[]);
-        assert_eq!((full[0].live, full[0].dead, full[0].live_interval), (50_000, Some(0), None));
+        assert_eq!(
+            (full[0].live, full[0].dead, full[0].live_interval),
+            (50_000, Some(0), None)
+        );
         let interval = 64 << 10;
-        let sampled = of_recording(&profile, &[delta], Recording::Sampled { interval, depth }, &[]);
+        let sampled = of_recording(
+            &profile,
+            &[delta],
+            Recording::Sampled { interval, depth },
+            &[],
+        );
         let (low, high) = sampled[0].live_interval.unwrap();
-        assert!(low > 20_000 && low < 50_000 && high > 50_000 && high < 120_000, "{low} {high}");
+        assert!(
+            low > 20_000 && low < 50_000 && high > 50_000 && high < 120_000,
+            "{low} {high}"
+        );
         assert!((sampled[0].sample_percent - 0.0366).abs() < 0.001);
     }
 }

@@ -86,7 +86,10 @@ pub fn by_class(heap: &Heap) -> Vec<ClassContents> {
         if heap.class_class() == index {
             continue;
         }
-        for object in heap.objects_of(index).filter(|object| heap.is_reachable(*object)) {
+        for object in heap
+            .objects_of(index)
+            .filter(|object| heap.is_reachable(*object))
+        {
             let content = content(heap, object);
             if let Some(size) = content.size {
                 row.size.add(size);
@@ -98,7 +101,11 @@ pub fn by_class(heap: &Heap) -> Vec<ClassContents> {
         }
     }
     let mut rows: Vec<ClassContents> = rows.into_values().collect();
-    rows.sort_by(|a, b| b.shallow.cmp(&a.shallow).then_with(|| a.class.cmp(&b.class)));
+    rows.sort_by(|a, b| {
+        b.shallow
+            .cmp(&a.shallow)
+            .then_with(|| a.class.cmp(&b.class))
+    });
     rows
 }
 
@@ -154,7 +161,10 @@ fn fields(heap: &Heap, object: ObjIdx, class: &str) -> Content {
 fn known(heap: &Heap, object: ObjIdx, class: &str, content: &mut Content) {
     match class {
         "java.util.ArrayDeque" => {
-            let (head, tail) = (field_int(heap, object, "head"), field_int(heap, object, "tail"));
+            let (head, tail) = (
+                field_int(heap, object, "head"),
+                field_int(heap, object, "tail"),
+            );
             if let (Some(head), Some(tail), Some(room)) = (head, tail, content.capacity)
                 && let Ok(room) = i64::try_from(room)
                 && room > 0
@@ -165,8 +175,13 @@ fn known(heap: &Heap, object: ObjIdx, class: &str, content: &mut Content) {
         "java.util.concurrent.ConcurrentHashMap" => {
             let base = field_int(heap, object, "baseCount").unwrap_or(0);
             let cells = field_ref(heap, object, "counterCells");
-            let cells = cells.map_or_else(Vec::new, |cells| heap_analysis::fields::elements(heap, cells));
-            let more: i64 = cells.iter().filter_map(|cell| field_int(heap, *cell, "value")).sum();
+            let cells = cells.map_or_else(Vec::new, |cells| {
+                heap_analysis::fields::elements(heap, cells)
+            });
+            let more: i64 = cells
+                .iter()
+                .filter_map(|cell| field_int(heap, *cell, "value"))
+                .sum();
             content.size = u64::try_from(base + more).ok();
             // The cells are counters, not room.
             if let Some(table) = field_ref(heap, object, "table") {
@@ -177,7 +192,9 @@ fn known(heap: &Heap, object: ObjIdx, class: &str, content: &mut Content) {
         "java.lang.String" => {
             let wide = field_int(heap, object, "coder") == Some(1);
             // `char[]` up to JDK 8 counts characters, `byte[]` with UTF-16 two bytes for one.
-            content.size = content.capacity.map(|room| if wide { room / 2 } else { room });
+            content.size = content
+                .capacity
+                .map(|room| if wide { room / 2 } else { room });
             content.capacity = content.size;
         }
         _ => {}

@@ -74,7 +74,10 @@ const TIMES: [&str; 4] = ["uniq_time", "uniq_second", "uniq_minute", "uniq_hour"
 pub fn answer(live: &Arc<Live>, params: &Params) -> Result<Response, Fault> {
     let action = params.get("action").unwrap_or("");
     if action == "script" {
-        return Ok(typed("text/javascript; charset=utf-8", SORT_SCRIPT.as_bytes().to_vec()));
+        return Ok(typed(
+            "text/javascript; charset=utf-8",
+            SORT_SCRIPT.as_bytes().to_vec(),
+        ));
     }
     if params.flag("gc") || action == "gc" {
         carry_out(live, "gc", &Params::default())?;
@@ -106,9 +109,10 @@ fn page(title: &str, body: &str) -> Response {
     let mut response = typed("text/html; charset=utf-8", text.into_bytes());
     let policy = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; \
                   base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
-    response
-        .headers_mut()
-        .insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(policy));
+    response.headers_mut().insert(
+        header::CONTENT_SECURITY_POLICY,
+        HeaderValue::from_static(policy),
+    );
     response
 }
 
@@ -119,11 +123,24 @@ fn memory_line(live: &Live, out: &mut String) {
     let get = |name: &str| row.and_then(|row| row.get(name)).unwrap_or(0.0);
     let used = get("eden_bytes") + get("survivor_bytes") + get("old_bytes");
     let total = get("heap_committed_bytes");
-    let file = live.program().counters().and_then(|path| std::fs::read(path).ok());
-    let counters = file.and_then(|bytes| Counters::parse(&bytes).ok()).unwrap_or_default();
-    let max = |n: u32| counters.number(&format!("sun.gc.generation.{n}.maxCapacity")).unwrap_or(0);
+    let file = live
+        .program()
+        .counters()
+        .and_then(|path| std::fs::read(path).ok());
+    let counters = file
+        .and_then(|bytes| Counters::parse(&bytes).ok())
+        .unwrap_or_default();
+    let max = |n: u32| {
+        counters
+            .number(&format!("sun.gc.generation.{n}.maxCapacity"))
+            .unwrap_or(0)
+    };
     // With regions (G1) each generation may grow to the whole heap.
-    let max = (if max(0) == max(1) { max(0) } else { max(0) + max(1) }) as f64;
+    let max = (if max(0) == max(1) {
+        max(0)
+    } else {
+        max(0) + max(1)
+    }) as f64;
     let _ = write!(
         out,
         "<p>Date: {} UTC. Memory: {} MB used, {} MB free, {} MB total, {} MB max.</p>\n\
@@ -140,7 +157,12 @@ fn memory_line(live: &Live, out: &mut String) {
 fn cells(row: &ClassRow) -> Vec<String> {
     let number = |n: Option<u64>| n.map_or_else(String::new, |n| n.to_string());
     let measure = |m: Option<Measure>| match m {
-        Some(m) => [m.sum.to_string(), m.max.to_string(), m.max_ever.to_string(), format!("{:.1}", m.mean)],
+        Some(m) => [
+            m.sum.to_string(),
+            m.max.to_string(),
+            m.max_ever.to_string(),
+            format!("{:.1}", m.mean),
+        ],
         None => Default::default(),
     };
     let mut cells = vec![
@@ -182,7 +204,10 @@ fn class_table(rows: &[ClassRow], out: &mut String) {
         let Some(at) = rest.find(&cell) else { continue };
         out.push_str(&rest[..at]);
         let (link, name) = (encoded(&row.class), html(&row.class));
-        let _ = write!(out, "<tr><td><a href=\"profiler?action=type&amp;type={link}\">{name}</a></td>");
+        let _ = write!(
+            out,
+            "<tr><td><a href=\"profiler?action=type&amp;type={link}\">{name}</a></td>"
+        );
         rest = &rest[at + cell.len()..];
     }
     out.push_str(rest);
@@ -190,14 +215,20 @@ fn class_table(rows: &[ClassRow], out: &mut String) {
 
 fn all_classes(live: &Live, params: &Params, out: &mut String) -> Result<(), Fault> {
     let (source, mut rows) = class_rows(live, params)?;
-    rows.sort_by(|a, b| b.live_bytes.cmp(&a.live_bytes).then_with(|| a.class.cmp(&b.class)));
+    rows.sort_by(|a, b| {
+        b.live_bytes
+            .cmp(&a.live_bytes)
+            .then_with(|| a.class.cmp(&b.class))
+    });
     let _ = writeln!(out, "<p>{} classes, from: {source}</p>", rows.len());
     class_table(&rows, out);
     Ok(())
 }
 
 fn class(params: &Params) -> Result<&str, Fault> {
-    params.get("type").ok_or_else(|| Fault::bad("type is missing: expected a class name"))
+    params
+        .get("type")
+        .ok_or_else(|| Fault::bad("type is missing: expected a class name"))
 }
 
 fn one_class(live: &Live, params: &Params, out: &mut String) -> Result<(), Fault> {
@@ -249,11 +280,18 @@ fn instances_of(live: &Arc<Live>, params: &Params, out: &mut String) -> Result<(
     let lines = params.number("lines", LINES)?;
     let strings = params.get("stringEnable").is_none_or(|text| text == "true");
     let query = Query {
-        sort: SORTS.iter().find(|(name, _)| *name == sort).map_or(Sort::None, |(_, sort)| *sort),
+        sort: SORTS
+            .iter()
+            .find(|(name, _)| *name == sort)
+            .map_or(Sort::None, |(_, sort)| *sort),
         descending: !params.flag("inc"),
         sample: or_all(params, "sample", SAMPLE)?,
         limit: or_all(params, "rows", ROWS)?.unwrap_or(usize::MAX),
-        value_limit: if strings { params.number("stringLimit", STRING_LIMIT)? } else { 0 },
+        value_limit: if strings {
+            params.number("stringLimit", STRING_LIMIT)?
+        } else {
+            0
+        },
     };
     let (number, dump) = dump_of(live, params)?;
     let heap = dump.explorer.heap()?;
@@ -307,7 +345,15 @@ fn instances_of(live: &Arc<Live>, params: &Params, out: &mut String) -> Result<(
             ]
         })
         .collect();
-    let columns = ["Object", "Size", "Capacity", "Excess", "Capacity Bytes", "Stack", "toString"];
+    let columns = [
+        "Object",
+        "Size",
+        "Capacity",
+        "Excess",
+        "Capacity Bytes",
+        "Stack",
+        "toString",
+    ];
     push_table(out, &columns, &cells);
     Ok(())
 }

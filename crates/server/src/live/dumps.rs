@@ -51,7 +51,9 @@ pub struct Dump {
 
 impl std::fmt::Debug for Dump {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Dump").field("path", &self.path).finish_non_exhaustive()
+        f.debug_struct("Dump")
+            .field("path", &self.path)
+            .finish_non_exhaustive()
     }
 }
 
@@ -62,7 +64,9 @@ impl Dump {
     /// While the dump is being opened, or when it cannot be.
     pub fn contents(&self) -> Result<&[ClassContents], Fault> {
         let heap: &Heap = self.explorer.heap()?;
-        Ok(self.contents.get_or_init(|| super::contents::by_class(heap)))
+        Ok(self
+            .contents
+            .get_or_init(|| super::contents::by_class(heap)))
     }
 
     /// What could be saved: the first call walks the heap.
@@ -116,7 +120,9 @@ impl Dumps {
         let mut inner = self.inner();
         loop {
             inner.created += 1;
-            let path = self.folder.join(format!("{}-{}.hprof", self.stem, inner.created));
+            let path = self
+                .folder
+                .join(format!("{}-{}.hprof", self.stem, inner.created));
             if !path.exists() {
                 return Ok(path);
             }

@@ -89,14 +89,17 @@ impl History {
 
     fn change(&mut self, snapshot: u32, site: &Site) {
         let next = self.sites.len() as u32;
-        let row = *self.rows.entry((site.class, site.trace)).or_insert_with(|| {
-            self.sites.push(SiteHistory {
-                class: site.class,
-                trace: site.trace,
-                changes: Vec::new(),
+        let row = *self
+            .rows
+            .entry((site.class, site.trace))
+            .or_insert_with(|| {
+                self.sites.push(SiteHistory {
+                    class: site.class,
+                    trace: site.trace,
+                    changes: Vec::new(),
+                });
+                next
             });
-            next
-        });
         let changes = &mut self.sites[row as usize].changes;
         let change = Change {
             snapshot,
@@ -127,16 +130,24 @@ impl History {
                 let snapshot = number(moved(change.snapshot));
                 match thinned.last_mut() {
                     Some(before) if before.snapshot == snapshot => {
-                        *before = Change { snapshot, ..*change };
+                        *before = Change {
+                            snapshot,
+                            ..*change
+                        };
                     }
-                    _ => thinned.push(Change { snapshot, ..*change }),
+                    _ => thinned.push(Change {
+                        snapshot,
+                        ..*change
+                    }),
                 }
             }
             self.changes += thinned.len();
             site.changes = thinned;
         }
         let times = self.times.iter().enumerate();
-        let times = times.filter(|(n, _)| kept(*n as u32)).map(|(_, time)| *time);
+        let times = times
+            .filter(|(n, _)| kept(*n as u32))
+            .map(|(_, time)| *time);
         self.times = times.collect();
     }
 
@@ -168,7 +179,9 @@ impl History {
         };
         let changes = &self.sites[*row as usize].changes;
         for (n, change) in changes.iter().enumerate() {
-            let end = changes.get(n + 1).map_or(live.len(), |next| next.snapshot as usize);
+            let end = changes
+                .get(n + 1)
+                .map_or(live.len(), |next| next.snapshot as usize);
             live[change.snapshot as usize..end].fill(change.live);
         }
         live
@@ -176,9 +189,8 @@ impl History {
 }
 
 fn delta(site: &SiteHistory, begin: Option<Change>, end: Option<Change>) -> Delta {
-    let volumes = |change: Option<Change>| {
-        change.map_or_else(Default::default, |c| (c.live, c.allocated))
-    };
+    let volumes =
+        |change: Option<Change>| change.map_or_else(Default::default, |c| (c.live, c.allocated));
     let ((live_before, allocated_before), (live, total)) = (volumes(begin), volumes(end));
     let less = |a: Volume, b: Volume| {
         let mut left = a;
@@ -253,16 +265,25 @@ mod tests {
         history.push(300, &table(&[(1, 1, 10), (2, 3, 3)]));
         let of = |from, to| history.range(from, to);
         let all = of(0, 400);
-        assert_eq!((all[0].allocated, all[0].freed, all[0].live), (volume(10), volume(9), volume(1)));
+        assert_eq!(
+            (all[0].allocated, all[0].freed, all[0].live),
+            (volume(10), volume(9), volume(1))
+        );
         let middle = of(100, 250);
-        assert_eq!((middle[0].allocated, middle[0].freed), (volume(5), volume(3)));
+        assert_eq!(
+            (middle[0].allocated, middle[0].freed),
+            (volume(5), volume(3))
+        );
         assert_eq!(middle[0].remaining_objects(), 2);
         assert_eq!(middle[1].allocated, volume(3));
         let end = of(200, 300);
         assert_eq!((end[0].allocated, end[0].freed), (volume(0), volume(6)));
         assert_eq!(end[0].remaining_bytes(), -96);
         assert!(of(0, 50).is_empty());
-        assert_eq!(history.live_at(NameId(1), TraceId(1)), [volume(5), volume(7), volume(1)]);
+        assert_eq!(
+            history.live_at(NameId(1), TraceId(1)),
+            [volume(5), volume(7), volume(1)]
+        );
     }
 
     #[test]

@@ -149,7 +149,9 @@ fn java_hash(heap: &Heap, object: ObjIdx) -> Option<i32> {
         "java.lang.String" => {
             let text = heap.string(object)?;
             let units = text.encode_utf16();
-            Some(units.fold(0i32, |hash, unit| hash.wrapping_mul(31).wrapping_add(i32::from(unit))))
+            Some(units.fold(0i32, |hash, unit| {
+                hash.wrapping_mul(31).wrapping_add(i32::from(unit))
+            }))
         }
         "java.lang.Integer" | "java.lang.Short" | "java.lang.Byte" | "java.lang.Character" => {
             let value = heap_analysis::fields::field_int(heap, object, "value")?;
@@ -247,33 +249,40 @@ pub fn groups(heap: &Heap, class: &str, uniq: Uniq, query: &Query) -> (u64, usiz
     let mut counts: FxHashMap<String, u64> = FxHashMap::default();
     let mut traces: FxHashMap<hprof::Serial, u64> = FxHashMap::default();
     for object in chosen {
-        let key = match uniq {
-            Uniq::Stack => {
-                *traces.entry(heap.allocation_trace(object)).or_default() += 1;
-                continue;
-            }
-            Uniq::Value => match heap.string(object) {
-                Some(text) => text,
-                None => value_of(heap, object).unwrap_or_else(|| Address(heap.id(object)).to_string()),
-            },
-            Uniq::HashCode => java_hash(heap, object).map_or_else(|| "not known".to_owned(), |h| h.to_string()),
-            Uniq::Class => {
-                let class = heap.class(heap.class_of(object));
-                match class.loader.is_null() {
-                    true => format!("{} (boot loader)", class.name),
-                    false => format!("{} (loader {})", class.name, Address(class.loader)),
+        let key =
+            match uniq {
+                Uniq::Stack => {
+                    *traces.entry(heap.allocation_trace(object)).or_default() += 1;
+                    continue;
                 }
-            }
-            Uniq::Size(step) => match content(heap, object).size {
-                Some(size) => (size / step.max(1) * step.max(1)).to_string(),
-                None => "no size".to_owned(),
-            },
-        };
+                Uniq::Value => match heap.string(object) {
+                    Some(text) => text,
+                    None => value_of(heap, object)
+                        .unwrap_or_else(|| Address(heap.id(object)).to_string()),
+                },
+                Uniq::HashCode => java_hash(heap, object)
+                    .map_or_else(|| "not known".to_owned(), |h| h.to_string()),
+                Uniq::Class => {
+                    let class = heap.class(heap.class_of(object));
+                    match class.loader.is_null() {
+                        true => format!("{} (boot loader)", class.name),
+                        false => format!("{} (loader {})", class.name, Address(class.loader)),
+                    }
+                }
+                Uniq::Size(step) => match content(heap, object).size {
+                    Some(size) => (size / step.max(1) * step.max(1)).to_string(),
+                    None => "no size".to_owned(),
+                },
+            };
         *counts.entry(key).or_default() += 1;
     }
     for (trace, count) in traces {
         let frames = trace_frames(heap, trace);
-        let key = if frames.is_empty() { "(no stack)".to_owned() } else { frames.join("\n") };
+        let key = if frames.is_empty() {
+            "(no stack)".to_owned()
+        } else {
+            frames.join("\n")
+        };
         *counts.entry(key).or_default() += count;
     }
     let scale = |count: u64| match sampled {
@@ -288,7 +297,11 @@ pub fn groups(heap: &Heap, class: &str, uniq: Uniq, query: &Query) -> (u64, usiz
             value,
         })
         .collect();
-    rows.sort_by(|a, b| b.sampled.cmp(&a.sampled).then_with(|| values(Some(&a.value), Some(&b.value))));
+    rows.sort_by(|a, b| {
+        b.sampled
+            .cmp(&a.sampled)
+            .then_with(|| values(Some(&a.value), Some(&b.value)))
+    });
     if !query.descending {
         rows.reverse();
     }

@@ -49,7 +49,12 @@ pub const METRICS: [MetricInfo; COUNT] = [
     metric("survivor_bytes", "Survivor", Unit::Bytes, "heap"),
     metric("old_bytes", "Old", Unit::Bytes, "heap"),
     metric("metaspace_bytes", "Metaspace", Unit::Bytes, "heap"),
-    metric("heap_committed_bytes", "Heap committed", Unit::Bytes, "heap_line"),
+    metric(
+        "heap_committed_bytes",
+        "Heap committed",
+        Unit::Bytes,
+        "heap_line",
+    ),
     metric("nmt_java_bytes", "Java", Unit::Bytes, "process"),
     metric("nmt_code_bytes", "Code", Unit::Bytes, "process"),
     metric("nmt_stack_bytes", "Stack", Unit::Bytes, "process"),
@@ -58,14 +63,24 @@ pub const METRICS: [MetricInfo; COUNT] = [
     metric("nmt_other_bytes", "Other", Unit::Bytes, "process"),
     metric("resident_bytes", "Resident", Unit::Bytes, "process_line"),
     metric("swapped_bytes", "Swapped", Unit::Bytes, "none"),
-    metric("allocated_bytes_per_second", "Allocation", Unit::BytesPerSecond, "rate"),
+    metric(
+        "allocated_bytes_per_second",
+        "Allocation",
+        Unit::BytesPerSecond,
+        "rate",
+    ),
     metric("cpu_cores", "CPU", Unit::Share, "cpu"),
     metric("gc_time_share", "GC pauses", Unit::Share, "cpu"),
     metric("safepoint_time_share", "Safepoints", Unit::Share, "none"),
     metric("threads", "Threads", Unit::Count, "threads"),
     metric("java_threads", "Java threads", Unit::Count, "none"),
     metric("loaded_classes", "Classes", Unit::Count, "classes"),
-    metric("tracked_live_objects", "Tracked objects", Unit::Count, "objects"),
+    metric(
+        "tracked_live_objects",
+        "Tracked objects",
+        Unit::Count,
+        "objects",
+    ),
     metric("tracked_live_bytes", "Tracked bytes", Unit::Bytes, "none"),
 ];
 
@@ -112,7 +127,10 @@ impl Row {
     pub fn merge(rows: &[Row]) -> Option<Row> {
         let mut merged = Row::new(rows.last()?.time_ms);
         for (at, value) in merged.values.iter_mut().enumerate() {
-            let known = rows.iter().map(|row| row.values[at]).filter(|v| v.is_finite());
+            let known = rows
+                .iter()
+                .map(|row| row.values[at])
+                .filter(|v| v.is_finite());
             let (sum, count) = known.fold((0.0, 0u32), |(sum, n), v| (sum + v, n + 1));
             if count > 0 {
                 *value = sum / f64::from(count);

@@ -30,7 +30,10 @@ pub fn parse(text: &str) -> Option<NativeMemory> {
         let Some((name, numbers)) = rest.trim().split_once(" (reserved=") else {
             continue;
         };
-        let Some(committed) = numbers.split_once("committed=").and_then(|(_, n)| kilobytes(n)) else {
+        let Some(committed) = numbers
+            .split_once("committed=")
+            .and_then(|(_, n)| kilobytes(n))
+        else {
             continue;
         };
         found = true;
@@ -70,7 +73,10 @@ mod tests {
         let kb = |n: u64| n * 1024;
         assert_eq!(memory.java, kb(1024));
         assert_eq!((memory.gc, memory.class), (kb(42264), kb(189)));
-        assert_eq!((memory.stack, memory.code, memory.other), (kb(934), kb(7607), kb(1242)));
+        assert_eq!(
+            (memory.stack, memory.code, memory.other),
+            (kb(934), kb(7607), kb(1242))
+        );
         assert_eq!(parse("Native memory tracking is not enabled\n"), None);
     }
 }

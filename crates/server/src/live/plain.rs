@@ -33,7 +33,10 @@ pub(super) fn index(live: &Live) -> Response {
     }
     if let Some(row) = status.rows.last() {
         let value = |at: usize| row.values[at];
-        let known = METRICS.iter().enumerate().filter(|(at, _)| value(*at).is_finite());
+        let known = METRICS
+            .iter()
+            .enumerate()
+            .filter(|(at, _)| value(*at).is_finite());
         let cells: Vec<Vec<String>> = known
             .map(|(at, metric)| vec![metric.title.to_owned(), amount(metric.unit, value(at))])
             .collect();
@@ -41,11 +44,19 @@ pub(super) fn index(live: &Live) -> Response {
     }
     button(&mut body, "gc", "Force GC");
     button(&mut body, "dump", "Heap dump");
-    match status.recording.as_ref().is_some_and(|recording| recording.on) {
+    match status
+        .recording
+        .as_ref()
+        .is_some_and(|recording| recording.on)
+    {
         true => button(&mut body, "stop", "Stop recording"),
         false => {
             button(&mut body, "record?mode=full", "Record every allocation");
-            button(&mut body, "record?mode=sampled", "Record sampled allocations");
+            button(
+                &mut body,
+                "record?mode=sampled",
+                "Record sampled allocations",
+            );
         }
     }
     body.push_str("<ul>\n");
@@ -61,7 +72,10 @@ pub(super) fn index(live: &Live) -> Response {
     }
     for dump in &status.dumps {
         let (n, time) = (dump.number, utc(dump.time_ms));
-        let _ = writeln!(body, "<li><a href=\"../dumps/{n}/plain/\">Heap dump {n}, {time}</a></li>");
+        let _ = writeln!(
+            body,
+            "<li><a href=\"../dumps/{n}/plain/\">Heap dump {n}, {time}</a></li>"
+        );
     }
     body.push_str("</ul>\n");
     plain_page(&format!("{} {}", status.name, status.pid), &body, "../")
@@ -103,9 +117,15 @@ fn events(live: &Live, out: &mut String) {
     events.reverse();
     let cells = events.into_iter().take(1000).map(|event| {
         let (what, pause) = match event.kind {
-            EventKind::Gc { collector, count, pause_ms, cause } => {
-                (format!("{count} × {collector}: {cause}"), format!("{pause_ms:.1} ms"))
-            }
+            EventKind::Gc {
+                collector,
+                count,
+                pause_ms,
+                cause,
+            } => (
+                format!("{count} × {collector}: {cause}"),
+                format!("{pause_ms:.1} ms"),
+            ),
             EventKind::Marker { text } => (text, String::new()),
         };
         vec![what, utc(event.time_ms), pause]
@@ -128,9 +148,18 @@ fn allocations(live: &Live, params: &Params, out: &mut String) -> Result<(), Fau
     let rows = table.rows.iter().chain(&table.total);
     let cells: Vec<Vec<String>> = rows
         .map(|row| {
-            let name = if row.name.is_empty() { "All" } else { &row.name };
+            let name = if row.name.is_empty() {
+                "All"
+            } else {
+                &row.name
+            };
             let mut text = vec![name.to_owned()];
-            text.extend(row.stack.iter().take(12).map(|frame| format!("  at {frame}")));
+            text.extend(
+                row.stack
+                    .iter()
+                    .take(12)
+                    .map(|frame| format!("  at {frame}")),
+            );
             vec![
                 text.join("\n"),
                 row.allocations.to_string(),
@@ -165,12 +194,31 @@ fn advice(live: &Live, out: &mut String) {
         .iter()
         .map(|row| {
             let mut text = vec![row.class.clone()];
-            text.extend(row.stack.iter().take(12).map(|frame| format!("  at {frame}")));
+            text.extend(
+                row.stack
+                    .iter()
+                    .take(12)
+                    .map(|frame| format!("  at {frame}")),
+            );
             let grown = format!("{} to {}", grouped(row.first), grouped(row.last));
-            vec![text.join("\n"), grown, row.grown_bytes.to_string(), row.collections.to_string()]
+            vec![
+                text.join("\n"),
+                grown,
+                row.grown_bytes.to_string(),
+                row.collections.to_string(),
+            ]
         })
         .collect();
-    push_table(out, &["Class and stack", "Live objects", "Grown bytes", "Collections"], &cells);
+    push_table(
+        out,
+        &[
+            "Class and stack",
+            "Live objects",
+            "Grown bytes",
+            "Collections",
+        ],
+        &cells,
+    );
     out.push_str("<h2>Could be saved</h2>\n");
     let cells: Vec<Vec<String>> = advice
         .savings

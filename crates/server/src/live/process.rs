@@ -72,8 +72,14 @@ mod tests {
     fn a_name_with_brackets_does_not_shift_the_fields() {
         let stat = "7 (a) b (c) S 1 1 1 0 -1 0 0 0 0 0 250 50 0 0 20 0 12 0 99 1 1";
         let process = parse(stat, "VmRSS:\t 8 kB\nRssAnon: 4 kB\n").unwrap();
-        assert_eq!((process.cpu_seconds, process.threads, process.started), (3.0, 12, 99));
-        assert_eq!((process.resident, process.anonymous, process.swapped), (8192, 4096, 0));
+        assert_eq!(
+            (process.cpu_seconds, process.threads, process.started),
+            (3.0, 12, 99)
+        );
+        assert_eq!(
+            (process.resident, process.anonymous, process.swapped),
+            (8192, 4096, 0)
+        );
         assert_eq!(parse(&stat.replace(" S ", " Z "), ""), None);
     }
 }

@@ -11,10 +11,18 @@ pub fn text(live: &Live) -> String {
     let labels = format!("pid=\"{}\",program=\"{}\"", status.pid, label(&status.name));
     let mut out = String::new();
     let mut put = |name: &str, help: &str, kind: &str, value: f64| {
-        let _ = writeln!(out, "# HELP tenure_{name} {help}\n# TYPE tenure_{name} {kind}");
+        let _ = writeln!(
+            out,
+            "# HELP tenure_{name} {help}\n# TYPE tenure_{name} {kind}"
+        );
         let _ = writeln!(out, "tenure_{name}{{{labels}}} {value}");
     };
-    put("up", "1 while the program runs.", "gauge", f64::from(u8::from(!status.ended)));
+    put(
+        "up",
+        "1 while the program runs.",
+        "gauge",
+        f64::from(u8::from(!status.ended)),
+    );
     if let Some(row) = status.rows.last() {
         for metric in METRICS {
             if let Some(value) = row.get(metric.name) {
@@ -24,19 +32,34 @@ pub fn text(live: &Live) -> String {
     }
     let (mut count, mut pause) = (0, 0.0);
     for event in live.timeline(0, u64::MAX, 2, None).events {
-        if let EventKind::Gc { count: n, pause_ms, .. } = event.kind {
+        if let EventKind::Gc {
+            count: n, pause_ms, ..
+        } = event.kind
+        {
             count += n;
             pause += pause_ms;
         }
     }
-    put("gc_collections_seen_total", "Collections since watching began.", "counter", count as f64);
-    put("gc_pause_seconds_seen_total", "Their pauses.", "counter", pause / 1000.0);
+    put(
+        "gc_collections_seen_total",
+        "Collections since watching began.",
+        "counter",
+        count as f64,
+    );
+    put(
+        "gc_pause_seconds_seen_total",
+        "Their pauses.",
+        "counter",
+        pause / 1000.0,
+    );
     out
 }
 
 /// A label's value with what the form wants escaped.
 fn label(text: &str) -> String {
-    text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+    text.replace('\\', "\\\\")
+        .replace('"', "\\\"")
+        .replace('\n', "\\n")
 }
 
 #[cfg(test)]

@@ -73,7 +73,10 @@ async fn follow(State(live): Shared, Extension(stop): Extension<Stop>) -> Respon
 }
 
 async fn metrics(State(live): Shared) -> Response {
-    typed("text/plain; version=0.0.4; charset=utf-8", prometheus::text(&live).into_bytes())
+    typed(
+        "text/plain; version=0.0.4; charset=utf-8",
+        prometheus::text(&live).into_bytes(),
+    )
 }
 
 /// Answers on a thread that may take its time.
@@ -139,7 +142,9 @@ fn profile(live: &Live, params: &Params) -> Result<Response, Fault> {
         let policy = "sandbox allow-scripts; default-src 'none'; script-src 'unsafe-inline'; \
                       style-src 'unsafe-inline'";
         let value = axum::http::HeaderValue::from_static(policy);
-        response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, value);
+        response
+            .headers_mut()
+            .insert(header::CONTENT_SECURITY_POLICY, value);
     }
     Ok(response)
 }
@@ -155,7 +160,9 @@ async fn pprof(
         "heap" => "inuse_space",
         _ => return Err(Fault::not_found("expected allocs or heap")),
     };
-    let asked = asked.into_iter().chain([("metric".to_owned(), metric.to_owned())]);
+    let asked = asked
+        .into_iter()
+        .chain([("metric".to_owned(), metric.to_owned())]);
     let params = Params::new(asked);
     answered(live, move |live| {
         let bytes = ask::profile(live, &params, Form::Pprof)?;
@@ -165,7 +172,9 @@ async fn pprof(
 }
 
 fn class(params: &Params) -> Result<&str, Fault> {
-    params.get("class").ok_or_else(|| Fault::bad("class is missing: expected a class name"))
+    params
+        .get("class")
+        .ok_or_else(|| Fault::bad("class is missing: expected a class name"))
 }
 
 /// The dump that `dump` names, else the last one that is open.
@@ -180,7 +189,11 @@ pub(super) fn dump_of(
     }
     let all = live.dumps.all();
     let last = all.len();
-    let open = all.iter().enumerate().rev().find(|(_, dump)| dump.explorer.heap().is_ok());
+    let open = all
+        .iter()
+        .enumerate()
+        .rev()
+        .find(|(_, dump)| dump.explorer.heap().is_ok());
     match open {
         Some((n, dump)) => Ok((n + 1, Arc::clone(dump))),
         None => Ok((last, live.dumps.last().ok_or_else(none)?)),
@@ -277,14 +290,25 @@ async fn command(
 }
 
 /// Carries out a command; a heap dump gives its number.
-pub(super) fn carry_out(live: &Arc<Live>, name: &str, params: &Params) -> Result<Option<usize>, Fault> {
+pub(super) fn carry_out(
+    live: &Arc<Live>,
+    name: &str,
+    params: &Params,
+) -> Result<Option<usize>, Fault> {
     let failed = Fault::failed;
     match name {
         "gc" => live.force_gc().map_err(failed)?,
         "dump" => return live.dump().map(Some).map_err(failed),
         "record" => live.start_recording(recording(params)?).map_err(failed)?,
         "stop" => live.stop_recording().map_err(failed)?,
-        "mark" => live.mark(params.get("text").unwrap_or("Mark").chars().take(200).collect::<String>()),
+        "mark" => live.mark(
+            params
+                .get("text")
+                .unwrap_or("Mark")
+                .chars()
+                .take(200)
+                .collect::<String>(),
+        ),
         "interval" => {
             let ms = params.number("ms", 0)? as u64;
             live.set_interval(ms).map_err(Fault::bad)?;
@@ -306,7 +330,9 @@ fn recording(params: &Params) -> Result<Recording, Fault> {
             let interval = params.number("interval", SAMPLE as usize)?.max(1) as u64;
             Ok(Recording::Sampled { interval, depth })
         }
-        Some(other) => Err(Fault::bad(format!("mode={other}: expected full or sampled"))),
+        Some(other) => Err(Fault::bad(format!(
+            "mode={other}: expected full or sampled"
+        ))),
     }
 }
 
@@ -319,7 +345,11 @@ async fn plain_index(State(live): Shared) -> Result<Response, Fault> {
     answered(live, |live| Ok(plain::index(live))).await
 }
 
-async fn plain_view(State(live): Shared, Path(view): Path<String>, Query(asked): Asked) -> Response {
+async fn plain_view(
+    State(live): Shared,
+    Path(view): Path<String>,
+    Query(asked): Asked,
+) -> Response {
     let params = Params::new(asked);
     let done = answered(live, move |live| plain::view(live, &view, &params)).await;
     done.unwrap_or_else(|fault| plain::fault(&fault))
@@ -338,25 +368,39 @@ async fn plain_command(
     done.await.unwrap_or_else(|fault| plain::fault(&fault))
 }
 
-async fn dump_root(state: Shared, Path(number): Path<usize>, request: Request) -> Response {
+async fn dump_root(state: Shared, Path(number): Path<String>, request: Request) -> Response {
     dump(state, Path((number, String::new())), request).await
 }
 
-/// Hands a request on to the explorer of a dump.
+/// Hands a request on to the explorer of a dump: its number, or `last`.
 async fn dump(
     State(live): Shared,
-    Path((number, rest)): Path<(usize, String)>,
+    Path((number, _)): Path<(String, String)>,
     mut request: Request,
 ) -> Response {
-    let Some(dump) = live.dumps.get(number) else {
+    let dump = match number.as_str() {
+        "last" => live.dumps.last(),
+        number => number
+            .parse()
+            .ok()
+            .and_then(|number| live.dumps.get(number)),
+    };
+    let Some(dump) = dump else {
         return Fault::not_found("there is no such heap dump").into_response();
     };
-    let query = request.uri().query().map(|query| format!("?{query}")).unwrap_or_default();
-    let encoded = request.uri().path().splitn(4, '/').nth(3).unwrap_or(&rest).to_owned();
-    let Ok(uri) = format!("/{encoded}{query}").parse::<Uri>() else {
+    let query = request
+        .uri()
+        .query()
+        .map(|query| format!("?{query}"))
+        .unwrap_or_default();
+    // As it came, escapes and all: `/dumps/NUMBER/REST`.
+    let rest = request.uri().path().splitn(4, '/').nth(3).unwrap_or("");
+    let Ok(uri) = format!("/{rest}{query}").parse::<Uri>() else {
         return Fault::bad("this address cannot be read").into_response();
     };
     *request.uri_mut() = uri;
-    let Ok(response) = explorer::router(Arc::clone(&dump.explorer)).oneshot(request).await;
+    let Ok(response) = explorer::router(Arc::clone(&dump.explorer))
+        .oneshot(request)
+        .await;
     response
 }

@@ -88,7 +88,10 @@ fn set_levels(row: &mut Row, counters: &Counters) {
     };
     for generation in 0..2 {
         let prefix = format!("sun.gc.generation.{generation}");
-        add(&mut committed, counters.number(&format!("{prefix}.capacity")));
+        add(
+            &mut committed,
+            counters.number(&format!("{prefix}.capacity")),
+        );
         for space in 0..4 {
             let space = format!("{prefix}.space.{space}");
             let used = counters.number(&format!("{space}.used"));
@@ -127,7 +130,9 @@ fn frequency(counters: &Counters) -> f64 {
 }
 
 fn collector(counters: &Counters, n: usize, what: &str) -> i64 {
-    counters.number(&format!("sun.gc.collector.{n}.{what}")).unwrap_or(0)
+    counters
+        .number(&format!("sun.gc.collector.{n}.{what}"))
+        .unwrap_or(0)
 }
 
 fn set_rates(row: &mut Row, old: &Counters, new: &Counters, seconds: f64) {
@@ -135,7 +140,10 @@ fn set_rates(row: &mut Row, old: &Counters, new: &Counters, seconds: f64) {
     let pause: i64 = (0..COLLECTORS)
         .map(|n| collector(new, n, "time") - collector(old, n, "time"))
         .sum();
-    row.set("gc_time_share", (pause as f64 / frequency / seconds).clamp(0.0, 1.0));
+    row.set(
+        "gc_time_share",
+        (pause as f64 / frequency / seconds).clamp(0.0, 1.0),
+    );
     let time = |counters: &Counters| counters.number("sun.rt.safepointTime");
     if let (Some(before), Some(after)) = (time(old), time(new)) {
         let share = (after - before) as f64 / frequency / seconds;
@@ -149,7 +157,9 @@ fn set_rates(row: &mut Row, old: &Counters, new: &Counters, seconds: f64) {
 /// Bytes allocated between two readings, by the fill of eden. When a collection emptied it in
 /// between, what was free before counts as filled; with several collections that is a lower bound.
 fn allocated(old: &Counters, new: &Counters) -> Option<i64> {
-    let eden = |counters: &Counters, what: &str| counters.number(&format!("sun.gc.generation.0.space.0.{what}"));
+    let eden = |counters: &Counters, what: &str| {
+        counters.number(&format!("sun.gc.generation.0.space.0.{what}"))
+    };
     let (before, after) = (eden(old, "used")?, eden(new, "used")?);
     if runs(old) == runs(new) {
         return Some((after - before).max(0));

@@ -5,7 +5,7 @@ use crate::explorer::params::Params;
 use crate::reply::{Fault, json_bytes, typed};
 use axum::http::{HeaderValue, header};
 use axum::response::Response;
-use report::{csv, escape};
+use report::{Cell, Doc, escape, sheet};
 use serde::Serialize;
 use serde_json::Value;
 use std::fmt::Write;
@@ -56,17 +56,27 @@ pub(super) fn respond<R: Serialize>(
     if form == "json" {
         return Ok(typed("application/json", json_bytes(table)));
     }
-    let columns = if name == "classes" { CLASSES } else { ALLOCATIONS };
+    let columns = if name == "classes" {
+        CLASSES
+    } else {
+        ALLOCATIONS
+    };
     let rows: Vec<Vec<String>> = table.rows.iter().map(|row| cells(row, columns)).collect();
     let (media, text) = match form {
         "csv" => {
-            let mut out = String::new();
-            csv::push_record(columns.iter().map(|c| (*c).to_owned()), &mut out);
-            rows.into_iter().for_each(|row| csv::push_record(row, &mut out));
+            let titles = columns.iter().map(|title| report::doc::words(title));
+            let mut sheet = report::Table::new(titles);
+            rows.into_iter()
+                .for_each(|row| sheet.row(row.into_iter().map(Cell::value)));
+            let out = sheet::render(&Doc::new().table(sheet));
             ("text/csv; charset=utf-8", out)
         }
         "html" => ("text/html; charset=utf-8", page(name, columns, &rows)),
-        other => return Err(Fault::bad(format!("form={other}: expected json, csv or html"))),
+        other => {
+            return Err(Fault::bad(format!(
+                "form={other}: expected json, csv or html"
+            )));
+        }
     };
     let mut response = typed(media, text.into_bytes());
     let headers = response.headers_mut();
@@ -77,11 +87,13 @@ pub(super) fn respond<R: Serialize>(
     Ok(response)
 }
 
-fn cells(row: &impl Serialize, columns: &[&str]) -> Vec<String> {
+fn cells(row: &impl Serialize, columns: &[&'static str]) -> Vec<String> {
     let value = serde_json::to_value(row).unwrap_or(Value::Null);
     let cell = |column: &&str| {
         let path = column.split('.');
-        let value = path.fold(Some(&value), |value, key| value.and_then(|value| value.get(key)));
+        let value = path.fold(Some(&value), |value, key| {
+            value.and_then(|value| value.get(key))
+        });
         text(value.unwrap_or(&Value::Null))
     };
     columns.iter().map(cell).collect()
@@ -101,7 +113,7 @@ fn text(value: &Value) -> String {
 }
 
 /// One page without any link, with its own script.
-fn page(title: &str, columns: &[&str], rows: &[Vec<String>]) -> String {
+fn page(title: &str, columns: &[&'static str], rows: &[Vec<String>]) -> String {
     let mut out = format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"color-scheme\" content=\"light dark\">\n<title>{title} - Tenure</title>\n\
@@ -117,7 +129,7 @@ fn page(title: &str, columns: &[&str], rows: &[Vec<String>]) -> String {
 }
 
 /// A table of texts, escaped.
-pub(super) fn push_table(out: &mut String, columns: &[&str], rows: &[Vec<String>]) {
+pub(super) fn push_table(out: &mut String, columns: &[&'static str], rows: &[Vec<String>]) {
     out.push_str("<table class=\"sortable\">\n<thead><tr>");
     for column in columns {
         let _ = write!(out, "<th>{}</th>", escape::html(column));

@@ -127,7 +127,9 @@ pub struct Live {
 
 impl std::fmt::Debug for Live {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Live").field("pid", &self.program.pid()).finish_non_exhaustive()
+        f.debug_struct("Live")
+            .field("pid", &self.program.pid())
+            .finish_non_exhaustive()
     }
 }
 
@@ -137,7 +139,9 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// Milliseconds since 1970.
 pub fn now_ms() -> u64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
     u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
 }
 
@@ -172,7 +176,9 @@ impl Live {
     /// Runs something on a thread of its own.
     fn thread(self: &Arc<Self>, name: &str, work: impl FnOnce(&Arc<Live>) + Send + 'static) {
         let live = Arc::clone(self);
-        let spawned = std::thread::Builder::new().name(name.to_owned()).spawn(move || work(&live));
+        let spawned = std::thread::Builder::new()
+            .name(name.to_owned())
+            .spawn(move || work(&live));
         if let Err(error) = spawned {
             self.fail(&error.to_string());
         }
@@ -195,7 +201,13 @@ impl Live {
     }
 
     /// Rows and events from `from` to `to`.
-    pub fn timeline(&self, from: u64, to: u64, points: usize, after: Option<u64>) -> TimelineAnswer {
+    pub fn timeline(
+        &self,
+        from: u64,
+        to: u64,
+        points: usize,
+        after: Option<u64>,
+    ) -> TimelineAnswer {
         let timeline = locked(&self.timeline);
         TimelineAnswer {
             schema: "tenure.live.timeline/1",
@@ -211,11 +223,17 @@ impl Live {
     }
 
     fn recorded_mut<T>(&self, change: impl FnOnce(&mut Recorded) -> T) -> T {
-        change(&mut self.recorded.write().unwrap_or_else(PoisonError::into_inner))
+        change(
+            &mut self
+                .recorded
+                .write()
+                .unwrap_or_else(PoisonError::into_inner),
+        )
     }
 
     fn fail(&self, message: &str) {
-        self.status.send_modify(|status| status.error = Some(message.to_owned()));
+        self.status
+            .send_modify(|status| status.error = Some(message.to_owned()));
     }
 
     fn alive(&self) -> bool {
@@ -226,7 +244,8 @@ impl Live {
     pub fn mark(&self, text: impl Into<String>) {
         let kind = EventKind::Marker { text: text.into() };
         let id = locked(&self.timeline).mark(now_ms(), kind);
-        self.status.send_modify(|status| status.last_event = Some(id));
+        self.status
+            .send_modify(|status| status.last_event = Some(id));
     }
 
     /// The ticks, until the program or the watch ends.
@@ -242,7 +261,10 @@ impl Live {
                 self.end();
                 return;
             };
-            let file = self.program.counters().and_then(|path| std::fs::read(path).ok());
+            let file = self
+                .program
+                .counters()
+                .and_then(|path| std::fs::read(path).ok());
             let reading = Reading {
                 time_ms: now_ms(),
                 process,
@@ -269,11 +291,14 @@ impl Live {
     fn note_missing(&self, reading: &Reading) {
         let mut notes = Vec::new();
         if reading.counters.is_none() {
-            notes.push("The VM has no counters file (-XX:-UsePerfData, or another user's).".to_owned());
+            notes.push(
+                "The VM has no counters file (-XX:-UsePerfData, or another user's).".to_owned(),
+            );
         }
         if reading.native.is_none() {
             notes.push(
-                "Memory by category needs -XX:NativeMemoryTracking=summary on the program.".to_owned(),
+                "Memory by category needs -XX:NativeMemoryTracking=summary on the program."
+                    .to_owned(),
             );
         }
         self.status.send_if_modified(|status| {
@@ -290,7 +315,10 @@ impl Live {
                 timeline.mark(row.time_ms, event);
             }
             timeline.push(row);
-            (timeline.recent(ROWS_IN_STATE).copied().collect(), timeline.last_event())
+            (
+                timeline.recent(ROWS_IN_STATE).copied().collect(),
+                timeline.last_event(),
+            )
         };
         let dumps = self.dumps.list();
         self.status.send_modify(|status| {
@@ -500,7 +528,9 @@ impl Live {
                 Ok(0) => break,
                 Ok(count) => count,
                 Err(error) => match error.kind() {
-                    ErrorKind::Interrupted | ErrorKind::WouldBlock | ErrorKind::TimedOut => continue,
+                    ErrorKind::Interrupted | ErrorKind::WouldBlock | ErrorKind::TimedOut => {
+                        continue;
+                    }
                     _ => break,
                 },
             };
@@ -534,7 +564,11 @@ impl Live {
                 recorded.tracked = Some((live.objects, live.bytes));
                 recorded.asked = None;
                 let times = recorded.history.times();
-                state = times.first().copied().zip(times.last().copied()).map(|r| (times.len(), r));
+                state = times
+                    .first()
+                    .copied()
+                    .zip(times.last().copied())
+                    .map(|r| (times.len(), r));
             }
             Ok::<_, String>((arrived, state))
         })?;
@@ -560,7 +594,11 @@ fn file_stem(name: &str) -> String {
     let last = name.rsplit(['/', ' ']).next().unwrap_or(name);
     let kept = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
     let stem: String = last.chars().filter(|c| kept(*c)).take(60).collect();
-    if stem.is_empty() { "java".to_owned() } else { stem }
+    if stem.is_empty() {
+        "java".to_owned()
+    } else {
+        stem
+    }
 }
 
 #[cfg(test)]

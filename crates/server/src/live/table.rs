@@ -82,8 +82,14 @@ impl Row {
 /// `class.method(File.java:7)`.
 pub fn frame_text(profile: &Profile, frame: profile::FrameId) -> String {
     let frame = profile.stacks.frame(frame);
-    let source = profile.names.get(profile.stacks.method(frame.method).source);
-    let source = if source.is_empty() { "Unknown Source" } else { source };
+    let source = profile
+        .names
+        .get(profile.stacks.method(frame.method).source);
+    let source = if source.is_empty() {
+        "Unknown Source"
+    } else {
+        source
+    };
     let name = profile.frame_name(frame);
     match frame.line {
         Line::Number(line) => format!("{name}({source}:{line})"),
@@ -100,7 +106,9 @@ pub fn stack_text(profile: &Profile, trace: TraceId) -> Vec<String> {
 
 /// The package of a class: all of the name before the last dot, for arrays of their elements.
 pub fn package(class: &str) -> &str {
-    class.rsplit_once('.').map_or("(no package)", |(package, _)| package)
+    class
+        .rsplit_once('.')
+        .map_or("(no package)", |(package, _)| package)
 }
 
 /// Keeps what matches: a class name or any frame.
@@ -111,7 +119,9 @@ pub fn filter(profile: &Profile, deltas: &mut Vec<Delta>, pattern: Option<&Regex
         pattern.is_match(profile.names.get(delta.class))
             || *known.entry(delta.trace).or_insert_with(|| {
                 let frames = profile.stacks.frames(delta.trace).iter();
-                frames.into_iter().any(|frame| pattern.is_match(&frame_text(profile, *frame)))
+                frames
+                    .into_iter()
+                    .any(|frame| pattern.is_match(&frame_text(profile, *frame)))
             })
     });
 }
@@ -130,17 +140,17 @@ pub fn rows(profile: &Profile, deltas: &[Delta], by: By) -> Vec<Row> {
         let class = profile.names.get(delta.class);
         let name = match by {
             By::Package => package(class).to_owned(),
-            By::Method => profile
-                .stacks
-                .frames(delta.trace)
-                .first()
-                .map_or_else(|| "(no stack)".to_owned(), |f| profile.frame_name(profile.stacks.frame(*f))),
+            By::Method => profile.stacks.frames(delta.trace).first().map_or_else(
+                || "(no stack)".to_owned(),
+                |f| profile.frame_name(profile.stacks.frame(*f)),
+            ),
             By::Class | By::Site => class.to_owned(),
         };
         groups.entry(name).or_default().add(delta);
     }
     let rows = groups.into_iter();
-    rows.map(|(name, delta)| Row::new(name, Vec::new(), &delta)).collect()
+    rows.map(|(name, delta)| Row::new(name, Vec::new(), &delta))
+        .collect()
 }
 
 /// The sum of all.
@@ -176,7 +186,10 @@ pub struct Node {
 pub fn tree(profile: &Profile, deltas: &[Delta], most: usize) -> Vec<Node> {
     let mut nodes: Vec<Node> = Vec::new();
     let mut ids: FxHashMap<(Option<usize>, String), usize> = FxHashMap::default();
-    let mut order: Vec<&Delta> = deltas.iter().filter(|d| d.allocated != Volume::default() || d.freed != Volume::default()).collect();
+    let mut order: Vec<&Delta> = deltas
+        .iter()
+        .filter(|d| d.allocated != Volume::default() || d.freed != Volume::default())
+        .collect();
     order.sort_by_key(|delta| std::cmp::Reverse(delta.allocated.bytes));
     for delta in order {
         let mut names = stack_text(profile, delta.trace);

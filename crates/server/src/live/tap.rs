@@ -66,7 +66,9 @@ pub struct Tap {
 
 impl std::fmt::Debug for Tap {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Tap").field("waiting", &self.waiting.len()).finish_non_exhaustive()
+        f.debug_struct("Tap")
+            .field("waiting", &self.waiting.len())
+            .finish_non_exhaustive()
     }
 }
 
@@ -96,7 +98,9 @@ impl Tap {
         let mut arrived = Vec::new();
         let mut bytes = bytes;
         if self.segment > 0 {
-            let used = usize::try_from(self.segment).unwrap_or(usize::MAX).min(bytes.len());
+            let used = usize::try_from(self.segment)
+                .unwrap_or(usize::MAX)
+                .min(bytes.len());
             self.store(&bytes[..used])?;
             self.segment -= used as u64;
             bytes = &bytes[used..];
@@ -138,7 +142,10 @@ impl Tap {
         let word = |n: usize| u32::from_be_bytes([head[n], head[n + 1], head[n + 2], head[n + 3]]);
         let (tag, time_us, length) = (head[0], word(1), word(5));
         let known = RecordTag::from_u8(tag);
-        if matches!(known, Some(RecordTag::HeapDump | RecordTag::HeapDumpSegment)) {
+        if matches!(
+            known,
+            Some(RecordTag::HeapDump | RecordTag::HeapDumpSegment)
+        ) {
             return self.segment(at, length, known, arrived).map(Some);
         }
         if length as usize > MOST_BODY {
@@ -248,7 +255,10 @@ mod tests {
     fn stream() -> (Vec<u8>, Vec<u8>) {
         let mut prelude = b"JAVA PROFILE 1.0.2\0\0\0\0\x04\0\0\0\0\0\0\0\0".to_vec();
         prelude.extend(record(0x01, b"\0\0\0\x01Thing"));
-        prelude.extend(record(0x02, &[0, 0, 0, 9, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0, 1]));
+        prelude.extend(record(
+            0x02,
+            &[0, 0, 0, 9, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0, 1],
+        ));
         prelude.extend(record(0x05, &[0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0, 0]));
         let mut sites = vec![0u8; 34];
         sites[33] = 1;
@@ -276,7 +286,9 @@ mod tests {
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join("d.hprof");
             let target = path.clone();
-            let mut tap = Tap::new(Box::new(move || Ok((target.clone(), File::create(&target)?))));
+            let mut tap = Tap::new(Box::new(move || {
+                Ok((target.clone(), File::create(&target)?))
+            }));
             let mut arrived = Vec::new();
             for piece in whole.chunks(size) {
                 arrived.extend(tap.push(piece).unwrap());
@@ -300,7 +312,10 @@ mod tests {
     #[test]
     fn what_is_no_profile_is_refused_and_nothing_is_allocated_for_claims() {
         let none = || Tap::new(Box::new(|| Err(io::Error::other("no dump"))));
-        assert!(matches!(none().push(&[b'x'; 300]), Err(TapError::Header(_))));
+        assert!(matches!(
+            none().push(&[b'x'; 300]),
+            Err(TapError::Header(_))
+        ));
         let mut bytes = b"JAVA PROFILE 1.0.2\0\0\0\0\x04\0\0\0\0\0\0\0\0".to_vec();
         bytes.extend([1, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff]);
         assert!(matches!(none().push(&bytes), Err(TapError::Length(_))));

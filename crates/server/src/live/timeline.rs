@@ -185,7 +185,10 @@ mod tests {
         }
         let events = timeline.events(0, u64::MAX, None);
         assert_eq!((events.len(), events[0].id), (EVENTS, 5));
-        assert_eq!(timeline.events(0, u64::MAX, Some(EVENTS as u64 + 3)).len(), 1);
+        assert_eq!(
+            timeline.events(0, u64::MAX, Some(EVENTS as u64 + 3)).len(),
+            1
+        );
         assert_eq!(timeline.last_event(), Some(EVENTS as u64 + 4));
     }
 }

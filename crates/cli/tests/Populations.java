@@ -1,0 +1,64 @@
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Scanner;
+
+/** Makes populations that are known to the object; commands come on standard input. */
+public class Populations {
+    static class Node {
+        Node next;
+        int number;
+    }
+
+    static class Bag extends ArrayList<Object> {
+        Bag(int room) {
+            super(room);
+        }
+    }
+
+    static Node kept;
+    static List<Object> bags = new ArrayList<>();
+
+    static void keep(int count) {
+        for (int i = 0; i < count; i++) {
+            Node node = new Node();
+            node.next = kept;
+            kept = node;
+        }
+    }
+
+    static int garbage(int count) {
+        int sum = 0;
+        for (int i = 0; i < count; i++) {
+            Node node = new Node();
+            node.number = i;
+            sum += node.hashCode();
+        }
+        return sum;
+    }
+
+    static void bags(int count) {
+        for (int i = 0; i < count; i++) {
+            Bag bag = new Bag(100);
+            for (int j = 0; j < 10; j++) bag.add("element");
+            bags.add(bag);
+        }
+    }
+
+    public static void main(String[] arguments) {
+        Scanner in = new Scanner(System.in);
+        System.out.println("ready");
+        while (in.hasNextLine()) {
+            String[] words = in.nextLine().split(" ");
+            int count = words.length > 1 ? Integer.parseInt(words[1]) : 0;
+            switch (words[0]) {
+                case "keep": keep(count); break;
+                case "garbage": garbage(count); break;
+                case "bags": bags(count); break;
+                case "drop": kept = null; break;
+                case "exit": return;
+                default: break;
+            }
+            System.out.println("ok");
+        }
+    }
+}

@@ -1,0 +1,470 @@
+//! The live page of real programs with known populations, through the binary.
+
+use serde_json::Value;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+use testkit::jvm::{Jdk, jdks, newest_compiler};
+
+/// The machine may be busy, but nothing here takes longer unless it hangs.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+struct Lab {
+    agent: PathBuf,
+    classes: tempfile::TempDir,
+    jdks: Vec<Jdk>,
+}
+
+fn lab(test: &str) -> Option<&'static Lab> {
+    static LAB: OnceLock<Option<Lab>> = OnceLock::new();
+    let made = LAB.get_or_init(|| {
+        let compiler = newest_compiler()?;
+        let classes = tempfile::tempdir().expect("a folder");
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/Populations.java");
+        compiler
+            .compile(&source, 8, classes.path())
+            .expect("compiled");
+        // Live pages attach, which a runtime of modules without `jdk.attach` takes as well.
+        let jdks = jdks();
+        Some(Lab {
+            agent: build_agent(),
+            classes,
+            jdks,
+        })
+    });
+    if made.is_none() {
+        testkit::skip(test, testkit::jvm::NO_JDK);
+    }
+    made.as_ref()
+}
+
+/// A test does not link a cdylib, so cargo is asked for it.
+fn build_agent() -> PathBuf {
+    let output = Command::new(env!("CARGO"))
+        .args(["build", "--package=agent", "--message-format=json"])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .expect("cargo runs");
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let text = String::from_utf8_lossy(&output.stdout);
+    let end = text
+        .find("/libhprof.so\"")
+        .expect("cargo names the library");
+    let start = text[..end].rfind('"').expect("a quoted path") + 1;
+    PathBuf::from(&text[start..end + "/libhprof.so".len()])
+}
+
+/// The program under watch.
+struct Program {
+    child: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+}
+
+impl Program {
+    fn of(mut child: Child) -> Program {
+        let input = child.stdin.take().expect("piped");
+        let output = BufReader::new(child.stdout.take().expect("piped"));
+        let mut program = Program {
+            child,
+            input,
+            output,
+        };
+        program.expect("ready");
+        program
+    }
+
+    fn expect(&mut self, word: &str) {
+        let mut line = String::new();
+        self.output.read_line(&mut line).expect("an answer");
+        assert_eq!(line.trim(), word);
+    }
+
+    fn tell(&mut self, line: &str) {
+        writeln!(self.input, "{line}").expect("told");
+        self.input.flush().expect("told");
+        self.expect("ok");
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A page's address.
+#[derive(Clone)]
+struct Page {
+    host: String,
+    base: String,
+}
+
+impl Page {
+    /// The address that tenure says on standard error.
+    fn of(child: &mut Child) -> Page {
+        let mut lines = BufReader::new(child.stderr.take().expect("piped")).lines();
+        let url = loop {
+            let line = lines.next().expect("an address").expect("text");
+            if let Some((_, url)) = line.split_once("live page is http://") {
+                break url.to_owned();
+            }
+        };
+        // Somebody has to read the rest.
+        std::thread::spawn(move || lines.for_each(drop));
+        let (host, base) = url.split_once('/').expect("a path");
+        Page {
+            host: host.to_owned(),
+            base: format!("/{base}"),
+        }
+    }
+
+    fn ask(&self, method: &str, path: &str) -> (u16, String) {
+        let mut stream = TcpStream::connect(&self.host).expect("connected");
+        stream.set_read_timeout(Some(PATIENCE)).expect("set");
+        let request = format!(
+            "{method} {}{path} HTTP/1.1\r\nHost: {}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
+            self.base, self.host
+        );
+        stream.write_all(request.as_bytes()).expect("sent");
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).expect("answered");
+        let answer = String::from_utf8_lossy(&answer).into_owned();
+        let status = answer.split(' ').nth(1).and_then(|code| code.parse().ok());
+        let body = answer.split_once("\r\n\r\n").map_or("", |(_, body)| body);
+        (status.expect("a status"), body.to_owned())
+    }
+
+    fn text(&self, path: &str) -> String {
+        let (status, body) = self.ask("GET", path);
+        assert_eq!(status, 200, "{path}: {body}");
+        body
+    }
+
+    fn json(&self, path: &str) -> Value {
+        serde_json::from_str(&self.text(&format!("api/v1/{path}"))).expect("JSON")
+    }
+
+    fn command(&self, path: &str) {
+        let (status, body) = self.ask("POST", &format!("api/v1/commands/{path}"));
+        assert_eq!(status, 200, "{path}: {body}");
+    }
+
+    /// Asks until the answer is as wanted.
+    fn until(&self, path: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+        let begun = Instant::now();
+        loop {
+            let answer = self.json(path);
+            if wanted(&answer) {
+                return answer;
+            }
+            assert!(begun.elapsed() < PATIENCE, "{path}: {answer}");
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    }
+
+    /// Waits for a snapshot that was asked for after this call.
+    fn snapshot(&self) -> u64 {
+        let now = |state: &Value| state["recording"]["snapshots"].as_u64().unwrap_or(0);
+        let before = now(&self.json("state"));
+        let state = self.until("state", |state| now(state) >= before + 2);
+        state["recording"]["range"][1].as_u64().expect("a time")
+    }
+}
+
+fn java(lab: &Lab, jdk: &Jdk) -> Command {
+    let mut java = Command::new(jdk.tool("java"));
+    java.arg("-Xmx64m")
+        .arg("-cp")
+        .arg(lab.classes.path())
+        .arg("Populations");
+    java
+}
+
+/// `tenure run --live` with a program.
+fn run_live(lab: &Lab, jdk: &Jdk, folder: &Path, flags: &[&str]) -> (Program, Page) {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_tenure"))
+        .args(["run", "--live", "--no-browser", "--dumps"])
+        .arg(folder)
+        .args(flags)
+        .arg("--")
+        .arg(jdk.tool("java"))
+        .args(["-Xmx64m", "-XX:NativeMemoryTracking=summary", "-cp"])
+        .arg(lab.classes.path())
+        .arg("Populations")
+        .env("TENURE_AGENT", &lab.agent)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("started");
+    let page = Page::of(&mut child);
+    (Program::of(child), page)
+}
+
+/// A row's numbers.
+fn numbers<const N: usize>(row: &Value, names: [&str; N]) -> [i64; N] {
+    names.map(|name| row[name].as_i64().unwrap_or(-1))
+}
+
+const NODES: &str = "filter=Populations$Node";
+const COLUMNS: [&str; 4] = ["allocations", "deallocations", "remaining", "live"];
+
+#[test]
+fn counts_are_exact_in_every_range_and_dumps_know_their_stacks() {
+    let Some(lab) = lab("live counts") else {
+        return;
+    };
+    for jdk in &lab.jdks {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (mut program, page) = run_live(lab, jdk, folder.path(), &[]);
+        page.command("record?mode=full");
+        page.until("state", |state| state["recording"]["connected"] == true);
+        program.tell("keep 1000");
+        program.tell("garbage 500");
+        page.command("gc");
+        let middle = page.snapshot();
+        let nodes = |range: &str| page.json(&format!("allocations?{NODES}{range}"));
+        let whole = nodes("&by=class");
+        assert_eq!(whole["count"], 1, "{whole} on {}", jdk.full_version);
+        assert_eq!(numbers(&whole["rows"][0], COLUMNS), [1500, 500, 1000, 1000]);
+        let sites = nodes("&by=site&sort=live");
+        let stack = |row: usize| sites["rows"][row]["stack"].to_string();
+        assert!(
+            stack(0).contains("Populations.keep(Populations.java:"),
+            "{sites}"
+        );
+        assert!(stack(1).contains("Populations.garbage"), "{sites}");
+        // A range after that knows nothing of it.
+        program.tell("keep 50");
+        program.tell("drop");
+        page.command("gc");
+        page.snapshot();
+        let later = nodes(&format!("&from={middle}"));
+        assert_eq!(numbers(&later["rows"][0], COLUMNS), [50, 1050, -1000, 0]);
+        assert_eq!(
+            numbers(&nodes(&format!("&to={middle}"))["rows"][0], COLUMNS),
+            [1500, 500, 1000, 1000]
+        );
+        // What is off is not counted.
+        page.command("stop");
+        program.tell("keep 7");
+        page.snapshot();
+        assert_eq!(numbers(&nodes("")["rows"][0], COLUMNS)[0], 1550);
+        page.command("record");
+        content(&mut program, &page);
+        measurements(&page);
+        program.child.kill().expect("killed");
+    }
+}
+
+/// Sizes and capacities of a class, in the page's form and in the old one.
+fn content(program: &mut Program, page: &Page) {
+    program.tell("bags 20");
+    page.command("dump");
+    let opened = |state: &Value| state["dumps"][0]["stage"] == "ready";
+    let state = page.until("state", opened);
+    assert_eq!(state["dumps"][0]["joined"], true);
+    let classes = page.json("classes?filter=Populations$Bag");
+    let row = &classes["rows"][0];
+    assert_eq!(
+        numbers(row, ["live", "total", "dead"]),
+        [20, 20, 0],
+        "{classes}"
+    );
+    assert_eq!(
+        numbers(&row["size"], ["sum", "max", "max_ever"]),
+        [200, 10, 10],
+        "{row}"
+    );
+    assert_eq!(
+        numbers(&row["capacity"], ["sum", "max", "max_ever"]),
+        [2000, 100, 100],
+        "{row}"
+    );
+    let list = page.json("instances?class=Populations$Bag&sort=size");
+    assert_eq!(list["objects"], 20);
+    let stack = list["rows"][0]["stack"].to_string();
+    assert!(stack.contains("Populations.bags"), "{list}");
+    let old = page.text("profiler?action=type&type=Populations$Bag");
+    assert!(old.contains("<td>20</td><td>0</td><td>20</td>"), "{old}");
+    let old = page.text("profiler?action=instances&type=Populations$Bag&sort=uniq_stack&sample=-1");
+    assert!(
+        old.contains("Populations.bags") && old.contains("<td>20</td><td>20</td>"),
+        "{old}"
+    );
+    let sizes = page.text("profiler?action=instances&type=Populations$Bag&sort=uniq_size");
+    assert!(
+        sizes.contains("<td>10</td><td>20</td><td>20</td>"),
+        "{sizes}"
+    );
+    assert!(
+        page.text("profiler?action=script")
+            .contains("addEventListener")
+    );
+    let explorer = page.text("dumps/1/api/v1/histogram?filter=Populations$Bag");
+    assert!(explorer.contains("Populations$Bag"), "{explorer}");
+    let vm = page.json("classes?source=vm&filter=Populations$Bag");
+    assert_eq!(vm["rows"][0]["live"], 20, "the VM's own histogram");
+    assert!(page.json("advice")["savings"]["kinds"].is_array());
+}
+
+fn measurements(page: &Page) {
+    let timeline = page.json("timeline");
+    let metrics: Vec<&str> = timeline["metrics"]
+        .as_array()
+        .expect("metrics")
+        .iter()
+        .map(|metric| metric["name"].as_str().expect("a name"))
+        .collect();
+    let last = timeline["rows"]
+        .as_array()
+        .and_then(|rows| rows.last())
+        .expect("a row");
+    let value = |name: &str| {
+        let at = metrics
+            .iter()
+            .position(|metric| *metric == name)
+            .expect(name);
+        last[at + 1].as_f64()
+    };
+    assert!(value("resident_bytes") > Some(1e6) && value("threads") > Some(1.0));
+    assert!(value("nmt_java_bytes") > Some(1e6), "{timeline}");
+    assert!(value("old_bytes") > Some(0.0) && value("loaded_classes") > Some(100.0));
+    let events = timeline["events"].as_array().expect("events");
+    let kind = |kind: &str| events.iter().filter(|event| event["kind"] == kind).count();
+    assert!(kind("gc") >= 1 && kind("marker") >= 5, "{events:?}");
+    let metrics = page.text("metrics");
+    assert!(
+        metrics.contains("tenure_up{pid=") && metrics.contains("tenure_old_bytes{"),
+        "{metrics}"
+    );
+    for (form, start) in [
+        ("collapsed&metric=alloc_space", "Populations.main"),
+        ("flamegraph", "<!DOCTYPE html>"),
+    ] {
+        let text = page.text(&format!(
+            "api/v1/profile?filter=Populations$Node&form={form}"
+        ));
+        assert!(text.starts_with(start), "{form}: {text}");
+    }
+    let csv = page.text("api/v1/classes?form=csv&filter=Populations$Bag");
+    assert!(
+        csv.starts_with("class,") && csv.contains("Populations$Bag,"),
+        "{csv}"
+    );
+    assert!(page.text("plain/").contains("Force GC"));
+    assert!(
+        page.text("plain/allocations?by=site&filter=Populations")
+            .contains("Populations.keep")
+    );
+    assert_eq!(page.ask("GET", "api/v1/nothing").0, 404);
+    assert_eq!(page.ask("GET", "api/v1/allocations?regex=(").0, 400);
+    assert_eq!(page.ask("GET", "api/v1/commands/gc").0, 405);
+}
+
+fn wait(child: &mut Child) -> Option<i32> {
+    let begun = Instant::now();
+    while begun.elapsed() < PATIENCE {
+        if let Some(status) = child.try_wait().expect("a child") {
+            return status.code();
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    panic!("it hangs");
+}
+
+/// The JVM below a tenure process.
+fn jvm_of(page: &Page) -> u32 {
+    page.json("state")["pid"].as_u64().expect("a pid") as u32
+}
+
+#[test]
+fn nothing_hangs_when_the_program_the_browser_or_the_server_is_gone() {
+    let Some(lab) = lab("live faults") else {
+        return;
+    };
+    let Some(jdk) = lab.jdks.iter().find(|jdk| jdk.tool("javac").is_file()) else {
+        return;
+    };
+    let folder = tempfile::tempdir().expect("a folder");
+    // A program that is killed ends the command with its code, although a browser listens.
+    let (mut program, page) = run_live(lab, jdk, folder.path(), &["--record", "full"]);
+    page.until("state", |state| state["recording"]["connected"] == true);
+    let mut browser = TcpStream::connect(&page.host).expect("connected");
+    let follow = format!(
+        "GET {}api/v1/events HTTP/1.1\r\nHost: {}\r\n\r\n",
+        page.base, page.host
+    );
+    browser.write_all(follow.as_bytes()).expect("sent");
+    let mut some = [0; 64];
+    browser.read_exact(&mut some).expect("events");
+    assert!(
+        Command::new("kill")
+            .args(["-9", &jvm_of(&page).to_string()])
+            .status()
+            .expect("kill")
+            .success()
+    );
+    assert_eq!(wait(&mut program.child), Some(137));
+    drop(browser);
+
+    // Two programs of one name: the name is refused, each id has its own page.
+    let spawn = || {
+        java(lab, jdk)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("started")
+    };
+    let (mut one, two) = (Program::of(spawn()), Program::of(spawn()));
+    let attach = |selector: &str, flags: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tenure"));
+        command
+            .args(["attach", selector, "--live", "--no-browser"])
+            .args(flags);
+        command
+            .env("TENURE_AGENT", &lab.agent)
+            .current_dir(folder.path());
+        command
+            .stdin(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("started")
+    };
+    assert_eq!(wait(&mut attach("Populations", &[])), Some(2));
+    let mut first = attach(&one.child.id().to_string(), &["--record", "full"]);
+    let mut second = attach(&two.child.id().to_string(), &[]);
+    let (page_one, page_two) = (Page::of(&mut first), Page::of(&mut second));
+    assert_eq!(jvm_of(&page_one), one.child.id());
+    assert_eq!(jvm_of(&page_two), two.child.id());
+    page_one.until("state", |state| state["recording"]["connected"] == true);
+
+    // The server is killed: the program goes on, and a new server watches it.
+    first.kill().expect("killed");
+    first.wait().expect("ended");
+    one.tell("keep 100");
+    one.tell("garbage 100000");
+    let mut again = attach(&one.child.id().to_string(), &[]);
+    let page = Page::of(&mut again);
+    page.until("timeline", |timeline| {
+        timeline["rows"]
+            .as_array()
+            .is_some_and(|rows| rows.len() > 2)
+    });
+    page.command("gc");
+    one.tell("keep 1");
+    // Both pages end with their programs.
+    drop(one);
+    assert_eq!(wait(&mut again), Some(0));
+    drop(two);
+    assert_eq!(wait(&mut second), Some(0));
+}

@@ -1,0 +1,118 @@
+// The page of a running program.
+
+import { ask, follow } from "./api.js";
+import { fill, h } from "./dom.js";
+import { go, here, notice, start } from "./shell.js";
+import { Timeline, charts, collections, commands, dumpList, rangeLine, selection } from "./live_timeline.js";
+import { advice, allocations, classes, instances, stacks } from "./live_tables.js";
+
+const root = document.getElementById("app");
+const timeline = new Timeline();
+const bar = commands();
+let state = null;
+let drawn = null;
+
+const sheet = h("link", { rel: "stylesheet", href: "assets/live.css" });
+document.head.append(sheet);
+
+/** The charts above a table, so that a range can be selected anywhere. */
+function above() {
+  drawn = charts(timeline);
+  requestAnimationFrame(() => drawn?.draw());
+  return drawn;
+}
+
+const small = () => {
+  const all = above();
+  return [bar.element, all.nodes[0] || null, rangeLine(timeline, () => all.draw())];
+};
+
+async function overview() {
+  const all = above();
+  const notes = state.notes.map((text) => h("p", { class: "dim" }, text));
+  return [
+    bar.element,
+    state.ended ? notice("bad", "The program has ended.", h("p", null, "What was measured and recorded stays here.")) : null,
+    rangeLine(timeline, () => all.draw()), all.nodes, collections(timeline.events),
+    h("h2", null, "Heap dumps"), h("div", { id: "dump-list" }, dumpList(state.dumps)), notes,
+  ];
+}
+
+async function events() {
+  const chosen = selection();
+  const rows = timeline.events.filter((e) => !chosen || (e.time_ms >= chosen[0] && e.time_ms <= chosen[1])).reverse();
+  const { table } = await import("./table.js");
+  const columns = [
+    { title: "When", cell: (e) => new Date(e.time_ms).toLocaleTimeString(), sort: (e) => e.time_ms },
+    { title: "Pause", num: true, cell: (e) => (e.kind === "gc" ? `${e.pause_ms.toFixed(1)} ms` : ""), sort: (e) => e.pause_ms || 0 },
+    { title: "Count", num: true, cell: (e) => (e.kind === "gc" ? e.count : ""), sort: (e) => e.count || 0 },
+    { title: "What", cell: (e) => (e.kind === "gc" ? `${e.collector}: ${e.cause}` : e.text), sort: (e) => e.collector || e.text },
+  ];
+  return [small(), table({ columns, rows: rows.slice(0, 2000), empty: "Nothing has happened in this range." })];
+}
+
+/** A table of the recording, or the way to one. */
+function recorded(show) {
+  return async (context) => {
+    const head = small();
+    if (!state.recording)
+      return [head, notice("", "Nothing has been recorded.", h("p", null, "Press Record to count allocations: every one, or a sample that costs less."))];
+    return [head, await show(context)];
+  };
+}
+
+const view = (name, title, keys, group, show) => ({ name, title, keys, group, show });
+const views = [
+  view("memory", "Memory", "m", "", overview),
+  view("allocations", "Allocations", "a", "Recording", recorded(allocations)),
+  view("stacks", "Call stacks", "s", "Recording", recorded(stacks)),
+  view("classes", "Instances", "i", "Objects", async (context) => [small(), await classes(context)]),
+  view("advice", "What to fix", "f", "Objects", async (context) => [small(), await advice(context)]),
+  view("events", "Collections", "c", "Time", events),
+  { ...view("instances", "Instances of a class", null, undefined, async (context) => [small(), await instances(context)]),
+    heading: (params) => `Instances of ${params.class || "a class"}` },
+];
+
+async function begin() {
+  state = await ask("state");
+  await timeline.load();
+  bar.update(state);
+  const site = start({ root, title: root.dataset.title, views, ask, tools: () => [h("a", { href: root.dataset.plain }, "Plain pages")] });
+  let busy = false;
+  let seen = null;
+  follow("state", async (next) => {
+    if (busy) return;
+    busy = true;
+    const before = state;
+    state = next;
+    bar.update(state);
+    try {
+      await timeline.take(state);
+    } catch (error) {
+      fill(site.status, error.message);
+    }
+    busy = false;
+    drawn?.draw();
+    fill(site.status, state.ended ? "ended" : `pid ${state.pid}`);
+    const list = document.getElementById("dump-list");
+    if (list && JSON.stringify(before.dumps) !== JSON.stringify(state.dumps)) fill(list, dumpList(state.dumps));
+    // A table is asked for again when a snapshot has come, unless a range is selected or somebody types.
+    const key = `${state.recording?.snapshots}|${state.recording?.on}|${state.dumps.map((d) => d.stage)}|${state.ended}|${timeline.rows.length > 1}`;
+    const typing = document.activeElement?.closest("input, select, textarea");
+    const still = document.querySelector(".twist[aria-expanded=true]") || getSelection()?.toString();
+    if (seen !== null && seen !== key && !typing && !still && !selection()) site.refresh();
+    if (!typing) seen = key;
+  }, (down) => down && fill(site.status, "no connection; trying again"));
+  addEventListener("resize", () => drawn?.draw());
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => drawn?.draw());
+  // The selected range goes with the user from view to view.
+  document.addEventListener("click", (event) => {
+    const link = event.target.closest("nav a[data-view]");
+    if (!link) return;
+    event.preventDefault();
+    const { from, to, at } = here().params;
+    go(link.dataset.view, { from, to, at });
+  });
+}
+
+begin().catch((error) => fill(root, notice("bad", "This page cannot be shown.", h("p", null, error.message), h("p", null, h("a", { href: root.dataset.plain }, "Plain pages")))));

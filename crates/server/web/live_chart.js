@@ -1,0 +1,184 @@
+// A chart over time on a canvas: stacked areas or lines, marks, a selected range. Charts of one page
+// share their range and their cursor.
+
+import { fill, h } from "./dom.js";
+
+const style = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+
+/**
+ * A chart of `series` ({name, title, color, line}), each a column of the rows. `format(value)` says a
+ * value. `model` is `{view(), rows(), events(), selection(), select(from, to)}`.
+ */
+export function chart({ title, series, format, stacked, main, model, floor }) {
+  const canvas = h("canvas", { tabindex: "0", role: "img", "aria-label": title });
+  const legend = h("figcaption");
+  const element = h("figure", { class: main ? "chart main" : "chart" }, legend, canvas);
+  let cursor = null;
+  let drag = null;
+
+  const scale = () => {
+    const { from, to } = model.view();
+    const width = canvas.clientWidth || 1;
+    return { from, to, width, x: (t) => ((t - from) / Math.max(1, to - from)) * width, t: (x) => from + (x / width) * (to - from) };
+  };
+
+  function top(rows) {
+    let most = floor || 0;
+    for (const row of rows) {
+      let sum = 0;
+      for (const s of series) {
+        const value = row[s.at] || 0;
+        if (stacked && !s.line) sum += value;
+        else most = Math.max(most, value);
+      }
+      most = Math.max(most, sum);
+    }
+    return most * 1.08 || 1;
+  }
+
+  function draw() {
+    const ratio = devicePixelRatio || 1;
+    const height = canvas.clientHeight;
+    const { from, to, width, x } = scale();
+    if (!width || !height) return;
+    if (canvas.width !== Math.round(width * ratio) || canvas.height !== Math.round(height * ratio)) {
+      canvas.width = Math.round(width * ratio);
+      canvas.height = Math.round(height * ratio);
+    }
+    const pen = canvas.getContext("2d");
+    pen.setTransform(ratio, 0, 0, ratio, 0, 0);
+    pen.clearRect(0, 0, width, height);
+    const all = model.rows();
+    const rows = all.filter((row) => row[0] >= from - 60000 && row[0] <= to + 60000);
+    const most = top(rows.filter((row) => row[0] >= from && row[0] <= to));
+    const y = (value) => height - (value / most) * (height - 14);
+    if (stacked) areas(pen, rows, x, y);
+    for (const s of series.filter((s) => !stacked || s.line)) line(pen, rows, s, x, y);
+    marks(pen, x, height, from, to);
+    range(pen, x, width, height);
+    pen.fillStyle = style("--dim");
+    pen.font = "11px system-ui";
+    pen.textBaseline = "top";
+    pen.fillText(format(most / 1.08), 4, 1);
+    if (cursor !== null) {
+      pen.strokeStyle = style("--dim");
+      pen.beginPath();
+      pen.moveTo(x(cursor), 0);
+      pen.lineTo(x(cursor), height);
+      pen.stroke();
+    }
+    caption(all);
+  }
+
+  function areas(pen, rows, x, y) {
+    let below = rows.map(() => 0);
+    for (const s of series.filter((s) => !s.line)) {
+      const above = rows.map((row, n) => below[n] + (row[s.at] || 0));
+      pen.fillStyle = style(s.color);
+      pen.beginPath();
+      rows.forEach((row, n) => pen.lineTo(x(row[0]), y(above[n])));
+      for (let n = rows.length - 1; n >= 0; n -= 1) pen.lineTo(x(rows[n][0]), y(below[n]));
+      pen.fill();
+      below = above;
+    }
+  }
+
+  function line(pen, rows, s, x, y) {
+    pen.strokeStyle = style(s.color);
+    pen.lineWidth = 1.5;
+    pen.setLineDash(s.dashed ? [5, 3] : []);
+    pen.beginPath();
+    let down = false;
+    for (const row of rows) {
+      const value = row[s.at];
+      if (value === null || value === undefined) down = false;
+      else if (down) pen.lineTo(x(row[0]), y(value));
+      else {
+        pen.moveTo(x(row[0]), y(value));
+        down = true;
+      }
+    }
+    pen.stroke();
+    pen.setLineDash([]);
+    pen.lineWidth = 1;
+  }
+
+  function marks(pen, x, height, from, to) {
+    for (const event of model.events()) {
+      if (event.time_ms < from || event.time_ms > to) continue;
+      const at = x(event.time_ms);
+      pen.fillStyle = style(event.kind === "gc" ? "--dim" : "--mark");
+      if (event.kind === "gc") {
+        pen.beginPath();
+        pen.moveTo(at - 3, height);
+        pen.lineTo(at + 3, height);
+        pen.lineTo(at, height - 6);
+        pen.fill();
+      } else {
+        pen.fillRect(at, 0, 1, height);
+        if (main) pen.fillText(event.text, at + 3, 13);
+      }
+    }
+  }
+
+  function range(pen, x, width, height) {
+    const chosen = drag ? [Math.min(...drag), Math.max(...drag)] : model.selection();
+    if (!chosen) return;
+    const [a, b] = [Math.max(0, x(chosen[0])), Math.min(width, x(chosen[1]))];
+    pen.fillStyle = style("--accent");
+    pen.globalAlpha = 0.16;
+    pen.fillRect(a, 0, b - a, height);
+    pen.globalAlpha = 1;
+    pen.fillRect(a, 0, 1, height);
+    pen.fillRect(b - 1, 0, 1, height);
+  }
+
+  function caption(rows) {
+    let row = rows[rows.length - 1];
+    if (cursor !== null) for (const one of rows) if (one[0] <= cursor) row = one;
+    const when = cursor === null || !row ? "" : ` at ${new Date(row[0]).toLocaleTimeString()}`;
+    fill(legend, h("b", null, title, when), series.map((s) => {
+      const value = row ? row[s.at] : null;
+      return value === null || value === undefined ? null
+        : h("span", null, h("i", { vars: { background: `var(${s.color})` } }), s.title, " ", h("span", { class: "v" }, format(value)));
+    }), near());
+  }
+
+  /** What happened near the cursor. */
+  function near() {
+    if (cursor === null || !main) return null;
+    const { from, to, width } = scale();
+    const close = ((to - from) / width) * 6;
+    const found = model.events().filter((e) => Math.abs(e.time_ms - cursor) <= close).slice(-2);
+    return found.map((e) => h("span", null, e.kind === "gc" ? `${e.collector}: ${e.cause}, ${e.pause_ms.toFixed(1)} ms${e.count > 1 ? ` (${e.count})` : ""}` : e.text));
+  }
+
+  const at = (event) => scale().t(event.clientX - canvas.getBoundingClientRect().left);
+  canvas.addEventListener("pointermove", (event) => {
+    cursor = at(event);
+    if (drag) drag[1] = cursor;
+    draw();
+  });
+  canvas.addEventListener("pointerleave", () => {
+    cursor = null;
+    draw();
+  });
+  canvas.addEventListener("pointerdown", (event) => {
+    canvas.setPointerCapture(event.pointerId);
+    drag = [at(event), at(event)];
+  });
+  canvas.addEventListener("pointerup", (event) => {
+    if (!drag) return;
+    const [a, b] = [Math.min(...drag), Math.max(...drag)];
+    drag = null;
+    const { from, to, width } = scale();
+    // A click takes the range away.
+    if (((b - a) / (to - from)) * width < 4) model.select(null);
+    else model.select([Math.round(a), Math.round(b)]);
+    event.preventDefault();
+  });
+  canvas.addEventListener("keydown", (event) => {
+    if (event.key === "Escape") model.select(null);
+  });
+  return { element, draw };
+}

@@ -1,0 +1,197 @@
+// Tables about a recording: allocations, stacks, classes, instances, what to fix.
+
+import { h, query, to } from "./dom.js";
+import { bytes, className, grouped } from "./format.js";
+import { change, notice } from "./shell.js";
+import { choice, pager, search, table } from "./table.js";
+import { ranged } from "./live_timeline.js";
+
+const LIMIT = 100;
+const count = (n) => (n === null || n === undefined ? "" : grouped(n));
+const signed = (n) => h("span", { class: n > 0 ? "plus" : null }, n > 0 ? `+${grouped(n)}` : grouped(n));
+const signedBytes = (n) => (n < 0 ? ["−", bytes(-n)] : bytes(n));
+const frames = (stack, most = 6) => h("div", { class: "frames" }, stack.slice(0, most).map((f) => h("div", null, f)),
+  stack.length > most ? h("details", null, h("summary", null, `${stack.length - most} more frames`), stack.slice(most).map((f) => h("div", null, f))) : null);
+
+/** Fields to filter by: a text, or a regular expression. */
+function filters(params) {
+  return h("div", { class: "controls" }, search("filter", params.filter, "filter: class or frame contains"), search("regex", params.regex, "regular expression"));
+}
+
+function downloads(view, asked) {
+  const link = (text, form) => h("a", { href: `api/v1/${view}${query({ ...asked, form, limit: 1000000, offset: "" })}`, download: `${view}.${form}` }, text);
+  return h("p", { class: "dim" }, "Save all rows as ", link("a page that sorts offline", "html"), ", ", link("CSV", "csv"), ", ", link("JSON", "json"), ".");
+}
+
+/** What was allocated in the range. */
+export async function allocations({ params, ask }) {
+  const by = params.by || "class";
+  const sort = params.sort || "allocated_bytes";
+  const asked = { ...ranged(params), by, sort, filter: params.filter, regex: params.regex, offset: params.offset, limit: LIMIT };
+  const answer = await ask("allocations", asked);
+  const all = answer.total;
+  const column = (title, name, cell, share) => ({ title, num: true, sort: name, cell, bar: share });
+  const columns = [
+    { title: "Name", sort: "name", cell: (r) => [className(r.name), r.stack ? frames(r.stack) : null] },
+    column("Allocations", "allocations", (r) => count(r.allocations)),
+    column("Deallocations", "deallocations", (r) => count(r.deallocations)),
+    column("Remaining", "remaining", (r) => signed(r.remaining)),
+    column("Allocated", "allocated_bytes", (r) => bytes(r.allocated_bytes), (r) => r.allocated_bytes / Math.max(1, all.allocated_bytes)),
+    column("Deallocated", "deallocated_bytes", (r) => bytes(r.deallocated_bytes)),
+    column("Remaining bytes", "remaining_bytes", (r) => signedBytes(r.remaining_bytes)),
+    column("Live", "live", (r) => count(r.live)),
+    column("Live bytes", "live_bytes", (r) => bytes(r.live_bytes)),
+  ];
+  const total = ["All", count(all.allocations), count(all.deallocations), signed(all.remaining), bytes(all.allocated_bytes), bytes(all.deallocated_bytes),
+    signedBytes(all.remaining_bytes), count(all.live), bytes(all.live_bytes)];
+  return [
+    choice("by", [["class", "Class"], ["package", "Package"], ["method", "Method"], ["site", "Class and stack"]], by, (word) => to("allocations", { ...params, by: word, offset: "" })),
+    filters(params),
+    table({ columns, rows: answer.rows, sort, total, label: "Allocations", empty: "Nothing was allocated in this range." }),
+    pager(answer.offset, answer.rows.length, answer.count, LIMIT), downloads("allocations", asked),
+  ];
+}
+
+/** The stacks as a tree from the outermost frame. */
+export async function stacks({ params, ask }) {
+  const asked = { ...ranged(params), filter: params.filter, regex: params.regex };
+  const answer = await ask("stacks", asked);
+  const children = new Map();
+  for (const node of answer.nodes) children.set(node.parent, [...(children.get(node.parent) || []), node]);
+  const all = Math.max(1, answer.total.allocated_bytes);
+  const body = h("tbody");
+  const line = (node, depth) => {
+    const below = children.get(node.id) || [];
+    const row = h("tr", { tabindex: "-1" });
+    let open = null;
+    const twist = below.length ? h("button", { class: "twist", "aria-expanded": "false", "aria-label": "Callees", onclick: toggle }, "▸") : h("span", { class: "twist" });
+    function toggle() {
+      if (open) {
+        const drop = (list) => list.forEach((one) => { drop(one.kept || []); one.remove(); });
+        drop(open);
+        open = null;
+      } else {
+        open = below.map((child) => line(child, depth + 1));
+        row.after(...open);
+      }
+      row.kept = open || [];
+      twist.setAttribute("aria-expanded", String(Boolean(open)));
+      twist.textContent = open ? "▾" : "▸";
+    }
+    row.append(h("td", { class: "n bar", vars: { "--b": `${((node.allocated_bytes / all) * 100).toFixed(1)}%` } }, bytes(node.allocated_bytes)),
+      h("td", { class: "n" }, count(node.allocations)), h("td", { class: "n" }, signed(node.remaining)), h("td", { class: "n" }, signedBytes(node.remaining_bytes)),
+      h("td", { vars: { "--d": String(depth) } }, twist, node.class ? h("b", null, className(node.name)) : node.name));
+    // The way down is open as long as there is only one.
+    if (below.length === 1 || (depth === 0 && children.get(null).length === 1)) queueMicrotask(toggle);
+    return row;
+  };
+  const roots = children.get(null) || [];
+  body.append(...roots.map((node) => line(node, 0)));
+  const form = (name, title, metric) => h("a", { href: `api/v1/profile${query({ ...asked, form: name, metric })}`, target: "_blank" }, title);
+  return [
+    filters(params),
+    h("p", { class: "dim" }, form("flamegraph", "Flame graph"), " · ", form("pprof", "pprof"), " · ", form("speedscope", "speedscope"), " · ",
+      form("collapsed", "collapsed stacks", "alloc_space"), " · ", form("jfr", "JFR")),
+    roots.length ? h("div", { class: "scroll" }, h("table", { class: "tree", "aria-label": "Stacks" }, h("thead", null, h("tr", null,
+      ["Allocated", "Allocations", "Remaining", "Remaining bytes"].map((t) => h("th", { class: "n" }, t)), h("th", null, "Frame"))), body))
+      : notice("", "Nothing was allocated in this range."),
+  ];
+}
+
+/** The instances of every class. */
+export async function classes({ params, ask }) {
+  const sort = params.sort || "live_bytes";
+  const asked = { ...ranged(params), source: params.source, sort, filter: params.filter, regex: params.regex, offset: params.offset, limit: LIMIT };
+  const answer = await ask("classes", asked);
+  const number = (title, name, cell) => ({ title, num: true, sort: name, cell });
+  const measure = (title, key) => ["sum", "max", "max_ever", "mean"].map((part) => number(`${title} ${part.replace("_", " ")}`, `${key}_${part}`,
+    (r) => (r[key] ? (part === "mean" ? r[key].mean.toFixed(1) : count(r[key][part])) : "")));
+  const interval = (r) => (r.live_interval ? h("span", { class: "dim", title: "95 % interval" }, ` ${count(r.live_interval[0])}–${count(r.live_interval[1])}`) : null);
+  const columns = [
+    { title: "Type", sort: "name", cell: (r) => h("a", { href: to("instances", { class: r.class }) }, className(r.class)) },
+    number("Sample %", "sample_percent", (r) => (r.sample_percent >= 99.995 ? "100" : r.sample_percent.toPrecision(3))),
+    number("Live", "live", (r) => [count(r.live), interval(r)]),
+    number("GC'd", "dead", (r) => count(r.dead)),
+    number("Total", "total", (r) => count(r.total)),
+    number("Bytes each", "bytes_each", (r) => count(Math.round(r.bytes_each))),
+    number("* Live", "live_bytes", (r) => bytes(r.live_bytes)),
+    number("+ Capacity bytes", "capacity_bytes", (r) => bytes(r.capacity_bytes)),
+    ...measure("Size", "size"), ...measure("Capacity", "capacity"),
+  ];
+  const sources = [["", "Best there is"], ["recording", "Recording"], ["dump", "Heap dump"], ["vm", "The VM's histogram"]];
+  return [
+    choice("source", sources, params.source || "", (word) => to("classes", { ...params, source: word, offset: "" })),
+    filters(params),
+    h("p", { class: "dim" }, `Counts are from: ${{ recording: "the recording", dump: "the last heap dump", vm: "the VM's own histogram" }[answer.source]}. `,
+      "Sizes and capacities are from the last heap dump."),
+    table({ columns, rows: answer.rows, sort, label: "Classes", empty: "No class." }), pager(answer.offset, answer.rows.length, answer.count, LIMIT), downloads("classes", asked),
+  ];
+}
+
+/** The instances of one class in the last dump. */
+export async function instances({ params, ask }) {
+  const grouped_by = params.by || "";
+  const asked = { class: params.class, dump: params.dump, sample: params.sample || 1000, limit: LIMIT };
+  const forms = [["", "List"], ["value", "Equal values"], ["stack", "Stacks"], ["hash", "Hash codes"], ["class", "Classes and loaders"], ["size", "Sizes"]];
+  const head = [
+    choice("by", forms, grouped_by, (word) => to("instances", { ...params, by: word })),
+    h("div", { class: "controls" }, h("label", null, "Sample ", h("select", { class: "bar-field", onchange: (e) => change({ sample: e.target.value }) },
+      ["1000", "10000", "all"].map((n) => h("option", { value: n, selected: n === (params.sample || "1000") }, n)))),
+    grouped_by ? null : h("label", null, "Order ", h("select", { class: "bar-field", onchange: (e) => change({ sort: e.target.value }) },
+      ["time", "value", "hash", "size", "capacity", "capacity_bytes", "excess", "none"].map((n) => h("option", { value: n, selected: n === (params.sort || "time") }, n.replace("_", " ")))))),
+  ];
+  if (grouped_by) {
+    const answer = await ask("groups", { ...asked, by: grouped_by, step: params.step });
+    const columns = [
+      { title: "Sampled", num: true, cell: (r) => count(r.sampled) },
+      { title: "Estimated", num: true, cell: (r) => count(r.estimated), bar: (r) => r.estimated / Math.max(1, answer.objects) },
+      { title: "Value", cell: (r) => (grouped_by === "stack" ? frames(r.value.split("\n")) : h("span", { class: "val" }, r.value)) },
+    ];
+    return [head, h("p", null, `${count(answer.objects)} instances, ${count(answer.sampled)} looked at.`), table({ columns, rows: answer.rows, empty: "No instance." })];
+  }
+  const answer = await ask("instances", { ...asked, sort: params.sort });
+  const columns = [
+    { title: "Object", cell: (r) => h("a", { class: "id", href: `dumps/${params.dump || "last"}/#/object?id=${r.id}` }, r.id) },
+    { title: "Size", num: true, cell: (r) => count(r.size) },
+    { title: "Capacity", num: true, cell: (r) => count(r.capacity) },
+    { title: "Excess", num: true, cell: (r) => (r.size === null || r.capacity === null ? "" : count(Math.max(0, r.capacity - r.size))) },
+    { title: "Capacity bytes", num: true, cell: (r) => bytes(r.capacity_bytes) },
+    { title: "Value and stack", cell: (r) => [r.value === null ? null : h("span", { class: "val" }, r.value), r.stack.length ? frames(r.stack, 3) : null] },
+  ];
+  return [head, h("p", null, `${count(answer.objects)} instances, ${count(answer.sampled)} looked at.`), table({ columns, rows: answer.rows, empty: "No instance." })];
+}
+
+/** What to fix. */
+export async function advice({ ask }) {
+  const answer = await ask("advice");
+  const hour = (n) => [bytes(Math.round(Math.max(0, n))), "/h"];
+  const growing = [
+    { title: "Grown", num: true, cell: (r) => bytes(r.grown_bytes) },
+    { title: "Live objects", num: true, cell: (r) => `${count(r.first)} → ${count(r.last)}` },
+    { title: "Rate", num: true, cell: (r) => hour(r.bytes_per_hour) },
+    { title: "Not fallen for", num: true, cell: (r) => `${Math.round(r.growing_for_ms / 1000)} s` },
+    { title: "Collections", num: true, cell: (r) => count(r.collections) },
+    { title: "Class and stack", cell: (r) => [className(r.class), frames(r.stack)] },
+  ];
+  const saving = [
+    { title: "To save", num: true, cell: (r) => bytes(r.bytes) },
+    { title: "Objects", num: true, cell: (r) => count(r.objects) },
+    { title: "Class", cell: (r) => [className(r.class), r.stack.length ? frames(r.stack, 3) : null] },
+    { title: "What", cell: (r) => r.what },
+  ];
+  const kinds = [
+    { title: "To save", num: true, cell: (r) => bytes(r.wasted) },
+    { title: "Objects", num: true, cell: (r) => count(r.objects) },
+    { title: "Kind", cell: (r) => r.kind.replaceAll("_", " ") },
+  ];
+  const savings = answer.savings;
+  return [
+    h("h2", null, "Grows over collections"),
+    table({ columns: growing, rows: answer.growing, empty: answer.collections < 3
+      ? "Growth shows after three garbage collections with a recording." : "No site has grown from collection to collection." }),
+    h("h2", null, "Could be saved"),
+    savings ? [h("p", { class: "dim" }, `From heap dump ${answer.dump}. Kinds overlap.`), h("div", { class: "columns" },
+      table({ columns: kinds, rows: savings.kinds.filter((k) => k.wasted > 0), empty: "Nothing." }), table({ columns: saving, rows: savings.rows, empty: "Nothing." }))]
+      : notice("", "Take a heap dump to see what could be saved."),
+  ];
+}

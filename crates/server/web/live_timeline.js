@@ -1,0 +1,196 @@
+// The memory of the program over time, and the commands.
+
+import { ask } from "./api.js";
+import { fill, h, query, to } from "./dom.js";
+import { grouped, human, percent } from "./format.js";
+import { change, here, notice } from "./shell.js";
+import { chart } from "./live_chart.js";
+
+const bytes = (n) => human(Math.max(0, Math.round(n)));
+
+/** Rows and events, as they arrive. */
+export class Timeline {
+  constructor() {
+    this.rows = [];
+    this.events = [];
+    this.metrics = [];
+    this.span = 120000;
+    this.lastEvent = null;
+  }
+
+  /** Fetches everything there is. */
+  async load() {
+    const answer = await ask("timeline", { points: 4000 });
+    this.metrics = answer.metrics;
+    this.rows = answer.rows;
+    this.events = answer.events;
+    this.lastEvent = this.events.length ? this.events[this.events.length - 1].id : null;
+  }
+
+  /** Takes the last rows of a state; what was missed is fetched. */
+  async take(state) {
+    const last = this.rows.length ? this.rows[this.rows.length - 1][0] : 0;
+    const fresh = state.rows.filter((row) => row[0] > last);
+    const gap = fresh.length === state.rows.length && fresh.length > 0 && this.rows.length > 0;
+    if (!this.metrics.length || gap) await this.load();
+    else {
+      this.rows.push(...fresh);
+      if (this.rows.length > 20000) this.rows.splice(0, 5000);
+    }
+    if (state.last_event !== null && state.last_event !== this.lastEvent) {
+      const after = this.lastEvent;
+      const answer = await ask("timeline", { points: 2, from: last, after: after === null ? "" : after });
+      const known = new Set(this.events.slice(-200).map((e) => e.id));
+      this.events.push(...answer.events.filter((e) => !known.has(e.id)));
+      this.lastEvent = state.last_event;
+    }
+  }
+
+  column(name) {
+    return this.metrics.findIndex((m) => m.name === name) + 1;
+  }
+
+  known(name) {
+    const at = this.column(name);
+    return at > 0 && this.rows.some((row) => row[at] !== null);
+  }
+
+  view() {
+    const end = this.rows.length ? this.rows[this.rows.length - 1][0] : Date.now();
+    const begin = this.rows.length ? this.rows[0][0] : end - 1000;
+    const held = here().params.at;
+    const to = held ? Number(held) : end;
+    const from = this.span ? to - this.span : begin;
+    return { from: Math.max(Math.min(begin, to - 1000), from), to };
+  }
+}
+
+/** The selected range of the address. */
+export function selection() {
+  const { from, to: end } = here().params;
+  return from && end ? [Number(from), Number(end)] : null;
+}
+
+/** Parameters of a question about the selected range. */
+export function ranged(params) {
+  return { from: params.from, to: params.to };
+}
+
+/** The charts as a view; they draw themselves anew with every state. */
+export function charts(timeline) {
+  const model = {
+    view: () => timeline.view(),
+    rows: () => timeline.rows,
+    events: () => timeline.events,
+    selection,
+    select: (range) => change({ from: range ? range[0] : "", to: range ? range[1] : "", at: range ? Math.round(timeline.view().to) : "" }),
+  };
+  const colors = ["--c0", "--c1", "--c2", "--c3", "--c4", "--c5"];
+  const make = (title, names, format, more) => {
+    const series = names.filter((n) => timeline.known(n.name)).map((n, i) => ({ color: colors[i], ...n, at: timeline.column(n.name),
+      title: n.title || timeline.metrics[timeline.column(n.name) - 1].title }));
+    return series.length ? chart({ title, series, format, model, ...more }) : null;
+  };
+  const share = (n) => percent(n);
+  const list = [
+    make("Heap", [{ name: "old_bytes", color: "--c2" }, { name: "survivor_bytes", color: "--c1" }, { name: "eden_bytes", color: "--c0" },
+      { name: "metaspace_bytes", color: "--c3" }, { name: "heap_committed_bytes", line: true, dashed: true, color: "--c5" }], bytes, { stacked: true, main: true }),
+    make("Process", [{ name: "nmt_java_bytes" }, { name: "nmt_class_bytes" }, { name: "nmt_code_bytes" }, { name: "nmt_stack_bytes" }, { name: "nmt_gc_bytes" },
+      { name: "nmt_other_bytes" }, { name: "resident_bytes", line: true, color: "--mark" }], bytes, { stacked: true }),
+    make("Tracked objects", [{ name: "tracked_live_objects", line: true, dashed: true }], (n) => grouped(Math.round(n))),
+    make("Allocation", [{ name: "allocated_bytes_per_second" }], (n) => `${bytes(n)}/s`, { stacked: true }),
+    make("CPU and pauses", [{ name: "cpu_cores", line: true }, { name: "gc_time_share", line: true, color: "--mark" }], share, { floor: 0.05 }),
+    make("Threads", [{ name: "threads", line: true }, { name: "java_threads", line: true, color: "--c2" }], (n) => grouped(Math.round(n))),
+    make("Loaded classes", [{ name: "loaded_classes", line: true }], (n) => grouped(Math.round(n))),
+  ].filter(Boolean);
+  return {
+    nodes: list.map((one) => one.element),
+    draw: () => list.forEach((one) => one.draw()),
+  };
+}
+
+/** What is selected, and how much of the past is shown. */
+export function rangeLine(timeline, redraw) {
+  const spans = [[30000, "30 s"], [120000, "2 min"], [600000, "10 min"], [3600000, "1 h"], [0, "All"]];
+  const box = h("select", { class: "bar-field", "aria-label": "Time shown", onchange: (event) => {
+    timeline.span = Number(event.target.value);
+    redraw();
+  } }, spans.map(([ms, title]) => h("option", { value: String(ms), selected: ms === timeline.span }, title)));
+  const chosen = selection();
+  const time = (ms) => new Date(ms).toLocaleTimeString();
+  return h("div", { class: "range" }, box,
+    chosen ? [h("span", { class: "strong" }, `${time(chosen[0])} – ${time(chosen[1])} (${((chosen[1] - chosen[0]) / 1000).toFixed(1)} s)`),
+      h("button", { id: "clear-range", onclick: () => change({ from: "", to: "", at: "" }) }, "Whole time")]
+      : h("span", null, "Drag over a chart to select a range; the tables show what happened in it."),
+    here().params.at ? h("button", { id: "go-live", onclick: () => change({ at: "" }) }, "Go to now") : null);
+}
+
+/** Sends a command; the state says what came of it. */
+export async function command(name, params) {
+  const response = await fetch(`api/v1/commands/${name}${query(params)}`, { method: "POST" });
+  const answer = await response.json();
+  if (!response.ok) throw new Error(answer.error?.message || `status ${response.status}`);
+  return answer;
+}
+
+/** The line of commands. It is made once; `update(state)` fits it to a state. */
+export function commands() {
+  const failed = h("span", { class: "bad", role: "alert" });
+  const busy = h("span", { class: "dim", role: "status" });
+  const run = (name, params) => async () => {
+    fill(failed);
+    try {
+      await command(typeof name === "function" ? name() : name, typeof params === "function" ? params() : params);
+    } catch (error) {
+      fill(failed, error.message);
+    }
+  };
+  let recording = false;
+  const mode = h("select", { id: "mode", "aria-label": "What to record" },
+    h("option", { value: "full" }, "every allocation"), h("option", { value: "sampled:16384" }, "sampled, 16 KiB"),
+    h("option", { value: "sampled:65536" }, "sampled, 64 KiB"), h("option", { value: "sampled:524288" }, "sampled, 512 KiB"));
+  const record = h("button", { id: "record", onclick: run(() => (recording ? "stop" : "record"), () => {
+    if (recording) return {};
+    const [kind, interval] = mode.value.split(":");
+    return { mode: kind, interval };
+  }) }, "Record");
+  const interval = h("select", { id: "interval", "aria-label": "Time between two measurements", onchange: () => run("interval", { ms: interval.value })() },
+    [100, 250, 1000, 5000].map((ms) => h("option", { value: String(ms) }, ms < 1000 ? `${ms} ms` : `${ms / 1000} s`)));
+  const text = h("input", { id: "mark-text", placeholder: "mark", size: "9", "aria-label": "Text of a mark",
+    onkeydown: (event) => { if (event.key === "Enter") run("mark", { text: text.value })(); } });
+  const buttons = [h("button", { id: "gc", onclick: run("gc") }, "Force GC"), h("button", { id: "dump", onclick: run("dump") }, "Heap dump"), record];
+  const element = h("div", { class: "commands" }, buttons, mode, text, h("span", { class: "dim" }, "every"), interval, busy, failed);
+  return {
+    element,
+    update(state) {
+      recording = state.recording?.on === true;
+      record.textContent = recording ? "Stop recording" : "Record";
+      record.className = recording ? "on" : "";
+      mode.disabled = recording || state.recording?.connected === true;
+      for (const button of buttons) button.disabled = state.ended || state.busy !== null;
+      if (document.activeElement !== interval) interval.value = String(state.interval_ms);
+      fill(busy, state.busy ? `${state.busy}…` : state.recording ? `${grouped(state.recording.snapshots)} snapshots` : "");
+      if (state.error && !failed.textContent) fill(failed, state.error);
+    },
+  };
+}
+
+/** Dumps that were taken, each with its explorer. */
+export function dumpList(dumps) {
+  if (!dumps.length) return h("p", { class: "empty" }, "No heap dump has been taken.");
+  return h("ul", { id: "dumps" }, dumps.map((d) => h("li", null, h("a", { href: `dumps/${d.number}/` }, `Heap dump ${d.number}`), " ",
+    `${new Date(d.time_ms).toLocaleTimeString()}, ${bytes(d.bytes)}, `, d.joined ? "objects know their stack" : "written by the VM",
+    d.stage === "ready" || d.stage === "indexed" ? "" : ` (${d.stage})`)));
+}
+
+/** Garbage collections of the range. */
+export function collections(events) {
+  const chosen = selection();
+  const found = events.filter((e) => e.kind === "gc" && (!chosen || (e.time_ms >= chosen[0] && e.time_ms <= chosen[1])));
+  if (!found.length) return notice("", "No garbage collection in this range.");
+  const pause = found.reduce((sum, e) => sum + e.pause_ms, 0);
+  const count = found.reduce((sum, e) => sum + e.count, 0);
+  const longest = found.reduce((a, b) => (b.pause_ms > a.pause_ms ? b : a));
+  return h("p", null, `${grouped(count)} collections, ${pause.toFixed(1)} ms of pauses; the longest ${longest.pause_ms.toFixed(1)} ms (${longest.collector}: ${longest.cause}). `,
+    h("a", { href: to("events", here().params) }, "All of them"));
+}
