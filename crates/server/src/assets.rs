@@ -32,6 +32,11 @@ files! {
     "views_heap.js" => SCRIPT,
     "views_object.js" => SCRIPT,
     "views_more.js" => SCRIPT,
+    "live.css" => STYLE,
+    "live.js" => SCRIPT,
+    "live_chart.js" => SCRIPT,
+    "live_timeline.js" => SCRIPT,
+    "live_tables.js" => SCRIPT,
     "views_waste.js" => SCRIPT,
 }
 
