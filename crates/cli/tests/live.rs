@@ -1,214 +1,12 @@
 //! The live page of real programs with known populations, through the binary.
 
+mod watched;
+
 use serde_json::Value;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-use std::sync::OnceLock;
-use std::time::{Duration, Instant};
-use testkit::jvm::{Jdk, jdks, newest_compiler};
-
-/// The machine may be busy, but nothing here takes longer unless it hangs.
-const PATIENCE: Duration = Duration::from_secs(120);
-
-struct Lab {
-    agent: PathBuf,
-    classes: tempfile::TempDir,
-    jdks: Vec<Jdk>,
-}
-
-fn lab(test: &str) -> Option<&'static Lab> {
-    static LAB: OnceLock<Option<Lab>> = OnceLock::new();
-    let made = LAB.get_or_init(|| {
-        let compiler = newest_compiler()?;
-        let classes = tempfile::tempdir().expect("a folder");
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/Populations.java");
-        compiler
-            .compile(&source, 8, classes.path())
-            .expect("compiled");
-        // Live pages attach, which a runtime of modules without `jdk.attach` takes as well.
-        let jdks = jdks();
-        Some(Lab {
-            agent: build_agent(),
-            classes,
-            jdks,
-        })
-    });
-    if made.is_none() {
-        testkit::skip(test, testkit::jvm::NO_JDK);
-    }
-    made.as_ref()
-}
-
-/// A test does not link a cdylib, so cargo is asked for it.
-fn build_agent() -> PathBuf {
-    let output = Command::new(env!("CARGO"))
-        .args(["build", "--package=agent", "--message-format=json"])
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .output()
-        .expect("cargo runs");
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    let text = String::from_utf8_lossy(&output.stdout);
-    let end = text
-        .find("/libhprof.so\"")
-        .expect("cargo names the library");
-    let start = text[..end].rfind('"').expect("a quoted path") + 1;
-    PathBuf::from(&text[start..end + "/libhprof.so".len()])
-}
-
-/// The program under watch.
-struct Program {
-    child: Child,
-    input: ChildStdin,
-    output: BufReader<ChildStdout>,
-}
-
-impl Program {
-    fn of(mut child: Child) -> Program {
-        let input = child.stdin.take().expect("piped");
-        let output = BufReader::new(child.stdout.take().expect("piped"));
-        let mut program = Program {
-            child,
-            input,
-            output,
-        };
-        program.expect("ready");
-        program
-    }
-
-    fn expect(&mut self, word: &str) {
-        let mut line = String::new();
-        self.output.read_line(&mut line).expect("an answer");
-        assert_eq!(line.trim(), word);
-    }
-
-    fn tell(&mut self, line: &str) {
-        writeln!(self.input, "{line}").expect("told");
-        self.input.flush().expect("told");
-        self.expect("ok");
-    }
-}
-
-impl Drop for Program {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-/// A page's address.
-#[derive(Clone)]
-struct Page {
-    host: String,
-    base: String,
-}
-
-impl Page {
-    /// The address that tenure says on standard error.
-    fn of(child: &mut Child) -> Page {
-        let mut lines = BufReader::new(child.stderr.take().expect("piped")).lines();
-        let url = loop {
-            let line = lines.next().expect("an address").expect("text");
-            if let Some((_, url)) = line.split_once("live page is http://") {
-                break url.to_owned();
-            }
-        };
-        // Somebody has to read the rest.
-        std::thread::spawn(move || lines.for_each(drop));
-        let (host, base) = url.split_once('/').expect("a path");
-        Page {
-            host: host.to_owned(),
-            base: format!("/{base}"),
-        }
-    }
-
-    fn ask(&self, method: &str, path: &str) -> (u16, String) {
-        let mut stream = TcpStream::connect(&self.host).expect("connected");
-        stream.set_read_timeout(Some(PATIENCE)).expect("set");
-        let request = format!(
-            "{method} {}{path} HTTP/1.1\r\nHost: {}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
-            self.base, self.host
-        );
-        stream.write_all(request.as_bytes()).expect("sent");
-        let mut answer = Vec::new();
-        stream.read_to_end(&mut answer).expect("answered");
-        let answer = String::from_utf8_lossy(&answer).into_owned();
-        let status = answer.split(' ').nth(1).and_then(|code| code.parse().ok());
-        let body = answer.split_once("\r\n\r\n").map_or("", |(_, body)| body);
-        (status.expect("a status"), body.to_owned())
-    }
-
-    fn text(&self, path: &str) -> String {
-        let (status, body) = self.ask("GET", path);
-        assert_eq!(status, 200, "{path}: {body}");
-        body
-    }
-
-    fn json(&self, path: &str) -> Value {
-        serde_json::from_str(&self.text(&format!("api/v1/{path}"))).expect("JSON")
-    }
-
-    fn command(&self, path: &str) {
-        let (status, body) = self.ask("POST", &format!("api/v1/commands/{path}"));
-        assert_eq!(status, 200, "{path}: {body}");
-    }
-
-    /// Asks until the answer is as wanted.
-    fn until(&self, path: &str, wanted: impl Fn(&Value) -> bool) -> Value {
-        let begun = Instant::now();
-        loop {
-            let answer = self.json(path);
-            if wanted(&answer) {
-                return answer;
-            }
-            assert!(begun.elapsed() < PATIENCE, "{path}: {answer}");
-            std::thread::sleep(Duration::from_millis(100));
-        }
-    }
-
-    /// Waits for a snapshot that was asked for after this call.
-    fn snapshot(&self) -> u64 {
-        let now = |state: &Value| state["recording"]["snapshots"].as_u64().unwrap_or(0);
-        let before = now(&self.json("state"));
-        let state = self.until("state", |state| now(state) >= before + 2);
-        state["recording"]["range"][1].as_u64().expect("a time")
-    }
-}
-
-fn java(lab: &Lab, jdk: &Jdk) -> Command {
-    let mut java = Command::new(jdk.tool("java"));
-    java.arg("-Xmx64m")
-        .arg("-cp")
-        .arg(lab.classes.path())
-        .arg("Populations");
-    java
-}
-
-/// `tenure run --live` with a program.
-fn run_live(lab: &Lab, jdk: &Jdk, folder: &Path, flags: &[&str]) -> (Program, Page) {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_tenure"))
-        .args(["run", "--live", "--no-browser", "--dumps"])
-        .arg(folder)
-        .args(flags)
-        .arg("--")
-        .arg(jdk.tool("java"))
-        .args(["-Xmx64m", "-XX:NativeMemoryTracking=summary", "-cp"])
-        .arg(lab.classes.path())
-        .arg("Populations")
-        .env("TENURE_AGENT", &lab.agent)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("started");
-    let page = Page::of(&mut child);
-    (Program::of(child), page)
-}
+use std::process::{Command, Stdio};
+use watched::{Page, Program, java, jvm_of, lab, run_live, wait};
 
 /// A row's numbers.
 fn numbers<const N: usize>(row: &Value, names: [&str; N]) -> [i64; N] {
@@ -227,7 +25,7 @@ fn counts_are_exact_in_every_range_and_dumps_know_their_stacks() {
         let folder = tempfile::tempdir().expect("a folder");
         let (mut program, page) = run_live(lab, jdk, folder.path(), &[]);
         page.command("record?mode=full");
-        page.until("state", |state| state["recording"]["connected"] == true);
+        page.counting(&mut program);
         program.tell("keep 1000");
         program.tell("garbage 500");
         page.command("gc");
@@ -369,22 +167,6 @@ fn measurements(page: &Page) {
     assert_eq!(page.ask("GET", "api/v1/nothing").0, 404);
     assert_eq!(page.ask("GET", "api/v1/allocations?regex=(").0, 400);
     assert_eq!(page.ask("GET", "api/v1/commands/gc").0, 405);
-}
-
-fn wait(child: &mut Child) -> Option<i32> {
-    let begun = Instant::now();
-    while begun.elapsed() < PATIENCE {
-        if let Some(status) = child.try_wait().expect("a child") {
-            return status.code();
-        }
-        std::thread::sleep(Duration::from_millis(50));
-    }
-    panic!("it hangs");
-}
-
-/// The JVM below a tenure process.
-fn jvm_of(page: &Page) -> u32 {
-    page.json("state")["pid"].as_u64().expect("a pid") as u32
 }
 
 #[test]

@@ -169,7 +169,8 @@ export function commands() {
       mode.disabled = recording || state.recording?.connected === true;
       for (const button of buttons) button.disabled = state.ended || state.busy !== null;
       if (document.activeElement !== interval) interval.value = String(state.interval_ms);
-      fill(busy, state.busy ? `${state.busy}…` : state.recording ? `${grouped(state.recording.snapshots)} snapshots` : "");
+      fill(busy, state.busy ? `${state.busy}…` : !state.recording ? ""
+        : state.recording.on && !state.recording.counting ? "changing classes; waiting for the first allocation" : `${grouped(state.recording.snapshots)} snapshots`);
       if (state.error && !failed.textContent) fill(failed, state.error);
     },
   };

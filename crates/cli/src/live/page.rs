@@ -18,7 +18,7 @@ const INTERVAL: u64 = 64 << 10;
 
 /// What is recorded from the beginning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum Record {
+pub(crate) enum Record {
     /// Every allocation
     Full,
     /// One allocation per 64 KiB on average (JDK 11 and later)
@@ -39,13 +39,13 @@ impl Record {
 
 /// Flags of the live page.
 #[derive(Debug, clap::Args)]
-pub struct LiveArgs {
+pub(crate) struct LiveArgs {
     /// Open a page that shows the program's memory while it runs
     #[arg(long)]
-    pub live: bool,
+    pub(crate) live: bool,
     /// With --live: record allocations from the beginning [default: when the page asks]
     #[arg(long, value_name = "HOW", requires = "live")]
-    pub record: Option<Record>,
+    pub(crate) record: Option<Record>,
     /// With --live: port on 127.0.0.1 [default: any free one]
     #[arg(
         long,

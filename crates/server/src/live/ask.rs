@@ -21,7 +21,7 @@ const ADVICE: usize = 50;
 
 /// A range of time in milliseconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Range {
+pub(super) struct Range {
     /// Its begin.
     pub from: u64,
     /// Its end.
@@ -29,7 +29,7 @@ pub struct Range {
 }
 
 /// `from` and `to`; all time without them.
-pub fn range(params: &Params) -> Result<Range, Fault> {
+pub(super) fn range(params: &Params) -> Result<Range, Fault> {
     Ok(Range {
         from: number(params, "from", 0)?,
         to: number(params, "to", u64::MAX)?,
@@ -46,7 +46,7 @@ fn number(params: &Params, name: &str, default: u64) -> Result<u64, Fault> {
 }
 
 /// `filter` (a text, in any case) or `regex`.
-pub fn pattern(params: &Params) -> Result<Option<Regex>, Fault> {
+pub(super) fn pattern(params: &Params) -> Result<Option<Regex>, Fault> {
     if let Some(regex) = params.regex("regex")? {
         return Ok(Some(regex));
     }
@@ -62,7 +62,7 @@ pub fn pattern(params: &Params) -> Result<Option<Regex>, Fault> {
 
 /// The rows asked for of a sorted table: `tenure.live.NAME/1`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Table<R> {
+pub(super) struct Table<R> {
     /// Name of the schema.
     pub schema: &'static str,
     /// The range; `null` where it has no meaning.
@@ -126,7 +126,7 @@ fn deltas<T>(
 }
 
 /// What was allocated in the range: `by` class, package, method or site.
-pub fn allocations(live: &Live, params: &Params) -> Result<Table<Row>, Fault> {
+pub(super) fn allocations(live: &Live, params: &Params) -> Result<Table<Row>, Fault> {
     let by = match params.get("by") {
         None | Some("class") => By::Class,
         Some("package") => By::Package,
@@ -163,7 +163,7 @@ pub fn allocations(live: &Live, params: &Params) -> Result<Table<Row>, Fault> {
 
 /// The tree of callers of a range: `tenure.live.stacks/1`.
 #[derive(Clone, Debug, Serialize)]
-pub struct Stacks {
+pub(super) struct Stacks {
     /// Name of the schema.
     pub schema: &'static str,
     /// The range.
@@ -175,7 +175,7 @@ pub struct Stacks {
 }
 
 /// The stacks of a range as a tree.
-pub fn stacks(live: &Live, params: &Params) -> Result<Stacks, Fault> {
+pub(super) fn stacks(live: &Live, params: &Params) -> Result<Stacks, Fault> {
     let range = range(params)?;
     let most = params.limit(NODES)?;
     deltas(live, params, |profile, deltas| {
@@ -189,7 +189,7 @@ pub fn stacks(live: &Live, params: &Params) -> Result<Stacks, Fault> {
 }
 
 /// A range as a profile in a form other tools read.
-pub fn profile(
+pub(super) fn profile(
     live: &Live,
     params: &Params,
     form: report::profile::Form,
@@ -212,7 +212,10 @@ fn metric(name: &str) -> Result<profile::Metric, Fault> {
 
 /// The instances of every class: `source` recording, dump or vm (its own histogram, at a
 /// safepoint); without it the first of the first two that there is.
-pub fn class_rows(live: &Live, params: &Params) -> Result<(&'static str, Vec<ClassRow>), Fault> {
+pub(super) fn class_rows(
+    live: &Live,
+    params: &Params,
+) -> Result<(&'static str, Vec<ClassRow>), Fault> {
     let pattern = pattern(params)?;
     let (source, mut rows) = class_source(live, params)?;
     if let Some(pattern) = pattern {
@@ -267,7 +270,7 @@ fn class_source(live: &Live, params: &Params) -> Result<(&'static str, Vec<Class
 }
 
 /// A page of the classes.
-pub fn classes(live: &Live, params: &Params) -> Result<Table<ClassRow>, Fault> {
+pub(super) fn classes(live: &Live, params: &Params) -> Result<Table<ClassRow>, Fault> {
     let (source, mut rows) = class_rows(live, params)?;
     let (offset, given) = page(
         params,
@@ -289,7 +292,7 @@ pub fn classes(live: &Live, params: &Params) -> Result<Table<ClassRow>, Fault> {
 
 /// What to fix: `tenure.live.advice/1`.
 #[derive(Clone, Debug, Serialize)]
-pub struct Advice {
+pub(super) struct Advice {
     /// Name of the schema.
     pub schema: &'static str,
     /// Garbage collections seen.
@@ -303,7 +306,7 @@ pub struct Advice {
 }
 
 /// What to fix.
-pub fn what_to_fix(live: &Live) -> Advice {
+pub(super) fn what_to_fix(live: &Live) -> Advice {
     let events = live.timeline(0, u64::MAX, 2, None).events;
     let collection = |kind: &EventKind| matches!(kind, EventKind::Gc { .. });
     let times: Vec<u64> = events

@@ -376,7 +376,7 @@ async fn dump_root(state: Shared, Path(number): Path<String>, request: Request) 
 async fn dump(
     State(live): Shared,
     Path((number, _)): Path<(String, String)>,
-    mut request: Request,
+    request: Request,
 ) -> Response {
     let dump = match number.as_str() {
         "last" => live.dumps.last(),
@@ -398,7 +398,15 @@ async fn dump(
     let Ok(uri) = format!("/{rest}{query}").parse::<Uri>() else {
         return Fault::bad("this address cannot be read").into_response();
     };
+    // A new request: the old one remembers the path of this router.
+    let (parts, body) = request.into_parts();
+    let mut request = Request::new(body);
+    *request.method_mut() = parts.method;
+    *request.headers_mut() = parts.headers;
     *request.uri_mut() = uri;
+    if let Some(stop) = parts.extensions.get::<Stop>() {
+        request.extensions_mut().insert(stop.clone());
+    }
     let Ok(response) = explorer::router(Arc::clone(&dump.explorer))
         .oneshot(request)
         .await;

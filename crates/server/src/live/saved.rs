@@ -11,7 +11,7 @@ use serde_json::Value;
 use std::fmt::Write;
 
 /// What sorts a table when its heads are clicked; also the answer to `/profiler?action=script`.
-pub const SORT_SCRIPT: &str = include_str!("../../web/tablesort.js");
+pub(super) const SORT_SCRIPT: &str = include_str!("../../web/tablesort.js");
 
 const ALLOCATIONS: &[&str] = &[
     "name",
@@ -138,7 +138,8 @@ pub(super) fn push_table(out: &mut String, columns: &[&'static str], rows: &[Vec
     for row in rows {
         out.push_str("<tr>");
         for cell in row {
-            let _ = write!(out, "<td>{}</td>", escape::html(cell).replace('\n', "<br>"));
+            let lines: Vec<String> = cell.split('\n').map(escape::html).collect();
+            let _ = write!(out, "<td>{}</td>", lines.join("<br>"));
         }
         out.push_str("</tr>\n");
     }

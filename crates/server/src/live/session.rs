@@ -71,6 +71,9 @@ pub struct RecordingState {
     pub on: bool,
     /// True while the agent is connected.
     pub connected: bool,
+    /// True once something has been counted: an agent that comes into a running program first
+    /// changes its classes.
+    pub counting: bool,
     /// Snapshots of the allocation sites so far.
     pub snapshots: usize,
     /// When the first and the last of them were taken, in milliseconds since 1970.
@@ -513,6 +516,7 @@ impl Live {
                 recording: agent.recording,
                 on: true,
                 connected: true,
+                counting: false,
                 snapshots: 0,
                 range: None,
             });
@@ -550,6 +554,7 @@ impl Live {
 
     fn take(&self, bytes: &[u8]) -> Result<(), String> {
         let now = now_ms();
+        let mut counting = false;
         let (arrived, state) = self.recorded_mut(|recorded| {
             let Some(tap) = &mut recorded.tap else {
                 return Ok((Vec::new(), None));
@@ -562,6 +567,7 @@ impl Live {
                 recorded.history.push(now, table);
                 let live = table.totals().0;
                 recorded.tracked = Some((live.objects, live.bytes));
+                counting = !table.sites().is_empty();
                 recorded.asked = None;
                 let times = recorded.history.times();
                 state = times
@@ -573,12 +579,18 @@ impl Live {
             Ok::<_, String>((arrived, state))
         })?;
         if let Some((snapshots, range)) = state {
+            let mut began = false;
             self.status.send_modify(|status| {
                 if let Some(recording) = &mut status.recording {
                     recording.snapshots = snapshots;
                     recording.range = Some(range);
+                    began = counting && !recording.counting;
+                    recording.counting |= counting;
                 }
             });
+            if began {
+                self.mark("Counting");
+            }
         }
         for event in arrived {
             if let Arrived::Dump(path) = event {

@@ -1,0 +1,113 @@
+//! A real browser on the page of a real JVM: record, allocate, select a range, see class and stack,
+//! force a collection, see it gone, take a dump, reach the explorer. `TENURE_SCREENSHOTS=DIR` keeps
+//! pictures.
+
+mod watched;
+
+use std::path::PathBuf;
+use testkit::browser::Browser;
+use watched::{lab, run_live};
+
+/// Drags over the first chart, from one share of its width to another.
+fn drag(browser: &mut Browser, from: f64, to: f64) {
+    let canvas = browser.eval(
+        "(() => { const b = document.querySelector('.chart canvas').getBoundingClientRect();\
+         return [b.left, b.top + b.height / 2, b.width]; })()",
+    );
+    let number = |n: usize| canvas[n].as_f64().expect("a number");
+    for (kind, share) in [
+        ("mousePressed", from),
+        ("mouseMoved", (from + to) / 2.0),
+        ("mouseMoved", to),
+        ("mouseReleased", to),
+    ] {
+        let x = number(0) + number(2) * share;
+        let buttons = u8::from(kind != "mouseReleased");
+        let event = serde_json::json!({
+            "type": kind, "x": x, "y": number(1), "button": "left", "buttons": buttons, "clickCount": 1,
+        });
+        browser.call("Input.dispatchMouseEvent", event);
+    }
+}
+
+#[test]
+fn a_range_is_recorded_selected_collected_and_dumped_in_the_browser() {
+    const TEST: &str = "live page in a browser";
+    let Some(lab) = lab(TEST) else { return };
+    let Some(jdk) = lab.jdks.iter().find(|jdk| jdk.tool("javac").is_file()) else {
+        return;
+    };
+    let Some(mut browser) = Browser::start() else {
+        return testkit::skip(TEST, "there is no Chromium");
+    };
+    let folder = tempfile::tempdir().expect("a folder");
+    let (mut program, page) = run_live(lab, jdk, folder.path(), &[]);
+    let shots = std::env::var_os("TENURE_SCREENSHOTS").map(PathBuf::from);
+    let picture = |browser: &mut Browser, name: &str| {
+        let Some(folder) = &shots else { return };
+        for (width, dark) in [(1280, false), (1280, true), (400, false), (400, true)] {
+            browser.look(width, 900, dark);
+            std::thread::sleep(std::time::Duration::from_millis(600));
+            let look = if dark { "dark" } else { "light" };
+            browser.screenshot(&folder.join(format!("live-{name}-{width}-{look}.png")));
+        }
+        browser.look(1280, 900, false);
+    };
+    browser.look(1280, 900, false);
+    browser.open(&format!("http://{}{}", page.host, page.base));
+    browser.wait("document.querySelectorAll('.chart canvas').length >= 4");
+    browser.click("#record");
+    page.counting(&mut program);
+    let begin = page.snapshot();
+    program.tell("keep 1234");
+    let end = page.snapshot();
+    // The selection by mouse is a range in the address; the test then takes the exact one.
+    drag(&mut browser, 0.5, 0.9);
+    browser.wait("/from=\\d+/.test(location.hash)");
+    browser.eval(&format!(
+        "location.hash = '#/allocations?from={begin}&to={end}&by=site&filter=Populations'"
+    ));
+    browser.wait("document.querySelector('main').textContent.includes('Populations.keep(')");
+    browser.wait(
+        "[...document.querySelectorAll('tbody td.n')].some((c) => c.textContent === '1,234')",
+    );
+    picture(&mut browser, "allocations");
+    program.tell("drop");
+    browser.click("#gc");
+    let gone = page.snapshot();
+    browser.eval(&format!(
+        "location.hash = '#/allocations?from={end}&to={gone}&by=class&filter=Populations$Node'"
+    ));
+    browser.wait(
+        "[...document.querySelectorAll('tbody td.n')].some((c) => c.textContent === '-1,234')",
+    );
+    program.tell("bags 500");
+    browser.eval("location.hash = '#/memory'");
+    browser.wait("document.querySelector('#dump-list') !== null");
+    browser.click("#dump");
+    page.until("state", |state| state["dumps"][0]["stage"] == "ready");
+    picture(&mut browser, "memory");
+    for (view, text) in [
+        ("stacks?filter=Populations", "Populations.main"),
+        ("classes?filter=Populations", "Populations$Bag"),
+        ("instances?class=Populations$Bag", "500 instances"),
+        ("instances?class=Populations$Bag&by=size", "500"),
+        ("advice", "Could be saved"),
+        ("events", "Force GC"),
+    ] {
+        browser.eval(&format!("location.hash = '#/{view}'"));
+        browser.wait(&format!(
+            "document.querySelector('main').textContent.includes({text:?})"
+        ));
+        let name = view.split('?').next().unwrap_or(view);
+        if !view.contains("by=size") {
+            picture(&mut browser, name);
+        }
+    }
+    browser.eval("location.hash = '#/memory'");
+    browser.wait("document.querySelector('#dumps a') !== null");
+    browser.click("#dumps a");
+    browser.wait("location.pathname.endsWith('/dumps/1/')");
+    browser.wait("document.querySelector('main')?.dataset.view === 'overview'");
+    program.child.kill().expect("killed");
+}
