@@ -75,6 +75,8 @@ impl Args {
         let listener = TcpListener::bind("127.0.0.1:0").context("no free port")?;
         let port = listener.local_addr()?.port();
         listener.set_nonblocking(true)?;
+        let option = agent_option(&library, &words, port)?;
+        let mut child = start(&self.command, Some(&option))?;
         let store = Store::new(session, false);
         let output = self.events.as_ref().or(self.output.as_ref());
         let stem = output.cloned().unwrap_or_else(stem);
