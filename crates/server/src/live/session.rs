@@ -29,6 +29,8 @@ const NATIVE_EVERY: Duration = Duration::from_secs(5);
 const SITES_EVERY: Duration = Duration::from_secs(2);
 /// An answer that has not come after this long is no longer waited for.
 const SITES_PATIENCE: Duration = Duration::from_secs(30);
+/// A collection does not wait longer for the agent.
+const SETTLE: Duration = Duration::from_secs(10);
 /// Rows in every state that pages follow: enough for a page that missed some.
 const ROWS_IN_STATE: usize = 16;
 
@@ -405,8 +407,11 @@ impl Live {
     /// When the VM refuses, in words.
     pub fn force_gc(&self) -> Result<(), String> {
         self.busy("Collecting garbage", || {
-            self.mark("Force GC");
             let agent = locked(&self.commands).clone();
+            if let Some(commands) = &agent {
+                self.settle(commands)?;
+            }
+            self.mark("Force GC");
             match (self.program.diagnose("GC.run"), agent) {
                 (Ok(_), _) => Ok(()),
                 (Err(_), Some(commands)) => commands(Ask::Gc),
@@ -415,6 +420,18 @@ impl Live {
         })?;
         self.recorded_mut(|recorded| recorded.asked = None);
         self.ask_sites();
+        Ok(())
+    }
+
+    /// Waits for a snapshot of the sites: until it is asked, the agent holds the youngest objects of
+    /// each thread, so that a collection would not find them.
+    fn settle(&self, commands: &Commands) -> Result<(), String> {
+        let snapshots = || self.recorded(|recorded| recorded.history.times().len());
+        let (before, begun) = (snapshots(), Instant::now());
+        commands(Ask::Sites)?;
+        while snapshots() == before && begun.elapsed() < SETTLE {
+            std::thread::sleep(Duration::from_millis(10));
+        }
         Ok(())
     }
 
