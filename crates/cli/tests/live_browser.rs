@@ -56,7 +56,7 @@ fn a_range_is_recorded_selected_collected_and_dumped_in_the_browser() {
     browser.look(1280, 900, false);
     browser.open(&format!("http://{}{}", page.host, page.base));
     browser.wait("document.querySelectorAll('.chart canvas').length >= 4");
-    browser.click("#record");
+    browser.click("document.querySelector('#record')");
     page.counting(&mut program);
     let begin = page.snapshot();
     program.tell("keep 1234");
@@ -73,7 +73,7 @@ fn a_range_is_recorded_selected_collected_and_dumped_in_the_browser() {
     );
     picture(&mut browser, "allocations");
     program.tell("drop");
-    browser.click("#gc");
+    browser.click("document.querySelector('#gc')");
     let gone = page.snapshot();
     browser.eval(&format!(
         "location.hash = '#/allocations?from={end}&to={gone}&by=class&filter=Populations$Node'"
@@ -84,7 +84,7 @@ fn a_range_is_recorded_selected_collected_and_dumped_in_the_browser() {
     program.tell("bags 500");
     browser.eval("location.hash = '#/memory'");
     browser.wait("document.querySelector('#dump-list') !== null");
-    browser.click("#dump");
+    browser.click("document.querySelector('#dump')");
     page.until("state", |state| state["dumps"][0]["stage"] == "ready");
     picture(&mut browser, "memory");
     for (view, text) in [
@@ -106,7 +106,7 @@ fn a_range_is_recorded_selected_collected_and_dumped_in_the_browser() {
     }
     browser.eval("location.hash = '#/memory'");
     browser.wait("document.querySelector('#dumps a') !== null");
-    browser.click("#dumps a");
+    browser.click("document.querySelector('#dumps a')");
     browser.wait("location.pathname.endsWith('/dumps/1/')");
     browser.wait("document.querySelector('main')?.dataset.view === 'overview'");
     program.child.kill().expect("killed");
