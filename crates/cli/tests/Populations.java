@@ -36,6 +36,13 @@ public class Populations {
         return sum;
     }
 
+    /** The agent holds the last objects of each thread until the thread has made others. */
+    static int other(int count) {
+        int sum = 0;
+        for (int i = 0; i < count; i++) sum += new Object().hashCode();
+        return sum;
+    }
+
     static void bags(int count) {
         for (int i = 0; i < count; i++) {
             Bag bag = new Bag(100);
@@ -53,6 +60,7 @@ public class Populations {
             switch (words[0]) {
                 case "keep": keep(count); break;
                 case "garbage": garbage(count); break;
+                case "other": other(count); break;
                 case "bags": bags(count); break;
                 case "drop": kept = null; break;
                 case "exit": return;

@@ -28,6 +28,7 @@ fn counts_are_exact_in_every_range_and_dumps_know_their_stacks() {
         page.counting(&mut program);
         program.tell("keep 1000");
         program.tell("garbage 500");
+        program.tell("other 600");
         page.command("gc");
         let middle = page.snapshot();
         let nodes = |range: &str| page.json(&format!("allocations?{NODES}{range}"));
@@ -44,6 +45,7 @@ fn counts_are_exact_in_every_range_and_dumps_know_their_stacks() {
         // A range after that knows nothing of it.
         program.tell("keep 50");
         program.tell("drop");
+        program.tell("other 600");
         page.command("gc");
         page.snapshot();
         let later = nodes(&format!("&from={middle}"));

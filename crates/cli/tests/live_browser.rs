@@ -73,6 +73,7 @@ fn a_range_is_recorded_selected_collected_and_dumped_in_the_browser() {
     );
     picture(&mut browser, "allocations");
     program.tell("drop");
+    program.tell("other 600");
     browser.click("document.querySelector('#gc')");
     let gone = page.snapshot();
     browser.eval(&format!(
