@@ -5,6 +5,7 @@
 mod watched;
 
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 use testkit::browser::Browser;
 use watched::{lab, run_live};
 
@@ -47,7 +48,7 @@ fn a_range_is_recorded_selected_collected_and_dumped_in_the_browser() {
         let Some(folder) = &shots else { return };
         for (width, dark) in [(1280, false), (1280, true), (400, false), (400, true)] {
             browser.look(width, 900, dark);
-            std::thread::sleep(std::time::Duration::from_millis(600));
+            std::thread::sleep(Duration::from_millis(600));
             let look = if dark { "dark" } else { "light" };
             browser.screenshot(&folder.join(format!("live-{name}-{width}-{look}.png")));
         }
@@ -62,8 +63,16 @@ fn a_range_is_recorded_selected_collected_and_dumped_in_the_browser() {
     program.tell("keep 1234");
     let end = page.snapshot();
     // The selection by mouse is a range in the address; the test then takes the exact one.
-    drag(&mut browser, 0.5, 0.9);
-    browser.wait("/from=\\d+/.test(location.hash)");
+    // A view that was just renewed has another canvas than the drag began on.
+    let begun = Instant::now();
+    while browser.eval("/from=\\d+/.test(location.hash)") != true {
+        assert!(
+            begun.elapsed() < Duration::from_secs(60),
+            "no range was selected"
+        );
+        drag(&mut browser, 0.5, 0.9);
+        std::thread::sleep(Duration::from_millis(500));
+    }
     browser.eval(&format!(
         "location.hash = '#/allocations?from={begin}&to={end}&by=site&filter=Populations'"
     ));

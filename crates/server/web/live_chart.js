@@ -165,9 +165,11 @@ export function chart({ title, series, format, stacked, main, model, floor }) {
   });
   canvas.addEventListener("pointerdown", (event) => {
     canvas.setPointerCapture(event.pointerId);
+    canvas.dataset.drag = "";
     drag = [at(event), at(event)];
   });
   canvas.addEventListener("pointerup", (event) => {
+    delete canvas.dataset.drag;
     if (!drag) return;
     const [a, b] = [Math.min(...drag), Math.max(...drag)];
     drag = null;
@@ -176,6 +178,11 @@ export function chart({ title, series, format, stacked, main, model, floor }) {
     if (((b - a) / (to - from)) * width < 4) model.select(null);
     else model.select([Math.round(a), Math.round(b)]);
     event.preventDefault();
+  });
+  canvas.addEventListener("pointercancel", () => {
+    delete canvas.dataset.drag;
+    drag = null;
+    draw();
   });
   canvas.addEventListener("keydown", (event) => {
     if (event.key === "Escape") model.select(null);
