@@ -82,7 +82,7 @@ pub(super) struct Table<R> {
 /// Sorts by a column (`name` up, everything else down unless `up=1`) and takes a page.
 fn page<R: Clone>(
     params: &Params,
-    rows: &mut Vec<R>,
+    rows: &mut [R],
     default: &str,
     name: impl Fn(&R) -> &str,
     column: impl Fn(&R, &str) -> Option<f64>,

@@ -15,9 +15,9 @@ use std::fmt::Write;
 const BACK: &str = "<p><a href=\"./\">The program</a></p>\n";
 
 fn button(out: &mut String, command: &str, title: &str) {
-    let _ = write!(
+    let _ = writeln!(
         out,
-        "<form method=\"post\" action=\"commands/{command}\"><button>{title}</button></form>\n"
+        "<form method=\"post\" action=\"commands/{command}\"><button>{title}</button></form>"
     );
 }
 

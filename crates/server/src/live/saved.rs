@@ -90,10 +90,9 @@ pub(super) fn respond<R: Serialize>(
 fn cells(row: &impl Serialize, columns: &[&'static str]) -> Vec<String> {
     let value = serde_json::to_value(row).unwrap_or(Value::Null);
     let cell = |column: &&str| {
-        let path = column.split('.');
-        let value = path.fold(Some(&value), |value, key| {
-            value.and_then(|value| value.get(key))
-        });
+        let value = column
+            .split('.')
+            .try_fold(&value, |value, key| value.get(key));
         text(value.unwrap_or(&Value::Null))
     };
     columns.iter().map(cell).collect()
