@@ -1,4 +1,5 @@
-/** Keeps about every third object, so that collections of the young generation promote them. */
+/** Keeps about every third object, so that collections of the young generation promote them; each
+ * further argument asks for three collections of the whole heap. */
 public class Promote {
     /** Rows, so that no array is large enough for a place of its own. */
     static Object[][] kept = new Object[1024][];
@@ -15,6 +16,7 @@ public class Promote {
             }
             sum += bytes.length;
         }
+        for (int i = 1; i < args.length; i++) for (int n = 0; n < 3; n++) System.gc();
         System.out.println(sum);
     }
 }
