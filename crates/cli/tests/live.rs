@@ -56,6 +56,8 @@ fn counts_are_exact_in_every_range_and_dumps_know_their_stacks() {
         );
         // What is off is not counted.
         page.command("stop");
+        // The command goes one way: the agent takes it up a moment later.
+        std::thread::sleep(std::time::Duration::from_millis(500));
         program.tell("keep 7");
         page.snapshot();
         assert_eq!(numbers(&nodes("")["rows"][0], COLUMNS)[0], 1550);
@@ -69,6 +71,7 @@ fn counts_are_exact_in_every_range_and_dumps_know_their_stacks() {
 /// Sizes and capacities of a class, in the page's form and in the old one.
 fn content(program: &mut Program, page: &Page) {
     program.tell("bags 20");
+    page.snapshot();
     page.command("dump");
     let opened = |state: &Value| state["dumps"][0]["stage"] == "ready";
     let state = page.until("state", opened);
@@ -110,7 +113,7 @@ fn content(program: &mut Program, page: &Page) {
         page.text("profiler?action=script")
             .contains("addEventListener")
     );
-    let explorer = page.text("dumps/1/api/v1/histogram?filter=Populations$Bag");
+    let explorer = page.text("dumps/1/api/v1/histogram?filter=Bag");
     assert!(explorer.contains("Populations$Bag"), "{explorer}");
     let vm = page.json("classes?source=vm&filter=Populations$Bag");
     assert_eq!(vm["rows"][0]["live"], 20, "the VM's own histogram");

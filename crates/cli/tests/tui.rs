@@ -159,12 +159,8 @@ fn the_program_runs_on_a_terminal_and_gives_it_back() {
         .stdin(Stdio::null());
     let ran = testkit::run::run_command(command, Duration::from_secs(60));
     assert_eq!(ran.code, Some(0), "{} {}", ran.stdout, ran.stderr);
-    for words in [
-        "Overview",
-        "istogram by class",
-        "Dominator tree",
-        "\x1b[?1049l",
-    ] {
+    // Only cells that change are drawn, so what stood in one place may arrive in parts.
+    for words in ["Overview", "istogram", "Dominator", "\x1b[?1049l"] {
         assert!(ran.stdout.contains(words), "{words}: {:?}", ran.stdout);
     }
 }

@@ -177,6 +177,9 @@ impl Pass<'_> {
     }
 
     fn record(&mut self, record: &RawRecord<'_>) -> Result<(), RewriteError> {
+        if self.is_cut(record) {
+            return Ok(());
+        }
         let mut body = Vec::new();
         match self.rewriter.record(record, &mut body) {
             Edit::Keep => self.frame(record.tag, record.time_us, record.body)?,
@@ -187,6 +190,14 @@ impl Pass<'_> {
             Some((tag, body)) => self.frame(tag, record.time_us, &body),
             None => Ok(()),
         }
+    }
+
+    /// True for a record that the end of the file went through: only a text is of use in part.
+    fn is_cut(&self, record: &RawRecord<'_>) -> bool {
+        let at = record.at.0 as usize;
+        let length = self.data.get(at + 5..at + 9);
+        let claimed = length.map(|l| l.iter().fold(0, |sum, b| sum << 8 | usize::from(*b)));
+        claimed != Some(record.body.len()) && record.known_tag() != Some(RecordTag::Utf8)
     }
 
     /// Writes a segment; true when a run of segments is open now.

@@ -19,7 +19,7 @@ use vmpi::{Body, DumpLevel, GcKind, Switches};
 /// The five garbage collectors side by side: one script, each one's events and what they cost
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  tenure collectors\n  tenure collectors --script mutator.heap -o collectors.html\n  tenure collectors --gc mark_compact --order arbitrary --events\n  tenure collectors --gc generational --promotion-age 2 --record run.vmpi"
+    after_help = "Examples:\n  tenure collectors --script mutator.heap -o collectors.html\n  tenure collectors --gc mark_compact --order arbitrary --events\n  tenure collectors --gc generational --promotion-age 2 --record run.vmpi"
 )]
 pub struct Args {
     /// One of mark_sweep, mark_compact, two_space_copying, generational, reference_counting

@@ -48,7 +48,7 @@ Examples:
   tenure query heap.hprof 'select class, count(*), sum(shallow) from objects group by class'
   tenure query heap.hprof 'select id, class, retained from objects order by retained desc limit 10'
   tenure query heap.hprof 'select this, toString(name) from \"java.lang.Thread\"'
-  tenure query heap.hprof 'SELECT * FROM INSTANCEOF java.lang.Thread t WHERE t.@retainedHeapSize > 4096'
+  tenure query heap.hprof 'SELECT * FROM INSTANCEOF java.lang.Thread'
   tenure query heap.hprof --tables
 
 docs/query.md describes the tables, functions and languages.";

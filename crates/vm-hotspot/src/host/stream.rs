@@ -173,7 +173,7 @@ mod tests {
         const EVENTS: u64 = 6_000_000;
         for at in 0..EVENTS {
             // Far apart, so that each takes several bytes.
-            let object = ObjectHandle((at * 0x9e37_79b9_7f4a_7c15) >> 8);
+            let object = ObjectHandle(at.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 8);
             wire.event(started, EnvId(1), Body::ObjectFree { object });
             if at % 1000 == 0 {
                 wire.write();
