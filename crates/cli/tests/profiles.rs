@@ -178,22 +178,6 @@ fn a_program_that_is_no_jvm_cannot_be_attached_to() {
     assert_eq!(dump.status.code(), Some(1), "{}", text(&dump.stderr));
 }
 
-/// The agent library, built by cargo: a test does not link a cdylib.
-fn agent() -> std::path::PathBuf {
-    let built = Command::new(env!("CARGO"))
-        .args(["build", "--package=agent", "--message-format=json"])
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .output()
-        .expect("cargo runs");
-    assert!(built.status.success(), "{}", text(&built.stderr));
-    let said = text(&built.stdout);
-    let end = said
-        .find("/libhprof.so\"")
-        .expect("cargo names the library");
-    let start = said[..end].rfind('"').expect("a quoted path") + 1;
-    Path::new(&said[start..end]).join("libhprof.so")
-}
-
 #[test]
 fn events_of_a_running_vm_are_recorded_in_another_process() {
     let compiler = testkit::jvm::newest_compiler();
@@ -207,7 +191,8 @@ fn events_of_a_running_vm_are_recorded_in_another_process() {
         for (int i = 0; i < 2000000; i++) kept = new int[20]; System.out.println(\"busy\"); } }";
     std::fs::write(&source, program).expect("written");
     jdk.compile(&source, 11, folder.path()).expect("compiles");
-    let (agent, java) = (agent(), jdk.tool("java"));
+    let agent = testkit::run::cargo_build("agent", "libhprof.so");
+    let (agent, java) = (agent, jdk.tool("java"));
     let run = |more: &[&str]| {
         let mut arguments = vec!["run", "--agent", agent.to_str().expect("text")];
         arguments.extend(more);

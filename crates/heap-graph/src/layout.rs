@@ -8,6 +8,40 @@ use hprof::{
     walk,
 };
 
+/// The first distances of one class in the order of the file, with their offsets: the same ones
+/// however many threads looked.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct FirstGaps(Vec<(u64, u32)>);
+
+impl FirstGaps {
+    /// Enough samples of one class.
+    const ENOUGH: usize = 64;
+
+    #[inline(always)]
+    pub(crate) fn wanted(&self) -> bool {
+        self.0.len() < Self::ENOUGH
+    }
+
+    /// Notes a distance; one worker goes forward in the file.
+    pub(crate) fn add(&mut self, at: u64, gap: u32) {
+        self.0.push((at, gap));
+    }
+
+    pub(crate) fn merge(&mut self, other: FirstGaps) {
+        self.0.extend(other.0);
+        self.0.sort_unstable();
+        self.0.truncate(Self::ENOUGH);
+    }
+
+    pub(crate) fn votes(&self) -> GapVotes {
+        let mut votes = GapVotes::default();
+        for (_, gap) in &self.0 {
+            votes.add(*gap);
+        }
+        votes
+    }
+}
+
 /// Distances from the instances of one class to the next object: the few most usual ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct GapVotes {
@@ -17,35 +51,18 @@ pub(crate) struct GapVotes {
 }
 
 impl GapVotes {
-    /// Enough samples of one class.
-    const ENOUGH: u16 = 64;
     /// Contended fields have 128 bytes on both sides.
     const CONTENDED: std::ops::Range<u64> = 240..1024;
 
-    #[inline(always)]
-    pub(crate) fn wanted(&self) -> bool {
-        self.n < Self::ENOUGH
-    }
-
-    pub(crate) fn add(&mut self, gap: u32) {
-        self.put(gap, 1);
-    }
-
-    fn put(&mut self, gap: u32, times: u16) {
+    fn add(&mut self, gap: u32) {
         self.smallest = if self.n == 0 {
             gap
         } else {
             self.smallest.min(gap)
         };
-        self.n = self.n.saturating_add(times);
+        self.n += 1;
         if let Some(v) = self.votes.iter_mut().find(|v| v.0 == gap || v.1 == 0) {
-            *v = (gap, v.1.saturating_add(times));
-        }
-    }
-
-    pub(crate) fn merge(&mut self, other: &GapVotes) {
-        for (gap, times) in other.votes.into_iter().filter(|v| v.1 > 0) {
-            self.put(gap, times);
+            *v = (gap, v.1 + 1);
         }
     }
 

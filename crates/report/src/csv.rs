@@ -1,22 +1,17 @@
-//! Rows as comma-separated values (RFC 4180): the first line has the names, lines end with CRLF
-//! inside no quotes, quotes are doubled.
+//! Comma-separated values (RFC 4180): quotes where they are needed, lines that end with CRLF. Names in a dump
+//! are hostile, so nothing is left in a text that a terminal or a spreadsheet would act on.
 
+use crate::escape::visible;
 use heap_query::Cell;
 
 /// One line, with its line end.
-pub fn line<'a>(fields: impl IntoIterator<Item = &'a str>) -> String {
+pub fn line(fields: impl IntoIterator<Item = impl AsRef<str>>) -> String {
     let mut out = String::new();
-    for (n, field) in fields.into_iter().enumerate() {
+    for (n, text) in fields.into_iter().enumerate() {
         if n > 0 {
             out.push(',');
         }
-        if field.contains(['"', ',', '\n', '\r']) {
-            out.push('"');
-            out.push_str(&field.replace('"', "\"\""));
-            out.push('"');
-        } else {
-            out.push_str(field);
-        }
+        push_field(text.as_ref(), &mut out);
     }
     out.push_str("\r\n");
     out
@@ -24,8 +19,25 @@ pub fn line<'a>(fields: impl IntoIterator<Item = &'a str>) -> String {
 
 /// A row of a query's answer: no value is an empty field.
 pub fn row(cells: &[Cell]) -> String {
-    let fields: Vec<String> = cells.iter().map(Cell::to_string).collect();
-    line(fields.iter().map(String::as_str))
+    line(cells.iter().map(Cell::to_string))
+}
+
+/// One field. A text that a spreadsheet would take for a formula gets an apostrophe in front;
+/// numbers may begin with a sign.
+pub(crate) fn push_field(text: &str, out: &mut String) {
+    let formula =
+        text.starts_with(['=', '+', '-', '@', '\t', '\r']) && text.parse::<f64>().is_err();
+    let text = visible(text);
+    if formula || text.contains([',', '"']) {
+        out.push('"');
+        if formula {
+            out.push('\'');
+        }
+        out.push_str(&text.replace('"', "\"\""));
+        out.push('"');
+    } else {
+        out.push_str(&text);
+    }
 }
 
 #[cfg(test)]
@@ -33,14 +45,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_would_break_a_line_is_quoted() {
+    fn what_would_break_a_line_is_quoted_and_what_would_act_is_text() {
         let cells = [
             Cell::Text("a,b".into()),
-            Cell::Text("say \"x\"\n".into()),
+            Cell::Text("say \"x\"\n\x1b[2J".into()),
             Cell::Null,
             Cell::Int(-3),
+            Cell::Text("=HYPERLINK(1)".into()),
+            Cell::Text("\t=1".into()),
             Cell::Object(hprof::ObjectId(0x7f)),
         ];
-        assert_eq!(row(&cells), "\"a,b\",\"say \"\"x\"\"\n\",,-3,0x7f\r\n");
+        assert_eq!(
+            row(&cells),
+            "\"a,b\",\"say \"\"x\"\"\\n\\u{1b}[2J\",,-3,\"'=HYPERLINK(1)\",\"'\\t=1\",0x7f\r\n"
+        );
     }
 }

@@ -1,8 +1,7 @@
-//! The tables of any answer as CSV (RFC 4180): sizes in bytes, shares from 0 to 1, names as they are except for what
-//! a terminal or a spreadsheet would act on.
+//! The tables of any answer as [CSV](crate::csv): sizes in bytes, shares from 0 to 1.
 
+use crate::csv::line;
 use crate::doc::{Block, Cell, Doc, Span, Table};
-use crate::escape::visible;
 
 /// All tables of a document, an empty line between them. A first column `level` gives the
 /// depth in a table that is a tree.
@@ -23,11 +22,11 @@ fn push_table(table: &Table, out: &mut String) {
     let is_tree = table.rows.iter().flatten().any(|c| c.indent > 0);
     let level = |text: String| is_tree.then_some(text);
     let titles = table.columns.iter().map(|c| c.title.to_string());
-    push_record(level("level".to_owned()).into_iter().chain(titles), out);
+    out.push_str(&line(level("level".to_owned()).into_iter().chain(titles)));
     for row in &table.rows {
         let depth = row.iter().map(|c| c.indent).max().unwrap_or(0);
         let cells = row.iter().map(cell_text);
-        push_record(level(depth.to_string()).into_iter().chain(cells), out);
+        out.push_str(&line(level(depth.to_string()).into_iter().chain(cells)));
     }
 }
 
@@ -43,35 +42,6 @@ fn span_text(span: &Span) -> String {
         Span::Object(id) => id.to_string(),
         Span::Bytes(n) | Span::Count(n) => n.to_string(),
         Span::Share(share) => format!("{share:.6}"),
-    }
-}
-
-/// Writes one record.
-fn push_record(fields: impl IntoIterator<Item = String>, out: &mut String) {
-    for (n, field) in fields.into_iter().enumerate() {
-        if n > 0 {
-            out.push(',');
-        }
-        push_field(&field, out);
-    }
-    out.push_str("\r\n");
-}
-
-/// Quotes where it is needed. A text that a spreadsheet would take for a formula gets an
-/// apostrophe in front: names in a dump are hostile. Numbers may begin with a sign.
-fn push_field(text: &str, out: &mut String) {
-    let text = visible(text);
-    let formula =
-        text.starts_with(['=', '+', '-', '@', '\t', '\r']) && text.parse::<f64>().is_err();
-    if formula || text.contains([',', '"', '\n', '\r']) {
-        out.push('"');
-        if formula {
-            out.push('\'');
-        }
-        out.push_str(&text.replace('"', "\"\""));
-        out.push('"');
-    } else {
-        out.push_str(&text);
     }
 }
 

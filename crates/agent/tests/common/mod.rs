@@ -57,7 +57,7 @@ fn make() -> Option<Lab> {
         found.drain(1..found.len() - 1);
     }
     Some(Lab {
-        agent: build("agent", "libhprof.so"),
+        agent: testkit::run::cargo_build("agent", "libhprof.so"),
         jdks: found,
         classes,
     })
@@ -68,28 +68,8 @@ pub(crate) fn tenure() -> &'static Path {
     static TENURE: OnceLock<PathBuf> = OnceLock::new();
     TENURE.get_or_init(|| match std::env::var_os("TENURE_BIN") {
         Some(path) => PathBuf::from(path),
-        None => build("cli", "tenure"),
+        None => testkit::run::cargo_build("cli", "tenure"),
     })
-}
-
-/// A test does not link a cdylib or another package's program, so cargo is asked for it.
-fn build(package: &str, file: &str) -> PathBuf {
-    let output = Command::new(env!("CARGO"))
-        .args(["build", "--message-format=json", "--package", package])
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .output()
-        .expect("cargo runs");
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    let text = String::from_utf8_lossy(&output.stdout);
-    let end = text
-        .find(&format!("/{file}\""))
-        .expect("cargo names the file");
-    let start = text[..end].rfind('"').expect("a quoted path") + 1;
-    PathBuf::from(&text[start..=end + file.len()])
 }
 
 /// One run: what was printed, and the profile if one was written.

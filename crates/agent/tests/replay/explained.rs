@@ -57,6 +57,7 @@ const LAMBDA: &str = "defect 2: the original died of lambdas under cpu=times";
 const SECOND_DUMP: &str = "defect 3: the second binary dump was fatal";
 const UNLOADS: &str = "defect 4: no class could be unloaded, so no loader died";
 const SHARE: &str = "defect 9: sorted by allocation, cut by live share";
+const FULL: &str = "a thread that starts in a full heap gets no counters, and a line says so";
 const BLOCKED: &str = "defect 13: blocked threads counted as running";
 const FATAL: &str = "requirement 2: no fault of the agent's own ends the program";
 const NO_TEMPORARY: &str = "requirement 8: a dump needs no temporary file";
@@ -154,6 +155,7 @@ const REASONS: &[(&str, &str, &str)] = &[
         UNREACHABLE,
     ),
     ("oom", "byte[] in Oom.main:1: live ", GARBAGE),
+    ("oom", " lost: threads not counted", FULL),
     ("*", "class object: ", MIRROR),
     ("*", "Alloc$Node in Alloc$Node.clone:", CLONE),
     ("*", "int[] in Alloc.clones:", CLONE),

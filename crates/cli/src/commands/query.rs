@@ -177,7 +177,7 @@ impl Lines<'_> {
 
 impl Sink for Lines<'_> {
     fn columns(&mut self, names: &[String]) {
-        self.write(&report::csv::line(names.iter().map(String::as_str)));
+        self.write(&report::csv::line(names));
     }
 
     fn row(&mut self, cells: Vec<Cell>) -> bool {

@@ -43,7 +43,7 @@ pub(crate) fn lab(test: &str) -> Option<&'static Lab> {
             new
         });
         Some(Lab {
-            agent: build_agent(),
+            agent: testkit::run::cargo_build("agent", "libhprof.so"),
             classes,
             jdks,
         })
@@ -52,26 +52,6 @@ pub(crate) fn lab(test: &str) -> Option<&'static Lab> {
         testkit::skip(test, testkit::jvm::NO_JDK);
     }
     made.as_ref()
-}
-
-/// A test does not link a cdylib, so cargo is asked for it.
-fn build_agent() -> PathBuf {
-    let output = Command::new(env!("CARGO"))
-        .args(["build", "--package=agent", "--message-format=json"])
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .output()
-        .expect("cargo runs");
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    let text = String::from_utf8_lossy(&output.stdout);
-    let end = text
-        .find("/libhprof.so\"")
-        .expect("cargo names the library");
-    let start = text[..end].rfind('"').expect("a quoted path") + 1;
-    PathBuf::from(&text[start..end + "/libhprof.so".len()])
 }
 
 /// The program under watch.

@@ -258,7 +258,7 @@ impl ClassTable {
         let mut votes = vec![GapVotes::default(); self.classes.len()];
         for tally in &tallies.classes {
             if let Some(index) = self.by_id.get(tally.id) {
-                votes[index as usize] = tally.gaps;
+                votes[index as usize] = tally.gaps.votes();
             }
         }
         votes

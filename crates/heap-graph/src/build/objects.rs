@@ -4,7 +4,7 @@
 use super::id_table::IdTable;
 use super::units::UnitVisitor;
 use crate::idmap::IdSetBuilder;
-use crate::layout::{GapVotes, SizeRules};
+use crate::layout::{FirstGaps, SizeRules};
 use hprof::{
     BasicType, ClassDump, FileOffset, HeapTag, HeapVisitor, Instance, ObjectArray, ObjectId,
     PrimitiveArray, Root,
@@ -20,7 +20,7 @@ pub(crate) struct ClassTally {
     /// Object arrays of this class, and the sum of their sizes by the rules.
     pub(crate) arrays: u64,
     pub(crate) array_bytes: u64,
-    pub(crate) gaps: GapVotes,
+    pub(crate) gaps: FirstGaps,
 }
 
 /// Arrays of one primitive type.
@@ -56,8 +56,8 @@ pub(crate) struct ObjectPass<'a> {
     pub(crate) stack_chunks: Vec<(u64, u64)>,
     /// Added to every offset.
     base: u64,
-    /// The instance before (id, class slot), whose distance to the next object tells its size.
-    before: Option<(u64, u32)>,
+    /// The instance before (offset, id, class slot), whose distance to the next object tells its size.
+    before: Option<(u64, u64, u32)>,
 }
 
 /// Gaps above this are holes, not sizes.
@@ -109,10 +109,10 @@ impl<'a> ObjectPass<'a> {
     /// Notes an object; false if its id was seen before.
     #[inline(always)]
     fn object(&mut self, id: u64) -> bool {
-        if let Some((from, class)) = self.before.take() {
+        if let Some((at, from, class)) = self.before.take() {
             let gap = id.wrapping_sub(from);
             if gap < LARGEST_GAP {
-                self.classes[class as usize].gaps.add(gap as u32);
+                self.classes[class as usize].gaps.add(at, gap as u32);
             }
         }
         match &mut self.ids {
@@ -151,7 +151,7 @@ impl HeapVisitor for ObjectPass<'_> {
                 return;
             }
             if tally.gaps.wanted() {
-                self.before = Some((instance.id.0, slot));
+                self.before = Some((at.0 + self.base, instance.id.0, slot));
             }
         }
     }
@@ -247,7 +247,7 @@ pub(crate) fn merge(passes: Vec<ObjectPass<'_>>) -> (Tallies, Vec<IdSetBuilder>)
             kept.field_bytes += later.field_bytes;
             kept.arrays += later.arrays;
             kept.array_bytes += later.array_bytes;
-            kept.gaps.merge(&later.gaps);
+            kept.gaps.merge(std::mem::take(&mut later.gaps));
         }
         same
     });

@@ -89,25 +89,10 @@ fn make() -> Option<Lab> {
             .expect("compiles");
     }
     Some(Lab {
-        bridge: build("jvmpi-bridge", "libjvmpi.so"),
+        bridge: testkit::run::cargo_build("jvmpi-bridge", "libjvmpi.so"),
         folder,
         jdks,
     })
-}
-
-/// A test does not link a cdylib, so cargo is asked for it.
-fn build(package: &str, library: &str) -> PathBuf {
-    let output = Command::new(env!("CARGO"))
-        .args(["build", "--package", package, "--message-format=json"])
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .output()
-        .expect("cargo runs");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{said}");
-    let text = String::from_utf8_lossy(&output.stdout);
-    let end = text.find(&format!("/{library}\"")).expect("cargo names it");
-    let start = text[..end].rfind('"').expect("a quoted path") + 1;
-    PathBuf::from(&text[start..=end]).join(library)
 }
 
 impl Lab {

@@ -1,5 +1,6 @@
-//! CSV as RFC 4180 has it: commas, quotes where needed, CRLF.
+//! A table as [CSV](crate::csv), with the head line of Neo4j's importer if that is asked for.
 
+use crate::csv::push_field;
 use heap_analysis::export::{Table, Values};
 use std::io::{self, Write};
 
@@ -32,7 +33,7 @@ pub(super) fn write(
                 line.push(',');
             }
             match &column.values {
-                Values::Text(list) => field(&mut line, &list[row]),
+                Values::Text(list) => push_field(&list[row], &mut line),
                 // An id above 2^63 is a negative number elsewhere; here it is text.
                 Values::Number(list) if is_id(column.name) => {
                     line.push_str(&(list[row] as u64).to_string());
@@ -65,22 +66,4 @@ fn neo4j_head(table: &str, column: &str, values: &Values) -> String {
             Values::Real(_) => format!("{column}:double"),
         },
     }
-}
-
-/// Quotes what has a comma, a quote or a line end in it; and what a spreadsheet would take for a
-/// formula, because names in a dump are hostile.
-fn field(line: &mut String, text: &str) {
-    let formula = text.starts_with(['=', '+', '-', '@', '\t']);
-    let text = crate::escape::visible(text);
-    let quoted = text.contains([',', '"', '\n', '\r']) || formula;
-    if !quoted {
-        line.push_str(&text);
-        return;
-    }
-    line.push('"');
-    if formula {
-        line.push('\'');
-    }
-    line.push_str(&text.replace('"', "\"\""));
-    line.push('"');
 }
