@@ -32,7 +32,6 @@ fn drag(browser: &mut Browser, from: f64, to: f64) {
 }
 
 #[test]
-#[ignore = "the step from the dump to the explorer does not come true yet; run by hand"]
 fn a_range_is_recorded_selected_collected_and_dumped_in_the_browser() {
     const TEST: &str = "live page in a browser";
     let Some(lab) = lab(TEST) else { return };

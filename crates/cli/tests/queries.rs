@@ -62,7 +62,7 @@ fn one_answer_in_every_form() {
     let object = stdout(folder.path(), &["object", "a.hprof", id]);
     assert!(object.contains("a.Node"), "{object}");
     let csv = ask(&["--csv", "select value, length from strings"]);
-    assert_eq!(csv, "value,length\r\n\"say \"\"a,b\"\"\u{1b}[31m\",14\r\n");
+    assert_eq!(csv, "value,length\r\n\"say \"\"a,b\"\"\\u{1b}[31m\",14\r\n");
     let words = ask(&["select value from strings"]);
     assert!(
         !words.contains('\u{1b}'),

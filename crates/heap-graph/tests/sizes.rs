@@ -25,6 +25,14 @@ fn measured_sizes_are_within_half_a_percent_of_the_jvms_histogram() {
         };
         let ours = quick_histogram(&dump.path, &Options::default(), &Control::quiet())
             .unwrap_or_else(|e| panic!("{}: {e}", dump.name));
+        if ours.walked < 64 << 20 {
+            let alone = Options {
+                threads: 1,
+                ..Options::default()
+            };
+            let alone = quick_histogram(&dump.path, &alone, &Control::quiet()).expect("as before");
+            assert_eq!(ours.summary.layout, alone.summary.layout, "{}", dump.name);
+        }
         let mut jvm: HashMap<String, (u64, u64)> = HashMap::new();
         for row in rows {
             let sum = jvm.entry(readable(&row.class)).or_default();

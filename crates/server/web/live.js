@@ -80,8 +80,12 @@ async function begin() {
   const site = start({ root, title: root.dataset.title, views, ask, tools: () => [h("a", { href: root.dataset.plain }, "Plain pages")] });
   let busy = false;
   let seen = null;
+  // What is under a pressed pointer stays where it is, or the click would be lost.
+  let pressed = false;
+  for (const [kind, down] of [["pointerdown", true], ["pointerup", false], ["pointercancel", false]])
+    addEventListener(kind, () => { pressed = down; }, true);
   follow("state", async (next) => {
-    if (busy) return;
+    if (busy || pressed) return;
     busy = true;
     const before = state;
     state = next;

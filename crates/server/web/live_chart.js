@@ -54,11 +54,11 @@ export function chart({ title, series, format, stacked, main, model, floor }) {
     const y = (value) => height - (value / most) * (height - 14);
     if (stacked) areas(pen, rows, x, y);
     for (const s of series.filter((s) => !stacked || s.line)) line(pen, rows, s, x, y);
+    pen.font = "11px system-ui";
+    pen.textBaseline = "top";
     marks(pen, x, height, from, to);
     range(pen, x, width, height);
     pen.fillStyle = style("--dim");
-    pen.font = "11px system-ui";
-    pen.textBaseline = "top";
     pen.fillText(format(most / 1.08), 4, 1);
     if (cursor !== null) {
       pen.strokeStyle = style("--dim");
@@ -104,6 +104,16 @@ export function chart({ title, series, format, stacked, main, model, floor }) {
   }
 
   function marks(pen, x, height, from, to) {
+    // Each label goes into the first row that is free at its place.
+    const rows = [0, 0, 0, 0];
+    const label = (text, at) => {
+      const wide = pen.measureText(text).width + 6;
+      const left = Math.max(0, Math.min(at + 3, x(to) - wide));
+      const row = rows.findIndex((end) => end <= left);
+      if (row < 0) return;
+      rows[row] = left + wide;
+      pen.fillText(text, left, 15 + 13 * row);
+    };
     for (const event of model.events()) {
       if (event.time_ms < from || event.time_ms > to) continue;
       const at = x(event.time_ms);
@@ -116,7 +126,7 @@ export function chart({ title, series, format, stacked, main, model, floor }) {
         pen.fill();
       } else {
         pen.fillRect(at, 0, 1, height);
-        if (main) pen.fillText(event.text, at + 3, 13);
+        if (main) label(event.text, at);
       }
     }
   }

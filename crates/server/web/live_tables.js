@@ -190,8 +190,8 @@ export async function advice({ ask }) {
     table({ columns: growing, rows: answer.growing, empty: answer.collections < 3
       ? "Growth shows after three garbage collections with a recording." : "No site has grown from collection to collection." }),
     h("h2", null, "Could be saved"),
-    savings ? [h("p", { class: "dim" }, `From heap dump ${answer.dump}. Kinds overlap.`), h("div", { class: "columns" },
-      table({ columns: kinds, rows: savings.kinds.filter((k) => k.wasted > 0), empty: "Nothing." }), table({ columns: saving, rows: savings.rows, empty: "Nothing." }))]
+    savings ? [h("p", { class: "dim" }, `From heap dump ${answer.dump}. Kinds overlap.`),
+      table({ columns: saving, rows: savings.rows, empty: "Nothing." }), table({ columns: kinds, rows: savings.kinds.filter((k) => k.wasted > 0), empty: "Nothing." })]
       : notice("", "Take a heap dump to see what could be saved."),
   ];
 }

@@ -170,7 +170,7 @@ impl Lab {
 
     /// The text profile of `libhprof.so` with every site in it.
     pub(crate) fn profile(&self, jdk: &Jdk, program: &[&str]) -> String {
-        let agent = build("agent", "libhprof.so");
+        let agent = testkit::run::cargo_build("agent", "libhprof.so");
         let folder = tempfile::tempdir().expect("temporary folder");
         let file = folder.path().join("profile.txt");
         let load = format!(
