@@ -23,7 +23,8 @@ fn counts_are_exact_in_every_range_and_dumps_know_their_stacks() {
     };
     for jdk in &lab.jdks {
         let folder = tempfile::tempdir().expect("a folder");
-        let (mut program, page) = run_live(lab, jdk, folder.path(), &[]);
+        let tests = concat!(env!("CARGO_MANIFEST_DIR"), "/tests");
+        let (mut program, page) = run_live(lab, jdk, folder.path(), &["--source", tests]);
         page.command("record?mode=full");
         page.counting(&mut program);
         program.tell("keep 1000");
@@ -56,8 +57,8 @@ fn counts_are_exact_in_every_range_and_dumps_know_their_stacks() {
         );
         // What is off is not counted.
         page.command("stop");
-        // The command goes one way: the agent takes it up a moment later.
-        std::thread::sleep(std::time::Duration::from_millis(500));
+        // The agent takes up one command after the other.
+        page.snapshot();
         program.tell("keep 7");
         page.snapshot();
         assert_eq!(numbers(&nodes("")["rows"][0], COLUMNS)[0], 1550);
@@ -118,6 +119,36 @@ fn content(program: &mut Program, page: &Page) {
     let vm = page.json("classes?source=vm&filter=Populations$Bag");
     assert_eq!(vm["rows"][0]["live"], 20, "the VM's own histogram");
     assert!(page.json("advice")["savings"]["kinds"].is_array());
+    saved(program, page);
+}
+
+/// Two tables that were kept differ by what the program did between them; a frame leads to its line.
+fn saved(program: &mut Program, page: &Page) {
+    page.command("save");
+    program.tell("bags 30");
+    page.snapshot();
+    page.command("save");
+    let names = ["live_before", "live_after", "live_change"];
+    let changes = page.json("compare?from=1&to=2&filter=Populations$Bag");
+    assert_eq!(numbers(&changes["rows"][0], names), [20, 50, 30]);
+    let back = page.json("compare?from=2&to=1&filter=Populations$Bag");
+    assert_eq!(numbers(&back["rows"][0], names), [50, 20, -30]);
+    let same = page.json("compare?from=2&to=2");
+    assert_eq!(same["count"], 0, "{same}");
+    let state = page.json("state");
+    let stem = state["saved"][1]["stem"].as_str().expect("a file");
+    let file = std::fs::read_to_string(format!("{stem}.html")).expect("kept");
+    assert!(file.contains("<td>Populations$Bag</td>"), "{file}");
+    assert_eq!(page.text("api/v1/saved?number=2&form=html"), file);
+    assert_eq!(page.ask("GET", "api/v1/compare?from=1&to=9").0, 404);
+    let source = page.json("source?frame=Populations.keep(Populations.java:23)");
+    assert_eq!((&source["line"], &source["first"]), (&23.into(), &1.into()));
+    let line = source["lines"][22].as_str().expect("the line");
+    assert!(line.contains("new Node()"), "{line}");
+    assert_eq!(
+        page.ask("GET", "api/v1/source?frame=A.b(../live.rs:1)").0,
+        404
+    );
 }
 
 fn measurements(page: &Page) {

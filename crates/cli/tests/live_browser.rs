@@ -42,7 +42,12 @@ fn a_range_is_recorded_selected_collected_and_dumped_in_the_browser() {
         return testkit::skip(TEST, "there is no Chromium");
     };
     let folder = tempfile::tempdir().expect("a folder");
-    let (mut program, page) = run_live(lab, jdk, folder.path(), &[]);
+    let (mut program, page) = run_live(
+        lab,
+        jdk,
+        folder.path(),
+        &["--source", concat!(env!("CARGO_MANIFEST_DIR"), "/tests")],
+    );
     let shots = std::env::var_os("TENURE_SCREENSHOTS").map(PathBuf::from);
     let picture = |browser: &mut Browser, name: &str| {
         let Some(folder) = &shots else { return };
@@ -103,6 +108,10 @@ fn a_range_is_recorded_selected_collected_and_dumped_in_the_browser() {
         ("instances?class=Populations$Bag", "500 instances"),
         ("instances?class=Populations$Bag&by=size", "500"),
         ("advice", "Could be saved"),
+        (
+            "source?frame=Populations.keep(Populations.java:23)",
+            "static void keep(int count)",
+        ),
         ("events", "Force GC"),
     ] {
         browser.eval(&format!("location.hash = '#/{view}'"));
@@ -114,6 +123,22 @@ fn a_range_is_recorded_selected_collected_and_dumped_in_the_browser() {
             picture(&mut browser, name);
         }
     }
+    // Two tables are saved, and what came between them is the difference.
+    browser.eval("location.hash = '#/saved'");
+    for number in ["1", "2"] {
+        browser.wait("document.querySelector('#save') !== null");
+        browser.click("document.querySelector('#save')");
+        page.until("state", |state| {
+            state["saved"].as_array().map(Vec::len) == number.parse().ok()
+        });
+        program.tell("bags 77");
+        page.snapshot();
+    }
+    browser.wait("document.querySelector('main').textContent.includes('What changed')");
+    browser.eval("location.hash = '#/saved?filter=Populations$Bag'");
+    browser
+        .wait("[...document.querySelectorAll('tbody td.n')].some((c) => c.textContent === '+77')");
+    picture(&mut browser, "saved");
     browser.eval("location.hash = '#/memory'");
     browser.wait("document.querySelector('#dumps a') !== null");
     browser.click("document.querySelector('#dumps a')");

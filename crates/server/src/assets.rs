@@ -37,6 +37,7 @@ files! {
     "live_chart.js" => SCRIPT,
     "live_timeline.js" => SCRIPT,
     "live_tables.js" => SCRIPT,
+    "live_saved.js" => SCRIPT,
     "views_waste.js" => SCRIPT,
 }
 

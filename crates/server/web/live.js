@@ -4,7 +4,8 @@ import { ask, follow } from "./api.js";
 import { fill, h } from "./dom.js";
 import { go, here, notice, start } from "./shell.js";
 import { Timeline, charts, collections, commands, dumpList, rangeLine, selection } from "./live_timeline.js";
-import { advice, allocations, classes, instances, stacks } from "./live_tables.js";
+import { advice, allocations, classes, instances, stacks, withSources } from "./live_tables.js";
+import { saved, source } from "./live_saved.js";
 
 const root = document.getElementById("app");
 const timeline = new Timeline();
@@ -67,14 +68,17 @@ const views = [
   view("allocations", "Allocations", "a", "Recording", recorded(allocations)),
   view("stacks", "Call stacks", "s", "Recording", recorded(stacks)),
   view("classes", "Instances", "i", "Objects", async (context) => [small(), await classes(context)]),
+  view("saved", "Saved", "w", "Objects", (context) => saved(state, context)),
   view("advice", "What to fix", "f", "Objects", async (context) => [small(), await advice(context)]),
   view("events", "Collections", "c", "Time", events),
   { ...view("instances", "Instances of a class", null, undefined, async (context) => [small(), await instances(context)]),
     heading: (params) => `Instances of ${params.class || "a class"}` },
+  view("source", "Source", null, undefined, source),
 ];
 
 async function begin() {
   state = await ask("state");
+  withSources(state.sources);
   await timeline.load();
   bar.update(state);
   const site = start({ root, title: root.dataset.title, views, ask, tools: () => [h("a", { href: root.dataset.plain }, "Plain pages")] });
@@ -102,7 +106,7 @@ async function begin() {
     if (list && JSON.stringify(before.dumps) !== JSON.stringify(state.dumps)) fill(list, dumpList(state.dumps));
     // A table is asked for again when a snapshot has come, unless a range is selected or somebody types.
     const quiet = ["", "memory", "events"].includes(here().name);
-    const key = `${quiet ? Boolean(state.recording?.snapshots) : state.recording?.snapshots}|${state.recording?.on}|${state.dumps.map((d) => d.stage)}|${state.ended}|${timeline.rows.length > 1}`;
+    const key = `${quiet ? Boolean(state.recording?.snapshots) : state.recording?.snapshots}|${state.recording?.on}|${state.dumps.map((d) => d.stage)}|${state.saved.length}|${state.ended}|${timeline.rows.length > 1}`;
     const typing = document.activeElement?.closest("input, select, textarea") || document.querySelector("canvas[data-drag]");
     const still = document.querySelector(".twist[aria-expanded=true]") || getSelection()?.toString();
     if (seen !== null && seen !== key && !typing && !still && !selection()) site.refresh();

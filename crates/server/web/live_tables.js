@@ -10,15 +10,23 @@ const LIMIT = 100;
 const count = (n) => (n === null || n === undefined ? "" : grouped(n));
 const signed = (n) => h("span", { class: n > 0 ? "plus" : null }, n > 0 ? `+${grouped(n)}` : grouped(n));
 const signedBytes = (n) => (n < 0 ? ["−", bytes(-n)] : bytes(n));
-const frames = (stack, most = 6) => h("div", { class: "frames" }, stack.slice(0, most).map((f) => h("div", null, f)),
-  stack.length > most ? h("details", null, h("summary", null, `${stack.length - most} more frames`), stack.slice(most).map((f) => h("div", null, f))) : null);
+let sources = false;
+
+/** Whether frames lead to their source. */
+export function withSources(known) {
+  sources = known;
+}
+
+const frame = (text) => h("div", null, sources && /\([^()]+:\d+\)$/.test(text) ? h("a", { href: to("source", { frame: text }) }, text) : text);
+const frames = (stack, most = 6) => h("div", { class: "frames" }, stack.slice(0, most).map(frame),
+  stack.length > most ? h("details", null, h("summary", null, `${stack.length - most} more frames`), stack.slice(most).map(frame)) : null);
 
 /** Fields to filter by: a text, or a regular expression. */
 function filters(params) {
   return h("div", { class: "controls" }, search("filter", params.filter, "filter: class or frame contains"), search("regex", params.regex, "regular expression"));
 }
 
-function downloads(view, asked) {
+export function downloads(view, asked) {
   const link = (text, form) => h("a", { href: `api/v1/${view}${query({ ...asked, form, limit: 1000000, offset: "" })}`, download: `${view}.${form}` }, text);
   return h("p", { class: "dim" }, "Save all rows as ", link("a page that sorts offline", "html"), ", ", link("CSV", "csv"), ", ", link("JSON", "json"), ".");
 }

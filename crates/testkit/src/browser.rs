@@ -179,17 +179,34 @@ impl Browser {
         began.elapsed()
     }
 
-    /// Clicks into the middle of the first element that an expression gives.
+    /// Clicks into the middle of the first element that an expression gives, once it lies still and
+    /// nothing is in front of it.
     ///
     /// # Panics
-    /// When there is none, or nothing of it can be seen.
+    /// When there is none, or it cannot be hit.
     pub fn click(&mut self, element: &str) {
-        let at = self.eval(&format!(
-            "(() => {{ const e = {element}; if (!e) return null; \
-             e.scrollIntoView({{block: 'center'}}); const r = e.getClientRects()[0]; \
-             return r && [r.x + Math.min(r.width / 2, 60), r.y + r.height / 2]; }})()"
-        ));
-        assert!(at.is_array(), "nothing to click: {element}");
+        let script = format!(
+            "(async () => {{ const e = {element}; if (!e) return null; \
+             e.scrollIntoView({{block: 'center'}}); \
+             const at = () => {{ const r = e.getClientRects()[0]; \
+             return r && [r.x + Math.min(r.width / 2, 60), r.y + r.height / 2]; }}; \
+             const frame = () => new Promise((done) => setTimeout(done, 40)); \
+             const before = at(); await frame(); await frame(); const after = at(); \
+             if (!before || !after || String(before) !== String(after)) return null; \
+             const hit = document.elementFromPoint(...after); \
+             return hit && (e.contains(hit) || hit.contains(e)) ? after : null; }})()"
+        );
+        let began = Instant::now();
+        let at = loop {
+            let at = self.eval(&script);
+            if at.is_array() {
+                break at;
+            }
+            assert!(
+                began.elapsed() < PATIENCE,
+                "nothing to click, or it cannot be hit: {element}"
+            );
+        };
         for kind in ["mousePressed", "mouseReleased"] {
             self.call(
                 "Input.dispatchMouseEvent",

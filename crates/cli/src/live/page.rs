@@ -61,6 +61,18 @@ pub(crate) struct LiveArgs {
     /// With --live: serve the page until Ctrl-C although the program has ended
     #[arg(long, requires = "live")]
     stay: bool,
+    /// With --live: keep the table of all classes every so many minutes, beside the dumps
+    #[arg(
+        long,
+        value_name = "MINUTES",
+        requires = "live",
+        default_value_t = 0,
+        hide_default_value = true
+    )]
+    save_every: u64,
+    /// With --live: folder of a project, for the source of a frame (may be repeated)
+    #[arg(long, value_name = "FOLDER", requires = "live", value_hint = clap::ValueHint::DirPath)]
+    source: Vec<PathBuf>,
     /// With --live: folder of heap dumps that the page takes [default: this one]
     #[arg(long, value_name = "FOLDER", requires = "live", value_hint = clap::ValueHint::DirPath)]
     dumps: Option<PathBuf>,
@@ -78,7 +90,13 @@ impl Page {
     pub(crate) fn open(args: &LiveArgs, jvm: Jvm, library: Option<PathBuf>) -> Result<Page> {
         let folder = args.dumps.clone().unwrap_or_else(|| PathBuf::from("."));
         let folder = std::path::absolute(&folder).with_context(|| folder.display().to_string())?;
-        let live = Live::watch(Arc::new(Watched::new(jvm, library)), folder);
+        let live = Live::watch(
+            Arc::new(Watched::new(jvm, library)),
+            folder,
+            args.source.clone(),
+        );
+        live.save_every(args.save_every)
+            .map_err(anyhow::Error::msg)?;
         let config = Config {
             port: args.port,
             signals: true,

@@ -4,6 +4,7 @@ use super::advice::{self, Growing, Savings};
 use super::classes::{self, ClassRow};
 use super::history::Delta;
 use super::session::Live;
+use super::shelf::{self, Change};
 use super::table::{self, By, Node, Row};
 use super::timeline::EventKind;
 use crate::explorer::params::Params;
@@ -283,6 +284,44 @@ pub(super) fn classes(live: &Live, params: &Params) -> Result<Table<ClassRow>, F
         schema: "tenure.live.classes/1",
         range: None,
         source,
+        count: rows.len(),
+        offset,
+        total: None,
+        rows: given,
+    })
+}
+
+/// What changed between two tables that were kept, `from` and `to` their numbers:
+/// `tenure.live.compare/1`.
+pub(super) fn compare(live: &Live, params: &Params) -> Result<Table<Change>, Fault> {
+    let pattern = pattern(params)?;
+    let side = |name: &str| {
+        let number = params.number(name, 0)?;
+        let none = || Fault::not_found(format!("{name}={number}: no such table was kept"));
+        let saved = live.shelf.get(number).ok_or_else(none)?;
+        let rows = saved.rows();
+        let rows =
+            rows.map_err(|error| Fault::failed(format!("{}: {error}", saved.stem.display())))?;
+        Ok::<_, Fault>((saved.sizes_ms, rows))
+    };
+    let (before, after) = (side("from")?, side("to")?);
+    // Sizes of one and the same dump say nothing about what came between.
+    let contents = before.0.is_some() && after.0.is_some() && before.0 != after.0;
+    let mut rows = shelf::compare(before.1, after.1, contents);
+    if let Some(pattern) = pattern {
+        rows.retain(|row| pattern.is_match(&row.class));
+    }
+    let (offset, given) = page(
+        params,
+        &mut rows,
+        "bytes_change",
+        |row| &row.class,
+        Change::column,
+    )?;
+    Ok(Table {
+        schema: "tenure.live.compare/1",
+        range: None,
+        source: "saved",
         count: rows.len(),
         offset,
         total: None,

@@ -6,10 +6,10 @@ use super::history::Delta;
 use super::program::Recording;
 use profile::{Estimate, Profile, Sampling, Volume};
 use rustc_hash::FxHashMap;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Sum, maximum, maximum over all dumps, and mean.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Measure {
     /// Sum.
     pub sum: u64,
@@ -22,7 +22,7 @@ pub struct Measure {
 }
 
 /// A class.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ClassRow {
     /// Class name; loaders are not told apart.
     pub class: String,

@@ -38,7 +38,8 @@ pub struct DumpInfo {
 
 /// A heap dump.
 pub struct Dump {
-    time_ms: u64,
+    /// When it was taken, in milliseconds since 1970.
+    pub time_ms: u64,
     path: PathBuf,
     joined: bool,
     /// The explorer.

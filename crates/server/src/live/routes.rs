@@ -3,7 +3,7 @@
 use super::instances::{self, Query as InstanceQuery, Sort, Uniq};
 use super::program::Recording;
 use super::session::Live;
-use super::{ask, cougaar, plain, prometheus, saved};
+use super::{ask, cougaar, plain, prometheus, saved, source};
 use crate::explorer::params::Params;
 use crate::reply::{Fault, json_bytes, typed};
 use crate::serve::Stop;
@@ -108,6 +108,9 @@ fn answer(live: &Arc<Live>, view: &str, params: &Params) -> Result<Response, Fau
         }
         "allocations" => saved::respond(params, "allocations", &ask::allocations(live, params)?)?,
         "classes" => saved::respond(params, "classes", &ask::classes(live, params)?)?,
+        "compare" => saved::respond(params, "compare", &ask::compare(live, params)?)?,
+        "saved" => return saved_file(live, params),
+        "source" => json(&source_of(live, params)?),
         "stacks" => json(&ask::stacks(live, params)?),
         "advice" => json(&ask::what_to_fix(live)),
         "profile" => return profile(live, params),
@@ -120,6 +123,41 @@ fn answer(live: &Arc<Live>, view: &str, params: &Params) -> Result<Response, Fau
         "groups" => groups(live, params)?,
         _ => return Err(Fault::not_found("there is no such view")),
     })
+}
+
+/// A table that was kept, as it lies in its file.
+fn saved_file(live: &Live, params: &Params) -> Result<Response, Fault> {
+    let media = match params.get("form") {
+        None | Some("json") => "application/json",
+        Some("csv") => "text/csv; charset=utf-8",
+        Some("html") => "text/html; charset=utf-8",
+        Some(other) => {
+            return Err(Fault::bad(format!(
+                "form={other}: expected json, csv or html"
+            )));
+        }
+    };
+    let number = params.number("number", 0)?;
+    let none = || Fault::not_found(format!("number={number}: no such table was kept"));
+    let saved = live.shelf.get(number).ok_or_else(none)?;
+    let form = params.get("form").unwrap_or("json");
+    let path = saved.file(form);
+    let bytes = std::fs::read(&path);
+    let bytes = bytes.map_err(|error| Fault::failed(format!("{}: {error}", path.display())))?;
+    Ok(saved::as_file(typed(media, bytes), &path))
+}
+
+fn source_of(live: &Live, params: &Params) -> Result<source::Source, Fault> {
+    let frame = params
+        .get("frame")
+        .ok_or_else(|| Fault::bad("frame is missing: expected Class.method(File.java:1)"))?;
+    if live.sources().is_empty() {
+        return Err(Fault::not_found(
+            "no sources are known; start tenure with --source FOLDER",
+        ));
+    }
+    let none = || Fault::not_found(format!("{frame}: its source is in none of the folders"));
+    source::find(live.sources(), frame).ok_or_else(none)
 }
 
 fn profile(live: &Live, params: &Params) -> Result<Response, Fault> {
@@ -309,13 +347,20 @@ pub(super) fn carry_out(
                 .take(200)
                 .collect::<String>(),
         ),
+        "save" => {
+            live.save().map_err(failed)?;
+        }
+        "schedule" => {
+            let minutes = params.number("minutes", 0)? as u64;
+            live.save_every(minutes).map_err(Fault::bad)?;
+        }
         "interval" => {
             let ms = params.number("ms", 0)? as u64;
             live.set_interval(ms).map_err(Fault::bad)?;
         }
         _ => {
             return Err(Fault::not_found(
-                "there is no such command; expected gc, dump, record, stop, mark or interval",
+                "there is no such command; expected gc, dump, record, stop, mark, save, schedule or interval",
             ));
         }
     }

@@ -5,13 +5,27 @@ use crate::explorer::params::Params;
 use crate::reply::{Fault, json_bytes, typed};
 use axum::http::{HeaderValue, header};
 use axum::response::Response;
-use report::{Cell, Doc, escape, sheet};
+use report::escape;
 use serde::Serialize;
 use serde_json::Value;
 use std::fmt::Write;
+use std::path::Path;
 
 /// What sorts a table when its heads are clicked; also the answer to `/profiler?action=script`.
 pub(super) const SORT_SCRIPT: &str = include_str!("../../web/tablesort.js");
+
+/// Columns of what changed between two tables that were kept.
+const CHANGES: &[&str] = &[
+    "class",
+    "live_before",
+    "live_after",
+    "live_change",
+    "bytes_before",
+    "bytes_after",
+    "bytes_change",
+    "capacity_bytes_change",
+    "size_change",
+];
 
 const ALLOCATIONS: &[&str] = &[
     "name",
@@ -26,7 +40,7 @@ const ALLOCATIONS: &[&str] = &[
     "stack",
 ];
 
-const CLASSES: &[&str] = &[
+pub(super) const CLASSES: &[&str] = &[
     "class",
     "sample_percent",
     "live",
@@ -56,21 +70,14 @@ pub(super) fn respond<R: Serialize>(
     if form == "json" {
         return Ok(typed("application/json", json_bytes(table)));
     }
-    let columns = if name == "classes" {
-        CLASSES
-    } else {
-        ALLOCATIONS
+    let columns = match name {
+        "classes" => CLASSES,
+        "compare" => CHANGES,
+        _ => ALLOCATIONS,
     };
-    let rows: Vec<Vec<String>> = table.rows.iter().map(|row| cells(row, columns)).collect();
+    let rows = texts(&table.rows, columns);
     let (media, text) = match form {
-        "csv" => {
-            let titles = columns.iter().map(|title| report::doc::words(title));
-            let mut sheet = report::Table::new(titles);
-            rows.into_iter()
-                .for_each(|row| sheet.row(row.into_iter().map(Cell::value)));
-            let out = sheet::render(&Doc::new().table(sheet));
-            ("text/csv; charset=utf-8", out)
-        }
+        "csv" => ("text/csv; charset=utf-8", csv(columns, &rows)),
         "html" => ("text/html; charset=utf-8", page(name, columns, &rows)),
         other => {
             return Err(Fault::bad(format!(
@@ -78,13 +85,32 @@ pub(super) fn respond<R: Serialize>(
             )));
         }
     };
-    let mut response = typed(media, text.into_bytes());
-    let headers = response.headers_mut();
-    let disposition = format!("attachment; filename=\"{name}.{form}\"");
+    let file = format!("{name}.{form}");
+    Ok(as_file(typed(media, text.into_bytes()), Path::new(&file)))
+}
+
+/// An answer that a browser keeps as a file of this name.
+pub(super) fn as_file(mut response: Response, file: &Path) -> Response {
+    let name = file.file_name().unwrap_or_default().to_string_lossy();
+    let disposition = format!("attachment; filename=\"{name}\"");
     if let Ok(value) = HeaderValue::from_str(&disposition) {
+        let headers = response.headers_mut();
         headers.insert(header::CONTENT_DISPOSITION, value);
     }
-    Ok(response)
+    response
+}
+
+/// The cells of a table as text.
+pub(super) fn texts(rows: &[impl Serialize], columns: &[&'static str]) -> Vec<Vec<String>> {
+    rows.iter().map(|row| cells(row, columns)).collect()
+}
+
+/// A table as CSV.
+pub(super) fn csv(columns: &[&'static str], rows: &[Vec<String>]) -> String {
+    let lines = rows.iter().map(report::csv::line);
+    std::iter::once(report::csv::line(columns))
+        .chain(lines)
+        .collect()
 }
 
 fn cells(row: &impl Serialize, columns: &[&'static str]) -> Vec<String> {
@@ -112,7 +138,7 @@ fn text(value: &Value) -> String {
 }
 
 /// One page without any link, with its own script.
-fn page(title: &str, columns: &[&'static str], rows: &[Vec<String>]) -> String {
+pub(super) fn page(title: &str, columns: &[&'static str], rows: &[Vec<String>]) -> String {
     let mut out = format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"color-scheme\" content=\"light dark\">\n<title>{title} - Tenure</title>\n\

@@ -8,8 +8,10 @@ use super::perfdata::Counters;
 use super::process;
 use super::program::{Agent, Ask, Commands, Program, Recording};
 use super::sampler::{Reading, Sampler};
+use super::shelf::{Saved, Shelf};
 use super::tap::{Arrived, Tap};
 use super::timeline::{EventKind, Timeline};
+use crate::explorer::params::Params;
 use profile::Profile;
 use serde::Serialize;
 use std::io::{ErrorKind, Read};
@@ -55,6 +57,12 @@ pub struct Status {
     pub recording: Option<RecordingState>,
     /// Heap dumps.
     pub dumps: Vec<super::dumps::DumpInfo>,
+    /// Tables of classes that were kept.
+    pub saved: Vec<Saved>,
+    /// Minutes between two that are kept without being asked for, 0 for none.
+    pub save_every_minutes: u64,
+    /// True when there are sources to show.
+    pub sources: bool,
     /// What is being done at the moment.
     pub busy: Option<String>,
     /// Why the last command failed.
@@ -123,6 +131,10 @@ pub struct Live {
     native: Mutex<Option<NativeMemory>>,
     /// Its heap dumps.
     pub dumps: Dumps,
+    /// Its tables of classes that were kept.
+    pub shelf: Shelf,
+    /// Where the sources of its frames may be found.
+    sources: Vec<PathBuf>,
     status: watch::Sender<Status>,
     interval_ms: AtomicU64,
     /// One command after the other.
@@ -151,13 +163,15 @@ pub fn now_ms() -> u64 {
 }
 
 impl Live {
-    /// Begins to watch a program; heap dumps go into `folder`.
-    pub fn watch(program: Arc<dyn Program>, folder: PathBuf) -> Arc<Live> {
+    /// Begins to watch a program; heap dumps and tables go into `folder`, and the sources of frames are
+    /// looked for below `sources`.
+    pub fn watch(program: Arc<dyn Program>, folder: PathBuf, sources: Vec<PathBuf>) -> Arc<Live> {
         let status = Status {
             schema: "tenure.live.state/1",
             pid: program.pid(),
             name: program.name(),
             interval_ms: INTERVAL_MS,
+            sources: !sources.is_empty(),
             ..Status::default()
         };
         let stem = format!("{}-{}", file_stem(&status.name), status.pid);
@@ -167,7 +181,9 @@ impl Live {
             recorded: RwLock::default(),
             commands: Mutex::default(),
             native: Mutex::default(),
-            dumps: Dumps::new(folder, stem),
+            dumps: Dumps::new(folder.clone(), stem.clone()),
+            shelf: Shelf::new(folder, stem),
+            sources,
             status: watch::channel(status).0,
             interval_ms: AtomicU64::new(INTERVAL_MS),
             turn: Mutex::default(),
@@ -175,6 +191,7 @@ impl Live {
         });
         live.thread("tenure-timeline", Live::measure);
         live.thread("tenure-native", Live::ask_native);
+        live.thread("tenure-save", Live::save_on_schedule);
         live
     }
 
@@ -203,6 +220,11 @@ impl Live {
     /// The program.
     pub fn program(&self) -> &dyn Program {
         &*self.program
+    }
+
+    /// Folders below which sources of frames are looked for.
+    pub fn sources(&self) -> &[PathBuf] {
+        &self.sources
     }
 
     /// Rows and events from `from` to `to`.
@@ -355,6 +377,55 @@ impl Live {
                 }
             }
             std::thread::sleep(Duration::from_millis(200));
+        }
+    }
+
+    /// Keeps the table of all classes, and gives its number.
+    ///
+    /// # Errors
+    /// When there is no source of counts, or the files cannot be written, in words.
+    pub fn save(&self) -> Result<usize, String> {
+        let (source, rows) =
+            super::ask::class_rows(self, &Params::default()).map_err(|fault| fault.message)?;
+        let dumps = self.dumps.all();
+        let sized = dumps.iter().rev().find(|dump| dump.contents().is_ok());
+        let number = self
+            .shelf
+            .keep(source, sized.map(|dump| dump.time_ms), rows)
+            .map_err(|error| error.to_string())?;
+        let saved = self.shelf.list();
+        self.status.send_modify(|status| status.saved = saved);
+        Ok(number)
+    }
+
+    /// Keeps a table every so many minutes from now on; 0 ends it.
+    ///
+    /// # Errors
+    /// When that is more than a week.
+    pub fn save_every(&self, minutes: u64) -> Result<(), String> {
+        if minutes > 7 * 24 * 60 {
+            return Err(format!("{minutes} minutes: expected 0 to 10080"));
+        }
+        self.status
+            .send_modify(|status| status.save_every_minutes = minutes);
+        Ok(())
+    }
+
+    fn save_on_schedule(self: &Arc<Self>) {
+        let mut last = Instant::now();
+        let mut known = 0;
+        while self.alive() {
+            std::thread::sleep(Duration::from_millis(200));
+            let minutes = self.status.borrow().save_every_minutes;
+            if minutes != known {
+                (known, last) = (minutes, Instant::now());
+            }
+            if minutes > 0 && last.elapsed() >= Duration::from_secs(60 * minutes) {
+                last = Instant::now();
+                if let Err(error) = self.save() {
+                    self.fail(&error);
+                }
+            }
         }
     }
 

@@ -1,0 +1,66 @@
+// Tables that were kept, what changed between two of them, and the source of a frame.
+
+import { h, to } from "./dom.js";
+import { bytes, className, grouped } from "./format.js";
+import { change, notice } from "./shell.js";
+import { pager, search, table } from "./table.js";
+import { command } from "./live_timeline.js";
+import { downloads } from "./live_tables.js";
+
+const LIMIT = 100;
+const count = (n) => (n === null || n === undefined ? "" : grouped(n));
+const signed = (n) => (n === null || n === undefined ? "" : h("span", { class: n > 0 ? "plus" : null }, n > 0 ? `+${grouped(n)}` : grouped(n)));
+const signedBytes = (n) => (n === null || n === undefined ? "" : n < 0 ? ["−", bytes(-n)] : [n > 0 ? "+" : "", bytes(n)]);
+
+/** The tables that were kept, and the difference of two. */
+export async function saved(state, { params, ask, refresh }) {
+  const failed = h("span", { class: "bad", role: "alert" });
+  const run = async (name, asked) => {
+    try {
+      await command(name, asked);
+      refresh();
+    } catch (error) {
+      failed.textContent = error.message;
+    }
+  };
+  const list = state.saved;
+  const every = h("select", { id: "schedule", class: "bar-field", "aria-label": "Save on schedule", onchange: (event) => run("schedule", { minutes: event.target.value }) },
+    [...new Set([0, 1, 10, 60, 1440, state.save_every_minutes])].sort((a, b) => a - b)
+      .map((m) => h("option", { value: String(m), selected: m === state.save_every_minutes }, m === 0 ? "only when asked" : `every ${m} min`)));
+  const head = h("div", { class: "controls" }, h("button", { id: "save", onclick: () => run("save") }, "Save now"), every, failed);
+  if (!list.length) return [head, notice("", "No table of classes has been saved.", h("p", null, "Each is a page that sorts offline, CSV and JSON, beside the heap dumps."))];
+  const time = (one) => `${one.number}: ${new Date(one.time_ms).toLocaleString()}`;
+  const from = params.first || String(list[Math.max(0, list.length - 2)].number);
+  const end = params.second || String(list[list.length - 1].number);
+  const pick = (name, value) => h("label", null, name === "first" ? "From " : "To ", h("select", { class: "bar-field", onchange: (e) => change({ first: from, second: end, [name]: e.target.value, offset: "" }) },
+    list.map((one) => h("option", { value: String(one.number), selected: String(one.number) === value }, time(one)))));
+  const file = (one, form) => h("a", { href: `api/v1/saved?number=${one.number}&form=${form}` }, form);
+  const kept = table({ columns: [
+    { title: "Saved", cell: time }, { title: "Counts from", cell: (r) => r.source },
+    { title: "File", cell: (r) => [file(r, "html"), " ", file(r, "csv"), " ", file(r, "json")] },
+  ], rows: [...list].reverse().slice(0, 50), label: "Saved tables" });
+  if (list.length < 2) return [head, kept];
+  const asked = { from, to: end, sort: params.sort || "bytes_change", up: params.up, filter: params.filter, offset: params.offset, limit: LIMIT };
+  const answer = await ask("compare", asked);
+  const number = (title, name, cell) => ({ title, num: true, sort: name, cell });
+  const columns = [
+    { title: "Type", sort: "name", cell: (r) => className(r.class) },
+    number("Live before", "live_before", (r) => count(r.live_before)), number("after", "live_after", (r) => count(r.live_after)), number("change", "live_change", (r) => signed(r.live_change)),
+    number("Bytes before", "bytes_before", (r) => bytes(r.bytes_before)), number("after", "bytes_after", (r) => bytes(r.bytes_after)), number("change", "bytes_change", (r) => signedBytes(r.bytes_change)),
+    number("Elements", "size_change", (r) => signed(r.size_change)), number("Capacity bytes", "capacity_bytes_change", (r) => signedBytes(r.capacity_bytes_change)),
+  ];
+  return [head, h("h2", null, "What changed"), h("div", { class: "controls" }, pick("first", from), pick("second", end), search("filter", params.filter, "filter: class contains")),
+    table({ columns, rows: answer.rows, sort: asked.sort, label: "Changes", empty: "No class changed." }), pager(answer.offset, answer.rows.length, answer.count, LIMIT),
+    downloads("compare", asked), h("h2", null, "Saved"), kept];
+}
+
+/** The lines around a frame's own. */
+export async function source({ params, ask }) {
+  const answer = await ask("source", { frame: params.frame });
+  const lines = answer.lines.map((text, n) => {
+    const own = answer.first + n === answer.line;
+    return h("div", { class: own ? "own" : null }, h("span", { class: "dim" }, String(answer.first + n).padStart(5)), `  ${text}`);
+  });
+  requestAnimationFrame(() => document.querySelector(".source .own")?.scrollIntoView({ block: "center" }));
+  return [h("p", null, params.frame), h("p", { class: "dim" }, answer.file), h("pre", { class: "source" }, lines)];
+}
