@@ -5,7 +5,7 @@
 //! In reading order: [`program`] (what can be asked of a VM); from readings to the timeline:
 //! [`perfdata`], [`process`], [`nmt`], [`sampler`], [`metrics`], [`timeline`]; from the agent's stream
 //! to the past of every site: [`tap`], [`history`]; heap dumps: [`dumps`], [`contents`],
-//! [`instances`]; tables that were kept: [`shelf`]; answers: [`table`], [`classes`], [`advice`], [`source`]; [`session`] (all of it for one
+//! [`instances`]; tables that were kept: [`shelf`]; answers: [`table`], [`classes`], [`advice`], [`source`]; [`status`], [`session`] (all of it for one
 //! program), `ask` and `routes` (addresses), and the other doors: [`prometheus`], [`cougaar`],
 //! `plain`, `saved`.
 
@@ -30,6 +30,7 @@ mod saved;
 pub mod session;
 pub mod shelf;
 pub mod source;
+pub mod status;
 pub mod table;
 pub mod tap;
 pub mod timeline;

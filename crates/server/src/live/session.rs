@@ -8,7 +8,8 @@ use super::perfdata::Counters;
 use super::process;
 use super::program::{Agent, Ask, Commands, Program, Recording};
 use super::sampler::{Reading, Sampler};
-use super::shelf::{Saved, Shelf};
+use super::shelf::Shelf;
+use super::status::{RecordingState, Status};
 use super::tap::{Arrived, Tap};
 use super::timeline::{EventKind, Timeline};
 use crate::explorer::params::Params;
@@ -35,60 +36,6 @@ const SITES_PATIENCE: Duration = Duration::from_secs(30);
 const SETTLE: Duration = Duration::from_secs(10);
 /// Rows in every state that pages follow: enough for a page that missed some.
 const ROWS_IN_STATE: usize = 16;
-
-/// The state that pages follow: `tenure.live.state/1`.
-#[derive(Clone, Debug, Default, Serialize)]
-pub struct Status {
-    /// Name of the schema.
-    pub schema: &'static str,
-    /// Process id.
-    pub pid: u32,
-    /// Main class or jar.
-    pub name: String,
-    /// True once the program has ended.
-    pub ended: bool,
-    /// Milliseconds between two rows.
-    pub interval_ms: u64,
-    /// The last rows of the timeline, each `[time, values...]` as `metrics` of the timeline says.
-    pub rows: Vec<Row>,
-    /// Number of the last event of the timeline.
-    pub last_event: Option<u64>,
-    /// The recording, if an agent is there.
-    pub recording: Option<RecordingState>,
-    /// Heap dumps.
-    pub dumps: Vec<super::dumps::DumpInfo>,
-    /// Tables of classes that were kept.
-    pub saved: Vec<Saved>,
-    /// Minutes between two that are kept without being asked for, 0 for none.
-    pub save_every_minutes: u64,
-    /// True when there are sources to show.
-    pub sources: bool,
-    /// What is being done at the moment.
-    pub busy: Option<String>,
-    /// Why the last command failed.
-    pub error: Option<String>,
-    /// What cannot be measured here, and why.
-    pub notes: Vec<String>,
-}
-
-/// A recording of allocations.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct RecordingState {
-    /// What is counted.
-    #[serde(flatten)]
-    pub recording: Recording,
-    /// True while new allocations are counted.
-    pub on: bool,
-    /// True while the agent is connected.
-    pub connected: bool,
-    /// True once something has been counted: an agent that comes into a running program first
-    /// changes its classes.
-    pub counting: bool,
-    /// Snapshots of the allocation sites so far.
-    pub snapshots: usize,
-    /// When the first and the last of them were taken, in milliseconds since 1970.
-    pub range: Option<(u64, u64)>,
-}
 
 /// What the agent has said so far.
 #[derive(Debug, Default)]
