@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes the heap dumps of the bench:  make.sh DIR [d50] [d500] [d2g] [d6g]      (all but d6g when none is named)
+# Makes the heap dumps of the bench:  make.sh DIR [d50] [d500] [d2g] [d6g] [leak]      (the first three when none is named)
 # A dump that is already there stays as it is. JAVA17 and JAVA25 name the JDKs to use (default: JAVA_HOME, else PATH);
 # other versions work too, and give the same shape with slightly other numbers. Run it on a machine with memory to spare:
 # d2g wants 6 GB of Java heap, d6g 14 GB.
@@ -24,7 +24,7 @@ make() { # NAME JDK SOURCE: compiles and runs SOURCE; the words after it are opt
     name=$1; jdk=$2; main=$3; shift 3
     [ ! -e "$dir/$name.hprof" ] || { echo "$name: already there"; return; }
     classes=$(mktemp -d)
-    "$jdk/bin/javac" -d "$classes" "$here/$main.java" "$here/Dump.java"
+    "$jdk/bin/javac" -d "$classes" -sourcepath "$here" "$here/$main.java"
     options=
     while [ "$1" != -- ]; do options="$options $1"; shift; done; shift
     # shellcheck disable=SC2086 # the options are words
@@ -43,6 +43,11 @@ for name; do
             sources=$jdk25/lib/src.zip
             [ -e "$sources" ] || { echo "d500 needs the JDK's sources: no $sources" >&2; exit 1; }
             make d500 "$jdk25" JavacHeap -XX:+UseG1GC -Xmx4g -- "$sources" "$out" ;;
+        # the same with 200,000 sessions that CompilerLeak$SessionRegistry.SESSIONS never lets go
+        leak)
+            sources=$jdk25/lib/src.zip
+            [ -e "$sources" ] || { echo "leak needs the JDK's sources: no $sources" >&2; exit 1; }
+            make leak "$jdk25" CompilerLeak -XX:+UseG1GC -Xmx5g -- "$sources" "$out" 200000 ;;
         # the shape of d50, forty times: 38.5 million objects
         d2g) make d2g "$jdk17" Shop -XX:+UseSerialGC -Xmx6g -- 640000 "$out" ;;
         # and a hundred times, with 300 MB of buffers: 95 million objects

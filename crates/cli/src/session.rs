@@ -100,9 +100,14 @@ impl Session {
         Ok(found)
     }
 
+    /// A progress line, if there is a terminal for it.
+    pub(crate) fn meter(&self) -> Meter {
+        Meter::new(!self.global.quiet && io::stderr().is_terminal())
+    }
+
     /// Runs long work with progress on a terminal.
     pub fn with_control<T>(&self, work: impl FnOnce(&Control<'_>) -> T) -> T {
-        let meter = Meter::new(!self.global.quiet && io::stderr().is_terminal());
+        let meter = self.meter();
         let cancel = AtomicBool::new(false);
         let result = work(&Control {
             progress: &|progress| meter.show(progress),

@@ -254,3 +254,73 @@ fn real_android_dumps_convert_too() {
     }
     assert!(converted > 0, "the corpus has no Android dump");
 }
+
+/// hprof-slurp, which only reads standard dumps: from the PATH, else installed below `target`.
+fn slurp() -> Option<std::path::PathBuf> {
+    let root = testkit::corpus::workspace().join("target/consumers");
+    let program = root.join("bin/hprof-slurp");
+    if !program.is_file() {
+        let mut install = Command::new(env!("CARGO"));
+        install
+            .args(["install", "--quiet", "--locked", "--version", "0.10.0"])
+            .args(["hprof-slurp", "--root"])
+            .arg(&root);
+        install.status().ok().filter(|s| s.success())?;
+    }
+    Some(program)
+}
+
+/// Objects of each class as hprof-slurp counts them. Class records are no objects to it.
+fn slurped(program: &Path, at: &Path, file: &str) -> std::collections::BTreeMap<String, u64> {
+    let out = Command::new(program)
+        .current_dir(at)
+        .args(["-i", file, "--top", "1000000", "--json", "-o", "slurp.json"])
+        .output()
+        .expect("running hprof-slurp");
+    let said = String::from_utf8_lossy(&out.stderr);
+    assert!(out.status.success(), "{file}: {said}");
+    let text = fs::read_to_string(at.join("slurp.json")).expect("its answer");
+    let answer: Json = serde_json::from_str(&text).expect("JSON");
+    let mut rows = std::collections::BTreeMap::new();
+    for row in answer["heap"]["top_allocated_classes"].as_array().expect("rows") {
+        let class = row["class_name"].as_str().unwrap_or("").to_owned();
+        *rows.entry(class).or_default() += row["instance_count"].as_u64().unwrap_or(0);
+    }
+    rows.retain(|_, n| *n > 0);
+    rows
+}
+
+#[test]
+fn hprof_slurp_counts_the_same_objects_in_a_converted_android_dump() {
+    if !std::env::var("TENURE_MATRIX").is_ok_and(|v| v == "all") {
+        let why = "it installs a program; TENURE_MATRIX=all runs it";
+        return testkit::skip("hprof-slurp on converted dumps", why);
+    }
+    let Some(program) = slurp() else {
+        return testkit::skip("hprof-slurp on converted dumps", "cargo cannot install it");
+    };
+    let mut dumps = vec![("made by hand".to_owned(), app())];
+    for dump in testkit::corpus::corpus().unwrap_or_default() {
+        let bytes = dump.bytes();
+        if bytes.starts_with(b"JAVA PROFILE 1.0.3") {
+            dumps.push((dump.name.clone(), bytes));
+        }
+    }
+    for (name, bytes) in dumps {
+        let dir = tempfile::tempdir().expect("a folder");
+        let at = dir.path();
+        fs::write(at.join("a.hprof"), bytes).expect("the dump");
+        run(at, &["convert", "a.hprof", "-o", "s.hprof"], 0);
+        let summary = json(at, &["summary", "--json", "a.hprof"]);
+        let classes = summary["objects"]["classes"].as_u64().expect("a number");
+        let mut ours: std::collections::BTreeMap<String, u64> = Default::default();
+        for (class, objects) in histogram(at, "a.hprof") {
+            *ours.entry(class).or_default() += objects;
+        }
+        if let Some(n) = ours.get_mut("java.lang.Class") {
+            *n -= classes.min(*n);
+        }
+        ours.retain(|_, n| *n > 0);
+        assert_eq!(ours, slurped(&program, at, "s.hprof"), "{name}");
+    }
+}

@@ -7,11 +7,11 @@
 //! told; the path ignores weak, soft, phantom and final ones. One look at each object of the classes
 //! concerned.
 
+use crate::bitmaps::{Bitmap, bitmaps};
 use crate::describe::{ObjectRef, describe};
 use crate::fields::{class_named, field, field_int, field_ref, is_subclass_of};
-use crate::object_set::hash_of;
 use crate::paths::{Exclusions, Path, PathOptions, to_roots};
-use heap_graph::{ClassIdx, Heap, HeapError, ObjIdx, ObjectView, Value};
+use heap_graph::{ClassIdx, Heap, HeapError, ObjIdx, Value};
 use hprof::Bytes;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
@@ -37,24 +37,6 @@ pub struct NativeRow {
     pub objects: u64,
     /// Bytes, as registered.
     pub bytes: Bytes,
-}
-
-/// A bitmap.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Bitmap {
-    /// The object.
-    #[serde(flatten)]
-    pub object: ObjectRef,
-    /// Pixels.
-    pub width: i64,
-    /// Pixels.
-    pub height: i64,
-    /// Bytes of its pixels: those in the dump, else four per pixel.
-    pub bytes: Bytes,
-    /// True when the pixels are in the dump.
-    pub in_heap: bool,
-    /// Other bitmaps with the same pixels; 0 when pixels are not in the dump.
-    pub copies: u64,
 }
 
 /// A destroyed object that is still held.
@@ -103,8 +85,8 @@ pub fn android(heap: &Heap, top: Option<usize>) -> Result<Android, HeapError> {
         shallow: *shallow,
     });
     let (native, native_bytes) = native(heap);
-    let mut bitmaps = bitmaps(heap);
-    let bitmap_bytes = Bytes(bitmaps.iter().map(|b| b.bytes.0).sum());
+    let found = bitmaps(heap);
+    let mut bitmaps = found.rows;
     let keep = top.unwrap_or(usize::MAX).min(bitmaps.len());
     let omitted_bitmaps = (bitmaps.len() - keep) as u64;
     bitmaps.truncate(keep);
@@ -117,7 +99,7 @@ pub fn android(heap: &Heap, top: Option<usize>) -> Result<Android, HeapError> {
         native_bytes,
         bitmaps,
         omitted_bitmaps,
-        bitmap_bytes,
+        bitmap_bytes: found.bytes,
     })
 }
 
@@ -258,40 +240,4 @@ fn native(heap: &Heap) -> (Vec<NativeRow>, Bytes) {
     rows.sort_by(|a, b| b.bytes.cmp(&a.bytes).then_with(|| a.class.cmp(&b.class)));
     let sum = rows.iter().map(|r| r.bytes.0).sum();
     (rows, Bytes(sum))
-}
-
-fn bitmaps(heap: &Heap) -> Vec<Bitmap> {
-    let mut pixels: FxHashMap<u64, u64> = FxHashMap::default();
-    let mut list: Vec<(Bitmap, Option<u64>)> = Vec::new();
-    for object in instances(heap, "android.graphics.Bitmap") {
-        let number = |name| field_int(heap, object, name).unwrap_or(0).max(0);
-        let (width, height) = (number("mWidth"), number("mHeight"));
-        let buffer = field_ref(heap, object, "mBuffer");
-        let data = buffer.and_then(|b| match heap.object(b).ok()? {
-            ObjectView::PrimitiveArray { data, .. } => Some(data),
-            _ => None,
-        });
-        let hash = data.map(|d| hash_of(width as u64, d));
-        if let Some(hash) = hash {
-            *pixels.entry(hash).or_default() += 1;
-        }
-        let bytes = data.map_or(width.saturating_mul(height).saturating_mul(4) as u64, |d| {
-            d.len() as u64
-        });
-        let bitmap = Bitmap {
-            object: describe(heap, object),
-            width,
-            height,
-            bytes: Bytes(bytes),
-            in_heap: data.is_some(),
-            copies: 0,
-        };
-        list.push((bitmap, hash));
-    }
-    for (bitmap, hash) in &mut list {
-        bitmap.copies = hash.map_or(0, |h| pixels[&h] - 1);
-    }
-    let mut bitmaps: Vec<Bitmap> = list.into_iter().map(|b| b.0).collect();
-    bitmaps.sort_by_key(|b| (Reverse(b.bytes), b.object.object));
-    bitmaps
 }

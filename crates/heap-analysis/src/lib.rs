@@ -19,7 +19,7 @@
 //! [`leaks`] with [`chain`] (how a suspect is reached) and [`allocation`] (what allocated it), [`paths`] and [`merged_paths`],
 //! [`object`] with [`contents`] (collections), [`set`] and [`members`] (sets of objects), [`roots`], [`threads`], [`strings`],
 //! [`loaders`], [`properties`], [`bitmaps`], [`unreachable`], [`validate`], [`collection_table`] with [`collection_stats`],
-//! [`waste`], [`identity`] with [`diff`] (several dumps) and [`check`] (rules for builds), [`android`], [`redact`],
+//! [`class_references`], [`waste`], [`identity`] with [`diff`] (several dumps) and [`check`] (rules for builds), [`android`], [`redact`],
 //! [`secrets`] and [`extract`] (what may leave the house), [`export`], and [`dossier`] (everything a report shows).
 
 pub mod allocation;
@@ -28,6 +28,7 @@ mod below;
 pub mod bitmaps;
 pub mod chain;
 pub mod check;
+pub mod class_references;
 pub mod collection_stats;
 pub mod collection_table;
 pub mod collections;

@@ -8,7 +8,7 @@ use crate::layout::SizeRules;
 use crate::{ClassIdx, Control, Heap, HeapError, ObjIdx};
 use hprof::{
     BasicType, Bytes, FileOffset, HeapVisitor, Instance, ObjectArray, ObjectId, PrimitiveArray,
-    Stretch,
+    Stretch, SubRecord, read_id, walk_stretch,
 };
 use rustc_hash::FxHashSet;
 
@@ -34,6 +34,80 @@ pub trait ContentVisitor: Send {
     /// An array of primitives; `data` is big-endian, and empty when the producer left it out.
     fn primitive_array(&mut self, object: ObjIdx, element: BasicType, len: u32, data: &[u8]) {
         let _ = (object, element, len, data);
+    }
+}
+
+impl<V: ContentVisitor> ContentVisitor for &mut V {
+    const INSTANCES: bool = V::INSTANCES;
+    const OBJECT_ARRAYS: bool = V::OBJECT_ARRAYS;
+    const PRIMITIVE_ARRAYS: bool = V::PRIMITIVE_ARRAYS;
+
+    fn instance(&mut self, object: ObjIdx, class: ClassIdx, fields: &[u8]) {
+        (**self).instance(object, class, fields);
+    }
+    fn object_array(&mut self, object: ObjIdx, class: ClassIdx, elements: &[u8]) {
+        (**self).object_array(object, class, elements);
+    }
+    fn primitive_array(&mut self, object: ObjIdx, element: BasicType, len: u32, data: &[u8]) {
+        (**self).primitive_array(object, element, len, data);
+    }
+}
+
+/// A walk over the contents of all objects that goes on only when it is told to, for those who
+/// hand out one row after the other. Made by [`Heap::content_steps`].
+#[derive(Debug)]
+pub struct ContentSteps {
+    units: Vec<Stretch>,
+    known: FxHashSet<u64>,
+    /// The unit that is being read, and the offset where the next step begins.
+    unit: usize,
+    from: u64,
+    done: u64,
+    total: u64,
+}
+
+/// Bytes of the dump that one step reads, to the end of its last record.
+const STEP: u64 = 128 << 10;
+
+impl ContentSteps {
+    /// Shows the next piece of the dump to the visitor; false when nothing is left.
+    pub fn next<V: ContentVisitor>(
+        &mut self,
+        heap: &Heap,
+        visitor: &mut V,
+    ) -> Result<bool, HeapError> {
+        let Some(unit) = self.units.get(self.unit) else {
+            return Ok(false);
+        };
+        let source = heap.source()?;
+        let from = self.from.max(unit.from);
+        let part = Stretch {
+            from,
+            until: unit.until.min(from.saturating_add(STEP)),
+            end: unit.end,
+        };
+        let mut worker = Worker {
+            heap,
+            repeated: heap.summary().duplicate_objects > 0,
+            base: 0,
+            visitor,
+        };
+        let known = |id| self.known.contains(&id);
+        let walked = walk_stretch(source.bytes(), heap.id_size(), part, &known, &mut worker);
+        let to = walked.next.max(part.until.min(unit.end));
+        source.release(from, to);
+        self.done += to - from;
+        self.from = to;
+        if to >= unit.until {
+            self.unit += 1;
+            self.from = 0;
+        }
+        Ok(true)
+    }
+
+    /// Bytes of the dump that were read, and those of all heap segments.
+    pub fn progress(&self) -> (u64, u64) {
+        (self.done.min(self.total), self.total)
     }
 }
 
@@ -147,6 +221,41 @@ impl Heap {
             .collect();
         let (workers, _) = run_pass(&input, phase, &units, visitors)?;
         Ok(workers.into_iter().map(|w| w.visitor).collect())
+    }
+
+    /// The same walk by one worker, a small piece at a time, in file order.
+    pub fn content_steps(&self) -> Result<ContentSteps, HeapError> {
+        let map = hprof::map_file(self.source()?.bytes(), |_| {})?;
+        let snapshot = self.summary().snapshot.0.saturating_sub(1);
+        let units = units_of(map.snapshot(snapshot));
+        Ok(ContentSteps {
+            total: units.iter().map(|u| u.until - u.from).sum(),
+            units,
+            known: self.classes().iter().map(|c| c.id.0).collect(),
+            unit: 0,
+            from: 0,
+            done: 0,
+        })
+    }
+
+    /// At most `most` elements of an array of references, from element `first` on; none of an
+    /// object that is no such array.
+    pub fn elements(
+        &self,
+        array: ObjIdx,
+        first: usize,
+        most: usize,
+    ) -> Result<Vec<ObjectId>, HeapError> {
+        let SubRecord::ObjectArray(array) = self.record(array)? else {
+            return Ok(Vec::new());
+        };
+        let ids = self.id_size();
+        let all = array.elements.chunks_exact(ids.bytes());
+        Ok(all
+            .skip(first)
+            .take(most)
+            .map(|e| read_id(e, ids))
+            .collect())
     }
 
     /// Cuts large segments at records that the index knows the offsets of.

@@ -356,6 +356,18 @@ impl Heap {
         (from..from + len).map(move |at| ObjIdx(list.get(at)))
     }
 
+    /// The object at a place in the list of what the virtual root dominates, the largest first:
+    /// [`dominated(None)`](Self::dominated) without walking to it.
+    pub fn top_level(&self, at: u64) -> Option<ObjIdx> {
+        let section = self.index.bytes(Tag::TopLevel);
+        let list = Packed::new(
+            section.get(8..).unwrap_or_default(),
+            width_for(self.meta.objects),
+            u64::MAX,
+        );
+        (at < self.dominated_count(None)).then(|| ObjIdx(list.get(at)))
+    }
+
     /// How many objects an object immediately dominates.
     pub fn dominated_count(&self, parent: Option<ObjIdx>) -> u64 {
         match parent {

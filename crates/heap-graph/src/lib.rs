@@ -34,7 +34,7 @@ mod quick;
 mod raw;
 mod strings;
 
-pub use contents::{ContentVisitor, Slot};
+pub use contents::{ContentSteps, ContentVisitor, Slot};
 pub use heap::{Dominator, Heap};
 pub use mapping::Mapping;
 pub use model::{

@@ -158,6 +158,44 @@ impl fmt::Display for Via {
     }
 }
 
+impl Via {
+    /// The name of the field or element alone: `next`, `[3]`, `<class>`; of a static field
+    /// without the word `static`.
+    pub fn field(&self) -> String {
+        match self {
+            Via::Static { name } => name.clone(),
+            other => other.to_string(),
+        }
+    }
+
+    /// The kind of reference in a word.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Via::Field { .. } => "field",
+            Via::Static { .. } => "static",
+            Via::Element(_) => "element",
+            Via::ThreadLocal { .. } => "local",
+            Via::Class => "class",
+            Via::Super | Via::Loader | Via::Signers | Via::Domain | Via::Constant(_) => {
+                "class_part"
+            }
+        }
+    }
+}
+
+impl RefStrength {
+    /// The strength in a word.
+    pub fn name(self) -> &'static str {
+        match self {
+            RefStrength::Strong => "strong",
+            RefStrength::Soft => "soft",
+            RefStrength::Weak => "weak",
+            RefStrength::Phantom => "phantom",
+            RefStrength::Final => "final",
+        }
+    }
+}
+
 /// Strength of a reference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -331,5 +369,26 @@ impl Heap {
             });
         }
         Ok(out)
+    }
+
+    /// References that no record of an instance or array has, and that
+    /// [`walk_contents`](Heap::walk_contents) therefore does not show: those of class objects, but
+    /// for the one to their class, and those of threads to what their stacks hold.
+    pub fn references_beside_records(&self) -> Result<Vec<(ObjIdx, Reference)>, HeapError> {
+        let mut found = Vec::new();
+        let classes = (0..self.classes().len() as u32).map(ClassIdx);
+        let objects = classes.filter_map(|c| Some((c, self.class_object(c)?)));
+        for (_, object) in objects.filter(|(c, o)| self.class_by_object(*o) == Some(*c)) {
+            let of = self.outbound(object)?.into_iter();
+            found.extend(of.filter(|r| r.via != Via::Class).map(|r| (object, r)));
+        }
+        let threads = self.threads().iter().filter_map(|t| t.object);
+        let threads: std::collections::BTreeSet<ObjIdx> = threads.collect();
+        for object in threads {
+            let of = self.outbound(object)?.into_iter();
+            let local = |r: &Reference| matches!(r.via, Via::ThreadLocal { .. });
+            found.extend(of.filter(local).map(|r| (object, r)));
+        }
+        Ok(found)
     }
 }

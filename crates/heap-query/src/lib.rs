@@ -36,5 +36,5 @@ pub use catalog::{ColumnInfo, TableInfo, TableKind};
 pub use cell::{Cell, Cut, Table};
 pub use error::{Place, QueryError};
 pub use lang::Lang;
-pub use limits::Limits;
+pub use limits::{Limits, Watch};
 pub use session::{HistoryEntry, Session, Sink};

@@ -2,7 +2,8 @@
 
 use crate::cell::Cut;
 use crate::error::QueryError;
-use heap_graph::{Control, HeapError};
+use heap_graph::{Control, HeapError, Progress};
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -16,6 +17,19 @@ pub struct Limits {
     pub time: Option<Duration>,
     /// Set it from any thread to stop the query within milliseconds.
     pub cancel: Arc<AtomicBool>,
+    /// Told how far the query is.
+    pub watch: Option<Watch>,
+}
+
+/// Told from any thread how far the outermost scan of a query is, or the pass over the dump that
+/// it needs first. A query may make several, one after the other.
+#[derive(Clone)]
+pub struct Watch(pub Arc<dyn Fn(Progress) + Send + Sync>);
+
+impl fmt::Debug for Watch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Watch")
+    }
 }
 
 impl Limits {
@@ -35,6 +49,9 @@ pub(crate) struct Stop {
     deadline: Option<Instant>,
     /// Set for work inside `heap-graph`, which knows no deadline.
     inner: AtomicBool,
+    watch: Option<Watch>,
+    /// True while a scan reports.
+    led: AtomicBool,
 }
 
 impl Stop {
@@ -43,6 +60,8 @@ impl Stop {
             cancel: limits.cancel.clone(),
             deadline: limits.time.and_then(|t| Instant::now().checked_add(t)),
             inner: AtomicBool::new(false),
+            watch: limits.watch.clone(),
+            led: AtomicBool::new(false),
         }
     }
 
@@ -69,7 +88,10 @@ impl Stop {
         work: impl FnOnce(&Control<'_>) -> Result<T, HeapError>,
     ) -> Result<T, QueryError> {
         self.inner.store(self.reason().is_some(), Ordering::Relaxed);
-        let watch = |_| {
+        let watch = |progress| {
+            if let Some(watch) = &self.watch {
+                (watch.0)(progress);
+            }
             if self.reason().is_some() {
                 self.inner.store(true, Ordering::Relaxed);
             }
@@ -82,5 +104,36 @@ impl Stop {
             (HeapError::Cancelled, Some(cut)) => QueryError::Stopped(cut),
             (error, _) => QueryError::Heap(error),
         })
+    }
+}
+
+/// A scan that reports how far it is, if no scan around it does.
+pub(crate) struct Lead {
+    stop: Arc<Stop>,
+    phase: &'static str,
+    leads: bool,
+}
+
+impl Lead {
+    pub(crate) fn new(stop: Arc<Stop>, phase: &'static str) -> Lead {
+        let leads = stop.watch.is_some() && !stop.led.swap(true, Ordering::Relaxed);
+        Lead { stop, phase, leads }
+    }
+
+    pub(crate) fn report(&self, done: u64, total: u64) {
+        if self.leads
+            && let Some(watch) = &self.stop.watch
+        {
+            let phase = self.phase;
+            (watch.0)(Progress { phase, done, total });
+        }
+    }
+}
+
+impl Drop for Lead {
+    fn drop(&mut self) {
+        if self.leads {
+            self.stop.led.store(false, Ordering::Relaxed);
+        }
     }
 }

@@ -2,9 +2,10 @@
 //! per session because making them takes a pass over the heap.
 
 use crate::error::QueryError;
-use crate::limits::Stop;
+use crate::limits::{Lead, Stop};
+use heap_analysis::class_references::{ClassReference, class_references};
 use heap_graph::{ClassIdx, Heap, ObjIdx};
-use hprof::HeapTag;
+use hprof::{HeapTag, ObjectId};
 use rustc_hash::FxHashMap;
 use std::sync::{Arc, OnceLock};
 
@@ -26,6 +27,8 @@ pub(crate) struct Cache {
     subclasses: OnceLock<Vec<Vec<ClassIdx>>>,
     by_class: OnceLock<Arc<ByClass>>,
     tree: OnceLock<Arc<Tree>>,
+    class_ids: OnceLock<FxHashMap<u64, ClassIdx>>,
+    class_references: OnceLock<Arc<Vec<ClassReference>>>,
 }
 
 /// All objects ordered by class.
@@ -39,6 +42,11 @@ impl ByClass {
     /// Where the objects of a class lie.
     pub(crate) fn range(&self, class: ClassIdx) -> std::ops::Range<u64> {
         self.starts[class.0 as usize]..self.starts[class.0 as usize + 1]
+    }
+
+    /// All objects.
+    pub(crate) fn len(&self) -> u64 {
+        self.objects.len().max(self.wide.len()) as u64
     }
 
     /// The object at a position.
@@ -73,6 +81,32 @@ impl Env {
             names
         });
         names.get(name).map_or(&[], Vec::as_slice)
+    }
+
+    /// The class of an id, as objects name it.
+    pub(crate) fn class_of_id(&self, id: ObjectId) -> Option<ClassIdx> {
+        let ids = self.cache.class_ids.get_or_init(|| {
+            let all = self.heap.classes().iter().zip((0..).map(ClassIdx));
+            all.filter(|(c, _)| !c.id.is_null())
+                .map(|(c, n)| (c.id.0, n))
+                .collect()
+        });
+        ids.get(&id.0).copied()
+    }
+
+    /// The references by class and field: one pass over the dump, then kept.
+    pub(crate) fn class_references(&self) -> Result<Arc<Vec<ClassReference>>, QueryError> {
+        if let Some(made) = self.cache.class_references.get() {
+            return Ok(made.clone());
+        }
+        let made = self.stop.within(|c| class_references(&self.heap, c))?;
+        let made = Arc::new(made);
+        Ok(self.cache.class_references.get_or_init(|| made).clone())
+    }
+
+    /// A scan that may be the outermost one of the query.
+    pub(crate) fn lead(&self, phase: &'static str) -> Lead {
+        Lead::new(self.stop.clone(), phase)
     }
 
     /// Direct subclasses of a class.

@@ -5,7 +5,7 @@ mod common;
 
 use common::{corpus_heap, known, rows, session_of, show};
 use heap_graph::LayoutModel;
-use heap_query::{Cell, Cut, Lang, Limits, QueryError, Session};
+use heap_query::{Cell, Cut, Lang, Limits, QueryError, Session, Watch};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -123,6 +123,22 @@ fn what_the_tables_push_down_is_what_sqlite_would_have_found() {
         (
             "select to_id from \"references\" where from_id = (select id from objects order by retained desc limit 1)",
             "select +to_id from \"references\" where +from_id = (select id from objects order by retained desc limit 1)",
+        ),
+        (
+            "select from_id, to_id, field from references where from_class = 'java.lang.Thread'",
+            "select from_id, to_id, field from references where +from_class = 'java.lang.Thread'",
+        ),
+        (
+            "select from_id, field, kind from references where to_class = 'java.lang.Class' and strength = 'weak'",
+            "select from_id, field, kind from references where +to_class = 'java.lang.Class' and strength = 'weak'",
+        ),
+        (
+            "select distinct r.from_id, o.id from references r join objects o on o.id = r.to_id where o.shallow > 2000",
+            "select r.id, o.id from objects o, inbound(o.id) r where o.shallow > 2000",
+        ),
+        (
+            "select from_class, kind, to_class, sum(count) from class_references group by 1, 2, 3",
+            "select +from_class, kind, +to_class, count(*) from references group by 1, 2, 3",
         ),
         (
             "select o.id, c.name from objects o join classes c on c.id = o.class_id where o.shallow > 2000",
@@ -375,6 +391,36 @@ fn limits_cut_the_answer_and_say_so() {
 }
 
 #[test]
+fn the_outermost_scan_says_how_far_it_is() {
+    use std::sync::{Arc, Mutex};
+    let Some(session) = corpus_heap("progress", "zoo-jdk17-g1.hprof") else {
+        return;
+    };
+    let told = |sql: &str| {
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let keep = seen.clone();
+        let limits = Limits {
+            watch: Some(Watch(Arc::new(move |p| keep.lock().expect("no panic").push(p)))),
+            ..Limits::default()
+        };
+        session.run(sql, Some(Lang::Sql), &limits).expect("rows");
+        let seen = seen.lock().expect("no panic").clone();
+        seen
+    };
+    let join = told("select count(*) from references r join objects o on o.id = r.to_id");
+    assert!(join.iter().all(|p| p.phase == "references"), "{join:?}");
+    assert!(join.is_sorted_by_key(|p| p.done), "one scan reports: {join:?}");
+    let last = join.last().expect("a report");
+    assert_eq!(last.done, last.total);
+    assert!(last.total > 1 << 20, "in bytes of the dump: {last:?}");
+    let one = told("select * from objects where id = '0x1'");
+    assert!(one.is_empty(), "{one:?}");
+    let pass = told("select from_class from class_references limit 1");
+    let phase = pass.first().map(|p| p.phase);
+    assert_eq!(phase, Some("references of classes"), "{pass:?}");
+}
+
+#[test]
 fn dialects_are_recognised() {
     let (session, _) = known();
     for (query, want) in [
@@ -445,6 +491,17 @@ proptest! {
         prop_assert_eq!(&all, &rows(&session, joined));
         let joined = "select r.from_id, r.to_id, r.field from objects o join references r on r.from_id = o.id order by 1, 2, 3";
         prop_assert_eq!(&all, &rows(&session, joined));
+        // And what is asked of the classes at their ends, or of all of them together.
+        let class = text(&rows(&session, "select class from objects order by id limit 1 offset 2")[0][0]);
+        for end in ["from", "to"] {
+            let fast = format!("select from_id, to_id, field from references where {end}_class = '{class}' order by 1, 2, 3");
+            let slow = fast.replace("where ", "where +");
+            prop_assert_eq!(rows(&session, &fast), rows(&session, &slow));
+        }
+        let sums = "select from_class, to_class, sum(count) from class_references group by 1, 2 order by 1, 2";
+        let joined = "select a.class, b.class, count(*) from references r join objects a on a.id = +r.from_id \
+                      join objects b on b.id = +r.to_id group by 1, 2 order by 1, 2";
+        prop_assert_eq!(rows(&session, sums), rows(&session, joined));
         // The retained set of one object, and of two together.
         let one = pick.index(plain.ids.len());
         let set = |sql: String| -> BTreeSet<String> {

@@ -209,6 +209,66 @@ fn every_view_is_whole_in_every_look() {
     }
 }
 
+/// An app of Android 7 with a red and half green bitmap, and one whose pixels are native.
+fn app_with_bitmaps() -> Vec<u8> {
+    use testkit::dump::{Elements, Heap, IdSize, Root, Type, Value, Version};
+    let mut heap = Heap::new(IdSize::Four).version(Version::V103);
+    let object = heap.java_lang_object();
+    let fields = [
+        ("mBuffer", Type::Object),
+        ("mWidth", Type::Int),
+        ("mHeight", Type::Int),
+    ];
+    let bitmap = heap.class("android/graphics/Bitmap", object, &fields);
+    heap.android_heap(b'A'.into(), "app");
+    let red = [255, 0, 0, 255].repeat(6);
+    let green = [0, 128, 0, 128].repeat(2);
+    let pixels = heap.primitive_array(Elements::Byte([red, green].concat()));
+    for (buffer, width, height) in [(pixels, 2, 4), (0, 100, 50)] {
+        let values = [Value::Object(buffer), Value::Int(width), Value::Int(height)];
+        let bitmap = heap.instance(bitmap, &values);
+        heap.root(Root::VmInternal, bitmap);
+    }
+    heap.bytes()
+}
+
+#[test]
+fn bitmaps_are_shown_when_the_dump_has_their_pixels() {
+    let Some(mut browser) = browser("bitmaps_are_shown") else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("app.hprof");
+    std::fs::write(&file, app_with_bitmaps()).unwrap();
+    let opened = Opened::new(&file);
+    opened.wait_until_ready();
+    browser.look(1280, 900, false);
+    browser.open(&opened.running.url());
+    settled(&mut browser);
+    show(&mut browser, "bitmaps");
+    browser.wait("document.querySelectorAll('canvas.picture').length === 1 && document.querySelector('canvas.picture').width === 2");
+    let page = text(&mut browser);
+    assert!(page.contains("1 of them keep their pixels in native memory"), "{page}");
+    let colours = |browser: &mut Browser| {
+        browser.eval(
+            "(c => [c.width, c.height, ...c.getContext('2d').getImageData(0, 0, 1, 1).data, \
+             ...c.getContext('2d').getImageData(1, 3, 1, 1).data])(document.querySelector('canvas.picture'))",
+        )
+    };
+    let want = serde_json::json!([2, 4, 255, 0, 0, 255, 0, 255, 0, 128]);
+    assert_eq!(colours(&mut browser), want);
+    // The same on the page of the bitmap itself, and a sentence where there are no pixels.
+    let ids = browser.eval("[...document.querySelectorAll('main .obj .id')].map(e => e.innerText)");
+    let ids: Vec<&str> = ids.as_array().unwrap().iter().filter_map(|v| v.as_str()).collect();
+    // The native one counts four bytes per pixel, so it comes first.
+    show(&mut browser, &format!("object?id={}", ids[1]));
+    browser.wait("document.querySelector('canvas.picture').width === 2");
+    assert_eq!(colours(&mut browser), want);
+    show(&mut browser, &format!("object?id={}", ids[0]));
+    browser.wait("document.querySelector('main').innerText.includes('in native memory, not in the dump')");
+    assert_eq!(browser.errors, Vec::<String>::new());
+}
+
 #[test]
 fn keys_go_through_a_table_and_to_a_view() {
     let Some(mut browser) = browser("keys_go_through_a_table_and_to_a_view") else {

@@ -72,3 +72,19 @@ export function more(n, href) {
   const words = `… ${grouped(n)} more`;
   return h("p", { class: "empty" }, href ? h("a", { href }, words) : words);
 }
+
+/** What a bitmap shows, as wide and high as `most` pixels; the canvas is filled when the answer comes. */
+export function picture(context, id, most) {
+  const canvas = h("canvas", { class: "picture", width: "1", height: "1" });
+  context.ask("bitmap_picture", { id, most }).then((p) => {
+    if (!p.format) {
+      canvas.replaceWith(h("span", { class: "dim" }, "The pixels are in native memory, not in the dump."));
+      return;
+    }
+    [canvas.width, canvas.height] = p.shown;
+    canvas.title = `${p.size[0]} × ${p.size[1]}, ${p.format}`;
+    const pixels = Uint8ClampedArray.from({ length: p.pixels.length / 2 }, (_, n) => parseInt(p.pixels.slice(2 * n, 2 * n + 2), 16));
+    canvas.getContext("2d").putImageData(new ImageData(pixels, p.shown[0], p.shown[1]), 0, 0);
+  }, () => canvas.remove());
+  return canvas;
+}

@@ -2,7 +2,7 @@
 
 import { h, to } from "./dom.js";
 import { bytes, className, grouped, human, object, percent, plural } from "./format.js";
-import { classLink, facts, figures, more, objectTable } from "./objects.js";
+import { classLink, facts, figures, more, objectTable, picture } from "./objects.js";
 import { notice } from "./shell.js";
 import { pager, search, table } from "./table.js";
 import { histogramTable } from "./views_heap.js";
@@ -139,16 +139,22 @@ export const bitmaps = {
   source: () => ["bitmaps"],
   async show(context) {
     const answer = await context.ask("bitmaps");
-    return [figures([[answer.rows.length, "bitmaps"], [human(answer.wasted), "wasted by equal ones"]]), table({
-      rows: answer.rows, empty: "There are no bitmaps.",
-      columns: [
-        { title: "Pixels", num: true, sort: (r) => r.pixels, cell: (r) => (r.pixels ? bytes(r.pixels) : "native") },
-        { title: "Retained", num: true, sort: (r) => r.retained, cell: (r) => bytes(r.retained) },
-        { title: "Size", num: true, sort: (r) => r.width * r.height, cell: (r) => `${r.width} × ${r.height}` },
-        { title: "Equal", num: true, sort: (r) => r.equal, cell: (r) => grouped(r.equal) },
-        { title: "Bitmap", cell: (r) => object(r) },
-      ],
-    })];
+    const native = answer.rows.filter((r) => !r.in_heap).length;
+    // Pictures cost a question each: the largest have them here, all have them on their own page.
+    const shown = new Set(answer.rows.filter((r) => r.in_heap).slice(0, 50));
+    return [figures([[answer.rows.length, "bitmaps"], [human(answer.bytes), "pixels"], [human(answer.wasted), "wasted by equal ones"]]),
+      native ? h("p", { class: "dim" }, `${native === answer.rows.length ? "All" : grouped(native)} of them keep their pixels in native memory (Android 8 and later): the dump does not have them, so there is no picture, and bytes are four per pixel.`) : null,
+      table({
+        rows: answer.rows, empty: "There are no bitmaps.",
+        columns: [
+          { title: "Bytes", num: true, sort: (r) => r.bytes, cell: (r) => bytes(r.bytes) },
+          { title: "Retained", num: true, sort: (r) => r.retained, cell: (r) => bytes(r.retained) },
+          { title: "Size", num: true, sort: (r) => r.width * r.height, cell: (r) => `${r.width} × ${r.height}` },
+          { title: "Copies", num: true, sort: (r) => r.copies, cell: (r) => grouped(r.copies) },
+          { title: "Picture", cell: (r) => (shown.has(r) ? picture(context, r.object, 48) : r.in_heap ? "" : h("span", { class: "dim" }, "native")) },
+          { title: "Bitmap", cell: (r) => object(r) },
+        ],
+      })];
   },
 };
 

@@ -3,7 +3,7 @@
 import { address } from "./api.js";
 import { h, setOfSet, to } from "./dom.js";
 import { bytes, className, grouped, object as objectLink, percent, plural, titleOf } from "./format.js";
-import { classLink, facts, figures, more, objectTable, setTabs, steps } from "./objects.js";
+import { classLink, facts, figures, more, objectTable, picture, setTabs, steps } from "./objects.js";
 import { notice } from "./shell.js";
 import { choice, pager, search, table } from "./table.js";
 import { histogramTable } from "./views_heap.js";
@@ -51,6 +51,7 @@ export const object = {
         ["Class", [classLink(c.name, c.class_id), c.superclasses.map((s) => [" < ", classLink(s)])]],
         ["Loader", c.loader_id === "0x0" ? c.loader : [h("a", { href: to("object", { id: c.loader_id }) }, c.loader)]],
         ["Instances", c.objects ? plural(c.objects, "object", "objects") : ""]]),
+      c.name === "android.graphics.Bitmap" ? [h("h2", null, "Picture"), h("p", null, picture(context, id, 512))] : null,
       o.text !== undefined ? [h("h2", null, "Text"), h("pre", null, o.text)] : null,
       contentsTable(contents),
       o.slots.length ? [h("h2", null, o.slots[0].declared_in ? "Fields" : "Elements"), slots(o.slots), more(o.omitted_slots, o.kind === "object_array" ? to("objects", { set: `out:${set}` }) : null)] : null,

@@ -4,13 +4,15 @@ use super::target::limit;
 use crate::Outcome;
 use crate::exit::{Exit, Usage};
 use crate::output::note;
+use crate::progress::Meter;
 use crate::session::Session;
 use clap::ValueEnum;
-use heap_query::{Cell, Cut, Lang, Limits, QueryError, Session as Queries, Sink};
+use heap_query::{Cell, Cut, Lang, Limits, QueryError, Session as Queries, Sink, Watch};
 use report::Provenance;
 use report::say::{Tables, cut_text};
-use std::io::Read;
+use std::io::{IsTerminal, Read};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Ask anything in SQL, MAT's OQL or jhat's OQL
@@ -110,9 +112,17 @@ impl Args {
             };
             return session.answer(&tables, heap.summary());
         }
+        // Rows that run over a terminal leave no place for a line that is redrawn.
+        let meter = match self.csv && std::io::stdout().is_terminal() {
+            true => Meter::new(false),
+            false => session.meter(),
+        };
+        let meter = Arc::new(meter.announcing(!session.global.quiet));
+        let shown = meter.clone();
         let limits = Limits {
             rows: limit(self.limit, session.global.json || self.csv, 100),
             time: self.timeout,
+            watch: Some(Watch(Arc::new(move |progress| shown.show(progress)))),
             ..Limits::default()
         };
         let lang = self.lang.map(Lang::from);
@@ -125,15 +135,17 @@ impl Args {
                 session,
                 failed: None,
             };
-            let (_, cut) = queries
-                .each(&text, lang, &limits, &mut lines)
-                .map_err(fault)?;
+            let result = queries.each(&text, lang, &limits, &mut lines);
+            meter.clear();
+            let (_, cut) = result.map_err(fault)?;
             if let Some(error) = lines.failed {
                 return Err(error.into());
             }
             (session.finish(&Provenance::of(heap.summary())), cut)
         } else {
-            let table = queries.run(&text, lang, &limits).map_err(fault)?;
+            let result = queries.run(&text, lang, &limits);
+            meter.clear();
+            let table = result.map_err(fault)?;
             (session.answer(&table, heap.summary())?, table.cut)
         };
         match cut {

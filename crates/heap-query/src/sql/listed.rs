@@ -3,6 +3,7 @@
 use super::table::{ColumnDef, Cost, Op, Out, Rows, Scan, Source, columns};
 use crate::cell::Cell;
 use crate::error::QueryError;
+use crate::limits::Lead;
 use crate::shared::Env;
 
 /// Rows on demand.
@@ -97,6 +98,8 @@ impl Source for Listed {
             argument: self.given(&scan),
             here: Vec::new(),
             env: env.clone(),
+            lead: (scan.constraints.is_empty() && self.argument.is_none())
+                .then(|| (env.lead("rows"), (self.size)(env) as u64)),
             count: 0,
         }))
     }
@@ -116,14 +119,22 @@ struct ListedRows {
     argument: Option<(usize, Cell)>,
     here: Vec<Cell>,
     env: Env,
-    count: u32,
+    /// For a scan of the whole table: about how many rows there are.
+    lead: Option<(Lead, u64)>,
+    count: u64,
 }
 
 impl Rows for ListedRows {
     fn advance(&mut self) -> Result<bool, QueryError> {
-        self.count = self.count.wrapping_add(1);
+        self.count += 1;
         if self.count.is_multiple_of(256) {
             self.env.stop.check()?;
+        }
+        // With few rows, each may stand for a scan of another table.
+        if let Some((lead, size)) = &self.lead
+            && (self.count.is_multiple_of(256) || *size < 1 << 16)
+        {
+            lead.report(self.count.min(*size), *size);
         }
         match self.rows.next() {
             Some(row) => {

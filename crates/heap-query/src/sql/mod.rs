@@ -1,15 +1,17 @@
 //! SQL: SQLite's parser and executor over virtual tables that read the index. Filters on ids,
 //! classes and sizes, the order by retained size, and grouping by class are done by the tables.
 //!
-//! In reading order: `table` (what a table is), `objects`, `listed` and `tables`, `class_table`,
+//! In reading order: `table` (what a table is), `objects`, `references`, `classes`, `listed` and `tables`, `class_table`,
 //! `functions`, `views` (names of other tools), `rewrite` (class names in the text), and `raw`
 //! (the bridge to SQLite).
 
 mod class_table;
+mod classes;
 mod functions;
 mod listed;
 mod objects;
 mod raw;
+mod references;
 mod rewrite;
 pub(crate) mod table;
 mod tables;
@@ -37,8 +39,11 @@ const STEPS: i32 = 2000;
 
 /// All tables with fixed names.
 fn fixed() -> Vec<(&'static str, Arc<dyn Source>)> {
-    let mut all: Vec<(&'static str, Arc<dyn Source>)> =
-        vec![("objects", Arc::new(objects::Objects::new()))];
+    let mut all: Vec<(&'static str, Arc<dyn Source>)> = vec![
+        ("objects", Arc::new(objects::Objects::new())),
+        ("references", Arc::new(references::References::new())),
+        ("classes", Arc::new(classes::Classes::new())),
+    ];
     let listed = tables::all().into_iter().chain(functions::tables());
     all.extend(listed.map(|(name, table)| (name, Arc::new(table) as Arc<dyn Source>)));
     all

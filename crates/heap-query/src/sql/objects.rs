@@ -5,6 +5,7 @@ use super::table::{
 };
 use crate::describe::{kind_name, readable};
 use crate::error::QueryError;
+use crate::limits::Lead;
 use crate::shared::{BLOCK, ByClass, Env};
 use heap_graph::{ClassIdx, Dominator, ObjIdx};
 use hprof::{Bytes, ObjectId};
@@ -105,7 +106,7 @@ impl Source for Objects {
 /// In which order objects are visited.
 enum Walk {
     One(Option<ObjIdx>),
-    Blocks(Blocks),
+    Blocks(Box<Blocks>),
     Classes(Classes),
     Largest(Box<Largest>),
 }
@@ -122,12 +123,9 @@ fn walk_of(env: &Env, scan: &Scan) -> Result<Walk, QueryError> {
     let floor = floor.filter_map(least).max();
     let free = scan.order.is_none();
     if scan.order == Some(Order::Descending(RETAINED)) || free && floor.is_some_and(|f| f > 0) {
-        return Ok(Walk::Largest(Box::new(Largest::new(
-            env,
-            floor.unwrap_or(0),
-        ))));
+        return Ok(Walk::Largest(Box::new(Largest::new(floor.unwrap_or(0)))));
     }
-    Ok(Walk::Blocks(Blocks::new(scan)))
+    Ok(Walk::Blocks(Box::new(Blocks::new(env, scan))))
 }
 
 /// The least whole number that a constraint admits, if it is a lower bound.
@@ -210,6 +208,7 @@ struct Here {
 
 /// All objects by id, with the columns that are used read a block at a time.
 struct Blocks {
+    lead: Lead,
     next: u64,
     at: usize,
     count: usize,
@@ -219,12 +218,13 @@ struct Blocks {
 }
 
 impl Blocks {
-    fn new(scan: &Scan) -> Blocks {
+    fn new(env: &Env, scan: &Scan) -> Blocks {
         let wants = |column: usize| {
             scan.used & 1 << column != 0 || scan.constraints.iter().any(|c| c.column == column)
         };
         let block = |wanted: bool| wanted.then(|| vec![Bytes(0); BLOCK]);
         Blocks {
+            lead: env.lead("objects"),
             next: 0,
             at: 0,
             count: 0,
@@ -238,6 +238,7 @@ impl Blocks {
         loop {
             if self.at == self.count {
                 env.stop.check()?;
+                self.lead.report(self.next, env.heap.len());
                 let first = ObjIdx(self.next);
                 self.count = env.heap.read_classes(first, &mut self.classes);
                 if self.count == 0 {
@@ -278,11 +279,14 @@ impl Blocks {
 
 /// All objects by the name of their class.
 struct Classes {
+    lead: Lead,
     by_class: Arc<ByClass>,
     /// Classes by name, the next one last.
     left: Vec<ClassIdx>,
     class: ClassIdx,
     range: std::ops::Range<u64>,
+    /// Objects so far.
+    seen: u64,
 }
 
 impl Classes {
@@ -290,16 +294,22 @@ impl Classes {
         let mut left: Vec<ClassIdx> = (0..env.heap.classes().len() as u32).map(ClassIdx).collect();
         left.sort_by_key(|c| (Reverse(&env.heap.class(*c).name), Reverse(*c)));
         Ok(Classes {
+            lead: env.lead("objects"),
             by_class: env.by_class()?,
             left,
             class: ClassIdx(0),
             range: 0..0,
+            seen: 0,
         })
     }
 
     fn next(&mut self, filter: &Filter, here: &mut Here) -> bool {
         loop {
             if let Some(at) = self.range.next() {
+                self.seen += 1;
+                if self.seen.is_multiple_of(BLOCK as u64) {
+                    self.lead.report(self.seen, self.by_class.len());
+                }
                 *here = Here {
                     object: self.by_class.get(at).0,
                     class: Some(self.class),
@@ -322,19 +332,17 @@ impl Classes {
 /// object itself, so the dominator tree gives this order without a sort and a bound prunes it.
 struct Largest {
     floor: u64,
-    /// Children of the virtual root, largest first, and how many of them were taken.
-    top: Vec<ObjIdx>,
-    taken: usize,
+    /// How many children of the virtual root, largest first, were taken.
+    taken: u64,
     queue: BinaryHeap<(u64, Reverse<u64>)>,
     /// Unreachable objects retain nothing and come last.
     rest: u64,
 }
 
 impl Largest {
-    fn new(env: &Env, floor: u64) -> Largest {
+    fn new(floor: u64) -> Largest {
         Largest {
             floor,
-            top: env.heap.dominated(None).collect(),
             taken: 0,
             queue: BinaryHeap::new(),
             rest: 0,
@@ -343,7 +351,7 @@ impl Largest {
 
     fn next(&mut self, env: &Env, here: &mut Here) -> Option<()> {
         let heap = &env.heap;
-        let top = self.top.get(self.taken).copied();
+        let top = heap.top_level(self.taken);
         let top = top.map(|o| (heap.retained(o).0, Reverse(o.0)));
         let best = match (top, self.queue.peek()) {
             (Some(top), queued) if queued.is_none_or(|q| *q <= top) => {

@@ -1,46 +1,34 @@
-//! The tables beside `objects`: references, classes, fields, strings, arrays, roots, threads,
+//! The tables beside `objects`, `references` and `classes`: class_references, fields, strings, arrays, roots, threads,
 //! frames, locals, sites.
 
+use super::classes::class_range;
 use super::listed::{Listed, RowIter};
-use super::table::{Operand, Scan};
+use super::table::Scan;
 use crate::cell::Cell;
 use crate::describe::{array_length, cell_of, type_name};
 use crate::error::QueryError;
 use crate::shared::{Env, flags, of_classes};
 use heap_analysis::describe::thread_name;
-use heap_analysis::group::{GroupBy, GroupKey, frame_text, loader_name};
+use heap_analysis::group::{GroupBy, GroupKey, frame_text};
 use heap_analysis::histogram::{HistogramOptions, histogram};
 use heap_analysis::threads::{is_daemon, is_virtual};
-use heap_graph::{ClassIdx, ObjIdx, ObjectView, RefStrength, Reference, Value, Via};
+use heap_graph::{ClassIdx, ObjIdx, ObjectView, Reference, Value};
 use hprof::{BasicType, HeapTag, ObjectId, Serial};
 
 /// Every table of this module with its name.
 pub(crate) fn all() -> Vec<(&'static str, Listed)> {
     let objects = |env: &Env| env.heap.len() as f64;
-    let classes = |env: &Env| env.heap.classes().len() as f64;
     let roots = |env: &Env| env.heap.roots().len() as f64;
     let threads = |env: &Env| env.heap.threads().len() as f64;
     vec![
         (
-            "references",
+            "class_references",
             Listed::table(
-                "from_id:object to_id:object field:text kind:text strength:text \
-                 *from_class:text *to_class:text *from_address:int *to_address:int",
-                &[0, 1, 7, 8],
-                |env| env.heap.len() as f64 * 3.0,
-                references,
-            ),
-        ),
-        (
-            "classes",
-            Listed::table(
-                "name:text id:object superclass:text superclass_id:object loader:text \
-                 loader_id:object kind:text instance_size:int objects:int shallow:int \
-                 reachable_objects:int reachable_shallow:int retained:int \
-                 *number:int *superclass_number:int *loader_address:int",
-                &[1],
-                classes,
-                class_rows,
+                "from_class:text field:text kind:text to_class:text count:int \
+                 *from_class_id:object *to_class_id:object",
+                &[],
+                |env| env.heap.classes().len() as f64 * 8.0,
+                class_references,
             ),
         ),
         (
@@ -175,144 +163,55 @@ pub(super) fn class_name(env: &Env, object: ObjIdx) -> Cell {
 
 /// The field name alone, the kind of reference, and its strength.
 pub(super) fn via_cells(reference: &Reference) -> [Cell; 3] {
-    let (field, kind) = match &reference.via {
-        Via::Field { name } => (name.clone(), "field"),
-        Via::Static { name } => (name.clone(), "static"),
-        Via::Element(n) => (format!("[{n}]"), "element"),
-        Via::ThreadLocal { .. } => (reference.via.to_string(), "local"),
-        Via::Class => (reference.via.to_string(), "class"),
-        other => (other.to_string(), "class_part"),
-    };
-    let strength = match reference.strength {
-        RefStrength::Strong => "strong",
-        RefStrength::Soft => "soft",
-        RefStrength::Weak => "weak",
-        RefStrength::Phantom => "phantom",
-        RefStrength::Final => "final",
-    };
-    [Cell::Text(field), text(kind), text(strength)]
-}
-
-fn reference_row(env: &Env, from: ObjIdx, reference: &Reference) -> Vec<Cell> {
-    let [field, kind, strength] = via_cells(reference);
-    let to = reference.target;
-    vec![
-        object(env, from),
-        object(env, to),
-        field,
-        kind,
-        strength,
-        class_name(env, from),
-        class_name(env, to),
-        Cell::Int(env.heap.id(from).0 as i64),
-        Cell::Int(env.heap.id(to).0 as i64),
+    [
+        Cell::Text(reference.via.field()),
+        text(reference.via.kind()),
+        text(reference.strength.name()),
     ]
 }
 
-/// References of objects to their class are left out: `objects.class_id` has them, and they
-/// would double the table.
-fn references(env: &Env, scan: &Scan) -> Result<RowIter, QueryError> {
-    let from = which(env, scan, if scan.equal(0).is_some() { 0 } else { 7 });
-    let to = which(env, scan, if scan.equal(1).is_some() { 1 } else { 8 });
-    let sources: Box<dyn Iterator<Item = u64>> = match (&from, &to) {
-        (Which::All, Which::One(target)) => {
-            let target = *target;
-            let found = env.stop.within(|c| env.heap.inbound_with(target, c))?;
-            Box::new(found.into_iter().map(|o| o.0))
-        }
-        (_, Which::None) => Box::new(0..0),
-        _ => Box::new(range(env, &from)),
-    };
-    let target = match to {
-        Which::One(target) => Some(target),
-        Which::All | Which::None => None,
-    };
+/// The references by class and field: one pass over the dump for the first query, then kept.
+fn class_references(env: &Env, _: &Scan) -> Result<RowIter, QueryError> {
+    let all = env.class_references()?;
     let env = env.clone();
-    Ok(Box::new(sources.flat_map(move |from| {
-        let from = ObjIdx(from);
-        let rows: Vec<Result<Vec<Cell>, QueryError>> = match env.heap.outbound(from) {
-            Ok(list) => list
-                .iter()
-                .filter(|r| r.via != Via::Class && target.is_none_or(|t| r.target == t))
-                .map(|r| Ok(reference_row(&env, from, r)))
-                .collect(),
-            Err(error) => vec![Err(error.into())],
-        };
-        rows
-    })))
-}
-
-fn class_rows(env: &Env, scan: &Scan) -> Result<RowIter, QueryError> {
-    let wanted = scan.equal(1).map(Operand::object_id);
-    let env = env.clone();
-    let count = env.heap.classes().len() as u32;
-    Ok(Box::new((0..count).filter_map(move |n| {
-        let heap = &env.heap;
-        let class = heap.class(ClassIdx(n));
-        if wanted.is_some_and(|id| id != Some(class.id)) {
-            return None;
-        }
-        let above = class.super_class.map(|c| heap.class(c));
-        let kind = if class.element.is_some() {
-            "primitive_array"
-        } else if class.name.ends_with("[]") {
-            "object_array"
-        } else {
-            "instance"
-        };
-        Some(Ok(vec![
-            text(&class.name),
-            id_cell(class.id),
-            above.map_or(Cell::Null, |c| text(&c.name)),
-            above.map_or(Cell::Null, |c| id_cell(c.id)),
-            Cell::Text(loader_name(heap, class.loader)),
-            id_cell(class.loader),
-            text(kind),
-            size(class.instance_size.0),
-            size(class.objects),
-            size(class.shallow.0),
-            size(class.reachable_objects),
-            size(class.reachable_shallow.0),
-            size(class.retained.0),
-            Cell::Int(i64::from(n)),
-            class
-                .super_class
-                .map_or(Cell::Null, |c| Cell::Int(i64::from(c.0))),
-            if class.loader.is_null() {
-                Cell::Null
-            } else {
-                Cell::Int(class.loader.0 as i64)
-            },
-        ]))
+    Ok(Box::new((0..all.len()).map(move |n| {
+        let row = &all[n];
+        let (from, to) = (env.heap.class(row.from), env.heap.class(row.to));
+        Ok(vec![
+            text(&from.name),
+            text(&row.field),
+            text(row.kind),
+            text(&to.name),
+            size(row.count),
+            id_cell(from.id),
+            id_cell(to.id),
+        ])
     })))
 }
 
 fn fields(env: &Env, scan: &Scan) -> Result<RowIter, QueryError> {
-    let wanted = scan.equal(1).map(Operand::object_id);
+    let wanted = class_range(env, scan.equal(1));
     let env = env.clone();
-    let count = env.heap.classes().len() as u32;
-    Ok(Box::new((0..count).flat_map(move |n| {
+    Ok(Box::new(wanted.flat_map(move |n| {
         let class = env.heap.class(ClassIdx(n));
+        let row = |at: usize, name: &str, kind, is_static, value| {
+            Ok(vec![
+                text(&class.name),
+                id_cell(class.id),
+                size(at as u64),
+                text(name),
+                text(type_name(kind)),
+                Cell::Bool(is_static),
+                value,
+            ])
+        };
         let mut rows = Vec::new();
-        if wanted.is_none_or(|id| id == Some(class.id)) {
-            let row = |at: usize, name: &str, kind, is_static, value| {
-                Ok(vec![
-                    text(&class.name),
-                    id_cell(class.id),
-                    size(at as u64),
-                    text(name),
-                    text(type_name(kind)),
-                    Cell::Bool(is_static),
-                    value,
-                ])
-            };
-            for (at, field) in class.fields.iter().enumerate() {
-                rows.push(row(at, &field.name, field.kind, false, Cell::Null));
-            }
-            for (at, field) in class.statics.iter().enumerate() {
-                let value = cell_of(Value::from_bits(field.kind, field.bits));
-                rows.push(row(at, &field.name, field.kind, true, value));
-            }
+        for (at, field) in class.fields.iter().enumerate() {
+            rows.push(row(at, &field.name, field.kind, false, Cell::Null));
+        }
+        for (at, field) in class.statics.iter().enumerate() {
+            let value = cell_of(Value::from_bits(field.kind, field.bits));
+            rows.push(row(at, &field.name, field.kind, true, value));
         }
         rows
     })))

@@ -2,6 +2,7 @@
 
 use super::Say;
 use super::leaks::path_table;
+use super::sets::bitmap_table;
 use crate::doc::{Cell, Doc, Span, Table, number, object_spans, words};
 use heap_analysis::android::Android;
 
@@ -53,24 +54,8 @@ impl Say for Android {
             ]);
         }
         native.when_empty = "no NativeAllocationRegistry in this dump";
-        let mut bitmaps = Table::new([
-            number("bytes"),
-            number("width"),
-            number("height"),
-            number("copies"),
-            words("bitmap"),
-        ]);
-        for bitmap in &self.bitmaps {
-            bitmaps.row([
-                Cell::bytes(bitmap.bytes),
-                Cell::count(bitmap.width.unsigned_abs()),
-                Cell::count(bitmap.height.unsigned_abs()),
-                Cell::count(bitmap.copies),
-                Cell::object(&bitmap.object),
-            ]);
-        }
+        let mut bitmaps = bitmap_table(&self.bitmaps);
         bitmaps.omitted = self.omitted_bitmaps;
-        bitmaps.when_empty = "no bitmap";
         doc.heading("Native memory of Java objects")
             .table(native)
             .heading("Bitmaps")

@@ -2,7 +2,7 @@
 
 use super::Say;
 use crate::doc::{Cell, Doc, Span, Table, number, words};
-use heap_analysis::bitmaps::Bitmaps;
+use heap_analysis::bitmaps::{Bitmap, Bitmaps, Picture};
 use heap_analysis::contents::Contents;
 use heap_analysis::members::{ImmediateDominators, Objects};
 use heap_analysis::treemap::Treemap;
@@ -94,29 +94,49 @@ impl Say for Contents {
     }
 }
 
+/// Bitmaps as rows.
+pub(super) fn bitmap_table(rows: &[Bitmap]) -> Table {
+    let mut table = Table::new([
+        number("bytes"),
+        number("retained"),
+        number("width"),
+        number("height"),
+        number("copies"),
+        words("pixels"),
+        words("bitmap"),
+    ]);
+    for row in rows {
+        table.row([
+            Cell::bytes(row.bytes),
+            Cell::bytes(row.object.retained),
+            Cell::count(row.width.unsigned_abs()),
+            Cell::count(row.height.unsigned_abs()),
+            Cell::count(row.copies),
+            Cell::value(if row.in_heap { "heap" } else { "native" }.to_owned()),
+            Cell::object(&row.object),
+        ]);
+    }
+    table.when_empty = "no bitmaps in this heap";
+    table
+}
+
+impl Say for Picture {
+    const NAME: &'static str = "bitmap_picture";
+
+    fn doc(&self) -> Doc {
+        let size = format!(", {} × {}, ", self.size.0, self.size.1);
+        let mut line = crate::doc::object_spans(&self.bitmap);
+        line.push(Span::from(size));
+        line.push(Span::from(self.format.unwrap_or("pixels not in the dump")));
+        Doc::new().text(line)
+    }
+}
+
 impl Say for Bitmaps {
     const NAME: &'static str = "bitmaps";
 
     fn doc(&self) -> Doc {
-        let mut table = Table::new([
-            number("pixels"),
-            number("retained"),
-            number("width"),
-            number("height"),
-            number("equal"),
-            words("bitmap"),
-        ]);
-        for row in &self.rows {
-            table.row([
-                Cell::bytes(row.pixels),
-                Cell::bytes(row.object.retained),
-                Cell::count(row.width.max(0) as u64),
-                Cell::count(row.height.max(0) as u64),
-                Cell::count(row.equal),
-                Cell::object(&row.object),
-            ]);
-        }
-        table.when_empty = "no bitmaps in this heap";
+        let table = bitmap_table(&self.rows);
         let intro = [
             Span::Count(self.rows.len() as u64),
             Span::from(" bitmaps; equal ones waste "),

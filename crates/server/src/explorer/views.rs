@@ -177,6 +177,13 @@ pub(super) const VIEWS: &[(&str, Answer)] = &[
         let heap = e.heap()?;
         say(heap, f, &bitmaps::bitmaps(heap))
     }),
+    ("bitmap_picture", |e, p, f| {
+        let heap = e.heap()?;
+        let most = p.number("most", 512)?.clamp(1, 2048) as u32;
+        let picture = bitmaps::picture(heap, p.object(heap)?, most)
+            .ok_or_else(|| Fault::bad("this object is no bitmap"))?;
+        say(heap, f, &picture)
+    }),
     ("summary", |e, _, f| {
         let heap = e.heap()?;
         say(heap, f, &summary::summary(heap))
