@@ -1,8 +1,8 @@
 //! A real browser on the explorer: from the overview to the field that holds the leak by clicks,
 //! every view in every look without an error, nothing of a hostile dump run.
 //!
-//! `TENURE_EXPLORE=big.hprof cargo test -p server --test browser -- --ignored --nocapture` times the
-//! views of any dump; `TENURE_SCREENSHOTS=DIR` keeps pictures.
+//! `TENURE_EXPLORE=leak.hprof cargo test --release -p server --test browser -- --ignored --nocapture`
+//! times the views of a dump (any; the walk wants `leak` of bench/dumps); `TENURE_SCREENSHOTS=DIR` keeps pictures.
 
 use server::explorer::state::Stage;
 use server::explorer::{Explorer, router};
@@ -404,4 +404,48 @@ fn views_of_a_large_dump_are_quick() {
     // While the index was being built, views were told to wait.
     browser.errors.retain(|e| !e.contains("503"));
     assert_eq!(browser.errors, Vec::<String>::new());
+}
+
+#[test]
+#[ignore = "walks to the leak of the large dump that TENURE_EXPLORE names: leak.hprof of bench/dumps"]
+#[expect(clippy::print_stdout, reason = "the figures are what it is for")]
+fn clicks_lead_to_the_leak_of_a_large_dump() {
+    let file =
+        PathBuf::from(std::env::var_os("TENURE_EXPLORE").expect("TENURE_EXPLORE names a dump"));
+    let Some(mut browser) = browser("clicks_lead_to_the_leak_of_a_large_dump") else {
+        return;
+    };
+    let opened = Opened::new(&file);
+    opened.wait_until_ready();
+    let pictures = std::env::var_os("TENURE_SCREENSHOTS").map(PathBuf::from);
+    let holder = "class CompilerLeak$SessionRegistry";
+    let map = "[...document.querySelectorAll('main tr')].find(r => r.innerText.includes('SESSIONS'))?.querySelector('a')";
+    let clicks = [
+        ("overview", called("Evidence"), "Its largest parts"),
+        ("suspects", called(holder), "Static fields"),
+        ("class", map.to_owned(), "Entries"),
+    ];
+    for (width, dark) in [(1280, false), (400, true), (1280, true), (400, false)] {
+        browser.look(width, 900, dark);
+        browser.open(&opened.running.url());
+        settled(&mut browser);
+        for (n, (at, click, then)) in clicks.iter().enumerate() {
+            browser.wait(click);
+            let began = Instant::now();
+            browser.click(click);
+            browser.wait(&format!("document.querySelector('main').innerText.includes({then:?})"));
+            settled(&mut browser);
+            println!("{width}: click {} on {at}: {:?}", n + 1, began.elapsed());
+            let wide = browser.eval("document.documentElement.scrollWidth - innerWidth");
+            assert!(wide.as_i64() <= Some(0), "{at} at {width}: {wide} too wide");
+            if let Some(folder) = &pictures {
+                let look = if dark { "dark" } else { "light" };
+                std::thread::sleep(Duration::from_millis(150));
+                browser.screenshot(&folder.join(format!("walk-{n}-{width}-{look}.png")));
+            }
+        }
+        let page = text(&mut browser);
+        assert!(page.contains("visitor-") && page.contains("CompilerLeak$Session"), "{page}");
+        assert_eq!(browser.errors, Vec::<String>::new());
+    }
 }
