@@ -282,7 +282,10 @@ fn slurped(program: &Path, at: &Path, file: &str) -> std::collections::BTreeMap<
     let text = fs::read_to_string(at.join("slurp.json")).expect("its answer");
     let answer: Json = serde_json::from_str(&text).expect("JSON");
     let mut rows = std::collections::BTreeMap::new();
-    for row in answer["heap"]["top_allocated_classes"].as_array().expect("rows") {
+    for row in answer["heap"]["top_allocated_classes"]
+        .as_array()
+        .expect("rows")
+    {
         let class = row["class_name"].as_str().unwrap_or("").to_owned();
         *rows.entry(class).or_default() += row["instance_count"].as_u64().unwrap_or(0);
     }

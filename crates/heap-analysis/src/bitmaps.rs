@@ -143,16 +143,15 @@ pub fn picture(heap: &Heap, object: ObjIdx, most: u32) -> Option<Picture> {
     });
     let step = (width.max(height) as u64).div_ceil(u64::from(most.max(1))) as usize;
     let (width, height) = (width as usize, height as usize);
-    picture.shown = (
-        width.div_ceil(step) as u32,
-        height.div_ceil(step) as u32,
-    );
+    picture.shown = (width.div_ceil(step) as u32, height.div_ceil(step) as u32);
     for y in (0..height).step_by(step) {
         for x in (0..width).step_by(step) {
             let at = (y * width + x) * bytes;
             for part in colour(&data[at..at + bytes]) {
                 for digit in [part >> 4, part & 15] {
-                    picture.pixels.push(char::from(b"0123456789abcdef"[usize::from(digit)]));
+                    picture
+                        .pixels
+                        .push(char::from(b"0123456789abcdef"[usize::from(digit)]));
                 }
             }
         }

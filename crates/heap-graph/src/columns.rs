@@ -45,6 +45,19 @@ impl Heap {
         })
     }
 
+    /// What an object immediately dominates, by id, with retained sizes: faster than asking for the
+    /// size of each.
+    pub fn dominated_retained(&self, parent: ObjIdx) -> impl Iterator<Item = (ObjIdx, Bytes)> + '_ {
+        let shallow = Column::new(self.index.bytes(Tag::Shallow));
+        let below = Column::new(self.index.bytes(Tag::Retained));
+        let unit = self.unit();
+        self.dominated(Some(parent)).map(move |object| {
+            let own = shallow.map_or(0, |c| c.get(object.0));
+            let below = below.map_or(0, |c| c.get(object.0));
+            (object, Bytes((own + below) * unit))
+        })
+    }
+
     fn read_block<T>(&self, first: ObjIdx, out: &mut [T], get: impl Fn(u64) -> T) -> usize {
         let count = self.len().saturating_sub(first.0).min(out.len() as u64);
         for (slot, at) in out.iter_mut().zip(first.0..first.0 + count) {

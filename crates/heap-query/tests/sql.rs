@@ -400,16 +400,20 @@ fn the_outermost_scan_says_how_far_it_is() {
         let seen = Arc::new(Mutex::new(Vec::new()));
         let keep = seen.clone();
         let limits = Limits {
-            watch: Some(Watch(Arc::new(move |p| keep.lock().expect("no panic").push(p)))),
+            watch: Some(Watch(Arc::new(move |p| {
+                keep.lock().expect("no panic").push(p)
+            }))),
             ..Limits::default()
         };
         session.run(sql, Some(Lang::Sql), &limits).expect("rows");
-        let seen = seen.lock().expect("no panic").clone();
-        seen
+        seen.lock().expect("no panic").clone()
     };
     let join = told("select count(*) from references r join objects o on o.id = r.to_id");
     assert!(join.iter().all(|p| p.phase == "references"), "{join:?}");
-    assert!(join.is_sorted_by_key(|p| p.done), "one scan reports: {join:?}");
+    assert!(
+        join.is_sorted_by_key(|p| p.done),
+        "one scan reports: {join:?}"
+    );
     let last = join.last().expect("a report");
     assert_eq!(last.done, last.total);
     assert!(last.total > 1 << 20, "in bytes of the dump: {last:?}");

@@ -248,7 +248,10 @@ fn bitmaps_are_shown_when_the_dump_has_their_pixels() {
     show(&mut browser, "bitmaps");
     browser.wait("document.querySelectorAll('canvas.picture').length === 1 && document.querySelector('canvas.picture').width === 2");
     let page = text(&mut browser);
-    assert!(page.contains("1 of them keep their pixels in native memory"), "{page}");
+    assert!(
+        page.contains("1 of them keep their pixels in native memory"),
+        "{page}"
+    );
     let colours = |browser: &mut Browser| {
         browser.eval(
             "(c => [c.width, c.height, ...c.getContext('2d').getImageData(0, 0, 1, 1).data, \
@@ -259,13 +262,20 @@ fn bitmaps_are_shown_when_the_dump_has_their_pixels() {
     assert_eq!(colours(&mut browser), want);
     // The same on the page of the bitmap itself, and a sentence where there are no pixels.
     let ids = browser.eval("[...document.querySelectorAll('main .obj .id')].map(e => e.innerText)");
-    let ids: Vec<&str> = ids.as_array().unwrap().iter().filter_map(|v| v.as_str()).collect();
+    let ids: Vec<&str> = ids
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|v| v.as_str())
+        .collect();
     // The native one counts four bytes per pixel, so it comes first.
     show(&mut browser, &format!("object?id={}", ids[1]));
     browser.wait("document.querySelector('canvas.picture').width === 2");
     assert_eq!(colours(&mut browser), want);
     show(&mut browser, &format!("object?id={}", ids[0]));
-    browser.wait("document.querySelector('main').innerText.includes('in native memory, not in the dump')");
+    browser.wait(
+        "document.querySelector('main').innerText.includes('in native memory, not in the dump')",
+    );
     assert_eq!(browser.errors, Vec::<String>::new());
 }
 
@@ -433,7 +443,9 @@ fn clicks_lead_to_the_leak_of_a_large_dump() {
             browser.wait(click);
             let began = Instant::now();
             browser.click(click);
-            browser.wait(&format!("document.querySelector('main').innerText.includes({then:?})"));
+            browser.wait(&format!(
+                "document.querySelector('main').innerText.includes({then:?})"
+            ));
             settled(&mut browser);
             println!("{width}: click {} on {at}: {:?}", n + 1, began.elapsed());
             let wide = browser.eval("document.documentElement.scrollWidth - innerWidth");
@@ -445,7 +457,10 @@ fn clicks_lead_to_the_leak_of_a_large_dump() {
             }
         }
         let page = text(&mut browser);
-        assert!(page.contains("visitor-") && page.contains("CompilerLeak$Session"), "{page}");
+        assert!(
+            page.contains("visitor-") && page.contains("CompilerLeak$Session"),
+            "{page}"
+        );
         assert_eq!(browser.errors, Vec::<String>::new());
     }
 }

@@ -246,7 +246,14 @@ impl ContentVisitor for Collect<'_> {
         }
         for (number, element) in (0..).zip(elements.chunks_exact(self.ids.bytes())) {
             let to_id = read_id(element, self.ids);
-            push_element(self.heap, self.filter, object, class, (number, to_id), self.batch);
+            push_element(
+                self.heap,
+                self.filter,
+                object,
+                class,
+                (number, to_id),
+                self.batch,
+            );
         }
     }
 }
@@ -320,7 +327,14 @@ impl ReferenceRows {
             let numbered = (array.next as u32..).zip(found.iter().copied());
             for element in numbered {
                 let (object, class) = (array.object, array.class);
-                push_element(&self.env.heap, &self.filter, object, class, element, &mut self.batch);
+                push_element(
+                    &self.env.heap,
+                    &self.filter,
+                    object,
+                    class,
+                    element,
+                    &mut self.batch,
+                );
             }
             array.next += found.len();
             if found.is_empty()
