@@ -7,13 +7,13 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use jvmti::sys::RawEnv;
 use jvmti::{Capabilities, Env, JavaVm, Jni, Live, OnLoad};
 
-use crate::abi::{Event, Notify, Payload, event};
+use vmpi::c_interface::layout::{Event, Notify, Payload, event};
 use crate::classes::Classes;
 use crate::collector::Collector;
 use crate::interface::INTERFACE;
 use crate::jni_refs::JniRefs;
 use crate::objects::Objects;
-use crate::raw_monitor::RawMonitors;
+use vmpi::c_interface::raw_monitor::RawMonitors;
 use crate::threads::Threads;
 use crate::traces::LineTables;
 use crate::words::Words;

@@ -9,7 +9,7 @@ use jvmti::{Env, Jni, Live, Object};
 use rustc_hash::FxHashMap;
 use vmpi::BasicType;
 
-use crate::abi::{ClassLoad, Field, Method, ObjectId, Payload, REQUESTED, event};
+use vmpi::c_interface::layout::{ClassLoad, Field, Method, ObjectId, Payload, REQUESTED, event};
 use crate::bridge::Bridge;
 use crate::objects::{Record, narrow};
 
@@ -280,7 +280,7 @@ impl Bridge {
                 signature: method.signature.as_ptr(),
                 start: method.lines.0,
                 end: method.lines.1,
-                id: method.id,
+                id: method.id.0,
             })
             .collect();
         let class_load = ClassLoad {

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use jvmti::sys::MethodPtr;
 use jvmti::{Env, Jni, Live, Object};
 
-use crate::abi::{GcInfo, NOTHING, Payload, event};
+use vmpi::c_interface::layout::{GcInfo, NOTHING, Payload, event};
 use crate::bridge::{Bridge, locked, quietly};
 
 /// Newer VMs tell of deaths for a while after a collection, from a thread of their

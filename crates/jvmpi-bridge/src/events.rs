@@ -7,7 +7,7 @@ use std::time::Instant;
 use jvmti::sys::{AddrLocation, MethodPtr, RawEnv};
 use jvmti::{Agent, Env, FrameRow, Jni, Live, Object};
 
-use crate::abi::{
+use vmpi::c_interface::layout::{
     ClassLoadHook, CompiledMethodLoad, Lineno, MethodEntry2, MonitorWait, NOTHING, NewArena,
     Payload, event,
 };
@@ -304,6 +304,7 @@ impl Agent for Bridge {
         if self.wants(event::METHOD_ENTRY) {
             quietly(|| {
                 self.meet_current(env, jni);
+                let method = method.0;
                 self.send(jni.raw(), event::METHOD_ENTRY, Payload { method });
             });
         }
@@ -313,7 +314,10 @@ impl Agent for Bridge {
                 // A static method has no receiver, and the VM says so by an error.
                 let receiver = env.receiver().ok().flatten();
                 let object = receiver.map_or(0, |receiver| self.id_of(env, jni, receiver));
-                let method_entry2 = MethodEntry2 { method, object };
+                let method_entry2 = MethodEntry2 {
+                    method: method.0,
+                    object,
+                };
                 self.send(jni.raw(), event::METHOD_ENTRY2, Payload { method_entry2 });
             });
         }
@@ -323,6 +327,7 @@ impl Agent for Bridge {
         if self.wants(event::METHOD_EXIT) {
             quietly(|| {
                 self.meet_current(env, jni);
+                let method = method.0;
                 self.send(jni.raw(), event::METHOD_EXIT, Payload { method });
             });
         }
@@ -355,7 +360,7 @@ impl Agent for Bridge {
             };
             let lines: Vec<Lineno> = map.iter().map(line).collect();
             let compiled = CompiledMethodLoad {
-                method,
+                method: method.0,
                 code,
                 len,
                 line_count: lines.len() as i32,
@@ -372,6 +377,7 @@ impl Agent for Bridge {
         {
             quietly(|| {
                 self.meet_current(env, jni);
+                let method = method.0;
                 self.send(jni.raw(), event::COMPILED_METHOD_UNLOAD, Payload { method });
             });
         }

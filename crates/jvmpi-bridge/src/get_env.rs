@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 use jvmti::sys::{RawEnv, vm_slot};
 
-use crate::abi::{VERSION_1, VERSION_1_2};
+use vmpi::c_interface::layout::{VERSION_1, VERSION_1_2};
 use crate::interface;
 
 const SLOTS: usize = 8;

@@ -7,33 +7,29 @@
 use jvmti::{Env, HeapWalk, Jni, Live, Primitive, Reference, Walk};
 use rustc_hash::FxHashMap;
 use vm_hotspot::field_layout::{Layout, Layouts, zero};
-use vmpi::{BasicType, ClassId, ObjectHandle, Value};
+use vmpi::dump::heap::{encode, encode_ids};
+use vmpi::dump::{
+    ClassDump, HeapRecord, IdLayout, IdRecord, RootKind, basic_type, element_bytes, field_bytes,
+};
+use vmpi::{BasicType, ClassId, DumpLevel, EnvId, ObjectHandle, RefId, Value};
 
-use crate::abi::{HeapDump, ObjectDump, ObjectId, Payload, REQUESTED, event};
+use vmpi::c_interface::layout::{HeapDump, ObjectDump, ObjectId, Payload, REQUESTED, event};
 use crate::bridge::Bridge;
 use crate::classes::ARRAY_OF_OBJECTS;
-use crate::dump_bytes::DumpBytes;
 use crate::monitor_dump::Stacks;
 use crate::objects::{Objects, Record, narrow};
-
-/// Record types.
-mod tag {
-    pub(super) const ROOT_UNKNOWN: u8 = 0xff;
-    pub(super) const ROOT_JNI_GLOBAL: u8 = 1;
-    pub(super) const ROOT_JNI_LOCAL: u8 = 2;
-    pub(super) const ROOT_JAVA_FRAME: u8 = 3;
-    pub(super) const ROOT_STICKY_CLASS: u8 = 5;
-    pub(super) const ROOT_THREAD_BLOCK: u8 = 6;
-    pub(super) const ROOT_MONITOR_USED: u8 = 7;
-    pub(super) const CLASS: u8 = 0x20;
-    pub(super) const INSTANCE: u8 = 0x21;
-    pub(super) const OBJECT_ARRAY: u8 = 0x22;
-    pub(super) const PRIMITIVE_ARRAY: u8 = 0x23;
-}
 
 /// The number under which [`Layouts`] know a class: its id without the step.
 fn number(id: ObjectId) -> ClassId {
     ClassId((id / 8) as u32)
+}
+
+fn handle(id: ObjectId) -> ObjectHandle {
+    ObjectHandle(id as u64)
+}
+
+fn handle_of(class: ClassId) -> ObjectHandle {
+    handle(class.0 as ObjectId * 8)
 }
 
 /// What a class record needs beside its fields.
@@ -61,7 +57,7 @@ struct Gather<'a> {
     /// Env of each thread, by the id of its object.
     threads: FxHashMap<ObjectId, usize>,
     globals: FxHashMap<ObjectId, usize>,
-    level: i32,
+    level: DumpLevel,
     /// The one object that is wanted.
     only: Option<ObjectId>,
     /// Whom the walk has met, by id without the step.
@@ -71,7 +67,9 @@ struct Gather<'a> {
     kinds: FxHashMap<ObjectId, (ObjectId, i32)>,
     current: Current,
     at: ObjectId,
-    out: DumpBytes,
+    /// Records of level 0.
+    ids: Vec<IdRecord>,
+    out: Vec<u8>,
 }
 
 impl Gather<'_> {
@@ -88,7 +86,7 @@ impl Gather<'_> {
             *reference.tag = self.objects.add(record) as i64;
         }
         let id = *reference.tag as ObjectId;
-        if self.level > 0 && self.only.is_none() && self.meet(id) {
+        if self.level > DumpLevel::Ids && self.only.is_none() && self.meet(id) {
             self.kinds.insert(id, (class, reference.length));
             if reference.length < 0 {
                 let parts = self.classes.entry(number(class).0).or_default();
@@ -121,9 +119,15 @@ impl Gather<'_> {
     fn list(&mut self, id: ObjectId) {
         if self.meet(id) {
             let kind = self.objects.get(id).map_or(0, |record| record.kind);
-            self.out.u1(kind as u8);
-            self.out.pointer(id);
+            self.ids.push(IdRecord {
+                object: handle(id),
+                array: basic_type(kind as u8),
+            });
         }
+    }
+
+    fn put(&mut self, record: &HeapRecord) {
+        encode(&mut self.out, record, self.level, IdLayout::NATIVE);
     }
 
     /// Writes what was gathered and begins with `id`.
@@ -153,31 +157,22 @@ impl Gather<'_> {
         };
     }
 
-    /// Whether a value of this kind is in a dump of this level.
-    fn has(&self, value: &Value) -> bool {
-        self.level == 2 || matches!(value, Value::Object(_))
-    }
-
     fn finish(&mut self) {
         match std::mem::replace(&mut self.current, Current::Nothing) {
             Current::Nothing => {}
             Current::Instance(id, class, values) => {
-                let mut bytes = DumpBytes::default();
-                for value in values.into_iter().filter(|value| self.has(value)) {
-                    bytes.value(value);
-                }
-                self.out.u1(tag::INSTANCE);
-                self.out.pointers(&[id, class.0 as usize * 8]);
-                self.out.count(bytes.0.len());
-                self.out.0.extend(bytes.0);
+                let references_only = self.level != DumpLevel::Values;
+                self.put(&HeapRecord::Instance {
+                    object: handle(id),
+                    class: handle_of(class),
+                    fields: field_bytes(&values, references_only, IdLayout::NATIVE),
+                });
             }
-            Current::Array(id, element, elements) => {
-                self.out.u1(tag::OBJECT_ARRAY);
-                self.out.pointer(id);
-                self.out.count(elements.len());
-                self.out.pointer(element);
-                self.out.pointers(&elements);
-            }
+            Current::Array(id, element, elements) => self.put(&HeapRecord::ObjectArray {
+                object: handle(id),
+                element_class: handle(element),
+                elements: elements.into_iter().map(handle).collect(),
+            }),
         }
     }
 
@@ -187,40 +182,21 @@ impl Gather<'_> {
             (env.unwrap_or(0), depth)
         });
         let (env, depth) = place.unwrap_or((0, -1));
-        match reference.kind {
-            21 => {
-                self.out.u1(tag::ROOT_JNI_GLOBAL);
-                let global = self.globals.get(&id).copied().unwrap_or(0);
-                self.out.pointers(&[id, global]);
-            }
-            22 => {
-                self.out.u1(tag::ROOT_STICKY_CLASS);
-                self.out.pointer(id);
-            }
-            23 => {
-                self.out.u1(tag::ROOT_MONITOR_USED);
-                self.out.pointer(id);
-            }
-            24 | 25 => {
-                let is_java = reference.kind == 24;
-                self.out.u1(if is_java {
-                    tag::ROOT_JAVA_FRAME
-                } else {
-                    tag::ROOT_JNI_LOCAL
-                });
-                self.out.pointers(&[id, env]);
-                self.out.u4(depth);
-            }
+        let env = EnvId(env as u64);
+        let why = match reference.kind {
+            21 => RootKind::JniGlobal(RefId(self.globals.get(&id).copied().unwrap_or(0) as u64)),
+            22 => RootKind::StickyClass,
+            23 => RootKind::MonitorUsed,
+            24 => RootKind::JavaFrame(env, depth),
+            25 => RootKind::JniLocal(env, depth),
             26 => {
-                self.out.u1(tag::ROOT_THREAD_BLOCK);
                 let env = self.threads.get(&id).copied().unwrap_or(0);
-                self.out.pointers(&[id, env]);
+                RootKind::ThreadBlock(EnvId(env as u64))
             }
-            _ => {
-                self.out.u1(tag::ROOT_UNKNOWN);
-                self.out.pointer(id);
-            }
-        }
+            _ => RootKind::Unknown,
+        };
+        let object = handle(id);
+        self.put(&HeapRecord::Root { object, why });
     }
 
     /// What a class holds.
@@ -261,39 +237,33 @@ impl Gather<'_> {
         let nothing = Layout::default();
         let layout = self.layouts.0.get(&class).unwrap_or(&nothing);
         let parts = self.classes.remove(&class).unwrap_or_default();
-        let id_of = |class: ClassId| class.0 as usize * 8;
-        self.out.u1(tag::CLASS);
-        self.out.pointers(&[
-            class as usize * 8,
-            id_of(layout.superclass),
-            parts.loader,
-            parts.signers,
-            parts.domain,
-            0,
-            0,
-        ]);
-        self.out.u4(parts.instance_size);
-        for interface in &layout.interfaces {
-            self.out.pointer(id_of(*interface));
-        }
-        // The constant pool holds no objects that are not found elsewhere.
-        self.out.u2(0);
+        let mut statics = Vec::new();
         for (place, field) in layout.declared.iter().enumerate() {
             if field.is_static {
                 let value = parts.statics.get(&place).copied();
-                let value = value.unwrap_or_else(|| zero(&field.descriptor));
-                if self.level == 2 || matches!(value, Value::Object(_)) {
-                    self.out.value(value);
-                }
+                statics.push(value.unwrap_or_else(|| zero(&field.descriptor)));
             }
         }
+        let record = HeapRecord::Class(ClassDump {
+            class: handle_of(ClassId(class)),
+            superclass: handle_of(layout.superclass),
+            loader: handle(parts.loader),
+            signers: handle(parts.signers),
+            protection_domain: handle(parts.domain),
+            instance_size: parts.instance_size.cast_unsigned(),
+            interfaces: layout.interfaces.iter().copied().map(handle_of).collect(),
+            // The constant pool holds no objects that are not found elsewhere.
+            constants: Vec::new(),
+            statics,
+        });
+        self.put(&record);
     }
 }
 
 impl HeapWalk for Gather<'_> {
     fn reference(&mut self, mut reference: Reference<'_>) -> Walk {
         let to = self.id(&mut reference);
-        if self.level == 0 {
+        if self.level == DumpLevel::Ids {
             self.list(to);
             return Walk::On;
         }
@@ -325,7 +295,7 @@ impl HeapWalk for Gather<'_> {
     }
 
     fn primitive(&mut self, _class_tag: i64, tag: i64, primitive: Primitive) -> Walk {
-        if self.level < 2 {
+        if self.level < DumpLevel::Values {
             return Walk::On;
         }
         let id = tag as ObjectId;
@@ -354,7 +324,7 @@ impl HeapWalk for Gather<'_> {
         bytes: &[u8],
     ) -> Walk {
         let id = tag as ObjectId;
-        if self.level == 0 || self.only.is_some_and(|only| only != id) {
+        if self.level == DumpLevel::Ids || self.only.is_some_and(|only| only != id) {
             return Walk::On;
         }
         if self.at == id {
@@ -368,13 +338,13 @@ impl HeapWalk for Gather<'_> {
         let descriptor = [kind];
         let element = BasicType::from_descriptor(std::str::from_utf8(&descriptor).unwrap_or(""));
         if let Some((element, width)) = element.and_then(|e| Some((e, e.width()?))) {
-            self.out.u1(tag::PRIMITIVE_ARRAY);
-            self.out.pointer(id);
-            self.out.u4(len);
-            self.out.u1(element as u8);
-            if self.level == 2 {
-                self.out.elements(bytes, width);
-            }
+            let full = self.level == DumpLevel::Values;
+            self.put(&HeapRecord::PrimitiveArray {
+                object: handle(id),
+                element,
+                len: len.cast_unsigned(),
+                data: element_bytes(if full { bytes } else { &[] }, width),
+            });
         }
         Walk::On
     }
@@ -400,13 +370,13 @@ impl Bridge {
         &self,
         env: Env<Live>,
         jni: Jni,
-        level: i32,
+        level: DumpLevel,
         stacks: Option<&Stacks>,
     ) -> Option<Gather<'_>> {
         self.name_all_classes(env, jni);
         let name = |mirror| number(self.name_class(env, jni, mirror));
         let mut layouts = Layouts(FxHashMap::default());
-        if level > 0 {
+        if level > DumpLevel::Ids {
             let bare = self.complete_classes(env, jni);
             layouts = Layouts::read(env, jni, name).ok()?;
             for id in bare {
@@ -434,13 +404,14 @@ impl Bridge {
             kinds: FxHashMap::default(),
             current: Current::Nothing,
             at: 0,
-            out: DumpBytes::default(),
+            ids: Vec::new(),
+            out: Vec::new(),
         })
     }
 
     /// Dumps the heap; whether that was possible.
-    pub(crate) fn dump_heap(&self, env: Env<Live>, jni: Jni, level: i32) -> bool {
-        let mut stacks = (level > 0).then(|| Stacks::read(self, env, jni));
+    pub(crate) fn dump_heap(&self, env: Env<Live>, jni: Jni, level: DumpLevel) -> bool {
+        let mut stacks = (level > DumpLevel::Ids).then(|| Stacks::read(self, env, jni));
         let Some(mut gather) = self.gather(env, jni, level, stacks.as_ref()) else {
             return false;
         };
@@ -451,7 +422,7 @@ impl Bridge {
         if walked.is_err() {
             return false;
         }
-        if level > 0 {
+        if level > DumpLevel::Ids {
             // Who holds nothing was not reported as a holder: classes of primitives.
             let mut rest: Vec<ObjectId> = gather.kinds.keys().copied().collect();
             rest.sort_unstable();
@@ -470,9 +441,14 @@ impl Bridge {
             }
         }
         let traces = stacks.as_mut().map(Stacks::traces).unwrap_or_default();
-        let bytes = gather.out.0.as_ptr_range();
+        let ids = encode_ids(&gather.ids, IdLayout::NATIVE);
+        let bytes = if level == DumpLevel::Ids {
+            ids.as_ptr_range()
+        } else {
+            gather.out.as_ptr_range()
+        };
         let heap_dump = HeapDump {
-            level,
+            level: level as i32,
             begin: bytes.start,
             end: bytes.end,
             trace_count: traces.len() as i32,
@@ -488,7 +464,7 @@ impl Bridge {
         let Some(object) = self.object_of(env, jni, id) else {
             return false;
         };
-        let Some(mut gather) = self.gather(env, jni, 2, None) else {
+        let Some(mut gather) = self.gather(env, jni, DumpLevel::Values, None) else {
             return false;
         };
         let Some(record) = self.objects.get(id) else {
@@ -509,19 +485,19 @@ impl Bridge {
         };
         // An object that holds nothing is reported by nobody.
         let may_hold = matches!(record.kind, 0 | ARRAY_OF_OBJECTS);
-        if may_hold && gather.at != id && gather.out.0.is_empty() {
+        if may_hold && gather.at != id && gather.out.is_empty() {
             gather.turn_to(id);
         }
         gather.finish();
         if gather.is_class(id) {
             gather.class(number(id).0);
         }
-        if walked.is_err() || gather.out.0.is_empty() {
+        if walked.is_err() || gather.out.is_empty() {
             return false;
         }
         let object_dump = ObjectDump {
-            len: i32::try_from(gather.out.0.len()).unwrap_or(i32::MAX),
-            data: gather.out.0.as_ptr(),
+            len: i32::try_from(gather.out.len()).unwrap_or(i32::MAX),
+            data: gather.out.as_ptr(),
         };
         let kind = event::OBJECT_DUMP | REQUESTED;
         self.send(jni.raw(), kind, Payload { object_dump });

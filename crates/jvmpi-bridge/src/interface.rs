@@ -7,13 +7,14 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use jvmti::sys::{MethodPtr, RawEnv, RawObject, Value};
 use jvmti::{Env, Jni, Live, Object};
 
-use crate::abi::{
+use vmpi::c_interface::layout::{
     CallTrace, FAIL, Interface, NOT_AVAILABLE, ObjectId, Payload, RawMonitorEvent, SUCCESS,
     ThreadFn, VERSION_1_2, event,
 };
 use crate::bridge::{Bridge, quietly};
-use crate::raw_monitor::RawMonitor;
+use vmpi::c_interface::raw_monitor::RawMonitor;
 use crate::words::CpuTime;
+use vmpi::DumpLevel;
 
 /// The table that agents are given. They write one field of it.
 pub(crate) struct Shared(pub(crate) UnsafeCell<Interface>);
@@ -109,7 +110,7 @@ extern "C" fn request_event(kind: i32, arg: *mut c_void) -> i32 {
 impl Bridge {
     /// Answers a request on this thread, before it returns.
     fn request(&self, env: Env<Live>, jni: Jni, kind: i32, arg: *mut c_void) -> i32 {
-        use crate::abi::REQUESTED;
+        use vmpi::c_interface::layout::REQUESTED;
         let id = arg as ObjectId;
         let answered = match kind {
             event::CLASS_LOAD => self.send_class(env, jni, id, REQUESTED),
@@ -134,7 +135,8 @@ impl Bridge {
                     // SAFETY: not null, so a `JVMPI_HeapDumpArg` by the interface.
                     unsafe { *arg.cast::<i32>() }
                 };
-                (0..=2).contains(&level) && self.dump_heap(env, jni, level)
+                let level = u64::try_from(level).ok().and_then(DumpLevel::from_code);
+                level.is_some_and(|level| self.dump_heap(env, jni, level))
             }
             event::OBJECT_DUMP => self.dump_object(env, jni, id),
             event::MONITOR_DUMP => self.dump_monitors(env, jni),
@@ -379,8 +381,9 @@ fn is_readable_method(method: MethodPtr) -> bool {
     address.is_multiple_of(size_of::<usize>()) && read(address).and_then(read).is_some()
 }
 
-extern "C" fn get_method_class(method: MethodPtr) -> ObjectId {
+extern "C" fn get_method_class(method: *mut c_void) -> ObjectId {
     live("GetMethodClass", 0, |bridge, env, jni| {
+        let method = MethodPtr(method);
         if !is_readable_method(method) {
             return 0;
         }
@@ -480,7 +483,7 @@ mod tests {
         assert_eq!(request_event(event::HEAP_DUMP, std::ptr::null_mut()), FAIL);
         get_call_trace(std::ptr::null_mut(), 5);
         run_gc();
-        assert_eq!(get_method_class(MethodPtr(std::ptr::null_mut())), 0);
+        assert_eq!(get_method_class(std::ptr::null_mut()), 0);
         assert!(id_to_object(8).is_null());
         assert_eq!(create_system_thread(c"t".as_ptr(), 5, None), -1);
     }

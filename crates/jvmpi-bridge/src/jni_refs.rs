@@ -9,7 +9,7 @@ use jvmti::sys::{RawEnv, RawObject, jni_slot};
 use jvmti::{Env, Jni, Live, Object};
 use rustc_hash::FxHashMap;
 
-use crate::abi::{GlobalRef, ObjectId, Payload, event};
+use vmpi::c_interface::layout::{GlobalRef, ObjectId, Payload, event};
 use crate::bridge::{Bridge, locked, quietly};
 
 type Make = extern "system" fn(RawEnv, RawObject) -> RawObject;

@@ -17,14 +17,13 @@
 //! Reading order: [`entry`] (options, loading), `get_env` (how agents find the
 //! interface), `bridge` (the centre), `switch` (enabling), `interface` (the
 //! functions), `events` (JVMTI in, JVMPI out), then one module per noun: `objects`,
-//! `classes`, `threads`, `traces`, `raw_monitor`, `collector`, `jni_refs`, `sleep`,
-//! `heap_dump` with `dump_bytes`, `monitor_dump`; `abi` has the C layouts.
+//! `classes`, `threads`, `traces`, `collector`, `jni_refs`, `sleep`, `heap_dump`,
+//! `monitor_dump`. C layouts, raw monitors and the bytes of dumps are those of
+//! [`vmpi::c_interface`] and [`vmpi::dump`].
 
-mod abi;
 mod bridge;
 mod classes;
 mod collector;
-mod dump_bytes;
 pub mod entry;
 mod events;
 mod get_env;
@@ -33,7 +32,6 @@ mod interface;
 mod jni_refs;
 mod monitor_dump;
 mod objects;
-mod raw_monitor;
 mod sleep;
 mod switch;
 mod threads;

@@ -2,15 +2,13 @@
 //! that nobody owns or waits for cannot be listed by the VM.
 
 use jvmti::{Env, Jni, Live, Object, StackRow};
+use vmpi::dump::monitor::{MonitorName, MonitorRecord, encode};
+use vmpi::dump::IdLayout;
+use vmpi::{EnvId, ObjectHandle};
 
-use crate::abi::{CallFrame, CallTrace, MonitorDump, Payload, REQUESTED, event};
+use vmpi::c_interface::layout::{CallFrame, CallTrace, MonitorDump, Payload, REQUESTED, event};
 use crate::bridge::Bridge;
-use crate::dump_bytes::DumpBytes;
 
-/// `JVMPI_MONITOR_JAVA`.
-const JAVA: u8 = 1;
-/// `JVMPI_MONITOR_RAW`.
-const RAW: u8 = 2;
 /// Deepest stack that is dumped.
 const DEPTH: i32 = 1024;
 
@@ -73,44 +71,32 @@ impl Bridge {
 
     pub(crate) fn dump_monitors(&self, env: Env<Live>, jni: Jni) -> bool {
         let mut stacks = Stacks::read(self, env, jni);
-        let envs = |threads: Vec<Object>| -> Vec<usize> {
-            let env_of = |thread: Object| self.threads.env_of(jni, thread) as usize;
-            threads.into_iter().map(env_of).collect()
-        };
-        let mut dump = DumpBytes::default();
+        let env_of = |thread: Object| EnvId(self.threads.env_of(jni, thread) as u64);
+        let envs = |threads: Vec<Object>| threads.into_iter().map(env_of).collect();
+        let mut dump = Vec::new();
         for monitor in self.used_monitors(env, jni, &stacks) {
             let Ok(usage) = env.monitor_usage(monitor) else {
                 continue;
             };
-            dump.u1(JAVA);
-            dump.pointer(self.id_of(env, jni, monitor));
-            let owner = usage
-                .owner
-                .map_or(0, |owner| self.threads.env_of(jni, owner) as usize);
-            dump.pointer(owner);
-            dump.count(usage.entry_count as usize);
-            for list in [usage.waiting_to_enter, usage.waiting_to_be_notified] {
-                let list = envs(list);
-                dump.count(list.len());
-                dump.pointers(&list);
-            }
+            let object = self.id_of(env, jni, monitor);
+            let record = MonitorRecord {
+                monitor: MonitorName::Java(ObjectHandle(object as u64)),
+                owner: usage.owner.map_or(EnvId(0), env_of),
+                entry_count: usage.entry_count as u32,
+                waiting_to_enter: envs(usage.waiting_to_enter),
+                waiting_to_be_notified: envs(usage.waiting_to_be_notified),
+            };
+            encode(&mut dump, &record, IdLayout::NATIVE);
         }
-        self.monitors.used(|usage| {
-            dump.u1(RAW);
-            dump.pointers(&[usage.name as usize, usage.id, usage.owner]);
-            dump.count(usage.count as usize);
-            for list in [&usage.entering, &usage.waiting] {
-                dump.count(list.len());
-                dump.pointers(list);
-            }
-        });
+        self.monitors
+            .used(|usage| encode(&mut dump, &MonitorRecord::of(usage), IdLayout::NATIVE));
         let statuses: Vec<i32> = stacks
             .traces()
             .iter()
             .map(|trace| self.status(env, jni, trace.env))
             .collect();
         let traces = stacks.traces();
-        let bytes = dump.0.as_ptr_range();
+        let bytes = dump.as_ptr_range();
         let monitor_dump = MonitorDump {
             begin: bytes.start,
             end: bytes.end,

@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard};
 use jvmti::{Env, Jni, Live, Object};
 use rustc_hash::FxHashMap;
 
-use crate::abi::{ObjAlloc, ObjectId};
+use vmpi::c_interface::layout::{ObjAlloc, ObjectId};
 use crate::bridge::{Bridge, locked};
 
 /// Distance of two ids: agents hash them as the addresses they once were.

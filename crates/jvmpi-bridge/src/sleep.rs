@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use jvmti::sys::{RawEnv, RawObject};
 
-use crate::abi::{MonitorWait, Payload, event};
+use vmpi::c_interface::layout::{MonitorWait, Payload, event};
 use crate::bridge::{Bridge, quietly};
 
 type Sleep = extern "system" fn(RawEnv, RawObject, i64);

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use jvmti::{Capability, EventKind};
 
-use crate::abi::{FAIL, NOT_AVAILABLE, SUCCESS, event};
+use vmpi::c_interface::layout::{FAIL, NOT_AVAILABLE, SUCCESS, event};
 use crate::bridge::{Bridge, locked, quietly, say};
 use crate::jni_refs;
 

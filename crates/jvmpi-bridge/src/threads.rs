@@ -9,7 +9,7 @@ use jvmti::sys::{FieldPtr, RawEnv};
 use jvmti::{Env, Jni, Live, Object};
 use rustc_hash::FxHashMap;
 
-use crate::abi::{FAIL, ObjectId, Payload, SUCCESS, ThreadStart, event};
+use vmpi::c_interface::layout::{FAIL, ObjectId, Payload, SUCCESS, ThreadStart, event};
 use crate::bridge::Bridge;
 use crate::classes::c_string;
 

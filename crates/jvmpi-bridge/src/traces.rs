@@ -6,7 +6,7 @@ use jvmti::sys::MethodPtr;
 use jvmti::{Env, FrameRow, Live};
 use rustc_hash::FxHashMap;
 
-use crate::abi::{CallFrame, CallTrace};
+use vmpi::c_interface::layout::{CallFrame, CallTrace};
 use crate::bridge::Bridge;
 
 /// Line of a frame that has none.
@@ -63,7 +63,7 @@ impl LineTables {
     pub(crate) fn frames(&self, env: Env<Live>, rows: &[FrameRow]) -> Vec<CallFrame> {
         let frame = |row: &FrameRow| CallFrame {
             line: self.line(env, row.method, row.location),
-            method: row.method,
+            method: row.method.0,
         };
         rows.iter().map(frame).collect()
     }

@@ -40,8 +40,9 @@
 //! into a file.
 //!
 //! Reading order: [`ids`], [`info`], [`event`], [`heap`], [`vm`]; then [`kind`],
-//! [`vm_event`], [`switches`], [`mode`], [`lifetime`], [`dump`], [`wire`].
+//! [`vm_event`], [`switches`], [`mode`], [`lifetime`], [`dump`], [`wire`]; [`c_interface`].
 
+pub mod c_interface;
 pub mod dump;
 pub mod event;
 pub mod heap;

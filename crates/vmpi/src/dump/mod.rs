@@ -231,6 +231,17 @@ pub fn field_bytes(values: &[Value], references_only: bool, layout: IdLayout) ->
     out
 }
 
+/// Elements of a primitive array of this process, `width` bytes each, as dumps have
+/// them.
+#[must_use]
+pub fn element_bytes(native: &[u8], width: usize) -> Vec<u8> {
+    if width == 1 || cfg!(target_endian = "big") {
+        return native.to_vec();
+    }
+    let elements = native.chunks_exact(width.max(1));
+    elements.flat_map(|bytes| bytes.iter().rev()).copied().collect()
+}
+
 /// Field values from the bytes of an instance, given the types of its fields,
 /// its class's first and then its superclasses'. For a dump of level 1 give
 /// only as many [`BasicType::Object`] as there are references.

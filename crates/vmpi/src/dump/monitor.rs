@@ -1,6 +1,7 @@
 //! Records of the monitor dump (section 4.4).
 
 use super::{Cursor, IdLayout};
+use crate::c_interface::raw_monitor::Usage;
 use crate::ids::ObjectHandle;
 use crate::vm_event::{EnvId, RawMonitorId};
 use crate::wire::Damage;
@@ -36,6 +37,24 @@ pub struct MonitorRecord {
     pub waiting_to_enter: Vec<EnvId>,
     /// Who waits to be notified.
     pub waiting_to_be_notified: Vec<EnvId>,
+}
+
+impl MonitorRecord {
+    /// The record of a raw monitor.
+    #[must_use]
+    pub fn of(usage: &Usage) -> Self {
+        let envs = |list: &[usize]| list.iter().map(|env| EnvId(*env as u64)).collect();
+        Self {
+            monitor: MonitorName::Raw {
+                name: usage.name as u64,
+                monitor: RawMonitorId(usage.id as u64),
+            },
+            owner: EnvId(usage.owner as u64),
+            entry_count: usage.count,
+            waiting_to_enter: envs(&usage.entering),
+            waiting_to_be_notified: envs(&usage.waiting),
+        }
+    }
 }
 
 /// Appends one record.

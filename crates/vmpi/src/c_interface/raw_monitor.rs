@@ -2,15 +2,18 @@
 //! they are contended. A handle is a number, so a wrong one is found out.
 
 use std::ffi::CString;
-use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-use crate::abi::event;
-use crate::bridge::locked;
+use super::layout::event;
 
-/// What names a thread here: its `JNIEnv*`, or for native threads without one a
-/// number of its own; see [`RawMonitors::me`].
-type Owner = usize;
+/// What names a thread here: its `JNIEnv *`, or for native threads without one a
+/// number of its own.
+pub type Owner = usize;
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 #[derive(Debug, Default)]
 struct State {
@@ -26,8 +29,9 @@ struct State {
 
 /// One raw monitor.
 #[derive(Debug)]
-pub(crate) struct RawMonitor {
-    pub(crate) name: CString,
+pub struct RawMonitor {
+    /// The name it was made with.
+    pub name: CString,
     state: Mutex<State>,
     freed: Condvar,
     awake: Condvar,
@@ -35,21 +39,27 @@ pub(crate) struct RawMonitor {
 
 /// A raw monitor at one moment.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Usage {
-    pub(crate) name: *const std::ffi::c_char,
-    pub(crate) id: usize,
-    pub(crate) owner: Owner,
-    pub(crate) count: u32,
-    pub(crate) entering: Vec<Owner>,
-    pub(crate) waiting: Vec<Owner>,
+pub struct Usage {
+    /// Its name, valid during the call that tells of it.
+    pub name: *const std::ffi::c_char,
+    /// Its handle.
+    pub id: usize,
+    /// Who owns it, 0 for nobody.
+    pub owner: Owner,
+    /// How often the owner entered it.
+    pub count: u32,
+    /// Who blocks at its entrance.
+    pub entering: Vec<Owner>,
+    /// Who waits to be notified.
+    pub waiting: Vec<Owner>,
 }
 
 /// All raw monitors, by handle: place in the list and one.
-#[derive(Default)]
-pub(crate) struct RawMonitors(RwLock<Vec<Option<Arc<RawMonitor>>>>);
+#[derive(Debug, Default)]
+pub struct RawMonitors(RwLock<Vec<Option<Arc<RawMonitor>>>>);
 
 /// Told of contention: (event type, monitor).
-pub(crate) type Tell<'a> = &'a dyn Fn(i32, &RawMonitor);
+pub type Tell<'a> = &'a dyn Fn(i32, &RawMonitor);
 
 /// Removes one entry.
 fn leave(list: &mut Vec<Owner>, me: Owner) {
@@ -89,10 +99,10 @@ impl RawMonitor {
     /// entering until then.
     fn take<'a>(
         &'a self,
-        mut state: std::sync::MutexGuard<'a, State>,
+        mut state: MutexGuard<'a, State>,
         me: Owner,
         count: u32,
-    ) -> std::sync::MutexGuard<'a, State> {
+    ) -> MutexGuard<'a, State> {
         while state.owner.is_some() {
             state = self
                 .freed
@@ -182,7 +192,7 @@ impl RawMonitor {
 
 impl RawMonitors {
     /// Makes a monitor; its handle.
-    pub(crate) fn create(&self, name: CString) -> usize {
+    pub fn create(&self, name: CString) -> usize {
         let monitor = Arc::new(RawMonitor {
             name,
             state: Mutex::default(),
@@ -199,32 +209,36 @@ impl RawMonitors {
         all.get(id.wrapping_sub(1))?.clone()
     }
 
-    /// Wrong handles, and exits by others than the owner, do nothing.
-    pub(crate) fn enter(&self, id: usize, me: Owner, tell: Tell<'_>) {
+    /// Enters. Wrong handles do nothing, here and below.
+    pub fn enter(&self, id: usize, me: Owner, tell: Tell<'_>) {
         if let Some(monitor) = self.find(id) {
             monitor.enter(me, tell);
         }
     }
 
-    pub(crate) fn exit(&self, id: usize, me: Owner, tell: Tell<'_>) {
+    /// Leaves; an exit by another than the owner does nothing.
+    pub fn exit(&self, id: usize, me: Owner, tell: Tell<'_>) {
         if let Some(monitor) = self.find(id) {
             monitor.exit(me, tell);
         }
     }
 
-    pub(crate) fn wait(&self, id: usize, me: Owner, ms: i64) {
+    /// Gives the monitor up until notified or `ms` have passed, 0 for ever.
+    pub fn wait(&self, id: usize, me: Owner, ms: i64) {
         if let Some(monitor) = self.find(id) {
             monitor.wait(me, ms);
         }
     }
 
-    pub(crate) fn notify_all(&self, id: usize, me: Owner) {
+    /// Wakes all who wait.
+    pub fn notify_all(&self, id: usize, me: Owner) {
         if let Some(monitor) = self.find(id) {
             monitor.notify_all(me);
         }
     }
 
-    pub(crate) fn destroy(&self, id: usize) {
+    /// Ends a monitor; who waits for it goes on.
+    pub fn destroy(&self, id: usize) {
         let mut all = self.0.write().unwrap_or_else(PoisonError::into_inner);
         let gone = all.get_mut(id.wrapping_sub(1)).and_then(Option::take);
         drop(all);
@@ -234,7 +248,7 @@ impl RawMonitors {
     }
 
     /// Monitors that somebody owns or waits for; `body` may use their names.
-    pub(crate) fn used(&self, mut body: impl FnMut(&Usage)) {
+    pub fn used(&self, mut body: impl FnMut(&Usage)) {
         let all = self
             .0
             .read()

@@ -54,6 +54,8 @@ fn ours() -> Vec<(String, usize)> {
     offsets!("JVMPI_Event, u.new_arena.", u, NewArena: arena = "arena_id", name = "arena_name");
     offsets!("JVMPI_Event, u.obj_alloc.", u, ObjAlloc: arena = "arena_id", class = "class_id",
         is_array = "is_array", size = "size", object = "obj_id");
+    offsets!("JVMPI_Event, u.obj_move.", u, ObjMove: arena = "arena_id", object = "obj_id",
+        new_arena = "new_arena_id", new_object = "new_obj_id");
     offsets!("JVMPI_Event, u.gc_info.", u, GcInfo: used_objects = "used_objects",
         used_space = "used_object_space", total_space = "total_object_space");
     offsets!("JVMPI_Event, u.method_entry2.", u, MethodEntry2: method = "method_id", object = "obj_id");
@@ -111,7 +113,11 @@ fn layouts_are_those_of_our_header() {
         .args(["-std=c11", "-Wall", "-Werror", "-fsyntax-only"])
         .arg(format!("-I{}", include.display()))
         .arg(format!("-I{}", include.join("linux").display()))
-        .arg(concat!("-I", env!("CARGO_MANIFEST_DIR"), "/include"))
+        .arg(concat!(
+            "-I",
+            env!("CARGO_MANIFEST_DIR"),
+            "/../jvmpi-bridge/include"
+        ))
         .arg(&source)
         .output();
     match compiled {
