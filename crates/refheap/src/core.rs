@@ -1,5 +1,6 @@
 //! What every collector works on: objects, roots, and the way events go out.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 
 use vmpi::wire::Item;
@@ -8,6 +9,7 @@ use vmpi::{
     Switches, TraceId, VmEvent,
 };
 
+use crate::jvmpi::Agent;
 use crate::object::{Class, ClassIdx, ObjIdx, Object, ObjectTable, Shape};
 use crate::space::Space;
 
@@ -22,9 +24,9 @@ pub(crate) struct Thread {
     pub(crate) object: Option<ObjIdx>,
     pub(crate) variables: Vec<Option<ObjIdx>>,
     pub(crate) stack: Vec<CallFrame>,
-    pub(crate) suspended: u32,
+    pub(crate) suspended: Cell<u32>,
     pub(crate) steps: u64,
-    pub(crate) steps_at_suspend: u64,
+    pub(crate) steps_at_suspend: Cell<u64>,
     pub(crate) ended: bool,
 }
 
@@ -39,6 +41,11 @@ pub(crate) struct Core<'s> {
     /// Variables that no thread owns.
     pub(crate) globals: Vec<Option<ObjIdx>>,
     pub(crate) switches: Switches,
+    pub(crate) agent: Option<Agent>,
+    /// How often collections were disabled and not enabled again.
+    pub(crate) gc_disabled: Cell<u32>,
+    /// A collection was asked for while an event was told.
+    pub(crate) gc_wanted: Cell<bool>,
     pub(crate) methods: Vec<ClassIdx>,
     traces: HashMap<Vec<CallFrame>, TraceId>,
     sink: Sink<'s>,
@@ -54,21 +61,27 @@ impl std::fmt::Debug for Core<'_> {
 }
 
 impl<'s> Core<'s> {
-    pub(crate) fn new(switches: Switches, sink: Sink<'s>) -> Self {
+    pub(crate) fn new(switches: Switches, sink: Sink<'s>, agent: Option<Agent>) -> Self {
         Self {
             objects: ObjectTable::default(),
             classes: Vec::new(),
             threads: Vec::new(),
             globals: Vec::new(),
             switches,
+            agent,
+            gc_disabled: Cell::new(0),
+            gc_wanted: Cell::new(false),
             methods: Vec::new(),
             traces: HashMap::new(),
             sink,
         }
     }
 
-    /// Tells an event if it is switched on.
+    /// Tells an event if it is switched on, and an agent if it wants it.
     pub(crate) fn tell(&mut self, env: EnvId, body: Body) {
+        if let Some(agent) = &self.agent {
+            agent.told(self, env, &body);
+        }
         if self.switches.is_on(body.kind()) {
             (self.sink)(env, &Item::event(body));
         }

@@ -4,15 +4,15 @@ use vmpi::dump::heap::{encode, encode_ids};
 use vmpi::dump::{ClassDump, HeapRecord, IdLayout, IdRecord, RootKind, field_bytes};
 use vmpi::{BasicType, CallTrace, DumpLevel, HeapDump, ObjectHandle, Value};
 
+use crate::core::Core;
 use crate::object::{ClassIdx, ObjIdx, Object, Shape};
-use crate::vm::RefVm;
 
-impl RefVm<'_> {
+impl Core<'_> {
     /// All objects that have not been collected, reachable or not, with roots and
     /// the stacks that hold them.
     pub(crate) fn heap_dump(&self, level: DumpLevel) -> HeapDump {
         let layout = IdLayout::NATIVE;
-        let mut objects: Vec<_> = self.core.objects.iter().collect();
+        let mut objects: Vec<_> = self.objects.iter().collect();
         objects.sort_by_key(|(_, object)| object.address);
         if level == DumpLevel::Ids {
             let record = |object: &Object| IdRecord {
@@ -33,18 +33,18 @@ impl RefVm<'_> {
         let mut data = Vec::new();
         let mut put = |record: &HeapRecord| encode(&mut data, record, level, layout);
         self.dump_roots(&mut put);
-        for at in 0..self.core.classes.len() {
+        for at in 0..self.classes.len() {
             let shape = Shape::Instance(ClassIdx(at as u32));
             put(&HeapRecord::Class(ClassDump {
                 class: ClassIdx(at as u32).handle(),
-                instance_size: crate::object::size_of(shape, &self.core.classes) as u32,
+                instance_size: crate::object::size_of(shape, &self.classes) as u32,
                 ..ClassDump::default()
             }));
         }
         for (at, _) in objects {
             put(&self.record(at, level, layout));
         }
-        let threads = self.core.threads.iter().filter(|thread| !thread.ended);
+        let threads = self.threads.iter().filter(|thread| !thread.ended);
         let traces = threads.map(|thread| CallTrace {
             env: thread.env,
             frames: thread.stack.iter().rev().copied().collect(),
@@ -57,15 +57,15 @@ impl RefVm<'_> {
     }
 
     fn dump_roots(&self, put: &mut dyn FnMut(&HeapRecord)) {
-        let handle = |at: ObjIdx| self.core.objects.get(at).handle();
-        for at in self.core.globals.iter().flatten() {
+        let handle = |at: ObjIdx| self.objects.get(at).handle();
+        for at in self.globals.iter().flatten() {
             let object = handle(*at);
             put(&HeapRecord::Root {
                 object,
                 why: RootKind::Unknown,
             });
         }
-        for thread in self.core.threads.iter().filter(|thread| !thread.ended) {
+        for thread in self.threads.iter().filter(|thread| !thread.ended) {
             let frame = if thread.stack.is_empty() { -1 } else { 0 };
             for at in thread.variables.iter().flatten() {
                 let object = handle(*at);
@@ -90,14 +90,14 @@ impl RefVm<'_> {
     }
 
     fn record(&self, at: ObjIdx, level: DumpLevel, layout: IdLayout) -> HeapRecord {
-        let object = self.core.objects.get(at);
+        let object = self.objects.get(at);
         let handle = |slot: &Option<ObjIdx>| match slot {
-            Some(to) => self.core.objects.get(*to).handle(),
+            Some(to) => self.objects.get(*to).handle(),
             None => ObjectHandle::NULL,
         };
         match object.shape {
             Shape::Instance(class) => {
-                let bytes = self.core.classes[class.0 as usize].data as usize;
+                let bytes = self.classes[class.0 as usize].data as usize;
                 let slots = object.slots.iter().map(|slot| Value::Object(handle(slot)));
                 let data = std::iter::repeat_n(Value::Byte(0), bytes);
                 let values: Vec<_> = slots.chain(data).collect();

@@ -5,39 +5,41 @@ use vmpi::mode::{Host, Request};
 use vmpi::vm_event::thread_status;
 use vmpi::{
     Body, CallTrace, EnvId, EventKind, GcKind, JMethodId, MonitorDump, ObjectHandle, Outcome,
-    VmEvent,
+    ThreadStart, VmEvent,
 };
 
-use crate::core::VM_THREAD;
+use crate::core::{Core, VM_THREAD};
 use crate::object::ClassIdx;
 use crate::vm::RefVm;
 
-impl RefVm<'_> {
+/// What can be asked also while an event is told: all that changes nothing, and what
+/// is done only before the next step.
+impl Core<'_> {
     fn thread_at(&self, env: EnvId) -> Option<usize> {
         let at = usize::try_from(env.0.checked_sub(VM_THREAD.0 + 1)?).ok()?;
-        self.core.threads.get(at).filter(|thread| !thread.ended)?;
+        self.threads.get(at).filter(|thread| !thread.ended)?;
         Some(at)
     }
 
-    fn answer(&self, request: Request) -> Option<Body> {
+    pub(crate) fn answer(&self, request: Request) -> Option<Body> {
         let at_address = |object: ObjectHandle| {
-            let mut all = self.core.objects.iter();
+            let mut all = self.objects.iter();
             all.find(|(_, one)| one.handle() == object)
                 .map(|(at, _)| at)
         };
         Some(match request {
             Request::ObjectAlloc(object) => {
-                Body::ObjectAlloc(self.core.describe(at_address(object)?))
+                Body::ObjectAlloc(self.describe(at_address(object)?))
             }
             Request::ClassLoad(object) => {
                 let class = ClassIdx::of(object)?;
                 Body::ClassLoad(Box::new(
-                    self.core.classes.get(class.0 as usize)?.load(class),
+                    self.classes.get(class.0 as usize)?.load(class),
                 ))
             }
             Request::ThreadStart(object) => {
                 let wanted = Some(at_address(object)?);
-                let mut threads = self.core.threads.iter();
+                let mut threads = self.threads.iter();
                 let at = threads.position(|thread| thread.object == wanted)?;
                 Body::ThreadStart(Box::new(self.describe_thread(at)))
             }
@@ -46,7 +48,7 @@ impl RefVm<'_> {
             },
             Request::HeapDump(level) => Body::HeapDump(Box::new(self.heap_dump(level))),
             Request::MonitorDump => {
-                let running = self.core.threads.iter().filter(|thread| !thread.ended);
+                let running = self.threads.iter().filter(|thread| !thread.ended);
                 let envs: Vec<_> = running.map(|thread| thread.env).collect();
                 let traces = envs
                     .iter()
@@ -60,9 +62,79 @@ impl RefVm<'_> {
         })
     }
 
+    pub(crate) fn describe_thread(&self, at: usize) -> ThreadStart {
+        let thread = &self.threads[at];
+        let object = thread.object.map(|at| self.objects.get(at).handle());
+        ThreadStart {
+            env: thread.env,
+            object: object.unwrap_or(ObjectHandle::NULL),
+            name: thread.name.clone(),
+            group: "main".into(),
+            parent: "VM".into(),
+        }
+    }
+
+    pub(crate) fn disable_gc(&self) {
+        self.gc_disabled.set(self.gc_disabled.get() + 1);
+    }
+
+    pub(crate) fn enable_gc(&self) {
+        let times = self.gc_disabled.get();
+        self.gc_disabled.set(times.saturating_sub(1));
+    }
+
+    /// Lines of its script that a thread has run; of the VM's own thread those of all.
+    pub(crate) fn steps(&self, env: EnvId) -> u64 {
+        match self.thread_at(env) {
+            Some(at) => self.threads[at].steps,
+            None => self.threads.iter().map(|thread| thread.steps).sum(),
+        }
+    }
+
+    pub(crate) fn suspend(&self, env: EnvId) -> Outcome {
+        let Some(at) = self.thread_at(env) else {
+            return Outcome::Fail;
+        };
+        let thread = &self.threads[at];
+        thread.suspended.set(thread.suspended.get() + 1);
+        Outcome::Success
+    }
+
+    pub(crate) fn resume(&self, env: EnvId) -> Outcome {
+        let Some(at) = self.thread_at(env) else {
+            return Outcome::Fail;
+        };
+        let thread = &self.threads[at];
+        thread.suspended.set(thread.suspended.get().saturating_sub(1));
+        thread.steps_at_suspend.set(thread.steps);
+        Outcome::Success
+    }
+
+    pub(crate) fn thread_status(&self, env: EnvId) -> Option<i32> {
+        self.thread_at(env).map(|_| thread_status::RUNNABLE)
+    }
+
+    pub(crate) fn thread_has_run(&self, env: EnvId) -> bool {
+        let thread = self.thread_at(env).map(|at| &self.threads[at]);
+        thread.is_some_and(|thread| thread.steps > thread.steps_at_suspend.get())
+    }
+
+    pub(crate) fn call_trace(&self, env: EnvId, depth: usize) -> Option<CallTrace> {
+        let stack = &self.threads[self.thread_at(env)?].stack;
+        let frames = stack.iter().rev().take(depth).copied().collect();
+        Some(CallTrace { env, frames })
+    }
+
+    pub(crate) fn thread_object(&self, env: EnvId) -> Option<ObjectHandle> {
+        let object = self.threads[self.thread_at(env)?].object?;
+        Some(self.objects.get(object).handle())
+    }
+}
+
+impl RefVm<'_> {
     /// Answers a request through the VM's own sink, as a command of the wire does.
     pub fn request_to_sink(&mut self, request: Request) -> Outcome {
-        match self.answer(request) {
+        match self.core.answer(request) {
             Some(body) => {
                 self.core.tell_requested(VmEvent {
                     env: VM_THREAD,
@@ -82,7 +154,7 @@ impl Host for RefVm<'_> {
     }
 
     fn request(&mut self, request: Request, sink: &mut dyn FnMut(VmEvent)) -> Outcome {
-        match self.answer(request) {
+        match self.core.answer(request) {
             Some(body) => {
                 sink(VmEvent {
                     env: VM_THREAD,
@@ -96,11 +168,11 @@ impl Host for RefVm<'_> {
     }
 
     fn disable_gc(&mut self) {
-        self.gc_disabled += 1;
+        self.core.disable_gc();
     }
 
     fn enable_gc(&mut self) {
-        self.gc_disabled = self.gc_disabled.saturating_sub(1);
+        self.core.enable_gc();
     }
 
     fn run_gc(&mut self) {
@@ -108,42 +180,27 @@ impl Host for RefVm<'_> {
     }
 
     fn suspend(&mut self, env: EnvId) -> Outcome {
-        let Some(at) = self.thread_at(env) else {
-            return Outcome::Fail;
-        };
-        let thread = &mut self.core.threads[at];
-        thread.suspended += 1;
-        Outcome::Success
+        self.core.suspend(env)
     }
 
     fn resume(&mut self, env: EnvId) -> Outcome {
-        let Some(at) = self.thread_at(env) else {
-            return Outcome::Fail;
-        };
-        let thread = &mut self.core.threads[at];
-        thread.suspended = thread.suspended.saturating_sub(1);
-        thread.steps_at_suspend = thread.steps;
-        Outcome::Success
+        self.core.resume(env)
     }
 
     fn thread_status(&self, env: EnvId) -> Option<i32> {
-        self.thread_at(env).map(|_| thread_status::RUNNABLE)
+        self.core.thread_status(env)
     }
 
     fn thread_has_run(&self, env: EnvId) -> bool {
-        let thread = self.thread_at(env).map(|at| &self.core.threads[at]);
-        thread.is_some_and(|thread| thread.steps > thread.steps_at_suspend)
+        self.core.thread_has_run(env)
     }
 
     fn call_trace(&self, env: EnvId, depth: usize) -> Option<CallTrace> {
-        let stack = &self.core.threads[self.thread_at(env)?].stack;
-        let frames = stack.iter().rev().take(depth).copied().collect();
-        Some(CallTrace { env, frames })
+        self.core.call_trace(env, depth)
     }
 
     fn thread_object(&self, env: EnvId) -> Option<ObjectHandle> {
-        let object = self.core.threads[self.thread_at(env)?].object?;
-        Some(self.core.objects.get(object).handle())
+        self.core.thread_object(env)
     }
 
     fn method_class(&self, method: JMethodId) -> Option<ObjectHandle> {

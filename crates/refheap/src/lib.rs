@@ -28,7 +28,7 @@
 //! Reading order: [`object`], [`vm`], [`script`], [`collector`]; then the five, each
 //! with the same four files (what it is, how it allocates, how it collects, its
 //! golden events): `mark_sweep`, `mark_compact`, `two_space_copying`,
-//! `generational`, `reference_counting`.
+//! `generational`, `reference_counting`; and [`jvmpi`], the C interface.
 
 pub mod collector;
 mod core;
@@ -37,6 +37,7 @@ mod generational;
 #[cfg(test)]
 mod golden;
 mod host;
+pub mod jvmpi;
 mod mark_compact;
 mod mark_sweep;
 pub mod object;

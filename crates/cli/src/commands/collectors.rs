@@ -8,6 +8,7 @@ use crate::output::{note, write_file};
 use crate::session::Session;
 use anyhow::{Context, Result};
 use live_heap::Replay;
+use refheap::jvmpi::{self, Agent};
 use refheap::{Config, Gc, Order, RefVm, Script, script};
 use report::events::{CollectorsJson, Run, compare_doc, compare_page, doc, page};
 use std::cell::{Cell, RefCell};
@@ -19,7 +20,7 @@ use vmpi::{Body, DumpLevel, GcKind, Switches};
 /// The five garbage collectors side by side: one script, each one's events and what they cost
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  tenure collectors --script mutator.heap -o collectors.html\n  tenure collectors --gc mark_compact --order arbitrary --events\n  tenure collectors --gc generational --promotion-age 2 --record run.vmpi"
+    after_help = "Examples:\n  tenure collectors --script mutator.heap -o collectors.html\n  tenure collectors --gc mark_compact --order arbitrary --events\n  tenure collectors --gc generational --promotion-age 2 --record run.vmpi\n  tenure collectors --gc mark_sweep --agent ./libagent.so:file=out.txt"
 )]
 pub struct Args {
     /// One of mark_sweep, mark_compact, two_space_copying, generational, reference_counting
@@ -53,6 +54,9 @@ pub struct Args {
     /// Write the event stream to a file that `tenure events` reads (with --gc)
     #[arg(long, value_name = "PATH", requires = "gc", value_hint = clap::ValueHint::FilePath)]
     record: Option<PathBuf>,
+    /// Let an agent written to jvmpi.h watch the VM (with --gc; docs/collectors.md)
+    #[arg(long, value_name = "LIBRARY[:OPTIONS]", requires = "gc", conflicts_with = "events")]
+    agent: Option<String>,
     /// Write an HTML page
     #[arg(short, long, value_name = "PATH", value_hint = clap::ValueHint::FilePath)]
     output: Option<PathBuf>,
@@ -65,6 +69,19 @@ struct Ran {
     steps: u64,
     freed_singly: u64,
     stopped: Option<String>,
+    /// What an agent ended the VM with.
+    exit_code: Option<i32>,
+}
+
+/// Loads `LIBRARY[:OPTIONS]`: a file, or the name of one that the system finds.
+fn load(text: &str) -> Result<Agent> {
+    let (library, options) = text.split_once(':').unwrap_or((text, ""));
+    let path = match std::fs::canonicalize(library) {
+        Ok(path) => path,
+        Err(_) if library.contains('/') => PathBuf::from(library),
+        Err(_) => PathBuf::from(format!("lib{library}.so")),
+    };
+    jvmpi::load(&path, options).with_context(|| library.to_owned())
 }
 
 impl Args {
@@ -83,9 +100,12 @@ impl Args {
             .map_err(|error| Usage(format!("{name}: {error}")))?;
         let gcs = self.gc.map_or(Gc::ALL.to_vec(), |gc| vec![gc]);
         let top = limit(self.top, session.global.json, 20).unwrap_or(usize::MAX);
+        let mut agent = self.agent.as_deref().map(load).transpose()?;
+        let mut exit_code = None;
         let mut runs = Vec::new();
         for gc in gcs {
-            let ran = self.perform(gc, &script);
+            let ran = self.perform(gc, &script, agent.take());
+            exit_code = exit_code.or(ran.exit_code);
             if self.events {
                 return list_events(session, &ran);
             }
@@ -116,6 +136,9 @@ impl Args {
                 all => compare_doc(all),
             })?;
         }
+        if let Some(code) = exit_code {
+            return Ok(Exit::Program(code as u8));
+        }
         let stopped = runs.iter().any(|run| run.stopped.is_some());
         Ok(if stopped { Exit::No } else { Exit::Ok })
     }
@@ -131,7 +154,7 @@ impl Args {
         }
     }
 
-    fn perform(&self, gc: Gc, script: &Script) -> Ran {
+    fn perform(&self, gc: Gc, script: &Script, agent: Option<Agent>) -> Ran {
         let config = self.config(gc);
         let encoder = RefCell::new(Encoder::new(&RefVm::hello(&config)));
         let lines = RefCell::new(Vec::new());
@@ -149,13 +172,16 @@ impl Args {
             }
             encoder.borrow_mut().item(env, item);
         };
-        let mut vm = RefVm::new(config, Switches::all(), Box::new(sink));
+        let mut vm = RefVm::watched(config, Switches::all(), Box::new(sink), agent);
         let end = script::run(script, &mut vm);
-        // After a last collection, a dump shows what is there although nothing
-        // reaches it.
-        vm.collect(GcKind::Full);
-        vm.request_to_sink(Request::HeapDump(DumpLevel::References));
+        if vm.exit_code().is_none() {
+            // After a last collection, a dump shows what is there although nothing
+            // reaches it.
+            vm.collect(GcKind::Full);
+            vm.request_to_sink(Request::HeapDump(DumpLevel::References));
+        }
         vm.shut_down();
+        let exit_code = vm.exit_code();
         drop(vm);
         Ran {
             stream: encoder.into_inner().finish(),
@@ -163,6 +189,7 @@ impl Args {
             steps: end.as_ref().map_or(0, |end| end.steps),
             freed_singly: freed.get(),
             stopped: end.err().map(|error| error.to_string()),
+            exit_code,
         }
     }
 }

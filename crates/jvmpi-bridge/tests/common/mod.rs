@@ -6,7 +6,7 @@ use std::process::Command;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use testkit::jvm::{Jdk, jdks, newest_compiler};
+use testkit::jvm::{Jdk, compile_agent, jdks, newest_compiler};
 use testkit::run::run_command;
 
 /// Compiled libraries and programs, and the runtimes.
@@ -50,33 +50,15 @@ pub(crate) fn lab() -> Option<&'static Lab> {
 fn make() -> Option<Lab> {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let jdks = jdks();
-    let Some((compiler, headers)) = newest_compiler().zip(
-        jdks.iter()
-            .find(|jdk| jdk.home.join("include/jni.h").is_file()),
-    ) else {
+    let Some(compiler) = newest_compiler() else {
         skipped(testkit::jvm::NO_JDK);
         return None;
     };
-    if Command::new("cc").arg("--version").output().is_err() {
-        skipped("no C compiler (cc) for the agents");
-        return None;
-    }
     let folder = tempfile::tempdir().expect("temporary folder");
-    let include = headers.home.join("include");
     for agent in ["everything", "sites"] {
-        let compiled = Command::new("cc")
-            .args(["-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror"])
-            .args(["-fPIC", "-shared", "-pthread"])
-            .arg(format!("-I{}", include.display()))
-            .arg(format!("-I{}", include.join("linux").display()))
-            .arg(format!("-I{}", here.join("include").display()))
-            .arg("-o")
-            .arg(folder.path().join(format!("lib{agent}.so")))
-            .arg(here.join(format!("tests/agents/{agent}.c")))
-            .output()
-            .expect("cc runs");
-        let said = String::from_utf8_lossy(&compiled.stderr);
-        assert!(compiled.status.success(), "{said}");
+        let library = folder.path().join(format!("lib{agent}.so"));
+        let source = here.join(format!("tests/agents/{agent}.c"));
+        compile_agent(&source, &[&here.join("include")], &library)?;
     }
     let programs = [
         here.join("tests/java/Everything.java"),

@@ -33,8 +33,8 @@ struct Machine<'m, 's> {
 /// Runs a script to its end. Each thread's variables live until its last line.
 ///
 /// # Errors
-/// A line that cannot be done: a null reference, no such slot, no memory. What
-/// happened before has been told.
+/// A line that cannot be done: a null reference, no such slot, no memory; or a
+/// profiler suspended all threads. What happened before has been told.
 pub fn run(script: &Script, vm: &mut RefVm<'_>) -> Result<RunEnd, ScriptError> {
     let mut classes = Vec::new();
     for class in &script.classes {
@@ -62,9 +62,23 @@ pub fn run(script: &Script, vm: &mut RefVm<'_>) -> Result<RunEnd, ScriptError> {
     };
     let mut end = RunEnd::default();
     while running.iter().any(|thread| !thread.done) {
+        let before = end.steps;
         for thread in running.iter_mut().filter(|thread| !thread.done) {
+            if machine.vm.is_suspended(thread.thread) {
+                continue;
+            }
             end.steps += 1;
             machine.step(thread)?;
+            if !machine.vm.serve() {
+                return Ok(end);
+            }
+        }
+        if end.steps == before {
+            // Only a running thread could resume another.
+            return Err(ScriptError {
+                line: 0,
+                what: "every thread is suspended".to_owned(),
+            });
         }
     }
     Ok(end)
