@@ -8,7 +8,7 @@
 //! | [`source`] | a file as it lies on disk: plain, gzip, zip |
 //! | [`text`] | a text profile of the JDK agent |
 //! | [`dump`] | a dump, through graph, dominators and every object |
-//! | [`events`] | an event stream: frames, batches, dumps, and the way back |
+//! | [`events`] | an event stream: frames, batches, dumps, its replay, and the way back |
 //! | [`index`] | patches to the index file of a good dump |
 
 use std::path::Path;
@@ -220,7 +220,8 @@ fn files(folder: &Path) -> Vec<std::path::PathBuf> {
     found
 }
 
-/// Reads an event stream with every row and dump in it, and the same bytes as a way back. Frame
+/// Reads an event stream with every row and dump in it, replays it into a live heap that is asked
+/// for everything, and reads the same bytes as a way back. Frame
 /// checksums would stop a fuzzer at the door, so bytes without the stream's magic are one batch.
 pub fn events(data: &[u8]) {
     use vmpi::wire::{CommandReader, Decoder, Frame, Item, MAGIC, frame_of_batch, read_all};
@@ -252,6 +253,12 @@ pub fn events(data: &[u8]) {
                 }
                 _ => {}
             }
+        }
+        let mut replay = live_heap::Replay::new();
+        replay.push(bytes);
+        if let Ok((heap, _)) = replay.finish() {
+            let answer = heap.answer(usize::MAX);
+            assert_eq!(answer.totals.live_objects, heap.population().count() as u64);
         }
     };
     touch(data);

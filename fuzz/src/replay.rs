@@ -1,6 +1,7 @@
 //! Sends damaged dumps through every entrance on a stable toolchain: the files given, or the
 //! mutants of a small dump together with random damage to it. `replay [FILE|FOLDER]...`
 
+use std::cell::RefCell;
 use std::panic::catch_unwind;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -91,7 +92,30 @@ fn made() -> Vec<(String, Vec<u8>)> {
                 .flat_map(|(i, base)| damaged(&base, 200, i as u64 + 1)),
         );
     }
+    for (i, stream) in streams().into_iter().enumerate() {
+        all.extend(damaged(&stream, 100, i as u64 + 50));
+        all.push((format!("stream {i}"), stream));
+    }
     all
+}
+
+/// What each collector of the reference VM tells of a small script.
+fn streams() -> Vec<Vec<u8>> {
+    let script = "class N 1 4\nrepeat 60 i\na = new N\na[0] = $l\n$l = a\nb = new int[9]\nend\n$l = null\ngc";
+    let script: refheap::Script = script.parse().expect("a script");
+    let stream = |gc| {
+        let mut config = refheap::Config::new(gc);
+        config.heap = 4 << 10;
+        let hello = refheap::RefVm::hello(&config);
+        let encoder = RefCell::new(vmpi::wire::Encoder::new(&hello));
+        let sink = |env, item: &vmpi::wire::Item| encoder.borrow_mut().item(env, item);
+        let mut vm = refheap::RefVm::new(config, vmpi::Switches::all(), Box::new(sink));
+        refheap::script::run(&script, &mut vm).expect("the script runs");
+        vm.request_to_sink(vmpi::mode::Request::HeapDump(vmpi::DumpLevel::References));
+        drop(vm);
+        encoder.into_inner().finish()
+    };
+    refheap::Gc::ALL.into_iter().map(stream).collect()
 }
 
 /// Copies with bits flipped, words overwritten, and tails cut; the same for the same seed.

@@ -238,3 +238,46 @@ fn the_options_of_the_collectors_change_what_they_say() {
     let bad = tenure(folder.path(), &["collectors", "--gc", "epsilon"]);
     assert_eq!(bad.status.code(), Some(2));
 }
+
+#[test]
+fn an_object_is_found_under_every_id_it_had() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = folder.path();
+    let run = ["collectors", "--gc", "two_space_copying"];
+    let recorded = tenure(at, &[&run[..], &["--record", "r.vmpi"]].concat());
+    assert_eq!(recorded.status.code(), Some(0), "{}", text(&recorded.stderr));
+    let listed = text(&tenure(at, &[&run[..], &["--events"]].concat()).stdout);
+    // The first object that moves, followed by hand.
+    let moves: Vec<Vec<&str>> = listed
+        .lines()
+        .filter(|line| line.contains("OBJECT_MOVE"))
+        .map(|line| line.split_whitespace().filter(|word| word.starts_with("0x")).collect())
+        .collect();
+    let [first, second] = moves[0][..] else {
+        panic!("{:?}", moves[0])
+    };
+    let trails = |id: &str| {
+        let out = tenure(at, &["events", "r.vmpi", "--object", id, "--json"]);
+        assert_eq!(out.status.code(), Some(0), "{}", text(&out.stderr));
+        json(&out)
+    };
+    let (by_first, by_second) = (trails(first), trails(second));
+    assert_eq!(by_first["schema"], "tenure.trail/1");
+    let way = |answer: &Json| {
+        let objects = answer["objects"].as_array().expect("a list").clone();
+        let moved = |object: &&Json| {
+            let steps = object["steps"].as_array().expect("a list");
+            let ids: Vec<_> = steps.iter().map(|step| step["id"].as_str()).collect();
+            ids.windows(2).any(|pair| pair == [Some(first), Some(second)])
+        };
+        objects.iter().find(moved).expect("the object that moved").clone()
+    };
+    assert_eq!(way(&by_first), way(&by_second));
+    assert_eq!(way(&by_first)["steps"][0]["fate"], "born");
+    let said = tenure(at, &["events", "r.vmpi", "--object", first]);
+    assert!(text(&said.stdout).contains(second), "{}", text(&said.stdout));
+    let nobody = tenure(at, &["events", "r.vmpi", "--object", "0x3"]);
+    assert_eq!(nobody.status.code(), Some(1), "{}", text(&nobody.stdout));
+    let wrong = tenure(at, &["events", "r.vmpi", "--object", "here"]);
+    assert_eq!(wrong.status.code(), Some(2));
+}

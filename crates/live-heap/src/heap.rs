@@ -8,6 +8,7 @@ use crate::history::{Collection, History};
 use crate::names::Names;
 use crate::objects::{NONE, Objects, Row};
 use crate::survival::Ages;
+use crate::trail::{Fate, Step, Trail, Watch};
 
 /// What is counted of the objects of one kind: of one class from one site.
 #[derive(Clone, Debug, Default)]
@@ -145,6 +146,7 @@ pub struct LiveHeap {
     pub(crate) gc_count: u32,
     pub(crate) in_gc: Option<Collection>,
     ranges: Vec<MoveRange>,
+    pub(crate) watch: Option<Box<Watch>>,
 }
 
 /// An object as it is now.
@@ -188,6 +190,7 @@ impl LiveHeap {
             gc_count: 0,
             in_gc: None,
             ranges: Vec::new(),
+            watch: None,
         }
     }
 
@@ -213,6 +216,52 @@ impl LiveHeap {
     #[must_use]
     pub fn contradictions(&self) -> u64 {
         self.oddities.unknown_ids + self.oddities.reused_ids
+    }
+
+    /// Serials of the objects that had the id a [`Watch`] looks out for.
+    #[must_use]
+    pub fn watched(&self) -> &[u64] {
+        self.watch.as_deref().map_or(&[], Watch::serials)
+    }
+
+    /// The ways of the objects a [`Watch`] looks out for, by birth.
+    #[must_use]
+    pub fn trails(&self) -> Vec<Trail> {
+        let trails = self.watch.as_deref().map_or(&[][..], Watch::trails);
+        let named = |trail: &Trail| {
+            let (class, site) = self.names.kinds[trail.kind as usize];
+            Trail {
+                class: self.names.class_name(class),
+                frames: self.names.site_frames(site),
+                ..trail.clone()
+            }
+        };
+        trails.iter().map(named).collect()
+    }
+
+    /// Tells a watch, if there is one, what became of an object.
+    #[inline]
+    fn tell_watch(&mut self, row: &Row, fate: Fate) {
+        if self.watch.is_some() {
+            self.tell_watch_now(row, fate);
+        }
+    }
+
+    #[cold]
+    fn tell_watch_now(&mut self, row: &Row, fate: Fate) {
+        let arena = self.arenas.get(row.arena as usize);
+        let step = Step {
+            fate,
+            id: row.id,
+            arena: row.arena,
+            arena_name: arena.map(|arena| arena.name.clone()).unwrap_or_default(),
+            collections: self.gc_count,
+            at_bytes: self.totals.allocated_bytes,
+            ns: self.totals.ns,
+        };
+        if let Some(watch) = &mut self.watch {
+            watch.saw(row, step);
+        }
     }
 
     fn present(&self, row: &Row) -> Present {
@@ -337,9 +386,9 @@ impl LiveHeap {
         self.totals.allocated_bytes += bytes;
         self.totals.live_bytes += bytes;
         if let Some(old) = self.objects.insert(row) {
-            self.oddities.reused_ids += 1;
-            self.dead(&old);
+            self.replaced(&old);
         }
+        self.tell_watch(&row, Fate::Born);
         if self.history.is_due(self.totals.allocated_bytes) {
             self.sample();
         }
@@ -348,9 +397,20 @@ impl LiveHeap {
     #[inline]
     fn free(&mut self, id: u64) {
         match self.objects.remove(id) {
-            Some(row) => self.dead(&row),
+            Some(row) => {
+                self.tell_watch(&row, Fate::Freed);
+                self.dead(&row);
+            }
             None => self.oddities.unknown_ids += 1,
         }
+    }
+
+    /// An object whose end was not told: its id is another's.
+    #[cold]
+    fn replaced(&mut self, row: &Row) {
+        self.oddities.reused_ids += 1;
+        self.tell_watch(row, Fate::Replaced);
+        self.dead(row);
     }
 
     /// Counts a death. The row is out of the table already.
@@ -420,9 +480,9 @@ impl LiveHeap {
         row.moved_gc = self.gc_count;
         self.count_move(before, new_arena);
         if let Some(old) = self.objects.insert(row) {
-            self.oddities.reused_ids += 1;
-            self.dead(&old);
+            self.replaced(&old);
         }
+        self.tell_watch(&row, Fate::Moved);
     }
 
     /// Counts a move of the object that was `before`.
@@ -511,6 +571,7 @@ impl LiveHeap {
         }
         let rows = self.objects.take_arena(number);
         for row in rows.iter().filter(|row| row.kind != NONE) {
+            self.tell_watch(row, Fate::ArenaDeleted);
             self.dead(row);
         }
         self.objects.give_back(number, rows);

@@ -17,7 +17,7 @@
 //! ```
 //!
 //! Reading order: [`replay`], [`heap`] (the rules), `objects` and `ids` (the table), `names`,
-//! [`history`], [`survival`], [`fragmentation`], [`cycles`], [`answer`].
+//! [`history`], [`survival`], [`fragmentation`], [`cycles`], [`trail`], [`answer`].
 
 pub mod answer;
 pub mod cycles;
@@ -29,9 +29,11 @@ mod names;
 mod objects;
 pub mod replay;
 pub mod survival;
+pub mod trail;
 
 pub use answer::Events;
 pub use heap::{LiveHeap, Present};
 pub use history::{Collection, Sample};
 pub use replay::Replay;
 pub use survival::Point;
+pub use trail::{Fate, Step, Trail, Watch};

@@ -3,6 +3,7 @@
 use vmpi::wire::{Damage, Decoder, Frame};
 
 use crate::heap::LiveHeap;
+use crate::trail::Watch;
 
 /// A stream being replayed. It does no input: whoever reads a socket, a pipe or a
 /// file pushes what has come.
@@ -11,6 +12,7 @@ pub struct Replay {
     decoder: Decoder,
     heap: Option<LiveHeap>,
     damage: Option<Damage>,
+    watch: Option<Watch>,
 }
 
 impl Replay {
@@ -18,6 +20,15 @@ impl Replay {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// As [`Replay::new`], and some objects are looked out for.
+    #[must_use]
+    pub fn watching(watch: Watch) -> Self {
+        Self {
+            watch: Some(watch),
+            ..Self::default()
+        }
     }
 
     /// Takes bytes. After damage they are no longer looked at.
@@ -31,7 +42,11 @@ impl Replay {
     fn frames(&mut self) -> Result<(), Damage> {
         while let Some(frame) = self.decoder.next_frame()? {
             match (frame, &mut self.heap) {
-                (Frame::Hello(hello), heap) => *heap = Some(LiveHeap::new(&hello)),
+                (Frame::Hello(hello), heap) => {
+                    let mut fresh = LiveHeap::new(&hello);
+                    fresh.watch = self.watch.take().map(Box::new);
+                    *heap = Some(fresh);
+                }
                 (Frame::Batch(batch), Some(heap)) => {
                     for item in batch {
                         heap.apply(&item?);

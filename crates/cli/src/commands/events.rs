@@ -1,13 +1,13 @@
 //! `tenure events`.
 
-use super::target::limit;
+use super::target::{limit, parse_id};
 use crate::Outcome;
-use crate::exit::Exit;
+use crate::exit::{Exit, Usage};
 use crate::output::{note, write_file};
 use crate::session::Session;
 use anyhow::{Context, Result};
-use live_heap::{Events, Replay};
-use report::events::{EventsJson, doc, page};
+use live_heap::{Events, LiveHeap, Replay, Watch};
+use report::events::{EventsJson, TrailJson, doc, page, trail_doc};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 /// What a recording of VM events says: arenas, survival, promotion, what each collection moved
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  tenure events run.vmpi\n  tenure events run.vmpi -o run.html\n  tenure events --json run.vmpi | jq '.arenas[] | {name, bytes}'"
+    after_help = "Examples:\n  tenure events run.vmpi\n  tenure events run.vmpi -o run.html\n  tenure events --json run.vmpi | jq '.arenas[] | {name, bytes}'\n  tenure events run.vmpi --object 0x10000020"
 )]
 pub struct Args {
     /// A recording; `-` is standard input
@@ -24,6 +24,9 @@ pub struct Args {
     /// Number of classes and sites, 0 for all [default: 20, all with --json]
     #[arg(long, value_name = "N")]
     top: Option<usize>,
+    /// Where the objects that ever had this id came from, moved to and ended
+    #[arg(long, value_name = "ID", conflicts_with_all = ["output", "top"])]
+    object: Option<String>,
     /// Write an HTML page
     #[arg(short, long, value_name = "PATH", value_hint = clap::ValueHint::FilePath)]
     output: Option<PathBuf>,
@@ -32,6 +35,9 @@ pub struct Args {
 impl Args {
     /// Says what the recording says.
     pub(crate) fn run(&self, session: &Session) -> Outcome {
+        if let Some(text) = &self.object {
+            return self.say_trails(session, text);
+        }
         let top = limit(self.top, session.global.json, 20).unwrap_or(usize::MAX);
         let (events, damage) = replay(&self.file, top)?;
         let damage = damage.as_deref();
@@ -49,16 +55,41 @@ impl Args {
         } else if self.output.is_none() {
             session.say_doc(&doc(&events, damage))?;
         }
-        match damage {
-            None => Ok(Exit::Ok),
-            Some(damage) => {
-                note(&format!(
-                    "the recording is damaged; the answer is about what comes before: {damage}"
-                ));
-                Ok(Exit::Damaged)
-            }
-        }
+        Ok(end(damage))
     }
+
+    fn say_trails(&self, session: &Session, text: &str) -> Outcome {
+        let id = parse_id(text)
+            .ok_or_else(|| Usage(format!("{text}: expected an object id such as 0x10000020")))?
+            .0;
+        let source = Source::open(&self.file)?;
+        let (heap, _) = source.replay(Replay::watching(Watch::of_id(id)))?;
+        let watch = Watch::of_objects(heap.watched());
+        let (heap, damage) = source.replay(Replay::watching(watch))?;
+        let (trails, damage) = (heap.trails(), damage.as_deref());
+        if session.global.json {
+            let mut bytes = serde_json::to_vec_pretty(&TrailJson::new(id, &trails, damage))?;
+            bytes.push(b'\n');
+            session.write(&bytes)?;
+        } else {
+            session.say_doc(&trail_doc(id, &trails, damage))?;
+        }
+        Ok(match end(damage) {
+            Exit::Ok if trails.is_empty() => Exit::No,
+            exit => exit,
+        })
+    }
+}
+
+/// How the command ends.
+fn end(damage: Option<&str>) -> Exit {
+    let Some(damage) = damage else {
+        return Exit::Ok;
+    };
+    note(&format!(
+        "the recording is damaged; the answer is about what comes before: {damage}"
+    ));
+    Exit::Damaged
 }
 
 /// Writes a page, unless something is there.
@@ -74,22 +105,65 @@ pub(super) fn write_page(session: &Session, path: &Path, page: &str) -> Result<(
     Ok(())
 }
 
-/// Replays a file, and says what is wrong with it.
-fn replay(file: &Path, top: usize) -> Result<(Events, Option<String>)> {
-    let name = file.display().to_string();
-    let mut input: Box<dyn Read> = if file == Path::new("-") {
-        Box::new(io::stdin().lock())
-    } else {
-        Box::new(File::open(file).with_context(|| name.clone())?)
-    };
-    let mut replay = Replay::new();
+/// Where a recording comes from: a file is read as often as need be, standard input
+/// is kept.
+enum Source<'a> {
+    File(&'a Path),
+    Bytes(Vec<u8>),
+}
+
+impl<'a> Source<'a> {
+    fn open(file: &'a Path) -> Result<Self> {
+        if file != Path::new("-") {
+            return Ok(Self::File(file));
+        }
+        let mut bytes = Vec::new();
+        let read = io::stdin().lock().read_to_end(&mut bytes);
+        read.context("standard input")?;
+        Ok(Self::Bytes(bytes))
+    }
+
+    fn replay(&self, mut replay: Replay) -> Result<(LiveHeap, Option<String>)> {
+        match self {
+            Self::Bytes(bytes) => {
+                replay.push(bytes);
+                finish(replay, "standard input")
+            }
+            Self::File(path) => {
+                let name = path.display().to_string();
+                let input = File::open(path).with_context(|| name.clone())?;
+                read(input, replay, &name)
+            }
+        }
+    }
+}
+
+fn finish(replay: Replay, name: &str) -> Result<(LiveHeap, Option<String>)> {
+    let (heap, damage) = replay.finish().with_context(|| name.to_owned())?;
+    Ok((heap, damage.map(|damage| damage.to_string())))
+}
+
+/// Replays what comes, and says what is wrong with it.
+fn read(
+    mut input: impl Read,
+    mut replay: Replay,
+    name: &str,
+) -> Result<(LiveHeap, Option<String>)> {
     let mut buffer = vec![0; 1 << 18];
     loop {
-        match input.read(&mut buffer).with_context(|| name.clone())? {
-            0 => break,
+        match input.read(&mut buffer).with_context(|| name.to_owned())? {
+            0 => return finish(replay, name),
             read => replay.push(&buffer[..read]),
         }
     }
-    let (heap, damage) = replay.finish().with_context(|| name)?;
-    Ok((heap.answer(top), damage.map(|damage| damage.to_string())))
+}
+
+/// The whole answer of a file, which is read once.
+fn replay(file: &Path, top: usize) -> Result<(Events, Option<String>)> {
+    let (heap, damage) = if file == Path::new("-") {
+        read(io::stdin().lock(), Replay::new(), "-")?
+    } else {
+        Source::File(file).replay(Replay::new())?
+    };
+    Ok((heap.answer(top), damage))
 }

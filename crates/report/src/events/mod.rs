@@ -6,11 +6,13 @@ mod compare;
 mod line;
 mod page;
 mod say;
+mod trail;
 
 pub use compare::{compare_doc, compare_page};
 pub use line::line;
 pub use page::page;
 pub use say::{chapters, doc};
+pub use trail::{TrailJson, trail_doc};
 
 use live_heap::Events;
 use serde::Serialize;
