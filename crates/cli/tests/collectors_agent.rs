@@ -77,7 +77,10 @@ fn an_agent_counts_the_same_objects_as_each_collector() {
         let events = &answer["collectors"][0]["events"];
         let ours = rows(&report, "gc ");
         let theirs = events["collections"].as_array().expect("a list");
-        assert!(ours.len() == theirs.len() && ours.len() > 1, "{gc}: {ours:?}");
+        assert!(
+            ours.len() == theirs.len() && ours.len() > 1,
+            "{gc}: {ours:?}"
+        );
         let number = |json: &Json| json.as_i64().expect("a number");
         let mut moves = 0;
         for (row, collection) in ours.iter().zip(theirs) {
@@ -88,7 +91,10 @@ fn an_agent_counts_the_same_objects_as_each_collector() {
             assert_eq!(row[..], expected, "{gc}");
         }
         let (live, totals) = (&rows(&report, "live ")[0], &events["totals"]);
-        let expected = [number(&totals["live_objects"]), number(&totals["live_bytes"])];
+        let expected = [
+            number(&totals["live_objects"]),
+            number(&totals["live_bytes"]),
+        ];
         assert_eq!(live[..], expected, "{gc}");
     }
     let seen: Vec<i64> = seen_anywhere.into_keys().collect();
@@ -147,7 +153,10 @@ fn what_is_no_agent_is_named() {
     let (output, _) = watch(folder.path(), &missing, &["--gc", "mark_sweep"], "");
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(3), "{said}");
-    assert!(said.contains("none.so") && said.contains("cannot be loaded"), "{said}");
+    assert!(
+        said.contains("none.so") && said.contains("cannot be loaded"),
+        "{said}"
+    );
     // One process has one VM with an agent, as it always was.
     let (output, _) = watch(folder.path(), &missing, &[], "");
     assert_eq!(output.status.code(), Some(2));

@@ -245,13 +245,22 @@ fn an_object_is_found_under_every_id_it_had() {
     let at = folder.path();
     let run = ["collectors", "--gc", "two_space_copying"];
     let recorded = tenure(at, &[&run[..], &["--record", "r.vmpi"]].concat());
-    assert_eq!(recorded.status.code(), Some(0), "{}", text(&recorded.stderr));
+    assert_eq!(
+        recorded.status.code(),
+        Some(0),
+        "{}",
+        text(&recorded.stderr)
+    );
     let listed = text(&tenure(at, &[&run[..], &["--events"]].concat()).stdout);
     // The first object that moves, followed by hand.
     let moves: Vec<Vec<&str>> = listed
         .lines()
         .filter(|line| line.contains("OBJECT_MOVE"))
-        .map(|line| line.split_whitespace().filter(|word| word.starts_with("0x")).collect())
+        .map(|line| {
+            line.split_whitespace()
+                .filter(|word| word.starts_with("0x"))
+                .collect()
+        })
         .collect();
     let [first, second] = moves[0][..] else {
         panic!("{:?}", moves[0])
@@ -268,14 +277,23 @@ fn an_object_is_found_under_every_id_it_had() {
         let moved = |object: &&Json| {
             let steps = object["steps"].as_array().expect("a list");
             let ids: Vec<_> = steps.iter().map(|step| step["id"].as_str()).collect();
-            ids.windows(2).any(|pair| pair == [Some(first), Some(second)])
+            ids.windows(2)
+                .any(|pair| pair == [Some(first), Some(second)])
         };
-        objects.iter().find(moved).expect("the object that moved").clone()
+        objects
+            .iter()
+            .find(moved)
+            .expect("the object that moved")
+            .clone()
     };
     assert_eq!(way(&by_first), way(&by_second));
     assert_eq!(way(&by_first)["steps"][0]["fate"], "born");
     let said = tenure(at, &["events", "r.vmpi", "--object", first]);
-    assert!(text(&said.stdout).contains(second), "{}", text(&said.stdout));
+    assert!(
+        text(&said.stdout).contains(second),
+        "{}",
+        text(&said.stdout)
+    );
     let nobody = tenure(at, &["events", "r.vmpi", "--object", "0x3"]);
     assert_eq!(nobody.status.code(), Some(1), "{}", text(&nobody.stdout));
     let wrong = tenure(at, &["events", "r.vmpi", "--object", "here"]);

@@ -7,16 +7,17 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use jvmti::sys::RawEnv;
 use jvmti::{Capabilities, Env, JavaVm, Jni, Live, OnLoad};
 
-use vmpi::c_interface::layout::{Event, Notify, Payload, event};
+use crate::births::Births;
 use crate::classes::Classes;
 use crate::collector::Collector;
 use crate::interface::INTERFACE;
 use crate::jni_refs::JniRefs;
 use crate::objects::Objects;
-use vmpi::c_interface::raw_monitor::RawMonitors;
 use crate::threads::Threads;
 use crate::traces::LineTables;
 use crate::words::Words;
+use vmpi::c_interface::layout::{Event, Notify, Payload, event};
+use vmpi::c_interface::raw_monitor::RawMonitors;
 
 /// The process's bridge; one for ever.
 pub(crate) struct Bridge {
@@ -29,6 +30,7 @@ pub(crate) struct Bridge {
     pub(crate) enabled: AtomicU64,
     ended: AtomicBool,
     pub(crate) objects: Objects,
+    pub(crate) births: Births,
     pub(crate) classes: Classes,
     pub(crate) threads: Threads,
     pub(crate) lines: LineTables,
@@ -85,6 +87,7 @@ impl Bridge {
             enabled: AtomicU64::new(0),
             ended: AtomicBool::new(false),
             objects: Objects::default(),
+            births: Births::default(),
             classes: Classes::default(),
             threads: Threads::default(),
             lines: LineTables::default(),

@@ -9,9 +9,9 @@ use jvmti::{Env, Jni, Live, Object};
 use rustc_hash::FxHashMap;
 use vmpi::BasicType;
 
-use vmpi::c_interface::layout::{ClassLoad, Field, Method, ObjectId, Payload, REQUESTED, event};
 use crate::bridge::Bridge;
 use crate::objects::{Record, narrow};
+use vmpi::c_interface::layout::{ClassLoad, Field, Method, ObjectId, Payload, REQUESTED, event};
 
 /// `JVMPI_CLASS`.
 pub(crate) const ARRAY_OF_OBJECTS: i32 = BasicType::Object as i32;

@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 use jvmti::sys::MethodPtr;
 use jvmti::{Env, Jni, Live, Object};
 
-use vmpi::c_interface::layout::{GcInfo, NOTHING, Payload, event};
 use crate::bridge::{Bridge, locked, quietly};
+use vmpi::c_interface::layout::{GcInfo, NOTHING, Payload, event};
 
 /// Newer VMs tell of deaths for a while after a collection, from a thread of their
 /// own. (Making them do it at once, by switching the event on again, can stop such
@@ -161,6 +161,7 @@ impl Bridge {
         }
         if unloaded {
             self.lines.clear();
+            self.births.clear();
         }
         if self.is_on(event::GC_START) {
             self.send(jni.raw(), event::GC_START, NOTHING);

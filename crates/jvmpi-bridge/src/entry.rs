@@ -101,7 +101,13 @@ unsafe fn start(vm: RawEnv, text: &str) -> Result<(), String> {
         // An agent of -Xrun is loaded too late to ask for what costs when unused.
         wanted.push(Capability::AccessLocalVariables);
     }
-    let granted = env.add_capabilities(&wanted).map_err(|e| e.to_string())?;
+    let mut granted = env.add_capabilities(&wanted).map_err(|e| e.to_string())?;
+    if !granted.has(Capability::GenerateSampledObjectAllocEvents) {
+        let more = env.add_capabilities(&[Capability::RetransformClasses]);
+        if more.is_ok_and(|more| more.has(Capability::RetransformClasses)) {
+            granted = granted.with(Capability::RetransformClasses);
+        }
+    }
     if granted.has(Capability::GenerateSampledObjectAllocEvents) {
         // Each thread takes up the interval once it has allocated as much as the one
         // before allows: so it is set before there are threads.

@@ -7,14 +7,14 @@ use std::time::Instant;
 use jvmti::sys::{AddrLocation, MethodPtr, RawEnv};
 use jvmti::{Agent, Env, FrameRow, Jni, Live, Object};
 
-use vmpi::c_interface::layout::{
-    ClassLoadHook, CompiledMethodLoad, Lineno, MethodEntry2, MonitorWait, NOTHING, NewArena,
-    Payload, event,
-};
 use crate::bridge::{Bridge, is_inside, locked, quietly, say};
 use crate::classes::is_prepared;
 use crate::objects::ARENA;
 use crate::sleep;
+use vmpi::c_interface::layout::{
+    ClassLoadHook, CompiledMethodLoad, Lineno, MethodEntry2, MonitorWait, NOTHING, NewArena,
+    Payload, event,
+};
 
 thread_local! {
     /// When this thread began to wait.
@@ -54,7 +54,7 @@ impl Bridge {
 
     /// Class objects are left out: when the VM tells of one, it does not know yet
     /// which class that is. They get their names with CLASS_LOAD.
-    fn allocated(&self, env: Env<Live>, jni: Jni, object: Object, class: Object) {
+    pub(crate) fn allocated(&self, env: Env<Live>, jni: Jni, object: Object, class: Object) {
         if !self.wants(event::OBJECT_ALLOC)
             || quietly(|| self.classes.is_class_of_classes(jni, class))
         {
@@ -81,6 +81,36 @@ impl Bridge {
         }];
         let clone = self.classes.clone_method();
         matches!(env.stack_into(None, &mut top), Ok(1)) && Some(top[0].method) == clone
+    }
+
+    /// A class file that the agent is shown, if it changes it.
+    fn shown_class_file(&self, redefined: bool, bytes: &[u8]) -> Option<Vec<u8>> {
+        let jni = self.java.jni()?;
+        if redefined || !self.wants(event::CLASS_LOAD_HOOK) {
+            return None;
+        }
+        quietly(|| {
+            let class_load_hook = ClassLoadHook {
+                data: bytes.as_ptr(),
+                len: i32::try_from(bytes.len()).ok()?,
+                new_data: bytes.as_ptr(),
+                new_len: i32::try_from(bytes.len()).ok()?,
+                malloc: class_file_memory,
+            };
+            let kind = event::CLASS_LOAD_HOOK;
+            let back = self.send(jni.raw(), kind, Payload { class_load_hook });
+            // SAFETY: the member that was set; the agent changed it in place.
+            let hook = unsafe { back.class_load_hook };
+            // Only memory that the agent got here is followed.
+            let buffers = BUFFERS.with(Cell::take);
+            let len = usize::try_from(hook.new_len).ok()?;
+            let made = buffers
+                .into_iter()
+                .find(|buffer| buffer.as_ptr() == hook.new_data)?;
+            made.get(..len)
+                .filter(|class| !class.is_empty())
+                .map(<[u8]>::to_vec)
+        })
     }
 
     /// Who owns a monitor now, 0 if nobody or not known.
@@ -166,33 +196,9 @@ impl Agent for Bridge {
         });
     }
 
-    fn class_file(&self, redefined: bool, _name: &str, bytes: &[u8]) -> Option<Vec<u8>> {
-        let jni = self.java.jni()?;
-        if redefined || !self.wants(event::CLASS_LOAD_HOOK) {
-            return None;
-        }
-        quietly(|| {
-            let class_load_hook = ClassLoadHook {
-                data: bytes.as_ptr(),
-                len: i32::try_from(bytes.len()).ok()?,
-                new_data: bytes.as_ptr(),
-                new_len: i32::try_from(bytes.len()).ok()?,
-                malloc: class_file_memory,
-            };
-            let kind = event::CLASS_LOAD_HOOK;
-            let back = self.send(jni.raw(), kind, Payload { class_load_hook });
-            // SAFETY: the member that was set; the agent changed it in place.
-            let hook = unsafe { back.class_load_hook };
-            // Only memory that the agent got here is followed.
-            let buffers = BUFFERS.with(Cell::take);
-            let len = usize::try_from(hook.new_len).ok()?;
-            let made = buffers
-                .into_iter()
-                .find(|buffer| buffer.as_ptr() == hook.new_data)?;
-            made.get(..len)
-                .filter(|class| !class.is_empty())
-                .map(<[u8]>::to_vec)
-        })
+    fn class_file(&self, redefined: bool, name: &str, bytes: &[u8]) -> Option<Vec<u8>> {
+        let changed = self.shown_class_file(redefined, bytes);
+        self.insert(redefined, name, bytes, changed)
     }
 
     fn class_prepare(&self, env: Env<Live>, jni: Jni, _thread: Object, class: Object) {

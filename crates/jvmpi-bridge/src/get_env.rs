@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 use jvmti::sys::{RawEnv, vm_slot};
 
-use vmpi::c_interface::layout::{VERSION_1, VERSION_1_2};
 use crate::interface;
+use vmpi::c_interface::layout::{VERSION_1, VERSION_1_2};
 
 const SLOTS: usize = 8;
 type Table = [*const c_void; SLOTS];

@@ -13,11 +13,11 @@ use vmpi::dump::{
 };
 use vmpi::{BasicType, ClassId, DumpLevel, EnvId, ObjectHandle, RefId, Value};
 
-use vmpi::c_interface::layout::{HeapDump, ObjectDump, ObjectId, Payload, REQUESTED, event};
 use crate::bridge::Bridge;
 use crate::classes::ARRAY_OF_OBJECTS;
 use crate::monitor_dump::Stacks;
 use crate::objects::{Objects, Record, narrow};
+use vmpi::c_interface::layout::{HeapDump, ObjectDump, ObjectId, Payload, REQUESTED, event};
 
 /// The number under which [`Layouts`] know a class: its id without the step.
 fn number(id: ObjectId) -> ClassId {

@@ -7,14 +7,14 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use jvmti::sys::{MethodPtr, RawEnv, RawObject, Value};
 use jvmti::{Env, Jni, Live, Object};
 
+use crate::bridge::{Bridge, quietly};
+use crate::words::CpuTime;
+use vmpi::DumpLevel;
 use vmpi::c_interface::layout::{
     CallTrace, FAIL, Interface, NOT_AVAILABLE, ObjectId, Payload, RawMonitorEvent, SUCCESS,
     ThreadFn, VERSION_1_2, event,
 };
-use crate::bridge::{Bridge, quietly};
 use vmpi::c_interface::raw_monitor::RawMonitor;
-use crate::words::CpuTime;
-use vmpi::DumpLevel;
 
 /// The table that agents are given. They write one field of it.
 pub(crate) struct Shared(pub(crate) UnsafeCell<Interface>);

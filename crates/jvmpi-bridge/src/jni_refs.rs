@@ -9,8 +9,8 @@ use jvmti::sys::{RawEnv, RawObject, jni_slot};
 use jvmti::{Env, Jni, Live, Object};
 use rustc_hash::FxHashMap;
 
-use vmpi::c_interface::layout::{GlobalRef, ObjectId, Payload, event};
 use crate::bridge::{Bridge, locked, quietly};
+use vmpi::c_interface::layout::{GlobalRef, ObjectId, Payload, event};
 
 type Make = extern "system" fn(RawEnv, RawObject) -> RawObject;
 type Drop = extern "system" fn(RawEnv, RawObject);

@@ -17,10 +17,11 @@
 //! Reading order: [`entry`] (options, loading), `get_env` (how agents find the
 //! interface), `bridge` (the centre), `switch` (enabling), `interface` (the
 //! functions), `events` (JVMTI in, JVMPI out), then one module per noun: `objects`,
-//! `classes`, `threads`, `traces`, `collector`, `jni_refs`, `sleep`, `heap_dump`,
+//! `births`, `classes`, `threads`, `traces`, `collector`, `jni_refs`, `sleep`, `heap_dump`,
 //! `monitor_dump`. C layouts, raw monitors and the bytes of dumps are those of
 //! [`vmpi::c_interface`] and [`vmpi::dump`].
 
+pub mod births;
 mod bridge;
 mod classes;
 mod collector;

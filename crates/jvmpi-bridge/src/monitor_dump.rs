@@ -2,12 +2,12 @@
 //! that nobody owns or waits for cannot be listed by the VM.
 
 use jvmti::{Env, Jni, Live, Object, StackRow};
-use vmpi::dump::monitor::{MonitorName, MonitorRecord, encode};
 use vmpi::dump::IdLayout;
+use vmpi::dump::monitor::{MonitorName, MonitorRecord, encode};
 use vmpi::{EnvId, ObjectHandle};
 
-use vmpi::c_interface::layout::{CallFrame, CallTrace, MonitorDump, Payload, REQUESTED, event};
 use crate::bridge::Bridge;
+use vmpi::c_interface::layout::{CallFrame, CallTrace, MonitorDump, Payload, REQUESTED, event};
 
 /// Deepest stack that is dumped.
 const DEPTH: i32 = 1024;

@@ -8,8 +8,8 @@ use std::sync::{Mutex, MutexGuard};
 use jvmti::{Env, Jni, Live, Object};
 use rustc_hash::FxHashMap;
 
-use vmpi::c_interface::layout::{ObjAlloc, ObjectId};
 use crate::bridge::{Bridge, locked};
+use vmpi::c_interface::layout::{ObjAlloc, ObjectId};
 
 /// Distance of two ids: agents hash them as the addresses they once were.
 const STEP: usize = 8;

@@ -7,8 +7,8 @@ use std::time::Instant;
 
 use jvmti::sys::{RawEnv, RawObject};
 
-use vmpi::c_interface::layout::{MonitorWait, Payload, event};
 use crate::bridge::{Bridge, quietly};
+use vmpi::c_interface::layout::{MonitorWait, Payload, event};
 
 type Sleep = extern "system" fn(RawEnv, RawObject, i64);
 

@@ -4,9 +4,9 @@ use std::sync::atomic::Ordering;
 
 use jvmti::{Capability, EventKind};
 
-use vmpi::c_interface::layout::{FAIL, NOT_AVAILABLE, SUCCESS, event};
 use crate::bridge::{Bridge, locked, quietly, say};
 use crate::jni_refs;
+use vmpi::c_interface::layout::{FAIL, NOT_AVAILABLE, SUCCESS, event};
 
 /// Where an event comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -157,6 +157,11 @@ impl Bridge {
             }
             Source::Always | Source::Nowhere => {}
         }
+        if let Some((env, jni)) = here
+            && kind == event::OBJECT_ALLOC
+        {
+            self.switch_births(env, jni, self.is_on(kind))?;
+        }
         if let Some((env, _)) = here
             && kind == event::COMPILED_METHOD_LOAD
             && self.is_on(kind)
@@ -173,7 +178,9 @@ impl Bridge {
             Source::Jvmti(needs) => needs.iter().any(|(needed, _)| *needed == vm_event),
             _ => false,
         };
-        let on = (1..=event::GC_FINISH).any(|kind| comes_from(&kind) && self.is_on(kind));
+        let is_ours = vm_event == EventKind::ClassFileLoadHook && self.inserts();
+        let on =
+            is_ours || (1..=event::GC_FINISH).any(|kind| comes_from(&kind) && self.is_on(kind));
         quietly(|| self.env.enable(vm_event, on))?;
         if on
             && vm_event == EventKind::SampledObjectAlloc

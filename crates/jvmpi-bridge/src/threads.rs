@@ -9,9 +9,9 @@ use jvmti::sys::{FieldPtr, RawEnv};
 use jvmti::{Env, Jni, Live, Object};
 use rustc_hash::FxHashMap;
 
-use vmpi::c_interface::layout::{FAIL, ObjectId, Payload, SUCCESS, ThreadStart, event};
 use crate::bridge::Bridge;
 use crate::classes::c_string;
+use vmpi::c_interface::layout::{FAIL, ObjectId, Payload, SUCCESS, ThreadStart, event};
 
 thread_local! {
     /// The current thread is known.

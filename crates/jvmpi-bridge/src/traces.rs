@@ -6,8 +6,9 @@ use jvmti::sys::MethodPtr;
 use jvmti::{Env, FrameRow, Live};
 use rustc_hash::FxHashMap;
 
-use vmpi::c_interface::layout::{CallFrame, CallTrace};
+use crate::births::hidden_frames;
 use crate::bridge::Bridge;
+use vmpi::c_interface::layout::{CallFrame, CallTrace};
 
 /// Line of a frame that has none.
 const UNKNOWN: i32 = -1;
@@ -93,8 +94,10 @@ impl Bridge {
             method: MethodPtr(std::ptr::null_mut()),
             location: 0,
         };
-        let mut rows = vec![nothing; depth];
-        let count = if trace.env == jni.raw() {
+        let is_own = trace.env == jni.raw();
+        let hidden = if is_own { hidden_frames() } else { 0 };
+        let mut rows = vec![nothing; depth + hidden];
+        let count = if is_own {
             env.stack_into(None, &mut rows).unwrap_or(0)
         } else {
             jni.local_frame(4, || match self.threads.object(jni, trace.env) {
@@ -102,7 +105,7 @@ impl Bridge {
                 None => 0,
             })
         };
-        let frames = self.lines.frames(env, &rows[..count]);
+        let frames = self.lines.frames(env, &rows[hidden.min(count)..count]);
         // SAFETY: room for `depth` frames, and `count` is not more.
         unsafe { std::ptr::copy_nonoverlapping(frames.as_ptr(), trace.frames, frames.len()) };
         trace.count = frames.len() as i32;

@@ -96,8 +96,18 @@ fn the_way_of_every_object_that_had_an_id_is_told_across_its_moves() {
                 .map(|(serial, way)| (serial, way.clone()))
                 .collect();
             assert_eq!(told, expected, "{gc:?} {id:#x}");
-            assert!(trails.iter().all(|trail| trail.size > 0 && !trail.class.is_empty()));
-            most = most.max(trails.iter().map(|trail| trail.steps.len()).max().unwrap_or(0));
+            assert!(
+                trails
+                    .iter()
+                    .all(|trail| trail.size > 0 && !trail.class.is_empty())
+            );
+            most = most.max(
+                trails
+                    .iter()
+                    .map(|trail| trail.steps.len())
+                    .max()
+                    .unwrap_or(0),
+            );
         }
         // Semi-spaces move what lives at each collection; the others move less, or not.
         let enough = match gc {

@@ -28,14 +28,10 @@ impl Core<'_> {
                 .map(|(at, _)| at)
         };
         Some(match request {
-            Request::ObjectAlloc(object) => {
-                Body::ObjectAlloc(self.describe(at_address(object)?))
-            }
+            Request::ObjectAlloc(object) => Body::ObjectAlloc(self.describe(at_address(object)?)),
             Request::ClassLoad(object) => {
                 let class = ClassIdx::of(object)?;
-                Body::ClassLoad(Box::new(
-                    self.classes.get(class.0 as usize)?.load(class),
-                ))
+                Body::ClassLoad(Box::new(self.classes.get(class.0 as usize)?.load(class)))
             }
             Request::ThreadStart(object) => {
                 let wanted = Some(at_address(object)?);
@@ -105,7 +101,9 @@ impl Core<'_> {
             return Outcome::Fail;
         };
         let thread = &self.threads[at];
-        thread.suspended.set(thread.suspended.get().saturating_sub(1));
+        thread
+            .suspended
+            .set(thread.suspended.get().saturating_sub(1));
         thread.steps_at_suspend.set(thread.steps);
         Outcome::Success
     }

@@ -78,7 +78,7 @@ pub(crate) fn keep_time(env: Env<Live>, jni: Jni) {
 
 /// Retransforms all; when the VM refuses a group, its halves are tried, so that
 /// one bad class costs only itself. Returns how many were refused.
-pub(crate) fn retransform(env: Env<Live>, classes: &[Object]) -> usize {
+pub fn retransform(env: Env<Live>, classes: &[Object]) -> usize {
     if classes.is_empty() || env.retransform(classes).is_ok() {
         return 0;
     }

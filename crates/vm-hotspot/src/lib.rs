@@ -40,5 +40,6 @@ mod timers;
 mod tracker;
 mod vm;
 
+pub use background::retransform;
 pub use config::{Clock, Config, Follow};
 pub use hotspot::{HotSpot, Setup};

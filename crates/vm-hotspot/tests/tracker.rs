@@ -6,7 +6,7 @@ use std::path::Path;
 use testkit::jvm::{NO_JDK, jdks};
 
 #[test]
-fn the_tracker_class_is_compiled_from_the_source_beside_it() {
+fn committed_classes_are_compiled_from_the_source_beside_them() {
     // Compilers differ in the order of constants; the committed class is javac 17's.
     let Some(jdk) = jdks()
         .into_iter()
@@ -18,23 +18,26 @@ fn the_tracker_class_is_compiled_from_the_source_beside_it() {
         }
         return;
     };
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tracker");
-    let out = tempfile::tempdir().expect("temporary folder");
-    let status = std::process::Command::new(jdk.tool("javac"))
-        .args(["-source", "8", "-target", "8", "-g:none", "-nowarn", "-d"])
-        .arg(out.path())
-        .arg(folder.join("HprofTracker.java"))
-        .output()
-        .expect("javac runs");
-    assert!(
-        status.status.success(),
-        "{}",
-        String::from_utf8_lossy(&status.stderr)
-    );
-    let fresh = fs::read(out.path().join("java/lang/HprofTracker.class")).expect("compiled");
-    let kept = fs::read(folder.join("HprofTracker.class")).expect("committed");
-    assert!(
-        fresh == kept,
-        "recompile tracker/HprofTracker.java as this test does"
-    );
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    for (folder, name) in [
+        ("tracker", "HprofTracker"),
+        ("../jvmpi-bridge/java", "JvmpiBirth"),
+    ] {
+        let folder = here.join(folder);
+        let out = tempfile::tempdir().expect("temporary folder");
+        let status = std::process::Command::new(jdk.tool("javac"))
+            .args(["-source", "8", "-target", "8", "-g:none", "-nowarn", "-d"])
+            .arg(out.path())
+            .arg(folder.join(format!("{name}.java")))
+            .output()
+            .expect("javac runs");
+        let said = String::from_utf8_lossy(&status.stderr);
+        assert!(status.status.success(), "{said}");
+        let fresh = fs::read(out.path().join(format!("java/lang/{name}.class")));
+        let kept = fs::read(folder.join(format!("{name}.class"))).expect("committed");
+        assert!(
+            fresh.expect("compiled") == kept,
+            "recompile {name}.java as this test does"
+        );
+    }
 }

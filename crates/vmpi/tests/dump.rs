@@ -278,7 +278,10 @@ fn damage_is_placed_and_never_panics() {
 
 #[test]
 fn elements_of_this_machine_become_high_byte_first() {
-    let native: Vec<u8> = [1_u32, 0x0203_0405].iter().flat_map(|n| n.to_ne_bytes()).collect();
+    let native: Vec<u8> = [1_u32, 0x0203_0405]
+        .iter()
+        .flat_map(|n| n.to_ne_bytes())
+        .collect();
     assert_eq!(
         vmpi::dump::element_bytes(&native, 4),
         [0, 0, 0, 1, 2, 3, 4, 5]

@@ -55,7 +55,12 @@ pub struct Args {
     #[arg(long, value_name = "PATH", requires = "gc", value_hint = clap::ValueHint::FilePath)]
     record: Option<PathBuf>,
     /// Let an agent written to jvmpi.h watch the VM (with --gc; docs/collectors.md)
-    #[arg(long, value_name = "LIBRARY[:OPTIONS]", requires = "gc", conflicts_with = "events")]
+    #[arg(
+        long,
+        value_name = "LIBRARY[:OPTIONS]",
+        requires = "gc",
+        conflicts_with = "events"
+    )]
     agent: Option<String>,
     /// Write an HTML page
     #[arg(short, long, value_name = "PATH", value_hint = clap::ValueHint::FilePath)]

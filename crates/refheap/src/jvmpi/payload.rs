@@ -64,7 +64,9 @@ pub(super) fn with(body: &Body, send: impl FnOnce(Payload)) {
                 object: id(alloc.object),
             },
         }),
-        Body::ObjectFree { object } => send(Payload { object: id(*object) }),
+        Body::ObjectFree { object } => send(Payload {
+            object: id(*object),
+        }),
         Body::ObjectMove(moved) => send(Payload {
             obj_move: layout::ObjMove {
                 arena: moved.arena.0 as i32,
@@ -123,10 +125,7 @@ fn with_class(load: &ClassLoad, send: impl FnOnce(Payload)) {
         strings.iter().map(field).collect()
     };
     let (statics, instances) = (strings(&load.statics), strings(&load.instances));
-    let (statics, instances) = (
-        (fields(&statics), statics),
-        (fields(&instances), instances),
-    );
+    let (statics, instances) = ((fields(&statics), statics), (fields(&instances), instances));
     let named: Vec<(CString, CString)> = load
         .methods
         .iter()

@@ -14,16 +14,14 @@ use std::sync::atomic::{AtomicI64, AtomicPtr, AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use vmpi::c_interface::layout::{
-    CallTrace, EnvPtr, Event, FAIL, Interface, MethodPtr, NOT_AVAILABLE, Notify, ObjectId,
-    Payload, ReferencePtr, SUCCESS, ThreadFn, VERSION_1, VERSION_1_2,
+    CallTrace, EnvPtr, Event, FAIL, Interface, MethodPtr, NOT_AVAILABLE, Notify, ObjectId, Payload,
+    ReferencePtr, SUCCESS, ThreadFn, VERSION_1, VERSION_1_2,
 };
 use vmpi::c_interface::raw_monitor::{RawMonitor, RawMonitors};
 use vmpi::dump::IdLayout;
 use vmpi::dump::monitor::{MonitorRecord, encode};
 use vmpi::mode::Request;
-use vmpi::{
-    Body, DumpLevel, EnvId, EventKind, EventMode, JMethodId, ObjectHandle, Outcome,
-};
+use vmpi::{Body, DumpLevel, EnvId, EventKind, EventMode, JMethodId, ObjectHandle, Outcome};
 
 use super::{AgentError, TOLD, payload};
 use crate::core::{Core, VM_THREAD};
@@ -333,7 +331,9 @@ extern "C" fn get_call_trace(trace: *mut CallTrace, depth: i32) {
         return;
     }
     let found = asked(None, |vm, _| vm.call_trace(env_of(trace.env), depth));
-    let frames = found.map(|found| payload::frames(&found)).unwrap_or_default();
+    let frames = found
+        .map(|found| payload::frames(&found))
+        .unwrap_or_default();
     // SAFETY: room for `depth` frames, and there are no more.
     unsafe { std::ptr::copy_nonoverlapping(frames.as_ptr(), trace.frames, frames.len()) };
     trace.count = frames.len() as i32;
@@ -396,11 +396,15 @@ extern "C" fn get_current_thread_cpu_time() -> i64 {
 }
 
 extern "C" fn suspend_thread(thread: EnvPtr) {
-    each(1, &raw const thread, std::ptr::null_mut(), |vm, env| vm.suspend(env));
+    each(1, &raw const thread, std::ptr::null_mut(), |vm, env| {
+        vm.suspend(env)
+    });
 }
 
 extern "C" fn resume_thread(thread: EnvPtr) {
-    each(1, &raw const thread, std::ptr::null_mut(), |vm, env| vm.resume(env));
+    each(1, &raw const thread, std::ptr::null_mut(), |vm, env| {
+        vm.resume(env)
+    });
 }
 
 extern "C" fn get_thread_status(thread: EnvPtr) -> i32 {

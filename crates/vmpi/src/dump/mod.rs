@@ -239,7 +239,10 @@ pub fn element_bytes(native: &[u8], width: usize) -> Vec<u8> {
         return native.to_vec();
     }
     let elements = native.chunks_exact(width.max(1));
-    elements.flat_map(|bytes| bytes.iter().rev()).copied().collect()
+    elements
+        .flat_map(|bytes| bytes.iter().rev())
+        .copied()
+        .collect()
 }
 
 /// Field values from the bytes of an instance, given the types of its fields,

@@ -1,0 +1,293 @@
+//! OBJECT_ALLOC of what Java code makes, on VMs that have no event for it (before
+//! JDK 11): every constructor ends up in that of `Object`, where a call is inserted,
+//! as behind each instruction that makes an array. What the VM itself makes (clone,
+//! reflection) it tells of on all versions.
+//!
+//! The call leads to `java/JvmpiBirth.java`, and from there to us. The frames of that
+//! way, and those of the object's own constructors, are hidden from GetCallTrace: the
+//! historic VM told of an object before its constructor ran.
+
+use std::cell::Cell;
+use std::sync::{Mutex, OnceLock, PoisonError, RwLock};
+
+use classfile::instruction::{ANEWARRAY, INVOKESTATIC, MULTIANEWARRAY, NEWARRAY};
+use classfile::{Class, Instrument, MethodEdit, Place};
+use jvmti::sys::{FieldPtr, MethodPtr, RawEnv, RawObject};
+use jvmti::{Capability, Env, EventKind, FrameRow, Jni, Live, Object};
+use rustc_hash::FxHashMap;
+use vm_hotspot::instrument::is_eligible;
+use vm_hotspot::retransform;
+use vmpi::c_interface::layout::{ObjectId, event};
+
+use crate::bridge::{Bridge, locked, quietly, say};
+
+const CLASS: &str = "java/lang/JvmpiBirth";
+/// Compiled from `java/JvmpiBirth.java`.
+const BYTES: &[u8] = include_bytes!("../java/JvmpiBirth.class");
+/// Frames looked at to find where the constructors begin.
+const CONSTRUCTORS: usize = 32;
+
+thread_local! {
+    /// Frames on top of this thread's stack that the agent is not shown.
+    static HIDDEN: Cell<usize> = const { Cell::new(0) };
+}
+
+/// How many frames on top of the current thread's stack the agent is not shown.
+pub(crate) fn hidden_frames() -> usize {
+    HIDDEN.try_with(Cell::get).unwrap_or(0)
+}
+
+/// What a frame on the way to us is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    /// Of the inserted class.
+    Ours,
+    /// A constructor of a class.
+    Constructor(ObjectId),
+    /// Any other method.
+    Other,
+}
+
+/// State of the inserted code.
+#[derive(Default)]
+pub(crate) struct Births {
+    /// The class, weakly, and its switch.
+    class: OnceLock<(Object, FieldPtr)>,
+    steps: RwLock<FxHashMap<MethodPtr, Step>>,
+    /// Class files that the agent changed before code was inserted, by name: the VM
+    /// gives back the original ones.
+    early: Mutex<FxHashMap<String, Vec<u8>>>,
+}
+
+impl Births {
+    /// A class was unloaded, and ids of its methods may be reused.
+    pub(crate) fn clear(&self) {
+        let mut steps = self.steps.write().unwrap_or_else(PoisonError::into_inner);
+        steps.clear();
+    }
+}
+
+/// Inserts the calls.
+struct Hooks;
+
+impl Instrument for Hooks {
+    fn method(&mut self, class: &Class<'_>, edit: &mut MethodEdit<'_>) {
+        const ALOAD_0: u8 = 0x2a;
+        const DUP: u8 = 0x59;
+        let call = |edit: &mut MethodEdit<'_>, first: u8, name: &str| {
+            let method = edit.pool.method_ref(CLASS, name, "(Ljava/lang/Object;)V");
+            let [high, low] = method.to_be_bytes();
+            [first, INVOKESTATIC, high, low]
+        };
+        if class.name == b"java/lang/Object" && edit.method.name == b"<init>" {
+            let hook = call(edit, ALOAD_0, "object");
+            edit.insert(0, Place::Entry, &hook);
+            edit.need_stack(1);
+            return;
+        }
+        let mut after = None;
+        for instruction in edit.instructions().to_vec() {
+            if let Some(name) = after.take() {
+                let hook = call(edit, DUP, name);
+                edit.insert(instruction.pc, Place::AfterPrevious, &hook);
+                edit.need_stack(1);
+            }
+            after = match instruction.opcode {
+                NEWARRAY | ANEWARRAY => Some("object"),
+                MULTIANEWARRAY => Some("nested"),
+                _ => None,
+            };
+        }
+    }
+}
+
+impl Bridge {
+    /// Whether the VM leaves it to us to see what Java code allocates.
+    fn needs_births(&self) -> bool {
+        let granted = locked(&self.granted);
+        !granted.has(Capability::GenerateSampledObjectAllocEvents)
+            && granted.has(Capability::RetransformClasses)
+    }
+
+    /// Whether class files are wanted for the inserted code.
+    pub(crate) fn inserts(&self) -> bool {
+        self.births.class.get().is_some()
+    }
+
+    /// OBJECT_ALLOC was switched.
+    pub(crate) fn switch_births(&self, env: Env<Live>, jni: Jni, on: bool) -> jvmti::Result<()> {
+        if !self.needs_births() {
+            return Ok(());
+        }
+        quietly(|| {
+            if on && !self.inserts() {
+                self.begin_births(env, jni)?;
+            }
+            if let Some((class, field)) = self.births.class.get() {
+                jni.set_static_boolean(*class, *field, on);
+            }
+            Ok(())
+        })
+    }
+
+    fn begin_births(&self, env: Env<Live>, jni: Jni) -> jvmti::Result<()> {
+        let class = jni.define_boot_class(CLASS, BYTES)?;
+        let field = jni.static_field(class, "on", "Z")?;
+        let _ = self.births.class.set((jni.new_weak(class)?, field));
+        self.env.enable(EventKind::ClassFileLoadHook, true)?;
+        let mut classes = env.loaded_classes()?;
+        classes.retain(|class| {
+            let is_modifiable = env.is_modifiable(*class).unwrap_or(false);
+            if !is_modifiable {
+                jni.delete_local(*class);
+            }
+            is_modifiable
+        });
+        let refused = retransform(env, &classes);
+        classes
+            .into_iter()
+            .for_each(|class| jni.delete_local(class));
+        locked(&self.births.early).clear();
+        if refused > 0 {
+            say(&format!("objects made in {refused} classes are not told"));
+        }
+        Ok(())
+    }
+
+    /// A class file as the VM is to have it: what the agent made of it, with our calls.
+    pub(crate) fn insert(
+        &self,
+        redefined: bool,
+        name: &str,
+        bytes: &[u8],
+        changed: Option<Vec<u8>>,
+    ) -> Option<Vec<u8>> {
+        if !self.inserts() {
+            if let Some(changed) = changed.as_ref().filter(|_| self.needs_births()) {
+                let mut early = locked(&self.births.early);
+                early.insert(name.to_owned(), changed.clone());
+            }
+            return changed;
+        }
+        let early = redefined.then(|| locked(&self.births.early).get(name).cloned());
+        let changed = changed.or(early.flatten());
+        if !is_eligible(name) || name == CLASS {
+            return changed;
+        }
+        let patched = classfile::patch(changed.as_deref().unwrap_or(bytes), &mut Hooks);
+        match patched {
+            Ok(Some(patched)) => Some(patched.bytes),
+            _ => changed,
+        }
+    }
+
+    fn step(&self, env: Env<Live>, jni: Jni, method: MethodPtr) -> Step {
+        let known = {
+            let steps = self.births.steps.read();
+            let steps = steps.unwrap_or_else(PoisonError::into_inner);
+            steps.get(&method).copied()
+        };
+        known.unwrap_or_else(|| {
+            let name = env.method_name(method).unwrap_or_default().0;
+            let class = env.method_class(method).ok().flatten();
+            let step = match (class, self.births.class.get()) {
+                (Some(class), Some((ours, _))) if jni.is_same(class, *ours) => Step::Ours,
+                (Some(class), _) if name == "<init>" => {
+                    Step::Constructor(self.name_class(env, jni, class))
+                }
+                _ => Step::Other,
+            };
+            let steps = self.births.steps.write();
+            steps
+                .unwrap_or_else(PoisonError::into_inner)
+                .insert(method, step);
+            step
+        })
+    }
+
+    /// An object is made by the current thread.
+    fn born(&self, env: Env<Live>, jni: Jni, object: Object) {
+        if !self.wants(event::OBJECT_ALLOC) {
+            return;
+        }
+        let Some(class) = jni.object_class(object) else {
+            return;
+        };
+        let nothing = FrameRow {
+            method: MethodPtr(std::ptr::null_mut()),
+            location: 0,
+        };
+        let mut rows = [nothing; CONSTRUCTORS];
+        let hidden = quietly(|| {
+            let count = env.stack_into(None, &mut rows).unwrap_or(0);
+            let id = self.name_class(env, jni, class);
+            let step = |row: &FrameRow| self.step(env, jni, row.method);
+            hide(rows[..count].iter().map(step), id)
+        });
+        HIDDEN.set(hidden);
+        self.allocated(env, jni, object, class);
+        HIDDEN.set(0);
+    }
+}
+
+/// How many frames to hide of a stack that leads to the birth of an object of a
+/// class: ours, and its constructors from `Object`'s down to those of its own class.
+fn hide(steps: impl Iterator<Item = Step>, class: ObjectId) -> usize {
+    let (mut hidden, mut has_arrived) = (0, false);
+    for (at, step) in steps.enumerate() {
+        match step {
+            Step::Ours => hidden = at + 1,
+            Step::Constructor(of) if of == class => {
+                (hidden, has_arrived) = (at + 1, true);
+            }
+            // One of a superclass, unless its own were passed already.
+            Step::Constructor(_) if !has_arrived => {}
+            _ => break,
+        }
+    }
+    hidden
+}
+
+/// `JvmpiBirth.born`, which the VM finds by name in this library.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_java_lang_JvmpiBirth_born(
+    _jni: RawEnv,
+    _class: RawObject,
+    made: RawObject,
+) {
+    jvmti::fence("JvmpiBirth.born", || {
+        let bridge = Bridge::get()?;
+        let (env, jni) = bridge.here()?;
+        // SAFETY: the VM passes a local reference that is valid during the call.
+        let made = unsafe { Object::from_raw(made) }?;
+        bridge.born(env, jni, made);
+        Some(())
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn constructors_of_the_object_are_hidden_and_those_that_make_it_are_not() {
+        use Step::{Constructor as C, Other, Ours};
+        let check = |steps: &[Step], expected| {
+            assert_eq!(hide(steps.iter().copied(), 7), expected, "{steps:?}");
+        };
+        // new C() in a method: Object, a superclass, C twice (one calls the other).
+        check(&[Ours, Ours, C(1), C(5), C(7), C(7), Other], 6);
+        // new C() in a constructor of another class.
+        check(&[Ours, Ours, C(1), C(7), C(9), Other], 4);
+        // An array made in a method, and in a constructor.
+        check(&[Ours, Ours, Other], 2);
+        check(&[Ours, Ours, C(9), Other], 2);
+        check(&[], 0);
+    }
+
+    #[test]
+    fn calls_are_inserted_into_objects_constructor_and_behind_arrays() {
+        // The inserted class itself makes no array, so nothing is to be done to it.
+        assert!(matches!(classfile::patch(BYTES, &mut Hooks), Ok(None)));
+    }
+}
