@@ -249,8 +249,11 @@ fn hide(steps: impl Iterator<Item = Step>, class: ObjectId) -> usize {
 }
 
 /// `JvmpiBirth.born`, which the VM finds by name in this library.
+///
+/// # Safety
+/// Called by the VM: `made` is a local reference of the current thread.
 #[unsafe(no_mangle)]
-pub extern "system" fn Java_java_lang_JvmpiBirth_born(
+pub unsafe extern "system" fn Java_java_lang_JvmpiBirth_born(
     _jni: RawEnv,
     _class: RawObject,
     made: RawObject,
@@ -258,7 +261,7 @@ pub extern "system" fn Java_java_lang_JvmpiBirth_born(
     jvmti::fence("JvmpiBirth.born", || {
         let bridge = Bridge::get()?;
         let (env, jni) = bridge.here()?;
-        // SAFETY: the VM passes a local reference that is valid during the call.
+        // SAFETY: the caller's promise; it is valid during the call.
         let made = unsafe { Object::from_raw(made) }?;
         bridge.born(env, jni, made);
         Some(())

@@ -82,7 +82,7 @@ impl Bridge {
             let record = MonitorRecord {
                 monitor: MonitorName::Java(ObjectHandle(object as u64)),
                 owner: usage.owner.map_or(EnvId(0), env_of),
-                entry_count: usage.entry_count as u32,
+                entry_count: usage.entry_count,
                 waiting_to_enter: envs(usage.waiting_to_enter),
                 waiting_to_be_notified: envs(usage.waiting_to_be_notified),
             };

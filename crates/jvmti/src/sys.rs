@@ -83,7 +83,7 @@ pub struct ThreadGroupInfo {
 }
 
 /// `jvmtiFrameInfo`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(C)]
 pub struct FrameInfo {
     /// The method.

@@ -12,8 +12,8 @@ use vmpi::{ArenaId, Body, EnvId, ObjectAlloc, ObjectHandle, ThreadStart, TraceId
 use super::{Collection, Host, What};
 use crate::hotspot::locked;
 
-/// Frames kept of a stack.
-const DEPTH: usize = 32;
+/// Frames kept of a stack: the VM takes longest for them.
+const DEPTH: usize = 16;
 /// The writer is not waited for longer when the VM ends.
 const PATIENCE: Duration = Duration::from_secs(5);
 

@@ -44,6 +44,9 @@ pub use stream::Sink;
 
 /// Objects followed at a time; more are counted as lost.
 const MOST: usize = 1 << 20;
+/// Where ids are numbers, deaths are asked for once more so long after a collection:
+/// such a collector clears references when its last pause is over.
+const AFTERWARDS: Duration = Duration::from_millis(250);
 /// How often bytes are written.
 const TICK: Duration = Duration::from_millis(20);
 
@@ -312,9 +315,23 @@ impl Host {
         }
     }
 
-    /// Makes bytes of all messages so far.
-    fn drain(&self, stream: &mut Stream, jni: Jni) {
+    /// Deaths that came to light after the collection was told.
+    fn tell_late_deaths(&self, stream: &mut Stream, jni: Jni) {
+        let (changes, dead) = self.ask(jni);
+        let at = Instant::now();
+        for body in in_order(&changes) {
+            stream.event(at, EnvId(0), body);
+        }
+        for weak in dead {
+            jni.delete_weak(weak);
+        }
+    }
+
+    /// Makes bytes of all messages so far; whether a collection was among them.
+    fn drain(&self, stream: &mut Stream, jni: Jni) -> bool {
         let messages = std::mem::take(&mut *locked(&self.queue));
+        let is_gc = |message: &Message| matches!(message.what, What::Gc(_));
+        let has_collected = messages.iter().any(is_gc);
         for message in messages {
             match message.what {
                 What::Item(item) => stream.item(message.at, message.env, &item),
@@ -329,14 +346,23 @@ impl Host {
                 }
             }
         }
+        has_collected
     }
 
     /// The writer, until the VM ends.
     fn write(&self, jni: Jni, mut stream: Stream) {
         let _ = self.writer.set(std::thread::current());
+        let has_numbers = self.place.get().is_some_and(|place| !place.is_address);
+        let mut ask_at: Option<Instant> = None;
         loop {
             let is_last = self.is_stopped.load(Ordering::SeqCst);
-            self.drain(&mut stream, jni);
+            if self.drain(&mut stream, jni) && has_numbers {
+                ask_at = Some(Instant::now() + AFTERWARDS);
+            }
+            if ask_at.is_some_and(|at| is_last || at <= Instant::now()) {
+                ask_at = None;
+                self.tell_late_deaths(&mut stream, jni);
+            }
             stream.write();
             if is_last {
                 break;
@@ -363,6 +389,7 @@ impl Host {
         let property = |key: &str| env.system_property(key).unwrap_or_default();
         let hello = Hello {
             stable_ids: !is_address,
+            frees_outside_gc: !is_address,
             sample_interval: u64::from(self.interval),
             pid: std::process::id(),
             vm: format!(

@@ -24,7 +24,7 @@ pub(crate) struct Known {
 #[derive(Default)]
 pub(crate) struct Names {
     classes: Vec<Known>,
-    traces: FxHashMap<Vec<(MethodPtr, i64)>, TraceId>,
+    traces: FxHashMap<Box<[FrameRow]>, TraceId>,
     last_trace: u32,
 }
 
@@ -93,12 +93,10 @@ impl Names {
         rows: &[FrameRow],
         tell: &mut dyn FnMut(Item),
     ) -> TraceId {
-        let key: Vec<(MethodPtr, i64)> =
-            rows.iter().map(|row| (row.method, row.location)).collect();
-        if key.is_empty() {
+        if rows.is_empty() {
             return TraceId::EMPTY;
         }
-        if let Some(id) = self.traces.get(&key) {
+        if let Some(id) = self.traces.get(rows) {
             return *id;
         }
         let mut frames = Vec::with_capacity(rows.len());
@@ -114,7 +112,7 @@ impl Names {
         }
         self.last_trace += 1;
         let id = TraceId(self.last_trace);
-        self.traces.insert(key, id);
+        self.traces.insert(rows.into(), id);
         // Stacks are shared by threads.
         let trace = CallTrace {
             env: EnvId(0),
