@@ -472,16 +472,17 @@ def parse_arguments():
     return p.parse_args()
 
 
-def save(results):
+def save(results, text, kind=""):
+    """Keeps the runs and the tables made of them; `kind` goes into the names of the files."""
     m = results["machine"]
     label = re.sub(r"[^a-z0-9]+", "-", f"{m['cores']}x-{m['cpu']}-{m['memory_gib']}g".lower()).strip("-")
-    stem, n = BENCH / "results" / f"{results['date']}-{label}", 1
+    stem, n = BENCH / "results" / f"{results['date']}-{kind}{label}", 1
     while stem.with_suffix(".json").exists():
         n += 1
-        stem = stem.with_name(f"{results['date']}-{label}-{n}")
+        stem = stem.with_name(f"{results['date']}-{kind}{label}-{n}")
     stem.parent.mkdir(exist_ok=True)
     stem.with_suffix(".json").write_text(json.dumps(results, indent=1) + "\n")
-    stem.with_suffix(".md").write_text(render(results))
+    stem.with_suffix(".md").write_text(text)
     log(f"kept {stem.relative_to(REPO)}.json and .md")
 
 
@@ -512,7 +513,7 @@ def main():
         results["runs"] += subject.runs
     print(render(results))
     if options.save:
-        save(results)
+        save(results, render(results))
     if not all(check["agrees"] for facts in results["dumps"].values() for check in facts["checks"]):
         sys.exit("some answers differ")
 
