@@ -30,6 +30,7 @@ pub(crate) fn config(options: &Options) -> Config {
         wall_samples: options.cpu.wall,
         monitors: options.monitor,
         per_thread: options.traces.per_thread,
+        dumps_at_exit: options.heap.dump && options.dump_on_exit,
     }
 }
 

@@ -3,11 +3,11 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use jvmti::sys::Value;
 use jvmti::{Env, Jni, Live, Object};
 
 use crate::config::Clock;
 use crate::hotspot::HotSpot;
-use crate::native_dump::collects_in_vm_thread;
 
 /// Starts counting in a VM that runs already. It finds the tracker's native methods
 /// in the agent's library only when the attach has ended, so this is tried for a
@@ -34,10 +34,7 @@ pub(crate) fn count_soon(env: Env<Live>, jni: Jni) {
 /// and not at all in the end.
 pub(crate) fn collect_garbage(hotspot: &HotSpot, env: Env<Live>, jni: Jni) -> jvmti::Result<()> {
     const PATIENCE: Duration = Duration::from_secs(2);
-    let in_vm_thread = hotspot
-        .collects_in_vm_thread
-        .get_or_init(|| collects_in_vm_thread(jni));
-    if *in_vm_thread {
+    if hotspot.collector().collects_in_vm_thread() {
         return env.force_gc();
     }
     let is_over = || hotspot.dead.load(Ordering::SeqCst);
@@ -60,6 +57,49 @@ pub(crate) fn collect_garbage(hotspot: &HotSpot, env: Env<Live>, jni: Jni) -> jv
         }
     }
     Ok(())
+}
+
+/// The last place among the hooks of Shutdown; those of the program have the second.
+const LAST_HOOK: u8 = 9;
+
+/// Has garbage collected when the program has ended: a collector that would be asked in
+/// vain while the VM ends is asked by the last hook that Java's shutdown runs. Weak
+/// references to the hook and its class, which are to be left out of dumps.
+pub(crate) fn collect_at_end(jni: Jni) -> jvmti::Result<[Object; 2]> {
+    const CLASS: &[u8] = include_bytes!("../tracker/HprofEnd.class");
+    jni.local_frame(8, || {
+        let class = jni.define_boot_class("java/lang/HprofEnd", CLASS)?;
+        let hook = jni.alloc_object(class)?;
+        let shutdown = jni.find_class("java/lang/Shutdown")?;
+        let add = jni.static_method(shutdown, "add", "(IZLjava/lang/Runnable;)V")?;
+        let arguments = [
+            Value {
+                i: i32::from(LAST_HOOK),
+            },
+            Value { z: 0 },
+            Value { l: hook.raw() },
+        ];
+        jni.call_static_void(shutdown, add, &arguments)?;
+        Ok([jni.new_weak(hook)?, jni.new_weak(class)?])
+    })
+}
+
+/// The last hook runs, and nobody needs it any more.
+pub(crate) fn at_end(hotspot: &HotSpot, env: Env<Live>, jni: Jni) {
+    jni.local_frame(8, || {
+        if let Some(hooks) = hooks(jni) {
+            jni.array_set(hooks, usize::from(LAST_HOOK), None);
+        }
+    });
+    if let Err(error) = collect_garbage(hotspot, env, jni) {
+        (hotspot.message)(&format!("the dump at the end will have garbage: {error}"));
+    }
+}
+
+fn hooks(jni: Jni) -> Option<Object> {
+    let shutdown = jni.find_class("java/lang/Shutdown").ok()?;
+    let hooks = jni.static_field(shutdown, "hooks", "[Ljava/lang/Runnable;");
+    jni.get_static_object(shutdown, hooks.ok()?)
 }
 
 /// The clock thread.

@@ -60,6 +60,8 @@ pub struct Config {
     pub monitors: bool,
     /// Keep stacks apart by thread.
     pub per_thread: bool,
+    /// The heap is dumped when the program has ended.
+    pub dumps_at_exit: bool,
 }
 
 impl Default for Config {
@@ -77,6 +79,7 @@ impl Default for Config {
             wall_samples: false,
             monitors: false,
             per_thread: false,
+            dumps_at_exit: false,
         }
     }
 }

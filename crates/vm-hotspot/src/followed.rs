@@ -14,6 +14,7 @@ use jvmti::{Jni, Object};
 
 use crate::hotspot::locked;
 use crate::sites::SiteId;
+use crate::slots;
 
 /// Lists of the young; a thread's objects are all in one.
 const LISTS: usize = 16;
@@ -93,6 +94,8 @@ pub(crate) struct Followed {
     started: AtomicU64,
     collections: AtomicU64,
     watcher: OnceLock<std::thread::Thread>,
+    /// Whether the slots of the dead are null, once that was tried.
+    are_cleared: OnceLock<bool>,
 }
 
 impl Followed {
@@ -191,8 +194,14 @@ impl Followed {
 
     fn drop_dead(&self, jni: Jni, entries: &mut Vec<Entry>) {
         let before = entries.len();
+        let weak = entries.iter().map(|entry| entry.weak);
+        let try_out = || slots::are_cleared(jni, weak);
+        let are_cleared = before > 0 && *self.are_cleared.get_or_init(try_out);
         entries.retain(|entry| {
-            let dead = jni.is_dead(entry.weak);
+            let dead = match are_cleared {
+                true => slots::address(entry.weak) == 0,
+                false => jni.is_dead(entry.weak),
+            };
             if dead {
                 jni.delete_weak(entry.weak);
             }

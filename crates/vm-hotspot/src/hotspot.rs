@@ -8,9 +8,11 @@ use jvmti::sys::Value;
 use jvmti::{Capabilities, Capability, Env, EventKind, JavaVm, Jni, Live, Object, OnLoad};
 use vmpi::{Event, MonitorEvent, MonitorId, Profiler, ThreadId, VmInfo};
 
-use crate::background::{count_soon, keep_time, retransform};
+use crate::background::{collect_at_end, count_soon, keep_time, retransform};
 use crate::config::{Clock, Config, Follow};
 use crate::followed::{Entry, Followed};
+use crate::host::spaces::Collector;
+use crate::host::vm_structs::VmStructs;
 use crate::instrument::Numbers;
 use crate::natives::uncounted;
 use crate::registry::{CLASS_TAG, Pending};
@@ -46,8 +48,9 @@ pub struct HotSpot {
     pub(crate) sampler: OnceLock<Sampler>,
     started: Instant,
     pub(crate) dead: AtomicBool,
-    /// Whether collections are done by the VM thread, once it was asked.
-    pub(crate) collects_in_vm_thread: OnceLock<bool>,
+    collector: OnceLock<Collector>,
+    /// What [`collect_at_end`] has made, if it was needed.
+    pub(crate) end_hook: OnceLock<[Object; 2]>,
     pub(crate) followed: Followed,
     pub(crate) message: fn(&str),
 }
@@ -129,7 +132,8 @@ impl HotSpot {
             sampler: OnceLock::new(),
             started: Instant::now(),
             dead: AtomicBool::new(false),
-            collects_in_vm_thread: OnceLock::new(),
+            collector: OnceLock::new(),
+            end_hook: OnceLock::new(),
             followed: Followed::default(),
             message: setup.message,
         });
@@ -197,6 +201,12 @@ impl HotSpot {
         self.live.get().copied()
     }
 
+    /// The VM's collector.
+    pub(crate) fn collector(&self) -> Collector {
+        let find = || Collector::of(&VmStructs::load().unwrap_or_default());
+        *self.collector.get_or_init(find)
+    }
+
     /// The tracker, if classes are instrumented.
     pub(crate) fn tracker(&self) -> Option<&Tracker> {
         self.tracker.get()
@@ -261,6 +271,10 @@ impl HotSpot {
                 if let Some(weak) = jni.weak(made) {
                     list.entries
                         .push(Entry::new(weak, site, weight_log2, word[1].cast_unsigned()));
+                    // Its owner looks at it no more, and it may die.
+                    if !is_owner {
+                        jni.array_set(objects, index, None);
+                    }
                 }
                 jni.delete_local(made);
             }
@@ -583,6 +597,14 @@ impl HotSpot {
             };
             if let Err(error) = self.spawn(env, jni, "HPROF gc_finish watcher", watch) {
                 (self.message)(&format!("the dead are noticed late: {error}"));
+            }
+        }
+        if self.config.dumps_at_exit && !self.collector().collects_in_vm_thread() {
+            match uncounted(|| collect_at_end(jni)) {
+                Ok(hook) => drop(self.end_hook.set(hook)),
+                Err(error) => {
+                    (self.message)(&format!("a dump at the end will have garbage: {error}"));
+                }
             }
         }
         if let Some(bytes) = self.config.sampled_allocations {

@@ -18,7 +18,7 @@
 //! because instrumented code may need the state.
 //!
 //! Reading order: [`config`], `instrument`, `registry`, `sites`, `calls`,
-//! `tracker`, `followed`, `state`, `hotspot`, `events`, `sampler`, `timers`, `vm`, `native_dump`, `heap_walk`.
+//! `tracker`, `followed`, `state`, `hotspot`, `events`, `sampler`, `timers`, `vm`, `slots`, `native_dump`, `heap_walk`.
 
 mod background;
 mod calls;
@@ -35,6 +35,7 @@ pub mod natives;
 mod registry;
 mod sampler;
 mod sites;
+mod slots;
 mod state;
 mod timers;
 mod tracker;

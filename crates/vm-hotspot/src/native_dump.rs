@@ -6,10 +6,6 @@
 //! written: it would have had to be moved away and back, and another one to its
 //! place and away, which takes four collections; so a dump with more of them
 //! is thrown away and written again. The others are counted as moved.
-//!
-//! That slots are like this is tried on the spot: a weak and a local reference to
-//! one object must agree. Where the collector keeps marks in the slots of weak ones
-//! (ZGC) they do not, and the addresses are taken from local references.
 
 use std::path::Path;
 
@@ -21,6 +17,7 @@ use crate::background::collect_garbage;
 use crate::followed::Entry;
 use crate::hotspot::HotSpot;
 use crate::registry::handles;
+use crate::slots::{Reading, address};
 use crate::vm::failed;
 
 /// How often a dump is written until few enough collections come in between.
@@ -28,62 +25,6 @@ const TRIES: usize = 3;
 /// Most collections during one dump: with slots that are plain addresses, and with a
 /// collector that moves objects between pauses, of which each is an event.
 const CALM: [u64; 2] = [3, 8];
-
-/// The address in the slot of a reference, 0 if it cannot be one.
-fn slot(reference: Object) -> u64 {
-    // The low bits say what kind of reference it is.
-    let at = (reference.raw() as usize & !7) as *const u64;
-    // SAFETY: HotSpot's references are pointers to slots of 8 bytes, which are mapped
-    // as long as the reference exists; a collection may write to one meanwhile.
-    unsafe { at.read_volatile() }
-}
-
-/// How addresses are read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Reading {
-    /// From the slots of weak references.
-    Weak,
-    /// From local references made for it.
-    Local,
-}
-
-impl Reading {
-    /// Tries it out on some references; `None` if slots hold no addresses at all.
-    fn tried(jni: Jni, weak: impl Iterator<Item = Object>) -> Option<Self> {
-        const SOME: usize = 64;
-        /// Beyond it are the marks of the ZGC of JDK 11 to 23.
-        const PLAIN: u64 = 1 << 42;
-        let mut reading = Self::Weak;
-        for reference in weak.take(SOME) {
-            let Some(local) = jni.new_local(reference) else {
-                continue;
-            };
-            let again = jni.new_local(local);
-            let (address, same) = (slot(local), again.map(slot));
-            if reading == Self::Weak && (slot(reference) != address || address >= PLAIN) {
-                reading = Self::Local;
-            }
-            again.into_iter().for_each(|again| jni.delete_local(again));
-            jni.delete_local(local);
-            if address == 0 || address & 7 != 0 || same.is_some_and(|same| same != address) {
-                return None;
-            }
-        }
-        Some(reading)
-    }
-
-    /// The address of a weak reference's object, 0 if it is dead.
-    fn of(self, jni: Jni, weak: Object) -> u64 {
-        match self {
-            Self::Weak => slot(weak),
-            Self::Local => jni.new_local(weak).map_or(0, |local| {
-                let address = slot(local);
-                jni.delete_local(local);
-                address
-            }),
-        }
-    }
-}
 
 /// Writes a dump; runs Java code.
 pub(crate) fn write(
@@ -111,26 +52,25 @@ pub(crate) fn write(
             let new = hotspot.followed.newcomers();
             let places_of_new = Places::read(jni, reading, &new, &Known::default());
             dumper.dump(jni, text).map_err(failed)?;
-            let after = Places::read(jni, reading, entries, &known);
-            let after_of_new = Places::read(jni, reading, &new, &Known::default());
-            // One that was under way at first counts, and one that is under way now.
-            let collections = hotspot.followed.started().saturating_sub(began);
-            let is_calm = collections <= CALM[usize::from(reading == Reading::Local)]
-                && places.named == after.named;
-            if !is_calm {
-                return Ok(None);
-            }
+            let named_after = Places::named(jni, reading, &known);
             let sites = hotspot.lock().sites.keys();
             let mut dump = NativeDump::default();
-            places.join(&after, entries, &sites, &mut dump);
-            places_of_new.join(&after_of_new, &new, &sites, &mut dump);
-            dump.objects.sort_by_key(|object| object.address);
+            places.join(jni, reading, entries, &sites, &mut dump);
+            places_of_new.join(jni, reading, &new, &sites, &mut dump);
+            // One that was under way at first counts, and one that is under way now.
+            let collections = hotspot.followed.started().saturating_sub(began);
+            if collections > CALM[usize::from(reading == Reading::Local)]
+                || places.named != named_after
+            {
+                return Ok(None);
+            }
+            dump.objects.sort_unstable_by_key(|object| object.address);
             dump.objects.dedup_by_key(|object| object.address);
             places.name(&known, &mut dump);
             Ok(Some(dump))
         })?;
         if let Some(mut dump) = done {
-            dump.own.push(slot(text));
+            dump.own.push(address(text));
             return Ok(dump);
         }
         let _ = std::fs::remove_file(path);
@@ -160,6 +100,8 @@ impl Known {
         let threads = env.all_threads().map_err(failed)?;
         let own = hotspot.tracker().map(|tracker| tracker.own_objects(jni));
         let mut own = own.unwrap_or_default();
+        let hook = hotspot.end_hook.get().into_iter().flatten();
+        own.extend(hook.filter_map(|part| jni.new_local(*part)));
         let mut state = hotspot.lock();
         for mirror in loaded {
             state.registry.class(env, jni, mirror);
@@ -206,32 +148,37 @@ struct Places {
 impl Places {
     fn read(jni: Jni, reading: Reading, entries: &[Entry], known: &Known) -> Self {
         let followed = entries.iter().map(|entry| reading.of(jni, entry.weak()));
+        Self {
+            followed: followed.collect(),
+            named: Self::named(jni, reading, known),
+        }
+    }
+
+    fn named(jni: Jni, reading: Reading, known: &Known) -> Vec<u64> {
         let loaders = known.loaders.iter().map(|(loader, _)| *loader);
         let weak = known.mirrors().chain(loaders);
         let weak = weak.map(|reference| reading.of(jni, reference));
         let threads = known.threads.iter().map(|(thread, _)| *thread);
-        let local = threads.chain(known.own.iter().copied()).map(slot);
-        Self {
-            followed: followed.collect(),
-            named: weak.chain(local).collect(),
-        }
+        let local = threads.chain(known.own.iter().copied()).map(address);
+        weak.chain(local).collect()
     }
 
-    /// Adds the objects that were at one place before and after.
+    /// Adds the objects that are where they were.
     fn join(
         &self,
-        after: &Self,
+        jni: Jni,
+        reading: Reading,
         entries: &[Entry],
         sites: &[(ClassId, TraceId)],
         dump: &mut NativeDump,
     ) {
         dump.objects.reserve(entries.len());
-        let both = self.followed.iter().zip(&after.followed);
-        for (entry, (before, after)) in entries.iter().zip(both) {
+        for (entry, before) in entries.iter().zip(&self.followed) {
+            let after = reading.of(jni, entry.weak());
             match sites.get((entry.site().0 as usize).wrapping_sub(1)) {
-                _ if *after == 0 => {} // died
-                Some((class, trace)) if before == after => dump.objects.push(PlacedObject {
-                    address: *after,
+                _ if after == 0 => {} // died
+                Some((class, trace)) if *before == after => dump.objects.push(PlacedObject {
+                    address: after,
                     class: *class,
                     trace: *trace,
                 }),
@@ -257,17 +204,6 @@ impl Places {
         }
         dump.own = named.collect();
     }
-}
-
-/// Whether collections are done by the VM thread, so that one may be asked for while the
-/// VM ends: the threads of the concurrent collectors have gone by then, and who asks
-/// them waits for ever.
-pub(crate) fn collects_in_vm_thread(jni: Jni) -> bool {
-    let is_on = |dumper: &Dumper, name| dumper.option(jni, name).is_ok_and(|on| on == "true");
-    jni.local_frame(32, || {
-        let flags = ["UseSerialGC", "UseParallelGC", "UseG1GC"];
-        Dumper::find(jni).is_ok_and(|dumper| flags.iter().any(|name| is_on(&dumper, name)))
-    })
 }
 
 /// The method of Java that has the VM write a dump.
@@ -317,21 +253,6 @@ impl Dumper {
         let bean = bean.ok_or(jvmti::Error::Jni("HotSpotDiagnosticMXBean"))?;
         let dump = jni.method(class, "dumpHeap", "(Ljava/lang/String;Z)V")?;
         Ok(Self { bean, dump })
-    }
-
-    /// The value of a flag of the VM.
-    fn option(&self, jni: Jni, name: &str) -> jvmti::Result<String> {
-        let class = jni.object_class(self.bean);
-        let class = class.ok_or(jvmti::Error::Jni("class of the bean"))?;
-        let descriptor = "(Ljava/lang/String;)Lcom/sun/management/VMOption;";
-        let get = jni.method(class, "getVMOption", descriptor)?;
-        let name = jni.new_string(name)?;
-        let option = jni.call_object(self.bean, get, &[Value { l: name.raw() }])?;
-        let option = option.ok_or(jvmti::Error::Jni("getVMOption"))?;
-        let class = jni.find_class("com/sun/management/VMOption")?;
-        let get = jni.method(class, "getValue", "()Ljava/lang/String;")?;
-        let value = jni.call_object(option, get, &[])?;
-        jni.string(value.ok_or(jvmti::Error::Jni("getValue"))?)
     }
 
     /// Dumps all objects: garbage has just been collected, and the VM need not do it

@@ -1,4 +1,4 @@
-//! The native methods of the tracker. The VM finds them by name in the agent's
+//! The native methods of the tracker and of the last hook. The VM finds them by name in the agent's
 //! library, so nothing has to be registered.
 //!
 //! They run on threads of the program, in the middle of its code: what they need
@@ -11,6 +11,7 @@ use std::ptr;
 use jvmti::sys::{RawEnv, RawObject};
 use jvmti::{Jni, Object};
 
+use crate::background::at_end;
 use crate::hotspot::HotSpot;
 
 thread_local! {
@@ -41,6 +42,17 @@ fn wrap(jni: RawEnv, object: RawObject) -> Option<(Jni, Object)> {
     // SAFETY: the VM passes this thread's environment and valid local references
     // to native methods.
     unsafe { Some((Jni::from_raw(jni), Object::from_raw(object)?)) }
+}
+
+/// `HprofEnd.run`.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_java_lang_HprofEnd_run(jni: RawEnv, hook: RawObject) {
+    outside((), || {
+        let (jni, _) = wrap(jni, hook)?;
+        let hotspot = HotSpot::get()?;
+        at_end(hotspot, hotspot.live()?, jni);
+        Some(())
+    });
 }
 
 /// `HprofTracker.enroll`.

@@ -21,6 +21,7 @@ fn committed_classes_are_compiled_from_the_source_beside_them() {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     for (folder, name) in [
         ("tracker", "HprofTracker"),
+        ("tracker", "HprofEnd"),
         ("../jvmpi-bridge/java", "JvmpiBirth"),
     ] {
         let folder = here.join(folder);

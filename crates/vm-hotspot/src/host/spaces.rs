@@ -43,6 +43,13 @@ impl Collector {
         }
     }
 
+    /// Whether the VM thread collects, so that a collection may be asked for while the VM
+    /// ends: the threads of the concurrent collectors have gone by then, and who asks them
+    /// waits for ever.
+    pub(crate) fn collects_in_vm_thread(self) -> bool {
+        matches!(self, Self::Serial | Self::Parallel | Self::G1)
+    }
+
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Serial => "Serial",

@@ -78,17 +78,20 @@ impl Ids {
         self.own.insert(address);
     }
 
-    /// The id of what is at an address; null stays null.
+    /// The id of what is at an address; null stays null, and what is left out becomes null.
     #[inline]
     pub(super) fn id(&mut self, address: u64) -> u64 {
         if address == 0 {
             return 0;
         }
         let (word, mask) = bit(address);
-        if self.bits[word] & mask != 0
-            && let Some(id) = self.named.get(&address)
-        {
-            return *id;
+        if self.bits[word] & mask != 0 {
+            if let Some(id) = self.named.get(&address) {
+                return *id;
+            }
+            if self.own.contains(&address) {
+                return 0;
+            }
         }
         if self.size == IdSize::Eight {
             return address;
