@@ -91,6 +91,8 @@ pub(crate) fn at_end(hotspot: &HotSpot, env: Env<Live>, jni: Jni) {
             jni.array_set(hooks, usize::from(LAST_HOOK), None);
         }
     });
+    // What threads have gathered is held until it is taken over.
+    hotspot.follow_all_gathered(jni);
     if let Err(error) = collect_garbage(hotspot, env, jni) {
         (hotspot.message)(&format!("the dump at the end will have garbage: {error}"));
     }

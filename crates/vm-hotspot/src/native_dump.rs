@@ -64,7 +64,7 @@ pub(crate) fn write(
             {
                 return Ok(None);
             }
-            dump.objects.sort_unstable_by_key(|object| object.address);
+            dump.objects = in_order(&dump.objects);
             dump.objects.dedup_by_key(|object| object.address);
             places.name(&known, &mut dump);
             Ok(Some(dump))
@@ -206,6 +206,39 @@ impl Places {
     }
 }
 
+/// The objects in order of their addresses. Neighbours were mostly made one after the
+/// other, so they are dealt out to small parts of the heap, which are sorted each.
+fn in_order(objects: &[PlacedObject]) -> Vec<PlacedObject> {
+    const PARTS_LOG2: u32 = 15;
+    let addresses = || objects.iter().map(|object| object.address);
+    let (Some(low), Some(high)) = (addresses().min(), addresses().max()) else {
+        return Vec::new();
+    };
+    let bits = u64::BITS - (high - low).leading_zeros();
+    let part = |address: u64| ((address - low) >> bits.saturating_sub(PARTS_LOG2)) as usize;
+    let mut ends = vec![0; part(high) + 1];
+    for address in addresses() {
+        ends[part(address)] += 1;
+    }
+    let mut sum = 0;
+    for end in &mut ends {
+        // Where the part begins; dealing moves it on to where it ends.
+        sum += std::mem::replace(end, sum);
+    }
+    let mut sorted = objects.to_vec();
+    for object in objects {
+        let end = &mut ends[part(object.address)];
+        sorted[*end] = *object;
+        *end += 1;
+    }
+    let mut begin = 0;
+    for end in ends {
+        sorted[begin..end].sort_unstable_by_key(|object| object.address);
+        begin = end;
+    }
+    sorted
+}
+
 /// The method of Java that has the VM write a dump.
 struct Dumper {
     bean: Object,
@@ -260,5 +293,40 @@ impl Dumper {
     fn dump(&self, jni: Jni, path: Object) -> jvmti::Result<()> {
         let arguments = [Value { l: path.raw() }, Value { z: 0 }];
         jni.call_void(self.bean, self.dump, &arguments)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn objects_are_put_in_order_whatever_lies_between_them() {
+        let mut noise = 7_u64;
+        for (count, spread) in [
+            (0, 1),
+            (1, 1),
+            (2, 1),
+            (5000, 8),
+            (5000, 1 << 20),
+            (90_000, 64),
+        ] {
+            let objects: Vec<PlacedObject> = (0..count)
+                .map(|n| {
+                    noise = noise.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(11);
+                    PlacedObject {
+                        address: 0x7_0000_0000 + (noise >> 40) % (n + 1) * spread,
+                        class: ClassId(1),
+                        trace: TraceId(1),
+                    }
+                })
+                .collect();
+            let mut expected = objects.clone();
+            expected.sort_by_key(|object| object.address);
+            let addresses = |objects: &[PlacedObject]| -> Vec<u64> {
+                objects.iter().map(|object| object.address).collect()
+            };
+            assert_eq!(addresses(&in_order(&objects)), addresses(&expected));
+        }
     }
 }
