@@ -9,6 +9,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use hprof::text::{TextReader, TextRecord};
 use hprof::{BasicType, HeapVisitor, IdSize, Record, map_file};
 use testkit::jvm::Jdk;
 
@@ -296,4 +297,77 @@ fn compare(counted: &heap_graph::QuickHistogram, jcmd: &str, what: &str) {
         rows > 80_000 && apart < rows / 50,
         "{what}: {apart} of {rows} apart"
     );
+}
+
+#[test]
+fn a_text_dump_has_the_objects_and_sizes_that_the_vm_has() {
+    let Some(lab) = common::lab() else { return };
+    // Both widths of references, and heads of both sizes where the VM has them.
+    let layouts: [&[&str]; 4] = [
+        &[],
+        &["-XX:-UseCompressedOops"],
+        &["-XX:-UseCompressedOops", "-XX:-UseCompressedClassPointers"],
+        &["-XX:+UseCompactObjectHeaders"],
+    ];
+    for jdk in lab.jdks.iter().filter(|jdk| jdk.tool("jcmd").is_file()) {
+        for flags in layouts {
+            let knows = Command::new(jdk.tool("java"))
+                .args(flags)
+                .arg("-version")
+                .output();
+            if !knows.expect("java runs").status.success() {
+                continue;
+            }
+            let mut running = Running::start(jdk, "heap=dump,file=out,doe=n", flags, &["Placed"]);
+            running.dump();
+            let pid = running.child.id().to_string();
+            let jcmd = Command::new(jdk.tool("jcmd"))
+                .args([&pid, "GC.class_histogram"])
+                .output()
+                .expect("jcmd runs");
+            let folder = running.end();
+            let what = format!("{} {flags:?}", jdk.full_version);
+            let bytes = std::fs::read(folder.path().join("out")).expect("a profile");
+            let mut ours: HashMap<String, (u64, u64)> = HashMap::new();
+            let mut traced = 0;
+            for record in TextReader::new(&bytes) {
+                let (class, size, trace) = match &record {
+                    TextRecord::Object(object) => (object.class, object.size, object.trace),
+                    TextRecord::Array(array) => (array.class, array.size, array.trace),
+                    TextRecord::Note(note) => panic!("{what}: {}", String::from_utf8_lossy(note)),
+                    _ => continue,
+                };
+                let sum = ours.entry(String::from_utf8_lossy(class).into_owned());
+                let sum = sum.or_default();
+                *sum = (sum.0 + 1, sum.1 + size);
+                traced += u64::from(trace != 300_000);
+            }
+            assert!(traced > 80_000, "{what}: {traced}");
+            let (mut compared, mut same) = (0, 0);
+            for row in testkit::corpus::parse_histogram(&String::from_utf8_lossy(&jcmd.stdout)) {
+                let name = hprof::readable_class_name(&row.class);
+                let Some((objects, size)) = ours.get(name.as_ref()).copied() else {
+                    continue;
+                };
+                // Of arrays of primitives the text has the elements only; class objects have
+                // their statics in them.
+                let is_odd = row.class.len() == 2 || name == "java.lang.Class";
+                if objects != row.instances || is_odd {
+                    assert!(!name.starts_with("Placed"), "{what}: {name}");
+                    continue;
+                }
+                compared += 1;
+                same += u64::from(size == row.bytes);
+                if name.starts_with("Placed")
+                    || !name.starts_with("java.lang.invoke") && objects > 50
+                {
+                    assert_eq!(size, row.bytes, "{what}: {objects} of {name}");
+                }
+            }
+            assert!(
+                compared > 100 && same + 5 >= compared,
+                "{what}: {same} of {compared}"
+            );
+        }
+    }
 }

@@ -293,8 +293,15 @@ impl Emit for TextOutput {
         &mut self,
         context: &mut Context<'_>,
         summary: HeapSummary,
-        _scratch: Option<&Path>,
+        scratch: Option<&Path>,
     ) -> Result<(), VmError> {
+        if let Some(scratch) = scratch {
+            match super::native_heap::write_text(self, context, summary, scratch) {
+                Ok(()) => return Ok(()),
+                Err(VmError::Unsupported(_)) => {}
+                Err(error) => self.note(context, &format!("the heap was walked: {error}")),
+            }
+        }
         self.put(&TextRecord::HeapBegin {
             objects: summary.live_objects,
             bytes: summary.live_bytes,

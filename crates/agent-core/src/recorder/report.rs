@@ -10,8 +10,12 @@ impl Recorder {
     /// Everything the options ask for: monitors, heap, sites, samples, times. Afterwards CPU and
     /// monitor costs begin again at zero; sites go on.
     pub(super) fn dump(&mut self, vm: &dyn Vm) {
-        self.pull(vm);
         let options = self.options.clone();
+        if options.heap.dump {
+            // The stacks of threads get their numbers before the traces are written.
+            let _ = vm.all_stacks();
+        }
+        self.pull(vm);
         self.progress("Dumping");
         if options.monitor {
             self.progress(" contended monitor usage ...");

@@ -6,11 +6,14 @@ mod classes;
 mod ids;
 mod join;
 mod stacks;
+mod survey;
+mod text;
 
 use super::Context;
 use super::binary::BinaryOutput;
 use super::segments::Segments;
-use crate::ids::trace_serial;
+use super::text::TextOutput;
+use crate::ids::{ObjectIds, trace_serial};
 use classes::{Classes, Plan};
 use hprof::{
     BasicType, ClassDump, FileMap, FileOffset, HeapTag, HeapVisitor, IdSize, Instance, ObjectArray,
@@ -21,7 +24,7 @@ use join::Join;
 use rustc_hash::{FxHashMap, FxHashSet};
 use stacks::Stacks;
 use std::path::Path;
-use vmpi::{ClassId, NativeDump, ThreadId, TraceId, VmError};
+use vmpi::{ClassId, HeapSummary, NativeDump, ThreadId, TraceId, VmError};
 
 /// Has the VM dump to `path`, which must not exist and does not exist afterwards, and writes the
 /// dump. Says in the output how many objects carry their stack.
@@ -33,14 +36,63 @@ pub(super) fn write(
     context: &mut Context<'_>,
     path: &Path,
 ) -> Result<(), VmError> {
+    let text = dumped(context, path, |context, file, source| {
+        let mut translation = Translation::new(out, context, source);
+        translation.run(file, source.map);
+        translation.to.finish();
+        let Translation {
+            join,
+            objects,
+            left_out,
+            ..
+        } = translation;
+        summary(&join, objects, left_out, source.dump)
+    })?;
+    super::Emit::note(out, context, &text);
+    Ok(())
+}
+
+/// As [`write`], in the text form; says only how many objects do not carry theirs.
+///
+/// # Errors
+/// As [`write`].
+pub(super) fn write_text(
+    out: &mut TextOutput,
+    context: &mut Context<'_>,
+    heap: HeapSummary,
+    path: &Path,
+) -> Result<(), VmError> {
+    let text = dumped(context, path, |context, _, source| {
+        text::write(out, context, heap, source)
+    })?;
+    if let Some(text) = text {
+        super::Emit::note(out, context, &text);
+    }
+    Ok(())
+}
+
+/// What the VM wrote, and what it said of it.
+struct Source<'a> {
+    dump: &'a NativeDump,
+    data: &'a [u8],
+    map: &'a FileMap,
+    top: &'a Top<'a>,
+}
+
+/// Has the VM dump to `path` while `body` works on it.
+fn dumped<T>(
+    context: &mut Context<'_>,
+    path: &Path,
+    body: impl FnOnce(&mut Context<'_>, &hprof::source::Source, &Source<'_>) -> T,
+) -> Result<T, VmError> {
     let file = Scratch(path);
     let dump = context.vm.native_dump(path)?;
     let broken = |reason: String| VmError::Failed {
         function: "reading the VM's heap dump",
         reason,
     };
-    let source = hprof::source::Source::open(file.0, None).map_err(|e| broken(e.to_string()))?;
-    let data = source.bytes();
+    let opened = hprof::source::Source::open(file.0, None).map_err(|e| broken(e.to_string()))?;
+    let data = opened.bytes();
     let mut top = Top::default();
     let map = map_file(data, |record| {
         if let Some(record) = record.decode(IdSize::Eight) {
@@ -54,14 +106,102 @@ pub(super) fn write(
     if map.diagnostics.any_damage() {
         return Err(broken("it is damaged".to_owned()));
     }
-    let text = {
-        let mut translation = Translation::new(out, context, &dump, &top);
-        translation.run(&source, &map);
-        translation.to.finish();
-        translation.summary(&dump)
+    let source = Source {
+        dump: &dump,
+        data,
+        map: &map,
+        top: &top,
     };
-    super::Emit::note(out, context, &text);
-    Ok(())
+    Ok(body(context, &opened, &source))
+}
+
+/// What became of the stacks.
+fn summary(join: &Join<'_>, objects: u64, left_out: u64, dump: &NativeDump) -> String {
+    let joined = join.joined;
+    let mut text = format!(
+        "heap dump by the VM: {joined} of {objects} objects carry the stack that allocated them"
+    );
+    let unfound = dump.objects.len() as u64 - joined.min(dump.objects.len() as u64);
+    let without = unfound + dump.moved;
+    if without > 0 {
+        text += &format!(
+            "; {without} followed objects could not be found in it ({} had moved, {} were of \
+             another class)",
+            dump.moved, join.strangers
+        );
+    }
+    if left_out > 0 {
+        text += &format!("; {left_out} records could not be read");
+    }
+    text
+}
+
+/// Ids of what lies at the addresses of a dump.
+fn ids_of(context: &mut Context<'_>, ids: ObjectIds, dump: &NativeDump) -> Ids {
+    let vm = context.vm;
+    let mut named = FxHashMap::default();
+    for (address, handle) in &dump.handles {
+        named.insert(*address, ids.id(*handle).0);
+    }
+    for (address, class) in &dump.classes {
+        let mirror = context.catalog.class(vm, *class).info.mirror;
+        named.insert(*address, ids.id(mirror).0);
+    }
+    for (address, thread) in &dump.threads {
+        if let Ok(info) = vm.thread(*thread) {
+            named.insert(*address, ids.id(info.object).0);
+        }
+    }
+    let own: FxHashSet<u64> = dump.own.iter().copied().collect();
+    Ids::new(ids.size, named, own, vm.info().max_memory)
+}
+
+/// Classes of primitive arrays, by type.
+fn primitive_classes(top: &Top<'_>, numbers: &FxHashMap<u64, ClassId>) -> [ClassId; 12] {
+    let mut primitive = [ClassId::default(); 12];
+    for (class, name) in &top.classes {
+        if let [b'[', kind] = top.names.get(name).copied().unwrap_or_default()
+            && let Some(kind) = std::str::from_utf8(&[*kind])
+                .ok()
+                .and_then(vmpi::BasicType::from_descriptor)
+        {
+            primitive[kind as usize] = numbers.get(class).copied().unwrap_or_default();
+        }
+    }
+    primitive
+}
+
+/// Our numbers of threads.
+struct Threads {
+    by_object: FxHashMap<u64, ThreadId>,
+    /// By thread serial of the VM.
+    by_serial: FxHashMap<u32, ThreadId>,
+}
+
+impl Threads {
+    fn of(dump: &NativeDump) -> Threads {
+        Threads {
+            by_object: dump.threads.iter().copied().collect(),
+            by_serial: FxHashMap::default(),
+        }
+    }
+
+    fn is_thread(&self, object: u64) -> bool {
+        self.by_object.contains_key(&object)
+    }
+
+    /// That of a root; those that the profiler has not heard of get one of the VM's.
+    fn of_root(&mut self, root: &Root) -> ThreadId {
+        const UNHEARD: u32 = 1 << 24;
+        if root.kind == HeapTag::RootThreadObject {
+            let known = self.by_object.get(&root.object.0).copied();
+            let thread = known.filter(|thread| *thread != ThreadId::NONE);
+            let thread = thread.unwrap_or(ThreadId(UNHEARD + root.thread.0));
+            self.by_serial.insert(root.thread.0, thread);
+        }
+        let known = self.by_serial.get(&root.thread.0);
+        known.copied().unwrap_or(ThreadId::NONE)
+    }
 }
 
 /// The VM's file, removed in the end.
@@ -121,10 +261,7 @@ struct Translation<'a, 'c, 'd> {
     numbers: FxHashMap<u64, ClassId>,
     /// Classes of primitive arrays, by type.
     primitive: [ClassId; 12],
-    /// Our number of each thread object.
-    threads: FxHashMap<u64, ThreadId>,
-    /// Our number of each thread serial of the VM.
-    serials: FxHashMap<u32, ThreadId>,
+    threads: Threads,
     /// Where the class dumps are, which are written last.
     class_dumps: Vec<u64>,
     /// Roots, written behind the objects, when it is known what is left out.
@@ -137,45 +274,20 @@ impl<'a, 'c, 'd> Translation<'a, 'c, 'd> {
     fn new(
         out: &'a mut BinaryOutput,
         context: &'a mut Context<'c>,
-        dump: &'d NativeDump,
-        top: &'d Top<'d>,
+        source: &'d Source<'d>,
     ) -> Self {
-        let (vm, size) = (context.vm, out.ids.size);
-        let mut named = FxHashMap::default();
-        for (address, handle) in &dump.handles {
-            named.insert(*address, out.ids.id(*handle).0);
-        }
-        for (address, class) in &dump.classes {
-            let mirror = context.catalog.class(vm, *class).info.mirror;
-            named.insert(*address, out.ids.id(mirror).0);
-        }
-        for (address, thread) in &dump.threads {
-            if let Ok(info) = vm.thread(*thread) {
-                named.insert(*address, out.ids.id(info.object).0);
-            }
-        }
-        let own: FxHashSet<u64> = dump.own.iter().copied().collect();
+        let (dump, top) = (source.dump, source.top);
         let numbers: FxHashMap<u64, ClassId> = dump.classes.iter().copied().collect();
-        let mut primitive = [ClassId::default(); 12];
-        for (class, name) in &top.classes {
-            if let [b'[', kind] = top.names.get(name).copied().unwrap_or_default()
-                && let Some(kind) = std::str::from_utf8(&[*kind])
-                    .ok()
-                    .and_then(vmpi::BasicType::from_descriptor)
-            {
-                primitive[kind as usize] = numbers.get(class).copied().unwrap_or_default();
-            }
-        }
+        let ids = ids_of(context, out.ids, dump);
         Translation {
             to: Segments::new(out, context),
             top,
-            ids: Ids::new(size, named, own, vm.info().max_memory),
+            ids,
             join: Join::new(&dump.objects),
             classes: Classes::default(),
+            primitive: primitive_classes(top, &numbers),
             numbers,
-            primitive,
-            threads: dump.threads.iter().copied().collect(),
-            serials: FxHashMap::default(),
+            threads: Threads::of(dump),
             class_dumps: Vec::new(),
             roots: Vec::new(),
             objects: 0,
@@ -222,7 +334,7 @@ impl<'a, 'c, 'd> Translation<'a, 'c, 'd> {
     }
 
     fn write_root(&mut self, root: &Root) {
-        let thread = self.thread(root);
+        let thread = self.threads.of_root(root);
         let is_class = root.kind == HeapTag::RootStickyClass;
         // JDK 17 names some classes that it does not dump.
         let is_missing = is_class && !self.classes.is_dumped(root.object.0);
@@ -230,7 +342,7 @@ impl<'a, 'c, 'd> Translation<'a, 'c, 'd> {
             return;
         }
         // Threads are roots of their own; the local ones are what the profiler holds.
-        let is_thread = self.threads.contains_key(&root.object.0);
+        let is_thread = self.threads.is_thread(root.object.0);
         if root.kind == HeapTag::RootJniLocal && is_thread {
             return;
         }
@@ -253,28 +365,6 @@ impl<'a, 'c, 'd> Translation<'a, 'c, 'd> {
             HeapTag::RootNativeStack | HeapTag::RootThreadBlock => self.to.thread(thread),
             _ => {}
         }
-    }
-
-    /// What became of the stacks.
-    fn summary(&self, dump: &NativeDump) -> String {
-        let joined = self.join.joined;
-        let mut text = format!(
-            "heap dump by the VM: {joined} of {} objects carry the stack that allocated them",
-            self.objects
-        );
-        let unfound = dump.objects.len() as u64 - joined.min(dump.objects.len() as u64);
-        let without = unfound + dump.moved;
-        if without > 0 {
-            text += &format!(
-                "; {without} followed objects could not be found in it ({} had moved, {} were of \
-                 another class)",
-                dump.moved, self.join.strangers
-            );
-        }
-        if self.left_out > 0 {
-            text += &format!("; {} records could not be read", self.left_out);
-        }
-        text
     }
 
     fn id(&mut self, address: ObjectId) {
@@ -342,19 +432,6 @@ impl<'a, 'c, 'd> Translation<'a, 'c, 'd> {
             }
             None => self.to.body.extend(value.bytes.iter().map(|_| 0)),
         }
-    }
-
-    /// Our number of a thread; those that the profiler has not heard of get one of the VM's.
-    fn thread(&mut self, root: &Root) -> ThreadId {
-        const UNHEARD: u32 = 1 << 24;
-        if root.kind == HeapTag::RootThreadObject {
-            let known = self.threads.get(&root.object.0).copied();
-            let thread = known.filter(|thread| *thread != ThreadId::NONE);
-            let thread = thread.unwrap_or(ThreadId(UNHEARD + root.thread.0));
-            self.serials.insert(root.thread.0, thread);
-        }
-        let known = self.serials.get(&root.thread.0);
-        known.copied().unwrap_or(ThreadId::NONE)
     }
 }
 

@@ -1,0 +1,186 @@
+//! A first reading of the VM's dump: its classes and roots, and how large objects are. Objects
+//! lie one behind the other, so the least distance from an instance of a class to the object
+//! behind it is the size of the class.
+
+use super::Source;
+use hprof::{
+    BasicType, ClassDump, FileOffset, HeapVisitor, IdSize, Instance, ObjectArray, ObjectId,
+    PrimitiveArray, Root,
+};
+use rustc_hash::FxHashMap;
+
+/// Bytes before the elements of an array of references, and bytes of a reference: all that
+/// there are (with compact headers, compressed references, wide ones, wide class pointers).
+const ARRAYS: [(u64, u64); 5] = [(16, 4), (16, 8), (12, 4), (24, 8), (20, 4)];
+/// Arrays that decide which of these it is.
+const ASKED: usize = 10_000;
+
+/// A class as it was dumped.
+#[derive(Debug, Default)]
+pub(super) struct Dumped {
+    superclass: u64,
+    fields: Box<[(ObjectId, BasicType)]>,
+    /// The least distance from an instance to the next object.
+    gap: Option<u64>,
+}
+
+/// What the object before was.
+#[derive(Clone, Copy, Debug)]
+enum Before {
+    Instance(u64),
+    /// Elements of an array of references.
+    Array(u64),
+    Other,
+}
+
+/// What was found.
+#[derive(Debug)]
+pub(super) struct Survey {
+    pub(super) classes: FxHashMap<u64, Dumped>,
+    /// Where each class was dumped, and where its segment ends.
+    pub(super) class_records: Vec<(u64, u64)>,
+    pub(super) roots: Vec<Root>,
+    before: (u64, Before),
+    /// All addresses, or-ed.
+    bits: u64,
+    /// Elements of arrays, and distances to the next object.
+    arrays: Vec<(u64, u64)>,
+    align: u64,
+    array: (u64, u64),
+}
+
+impl Survey {
+    /// Reads everything once.
+    pub(super) fn of(source: &Source<'_>) -> Survey {
+        let mut survey = Survey {
+            classes: FxHashMap::default(),
+            class_records: Vec::new(),
+            roots: Vec::new(),
+            before: (0, Before::Other),
+            bits: 0,
+            arrays: Vec::new(),
+            align: 8,
+            array: ARRAYS[0],
+        };
+        read_segments(source, &mut survey);
+        let ends: Vec<(u64, u64)> = source
+            .map
+            .segments
+            .iter()
+            .map(|s| (s.body, s.end))
+            .collect();
+        for (at, end) in &mut survey.class_records {
+            let segment = ends.partition_point(|(body, _)| body <= at);
+            *end = segment.checked_sub(1).map_or(0, |segment| ends[segment].1);
+        }
+        survey.align = 1 << survey.bits.trailing_zeros().clamp(3, 8);
+        let votes = |(base, width): &(u64, u64)| {
+            let size = |len: u64| (base + len * width).next_multiple_of(survey.align);
+            survey
+                .arrays
+                .iter()
+                .filter(|(len, gap)| size(*len) == *gap)
+                .count()
+        };
+        // Of equals the first, which is the usual one.
+        let best = ARRAYS.iter().rev().max_by_key(|array| votes(array));
+        survey.array = *best.unwrap_or(&ARRAYS[0]);
+        survey
+    }
+
+    /// Bytes of an array of references.
+    pub(super) fn array_size(&self, len: u64) -> u64 {
+        (self.array.0 + len * self.array.1).next_multiple_of(self.align)
+    }
+
+    /// All fields of a class, its own first; `None` if a superclass is missing.
+    pub(super) fn fields(&self, class: u64) -> Option<Vec<(ObjectId, BasicType)>> {
+        let mut fields = Vec::new();
+        let mut at = class;
+        // A chain of superclasses is short; the bound ends one that is a ring.
+        for _ in 0..10_000 {
+            if at == 0 {
+                return Some(fields);
+            }
+            let class = self.classes.get(&at)?;
+            fields.extend_from_slice(&class.fields);
+            at = class.superclass;
+        }
+        None
+    }
+
+    /// Bytes of an instance of a class: what was seen, if that can be, else what the header and
+    /// the fields take.
+    pub(super) fn size(&self, class: u64) -> u64 {
+        /// What the VM adds to fields: gaps, and fields that Java does not see.
+        const HIDDEN: u64 = 32;
+        let width = |(_, kind): (ObjectId, BasicType)| match kind {
+            BasicType::Object => self.array.1,
+            kind => kind.size(8) as u64,
+        };
+        let fields = self.fields(class).unwrap_or_default();
+        // An array's length is the last word of its head.
+        let head = self.array.0 - 4;
+        let least =
+            (head + fields.into_iter().map(width).sum::<u64>()).next_multiple_of(self.align);
+        let gap = self.classes.get(&class).and_then(|class| class.gap);
+        gap.filter(|gap| (least - 8..=least + HIDDEN).contains(gap))
+            .unwrap_or(least)
+    }
+
+    fn at(&mut self, address: u64, now: Before) {
+        let (last, before) = std::mem::replace(&mut self.before, (address, now));
+        self.bits |= address;
+        if last == 0 || address <= last {
+            return;
+        }
+        let distance = address - last;
+        match before {
+            Before::Instance(class) => {
+                if let Some(class) = self.classes.get_mut(&class) {
+                    class.gap = Some(class.gap.unwrap_or(u64::MAX).min(distance));
+                }
+            }
+            Before::Array(len) if self.arrays.len() < ASKED => self.arrays.push((len, distance)),
+            Before::Array(_) | Before::Other => {}
+        }
+    }
+}
+
+/// Shows all segments to a visitor; how many could not be read to their end.
+pub(super) fn read_segments(source: &Source<'_>, visitor: &mut impl HeapVisitor) -> u64 {
+    let segments = source.map.segments.iter();
+    let broken = segments.filter(|segment| {
+        let (from, end) = (segment.body, segment.end);
+        hprof::walk(source.data, IdSize::Eight, from, end, end, visitor).is_err()
+    });
+    broken.count() as u64
+}
+
+impl HeapVisitor for Survey {
+    fn root(&mut self, _: FileOffset, root: Root) {
+        self.roots.push(root);
+    }
+
+    fn class(&mut self, at: FileOffset, class: &ClassDump<'_>) {
+        let dumped = Dumped {
+            superclass: class.super_class.0,
+            fields: class.fields().collect(),
+            gap: None,
+        };
+        self.classes.insert(class.id.0, dumped);
+        self.class_records.push((at.0, 0));
+    }
+
+    fn instance(&mut self, _: FileOffset, instance: Instance<'_>) {
+        self.at(instance.id.0, Before::Instance(instance.class.0));
+    }
+
+    fn object_array(&mut self, _: FileOffset, array: ObjectArray<'_>) {
+        self.at(array.id.0, Before::Array(u64::from(array.len)));
+    }
+
+    fn primitive_array(&mut self, _: FileOffset, array: PrimitiveArray<'_>) {
+        self.at(array.id.0, Before::Other);
+    }
+}
