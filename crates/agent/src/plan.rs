@@ -11,13 +11,7 @@ pub(crate) fn config(options: &Options) -> Config {
         call_depth: options.traces.cost_depth,
         allocations: exact,
         sampled_allocations: options.sampled.map(|sampled| sampled.interval),
-        // A dump wants the stack of every object, a table can be an estimate for
-        // sites that make very many.
-        follow: if options.heap.dump {
-            Follow::Every
-        } else {
-            Follow::Adaptive
-        },
+        follow: follow(options),
         calls: options.cpu.times || options.cpu.old,
         clock: if options.thread_cpu_clock {
             Clock::ThreadCpu
@@ -31,6 +25,17 @@ pub(crate) fn config(options: &Options) -> Config {
         monitors: options.monitor,
         per_thread: options.traces.per_thread,
         dumps_at_exit: options.heap.dump && options.dump_on_exit,
+    }
+}
+
+/// A dump wants the stack of every object; the live counts of a table can be estimates
+/// for sites that make very many.
+fn follow(options: &Options) -> Follow {
+    match options.sampled {
+        _ if options.heap.dump => Follow::Every,
+        Some(sampled) if !sampled.live => Follow::None,
+        _ if options.exact => Follow::Exact,
+        _ => Follow::Adaptive,
     }
 }
 
@@ -51,6 +56,9 @@ mod tests {
             c.allocations && c.depth == 7 && !c.calls
         });
         check("heap=dump", |c| c.allocations && c.follow == Follow::Every);
+        check("heap=sites", |c| c.follow == Follow::Adaptive);
+        check("heap=sites,exact=y", |c| c.follow == Follow::Exact);
+        check("alloc=512k,live=n", |c| c.follow == Follow::None);
         check("cpu=samples", |c| c.samples.is_some() && !c.instruments());
         check("cpu=samples,depth=0", |c| c.samples.is_none());
         check("cpu=old", |c| {

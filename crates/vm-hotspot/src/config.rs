@@ -11,7 +11,10 @@ pub enum Follow {
     /// second, fourth, and so on: small sites are exact, large ones estimated.
     #[default]
     Adaptive,
-    /// Every object, as a dump with allocation stacks needs.
+    /// Every object, at once: counts of the living are exact, and cost accordingly.
+    Exact,
+    /// Every object, as a dump with allocation stacks needs. They are gathered first, and
+    /// held so long.
     Every,
 }
 

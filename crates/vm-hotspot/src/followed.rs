@@ -63,6 +63,8 @@ impl Entry {
 pub(crate) struct Living {
     pub(crate) objects: i64,
     pub(crate) array_bytes: i64,
+    /// Some stand for others that were not followed.
+    pub(crate) is_estimate: bool,
 }
 
 #[derive(Default)]
@@ -238,6 +240,7 @@ impl Followed {
                 }
                 let weight = entry.how >> SITE_BITS;
                 sums[site].objects += 1 << weight;
+                sums[site].is_estimate |= weight > 0;
                 sums[site].array_bytes += (i64::from(entry.units) * 8) << weight;
             }
             sums

@@ -14,7 +14,7 @@ pub(crate) struct SiteId(pub(crate) u32);
 pub(crate) fn first_mask(follow: Follow) -> i64 {
     match follow {
         Follow::None => i64::from(i32::MAX),
-        Follow::Every | Follow::Adaptive => 0,
+        Follow::Every | Follow::Exact | Follow::Adaptive => 0,
     }
 }
 
@@ -27,6 +27,8 @@ struct Site {
     objects: i64,
     bytes: i64,
     living: Living,
+    /// What was said of its living was an estimate.
+    was_estimated: bool,
     told: [i64; 4],
 }
 
@@ -82,11 +84,17 @@ impl Sites {
         }
     }
 
-    /// Who is alive now, by number of the site.
-    pub(crate) fn set_living(&mut self, living: &[Living]) {
+    /// Who is alive now, by number of the site. How many sites that is an estimate of for
+    /// the first time.
+    pub(crate) fn set_living(&mut self, living: &[Living]) -> u64 {
+        let mut estimated = 0;
         for (row, number) in self.rows.iter_mut().zip(1..) {
             row.living = living.get(number).copied().unwrap_or_default();
+            if row.living.is_estimate && !std::mem::replace(&mut row.was_estimated, true) {
+                estimated += 1;
+            }
         }
+        estimated
     }
 
     /// Totals: live bytes and objects, allocated bytes and objects.
@@ -149,6 +157,7 @@ impl Site {
         let Living {
             objects,
             array_bytes,
+            ..
         } = self.living;
         let bytes = objects * self.size + array_bytes;
         [objects.clamp(0, self.objects), bytes.clamp(0, self.bytes)]
@@ -229,8 +238,10 @@ mod tests {
         let alive = Living {
             objects: 3,
             array_bytes: 0,
+            is_estimate: true,
         };
-        sites.set_living(&[Living::default(), alive]);
+        assert_eq!(sites.set_living(&[Living::default(), alive]), 1);
+        assert_eq!(sites.set_living(&[Living::default(), alive]), 0);
         let (allocations, frees) = sites.take();
         assert_eq!((allocations[0].objects, allocations[0].bytes), (10, 240));
         assert_eq!((frees[0].objects, frees[0].bytes), (7, 168));

@@ -75,7 +75,13 @@ impl HotSpot {
         let living = self.followed.by_site(jni);
         let refused = self.followed.take_refused();
         let mut state = self.lock();
-        state.sites.set_living(&living);
+        let estimated = state.sites.set_living(&living);
+        if estimated > 0 {
+            *state
+                .lost
+                .entry("exact live counts of sites, which are estimates (exact=y counts all)")
+                .or_default() += estimated;
+        }
         if refused > 0 {
             *state
                 .lost

@@ -60,6 +60,8 @@ pub struct Options {
     pub verbose: bool,
     /// `primfields`, `primarrays`.
     pub primitives: Primitives,
+    /// `exact=y`: every object is followed by itself, so that live counts are exact.
+    pub exact: bool,
     /// `alloc`, `live`.
     pub sampled: Option<SampledAlloc>,
     /// `compat` or `modern`.
@@ -192,6 +194,7 @@ impl Options {
                 fields: true,
                 arrays: true,
             },
+            exact: false,
             sampled: None,
             mode: Mode::Compat,
         }

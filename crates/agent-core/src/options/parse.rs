@@ -105,6 +105,7 @@ impl Parser {
             "primarrays" => options.primitives.arrays = on,
             "wall" => options.cpu.wall = on,
             "safepoint" => options.cpu.safepoint = on,
+            "exact" => options.exact = on,
             "live" => {
                 let interval = options.sampled.map_or(0, |sampled| sampled.interval);
                 options.sampled = Some(SampledAlloc { interval, live: on });

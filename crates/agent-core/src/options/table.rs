@@ -225,6 +225,14 @@ pub const OPTIONS: &[OptionRow] = &[
     row(New, "live", Switch, "y|n", "follow sampled objects", "y"),
     row(
         New,
+        "exact",
+        Switch,
+        "y|n",
+        "exact live counts of all sites",
+        "n",
+    ),
+    row(
+        New,
         "wall",
         Switch,
         "y|n",
