@@ -7,7 +7,6 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use crate::monitors::AtMonitor;
 use jvmti::sys::MethodPtr;
 use jvmti::{Env, FrameRow, Jni, Live, Object};
 use rustc_hash::FxHashMap;
