@@ -16,6 +16,8 @@ public class Placed {
     }
 
     static volatile boolean over;
+    /** The objects are there to the end. */
+    static Item[][] kept;
 
     static Item first(Object beside) {
         return new Item(1, beside);
@@ -49,6 +51,7 @@ public class Placed {
     public static void main(String[] args) throws Exception {
         final boolean busy = args.length > 0 && args[0].equals("busy");
         final Item[][] all = new Item[2][20000];
+        kept = all;
         Thread[] threads = new Thread[2];
         for (int i = 0; i < 2; i++) {
             final int id = i;

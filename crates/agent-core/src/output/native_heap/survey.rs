@@ -9,9 +9,34 @@ use hprof::{
 };
 use rustc_hash::FxHashMap;
 
-/// Bytes before the elements of an array of references, and bytes of a reference: all that
-/// there are (with compact headers, compressed references, wide ones, wide class pointers).
-const ARRAYS: [(u64, u64); 5] = [(16, 4), (16, 8), (12, 4), (24, 8), (20, 4)];
+/// How objects are laid out, in bytes.
+#[derive(Clone, Copy, Debug)]
+struct Layout {
+    /// Before the fields of an object.
+    head: u64,
+    /// Before the elements of an array.
+    array: u64,
+    /// A reference.
+    reference: u64,
+}
+
+const fn layout(head: u64, array: u64, reference: u64) -> Layout {
+    Layout {
+        head,
+        array,
+        reference,
+    }
+}
+
+/// All that there are: with compressed references and with wide ones, with compact headers, with
+/// wide class pointers.
+const LAYOUTS: [Layout; 5] = [
+    layout(12, 16, 4),
+    layout(12, 16, 8),
+    layout(8, 12, 4),
+    layout(16, 24, 8),
+    layout(16, 20, 4),
+];
 /// Arrays that decide which of these it is.
 const ASKED: usize = 10_000;
 
@@ -46,7 +71,7 @@ pub(super) struct Survey {
     /// Elements of arrays, and distances to the next object.
     arrays: Vec<(u64, u64)>,
     align: u64,
-    array: (u64, u64),
+    layout: Layout,
 }
 
 impl Survey {
@@ -60,7 +85,7 @@ impl Survey {
             bits: 0,
             arrays: Vec::new(),
             align: 8,
-            array: ARRAYS[0],
+            layout: LAYOUTS[0],
         };
         read_segments(source, &mut survey);
         let ends: Vec<(u64, u64)> = source
@@ -74,23 +99,27 @@ impl Survey {
             *end = segment.checked_sub(1).map_or(0, |segment| ends[segment].1);
         }
         survey.align = 1 << survey.bits.trailing_zeros().clamp(3, 8);
-        let votes = |(base, width): &(u64, u64)| {
-            let size = |len: u64| (base + len * width).next_multiple_of(survey.align);
-            survey
-                .arrays
-                .iter()
-                .filter(|(len, gap)| size(*len) == *gap)
-                .count()
+        let votes = |layout: &&Layout| {
+            let size = |len: u64| survey.size_of_array(layout, len);
+            let arrays = survey.arrays.iter();
+            arrays.filter(|(len, gap)| size(*len) == *gap).count()
         };
         // Of equals the first, which is the usual one.
-        let best = ARRAYS.iter().rev().max_by_key(|array| votes(array));
-        survey.array = *best.unwrap_or(&ARRAYS[0]);
+        survey.layout = *LAYOUTS
+            .iter()
+            .rev()
+            .max_by_key(votes)
+            .unwrap_or(&LAYOUTS[0]);
         survey
+    }
+
+    fn size_of_array(&self, layout: &Layout, len: u64) -> u64 {
+        (layout.array + len * layout.reference).next_multiple_of(self.align)
     }
 
     /// Bytes of an array of references.
     pub(super) fn array_size(&self, len: u64) -> u64 {
-        (self.array.0 + len * self.array.1).next_multiple_of(self.align)
+        self.size_of_array(&self.layout, len)
     }
 
     /// All fields of a class, its own first; `None` if a superclass is missing.
@@ -115,12 +144,11 @@ impl Survey {
         /// What the VM adds to fields: gaps, and fields that Java does not see.
         const HIDDEN: u64 = 32;
         let width = |(_, kind): (ObjectId, BasicType)| match kind {
-            BasicType::Object => self.array.1,
+            BasicType::Object => self.layout.reference,
             kind => kind.size(8) as u64,
         };
         let fields = self.fields(class).unwrap_or_default();
-        // An array's length is the last word of its head.
-        let head = self.array.0 - 4;
+        let head = self.layout.head;
         let least =
             (head + fields.into_iter().map(width).sum::<u64>()).next_multiple_of(self.align);
         let gap = self.classes.get(&class).and_then(|class| class.gap);
