@@ -64,13 +64,18 @@ fn stacks(context: &Context<'_>) -> FxHashMap<ThreadId, TraceId> {
         .collect()
 }
 
+/// A field: its width, and its name if it is a reference.
+struct Field {
+    width: usize,
+    name: Option<Box<[u8]>>,
+}
+
 /// What every instance of a class needs.
 struct Shape {
     class: ClassId,
     name: Arc<[u8]>,
     size: u64,
-    /// Width of each field, and its name if it is a reference.
-    fields: Box<[(usize, Option<Box<[u8]>>)]>,
+    fields: Box<[Field]>,
 }
 
 struct Text<'a, 's> {
@@ -167,7 +172,10 @@ impl Text<'_, '_> {
         let fields = self.survey.fields(class)?.into_iter().map(|(name, kind)| {
             let is_reference = kind == BasicType::Object;
             let name = is_reference.then(|| self.field_name(name).into_boxed_slice());
-            (kind.size(8), name)
+            Field {
+                width: kind.size(8),
+                name,
+            }
         });
         let shape = Arc::new(Shape {
             class: self.numbers.get(&class).copied().unwrap_or_default(),
@@ -228,7 +236,7 @@ impl HeapVisitor for Text<'_, '_> {
         }
         let mut rest = instance.fields;
         let mut fields = Vec::new();
-        for (width, name) in &shape.fields {
+        for Field { width, name } in &shape.fields {
             let Some((value, tail)) = rest.split_at_checked(*width) else {
                 break;
             };
