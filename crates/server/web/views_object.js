@@ -27,7 +27,7 @@ function contentsTable(c) {
   const columns = c.form === "map"
     ? [{ title: "Key", cell: (r) => cell(r.key) }, { title: "Retained", num: true, sort: (r) => r.value?.retained || 0, cell: (r) => bytes(r.value?.retained) }, { title: "Value", cell: (r) => cell(r.value) }]
     : [{ title: "Retained", num: true, sort: (r) => r.value?.retained || 0, cell: (r) => bytes(r.value?.retained) }, { title: "Element", cell: (r) => cell(r.value) }];
-  return [h("h2", null, { map: "Entries", set: "Elements", list: "Elements" }[c.form]), table({ rows: c.rows, columns }), c.more ? h("p", { class: "empty" }, `The first ${c.rows.length}.`) : null];
+  return [h("h2", null, { map: "Entries", set: "Elements", list: "Elements" }[c.form]), h("div", { class: c.form === "map" ? "pairs" : null }, table({ rows: c.rows, columns })), c.more ? h("p", { class: "empty" }, `The first ${c.rows.length}.`) : null];
 }
 
 export const object = {
