@@ -48,6 +48,16 @@ pub enum SetSpec {
     /// `retained:SET`: everything below the members in the dominator tree, and the members. Of one
     /// object this is its retained set; of several, at least what they retain together.
     Retained(Box<SetSpec>),
+    /// `sql:(TEXT)`, `oql:(TEXT)`, `jhat:(TEXT)`, or `query:(TEXT)` in the dialect that the text
+    /// shows: the objects that a query gives. In TEXT `%28` stands for a parenthesis. Somebody who
+    /// can answer queries puts [`Objects`](Self::Objects) in its place, see
+    /// [`resolve`](Self::resolve).
+    Query {
+        /// The word: `sql`, `oql`, `jhat` or `query`.
+        dialect: &'static str,
+        /// The text of the query.
+        text: String,
+    },
 }
 
 /// Why there is no such set.
@@ -59,36 +69,49 @@ pub enum SetError {
     /// Nothing in the dump is called so.
     #[error("{0} is not in this dump")]
     Unknown(String),
+    /// A query stands where sets are known and queries are not.
+    #[error("{0}: a query cannot be asked here")]
+    Unasked(String),
     /// The dump could not be read.
     #[error(transparent)]
     Heap(#[from] HeapError),
 }
 
-/// Words and parentheses of a set: no question needs more.
+/// Words and parentheses inside each other: no question needs more.
 const MAX_NESTING: usize = 16;
+
+/// The words before a query.
+const DIALECTS: [&str; 4] = ["sql", "oql", "jhat", "query"];
 
 impl FromStr for SetSpec {
     type Err = SetError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let wrong = || SetError::Unreadable(text.to_owned());
-        if text.matches(['(', ':']).count() > MAX_NESTING {
-            return Err(wrong());
-        }
+        SetSpec::parse(text, MAX_NESTING)
+    }
+}
+
+impl SetSpec {
+    fn parse(text: &str, levels: usize) -> Result<SetSpec, SetError> {
+        let wrong = || SetError::Unreadable(text.chars().take(200).collect());
+        let levels = levels.checked_sub(1).ok_or_else(wrong)?;
         let parts = conjuncts(text);
         if parts.len() > 1 {
-            let parts = parts.into_iter().map(str::parse);
+            let parts = parts.into_iter().map(|part| SetSpec::parse(part, levels));
             return Ok(SetSpec::And(parts.collect::<Result<_, _>>()?));
         }
-        if let Some(inside) = text.strip_prefix('(').and_then(|t| t.strip_suffix(')')) {
-            return inside.parse();
+        let bare = |t: &'_ str| Some(t.strip_prefix('(')?.strip_suffix(')')?.to_owned());
+        if let Some(inside) = bare(text) {
+            return SetSpec::parse(&inside, levels);
         }
         let (word, rest) = match text.split_once(':') {
             Some((word, rest)) => (word, Some(rest)),
             None => (text, None),
         };
-        let inner =
-            || -> Result<Box<SetSpec>, SetError> { Ok(Box::new(rest.ok_or_else(wrong)?.parse()?)) };
+        let inner = || -> Result<Box<SetSpec>, SetError> {
+            let rest = rest.ok_or_else(wrong)?;
+            Ok(Box::new(SetSpec::parse(rest, levels)?))
+        };
         let name = || {
             rest.filter(|r| !r.is_empty())
                 .map(str::to_owned)
@@ -115,9 +138,84 @@ impl FromStr for SetSpec {
             "dominated" => SetSpec::Dominated(inner()?),
             "dominators" => SetSpec::Dominators(inner()?),
             "retained" => SetSpec::Retained(inner()?),
-            _ => return Err(wrong()),
+            word => {
+                let dialect = DIALECTS.into_iter().find(|d| *d == word);
+                let text = rest.and_then(bare).map(|t| unescaped(&t));
+                SetSpec::Query {
+                    dialect: dialect.ok_or_else(wrong)?,
+                    text: text.filter(|t| !t.is_empty()).ok_or_else(wrong)?,
+                }
+            }
         })
     }
+
+    /// The same set with the objects of each query in the query's place; `ask` gets the word
+    /// before the query and its text.
+    ///
+    /// # Errors
+    /// Those of `ask`.
+    pub fn resolve<E>(
+        &self,
+        ask: &mut dyn FnMut(&'static str, &str) -> Result<Vec<ObjectId>, E>,
+    ) -> Result<SetSpec, E> {
+        let mut inner =
+            |set: &SetSpec| -> Result<Box<SetSpec>, E> { Ok(Box::new(set.resolve(ask)?)) };
+        Ok(match self {
+            SetSpec::Query { dialect, text } => SetSpec::Objects(ask(dialect, text)?),
+            SetSpec::And(sets) => {
+                let sets = sets.iter().map(|set| set.resolve(ask));
+                SetSpec::And(sets.collect::<Result<_, E>>()?)
+            }
+            SetSpec::In(set) => SetSpec::In(inner(set)?),
+            SetSpec::Out(set) => SetSpec::Out(inner(set)?),
+            SetSpec::Dominated(set) => SetSpec::Dominated(inner(set)?),
+            SetSpec::Dominators(set) => SetSpec::Dominators(inner(set)?),
+            SetSpec::Retained(set) => SetSpec::Retained(inner(set)?),
+            plain => plain.clone(),
+        })
+    }
+
+    /// True when it asks who refers to its members, which takes a pass over the dump once.
+    pub fn needs_referrers(&self) -> bool {
+        match self {
+            SetSpec::In(_) => true,
+            SetSpec::And(sets) => sets.iter().any(SetSpec::needs_referrers),
+            SetSpec::Out(set)
+            | SetSpec::Dominated(set)
+            | SetSpec::Dominators(set)
+            | SetSpec::Retained(set) => set.needs_referrers(),
+            _ => false,
+        }
+    }
+}
+
+/// The signs that a query in a set cannot have as they are.
+const ESCAPES: [(char, &str); 3] = [('%', "%25"), ('(', "%28"), (')', "%29")];
+
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match ESCAPES.iter().find(|e| e.0 == c) {
+            Some((_, escape)) => out.push_str(escape),
+            None => out.push(c),
+        }
+    }
+    out
+}
+
+/// The other way; a percent sign that begins no escape stands for itself.
+fn unescaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find('%') {
+        out.push_str(&rest[..at]);
+        rest = &rest[at..];
+        let found = ESCAPES.iter().find(|e| rest.starts_with(e.1));
+        let (c, len) = found.map_or(('%', 1), |e| (e.0, e.1.len()));
+        out.push(c);
+        rest = &rest[len..];
+    }
+    out + rest
 }
 
 /// The parts between those ` and ` that are in no parentheses.
@@ -178,6 +276,7 @@ impl fmt::Display for SetSpec {
             SetSpec::Dominated(set) => write!(f, "dominated:{}", Inner(set)),
             SetSpec::Dominators(set) => write!(f, "dominators:{}", Inner(set)),
             SetSpec::Retained(set) => write!(f, "retained:{}", Inner(set)),
+            SetSpec::Query { dialect, text } => write!(f, "{dialect}:({})", escaped(text)),
         }
     }
 }
@@ -308,6 +407,7 @@ pub fn members(heap: &Heap, spec: &SetSpec, all: bool) -> Result<Vec<ObjIdx>, Se
             sorted(above.into_iter().collect())
         }
         SetSpec::Retained(set) => retained(heap, members(heap, set, all)?),
+        SetSpec::Query { .. } => return Err(SetError::Unasked(spec.to_string())),
     })
 }
 
@@ -385,16 +485,47 @@ mod tests {
             "dominators:out:dominated:object:0x8",
             "class:a.B and retained:object:0x10 and heap:app",
             "retained:(class:a.B and in:(heap:app and all)) and site:1",
+            "sql:(select id from objects where shallow > 16 and retained > 16)",
+            "in:oql:(SELECT * FROM a.B) and query:(select f%28x%29 from t where a like '%25')",
         ] {
             let spec: SetSpec = text.parse().unwrap();
             assert_eq!(spec.to_string(), text);
         }
-        for text in ["", "class:", "object:zz", "retained", "site:x", "of:all"] {
+        for text in [
+            "",
+            "class:",
+            "object:zz",
+            "retained",
+            "site:x",
+            "of:all",
+            "sql:",
+            "sql:()",
+            "sql:all",
+        ] {
             assert!(text.parse::<SetSpec>().is_err(), "{text}");
         }
         assert!("in:".repeat(50).parse::<SetSpec>().is_err());
         assert!("(".repeat(10_000).parse::<SetSpec>().is_err());
         let deep = format!("{}all{}", "(".repeat(10_000), ")".repeat(10_000));
         assert!(deep.parse::<SetSpec>().is_err());
+    }
+
+    #[test]
+    fn a_query_in_a_set_is_answered_by_whoever_can() {
+        let check = |set: &str, word: &str, text: &str| {
+            let spec: SetSpec = set.parse().unwrap();
+            let mut asked = Vec::new();
+            let resolved = spec.resolve(&mut |word, text| {
+                asked.push((word, text.to_owned()));
+                Ok::<_, SetError>(vec![ObjectId(16)])
+            });
+            assert_eq!(asked, [(word, text.to_owned())]);
+            resolved.unwrap().to_string()
+        };
+        let set = "retained:sql:(select f(id) from objects where a > 1 and b)";
+        let text = "select f(id) from objects where a > 1 and b";
+        assert_eq!(check(set, "sql", text), "retained:object:0x10");
+        let set = "in:(jhat:(a %28 100% %) and all)";
+        assert_eq!(check(set, "jhat", "a ( 100% %"), "in:(object:0x10 and all)");
     }
 }

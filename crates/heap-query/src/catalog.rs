@@ -12,7 +12,7 @@ use serde::Serialize;
 pub enum TableKind {
     /// A table of the heap.
     Table,
-    /// A function of an object: `outbound(id)`.
+    /// A function: `outbound(id)`, `set_members('roots')`.
     Function,
     /// A name that another tool gave to the same data.
     View,
@@ -50,7 +50,10 @@ pub struct TableInfo {
     pub name: String,
     /// What it is.
     pub kind: TableKind,
-    /// Its columns, without the argument of a function; empty for views.
+    /// What a function is called with, by name; all but the first may be left out.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub arguments: Vec<String>,
+    /// Its columns, without the arguments of a function; empty for views.
     pub columns: Vec<ColumnInfo>,
 }
 
@@ -69,32 +72,34 @@ fn infos(columns: Vec<ColumnDef>) -> Vec<ColumnInfo> {
     columns.into_iter().map(info).collect()
 }
 
-impl Session {
-    /// All tables with fixed names: tables, functions, views. Classes are tables too, see
-    /// [`class_table`](Self::class_table).
-    pub fn tables(&self) -> Vec<TableInfo> {
-        let fixed = sql::catalog()
-            .into_iter()
-            .map(|(name, is_function, mut columns)| {
-                if is_function {
-                    columns.retain(|c| c.name != "of");
-                }
-                TableInfo {
-                    name: name.to_owned(),
-                    kind: if is_function {
-                        TableKind::Function
-                    } else {
-                        TableKind::Table
-                    },
-                    columns: infos(columns),
-                }
-            });
-        let views = sql::view_names().map(|name| TableInfo {
+/// All tables with fixed names: tables, functions, views. Classes are tables too, see
+/// [`Session::class_table`].
+pub fn tables() -> Vec<TableInfo> {
+    let fixed = sql::catalog().into_iter().map(|(name, columns)| {
+        let (arguments, columns): (Vec<_>, Vec<_>) = columns.into_iter().partition(|c| c.argument);
+        TableInfo {
             name: name.to_owned(),
-            kind: TableKind::View,
-            columns: Vec::new(),
-        });
-        fixed.chain(views).collect()
+            kind: match arguments.is_empty() {
+                true => TableKind::Table,
+                false => TableKind::Function,
+            },
+            arguments: arguments.into_iter().map(|c| c.name).collect(),
+            columns: infos(columns),
+        }
+    });
+    let views = sql::view_names().map(|name| TableInfo {
+        name: name.to_owned(),
+        kind: TableKind::View,
+        arguments: Vec::new(),
+        columns: Vec::new(),
+    });
+    fixed.chain(views).collect()
+}
+
+impl Session {
+    /// See [`tables`].
+    pub fn tables(&self) -> Vec<TableInfo> {
+        tables()
     }
 
     /// The table of a class by its readable name; `None` if the dump has no such class.
@@ -103,6 +108,7 @@ impl Session {
         Some(TableInfo {
             name: name.to_owned(),
             kind: TableKind::Class,
+            arguments: Vec::new(),
             columns: infos(sql::class_columns(&env, name)?),
         })
     }
@@ -112,36 +118,132 @@ impl Session {
         sql::function_names().collect()
     }
 
-    /// What the word that ends at a byte offset can become: tables, functions, columns and classes
-    /// that begin with it, at most `limit`. Classes also match by their simple name.
+    /// What the word that ends at a byte offset can become, at most `limit`: columns of the tables
+    /// and fields of the classes that the text names, tables, functions, columns and classes that
+    /// begin with it. Classes also match by their simple name; behind the alias of a table
+    /// (`o.ret`) only columns do.
     pub fn complete(&self, text: &str, offset: usize, limit: usize) -> Vec<String> {
         let before = text.get(..offset).unwrap_or(text);
-        let is_part = |c: char| c.is_alphanumeric() || "._$".contains(c);
+        let is_part = |c: char| c.is_alphanumeric() || "._$@".contains(c);
         let word = before.rsplit(|c| !is_part(c)).next().unwrap_or_default();
-        let starts = |name: &str| {
-            name.get(..word.len())
-                .is_some_and(|head| head.eq_ignore_ascii_case(word))
+        let starts = |name: &str, word: &str| {
+            let head = name.get(..word.len());
+            head.is_some_and(|head| head.eq_ignore_ascii_case(word))
         };
         let tables = self.tables();
-        let columns = tables
-            .iter()
-            .flat_map(|t| t.columns.iter().map(|c| c.name.clone()));
-        let names = tables.iter().map(|t| t.name.clone());
-        let functions = self.functions().into_iter().map(str::to_owned);
-        let mut found: Vec<String> = names.chain(functions).chain(columns).collect();
-        found.retain(|name| starts(name));
-        let simple = |name: &str| name.rsplit('.').next().is_some_and(starts);
+        let named = self.named_columns(text, &tables);
+        let mut found: Vec<String> = Vec::new();
+        if let Some((alias, part)) = word.split_once('.') {
+            // In OQL what hangs on an object may also be a property or a call.
+            let mut all: Vec<&str> = named.iter().map(String::as_str).collect();
+            all.extend(METHODS);
+            all.extend(if alias == "heap" { HEAP_WORDS } else { &[] });
+            all.retain(|name| starts(name, part));
+            found.extend(all.iter().map(|name| format!("{alias}.{name}")));
+        } else {
+            found.extend(named.iter().filter(|name| starts(name, word)).cloned());
+        }
+        let columns = tables.iter().flat_map(|t| &t.columns);
+        let others = tables.iter().map(|t| t.name.as_str());
+        let others = others
+            .chain(self.functions())
+            .chain(columns.map(|c| c.name.as_str()))
+            .chain(WORDS.iter().copied());
+        let mut others: Vec<&str> = others.filter(|name| starts(name, word)).collect();
+        others.sort_unstable();
+        let simple = |name: &str| name.rsplit('.').next().is_some_and(|n| starts(n, word));
         let classes = self.heap().classes().iter().map(|c| c.name.as_str());
-        let mut classes: Vec<String> = classes
-            .filter(|name| !word.is_empty() && (starts(name) || simple(name)))
-            .map(str::to_owned)
+        let mut classes: Vec<&str> = classes
+            .filter(|name| !word.is_empty() && (starts(name, word) || simple(name)))
             .collect();
-        found.sort();
-        found.dedup();
-        classes.sort();
-        classes.dedup();
-        found.extend(classes);
+        classes.sort_unstable();
+        found.extend(others.into_iter().chain(classes).map(str::to_owned));
+        let mut seen = rustc_hash::FxHashSet::default();
+        found.retain(|name| seen.insert(name.clone()));
         found.truncate(limit);
         found
     }
+
+    /// Columns of the tables that a text names, and fields of the classes; most texts are not
+    /// finished when this is asked, so that words are enough.
+    fn named_columns(&self, text: &str, tables: &[TableInfo]) -> Vec<String> {
+        let is_part = |c: char| c.is_alphanumeric() || "._$[]".contains(c);
+        let mut columns = Vec::new();
+        for word in text.split(|c| !is_part(c)).filter(|w| !w.is_empty()) {
+            let table = tables.iter().find(|t| t.name.eq_ignore_ascii_case(word));
+            let class = || self.class_table(word);
+            let info = table.cloned().or_else(class);
+            let names = info.into_iter().flat_map(|t| t.columns).map(|c| c.name);
+            columns.extend(names.filter(|n| n != "this" || text.contains("this")));
+        }
+        columns.sort();
+        columns.dedup();
+        columns
+    }
 }
+
+/// Functions and keywords of OQL and SQL that are in no table.
+const WORDS: &[&str] = &[
+    "classof",
+    "count",
+    "distinct",
+    "dominatorof",
+    "dominators",
+    "eval",
+    "filter",
+    "from",
+    "group by",
+    "having",
+    "heap",
+    "identical",
+    "inbounds",
+    "instanceof",
+    "limit",
+    "map",
+    "objectid",
+    "order by",
+    "outbounds",
+    "reachables",
+    "referees",
+    "referrers",
+    "rsizeof",
+    "select",
+    "sizeof",
+    "sum",
+    "toHex",
+    "toHtml",
+    "toString",
+    "unique",
+    "union",
+    "where",
+];
+
+/// What MAT's OQL finds on an object.
+const METHODS: &[&str] = &[
+    "@GCRootInfo",
+    "@classLoaderId",
+    "@clazz",
+    "@displayName",
+    "@length",
+    "@name",
+    "@objectAddress",
+    "@objectId",
+    "@retainedHeapSize",
+    "@superClass",
+    "@usedHeapSize",
+    "@valueArray",
+    "toString()",
+];
+
+/// What jhat's OQL finds on `heap`.
+const HEAP_WORDS: &[&str] = &[
+    "classes()",
+    "findClass(",
+    "findObject(",
+    "forEachClass(",
+    "forEachObject(",
+    "livepaths(",
+    "objects(",
+    "reachables(",
+    "roots()",
+];

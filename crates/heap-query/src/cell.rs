@@ -65,6 +65,17 @@ impl std::fmt::Display for Cell {
     }
 }
 
+impl Cell {
+    /// True for an object and a list with one.
+    pub fn holds_object(&self) -> bool {
+        match self {
+            Cell::Object(_) => true,
+            Cell::List(cells) => cells.iter().any(Cell::holds_object),
+            _ => false,
+        }
+    }
+}
+
 /// Why a result has fewer rows than the query has answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -84,6 +95,8 @@ pub struct Table {
     pub lang: Lang,
     /// Names of the columns.
     pub columns: Vec<String>,
+    /// Numbers of the columns that hold objects, or lists of them.
+    pub object_columns: Vec<usize>,
     /// Rows, each as long as `columns`.
     pub rows: Vec<Vec<Cell>>,
     /// Why rows are missing, if any are.

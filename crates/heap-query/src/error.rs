@@ -2,11 +2,12 @@
 
 use crate::cell::Cut;
 use heap_graph::HeapError;
+use serde::Serialize;
 use std::fmt;
 use thiserror::Error;
 
 /// A place in the text of a query.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Place {
     /// Bytes before it.
     pub offset: usize,

@@ -92,7 +92,7 @@ fn reachable_without(env: &Env, set: &[ObjIdx]) -> Result<Marks, QueryError> {
 }
 
 /// Whether references of this strength keep alive, as the heap was opened.
-fn counts(heap: &Heap, strength: RefStrength) -> bool {
+pub(crate) fn counts(heap: &Heap, strength: RefStrength) -> bool {
     match (heap.summary().strength, strength) {
         (Strength::All, _) | (_, RefStrength::Strong) => true,
         (Strength::StrongSoft, RefStrength::Soft) => true,

@@ -15,6 +15,23 @@ pub enum Lang {
     Jhat,
 }
 
+impl Lang {
+    /// The word for it: `sql`, `oql`, `jhat`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Lang::Sql => "sql",
+            Lang::Oql => "oql",
+            Lang::Jhat => "jhat",
+        }
+    }
+
+    /// The dialect of that name.
+    pub fn named(name: &str) -> Option<Lang> {
+        let all = [Lang::Sql, Lang::Oql, Lang::Jhat];
+        all.into_iter().find(|lang| lang.name() == name)
+    }
+}
+
 /// Words that only SQL has; `this` is a column of its class tables.
 const SQL_WORDS: &[&str] = &[
     "join",

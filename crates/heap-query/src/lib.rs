@@ -32,7 +32,7 @@ mod session;
 mod shared;
 mod sql;
 
-pub use catalog::{ColumnInfo, TableInfo, TableKind};
+pub use catalog::{ColumnInfo, TableInfo, TableKind, tables};
 pub use cell::{Cell, Cut, Table};
 pub use error::{Place, QueryError};
 pub use lang::Lang;

@@ -6,7 +6,9 @@ use crate::lang::{Lang, recognise};
 use crate::limits::{Limits, Stop};
 use crate::shared::{Cache, Env};
 use crate::{jhat, oql, sql};
+use heap_analysis::set::SetSpec;
 use heap_graph::Heap;
+use hprof::ObjectId;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Where rows go, one by one, as they are found.
@@ -71,6 +73,7 @@ impl Session {
             cache: self.cache.clone(),
             stop: Arc::new(Stop::new(limits)),
             unreachable: self.unreachable,
+            nested: false,
         }
     }
 
@@ -86,8 +89,13 @@ impl Session {
             rows: Vec::new(),
         };
         let (lang, cut) = self.each(text, lang, limits, &mut collected)?;
+        let holds = |n: &usize| {
+            let mut cells = collected.rows.iter().filter_map(|row| row.get(*n));
+            cells.any(Cell::holds_object)
+        };
         Ok(Table {
             lang,
+            object_columns: (0..collected.columns.len()).filter(holds).collect(),
             columns: collected.columns,
             rows: collected.rows,
             cut,
@@ -109,18 +117,23 @@ impl Session {
             left: limits.rows.unwrap_or(usize::MAX),
             rows: 0,
         };
-        let env = self.env(limits);
-        let result = match lang {
-            Lang::Sql => sql::run(&env, text, &mut limited),
-            Lang::Oql => oql::run(&env, text, &mut limited),
-            Lang::Jhat => jhat::run(&env, text, &mut limited),
-        };
+        let result = run(&self.env(limits), text, lang, &mut limited);
         self.remember(HistoryEntry {
             text: text.to_owned(),
             lang,
             rows: result.is_ok().then_some(limited.rows),
         });
         Ok((lang, result?))
+    }
+
+    /// The set with every query in it answered: `sql:(TEXT)` becomes the objects that the query
+    /// gives, in whichever column objects are first seen.
+    ///
+    /// # Errors
+    /// When a query fails, has no column of objects, or is stopped by a limit: part of a set would
+    /// be taken for the whole.
+    pub fn resolve(&self, set: &SetSpec, limits: &Limits) -> Result<SetSpec, QueryError> {
+        resolve(&self.env(limits), set)
     }
 
     /// How a query would be answered. SQL: the tables in the order in which they are scanned, and
@@ -154,15 +167,79 @@ impl Session {
     }
 }
 
+fn run(env: &Env, text: &str, lang: Lang, sink: &mut dyn Sink) -> Result<Option<Cut>, QueryError> {
+    match lang {
+        Lang::Sql => sql::run(env, text, sink),
+        Lang::Oql => oql::run(env, text, sink),
+        Lang::Jhat => jhat::run(env, text, sink),
+    }
+}
+
+/// See [`Session::resolve`]. A query inside a query may not hold a third one.
+pub(crate) fn resolve(env: &Env, set: &SetSpec) -> Result<SetSpec, QueryError> {
+    let inner = Env {
+        nested: true,
+        ..env.clone()
+    };
+    set.resolve(&mut |dialect, text| {
+        if env.nested {
+            let message = "a query inside a set of a query inside a set is one too many";
+            return Err(QueryError::Run(message.to_owned()));
+        }
+        let lang = Lang::named(dialect).unwrap_or_else(|| recognise(text));
+        let mut ids = Ids::default();
+        match run(&inner, text, lang, &mut ids)? {
+            Some(cut) => Err(QueryError::Stopped(cut)),
+            None if ids.rows > 0 && ids.column.is_none() => Err(QueryError::Run(
+                "the answer has no column of objects, so it is no set".to_owned(),
+            )),
+            None => Ok(ids.found),
+        }
+    })
+}
+
 fn lines_of(lang: Lang, text: &str) -> Table {
     Table {
         lang,
         columns: vec!["plan".to_owned()],
+        object_columns: Vec::new(),
         rows: text
             .lines()
             .map(|l| vec![Cell::Text(l.to_owned())])
             .collect(),
         cut: None,
+    }
+}
+
+/// The objects of an answer: those of the column in which one is seen first.
+#[derive(Default)]
+struct Ids {
+    column: Option<usize>,
+    found: Vec<ObjectId>,
+    rows: u64,
+}
+
+impl Ids {
+    fn add(&mut self, cell: &Cell) {
+        match cell {
+            Cell::Object(id) => self.found.push(*id),
+            Cell::List(cells) => cells.iter().for_each(|c| self.add(c)),
+            _ => {}
+        }
+    }
+}
+
+impl Sink for Ids {
+    fn columns(&mut self, _: &[String]) {}
+
+    fn row(&mut self, cells: Vec<Cell>) -> bool {
+        self.rows += 1;
+        let first = || cells.iter().position(Cell::holds_object);
+        self.column = self.column.or_else(first);
+        if let Some(cell) = self.column.and_then(|n| cells.get(n)) {
+            self.add(cell);
+        }
+        true
     }
 }
 

@@ -2,6 +2,7 @@
 //! per session because making them takes a pass over the heap.
 
 use crate::error::QueryError;
+use crate::graph::counts;
 use crate::limits::{Lead, Stop};
 use heap_analysis::class_references::{ClassReference, class_references};
 use heap_graph::{ClassIdx, Heap, ObjIdx};
@@ -17,6 +18,8 @@ pub(crate) struct Env {
     pub(crate) stop: Arc<Stop>,
     /// OQL sees unreachable objects too. SQL always does: `objects.reachable` tells them apart.
     pub(crate) unreachable: bool,
+    /// The query stands in a set that another query names.
+    pub(crate) nested: bool,
 }
 
 /// Made on the first question that needs it.
@@ -29,6 +32,7 @@ pub(crate) struct Cache {
     tree: OnceLock<Arc<Tree>>,
     class_ids: OnceLock<FxHashMap<u64, ClassIdx>>,
     class_references: OnceLock<Arc<Vec<ClassReference>>>,
+    distances: OnceLock<Arc<Vec<u32>>>,
 }
 
 /// All objects ordered by class.
@@ -278,6 +282,53 @@ impl Env {
         Ok(self.cache.tree.get_or_init(|| made).clone())
     }
 }
+
+impl Env {
+    /// The least number of references from a root to each object, 0 for what a root record names
+    /// and [`NO_DISTANCE`] for unreachable objects: one look at each object's references, then kept.
+    pub(crate) fn distances(&self) -> Result<Arc<Vec<u32>>, QueryError> {
+        if let Some(made) = self.cache.distances.get() {
+            return Ok(made.clone());
+        }
+        let heap = &self.heap;
+        let mut distances = vec![NO_DISTANCE; heap.len() as usize];
+        let mut near: Vec<ObjIdx> = Vec::new();
+        for root in heap.roots() {
+            let slot = &mut distances[root.object.0 as usize];
+            if *slot == NO_DISTANCE && heap.is_reachable(root.object) {
+                *slot = 0;
+                near.push(root.object);
+            }
+        }
+        let mut distance = 0;
+        let mut looked_at = 0;
+        while !near.is_empty() {
+            // In the order of the file, so that what lies together is read together.
+            near.sort_unstable();
+            distance += 1;
+            let mut far = Vec::new();
+            for object in near {
+                looked_at += 1;
+                if looked_at % BLOCK == 0 {
+                    self.stop.check()?;
+                }
+                for reference in heap.outbound(object)? {
+                    let slot = &mut distances[reference.target.0 as usize];
+                    if *slot == NO_DISTANCE && counts(heap, reference.strength) {
+                        *slot = distance;
+                        far.push(reference.target);
+                    }
+                }
+            }
+            near = far;
+        }
+        let made = Arc::new(distances);
+        Ok(self.cache.distances.get_or_init(|| made).clone())
+    }
+}
+
+/// The distance of what no root reaches.
+pub(crate) const NO_DISTANCE: u32 = u32::MAX;
 
 /// Objects of the given classes within a range, a block of the class column at a time.
 pub(crate) fn of_classes(

@@ -39,6 +39,7 @@ files! {
     "live_tables.js" => SCRIPT,
     "live_saved.js" => SCRIPT,
     "views_waste.js" => SCRIPT,
+    "views_query.js" => SCRIPT,
 }
 
 /// A file of the page.

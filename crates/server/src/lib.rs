@@ -17,13 +17,15 @@
 //!
 //! In reading order: [`serve`] (listening and stopping), [`guard`] (who may ask), [`reply`]
 //! (answers, faults, CSV, plain HTML), [`events`] (server-sent events), [`assets`] (the page's
-//! modules), [`explorer`] (a heap dump as pages) and [`live`] (a running program).
+//! modules), [`explorer`] (a heap dump as pages), [`mcp`] (the same questions as tools on standard
+//! input and output) and [`live`] (a running program).
 
 pub mod assets;
 pub mod events;
 pub mod explorer;
 pub mod guard;
 pub mod live;
+pub mod mcp;
 pub mod reply;
 pub mod serve;
 

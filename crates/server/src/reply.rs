@@ -4,6 +4,7 @@ use crate::guard::PLAIN_POLICY;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use heap_graph::HeapError;
+use heap_query::{Place, QueryError};
 use report::{Doc, Provenance, Say, html, json, sheet};
 use serde::Serialize;
 
@@ -30,6 +31,9 @@ pub struct Fault {
     pub kind: FaultKind,
     /// In words.
     pub message: String,
+    /// Where in the text of a query it lies, if it lies there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub place: Option<Box<Place>>,
 }
 
 impl Fault {
@@ -62,6 +66,7 @@ impl Fault {
         Fault {
             kind,
             message: message.into(),
+            place: None,
         }
     }
 
@@ -72,6 +77,20 @@ impl Fault {
             FaultKind::NotFound => StatusCode::NOT_FOUND,
             FaultKind::NotReady => StatusCode::SERVICE_UNAVAILABLE,
             FaultKind::Failed => StatusCode::INTERNAL_SERVER_ERROR,
+        }
+    }
+}
+
+impl From<QueryError> for Fault {
+    fn from(error: QueryError) -> Self {
+        let message = error.to_string();
+        match error {
+            QueryError::Text { place, .. } => Fault {
+                place: Some(Box::new(place)),
+                ..Fault::bad(message)
+            },
+            QueryError::Run(_) | QueryError::Stopped(_) => Fault::bad(message),
+            QueryError::Heap(_) => Fault::failed(message),
         }
     }
 }

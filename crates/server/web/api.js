@@ -2,11 +2,12 @@
 
 import { query } from "./dom.js";
 
-/** A fault as the server says it; `kind` is `offline` when it does not answer. */
+/** A fault as the server says it; `kind` is `offline` when it does not answer. `place` is where in a query it lies. */
 export class Fault extends Error {
-  constructor(kind, message) {
+  constructor(kind, message, place) {
     super(message);
     this.kind = kind;
+    this.place = place;
   }
 }
 
@@ -22,7 +23,7 @@ async function read(response) {
   } catch {
     throw new Fault("failed", `the server answered ${response.status} without JSON`);
   }
-  if (!response.ok) throw new Fault(body.error?.kind || "failed", body.error?.message || `status ${response.status}`);
+  if (!response.ok) throw new Fault(body.error?.kind || "failed", body.error?.message || `status ${response.status}`, body.error?.place);
   return body;
 }
 

@@ -1,12 +1,13 @@
 // The explorer of one heap dump.
 
 import { ask, address, follow, send } from "./api.js";
-import { fill, h, query } from "./dom.js";
+import { fill, h, query, to } from "./dom.js";
 import { percent } from "./format.js";
 import { start } from "./shell.js";
 import { dominators, histogram, leaks, overview } from "./views_heap.js";
 import { objects, object, paths } from "./views_object.js";
 import { bitmaps, duplicateStrings, file, loaders, notes, properties, roots, threads, unreachable } from "./views_more.js";
+import { query as queryPage } from "./views_query.js";
 import { collections, waste } from "./views_waste.js";
 
 const root = document.getElementById("app");
@@ -15,18 +16,19 @@ let state = { stage: "opening" };
 
 bitmaps.hidden = () => !state.android;
 
-const views = [overview, leaks, histogram, dominators, threads, roots, loaders, duplicateStrings, waste, collections, unreachable, bitmaps, properties, file, notes, objects, object, paths];
+const views = [overview, leaks, histogram, dominators, queryPage, threads, roots, loaders, duplicateStrings, waste, collections, unreachable, bitmaps, properties, file, notes, objects, object, paths];
 
 /** Above every view: what it asked, as a command, JSON, CSV and without script; a note. */
 function tools(view, params) {
   const source = view.source?.(params);
   if (!source) return [];
   const [name, asked] = source;
+  const whole = view.whole?.(params)[1] || asked;
   const link = (text, href, more) => h("a", { href, ...more }, text);
   return [
     h("button", { onclick: () => showCommand(name, asked) }, "Show query"),
-    link("JSON", address(name, asked), { download: `${name}.json` }),
-    link("CSV", address(name, asked, "csv"), { download: `${name}.csv` }),
+    link("JSON", address(name, whole), { download: `${name}.json` }),
+    link("CSV", address(name, whole, "csv"), { download: `${name}.csv` }),
     link("Plain", `plain/${name}${query(asked)}`),
     h("button", { onclick: () => editNote(view, params) }, "Note"),
   ];
@@ -43,8 +45,9 @@ function dialog(...children) {
 async function showCommand(name, asked) {
   try {
     const shown = await ask(`command/${name}`, asked);
-    dialog(h("h2", null, "The same in a terminal"), h("pre", null, shown.command),
-      shown.sql ? [h("h2", null, "As SQL"), h("pre", null, shown.sql)] : null);
+    const box = dialog(shown.command ? [h("h2", null, "The same in a terminal"), h("pre", null, shown.command)] : null,
+      shown.queries.length ? h("h2", null, "The rows as queries") : null,
+      shown.queries.map((q) => [h("p", null, q.title, " · ", h("a", { href: to("query", { text: q.sql }), onclick: () => box.close() }, "ask on the query page")), h("pre", null, q.sql)]));
   } catch (error) {
     dialog(h("p", null, error.message));
   }

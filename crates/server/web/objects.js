@@ -47,8 +47,11 @@ export function setTabs(set, now) {
     ["retained", "They retain", to("objects", { set: setOfSet("retained", set), show: "class" })],
     ["in", "Referrers", to("objects", { set: setOfSet("in", set), show: "class" })],
     ["out", "Refer to", to("objects", { set: setOfSet("out", set), show: "class" })],
+    ["query", "Query", to("query", { text: `select id, class, shallow, retained from set_members('${set.replaceAll("'", "''")}') order by retained desc`, lang: "sql" })],
   ];
-  return h("div", { class: "tabs" }, views.map(([word, title, href]) => h("a", { href, "aria-current": word === now ? "true" : null, "data-choice": word }, title)));
+  // The objects of a query are asked further, not by the query they come from.
+  const shown = now === "query" ? views.slice(0, -1) : views;
+  return h("div", { class: "tabs" }, shown.map(([word, title, href]) => h("a", { href, "aria-current": word === now ? "true" : null, "data-choice": word }, title)));
 }
 
 /** A class of an answer as a link to its objects. */

@@ -1,8 +1,8 @@
 // The frame of every page: navigation, addresses (`#/view?a=b`), keys, and the states that a view can
 // be in. A site gives a list of views; `start` does the rest.
 //
-// A view is `{name, title, group, hidden, keys, show(context)}`. `show` gets `{params, ask, refresh}`
-// and returns nodes; it may throw a Fault.
+// A view is `{name, title, group, hidden, keys, show(context)}`. `show` gets
+// `{params, ask, signal, refresh}` and returns nodes; it may throw a Fault.
 
 import { fill, h, to } from "./dom.js";
 
@@ -69,7 +69,7 @@ export function start({ root, title, views, ask, tools }) {
       link.toggleAttribute("aria-current", on);
       if (on) link.scrollIntoView({ block: "nearest", inline: "nearest" });
     }
-    const context = { params, ask: (v, p) => ask(v, p, mine.signal), refresh: show };
+    const context = { params, ask: (v, p) => ask(v, p, mine.signal), signal: mine.signal, refresh: show };
     let nodes;
     let fault = null;
     try {

@@ -21,6 +21,7 @@ pub mod leaks;
 pub mod listen;
 pub mod loaders;
 pub mod man;
+pub mod mcp;
 pub mod object;
 pub mod objects;
 pub mod open;
@@ -90,6 +91,7 @@ commands! {
     Properties => properties,
     Unreachable => unreachable,
     Query => query,
+    Mcp => mcp,
     Android => android,
     Diff => diff,
     #[command(visible_alias = "gate")]

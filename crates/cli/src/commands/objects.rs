@@ -2,6 +2,7 @@
 
 use super::histogram::{By, Sort};
 use super::paths::{Exclude, exclusions};
+use super::query::fault;
 use super::target::{Dump, limit};
 use crate::Outcome;
 use crate::exit::{Exit, NotFound, Usage};
@@ -11,12 +12,14 @@ use heap_analysis::members;
 use heap_analysis::merged_paths::{MergedOptions, to_objects};
 use heap_analysis::set::{self, SetError, SetSpec};
 use heap_graph::{Heap, ObjIdx};
+use heap_query::{Limits, Session as Queries};
 use regex::Regex;
+use std::sync::Arc;
 
 /// The objects of a set: listed, grouped, what keeps them alive
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Sets: class:NAME, sub:NAME, package:NAME, loader:0xID, heap:NAME, site:N, object:0xID,0xID, roots:KIND,\nunreachable, all; of a set: in:SET, out:SET, dominated:SET, dominators:SET, retained:SET; SET and SET.\n\nExamples:\n  tenure objects heap.hprof class:com.example.Session\n  tenure objects heap.hprof retained:object:0x7f001000 --by class\n  tenure objects heap.hprof 'in:class:java.lang.String and package:com.example' --by class\n  tenure objects heap.hprof class:com.example.Session --dominators --skip '^java'"
+    after_help = "Sets: class:NAME, sub:NAME, package:NAME, loader:0xID, heap:NAME, site:N, object:0xID,0xID, roots:KIND,\nunreachable, all; of a set: in:SET, out:SET, dominated:SET, dominators:SET, retained:SET; SET and SET;\nwhat a query gives: sql:(TEXT), oql:(TEXT), jhat:(TEXT).\n\nExamples:\n  tenure objects heap.hprof class:com.example.Session\n  tenure objects heap.hprof retained:object:0x7f001000 --by class\n  tenure objects heap.hprof 'in:class:java.lang.String and package:com.example' --by class\n  tenure objects heap.hprof class:com.example.Session --dominators --skip '^java'\n  tenure objects heap.hprof 'retained:sql:(select id from objects where shallow > 1000000)' --by class"
 )]
 pub struct Args {
     #[command(flatten)]
@@ -59,7 +62,10 @@ impl Args {
         let spec: SetSpec = self.set.parse().map_err(of_set)?;
         let heap = session.open(&self.dump.file)?;
         let all = self.all || session.global.unreachable;
-        let mut objects = set::members(&heap, &spec, all).map_err(of_set)?;
+        let heap = Arc::new(heap);
+        let queries = Queries::open(Arc::clone(&heap)).with_unreachable(all);
+        let resolved = queries.resolve(&spec, &Limits::default()).map_err(fault)?;
+        let mut objects = set::members(&heap, &resolved, all).map_err(of_set)?;
         let top = limit(self.top, session.global.json, 40);
         let name = spec.to_string();
         let exit = if let Some(by) = self.by {
@@ -113,7 +119,7 @@ impl Args {
 
 fn of_set(error: SetError) -> anyhow::Error {
     match error {
-        SetError::Unreadable(_) => Usage(error.to_string()).into(),
+        SetError::Unreadable(_) | SetError::Unasked(_) => Usage(error.to_string()).into(),
         SetError::Unknown(_) => NotFound(error.to_string()).into(),
         SetError::Heap(error) => error.into(),
     }

@@ -160,7 +160,7 @@ impl Args {
 }
 
 /// A fault of the text is the fault of the command line: the place is shown under it.
-fn fault(error: QueryError) -> anyhow::Error {
+pub(super) fn fault(error: QueryError) -> anyhow::Error {
     let Some(place) = error.place() else {
         return error.into();
     };

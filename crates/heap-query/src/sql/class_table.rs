@@ -70,6 +70,7 @@ fn column(name: &str, kind: Type, hidden: bool) -> ColumnDef {
         name: name.to_owned(),
         kind,
         hidden,
+        argument: false,
     }
 }
 

@@ -21,13 +21,13 @@ use rusqlite::{Connection, Error, Result};
 /// Most entries that are read out of one collection.
 const COLLECTION_LIMIT: usize = 10_000_000;
 
-/// Functions that stand in FROM; the first hidden column, `of`, is the argument.
+/// Functions of an object that stand in FROM; the first hidden column, `of`, is the argument.
 pub(crate) fn tables() -> Vec<(&'static str, Listed)> {
     let related = "id:object field:text kind:text strength:text class:text shallow:int \
-                   retained:int *of:object *this:object *name:text";
-    let set = "id:object class:text shallow:int retained:int *of:object *this:object";
-    let path = "position:int id:object class:text field:text shallow:int retained:int *of:object";
-    let entries = "key:object value:object *of:object";
+                   retained:int @of:object *this:object *name:text";
+    let set = "id:object class:text shallow:int retained:int @of:object *this:object";
+    let path = "position:int id:object class:text field:text shallow:int retained:int @of:object";
+    let entries = "key:object value:object @of:object";
     vec![
         ("outbound", Listed::function(related, outbound)),
         ("inbound", Listed::function(related, inbound)),

@@ -1,6 +1,6 @@
 //! Tables whose rows are made one after the other as lists of cells: all but `objects`.
 
-use super::table::{ColumnDef, Cost, Op, Out, Rows, Scan, Source, columns};
+use super::table::{ColumnDef, Cost, Op, Operand, Out, Rows, Scan, Source, Type, columns};
 use crate::cell::Cell;
 use crate::error::QueryError;
 use crate::limits::Lead;
@@ -12,9 +12,11 @@ pub(crate) type RowIter = Box<dyn Iterator<Item = Result<Vec<Cell>, QueryError>>
 /// A table, or a function when it has arguments.
 pub(crate) struct Listed {
     pub(crate) columns: Vec<ColumnDef>,
-    /// The column that must be given, if it is a function: SQLite hands the argument to the first
-    /// hidden one.
-    pub(crate) argument: Option<usize>,
+    /// The columns that are arguments, if it is a function: SQLite hands arguments to hidden
+    /// columns in their order.
+    arguments: Vec<usize>,
+    /// The first argument must be given.
+    demanding: bool,
     /// Columns of objects by which it finds rows directly.
     pub(crate) keys: &'static [usize],
     /// Rows in all.
@@ -33,21 +35,25 @@ impl Listed {
     ) -> Listed {
         Listed {
             columns: columns(list),
-            argument: None,
+            arguments: Vec::new(),
+            demanding: false,
             keys,
             size,
             rows,
         }
     }
 
-    /// A function: the column `of` is its argument.
+    /// A function of its columns marked `@`, of which the first must be given.
     pub(crate) fn function(
         list: &str,
         rows: fn(&Env, &Scan) -> Result<RowIter, QueryError>,
     ) -> Listed {
         let columns = columns(list);
         Listed {
-            argument: columns.iter().position(|c| c.name == "of"),
+            arguments: (0..columns.len())
+                .filter(|n| columns[*n].argument)
+                .collect(),
+            demanding: true,
             columns,
             keys: &[],
             size: |_| 20.0,
@@ -55,8 +61,16 @@ impl Listed {
         }
     }
 
+    /// A function that says something without arguments, too.
+    pub(crate) fn or_alone(self) -> Listed {
+        Listed {
+            demanding: false,
+            ..self
+        }
+    }
+
     fn is_argument(&self, column: usize) -> bool {
-        self.argument == Some(column)
+        self.arguments.contains(&column)
     }
 }
 
@@ -74,7 +88,8 @@ impl Source for Listed {
     }
 
     fn cost(&self, env: &Env, with: &[(usize, Op)]) -> Option<Cost> {
-        if self.argument.is_some() && !with.iter().any(|w| self.is_argument(w.0)) {
+        let first = self.arguments.first().filter(|_| self.demanding);
+        if first.is_some_and(|first| !with.iter().any(|w| w.0 == *first)) {
             return None;
         }
         let rows = (self.size)(env).max(1.0);
@@ -95,7 +110,7 @@ impl Source for Listed {
     fn open(&self, env: &Env, scan: Scan) -> Result<Box<dyn Rows>, QueryError> {
         Ok(Box::new(ListedRows {
             rows: (self.rows)(env, &scan)?,
-            argument: self.given(&scan),
+            arguments: self.given(&scan),
             here: Vec::new(),
             env: env.clone(),
             lead: (scan.constraints.is_empty() && self.argument.is_none())
@@ -106,17 +121,23 @@ impl Source for Listed {
 }
 
 impl Listed {
-    /// What the function was called with, to be shown in its hidden column.
-    fn given(&self, scan: &Scan) -> Option<(usize, Cell)> {
-        let column = self.argument?;
-        let id = scan.equal(column)?.object_id()?;
-        Some((column, Cell::Object(id)))
+    /// What the function was called with, to be shown in its hidden columns.
+    fn given(&self, scan: &Scan) -> Vec<(usize, Cell)> {
+        let value = |column: usize| match (scan.equal(column)?, self.columns[column].kind) {
+            (given, Type::Object) => given.object_id().map(Cell::Object),
+            (Operand::Text(text), _) => Some(Cell::Text(text.clone())),
+            (Operand::Int(n), _) => Some(Cell::Int(*n)),
+            (Operand::Real(n), _) => Some(Cell::Real(*n)),
+            (Operand::Null, _) => None,
+        };
+        let arguments = self.arguments.iter();
+        arguments.filter_map(|n| Some((*n, value(*n)?))).collect()
     }
 }
 
 struct ListedRows {
     rows: RowIter,
-    argument: Option<(usize, Cell)>,
+    arguments: Vec<(usize, Cell)>,
     here: Vec<Cell>,
     env: Env,
     /// For a scan of the whole table: about how many rows there are.
@@ -146,9 +167,9 @@ impl Rows for ListedRows {
     }
 
     fn column(&self, column: usize, out: &mut dyn Out) -> Result<(), QueryError> {
-        match &self.argument {
-            Some((at, argument)) if *at == column => say(argument, out),
-            _ => say(self.here.get(column).unwrap_or(&Cell::Null), out),
+        match self.arguments.iter().find(|a| a.0 == column) {
+            Some((_, argument)) => say(argument, out),
+            None => say(self.here.get(column).unwrap_or(&Cell::Null), out),
         }
         Ok(())
     }

@@ -2,9 +2,10 @@
 //! classes and sizes, the order by retained size, and grouping by class are done by the tables.
 //!
 //! In reading order: `table` (what a table is), `objects`, `references`, `classes`, `listed` and `tables`, `class_table`,
-//! `functions`, `views` (names of other tools), `rewrite` (class names in the text), and `raw`
+//! `functions`, `answers` (of the analyses), `views` (names of other tools), `rewrite` (class names in the text), and `raw`
 //! (the bridge to SQLite).
 
+mod answers;
 mod class_table;
 mod classes;
 mod functions;
@@ -44,17 +45,19 @@ fn fixed() -> Vec<(&'static str, Arc<dyn Source>)> {
         ("references", Arc::new(references::References::new())),
         ("classes", Arc::new(classes::Classes::new())),
     ];
-    let listed = tables::all().into_iter().chain(functions::tables());
+    let listed = tables::all()
+        .into_iter()
+        .chain(functions::tables())
+        .chain(answers::all());
     all.extend(listed.map(|(name, table)| (name, Arc::new(table) as Arc<dyn Source>)));
     all
 }
 
-/// A table or table function for completion: name, whether it takes an argument, its columns.
-pub(crate) fn catalog() -> Vec<(&'static str, bool, Vec<ColumnDef>)> {
-    let functions: Vec<&str> = functions::tables().iter().map(|f| f.0).collect();
+/// A table or table function for completion: name, its columns.
+pub(crate) fn catalog() -> Vec<(&'static str, Vec<ColumnDef>)> {
     fixed()
         .into_iter()
-        .map(|(name, source)| (name, functions.contains(&name), source.columns().to_vec()))
+        .map(|(name, source)| (name, source.columns().to_vec()))
         .collect()
 }
 
@@ -165,6 +168,7 @@ pub(crate) fn explain(env: &Env, text: &str) -> Result<Table, QueryError> {
     Ok(Table {
         lang: Lang::Sql,
         columns: vec!["plan".to_owned()],
+        object_columns: Vec::new(),
         rows: rows.map_err(failed)?,
         cut: None,
     })

@@ -6,7 +6,7 @@ use super::table::{
 use crate::describe::{kind_name, readable};
 use crate::error::QueryError;
 use crate::limits::Lead;
-use crate::shared::{BLOCK, ByClass, Env};
+use crate::shared::{BLOCK, ByClass, Env, NO_DISTANCE};
 use heap_graph::{ClassIdx, Dominator, ObjIdx};
 use hprof::{Bytes, ObjectId};
 use std::cmp::Reverse;
@@ -29,7 +29,8 @@ impl Objects {
         Objects(columns(
             "id:object class:text shallow:int retained:int reachable:int kind:text \
              dominator:object root_type:text heap:text trace:int address:int class_id:object \
-             *class_number:int *depth:int *dominated_objects:int *value:text *dominator_address:int",
+             *class_number:int *depth:int *dominated_objects:int *value:text *dominator_address:int \
+             *root_distance:int",
         ))
     }
 }
@@ -473,6 +474,10 @@ impl Rows for ObjectRows {
             16 => match heap.dominator(object) {
                 Dominator::Object(above) => out.int(heap.id(above).0 as i64),
                 Dominator::Root | Dominator::Unreachable => out.null(),
+            },
+            17 => match env.distances()?[object.0 as usize] {
+                NO_DISTANCE => out.null(),
+                distance => out.int(i64::from(distance)),
             },
             _ => out.null(),
         }

@@ -39,16 +39,20 @@ pub(crate) struct ColumnDef {
     pub(crate) kind: Type,
     /// Not part of `select *`: arguments of table functions, and what only few ask for.
     pub(crate) hidden: bool,
+    /// What a function is called with.
+    pub(crate) argument: bool,
 }
 
-/// Columns from a list such as `"id:object name:text *start:int"`; `*` marks hidden ones.
+/// Columns from a list such as `"id:object name:text @of:object *start:int"`; `*` marks hidden
+/// ones, `@` the arguments, which come before them.
 pub(crate) fn columns(list: &str) -> Vec<ColumnDef> {
     list.split_whitespace()
         .map(|word| {
             let (name, kind) = word.split_once(':').unwrap_or((word, "any"));
             ColumnDef {
-                name: name.trim_start_matches('*').to_owned(),
-                hidden: name.starts_with('*'),
+                name: name.trim_start_matches(['*', '@']).to_owned(),
+                hidden: name.starts_with(['*', '@']),
+                argument: name.starts_with('@'),
                 kind: match kind {
                     "object" => Type::Object,
                     "int" => Type::Int,

@@ -13,7 +13,7 @@ pub(crate) const VIEWS: &[(&str, &str)] = &[
         "select address as id, 1 as upid, heap_timestamp() as graph_sample_ts, \
          shallow as self_size, 0 as native_size, address as reference_set_id, \
          reachable, heap as heap_type, class_number as type_id, root_type, \
-         null as root_distance from objects",
+         ifnull(root_distance, -1) as root_distance from objects",
     ),
     (
         "heap_graph_reference",

@@ -1,6 +1,7 @@
-//! "Show query": the command line that gives what a view shows.
+//! "Show query": the command line that gives what a view shows, and the SQL for its rows.
 
 use super::params::Params;
+use super::sql::{self, ShownQuery};
 use crate::reply::Fault;
 use serde::Serialize;
 
@@ -8,8 +9,11 @@ use serde::Serialize;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Shown {
     schema: &'static str,
-    /// A line for a shell.
-    command: String,
+    /// A line for a shell; `None` for the few views that only pages show.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    command: Option<String>,
+    /// Queries for the rows, in the order of the view.
+    queries: Vec<ShownQuery>,
 }
 
 /// Parameter of a view and the flag it becomes; an empty flag is a plain argument, a flag that
@@ -74,6 +78,12 @@ const COMMANDS: &[(&str, &str, Flags)] = &[
     ("loaders", "loaders", &[]),
     ("properties", "properties", &[]),
     ("unreachable", "unreachable", &[]),
+    (
+        "query",
+        "query",
+        &[("text", ""), ("lang", "--lang"), ("limit", "--limit")],
+    ),
+    ("query_tables", "query --tables", &[]),
     ("summary", "summary", &[]),
     ("validate", "validate", &[]),
 ];
@@ -87,15 +97,25 @@ const SET: Flags = &[
     ("all", "--all!"),
 ];
 
-/// The command line of a view.
+/// The command line and the queries of a view.
 pub(super) fn of(file: &str, view: &str, params: &Params) -> Result<Shown, Fault> {
+    let command = line(file, view, params);
+    let queries = sql::of(view, params);
+    if command.is_none() && queries.is_empty() {
+        return Err(Fault::not_found("this view asks nothing of the heap"));
+    }
+    Ok(Shown {
+        schema: "tenure.command/1",
+        command,
+        queries,
+    })
+}
+
+fn line(file: &str, view: &str, params: &Params) -> Option<String> {
     // A histogram of a set is the set by group.
     let of_set = view == "histogram" && params.get("set").is_some();
     let view = if of_set { "objects" } else { view };
-    let (_, name, flags) = COMMANDS
-        .iter()
-        .find(|(v, ..)| *v == view)
-        .ok_or_else(|| Fault::not_found("this view has no command; take its JSON"))?;
+    let (_, name, flags) = COMMANDS.iter().find(|(v, ..)| *v == view)?;
     let mut command = format!("tenure {name} {}", quoted(file));
     for (param, flag) in *flags {
         let default = (of_set && *param == "by").then_some("class");
@@ -109,10 +129,7 @@ pub(super) fn of(file: &str, view: &str, params: &Params) -> Result<Shown, Fault
             None => command.push_str(&format!(" {flag} {}", quoted(value))),
         }
     }
-    Ok(Shown {
-        schema: "tenure.command/1",
-        command,
-    })
+    Some(command)
 }
 
 /// A word for a POSIX shell.
@@ -133,7 +150,7 @@ mod tests {
     fn a_view_has_a_command_line() {
         let check = |view, query, want: &str| {
             let shown = of("a b.hprof", view, &Params::parse(query)).unwrap();
-            assert_eq!(shown.command, want);
+            assert_eq!(shown.command.as_deref(), Some(want));
         };
         check("overview", "", "tenure overview 'a b.hprof'");
         check(

@@ -2,15 +2,21 @@
 //! the same JSON, the same CSV, the same words as `tenure COMMAND` gives.
 //!
 //! In reading order: [`state`] (from a file to an opened heap, with what is known on the way),
-//! [`params`] (what is asked), `views` (the table of questions), `recent` (answers and sets that
-//! are kept), [`notes`] (what the user wrote), `routes` (addresses).
+//! [`params`] (what is asked), `views` (the table of questions), `command` and
+//! `sql` (the same questions in a terminal and on the query page), `query` (SQL and OQL), `recent`
+//! (answers and sets that are kept), [`notes`] and [`history`] (what the user wrote and asked, in
+//! files that `kept` appends to), `routes` (addresses).
 
 mod command;
+pub mod history;
+mod kept;
 pub mod notes;
 pub mod params;
 mod plain;
+mod query;
 mod recent;
 mod routes;
+mod sql;
 pub mod state;
 mod views;
 

@@ -1,16 +1,10 @@
-//! Notes and bookmarks about a dump, in a small file beside it: `heap.hprof.notes.jsonl`. Lines are
-//! only ever appended, so two explorers of one dump do not destroy each other's words.
+//! Notes and bookmarks about a dump, in `heap.hprof.notes.jsonl` beside it.
 
+use super::kept::Kept;
 use crate::reply::Fault;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions};
-use std::io::{self, BufRead, BufReader, Write};
-use std::path::{Path, PathBuf};
-use std::sync::Mutex;
-
-/// A longer file was not written by us.
-const MOST_BYTES: u64 = 4 << 20;
+use std::path::Path;
 
 /// Longest address or text, in characters.
 const MOST_TEXT: usize = 10_000;
@@ -37,48 +31,21 @@ fn is_false(flag: &bool) -> bool {
 
 /// The notes about one dump.
 #[derive(Debug)]
-pub struct Notes {
-    places: Vec<PathBuf>,
-    writing: Mutex<()>,
-}
+pub struct Notes(Kept);
 
 impl Notes {
-    /// Beside the dump, or in the cache folder where that cannot be written.
     pub(super) fn beside(dump: &Path, cache: Option<&Path>) -> Notes {
-        let name = dump.file_name().map_or_else(
-            || "heap.notes.jsonl".to_owned(),
-            |n| format!("{}.notes.jsonl", n.to_string_lossy()),
-        );
-        let mut places = Vec::new();
-        if dump.as_os_str() != "-" {
-            places.push(dump.with_file_name(&name));
-        }
-        places.extend(cache.map(|dir| dir.join(&name)));
-        Notes {
-            places,
-            writing: Mutex::new(()),
-        }
+        Notes(Kept::beside(dump, cache, "notes"))
     }
 
-    /// All notes, by view. A file that is not ours, or is damaged, gives what can be read of it.
+    /// All notes, by view.
     pub fn all(&self) -> Vec<Note> {
         let mut notes: BTreeMap<String, Note> = BTreeMap::new();
-        for place in &self.places {
-            let Ok(file) = File::open(place) else {
-                continue;
-            };
-            if file.metadata().is_ok_and(|m| m.len() > MOST_BYTES) {
-                continue;
-            }
-            for line in BufReader::new(file).lines().map_while(Result::ok) {
-                let Ok(note) = serde_json::from_str::<Note>(&line) else {
-                    continue;
-                };
-                if note.removed {
-                    notes.remove(&note.view);
-                } else {
-                    notes.insert(note.view.clone(), note);
-                }
+        for note in self.0.lines::<Note>() {
+            if note.removed {
+                notes.remove(&note.view);
+            } else {
+                notes.insert(note.view.clone(), note);
             }
         }
         notes.into_values().collect()
@@ -95,32 +62,6 @@ impl Notes {
                 "a note needs a view (#/...) and at most 10000 characters",
             ));
         }
-        let mut line = serde_json::to_string(note).map_err(|e| Fault::failed(e.to_string()))?;
-        line.push('\n');
-        let _writing = self.writing.lock();
-        let mut last = io::Error::other("standard input has no place for notes; use --cache-dir");
-        for place in &self.places {
-            match append(place, line.as_bytes()) {
-                Ok(()) => return Ok(()),
-                Err(error) => last = error,
-            }
-        }
-        Err(Fault::failed(format!("the note cannot be kept: {last}")))
+        self.0.add(note)
     }
-}
-
-fn append(place: &Path, line: &[u8]) -> io::Result<()> {
-    let mut options = OpenOptions::new();
-    options.append(true).create(true);
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::OpenOptionsExt;
-        // What people write about a secret is secret.
-        options.mode(0o600);
-    }
-    let mut file = options.open(place)?;
-    if file.metadata()?.len() + line.len() as u64 > MOST_BYTES {
-        return Err(io::Error::other("there are too many notes"));
-    }
-    file.write_all(line)
 }

@@ -1,9 +1,10 @@
 //! Addresses of the explorer. It can be mounted anywhere: every link in it is relative.
 
+use super::history::Asked as AskedQuery;
 use super::notes::Note;
 use super::params::Params;
 use super::state::Explorer;
-use super::{command, plain, views};
+use super::{command, plain, query};
 use crate::reply::{Fault, Form, json_bytes, typed};
 use crate::serve::Stop;
 use crate::{assets, events};
@@ -29,6 +30,7 @@ pub fn router(explorer: Arc<Explorer>) -> Router {
         .route("/api/v1/state", get(state))
         .route("/api/v1/events", get(follow))
         .route("/api/v1/notes", get(notes).post(add_note))
+        .route("/api/v1/queries", get(queries).post(add_query))
         .route("/api/v1/command/{view}", get(as_command))
         .route("/api/v1/{view}", get(view))
         .route("/plain/", get(plain_index))
@@ -51,16 +53,20 @@ async fn follow(State(explorer): Shared, Extension(stop): Extension<Stop>) -> Re
     events::follow("state", explorer.state(), stop)
 }
 
-/// Answers on a thread that may take its time. A panic there is a fault of ours, not the end.
+/// Answers on a thread that may take its time. A panic there is a fault of ours, not the end. A
+/// query ends when the browser does not wait for it any more.
 async fn answered(
     explorer: Arc<Explorer>,
     view: String,
     params: Params,
     form: Form,
 ) -> Result<Arc<crate::reply::Written>, Fault> {
-    let work = tokio::task::spawn_blocking(move || views::answer(&explorer, &view, &params, form));
-    work.await
-        .unwrap_or_else(|_| Err(Fault::failed("the answer could not be made; this is a bug")))
+    let waiting = query::Waiting::default();
+    let cancel = waiting.cancel();
+    let work = tokio::task::spawn_blocking(move || explorer.answer(&view, &params, form, cancel));
+    let answer = work.await;
+    drop(waiting);
+    answer.unwrap_or_else(|_| Err(Fault::failed("the answer could not be made; this is a bug")))
 }
 
 async fn view(
@@ -110,6 +116,29 @@ async fn add_note(
     let Json(note) = note.map_err(|error| Fault::bad(error.body_text()))?;
     explorer.notes.add(&note)?;
     Ok(notes(State(explorer)).await.into_response())
+}
+
+#[derive(Serialize)]
+struct QueryList {
+    schema: &'static str,
+    queries: Vec<AskedQuery>,
+}
+
+async fn queries(State(explorer): Shared) -> Response {
+    let answer = QueryList {
+        schema: "tenure.queries/1",
+        queries: explorer.history.all(),
+    };
+    typed("application/json", json_bytes(&answer))
+}
+
+async fn add_query(
+    State(explorer): Shared,
+    asked: Result<Json<AskedQuery>, JsonRejection>,
+) -> Result<Response, Fault> {
+    let Json(asked) = asked.map_err(|error| Fault::bad(error.body_text()))?;
+    explorer.history.add(&asked)?;
+    Ok(queries(State(explorer)).await.into_response())
 }
 
 async fn plain_index(State(explorer): Shared) -> Response {

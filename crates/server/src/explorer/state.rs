@@ -1,14 +1,17 @@
 //! From a file to an opened heap, on a thread of its own: progress, the quick histogram while the
 //! index is being built, and afterwards the work that makes the first click fast.
 
+use super::history::History;
 use super::notes::Notes;
 use super::params::Params;
+use super::query;
 use super::recent::Recent;
 use super::views;
 use crate::reply::{Fault, Form, Written};
 use heap_analysis::group::GroupBy;
 use heap_analysis::histogram::{Histogram, SortBy, Total};
 use heap_graph::{Control, Heap, HeapError, Mapping, ObjIdx, Options, Progress, QuickHistogram};
+use heap_query::Session;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -75,6 +78,9 @@ pub struct Explorer {
     quick: OnceLock<QuickHistogram>,
     /// What the user wrote about this dump.
     pub notes: Notes,
+    /// What the user asked.
+    pub history: History,
+    pub(super) queries: OnceLock<Session>,
     pub(super) answers: Recent<String, Written>,
     pub(super) histograms: Recent<(GroupBy, bool), Histogram>,
     pub(super) sets: Recent<SetKey, Ordered>,
@@ -104,6 +110,8 @@ impl Explorer {
         };
         let explorer = Arc::new(Explorer {
             notes: Notes::beside(path, options.cache_dir.as_deref()),
+            history: History::beside(path, options.cache_dir.as_deref()),
+            queries: OnceLock::new(),
             path: path.to_owned(),
             options,
             mapping,
@@ -177,6 +185,20 @@ impl Explorer {
     /// The histogram of the first pass, if there was one.
     pub fn quick(&self) -> Option<&QuickHistogram> {
         self.quick.get()
+    }
+
+    /// Answers a question; a query stops when `cancel` becomes true.
+    pub(crate) fn answer(
+        &self,
+        view: &str,
+        params: &Params,
+        form: Form,
+        cancel: Arc<AtomicBool>,
+    ) -> Result<Arc<Written>, Fault> {
+        match query::answer(self, view, params, form, cancel) {
+            Some(answer) => answer.map(Arc::new),
+            None => views::answer(self, view, params, form),
+        }
     }
 
     fn fail(&self, message: &str) {

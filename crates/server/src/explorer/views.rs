@@ -2,6 +2,7 @@
 //! [`VIEWS`], its function, its command line in `command.rs`, and a page in `web/`.
 
 use super::params::{Params, ROWS};
+use super::query;
 use super::state::{Explorer, Ordered};
 use crate::reply::{Fault, FaultKind, Form, Written};
 use heap_analysis::collection_stats::{CollectionOptions, collections};
@@ -243,7 +244,7 @@ fn say<T: Say>(heap: &Heap, form: Form, answer: &T) -> Result<Written, Fault> {
 
 pub(super) fn of_set(error: SetError) -> Fault {
     match error {
-        SetError::Unreadable(_) => Fault::bad(error.to_string()),
+        SetError::Unreadable(_) | SetError::Unasked(_) => Fault::bad(error.to_string()),
         SetError::Unknown(_) => Fault::not_found(error.to_string()),
         SetError::Heap(error) => error.into(),
     }
@@ -320,15 +321,12 @@ fn ordered(
         .ok_or_else(|| Fault::bad("set is missing: expected one such as class:java.lang.String"))?;
     let all = params.flag("all");
     let text = spec.to_string();
-    // A set inside another may ask who refers to its members.
-    if text
-        .split(|c: char| !c.is_ascii_alphanumeric())
-        .any(|word| word == "in")
-    {
+    if spec.needs_referrers() {
         e.heap_with_referrers()?;
     }
     let ordered = e.sets.get((text, sort, all), || {
-        let mut objects = set::members(heap, &spec, all).map_err(of_set)?;
+        let resolved = query::resolve(e, &spec)?;
+        let mut objects = set::members(heap, &resolved, all).map_err(of_set)?;
         let total = members::total(heap, &objects);
         members::sort(heap, &mut objects, sort);
         let size = objects.len() * size_of::<ObjIdx>();

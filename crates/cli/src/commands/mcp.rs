@@ -1,0 +1,44 @@
+//! `tenure mcp`.
+
+use crate::Outcome;
+use crate::exit::{Exit, Usage};
+use crate::session::Session;
+use heap_graph::HeapError;
+use std::io;
+use std::path::PathBuf;
+
+/// Answer an assistant's questions: a Model Context Protocol server on standard input and output
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  tenure mcp heap.hprof\n  tenure mcp before.hprof after.hprof\n\nA client starts it; docs/mcp.md says how, and describes the tools. It writes nothing but the index\nof each dump (--no-index: not even that)."
+)]
+pub struct Args {
+    /// The dumps
+    #[arg(value_name = "FILE", required = true, value_hint = clap::ValueHint::FilePath)]
+    files: Vec<PathBuf>,
+}
+
+impl Args {
+    /// Serves until standard input ends.
+    pub(crate) fn run(&self, session: &Session) -> Outcome {
+        for file in &self.files {
+            if file.as_os_str() == "-" {
+                let why = "standard input is where the client speaks; name a file";
+                return Err(Usage(why.to_owned()).into());
+            }
+            // `file#2` is the second dump in a file.
+            let name = file.to_string_lossy();
+            let whole = name
+                .split_once('#')
+                .map_or(name.as_ref(), |(whole, _)| whole);
+            if let Err(error) = std::fs::metadata(file).or_else(|_| std::fs::metadata(whole)) {
+                let what = file.display().to_string();
+                return Err(HeapError::Io { what, error }.into());
+            }
+        }
+        let (options, mapping) = (session.options(), session.mapping()?);
+        let input = io::stdin().lock();
+        server::mcp::serve(&self.files, &options, mapping.as_ref(), input, io::stdout())?;
+        Ok(Exit::Ok)
+    }
+}

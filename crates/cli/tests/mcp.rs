@@ -1,0 +1,498 @@
+//! `tenure mcp` over real pipes: both generations of the protocol, every tool, faults, cancelling,
+//! the end of the input, and what is left on the disk.
+
+use serde_json::{Value as Json, json};
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+/// Generous: machines are slow, and a hang fails all the same.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+struct Client {
+    child: Child,
+    input: Option<ChildStdin>,
+    lines: Receiver<String>,
+    next: u64,
+    /// What every request has in `_meta`.
+    meta: Option<Json>,
+}
+
+impl Client {
+    fn start(arguments: &[&str], files: &[&Path]) -> Client {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_tenure"))
+            .arg("mcp")
+            .args(arguments)
+            .args(files)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::inherit())
+            .spawn()
+            .unwrap();
+        let (send, lines) = channel();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        std::thread::spawn(move || {
+            for line in output.lines().map_while(Result::ok) {
+                if send.send(line).is_err() {
+                    return;
+                }
+            }
+        });
+        let input = child.stdin.take();
+        Client {
+            child,
+            input,
+            lines,
+            next: 0,
+            meta: None,
+        }
+    }
+
+    fn line(&mut self, line: &str) {
+        let input = self.input.as_mut().unwrap();
+        writeln!(input, "{line}").unwrap();
+        input.flush().unwrap();
+    }
+
+    fn send(&mut self, method: &str, mut params: Json) -> u64 {
+        self.next += 1;
+        if let Some(meta) = &self.meta {
+            params["_meta"] = meta.clone();
+        }
+        let message =
+            json!({ "jsonrpc": "2.0", "id": self.next, "method": method, "params": params });
+        self.line(&message.to_string());
+        self.next
+    }
+
+    fn notify(&mut self, method: &str, params: Json) {
+        self.line(&json!({ "jsonrpc": "2.0", "method": method, "params": params }).to_string());
+    }
+
+    /// The next message; every line is one.
+    fn receive(&mut self) -> Json {
+        let line = self.lines.recv_timeout(PATIENCE).expect("an answer");
+        let message: Json = serde_json::from_str(&line).expect("JSON");
+        assert_eq!(message["jsonrpc"], "2.0");
+        message
+    }
+
+    fn ask(&mut self, method: &str, params: Json) -> Json {
+        let id = self.send(method, params);
+        let answer = self.receive();
+        assert_eq!(answer["id"], id, "{answer}");
+        answer
+    }
+
+    /// Calls a tool that must have an answer.
+    fn call(&mut self, tool: &str, arguments: Json) -> Json {
+        let answer = self.ask(
+            "tools/call",
+            json!({ "name": tool, "arguments": arguments }),
+        );
+        let result = &answer["result"];
+        assert_eq!(result["isError"], false, "{tool} {arguments}: {answer}");
+        let text = result["content"][0]["text"].as_str().unwrap();
+        assert!(text.len() < 60_000, "{tool}: {} bytes", text.len());
+        let same: Json = serde_json::from_str(text).unwrap();
+        assert_eq!(same, result["structuredContent"]);
+        same
+    }
+
+    /// Calls a tool that must say what is wrong.
+    fn fails(&mut self, tool: &str, arguments: Json) -> String {
+        let answer = self.ask(
+            "tools/call",
+            json!({ "name": tool, "arguments": arguments }),
+        );
+        assert_eq!(answer["result"]["isError"], true, "{tool}: {answer}");
+        answer["result"]["content"][0]["text"]
+            .as_str()
+            .unwrap()
+            .to_owned()
+    }
+
+    fn introduce(&mut self, version: &str) -> Json {
+        let client = json!({ "name": "test", "version": "1" });
+        let answer = self.ask(
+            "initialize",
+            json!({ "protocolVersion": version, "capabilities": {}, "clientInfo": client }),
+        );
+        self.notify("notifications/initialized", json!({}));
+        answer["result"].clone()
+    }
+
+    /// Ends the input and waits for the program.
+    fn end(mut self) -> Option<i32> {
+        drop(self.input.take());
+        let began = Instant::now();
+        loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status.code();
+            }
+            assert!(began.elapsed() < PATIENCE, "it does not end");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        // It has ended already, unless a test failed.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn demo(folder: &tempfile::TempDir, name: &str) -> PathBuf {
+    let file = folder.path().join(name);
+    let packed = testkit::corpus::workspace().join("demo/leak-small.hprof.gz");
+    std::fs::write(&file, testkit::corpus::unpacked(&packed)).unwrap();
+    file
+}
+
+fn files_in(folder: &tempfile::TempDir) -> Vec<String> {
+    let entries = std::fs::read_dir(folder.path()).unwrap();
+    let mut names: Vec<String> = entries
+        .map(|e| e.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn tools_lead_from_the_suspect_to_the_field_that_holds_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = demo(&folder, "leak.hprof");
+    let mut client = Client::start(&["--no-index"], &[&file]);
+    let hello = client.introduce("2025-06-18");
+    assert_eq!(hello["protocolVersion"], "2025-06-18");
+    assert_eq!(hello["serverInfo"]["name"], "tenure");
+    assert!(hello["capabilities"]["tools"].is_object());
+    let list = client.ask("tools/list", json!({}));
+    let tools = list["result"]["tools"].as_array().unwrap().clone();
+    let names: Vec<&str> = tools.iter().map(|t| t["name"].as_str().unwrap()).collect();
+    assert_eq!(
+        names,
+        [
+            "overview",
+            "leaks",
+            "histogram",
+            "objects",
+            "object",
+            "paths",
+            "dominators",
+            "query"
+        ]
+    );
+    for tool in &tools {
+        assert_eq!(tool["inputSchema"]["type"], "object");
+        assert_eq!(tool["inputSchema"]["additionalProperties"], false);
+        assert_eq!(tool["annotations"]["readOnlyHint"], true);
+    }
+    let query = tools.last().unwrap()["description"].as_str().unwrap();
+    for words in [
+        "objects: id class shallow",
+        "retained_set(of): id",
+        "classes: name id superclass",
+    ] {
+        assert!(query.contains(words), "{words}: {query}");
+    }
+
+    assert_eq!(
+        client.call("overview", json!({}))["schema"],
+        "tenure.overview/1"
+    );
+    let leaks = client.call("leaks", json!({}));
+    let point = leaks["suspects"][0]["accumulation_point"]["object"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    assert!(
+        leaks["suspects"][0]["holder"]
+            .as_str()
+            .unwrap()
+            .contains("SESSIONS"),
+        "{leaks}"
+    );
+    // Ids of one answer are arguments of the next.
+    let object = client.call("object", json!({ "id": point, "limit": 5 }));
+    assert_eq!(object["object"], point.as_str());
+    assert!(object["inbound"].as_array().unwrap().len() <= 5);
+    let paths = client.call("paths", json!({ "id": point, "count": 1 }));
+    let steps = paths["paths"][0]["steps"].to_string();
+    assert!(
+        steps.contains("shop.SessionRegistry") && steps.contains("SESSIONS"),
+        "{steps}"
+    );
+    let below = client.call("dominators", json!({ "id": point, "limit": 3 }));
+    assert_eq!(below["nodes"].as_array().unwrap().len(), 3);
+
+    // The histogram is that of the command.
+    let said = Command::new(env!("CARGO_BIN_EXE_tenure"))
+        .args(["histogram", "--no-index", "--json", "--top", "7"])
+        .arg(&file)
+        .output()
+        .unwrap();
+    let said: Json = serde_json::from_slice(&said.stdout).unwrap();
+    let histogram = client.call("histogram", json!({ "limit": 7 }));
+    assert_eq!(histogram["rows"], said["rows"]);
+
+    let set = "sql:(select this from shop.Session)";
+    let objects = client.call("objects", json!({ "set": set, "limit": 4 }));
+    let count = client.call(
+        "query",
+        json!({ "text": "select count(*) from shop.Session" }),
+    );
+    assert_eq!(objects["total"]["objects"], count["rows"][0][0]);
+    let rows = client.call(
+        "query",
+        json!({ "text": "SELECT s FROM shop.Session s", "limit": 2 }),
+    );
+    assert_eq!(
+        (&rows["lang"], &rows["cut"]),
+        (&json!("oql"), &json!("rows"))
+    );
+    let one = rows["rows"][0][0].as_str().unwrap();
+    assert_eq!(
+        client.call("object", json!({ "id": one }))["class"],
+        "shop.Session"
+    );
+    let long = client.call(
+        "query",
+        json!({ "text": "select printf('%.*c', 5000, 'x')" }),
+    );
+    assert_eq!(long["rows"][0][0].as_str().unwrap().chars().count(), 601);
+    assert_eq!(long["truncated"], json!(["/rows/0/0: 5000 in all"]));
+    // The same question has the same answer.
+    assert_eq!(client.call("histogram", json!({ "limit": 7 })), histogram);
+
+    for (tool, arguments, words) in [
+        (
+            "query",
+            json!({ "text": "select nosuch from objects" }),
+            "line 1, column 8",
+        ),
+        (
+            "query",
+            json!({ "text": "delete from objects" }),
+            "only SELECT",
+        ),
+        ("query", json!({}), "text is missing"),
+        ("object", json!({ "id": "0x1" }), "no object 0x1"),
+        ("object", json!({ "id": "zz" }), "expected an object id"),
+        (
+            "objects",
+            json!({ "set": "class:no.such" }),
+            "not in this dump",
+        ),
+        ("objects", json!({ "set": "nonsense" }), "expected a set"),
+        (
+            "histogram",
+            json!({ "by": "colour" }),
+            "expected one of class",
+        ),
+        ("histogram", json!({ "limit": 100_000 }), "from 1 to 200"),
+        ("histogram", json!({ "top": 5 }), "has no argument top"),
+        ("leaks", json!({ "deep": "yes" }), "expected true or false"),
+        (
+            "overview",
+            json!({ "dump": "other.hprof" }),
+            "there are: leak.hprof",
+        ),
+    ] {
+        let said = client.fails(tool, arguments.clone());
+        assert!(said.contains(words), "{tool} {arguments}: {said}");
+    }
+    assert_eq!(client.end(), Some(0));
+    assert_eq!(files_in(&folder), ["leak.hprof"], "nothing is written");
+}
+
+#[test]
+fn a_client_of_today_needs_no_introduction() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = demo(&folder, "leak.hprof");
+    let mut client = Client::start(&[], &[&file]);
+    // Neither introduced nor with a version.
+    assert_eq!(client.ask("tools/list", json!({}))["error"]["code"], -32602);
+    let version = "io.modelcontextprotocol/protocolVersion";
+    client.meta = Some(json!({ version: "2026-07-28" }));
+    assert_eq!(
+        client.ask("tools/list", json!({}))["error"]["code"],
+        -32602,
+        "capabilities are missing"
+    );
+    client.meta =
+        Some(json!({ version: "1900-01-01", "io.modelcontextprotocol/clientCapabilities": {} }));
+    let refused = client.ask("server/discover", json!({}));
+    assert_eq!(refused["error"]["code"], -32022);
+    assert_eq!(refused["error"]["data"]["requested"], "1900-01-01");
+    assert_eq!(refused["error"]["data"]["supported"][0], "2026-07-28");
+    client.meta =
+        Some(json!({ version: "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {} }));
+    let found = client.ask("server/discover", json!({}))["result"].clone();
+    assert_eq!(found["resultType"], "complete");
+    assert_eq!(found["supportedVersions"][0], "2026-07-28");
+    assert_eq!(
+        found["_meta"]["io.modelcontextprotocol/serverInfo"]["name"],
+        "tenure"
+    );
+    let list = client.ask("tools/list", json!({}))["result"].clone();
+    assert!(
+        list["ttlMs"].is_u64() && list["cacheScope"] == "private",
+        "{list}"
+    );
+    let answer = client.ask("tools/call", json!({ "name": "leaks" }));
+    assert_eq!(answer["result"]["resultType"], "complete");
+    assert_eq!(
+        answer["result"]["structuredContent"]["schema"],
+        "tenure.leaks/1"
+    );
+    assert_eq!(
+        client.ask("tools/call", json!({ "name": "rm" }))["error"]["code"],
+        -32602
+    );
+    assert_eq!(
+        client.ask("resources/list", json!({}))["error"]["code"],
+        -32601
+    );
+    assert_eq!(client.end(), Some(0));
+    // The index, and nothing else beside it.
+    let files = files_in(&folder);
+    assert!(
+        files.iter().all(|f| f.starts_with("leak.hprof")) && files.len() <= 3,
+        "{files:?}"
+    );
+    assert!(
+        !files
+            .iter()
+            .any(|f| f.contains("notes") || f.contains("queries")),
+        "{files:?}"
+    );
+}
+
+#[test]
+fn a_cancelled_call_ends_without_an_answer() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = demo(&folder, "leak.hprof");
+    let mut client = Client::start(&["--no-index"], &[&file]);
+    client.introduce("2025-11-25");
+    client.call("overview", json!({}));
+    let endless =
+        "with recursive n(i) as (select 1 union all select i + 1 from n) select count(*) from n";
+    let arguments = json!({ "text": endless, "seconds": 600 });
+    let id = client.send(
+        "tools/call",
+        json!({ "name": "query", "arguments": arguments }),
+    );
+    // Others are answered while it runs.
+    client.call("leaks", json!({}));
+    let cut = client.call("query", json!({ "text": endless, "seconds": 1 }));
+    assert_eq!(cut["cut"], "time");
+    client.notify(
+        "notifications/cancelled",
+        json!({ "requestId": id, "reason": "test" }),
+    );
+    client.notify("notifications/cancelled", json!({ "requestId": 12345 }));
+    assert!(client.ask("ping", json!({}))["result"].is_object());
+    // Only the end of the call lets the program end before the query's ten minutes are over.
+    let began = Instant::now();
+    drop(client.input.take());
+    let rest: Vec<String> = client.lines.iter().collect();
+    assert_eq!(
+        rest,
+        Vec::<String>::new(),
+        "nothing is said of a cancelled call"
+    );
+    assert!(began.elapsed() < PATIENCE);
+    assert!(client.child.wait().unwrap().success());
+}
+
+#[test]
+fn what_is_no_message_is_answered_by_an_error_and_no_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let (one, two) = (demo(&folder, "one.hprof"), demo(&folder, "two.hprof"));
+    let mut client = Client::start(&["--no-index"], &[&one, &two]);
+    client.introduce("1999-01-01");
+    for (line, code) in [
+        ("nonsense", -32700),
+        ("{\"jsonrpc\":\"2.0\",\"id\":1", -32700),
+        ("[]", -32600),
+        ("7", -32600),
+        (
+            "{\"jsonrpc\":\"2.0\",\"id\":null,\"method\":\"ping\"}",
+            -32600,
+        ),
+        (
+            "{\"jsonrpc\":\"2.0\",\"id\":{},\"method\":\"ping\"}",
+            -32600,
+        ),
+        ("{\"id\":1,\"method\":\"ping\"}", -32600),
+        ("{\"jsonrpc\":\"2.0\",\"id\":1}", -32600),
+        (
+            "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\",\"params\":[1]}",
+            -32602,
+        ),
+        (
+            "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{}}",
+            -32602,
+        ),
+        (
+            "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{\"name\":\"leaks\",\"arguments\":3}}",
+            -32602,
+        ),
+        (
+            "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\",\"params\":{\"cursor\":\"x\"}}",
+            -32602,
+        ),
+    ] {
+        client.line(line);
+        let answer = client.receive();
+        assert_eq!(answer["error"]["code"], code, "{line}: {answer}");
+    }
+    let long = format!("{{\"x\":\"{}\"}}", "y".repeat(5 << 20));
+    client.line(&long);
+    assert_eq!(client.receive()["error"]["code"], -32700);
+    client.line("");
+    client.line("{\"jsonrpc\":\"2.0\",\"id\":9,\"result\":{}}");
+    client.notify("notifications/unknown", json!({}));
+    client.line(&json!({ "jsonrpc": "2.0", "id": "text", "method": "ping" }).to_string());
+    assert_eq!(client.receive()["id"], "text");
+
+    let list = client.ask("tools/list", json!({}))["result"]["tools"].clone();
+    let last = list.as_array().unwrap().last().unwrap().clone();
+    assert_eq!(last["name"], "diff");
+    let dumps = &list[0]["inputSchema"]["properties"]["dump"]["enum"];
+    assert_eq!(*dumps, json!(["one.hprof", "two.hprof"]));
+    let diff = client.call("diff", json!({}));
+    assert_eq!(diff["schema"], "tenure.diff/1");
+    assert_eq!(diff["dumps"][1]["name"], "two.hprof");
+    let second = client.call("histogram", json!({ "dump": "two.hprof", "limit": 1 }));
+    assert_eq!(second["rows"].as_array().unwrap().len(), 1);
+    assert!(
+        client
+            .fails("diff", json!({ "before": "three" }))
+            .contains("one.hprof, two.hprof")
+    );
+    assert_eq!(client.end(), Some(0));
+}
+
+#[test]
+fn files_that_are_not_there_are_a_fault_and_those_that_are_no_dump_an_answer() {
+    let folder = tempfile::tempdir().unwrap();
+    let absent = folder.path().join("absent.hprof");
+    assert_eq!(Client::start(&[], &[&absent]).end(), Some(3));
+    assert_eq!(Client::start(&[], &[Path::new("-")]).end(), Some(2));
+    let text = folder.path().join("text.hprof");
+    std::fs::write(&text, "not a dump").unwrap();
+    let mut client = Client::start(&[], &[&text]);
+    client.introduce("2025-11-25");
+    assert!(
+        client
+            .fails("overview", json!({}))
+            .starts_with("text.hprof: ")
+    );
+    assert_eq!(client.end(), Some(0));
+}

@@ -1,0 +1,93 @@
+//! A small file beside the dump, `heap.hprof.WHAT.jsonl`, of values as JSON lines. Lines are only
+//! ever appended, so two explorers of one dump do not destroy each other's words.
+
+use crate::reply::Fault;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+/// A longer file was not written by us.
+const MOST_BYTES: u64 = 4 << 20;
+
+/// Where the lines are, and who writes.
+#[derive(Debug)]
+pub(super) struct Kept {
+    what: &'static str,
+    places: Vec<PathBuf>,
+    writing: Mutex<()>,
+}
+
+impl Kept {
+    /// Beside the dump, or in the cache folder where that cannot be written.
+    pub(super) fn beside(dump: &Path, cache: Option<&Path>, what: &'static str) -> Kept {
+        let name = dump.file_name().map_or_else(
+            || format!("heap.{what}.jsonl"),
+            |n| format!("{}.{what}.jsonl", n.to_string_lossy()),
+        );
+        let mut places = Vec::new();
+        if dump.as_os_str() != "-" {
+            places.push(dump.with_file_name(&name));
+        }
+        places.extend(cache.map(|dir| dir.join(&name)));
+        Kept {
+            what,
+            places,
+            writing: Mutex::new(()),
+        }
+    }
+
+    /// All lines that can be read as such a value; a file that is not ours, or is damaged, gives
+    /// what there is.
+    pub(super) fn lines<T: DeserializeOwned>(&self) -> Vec<T> {
+        let mut found = Vec::new();
+        for place in &self.places {
+            let Ok(file) = File::open(place) else {
+                continue;
+            };
+            if file.metadata().is_ok_and(|m| m.len() > MOST_BYTES) {
+                continue;
+            }
+            let lines = BufReader::new(file).lines().map_while(Result::ok);
+            found.extend(lines.filter_map(|line| serde_json::from_str(&line).ok()));
+        }
+        found
+    }
+
+    /// Appends a value.
+    ///
+    /// # Errors
+    /// When no place can be written.
+    pub(super) fn add(&self, value: &impl Serialize) -> Result<(), Fault> {
+        let mut line = serde_json::to_string(value).map_err(|e| Fault::failed(e.to_string()))?;
+        line.push('\n');
+        let _writing = self.writing.lock();
+        let mut last = io::Error::other("standard input has no place beside it; use --cache-dir");
+        for place in &self.places {
+            match append(place, line.as_bytes()) {
+                Ok(()) => return Ok(()),
+                Err(error) => last = error,
+            }
+        }
+        let what = self.what;
+        Err(Fault::failed(format!("{what} cannot be kept: {last}")))
+    }
+}
+
+fn append(place: &Path, line: &[u8]) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    options.append(true).create(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt;
+        // What people write about a secret is secret.
+        options.mode(0o600);
+    }
+    let mut file = options.open(place)?;
+    if file.metadata()?.len() + line.len() as u64 > MOST_BYTES {
+        return Err(io::Error::other("the file is full"));
+    }
+    file.write_all(line)
+}

@@ -1,0 +1,124 @@
+//! Answers stay short: long texts are cut, and of the longest list half is left out until the whole
+//! fits. What was left out is said in `truncated`.
+
+use serde_json::{Value as Json, json};
+
+/// Longest text in an answer, in characters.
+const LONGEST_TEXT: usize = 600;
+
+/// Longest answer, in bytes of JSON.
+const LONGEST_ANSWER: usize = 48 << 10;
+
+/// The answer, cut where it must be.
+pub(super) fn bounded(mut answer: Json) -> Json {
+    let mut cut = Vec::new();
+    shorten(&mut answer, "", &mut cut);
+    // Each round halves a list, so there are few.
+    while answer.to_string().len() > LONGEST_ANSWER {
+        let Some(pointer) = longest(&answer) else {
+            break;
+        };
+        let Some(Json::Array(list)) = answer.pointer_mut(&pointer) else {
+            break;
+        };
+        let length = list.len();
+        list.truncate(length / 2);
+        if !cut.iter().any(|c: &(String, usize)| c.0 == pointer) {
+            cut.push((pointer, length));
+        }
+    }
+    if let (false, Json::Object(fields)) = (cut.is_empty(), &mut answer) {
+        let words = cut
+            .iter()
+            .map(|(place, length)| format!("{place}: {length} in all"));
+        fields.insert("truncated".to_owned(), json!(words.collect::<Vec<_>>()));
+    }
+    answer
+}
+
+fn shorten(value: &mut Json, place: &str, cut: &mut Vec<(String, usize)>) {
+    match value {
+        Json::String(text) => {
+            let length = text.chars().count();
+            if length > LONGEST_TEXT {
+                let head: String = text.chars().take(LONGEST_TEXT).collect();
+                *text = format!("{head}…");
+                cut.push((place.to_owned(), length));
+            }
+        }
+        Json::Array(list) => {
+            for (n, item) in list.iter_mut().enumerate() {
+                shorten(item, &format!("{place}/{n}"), cut);
+            }
+        }
+        Json::Object(fields) => {
+            for (name, item) in fields.iter_mut() {
+                let name = name.replace('~', "~0").replace('/', "~1");
+                shorten(item, &format!("{place}/{name}"), cut);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// The list that takes most, of those whose halving helps.
+fn longest(value: &Json) -> Option<String> {
+    let mut best = (0, None);
+    look(value, String::new(), &mut best);
+    best.1
+}
+
+fn look(value: &Json, place: String, best: &mut (usize, Option<String>)) {
+    match value {
+        Json::Array(list) => {
+            let size = value.to_string().len();
+            // Of a list with one long item the item is shortened.
+            if list.len() > 1 && size > best.0 {
+                *best = (size, Some(place.clone()));
+            }
+            if list.len() == 1 {
+                look(&list[0], format!("{place}/0"), best);
+            }
+        }
+        Json::Object(fields) => {
+            for (name, item) in fields {
+                let name = name.replace('~', "~0").replace('/', "~1");
+                look(item, format!("{place}/{name}"), best);
+            }
+        }
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_answer_is_cut_and_says_so() {
+        let short = json!({ "rows": [1, 2], "a": "b" });
+        assert_eq!(bounded(short.clone()), short);
+        let rows: Vec<Json> = (0..4000)
+            .map(|n| json!({ "name": "x".repeat(50), "n": n }))
+            .collect();
+        let answer = bounded(json!({ "rows": rows, "other": [1, 2, 3], "text": "y".repeat(700) }));
+        assert!(answer.to_string().len() <= LONGEST_ANSWER + 200);
+        assert_eq!(answer["rows"].as_array().unwrap().len(), 500);
+        assert_eq!(answer["other"], json!([1, 2, 3]));
+        assert_eq!(
+            answer["text"].as_str().unwrap().chars().count(),
+            LONGEST_TEXT + 1
+        );
+        let said = json!(["/text: 700 in all", "/rows: 4000 in all"]);
+        assert_eq!(answer["truncated"], said);
+    }
+
+    #[test]
+    fn what_cannot_be_halved_is_left() {
+        let wide: serde_json::Map<String, Json> = (0..2000)
+            .map(|n| (n.to_string(), json!("z".repeat(60))))
+            .collect();
+        let answer = bounded(Json::Object(wide));
+        assert!(answer.get("truncated").is_none());
+    }
+}

@@ -1,0 +1,192 @@
+//! A call: checked, put to an explorer, its answer made short. What a model can mend (a wrong
+//! argument, an unknown class, an error in a query) is an answer that says so; what it cannot is
+//! an error of the protocol.
+
+use super::Dump;
+use super::bound::bounded;
+use super::message::{Fault, short};
+use super::tools::{DIFF, Tool, named};
+use crate::explorer::params::Params;
+use crate::explorer::state::Stage;
+use crate::reply::{self, Form};
+use heap_analysis::diff::{DiffOptions, diff};
+use report::Provenance;
+use serde_json::{Map, Value as Json, json};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// How often a call looks whether its dump is open.
+const PATIENCE: Duration = Duration::from_millis(50);
+
+/// Looks between two words about progress.
+const QUIET_LOOKS: u32 = 20;
+
+/// Takes a number that grows, and what is being done.
+type Progress<'p> = &'p dyn Fn(u32, &str);
+
+/// Answers `tools/call`.
+pub(super) fn answer(
+    dumps: &[Dump],
+    params: &Json,
+    cancel: &Arc<AtomicBool>,
+    progress: Progress<'_>,
+) -> Result<Json, Fault> {
+    let name = params.get("name").and_then(Json::as_str);
+    let name = name.ok_or_else(|| Fault::params("name is missing: expected a tool"))?;
+    let tool = named(name, dumps);
+    let tool = tool.ok_or_else(|| Fault::params(format!("Unknown tool: {}", short(name))))?;
+    let given = match params.get("arguments") {
+        None | Some(Json::Null) => Map::new(),
+        Some(Json::Object(given)) => given.clone(),
+        Some(_) => return Err(Fault::params("arguments: expected an object")),
+    };
+    let answer = tool.read(&given).and_then(|pairs| {
+        let call = Call {
+            dumps,
+            cancel,
+            progress,
+        };
+        match tool.name == DIFF.name {
+            true => call.diff(&Params::new(pairs)),
+            false => call.ask(tool, chosen(dumps, given.get("dump"))?, pairs),
+        }
+    });
+    Ok(match answer {
+        Ok(answer) => {
+            let text = answer.to_string();
+            json!({
+                "content": [{ "type": "text", "text": text }],
+                "structuredContent": answer,
+                "isError": false,
+            })
+        }
+        Err(message) => {
+            json!({ "content": [{ "type": "text", "text": message }], "isError": true })
+        }
+    })
+}
+
+/// The dump that an argument names; the first without one.
+fn chosen<'d>(dumps: &'d [Dump], name: Option<&Json>) -> Result<&'d Dump, String> {
+    let all = || dumps.iter().map(|d| d.name.as_str()).collect::<Vec<_>>();
+    let found = match name {
+        None | Some(Json::Null) => dumps.first(),
+        Some(name) => dumps.iter().find(|d| name.as_str() == Some(&d.name)),
+    };
+    found.ok_or_else(|| format!("no such dump; there are: {}", all().join(", ")))
+}
+
+struct Call<'c> {
+    dumps: &'c [Dump],
+    cancel: &'c Arc<AtomicBool>,
+    progress: Progress<'c>,
+}
+
+impl Call<'_> {
+    /// Waits until a dump is open and its referrers are known.
+    fn wait(&self, dump: &Dump) -> Result<(), String> {
+        let state = dump.explorer.state();
+        let mut looks = 0;
+        loop {
+            {
+                let now = state.borrow();
+                match now.stage {
+                    Stage::Ready => return Ok(()),
+                    Stage::Failed => {
+                        let error = now.error.clone().unwrap_or_default();
+                        return Err(format!("{}: {error}", dump.name));
+                    }
+                    // Without referrers the rest can still be asked.
+                    Stage::Indexed if now.error.is_some() => return Ok(()),
+                    Stage::Opening | Stage::Indexed => {}
+                }
+                if looks % QUIET_LOOKS == QUIET_LOOKS - 1 {
+                    // Progress must grow, and phases begin anew: it is the time.
+                    (self.progress)(looks, now.phase.unwrap_or("opening"));
+                }
+            }
+            if self.cancel.load(Ordering::Relaxed) {
+                return Err("cancelled".to_owned());
+            }
+            looks += 1;
+            std::thread::sleep(PATIENCE);
+        }
+    }
+
+    fn ask(&self, tool: &Tool, dump: &Dump, pairs: Vec<(String, String)>) -> Result<Json, String> {
+        self.wait(dump)?;
+        let params = Params::new(pairs);
+        let mut answer = self.view(dump, tool.view, &params)?;
+        if tool.name == "object" {
+            let contents = self.view(dump, "contents", &params)?;
+            if contents["rows"].as_array().is_some_and(|r| !r.is_empty()) {
+                let more = &contents["more"];
+                answer["contents"] =
+                    json!({ "form": contents["form"], "rows": contents["rows"], "more": more });
+            }
+        }
+        if tool.name != "overview"
+            && let Json::Object(fields) = &mut answer
+        {
+            // What sizes come from is said once, in the overview.
+            fields.remove("layout");
+            fields.remove("strength");
+        }
+        Ok(bounded(answer))
+    }
+
+    fn view(&self, dump: &Dump, view: &str, params: &Params) -> Result<Json, String> {
+        let cancel = Arc::clone(self.cancel);
+        let answer = dump.explorer.answer(view, params, Form::Json, cancel);
+        let written = answer.map_err(|fault| said(&fault))?;
+        serde_json::from_slice(&written.bytes).map_err(|e| e.to_string())
+    }
+
+    fn diff(&self, params: &Params) -> Result<Json, String> {
+        let named = |name: &str, other: Option<&'_ Dump>| match params.get(name) {
+            Some(text) => self.dumps.iter().find(|d| d.name == text),
+            None => self
+                .dumps
+                .iter()
+                .find(|d| other.is_some_and(|o| o.name == d.name)),
+        };
+        let before = named("before", self.dumps.first());
+        let after = named("after", self.dumps.last());
+        let (Some(before), Some(after)) = (before, after) else {
+            chosen(self.dumps, Some(&json!("")))?;
+            return Err("no such dump".to_owned());
+        };
+        let mut heaps = Vec::new();
+        for dump in [before, after] {
+            self.wait(dump)?;
+            heaps.push(dump.explorer.heap().map_err(|fault| said(&fault))?);
+        }
+        let top = params.limit(20).map_err(|fault| said(&fault))?;
+        let options = DiffOptions {
+            top: Some(top),
+            ..DiffOptions::default()
+        };
+        let sides = [
+            (before.name.clone(), heaps[0].as_ref()),
+            (after.name.clone(), heaps[1].as_ref()),
+        ];
+        let answer = diff(&sides, &options);
+        let mut bytes = Vec::new();
+        let provenance = Provenance::of(heaps[1].summary());
+        report::json::write(&mut bytes, &answer, &provenance).map_err(|e| e.to_string())?;
+        let answer = serde_json::from_slice(&bytes).map_err(|e| e.to_string())?;
+        Ok(bounded(answer))
+    }
+}
+
+/// A fault as a model reads it, with the place in a query.
+fn said(fault: &reply::Fault) -> String {
+    match &fault.place {
+        None => fault.message.clone(),
+        Some(place) => {
+            let mark = " ".repeat(place.column.saturating_sub(1));
+            format!("{}\n{}\n{mark}^", fault.message, place.text)
+        }
+    }
+}
