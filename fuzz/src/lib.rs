@@ -10,10 +10,14 @@
 //! | [`dump`] | a dump, through graph, dominators and every object |
 //! | [`events`] | an event stream: frames, batches, dumps, its replay, and the way back |
 //! | [`index`] | patches to the index file of a good dump |
+//! | [`query`] | one byte for the language, then the text of a query over a small heap |
 
 use std::path::Path;
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
 
 use heap_graph::{Control, Heap, Options};
+use heap_query::{Lang, Limits, Session};
 use hprof::{
     FileOffset, HeapVisitor, IdSize, Instance, ObjectArray, PrimitiveArray, Stretch, map_file,
     walk_stretch,
@@ -30,6 +34,7 @@ pub const ENTRANCES: &[(&str, fn(&[u8]))] = &[
     ("dump", dump),
     ("events", events),
     ("index", index),
+    ("query", query),
 ];
 
 /// Adds up what it is shown, so that every borrowed byte is really touched.
@@ -202,6 +207,53 @@ pub fn index(data: &[u8]) {
         std::fs::write(&path, bytes).expect("writing it");
     }
     ask_everything(&file, &options);
+}
+
+/// Asks a query of a small heap: in SQL, in either OQL, or as it is recognised; completes it, too.
+/// The first byte chooses the language.
+pub fn query(data: &[u8]) {
+    let Some((first, text)) = data.split_first() else {
+        return;
+    };
+    let text = String::from_utf8_lossy(text);
+    let lang = match first % 4 {
+        0 => Some(Lang::Sql),
+        1 => Some(Lang::Oql),
+        2 => Some(Lang::Jhat),
+        _ => None,
+    };
+    let limits = Limits {
+        rows: Some(100),
+        time: Some(Duration::from_millis(200)),
+        ..Limits::default()
+    };
+    let session = small_session();
+    let began = Instant::now();
+    if let Ok(table) = session.run(&text, lang, &limits) {
+        assert!(table.rows.len() <= 100, "more rows than were asked for");
+    }
+    let _ = session.explain(&text, lang, &limits);
+    let _ = session.complete(&text, text.len() / 2, 20);
+    // Twenty times the limit: one step of a machine is not interrupted.
+    assert!(began.elapsed() < Duration::from_secs(4), "the time limit did not end it");
+}
+
+fn small_session() -> &'static Session {
+    static SESSION: OnceLock<Session> = OnceLock::new();
+    SESSION.get_or_init(|| {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let file = folder.path().join("small.hprof");
+        let edges = [(0, 1), (1, 2), (2, 3), (3, 0), (0, 5), (5, 6), (1, 6)];
+        let graph = Graph::from_edges(9, &[0], &edges);
+        let made = dump_of(&graph, Encoding::Mixed, testkit::dump::IdSize::Eight);
+        std::fs::write(&file, made.heap.bytes()).expect("writing it");
+        let options = Options {
+            no_index: true,
+            ..Options::default()
+        };
+        let heap = Heap::open(&file, &options, &Control::quiet()).expect("a readable dump");
+        Session::open(heap.into())
+    })
 }
 
 fn files(folder: &Path) -> Vec<std::path::PathBuf> {

@@ -28,8 +28,13 @@ fn main() -> ExitCode {
     for (entrance, run) in ENTRANCES {
         let start = Instant::now();
         let mut failed = 0;
-        // Each index is built anew, and a whole dump says no more as a patch than its first bytes.
-        let fits = |d: &[u8]| *entrance != "index" || d.len() < 100;
+        // Each index is built anew, and a whole dump says no more as a patch than its first bytes;
+        // nor does it say much as a query.
+        let fits = |d: &[u8]| match *entrance {
+            "index" => d.len() < 100,
+            "query" => d.len() < 1000,
+            _ => true,
+        };
         for (name, data) in inputs.iter().filter(|(_, d)| fits(d)) {
             let one = Instant::now();
             let panicked = catch_unwind(|| run(data)).is_err();
@@ -75,6 +80,7 @@ fn made() -> Vec<(String, Vec<u8>)> {
     // Short noise is what the index entrance reads as patches.
     let noise = |i: u64| damaged(&[0x5a; 41], 5, i + 1000);
     let mut all: Vec<_> = (0..200).flat_map(noise).collect();
+    all.extend(queries());
     for id_size in IdSize::ALL {
         let good = dump_of(&graph, Encoding::Mixed, id_size).heap.bytes();
         let file = tempfile::NamedTempFile::new().expect("a temporary file");
@@ -116,6 +122,31 @@ fn streams() -> Vec<Vec<u8>> {
         encoder.into_inner().finish()
     };
     refheap::Gc::ALL.into_iter().map(stream).collect()
+}
+
+/// Queries, and damage to them, each in every language.
+fn queries() -> Vec<(String, Vec<u8>)> {
+    const TEXTS: &[&str] = &[
+        "select class, count(*), sum(shallow) from objects where retained > 16 group by class order by 3 desc limit 5",
+        "with recursive n(i) as (select 1 union all select i + 1 from n) select sum(i) from n",
+        "select o.id, r.field from objects o, outbound(o.id) r left join \"references\" x on x.to_id = r.id",
+        "select * from histogram_by('package', 'retained:(class:a.B and in:all)', 1), set_members('sql:(select id from objects)')",
+        "SELECT DISTINCT OBJECTS dominators(s) FROM INSTANCEOF java.lang.Object s WHERE s.@usedHeapSize > 8 AND toString(s) LIKE \".*x\"",
+        "SELECT AS RETAINED SET * FROM OBJECTS 0,1,0x10 UNION (SELECT x[1:-1] FROM \"java.*\" x)",
+        "select map(sort(heap.objects('java.lang.Object'), 'sizeof(lhs) - sizeof(rhs)'), '{ a: sizeof(it), b: it }')",
+        "select { a: x, b: referrers(x) } from instanceof java.lang.Object x where /a(b+)+c/(x.toString()) && count(reachables(x)) > 1",
+        "while (true) { heap.forEachObject(function (o) { throw o; }); }",
+        "function f() { return f() + [].concat(f()); } f()",
+    ];
+    let mut all = Vec::new();
+    for lang in 0..4u8 {
+        for (n, text) in TEXTS.iter().enumerate() {
+            let bytes = [&[lang], text.as_bytes()].concat();
+            all.extend(damaged(&bytes, 40, u64::from(lang) * 100 + n as u64 + 5000));
+            all.push((format!("query {lang}/{n}"), bytes));
+        }
+    }
+    all
 }
 
 /// Copies with bits flipped, words overwritten, and tails cut; the same for the same seed.

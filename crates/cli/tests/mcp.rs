@@ -278,7 +278,7 @@ fn tools_lead_from_the_suspect_to_the_field_that_holds_it() {
         (
             "query",
             json!({ "text": "delete from objects" }),
-            "only SELECT",
+            "may not be modified",
         ),
         ("query", json!({}), "text is missing"),
         ("object", json!({ "id": "0x1" }), "no object 0x1"),

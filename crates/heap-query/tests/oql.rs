@@ -487,6 +487,84 @@ fn the_queries_of_mats_help_run_unchanged_on_mats_sample() {
     ];
     for (n, sql) in tables {
         assert_eq!(answers[n], count(&sql), "{}\n{sql}", HELP[n]);
+        // Whole objects are the same ones.
+        let ids = sql.replacen("select count(*) from", "select id from", 1);
+        let whole = HELP[n].starts_with("SELECT * FROM");
+        if whole && ids.starts_with("select id from") && !ids.contains("instanceof.") {
+            let first = |rows: Vec<Vec<Cell>>| {
+                let mut ids: Vec<String> = rows.iter().map(|r| r[0].to_string()).collect();
+                ids.sort();
+                ids
+            };
+            let query = HELP[n].replace("OR s.value.", "OR s.value != null AND s.value.");
+            assert_eq!(
+                first(rows(&session, &query)),
+                first(rows(&session, &ids)),
+                "{query}\n{ids}"
+            );
+        }
     }
     assert!(answers[10] >= answers[0], "a retained set has its members");
+}
+
+/// More of MAT's help: elements of arrays, the snapshot, ids; and SQL for the same rows.
+#[test]
+fn elements_and_ids_of_mats_help_are_the_same_as_in_sql() {
+    let Some(session) = corpus_heap("mats_help", "eclipse-mat+mat__HeapDumpSample.hprof") else {
+        return;
+    };
+    let texts = |text: &str| {
+        let found = rows(&session, text);
+        let cell = |c: &Cell| c.to_string();
+        let mut found: Vec<String> = found.iter().map(|r| cell(&r[0])).collect();
+        found.sort();
+        found
+    };
+    let third = "select field(id, '2') from arrays where reachable and class =";
+    let objects = format!("{third} 'java.lang.Object[]'");
+    for (text, sql) in [
+        ("SELECT s[2] FROM int[] s WHERE (s.@length > 2)", format!("{third} 'int[]' and length > 2")),
+        ("SELECT s.getValueAt(2) FROM int[] s WHERE (s.@length > 2)", format!("{third} 'int[]' and length > 2")),
+        ("SELECT s[2] FROM java.lang.Object[] s WHERE (s.@length > 2)", format!("{objects} and length > 2")),
+        ("SELECT OBJECTS s[2] FROM java.lang.Object[] s", format!("{objects} and field(id, '2') is not null")),
+        ("SELECT s.@GCRoots.@length FROM OBJECTS ${snapshot} s", "select count(distinct id) from roots".into()),
+        ("SELECT s.@GCRoots[2] FROM OBJECTS ${snapshot} s", "select number from (select getId(id) as number, row_number() over (order by getId(id)) as place from (select distinct id from roots)) where place = 3".into()),
+    ] {
+        assert_eq!(texts(text), texts(&sql), "{text}\n{sql}");
+    }
+    assert_eq!(
+        texts("SELECT s.@GCRoots.subList(1,3)[1] FROM OBJECTS ${snapshot} s"),
+        texts("SELECT s.@GCRoots.subList(1,3).get(1) FROM OBJECTS ${snapshot} s")
+    );
+    assert_eq!(
+        texts("SELECT s.@GCRoots.get(2) FROM OBJECTS ${snapshot} s WHERE s.@GCRoots.@length > 2"),
+        texts("SELECT s.@GCRoots.subList(1,3).get(1) FROM OBJECTS ${snapshot} s")
+    );
+    // By the number and the address of a class, alone and in a list.
+    let of = |name: &str| {
+        let number = texts(&format!("SELECT c.@objectId FROM OBJECTS {name} c"));
+        let address = texts(&format!("select id from classes where name = '{name}'"));
+        (number[0].clone(), address[0].clone())
+    };
+    let ((number, address), (other, above)) = (of("java.lang.String"), of("java.lang.Thread"));
+    let strings = texts("SELECT * FROM java.lang.String");
+    assert_eq!(texts(&format!("SELECT * FROM {number}")), strings);
+    assert_eq!(texts(&format!("SELECT * FROM {address}")), strings);
+    let both = texts(
+        "select id from objects where reachable and class in ('java.lang.String', 'java.lang.Thread')",
+    );
+    assert_eq!(texts(&format!("SELECT * FROM {number},{other}")), both);
+    assert_eq!(texts(&format!("SELECT * FROM {address},{above}")), both);
+    assert_eq!(
+        texts(&format!("SELECT * FROM OBJECTS {number}")),
+        [address.clone()]
+    );
+    assert_eq!(
+        texts(&format!("SELECT * FROM OBJECTS {address},{above}")).len(),
+        2
+    );
+    assert_eq!(
+        texts("SELECT * FROM OBJECTS (1 + ${snapshot}.GCRoots.length)").len(),
+        1
+    );
 }

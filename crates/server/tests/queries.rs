@@ -417,12 +417,7 @@ const SAME: &[(&str, usize, &str, &str)] = &[
         "/dominators",
         "object=id class retained field",
     ),
-    (
-        "object?id=MAP",
-        5,
-        "/inbound",
-        "object=id class retained",
-    ),
+    ("object?id=MAP", 5, "/inbound", "object=id class retained"),
     (
         "object?id=MAP",
         6,

@@ -46,3 +46,8 @@ export function query(params) {
 export function setOfSet(word, set) {
   return set.includes(" and ") ? `${word}:(${set})` : `${word}:${set}`;
 }
+
+/** The set of the objects that a query gives; `lang` is `sql`, `oql` or `jhat`. */
+export function setOfQuery(text, lang) {
+  return `${lang}:(${text.replace(/[%()]/g, (c) => `%${c.charCodeAt(0).toString(16)}`)})`;
+}

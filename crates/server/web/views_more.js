@@ -1,6 +1,6 @@
 // Threads, roots, loaders, strings, garbage, bitmaps, properties, the file, notes.
 
-import { h, to } from "./dom.js";
+import { h, setOfQuery, to } from "./dom.js";
 import { bytes, className, grouped, human, object, percent, plural } from "./format.js";
 import { classLink, facts, figures, more, objectTable, picture } from "./objects.js";
 import { notice } from "./shell.js";
@@ -90,7 +90,7 @@ export const duplicateStrings = {
     const field = h("div", { class: "controls" }, search("find", find, "Find strings by regular expression"));
     if (find) {
       const answer = await context.ask("strings", { find, limit: 200 });
-      return [field, h("p", null, `${grouped(answer.matches)} of ${grouped(answer.strings)} strings match.`), table({
+      return [field, h("p", null, `${grouped(answer.matches)} of ${grouped(answer.strings)} strings match. `, answer.matches ? h("a", { href: stringSet(`value regexp ${sql(find)}`) }, "All of them as a set") : null), table({
         rows: answer.rows, empty: "No string matches.",
         columns: [
           { title: "Retained", num: true, sort: (r) => r.retained, cell: (r) => bytes(r.retained) },
@@ -103,13 +103,23 @@ export const duplicateStrings = {
       rows: answer.rows, empty: "No two strings are equal.",
       columns: [
         { title: "Wasted", num: true, sort: (r) => r.wasted, cell: (r) => bytes(r.wasted), bar: (r) => r.wasted / (answer.wasted || 1) },
-        { title: "Copies", num: true, sort: (r) => r.count, cell: (r) => grouped(r.count) },
+        { title: "Copies", num: true, sort: (r) => r.count, cell: (r) => (r.text.endsWith("…") ? grouped(r.count) : h("a", { href: stringSet(`value = ${sql(r.text)}`), title: "These strings as a set" }, grouped(r.count))) },
         { title: "Length", num: true, sort: (r) => r.length, cell: (r) => grouped(r.length) },
         { title: "Text", cell: (r) => h("a", { href: to("strings", { find: exact(r.text) }) }, r.text || "(empty)") },
       ],
     }), more(answer.omitted_rows)];
   },
 };
+
+/** A text in SQL. */
+function sql(text) {
+  return `'${text.replaceAll("'", "''")}'`;
+}
+
+/** The page of the strings for which a condition holds. */
+function stringSet(condition) {
+  return to("objects", { set: setOfQuery(`select id from strings where reachable and ${condition}`, "sql") });
+}
 
 /** A regular expression for exactly this text; of one that was cut, for its beginning. */
 function exact(text) {

@@ -1,7 +1,7 @@
 // The query page: SQL or OQL, rows as a table whose objects are links and whose objects are a set.
 
 import { ask, send } from "./api.js";
-import { fill, h, to } from "./dom.js";
+import { fill, h, setOfQuery, to } from "./dom.js";
 import { className, grouped } from "./format.js";
 import { classLink, setTabs } from "./objects.js";
 import { change, notice } from "./shell.js";
@@ -26,11 +26,6 @@ const NAMES = Object.fromEntries(DIALECTS);
 
 // True when the last query was started from the keyboard, which then stays in the editor.
 let typing = false;
-
-/** The set that a query gives, as other views take it. */
-function setOf(text, lang) {
-  return `${lang || "query"}:(${text.replace(/[%()]/g, (c) => `%${c.charCodeAt(0).toString(16)}`)})`;
-}
 
 function cell(value, column) {
   if (value === null) return h("span", { class: "dim" }, "null");
@@ -62,7 +57,7 @@ function answered(answer, p) {
   }[answer.cut];
   return [
     h("p", { class: "dim" }, read, cut),
-    answer.object_columns.length ? [h("p", null, "The objects of this answer as a set:"), setTabs(setOf(p.text, answer.lang), "query")] : null,
+    answer.object_columns.length ? [h("p", null, "The objects of this answer as a set:"), setTabs(setOfQuery(p.text, answer.lang), "query")] : null,
     rowTable(answer),
   ];
 }

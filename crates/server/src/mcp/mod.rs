@@ -236,6 +236,8 @@ impl<W: Write + Send> Server<W> {
             call::answer(&self.dumps, &request.params, cancel, &progress)
         }));
         let answer = answer.unwrap_or_else(|_| Err(Fault::internal()));
+        // Before the answer: the client may use the id again as soon as it has that.
+        self.calls().remove(&request.id.to_string());
         // Of a cancelled call nothing more is said.
         if !cancel.load(Ordering::Relaxed) {
             let _ = self.write(&match answer {
@@ -245,7 +247,6 @@ impl<W: Write + Send> Server<W> {
                 Err(fault) => fault.response(&request.id),
             });
         }
-        self.calls().remove(&request.id.to_string());
         self.ended.notify_all();
     }
 
