@@ -47,9 +47,14 @@ fn words(text: &str) -> Vec<Word<'_>> {
     found
 }
 
+/// An expression; the semicolon that jhat let stand at its end is no part of it.
 fn join(words: &[Word<'_>]) -> String {
     let pieces: Vec<&str> = words.iter().map(|w| w.text).collect();
-    pieces.join(" ")
+    let joined = pieces.join(" ");
+    match joined.trim_end_matches([';', ' ']) {
+        "" => joined,
+        expression => expression.to_owned(),
+    }
 }
 
 /// Reads a query.

@@ -114,7 +114,11 @@
       case "subclasses": return () => list(host("subclasses", n));
       case "superclasses": return () => list(host("superclasses", n));
       case "instances": return () => each(host("instances", n, false));
-      default: return undefined;
+      default: {
+        // A static field, as on the class of the language itself.
+        const field = host("statics", n).find((f) => f[0] === name);
+        return field === undefined ? undefined : from(field[1]);
+      }
     }
   }
 

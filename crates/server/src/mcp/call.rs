@@ -126,14 +126,7 @@ impl Call<'_> {
                     json!({ "form": contents["form"], "rows": contents["rows"], "more": more });
             }
         }
-        if tool.name != "overview"
-            && let Json::Object(fields) = &mut answer
-        {
-            // What sizes come from is said once, in the overview.
-            fields.remove("layout");
-            fields.remove("strength");
-        }
-        Ok(bounded(answer))
+        Ok(bounded(without_repeats(answer, tool.name == "overview")))
     }
 
     fn view(&self, dump: &Dump, view: &str, params: &Params) -> Result<Json, String> {
@@ -176,8 +169,22 @@ impl Call<'_> {
         let provenance = Provenance::of(heaps[1].summary());
         report::json::write(&mut bytes, &answer, &provenance).map_err(|e| e.to_string())?;
         let answer = serde_json::from_slice(&bytes).map_err(|e| e.to_string())?;
-        Ok(bounded(answer))
+        Ok(bounded(without_repeats(answer, false)))
     }
+}
+
+/// What is the same in every answer is said in the overview alone; nothing is said of no damage.
+fn without_repeats(mut answer: Json, whole: bool) -> Json {
+    if let (false, Json::Object(fields)) = (whole, &mut answer) {
+        fields.remove("layout");
+        fields.remove("strength");
+        if fields.get("damaged") == Some(&json!(false)) {
+            fields.remove("damaged");
+            fields.remove("diagnostics");
+            fields.remove("omitted_diagnostics");
+        }
+    }
+    answer
 }
 
 /// A fault as a model reads it, with the place in a query.
