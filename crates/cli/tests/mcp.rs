@@ -269,6 +269,16 @@ fn tools_lead_from_the_suspect_to_the_field_that_holds_it() {
     // The same question has the same answer.
     assert_eq!(client.call("histogram", json!({ "limit": 7 })), histogram);
 
+    assert_eq!(client.end(), Some(0));
+    assert_eq!(files_in(&folder), ["leak.hprof"], "nothing is written");
+}
+
+#[test]
+fn what_a_model_gets_wrong_is_said_in_an_answer() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = demo(&folder, "leak.hprof");
+    let mut client = Client::start(&["--no-index"], &[&file]);
+    client.introduce("2025-11-25");
     for (tool, arguments, words) in [
         (
             "query",
@@ -307,7 +317,6 @@ fn tools_lead_from_the_suspect_to_the_field_that_holds_it() {
         assert!(said.contains(words), "{tool} {arguments}: {said}");
     }
     assert_eq!(client.end(), Some(0));
-    assert_eq!(files_in(&folder), ["leak.hprof"], "nothing is written");
 }
 
 #[test]

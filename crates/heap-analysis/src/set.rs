@@ -77,6 +77,9 @@ pub enum SetError {
     Heap(#[from] HeapError),
 }
 
+/// Gives the objects of a query; gets the word before it and its text.
+pub type Ask<'a, E> = dyn FnMut(&'static str, &str) -> Result<Vec<ObjectId>, E> + 'a;
+
 /// Words and parentheses inside each other: no question needs more.
 const MAX_NESTING: usize = 16;
 
@@ -149,15 +152,11 @@ impl SetSpec {
         })
     }
 
-    /// The same set with the objects of each query in the query's place; `ask` gets the word
-    /// before the query and its text.
+    /// The same set with the objects of each query in the query's place; `ask` answers them.
     ///
     /// # Errors
     /// Those of `ask`.
-    pub fn resolve<E>(
-        &self,
-        ask: &mut dyn FnMut(&'static str, &str) -> Result<Vec<ObjectId>, E>,
-    ) -> Result<SetSpec, E> {
+    pub fn resolve<E>(&self, ask: &mut Ask<'_, E>) -> Result<SetSpec, E> {
         let mut inner =
             |set: &SetSpec| -> Result<Box<SetSpec>, E> { Ok(Box::new(set.resolve(ask)?)) };
         Ok(match self {

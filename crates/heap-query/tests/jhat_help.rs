@@ -85,15 +85,15 @@ const SAME: &[(&str, &str)] = &[
     ),
     (
         "select count(referrers(o)) from java.lang.Object o",
-        "select (select count(*) from inbound(o.id)) from objects o where o.class = 'java.lang.Object'",
+        "select (select count(*) from inbound(o.id) where strength not in ('weak', 'phantom')) from objects o where o.class = 'java.lang.Object'",
     ),
     (
         "select referrers(f) from java.io.File f",
-        "select i.id from objects o, inbound(o.id) i where o.class = 'java.io.File'",
+        "select i.id from objects o, inbound(o.id) i where o.class = 'java.io.File' and i.strength not in ('weak', 'phantom')",
     ),
     (
         "select u from java.net.URL u where count(referrers(u)) > 2",
-        "select id from objects o where class = 'java.net.URL' and (select count(*) from inbound(o.id)) > 2",
+        "select id from objects o where class = 'java.net.URL' and (select count(*) from inbound(o.id) where strength not in ('weak', 'phantom')) > 2",
     ),
     (
         "select sizeof(o) from [I o",
@@ -118,7 +118,7 @@ const SAME: &[(&str, &str)] = &[
     ),
     (
         "select filter(referrers(u), \"! /java.net./(classof(it).name)\")\n    from java.net.URL u",
-        "select i.id from objects o, inbound(o.id) i where o.class = 'java.net.URL' and not i.class regexp 'java.net.'",
+        "select i.id from objects o, inbound(o.id) i where o.class = 'java.net.URL' and i.strength not in ('weak', 'phantom') and not i.class regexp 'java.net.'",
     ),
     (
         "select max(map(heap.objects('java.lang.String', false), 'it.count'))",
@@ -248,15 +248,16 @@ fn what_is_reached_is_summed_and_left_out_as_the_help_says() {
         "select heap.livepaths(s) from java.lang.String s where s.count > 300",
     );
     assert!(!paths.is_empty());
-    // Every property of the system, walked by hand through the table of the old Hashtable.
+    // Every property of the system, walked by hand through the table of the old Hashtable; the
+    // sample has an entry without a value, on which the example of the help stops.
     let walked = ask(
         &session,
-        "select map(filter(heap.findClass('java.lang.System').props.table, 'it != null'), \n            function (it) {\n                var res = \"\";\n                while (it != null) {\n                    res += it.key.value.toString() + '=' +\n                           it.value.value.toString() + '<br>';\n                    it = it.next;\n                }\n                return res;\n            });",
+        "select map(filter(heap.findClass('java.lang.System').props.table, 'it != null'), \n            function (it) {\n                var res = \"\";\n                while (it != null) {\n                    if (it.value != null) res += it.key.value.toString() + '=' +\n                           it.value.value.toString() + '<br>';\n                    it = it.next;\n                }\n                return res;\n            });",
     );
     let text: String = walked.iter().map(|r| r[0].to_string()).collect();
     for row in rows(
         &session,
-        "select name from properties where kind = 'system'",
+        "select name from properties where kind = 'system' and value <> ''",
     ) {
         assert!(text.contains(&row[0].to_string()), "{row:?}");
     }

@@ -526,7 +526,7 @@ fn elements_and_ids_of_mats_help_are_the_same_as_in_sql() {
         ("SELECT s[2] FROM int[] s WHERE (s.@length > 2)", format!("{third} 'int[]' and length > 2")),
         ("SELECT s.getValueAt(2) FROM int[] s WHERE (s.@length > 2)", format!("{third} 'int[]' and length > 2")),
         ("SELECT s[2] FROM java.lang.Object[] s WHERE (s.@length > 2)", format!("{objects} and length > 2")),
-        ("SELECT OBJECTS s[2] FROM java.lang.Object[] s", format!("{objects} and field(id, '2') is not null")),
+        ("SELECT OBJECTS s[2] FROM java.lang.Object[] s", format!("{objects} and field(id, '2') in (select id from objects)")),
         ("SELECT s.@GCRoots.@length FROM OBJECTS ${snapshot} s", "select count(distinct id) from roots".into()),
         ("SELECT s.@GCRoots[2] FROM OBJECTS ${snapshot} s", "select number from (select getId(id) as number, row_number() over (order by getId(id)) as place from (select distinct id from roots)) where place = 3".into()),
     ] {
@@ -557,7 +557,7 @@ fn elements_and_ids_of_mats_help_are_the_same_as_in_sql() {
     assert_eq!(texts(&format!("SELECT * FROM {address},{above}")), both);
     assert_eq!(
         texts(&format!("SELECT * FROM OBJECTS {number}")),
-        [address.clone()]
+        [address.as_str()]
     );
     assert_eq!(
         texts(&format!("SELECT * FROM OBJECTS {address},{above}")).len(),

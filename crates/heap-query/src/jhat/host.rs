@@ -242,7 +242,10 @@ impl Host {
                 let above = lineage(heap, class).skip(1).any(|c| other.contains(&c));
                 flag(above && own.name != word)
             }
-            "subclasses" => classes(&mut self.env.subclasses(class).iter().copied()),
+            "subclasses" => {
+                let all = self.env.with_subclasses(&[class]);
+                classes(&mut all.into_iter().filter(|c| *c != class))
+            }
             "superclasses" => classes(&mut lineage(heap, class).skip(1)),
             "instances" => number(self.scan(&[class], yes) as u64),
             _ => return None,

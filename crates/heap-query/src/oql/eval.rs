@@ -393,7 +393,13 @@ impl Runner<'_> {
                         self.error(*at, format!("there is no property @{name} here"))
                     })?
                 }
-                Facet::Name { name, .. } => model::field(&self.env.heap, &here, name),
+                Facet::Name { name, .. } => match &here {
+                    Value::Object(_) | Value::Class(_) | Value::Row(_) => {
+                        model::field(&self.env.heap, &here, name)
+                    }
+                    // What is no object of the heap has properties only: `${snapshot}.GCRoots`.
+                    other => model::property(self.env, other, name)?.unwrap_or(Value::Null),
+                },
                 Facet::Index { at, from, to } => {
                     let from = self.value(from, scope)?;
                     let to = match to {

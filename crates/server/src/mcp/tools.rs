@@ -287,8 +287,9 @@ impl Tool {
     /// A sentence that says what is expected.
     pub(super) fn read(&self, given: &Map<String, Json>) -> Result<Vec<(String, String)>, String> {
         for name in given.keys() {
-            let known = self.arguments.iter().any(|a| a.name == name);
-            if !known && !(name == "dump" && self.name != DIFF.name) {
+            let own = self.arguments.iter().any(|a| a.name == name);
+            let known = own || (name == "dump" && self.name != DIFF.name);
+            if !known {
                 let names: Vec<&str> = self.arguments.iter().map(|a| a.name).collect();
                 let name = short(name);
                 let tool = self.name;
