@@ -60,6 +60,15 @@ impl Opened {
             cache_dir: Some(folder.path().to_owned()),
             ..heap_graph::Options::default()
         };
+        // What is kept beside the demo dump would stay in the repository.
+        let copy = folder.path().join("leak-small.hprof.gz");
+        let file = match file == demo() {
+            true => {
+                std::fs::copy(file, &copy).unwrap();
+                copy.as_path()
+            }
+            false => file,
+        };
         let explorer = Explorer::open(file, options);
         let running = start(router(Arc::clone(&explorer)), &Config::default()).unwrap();
         Opened {

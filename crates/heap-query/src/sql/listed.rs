@@ -113,7 +113,7 @@ impl Source for Listed {
             arguments: self.given(&scan),
             here: Vec::new(),
             env: env.clone(),
-            lead: (scan.constraints.is_empty() && self.argument.is_none())
+            lead: (scan.constraints.is_empty() && self.arguments.is_empty())
                 .then(|| (env.lead("rows"), (self.size)(env) as u64)),
             count: 0,
         }))

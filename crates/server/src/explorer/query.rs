@@ -69,6 +69,7 @@ fn run(
         rows: Some(params.limit(ROWS)?.min(MOST_ROWS)),
         time: Some(Duration::from_secs(seconds as u64)),
         cancel,
+        ..Limits::default()
     };
     let session = session(e)?;
     let table = session.run(text(params)?, lang(params)?, &limits)?;
