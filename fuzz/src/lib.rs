@@ -235,7 +235,10 @@ pub fn query(data: &[u8]) {
     let _ = session.explain(&text, lang, &limits);
     let _ = session.complete(&text, text.len() / 2, 20);
     // Twenty times the limit: one step of a machine is not interrupted.
-    assert!(began.elapsed() < Duration::from_secs(4), "the time limit did not end it");
+    assert!(
+        began.elapsed() < Duration::from_secs(4),
+        "the time limit did not end it"
+    );
 }
 
 fn small_session() -> &'static Session {
