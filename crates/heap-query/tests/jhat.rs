@@ -4,6 +4,7 @@ mod common;
 
 use common::{corpus_heap, known, rows, show};
 use heap_query::{Cell, Cut, Lang, Limits, QueryError, Session};
+use proptest::prelude::*;
 use std::time::Duration;
 
 fn ask(session: &Session, text: &str) -> Vec<Vec<Cell>> {
@@ -267,3 +268,65 @@ fn javascript_is_recognised() {
         assert_eq!(table.map_err(|e| e.to_string()), Ok(Lang::Jhat), "{text}");
     }
 }
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+    #[test]
+    fn pieces_of_scripts_in_any_order_are_no_panic_and_end(
+        words in prop::collection::vec(prop::sample::select(SCRIPT), 1..24)
+    ) {
+        let limits = Limits { rows: Some(50), time: Some(Duration::from_millis(50)), ..Limits::default() };
+        let text = words.join(" ");
+        let began = std::time::Instant::now();
+        let session = known().0;
+        for text in [text.clone(), format!("select {text} from instanceof a.Node x where {text}")] {
+            let _ = session.run(&text, Some(Lang::Jhat), &limits);
+        }
+        // The machine may be slow, but not endless.
+        prop_assert!(began.elapsed() < Duration::from_secs(60));
+    }
+}
+
+const SCRIPT: &[&str] = &[
+    "heap",
+    ".",
+    "objects(",
+    "classes()",
+    "forEachObject(",
+    "findClass(\"a.Node\")",
+    "statics",
+    "x",
+    "x.next",
+    "map(",
+    "filter(",
+    "sort(",
+    "unique(",
+    "reachables(x)",
+    "referrers(x)",
+    "'it'",
+    "'lhs - rhs'",
+    "function (it) { return it; }",
+    "{",
+    "}",
+    "(",
+    ")",
+    "[",
+    "]",
+    ",",
+    ";",
+    "=>",
+    "==",
+    "+",
+    "/a+/(x)",
+    "while (true)",
+    "throw",
+    "null",
+    "1e309",
+    "new Array(1e9)",
+    "'x'.repeat(1e8)",
+    "JSON.stringify(",
+    "this",
+    "...",
+    "`${x}`",
+];
