@@ -176,7 +176,8 @@ fn parallel(structs: &VmStructs) -> Option<Map> {
                 old + structs.offset(&["PSOldGen"], "_object_space")?,
             ),
         ];
-        spaces_of(structs, &["MutableSpace"], spaces)
+        // Before JDK 14 the bounds were those of a class above.
+        spaces_of(structs, &["MutableSpace", "ImmutableSpace"], spaces)
     }
 }
 
@@ -201,8 +202,15 @@ fn g1(structs: &VmStructs) -> Option<Map> {
             .iter()
             .find_map(|field| structs.offset(HEAP, field))?;
         let monitoring = read::<usize>(heap + monitoring)?;
-        let size =
-            |field: &str| Some(monitoring + structs.offset(&["G1MonitoringSupport"], field)?);
+        // JDK 17's names, then JDK 11's.
+        let size = |fields: [&str; 2]| {
+            let offset = |field: &&str| structs.offset(&["G1MonitoringSupport"], field);
+            Some(monitoring + fields.iter().find_map(offset)?)
+        };
+        let young = |space: &str, what: &str| {
+            let names = [format!("_{space}_space_{what}"), format!("_{space}_{what}")];
+            size([&names[0], &names[1]])
+        };
         Some(Map::Regions(G1 {
             base: table + structs.offset(TABLE, "_biased_base")?,
             shift: table + structs.offset(TABLE, "_shift_by")?,
@@ -214,12 +222,12 @@ fn g1(structs: &VmStructs) -> Option<Map> {
             humongous: tag("HumongousMask")?,
             old: tag("OldMask")?,
             sizes: [
-                [size("_eden_space_used")?, size("_eden_space_committed")?],
+                [young("eden", "used")?, young("eden", "committed")?],
+                [young("survivor", "used")?, young("survivor", "committed")?],
                 [
-                    size("_survivor_space_used")?,
-                    size("_survivor_space_committed")?,
+                    size(["_old_gen_used", "_old_used"])?,
+                    size(["_old_gen_committed", "_old_committed"])?,
                 ],
-                [size("_old_gen_used")?, size("_old_gen_committed")?],
             ],
         }))
     }
