@@ -59,6 +59,7 @@ impl Agent for HotSpot {
         if self.dead.swap(true, Ordering::Relaxed) {
             return;
         }
+        self.followed.wake();
         uncounted(|| {
             if let Some(tracker) = self.tracker() {
                 tracker.switch(jni, false);

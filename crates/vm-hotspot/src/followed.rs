@@ -154,6 +154,12 @@ impl Followed {
     /// A collection has ended; called by the VM thread, so it only wakes the watcher.
     pub(crate) fn collected(&self) {
         self.collections.fetch_add(1, Ordering::SeqCst);
+        self.wake();
+    }
+
+    /// Lets the watcher see that it is over: a VM that ends waits for a while (0.3 seconds)
+    /// for threads that are in native code.
+    pub(crate) fn wake(&self) {
         if let Some(watcher) = self.watcher.get() {
             watcher.unpark();
         }
