@@ -274,7 +274,7 @@ fn slurp() -> Option<std::path::PathBuf> {
 fn slurped(program: &Path, at: &Path, file: &str) -> std::collections::BTreeMap<String, u64> {
     let out = Command::new(program)
         .current_dir(at)
-        .args(["-i", file, "--top", "1000000", "--json", "-o", "slurp.json"])
+        .args([file, "--top", "1000000", "--json", "-o", "slurp.json"])
         .output()
         .expect("running hprof-slurp");
     let said = String::from_utf8_lossy(&out.stderr);
