@@ -129,7 +129,7 @@ fn a_live_binary_dump_is_read_by_hprof_slurp() {
                 .flatten();
             let file = names.map(|entry| entry.path()).next().expect("a dump");
             let file = file.to_string_lossy();
-            let said = output(&slurp, &["-i", &file, "-t", "1000"], mode);
+            let said = output(&slurp, &["-t", "1000", &file], mode);
             assert!(said.contains("Known$Node"), "{mode}: {said}");
         }
     }
