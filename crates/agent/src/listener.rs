@@ -61,12 +61,12 @@ fn listen(vm: &HotSpot, mut peer: TcpStream, recorder: &Mutex<Recorder>) {
         };
         decoder.push(&buffer[..count]);
         while let Some(command) = decoder.next_command() {
-            let reaction = {
+            let reaction = vm.quietly(|| {
                 let mut recorder = recorder.lock().unwrap_or_else(PoisonError::into_inner);
                 let reaction = recorder.command(vm, &command);
                 recorder.flush();
                 reaction
-            };
+            });
             match reaction {
                 Reaction::Continue => {}
                 Reaction::StopListening => return,

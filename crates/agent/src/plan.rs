@@ -1,6 +1,6 @@
 //! From options to what the VM side measures.
 
-use agent_core::options::Options;
+use agent_core::options::{Options, Target};
 use vm_hotspot::{Clock, Config, Follow};
 
 /// What to measure for these options.
@@ -8,7 +8,9 @@ pub(crate) fn config(options: &Options) -> Config {
     let exact = options.tracks_every_allocation();
     Config {
         depth: options.traces.depth,
-        call_depth: options.traces.cost_depth,
+        // The pairs of cpu=old are pairs whatever the depth is set to.
+        call_depth: options.cpu.old.then_some(options.traces.cost_depth),
+        depth_may_change: matches!(options.output.target, Target::Net { .. }),
         allocations: exact,
         sampled_allocations: options.sampled.map(|sampled| sampled.interval),
         follow: follow(options),
@@ -62,13 +64,17 @@ mod tests {
         check("cpu=samples", |c| c.samples.is_some() && !c.instruments());
         check("cpu=samples,depth=0", |c| c.samples.is_none());
         check("cpu=old", |c| {
-            c.calls && c.call_depth == 2 && !c.allocations
+            c.calls && c.call_depth == Some(2) && !c.allocations
         });
-        check("cpu=times,thread=y", |c| c.calls && c.per_thread);
+        check("cpu=times,thread=y", |c| {
+            c.calls && c.per_thread && c.call_depth.is_none()
+        });
         check("alloc=512k", |c| {
             c.sampled_allocations == Some(512 << 10) && !c.instruments()
         });
         check("cpu=times,msa=y", |c| c.clock == Clock::ThreadCpu);
+        check("net=localhost:1", |c| c.depth_may_change);
+        check("cpu=samples", |c| !c.depth_may_change);
         check("monitor=y", |c| c.monitors && !c.instruments());
     }
 }

@@ -403,6 +403,12 @@ impl Env<Live> {
         Ok(rows)
     }
 
+    /// Identity hash of an object.
+    pub fn object_hash(self, object: Object) -> Result<i32> {
+        // SAFETY: slot 58 is (object, hash).
+        unsafe { self.one("GetObjectHashCode", slot::GetObjectHashCode, object.raw()) }
+    }
+
     /// Monitors a thread owns, as local references.
     pub fn owned_monitors(self, thread: Object) -> Result<Vec<Object>> {
         // SAFETY: slot 10 is (thread, count, monitors).

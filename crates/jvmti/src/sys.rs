@@ -243,7 +243,7 @@ pub mod jvmti_slot {
         GetClassSignature = 48, GetClassStatus = 49, GetSourceFileName = 50,
         GetClassModifiers = 51, GetClassMethods = 52, GetClassFields = 53,
         GetImplementedInterfaces = 54, IsInterface = 55, IsArrayClass = 56,
-        GetClassLoader = 57, GetObjectMonitorUsage = 59, GetFieldName = 60,
+        GetClassLoader = 57, GetObjectHashCode = 58, GetObjectMonitorUsage = 59, GetFieldName = 60,
         GetFieldModifiers = 62, GetMethodName = 64, GetMethodDeclaringClass = 65,
         GetLineNumberTable = 70, IsMethodNative = 76, GetLoadedClasses = 78,
         GetCapabilities = 89, GetAllStackTraces = 100, GetThreadListStackTraces = 101,

@@ -106,14 +106,17 @@ fn hooks(jni: Jni) -> Option<Object> {
 
 /// The clock thread.
 pub(crate) fn keep_time(env: Env<Live>, jni: Jni) {
-    while let Some(hotspot) = HotSpot::get().filter(|h| !h.dead.load(Ordering::Relaxed)) {
-        std::thread::sleep(Duration::from_millis(1));
+    for ticks in 1.. {
+        let Some(hotspot) = HotSpot::get().filter(|h| !h.dead.load(Ordering::Relaxed)) else {
+            return;
+        };
         let Some(tracker) = hotspot.tracker() else {
             return;
         };
+        std::thread::sleep(Duration::from_millis(1));
         match hotspot.config.clock {
             Clock::ThreadCpu => tracker.set_cpu_clocks(env, jni),
-            _ => tracker.set_clock(jni, hotspot.elapsed()),
+            Clock::Elapsed => tracker.set_clock(jni, Clock::Elapsed.now(), ticks),
         }
     }
 }

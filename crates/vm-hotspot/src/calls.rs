@@ -25,6 +25,11 @@ impl Contexts {
         }
     }
 
+    /// Keeps so many methods of nodes that are made from now on.
+    pub(crate) fn set_depth(&mut self, depth: usize) {
+        self.depth = depth;
+    }
+
     /// How many nodes there are.
     pub(crate) fn len(&self) -> usize {
         self.nodes.len()
@@ -78,5 +83,18 @@ mod tests {
         let other = contexts.call(0, 2);
         assert_eq!(contexts.call(other, 3), bc);
         assert_eq!(contexts.len(), 6);
+    }
+
+    #[test]
+    fn a_new_depth_holds_for_what_is_called_then() {
+        let mut contexts = Contexts::new(1);
+        let a = contexts.call(0, 1);
+        contexts.set_depth(3);
+        let b = contexts.call(a, 2);
+        let c = contexts.call(b, 3);
+        assert_eq!(contexts.methods(c as usize), [3, 2, 1]);
+        contexts.set_depth(2);
+        let d = contexts.call(c, 4);
+        assert_eq!(contexts.methods(d as usize), [4, 3]);
     }
 }

@@ -22,18 +22,45 @@ pub enum Follow {
 /// power of two.
 pub const EXACT_PER_SITE: i64 = 4096;
 
-/// What times of calls are measured with.
+/// What times of calls are measured with. Both are read to the nanosecond where that
+/// matters, and tick each millisecond for the rest (`tracker/HprofTracker.java`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Clock {
-    /// Elapsed time, brought up to date every millisecond by a thread: reading it
-    /// costs nothing. A single short call is seen as 0 or 1 ms, the sum of many is
-    /// right, because calls do not keep step with the clock.
+    /// Elapsed time.
     #[default]
     Elapsed,
-    /// Elapsed time, read from the system at every call.
-    Precise,
-    /// CPU time of the thread, brought up to date every millisecond.
+    /// CPU time of the thread.
     ThreadCpu,
+}
+
+impl Clock {
+    /// Nanoseconds by this clock for the current thread; elapsed time has the base of
+    /// `System.nanoTime`.
+    #[must_use]
+    pub fn now(self) -> i64 {
+        let clock = match self {
+            Self::Elapsed => libc::CLOCK_MONOTONIC,
+            Self::ThreadCpu => libc::CLOCK_THREAD_CPUTIME_ID,
+        };
+        let mut time = libc::timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        };
+        // SAFETY: the pointer is to a live local; both clocks exist on Linux.
+        unsafe { libc::clock_gettime(clock, &raw mut time) };
+        time.tv_sec * 1_000_000_000 + time.tv_nsec
+    }
+
+    /// Nanoseconds between two readings with nothing between them, as is usual.
+    #[must_use]
+    pub fn cost_of_reading(self) -> i64 {
+        let mut costs: [i64; 101] = std::array::from_fn(|_| {
+            let before = self.now();
+            self.now() - before
+        });
+        costs.sort_unstable();
+        costs[costs.len() / 2]
+    }
 }
 
 /// What to measure, decided when the agent is loaded.
@@ -41,8 +68,11 @@ pub enum Clock {
 pub struct Config {
     /// Frames kept of a stack.
     pub depth: u32,
-    /// Frames kept of a calling context when calls are counted.
-    pub call_depth: u32,
+    /// Frames kept of a calling context when calls are counted, if that is not the
+    /// depth of stacks.
+    pub call_depth: Option<u32>,
+    /// The depth may be changed while the program runs.
+    pub depth_may_change: bool,
     /// Count every allocation by class and stack.
     pub allocations: bool,
     /// Sample allocations instead, one in about so many bytes.
@@ -71,7 +101,8 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             depth: 4,
-            call_depth: 4,
+            call_depth: None,
+            depth_may_change: false,
             allocations: false,
             sampled_allocations: None,
             follow: Follow::default(),
@@ -98,5 +129,20 @@ impl Config {
     #[must_use]
     pub fn instruments(&self) -> bool {
         self.allocations || self.calls
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clocks_go_forward_and_are_read_in_less_than_ten_microseconds() {
+        for clock in [Clock::Elapsed, Clock::ThreadCpu] {
+            let before = clock.now();
+            let cost = clock.cost_of_reading();
+            assert!(clock.now() > before, "{clock:?}");
+            assert!((0..10_000).contains(&cost), "{clock:?} {cost} ns");
+        }
     }
 }

@@ -3,17 +3,13 @@
 use std::sync::atomic::Ordering;
 
 use jvmti::{Agent, Env, Jni, Live, Object};
-use vmpi::{Event, MonitorEvent};
+use vmpi::Event;
 
 use crate::hotspot::{HotSpot, locked};
 use crate::instrument::{Tracking, is_eligible};
+use crate::monitors::Step;
 use crate::natives::uncounted;
 use crate::tracker::Tracker;
-
-thread_local! {
-    /// When this thread began to block or wait.
-    static BLOCKED_AT: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
-}
 
 impl HotSpot {
     fn define_tracker(&self, jni: Jni) {
@@ -67,7 +63,7 @@ impl Agent for HotSpot {
             if let Some(sampler) = self.sampler.get() {
                 sampler.stop();
             }
-            self.tell(Some(&Event::VmDeath));
+            self.tell(&Event::VmDeath);
         });
     }
 
@@ -77,10 +73,7 @@ impl Agent for HotSpot {
             if let Some(sampler) = self.sampler.get() {
                 sampler.thread_started();
             }
-            // A thread of our own may be waited for by whoever has the profiler.
-            if !self.is_own_thread(env, thread) {
-                self.tell(None);
-            }
+            self.tell_pending();
         });
     }
 
@@ -92,7 +85,7 @@ impl Agent for HotSpot {
             return;
         }
         self.retire(env, jni, thread);
-        uncounted(|| self.tell(None));
+        uncounted(|| self.tell_pending());
     }
 
     fn virtual_thread_end(&self, env: Env<Live>, jni: Jni, thread: Object) {
@@ -118,40 +111,23 @@ impl Agent for HotSpot {
     }
 
     fn data_dump(&self, _env: Env<Live>) {
-        uncounted(|| self.tell(Some(&Event::DumpRequested)));
+        uncounted(|| self.tell(&Event::DumpRequested));
     }
 
     fn monitor_wait(&self, env: Env<Live>, jni: Jni, _: Object, object: Object, timeout_ms: i64) {
-        BLOCKED_AT.set(self.elapsed());
-        self.monitor(env, jni, object, MonitorEvent::Wait { timeout_ms });
+        self.monitor(env, jni, object, Step::Wait { timeout_ms });
     }
 
     fn monitor_waited(&self, env: Env<Live>, jni: Jni, _: Object, object: Object, timed_out: bool) {
-        let waited_ns = self.elapsed().saturating_sub(BLOCKED_AT.get());
-        self.monitor(
-            env,
-            jni,
-            object,
-            MonitorEvent::Waited {
-                timed_out,
-                waited_ns,
-            },
-        );
+        self.monitor(env, jni, object, Step::Waited { timed_out });
     }
 
     fn contended_enter(&self, env: Env<Live>, jni: Jni, _: Object, object: Object) {
-        BLOCKED_AT.set(self.elapsed());
-        self.monitor(env, jni, object, MonitorEvent::ContendedEnter);
+        self.monitor(env, jni, object, Step::Enter);
     }
 
     fn contended_entered(&self, env: Env<Live>, jni: Jni, _: Object, object: Object) {
-        let waited_ns = self.elapsed().saturating_sub(BLOCKED_AT.get());
-        self.monitor(
-            env,
-            jni,
-            object,
-            MonitorEvent::ContendedEntered { waited_ns },
-        );
+        self.monitor(env, jni, object, Step::Entered);
     }
 
     fn gc_start(&self) {

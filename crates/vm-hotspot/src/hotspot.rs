@@ -1,12 +1,12 @@
 //! The agent's centre: events in, notifications out.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use std::time::Instant;
 
 use jvmti::sys::Value;
 use jvmti::{Capabilities, Capability, Env, EventKind, JavaVm, Jni, Live, Object, OnLoad};
-use vmpi::{Event, MonitorEvent, MonitorId, Profiler, ThreadId, VmInfo};
+use vmpi::{Event, Profiler, ThreadId, VmInfo};
 
 use crate::background::{collect_at_end, count_soon, keep_time, retransform};
 use crate::config::{Clock, Config, Follow};
@@ -115,8 +115,7 @@ impl HotSpot {
     pub fn load(java: JavaVm, setup: Setup) -> jvmti::Result<&'static Self> {
         let env = Env::create(java)?;
         let granted = env.add_capabilities(&wanted(&setup.config))?;
-        let mut state = State::default();
-        state.sites.follows = setup.config.counts_objects() && setup.config.follow != Follow::None;
+        let state = State::new(&setup.config);
         let made = HOTSPOT.set(Self {
             config: setup.config,
             java,
@@ -317,7 +316,7 @@ impl HotSpot {
         if is_agent {
             return None;
         }
-        let number = state.add_counters(id, &self.config);
+        let number = state.add_counters(id);
         let want = Want {
             sites: self.config.allocations,
             calls: self.config.calls,
@@ -326,8 +325,8 @@ impl HotSpot {
                 _ => 1,
             },
             now: match self.config.clock {
-                Clock::ThreadCpu => env.thread_cpu_time(thread).unwrap_or(0).cast_unsigned(),
-                _ => self.elapsed(),
+                Clock::ThreadCpu => env.thread_cpu_time(thread).unwrap_or(0),
+                Clock::Elapsed => Clock::Elapsed.now(),
             },
         };
         match tracker.enroll(jni, thread, number, want) {
@@ -341,15 +340,40 @@ impl HotSpot {
     }
 
     /// Tells the profiler what is pending, and then `event`.
-    pub(crate) fn tell(&self, event: Option<&Event<'_>>) {
-        let mut profiler = locked(&self.profiler);
-        let Some(profiler) = profiler.as_mut() else {
-            return;
-        };
-        self.announce(&mut |event| profiler.notify(self, event));
-        if let Some(event) = event {
+    pub(crate) fn tell(&self, event: &Event<'_>) {
+        if let Some(profiler) = locked(&self.profiler).as_mut() {
+            self.announce(&mut |event| profiler.notify(self, event));
             profiler.notify(self, event);
         }
+        self.tell_pending();
+    }
+
+    /// Tells the profiler what is pending, unless somebody is telling it something, who
+    /// then does this as well. So a thread of the program never waits for a dump, while it
+    /// holds a monitor that the dump may wait for.
+    pub(crate) fn tell_pending(&self) {
+        while !self.lock().registry.pending.is_empty() {
+            let mut profiler = match self.profiler.try_lock() {
+                Ok(profiler) => profiler,
+                Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+                Err(TryLockError::WouldBlock) => return,
+            };
+            let Some(profiler) = profiler.as_mut() else {
+                return;
+            };
+            self.announce(&mut |event| profiler.notify(self, event));
+        }
+    }
+
+    /// Runs `body` while nobody tells the profiler anything: for orders that it gets from
+    /// elsewhere.
+    pub fn quietly<T>(&self, body: impl FnOnce() -> T) -> T {
+        let result = {
+            let _profiler = locked(&self.profiler);
+            uncounted(body)
+        };
+        self.tell_pending();
+        result
     }
 
     /// Hands over all pending announcements.
@@ -393,6 +417,10 @@ impl HotSpot {
                 Pending::ThreadGone(thread) => {
                     drop(state);
                     sink(&Event::ThreadEnded { thread });
+                }
+                Pending::Monitor(monitor) => {
+                    drop(state);
+                    sink(&monitor.event());
                 }
             }
         }
@@ -459,14 +487,6 @@ impl HotSpot {
         });
     }
 
-    /// Whether a live thread is one of the agent's.
-    pub(crate) fn is_own_thread(&self, env: Env<Live>, thread: Object) -> bool {
-        let number = env.thread_number(Some(thread)).unwrap_or(0);
-        let state = self.lock();
-        let info = state.registry.threads.get(number.wrapping_sub(1));
-        info.is_some_and(|info| info.is_agent)
-    }
-
     /// Starts a thread of the agent's own.
     pub(crate) fn spawn(
         &self,
@@ -498,7 +518,7 @@ impl HotSpot {
     ) -> jvmti::Result<()> {
         let env = self.live().ok_or(jvmti::Error::Jni("run_thread"))?;
         let jni = self.java.jni().ok_or(jvmti::Error::Jni("run_thread"))?;
-        self.spawn(env, jni, name, |_, _| body())
+        self.spawn(env, jni, name, |_, _| uncounted(body))
     }
 
     /// Does now what start-up events would have done: for a VM that runs already.
@@ -528,9 +548,8 @@ impl HotSpot {
         let Some(tracker) = self.tracker() else {
             return Err(jvmti::Error::Jni("tracker"));
         };
-        let shift = (64 / self.config.depth.clamp(1, 16)).cast_signed();
-        let shift = if self.config.depth <= 1 { 63 } else { shift };
-        tracker.configure(env, jni, shift, &self.config)?;
+        let depth = self.lock().depth;
+        tracker.configure(env, jni, &self.config, depth)?;
         let classes = env.loaded_classes()?;
         let (changeable, others): (Vec<Object>, Vec<Object>) = classes
             .into_iter()
@@ -543,12 +562,13 @@ impl HotSpot {
         if failed > 0 {
             (self.message)(&format!("{failed} classes could not be instrumented"));
         }
-        tracker.set_clock(jni, self.elapsed());
+        tracker.set_clock(jni, Clock::Elapsed.now(), 0);
+        tracker.switch_allocations(jni, self.config.allocations)?;
         tracker.switch(jni, true);
         if self.granted.has(Capability::GenerateVmObjectAllocEvents) {
             self.env.enable(EventKind::VmObjectAlloc, true)?;
         }
-        if self.config.calls && self.config.clock != Clock::Precise {
+        if self.config.calls {
             self.spawn(env, jni, "HPROF clock", |env, jni| {
                 uncounted(|| keep_time(env, jni))
             })?;
@@ -587,7 +607,7 @@ impl HotSpot {
                 profiler.notify(self, &Event::VmInit { info: &info, main });
             }
         });
-        self.tell(None);
+        self.tell_pending();
         if self.config.counts_objects() && self.config.follow != Follow::None {
             let watch = |_, jni| {
                 if let Some(hotspot) = Self::get() {
@@ -614,6 +634,9 @@ impl HotSpot {
             && let Some(hotspot) = Self::get()
         {
             Sampler::start(hotspot, env, jni, interval, self.config.safepoint_samples);
+            if let Some(sampler) = self.sampler.get() {
+                sampler.switch(true, None);
+            }
         }
     }
 
@@ -652,25 +675,5 @@ impl HotSpot {
             pid: std::process::id(),
             stable_handles: true,
         }
-    }
-
-    pub(crate) fn monitor(&self, env: Env<Live>, jni: Jni, object: Object, what: MonitorEvent) {
-        uncounted(|| {
-            let mut state = self.lock();
-            let thread = state.registry.thread(env, None, false);
-            let trace = state.current_trace(env, jni, &self.config);
-            let class = jni
-                .object_class(object)
-                .map(|mirror| state.registry.class(env, jni, mirror));
-            drop(state);
-            let (monitor, class) = (MonitorId(0), class.unwrap_or_default());
-            self.tell(Some(&Event::Monitor {
-                what,
-                thread,
-                monitor,
-                class,
-                trace,
-            }));
-        });
     }
 }

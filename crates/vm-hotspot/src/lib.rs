@@ -18,7 +18,8 @@
 //! because instrumented code may need the state.
 //!
 //! Reading order: [`config`], `instrument`, `registry`, `sites`, `calls`,
-//! `tracker`, `followed`, `state`, `hotspot`, `events`, `sampler`, `timers`, `vm`, `slots`, `native_dump`, `heap_walk`.
+//! `tracker`, `tracker_class`, `followed`, `state`, `hotspot`, `events`, `monitors`, `sampler`, `timers`, `vm`, `slots`,
+//! `native_dump`, `heap_walk`.
 
 mod background;
 mod calls;
@@ -30,6 +31,7 @@ mod heap_walk;
 pub mod host;
 mod hotspot;
 pub mod instrument;
+mod monitors;
 mod native_dump;
 pub mod natives;
 mod registry;
@@ -39,6 +41,7 @@ mod slots;
 mod state;
 mod timers;
 mod tracker;
+mod tracker_class;
 mod vm;
 
 pub use background::retransform;

@@ -12,7 +12,9 @@ use jvmti::sys::{RawEnv, RawObject};
 use jvmti::{Jni, Object};
 
 use crate::background::at_end;
+use crate::config::Clock;
 use crate::hotspot::HotSpot;
+use crate::sites::SiteId;
 
 thread_local! {
     /// Set while this thread is inside the agent: what it runs is not counted.
@@ -27,6 +29,11 @@ fn outside<T>(default: T, body: impl FnOnce() -> Option<T>) -> T {
     let result = catch_unwind(AssertUnwindSafe(body)).ok().flatten();
     INSIDE.set(false);
     result.unwrap_or(default)
+}
+
+/// Whether this thread is inside the agent.
+pub(crate) fn is_inside() -> bool {
+    INSIDE.get()
 }
 
 /// Runs `body` without counting what this thread does in it.
@@ -100,6 +107,21 @@ pub extern "system" fn Java_java_lang_HprofTracker_drain(
     });
 }
 
+/// `HprofTracker.check`.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_java_lang_HprofTracker_check(
+    jni: RawEnv,
+    _class: RawObject,
+    tracker: RawObject,
+    how: i64,
+) {
+    outside((), || {
+        let (jni, tracker) = wrap(jni, tracker)?;
+        let site = SiteId((how >> 32) as u32);
+        HotSpot::get()?.at(jni, tracker, |state, at| state.check(at, site))
+    });
+}
+
 /// `HprofTracker.edge`.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_java_lang_HprofTracker_edge(
@@ -112,4 +134,10 @@ pub extern "system" fn Java_java_lang_HprofTracker_edge(
         let (jni, tracker) = wrap(jni, tracker)?;
         HotSpot::get()?.at(jni, tracker, |state, at| state.new_edge(at, key))
     })
+}
+
+/// `HprofTracker.cpuTime`.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_java_lang_HprofTracker_cpuTime(_jni: RawEnv, _class: RawObject) -> i64 {
+    Clock::ThreadCpu.now()
 }

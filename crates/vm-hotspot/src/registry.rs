@@ -10,6 +10,7 @@ use std::sync::Arc;
 use jvmti::sys::MethodPtr;
 use jvmti::{Env, FrameRow, Jni, Live, Object};
 use rustc_hash::FxHashMap;
+use crate::monitors::AtMonitor;
 use vmpi::{
     ClassId, ClassInfo, Frame, LineEntry, Location, MethodId, MethodInfo, ObjectHandle, ThreadId,
     ThreadInfo, Trace, TraceId,
@@ -60,6 +61,7 @@ pub(crate) enum Pending {
     Trace(TraceId),
     Thread(ThreadId),
     ThreadGone(ThreadId),
+    Monitor(AtMonitor),
 }
 
 pub(crate) struct ClassEntry {

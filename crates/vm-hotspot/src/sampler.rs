@@ -10,14 +10,16 @@ use std::cell::{Cell, UnsafeCell};
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
 use std::ptr;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use jvmti::sys::{MethodPtr, RawEnv};
 use jvmti::{Env, FrameRow, Jni, Live};
+use rustc_hash::FxHashSet;
 use vmpi::{Frame, Location, ThreadId, Trace};
 
-use crate::hotspot::HotSpot;
+use crate::hotspot::{HotSpot, locked};
 use crate::natives::uncounted;
 use crate::timers::{Timers, own_tid};
 
@@ -66,14 +68,51 @@ enum Method {
     Safepoint,
 }
 
+/// Which threads are sampled.
+#[derive(Debug)]
+struct Choice {
+    all: bool,
+    /// Threads that are treated otherwise.
+    except: FxHashSet<ThreadId>,
+}
+
+impl Choice {
+    fn of_all(all: bool) -> Self {
+        Self {
+            all,
+            except: FxHashSet::default(),
+        }
+    }
+
+    fn switch(&mut self, on: bool, thread: Option<ThreadId>) {
+        match thread {
+            None => *self = Self::of_all(on),
+            Some(thread) if on == self.all => drop(self.except.remove(&thread)),
+            Some(thread) => drop(self.except.insert(thread)),
+        }
+    }
+
+    fn has(&self, thread: ThreadId) -> bool {
+        self.all != self.except.contains(&thread)
+    }
+
+    fn is_nobody(&self) -> bool {
+        !self.all && self.except.is_empty()
+    }
+}
+
 /// The sampler of the process.
 pub(crate) struct Sampler {
     slots: Box<[Slot]>,
+    /// Frames taken of a stack.
+    depth: AtomicU32,
     next: AtomicU32,
     method: Method,
     interval: Duration,
     stopped: AtomicBool,
+    /// Nobody is sampled.
     paused: AtomicBool,
+    choice: Mutex<Choice>,
     full: AtomicU64,
     no_stack: AtomicU64,
     timers: Timers,
@@ -112,7 +151,8 @@ fn find_agct() -> Option<AsyncGetCallTrace> {
 }
 
 impl Sampler {
-    /// Starts sampling; called once, when the VM is up.
+    /// Starts sampling; called once, when the VM is up or somebody asks for it. No
+    /// thread is sampled before [`Sampler::switch`].
     pub(crate) fn start(
         hotspot: &'static HotSpot,
         env: Env<Live>,
@@ -120,7 +160,6 @@ impl Sampler {
         interval: Duration,
         safepoints: bool,
     ) {
-        let depth = (hotspot.config.depth as usize).clamp(1, MOST_FRAMES);
         let slot = |_| Slot {
             state: AtomicU32::new(EMPTY),
             thread: Cell::new(0),
@@ -131,7 +170,7 @@ impl Sampler {
                         bci: 0,
                         method: MethodPtr(ptr::null_mut())
                     };
-                    depth
+                    MOST_FRAMES
                 ]
                 .into(),
             ),
@@ -143,11 +182,13 @@ impl Sampler {
         };
         let sampler = Self {
             slots: (0..SLOTS).map(slot).collect(),
+            depth: AtomicU32::new(hotspot.lock().depth),
             next: AtomicU32::new(0),
             method,
             interval,
             stopped: AtomicBool::new(false),
-            paused: AtomicBool::new(false),
+            paused: AtomicBool::new(true),
+            choice: Mutex::new(Choice::of_all(false)),
             full: AtomicU64::new(0),
             no_stack: AtomicU64::new(0),
             timers: Timers::default(),
@@ -194,9 +235,17 @@ impl Sampler {
         self.timers.disarm(own_tid());
     }
 
-    /// Takes no samples for a while, or takes them again.
-    pub(crate) fn pause(&self, paused: bool) {
-        self.paused.store(paused, Ordering::Relaxed);
+    /// Takes samples of a thread from now on or takes none; without a thread, of all.
+    /// A thread that was chosen by itself stays so until all are switched.
+    pub(crate) fn switch(&self, on: bool, thread: Option<ThreadId>) {
+        let mut choice = locked(&self.choice);
+        choice.switch(on, thread);
+        self.paused.store(choice.is_nobody(), Ordering::Relaxed);
+    }
+
+    /// Takes so many frames from now on.
+    pub(crate) fn set_depth(&self, depth: u32) {
+        self.depth.store(depth, Ordering::Relaxed);
     }
 
     /// Ends sampling.
@@ -217,7 +266,7 @@ impl Sampler {
                     if self.paused.load(Ordering::Relaxed) {
                         continue;
                     }
-                    jni.local_frame(256, || at_safepoint(hotspot, env, jni));
+                    jni.local_frame(256, || self.at_safepoint(hotspot, env, jni));
                 }
             }
         }
@@ -227,6 +276,7 @@ impl Sampler {
     /// with the state's lock deciding who goes first.
     pub(crate) fn drain(&self, hotspot: &HotSpot, env: Env<Live>, jni: Jni) {
         let mut state = hotspot.lock();
+        let choice = locked(&self.choice);
         for slot in &self.slots {
             if slot.state.load(Ordering::Acquire) != FULL {
                 continue;
@@ -247,6 +297,9 @@ impl Sampler {
                 number => ThreadId(number),
             };
             slot.state.store(EMPTY, Ordering::Release);
+            if !choice.has(thread) {
+                continue;
+            }
             let owner = if hotspot.config.per_thread {
                 thread
             } else {
@@ -269,6 +322,47 @@ impl Sampler {
         }
     }
 
+    /// One tick of the safepoint method: every runnable thread counts.
+    fn at_safepoint(&self, hotspot: &HotSpot, env: Env<Live>, jni: Jni) {
+        const RUNNABLE: i32 = 0x4;
+        const SUSPENDED_OR_INTERRUPTED: i32 = 0x30_0000;
+        let depth = self.depth.load(Ordering::Relaxed);
+        let depth = depth.clamp(1, MOST_FRAMES as u32);
+        let Ok(stacks) = env.all_stacks(depth as i32) else {
+            return;
+        };
+        let mut state = hotspot.lock();
+        let choice = locked(&self.choice);
+        for row in stacks {
+            let is_running = row.state & RUNNABLE != 0 && row.state & SUSPENDED_OR_INTERRUPTED == 0;
+            if !is_running && !hotspot.config.wall_samples {
+                continue;
+            }
+            let thread = state.registry.thread(env, Some(row.thread), false);
+            let index = (thread.0 as usize).wrapping_sub(1);
+            let is_ours = state
+                .registry
+                .threads
+                .get(index)
+                .is_none_or(|info| info.is_agent);
+            let frames: &[FrameRow] = &row.frames;
+            if is_ours || frames.is_empty() || !choice.has(thread) {
+                continue;
+            }
+            let frames = state.registry.stack(env, jni, frames, depth as usize);
+            let owner = if hotspot.config.per_thread {
+                thread
+            } else {
+                ThreadId::NONE
+            };
+            let trace = state.registry.trace(Trace {
+                thread: owner,
+                frames,
+            });
+            *state.samples.entry((thread, trace)).or_default() += 1;
+        }
+    }
+
     /// In the handler: takes the stack of the current thread.
     fn sample(&self, function: AsyncGetCallTrace, jni: Jni, context: *mut c_void) {
         let start = self.next.fetch_add(1, Ordering::Relaxed) as usize;
@@ -283,13 +377,14 @@ impl Sampler {
         };
         // SAFETY: this handler moved the slot to BUSY and is its only user.
         let frames = unsafe { &mut *slot.frames.get() };
+        let depth = (self.depth.load(Ordering::Relaxed) as usize).clamp(1, frames.len());
         let mut trace = CallTrace {
             env: jni.raw(),
             count: 0,
             frames: frames.as_mut_ptr(),
         };
         // SAFETY: called in a signal handler with its context, as the function wants.
-        unsafe { function(&raw mut trace, frames.len() as i32, context) };
+        unsafe { function(&raw mut trace, depth as i32, context) };
         if trace.count > 0 {
             slot.thread.set(match NUMBER.get() {
                 0 => BY_TID | own_tid(),
@@ -351,41 +446,25 @@ fn running_threads(hotspot: &HotSpot, env: Env<Live>) -> Vec<(String, ThreadId)>
     running
 }
 
-/// One tick of the safepoint method: every runnable thread counts.
-fn at_safepoint(hotspot: &HotSpot, env: Env<Live>, jni: Jni) {
-    const RUNNABLE: i32 = 0x4;
-    const SUSPENDED_OR_INTERRUPTED: i32 = 0x30_0000;
-    let depth = hotspot.config.depth.clamp(1, MOST_FRAMES as u32);
-    let Ok(stacks) = env.all_stacks(depth as i32) else {
-        return;
-    };
-    let mut state = hotspot.lock();
-    for row in stacks {
-        let is_running = row.state & RUNNABLE != 0 && row.state & SUSPENDED_OR_INTERRUPTED == 0;
-        if !is_running && !hotspot.config.wall_samples {
-            continue;
-        }
-        let thread = state.registry.thread(env, Some(row.thread), false);
-        let index = (thread.0 as usize).wrapping_sub(1);
-        let is_ours = state
-            .registry
-            .threads
-            .get(index)
-            .is_none_or(|info| info.is_agent);
-        let frames: &[FrameRow] = &row.frames;
-        if is_ours || frames.is_empty() {
-            continue;
-        }
-        let frames = state.registry.stack(env, jni, frames, depth as usize);
-        let owner = if hotspot.config.per_thread {
-            thread
-        } else {
-            ThreadId::NONE
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_chosen_by_itself_stays_so_until_all_are_switched() {
+        let mut choice = Choice::of_all(false);
+        let (one, other) = (ThreadId(1), ThreadId(2));
+        let mut check = |on, thread, expected: [bool; 2], nobody| {
+            choice.switch(on, thread);
+            let found = [choice.has(one), choice.has(other)];
+            assert_eq!((found, choice.is_nobody()), (expected, nobody));
         };
-        let trace = state.registry.trace(Trace {
-            thread: owner,
-            frames,
-        });
-        *state.samples.entry((thread, trace)).or_default() += 1;
+        check(true, Some(one), [true, false], false);
+        check(false, Some(one), [false, false], true);
+        check(true, None, [true, true], false);
+        check(false, Some(other), [true, false], false);
+        check(false, Some(other), [true, false], false);
+        check(false, None, [false, false], true);
     }
 }

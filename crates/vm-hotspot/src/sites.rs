@@ -64,6 +64,12 @@ impl Sites {
         self.rows.get_mut((id.0 as usize).wrapping_sub(1))
     }
 
+    /// The stack of a site.
+    pub(crate) fn trace(&self, id: SiteId) -> Option<TraceId> {
+        let row = self.rows.get((id.0 as usize).wrapping_sub(1));
+        row.map(|row| row.trace)
+    }
+
     /// Class and stack of all sites, in order of their numbers.
     pub(crate) fn keys(&self) -> Vec<(ClassId, TraceId)> {
         self.rows.iter().map(|row| (row.class, row.trace)).collect()

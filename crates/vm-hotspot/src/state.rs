@@ -7,11 +7,11 @@ use rustc_hash::FxHashMap;
 use vmpi::{Frame, Location, ThreadId, Trace, TraceId};
 
 use crate::calls::Contexts;
-use crate::config::Config;
+use crate::config::{Config, Follow};
 use crate::followed::Followed;
 use crate::instrument::Numbers;
 use crate::registry::Registry;
-use crate::sites::{Seen, Sites, find_slot, first_mask, grow};
+use crate::sites::{Seen, SiteId, Sites, find_slot, first_mask, grow};
 use crate::tracker::{
     COST_WORDS, EDGE_WORDS, FIRST_EDGES, FIRST_NODES, FIRST_SITES, SITE_WORDS, Tracker,
 };
@@ -42,6 +42,10 @@ pub(crate) struct Counters {
 /// The state.
 #[derive(Default)]
 pub(crate) struct State {
+    /// Frames kept of a stack.
+    pub(crate) depth: u32,
+    /// Methods kept of a calling context.
+    call_depth: usize,
     pub(crate) registry: Registry,
     pub(crate) sites: Sites,
     /// By the number in the tracker object.
@@ -51,14 +55,61 @@ pub(crate) struct State {
     pub(crate) costs: FxHashMap<TraceId, [i64; 3]>,
     /// Samples by thread and stack since the last report.
     pub(crate) samples: FxHashMap<(ThreadId, TraceId), u64>,
+    /// Since when threads are at the entrance of a monitor, and in `wait`.
+    pub(crate) blocked: FxHashMap<ThreadId, u64>,
+    pub(crate) waiting: FxHashMap<ThreadId, u64>,
     /// Since the last report: (what, how many).
     pub(crate) lost: FxHashMap<&'static str, u64>,
 }
 
 impl State {
+    /// A state in which nothing is known.
+    pub(crate) fn new(config: &Config) -> Self {
+        let mut state = Self::default();
+        state.set_depth(config, config.depth);
+        state.sites.follows = config.counts_objects() && config.follow != Follow::None;
+        state
+    }
+
+    fn set_depth(&mut self, config: &Config, depth: u32) {
+        self.depth = depth;
+        self.call_depth = (config.call_depth.unwrap_or(depth) as usize).max(1);
+    }
+
+    /// From now on so many frames are kept. Contexts of calls that are open know as much
+    /// as was kept when they began.
+    pub(crate) fn change_depth(
+        &mut self,
+        (jni, tracker): (Jni, Option<&Tracker>),
+        config: &Config,
+        depth: u32,
+    ) {
+        self.set_depth(config, depth);
+        let Some(tracker) = tracker else { return };
+        if tracker.set_depth(jni, depth).is_err() {
+            *self.lost.entry("changes of depth").or_default() += 1;
+        }
+        if !config.calls || config.call_depth.is_some() {
+            return;
+        }
+        // Known calls lead to nodes of the old depth, so all are forgotten.
+        let (counters, call_depth) = (&mut self.counters, self.call_depth);
+        tracker.for_each(jni, |_, object| {
+            let Some(counters) = counters.get_mut(&tracker.id(jni, object)) else {
+                return;
+            };
+            let none = vec![0; counters.edges.len()];
+            if tracker.set_edges(jni, object, &none).is_ok() {
+                counters.edges = none;
+                counters.n_edges = 0;
+                counters.contexts.set_depth(call_depth);
+            }
+        });
+    }
+
     /// The stack of the current thread, numbered.
     pub(crate) fn current_trace(&mut self, env: Env<Live>, jni: Jni, config: &Config) -> TraceId {
-        let depth = (config.depth as usize).min(MOST_FRAMES);
+        let depth = (self.depth as usize).min(MOST_FRAMES);
         let mut rows = vec![
             jvmti::FrameRow {
                 method: jvmti::sys::MethodPtr(std::ptr::null_mut()),
@@ -81,13 +132,13 @@ impl State {
     }
 
     /// A new thread's counters; their number.
-    pub(crate) fn add_counters(&mut self, thread: ThreadId, config: &Config) -> i32 {
+    pub(crate) fn add_counters(&mut self, thread: ThreadId) -> i32 {
         self.next_counters += 1;
         let counters = Counters {
             thread,
             seen: FxHashMap::default(),
             keys: vec![0; FIRST_SITES],
-            contexts: Contexts::new((config.call_depth as usize).max(1)),
+            contexts: Contexts::new(self.call_depth),
             edges: vec![0; FIRST_EDGES * EDGE_WORDS],
             n_edges: 0,
             room: FIRST_NODES,
@@ -150,6 +201,16 @@ impl State {
         );
         let array_bytes = if is_array { size.cast_unsigned() } else { 0 };
         followed.add_if(self.sites.follows, jni, made, site, array_bytes);
+    }
+
+    /// Looks whether the current stack is that of a site: two contexts with one number
+    /// would be counted as one.
+    pub(crate) fn check(&mut self, at: &At<'_>, site: SiteId) {
+        let trace = self.current_trace(at.env, at.jni, at.config);
+        if self.sites.trace(site).is_some_and(|known| known != trace) {
+            let what = "allocations at stacks that have one number with another";
+            *self.lost.entry(what).or_default() += 1;
+        }
     }
 
     /// An allocation that no bytecode made.

@@ -4,10 +4,9 @@ use jvmti::sys::{FieldPtr, Value};
 use jvmti::{Env, Jni, Live, Object, Result};
 
 use crate::config::{Clock, Config, EXACT_PER_SITE, Follow};
-
-const NAME: &str = "java/lang/HprofTracker";
-/// Compiled from `tracker/HprofTracker.java`.
-const BYTES: &[u8] = include_bytes!("../tracker/HprofTracker.class");
+use crate::instrument::{SITE_BITS, TRACKER};
+use crate::sites::SPREAD;
+use crate::tracker_class::{ThreadIds, class_bytes};
 
 /// Entries a thread starts with: sites, edges of calling contexts.
 pub(crate) const FIRST_SITES: usize = 512;
@@ -26,31 +25,22 @@ const LAST_TABLE: usize = 1 << 17;
 /// Places where a thread's object may stand, from its id on.
 const PROBES: usize = 8;
 
-/// The bytes to define: from JDK 19 on `Thread.threadId` is final, while `getId`
-/// may be overridden by anybody's subclass.
-fn class_bytes(has_thread_id: bool) -> Vec<u8> {
-    const OLD: &[u8] = b"\x01\x00\x05getId";
-    const NEW: &[u8] = b"\x01\x00\x08threadId";
-    let at = BYTES.windows(OLD.len()).position(|window| window == OLD);
-    match at {
-        Some(at) if has_thread_id => [&BYTES[..at], NEW, &BYTES[at + OLD.len()..]].concat(),
-        _ => BYTES.to_vec(),
-    }
-}
-
 /// Ids of the tracker's fields.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tracker {
     /// A weak reference, so that the agent adds no root to the program's heap.
     pub(crate) class: Object,
     table: FieldPtr,
+    counting: FieldPtr,
     on: FieldPtr,
+    allocations: FieldPtr,
     clock: FieldPtr,
     owner: FieldPtr,
     id: FieldPtr,
     sites: FieldPtr,
     sites_shift: FieldPtr,
     stack: FieldPtr,
+    starts: FieldPtr,
     edges: FieldPtr,
     edges_shift: FieldPtr,
     costs: FieldPtr,
@@ -58,9 +48,11 @@ pub(crate) struct Tracker {
     pending_words: FieldPtr,
     pending_count: FieldPtr,
     peeked: FieldPtr,
-    last: FieldPtr,
+    seen: FieldPtr,
     cpu: FieldPtr,
-    thread_id: jvmti::sys::MethodPtr,
+    /// Thread's field `tid`.
+    tid: FieldPtr,
+    ids: ThreadIds,
 }
 
 impl Tracker {
@@ -68,19 +60,27 @@ impl Tracker {
     pub(crate) fn define(jni: Jni) -> Result<Self> {
         jni.local_frame(16, || {
             let thread = jni.find_class("java/lang/Thread")?;
-            let final_id = jni.method(thread, "threadId", "()J");
-            let class = jni.define_boot_class(NAME, &class_bytes(final_id.is_ok()))?;
-            let thread_id = final_id.or_else(|_| jni.method(thread, "getId", "()J"))?;
+            let ids = if jni.method(thread, "threadId", "()J").is_ok() {
+                ThreadIds::Final
+            } else if jni.find_class("jdk/internal/misc/Unsafe").is_ok() {
+                ThreadIds::Internal
+            } else {
+                ThreadIds::Old
+            };
+            let class = jni.define_boot_class(TRACKER, &class_bytes(ids))?;
             Ok(Self {
                 class: jni.new_weak(class)?,
                 table: jni.static_field(class, "table", "[Ljava/lang/HprofTracker;")?,
+                counting: jni.static_field(class, "counting", "[Ljava/lang/HprofTracker;")?,
                 on: jni.static_field(class, "on", "Z")?,
+                allocations: jni.static_field(class, "allocations", "Z")?,
                 clock: jni.static_field(class, "clock", "J")?,
                 owner: jni.field(class, "owner", "Ljava/lang/Thread;")?,
                 id: jni.field(class, "id", "I")?,
                 sites: jni.field(class, "sites", "[J")?,
                 sites_shift: jni.field(class, "sitesShift", "I")?,
                 stack: jni.field(class, "stack", "[J")?,
+                starts: jni.field(class, "starts", "[J")?,
                 edges: jni.field(class, "edges", "[J")?,
                 edges_shift: jni.field(class, "edgesShift", "I")?,
                 costs: jni.field(class, "costs", "[J")?,
@@ -88,28 +88,34 @@ impl Tracker {
                 pending_words: jni.field(class, "pendingWords", "[J")?,
                 pending_count: jni.field(class, "pendingCount", "I")?,
                 peeked: jni.field(class, "peeked", "I")?,
-                last: jni.field(class, "last", "J")?,
+                seen: jni.field(class, "seen", "J")?,
                 cpu: jni.field(class, "cpu", "J")?,
-                thread_id,
+                tid: jni.field(thread, "tid", "J")?,
+                ids,
             })
         })
     }
 
-    /// Sets what does not change: array layout, context shift, kind of clock; and
-    /// makes room for threads.
+    /// Sets what does not change: array layout, kind of clock, how ids are read; and
+    /// makes room for threads. `depth`: frames that tell stacks apart.
     pub(crate) fn configure(
         &self,
         env: Env<Live>,
         jni: Jni,
-        shift: i32,
         config: &Config,
+        depth: u32,
     ) -> Result<()> {
         jni.local_frame(64, || {
             let (class, clock) = (self.class, config.clock);
-            jni.set_static_int(class, jni.static_field(class, "contextShift", "I")?, shift);
-            for (name, kind) in [("precise", Clock::Precise), ("perThread", Clock::ThreadCpu)] {
-                jni.set_static_boolean(class, jni.static_field(class, name, "Z")?, clock == kind);
-            }
+            let shift = jni.static_field(class, "contextShift", "I")?;
+            jni.set_static_int(class, shift, context_shift(depth));
+            let may_change = jni.static_field(class, "depthMayChange", "Z")?;
+            jni.set_static_boolean(class, may_change, config.depth_may_change);
+            self.set_depth(jni, depth)?;
+            let per_thread = jni.static_field(class, "perThread", "Z")?;
+            jni.set_static_boolean(class, per_thread, clock == Clock::ThreadCpu);
+            let overhead = jni.static_field(class, "overhead", "J")?;
+            jni.set_static_long(class, overhead, clock.cost_of_reading());
             let adaptive = jni.static_field(class, "adaptive", "Z")?;
             jni.set_static_boolean(class, adaptive, config.follow == Follow::Adaptive);
             let exact = jni.static_field(class, "exactShift", "I")?;
@@ -127,8 +133,39 @@ impl Tracker {
                 }
             }
             self.resize_table(jni, FIRST_TABLE)?;
+            self.prepare(jni)?;
             self.link_natives(jni)
         })
+    }
+
+    /// Lets the tracker read ids of threads.
+    fn prepare(&self, jni: Jni) -> Result<()> {
+        let class = self.class;
+        if let Some(name) = self.ids.unsafe_name() {
+            let descriptor = format!("L{name};");
+            let reader = jni.find_class(name)?;
+            let one = jni.static_field(reader, "theUnsafe", &descriptor)?;
+            let one = jni.get_static_object(reader, one);
+            let ours = jni.static_field(class, "unsafe", &descriptor)?;
+            jni.set_static_object(class, ours, one.ok_or(jvmti::Error::Jni("theUnsafe"))?);
+        }
+        let answer = jni.new_longs(1)?;
+        let prepare = jni.static_method(class, "prepare", "([J)V")?;
+        jni.call_static_void(class, prepare, &[Value { l: answer.raw() }])?;
+        let mut at = [0];
+        jni.longs(answer, 0, &mut at);
+        jni.set_static_long(class, jni.static_field(class, "tid", "J")?, at[0]);
+        Ok(())
+    }
+
+    /// Sets how many frames tell stacks apart, if that may change.
+    pub(crate) fn set_depth(&self, jni: Jni, depth: u32) -> Result<()> {
+        let class = self.class;
+        let salt = jni.static_field(class, "depthSalt", "J")?;
+        jni.set_static_long(class, salt, i64::from(depth).wrapping_mul(SPREAD));
+        let shift = jni.static_field(class, "shiftNow", "I")?;
+        jni.set_static_int(class, shift, context_shift(depth));
+        Ok(())
     }
 
     /// Calls each native method once while nothing is counted. The VM looks for a
@@ -145,6 +182,8 @@ impl Tracker {
         jni.call_static_object(class, enroll, &[null])?;
         let site = of("site", "(Ljava/lang/HprofTracker;Ljava/lang/Object;JJ)V")?;
         jni.call_static_void(class, site, &[null, null, zero, zero])?;
+        let check = of("check", "(Ljava/lang/HprofTracker;J)V")?;
+        jni.call_static_void(class, check, &[null, zero])?;
         let drain = of("drain", "(Ljava/lang/HprofTracker;)V")?;
         jni.call_static_void(class, drain, &[null])?;
         let edge = of("edge", "(Ljava/lang/HprofTracker;J)I")?;
@@ -157,21 +196,40 @@ impl Tracker {
         jni.set_static_boolean(self.class, self.on, on);
     }
 
-    /// Sets every thread's own clock.
+    /// Switches counting of allocations on or off.
+    pub(crate) fn switch_allocations(&self, jni: Jni, on: bool) -> Result<()> {
+        jni.local_frame(8, || {
+            let table = if on {
+                self.table(jni)?
+            } else {
+                let nobody = jni.alloc_object(self.class)?;
+                jni.new_objects(1, self.class, Some(nobody))?
+            };
+            jni.set_static_boolean(self.class, self.allocations, on);
+            jni.set_static_object(self.class, self.counting, table);
+            Ok(())
+        })
+    }
+
+    /// Brings every thread's own clock up to date.
     pub(crate) fn set_cpu_clocks(&self, env: Env<Live>, jni: Jni) {
         self.for_each(jni, |_, object| {
+            let before = jni.get_long(object, self.cpu);
             let time = jni
                 .get_object(object, self.owner)
+                .filter(|_| before != 0)
                 .map(|thread| env.thread_cpu_time(thread));
-            if let Some(Ok(nanos)) = time {
-                jni.set_long(object, self.cpu, nanos);
+            if let Some(Ok(nanos)) = time
+                && nanos >> 8 != before >> 8
+            {
+                jni.set_long(object, self.cpu, tick(nanos, before + 1));
             }
         });
     }
 
-    /// Sets the clock.
-    pub(crate) fn set_clock(&self, jni: Jni, nanos: u64) {
-        jni.set_static_long(self.class, self.clock, nanos.cast_signed());
+    /// Lets the clock tick: the time, and how often it has ticked before.
+    pub(crate) fn set_clock(&self, jni: Jni, nanos: i64, ticks: i64) {
+        jni.set_static_long(self.class, self.clock, tick(nanos, ticks));
     }
 
     fn table(&self, jni: Jni) -> Result<Object> {
@@ -183,6 +241,7 @@ impl Tracker {
     /// places are taken are left out and will enroll again.
     fn resize_table(&self, jni: Jni, len: usize) -> Result<()> {
         let old = self.table(jni)?;
+        let counting = jni.get_static_object(self.class, self.counting);
         let nobody = jni.alloc_object(self.class)?;
         let new = jni.new_objects(len, self.class, Some(nobody))?;
         for index in 0..jni.array_len(old) {
@@ -195,15 +254,16 @@ impl Tracker {
                 }
             });
         }
+        if counting.is_some_and(|counting| jni.is_same(counting, old)) {
+            jni.set_static_object(self.class, self.counting, new);
+        }
         jni.set_static_object(self.class, self.table, new);
         Ok(())
     }
 
     /// Puts an object at a free place of its thread; false if there is none.
     fn place(&self, jni: Jni, table: Object, thread: Object, object: Object) -> bool {
-        let Ok(id) = jni.call_long(thread, self.thread_id) else {
-            return false;
-        };
+        let id = jni.get_long(thread, self.tid);
         let len = jni.array_len(table);
         for probe in 0..PROBES {
             let at = (id as usize).wrapping_add(probe) & (len - 1);
@@ -247,8 +307,10 @@ impl Tracker {
                 Some(jni.new_longs(FIRST_NODES * COST_WORDS)?),
             );
             jni.set_object(object, self.stack, Some(jni.new_longs(FIRST_STACK)?));
-            jni.set_long(object, self.last, want.now.cast_signed());
-            jni.set_long(object, self.cpu, want.now.cast_signed());
+            // The CPU time of a virtual thread is not known.
+            let now = if want.now == 0 { 0 } else { tick(want.now, 0) };
+            jni.set_long(object, self.seen, now);
+            jni.set_long(object, self.cpu, now);
         }
         jni.set_object(object, self.owner, Some(thread));
         loop {
@@ -290,6 +352,7 @@ impl Tracker {
             let parts = [
                 self.sites,
                 self.stack,
+                self.starts,
                 self.edges,
                 self.costs,
                 self.pending,
@@ -302,6 +365,7 @@ impl Tracker {
             );
             own.push(object);
         }
+        own.extend(jni.get_static_object(self.class, self.counting));
         own.push(table);
         own
     }
@@ -446,6 +510,15 @@ impl Tracker {
     }
 }
 
+/// Bits by which a context is shifted for each call, so that the last `depth` sites are
+/// in it and the first of these still with all the bits that count sites, as long as
+/// there are that many bits (37 frames).
+fn context_shift(depth: u32) -> i32 {
+    let before = depth.saturating_sub(1);
+    let shift = (64 - SITE_BITS).checked_div(before);
+    shift.map_or(63, |shift| shift.max(1).cast_signed())
+}
+
 /// Which arrays a thread needs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Want {
@@ -453,7 +526,13 @@ pub(crate) struct Want {
     pub(crate) calls: bool,
     /// How many objects to be followed are gathered.
     pub(crate) pending: usize,
-    pub(crate) now: u64,
+    /// Time now by the clock in use, 0 if it cannot be known.
+    pub(crate) now: i64,
+}
+
+/// A time as the tracker keeps it: the low 8 bits count ticks.
+fn tick(nanos: i64, ticks: i64) -> i64 {
+    nanos & !0xff | ticks & 0xff
 }
 
 /// How this VM lays out arrays, by type code of `newarray` (2: reference).
@@ -515,13 +594,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_class_is_made_for_old_and_new_threads() {
-        let old = classfile::Class::parse(BYTES).expect("a class file");
-        assert_eq!(old.name, NAME.as_bytes());
-        let bytes = class_bytes(true);
-        let new = classfile::Class::parse(&bytes).expect("a class file");
-        assert_eq!(new.methods.len(), old.methods.len());
-        assert!(bytes.windows(8).any(|window| window == b"threadId"));
-        assert!(!bytes.windows(6).any(|window| window == b"\0\x05getI"));
+    fn the_first_of_the_sites_in_a_context_keeps_its_number() {
+        for depth in 2..=37 {
+            let shift = context_shift(depth).unsigned_abs();
+            assert!(64 - (depth - 1) * shift >= SITE_BITS, "{depth}");
+            // And little is kept of what lies beyond the depth.
+            assert!(depth < 3 || (depth - 1) * (shift + 1) > 64 - SITE_BITS, "{depth}");
+        }
+        assert_eq!([0, 1, 2, 4, 1000].map(context_shift), [63, 63, 36, 12, 1]);
     }
 }

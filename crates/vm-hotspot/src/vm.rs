@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use jvmti::{Env, Jni, Live, Object};
+use jvmti::{Capability, Env, EventKind, Jni, Live, Object};
 use vmpi::vm::Control;
 use vmpi::{
     ClassId, ClassInfo, CostRow, Event, FieldInfo, Frame, HeapSummary, HeapVisitor, LineEntry,
@@ -88,6 +88,35 @@ impl HotSpot {
                 .entry("objects to follow for want of room")
                 .or_default() += refused;
         }
+    }
+
+    /// Counts or samples allocations from now on, or does not.
+    fn switch_allocations(&self, jni: Jni, on: bool) -> Result<(), VmError> {
+        if !self.config.counts_objects() {
+            return Err(VmError::Unsupported(
+                "allocation counting, which heap=sites starts",
+            ));
+        }
+        if self.config.allocations {
+            let tracker = self.tracker().ok_or(VmError::WrongPhase)?;
+            tracker.switch_allocations(jni, on).map_err(failed)?;
+        }
+        let (env, _) = self.here()?;
+        for (capability, event) in [
+            (
+                Capability::GenerateVmObjectAllocEvents,
+                EventKind::VmObjectAlloc,
+            ),
+            (
+                Capability::GenerateSampledObjectAllocEvents,
+                EventKind::SampledObjectAlloc,
+            ),
+        ] {
+            if self.granted.has(capability) {
+                env.enable(event, on).map_err(failed)?;
+            }
+        }
+        Ok(())
     }
 
     fn take_rows(&self) -> Rows {
@@ -250,7 +279,7 @@ impl Vm for HotSpot {
     fn all_stacks(&self) -> Result<Vec<ThreadStack>, VmError> {
         let (env, jni) = self.here()?;
         jni.local_frame(256, || {
-            let depth = self.config.depth;
+            let depth = self.lock().depth;
             let rows = env.all_stacks(depth.min(1 << 16) as i32).map_err(failed)?;
             let mut state = self.lock();
             let stack = |row: jvmti::StackRow| {
@@ -277,43 +306,7 @@ impl Vm for HotSpot {
 
     fn monitors(&self) -> Result<Vec<MonitorInfo>, VmError> {
         let (env, jni) = self.here()?;
-        jni.local_frame(256, || {
-            let mut found: Vec<(Object, MonitorInfo)> = Vec::new();
-            for thread in env.all_threads().map_err(failed)? {
-                for object in env.owned_monitors(thread).unwrap_or_default() {
-                    if found.iter().any(|(known, _)| jni.is_same(*known, object)) {
-                        continue;
-                    }
-                    let Ok(usage) = env.monitor_usage(object) else {
-                        continue;
-                    };
-                    let mut state = self.lock();
-                    let registry = &mut state.registry;
-                    let mut number = |thread: Object| registry.thread(env, Some(thread), false);
-                    let mut info = MonitorInfo {
-                        monitor: vmpi::MonitorId(found.len() as u64 + 1),
-                        class: ClassId(0),
-                        owner: usage.owner.map(&mut number),
-                        entry_count: usage.entry_count,
-                        waiting_to_enter: usage
-                            .waiting_to_enter
-                            .into_iter()
-                            .map(&mut number)
-                            .collect(),
-                        waiting_to_be_notified: usage
-                            .waiting_to_be_notified
-                            .into_iter()
-                            .map(&mut number)
-                            .collect(),
-                    };
-                    if let Some(mirror) = jni.object_class(object) {
-                        info.class = registry.class(env, jni, mirror);
-                    }
-                    found.push((object, info));
-                }
-            }
-            Ok(found.into_iter().map(|(_, info)| info).collect())
-        })
+        jni.local_frame(256, || self.owned_monitors(env, jni).map_err(failed))
     }
 
     fn walk_heap(&self, visitor: &mut dyn HeapVisitor) -> Result<(), VmError> {
@@ -366,17 +359,8 @@ impl Vm for HotSpot {
     fn control(&self, request: Control) -> Result<(), VmError> {
         let (env, jni) = self.here()?;
         match request {
-            Control::Allocations(on) => {
-                let tracker = self
-                    .tracker()
-                    .ok_or(VmError::Unsupported("allocation counting"))?;
-                tracker.switch(jni, on);
-                Ok(())
-            }
-            Control::Sampling {
-                thread: Some(_), ..
-            } => Err(VmError::Unsupported("sampling of one thread")),
-            Control::Sampling { on, thread: None } => {
+            Control::Allocations(on) => self.switch_allocations(jni, on),
+            Control::Sampling { on, thread } => {
                 if on && self.sampler.get().is_none() {
                     let hotspot = Self::get().ok_or(VmError::WrongPhase)?;
                     // Stacks can be taken in signal handlers only if that was prepared.
@@ -384,7 +368,16 @@ impl Vm for HotSpot {
                     Sampler::start(hotspot, env, jni, DEFAULT_INTERVAL, safepoints);
                 }
                 if let Some(sampler) = self.sampler.get() {
-                    sampler.pause(!on);
+                    sampler.switch(on, thread);
+                }
+                Ok(())
+            }
+            Control::Depth(depth) => {
+                let mut state = self.lock();
+                uncounted(|| state.change_depth((jni, self.tracker()), &self.config, depth));
+                drop(state);
+                if let Some(sampler) = self.sampler.get() {
+                    sampler.set_depth(depth);
                 }
                 Ok(())
             }

@@ -7,10 +7,12 @@ package java.lang;
  * is to be followed.
  *
  * The class is defined in the boot loader before any class is instrumented, so it
- * must not be instrumented itself and must not call what is: it uses native
- * methods of Thread, Object and System, and Thread.getId (threadId from JDK 19 on:
- * the constant is replaced before the class is defined), which the instrumenter
- * leaves alone.
+ * must not be instrumented itself and must not call what is, nor what a program can
+ * override: it uses native methods of Thread, Object and System, and of a thread's
+ * id Thread.threadId, which is final and left alone by the instrumenter. Before JDK
+ * 19 there is only getId, which a subclass may override; there the field is read.
+ * (Names that differ by version, of threadId, Unsafe and DontInline, are replaced
+ * before the class is defined.)
  *
  * Compiled to Java 8 and kept as HprofTracker.class next to this file; a test
  * compares the two.
@@ -18,16 +20,33 @@ package java.lang;
 public final class HprofTracker {
     /** All threads' objects, by thread id; unused slots hold an object without owner. */
     static HprofTracker[] table = {new HprofTracker()};
+    /** The same while allocations are counted, else a table that nobody is in. */
+    static HprofTracker[] counting = table;
     /** Whether anything is counted. Off before VM initialisation and after death. */
     static boolean on;
-    /** Nanoseconds, written by the clock thread. */
-    static volatile long clock;
-    /** Whether times are read from System.nanoTime instead of the clock thread. */
-    static final boolean precise;
-    /** Whether times are the CPU time of the thread, written by the clock thread. */
-    static final boolean perThread;
-    /** Bits a calling context is shifted by for each call: 64 / depth of stacks. */
+    /** Whether allocations are counted. */
+    static boolean allocations;
+    /** Bits a calling context is shifted by for each call. */
     static final int contextShift;
+    /** Whether the depth of stacks can be changed, so that the next two hold instead. */
+    static final boolean depthMayChange;
+    /** Bits a calling context is shifted by for each call. */
+    static int shiftNow;
+    /** Makes other keys of the same contexts when the depth of stacks has changed. */
+    static long depthSalt;
+    /**
+     * Nanoseconds of System.nanoTime, written about each millisecond by the clock
+     * thread; the low 8 bits count the writes.
+     */
+    static volatile long clock;
+    /** Whether times are the CPU time of the thread. */
+    static final boolean perThread;
+    /** Nanoseconds that reading the time takes. */
+    static final long overhead;
+    /** Reads the field tid of Thread; null where threads have a final threadId. */
+    static final sun.misc.Unsafe unsafe;
+    /** Where tid is. */
+    static final long tid;
     /** Bytes before the elements of an array, by type code of newarray (2: reference). */
     static final int[] arrayBase = new int[12];
     /** Binary logarithm of an element's width, by type code. */
@@ -42,9 +61,12 @@ public final class HprofTracker {
     // Set by native code before anything is counted; not constants to the compiler,
     // but to the JIT.
     static {
-        precise = false;
+        contextShift = 12;
+        depthMayChange = false;
         perThread = false;
-        contextShift = 16;
+        overhead = 0;
+        unsafe = null;
+        tid = 0;
         alignMask = 7;
         adaptive = false;
         exactShift = 12;
@@ -52,6 +74,26 @@ public final class HprofTracker {
 
     /** Spreads keys over table slots: 2^64 divided by the golden ratio. */
     private static final long SPREAD = 0x9E3779B97F4A7C15L;
+
+    // A node of calling contexts, in its thread's stack and edges, carries these bits.
+    /** The number itself. */
+    private static final long NODE = 0xffffffffL;
+    /** Each stretch of time in it is measured. */
+    private static final long EACH = 1L << 32;
+    /** In the stack: the call above it is measured. */
+    private static final long MEASURED = 1L << 33;
+    /** In the stack: the stretch of time that runs is measured. */
+    private static final long TIMED = 1L << 34;
+    /** In the stack: how many calls the measured one stands for, as a power of two. */
+    private static final int WEIGHT = 40;
+
+    /** Stretches of a node that are all measured; of the others one of SOME. */
+    private static final int MANY = 1024;
+    private static final int SOME_LOG2 = 6;
+    /** Nanoseconds up to which a stretch or call is measured as one of SOME. */
+    private static final long SHORT = 1 << 15;
+    /** Nanoseconds between two ticks, about. */
+    private static final long TICK = 1060000;
 
     /** The thread this belongs to. */
     Thread owner;
@@ -78,32 +120,59 @@ public final class HprofTracker {
     /** The next array made by reflection is counted by the caller of Arrays.copyOf. */
     boolean muteNewArray;
 
-    /** Open calls: the node before the call, and the time of the call. */
+    /** Open calls: the node before the call, and the clock at the call. */
     long[] stack;
     /** Used part of the stack. */
     int depth;
+    /** When the measured ones of the open calls began. */
+    long[] starts;
     /** The present calling context as a number given by native code. */
-    int node;
+    long node;
     /** Known transitions: (node, method) and the node after the call. */
     long[] edges;
     /** 64 minus the binary logarithm of the number of edges that fit. */
     int edgesShift;
-    /** Per node: calls, own time, time with callees, unused. */
+    /** Per node: calls, own time, time with callees, stretches of time measured. */
     long[] costs;
-    /** CPU time of the thread, if that is what is measured. */
+    /** CPU time of the thread like clock, if that is what is measured; else and where it cannot be known 0. */
     volatile long cpu;
-    /** When costs were last charged. */
-    long last;
+    /** The clock when the present stretch of time began. */
+    long seen;
+    /** When it began, if it is measured, else 0. */
+    long start;
+    /** How many stretches it stands for, as a power of two. */
+    int shift;
+    /** Calls until one is measured; 0 while a stretch is, so that its end is not missed. */
+    int countdown;
+    /** The countdown when the present stretch began. */
+    int rest;
+    /** Of the random numbers that the countdown begins with. */
+    long noise;
+
+    private static int id(Thread thread) {
+        return (int) (unsafe != null ? unsafe.getLong(thread, tid) : thread.getId());
+    }
 
     /** The current thread's object, or null if it is not to be followed. */
     public static HprofTracker get() {
         Thread thread = Thread.currentThread();
         HprofTracker[] all = table;
-        HprofTracker found = all[(int) thread.getId() & all.length - 1];
+        HprofTracker found = all[id(thread) & all.length - 1];
         if (found.owner == thread) {
             return found;
         }
         return find(thread);
+    }
+
+    /** The current thread's object, or null if its allocations are not to be counted. */
+    private static HprofTracker counter() {
+        Thread thread = Thread.currentThread();
+        HprofTracker[] all = counting;
+        HprofTracker found = all[id(thread) & all.length - 1];
+        if (found.owner == thread) {
+            return found;
+        }
+        return allocations ? find(thread) : null;
     }
 
     private static HprofTracker find(Thread thread) {
@@ -111,7 +180,7 @@ public final class HprofTracker {
             return null;
         }
         HprofTracker[] all = table;
-        for (int i = 1, at = (int) thread.getId(); i < 8; i++) {
+        for (int i = 1, at = id(thread); i < 8; i++) {
             HprofTracker found = all[at + i & all.length - 1];
             if (found.owner == thread) {
                 return found;
@@ -128,23 +197,27 @@ public final class HprofTracker {
     /** Control is about to leave through a call site, or something is allocated there. */
     public static void at(HprofTracker tracker, long context, long site) {
         if (tracker != null) {
-            tracker.context = (context << contextShift) + site;
+            tracker.context = (context << (depthMayChange ? shiftNow : contextShift)) + site;
         }
+    }
+
+    private long key() {
+        return depthMayChange ? context ^ depthSalt : context;
     }
 
     /** At the entry of Object's constructor. */
     public static void object(Object made) {
-        HprofTracker tracker = get();
+        HprofTracker tracker = counter();
         if (tracker != null) {
-            tracker.count(made, tracker.context ^ made.getClass().hashCode() * SPREAD, 0);
+            tracker.count(made, tracker.key() ^ made.getClass().hashCode() * SPREAD, 0);
         }
     }
 
     /** After an array instruction. */
     public static void array(Object made, int length, int kind) {
-        HprofTracker tracker = get();
+        HprofTracker tracker = counter();
         if (tracker != null) {
-            tracker.count(made, tracker.context ^ kind, arrayBytes(length, kind));
+            tracker.count(made, tracker.key() ^ kind, arrayBytes(length, kind));
         }
     }
 
@@ -154,7 +227,7 @@ public final class HprofTracker {
 
     /** After multianewarray: the array and the arrays in it. */
     public static void nested(Object made) {
-        HprofTracker tracker = get();
+        HprofTracker tracker = counter();
         if (tracker != null) {
             tracker.copied(made);
             if (made instanceof Object[]) {
@@ -169,7 +242,7 @@ public final class HprofTracker {
 
     /** After clone, Array.newInstance or Arrays.copyOf. */
     public static void made(Object made) {
-        HprofTracker tracker = get();
+        HprofTracker tracker = counter();
         if (tracker != null && made != null) {
             tracker.copied(made);
         }
@@ -177,7 +250,7 @@ public final class HprofTracker {
 
     /** In Arrays.copyOf, before it makes its array by reflection. */
     public static void muteNewArray() {
-        HprofTracker tracker = get();
+        HprofTracker tracker = counter();
         if (tracker != null) {
             tracker.muteNewArray = true;
         }
@@ -185,7 +258,7 @@ public final class HprofTracker {
 
     /** In Array.newInstance. */
     public static void newArray(Object made) {
-        HprofTracker tracker = get();
+        HprofTracker tracker = counter();
         if (tracker != null && made != null) {
             if (tracker.muteNewArray) {
                 tracker.muteNewArray = false;
@@ -196,7 +269,7 @@ public final class HprofTracker {
     }
 
     private void copied(Object made) {
-        long key = context ^ made.getClass().hashCode() * SPREAD;
+        long key = key() ^ made.getClass().hashCode() * SPREAD;
         long bytes = 0;
         if (made instanceof Object[]) {
             bytes = arrayBytes(((Object[]) made).length, 2);
@@ -260,6 +333,10 @@ public final class HprofTracker {
         words[(count << 1) + 1] = bytes;
         objects[count] = made;
         pendingCount = count + 1;
+        long made1 = sites[at + 1];
+        if ((made1 & made1 - 1) == 0) {
+            check(this, how);
+        }
         if (adaptive && sites[at + 1] >>> exactShift > (int) how) {
             sites[at + 3] = how | (long) (int) how << 1 | 1;
         }
@@ -285,36 +362,45 @@ public final class HprofTracker {
         if (at + 2 > open.length) {
             open = growStack();
         }
-        long now = precise ? System.nanoTime() : perThread ? cpu : clock;
-        if (now != last) {
-            charge(now);
-        }
-        int before = node;
+        long now = perThread ? cpu : clock;
+        long before = node;
         open[at] = before;
         open[at + 1] = now;
         depth = at + 2;
-        long key = (long) before << 32 | method;
+        long key = before << 32 | method;
         long[] all = edges;
         int slot = (int) (key * SPREAD >>> edgesShift) << 1;
-        node = all[slot] == key ? (int) all[slot + 1] : step(key, slot);
+        long next = all[slot] == key ? all[slot + 1] : step(key, slot);
+        node = next;
+        if (next > NODE | --countdown < 0 | now != seen) {
+            entered(at, key, now);
+        }
         return at;
     }
 
-    /** The present context has spent the time since the clock was last seen to change. */
-    private void charge(long now) {
-        costs[(node << 2) + 1] += now - last;
-        last = now;
-    }
-
-    private int step(long key, int slot) {
+    @jdk.internal.vm.annotation.DontInline
+    private long step(long key, int slot) {
         long[] all = edges;
         while (all[slot] != key) {
             if (all[slot] == 0) {
-                return edge(this, key);
+                return edge(this, key) | EACH;
             }
             slot = slot + 2 & all.length - 1;
         }
-        return (int) all[slot + 1];
+        return all[slot + 1];
+    }
+
+    /** The node that the edge leads to has been measured enough to be measured now and then. */
+    private void settle(long key) {
+        long[] all = edges;
+        int slot = (int) (key * SPREAD >>> edgesShift) << 1;
+        while (all[slot] != key) {
+            if (all[slot] == 0) {
+                return;
+            }
+            slot = slot + 2 & all.length - 1;
+        }
+        all[slot + 1] &= NODE;
     }
 
     private long[] growStack() {
@@ -344,26 +430,169 @@ public final class HprofTracker {
             popAll(at);
             return;
         }
-        long now = precise ? System.nanoTime() : perThread ? cpu : clock;
-        if (now != last) {
-            charge(now);
-        }
+        long now = perThread ? cpu : clock;
         long[] open = stack;
-        int present = node << 2;
-        long[] sums = costs;
-        sums[present]++;
-        long spent = now - open[at + 1];
-        if (spent != 0) {
-            sums[present + 2] += spent;
-        }
-        node = (int) open[at];
+        long before = open[at];
+        int present = (int) node << 2;
+        costs[present]++;
+        node = before;
         depth = at;
+        if (before > NODE | now != open[at + 1]) {
+            left(at, present, now);
+        }
     }
 
     /** Ends all calls from {@code at} on: those above the last were ended by an exception. */
+    @jdk.internal.vm.annotation.DontInline
     private void popAll(int at) {
         while (depth > at) {
             pop(depth - 2);
+        }
+    }
+
+    // How time is measured. Between two calls of enter or exit lies a stretch of time
+    // that one node spends. Reading the time at each would cost more than short methods
+    // take. So a node's first stretches are all measured. Of later ones a random choice
+    // is, each counting for as many as it was chosen from, up to a length of SHORT; what
+    // is longer is measured by the clock: a stretch that still runs SHORT after a tick
+    // gets the whole time of that tick. On average each stretch thus gets what it took,
+    // and none is preferred: one of length L beyond SHORT contains such a tick as often as
+    // L - SHORT is contained in the time between two. Calls, with all they call, likewise.
+
+    private static long time(HprofTracker tracker) {
+        return !perThread ? System.nanoTime() : tracker.cpu == 0 ? 0 : cpuTime();
+    }
+
+    /** What the clock says was longer than SHORT, of what began and ended with these ticks. */
+    private static long beyond(long from, long to, long time) {
+        if (from == to) {
+            return 0;
+        }
+        if (time - to >= SHORT) {
+            return to - from;
+        }
+        return (to - from & 0xff) == 1 ? 0 : to - from - TICK;
+    }
+
+    /** What something measured stands for. */
+    private static long weighted(long spent, int weight) {
+        if (spent <= 0) {
+            return 0;
+        }
+        return weight == 0 ? spent : (spent < SHORT ? spent : SHORT) << weight;
+    }
+
+    // The slow parts are never inlined: what contains them would be too large to be.
+
+    /** The slow part of a method's begin: {@code at} is where it stands in the stack. */
+    @jdk.internal.vm.annotation.DontInline
+    private void entered(int at, long key, long now) {
+        boolean wasTimed = start != 0;
+        endStretch((int) stack[at] << 2, now);
+        if (wasTimed) {
+            countdown--;
+        }
+        boolean isChosen = countdown < 0;
+        if (isChosen) {
+            noise = noise * 6364136223846793005L + 1442695040888963407L;
+            countdown = (int) ((noise >>> 33) % ((2 << SOME_LOG2) - 1));
+        }
+        int weight = 0;
+        long present = node;
+        if (present <= NODE || costs[((int) present << 2) + 3]++ >= MANY) {
+            if (present > NODE) {
+                settle(key);
+                node = present & NODE;
+            }
+            if (!isChosen) {
+                return;
+            }
+            weight = SOME_LOG2;
+        }
+        stack[at] |= MEASURED | (long) weight << WEIGHT;
+        if (starts == null || starts.length <= at >> 1) {
+            growStarts();
+        }
+        starts[at >> 1] = beginStretch(weight, at);
+    }
+
+    private void growStarts() {
+        long[] longer = new long[stack.length >> 1];
+        if (starts != null) {
+            System.arraycopy(starts, 0, longer, 0, starts.length);
+        }
+        starts = longer;
+    }
+
+    /** The slow part of a method's end, of the node with these costs. */
+    @jdk.internal.vm.annotation.DontInline
+    private void left(int at, int present, long now) {
+        long time = endStretch(present, now);
+        long how = stack[at];
+        long entry = stack[at + 1];
+        boolean isMeasured = (how & MEASURED) != 0;
+        int weight = (int) (how >>> WEIGHT);
+        if (isMeasured || now != entry) {
+            time = time == 0 ? time(this) : time;
+            long spent = isMeasured ? weighted(time - starts[at >> 1] - overhead, weight) : 0;
+            if (!isMeasured || weight != 0) {
+                spent += beyond(entry, now, time);
+            }
+            costs[present + 2] += spent;
+        }
+        long before = how & (NODE | EACH);
+        if (before > NODE) {
+            if (costs[((int) before << 2) + 3]++ < MANY) {
+                weight = 0;
+                isMeasured = true;
+            } else {
+                before &= NODE;
+            }
+        }
+        node = before;
+        if (isMeasured) {
+            beginStretch(weight, at - 2);
+        }
+    }
+
+    /** A stretch of the node with these costs has ended; the time, or 0 if it was not read. */
+    private long endStretch(int present, long now) {
+        long from = seen;
+        long begun = start;
+        if (begun == 0 && from == now) {
+            return 0;
+        }
+        seen = now;
+        long time = time(this);
+        long spent = 0;
+        if (begun != 0) {
+            start = 0;
+            countdown = rest;
+            spent = weighted(time - begun - overhead, shift);
+        }
+        if (begun == 0 || shift != 0) {
+            spent += beyond(from, now, time);
+        }
+        costs[present + 1] += spent;
+        return time;
+    }
+
+    /** A stretch begins that is measured; {@code at} is the last open call. The time, read last. */
+    private long beginStretch(int weight, int at) {
+        shift = weight;
+        rest = countdown;
+        countdown = 0;
+        if (at >= 0) {
+            stack[at] |= TIMED;
+        }
+        return start = time(this);
+    }
+
+    /** Calls a native method, and answers where Thread.tid is; before anything is counted. */
+    private static void prepare(long[] answer) throws NoSuchFieldException {
+        cpuTime();
+        if (unsafe != null) {
+            answer[0] = unsafe.objectFieldOffset(Thread.class.getDeclaredField("tid"));
         }
     }
 
@@ -373,9 +602,15 @@ public final class HprofTracker {
     /** Counts an allocation of a key not seen before, and enters the key. */
     private static native void site(HprofTracker tracker, Object made, long key, long bytes);
 
+    /** Whether an allocation is at the stack of its site; for each power of two of them. */
+    private static native void check(HprofTracker tracker, long how);
+
     /** Follows the pending objects until they die. */
     private static native void drain(HprofTracker tracker);
 
     /** The node after a call not seen before; enters the edge. */
     private static native int edge(HprofTracker tracker, long key);
+
+    /** CPU time of the current thread. */
+    private static native long cpuTime();
 }

@@ -51,7 +51,7 @@ pub enum Switch {
     Sampling {
         /// On or off.
         on: bool,
-        /// Id of a thread object; all threads when absent (0 in the bytes).
+        /// Id of a thread object, or a thread serial; all threads when absent (0 in the bytes).
         thread: Option<u64>,
     },
     /// 5: forget the CPU samples.

@@ -17,7 +17,10 @@ pub const WORDS: &[(&str, &str)] = &[
     ("samples [CUTOFF]", "write the CPU samples"),
     ("traces", "write every new trace"),
     ("alloc on|off", "count allocations or not"),
-    ("sampling on|off", "take CPU samples or not"),
+    (
+        "sampling on|off [THREAD]",
+        "take CPU samples or not, of one thread (id or obj of its START line)",
+    ),
     ("clear samples|sites", "begin again at zero"),
     ("depth N", "depth of traces from now on"),
     ("end", "send no more commands"),
@@ -66,8 +69,22 @@ fn parse(words: &[&str]) -> Option<Command> {
     }
 }
 
+/// A thread as its START line names it: `id = 200001`, or `obj=50000103` in hexadecimal,
+/// which begins with `0x` here.
+fn thread(word: &str) -> Option<u64> {
+    let id = match word.strip_prefix("0x") {
+        Some(digits) => u32::from_str_radix(digits, 16).ok()?,
+        None => word.parse::<u32>().ok()?,
+    };
+    Some(u64::from(id)).filter(|id| *id != 0)
+}
+
 fn switch(first: &str, rest: &[&str]) -> Option<Switch> {
-    let [word] = rest else { return None };
+    let (word, thread) = match rest {
+        [word] => (word, None),
+        [word, one] if first == "sampling" => (word, Some(thread(one)?)),
+        _ => return None,
+    };
     let on = || match *word {
         "on" => Some(true),
         "off" => Some(false),
@@ -75,10 +92,7 @@ fn switch(first: &str, rest: &[&str]) -> Option<Switch> {
     };
     match (first, *word) {
         ("alloc", _) => Some(Switch::Allocations(on()?)),
-        ("sampling", _) => Some(Switch::Sampling {
-            on: on()?,
-            thread: None,
-        }),
+        ("sampling", _) => Some(Switch::Sampling { on: on()?, thread }),
         ("clear", "samples") => Some(Switch::ClearSamples),
         ("clear", "sites") => Some(Switch::ClearSites),
         ("depth", depth) => depth.parse().ok().map(Switch::Depth),
@@ -94,6 +108,7 @@ mod tests {
     fn every_word_of_the_table_is_a_command() {
         for (form, _) in WORDS {
             let line = form.replace(" [CUTOFF]", " 0.01").replace('N', "7");
+            let line = line.replace("|off [THREAD]", " 200003");
             let line = line.split('|').next().unwrap_or("");
             assert!(line.parse::<Command>().is_ok(), "{line}");
         }
@@ -109,6 +124,10 @@ mod tests {
             "alloc maybe",
             "clear",
             "depth -1",
+            "depth 4 200001",
+            "sampling 200001",
+            "sampling on 0",
+            "sampling on 0x",
         ] {
             assert!(line.parse::<Command>().is_err(), "{line}");
         }
@@ -119,6 +138,14 @@ mod tests {
                 cutoff: 0.0
             })
         );
+        let sampling = |on, thread| {
+            Ok(Command::Control(Switch::Sampling {
+                on,
+                thread: Some(thread),
+            }))
+        };
+        assert_eq!("sampling off 200001".parse(), sampling(false, 200_001));
+        assert_eq!("sampling on 0x500001a3".parse(), sampling(true, 0x5000_01a3));
         assert_eq!(" depth 9 ".parse(), Ok(Command::Control(Switch::Depth(9))));
     }
 }

@@ -55,7 +55,6 @@ struct Tables {
     contention: ContentionTable,
     /// Where each thread found a monitor taken.
     entering: FxHashMap<ThreadId, (MonitorId, TraceId)>,
-    allocations_off: bool,
 }
 
 impl Recorder {
@@ -174,9 +173,6 @@ impl Recorder {
     }
 
     fn allocations(&mut self, rows: &[AllocationRow]) {
-        if self.tables.allocations_off {
-            return;
-        }
         for row in rows {
             let volume = Volume {
                 objects: row.objects,
@@ -313,12 +309,16 @@ impl Recorder {
     fn switch(&mut self, vm: &dyn Vm, switch: &Switch) {
         self.pull(vm);
         let request = match *switch {
-            Switch::Allocations(on) => {
-                self.tables.allocations_off = !on;
-                vmpi::Control::Allocations(on)
-            }
-            Switch::Sampling { on, thread } => {
-                let thread = thread.and_then(|id| self.thread_of_object(vm, id));
+            Switch::Allocations(on) => vmpi::Control::Allocations(on),
+            Switch::Sampling { on, thread: None } => vmpi::Control::Sampling { on, thread: None },
+            Switch::Sampling {
+                on,
+                thread: Some(id),
+            } => {
+                let thread = self.thread_of_object(vm, id);
+                if thread.is_none() {
+                    return self.note(vm, &format!("a control command names no thread: {id}"));
+                }
                 vmpi::Control::Sampling { on, thread }
             }
             Switch::ClearSamples => return self.tables.samples.clear(),
