@@ -121,3 +121,172 @@ fn every_call_is_counted_with_its_caller() {
         check("Known$Shape.unit(", "Known.calls(", 50);
     }
 }
+
+/// Different stacks are different sites, however many there are and wherever they differ.
+#[test]
+fn stacks_that_differ_only_at_their_outer_end_are_different_sites() {
+    const STACKS: usize = 3000;
+    let Some(lab) = common::lab() else { return };
+    let Some(compiler) = testkit::jvm::newest_compiler() else {
+        return;
+    };
+    let folder = tempfile::tempdir().expect("temporary folder");
+    let mut source = String::from(
+        "public class Many { static class Made {}\nstatic void c0() { new Made(); }\n",
+    );
+    for at in 1..40 {
+        source += &format!("static void c{at}() {{ c{}(); }}\n", at - 1);
+    }
+    for stack in 0..STACKS {
+        source +=
+            &format!("static void s{stack}(int n) {{ for (; n > 0; n--) {{ c8(); c39(); }} }}\n");
+    }
+    // One method may hold no more than 64 KiB.
+    for (part, first) in (0..STACKS).step_by(1000).enumerate() {
+        source += &format!("static void all{part}() {{\n");
+        for stack in first..first + 1000 {
+            source += &format!("s{stack}({});\n", stack % 5 + 1);
+        }
+        source += "}\n";
+    }
+    source += "public static void main(String[] a) { all0(); all1(); all2(); System.out.println(\"done\"); } }\n";
+    let file = folder.path().join("Many.java");
+    std::fs::write(&file, source).expect("written");
+    compiler.compile(&file, 8, folder.path()).expect("compiles");
+    for jdk in lab.some_jdks() {
+        // The constructor, nine calls, and the method in which the stacks differ; and 41.
+        for (depth, expected) in [(11, STACKS + 1), (42, 2 * STACKS), (10, 1)] {
+            let options = format!("heap=sites,cutoff=0,depth={depth}");
+            let ran = lab.run_in(jdk, folder.path(), Some(&options), &[], &["Many"]);
+            let what = format!("{options} on {}", jdk.full_version);
+            assert_eq!(ran.stdout(), "done\n", "{what}: {}", ran.stderr());
+            let profile = ran.profile();
+            assert!(!profile.contains("NOTE"), "{what}");
+            let table = profile.split("SITES BEGIN").nth(1).unwrap_or_default();
+            let rows = table.lines().filter(|line| line.ends_with(" Many$Made"));
+            let mut counts: Vec<usize> = rows
+                .filter_map(|row| row.split_whitespace().nth(6)?.parse().ok())
+                .collect();
+            let all: usize = counts.iter().sum();
+            assert_eq!(all, 2 * STACKS * 3, "{what}");
+            assert_eq!(counts.len(), expected, "{what}");
+            counts.sort_unstable();
+            if depth == 42 {
+                let each: Vec<usize> = (1..=5).flat_map(|n| vec![n; 2 * STACKS / 5]).collect();
+                assert_eq!(counts, each, "{what}");
+            }
+        }
+    }
+}
+
+#[test]
+fn threads_are_counted_whatever_they_say_their_id_is() {
+    let Some(lab) = common::lab() else { return };
+    let Some(classes) = lab.compile("Ids.java", 8) else {
+        return;
+    };
+    for jdk in &lab.jdks {
+        for options in ["heap=sites,cutoff=0,depth=1", "cpu=old"] {
+            let ran = lab.run_in(jdk, classes.path(), Some(options), &[], &["Ids"]);
+            let what = format!("{options} on {}", jdk.full_version);
+            assert_eq!(
+                ran.stdout(),
+                "made 4000 asked 0\n",
+                "{what}: {}",
+                ran.stderr()
+            );
+            let profile = ran.profile();
+            let number = |at: usize, end: &str| -> u64 {
+                let rows = profile.lines().filter(|line| line.contains(end));
+                rows.filter_map(|row| row.split_whitespace().nth(at)?.parse::<u64>().ok())
+                    .sum()
+            };
+            let found = if options.starts_with("heap") {
+                number(6, " Ids$Made")
+            } else {
+                number(0, " Ids$Liar.work()V Ids$Liar.run()V")
+            };
+            assert_eq!(found, 4000, "{what}");
+        }
+    }
+}
+
+/// Own time and time with callees of each method, in nanoseconds, from CPU TIMES records.
+fn times(bytes: &[u8]) -> HashMap<String, [u64; 3]> {
+    use hprof::Record;
+    let ids = hprof::Header::parse(bytes).expect("a header").id_size;
+    let (mut names, mut frames, mut traces) = (HashMap::new(), HashMap::new(), HashMap::new());
+    let mut times: HashMap<String, [u64; 3]> = HashMap::new();
+    let map = hprof::map_file(bytes, |record| match record.decode(ids) {
+        Some(Record::Utf8 { id, bytes }) => {
+            names.insert(id.0, String::from_utf8_lossy(bytes).into_owned());
+        }
+        Some(Record::Frame(frame)) => {
+            frames.insert(frame.id.0, names[&frame.method.0].clone());
+        }
+        Some(Record::Trace {
+            serial, frames: of, ..
+        }) => {
+            traces.insert(serial.0, of.first().map(|id| frames[&id.0].clone()));
+        }
+        _ if record.tag == hprof::RecordTag::CpuTimes as u8 => {
+            for row in record.body[8..].chunks_exact(28) {
+                let word =
+                    |at: usize| u64::from_be_bytes(row[at..at + 8].try_into().expect("8 bytes"));
+                let trace = u32::from_be_bytes(row[..4].try_into().expect("4 bytes"));
+                if let Some(Some(method)) = traces.get(&trace) {
+                    let sum = times.entry(method.clone()).or_default();
+                    *sum = [sum[0] + word(4), sum[1] + word(12), sum[2] + word(20)];
+                }
+            }
+        }
+        _ => {}
+    });
+    assert!(!map.expect("a profile").diagnostics.any_damage());
+    times
+}
+
+/// Which methods of `Durations` were given a time that they cannot have taken.
+fn wrong_times(ran: &common::Ran, what: &str, is_cpu_time: bool) -> Vec<String> {
+    let bytes = std::fs::read(ran.folder.path().join("out")).expect("a profile");
+    let times = times(&bytes);
+    let said = ran.stdout();
+    let said: Vec<&str> = said.split_whitespace().collect();
+    let expected = [(20, 800_000), (100_000, 200_000_000), (40_000, 439_600_000)];
+    let mut wrong = Vec::new();
+    for (pair, (calls, nanos)) in said.chunks_exact(2).zip(expected) {
+        let [counted, own, all] = times[pair[0]];
+        assert_eq!(counted, calls, "{what}: {}", pair[0]);
+        let took: f64 = pair[1].parse().expect("nanoseconds");
+        // They spin for so long by the clock; while others have the processor they take
+        // no CPU time, and a clock that cannot tick does not see it.
+        let least = if is_cpu_time { 0.1 } else { 0.8 } * f64::from(nanos);
+        let is_right = |found: u64| (least..took * 1.3).contains(&(found as f64));
+        if !is_right(own) || !is_right(all) {
+            wrong.push(format!("{what}: {pair:?}, own {own}, with callees {all}"));
+        }
+    }
+    wrong
+}
+
+#[test]
+fn short_methods_have_the_time_they_took() {
+    let Some(lab) = common::lab() else { return };
+    let Some(classes) = lab.compile("Durations.java", 8) else {
+        return;
+    };
+    for jdk in &lab.jdks {
+        for options in ["cpu=times", "cpu=times,msa=y"] {
+            let options = format!("{options},cutoff=0,format=b,modern=y,depth=1,file=out");
+            let what = format!("{options} on {}", jdk.full_version);
+            // A thread may lose the processor after it has looked at its own watch.
+            let try_it = |_| {
+                let ran = lab.run_in(jdk, classes.path(), Some(&options), &[], &["Durations"]);
+                wrong_times(&ran, &what, options.contains("msa"))
+            };
+            let mut tries = (0..8).map(try_it);
+            let last = tries.find(Vec::is_empty);
+            assert!(last.is_some(), "{what}: {:?}", try_it(8));
+        }
+    }
+}

@@ -104,6 +104,9 @@ impl Stage {
         }
         java.arg("-XX:+IgnoreUnrecognizedVMOptions")
             .arg("-XX:+EnableDynamicAgentLoading");
+        if jdk.version >= 9 {
+            java.arg("--add-opens=java.base/java.lang=ALL-UNNAMED");
+        }
         java.arg("-cp").arg(self.classes.path()).arg("Patient");
         let mut program = Talk::start(java);
         program.expect("ready");
@@ -112,6 +115,17 @@ impl Stage {
 
     fn got(&self) -> PathBuf {
         self.folder.path().join("got")
+    }
+
+    /// Attaches the agent to a program; the profile.
+    fn attach(&self, lab: &common::Lab, pid: &str, profile: &str) -> PathBuf {
+        let library = lab.agent.to_string_lossy();
+        let file = self.folder.path().join("attached.txt");
+        let profile = format!("{profile},file={}", file.display());
+        let attached = self.run(&["attach", pid, "--agent", &library, "--profile", &profile]);
+        let said = String::from_utf8_lossy(&attached.stderr).into_owned();
+        assert_eq!(attached.status.code(), Some(0), "{said}");
+        file
     }
 
     fn run(&self, arguments: &[&str]) -> std::process::Output {
@@ -136,6 +150,140 @@ fn objects_of(text: &str, class: &str) -> Option<(u64, u64)> {
     let rows = rows.map(|line| line.split_whitespace().collect::<Vec<_>>());
     let rows = rows.filter_map(|f| Some((f.get(4)?.parse().ok()?, f.get(6)?.parse().ok()?)));
     rows.reduce(|a: (u64, u64), b| (a.0 + b.0, a.1 + b.1))
+}
+
+/// Samples of the last table whose traces have a frame that begins so.
+fn samples_under(text: &str, frame: &str) -> u64 {
+    let table = text.rsplit("CPU SAMPLES BEGIN").next().unwrap_or_default();
+    let rows = table
+        .lines()
+        .map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let rows = rows.filter_map(|row| Some((row.get(3)?.parse::<u64>().ok()?, *row.get(4)?)));
+    rows.filter(|(_, trace)| {
+        frames_of(text, trace)
+            .iter()
+            .any(|line| line.starts_with(frame))
+    })
+    .map(|(count, _)| count)
+    .sum()
+}
+
+/// The frames of a trace.
+fn frames_of<'a>(text: &'a str, trace: &str) -> Vec<&'a str> {
+    let head = format!("TRACE {trace}:");
+    let mut lines = text
+        .lines()
+        .skip_while(|line| !line.starts_with(&head))
+        .skip(1);
+    std::iter::from_fn(|| lines.next()?.strip_prefix('\t')).collect()
+}
+
+/// A field of the START line of a thread: `obj=` or `id = `.
+fn thread_field<'a>(text: &'a str, name: &str, field: &str) -> Option<&'a str> {
+    let name = format!("name=\"{name}\"");
+    let line = text
+        .lines()
+        .find(|line| line.starts_with("THREAD START") && line.contains(&name))?;
+    line.split(field).nth(1)?.split([',', ')']).next()
+}
+
+#[test]
+fn threads_are_sampled_as_a_listener_orders() {
+    let Some(lab) = common::lab() else { return };
+    for jdk in lab.some_jdks() {
+        // Samples at safepoints, which nobody asked for at the start, and by timers.
+        for options in ["heap=sites", "heap=sites,cpu=samples,interval=1"] {
+            let Some(stage) = stage(lab) else { continue };
+            let (mut listener, port) = stage.listen();
+            let options = format!("{options},depth=8,net=127.0.0.1:{port}");
+            let mut program = stage.patient(jdk, Some((&lab.agent, &options)));
+            program.type_line("twins");
+            program.expect("done twins");
+            let got = stage.got();
+            let is_known = |text: &str| thread_field(text, "right", "id = ").is_some();
+            let text = wait_for(&got, "threads", is_known);
+            let left = thread_field(&text, "left", "id = ")
+                .expect("an id")
+                .to_owned();
+            let right = thread_field(&text, "right", "obj=")
+                .expect("an object")
+                .to_owned();
+            let mut tables = 0;
+            let mut check = |orders: &[&str], expected: [bool; 2]| {
+                for order in orders {
+                    listener.type_line(order);
+                }
+                // The answer says that the orders have been carried out.
+                listener.type_line("clear samples");
+                listener.type_line("samples");
+                tables += 1;
+                let is_done = |n| move |text: &str| text.matches("CPU SAMPLES END").count() == n;
+                wait_for(&got, "samples", is_done(tables));
+                program.type_line("both");
+                program.expect("done both");
+                listener.type_line("samples");
+                tables += 1;
+                let text = wait_for(&got, "samples", is_done(tables));
+                let found =
+                    ["Patient.left(", "Patient.right("].map(|frame| samples_under(&text, frame));
+                assert_eq!(
+                    found.map(|count| count > 0),
+                    expected,
+                    "{orders:?} {options} {found:?}"
+                );
+            };
+            check(&["sampling on"], [true, true]);
+            check(&[&format!("sampling off {left}")], [false, true]);
+            check(&["sampling off"], [false, false]);
+            check(&[&format!("sampling on 0x{right}")], [false, true]);
+            check(&[&format!("sampling on {left}")], [true, true]);
+            check(&[&format!("sampling off 0x{right}")], [true, false]);
+            check(&["sampling off", "sampling on 299999"], [false, false]);
+            let text = std::fs::read_to_string(&got).expect("text");
+            assert!(text.contains("NOTE: a control command names no thread: 299999"));
+            program.type_line("end");
+            assert_eq!(program.code(), Some(3));
+        }
+    }
+}
+
+#[test]
+fn stacks_are_as_deep_as_a_listener_orders() {
+    let Some(lab) = common::lab() else { return };
+    for jdk in lab.some_jdks() {
+        let Some(stage) = stage(lab) else { continue };
+        let (mut listener, port) = stage.listen();
+        let options = format!("heap=sites,cpu=times,cutoff=0,depth=2,net=127.0.0.1:{port}");
+        let mut program = stage.patient(jdk, Some((&lab.agent, &options)));
+        let got = stage.got();
+        for (tables, depth) in [(1, 2), (2, 12), (3, 1), (4, 30), (5, 3)] {
+            if tables > 1 {
+                listener.type_line(&format!("depth {depth}"));
+            }
+            listener.type_line("sites 0");
+            let is_done = |n| move |text: &str| text.matches("SITES END").count() == n;
+            wait_for(&got, "sites", is_done(2 * tables - 1));
+            program.type_line("deep");
+            program.expect("done deep");
+            listener.type_line("sites 0");
+            let text = wait_for(&got, "sites", is_done(2 * tables));
+            let table = text.rsplit("SITES BEGIN").next().unwrap_or_default();
+            let rows = table.lines().filter(|line| line.ends_with(" Patient$Deep"));
+            let traces = rows.filter_map(|row| row.split_whitespace().nth(7));
+            // The constructor, 21 calls of deep, and main.
+            let depths: Vec<usize> = traces.map(|trace| frames_of(&text, trace).len()).collect();
+            assert!(depths.contains(&depth.min(23)), "{depth}: {depths:?}");
+            assert_eq!(depths.len(), tables, "one more site for each depth");
+        }
+        program.type_line("end");
+        assert_eq!(program.code(), Some(3));
+        let text = wait_for(&got, "times", |text| text.contains("CPU TIME (ms) END"));
+        let of_deep = text.lines().filter(|line| line.ends_with(" Patient.deep"));
+        let traces = of_deep.filter_map(|row| row.split_whitespace().nth(4));
+        let deepest = traces.map(|trace| frames_of(&text, trace).len()).max();
+        // main was open before the order, and knows no more than it did then.
+        assert!((20..=30).contains(&deepest.unwrap_or(0)), "{deepest:?}");
+    }
 }
 
 #[test]
@@ -311,29 +459,46 @@ fn a_running_program_is_dumped_and_profiled_from_outside() {
             "{early}"
         );
 
-        let library = lab.agent.to_string_lossy();
-        let file = stage.folder.path().join("attached.txt");
-        let profile = format!("heap=sites,cutoff=0,file={}", file.display());
-        let attached = stage.run(&["attach", &pid, "--agent", &library, "--profile", &profile]);
-        let said = String::from_utf8_lossy(&attached.stderr).into_owned();
-        assert_eq!(attached.status.code(), Some(0), "{said}");
-        // Counting begins a moment after the attach has returned.
-        std::thread::sleep(Duration::from_secs(15));
+        let file = stage.attach(lab, &pid, "heap=sites,cutoff=0");
+        program.type_line("counting");
+        program.expect("done counting");
         program.type_line("late");
         program.expect("done late");
         program.type_line("end");
         program.expect("kept 1500");
         assert_eq!(program.code(), Some(3));
         let text = std::fs::read_to_string(&file).expect("a profile");
-        assert_eq!(
-            objects_of(&text, " Patient$Late"),
-            Some((500, 500)),
-            "{said}"
-        );
+        assert_eq!(objects_of(&text, " Patient$Late"), Some((500, 500)));
         assert_eq!(
             objects_of(&text, " Patient$Early"),
             None,
             "they were there before"
         );
+    }
+}
+
+#[test]
+fn a_running_program_is_sampled_after_an_attach() {
+    let Some(lab) = common::lab() else { return };
+    for jdk in lab.some_jdks() {
+        let Some(stage) = stage(lab) else { continue };
+        let mut program = stage.patient(jdk, None);
+        // Threads that run already and one that is still to come are both seen.
+        program.type_line("twins");
+        program.expect("done twins");
+        let pid = program.child.id().to_string();
+        let file = stage.attach(lab, &pid, "cpu=samples,interval=1,cutoff=0,thread=y");
+        for line in ["both", "spin"] {
+            program.type_line(line);
+            program.expect(&format!("done {line}"));
+        }
+        program.type_line("end");
+        program.expect("kept 1000");
+        assert_eq!(program.code(), Some(3));
+        let text = std::fs::read_to_string(&file).expect("a profile");
+        for method in ["left", "right", "spin"] {
+            let samples = samples_under(&text, &format!("Patient.{method}("));
+            assert!(samples > 10, "{samples} of {method}\n{text}");
+        }
     }
 }

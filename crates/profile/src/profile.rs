@@ -23,7 +23,8 @@ pub struct Thread {
 /// Everything one run recorded. A table that was not recorded is absent, not empty.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Profile {
-    /// When it was begun, in milliseconds since 1970; 0 when not known.
+    /// When it was begun, in milliseconds since 1970; 0 when not known (`cpu=old` has no
+    /// header). The text form gives local time without its zone, which is read as UTC.
     pub created_ms: u64,
     /// Names of everything.
     pub names: Names,

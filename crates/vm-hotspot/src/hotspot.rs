@@ -45,6 +45,8 @@ pub struct HotSpot {
     pub(crate) deaths: Mutex<Vec<i64>>,
     profiler: Mutex<Option<Box<dyn Profiler>>>,
     pub(crate) info: OnceLock<VmInfo>,
+    /// All classes, while the heap is walked.
+    pub(crate) classes_of_walk: Mutex<Option<Vec<vmpi::ClassInfo>>>,
     pub(crate) sampler: OnceLock<Sampler>,
     started: Instant,
     pub(crate) dead: AtomicBool,
@@ -128,6 +130,7 @@ impl HotSpot {
             deaths: Mutex::default(),
             profiler: Mutex::new(Some(setup.profiler)),
             info: OnceLock::new(),
+            classes_of_walk: Mutex::default(),
             sampler: OnceLock::new(),
             started: Instant::now(),
             dead: AtomicBool::new(false),
@@ -313,7 +316,7 @@ impl HotSpot {
             .threads
             .get((id.0 as usize).wrapping_sub(1))
             .is_some_and(|t| t.is_agent);
-        if is_agent {
+        if is_agent || !state.may_enroll(id) {
             return None;
         }
         let number = state.add_counters(id);
@@ -332,8 +335,7 @@ impl HotSpot {
         match tracker.enroll(jni, thread, number, want) {
             Ok(object) => Some(object),
             Err(_) => {
-                state.remove_counters(number);
-                *state.lost.entry("threads not counted").or_default() += 1;
+                state.refuse(id, number);
                 None
             }
         }

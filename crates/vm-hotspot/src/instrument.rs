@@ -346,7 +346,10 @@ mod tests {
         assert_eq!(numbers.method_name(2), Some(method("b")));
         assert_eq!(numbers.method_name(0), None);
         let sites: Vec<i64> = (0..1000).map(|_| numbers.site()).collect();
-        let low: Vec<i64> = sites.iter().map(|site| site & ((1 << SITE_BITS) - 1)).collect();
+        let low: Vec<i64> = sites
+            .iter()
+            .map(|site| site & ((1 << SITE_BITS) - 1))
+            .collect();
         let counted: Vec<i64> = (1..=1000).collect();
         assert_eq!(low, counted, "the oldest site of a context stays distinct");
     }

@@ -126,7 +126,8 @@ impl HotSpot {
                 let registry = &mut state.registry;
                 let mut number_of = |thread: Object| registry.thread(env, Some(thread), false);
                 let owner = usage.owner.map(&mut number_of);
-                let mut all = |threads: Vec<Object>| threads.into_iter().map(&mut number_of).collect();
+                let mut all =
+                    |threads: Vec<Object>| threads.into_iter().map(&mut number_of).collect();
                 let mut info = MonitorInfo {
                     monitor: number(env, object),
                     class: ClassId(0),

@@ -7,10 +7,10 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use crate::monitors::AtMonitor;
 use jvmti::sys::MethodPtr;
 use jvmti::{Env, FrameRow, Jni, Live, Object};
 use rustc_hash::FxHashMap;
-use crate::monitors::AtMonitor;
 use vmpi::{
     ClassId, ClassInfo, Frame, LineEntry, Location, MethodId, MethodInfo, ObjectHandle, ThreadId,
     ThreadInfo, Trace, TraceId,

@@ -446,7 +446,6 @@ fn running_threads(hotspot: &HotSpot, env: Env<Live>) -> Vec<(String, ThreadId)>
     running
 }
 
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -13,7 +13,7 @@ use crate::instrument::Numbers;
 use crate::registry::Registry;
 use crate::sites::{Seen, SiteId, Sites, find_slot, first_mask, grow};
 use crate::tracker::{
-    COST_WORDS, EDGE_WORDS, FIRST_EDGES, FIRST_NODES, FIRST_SITES, SITE_WORDS, Tracker,
+    COST_WORDS, EACH, EDGE_WORDS, FIRST_EDGES, FIRST_NODES, FIRST_SITES, SITE_WORDS, Tracker,
 };
 
 /// Most frames looked at below the tracker's own to reach the depth wanted.
@@ -58,6 +58,8 @@ pub(crate) struct State {
     /// Since when threads are at the entrance of a monitor, and in `wait`.
     pub(crate) blocked: FxHashMap<ThreadId, u64>,
     pub(crate) waiting: FxHashMap<ThreadId, u64>,
+    /// Threads that got no counters for want of memory, and how often they asked.
+    refused: FxHashMap<ThreadId, u32>,
     /// Since the last report: (what, how many).
     pub(crate) lost: FxHashMap<&'static str, u64>,
 }
@@ -145,6 +147,24 @@ impl State {
         };
         self.counters.insert(self.next_counters, counters);
         self.next_counters
+    }
+
+    /// Whether a thread that was refused may try again: the less the more often it did.
+    pub(crate) fn may_enroll(&mut self, thread: ThreadId) -> bool {
+        self.refused.get_mut(&thread).is_none_or(|times| {
+            *times = times.saturating_add(1);
+            times.is_power_of_two()
+        })
+    }
+
+    /// A thread gets no counters: there is no memory for them.
+    pub(crate) fn refuse(&mut self, thread: ThreadId, counters: i32) {
+        self.remove_counters(counters);
+        let lost = &mut self.lost;
+        self.refused.entry(thread).or_insert_with(|| {
+            *lost.entry("threads not counted").or_default() += 1;
+            1
+        });
     }
 
     /// An allocation at a key that the current thread has not seen.
@@ -321,7 +341,7 @@ impl State {
         }
         let shift = shift_of(counters.edges.len() / EDGE_WORDS);
         let slot = find_slot(&counters.edges, EDGE_WORDS, shift, key);
-        let edge = [key, i64::from(child)];
+        let edge = [key, i64::from(child) | EACH];
         counters.edges[slot..slot + EDGE_WORDS].copy_from_slice(&edge);
         counters.n_edges += 1;
         tracker.set_edge_words(jni, object, slot, &edge);

@@ -19,6 +19,8 @@ pub(crate) const SITE_WORDS: usize = 4;
 pub(crate) const EDGE_WORDS: usize = 2;
 pub(crate) const COST_WORDS: usize = 4;
 pub(crate) const PENDING_WORDS: usize = 2;
+/// Marks a node whose every stretch of time is measured, until there are many.
+pub(crate) const EACH: i64 = 1 << 32;
 /// Slots of the thread table: at first, at most.
 const FIRST_TABLE: usize = 256;
 const LAST_TABLE: usize = 1 << 17;
@@ -599,7 +601,10 @@ mod tests {
             let shift = context_shift(depth).unsigned_abs();
             assert!(64 - (depth - 1) * shift >= SITE_BITS, "{depth}");
             // And little is kept of what lies beyond the depth.
-            assert!(depth < 3 || (depth - 1) * (shift + 1) > 64 - SITE_BITS, "{depth}");
+            assert!(
+                depth < 3 || (depth - 1) * (shift + 1) > 64 - SITE_BITS,
+                "{depth}"
+            );
         }
         assert_eq!([0, 1, 2, 4, 1000].map(context_shift), [63, 63, 36, 12, 1]);
     }

@@ -68,7 +68,9 @@ mod tests {
     fn the_class_is_made_for_every_kind_of_thread() {
         let has = |bytes: &[u8], name: &str| {
             let constant = constant(name);
-            bytes.windows(constant.len()).any(|window| window == constant)
+            bytes
+                .windows(constant.len())
+                .any(|window| window == constant)
         };
         let old = classfile::Class::parse(BYTES).expect("a class file");
         assert_eq!(old.name, TRACKER.as_bytes());

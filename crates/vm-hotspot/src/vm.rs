@@ -14,7 +14,7 @@ use vmpi::{
 use crate::background::collect_garbage;
 use crate::field_layout::declared_fields;
 use crate::heap_walk;
-use crate::hotspot::HotSpot;
+use crate::hotspot::{HotSpot, locked};
 use crate::native_dump;
 use crate::natives::uncounted;
 use crate::sampler::Sampler;
@@ -88,6 +88,20 @@ impl HotSpot {
                 .entry("objects to follow for want of room")
                 .or_default() += refused;
         }
+    }
+
+    /// Makes classes known that may be asked for while the heap is walked. The VM thread asks
+    /// then, and a thread that it has stopped may have the state.
+    fn keep_classes_for_walk(&self, env: Env<Live>, jni: Jni) -> jvmti::Result<()> {
+        let mut state = self.lock();
+        for class in env.loaded_classes()? {
+            state.registry.class(env, jni, class);
+            jni.delete_local(class);
+        }
+        let classes = state.registry.classes.iter();
+        let infos = classes.map(|entry| entry.info.clone()).collect();
+        *locked(&self.classes_of_walk) = Some(infos);
+        Ok(())
     }
 
     /// Counts or samples allocations from now on, or does not.
@@ -176,6 +190,10 @@ impl Vm for HotSpot {
     }
 
     fn class(&self, class: ClassId) -> Result<ClassInfo, VmError> {
+        if let Some(known) = &*locked(&self.classes_of_walk) {
+            let info = known.get((class.0 as usize).wrapping_sub(1));
+            return info.cloned().ok_or(VmError::Gone("class"));
+        }
         let state = self.lock();
         let entry = state
             .registry
@@ -311,7 +329,10 @@ impl Vm for HotSpot {
 
     fn walk_heap(&self, visitor: &mut dyn HeapVisitor) -> Result<(), VmError> {
         let (env, jni) = self.here()?;
-        uncounted(|| heap_walk::walk(self, env, jni, visitor))
+        self.keep_classes_for_walk(env, jni).map_err(failed)?;
+        let walked = uncounted(|| heap_walk::walk(self, env, jni, visitor));
+        *locked(&self.classes_of_walk) = None;
+        walked
     }
 
     fn native_dump(&self, path: &Path) -> Result<NativeDump, VmError> {

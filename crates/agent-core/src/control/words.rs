@@ -145,7 +145,10 @@ mod tests {
             }))
         };
         assert_eq!("sampling off 200001".parse(), sampling(false, 200_001));
-        assert_eq!("sampling on 0x500001a3".parse(), sampling(true, 0x5000_01a3));
+        assert_eq!(
+            "sampling on 0x500001a3".parse(),
+            sampling(true, 0x5000_01a3)
+        );
         assert_eq!(" depth 9 ".parse(), Ok(Command::Control(Switch::Depth(9))));
     }
 }

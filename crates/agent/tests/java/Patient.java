@@ -6,16 +6,38 @@ public class Patient {
     static final List<Object> KEEP = new ArrayList<>();
     static class Early { int value = 1; }
     static class Late { int value = 2; }
+    static class Deep { int value = 3; }
 
     static void early() { for (int i = 0; i < 1000; i++) KEEP.add(new Early()); }
     static void late() { for (int i = 0; i < 500; i++) KEEP.add(new Late()); }
+    static void deep(int n) { if (n > 0) deep(n - 1); else KEEP.add(new Deep()); }
+    static double left() { return spin(400); }
+    static double right() { return spin(400); }
+
+    /** Two threads that spin, each in a method of its own, whenever both are told to. */
+    static final java.util.concurrent.CyclicBarrier BARRIER = new java.util.concurrent.CyclicBarrier(3);
+    static void twin(String name, java.util.function.DoubleSupplier work) {
+        Thread thread = new Thread(() -> {
+            try { for (;;) { BARRIER.await(); work.getAsDouble(); BARRIER.await(); } } catch (Exception e) { throw new RuntimeException(e); }
+        }, name);
+        thread.setDaemon(true);
+        thread.start();
+    }
+
+    /** Counting starts a moment after an attach has ended. */
+    static void awaitCounting() throws Exception {
+        java.lang.reflect.Field on = Class.forName("java.lang.HprofTracker").getDeclaredField("on");
+        on.setAccessible(true);
+        while (!on.getBoolean(null)) Thread.sleep(10);
+    }
+
     static double spin(long ms) {
         double sum = 0;
         for (long end = System.currentTimeMillis() + ms; System.currentTimeMillis() < end; ) for (int i = 1; i < 10000; i++) sum += Math.sqrt(i);
         return sum;
     }
 
-    public static void main(String[] args) throws IOException {
+    public static void main(String[] args) throws Exception {
         early();
         BufferedReader lines = new BufferedReader(new InputStreamReader(System.in));
         System.out.println("ready");
@@ -23,6 +45,10 @@ public class Patient {
             switch (line) {
                 case "late": late(); break;
                 case "spin": if (spin(700) == 1) System.out.println("never"); break;
+                case "deep": deep(20); break;
+                case "twins": twin("left", Patient::left); twin("right", Patient::right); break;
+                case "both": BARRIER.await(); BARRIER.await(); break;
+                case "counting": awaitCounting(); break;
                 case "forget": KEEP.clear(); break;
                 default: System.out.println("kept " + KEEP.size()); System.exit(3);
             }

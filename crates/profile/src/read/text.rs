@@ -26,6 +26,34 @@ pub(super) fn read(data: &[u8]) -> (Profile, Diagnostics) {
     (builder.profile, diagnostics)
 }
 
+/// A date as `ctime` prints it, `Fri Feb  6 13:13:42 2004`, in milliseconds since 1970.
+fn unix_ms(date: &[u8]) -> Option<u64> {
+    const MONTHS: &str = "JanFebMarAprMayJunJulAugSepOctNovDec";
+    let text = std::str::from_utf8(date).ok()?;
+    let words: Vec<&str> = text.split_ascii_whitespace().collect();
+    let [_, month, day, clock, year] = words[..] else {
+        return None;
+    };
+    let month = MONTHS.find(month).filter(|at| at % 3 == 0)? as u64 / 3 + 1;
+    let (day, year): (u64, u64) = (day.parse().ok()?, year.parse().ok()?);
+    if !(1..=31).contains(&day) || !(1970..10_000).contains(&year) {
+        return None;
+    }
+    let mut parts = clock.split(':').map(|part| part.parse::<u64>().ok());
+    let mut seconds = 0;
+    for most in [23, 59, 60] {
+        seconds = seconds * 60 + parts.next()??.min(most);
+    }
+    // Years begin in March here, so that the leap day is a year's last.
+    let (year, month) = if month > 2 {
+        (year, month - 3)
+    } else {
+        (year - 1, month + 9)
+    };
+    let days = 365 * year + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + day;
+    Some((days.checked_sub(719_469)? * 86_400 + seconds) * 1000)
+}
+
 #[derive(Default)]
 struct Builder {
     profile: Profile,
@@ -43,6 +71,9 @@ impl Builder {
 
     fn record(&mut self, record: &TextRecord<'_>) {
         match record {
+            TextRecord::Header(header) => {
+                self.profile.created_ms = unix_ms(header.created).unwrap_or(0);
+            }
             TextRecord::ThreadStart(start) => {
                 let (name, group) = (self.name(start.name), self.name(start.group));
                 let thread = Thread {
@@ -268,5 +299,35 @@ impl Builder {
         let id = self.profile.stacks.push_trace(key, &[]);
         self.traces.insert(serial, id);
         id
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_are_read_as_ctime_prints_them() {
+        let check = |text: &str, seconds: Option<u64>| {
+            assert_eq!(
+                unix_ms(text.as_bytes()),
+                seconds.map(|s| s * 1000),
+                "{text}"
+            );
+        };
+        check("Thu Jan  1 00:00:00 1970", Some(0));
+        check("Fri Feb  6 13:13:42 2004", Some(1_076_073_222));
+        check("Tue Feb 29 00:00:00 2000", Some(951_782_400));
+        check("Sat Nov 21 04:57:24 2026", Some(1_795_237_044));
+        check("Thu Dec 31 23:59:59 2099", Some(4_102_444_799));
+        for other in [
+            "",
+            "Fri Feb 6 2004",
+            "Fri Feb 0 13:13:42 2004",
+            "a Fox 1 1:1:1 2000",
+            "a Jan 1 1:1 2000",
+        ] {
+            check(other, None);
+        }
     }
 }

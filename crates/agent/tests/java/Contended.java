@@ -1,0 +1,36 @@
+import java.io.*;
+import java.lang.management.*;
+
+/** Threads that hold what a dump may want while they block elsewhere. Ends with its input. */
+public class Contended {
+    static final Object[] LOCKS = new Object[3];
+    static int turns;
+    static void turn(int i) {
+        synchronized (LOCKS[i % LOCKS.length]) { turns++; }
+    }
+
+    static void work(int i) {
+        try {
+            for (;;) {
+                // The platform's beans are looked up under locks that a dump takes as well.
+                synchronized (ManagementFactory.class) { turn(i); }
+                ManagementFactory.getPlatformMBeanServer();
+                synchronized (LOCKS[i % LOCKS.length]) { LOCKS[i % LOCKS.length].wait(1); }
+                new Thread(() -> turn(i)).start();
+            }
+        } catch (InterruptedException e) { throw new RuntimeException(e); }
+    }
+
+    public static void main(String[] args) throws IOException {
+        for (int i = 0; i < LOCKS.length; i++) LOCKS[i] = new Object();
+        for (int i = 0; i < 6; i++) {
+            int n = i;
+            Thread thread = new Thread(() -> work(n));
+            thread.setDaemon(true);
+            thread.start();
+        }
+        System.out.println("ready");
+        while (System.in.read() >= 0) { }
+        System.out.println("ended");
+    }
+}

@@ -1,0 +1,101 @@
+//! Contention and dumps at once: nobody waits for the agent, and the agent for nobody.
+
+mod common;
+
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Command, Stdio};
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+/// How long anything may take on a loaded machine.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+#[test]
+fn dumps_end_while_threads_contend_for_what_they_need() {
+    let Some(lab) = common::lab() else { return };
+    for jdk in lab.some_jdks() {
+        let Some(classes) = lab.compile("Contended.java", 8) else {
+            continue;
+        };
+        for options in [
+            "monitor=y,heap=dump,format=b,modern=y",
+            "monitor=y,heap=all,depth=8",
+        ] {
+            let folder = tempfile::tempdir().expect("temporary folder");
+            let mut java = Command::new(jdk.tool("java"))
+                .current_dir(folder.path())
+                .env_remove("_JAVA_HPROF_OPTIONS")
+                .arg(format!(
+                    "-agentpath:{}={options},file=out",
+                    lab.agent.display()
+                ))
+                .arg("-cp")
+                .arg(classes.path())
+                .arg("Contended")
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped())
+                .spawn()
+                .expect("java runs");
+            let pid = java.id().to_string();
+            let mut said = BufReader::new(java.stdout.take().expect("piped")).lines();
+            assert_eq!(said.next().expect("a line").expect("text"), "ready");
+            let (dumped, dumps) = channel();
+            let errors = BufReader::new(java.stderr.take().expect("piped"));
+            let listener = std::thread::spawn(move || {
+                let lines = errors.lines().map_while(Result::ok);
+                let mut other = Vec::new();
+                for line in lines {
+                    if line.ends_with("done.") {
+                        let _ = dumped.send(());
+                    } else {
+                        other.push(line);
+                    }
+                }
+                other
+            });
+            for dump in 0..5 {
+                let sent = Command::new("kill").args(["-QUIT", &pid]).status();
+                assert!(sent.expect("kill runs").success());
+                if dumps.recv_timeout(PATIENCE).is_err() {
+                    drop(java.kill());
+                    panic!(
+                        "dump {dump} with {options} on {} does not end",
+                        jdk.full_version
+                    );
+                }
+            }
+            drop(java.stdin.take());
+            let rest = std::thread::spawn(move || said.map_while(Result::ok).last());
+            dumps.recv_timeout(PATIENCE).expect("the last dump ends");
+            assert_eq!(java.wait().expect("ended").code(), Some(0));
+            assert_eq!(rest.join().expect("read").as_deref(), Some("ended"));
+            assert_eq!(
+                listener.join().expect("read"),
+                Vec::<String>::new(),
+                "{options}"
+            );
+            let mut bytes = Vec::new();
+            let mut file = std::fs::File::open(folder.path().join("out")).expect("a profile");
+            file.read_to_end(&mut bytes).expect("read");
+            if options.contains("format=b") {
+                let map = hprof::map_file(&bytes, |_| {}).expect("a dump");
+                assert!(!map.diagnostics.any_damage(), "{:?}", map.diagnostics);
+                assert_eq!(map.snapshots, 6, "{options}");
+                let times = map
+                    .records
+                    .iter()
+                    .find(|row| row.0 == hprof::RecordTag::MonitorTimes as u8);
+                assert!(times.is_some_and(|row| row.1 > 0), "{times:?}");
+            } else {
+                let text = String::from_utf8_lossy(&bytes);
+                assert_eq!(text.matches("MONITOR DUMP END").count(), 6, "{options}");
+                assert!(text.contains("MONITOR TIME BEGIN"), "{options}");
+                assert!(
+                    text.contains("WAITED: MONITOR Ljava/lang/Object;"),
+                    "{options}"
+                );
+            }
+        }
+    }
+}
