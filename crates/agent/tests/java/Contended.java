@@ -6,7 +6,11 @@ public class Contended {
     static final Object[] LOCKS = new Object[3];
     static int turns;
     static void turn(int i) {
-        synchronized (LOCKS[i % LOCKS.length]) { turns++; }
+        // Long enough for others to give up waiting actively.
+        synchronized (LOCKS[i % LOCKS.length]) {
+            turns++;
+            try { Thread.sleep(1); } catch (InterruptedException e) { throw new RuntimeException(e); }
+        }
     }
 
     static void work(int i) {
