@@ -261,8 +261,9 @@ fn wrong_times(ran: &common::Ran, what: &str, is_cpu_time: bool) -> Vec<String> 
         // They spin for so long by the clock; while others have the processor they take
         // no CPU time, and a clock that cannot tick does not see it.
         let least = if is_cpu_time { 0.1 } else { 0.8 } * f64::from(nanos);
-        let is_right = |found: u64| (least..took * 1.3).contains(&(found as f64));
-        if !is_right(own) || !is_right(all) {
+        let is_right = |found: u64, more: f64| (least..took * 1.3 + more).contains(&(found as f64));
+        // What the agent does once, when it meets a context, is in the time with callees.
+        if !is_right(own, 0.0) || !is_right(all, 1e6) {
             wrong.push(format!("{what}: {pair:?}, own {own}, with callees {all}"));
         }
     }
@@ -280,13 +281,15 @@ fn short_methods_have_the_time_they_took() {
             let options = format!("{options},cutoff=0,format=b,modern=y,depth=1,file=out");
             let what = format!("{options} on {}", jdk.full_version);
             // A thread may lose the processor after it has looked at its own watch.
-            let try_it = |_| {
+            let mut wrong = Vec::new();
+            for _ in 0..12 {
                 let ran = lab.run_in(jdk, classes.path(), Some(&options), &[], &["Durations"]);
-                wrong_times(&ran, &what, options.contains("msa"))
-            };
-            let mut tries = (0..8).map(try_it);
-            let last = tries.find(Vec::is_empty);
-            assert!(last.is_some(), "{what}: {:?}", try_it(8));
+                wrong = wrong_times(&ran, &what, options.contains("msa"));
+                if wrong.is_empty() {
+                    break;
+                }
+            }
+            assert!(wrong.is_empty(), "{wrong:?}");
         }
     }
 }

@@ -20,44 +20,44 @@ use vmpi::{Body, DumpLevel, GcKind, Switches};
 /// The five garbage collectors side by side: one script, each one's events and what they cost
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  tenure collectors --script mutator.heap -o collectors.html\n  tenure collectors --gc mark_compact --order arbitrary --events\n  tenure collectors --gc generational --promotion-age 2 --record run.vmpi\n  tenure collectors --gc mark_sweep --agent ./libagent.so:file=out.txt"
+    after_help = "Examples:\n  tenure collectors --script mutator.heap -o collectors.html\n  tenure collectors --gc generational --promotion-age 2 --record run.vmpi\n  tenure collectors --gc mark_sweep --agent ./libagent.so:file=out.txt"
 )]
 pub struct Args {
     /// One of mark_sweep, mark_compact, two_space_copying, generational, reference_counting
     /// [default: all five]
     #[arg(long, value_name = "NAME")]
     gc: Option<Gc>,
-    /// What threads do (docs/collectors.md) [default: a script with lists, a cache and cycles]
+    /// What threads do (docs/collectors.md) [default: a built-in script]
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     script: Option<PathBuf>,
     /// Bytes for objects
     #[arg(long, value_name = "SIZE", value_parser = crate::args::parse_size, default_value = "32k")]
     heap: u64,
-    /// How mark_compact lays objects down: sliding, arbitrary or linearizing
+    /// Of mark_compact: sliding, arbitrary or linearizing
     #[arg(long, value_name = "ORDER", default_value = "sliding")]
     order: Order,
     /// Generations of the generational collector, 2 to 8
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(2..=8))]
     generations: u32,
-    /// Collections an object survives in its generation before it is promoted
+    /// Collections survived before promotion
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
     promotion_age: u32,
     /// Let reference_counting look for cycles
     #[arg(long)]
     cycle_detector: bool,
-    /// Number of classes and sites, 0 for all [default: 20, all with --json]
+    /// Classes and sites, 0 for all [default: 20, all with --json]
     #[arg(long, value_name = "N")]
     top: Option<usize>,
     /// List every event instead (with --gc)
     #[arg(long, requires = "gc", conflicts_with_all = ["output", "record"])]
     events: bool,
-    /// Write the event stream to a file that `tenure events` reads (with --gc)
+    /// Write the events for `tenure events` (with --gc)
     #[arg(long, value_name = "PATH", requires = "gc", value_hint = clap::ValueHint::FilePath)]
     record: Option<PathBuf>,
-    /// Let an agent written to jvmpi.h watch the VM (with --gc; docs/collectors.md)
+    /// Let a JVMPI agent watch the VM (with --gc)
     #[arg(
         long,
-        value_name = "LIBRARY[:OPTIONS]",
+        value_name = "LIB[:OPTIONS]",
         requires = "gc",
         conflicts_with = "events"
     )]
@@ -78,7 +78,7 @@ struct Ran {
     exit_code: Option<i32>,
 }
 
-/// Loads `LIBRARY[:OPTIONS]`: a file, or the name of one that the system finds.
+/// Loads `LIB[:OPTIONS]`: a file, or the name of one that the system finds.
 fn load(text: &str) -> Result<Agent> {
     let (library, options) = text.split_once(':').unwrap_or((text, ""));
     let path = match std::fs::canonicalize(library) {
