@@ -28,6 +28,34 @@ impl Exclusions {
         phantom: true,
     };
 
+    /// The ones to try one after the other: those of `text` (`none`, `all`, or some of `soft`, `weak`,
+    /// `final`, `phantom` with commas), else all and then none.
+    ///
+    /// # Errors
+    /// What is not such a word, and what was expected.
+    pub fn to_try(text: Option<&str>) -> Result<Vec<Exclusions>, String> {
+        let Some(text) = text else {
+            return Ok(vec![Exclusions::ALL, Exclusions::default()]);
+        };
+        let mut chosen = Exclusions::default();
+        for word in text.split(',') {
+            match word.trim() {
+                "none" => {}
+                "soft" => chosen.soft = true,
+                "weak" => chosen.weak = true,
+                "final" => chosen.finalizer = true,
+                "phantom" => chosen.phantom = true,
+                "all" => chosen = Exclusions::ALL,
+                other => {
+                    return Err(format!(
+                        "{other}: expected none, all, or some of soft, weak, final, phantom"
+                    ));
+                }
+            }
+        }
+        Ok(vec![chosen])
+    }
+
     /// True when nothing is excluded.
     pub fn is_empty(self) -> bool {
         self == Exclusions::default()

@@ -363,26 +363,7 @@ fn immediate_rows(env: &Env, scan: &Scan) -> Result<RowIter, QueryError> {
 
 /// The exclusions to try one after the other: those that are given, else all and then none.
 fn exclusions(text: Option<&str>) -> Result<Vec<Exclusions>, QueryError> {
-    let Some(text) = text else {
-        return Ok(vec![Exclusions::ALL, Exclusions::default()]);
-    };
-    let mut chosen = Exclusions::default();
-    for word in text.split(',') {
-        match word.trim() {
-            "none" => {}
-            "soft" => chosen.soft = true,
-            "weak" => chosen.weak = true,
-            "final" => chosen.finalizer = true,
-            "phantom" => chosen.phantom = true,
-            "all" => chosen = Exclusions::ALL,
-            other => {
-                return Err(QueryError::Run(format!(
-                    "{other}: expected none, all, or some of soft, weak, final, phantom"
-                )));
-            }
-        }
-    }
-    Ok(vec![chosen])
+    Exclusions::to_try(text).map_err(QueryError::Run)
 }
 
 fn merged_rows(env: &Env, scan: &Scan) -> Result<RowIter, QueryError> {

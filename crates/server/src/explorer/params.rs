@@ -141,25 +141,7 @@ impl Params {
 
     /// The exclusions to try one after the other: those of `exclude`, else all and then none.
     pub fn exclusions(&self) -> Result<Vec<Exclusions>, Fault> {
-        let Some(text) = self.get("exclude") else {
-            return Ok(vec![Exclusions::ALL, Exclusions::default()]);
-        };
-        let mut chosen = Exclusions::default();
-        for word in text.split(',') {
-            match word {
-                "none" => {}
-                "soft" => chosen.soft = true,
-                "weak" => chosen.weak = true,
-                "final" => chosen.finalizer = true,
-                "phantom" => chosen.phantom = true,
-                "all" => chosen = Exclusions::ALL,
-                other => {
-                    return Err(Fault::bad(format!(
-                        "exclude={other}: expected none, all, or some of soft, weak, final, phantom"
-                    )));
-                }
-            }
-        }
-        Ok(vec![chosen])
+        Exclusions::to_try(self.get("exclude"))
+            .map_err(|error| Fault::bad(format!("exclude={error}")))
     }
 }
