@@ -40,6 +40,9 @@ fn dumps_end_while_threads_contend_for_what_they_need() {
             let pid = java.id().to_string();
             let mut said = BufReader::new(java.stdout.take().expect("piped")).lines();
             assert_eq!(said.next().expect("a line").expect("text"), "ready");
+            // The VM prints its threads to standard output at each SIGQUIT, and holds the
+            // program while nobody reads them.
+            let rest = std::thread::spawn(move || said.map_while(Result::ok).last());
             let (dumped, dumps) = channel();
             let errors = BufReader::new(java.stderr.take().expect("piped"));
             let listener = std::thread::spawn(move || {
@@ -66,7 +69,6 @@ fn dumps_end_while_threads_contend_for_what_they_need() {
                 }
             }
             drop(java.stdin.take());
-            let rest = std::thread::spawn(move || said.map_while(Result::ok).last());
             dumps.recv_timeout(PATIENCE).expect("the last dump ends");
             assert_eq!(java.wait().expect("ended").code(), Some(0));
             assert_eq!(rest.join().expect("read").as_deref(), Some("ended"));
