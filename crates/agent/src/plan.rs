@@ -13,6 +13,7 @@ pub(crate) fn config(options: &Options) -> Config {
         depth_may_change: matches!(options.output.target, Target::Net { .. }),
         allocations: exact,
         sampled_allocations: options.sampled.map(|sampled| sampled.interval),
+        native: options.heap.native,
         follow: follow(options),
         calls: options.cpu.times || options.cpu.old,
         clock: if options.thread_cpu_clock {
@@ -71,6 +72,9 @@ mod tests {
         });
         check("alloc=512k", |c| {
             c.sampled_allocations == Some(512 << 10) && !c.instruments()
+        });
+        check("native=64k", |c| {
+            c.native == Some(64 << 10) && !c.counts_objects() && c.takes_async_stacks()
         });
         check("cpu=times,msa=y", |c| c.clock == Clock::ThreadCpu);
         check("net=localhost:1", |c| c.depth_may_change);

@@ -241,7 +241,8 @@ impl<'a> RawRecord<'a> {
             | RecordTag::HeapDumpSegment
             | RecordTag::CpuTimes
             | RecordTag::MonitorTimes
-            | RecordTag::WideAllocSites => return None,
+            | RecordTag::WideAllocSites
+            | RecordTag::NativeSites => return None,
         })
     }
 }
@@ -293,5 +294,6 @@ pub(crate) fn length_is_possible(tag: RecordTag, length: u64, ids: IdSize) -> bo
         RecordTag::CpuTimes => length >= 8 && (length - 8).is_multiple_of(28),
         RecordTag::MonitorTimes => length >= 8 && (length - 8).is_multiple_of(24),
         RecordTag::WideAllocSites => length.is_multiple_of(40),
+        RecordTag::NativeSites => length >= 8 && (length - 8).is_multiple_of(40),
     }
 }

@@ -68,6 +68,9 @@ tags! {
         /// Ours: the preceding ALLOC SITES with wide numbers. Rows of u4 class serial, u4 trace,
         /// u8 live bytes, live objects, bytes and objects.
         WideAllocSites = 0x73, "WIDE_ALLOC_SITES";
+        /// Ours: NATIVE of the text form. u8 mean bytes between two recorded blocks, then rows as of
+        /// WIDE_ALLOC_SITES, whose class is a library.
+        NativeSites = 0x76, "NATIVE_SITES";
     }
 }
 

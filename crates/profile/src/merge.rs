@@ -22,10 +22,13 @@ impl Profile {
             .collect();
         let name = |id: NameId| names.get(id.0 as usize).copied().unwrap_or_default();
 
-        if let Some(table) = &other.sites {
-            let sites = self
-                .sites
-                .get_or_insert_with(|| SiteTable::new(table.sampling));
+        self.native_interval = self.native_interval.max(other.native_interval);
+        for (ours, table) in [
+            (&mut self.sites, &other.sites),
+            (&mut self.native, &other.native),
+        ] {
+            let Some(table) = table else { continue };
+            let sites = ours.get_or_insert_with(|| SiteTable::new(table.sampling));
             for site in table.sites() {
                 sites.add(Site {
                     class: name(site.class),

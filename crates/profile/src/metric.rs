@@ -23,6 +23,14 @@ pub enum Metric {
     LiveBytes,
     /// Objects not known to be collected.
     LiveObjects,
+    /// Bytes ever allocated by native code.
+    NativeAllocatedBytes,
+    /// Blocks ever allocated by native code.
+    NativeAllocations,
+    /// Bytes that native code has not freed.
+    NativeLiveBytes,
+    /// Blocks that native code has not freed.
+    NativeLiveBlocks,
     /// Nanoseconds blocked at monitors.
     Blocked,
     /// Number of times a monitor was found taken.
@@ -31,7 +39,7 @@ pub enum Metric {
 
 impl Metric {
     /// Every metric, in the order a report shows them.
-    pub const ALL: [Metric; 9] = [
+    pub const ALL: [Metric; 13] = [
         Metric::Samples,
         Metric::CpuTime,
         Metric::Calls,
@@ -39,6 +47,10 @@ impl Metric {
         Metric::AllocatedObjects,
         Metric::LiveBytes,
         Metric::LiveObjects,
+        Metric::NativeAllocatedBytes,
+        Metric::NativeAllocations,
+        Metric::NativeLiveBytes,
+        Metric::NativeLiveBlocks,
         Metric::Blocked,
         Metric::Contentions,
     ];
@@ -53,16 +65,34 @@ impl Metric {
             Metric::AllocatedObjects => "alloc_objects",
             Metric::LiveBytes => "inuse_space",
             Metric::LiveObjects => "inuse_objects",
+            Metric::NativeAllocatedBytes => "native_alloc_space",
+            Metric::NativeAllocations => "native_alloc_blocks",
+            Metric::NativeLiveBytes => "native_inuse_space",
+            Metric::NativeLiveBlocks => "native_inuse_blocks",
             Metric::Blocked => "delay",
             Metric::Contentions => "contentions",
         }
+    }
+
+    /// Whether it counts blocks of native code.
+    pub fn is_native(self) -> bool {
+        matches!(
+            self,
+            Metric::NativeAllocatedBytes
+                | Metric::NativeAllocations
+                | Metric::NativeLiveBytes
+                | Metric::NativeLiveBlocks
+        )
     }
 
     /// The unit, in pprof's words.
     pub fn unit(self) -> &'static str {
         match self {
             Metric::CpuTime | Metric::Blocked => "nanoseconds",
-            Metric::AllocatedBytes | Metric::LiveBytes => "bytes",
+            Metric::AllocatedBytes
+            | Metric::LiveBytes
+            | Metric::NativeAllocatedBytes
+            | Metric::NativeLiveBytes => "bytes",
             _ => "count",
         }
     }
@@ -91,6 +121,7 @@ impl Profile {
             }),
             Metric::Calls => self.costs.is_some(),
             Metric::Blocked | Metric::Contentions => self.contention.is_some(),
+            _ if metric.is_native() => self.native.is_some(),
             _ => self.sites.is_some(),
         };
         Metric::ALL.into_iter().filter(has).collect()
@@ -159,7 +190,11 @@ impl Profile {
                 .collect()
             }
             _ => {
-                let Some(table) = &self.sites else {
+                let table = match metric.is_native() {
+                    true => &self.native,
+                    false => &self.sites,
+                };
+                let Some(table) = table else {
                     return Vec::new();
                 };
                 let sites = table.sites().iter().enumerate();
@@ -167,9 +202,13 @@ impl Profile {
                     .map(|(row, site)| {
                         let all = table.estimate(row);
                         let one = match metric {
-                            Metric::AllocatedBytes => all.allocated_bytes,
-                            Metric::AllocatedObjects => all.allocated_objects,
-                            Metric::LiveBytes => all.live_bytes,
+                            Metric::AllocatedBytes | Metric::NativeAllocatedBytes => {
+                                all.allocated_bytes
+                            }
+                            Metric::AllocatedObjects | Metric::NativeAllocations => {
+                                all.allocated_objects
+                            }
+                            Metric::LiveBytes | Metric::NativeLiveBytes => all.live_bytes,
                             _ => all.live_objects,
                         };
                         classed(site.class, site.trace, one.value.round() as u64)

@@ -34,6 +34,11 @@ pub struct Profile {
     pub threads: Vec<Thread>,
     /// Allocation sites.
     pub sites: Option<SiteTable>,
+    /// Blocks that native code allocated; the class is the library. Sampled blocks are scaled to
+    /// what they stand for already.
+    pub native: Option<SiteTable>,
+    /// Mean bytes between two recorded blocks of [`Profile::native`]; 0 and 1 for every block.
+    pub native_interval: u64,
     /// CPU samples.
     pub samples: Option<SampleTable>,
     /// Timed calls.

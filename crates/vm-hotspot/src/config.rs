@@ -83,6 +83,8 @@ pub struct Config {
     pub calls: bool,
     /// What times of calls are measured with.
     pub clock: Clock,
+    /// Record native allocations, one block in about so many bytes; 0 and 1 for every block.
+    pub native: Option<u64>,
     /// Sample CPU use with this interval.
     pub samples: Option<Duration>,
     /// Sample all runnable threads at safepoints instead of those on CPU.
@@ -105,6 +107,7 @@ impl Default for Config {
             depth_may_change: false,
             allocations: false,
             sampled_allocations: None,
+            native: None,
             follow: Follow::default(),
             calls: false,
             clock: Clock::default(),
@@ -123,6 +126,12 @@ impl Config {
     #[must_use]
     pub fn counts_objects(&self) -> bool {
         self.allocations || self.sampled_allocations.is_some()
+    }
+
+    /// Whether stacks are taken without a safepoint, for which methods have to be known before.
+    #[must_use]
+    pub fn takes_async_stacks(&self) -> bool {
+        self.samples.is_some() || self.native.is_some()
     }
 
     /// Whether classes have to be changed.

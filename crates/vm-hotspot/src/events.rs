@@ -64,6 +64,7 @@ impl Agent for HotSpot {
                 sampler.stop();
             }
             self.tell(&Event::VmDeath);
+            crate::malloc::stop();
         });
     }
 
@@ -97,7 +98,7 @@ impl Agent for HotSpot {
             return;
         }
         uncounted(|| {
-            if self.config.samples.is_some() {
+            if self.config.takes_async_stacks() {
                 // Makes the method ids exist that samples are reported with.
                 let _ = env.class_methods(class);
             }

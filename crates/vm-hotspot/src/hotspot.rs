@@ -145,6 +145,11 @@ impl HotSpot {
         }
         jvmti::install(env, hotspot)?;
         hotspot.enable_events();
+        if let Some(interval) = hotspot.config.native
+            && let Err(fault) = crate::malloc::start(interval, hotspot.config.depth)
+        {
+            (hotspot.message)(fault);
+        }
         Ok(hotspot)
     }
 
@@ -164,7 +169,7 @@ impl HotSpot {
                 EventKind::GarbageCollectionFinish,
             ]);
         }
-        if self.config.samples.is_some() {
+        if self.config.takes_async_stacks() {
             events.push(EventKind::ClassLoad);
         }
         if self.config.instruments() {
@@ -589,7 +594,7 @@ impl HotSpot {
             for class in env.loaded_classes().unwrap_or_default() {
                 const PREPARED: i32 = 2;
                 if env.class_status(class).unwrap_or(0) & (PREPARED | 16 | 32) != 0 {
-                    if self.config.samples.is_some() {
+                    if self.config.takes_async_stacks() {
                         let _ = env.class_methods(class);
                     }
                     state.registry.announce_class(
@@ -610,6 +615,7 @@ impl HotSpot {
             }
         });
         self.tell_pending();
+        crate::malloc::begin(self, env, jni);
         if self.config.counts_objects() && self.config.follow != Follow::None {
             let watch = |_, jni| {
                 if let Some(hotspot) = Self::get() {

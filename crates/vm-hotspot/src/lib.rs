@@ -5,6 +5,8 @@
 //!   stack is seen for the first time, and reads the arrays when a report is due.
 //! * CPU samples come from AsyncGetCallTrace under one timer per thread that runs
 //!   on that thread's CPU clock.
+//! * Native allocations come from hooks in the slots through which libraries call the
+//!   allocator.
 //! * Everything else (threads, classes, monitors, heap walks) is JVMTI.
 //!
 //! The agent's own state never keeps a class alive: classes are known by tags and
@@ -18,8 +20,8 @@
 //! because instrumented code may need the state.
 //!
 //! Reading order: [`config`], `instrument`, `registry`, `sites`, `calls`,
-//! `tracker`, `tracker_class`, `followed`, `state`, `hotspot`, `events`, `monitors`, `sampler`, `timers`, `vm`, `slots`,
-//! `native_dump`, `heap_walk`.
+//! `tracker`, `tracker_class`, `followed`, `state`, `hotspot`, `events`, `monitors`, `sampler`, `timers`, `malloc`, `vm`,
+//! `slots`, `native_dump`, `heap_walk`.
 
 mod background;
 mod calls;
@@ -31,6 +33,7 @@ mod heap_walk;
 pub mod host;
 mod hotspot;
 pub mod instrument;
+mod malloc;
 mod monitors;
 mod native_dump;
 pub mod natives;

@@ -26,21 +26,22 @@ use crate::timers::{Timers, own_tid};
 /// Frames as AsyncGetCallTrace writes them.
 #[derive(Clone, Copy)]
 #[repr(C)]
-struct CallFrame {
+pub(crate) struct CallFrame {
     /// Bytecode index, -3 in native methods.
-    bci: i32,
-    method: MethodPtr,
+    pub(crate) bci: i32,
+    pub(crate) method: MethodPtr,
 }
 
+/// What AsyncGetCallTrace is asked with.
 #[repr(C)]
-struct CallTrace {
-    env: RawEnv,
+pub(crate) struct CallTrace {
+    pub(crate) env: RawEnv,
     /// Frames written, or an error below 1.
-    count: i32,
-    frames: *mut CallFrame,
+    pub(crate) count: i32,
+    pub(crate) frames: *mut CallFrame,
 }
 
-type AsyncGetCallTrace = unsafe extern "C" fn(*mut CallTrace, i32, *mut c_void);
+pub(crate) type AsyncGetCallTrace = unsafe extern "C" fn(*mut CallTrace, i32, *mut c_void);
 
 const SLOTS: usize = 512;
 const EMPTY: u32 = 0;
@@ -130,7 +131,7 @@ thread_local! {
 }
 
 /// Finds the VM's function. The launcher loads libjvm globally, embedders may not.
-fn find_agct() -> Option<AsyncGetCallTrace> {
+pub(crate) fn find_agct() -> Option<AsyncGetCallTrace> {
     const NAME: &std::ffi::CStr = c"AsyncGetCallTrace";
     // SAFETY: plain symbol lookups; a library that is not loaded stays so.
     let symbol = unsafe {

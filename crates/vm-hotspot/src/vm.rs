@@ -15,6 +15,7 @@ use crate::background::collect_garbage;
 use crate::field_layout::declared_fields;
 use crate::heap_walk;
 use crate::hotspot::{HotSpot, locked};
+use crate::malloc::Malloc;
 use crate::native_dump;
 use crate::natives::uncounted;
 use crate::sampler::Sampler;
@@ -365,11 +366,22 @@ impl Vm for HotSpot {
             self.harvest(env, jni);
             self.count_living(jni);
             let rows = self.take_rows();
+            let native = Malloc::get().map(|malloc| malloc.rows(self, env, jni));
             self.announce(sink);
             sink(&Event::Allocations(&rows.allocations));
             sink(&Event::Frees(&rows.frees));
             sink(&Event::Costs(&rows.costs));
             sink(&Event::Samples(&rows.samples));
+            if let Some(native) = native {
+                sink(&Event::NativeAllocations(&native.allocations));
+                sink(&Event::NativeFrees(&native.frees));
+                if native.lost > 0 {
+                    sink(&Event::Lost {
+                        what: "native blocks for want of room",
+                        count: native.lost,
+                    });
+                }
+            }
             for (what, count) in rows.lost {
                 sink(&Event::Lost { what, count });
             }

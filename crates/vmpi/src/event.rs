@@ -153,6 +153,11 @@ pub enum Event<'a> {
     Allocations(&'a [AllocationRow]),
     /// Deaths, as differences.
     Frees(&'a [FreeRow]),
+    /// Blocks that native code allocated, as differences; estimates where they are sampled.
+    /// The class is the library whose code asked for them.
+    NativeAllocations(&'a [AllocationRow]),
+    /// Blocks that were given back, as differences.
+    NativeFrees(&'a [FreeRow]),
     /// Completed calls, as differences.
     Costs(&'a [CostRow]),
     /// CPU samples, as differences.

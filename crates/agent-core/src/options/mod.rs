@@ -75,6 +75,9 @@ pub struct HeapMode {
     pub dump: bool,
     /// Allocation sites.
     pub sites: bool,
+    /// `native`: blocks of native code are recorded, one in about so many bytes on average; 0 and
+    /// 1 for every block.
+    pub native: Option<u64>,
 }
 
 /// What `cpu=` asks for. `samples` and `times` may be on together.

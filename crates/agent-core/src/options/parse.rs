@@ -197,6 +197,10 @@ impl Parser {
                 let live = options.sampled.is_none_or(|sampled| sampled.live);
                 options.sampled = Some(SampledAlloc { interval, live });
             }
+            ("native", _) => {
+                let interval = size(value).ok_or_else(|| wrong("native", "a size such as 512k"))?;
+                options.heap.native = Some(interval);
+            }
             // Masks for the original's developers: read, never used.
             _ => {}
         }
@@ -228,7 +232,8 @@ impl Parser {
             || options.cpu.samples
             || options.cpu.times
             || options.monitor
-            || options.sampled.is_some();
+            || options.sampled.is_some()
+            || options.heap.native.is_some();
         if !asked {
             options.heap.dump = true;
             options.heap.sites = true;
@@ -252,6 +257,7 @@ fn syntax(name: &str) -> &'static str {
         "logflags" => "logflags=DECIMAL",
         "debugflags" => "debugflags=DECIMAL",
         "alloc" => "alloc=SIZE",
+        "native" => "native=SIZE",
         _ => "X=DECIMAL",
     }
 }

@@ -233,6 +233,14 @@ pub const OPTIONS: &[OptionRow] = &[
     ),
     row(
         New,
+        "native",
+        Size,
+        "<size>",
+        "sample malloc, a block per size",
+        "off",
+    ),
+    row(
+        New,
         "wall",
         Switch,
         "y|n",

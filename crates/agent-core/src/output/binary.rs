@@ -10,7 +10,7 @@ use crate::mutf8::encode;
 use crate::options::Mode;
 use hprof::text::TextLine;
 use hprof::{AllocSite, Frame, Header, ObjectId, Record, RecordTag, Serial, Writer};
-use profile::{ContentionTable, CostTable, SampleTable, SiteOrder, SiteTable};
+use profile::{ContentionTable, CostTable, Ranked, SampleTable, SiteOrder, SiteTable, Volume};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::io::Write;
 use std::path::Path;
@@ -287,11 +287,7 @@ impl Emit for BinaryOutput {
                 bytes: narrow(allocated.bytes),
                 instances: narrow(allocated.objects),
             });
-            wide.extend(class.0.to_be_bytes());
-            wide.extend(trace.0.to_be_bytes());
-            for number in [live.bytes, live.objects, allocated.bytes, allocated.objects] {
-                wide.extend(number.to_be_bytes());
-            }
+            wide_row(&mut wide, (class, trace), (live, allocated));
         }
         let overflow = section.table.sites().iter().any(|site| {
             site.allocated.bytes > u64::from(u32::MAX)
@@ -320,6 +316,23 @@ impl Emit for BinaryOutput {
     }
 
     fn estimates(&mut self, _: &mut Context<'_>, _: &SiteTable, _: u64) {}
+
+    fn native(
+        &mut self,
+        context: &mut Context<'_>,
+        table: &SiteTable,
+        rows: &[Ranked],
+        interval: u64,
+    ) {
+        let mut body = interval.to_be_bytes().to_vec();
+        for ranked in rows {
+            let site = table.sites()[ranked.row];
+            let class = self.class(context, class_of(site.class));
+            let trace = trace_serial(trace_of(site.trace));
+            wide_row(&mut body, (class, trace), shown(table, ranked.row));
+        }
+        self.body(context.vm, RecordTag::NativeSites, &body);
+    }
 
     fn samples(&mut self, context: &mut Context<'_>, table: &SampleTable, cutoff: f64) {
         let rows = table.rank(cutoff).into_iter().map(|ranked| {
@@ -407,6 +420,15 @@ impl Emit for BinaryOutput {
 
     fn take_failure(&mut self) -> Option<String> {
         self.writer.as_mut()?.get_mut().take_failure()
+    }
+}
+
+/// A row of WIDE ALLOC SITES and NATIVE SITES.
+fn wide_row(body: &mut Vec<u8>, site: (Serial, Serial), (live, allocated): (Volume, Volume)) {
+    body.extend(site.0.0.to_be_bytes());
+    body.extend(site.1.0.to_be_bytes());
+    for number in [live.bytes, live.objects, allocated.bytes, allocated.objects] {
+        body.extend(number.to_be_bytes());
     }
 }
 

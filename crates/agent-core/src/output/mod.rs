@@ -9,7 +9,7 @@ pub(crate) mod text;
 mod text_heap;
 
 use crate::catalog::{Catalog, Class, ResolvedTrace};
-use profile::{ContentionTable, CostTable, SampleTable, SiteOrder, SiteTable, Volume};
+use profile::{ContentionTable, CostTable, Ranked, SampleTable, SiteOrder, SiteTable, Volume};
 use std::path::Path;
 use std::sync::Arc;
 use vmpi::{ClassId, HeapSummary, MonitorInfo, ThreadInfo, ThreadStack, Vm};
@@ -64,6 +64,14 @@ pub(crate) trait Emit: Send {
     fn sites(&mut self, context: &mut Context<'_>, section: &SitesSection<'_>);
     /// CLASS ESTIMATES of a sampled allocation table.
     fn estimates(&mut self, context: &mut Context<'_>, table: &SiteTable, interval: u64);
+    /// NATIVE: these rows of a table of blocks, whose class is the library.
+    fn native(
+        &mut self,
+        context: &mut Context<'_>,
+        table: &SiteTable,
+        rows: &[Ranked],
+        interval: u64,
+    );
     /// CPU SAMPLES.
     fn samples(&mut self, context: &mut Context<'_>, table: &SampleTable, cutoff: f64);
     /// CPU TIME.
@@ -123,6 +131,21 @@ pub(crate) fn shown(table: &SiteTable, row: usize) -> (Volume, Volume) {
         volume(all.live_objects, all.live_bytes),
         volume(all.allocated_objects, all.allocated_bytes),
     )
+}
+
+/// The rows NATIVE prints, by live bytes: those with a share of at least `cutoff` of what is live
+/// or of what was allocated.
+pub(crate) fn native_rows(table: &SiteTable, cutoff: f64) -> Vec<Ranked> {
+    let all = table.totals().1.bytes as f64;
+    let mut rows = table.rank(SiteOrder::LiveBytes, 0.0);
+    rows.retain(|row| {
+        let allocated = table.sites()[row.row].allocated.bytes as f64;
+        row.share >= cutoff || allocated >= cutoff * all
+    });
+    for (rank, row) in (1..).zip(&mut rows) {
+        row.rank = rank;
+    }
+    rows
 }
 
 /// `class.method` of a trace's innermost frame.

@@ -38,6 +38,23 @@ impl TextOutput {
         let _ = write_record(&mut self.sink, record);
     }
 
+    fn site(&mut self, context: &mut Context<'_>, table: &SiteTable, ranked: &Ranked) {
+        let site = table.sites()[ranked.row];
+        let (live, allocated) = shown(table, ranked.row);
+        let class = context.catalog.class(context.vm, class_of(site.class));
+        self.put(&TextRecord::Site(SiteRow {
+            rank: ranked.rank,
+            share: ranked.share * 100.0,
+            accumulated: ranked.accumulated * 100.0,
+            live_bytes: live.bytes,
+            live_objects: live.objects,
+            allocated_bytes: allocated.bytes,
+            allocated_objects: allocated.objects,
+            trace: trace_serial(trace_of(site.trace)).0,
+            class: &encode(&class.name),
+        }));
+    }
+
     fn rank_row(&mut self, ranked: &Ranked, count: u64, trace: u32, name: &str, monitor: bool) {
         let name = encode(name);
         let row = RankRow {
@@ -130,20 +147,7 @@ impl Emit for TextOutput {
             date: context.date.as_bytes(),
         });
         for ranked in section.table.rank(section.order, section.cutoff) {
-            let site = section.table.sites()[ranked.row];
-            let (live, allocated) = shown(section.table, ranked.row);
-            let class = context.catalog.class(context.vm, class_of(site.class));
-            self.put(&TextRecord::Site(SiteRow {
-                rank: ranked.rank,
-                share: ranked.share * 100.0,
-                accumulated: ranked.accumulated * 100.0,
-                live_bytes: live.bytes,
-                live_objects: live.objects,
-                allocated_bytes: allocated.bytes,
-                allocated_objects: allocated.objects,
-                trace: trace_serial(trace_of(site.trace)).0,
-                class: &encode(&class.name),
-            }));
+            self.site(context, section.table, &ranked);
         }
         self.put(&TextRecord::SitesEnd);
     }
@@ -169,6 +173,21 @@ impl Emit for TextOutput {
             }));
         }
         self.put(&TextRecord::EstimatesEnd);
+    }
+
+    fn native(
+        &mut self,
+        context: &mut Context<'_>,
+        table: &SiteTable,
+        rows: &[Ranked],
+        interval: u64,
+    ) {
+        let date = context.date.as_bytes();
+        self.put(&TextRecord::NativeBegin { interval, date });
+        for ranked in rows {
+            self.site(context, table, ranked);
+        }
+        self.put(&TextRecord::NativeEnd);
     }
 
     fn samples(&mut self, context: &mut Context<'_>, table: &SampleTable, cutoff: f64) {

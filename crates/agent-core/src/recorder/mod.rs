@@ -50,6 +50,8 @@ pub struct Recorder {
 #[derive(Debug, Default)]
 struct Tables {
     sites: SiteTable,
+    /// Blocks of native code; the class is the library.
+    native: SiteTable,
     samples: SampleTable,
     costs: CostTable,
     contention: ContentionTable,
@@ -172,29 +174,6 @@ impl Recorder {
         }
     }
 
-    fn allocations(&mut self, rows: &[AllocationRow]) {
-        for row in rows {
-            let volume = Volume {
-                objects: row.objects,
-                bytes: row.bytes,
-            };
-            self.tables
-                .sites
-                .allocate(class_name(row.class), trace_id(row.trace), volume);
-        }
-    }
-
-    fn frees(&mut self, rows: &[FreeRow]) {
-        for row in rows {
-            let volume = Volume {
-                objects: row.objects,
-                bytes: row.bytes,
-            };
-            self.tables
-                .sites
-                .free(class_name(row.class), trace_id(row.trace), volume);
-        }
-    }
 
     fn costs(&mut self, rows: &[CostRow]) {
         let signed = |ns: u64| i64::try_from(ns).unwrap_or(i64::MAX);
@@ -276,6 +255,9 @@ impl Recorder {
                     self.collect(vm);
                 }
                 self.pull(vm);
+                if self.options.heap.native.is_some() {
+                    self.native(vm, f64::from(*cutoff));
+                }
                 self.sites(vm, *flags, f64::from(*cutoff));
             }
             Command::HeapSummary => {
@@ -322,7 +304,10 @@ impl Recorder {
                 vmpi::Control::Sampling { on, thread }
             }
             Switch::ClearSamples => return self.tables.samples.clear(),
-            Switch::ClearSites => return self.tables.sites.clear(),
+            Switch::ClearSites => {
+                self.tables.native.clear();
+                return self.tables.sites.clear();
+            }
             Switch::Depth(depth) => vmpi::Control::Depth(u32::from(depth)),
             Switch::Unknown(_) => return,
         };
@@ -396,8 +381,10 @@ impl Profiler for Recorder {
                 self.thread_started(vm, *thread, info, *trace);
             }
             Event::ThreadEnded { thread } => self.thread_ended(vm, *thread),
-            Event::Allocations(rows) => self.allocations(rows),
-            Event::Frees(rows) => self.frees(rows),
+            Event::Allocations(rows) => allocations(&mut self.tables.sites, rows),
+            Event::Frees(rows) => frees(&mut self.tables.sites, rows),
+            Event::NativeAllocations(rows) => allocations(&mut self.tables.native, rows),
+            Event::NativeFrees(rows) => frees(&mut self.tables.native, rows),
             Event::Costs(rows) => self.costs(rows),
             Event::Samples(rows) => self.samples(rows),
             Event::Monitor {
@@ -412,6 +399,26 @@ impl Profiler for Recorder {
             Event::Lost { what, count } => self.lost(what, *count),
             _ => {}
         }
+    }
+}
+
+fn allocations(table: &mut SiteTable, rows: &[AllocationRow]) {
+    for row in rows {
+        let volume = Volume {
+            objects: row.objects,
+            bytes: row.bytes,
+        };
+        table.allocate(class_name(row.class), trace_id(row.trace), volume);
+    }
+}
+
+fn frees(table: &mut SiteTable, rows: &[FreeRow]) {
+    for row in rows {
+        let volume = Volume {
+            objects: row.objects,
+            bytes: row.bytes,
+        };
+        table.free(class_name(row.class), trace_id(row.trace), volume);
     }
 }
 

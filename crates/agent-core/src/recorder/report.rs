@@ -2,7 +2,7 @@
 
 use super::Recorder;
 use crate::options::Format;
-use crate::output::SitesSection;
+use crate::output::{SitesSection, native_rows};
 use profile::{Sampling, SiteOrder};
 use vmpi::{Event, TraceId, Vm};
 
@@ -28,6 +28,10 @@ impl Recorder {
         if options.heap.sites || options.sampled.is_some() {
             self.progress(" allocation sites ...");
             self.sites(vm, 0, options.cutoff);
+        }
+        if options.heap.native.is_some() {
+            self.progress(" native allocations ...");
+            self.native(vm, options.cutoff);
         }
         if options.cpu.samples {
             self.progress(" CPU usage by sampling running threads ...");
@@ -166,6 +170,21 @@ impl Recorder {
             }
         });
         self.tables.sites = table;
+    }
+
+    pub(super) fn native(&mut self, vm: &dyn Vm, cutoff: f64) {
+        let interval = self.options.heap.native.unwrap_or(0);
+        let table = std::mem::take(&mut self.tables.native);
+        let rows = native_rows(&table, cutoff);
+        let traces: Vec<_> = rows
+            .iter()
+            .map(|row| crate::output::trace_of(table.sites()[row.row].trace))
+            .collect();
+        self.traces(vm, &traces);
+        self.write(vm, |out, context| {
+            out.native(context, &table, &rows, interval);
+        });
+        self.tables.native = table;
     }
 
     pub(super) fn cpu_samples(&mut self, vm: &dyn Vm, cutoff: f64) {

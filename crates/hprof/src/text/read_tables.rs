@@ -17,6 +17,7 @@ pub(super) fn is_title(line: &[u8]) -> bool {
 pub(super) fn boundary(line: &[u8]) -> Option<(TextRecord<'_>, Option<State>)> {
     let alone = match line {
         b"SITES END" => TextRecord::SitesEnd,
+        b"NATIVE END" => TextRecord::NativeEnd,
         b"CPU SAMPLES END" => TextRecord::CpuEnd(CpuKind::Samples),
         b"CPU TIME (ms) END" => TextRecord::CpuEnd(CpuKind::Time),
         b"MONITOR DUMP END" => TextRecord::MonitorDumpEnd,
@@ -54,6 +55,11 @@ fn begin(line: &[u8]) -> Option<(TextRecord<'_>, Option<State>)> {
             },
             State::Sites,
         )
+    } else if scan.accept("NATIVE BEGIN (interval = ") {
+        let interval = scan.number()?;
+        scan.word(" bytes) ")?;
+        let date = scan.rest();
+        (TextRecord::NativeBegin { interval, date }, State::Sites)
     } else if scan.accept("MONITOR TIME BEGIN (total = ") {
         let total = scan.number()?;
         scan.word(" ms) ")?;

@@ -29,6 +29,16 @@ pub enum TextRecord<'a> {
     Site(SiteRow<'a>),
     /// `SITES END`.
     SitesEnd,
+    /// `NATIVE BEGIN …`: our agent's table of blocks that native code allocated, in rows of SITES
+    /// whose class is the library, by live bytes.
+    NativeBegin {
+        /// Mean bytes between two recorded blocks; 0 and 1 for every block.
+        interval: u64,
+        /// When.
+        date: &'a [u8],
+    },
+    /// `NATIVE END`.
+    NativeEnd,
     /// `CPU SAMPLES BEGIN …` or `CPU TIME (ms) BEGIN …`.
     CpuBegin {
         /// Samples or times.

@@ -43,6 +43,12 @@ pub fn write_record(out: &mut impl Write, record: &TextRecord<'_>) -> io::Result
         TextRecord::SitesBegin { order, date } => sites_begin(out, *order, date),
         TextRecord::Site(row) => site(out, row),
         TextRecord::SitesEnd => out.write_all(b"SITES END\n"),
+        TextRecord::NativeBegin { interval, date } => {
+            write!(out, "NATIVE BEGIN (interval = {interval} bytes) ")?;
+            line(out, date)?;
+            site_titles(out, "library")
+        }
+        TextRecord::NativeEnd => out.write_all(b"NATIVE END\n"),
         TextRecord::CpuBegin { kind, total, date } => {
             write!(out, "{} BEGIN (total = {total}) ", cpu_title(*kind))?;
             line(out, date)
@@ -161,7 +167,14 @@ fn sites_begin(out: &mut impl Write, order: SiteOrder, date: &[u8]) -> io::Resul
     };
     write!(out, "SITES BEGIN (ordered by {order}) ")?;
     line(out, date)?;
-    out.write_all(b"          percent          live          alloc'ed  stack class\n")?;
+    site_titles(out, "class")
+}
+
+fn site_titles(out: &mut impl Write, of: &str) -> io::Result<()> {
+    writeln!(
+        out,
+        "          percent          live          alloc'ed  stack {of}"
+    )?;
     out.write_all(b" rank   self  accum     bytes objs     bytes  objs trace name\n")
 }
 

@@ -224,26 +224,33 @@ impl Builder<'_> {
                 }
                 self.profile.contention.get_or_insert_default().unlisted_ns += left;
             }
-            Some(RecordTag::WideAllocSites) => {
-                let mut table = SiteTable::default();
-                for row in body.chunks_exact(40) {
-                    let class = self.class(Serial(number(&row[..4]) as u32));
-                    let trace = self.trace(Serial(number(&row[4..8]) as u32));
-                    let volume = |at: usize| Volume {
-                        bytes: number(&row[at..at + 8]),
-                        objects: number(&row[at + 8..at + 16]),
-                    };
-                    table.add(Site {
-                        class,
-                        trace,
-                        live: volume(8),
-                        allocated: volume(24),
-                    });
-                }
-                self.profile.sites = Some(table);
+            Some(RecordTag::WideAllocSites) => self.profile.sites = Some(self.wide_sites(body)),
+            Some(RecordTag::NativeSites) if body.len() >= 8 => {
+                self.profile.native = Some(self.wide_sites(&body[8..]));
+                self.profile.native_interval = number(&body[..8]);
             }
             _ => {}
         }
+    }
+
+    /// Rows of WIDE ALLOC SITES and NATIVE SITES.
+    fn wide_sites(&mut self, rows: &[u8]) -> SiteTable {
+        let mut table = SiteTable::default();
+        for row in rows.chunks_exact(40) {
+            let class = self.class(Serial(number(&row[..4]) as u32));
+            let trace = self.trace(Serial(number(&row[4..8]) as u32));
+            let volume = |at: usize| Volume {
+                bytes: number(&row[at..at + 8]),
+                objects: number(&row[at + 8..at + 16]),
+            };
+            table.add(Site {
+                class,
+                trace,
+                live: volume(8),
+                allocated: volume(24),
+            });
+        }
+        table
     }
 
     fn trace(&mut self, serial: Serial) -> TraceId {

@@ -62,6 +62,8 @@ struct Builder {
     /// The table that is open, and what of its total no row has claimed yet.
     open: Option<(CpuKind, i64)>,
     total: i64,
+    /// The rows of sites that follow are of NATIVE.
+    is_native: bool,
 }
 
 impl Builder {
@@ -91,7 +93,15 @@ impl Builder {
                     .for_each(|one| one.ended = true);
             }
             TextRecord::Trace(trace) => self.trace(trace),
-            TextRecord::SitesBegin { .. } => self.profile.sites = Some(SiteTable::default()),
+            TextRecord::SitesBegin { .. } => {
+                self.profile.sites = Some(SiteTable::default());
+                self.is_native = false;
+            }
+            TextRecord::NativeBegin { interval, .. } => {
+                self.profile.native = Some(SiteTable::default());
+                self.profile.native_interval = *interval;
+                self.is_native = true;
+            }
             TextRecord::Site(row) => {
                 let site = Site {
                     class: self.name(row.class),
@@ -105,7 +115,11 @@ impl Builder {
                         bytes: row.allocated_bytes,
                     },
                 };
-                self.profile.sites.get_or_insert_default().add(site);
+                let table = match self.is_native {
+                    true => &mut self.profile.native,
+                    false => &mut self.profile.sites,
+                };
+                table.get_or_insert_default().add(site);
             }
             TextRecord::CpuBegin { kind, total, .. } => {
                 self.open = Some((*kind, *total));

@@ -100,6 +100,10 @@ pub(crate) fn label(metric: Metric) -> &'static str {
         Metric::AllocatedObjects => "Allocated objects",
         Metric::LiveBytes => "Live bytes",
         Metric::LiveObjects => "Live objects",
+        Metric::NativeAllocatedBytes => "Native bytes allocated",
+        Metric::NativeAllocations => "Native blocks allocated",
+        Metric::NativeLiveBytes => "Native bytes not freed",
+        Metric::NativeLiveBlocks => "Native blocks not freed",
         Metric::Blocked => "Blocked at monitors",
         Metric::Contentions => "Contentions",
     }

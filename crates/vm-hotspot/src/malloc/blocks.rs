@@ -1,0 +1,166 @@
+//! Which blocks are recorded, by address: a table of fixed size without locks.
+//!
+//! A free of a block that is not recorded costs one load of a small filter. An address
+//! belongs to one thread at a time (who got it from the allocator, until it frees it), so
+//! two threads never put in or take out the same one at once.
+
+use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
+
+use super::memory::Zeroed;
+
+/// Places for blocks.
+const PLACES: usize = 1 << 21;
+/// Where a block is looked for, from the place of its address on.
+const WINDOW: usize = 32;
+/// Counters of the filter; they fit the second-level cache.
+const FILTER: usize = 1 << 15;
+/// A place that is being filled.
+const TAKEN: u64 = 1;
+/// Bits of a size; the others hold the stack.
+const SIZE_BITS: u32 = 44;
+
+/// A recorded block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Block {
+    /// The stack that allocated it.
+    pub(super) stack: u32,
+    /// The bytes it was asked for.
+    pub(super) size: u64,
+}
+
+impl Block {
+    fn pack(self) -> u64 {
+        u64::from(self.stack) << SIZE_BITS | self.size.min((1 << SIZE_BITS) - 1)
+    }
+
+    fn unpack(word: u64) -> Self {
+        Self {
+            stack: (word >> SIZE_BITS) as u32,
+            size: word & ((1 << SIZE_BITS) - 1),
+        }
+    }
+}
+
+#[repr(C)]
+struct Place {
+    /// 0: empty.
+    address: AtomicU64,
+    block: AtomicU64,
+}
+
+/// The recorded blocks.
+pub(super) struct Blocks {
+    places: Zeroed<Place>,
+    filter: Zeroed<AtomicU16>,
+}
+
+fn hash(address: usize) -> u64 {
+    ((address as u64) >> 4).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
+impl Blocks {
+    /// An empty table; `None` when the system gives no memory.
+    pub(super) fn new() -> Option<Self> {
+        // SAFETY: zero is an empty place and a counter of zero.
+        unsafe {
+            Some(Self {
+                places: Zeroed::new(PLACES)?,
+                filter: Zeroed::new(FILTER)?,
+            })
+        }
+    }
+
+    fn counter(&self, address: usize) -> &AtomicU16 {
+        &self.filter[(hash(address) >> 49) as usize]
+    }
+
+    fn window(&self, address: usize) -> impl Iterator<Item = &Place> {
+        let first = (hash(address) >> 43) as usize;
+        (0..WINDOW).map(move |step| &self.places[(first + step) % PLACES])
+    }
+
+    /// False when the block is not recorded, for almost all that are not.
+    #[inline]
+    pub(super) fn may_hold(&self, address: usize) -> bool {
+        self.counter(address).load(Ordering::Relaxed) != 0
+    }
+
+    /// Records a block; false when there is no room.
+    pub(super) fn put(&self, address: usize, block: Block) -> bool {
+        let free = self.window(address).find(|place| {
+            place
+                .address
+                .compare_exchange(0, TAKEN, Ordering::Acquire, Ordering::Relaxed)
+                .is_ok()
+        });
+        let Some(place) = free else { return false };
+        place.block.store(block.pack(), Ordering::Relaxed);
+        place.address.store(address as u64, Ordering::Release);
+        self.counter(address).fetch_add(1, Ordering::Relaxed);
+        true
+    }
+
+    /// Takes a block out, if it was recorded.
+    pub(super) fn take(&self, address: usize) -> Option<Block> {
+        if address as u64 <= TAKEN {
+            return None;
+        }
+        let place = self
+            .window(address)
+            .find(|place| place.address.load(Ordering::Acquire) == address as u64)?;
+        let block = Block::unpack(place.block.load(Ordering::Relaxed));
+        place.address.store(0, Ordering::Release);
+        self.counter(address).fetch_sub(1, Ordering::Relaxed);
+        Some(block)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_put_in_is_taken_out_once() {
+        let blocks = Blocks::new().expect("memory");
+        let address = |n: usize| 0x7f00_0000_1000 + n * 48;
+        for n in 0..100_000 {
+            let block = Block {
+                stack: n as u32 & 0xffff,
+                size: 3 * n as u64,
+            };
+            assert!(blocks.put(address(n), block));
+        }
+        assert_eq!(blocks.take(address(100_000)), None);
+        for n in (0..100_000).rev() {
+            assert!(blocks.may_hold(address(n)));
+            let block = blocks.take(address(n)).expect("recorded");
+            assert_eq!((block.stack, block.size), (n as u32 & 0xffff, 3 * n as u64));
+            assert_eq!(blocks.take(address(n)), None);
+        }
+        assert!((0..100_000).all(|n| !blocks.may_hold(address(n))));
+    }
+
+    #[test]
+    fn a_full_window_refuses_and_threads_do_not_disturb_each_other() {
+        let blocks = Blocks::new().expect("memory");
+        let block = Block { stack: 1, size: 1 };
+        let refused = (0..2 * WINDOW).filter(|_| !blocks.put(4096, block));
+        assert_eq!(refused.count(), WINDOW);
+        let blocks = &blocks;
+        std::thread::scope(|scope| {
+            for thread in 1..8_usize {
+                scope.spawn(move || {
+                    for round in 0..20_000_usize {
+                        let address = (thread << 32) + (round % 500) * 16;
+                        let block = Block {
+                            stack: thread as u32,
+                            size: round as u64,
+                        };
+                        assert!(blocks.put(address, block));
+                        assert_eq!(blocks.take(address), Some(block));
+                    }
+                });
+            }
+        });
+    }
+}

@@ -1,0 +1,38 @@
+//! Tables in memory of the system's own, which costs nothing until it is touched and
+//! comes from no allocator.
+
+use std::ops::Deref;
+use std::{ptr, slice};
+
+/// A table of zero bytes that is never given back.
+pub(super) struct Zeroed<T: 'static>(&'static [T]);
+
+impl<T> Zeroed<T> {
+    /// So many rows; `None` when the system has no room.
+    ///
+    /// # Safety
+    /// Zero bytes must be a valid `T`.
+    pub(super) unsafe fn new(rows: usize) -> Option<Self> {
+        // SAFETY: a new private mapping of zeros, page-aligned and as long as the slice,
+        // that nothing else knows of; zeros are a `T` by the caller's promise.
+        unsafe {
+            let start = libc::mmap(
+                ptr::null_mut(),
+                rows.checked_mul(size_of::<T>())?,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
+                -1,
+                0,
+            );
+            (start != libc::MAP_FAILED).then(|| Self(slice::from_raw_parts(start.cast(), rows)))
+        }
+    }
+}
+
+impl<T> Deref for Zeroed<T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        self.0
+    }
+}

@@ -1,0 +1,279 @@
+//! The loaded objects of the process, and the slots through which they call the allocator.
+//!
+//! An object that calls a function of another holds its address in a slot that the dynamic
+//! linker fills: relocations of the kinds JUMP_SLOT and GLOB_DAT name the slot and the
+//! function (System V ABI, "Dynamic Linking"). Our functions are put there in place of the
+//! allocator's. Nothing is undone: the slots go when their object goes.
+
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::hotspot::locked;
+
+#[cfg(target_arch = "x86_64")]
+const KINDS: [u32; 2] = [6, 7];
+#[cfg(target_arch = "aarch64")]
+const KINDS: [u32; 2] = [1025, 1026];
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+const KINDS: [u32; 2] = [u32::MAX; 2];
+
+const DYNAMIC: u32 = 2;
+const LOAD: u32 = 1;
+const RELRO: u32 = 0x6474_e552;
+const WRITABLE: u32 = 2;
+
+/// An entry of the dynamic section.
+#[repr(C)]
+struct Dynamic {
+    tag: i64,
+    value: u64,
+}
+
+/// A relocation with addend.
+#[repr(C)]
+struct Rela {
+    offset: u64,
+    info: u64,
+    addend: i64,
+}
+
+/// A function that is replaced.
+pub(super) struct Hook {
+    /// Its name.
+    pub(super) name: &'static CStr,
+    /// Ours.
+    pub(super) ours: usize,
+    /// The one that the program would call.
+    pub(super) original: usize,
+}
+
+/// How many objects had been loaded when the slots were last looked at, and whether it was
+/// as many the time before.
+static SEEN: Mutex<(u64, bool)> = Mutex::new((0, false));
+
+/// Address range of the library that holds `address`.
+pub(super) fn range_of(address: usize) -> (usize, usize) {
+    let mut search = (address, (0, 0));
+    // SAFETY: the callback has the signature and gets the live `search`.
+    unsafe {
+        libc::dl_iterate_phdr(Some(find_range), (&raw mut search).cast());
+    }
+    search.1
+}
+
+unsafe extern "C" fn find_range(
+    info: *mut libc::dl_phdr_info,
+    _size: usize,
+    search: *mut c_void,
+) -> c_int {
+    // SAFETY: the linker passes a valid object and our own pointer.
+    let (info, search) = unsafe { (&*info, &mut *search.cast::<(usize, (usize, usize))>()) };
+    // SAFETY: as above.
+    let headers = unsafe { headers(info) };
+    let base = info.dlpi_addr as usize;
+    let ranges = headers.iter().filter(|header| header.p_type == LOAD).map(|header| {
+        let start = base + header.p_vaddr as usize;
+        (start, start + header.p_memsz as usize)
+    });
+    let whole = ranges.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
+    match whole {
+        Some(range) if (range.0..range.1).contains(&search.0) => {
+            search.1 = range;
+            1
+        }
+        _ => 0,
+    }
+}
+
+/// The program headers of an object.
+///
+/// # Safety
+/// `info` must come from the linker.
+unsafe fn headers(info: &libc::dl_phdr_info) -> &[libc::Elf64_Phdr] {
+    if info.dlpi_phdr.is_null() {
+        return &[];
+    }
+    // SAFETY: the linker's table has so many rows.
+    unsafe { std::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)) }
+}
+
+struct Patch<'a> {
+    hooks: &'a [Hook],
+    /// Our own library, which is left alone.
+    own: (usize, usize),
+    page: usize,
+    adds: u64,
+    /// The first object is looked at to see whether any came.
+    seen: Option<u64>,
+}
+
+/// Puts the hooks into the slots of all objects, unless nothing was loaded since; true when
+/// something was.
+pub(super) fn patch(hooks: &[Hook], own: (usize, usize)) -> bool {
+    let mut seen = locked(&SEEN);
+    // SAFETY: asks for a number.
+    let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    let mut patch = Patch {
+        hooks,
+        own,
+        page: usize::try_from(page).unwrap_or(4096),
+        adds: seen.0,
+        // An object that was being linked is looked at once more.
+        seen: seen.1.then_some(seen.0),
+    };
+    // SAFETY: the callback has the signature and gets the live `patch`.
+    unsafe {
+        libc::dl_iterate_phdr(Some(visit), (&raw mut patch).cast());
+    }
+    let is_same = patch.adds == seen.0;
+    *seen = (patch.adds, is_same);
+    !is_same
+}
+
+unsafe extern "C" fn visit(
+    info: *mut libc::dl_phdr_info,
+    _size: usize,
+    patch: *mut c_void,
+) -> c_int {
+    // SAFETY: the linker passes a valid object and our own pointer. It holds its lock, so
+    // that the object stays; nothing here allocates or takes a lock.
+    unsafe {
+        let (info, patch) = (&*info, &mut *patch.cast::<Patch<'_>>());
+        patch.adds = info.dlpi_adds;
+        if patch.seen == Some(info.dlpi_adds) {
+            return 1;
+        }
+        patch_object(info, patch);
+    }
+    0
+}
+
+/// # Safety
+/// `info` must be a loaded object that stays loaded meanwhile.
+unsafe fn patch_object(info: &libc::dl_phdr_info, patch: &Patch<'_>) {
+    // SAFETY: the caller's promise.
+    let headers = unsafe { headers(info) };
+    let base = info.dlpi_addr as usize;
+    let at = |header: &libc::Elf64_Phdr| base.wrapping_add(header.p_vaddr as usize);
+    let Some(dynamic) = headers.iter().find(|header| header.p_type == DYNAMIC) else {
+        return;
+    };
+    if (patch.own.0..patch.own.1).contains(&at(dynamic)) {
+        return;
+    }
+    // SAFETY: the section is mapped and ends with a tag of 0.
+    let Some(tables) = (unsafe { Tables::read(at(dynamic), base) }) else {
+        return;
+    };
+    for (start, bytes) in tables.relocations {
+        // SAFETY: the linker has read the same table.
+        let rows = unsafe {
+            std::slice::from_raw_parts(start as *const Rela, bytes / size_of::<Rela>())
+        };
+        for row in rows.iter().filter(|row| KINDS.contains(&(row.info as u32))) {
+            // SAFETY: relocations name symbols of the table, symbols names of theirs.
+            let (name, defined) = unsafe {
+                let symbol = &*tables.symbols.add((row.info >> 32) as usize);
+                let name = CStr::from_ptr(tables.names.add(symbol.st_name as usize));
+                (name, symbol.st_shndx != 0)
+            };
+            let Some(hook) = patch.hooks.iter().find(|hook| hook.name == name) else {
+                continue;
+            };
+            let slot = base.wrapping_add(row.offset as usize);
+            let range = headers.iter().find(|header| {
+                header.p_type == LOAD
+                    && (at(header)..at(header) + header.p_memsz as usize).contains(&slot)
+            });
+            let is_relro = headers.iter().any(|header| {
+                header.p_type == RELRO
+                    && (at(header)..at(header) + header.p_memsz as usize).contains(&slot)
+            });
+            let Some(range) = range.filter(|range| range.p_flags & WRITABLE != 0) else {
+                continue;
+            };
+            let object = (at(range), headers.iter().filter(|h| h.p_type == LOAD));
+            let within = |value: usize| {
+                object.1.clone().any(|h| (at(h)..at(h) + h.p_memsz as usize).contains(&value))
+            };
+            // SAFETY: the slot is in a mapped, writable segment, or one that was made
+            // read-only after linking, and is aligned, being one of the linker's.
+            unsafe {
+                let slot = &*(slot as *const AtomicUsize);
+                let value = slot.load(Ordering::Relaxed);
+                // A slot that is bound at the first call still leads into its own object.
+                let is_unbound = !defined && within(value);
+                if value == hook.original || is_unbound {
+                    replace(slot, hook.ours, is_relro.then_some(patch.page));
+                }
+            }
+        }
+    }
+}
+
+/// # Safety
+/// `slot` must be a slot of the linker's.
+unsafe fn replace(slot: &AtomicUsize, ours: usize, protected: Option<usize>) {
+    let Some(page) = protected else {
+        return slot.store(ours, Ordering::Relaxed);
+    };
+    let start = (std::ptr::from_ref(slot) as usize & !(page - 1)) as *mut c_void;
+    // SAFETY: the page is mapped and was writable while its object was linked.
+    unsafe {
+        if libc::mprotect(start, page, libc::PROT_READ | libc::PROT_WRITE) == 0 {
+            slot.store(ours, Ordering::Relaxed);
+            libc::mprotect(start, page, libc::PROT_READ);
+        }
+    }
+}
+
+/// The tables that the dynamic section names.
+struct Tables {
+    symbols: *const libc::Elf64_Sym,
+    names: *const c_char,
+    /// Start and bytes of both tables of relocations.
+    relocations: [(usize, usize); 2],
+}
+
+impl Tables {
+    /// # Safety
+    /// `dynamic` must be the address of an object's dynamic section, `base` that of the object.
+    unsafe fn read(dynamic: usize, base: usize) -> Option<Self> {
+        let mut found = [0_usize; 6];
+        let mut entry = dynamic as *const Dynamic;
+        // SAFETY: the section ends with a tag of 0.
+        unsafe {
+            while (*entry).tag != 0 {
+                let place = match (*entry).tag {
+                    5 => Some(0),
+                    6 => Some(1),
+                    23 => Some(2),
+                    2 => Some(3),
+                    7 => Some(4),
+                    8 => Some(5),
+                    _ => None,
+                };
+                if let Some(place) = place {
+                    found[place] = (*entry).value as usize;
+                }
+                entry = entry.add(1);
+            }
+        }
+        // The linker has turned offsets into addresses, but in objects it did not map itself.
+        let [names, symbols, jumps, jump_bytes, others, other_bytes] = found;
+        let place = |value: usize| if value < base { value + base } else { value };
+        if names == 0 || symbols == 0 {
+            return None;
+        }
+        let table = |start: usize, bytes: usize| match start {
+            0 => (std::ptr::dangling::<Rela>() as usize, 0),
+            start => (place(start), bytes),
+        };
+        Some(Self {
+            symbols: place(symbols) as *const _,
+            names: place(names) as *const _,
+            relocations: [table(jumps, jump_bytes), table(others, other_bytes)],
+        })
+    }
+}
