@@ -2,44 +2,11 @@
 
 mod common;
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
-
-use testkit::jvm::Jdk;
-
-/// The native half of `Attached.java`; `None`, having said why, where it cannot be made.
-fn library(lab: &common::Lab, folder: &Path) -> Option<PathBuf> {
-    let homes = lab.jdks.iter().map(|jdk: &Jdk| jdk.home.join("include"));
-    let Some(include) = homes.into_iter().find(|home| home.join("jni.h").is_file()) else {
-        testkit::skip("native threads", "no jni.h in any JDK");
-        return None;
-    };
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/native/attached.c");
-    let made = folder.join("libattached.so");
-    let compiled = Command::new("gcc")
-        .args(["-shared", "-fPIC", "-pthread", "-o"])
-        .args([&made, &source])
-        .arg(format!("-I{}", include.display()))
-        .arg(format!("-I{}", include.join("linux").display()))
-        .output();
-    match compiled {
-        Ok(output) => {
-            let said = String::from_utf8_lossy(&output.stderr).into_owned();
-            assert!(output.status.success(), "{said}");
-            Some(made)
-        }
-        Err(error) => {
-            testkit::skip("native threads", &format!("gcc: {error}"));
-            None
-        }
-    }
-}
-
 #[test]
 fn what_native_threads_do_is_counted_and_unchanged() {
     let Some(lab) = common::lab() else { return };
     let folder = tempfile::tempdir().expect("temporary folder");
-    let Some(library) = library(lab, folder.path()) else {
+    let Some(library) = lab.library("attached.c", folder.path()) else {
         return;
     };
     let library = library.to_string_lossy();

@@ -174,7 +174,6 @@ impl Recorder {
         }
     }
 
-
     fn costs(&mut self, rows: &[CostRow]) {
         let signed = |ns: u64| i64::try_from(ns).unwrap_or(i64::MAX);
         for row in rows {

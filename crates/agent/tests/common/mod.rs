@@ -134,6 +134,36 @@ impl Lab {
         Some(classes)
     }
 
+    /// Compiles a source of `tests/native` to a library of the same name in `folder`; `None`,
+    /// having said why, where it cannot be made.
+    pub(crate) fn library(&self, source: &str, folder: &Path) -> Option<PathBuf> {
+        let (stem, ending) = source.split_once('.').expect("a source");
+        let homes = self.jdks.iter().map(|jdk| jdk.home.join("include"));
+        let Some(include) = homes.into_iter().find(|home| home.join("jni.h").is_file()) else {
+            testkit::skip(source, "no jni.h in any JDK");
+            return None;
+        };
+        let made = folder.join(format!("lib{stem}.so"));
+        let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/native");
+        let compiled = Command::new(if ending == "cc" { "g++" } else { "gcc" })
+            .args(["-O1", "-fno-builtin", "-shared", "-fPIC", "-pthread", "-o"])
+            .args([&made, &tests.join(source)])
+            .arg(format!("-I{}", include.display()))
+            .arg(format!("-I{}", include.join("linux").display()))
+            .output();
+        match compiled {
+            Ok(output) => {
+                let said = String::from_utf8_lossy(&output.stderr).into_owned();
+                assert!(output.status.success(), "{said}");
+                Some(made)
+            }
+            Err(error) => {
+                testkit::skip(source, &format!("the C compiler: {error}"));
+                None
+            }
+        }
+    }
+
     /// As [`Lab::run`], with classes of the caller's.
     pub(crate) fn run_in(
         &self,

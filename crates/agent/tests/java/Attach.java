@@ -1,4 +1,4 @@
-/** Loads the agent into a running VM (args: library, options), then works. Run with jdk.attach allowed to attach to itself. */
+/** Loads the agent into a running VM (args: library, options, and a program if it is not Known), then works. Run with jdk.attach allowed to attach to itself. */
 public class Attach {
     public static void main(String[] args) throws Exception {
         String pid = java.lang.management.ManagementFactory.getRuntimeMXBean().getName().split("@")[0];
@@ -6,7 +6,9 @@ public class Attach {
         vm.loadAgentPath(args[0], args[1]);
         vm.detach();
         awaitCounting();
-        Known.main(new String[0]);
+        if (args.length == 2) { Known.main(new String[0]); return; }
+        String[] rest = java.util.Arrays.copyOfRange(args, 3, args.length);
+        Class.forName(args[2]).getMethod("main", String[].class).invoke(null, (Object) rest);
     }
 
     /** Counting starts a moment after the attach has ended. */

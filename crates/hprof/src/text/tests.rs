@@ -53,6 +53,14 @@ fn lines_no_golden_run_has() {
          <unknown thread>\n\twaiting to be notified:\nMONITOR DUMP END\n",
         3,
     );
+    check(
+        "NATIVE BEGIN (interval = 65536 bytes) now\n          \
+         percent          live          alloc'ed  stack library\n \
+         rank   self  accum     bytes objs     bytes  objs trace name\n    \
+         1 60.00% 60.00%     65536    2    131072     4 300009 libz.so.1\n\
+         NATIVE END\n",
+        3,
+    );
     check("CPU TIME (ms) BEGIN (total = -5) now\n", 1);
     check(
         "CLASS ESTIMATES BEGIN (interval = 524288 bytes, time = 1500 ms) now\n\

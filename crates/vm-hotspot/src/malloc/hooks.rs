@@ -46,7 +46,8 @@ impl Local {
         }
         if self.seed.get() == 0 {
             // A thread begins in the middle of a distance, which is distributed as a whole one.
-            self.left.set(self.distance(interval).saturating_sub(size as i64));
+            self.left
+                .set(self.distance(interval).saturating_sub(size as i64));
             if self.left.get() >= 0 {
                 return false;
             }
@@ -170,7 +171,9 @@ unsafe extern "C" fn malloc(size: usize) -> *mut c_void {
 unsafe extern "C" fn calloc(count: usize, each: usize) -> *mut c_void {
     let original = original!(1 as OfTwo);
     // SAFETY: as above. A product that overflows gives no block.
-    allocate(count.saturating_mul(each), || unsafe { original(count, each) })
+    allocate(count.saturating_mul(each), || unsafe {
+        original(count, each)
+    })
 }
 
 unsafe extern "C" fn realloc(block: *mut c_void, size: usize) -> *mut c_void {
@@ -196,14 +199,17 @@ unsafe extern "C" fn free(block: *mut c_void) {
 }
 
 unsafe extern "C" fn posix_memalign(out: *mut *mut c_void, align: usize, size: usize) -> c_int {
-    let original =
-        original!(4 as unsafe extern "C" fn(*mut *mut c_void, usize, usize) -> c_int);
+    let original = original!(4 as unsafe extern "C" fn(*mut *mut c_void, usize, usize) -> c_int);
     let mut code = 0;
     allocate(size, || {
         // SAFETY: as above; `out` is written when the code is 0.
         unsafe {
             code = original(out, align, size);
-            if code == 0 { *out } else { std::ptr::null_mut() }
+            if code == 0 {
+                *out
+            } else {
+                std::ptr::null_mut()
+            }
         }
     });
     code
@@ -371,7 +377,10 @@ mod tests {
             let expected = chance * f64::from(blocks);
             // Six standard deviations of independent choices.
             let slack = 6.0 * (f64::from(blocks) * chance * (1.0 - chance)).sqrt() + 1.0;
-            assert!((chosen - expected).abs() < slack, "{size}: {chosen} of {expected}");
+            assert!(
+                (chosen - expected).abs() < slack,
+                "{size}: {chosen} of {expected}"
+            );
         }
     }
 

@@ -196,11 +196,17 @@ impl Malloc {
             let places: Vec<Place> = stack
                 .native
                 .iter()
-                .map(|pc| named.symbols.place(*pc))
+                .filter_map(|pc| named.symbols.place(*pc))
                 .collect();
             let mut state = hotspot.lock();
             let row = jni.local_frame(16, || {
-                named.row(&mut state.registry, (env, jni), number, &places, &stack.java)
+                named.row(
+                    &mut state.registry,
+                    (env, jni),
+                    number,
+                    &places,
+                    &stack.java,
+                )
             });
             drop(state);
             named.stacks.push(row);
@@ -258,9 +264,9 @@ impl Named {
         java: &[(usize, i32)],
     ) -> Row {
         let caller = places.iter().find(|place| !place.is_carrier());
-        let library = caller.or(places.first()).map_or(ClassId(0), |place| {
-            self.library(registry, &place.library)
-        });
+        let library = caller
+            .or(places.first())
+            .map_or(ClassId(0), |place| self.library(registry, &place.library));
         let mut frames: Vec<Frame> = places
             .iter()
             .map(|place| Frame {

@@ -72,10 +72,13 @@ unsafe extern "C" fn find_range(
     // SAFETY: as above.
     let headers = unsafe { headers(info) };
     let base = info.dlpi_addr as usize;
-    let ranges = headers.iter().filter(|header| header.p_type == LOAD).map(|header| {
-        let start = base + header.p_vaddr as usize;
-        (start, start + header.p_memsz as usize)
-    });
+    let ranges = headers
+        .iter()
+        .filter(|header| header.p_type == LOAD)
+        .map(|header| {
+            let start = base + header.p_vaddr as usize;
+            (start, start + header.p_memsz as usize)
+        });
     let whole = ranges.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
     match whole {
         Some(range) if (range.0..range.1).contains(&search.0) => {
@@ -168,9 +171,8 @@ unsafe fn patch_object(info: &libc::dl_phdr_info, patch: &Patch<'_>) {
     };
     for (start, bytes) in tables.relocations {
         // SAFETY: the linker has read the same table.
-        let rows = unsafe {
-            std::slice::from_raw_parts(start as *const Rela, bytes / size_of::<Rela>())
-        };
+        let rows =
+            unsafe { std::slice::from_raw_parts(start as *const Rela, bytes / size_of::<Rela>()) };
         for row in rows.iter().filter(|row| KINDS.contains(&(row.info as u32))) {
             // SAFETY: relocations name symbols of the table, symbols names of theirs.
             let (name, defined) = unsafe {
@@ -195,7 +197,10 @@ unsafe fn patch_object(info: &libc::dl_phdr_info, patch: &Patch<'_>) {
             };
             let object = (at(range), headers.iter().filter(|h| h.p_type == LOAD));
             let within = |value: usize| {
-                object.1.clone().any(|h| (at(h)..at(h) + h.p_memsz as usize).contains(&value))
+                object
+                    .1
+                    .clone()
+                    .any(|h| (at(h)..at(h) + h.p_memsz as usize).contains(&value))
             };
             // SAFETY: the slot is in a mapped, writable segment, or one that was made
             // read-only after linking, and is aligned, being one of the linker's.

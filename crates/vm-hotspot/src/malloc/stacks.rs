@@ -41,7 +41,9 @@ impl Found<'_> {
     /// Never 0, which marks an empty place.
     fn hash(&self) -> u64 {
         let seed = self.native.len() as u64 + 1;
-        let mix = |hash: u64, word: u64| (hash.rotate_left(23) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let mix = |hash: u64, word: u64| {
+            (hash.rotate_left(23) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+        };
         self.words().fold(seed, mix) | 1
     }
 }
@@ -241,10 +243,19 @@ mod tests {
         assert_ne!(one, number(&[1, 2], &java[..1]));
         assert_ne!(one, number(&[1], &java));
         let stack = stacks.stack(one);
-        assert_eq!((stack.native, stack.java), (vec![1, 2], vec![(7, -3), (8, -3)]));
-        let block = Block { stack: one, size: 10 };
+        assert_eq!(
+            (stack.native, stack.java),
+            (vec![1, 2], vec![(7, -3), (8, -3)])
+        );
+        let block = Block {
+            stack: one,
+            size: 10,
+        };
         stacks.allocated(block);
-        stacks.allocated(Block { stack: one, size: 5 });
+        stacks.allocated(Block {
+            stack: one,
+            size: 5,
+        });
         stacks.freed(block);
         let expected = Counts {
             allocated: [2, 15],

@@ -44,7 +44,7 @@ type Functions = Vec<(u64, u64, String)>;
 #[derive(Default)]
 pub(super) struct Symbols {
     files: FxHashMap<PathBuf, Functions>,
-    known: FxHashMap<usize, Place>,
+    known: FxHashMap<usize, Option<Place>>,
 }
 
 impl Symbols {
@@ -53,8 +53,9 @@ impl Symbols {
         self.known.clear();
     }
 
-    /// Where the call that returns to `pc` is.
-    pub(super) fn place(&mut self, pc: usize) -> Place {
+    /// Where the call that returns to `pc` is; `None` in no library, as in the VM's own code
+    /// that calls native methods.
+    pub(super) fn place(&mut self, pc: usize) -> Option<Place> {
         if let Some(place) = self.known.get(&pc) {
             return place.clone();
         }
@@ -63,17 +64,14 @@ impl Symbols {
         place
     }
 
-    fn look_up(&mut self, address: usize) -> Place {
+    fn look_up(&mut self, address: usize) -> Option<Place> {
         let mut info = MaybeUninit::<libc::Dl_info>::zeroed();
         // SAFETY: the pointer is to a live local, which zeros are valid for; the strings
         // are of a loaded object. One that goes in this moment is not guarded against by
         // the linker; its names are copied at once.
         let (path, symbol, base) = unsafe {
             if libc::dladdr(address as *const _, info.as_mut_ptr()) == 0 {
-                return Place {
-                    library: "unknown".into(),
-                    function: format!("0x{address:x}"),
-                };
+                return None;
             }
             let info = info.assume_init();
             let text = |text: *const libc::c_char| {
@@ -92,10 +90,10 @@ impl Symbols {
             .in_file(&path, offset)
             .or(symbol.as_deref())
             .map_or_else(|| format!("+0x{offset:x}"), readable);
-        Place {
+        Some(Place {
             library: name.as_deref().unwrap_or("unknown").into(),
             function,
-        }
+        })
     }
 
     /// The name that the file's own table of symbols has, which knows more than what is
@@ -124,12 +122,18 @@ fn file_of(path: &str) -> PathBuf {
 fn functions_of(path: &Path) -> Option<Functions> {
     let bytes = std::fs::read(path).ok()?;
     let file = object::File::parse(&*bytes).ok()?;
-    let symbols = file.symbols().filter(|symbol| symbol.kind() == SymbolKind::Text);
+    let symbols = file
+        .symbols()
+        .filter(|symbol| symbol.kind() == SymbolKind::Text);
     let mut functions: Functions = symbols
         .filter(|symbol| symbol.size() > 0)
         .filter_map(|symbol| {
             let (begin, size) = (symbol.address(), symbol.size());
-            Some((begin, begin.checked_add(size)?, symbol.name().ok()?.to_owned()))
+            Some((
+                begin,
+                begin.checked_add(size)?,
+                symbol.name().ok()?.to_owned(),
+            ))
         })
         .collect();
     functions.sort();
@@ -139,8 +143,14 @@ fn functions_of(path: &Path) -> Option<Functions> {
 /// A C++ name without arguments and templates, and without the endings of the compiler's
 /// copies, so that it can stand where a Java method's name stands.
 fn readable(name: &str) -> String {
-    let name = name.split('.').next().filter(|name| !name.is_empty()).unwrap_or(name);
-    let options = cpp_demangle::DemangleOptions::new().no_params().no_return_type();
+    let name = name
+        .split('.')
+        .next()
+        .filter(|name| !name.is_empty())
+        .unwrap_or(name);
+    let options = cpp_demangle::DemangleOptions::new()
+        .no_params()
+        .no_return_type();
     let plain = cpp_demangle::Symbol::new(name)
         .ok()
         .and_then(|symbol| symbol.demangle_with_options(&options).ok());
@@ -157,7 +167,11 @@ fn readable(name: &str) -> String {
             _ => {}
         }
     }
-    if text.is_empty() { name.to_owned() } else { text }
+    if text.is_empty() {
+        name.to_owned()
+    } else {
+        text
+    }
 }
 
 #[cfg(test)]
@@ -170,7 +184,10 @@ mod tests {
             ("malloc", "malloc"),
             ("leak.part.0", "leak"),
             ("_ZN2os6mallocEm8MEMFLAGS", "os::malloc"),
-            ("_ZNSt6vectorIiSaIiEE9push_backERKi", "std::vector::push_back"),
+            (
+                "_ZNSt6vectorIiSaIiEE9push_backERKi",
+                "std::vector::push_back",
+            ),
             ("_Znwm", "operator_new"),
         ] {
             assert_eq!(readable(name), expected);
@@ -181,10 +198,12 @@ mod tests {
     fn an_address_is_found_in_its_library() {
         let mut symbols = Symbols::default();
         let place = symbols.place(libc::strlen as *const () as usize + 1);
+        let place = place.expect("a library");
         assert!(place.library.starts_with("libc"), "{place:?}");
         assert!(place.is_carrier(), "{place:?}");
         let own = symbols.place(functions_of as *const () as usize + 1);
+        let own = own.expect("a library");
         assert!(own.function.contains("functions_of"), "{own:?}");
-        assert_eq!(symbols.place(17).library.as_ref(), "unknown");
+        assert_eq!(symbols.place(17), None);
     }
 }
