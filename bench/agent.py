@@ -233,7 +233,7 @@ def parse_arguments():
     p = argparse.ArgumentParser(description=__doc__.partition("\n")[0], epilog="example: bench/agent.py --programs ~/workloads --peers ~/peers --reps 5 --save")
     p.add_argument("--programs", type=Path, help="folder with Mix.java and MixLambda.java")
     p.add_argument("--mixes", nargs="+", default=["Mix", "MixLambda"], metavar="NAME", help="programs in it (default: Mix MixLambda)")
-    p.add_argument("--scale", type=int, default=40, help="rounds of work in one run of them (default 40)")
+    p.add_argument("--scale", type=int, default=80, help="rounds of work in one run of them (default 80, in which the compilers have long ended)")
     p.add_argument("--shop", type=int, default=64000, help="size of the heap that is dumped (default 64000: 4 million objects)")
     p.add_argument("--jdks", nargs="+", type=Path, metavar="HOME", help="JDKs (default: the one of `java` on PATH)")
     p.add_argument("--agent", type=Path, help="this libhprof.so instead of building the release one")

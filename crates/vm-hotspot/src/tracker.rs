@@ -76,7 +76,7 @@ impl Tracker {
                 counting: jni.static_field(class, "counting", "[Ljava/lang/HprofTracker;")?,
                 on: jni.static_field(class, "on", "Z")?,
                 allocations: jni.static_field(class, "allocations", "Z")?,
-                clock: jni.static_field(class, "clock", "J")?,
+                clock: jni.static_field(class, "clock", "[J")?,
                 owner: jni.field(class, "owner", "Ljava/lang/Thread;")?,
                 id: jni.field(class, "id", "I")?,
                 sites: jni.field(class, "sites", "[J")?,
@@ -231,7 +231,10 @@ impl Tracker {
 
     /// Lets the clock tick: the time, and how often it has ticked before.
     pub(crate) fn set_clock(&self, jni: Jni, nanos: i64, ticks: i64) {
-        jni.set_static_long(self.class, self.clock, tick(nanos, ticks));
+        if let Some(clock) = jni.get_static_object(self.class, self.clock) {
+            jni.set_longs(clock, 0, &[tick(nanos, ticks)]);
+            jni.delete_local(clock);
+        }
     }
 
     fn table(&self, jni: Jni) -> Result<Object> {
@@ -333,6 +336,7 @@ impl Tracker {
         let arrays = ["arrayBase", "arrayShift"].into_iter();
         let arrays = arrays.filter_map(|name| jni.static_field(self.class, name, "[I").ok());
         let mut own: Vec<Object> = arrays
+            .chain([self.clock])
             .filter_map(|field| jni.get_static_object(self.class, field))
             .collect();
         let Ok(table) = self.table(jni) else {

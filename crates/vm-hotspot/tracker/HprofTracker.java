@@ -36,9 +36,11 @@ public final class HprofTracker {
     static long depthSalt;
     /**
      * Nanoseconds of System.nanoTime, written about each millisecond by the clock
-     * thread; the low 8 bits count the writes.
+     * thread; the low 8 bits count the writes. An element, not a volatile field: after
+     * reading one of those a compiler has to read all other fields again. Each call
+     * stores to an array of this type, so none keeps an old time.
      */
-    static volatile long clock;
+    static final long[] clock = new long[1];
     /** Whether times are the CPU time of the thread. */
     static final boolean perThread;
     /** Nanoseconds that reading the time takes. */
@@ -84,12 +86,16 @@ public final class HprofTracker {
     private static final long MEASURED = 1L << 33;
     /** In the stack: the stretch of time that runs is measured. */
     private static final long TIMED = 1L << 34;
+    /** In the stack: the clock has ticked since the call; the word above is its time before. */
+    private static final long CROSSED = 1L << 35;
     /** In the stack: how many calls the measured one stands for, as a power of two. */
     private static final int WEIGHT = 40;
 
-    /** Stretches of a node that are all measured; of the others one of SOME. */
+    /** Stretches of a node that are all measured; of the others, if they are short, one of SOME. */
     private static final int MANY = 1024;
-    private static final int SOME_LOG2 = 6;
+    /** Binary logarithm of the mean nanoseconds beyond which all are measured. */
+    private static final int LONG_LOG2 = 12;
+    private static final int SOME_LOG2 = 8;
     /** Nanoseconds up to which a stretch or call is measured as one of SOME. */
     private static final long SHORT = 1 << 15;
     /** Nanoseconds between two ticks, about. */
@@ -120,7 +126,7 @@ public final class HprofTracker {
     /** The next array made by reflection is counted by the caller of Arrays.copyOf. */
     boolean muteNewArray;
 
-    /** Open calls: the node before the call, and the clock at the call. */
+    /** Open calls: the node before the call, and the clock at the call once it has ticked. */
     long[] stack;
     /** Used part of the stack. */
     int depth;
@@ -362,10 +368,9 @@ public final class HprofTracker {
         if (at + 2 > open.length) {
             open = growStack();
         }
-        long now = perThread ? cpu : clock;
+        long now = perThread ? cpu : clock[0];
         long before = node;
         open[at] = before;
-        open[at + 1] = now;
         depth = at + 2;
         long key = before << 32 | method;
         long[] all = edges;
@@ -430,14 +435,14 @@ public final class HprofTracker {
             popAll(at);
             return;
         }
-        long now = perThread ? cpu : clock;
+        long now = perThread ? cpu : clock[0];
         long[] open = stack;
         long before = open[at];
         int present = (int) node << 2;
         costs[present]++;
         node = before;
         depth = at;
-        if (before > NODE | now != open[at + 1]) {
+        if (before > NODE | now != seen) {
             left(at, present, now);
         }
     }
@@ -450,14 +455,15 @@ public final class HprofTracker {
         }
     }
 
-    // How time is measured. Between two calls of enter or exit lies a stretch of time
-    // that one node spends. Reading the time at each would cost more than short methods
-    // take. So a node's first stretches are all measured. Of later ones a random choice
-    // is, each counting for as many as it was chosen from, up to a length of SHORT; what
-    // is longer is measured by the clock: a stretch that still runs SHORT after a tick
-    // gets the whole time of that tick. On average each stretch thus gets what it took,
-    // and none is preferred: one of length L beyond SHORT contains such a tick as often as
-    // L - SHORT is contained in the time between two. Calls, with all they call, likewise.
+    // How time is measured. Between two calls of enter or exit lies a stretch of time that
+    // one node spends. Reading the time at each would cost more than short methods take. So
+    // a node's first stretches are all measured, and all if they take long on average. Of
+    // later short ones a random choice is, each counting for as many as it was chosen from,
+    // up to a length of SHORT; what is longer is measured by the clock: a stretch that
+    // still runs SHORT after a tick gets the whole time of that tick. On average each
+    // stretch thus gets what it took, and none is preferred: one of length L beyond SHORT
+    // contains such a tick as often as L - SHORT is contained in the time between two.
+    // Calls, with all they call, likewise.
 
     private static long time(HprofTracker tracker) {
         return !perThread ? System.nanoTime() : tracker.cpu == 0 ? 0 : cpuTime();
@@ -488,6 +494,9 @@ public final class HprofTracker {
     @jdk.internal.vm.annotation.DontInline
     private void entered(int at, long key, long now) {
         boolean wasTimed = start != 0;
+        if (now != seen) {
+            cross(at - 2);
+        }
         endStretch((int) stack[at] << 2, now);
         if (wasTimed) {
             countdown--;
@@ -499,7 +508,7 @@ public final class HprofTracker {
         }
         int weight = 0;
         long present = node;
-        if (present <= NODE || costs[((int) present << 2) + 3]++ >= MANY) {
+        if (present <= NODE || isKnown((int) present << 2)) {
             if (present > NODE) {
                 settle(key);
                 node = present & NODE;
@@ -516,6 +525,16 @@ public final class HprofTracker {
         starts[at >> 1] = beginStretch(weight, at);
     }
 
+    /** Whether the node with these costs is measured now and then only; if not, once more now. */
+    private boolean isKnown(int at) {
+        long measured = costs[at + 3];
+        if (measured >= MANY && costs[at + 1] >> LONG_LOG2 < measured) {
+            return true;
+        }
+        costs[at + 3] = measured + 1;
+        return false;
+    }
+
     private void growStarts() {
         long[] longer = new long[stack.length >> 1];
         if (starts != null) {
@@ -527,9 +546,12 @@ public final class HprofTracker {
     /** The slow part of a method's end, of the node with these costs. */
     @jdk.internal.vm.annotation.DontInline
     private void left(int at, int present, long now) {
+        if (now != seen) {
+            cross(at);
+        }
         long time = endStretch(present, now);
         long how = stack[at];
-        long entry = stack[at + 1];
+        long entry = (how & CROSSED) != 0 ? stack[at + 1] : now;
         boolean isMeasured = (how & MEASURED) != 0;
         int weight = (int) (how >>> WEIGHT);
         if (isMeasured || now != entry) {
@@ -542,16 +564,25 @@ public final class HprofTracker {
         }
         long before = how & (NODE | EACH);
         if (before > NODE) {
-            if (costs[((int) before << 2) + 3]++ < MANY) {
+            if (isKnown((int) before << 2)) {
+                before &= NODE;
+            } else {
                 weight = 0;
                 isMeasured = true;
-            } else {
-                before &= NODE;
             }
         }
         node = before;
         if (isMeasured) {
             beginStretch(weight, at - 2);
+        }
+    }
+
+    /** The clock has ticked during the open calls up to {@code at}; since the last ones that know. */
+    private void cross(int at) {
+        long[] open = stack;
+        for (long before = seen; at >= 0 && (open[at] & CROSSED) == 0; at -= 2) {
+            open[at] |= CROSSED;
+            open[at + 1] = before;
         }
     }
 
