@@ -1,9 +1,13 @@
 //! The commands about profiles and running programs, through the binary.
 
-use std::io::{Read, Write};
+use std::collections::HashSet;
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+
+use vmpi::wire::{Frame, Item};
+use vmpi::{BasicType, Body};
 
 const PROFILE: &str = "\
 TRACE 300001:
@@ -128,10 +132,12 @@ fn a_listener_stores_what_an_agent_sends_and_passes_commands_on() {
         .parse::<u16>()
         .expect(&line);
     let mut agent = TcpStream::connect(("127.0.0.1", port)).expect("connected");
+    let (header, rest) = PROFILE.as_bytes().split_at(5);
+    agent.write_all(header).expect("sent");
     let mut commands = [0; 10];
     agent.read_exact(&mut commands).expect("two commands");
     assert_eq!((commands[0], commands[9]), (1, 0xff));
-    agent.write_all(PROFILE.as_bytes()).expect("sent");
+    agent.write_all(rest).expect("sent");
     drop(agent);
     let mut rest = String::new();
     said.read_to_string(&mut rest).expect("words");
@@ -176,6 +182,150 @@ fn a_program_that_is_no_jvm_cannot_be_attached_to() {
     assert_eq!(attach.status.code(), Some(1), "{}", text(&attach.stderr));
     let dump = tenure(folder.path(), &["dump", "no.such.Main", "-o", "x.hprof"]);
     assert_eq!(dump.status.code(), Some(1), "{}", text(&dump.stderr));
+}
+
+/// Lines that a process says, as they come.
+fn line_of(said: &mut impl BufRead) -> String {
+    let mut line = String::new();
+    assert!(said.read_line(&mut line).expect("text") > 0, "it has ended");
+    line
+}
+
+#[test]
+fn the_front_end_of_a_stream_of_events_gives_commands_and_gets_answers() {
+    let compiler = testkit::jvm::newest_compiler();
+    let Some(jdk) = compiler.filter(|jdk| jdk.version >= 11) else {
+        let _ = writeln!(std::io::stderr(), "skipped: {}", testkit::jvm::NO_JDK);
+        return;
+    };
+    let folder = folder();
+    let source = folder.path().join("Steady.java");
+    // A new object a millisecond, until the input ends.
+    let program = "public class Steady { static Object[] kept = new Object[64];
+        public static void main(String[] a) throws Exception {
+            for (int i = 0; System.in.available() >= 0 && i < 300000; i++) {
+                kept[i % 64] = new long[1000]; Thread.sleep(1);
+                if (System.in.available() > 0) return; } } }";
+    std::fs::write(&source, program).expect("written");
+    jdk.compile(&source, 11, folder.path()).expect("compiles");
+    let mut listener = Command::new(env!("CARGO_BIN_EXE_tenure"))
+        .args(["listen", "0", "-o", "steady.vmpi"])
+        .current_dir(folder.path())
+        .stdin(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("started");
+    let mut said = BufReader::new(listener.stderr.take().expect("a pipe"));
+    let line = line_of(&mut said);
+    let port = line.trim().rsplit(':').next().expect("a port").to_owned();
+    let agent = testkit::run::cargo_build("agent", "libhprof.so");
+    let agent = agent.display();
+    let mut java = Command::new(jdk.tool("java"))
+        .arg(format!(
+            "-agentpath:{agent}=events=16k,net=127.0.0.1:{port}"
+        ))
+        .args(["-XX:+UseSerialGC", "-Xmx64m", "-cp", ".", "Steady"])
+        .current_dir(folder.path())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("started");
+    line_of(&mut said); // is connected
+    let mut typed = listener.stdin.take().expect("a pipe");
+    let mut ask = |command: &str| {
+        writeln!(typed, "{command}").expect("typed");
+        line_of(&mut said)
+            .trim()
+            .rsplit_once("tenure: ")
+            .map_or_else(String::new, |r| r.1.to_owned())
+    };
+    assert_eq!(ask("gc"), "gc: done");
+    assert_eq!(ask("dump"), "dump 0: done");
+    assert_eq!(ask("disable object-alloc"), "disable object-alloc: done");
+    assert_eq!(ask("dump 0"), "dump 0: done");
+    let class = format!("{:#x}", (1_u64 << 62) + 1);
+    let request = format!("request class-load {class}");
+    assert_eq!(ask(&request), format!("{request}: done"));
+    let nobody = "request object-alloc 0x3";
+    assert_eq!(
+        ask(nobody),
+        format!("{nobody}: failed: no such object or class")
+    );
+    assert_eq!(ask("dump 2"), "dump 2: not available in this VM");
+    assert_eq!(ask("monitors"), "monitors: not available in this VM");
+    assert_eq!(ask("disable gc-start"), "disable gc-start: done");
+    assert_eq!(ask("gc"), "gc: done");
+    java.stdin
+        .take()
+        .expect("a pipe")
+        .write_all(b"x")
+        .expect("typed");
+    assert_eq!(java.wait().expect("ended").code(), Some(0));
+    let mut rest = String::new();
+    said.read_to_string(&mut rest).expect("words");
+    assert_eq!(listener.wait().expect("ended").code(), Some(0), "{rest}");
+    check_answers(&std::fs::read(folder.path().join("steady.vmpi")).expect("a recording"));
+}
+
+/// What the commands of the test above made of the stream.
+fn check_answers(bytes: &[u8]) {
+    let layout = vmpi::dump::IdLayout::NATIVE;
+    let mut live = HashSet::new();
+    let (mut dumps, mut starts, mut finishes, mut requested) = (0, 0, 0, 0);
+    let (mut answers, mut births_while_off) = (0, 0);
+    let done = vmpi::wire::read_all(bytes, |frame| {
+        let batch = match frame {
+            Frame::Answer(answer) => {
+                answers += 1;
+                assert_eq!(answer.serial, answers);
+                return Ok(());
+            }
+            Frame::Batch(batch) => batch,
+            _ => return Ok(()),
+        };
+        for item in batch {
+            let Item::Event {
+                requested: asked,
+                body,
+            } = item?
+            else {
+                continue;
+            };
+            match body {
+                Body::ObjectAlloc(alloc) => {
+                    births_while_off += u32::from(answers > 3);
+                    assert!(live.insert(alloc.object.0));
+                }
+                Body::ObjectMove(moved) => {
+                    assert!(live.remove(&moved.object.0) && live.insert(moved.new_object.0));
+                }
+                Body::ObjectFree { object } => assert!(live.remove(&object.0)),
+                Body::HeapDump(dump) => {
+                    assert!(asked);
+                    dumps += 1;
+                    let (records, damage) = vmpi::dump::heap::decode_ids(&dump.data, layout);
+                    let ids: HashSet<u64> = records.iter().map(|record| record.object.0).collect();
+                    assert!(damage.is_none() && ids.len() == records.len());
+                    assert!(ids == live, "{} dumped, {} told", ids.len(), live.len());
+                    assert!(
+                        records
+                            .iter()
+                            .any(|record| record.array == Some(BasicType::Long))
+                    );
+                }
+                Body::ClassLoad(_) => requested += u32::from(asked),
+                Body::GcStart { .. } => starts += u32::from(answers < 9),
+                Body::GcFinish(_) => finishes += 1,
+                _ => {}
+            }
+        }
+        Ok(())
+    });
+    done.expect("a whole stream");
+    assert_eq!((dumps, requested, answers), (2, 1, 10));
+    // One may have been under way.
+    assert!(births_while_off <= 1, "{births_while_off}");
+    assert!(starts >= 1 && finishes > starts, "{starts} {finishes}");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use crate::Outcome;
 use crate::exit::Exit;
 use crate::live::collect::{Collected, Destination, collect};
+use crate::live::collect_events;
 use crate::output::{create, note};
 use crate::session::Session;
 use agent_core::control::{Command, WORDS};
@@ -12,17 +13,18 @@ use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
+use vmpi::wire::MAGIC;
 
-/// Collect what an agent with net=HOST:PORT sends, and send it commands
+/// Collect what an agent with net=HOST:PORT sends (a profile or events), and send it commands
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Lines on standard input are commands; `help` lists them.\n\nExamples:\n  tenure listen 4711                      then: java -agentlib:hprof=net=localhost:4711,format=b ...\n  echo dump | tenure listen 4711 -o heap.hprof\n  tenure listen 0.0.0.0:4711 --many"
+    after_help = "Lines on standard input are commands; `help` lists them.\n\nExamples:\n  tenure listen 4711                      then: java -agentlib:hprof=net=localhost:4711,format=b ...\n  echo dump | tenure listen 4711 -o heap.hprof\n  tenure listen 0.0.0.0:4711 --many\n  echo gc | tenure listen 4711 -o run.vmpi   then: java -agentpath:.../libhprof.so=events=64k,net=localhost:4711 ..."
 )]
 pub struct Args {
     /// Port, or address and port; a port alone is reachable from this machine only
     #[arg(value_name = "[ADDRESS:]PORT")]
     address: String,
-    /// The file [default: profile-TIME.hprof or .hprof.txt]
+    /// The file [default: profile-TIME.hprof, .hprof.txt or .vmpi]
     #[arg(short, long, value_name = "PATH", value_hint = clap::ValueHint::FilePath)]
     output: Option<PathBuf>,
     /// Go on with the next connection when one ends
@@ -43,7 +45,7 @@ impl Args {
             "waiting for an agent at {}",
             listener.local_addr()?
         ));
-        let commands = typed_commands();
+        let lines = typed_lines();
         loop {
             let (stream, peer) = listener.accept().context("no connection")?;
             note(&format!("{peer} is connected"));
@@ -51,7 +53,15 @@ impl Args {
                 Some(path) => Destination::File(path.clone()),
                 None => Destination::Stem(stem()),
             };
-            let done = Store::new(session, true).run(stream, &destination, &commands)?;
+            let store = Store::new(session, true);
+            let done = if is_events(&stream) {
+                let next = || next_of(&lines, collect_events::WORDS, collect_events::parse);
+                let create = |path: &Path| create(path, store.force);
+                collect_events::collect(stream, &destination, next, create, note)?
+            } else {
+                let next = || next_of(&lines, WORDS, |line| line.parse::<Command>());
+                store.run(stream, &destination, next)?
+            };
             say(&done);
             if !self.many {
                 return Ok(if done.path.is_some() {
@@ -87,11 +97,11 @@ impl Store {
         self,
         stream: TcpStream,
         destination: &Destination,
-        commands: &Receiver<Command>,
+        next: impl FnMut() -> Option<Command>,
     ) -> Result<Collected> {
         let mut last = Instant::now();
         let create = |path: &Path| create(path, self.force);
-        collect(stream, destination, commands, create, |progress| {
+        collect(stream, destination, next, create, |progress| {
             if self.loud && last.elapsed() > Duration::from_secs(2) {
                 last = Instant::now();
                 note(&format!(
@@ -126,23 +136,43 @@ pub(crate) fn stem() -> PathBuf {
     PathBuf::from(format!("profile-{}", now.unwrap_or_default().as_secs()))
 }
 
-/// Commands from standard input, as they are typed.
-fn typed_commands() -> Receiver<Command> {
+/// Whether a stream of events begins, once anything has arrived.
+fn is_events(stream: &TcpStream) -> bool {
+    let mut first = [0; MAGIC.len()];
+    // A profile begins otherwise from its first byte on, and is longer.
+    matches!(stream.peek(&mut first), Ok(count) if count > 0 && MAGIC.starts_with(&first[..count]))
+}
+
+/// Lines of standard input, as they are typed.
+fn typed_lines() -> Receiver<String> {
     let (sender, receiver) = channel();
     std::thread::spawn(move || {
         for line in std::io::stdin().lock().lines().map_while(Result::ok) {
-            match line.trim() {
-                "" => continue,
-                "help" => WORDS
-                    .iter()
-                    .for_each(|(form, what)| note(&format!("{form:22} {what}"))),
-                words => match words.parse() {
-                    Ok(command) if sender.send(command).is_err() => return,
-                    Ok(_) => {}
-                    Err(error) => note(&format!("{error} (help lists them)")),
-                },
+            if sender.send(line).is_err() {
+                return;
             }
         }
     });
     receiver
+}
+
+/// The next command among the lines; those that are none are answered.
+fn next_of<C, E: std::fmt::Display>(
+    lines: &Receiver<String>,
+    words: &[(&str, &str)],
+    parse: impl Fn(&str) -> Result<C, E>,
+) -> Option<C> {
+    while let Ok(line) = lines.try_recv() {
+        match line.trim() {
+            "" => {}
+            "help" => words
+                .iter()
+                .for_each(|(form, what)| note(&format!("{form:22} {what}"))),
+            words => match parse(words) {
+                Ok(command) => return Some(command),
+                Err(error) => note(&format!("{error} (help lists them)")),
+            },
+        }
+    }
+    None
 }

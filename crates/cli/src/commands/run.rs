@@ -15,7 +15,6 @@ use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
 use std::sync::Arc;
-use std::sync::mpsc::channel;
 use std::time::Duration;
 
 /// Run a Java program with the agent and collect its profile
@@ -92,8 +91,7 @@ impl Args {
                         if is_events && let Destination::File(path) = &destination {
                             return record(stream, path, force);
                         }
-                        let (_keep, commands) = channel();
-                        say(&store.run(stream, &destination, &commands)?);
+                        say(&store.run(stream, &destination, || None)?);
                         Ok(())
                     }));
                 }

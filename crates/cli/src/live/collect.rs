@@ -6,11 +6,10 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
 /// How often commands are looked for while nothing arrives.
-const TICK: Duration = Duration::from_millis(100);
+pub(crate) const TICK: Duration = Duration::from_millis(100);
 
 /// Where a profile goes.
 pub(crate) enum Destination {
@@ -28,12 +27,12 @@ pub(crate) struct Collected {
     pub(crate) progress: Progress,
 }
 
-/// Stores a connection's bytes until the agent closes it. `create` opens the file, `show` is told
-/// the progress.
+/// Stores a connection's bytes until the agent closes it. `next` gives commands, `create` opens the
+/// file, `show` is told the progress.
 pub(crate) fn collect(
     mut stream: TcpStream,
     destination: &Destination,
-    commands: &Receiver<Command>,
+    mut next: impl FnMut() -> Option<Command>,
     create: impl Fn(&Path) -> Result<File>,
     mut show: impl FnMut(&Progress),
 ) -> Result<Collected> {
@@ -44,7 +43,7 @@ pub(crate) fn collect(
     let mut buffer = vec![0; 1 << 16];
     let mut serial = 0;
     loop {
-        while let Ok(command) = commands.try_recv() {
+        while let Some(command) = next() {
             serial += 1;
             // A peer that is gone is noticed by the next read.
             let _ = stream.write_all(&command.encode(serial));
@@ -82,7 +81,7 @@ pub(crate) fn collect(
     })
 }
 
-fn is_timeout(error: &std::io::Error) -> bool {
+pub(crate) fn is_timeout(error: &std::io::Error) -> bool {
     use std::io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
     matches!(error.kind(), WouldBlock | TimedOut | Interrupted)
 }
@@ -128,7 +127,8 @@ mod tests {
         let (sender, commands) = std::sync::mpsc::channel();
         sender.send(Command::ForceGc).expect("queued");
         let create = |path: &Path| Ok(File::create(path)?);
-        let done = collect(stream, &destination, &commands, create, |_| {}).expect("collected");
+        let next = || commands.try_recv().ok();
+        let done = collect(stream, &destination, next, create, |_| {}).expect("collected");
         (done, agent.join().expect("the agent"))
     }
 

@@ -12,7 +12,7 @@
 //! last two, so nobody calls the VM while holding them.
 //!
 //! Reading order: `vm_structs`, `spaces`, `slots`, `moves`, `names`, `stream`,
-//! `events`.
+//! `events`, `commands`.
 //!
 //! [`VmEvent`]: vmpi::VmEvent
 
@@ -24,7 +24,7 @@ use jvmti::sys::Value;
 use jvmti::{Capabilities, Capability, Env, EventKind, JavaVm, Jni, Live, Object, OnLoad};
 use rustc_hash::FxHashSet;
 use vmpi::wire::{ArenaState, Hello, Item};
-use vmpi::{ArenaId, Body, EnvId, GcInfo, GcKind, ObjectAlloc, ObjectHandle};
+use vmpi::{ArenaId, BasicType, Body, EnvId, GcInfo, GcKind, ObjectAlloc, ObjectHandle};
 
 use crate::hotspot::locked;
 use moves::{Change, in_order};
@@ -32,6 +32,7 @@ use names::Names;
 use spaces::{Collector, Moment, Spaces};
 use stream::Stream;
 
+mod commands;
 mod events;
 mod moves;
 mod names;
@@ -66,6 +67,7 @@ struct Entry {
     weak: Object,
     id: u64,
     arena: ArenaId,
+    array: Option<BasicType>,
 }
 
 /// All followed objects.
@@ -182,6 +184,12 @@ pub fn load(java: JavaVm, setup: HostSetup) -> jvmti::Result<()> {
 }
 
 impl Host {
+    /// Whether this VM samples allocations.
+    fn samples(&self) -> bool {
+        let needed = Capability::GenerateSampledObjectAllocEvents;
+        self.granted.has(needed)
+    }
+
     fn push(&self, env: EnvId, what: What) {
         let message = Message {
             at: Instant::now(),
@@ -226,7 +234,12 @@ impl Host {
             tracked.last_number += 1;
             (tracked.last_number * 8, spaces::arena::HEAP)
         };
-        tracked.entries.push(Entry { weak, id, arena });
+        tracked.entries.push(Entry {
+            weak,
+            id,
+            arena,
+            array: alloc.array,
+        });
         let alloc = ObjectAlloc {
             object: ObjectHandle(id),
             arena,
@@ -329,6 +342,11 @@ impl Host {
     /// Makes bytes of all messages so far; whether a collection was among them.
     fn drain(&self, stream: &mut Stream, jni: Jni) -> bool {
         let messages = std::mem::take(&mut *locked(&self.queue));
+        self.tell_all(messages, stream, jni)
+    }
+
+    /// Makes bytes of messages; whether a collection was among them.
+    fn tell_all(&self, messages: Vec<Message>, stream: &mut Stream, jni: Jni) -> bool {
         let is_gc = |message: &Message| matches!(message.what, What::Gc(_));
         let has_collected = messages.iter().any(is_gc);
         for message in messages {
@@ -349,13 +367,17 @@ impl Host {
     }
 
     /// The writer, until the VM ends.
-    fn write(&self, jni: Jni, mut stream: Stream) {
+    fn write(&self, env: Env<Live>, jni: Jni, mut stream: Stream) {
         let _ = self.writer.set(std::thread::current());
         let has_numbers = self.place.get().is_some_and(|place| !place.is_address);
         let mut ask_at: Option<Instant> = None;
         loop {
             let is_last = self.is_stopped.load(Ordering::SeqCst);
-            if self.drain(&mut stream, jni) && has_numbers {
+            let mut has_collected = self.drain(&mut stream, jni);
+            for asked in stream.asked() {
+                has_collected |= self.answer(env, jni, &mut stream, asked);
+            }
+            if has_collected && has_numbers {
                 ask_at = Some(Instant::now() + AFTERWARDS);
             }
             if ask_at.is_some_and(|at| is_last || at <= Instant::now()) {
@@ -412,7 +434,7 @@ impl Host {
         let sink = locked(&self.sink).take().ok_or(jvmti::Error::Jni("sink"))?;
         let stream = Stream::new(&hello, sink, self.started);
         let thread = new_thread(jni, "VMPI writer")?;
-        let body = move |_: Env<Live>, jni: Jni| self.write(jni, stream);
+        let body = move |env: Env<Live>, jni: Jni| self.write(env, jni, stream);
         env.run_agent_thread(thread, 5, Box::new(body))?;
         for event in [
             EventKind::ThreadEnd,
@@ -422,10 +444,7 @@ impl Host {
         ] {
             env.enable(event, true)?;
         }
-        if self
-            .granted
-            .has(Capability::GenerateSampledObjectAllocEvents)
-        {
+        if self.samples() {
             env.enable(EventKind::SampledObjectAlloc, true)?;
         }
         Ok(())

@@ -85,6 +85,18 @@ impl Names {
         known
     }
 
+    /// The definition of a class that was told of, unless it was unloaded.
+    pub(crate) fn load_of(&self, env: Env<Live>, class: ObjectHandle) -> Option<ClassLoad> {
+        let number = class.0.checked_sub(CLASS_IDS)?;
+        let at = usize::try_from(number).ok()?.checked_sub(1)?;
+        let known = self.classes.get(at).filter(|known| known.class == class)?;
+        let found = env.objects_with_tags(&[number.cast_signed()]).ok()?;
+        let (mirror, _) = *found.first()?;
+        let signature = env.class_signature(mirror).ok()?;
+        let named = &signature[usize::from(known.array.is_some())..];
+        Some(describe(env, mirror, class, named))
+    }
+
     /// The number of a stack; told first if it is new.
     pub(crate) fn trace(
         &mut self,

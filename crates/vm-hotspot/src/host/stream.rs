@@ -2,15 +2,17 @@
 //! own. A reader that stops costs events, which are counted, and never time.
 
 use std::fs::File;
-use std::io::{ErrorKind, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-use vmpi::wire::{ArenaState, Encoder, Hello, Item};
-use vmpi::{Body, EnvId, EventKind};
+use vmpi::wire::{Answer, ArenaState, CommandReader, Encoder, Hello, Item, Numbered};
+use vmpi::{Body, EnvId, EventKind, Switches};
 
 /// Bytes that may wait for the reader before events are dropped.
 const LIMIT: usize = 8 << 20;
+/// Commands carried out before the program's events have their turn again.
+const AT_ONCE: usize = 64;
 /// At the end, a reader that takes nothing for so long is not waited for.
 const PATIENCE: Duration = Duration::from_secs(2);
 
@@ -37,6 +39,14 @@ impl Sink {
             Self::Socket(stream) => stream.write(bytes),
         }
     }
+
+    /// What came back; a file has no way back.
+    fn read(&mut self, bytes: &mut [u8]) -> std::io::Result<usize> {
+        match self {
+            Self::File(_) => Ok(0),
+            Self::Socket(stream) => stream.read(bytes),
+        }
+    }
 }
 
 /// The wire and what waits for it.
@@ -47,6 +57,10 @@ pub(crate) struct Stream {
     /// Taken from the encoder, and how much of it is written.
     pending: (Vec<u8>, usize),
     is_broken: bool,
+    /// The way back, as long as it makes sense.
+    commands: Option<CommandReader>,
+    /// What the front end has.
+    switches: Switches,
     started: Instant,
     now: u64,
 }
@@ -59,13 +73,21 @@ impl Stream {
             sink,
             pending: (Vec::new(), 0),
             is_broken,
+            commands: Some(CommandReader::new()),
+            switches: Switches::all(),
             started,
             now: 0,
         }
     }
 
-    /// Puts down one item of a thread that happened at `at`.
+    /// Puts down one item of a thread that happened at `at`, if the front end has it.
     pub(crate) fn item(&mut self, at: Instant, env: EnvId, item: &Item) {
+        if let Item::Event { requested, body } = item
+            && !requested
+            && !self.switches.is_on(body.kind())
+        {
+            return;
+        }
         let since = at.saturating_duration_since(self.started).as_nanos() as u64;
         // Threads note the time before they are in the queue: it does not go back.
         self.now = self.now.max(since);
@@ -76,6 +98,37 @@ impl Stream {
     /// Puts down one event.
     pub(crate) fn event(&mut self, at: Instant, env: EnvId, body: Body) {
         self.item(at, env, &Item::event(body));
+    }
+
+    /// Has an event told or left out from now on.
+    pub(crate) fn switch(&mut self, kind: EventKind, on: bool) {
+        // Dumps cannot be switched, and are told nowhere but on request.
+        let _ = self.switches.set(kind, on);
+    }
+
+    /// Answers a command; what it yielded has been put down.
+    pub(crate) fn answer(&mut self, answer: Answer) {
+        self.encoder.answer(answer);
+    }
+
+    /// What the front end has asked since the last time. Bytes that are no commands end
+    /// the way back, not the stream.
+    pub(crate) fn asked(&mut self) -> Vec<Numbered> {
+        let mut asked = Vec::new();
+        let mut bytes = [0; 512];
+        while let Some(commands) = self.commands.as_mut().filter(|_| asked.len() < AT_ONCE) {
+            match commands.next_command() {
+                Ok(Some(command)) => asked.push(command),
+                Ok(None) => match self.sink.read(&mut bytes) {
+                    Ok(count) if count > 0 => commands.push(&bytes[..count]),
+                    Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                    Err(error) if error.kind() == ErrorKind::WouldBlock => return asked,
+                    Ok(_) | Err(_) => self.commands = None,
+                },
+                Err(_) => self.commands = None,
+            }
+        }
+        asked
     }
 
     /// How full the arenas are.

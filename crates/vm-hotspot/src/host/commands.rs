@@ -1,0 +1,159 @@
+//! What the front end asks, carried out by the writer between two rounds.
+
+use std::time::Instant;
+
+use jvmti::{Env, Jni, Live};
+use vmpi::dump::heap::encode_ids;
+use vmpi::dump::{IdLayout, IdRecord};
+use vmpi::wire::{Answer, Command, Item, Numbered};
+use vmpi::{
+    Body, DumpLevel, EnvId, EventKind, HeapDump, ObjectAlloc, ObjectHandle, Outcome, TraceId,
+};
+
+use super::stream::Stream;
+use super::{Entry, Host, Message};
+use crate::hotspot::locked;
+
+/// Events of this host that are left out of the stream while they are disabled.
+/// [`EventKind::ObjectAlloc`] is switched at its source.
+const SWITCHED: [EventKind; 8] = [
+    EventKind::ObjectFree,
+    EventKind::ObjectMove,
+    EventKind::GcStart,
+    EventKind::GcFinish,
+    EventKind::ThreadStart,
+    EventKind::ThreadEnd,
+    EventKind::ClassLoad,
+    EventKind::ClassUnload,
+];
+
+impl Host {
+    /// Carries out one command; what it yields stands in the stream before the answer.
+    /// Whether garbage was collected meanwhile.
+    pub(super) fn answer(
+        &self,
+        env: Env<Live>,
+        jni: Jni,
+        stream: &mut Stream,
+        asked: Numbered,
+    ) -> bool {
+        let mut messages = None;
+        let (outcome, body) = jni.local_frame(8, || match asked.command {
+            Command::Enable(kind) => (self.switch(env, stream, kind, true), None),
+            Command::Disable(kind) => (self.switch(env, stream, kind, false), None),
+            Command::Request(EventKind::ClassLoad, class) => {
+                let load = locked(&self.names).load_of(env, class);
+                found(load.map(|load| Body::ClassLoad(Box::new(load))))
+            }
+            Command::Request(EventKind::ObjectAlloc, object) => {
+                let alloc = self.alloc_of(env, jni, object);
+                found(alloc.map(|(alloc, before)| {
+                    messages = Some(before);
+                    Body::ObjectAlloc(alloc)
+                }))
+            }
+            Command::HeapDump(DumpLevel::Ids) => {
+                let (dump, before) = self.dump_of_ids();
+                messages = Some(before);
+                found(Some(dump))
+            }
+            Command::RunGc => match env.force_gc() {
+                Ok(()) => (Outcome::Success, None),
+                Err(_) => (Outcome::Fail, None),
+            },
+            Command::Request(..) | Command::HeapDump(_) | Command::MonitorDump => {
+                (Outcome::NotAvailable, None)
+            }
+        });
+        let messages = messages.unwrap_or_else(|| std::mem::take(&mut *locked(&self.queue)));
+        let has_collected = self.tell_all(messages, stream, jni);
+        if let Some(body) = body {
+            let requested = true;
+            stream.item(Instant::now(), EnvId(0), &Item::Event { requested, body });
+        }
+        stream.answer(Answer {
+            serial: asked.serial,
+            outcome,
+        });
+        has_collected
+    }
+
+    fn switch(&self, env: Env<Live>, stream: &mut Stream, kind: EventKind, on: bool) -> Outcome {
+        if kind == EventKind::ObjectAlloc {
+            let event = jvmti::EventKind::SampledObjectAlloc;
+            let is_here = self.samples() && env.enable(event, on).is_ok();
+            return if is_here {
+                Outcome::Success
+            } else {
+                Outcome::NotAvailable
+            };
+        }
+        if !SWITCHED.contains(&kind) {
+            return Outcome::NotAvailable;
+        }
+        stream.switch(kind, on);
+        Outcome::Success
+    }
+
+    /// What `read` finds among the followed objects, and all that happened until then:
+    /// births and collections are put in the queue under the same lock.
+    fn at_once<T>(&self, read: impl FnOnce(&[Entry]) -> T) -> (T, Vec<Message>) {
+        let tracked = locked(&self.tracked);
+        let answer = read(&tracked.entries);
+        (answer, std::mem::take(&mut *locked(&self.queue)))
+    }
+
+    /// Where a followed object is, and what happened before. The stack that made it is
+    /// not known any more.
+    fn alloc_of(
+        &self,
+        env: Env<Live>,
+        jni: Jni,
+        object: ObjectHandle,
+    ) -> Option<(ObjectAlloc, Vec<Message>)> {
+        let by_id = |entry: &&Entry| entry.id == object.0;
+        let entry = *locked(&self.tracked).entries.iter().find(by_id)?;
+        // Weak references are deleted by this thread only.
+        let held = jni.new_local(entry.weak)?;
+        let mirror = jni.object_class(held)?;
+        let known = locked(&self.names).class(env, mirror, &mut |item| self.item(EnvId(0), item));
+        let size = env.object_size(held).ok()?;
+        // It may have been moved meanwhile; it is held, so it has not died.
+        let same = |other: &&Entry| other.weak == entry.weak;
+        let (now, before) =
+            self.at_once(|entries| entries.iter().find(same).copied().unwrap_or(entry));
+        let alloc = ObjectAlloc {
+            object: ObjectHandle(now.id),
+            class: known.class,
+            size,
+            arena: now.arena,
+            trace: TraceId::EMPTY,
+            array: known.array,
+        };
+        Some((alloc, before))
+    }
+
+    /// The followed objects (in a sampled stream, those that were sampled and live), and
+    /// what happened before.
+    fn dump_of_ids(&self) -> (Body, Vec<Message>) {
+        let record = |entry: &Entry| IdRecord {
+            object: ObjectHandle(entry.id),
+            array: entry.array,
+        };
+        let (ids, before) =
+            self.at_once(|entries| entries.iter().map(record).collect::<Vec<IdRecord>>());
+        let dump = HeapDump {
+            level: DumpLevel::Ids,
+            data: encode_ids(&ids, IdLayout::NATIVE),
+            traces: Vec::new(),
+        };
+        (Body::HeapDump(Box::new(dump)), before)
+    }
+}
+
+fn found(body: Option<Body>) -> (Outcome, Option<Body>) {
+    match body {
+        Some(body) => (Outcome::Success, Some(body)),
+        None => (Outcome::Fail, None),
+    }
+}
