@@ -17,7 +17,7 @@ use crate::collection_table::{CollectionKind, CollectionTable, Shape, Size, shap
 use crate::describe::Address;
 use crate::fields::{elements, field_int};
 use crate::holders::element_ids;
-use crate::object_set::{ObjectSet, counts};
+use crate::object_set::{ObjectSet, chained, counts};
 use heap_graph::{ClassIdx, ContentVisitor, Control, Heap, HeapError, ObjIdx};
 use hprof::{BasicType, Bytes};
 use serde::Serialize;
@@ -136,9 +136,8 @@ impl<'a> FindPass<'a> {
 
     /// The collections of all workers, by object.
     pub(crate) fn finish(passes: Vec<FindPass<'a>>) -> Vec<Found> {
-        let mut found: Vec<Found> = Vec::new();
-        passes.into_iter().for_each(|p| found.extend(p.found));
-        found.sort_by_key(|f| f.object);
+        let mut found = chained(passes.into_iter().map(|p| p.found));
+        found.sort_unstable_by_key(|f| f.object);
         found
     }
 }

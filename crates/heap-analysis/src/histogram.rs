@@ -4,11 +4,12 @@ use crate::describe::Address;
 use crate::group::{
     ClassGroups, GroupBy, GroupKey, lineages, owner_class, retained_by_group, trace_frames,
 };
-use heap_graph::{ClassIdx, Heap, HeapError, ObjIdx, QuickHistogram};
-use hprof::{Bytes, Serial};
+use heap_graph::{ClassIdx, Heap, HeapError, LayoutModel, ObjIdx, QuickHistogram};
+use hprof::{Bytes, ObjectId, Serial};
 use regex::Regex;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// By which column rows are ordered, largest first (names: A to Z).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -109,24 +110,11 @@ pub fn histogram(heap: &Heap, options: &HistogramOptions) -> Result<Histogram, H
         GroupBy::Class => class_rows(heap, options.all),
         GroupBy::Superclass => superclass_rows(heap, options.all),
         GroupBy::Loader | GroupBy::Package => owner_rows(heap, options),
-        GroupBy::Heap => scanned_rows(heap, options.all, heap_group),
-        GroupBy::Site => scanned_rows(heap, options.all, |heap, object| {
-            heap.allocation_trace(object).0.into()
-        }),
+        GroupBy::Heap => heap_rows(heap, options.all),
+        GroupBy::Site => site_rows(heap, options.all),
     };
     let whole = matches!(options.by, GroupBy::Class | GroupBy::Superclass);
-    let total = (whole && options.filter.is_none()).then(|| Total {
-        objects: if options.all {
-            heap.len()
-        } else {
-            heap.summary().reachable_objects
-        },
-        shallow: if options.all {
-            heap.summary().shallow
-        } else {
-            heap.summary().reachable_shallow
-        },
-    });
+    let total = (whole && options.filter.is_none()).then(|| whole_heap(heap, options.all));
     let mut histogram = finish(rows, options, total);
     histogram.heap_shallow = heap.summary().reachable_shallow;
     Ok(histogram)
@@ -201,6 +189,17 @@ fn finish(
     }
 }
 
+/// All objects, or all reachable ones.
+fn whole_heap(heap: &Heap, all: bool) -> Total {
+    let summary = heap.summary();
+    let (objects, shallow) = if all {
+        (heap.len(), summary.shallow)
+    } else {
+        (summary.reachable_objects, summary.reachable_shallow)
+    };
+    Total { objects, shallow }
+}
+
 fn counts(heap: &Heap, class: ClassIdx, all: bool) -> (u64, u64) {
     let info = heap.class(class);
     if all {
@@ -242,11 +241,8 @@ fn superclass_rows(heap: &Heap, all: bool) -> Vec<HistogramRow> {
             rows[*c as usize].shallow.0 += shallow;
         }
     }
-    let retained = retained_by_group(heap, rows.len(), |object, groups| {
-        groups.extend_from_slice(&lineages[heap.class_of(object).0 as usize]);
-    });
-    for (row, bytes) in rows.iter_mut().zip(retained) {
-        row.retained = Some(Bytes(bytes));
+    for (row, bytes) in rows.iter_mut().zip(&heap.group_sums().superclasses) {
+        row.retained = Some(*bytes);
     }
     rows
 }
@@ -266,6 +262,10 @@ fn owner_rows(heap: &Heap, options: &HistogramOptions) -> Vec<HistogramRow> {
         let Some(object) = heap.class_object(class) else {
             continue;
         };
+        // In the plain model class objects belong to no row.
+        if heap.summary().layout.model == LayoutModel::Plain {
+            continue;
+        }
         if !(options.all || heap.is_reachable(object)) {
             continue;
         }
@@ -277,9 +277,7 @@ fn owner_rows(heap: &Heap, options: &HistogramOptions) -> Vec<HistogramRow> {
         sums[to].0 = sums[to].0.wrapping_add(1);
         sums[to].1 = sums[to].1.wrapping_add(shallow);
     }
-    let retained = retained_by_group(heap, groups.keys.len(), |object, out| {
-        out.push(groups.of[owner_class(heap, object).0 as usize]);
-    });
+    let retained = owners_retain(heap, &groups);
     groups
         .keys
         .into_iter()
@@ -294,69 +292,95 @@ fn owner_rows(heap: &Heap, options: &HistogramOptions) -> Vec<HistogramRow> {
         .collect()
 }
 
-/// Where a scanned object belongs: a trace serial, or the number of a heap name.
-enum Scanned<'h> {
-    Trace(u32),
-    Heap(&'h str),
-}
-
-impl From<u32> for Scanned<'_> {
-    fn from(trace: u32) -> Self {
-        Scanned::Trace(trace)
-    }
-}
-
-fn heap_group(heap: &Heap, object: ObjIdx) -> Scanned<'_> {
-    Scanned::Heap(heap.heap_name(object).unwrap_or("<java>"))
-}
-
-/// Rows for groupings that the objects themselves decide: one pass over all of them.
-fn scanned_rows<'h>(
-    heap: &'h Heap,
-    all: bool,
-    group: impl Fn(&'h Heap, ObjIdx) -> Scanned<'h>,
-) -> Vec<HistogramRow> {
-    let mut traces: FxHashMap<u32, u32> = FxHashMap::default();
-    let mut heaps: FxHashMap<&str, u32> = FxHashMap::default();
-    let mut rows: Vec<HistogramRow> = Vec::new();
-    let mut number = |object: ObjIdx, rows: &mut Vec<HistogramRow>| -> u32 {
-        let next = rows.len() as u32;
-        let (slot, key): (&mut u32, _) = match group(heap, object) {
-            Scanned::Trace(trace) => (traces.entry(trace).or_insert(next), Scanned::Trace(trace)),
-            Scanned::Heap(name) => (heaps.entry(name).or_insert(next), Scanned::Heap(name)),
-        };
-        if *slot == next {
-            rows.push(HistogramRow {
-                key: match key {
-                    Scanned::Trace(trace) => GroupKey::Site {
-                        trace,
-                        frames: trace_frames(heap, Serial(trace)),
-                    },
-                    Scanned::Heap(name) => GroupKey::Heap {
-                        heap: name.to_owned(),
-                    },
-                },
-                objects: 0,
-                shallow: Bytes(0),
-                retained: Some(Bytes(0)),
-            });
-        }
-        *slot
-    };
-    for object in (0..heap.len()).map(ObjIdx) {
-        if !(all || heap.is_reachable(object)) {
-            continue;
-        }
-        let n = number(object, &mut rows) as usize;
-        rows[n].objects += 1;
-        rows[n].shallow.0 += heap.shallow(object).0;
-    }
-    let count = rows.len();
-    let retained = retained_by_group(heap, count, |object, out| {
-        out.push(number(object, &mut rows));
+/// What loaders or packages retain: known, unless classes got other names and so other packages.
+fn owners_retain(heap: &Heap, groups: &ClassGroups) -> Vec<u64> {
+    let sums = heap.group_sums();
+    let packages: FxHashMap<&str, Bytes> = sums.packages.iter().map(|(p, b)| (&**p, *b)).collect();
+    let loaders: FxHashMap<ObjectId, Bytes> = sums.loaders.iter().copied().collect();
+    let known = groups.keys.iter().map(|key| match key {
+        GroupKey::Package { package } => packages.get(&**package).map(|b| b.0),
+        GroupKey::Loader { object, .. } => loaders.get(&object.0).map(|b| b.0),
+        _ => None,
     });
-    for (row, bytes) in rows.iter_mut().zip(retained) {
-        row.retained = Some(Bytes(bytes));
+    known.collect::<Option<_>>().unwrap_or_else(|| {
+        retained_by_group(heap, groups.keys.len(), |object, out| {
+            out.push(groups.of[owner_class(heap, object).0 as usize]);
+        })
+    })
+}
+
+/// Rows by allocation site. What they retain is in the index; unreachable objects are counted by
+/// a pass over the column of traces.
+fn site_rows(heap: &Heap, all: bool) -> Vec<HistogramRow> {
+    let row = |trace: Serial, total: Total, retained| HistogramRow {
+        key: GroupKey::Site {
+            trace: trace.0,
+            frames: trace_frames(heap, trace),
+        },
+        objects: total.objects,
+        shallow: total.shallow,
+        retained: Some(retained),
+    };
+    if let Some(trace) = heap.one_trace() {
+        let retained = heap.summary().reachable_shallow;
+        return vec![row(trace, whole_heap(heap, all), retained)];
     }
-    rows
+    let mut sums: BTreeMap<Serial, (Total, Bytes)> = BTreeMap::new();
+    for site in &heap.group_sums().sites {
+        let (objects, shallow) = (site.objects, site.shallow);
+        sums.insert(site.trace, (Total { objects, shallow }, site.retained));
+    }
+    let garbage = (0..heap.len())
+        .map(ObjIdx)
+        .filter(|o| !heap.is_reachable(*o));
+    for object in garbage.take_while(|_| all) {
+        let (total, _) = sums.entry(heap.allocation_trace(object)).or_default();
+        total.objects += 1;
+        total.shallow.0 += heap.shallow(object).0;
+    }
+    sums.into_iter()
+        .map(|(trace, (total, retained))| row(trace, total, retained))
+        .collect()
+}
+
+/// Rows by Android heap: a pass over all objects, unless the dump names no heaps.
+fn heap_rows(heap: &Heap, all: bool) -> Vec<HistogramRow> {
+    let row = |name: &str, total: Total, retained| HistogramRow {
+        key: GroupKey::Heap {
+            heap: name.to_owned(),
+        },
+        objects: total.objects,
+        shallow: total.shallow,
+        retained: Some(retained),
+    };
+    if heap.summary().heaps.is_empty() {
+        let retained = heap.summary().reachable_shallow;
+        return vec![row("<java>", whole_heap(heap, all), retained)];
+    }
+    let mut names: Vec<&str> = Vec::new();
+    let mut number = |object: ObjIdx| {
+        let name = heap.heap_name(object).unwrap_or("<java>");
+        names.iter().position(|n| *n == name).unwrap_or_else(|| {
+            names.push(name);
+            names.len() - 1
+        })
+    };
+    let mut sums: Vec<Total> = Vec::new();
+    for object in (0..heap.len()).map(ObjIdx) {
+        let n = number(object);
+        sums.resize(sums.len().max(n + 1), Total::default());
+        if all || heap.is_reachable(object) {
+            sums[n].objects += 1;
+            sums[n].shallow.0 += heap.shallow(object).0;
+        }
+    }
+    let retained = retained_by_group(heap, sums.len(), |object, out| {
+        out.push(number(object) as u32);
+    });
+    names
+        .iter()
+        .zip(sums)
+        .zip(retained)
+        .map(|((name, total), retained)| row(name, total, Bytes(retained)))
+        .collect()
 }

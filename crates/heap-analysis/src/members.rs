@@ -6,12 +6,13 @@ use crate::group::{
 };
 use crate::histogram::{Histogram, HistogramOptions, HistogramRow, SortBy, Total, page_of};
 use crate::paths::ObjectSet;
-use heap_graph::{Dominator, Heap, ObjIdx};
+use heap_graph::{ClassIdx, Dominator, Heap, ObjIdx};
 use hprof::{Bytes, Serial};
 use regex::Regex;
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 use serde::Serialize;
 use std::cmp::Reverse;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A page of the objects of a set.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -73,31 +74,34 @@ pub fn page(
 /// of the row dominates.
 pub fn histogram_of(heap: &Heap, objects: &[ObjIdx], options: &HistogramOptions) -> Histogram {
     let groups = ClassGroups::new(heap, options.by);
-    let mut scanned: FxHashMap<GroupKey, u32> = FxHashMap::default();
+    let mut heaps: FxHashMap<&str, u32> = FxHashMap::default();
+    let mut sites: FxHashMap<Serial, u32> = FxHashMap::default();
     let mut keys: Vec<GroupKey> = groups.keys.clone();
     let mut of = |object: ObjIdx| -> u32 {
-        let key = match options.by {
-            GroupBy::Class | GroupBy::Superclass => {
-                return groups.of[heap.class_of(object).0 as usize];
+        let next = keys.len() as u32;
+        match options.by {
+            GroupBy::Class | GroupBy::Superclass => groups.of[heap.class_of(object).0 as usize],
+            GroupBy::Loader | GroupBy::Package => groups.of[owner_class(heap, object).0 as usize],
+            GroupBy::Heap => {
+                let name = heap.heap_name(object).unwrap_or("<java>");
+                *heaps.entry(name).or_insert_with(|| {
+                    keys.push(GroupKey::Heap {
+                        heap: name.to_owned(),
+                    });
+                    next
+                })
             }
-            GroupBy::Loader | GroupBy::Package => {
-                return groups.of[owner_class(heap, object).0 as usize];
-            }
-            GroupBy::Heap => GroupKey::Heap {
-                heap: heap.heap_name(object).unwrap_or("<java>").to_owned(),
-            },
             GroupBy::Site => {
-                let trace = heap.allocation_trace(object).0;
-                GroupKey::Site {
-                    trace,
-                    frames: trace_frames(heap, Serial(trace)),
-                }
+                let trace = heap.allocation_trace(object);
+                *sites.entry(trace).or_insert_with(|| {
+                    keys.push(GroupKey::Site {
+                        trace: trace.0,
+                        frames: trace_frames(heap, trace),
+                    });
+                    next
+                })
             }
-        };
-        *scanned.entry(key).or_insert_with_key(|key| {
-            keys.push(key.clone());
-            keys.len() as u32 - 1
-        })
+        }
     };
     let numbers: Vec<u32> = objects.iter().map(|o| of(*o)).collect();
     let mut sums = vec![(0u64, 0u64, 0u64); keys.len()];
@@ -229,6 +233,64 @@ pub struct ImmediateDominators {
     pub rows: Vec<DominatorClass>,
 }
 
+/// Dominators of one class, and what of the set they dominate.
+#[derive(Clone, Copy, Debug, Default)]
+struct DominatorSum {
+    dominators: u64,
+    shallow: u64,
+    dominated: u64,
+    dominated_shallow: u64,
+}
+
+impl DominatorSum {
+    fn add(&mut self, other: DominatorSum) {
+        self.dominators += other.dominators;
+        self.shallow += other.shallow;
+        self.dominated += other.dominated;
+        self.dominated_shallow += other.dominated_shallow;
+    }
+}
+
+/// By class number, the virtual root last. `seen` has a bit for every object, so that each
+/// dominator counts once, whichever worker meets it first.
+fn dominator_sums(
+    heap: &Heap,
+    objects: &[ObjIdx],
+    skipped: &[bool],
+    seen: &[AtomicU64],
+) -> Vec<DominatorSum> {
+    let mut sums = vec![DominatorSum::default(); skipped.len() + 1];
+    for object in objects {
+        let mut above = heap.dominator(*object);
+        let mut row = skipped.len();
+        while let Dominator::Object(o) = above {
+            row = heap.class_of(o).0 as usize;
+            if !skipped[row] {
+                break;
+            }
+            above = heap.dominator(o);
+            row = skipped.len();
+        }
+        if above == Dominator::Unreachable {
+            continue;
+        }
+        let sum = &mut sums[row];
+        sum.dominated += 1;
+        sum.dominated_shallow += heap.shallow(*object).0;
+        if let Dominator::Object(holder) = above {
+            let bit = 1 << (holder.0 % 64);
+            let word = &seen[(holder.0 / 64) as usize];
+            if word.load(Ordering::Relaxed) & bit == 0
+                && word.fetch_or(bit, Ordering::Relaxed) & bit == 0
+            {
+                sum.dominators += 1;
+                sum.shallow += heap.shallow(holder).0;
+            }
+        }
+    }
+    sums
+}
+
 /// The immediate dominators by class; a dominator whose class name matches `skip` gives way to
 /// its own dominator (as MAT's `immediate_dominators -skip java.*`).
 pub fn immediate_dominators(
@@ -242,39 +304,43 @@ pub fn immediate_dominators(
         .iter()
         .map(|c| skip.is_some_and(|s| s.is_match(&c.name)))
         .collect();
-    let mut rows: FxHashMap<Option<u32>, (FxHashSet<ObjIdx>, u64, u64)> = FxHashMap::default();
-    for object in objects {
-        let mut above = heap.dominator(*object);
-        while let Dominator::Object(o) = above {
-            if !skipped[heap.class_of(o).0 as usize] {
-                break;
-            }
-            above = heap.dominator(o);
-        }
-        let holder = match above {
-            Dominator::Object(o) => Some(o),
-            Dominator::Root => None,
-            Dominator::Unreachable => continue,
-        };
-        let row = rows.entry(holder.map(|o| heap.class_of(o).0)).or_default();
-        row.0.extend(holder);
-        row.1 += 1;
-        row.2 += heap.shallow(*object).0;
-    }
-    let mut rows: Vec<DominatorClass> = rows
-        .into_iter()
-        .map(|(class, (holders, dominated, bytes))| DominatorClass {
-            key: match class {
-                Some(class) => class_key(heap, heap_graph::ClassIdx(class)),
-                None => GroupKey::Class {
-                    class: "<roots>".to_owned(),
-                    class_id: crate::describe::Address::default(),
-                },
-            },
-            dominators: holders.len() as u64,
-            dominated,
-            shallow: total(heap, &holders.iter().copied().collect::<Vec<_>>()).shallow,
-            dominated_shallow: Bytes(bytes),
+    let seen: Vec<AtomicU64> = (0..heap.len().div_ceil(64))
+        .map(|_| AtomicU64::new(0))
+        .collect();
+    let part = |objects: &[ObjIdx]| dominator_sums(heap, objects, &skipped, &seen);
+    let half = objects.len() / 2;
+    let mut sums = if half > 1 << 16 {
+        std::thread::scope(|scope| {
+            let other = scope.spawn(|| part(&objects[half..]));
+            let mut mine = part(&objects[..half]);
+            let other = other
+                .join()
+                .unwrap_or_else(|p| std::panic::resume_unwind(p));
+            mine.iter_mut().zip(other).for_each(|(a, b)| a.add(b));
+            mine
+        })
+    } else {
+        part(objects)
+    };
+    let roots = sums.pop().unwrap_or_default();
+    let key = |class| match class {
+        Some(class) => class_key(heap, class),
+        None => GroupKey::Class {
+            class: "<roots>".to_owned(),
+            class_id: crate::describe::Address::default(),
+        },
+    };
+    let mut rows: Vec<DominatorClass> = (0..)
+        .map(|n| Some(ClassIdx(n)))
+        .zip(sums)
+        .chain([(None, roots)])
+        .filter(|(_, sum)| sum.dominated > 0)
+        .map(|(class, sum)| DominatorClass {
+            key: key(class),
+            dominators: sum.dominators,
+            dominated: sum.dominated,
+            shallow: Bytes(sum.shallow),
+            dominated_shallow: Bytes(sum.dominated_shallow),
         })
         .collect();
     rows.sort_by(|a, b| {

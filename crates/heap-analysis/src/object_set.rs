@@ -76,6 +76,17 @@ impl<A: ContentVisitor, B: ContentVisitor> ContentVisitor for Both<A, B> {
     }
 }
 
+/// Lists one after the other. The first one grows, so that only one other is there twice.
+pub(crate) fn chained<T>(lists: impl Iterator<Item = Vec<T>>) -> Vec<T> {
+    lists
+        .reduce(|mut all, mut one| {
+            all.reserve_exact(one.len());
+            all.append(&mut one);
+            all
+        })
+        .unwrap_or_default()
+}
+
 /// Splits the visitors of a walk.
 pub(crate) fn unzip<A, B>(walked: Vec<Both<A, B>>) -> (Vec<A>, Vec<B>) {
     walked.into_iter().map(|b| (b.0, b.1)).unzip()

@@ -1,14 +1,14 @@
 //! The strings of the heap: search by pattern, and what is wasted on equal ones.
 
 //!
-//! Both walk the contents of the heap in file order, twice (strings, then their arrays), with 32
+//! Both walk the contents of the heap in file order, twice (strings, then their arrays), with about 50
 //! bytes per string; holders take a third walk.
 
 use crate::describe::{Address, shorten};
 use crate::fields::{class_named, field_ref};
 use crate::holders::{Question, Wanted, holders};
 use crate::object_set::{ObjectSet, counts, hash_of};
-use crate::texts::{HashPass, StringPass, StringShape, arrays_of, matching};
+use crate::texts::{HashPass, NO_ARRAY, StringPass, StringShape, Text, arrays_of, matching};
 use heap_graph::{Control, Heap, HeapError, ObjIdx, ObjectKind};
 use hprof::Bytes;
 use regex::Regex;
@@ -101,14 +101,6 @@ pub struct Duplicates {
     pub omitted_rows: u64,
 }
 
-/// A string with its array and what its text hashes to.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Text {
-    pub(crate) string: ObjIdx,
-    pub(crate) array: Option<ObjIdx>,
-    pub(crate) hash: u64,
-}
-
 /// Every string whose text is in the dump, by object.
 fn texts(heap: &Heap, all: bool, control: &Control<'_>) -> Result<Vec<Text>, HeapError> {
     let shape = StringShape::of(heap);
@@ -119,22 +111,7 @@ fn texts(heap: &Heap, all: bool, control: &Control<'_>) -> Result<Vec<Text>, Hea
     let rows = StringPass::finish(passes);
     let arrays = arrays_of(heap, &rows);
     let passes = heap.walk_contents("texts", control, || HashPass::new(&arrays))?;
-    let hashes = HashPass::finish(passes, &arrays, &rows);
-    Ok(joined(&rows, &hashes))
-}
-
-/// Strings and hashes put together.
-pub(crate) fn joined(rows: &[crate::texts::StringRow], hashes: &[Option<u64>]) -> Vec<Text> {
-    let pairs = rows.iter().zip(hashes);
-    pairs
-        .filter_map(|(row, hash)| {
-            Some(Text {
-                string: row.string,
-                array: Some(row.array),
-                hash: (*hash)?,
-            })
-        })
-        .collect()
+    Ok(HashPass::finish(passes, &arrays, rows))
 }
 
 /// Strings that share arrays (before JDK 7u6): one by one.
@@ -143,7 +120,7 @@ pub(crate) fn shared_texts(heap: &Heap, all: bool) -> Vec<Text> {
         .filter_map(|string| {
             Some(Text {
                 string,
-                array: field_ref(heap, string, "value"),
+                array: field_ref(heap, string, "value").unwrap_or(NO_ARRAY),
                 hash: hash_of(0, heap.string(string)?.as_bytes()),
             })
         })
@@ -199,6 +176,7 @@ pub fn find(
 
 #[derive(Clone, Copy)]
 struct Copies {
+    hash: u64,
     first: ObjIdx,
     count: u64,
     bytes: u64,
@@ -215,6 +193,50 @@ pub fn duplicates(
     duplicates_of(heap, &texts(heap, options.all, control)?, options, control)
 }
 
+/// What each string takes: a shared array belongs to the first one.
+pub(crate) fn owned_bytes<'a>(heap: &'a Heap, list: &'a [Text]) -> impl Iterator<Item = u64> + 'a {
+    let arrays = ObjectSet::new(heap.len(), list.iter().map(|t| t.array));
+    let mut taken = vec![false; arrays.len()];
+    list.iter().map(move |text| {
+        let fresh = arrays
+            .rank(text.array)
+            .is_some_and(|r| !std::mem::replace(&mut taken[r], true));
+        let array = if fresh { heap.shallow(text.array).0 } else { 0 };
+        heap.shallow(text.string).0 + array
+    })
+}
+
+/// The texts that several strings have, and how many texts, bytes and wasted bytes there are.
+fn copies_of(heap: &Heap, list: &[Text]) -> (Vec<Copies>, u64, u64, u64) {
+    // By hash; strings of one hash stay in their order.
+    let mut sorted: Vec<(u64, usize, u64)> = list
+        .iter()
+        .zip(0..)
+        .zip(owned_bytes(heap, list))
+        .map(|((text, at), bytes)| (text.hash, at, bytes))
+        .collect();
+    sorted.sort_unstable();
+    let (mut distinct, mut all, mut wasted) = (0, 0, 0);
+    let mut rows = Vec::new();
+    for group in sorted.chunk_by(|a, b| a.0 == b.0) {
+        let (hash, first, one) = group[0];
+        let bytes = group.iter().map(|g| g.2).sum();
+        distinct += 1;
+        all += bytes;
+        wasted += bytes - one;
+        if group.len() > 1 {
+            rows.push(Copies {
+                hash,
+                first: list[first].string,
+                count: group.len() as u64,
+                bytes,
+                one,
+            });
+        }
+    }
+    (rows, distinct, all, wasted)
+}
+
 /// As [`duplicates`], of texts that are there already, by object.
 pub(crate) fn duplicates_of(
     heap: &Heap,
@@ -222,42 +244,19 @@ pub(crate) fn duplicates_of(
     options: &StringOptions,
     control: &Control<'_>,
 ) -> Result<Duplicates, HeapError> {
-    let mut texts: FxHashMap<u64, Copies> = FxHashMap::default();
-    let arrays = ObjectSet::new(heap.len(), list.iter().filter_map(|t| t.array));
-    let mut taken = vec![false; arrays.len()];
-    // What each string takes: a shared array belongs to the first one.
-    let mut own = Vec::with_capacity(list.len());
-    for text in list {
-        let rank = text.array.and_then(|a| arrays.rank(a));
-        let fresh = rank.is_some_and(|r| !std::mem::replace(&mut taken[r], true));
-        let array = text.array.filter(|_| fresh);
-        let bytes = heap.shallow(text.string).0 + array.map_or(0, |a| heap.shallow(a).0);
-        own.push(bytes);
-        let copies = texts.entry(text.hash).or_insert(Copies {
-            first: text.string,
-            count: 0,
-            bytes: 0,
-            one: bytes,
-        });
-        copies.count += 1;
-        copies.bytes += bytes;
-    }
-    let distinct = texts.len() as u64;
-    let bytes = Bytes(texts.values().map(|c| c.bytes).sum());
-    let wasted = Bytes(texts.values().map(|c| c.bytes - c.one).sum());
-    let mut rows: Vec<(u64, Copies)> = texts.into_iter().filter(|(_, c)| c.count > 1).collect();
-    rows.sort_by_key(|(_, c)| (Reverse(c.bytes - c.one), Reverse(c.count), c.first));
+    let (mut rows, distinct, bytes, wasted) = copies_of(heap, list);
+    rows.sort_unstable_by_key(|c| (Reverse(c.bytes - c.one), Reverse(c.count), c.first));
     let keep = options.top.unwrap_or(usize::MAX).min(rows.len());
     let omitted_rows = (rows.len() - keep) as u64;
     rows.truncate(keep);
     let holders = if options.holders {
-        let row_of: FxHashMap<u64, u32> = rows.iter().zip(0..).map(|(r, n)| (r.0, n)).collect();
-        let of_rows = list.iter().zip(&own);
+        let row_of: FxHashMap<u64, u32> = rows.iter().zip(0..).map(|(r, n)| (r.hash, n)).collect();
+        let of_rows = list.iter().zip(owned_bytes(heap, list));
         let wanted: Vec<(ObjIdx, u32, u64)> = of_rows
             .filter_map(|(t, bytes)| {
                 let row = *row_of.get(&t.hash)?;
-                let first = rows[row as usize].1.first == t.string;
-                Some((t.string, row, if first { 0 } else { *bytes }))
+                let first = rows[row as usize].first == t.string;
+                Some((t.string, row, if first { 0 } else { bytes }))
             })
             .collect();
         let wanted = Wanted::new(heap, &wanted);
@@ -274,7 +273,7 @@ pub(crate) fn duplicates_of(
     let rows = rows
         .into_iter()
         .zip(holders)
-        .map(|((_, copies), holders)| {
+        .map(|(copies, holders)| {
             let text = heap.string(copies.first).unwrap_or_default();
             Duplicate {
                 length: text.chars().count() as u64,
@@ -290,8 +289,8 @@ pub(crate) fn duplicates_of(
     Ok(Duplicates {
         strings: list.len() as u64,
         distinct,
-        bytes,
-        wasted,
+        bytes: Bytes(bytes),
+        wasted: Bytes(wasted),
         rows,
         omitted_rows,
     })

@@ -5,8 +5,8 @@ use crate::idmap::{Block, Directory, IdMap, select};
 use crate::index::{Identity, IndexFile, Tag, index_path, spill_dir};
 use crate::packed::{Column, Packed, width_for};
 use crate::{
-    ClassIdx, ClassInfo, Control, FrameInfo, HeapError, ObjIdx, ObjectKind, Options, RefStrength,
-    RootInfo, Summary, ThreadInfo,
+    ClassIdx, ClassInfo, Control, FrameInfo, GroupSums, HeapError, ObjIdx, ObjectKind, Options,
+    RefStrength, RootInfo, Summary, ThreadInfo,
 };
 use hprof::source::Source;
 use hprof::{Bytes, HeapTag, IdSize, ObjectId, Serial, SubRecord, read_sub_record};
@@ -29,6 +29,7 @@ pub struct Heap {
     pub(crate) index: IndexFile,
     meta: Meta,
     detail: OnceLock<Detail>,
+    groups: OnceLock<GroupSums>,
     directory: OnceLock<Directory>,
     source: OnceLock<Source>,
     pub(crate) inbound: OnceLock<IndexFile>,
@@ -112,6 +113,7 @@ impl Heap {
             index,
             meta,
             detail: OnceLock::new(),
+            groups: OnceLock::new(),
             directory: OnceLock::new(),
             source: OnceLock::new(),
             inbound: OnceLock::new(),
@@ -143,6 +145,12 @@ impl Heap {
     pub(crate) fn detail(&self) -> &Detail {
         self.detail
             .get_or_init(|| postcard_of(&self.index, Tag::Detail).unwrap_or_default())
+    }
+
+    /// What packages, loaders, sites and classes with their subclasses retain.
+    pub fn group_sums(&self) -> &GroupSums {
+        self.groups
+            .get_or_init(|| postcard_of(&self.index, Tag::Groups).unwrap_or_default())
     }
 
     fn blocks(&self) -> &[Block] {
@@ -182,6 +190,11 @@ impl Heap {
     }
 
     pub(crate) fn classes_mut(&mut self) -> &mut [ClassInfo] {
+        // Packages are by name.
+        self.group_sums();
+        if let Some(groups) = self.groups.get_mut() {
+            groups.packages.clear();
+        }
         &mut self.meta.classes
     }
 
@@ -419,13 +432,15 @@ impl Heap {
 
     /// Trace serial of the allocation, 0 if the dump has none.
     pub fn allocation_trace(&self, object: ObjIdx) -> Serial {
-        match self.record(object) {
-            Ok(SubRecord::Instance(i)) => i.trace,
-            Ok(SubRecord::ObjectArray(a)) => a.trace,
-            Ok(SubRecord::PrimitiveArray(a)) => a.trace,
-            Ok(SubRecord::Class(c)) => c.trace,
-            _ => Serial(0),
+        match self.meta.one_trace {
+            Some(trace) => Serial(trace),
+            None => Serial(self.column(Tag::Traces, object.0) as u32),
         }
+    }
+
+    /// The trace serial of all objects, when they have the same: then the dump knows no sites.
+    pub fn one_trace(&self) -> Option<Serial> {
+        self.meta.one_trace.map(Serial)
     }
 
     /// The Android heap an object is in.
@@ -434,7 +449,8 @@ impl Heap {
         if detail.heap_switches.is_empty() {
             return None;
         }
-        let at = self.position(object).ok()?;
+        // The objects of an anchor are in one heap.
+        let at = self.anchor(object);
         let switch = detail
             .heap_switches
             .partition_point(|s| s.0 <= at)
@@ -445,6 +461,14 @@ impl Heap {
             .iter()
             .find(|n| n.0 == heap)
             .map(|n| n.1.as_str())
+    }
+
+    /// Where the run of records begins in which an object is.
+    fn anchor(&self, object: ObjIdx) -> u64 {
+        let objects = self.index.array::<u64>(Tag::AnchorObjects);
+        let offsets = self.index.array::<u64>(Tag::AnchorOffsets);
+        let anchor = objects.partition_point(|o| *o <= object.0).checked_sub(1);
+        anchor.and_then(|a| offsets.get(a)).copied().unwrap_or(0)
     }
 
     /// All objects of exactly this class.
@@ -479,10 +503,7 @@ impl Heap {
     pub fn position(&self, object: ObjIdx) -> Result<u64, HeapError> {
         let data = self.source()?.bytes();
         let id = self.id(object);
-        let objects = self.index.array::<u64>(Tag::AnchorObjects);
-        let offsets = self.index.array::<u64>(Tag::AnchorOffsets);
-        let anchor = objects.partition_point(|o| *o <= object.0).checked_sub(1);
-        let mut at = anchor.and_then(|a| offsets.get(a)).copied().unwrap_or(0);
+        let mut at = self.anchor(object);
         let lost = |offset| HeapError::Object { id, offset };
         // At most 64 objects lie between an anchor and the object, and some roots.
         for _ in 0..1 << 16 {

@@ -38,8 +38,9 @@ pub use contents::{ContentSteps, ContentVisitor, Slot};
 pub use heap::{Dominator, Heap};
 pub use mapping::Mapping;
 pub use model::{
-    ClassIdx, ClassInfo, FieldInfo, FrameInfo, LayoutInfo, LayoutModel, ObjIdx, ObjectCounts,
-    ObjectKind, RootIdx, RootInfo, StaticInfo, Strength, Summary, ThreadInfo,
+    ClassIdx, ClassInfo, FieldInfo, FrameInfo, GroupSums, LayoutInfo, LayoutModel, ObjIdx,
+    ObjectCounts, ObjectKind, RootIdx, RootInfo, SiteSums, StaticInfo, Strength, Summary,
+    ThreadInfo,
 };
 pub use object::{FieldValue, ObjectView, RefStrength, Reference, Value, Via};
 pub use options::{Control, HeapError, Options, Progress};

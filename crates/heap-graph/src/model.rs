@@ -201,6 +201,34 @@ pub struct LayoutInfo {
     pub samples: u64,
 }
 
+/// What groups of objects retain: the sum over members that no other member dominates. Counts of
+/// the same groups are sums over [`ClassInfo`].
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct GroupSums {
+    /// A class with its subclasses, by class number.
+    pub superclasses: Vec<Bytes>,
+    /// Packages by name, class objects with the class that they are; empty when classes got other
+    /// names than the dump has.
+    pub packages: Vec<(String, Bytes)>,
+    /// Defining loaders by id, class objects likewise.
+    pub loaders: Vec<(ObjectId, Bytes)>,
+    /// Allocation sites by trace serial; empty when all objects have the same.
+    pub sites: Vec<SiteSums>,
+}
+
+/// The reachable objects of an allocation site.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SiteSums {
+    /// Its trace.
+    pub trace: Serial,
+    /// Number of objects.
+    pub objects: u64,
+    /// Their own size.
+    pub shallow: Bytes,
+    /// What they retain together.
+    pub retained: Bytes,
+}
+
 /// What is known about a dump as a whole.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Summary {

@@ -3,11 +3,11 @@
 
 use super::census::Plan;
 use crate::describe::Address;
-use crate::object_set::{ObjectSet, counts, hash_of};
-use crate::strings::Text;
+use crate::object_set::{ObjectSet, chained, counts, hash_of};
+use crate::strings::owned_bytes;
+use crate::texts::Text;
 use heap_graph::{ClassIdx, ContentVisitor, Heap, ObjIdx};
 use hprof::{BasicType, Bytes};
-use rustc_hash::{FxHashMap, FxHashSet};
 use serde::Serialize;
 use std::cmp::Reverse;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -165,17 +165,18 @@ pub(super) struct Summed {
     pub(super) copies: Vec<(ObjIdx, u32, u64)>,
 }
 
-/// Arrays and objects summed up.
-pub(super) fn sum(heap: &Heap, passes: Vec<EqualPass<'_>>, top: Option<usize>) -> (Summed, Summed) {
-    let (mut arrays, mut objects) = (Vec::new(), Vec::new());
-    for pass in passes {
-        arrays.extend(pass.arrays);
-        objects.extend(pass.objects);
-    }
-    (groups(heap, arrays, top), groups(heap, objects, top))
+/// Objects with their hashes.
+type Hashed = Vec<(u64, ObjIdx)>;
+
+/// The arrays and the objects that all workers found.
+pub(super) fn found(passes: Vec<EqualPass<'_>>) -> (Hashed, Hashed) {
+    let (arrays, objects): (Vec<_>, Vec<_>) =
+        passes.into_iter().map(|p| (p.arrays, p.objects)).unzip();
+    (chained(arrays.into_iter()), chained(objects.into_iter()))
 }
 
-fn groups(heap: &Heap, mut list: Vec<(u64, ObjIdx)>, top: Option<usize>) -> Summed {
+/// Sums up equal ones.
+pub(super) fn groups(heap: &Heap, mut list: Hashed, top: Option<usize>) -> Summed {
     list.sort_unstable();
     let mut answer = Equals::default();
     let mut copies = Vec::new();
@@ -208,22 +209,17 @@ fn groups(heap: &Heap, mut list: Vec<(u64, ObjIdx)>, top: Option<usize>) -> Summ
 
 /// The strings that are not the first of their text, with what they and their arrays take.
 pub(super) fn copies_of_strings(heap: &Heap, texts: &[Text]) -> Vec<(ObjIdx, u32, u64)> {
-    let mut count: FxHashMap<u64, u64> = FxHashMap::default();
-    for text in texts {
-        *count.entry(text.hash).or_default() += 1;
-    }
-    let mut seen: FxHashSet<u64> = FxHashSet::default();
-    let arrays = ObjectSet::new(heap.len(), texts.iter().filter_map(|t| t.array));
-    let mut taken = vec![false; arrays.len()];
-    let mut copies = Vec::new();
-    for text in texts {
-        let rank = text.array.and_then(|a| arrays.rank(a));
-        let fresh = rank.is_some_and(|r| !std::mem::replace(&mut taken[r], true));
-        if count[&text.hash] > 1 && !seen.insert(text.hash) {
-            let array = text.array.filter(|_| fresh);
-            let bytes = heap.shallow(text.string).0 + array.map_or(0, |a| heap.shallow(a).0);
-            copies.push((text.string, 0, bytes));
-        }
-    }
-    copies
+    let mut firsts: Vec<(u64, usize)> = texts.iter().zip(0..).map(|(t, n)| (t.hash, n)).collect();
+    firsts.sort_unstable();
+    firsts.dedup_by_key(|f| f.0);
+    let mut is_first = vec![false; texts.len()];
+    firsts.iter().for_each(|f| is_first[f.1] = true);
+    drop(firsts);
+    texts
+        .iter()
+        .zip(owned_bytes(heap, texts))
+        .zip(is_first)
+        .filter(|(_, is_first)| !is_first)
+        .map(|((text, bytes), _)| (text.string, 0, bytes))
+        .collect()
 }

@@ -23,8 +23,8 @@ pub use references::{ReferenceRow, References, WeakMapRow, WeakMaps};
 use crate::collection_stats::{self as stats, Collections, FillPass, FindPass, Summing};
 use crate::collection_table::{CollectionTable, shapes};
 use crate::holders::{Owners, Question, Wanted, holders};
-use crate::object_set::{Both, unzip};
-use crate::strings::{Duplicates, Holder, StringOptions, duplicates_of, joined, shared_texts};
+use crate::object_set::{Both, chained, unzip};
+use crate::strings::{Duplicates, Holder, StringOptions, duplicates_of, shared_texts};
 use crate::texts::{HashPass, StringPass, StringShape, arrays_of};
 use census::{Census, Plan};
 use equal::{EqualPass, Sketch};
@@ -135,9 +135,11 @@ pub fn waste(
     })?;
     let (walked, equal) = unzip(walked);
     let (hashes, filled) = unzip(walked);
-    let hashes = HashPass::finish(hashes, &texts, &strings);
+    let (arrays, objects) = equal::found(equal);
+    drop(sketch);
+    let hashed = HashPass::finish(hashes, &texts, strings);
     let texts = match shape {
-        Some(_) => joined(&strings, &hashes),
+        Some(_) => hashed,
         None => shared_texts(heap, all),
     };
     let filled = FillPass::finish(filled, &fills);
@@ -148,12 +150,14 @@ pub fn waste(
         holders: false,
     };
     let strings = duplicates_of(heap, &texts, &text_options, control)?;
-    let (arrays, objects) = equal::sum(heap, equal, options.top);
+    let arrays = equal::groups(heap, arrays, options.top);
+    let objects = equal::groups(heap, objects, options.top);
     let holders = if options.holders {
-        let mut copies = equal::copies_of_strings(heap, &texts);
-        copies.extend_from_slice(&arrays.copies);
-        copies.extend_from_slice(&objects.copies);
+        let of_strings = equal::copies_of_strings(heap, &texts);
+        drop(texts);
+        let copies = chained([of_strings, arrays.copies, objects.copies].into_iter());
         let wanted = Wanted::new(heap, &copies);
+        drop(copies);
         let mut classes = vec![None; fills.len()];
         for f in &found {
             if let Some(rank) = f.holds.and_then(|a| fills.rank(a)) {

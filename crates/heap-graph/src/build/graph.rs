@@ -37,6 +37,8 @@ pub(crate) struct Job<'a> {
 pub(crate) struct ObjectFacts<'b> {
     pub(crate) class_low: BigVec<'b, u16>,
     pub(crate) class_high: BigVec<'b, u8>,
+    /// Trace serials; empty when all objects have the same.
+    pub(crate) traces: BigVec<'b, u32>,
     /// Array sizes in units; see `references::LARGE`.
     pub(crate) units: BigVec<'b, u16>,
     /// Number and size in units of large arrays, by number.
@@ -157,6 +159,9 @@ impl Job<'_> {
         let mut class_high =
             BigVec::<u8>::zeroed(if many { n } else { 0 }, self.budget).map_err(io())?;
         let mut units_of = BigVec::<u16>::zeroed(n, self.budget).map_err(io())?;
+        let many_traces = self.objects.tallies.one_trace.is_none();
+        let mut traces =
+            BigVec::<u32>::zeroed(if many_traces { n } else { 0 }, self.budget).map_err(io())?;
         // Address space only: rows take a third of the dump at most, but each worker's blocks and
         // the longest arrays must fit.
         let room = self.mapped.data.len() * 3 + (1 << 24);
@@ -177,6 +182,7 @@ impl Job<'_> {
             class_low: SharedSlice::new(&mut class_low),
             class_high: SharedSlice::new(&mut class_high),
             units: SharedSlice::new(&mut units_of),
+            traces: many_traces.then(|| SharedSlice::new(&mut traces)),
             cursor: AtomicU64::new(0),
             too_long: AtomicBool::new(false),
             virtual_thread: self.class_named("java.lang.VirtualThread"),
@@ -213,6 +219,7 @@ impl Job<'_> {
         let facts = ObjectFacts {
             class_low,
             class_high,
+            traces,
             units: units_of,
             large,
             anchors,

@@ -5,7 +5,7 @@
 //! 2. objects: which ids, how many of each class, roots, sizes ([`objects`], [`classes`]).
 //! 3. references: rows of numbers ([`references`]).
 //! 4. search and dominators in pre-order numbers ([`dfs`], [`dominators`]).
-//! 5. retained sizes, per object and per class ([`retained`]).
+//! 5. retained sizes, per object ([`retained`]), per class and other group ([`groups`]).
 //! 6. the tables of the index ([`output`]).
 
 mod bitmap;
@@ -14,6 +14,7 @@ pub(crate) mod classes;
 mod dfs;
 mod dominators;
 mod graph;
+mod groups;
 mod id_table;
 pub(crate) mod objects;
 mod output;
@@ -60,6 +61,8 @@ pub(crate) struct Meta {
     pub(crate) id_shift: u32,
     /// Class objects: object number and class, by object.
     pub(crate) class_objects: Vec<(u64, u32)>,
+    /// The trace serial of all objects, when they have the same.
+    pub(crate) one_trace: Option<u32>,
 }
 
 /// What later questions need.
@@ -355,7 +358,7 @@ pub(crate) fn build(
         control,
         class_objects: &class_objects,
     };
-    let reached = job.run(&mut index)?;
+    let mut reached = job.run(&mut index)?;
     stacks::find_virtual_threads(
         mapped,
         &table,
@@ -365,6 +368,7 @@ pub(crate) fn build(
         &mut summary,
         &mut found,
     );
+    let groups = std::mem::take(&mut reached.groups);
     reached.fill(&mut table.classes, &mut summary);
     stacks::android_heaps(mapped, &objects, &table, &mut summary);
     found.extend(objects.pass.diagnostics.clone());
@@ -397,9 +401,11 @@ pub(crate) fn build(
         objects: objects.ids.len,
         id_shift: objects.ids.shift,
         class_objects,
+        one_trace: objects.tallies.one_trace,
     };
     write_postcard(&mut index, Tag::Meta, &meta)?;
     write_postcard(&mut index, Tag::Detail, &detail)?;
+    write_postcard(&mut index, Tag::Groups, &groups)?;
     control.check()?;
     index.finish(identity).map_err(io())
 }

@@ -7,7 +7,7 @@ use crate::idmap::IdSetBuilder;
 use crate::layout::{FirstGaps, SizeRules};
 use hprof::{
     BasicType, ClassDump, FileOffset, HeapTag, HeapVisitor, Instance, ObjectArray, ObjectId,
-    PrimitiveArray, Root,
+    PrimitiveArray, Root, Serial,
 };
 
 /// What one class id stood for in this pass.
@@ -54,11 +54,16 @@ pub(crate) struct ObjectPass<'a> {
     /// Class id of `jdk.internal.vm.StackChunk`, 0 for none, and its instances: id and offset.
     stack_chunk: u64,
     pub(crate) stack_chunks: Vec<(u64, u64)>,
+    /// Smallest and largest trace serial.
+    pub(crate) traces: (u32, u32),
     /// Added to every offset.
     base: u64,
     /// The instance before (offset, id, class slot), whose distance to the next object tells its size.
     before: Option<(u64, u64, u32)>,
 }
+
+/// The span of the traces of no object.
+const NO_TRACES: (u32, u32) = (u32::MAX, 0);
 
 /// Gaps above this are holes, not sizes.
 const LARGEST_GAP: u64 = 1 << 16;
@@ -82,6 +87,7 @@ impl<'a> ObjectPass<'a> {
             heap_switches: Vec::new(),
             stack_chunk,
             stack_chunks: Vec::new(),
+            traces: NO_TRACES,
             base: 0,
             before: None,
         }
@@ -108,7 +114,8 @@ impl<'a> ObjectPass<'a> {
 
     /// Notes an object; false if its id was seen before.
     #[inline(always)]
-    fn object(&mut self, id: u64) -> bool {
+    fn object(&mut self, id: u64, trace: Serial) -> bool {
+        self.traces = span(self.traces, (trace.0, trace.0));
         if let Some((at, from, class)) = self.before.take() {
             let gap = id.wrapping_sub(from);
             if gap < LARGEST_GAP {
@@ -133,7 +140,7 @@ impl HeapVisitor for ObjectPass<'_> {
 
     fn class(&mut self, at: FileOffset, class: &ClassDump<'_>) {
         self.counts[HeapTag::ClassDump as usize] += 1;
-        if self.object(class.id.0) {
+        if self.object(class.id.0, class.trace) {
             self.class_dumps.push((class.id.0, at.0 + self.base));
         }
     }
@@ -141,7 +148,7 @@ impl HeapVisitor for ObjectPass<'_> {
     #[inline(always)]
     fn instance(&mut self, at: FileOffset, instance: Instance<'_>) {
         self.counts[HeapTag::InstanceDump as usize] += 1;
-        if self.object(instance.id.0) {
+        if self.object(instance.id.0, instance.trace) {
             let slot = self.class_slot(instance.class.0);
             let tally = &mut self.classes[slot as usize];
             tally.instances += 1;
@@ -159,7 +166,7 @@ impl HeapVisitor for ObjectPass<'_> {
     #[inline(always)]
     fn object_array(&mut self, _: FileOffset, array: ObjectArray<'_>) {
         self.counts[HeapTag::ObjectArrayDump as usize] += 1;
-        if self.object(array.id.0) {
+        if self.object(array.id.0, array.trace) {
             let size = self.rules.array(BasicType::Object, array.len);
             let slot = self.class_slot(array.class.0);
             let tally = &mut self.classes[slot as usize];
@@ -176,7 +183,7 @@ impl HeapVisitor for ObjectPass<'_> {
             HeapTag::PrimitiveArrayNoData
         };
         self.counts[tag as usize] += 1;
-        if self.object(array.id.0) {
+        if self.object(array.id.0, array.trace) {
             let tally = &mut self.primitives[array.element as usize];
             tally.arrays += 1;
             tally.bytes += self.rules.array(array.element, array.len);
@@ -213,8 +220,14 @@ pub(crate) struct Tallies {
     pub(crate) counts: Vec<u64>,
     /// StackChunks: id and offset.
     pub(crate) stack_chunks: Vec<(u64, u64)>,
+    /// The trace serial of all objects when they have the same, as in the dumps of a VM.
+    pub(crate) one_trace: Option<u32>,
     /// In file order.
     pub(crate) heap_switches: Vec<(u64, u32, ObjectId)>,
+}
+
+fn span(a: (u32, u32), b: (u32, u32)) -> (u32, u32) {
+    (a.0.min(b.0), a.1.max(b.1))
 }
 
 /// Adds up what the workers found; gives their id sets too.
@@ -224,7 +237,9 @@ pub(crate) fn merge(passes: Vec<ObjectPass<'_>>) -> (Tallies, Vec<IdSetBuilder>)
         ..Tallies::default()
     };
     let mut sets = Vec::new();
+    let mut traces = NO_TRACES;
     for pass in passes {
+        traces = span(traces, pass.traces);
         sum.classes.extend(pass.classes);
         for (all, one) in sum.primitives.iter_mut().zip(pass.primitives) {
             all.arrays += one.arrays;
@@ -239,6 +254,7 @@ pub(crate) fn merge(passes: Vec<ObjectPass<'_>>) -> (Tallies, Vec<IdSetBuilder>)
         sum.stack_chunks.extend(pass.stack_chunks);
         sets.extend(pass.ids);
     }
+    sum.one_trace = (traces.0 >= traces.1).then_some(traces.1);
     sum.classes.sort_by_key(|c| c.id);
     sum.classes.dedup_by(|later, kept| {
         let same = later.id == kept.id;

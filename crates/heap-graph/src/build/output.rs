@@ -53,6 +53,13 @@ pub(crate) fn objects(
     index
         .section(Tag::Shallow, |out| shallow.write(out))
         .map_err(io())?;
+    if !facts.traces.is_empty() {
+        let mut traces = ColumnBuilder::default();
+        facts.traces.iter().for_each(|t| traces.push(u64::from(*t)));
+        index
+            .section(Tag::Traces, |out| traces.write(out))
+            .map_err(io())?;
+    }
     let (objects, offsets): (Vec<u64>, Vec<u64>) = facts.anchors.iter().copied().unzip();
     index
         .section(Tag::AnchorObjects, |out| out.write_all(bytes_of(&objects)))
@@ -104,6 +111,7 @@ fn shallow_sizes(job: &Job<'_>, facts: &ObjectFacts<'_>) -> ColumnBuilder {
 pub(crate) struct Sizes<'a> {
     classes: Packed<'a>,
     shallow: Option<Column<'a>>,
+    traces: Option<Column<'a>>,
     unit: u64,
 }
 
@@ -118,6 +126,7 @@ impl<'a> Sizes<'a> {
         Sizes {
             classes: Packed::new(index.bytes(Tag::Classes), width, objects),
             shallow: Column::new(index.bytes(Tag::Shallow)),
+            traces: Column::new(index.bytes(Tag::Traces)),
             unit,
         }
     }
@@ -125,6 +134,17 @@ impl<'a> Sizes<'a> {
     #[inline]
     pub(crate) fn class(&self, object: u64) -> u32 {
         self.classes.get(object) as u32
+    }
+
+    /// True when objects have different trace serials.
+    pub(crate) fn has_traces(&self) -> bool {
+        self.traces.is_some()
+    }
+
+    /// The trace serial, if objects have different ones.
+    #[inline]
+    pub(crate) fn trace(&self, object: u64) -> u32 {
+        self.traces.map_or(0, |t| t.get(object)) as u32
     }
 
     #[inline]

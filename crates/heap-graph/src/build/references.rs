@@ -10,8 +10,8 @@ use crate::idmap::IdMap;
 use crate::layout::SizeRules;
 use crate::raw::{SharedSlice, own_part, set_own};
 use hprof::{
-    BasicType, ClassDump, FileOffset, HeapVisitor, IdSize, Instance, ObjectArray, PrimitiveArray,
-    read_id,
+    BasicType, ClassDump, FileOffset, HeapVisitor, IdSize, Instance, ObjectArray, ObjectId,
+    PrimitiveArray, Serial, read_id,
 };
 use rustc_hash::FxHashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -36,6 +36,8 @@ pub(crate) struct Shared<'a, C> {
     /// Size of each array in units of the alignment, 0 for other objects, [`LARGE`] for those in
     /// [`ReferencePass::large`].
     pub(crate) units: SharedSlice<'a, u16>,
+    /// Trace serial of each object, when they do not all have the same.
+    pub(crate) traces: Option<SharedSlice<'a, u32>>,
     /// The next free byte of `rows`.
     pub(crate) cursor: AtomicU64,
     /// Rows grew beyond what a cell can hold: start again with wider ones.
@@ -57,7 +59,7 @@ const WINDOW: usize = 384;
 const LONG: usize = 2048;
 
 /// An object whose references wait in the window.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 struct Waiting {
     offset: u64,
     class: u32,
@@ -66,6 +68,7 @@ struct Waiting {
     first: u32,
     /// Size of an array, 0 for other objects.
     size: u64,
+    trace: Serial,
 }
 
 /// A worker of the second pass.
@@ -124,7 +127,7 @@ impl<'a, C: Cell> ReferencePass<'a, C> {
 
     /// An object begins; its references are pushed next.
     #[inline(always)]
-    fn source(&mut self, at: FileOffset, id: u64, class: u32, class_edge: bool, size: u64) -> bool {
+    fn source(&mut self, at: FileOffset, id: u64, object: Waiting) -> bool {
         if self.is_repetition(at, id) {
             return false;
         }
@@ -134,10 +137,8 @@ impl<'a, C: Cell> ReferencePass<'a, C> {
         let first = self.window.len() as u32;
         self.waiting.push(Waiting {
             offset: at.0 + self.base,
-            class,
-            class_edge,
             first,
-            size,
+            ..object
         });
         self.shared.map.prefetch(id);
         self.window.push(id);
@@ -207,6 +208,9 @@ impl<'a, C: Cell> ReferencePass<'a, C> {
                 self.large.push((source, units));
             }
         }
+        if let Some(traces) = &shared.traces {
+            set_own(traces, source, object.trace.0);
+        }
         self.room(len);
         if self.block.1 == 0 {
             return;
@@ -267,7 +271,13 @@ impl<C: Cell> HeapVisitor for ReferencePass<'_, C> {
         let plain = shared.rules.model == LayoutModel::Plain;
         let mat = shared.rules.model == LayoutModel::Mat;
         // In the plain model a class object has no edge to java.lang.Class.
-        if !self.source(at, dump.id.0, shared.classes.class_class, !plain, 0) {
+        let object = Waiting {
+            class: shared.classes.class_class,
+            class_edge: !plain,
+            trace: dump.trace,
+            ..Waiting::default()
+        };
+        if !self.source(at, dump.id.0, object) {
             return;
         }
         self.push(dump.super_class.0);
@@ -295,7 +305,14 @@ impl<C: Cell> HeapVisitor for ReferencePass<'_, C> {
         } else {
             chunks.get(&instance.id.0).copied().unwrap_or(0)
         };
-        if !self.source(at, instance.id.0, class, true, size) {
+        let object = Waiting {
+            class,
+            class_edge: true,
+            size,
+            trace: instance.trace,
+            ..Waiting::default()
+        };
+        if !self.source(at, instance.id.0, object) {
             return;
         }
         let shared = self.shared;
@@ -326,23 +343,24 @@ impl<C: Cell> HeapVisitor for ReferencePass<'_, C> {
         let class = self.class(array.class.0);
         let size = self.shared.rules.array(BasicType::Object, array.len);
         let width = self.shared.ids.bytes();
+        let object = Waiting {
+            offset: at.0 + self.base,
+            class,
+            class_edge: true,
+            first: 0,
+            size,
+            trace: array.trace,
+        };
         if array.len as usize > LONG {
             self.flush();
             if !self.is_repetition(at, array.id.0) {
-                let object = Waiting {
-                    offset: at.0 + self.base,
-                    class,
-                    class_edge: true,
-                    first: 0,
-                    size,
-                };
                 let ids = self.shared.ids;
                 let element = |k: usize| read_id(&array.elements[k * width..], ids).0;
                 self.write_row(&object, array.id.0, array.len as usize, element);
             }
             return;
         }
-        if !self.source(at, array.id.0, class, true, size) {
+        if !self.source(at, array.id.0, object) {
             return;
         }
         for element in array.elements.chunks_exact(width) {
@@ -356,7 +374,19 @@ impl<C: Cell> HeapVisitor for ReferencePass<'_, C> {
         let size = self.shared.rules.array(array.element, array.len);
         // MAT lets a primitive array refer to its class; in the file it names none.
         let class_edge = self.shared.rules.model == LayoutModel::Mat;
-        self.source(at, array.id.0, class, class_edge, size);
+        let object = Waiting {
+            class,
+            class_edge,
+            size,
+            trace: array.trace,
+            ..Waiting::default()
+        };
+        self.source(at, array.id.0, object);
+    }
+
+    /// A run of objects that is counted from one anchor lies in one Android heap.
+    fn heap_info(&mut self, _: FileOffset, _: u32, _: ObjectId) {
+        self.resync();
     }
 
     fn resync(&mut self) {

@@ -1,14 +1,14 @@
-//! Retained sizes: of every object (its dominator subtree), and of every class (the sum over
-//! members that no other member dominates).
+//! Retained sizes of every object: its dominator subtree.
 
 use super::cell::Cell;
 use super::graph::Job;
+use super::groups;
 use super::output::Sizes;
 use super::parallel;
 use super::tape::{self, Tape};
 use crate::HeapError;
 use crate::index::{IndexWriter, Tag};
-use crate::model::{ClassInfo, Summary};
+use crate::model::{ClassInfo, GroupSums, Summary};
 use crate::packed::{BitWriter, ColumnBuilder, width_for};
 use crate::raw::{BigVec, SharedSlice, bytes_of, prefetch, set_own, trim};
 use hprof::Bytes;
@@ -19,7 +19,9 @@ pub(crate) struct Reached {
     objects: u64,
     shallow: u64,
     /// Per class: objects, shallow, retained.
-    classes: Vec<[u64; 3]>,
+    pub(crate) classes: Vec<[u64; 3]>,
+    /// Other groups.
+    pub(crate) groups: GroupSums,
     /// Virtual threads: id and place in the file.
     pub(crate) virtual_threads: Vec<(u64, u64)>,
 }
@@ -65,7 +67,7 @@ pub(crate) fn write<C: Cell>(
         ..Reached::default()
     };
     job.control.report("classes", 0, n);
-    classes(job, numbers, &idom, n, sizes, &mut reached)?;
+    groups::sweep(job, numbers, &idom, n, sizes, &mut reached)?;
     job.control.check()?;
     job.control.report("retained sizes", 0, n);
     objects(job, index, numbers, &mut idom, n, sizes, &mut reached)?;
@@ -78,7 +80,7 @@ pub(crate) fn write<C: Cell>(
 }
 
 /// How far ahead of its use a place is fetched.
-const AHEAD: usize = 16;
+pub(crate) const AHEAD: usize = 16;
 
 /// Dominator and retained size of every object, in the order of objects.
 fn objects<C: Cell>(
@@ -231,190 +233,6 @@ fn top_level<C: Cell>(
             bits.finish()
         })
         .map_err(HeapError::io("index"))
-}
-
-/// One object in the order of the dominator tree.
-type Placed = [u32; 3]; // class, subtree size, shallow in units; u32::MAX: see `Sweep::large`
-
-/// The sweep goes in two halves on large heaps, to bound its memory.
-const WHOLE: u64 = 1 << 22;
-
-/// Retained size per class by one sweep over the dominator tree in pre-order: a member counts
-/// when no other member of its class is open.
-fn classes<C: Cell>(
-    job: &Job<'_>,
-    numbers: &Tape<C>,
-    idom: &[C],
-    n: u64,
-    sizes: &Sizes<'_>,
-    reached: &mut Reached,
-) -> Result<(), HeapError> {
-    let io = || HeapError::io("retained sizes of classes");
-    let (places, subtree) = tree_order(job, idom, n)?;
-    let mut sweep = Sweep::new(job.table.classes.len(), job.table.class_class);
-    let class_of_object = class_objects_by_number(job);
-    let half = if n > WHOLE { n / 2 + 1 } else { n };
-    let mut placed = BigVec::<Placed>::zeroed(half as usize, job.budget).map_err(io())?;
-    let unit = job.objects.rules.alignment;
-    let mut from = 0u64;
-    while from + 1 < n {
-        let to = (from + half).min(n - 1);
-        let special = std::sync::Mutex::new(&mut sweep);
-        let shared = SharedSlice::new(&mut placed);
-        parallel::blocks(numbers.blocks(), job.options.thread_count(), |block| {
-            let mut cells = Vec::new();
-            numbers.get(block, &mut cells)?;
-            for (k, cell) in cells.iter().enumerate() {
-                if let Some(ahead) = cells.get(k + AHEAD).and_then(|c| c.pre()) {
-                    prefetch(&places, ahead as usize);
-                }
-                let Some(pre) = cell.pre() else { continue };
-                let at = places[pre as usize].get();
-                if at < from || at >= to {
-                    continue;
-                }
-                let object = (block * tape::BLOCK + k) as u64;
-                let (size, shallow) = (subtree[pre as usize].get(), sizes.shallow(object) / unit);
-                let short_size = u32::try_from(size).unwrap_or(u32::MAX);
-                let short = u32::try_from(shallow).unwrap_or(u32::MAX);
-                let class = sizes.class(object);
-                set_own(&shared, at - from, [class, short_size, short]);
-                let large = short_size == u32::MAX || short == u32::MAX;
-                if (large || class == job.table.class_class)
-                    && let Ok(mut sweep) = special.lock()
-                {
-                    if large {
-                        sweep.large.insert(at, (size, shallow * unit));
-                    }
-                    if let Some(class) = class_of_object.get(&object) {
-                        sweep.class_at.insert(at, *class);
-                    }
-                }
-            }
-            Ok(())
-        })?;
-        for at in from..to {
-            let [class, size, short] = placed[(at - from) as usize];
-            let (size, shallow) = if size == u32::MAX || short == u32::MAX {
-                sweep.large.remove(&at).unwrap_or((1, 0))
-            } else {
-                (u64::from(size), u64::from(short) * unit)
-            };
-            sweep.step(at, class, size, shallow);
-        }
-        from = to;
-    }
-    for (row, retained) in reached.classes.iter_mut().zip(sweep.finish()) {
-        row[2] = retained;
-    }
-    Ok(())
-}
-
-/// Places in the pre-order of the dominator tree, and subtree sizes, by search number.
-fn tree_order<'b, C: Cell>(
-    job: &Job<'b>,
-    idom: &[C],
-    n: u64,
-) -> Result<(BigVec<'b, C>, BigVec<'b, C>), HeapError> {
-    let io = || HeapError::io("retained sizes of classes");
-    let mut subtree = BigVec::<C>::zeroed(n as usize, job.budget).map_err(io())?;
-    for pre in (1..n as usize).rev() {
-        let size = subtree[pre].get() + 1;
-        subtree[pre] = C::new(size);
-        let above = idom[pre].get() as usize;
-        subtree[above] = C::new(subtree[above].get() + size);
-    }
-    // The place of a node is the next free one of its dominator.
-    let mut places = BigVec::<C>::zeroed(n as usize, job.budget).map_err(io())?;
-    for pre in 1..n as usize {
-        let above = idom[pre].get() as usize;
-        let at = places[above].get();
-        places[above] = C::new(at + subtree[pre].get());
-        places[pre] = C::new(at + 1);
-    }
-    // After its children were placed, a node's counter is its place plus their number.
-    for (at, size) in places.iter_mut().zip(subtree.iter()) {
-        *at = C::new(at.get().saturating_sub(size.get()));
-    }
-    Ok((places, subtree))
-}
-
-fn class_objects_by_number(job: &Job<'_>) -> rustc_hash::FxHashMap<u64, u32> {
-    let classes = job
-        .table
-        .classes
-        .iter()
-        .enumerate()
-        .filter(|(_, c)| c.dumped);
-    classes
-        .filter_map(|(i, c)| Some((job.map.rank(c.id.0)?, i as u32)))
-        .collect()
-}
-
-/// The state of the sweep.
-struct Sweep {
-    /// Open subtrees: end, class, sum at its begin; class `u32::MAX` when it does not count.
-    open: Vec<(u64, u32, u64)>,
-    is_open: Vec<bool>,
-    retained: Vec<u64>,
-    sum: u64,
-    class_class: u32,
-    class_at: rustc_hash::FxHashMap<u64, u32>,
-    /// Subtree size and shallow size of places whose values do not fit.
-    large: rustc_hash::FxHashMap<u64, (u64, u64)>,
-}
-
-impl Sweep {
-    fn new(classes: usize, class_class: u32) -> Sweep {
-        Sweep {
-            open: Vec::new(),
-            is_open: vec![false; classes],
-            retained: vec![0; classes],
-            sum: 0,
-            class_class,
-            class_at: Default::default(),
-            large: Default::default(),
-        }
-    }
-
-    fn close(&mut self, at: u64) {
-        while let Some((_, class, before)) = self.open.pop_if(|o| o.0 <= at) {
-            self.retained[class as usize] += self.sum - before;
-            self.is_open[class as usize] = false;
-        }
-    }
-
-    #[inline]
-    fn member(&mut self, at: u64, class: u32, size: u64, shallow: u64) {
-        if self.is_open[class as usize] {
-            return;
-        }
-        if size == 1 {
-            self.retained[class as usize] += shallow;
-        } else {
-            self.is_open[class as usize] = true;
-            self.open.push((at + size, class, self.sum));
-        }
-    }
-
-    #[inline]
-    fn step(&mut self, at: u64, class: u32, size: u64, shallow: u64) {
-        self.close(at);
-        // A class object belongs to the set of its own class and to that of java.lang.Class.
-        if class == self.class_class
-            && let Some(own) = self.class_at.remove(&at)
-            && own != class
-        {
-            self.member(at, own, size, shallow);
-        }
-        self.member(at, class, size, shallow);
-        self.sum += shallow;
-    }
-
-    fn finish(mut self) -> Vec<u64> {
-        self.close(u64::MAX);
-        self.retained
-    }
 }
 
 /// The objects that each object dominates, by a counting sort of the dominators just written.

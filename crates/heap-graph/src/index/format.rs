@@ -21,7 +21,7 @@ use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 /// Changed whenever a section changes its meaning.
-pub(crate) const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 2;
 const MAGIC: &[u8; 8] = b"TENUREIX";
 const ALIGN: u64 = 64;
 
@@ -61,6 +61,10 @@ pub(crate) enum Tag {
     InboundRows = 15,
     /// Children of the virtual root, largest first, packed.
     TopLevel = 16,
+    /// Trace serial of each object, a column; absent when all have the same.
+    Traces = 17,
+    /// Sums of groups; postcard of `GroupSums`.
+    Groups = 18,
 }
 
 /// What an index belongs to.
