@@ -4,7 +4,7 @@ import { ask, follow } from "./api.js";
 import { fill, h } from "./dom.js";
 import { go, here, notice, start } from "./shell.js";
 import { Timeline, charts, collections, commands, dumpList, rangeLine, selection } from "./live_timeline.js";
-import { advice, allocations, classes, instances, stacks, withSources } from "./live_tables.js";
+import { advice, allocations, classes, instances, native, stacks, withSources } from "./live_tables.js";
 import { saved, source } from "./live_saved.js";
 
 const root = document.getElementById("app");
@@ -67,6 +67,7 @@ const views = [
   view("memory", "Memory", "m", "", overview),
   view("allocations", "Allocations", "a", "Recording", recorded(allocations)),
   view("stacks", "Call stacks", "s", "Recording", recorded(stacks)),
+  view("native", "Native memory", "n", "Recording", recorded(native)),
   view("classes", "Instances", "i", "Objects", async (context) => [small(), await classes(context)]),
   view("saved", "Saved", "w", "Objects", (context) => saved(state, context)),
   view("advice", "What to fix", "f", "Objects", async (context) => [small(), await advice(context)]),

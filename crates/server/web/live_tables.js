@@ -31,11 +31,25 @@ export function downloads(view, asked) {
   return h("p", { class: "dim" }, "Save all rows as ", link("a page that sorts offline", "html"), ", ", link("CSV", "csv"), ", ", link("JSON", "json"), ".");
 }
 
+const JAVA = { view: "allocations", sort: "allocated_bytes", by: [["class", "Class"], ["package", "Package"], ["method", "Method"], ["site", "Class and stack"]] };
+const NATIVE = { view: "native", heap: "native", sort: "live_bytes", by: [["class", "Library"], ["method", "Function"], ["site", "Library and stack"]] };
+
 /** What was allocated in the range. */
-export async function allocations({ params, ask }) {
+export const allocations = (context) => allocated(JAVA, context);
+
+/** What native code allocated in the range, and has not freed. */
+export async function native(context) {
+  const shown = await allocated(NATIVE, context);
+  const asked = { ...ranged(context.params), filter: context.params.filter, regex: context.params.regex, heap: "native" };
+  const form = (name, title, metric) => h("a", { href: `api/v1/profile${query({ ...asked, form: name, metric })}`, target: "_blank" }, title);
+  return [shown, h("p", { class: "dim" }, form("flamegraph", "Flame graph"), " · ", form("pprof", "pprof"), " · ", form("collapsed", "collapsed stacks", "native_inuse_space"),
+    " · Blocks of malloc and its family by the library that asked for them. What is sampled stands for all.")];
+}
+
+async function allocated(kind, { params, ask }) {
   const by = params.by || "class";
-  const sort = params.sort || "allocated_bytes";
-  const asked = { ...ranged(params), by, sort, filter: params.filter, regex: params.regex, offset: params.offset, limit: LIMIT };
+  const sort = params.sort || kind.sort;
+  const asked = { ...ranged(params), heap: kind.heap, by, sort, filter: params.filter, regex: params.regex, offset: params.offset, limit: LIMIT };
   const answer = await ask("allocations", asked);
   const all = answer.total;
   const column = (title, name, cell, share) => ({ title, num: true, sort: name, cell, bar: share });
@@ -53,9 +67,9 @@ export async function allocations({ params, ask }) {
   const total = ["All", count(all.allocations), count(all.deallocations), signed(all.remaining), bytes(all.allocated_bytes), bytes(all.deallocated_bytes),
     signedBytes(all.remaining_bytes), count(all.live), bytes(all.live_bytes)];
   return [
-    choice("by", [["class", "Class"], ["package", "Package"], ["method", "Method"], ["site", "Class and stack"]], by, (word) => to("allocations", { ...params, by: word, offset: "" })),
+    choice("by", kind.by, by, (word) => to(kind.view, { ...params, by: word, offset: "" })),
     filters(params),
-    table({ columns, rows: answer.rows, sort, total, label: "Allocations", empty: "Nothing was allocated in this range." }),
+    table({ columns, rows: answer.rows, sort, total, label: "Allocations", empty: kind.heap ? "No block was recorded in this range. A recording counts them when it is started with native memory." : "Nothing was allocated in this range." }),
     pager(answer.offset, answer.rows.length, answer.count, LIMIT), downloads("allocations", asked),
   ];
 }

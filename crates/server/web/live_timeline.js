@@ -152,21 +152,24 @@ export function commands() {
   const record = h("button", { id: "record", onclick: run(() => (recording ? "stop" : "record"), () => {
     if (recording) return {};
     const [kind, interval] = mode.value.split(":");
-    return { mode: kind, interval };
+    return { mode: kind, interval, native: blocks.value };
   }) }, "Record");
+  const blocks = h("select", { id: "blocks", "aria-label": "Blocks of native code to record" },
+    h("option", { value: "" }, "no native memory"), h("option", { value: "524288" }, "native, 512 KiB"), h("option", { value: "65536" }, "native, 64 KiB"),
+    h("option", { value: "1" }, "every native block"));
   const interval = h("select", { id: "interval", "aria-label": "Time between two measurements", onchange: () => run("interval", { ms: interval.value })() },
     [100, 250, 1000, 5000].map((ms) => h("option", { value: String(ms) }, ms < 1000 ? `${ms} ms` : `${ms / 1000} s`)));
   const text = h("input", { id: "mark-text", placeholder: "mark", size: "9", "aria-label": "Text of a mark",
     onkeydown: (event) => { if (event.key === "Enter") run("mark", { text: text.value })(); } });
   const buttons = [h("button", { id: "gc", onclick: run("gc") }, "Force GC"), h("button", { id: "dump", onclick: run("dump") }, "Heap dump"), record];
-  const element = h("div", { class: "commands" }, buttons, mode, text, h("span", { class: "dim" }, "every"), interval, busy, failed);
+  const element = h("div", { class: "commands" }, buttons, mode, blocks, text, h("span", { class: "dim" }, "every"), interval, busy, failed);
   return {
     element,
     update(state) {
       recording = state.recording?.on === true;
       record.textContent = recording ? "Stop recording" : "Record";
       record.className = recording ? "on" : "";
-      mode.disabled = recording || state.recording?.connected === true;
+      blocks.disabled = mode.disabled = recording || state.recording?.connected === true;
       for (const button of buttons) button.disabled = state.ended || state.busy !== null;
       if (document.activeElement !== interval) interval.value = String(state.interval_ms);
       fill(busy, state.busy ? `${state.busy}…` : !state.recording ? ""

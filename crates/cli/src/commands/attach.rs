@@ -43,8 +43,8 @@ impl Args {
         };
         if self.live.live {
             let page = Page::open(&self.live, jvm::find(target)?, self.agent.clone())?;
-            if let Some(record) = self.live.record
-                && let Err(error) = page.live.start_recording(record.recording())
+            if let Some(recording) = self.live.recording()
+                && let Err(error) = page.live.start_recording(recording)
             {
                 note(&error);
             }

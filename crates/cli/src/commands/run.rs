@@ -4,7 +4,7 @@ use super::listen::{Store, say, stem};
 use crate::Outcome;
 use crate::exit::{Exit, Usage};
 use crate::live::collect::Destination;
-use crate::live::page::{LiveArgs, Page, Record};
+use crate::live::page::{LiveArgs, Page};
 use crate::live::{agent, jvm, watched};
 use crate::output::{create, note};
 use crate::session::Session;
@@ -122,7 +122,7 @@ impl Args {
     fn run_live(&self) -> Outcome {
         let listener = TcpListener::bind("127.0.0.1:0").context("no free port")?;
         let port = listener.local_addr()?.port();
-        let recording = self.live.record.map(Record::recording);
+        let recording = self.live.recording();
         let option = match recording {
             Some(recording) => {
                 let library = agent::find(self.agent.as_deref())?;

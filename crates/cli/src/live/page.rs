@@ -25,15 +25,34 @@ pub(crate) enum Record {
     Sampled,
 }
 
-impl Record {
-    pub(crate) fn recording(self) -> Recording {
-        match self {
-            Record::Full => Recording::Full { depth: DEPTH },
+/// Bytes with an optional `k` or `m`.
+fn size(text: &str) -> Result<u64, String> {
+    let (digits, unit) = match text.as_bytes().last() {
+        Some(b'k' | b'K') => (&text[..text.len() - 1], 1 << 10),
+        Some(b'm' | b'M') => (&text[..text.len() - 1], 1 << 20),
+        _ => (text, 1),
+    };
+    let number = digits.parse::<u64>().ok();
+    number
+        .and_then(|number| number.checked_mul(unit))
+        .ok_or_else(|| "expected bytes such as 64k".to_owned())
+}
+
+impl LiveArgs {
+    /// What is recorded from the beginning.
+    pub(crate) fn recording(&self) -> Option<Recording> {
+        let native = self.native;
+        Some(match self.record? {
+            Record::Full => Recording::Full {
+                depth: DEPTH,
+                native,
+            },
             Record::Sampled => Recording::Sampled {
                 interval: INTERVAL,
                 depth: DEPTH,
+                native,
             },
-        }
+        })
     }
 }
 
@@ -45,7 +64,10 @@ pub(crate) struct LiveArgs {
     pub(crate) live: bool,
     /// With --live: record allocations from the beginning [default: when the page asks]
     #[arg(long, value_name = "HOW", requires = "live")]
-    pub(crate) record: Option<Record>,
+    record: Option<Record>,
+    /// With --record: record malloc and its family, too, one block per so many bytes (1: every one)
+    #[arg(long, value_name = "BYTES", requires = "record", value_parser = size)]
+    native: Option<u64>,
     /// With --live: port on 127.0.0.1 [default: any free one]
     #[arg(
         long,

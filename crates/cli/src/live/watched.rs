@@ -67,10 +67,17 @@ impl Watched {
 
 /// What the agent is told: binary records on a socket, and nothing at exit.
 pub(crate) fn options(recording: Recording, port: u16) -> String {
-    let (what, depth) = match recording {
-        Recording::Full { depth } => ("heap=all".to_owned(), depth),
-        Recording::Sampled { interval, depth } => (format!("alloc={interval}"), depth),
+    let (mut what, depth, native) = match recording {
+        Recording::Full { depth, native } => ("heap=all".to_owned(), depth, native),
+        Recording::Sampled {
+            interval,
+            depth,
+            native,
+        } => (format!("alloc={interval}"), depth, native),
     };
+    if let Some(interval) = native {
+        what.push_str(&format!(",native={interval}"));
+    }
     format!("{what},depth={depth},format=b,modern=y,doe=n,cutoff=0,net=127.0.0.1:{port}")
 }
 
@@ -186,14 +193,20 @@ mod tests {
             Ok(Parsed::Run(options)) => options,
             other => panic!("{other:?}"),
         };
-        let full = parsed(Recording::Full { depth: 9 });
+        let full = parsed(Recording::Full {
+            depth: 9,
+            native: Some(1),
+        });
         assert!(full.heap.dump && full.heap.sites && !full.dump_on_exit);
         assert_eq!((full.traces.depth, full.cutoff), (9, 0.0));
+        assert_eq!(full.heap.native, Some(1));
         let sampled = parsed(Recording::Sampled {
             interval: 65_536,
             depth: 8,
+            native: None,
         });
         assert_eq!(sampled.sampled.map(|s| s.interval), Some(65_536));
+        assert_eq!(sampled.heap.native, None);
         assert!(!sampled.heap.dump && !sampled.dump_on_exit);
     }
 }

@@ -1,6 +1,7 @@
 //! The first screen of a profile: where a metric goes, by method and by stack.
 
 use super::label;
+use super::native::{NativeProfile, native};
 use crate::doc::{Cell, Doc, Span, Table, number, words};
 use ::profile::{Estimate, Metric, Profile};
 use serde::Serialize;
@@ -27,6 +28,9 @@ pub struct TopProfile {
     pub stacks: Vec<StackRow>,
     /// Stacks that are not listed.
     pub omitted_stacks: u64,
+    /// Blocks of native code, where they were recorded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub native: Option<NativeProfile>,
 }
 
 /// A method.
@@ -124,6 +128,7 @@ pub fn top(profile: &Profile, metric: Metric, top: Option<usize>) -> TopProfile 
         omitted_stacks: (all_stacks - stacks.len()) as u64,
         methods,
         stacks,
+        native: native(profile, top),
     }
 }
 
@@ -183,7 +188,11 @@ pub fn doc(answer: &TopProfile, metric: Metric) -> Doc {
             ]);
         }
     }
-    doc.table(stacks)
+    doc = doc.table(stacks);
+    match &answer.native {
+        Some(native) => super::native::say(doc, native),
+        None => doc,
+    }
 }
 
 #[cfg(test)]

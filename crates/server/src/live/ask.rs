@@ -111,6 +111,15 @@ fn no_recording() -> Fault {
     Fault::not_found("nothing has been recorded; start a recording first")
 }
 
+/// `heap`: java, or native, where the class is the library that asked for a block.
+fn is_native(params: &Params) -> Result<bool, Fault> {
+    match params.get("heap") {
+        None | Some("" | "java") => Ok(false),
+        Some("native") => Ok(true),
+        Some(other) => Err(Fault::bad(format!("heap={other}: expected java or native"))),
+    }
+}
+
 /// Looks at the sites of a range.
 fn deltas<T>(
     live: &Live,
@@ -120,7 +129,11 @@ fn deltas<T>(
     let (range, pattern) = (range(params)?, pattern(params)?);
     live.recorded(|recorded| {
         let profile = recorded.profile().ok_or_else(no_recording)?;
-        let mut deltas = recorded.history.range(range.from, range.to);
+        let history = match is_native(params)? {
+            true => &recorded.native,
+            false => &recorded.history,
+        };
+        let mut deltas = history.range(range.from, range.to);
         table::filter(profile, &mut deltas, pattern.as_ref());
         look(profile, deltas)
     })
@@ -200,8 +213,13 @@ pub(super) fn profile(
         Some(name) => Some(metric(name)?),
     };
     deltas(live, params, |profile, deltas| {
-        let range = super::history::as_profile(profile, &deltas);
-        Ok(report::profile::render(&range, form, metric, "Allocations"))
+        let mut range = super::history::as_profile(profile, &deltas);
+        let mut title = "Allocations";
+        if is_native(params)? {
+            range.native = range.sites.take();
+            title = "Native allocations";
+        }
+        Ok(report::profile::render(&range, form, metric, title))
     })
 }
 

@@ -274,7 +274,11 @@ mod tests {
             ..Delta::default()
         };
         let depth = 16;
-        let full = of_recording(&profile, &[delta], Recording::Full { depth }, &[]);
+        let full = Recording::Full {
+            depth,
+            native: None,
+        };
+        let full = of_recording(&profile, &[delta], full, &[]);
         assert_eq!(
             (full[0].live, full[0].dead, full[0].live_interval),
             (50_000, Some(0), None)
@@ -283,7 +287,11 @@ mod tests {
         let sampled = of_recording(
             &profile,
             &[delta],
-            Recording::Sampled { interval, depth },
+            Recording::Sampled {
+                interval,
+                depth,
+                native: None,
+            },
             &[],
         );
         let (low, high) = sampled[0].live_interval.unwrap();

@@ -65,6 +65,14 @@ pub(super) fn index(live: &Live) -> Response {
         ("allocations?by=class", "Allocations by class"),
         ("allocations?by=package", "Allocations by package"),
         ("allocations?by=site", "Allocations by site"),
+        (
+            "allocations?heap=native&amp;by=class",
+            "Native memory by library",
+        ),
+        (
+            "allocations?heap=native&amp;by=site",
+            "Native memory by stack",
+        ),
         ("advice", "What to fix"),
         ("../profiler", "Instances per class"),
     ] {
@@ -138,9 +146,11 @@ fn allocations(live: &Live, params: &Params, out: &mut String) -> Result<(), Fau
     let table = ask::allocations(live, params)?;
     let filter = html(params.get("filter").unwrap_or(""));
     let by = html(params.get("by").unwrap_or("class"));
+    let heap = html(params.get("heap").unwrap_or("java"));
     let _ = write!(
         out,
         "<form method=\"get\"><input type=\"hidden\" name=\"by\" value=\"{by}\">\
+         <input type=\"hidden\" name=\"heap\" value=\"{heap}\">\
          <label>Contains <input name=\"filter\" value=\"{filter}\"></label> <button>Filter</button>\
          </form>\n<p>{} rows</p>\n",
         grouped(table.count as u64)

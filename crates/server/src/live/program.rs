@@ -13,6 +13,9 @@ pub enum Recording {
     Full {
         /// Frames per stack.
         depth: u32,
+        /// Blocks of native code are recorded, too: one per so many bytes on average.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        native: Option<u64>,
     },
     /// One allocation per so many bytes on average.
     Sampled {
@@ -20,6 +23,9 @@ pub enum Recording {
         interval: u64,
         /// Frames per stack.
         depth: u32,
+        /// As of a full recording.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        native: Option<u64>,
     },
 }
 

@@ -369,11 +369,19 @@ pub(super) fn carry_out(
 
 fn recording(params: &Params) -> Result<Recording, Fault> {
     let depth = params.number("depth", DEPTH as usize)?.clamp(1, 1024) as u32;
+    let native = match params.get("native") {
+        None | Some("") => None,
+        Some(_) => Some(params.number("native", 0)? as u64),
+    };
     match params.get("mode") {
-        None | Some("full") => Ok(Recording::Full { depth }),
+        None | Some("full") => Ok(Recording::Full { depth, native }),
         Some("sampled") => {
             let interval = params.number("interval", SAMPLE as usize)?.max(1) as u64;
-            Ok(Recording::Sampled { interval, depth })
+            Ok(Recording::Sampled {
+                interval,
+                depth,
+                native,
+            })
         }
         Some(other) => Err(Fault::bad(format!(
             "mode={other}: expected full or sampled"

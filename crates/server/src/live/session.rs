@@ -43,6 +43,8 @@ pub struct Recorded {
     tap: Option<Tap>,
     /// The sites at each snapshot.
     pub history: History,
+    /// The blocks of native code at each snapshot; the class is the library.
+    pub native: History,
     /// Objects and bytes tracked and live at the last snapshot.
     tracked: Option<(u64, u64)>,
     asked: Option<Instant>,
@@ -600,6 +602,9 @@ impl Live {
                 && let Some(table) = tap.profile().and_then(|profile| profile.sites.as_ref())
             {
                 recorded.history.push(now, table);
+                if let Some(native) = tap.profile().and_then(|profile| profile.native.as_ref()) {
+                    recorded.native.push(now, native);
+                }
                 let live = table.totals().0;
                 recorded.tracked = Some((live.objects, live.bytes));
                 counting = !table.sites().is_empty();
