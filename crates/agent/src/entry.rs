@@ -12,7 +12,7 @@ use jvmti::JavaVm;
 use jvmti::sys::RawEnv;
 use vm_hotspot::{HotSpot, Setup};
 
-use crate::listener::Shared;
+use crate::listener::{self, Shared};
 use crate::process::{self, Process};
 use crate::{events, output, plan};
 
@@ -94,7 +94,7 @@ unsafe fn fenced(vm: RawEnv, options: *const c_char, moment: Moment) -> i32 {
 
 fn start(java: JavaVm, text: &str, moment: Moment) -> i32 {
     if LOADED.swap(true, Ordering::SeqCst) {
-        return refuse_start(&StartError::LoadedTwice, moment);
+        return again(text, moment);
     }
     if let Some(wanted) = events::parse(text) {
         return record(java, wanted, moment);
@@ -116,6 +116,23 @@ fn start(java: JavaVm, text: &str, moment: Moment) -> i32 {
             process::note(&format!("the program runs unprofiled: {error}"));
             JNI_OK
         }
+    }
+}
+
+/// The agent is there already: another peer may go on with what it records.
+fn again(text: &str, moment: Moment) -> i32 {
+    if moment == Moment::Start {
+        return refuse_start(&StartError::LoadedTwice, moment);
+    }
+    match parse(text, std::env::var(ENVIRONMENT).ok().as_deref()) {
+        Ok(Parsed::Run(options)) => match listener::come_back(&options) {
+            Ok(()) => JNI_OK,
+            Err(fault) => {
+                process::note(&fault);
+                refuse_start(&StartError::LoadedTwice, moment)
+            }
+        },
+        _ => refuse_start(&StartError::LoadedTwice, moment),
     }
 }
 
@@ -147,8 +164,10 @@ fn run(java: JavaVm, options: Options, moment: Moment) -> Result<(), Fault> {
         scratch: output.scratch,
     };
     let recorder = Recorder::new(options, output.writer, Box::new(process));
+    let recorder = Arc::new(Mutex::new(recorder));
+    listener::keep(&recorder);
     let profiler = Shared {
-        recorder: Arc::new(Mutex::new(recorder)),
+        recorder,
         is_socket: output.peer.is_some(),
         peer: output.peer,
     };

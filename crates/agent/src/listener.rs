@@ -2,14 +2,17 @@
 
 use std::io::Read;
 use std::net::TcpStream;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
 
-use agent_core::control::Decoder;
+use agent_core::control::{Command, Decoder, Switch};
+use agent_core::options::{Options, Target};
 use agent_core::{Reaction, Recorder};
 use vm_hotspot::HotSpot;
 use vmpi::{Event, Profiler, Vm};
 
-use crate::process;
+use crate::{output, process};
 
 /// The recorder, told events by the VM and commands by the listener. Whoever tells
 /// it holds its lock meanwhile.
@@ -39,12 +42,67 @@ impl Profiler for Shared {
             && let Some(peer) = self.peer.take()
             && let Some(hotspot) = HotSpot::get()
         {
-            let recorder = Arc::clone(&self.recorder);
-            let listen = move || listen(hotspot, peer, &recorder);
-            if let Err(error) = hotspot.run_thread("HPROF listener thread", listen) {
-                process::note(&format!("no commands can be taken: {error}"));
-            }
+            hear(hotspot, peer, &self.recorder);
         }
+    }
+}
+
+/// The recorder of the process, which a peer may come back to.
+static RECORDER: OnceLock<Arc<Mutex<Recorder>>> = OnceLock::new();
+/// The last peer is gone.
+static IS_ALONE: AtomicBool = AtomicBool::new(false);
+
+/// Remembers the recorder of the process.
+pub(crate) fn keep(recorder: &Arc<Mutex<Recorder>>) {
+    let _ = RECORDER.set(Arc::clone(recorder));
+}
+
+/// Goes on with another peer, when the last one is gone and what is to be recorded is what is
+/// recorded already. What was counted meanwhile is not lost.
+///
+/// # Errors
+/// Why not, in words.
+pub(crate) fn come_back(options: &Options) -> Result<(), String> {
+    const PATIENCE: Duration = Duration::from_secs(2);
+    let (Some(recorder), Some(vm)) = (RECORDER.get(), HotSpot::get()) else {
+        return Err("an agent is in this program already".to_owned());
+    };
+    let lock = || recorder.lock().unwrap_or_else(PoisonError::into_inner);
+    if !matches!(options.output.target, Target::Net { .. }) || !lock().options().records_as(options)
+    {
+        let text = lock().options().text.clone();
+        return Err(format!("the agent in this program records {text}"));
+    }
+    let begun = Instant::now();
+    while !IS_ALONE.swap(false, Ordering::SeqCst) {
+        if begun.elapsed() > PATIENCE {
+            return Err("the agent in this program has a peer".to_owned());
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let output = output::open(options).map_err(|error| error.to_string());
+    let output = output.inspect_err(|_| IS_ALONE.store(true, Ordering::SeqCst))?;
+    vm.quietly(|| {
+        let mut recorder = lock();
+        recorder.begin_again(vm, output.writer);
+        let on = Command::Control(Switch::Allocations(true));
+        if recorder.options().tracks_every_allocation() || recorder.options().sampled.is_some() {
+            recorder.command(vm, &on);
+        }
+        recorder.flush();
+    });
+    if let Some(peer) = output.peer {
+        hear(vm, peer, recorder);
+    }
+    Ok(())
+}
+
+/// Starts a thread that takes the peer's commands.
+fn hear(vm: &'static HotSpot, peer: TcpStream, recorder: &Arc<Mutex<Recorder>>) {
+    let recorder = Arc::clone(recorder);
+    let listen = move || listen(vm, peer, &recorder);
+    if let Err(error) = vm.run_thread("HPROF listener thread", listen) {
+        process::note(&format!("no commands can be taken: {error}"));
     }
 }
 
@@ -54,10 +112,9 @@ fn listen(vm: &HotSpot, mut peer: TcpStream, recorder: &Mutex<Recorder>) {
     let mut buffer = [0; 512];
     loop {
         let count = match peer.read(&mut buffer) {
-            Ok(0) => return,
-            Ok(count) => count,
             Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
-            Err(_) => return,
+            Ok(0) | Err(_) => return IS_ALONE.store(true, Ordering::SeqCst),
+            Ok(count) => count,
         };
         decoder.push(&buffer[..count]);
         while let Some(command) = decoder.next_command() {

@@ -43,6 +43,13 @@ public class Populations {
         return sum;
     }
 
+    static List<java.nio.ByteBuffer> buffers = new ArrayList<>();
+
+    /** Native memory: so many blocks of a mebibyte. */
+    static void direct(int count) {
+        for (int i = 0; i < count; i++) buffers.add(java.nio.ByteBuffer.allocateDirect(1 << 20));
+    }
+
     static void bags(int count) {
         for (int i = 0; i < count; i++) {
             Bag bag = new Bag(100);
@@ -62,6 +69,8 @@ public class Populations {
                 case "garbage": garbage(count); break;
                 case "other": other(count); break;
                 case "bags": bags(count); break;
+                case "direct": direct(count); break;
+                case "release": buffers.clear(); break;
                 case "drop": kept = null; break;
                 case "exit": return;
                 default: break;

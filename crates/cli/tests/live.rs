@@ -266,20 +266,28 @@ fn nothing_hangs_when_the_program_the_browser_or_the_server_is_gone() {
     assert_eq!(jvm_of(&page_two), two.child.id());
     page_one.until("state", |state| state["recording"]["connected"] == true);
 
-    // The server is killed: the program goes on, and a new server watches it.
+    // The server is killed: the program goes on, and a new server watches it. It gets all that was
+    // counted, also while there was none.
+    page_one.counting(&mut one);
     first.kill().expect("killed");
     first.wait().expect("ended");
     one.tell("keep 100");
     one.tell("garbage 100000");
-    let mut again = attach(&one.child.id().to_string(), &[]);
+    let mut again = attach(&one.child.id().to_string(), &["--record", "full"]);
     let page = Page::of(&mut again);
     page.until("timeline", |timeline| {
         timeline["rows"]
             .as_array()
             .is_some_and(|rows| rows.len() > 2)
     });
+    page.until("state", |state| state["recording"]["counting"] == true);
+    one.tell("other 600");
     page.command("gc");
     one.tell("keep 1");
+    page.snapshot();
+    let nodes = page.json(&format!("allocations?{NODES}&by=class"));
+    let row = numbers(&nodes["rows"][0], COLUMNS);
+    assert_eq!(row, [100_101, 100_000, 101, 101], "{nodes}");
     // Both pages end with their programs.
     drop(one);
     assert_eq!(wait(&mut again), Some(0));

@@ -208,6 +208,14 @@ impl Options {
         (self.heap.sites || self.heap.dump) && self.sampled.is_none()
     }
 
+    /// True when a run with these options counts and says the same; only its peer may be another.
+    pub fn records_as(&self, other: &Options) -> bool {
+        let mut other = other.clone();
+        other.text.clone_from(&self.text);
+        other.output.target = self.output.target.clone();
+        *self == other
+    }
+
     /// The file name `force=n` leads to, given whether a name is taken.
     pub fn output_file(&self, pid: u32, exists: impl Fn(&str) -> bool) -> Option<String> {
         let Target::File(name) = &self.output.target else {

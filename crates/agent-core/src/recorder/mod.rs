@@ -116,6 +116,41 @@ impl Recorder {
             return;
         };
         self.catalog.owner_of_empty = self.options.traces.per_thread.then_some(main);
+        self.open(vm, info, sink);
+    }
+
+    /// Goes on with another output, which gets the header and everything that what follows refers
+    /// to. Counts go on, so that the next tables hold what was counted meanwhile.
+    pub fn begin_again(&mut self, vm: &dyn Vm, out: Box<dyn Write + Send>) {
+        if self.out.is_none() || self.ended {
+            return;
+        }
+        self.printed.clear();
+        self.open(vm, vm.info(), Sink::new(out));
+        let classes = self.catalog.class_ids();
+        let threads = self.catalog.threads.clone();
+        self.write(vm, |out, context| {
+            for class in classes {
+                let entry = context.catalog.class(context.vm, class);
+                out.class_loaded(context, class, &entry);
+            }
+            for thread in threads.iter().filter(|thread| thread.announced) {
+                let info = context.vm.thread(thread.id).unwrap_or_default();
+                let record = ThreadRecord {
+                    thread: thread.id,
+                    info: &info,
+                    trace: TraceId::EMPTY,
+                };
+                out.thread_started(context, &record);
+                if thread.ended {
+                    out.thread_ended(context, thread.id);
+                }
+            }
+        });
+    }
+
+    /// Begins an output.
+    fn open(&mut self, vm: &dyn Vm, info: &VmInfo, sink: Sink) {
         let now = self.host.now();
         let ids = ObjectIds::new(self.options.mode, info);
         let options = &self.options;

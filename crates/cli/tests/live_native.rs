@@ -1,0 +1,64 @@
+//! Native memory on the live page of a real program.
+
+mod watched;
+
+use watched::{lab, run_live};
+
+const MIB: i64 = 1 << 20;
+
+#[test]
+fn blocks_of_native_code_come_and_go_at_their_stack() {
+    let Some(lab) = lab("live native memory") else {
+        return;
+    };
+    let Some(jdk) = lab.jdks.last() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let flags = ["--record", "sampled", "--native", "1"];
+    let (mut program, page) = run_live(lab, jdk, folder.path(), &flags);
+    page.until("state", |state| state["recording"]["connected"] == true);
+    let asked = "heap=native&filter=Populations.direct&by=";
+    let rows = |by: &str| format!("allocations?{asked}{by}");
+    let number = |answer: &serde_json::Value, name: &str| answer["total"][name].as_i64();
+    page.snapshot();
+    assert_eq!(number(&page.json(&rows("site")), "live"), Some(0));
+    program.tell("direct 8");
+    let between = page.snapshot();
+    let answer = page.json(&rows("class"));
+    assert_eq!(answer["rows"][0]["name"], "libjvm.so", "{answer}");
+    let live = number(&answer, "live_bytes").expect("bytes");
+    assert!((8 * MIB..9 * MIB).contains(&live), "{answer}");
+    let stack = page.json(&rows("site"))["rows"][0]["stack"].to_string();
+    assert!(stack.contains("Unsafe.allocateMemory"), "{stack}");
+    assert!(
+        stack.contains("Populations.direct(Populations.java:"),
+        "{stack}"
+    );
+    // The buffers' memory goes some time after the collection that finds them dead.
+    program.tell("release");
+    page.command("gc");
+    page.until(&rows("class"), |answer| {
+        number(answer, "live_bytes") < Some(MIB)
+    });
+    page.snapshot();
+    let later = page.json(&format!("{}&from={between}", rows("class")));
+    assert!(number(&later, "allocations") < Some(8), "{later}");
+    assert!(
+        number(&later, "deallocated_bytes") >= Some(8 * MIB),
+        "{later}"
+    );
+    let flames = page.text(&format!("api/v1/profile?{asked}class&form=collapsed"));
+    assert!(flames.contains("Populations.direct;"), "{flames}");
+    let csv = page.text(&format!("api/v1/{}&form=csv", rows("method")));
+    assert!(csv.starts_with("name,"), "{csv}");
+    assert!(
+        page.text(&format!("plain/{}", rows("class")))
+            .contains("libjvm.so")
+    );
+    // The heap of Java is another table.
+    assert_eq!(
+        page.json("allocations?filter=libjvm.so&by=class")["count"],
+        0
+    );
+    assert_eq!(page.ask("GET", "api/v1/allocations?heap=moon").0, 400);
+    program.child.kill().expect("killed");
+}
