@@ -128,7 +128,17 @@ class House:
     def length(self):
         return self.file.stat().st_size if self.file.exists() else 0
 
+    def wait_for_rest(self, most=60):
+        """Until the program has done nothing for half a second: its compilers go on for a while after the work."""
+        end = time.monotonic() + most
+        while time.monotonic() < end:
+            before = self.cpu()
+            time.sleep(0.5)
+            if self.cpu() == before:
+                return
+
     def dump(self):
+        self.wait_for_rest()
         before, start = self.cpu(), time.perf_counter()
         if self.options:
             self.process.send_signal(signal.SIGQUIT)
