@@ -29,7 +29,9 @@ CASES = {
         "alloc=512k": "-agentpath:{agent}=alloc=512k,file={out}",
         "async-profiler": "-agentpath:{async}=start,alloc=512k,live,collapsed,file={out}",
         "JFR": "-XX:StartFlightRecording=settings=default,filename={out}.jfr"}),
+    "events": Case("the stream of events, objects sampled each 64 KiB", 1.05, {"events=64k": "-agentpath:{agent}=events=64k,file={out}"}),
 }
+COLLECTORS = ["Serial", "Parallel", "G1"]  # of the case events
 # Start and end of a program that does nothing, with the least that the agent can be asked for.
 START = {"cpu=samples": "-agentpath:{agent}=cpu=samples,file={out}", "alloc=512k": "-agentpath:{agent}=alloc=512k,file={out}",
          "async-profiler": "-agentpath:{async}=start,event=ctimer,interval=10ms,collapsed,file={out}",
@@ -65,16 +67,17 @@ class Bench:
         """The tools that are here."""
         return {name: flags for name, flags in tools.items() if "{async}" not in flags or "async" in self.libraries}
 
-    def rounds(self, case, tools, program):
+    def rounds(self, case, tools, program, label=None):
         """Rounds in which the tools take turns, in the reverse order each second time."""
+        label = label or program[0]
         order = [(BASE, ""), *self.usable(tools).items()]
         for number_ in range(self.options.reps):
             for tool, flags in order if number_ % 2 == 0 else order[::-1]:
                 wait_for_quiet(self.options.quiet)
                 result = run(self.java(flags, *program), self.work / "run", False, self.options.timeout)
-                result.update(jdk=self.name, case=case, program=program[0], tool=tool, round=number_)
+                result.update(jdk=self.name, case=case, program=label, tool=tool, round=number_)
                 self.runs.append(result)
-                log(f"JDK {self.name} {case:<8} {program[0]:<9} {tool:<14} {result['cpu']:8.3f} s CPU  others {number(result['others_cores'])} cores"
+                log(f"JDK {self.name} {case:<8} {label:<9} {tool:<14} {result['cpu']:8.3f} s CPU  others {number(result['others_cores'])} cores"
                     + (f"  EXIT {result['exit']}: {(self.work / 'run.stderr').read_text(errors='replace')[-300:]}" if result["exit"] else ""))
 
     def measure(self, case):
@@ -82,6 +85,10 @@ class Bench:
             self.rounds(case, START, ["Idle"])
         elif case == "dump":
             self.dumps()
+        elif case == "events":
+            for program in self.options.mixes:
+                for collector in COLLECTORS:
+                    self.rounds(case, CASES[case].tools, [f"-XX:+Use{collector}GC", program, str(self.options.scale)], f"{program} {collector}")
         else:
             for program in self.options.mixes:
                 self.rounds(case, CASES[case].tools, [program, str(self.options.scale)])
