@@ -5,6 +5,7 @@
 use crate::fields::lineage;
 use crate::group::{ClassGroups, GroupBy, GroupKey, owner_class};
 use crate::paths::ObjectSet;
+use crate::threads;
 use heap_graph::{ClassIdx, Dominator, Heap, HeapError, ObjIdx};
 use hprof::ObjectId;
 use rustc_hash::FxHashSet;
@@ -35,6 +36,8 @@ pub enum SetSpec {
     Heap(String),
     /// `site:N`: objects allocated at this trace.
     Site(u32),
+    /// `stack:0xID`: the virtual threads with the same stack as this one.
+    Stack(ObjectId),
     /// `SET and SET`: members of both.
     And(Vec<SetSpec>),
     /// `in:SET`: what refers to a member.
@@ -136,6 +139,7 @@ impl SetSpec {
             "package" => SetSpec::Package(rest.ok_or_else(wrong)?.to_owned()),
             "heap" => SetSpec::Heap(name()?),
             "site" => SetSpec::Site(name()?.parse().map_err(|_| wrong())?),
+            "stack" => SetSpec::Stack(parse_id(&name()?).ok_or_else(wrong)?),
             "in" => SetSpec::In(inner()?),
             "out" => SetSpec::Out(inner()?),
             "dominated" => SetSpec::Dominated(inner()?),
@@ -266,6 +270,7 @@ impl fmt::Display for SetSpec {
             SetSpec::Package(name) => write!(f, "package:{name}"),
             SetSpec::Heap(name) => write!(f, "heap:{name}"),
             SetSpec::Site(n) => write!(f, "site:{n}"),
+            SetSpec::Stack(id) => write!(f, "stack:{id}"),
             SetSpec::And(sets) => {
                 let sets: Vec<String> = sets.iter().map(SetSpec::to_string).collect();
                 f.write_str(&sets.join(" and "))
@@ -350,6 +355,10 @@ pub fn members(heap: &Heap, spec: &SetSpec, all: bool) -> Result<Vec<ObjIdx>, Se
             .filter(|o| heap.allocation_trace(*o).0 == *trace)
             .filter(counts)
             .collect(),
+        SetSpec::Stack(id) => {
+            let thread = heap.find(*id).ok_or_else(unknown)?;
+            sorted(threads::with_stack_of(heap, thread).ok_or_else(unknown)?)
+        }
         SetSpec::And(sets) => {
             let mut sets = sets.iter();
             let mut kept = match sets.next() {

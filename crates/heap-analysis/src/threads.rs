@@ -138,6 +138,23 @@ pub fn threads(heap: &Heap, options: &ThreadOptions) -> Threads {
     }
 }
 
+/// The virtual threads with the same stack as one of them: the group that [`threads`] puts it in;
+/// `None` when it is no virtual thread.
+pub fn with_stack_of(heap: &Heap, thread: ObjIdx) -> Option<Vec<ObjIdx>> {
+    let list = || {
+        let threads = heap.threads().iter().filter_map(|t| Some((t.object?, t)));
+        threads.filter(|(object, _)| is_virtual(heap, *object))
+    };
+    let stack = |info: &ThreadInfo| -> Vec<String> {
+        heap.trace(info.trace).into_iter().map(frame_text).collect()
+    };
+    let wanted = list()
+        .find(|(object, _)| *object == thread)
+        .map(|(_, info)| stack(info))?;
+    let same = list().filter(|(_, info)| stack(info) == wanted);
+    Some(same.map(|(object, _)| object).collect())
+}
+
 /// True for a virtual thread.
 pub fn is_virtual(heap: &Heap, thread: ObjIdx) -> bool {
     is_subclass_of(heap, heap.class_of(thread), "java.lang.BaseVirtualThread")

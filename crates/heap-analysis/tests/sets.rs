@@ -10,7 +10,7 @@ use heap_graph::{Control, Dominator, Heap, LayoutModel, ObjIdx, Options};
 use hprof::ObjectId;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
-use testkit::dump::IdSize;
+use testkit::dump::{FrameSpec, Heap as Builder, IdSize, Root, Type, Value};
 use testkit::shapes::{Encoding, dump_of, graphs};
 
 fn open(bytes: &[u8], layout: LayoutModel) -> Heap {
@@ -260,4 +260,56 @@ fn a_small_set_and_a_large_one_count_what_they_retain_alike() {
         assert!(bytes >= alone);
     }
     assert!(few.len() as u64 <= heap.len() / 64 && sessions.len() as u64 > heap.len() / 64);
+}
+
+#[test]
+fn virtual_threads_of_one_stack_are_a_set() {
+    let mut heap = Builder::new(IdSize::Eight);
+    let object = heap.java_lang_object();
+    let class = heap.class("java.lang.VirtualThread", object, &[("next", Type::Object)]);
+    let work = heap.class("app.Work", object, &[]);
+    let frame = |method| FrameSpec {
+        class: work,
+        method,
+        source: "Work.java",
+        line: 3,
+    };
+    let (wait, _) = heap.thread("waits", &[frame("wait")]);
+    let (read, platform) = heap.thread("reads", &[frame("read"), frame("run")]);
+    let mut groups = [Vec::new(), Vec::new()];
+    for n in 0..30u32 {
+        let thread = heap.instance(class, &[Value::Object(0)]);
+        let which = usize::from(n % 3 == 0);
+        groups[which].push(thread);
+        let trace = [wait, read][which];
+        heap.root(
+            Root::ThreadObject {
+                thread: 100 + n,
+                trace,
+            },
+            thread,
+        );
+    }
+    let file = tempfile::NamedTempFile::new().expect("a temporary file");
+    std::fs::write(file.path(), heap.bytes()).expect("writing the dump");
+    let options = Options {
+        no_index: true,
+        ..Options::default()
+    };
+    let heap = Heap::open(file.path(), &options, &Control::quiet()).expect("a readable dump");
+    for group in &groups {
+        let spec: SetSpec = format!("stack:{:#x}", group[7]).parse().expect("a set");
+        assert_eq!(spec.to_string().parse::<SetSpec>().expect("a set"), spec);
+        let members = members_of(&heap, &spec, false).expect("members");
+        let ids: Vec<u64> = members.iter().map(|o| heap.id(*o).0).collect();
+        assert_eq!(&ids, group);
+    }
+    let none: SetSpec = format!("stack:{platform:#x}").parse().expect("a set");
+    assert!(
+        members_of(&heap, &none, false).is_err(),
+        "no virtual thread"
+    );
+    let answer = heap_analysis::threads::threads(&heap, &Default::default());
+    let sizes: Vec<u64> = answer.virtual_groups.iter().map(|g| g.threads).collect();
+    assert_eq!(sizes, [20, 10]);
 }

@@ -1,5 +1,6 @@
 // Threads, roots, loaders, strings, garbage, bitmaps, properties, the file, notes.
 
+import { address } from "./api.js";
 import { h, setOfQuery, to } from "./dom.js";
 import { bytes, className, grouped, human, object, percent, plural } from "./format.js";
 import { classLink, facts, figures, more, objectTable, picture } from "./objects.js";
@@ -28,7 +29,8 @@ export const threads = {
       h("div", { class: "controls" }, search("find", context.params.find, "Name or frame")),
       list.length ? list.map(line) : h("p", { class: "empty" }, answer.threads.length ? "No thread matches." : "The dump names no threads."), more(answer.omitted),
       answer.virtual_groups.length ? [h("h2", null, `Virtual threads by stack (${grouped(answer.virtual_threads)})`), answer.virtual_groups.map((g) => h("details", null,
-        h("summary", null, plural(g.threads, "thread", "threads"), " retain ", bytes(g.retained), h("span", { class: "dim" }, ` · ${g.stack[0] || "no stack"}`)), h("pre", null, g.stack.join("\n")), objectTable(g.largest)))] : null,
+        h("summary", null, plural(g.threads, "thread", "threads"), " retain ", bytes(g.retained), h("span", { class: "dim" }, ` · ${g.stack[0] || "no stack"}`)),
+        g.largest.length ? h("p", null, h("a", { href: to("objects", { set: `stack:${g.largest[0].object}` }) }, "these threads")) : null, h("pre", null, g.stack.join("\n")), objectTable(g.largest)))] : null,
       answer.virtual_without_stack ? h("p", { class: "dim" }, `${plural(answer.virtual_without_stack, "virtual thread has", "virtual threads have")} no stack in the dump.`) : null,
     ];
   },
@@ -208,9 +210,10 @@ export const notes = {
   async show(context) {
     const answer = await context.ask("notes");
     if (!answer.notes.length) return h("p", { class: "empty" }, "No notes yet. Every view has \"Note\" above it; notes are kept in a file beside the dump.");
-    return table({
+    const download = (form) => h("a", { href: address("notes", {}, form), download: `notes.${form || "json"}` }, form ? "CSV" : "JSON");
+    return [h("p", null, "Download: ", download(), " ", download("csv")), table({
       rows: answer.notes,
       columns: [{ title: "View", cell: (r) => h("a", { href: r.view.startsWith("#/") ? r.view : "#/" }, r.title || r.view) }, { title: "Note", cell: (r) => r.text || h("span", { class: "dim" }, "bookmark") }],
-    });
+    })];
   },
 };

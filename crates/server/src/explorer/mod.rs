@@ -22,3 +22,4 @@ mod views;
 
 pub use routes::router;
 pub use state::Explorer;
+pub use views::names as view_names;

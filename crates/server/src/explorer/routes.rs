@@ -5,12 +5,12 @@ use super::notes::Note;
 use super::params::Params;
 use super::state::Explorer;
 use super::{command, plain, query};
-use crate::reply::{Fault, Form, json_bytes, typed};
+use crate::reply::{Fault, Form, Written, json_bytes, typed};
 use crate::serve::Stop;
 use crate::{assets, events};
 use axum::extract::rejection::JsonRejection;
 use axum::extract::{DefaultBodyLimit, Extension, Path, Query, State};
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use axum::routing::get;
 use axum::{Json, Router};
 use serde::Serialize;
@@ -60,7 +60,7 @@ async fn answered(
     view: String,
     params: Params,
     form: Form,
-) -> Result<Arc<crate::reply::Written>, Fault> {
+) -> Result<Arc<Written>, Fault> {
     let waiting = query::Waiting::default();
     let cancel = waiting.cancel();
     let work = tokio::task::spawn_blocking(move || explorer.answer(&view, &params, form, cancel));
@@ -69,17 +69,22 @@ async fn answered(
     answer.unwrap_or_else(|_| Err(Fault::failed("the answer could not be made; this is a bug")))
 }
 
+/// JSON unless CSV is asked for.
+fn form_of(asked: &[(String, String)]) -> Result<Form, Fault> {
+    match asked.iter().find(|(name, _)| name == "form") {
+        None => Ok(Form::Json),
+        Some((_, form)) if form == "json" => Ok(Form::Json),
+        Some((_, form)) if form == "csv" => Ok(Form::Csv),
+        Some((_, form)) => Err(Fault::bad(format!("form={form}: expected json or csv"))),
+    }
+}
+
 async fn view(
     State(explorer): Shared,
     Path(view): Path<String>,
     Query(asked): Asked,
 ) -> Result<Response, Fault> {
-    let form = match asked.iter().find(|(name, _)| name == "form") {
-        None => Form::Json,
-        Some((_, form)) if form == "json" => Form::Json,
-        Some((_, form)) if form == "csv" => Form::Csv,
-        Some((_, form)) => return Err(Fault::bad(format!("form={form}: expected json or csv"))),
-    };
+    let form = form_of(&asked)?;
     let params = Params::new(asked.into_iter().filter(|(name, _)| name != "form"));
     let written = answered(explorer, view.clone(), params, form).await?;
     Ok(written.respond(&view))
@@ -101,10 +106,27 @@ struct NoteList {
     notes: Vec<Note>,
 }
 
-async fn notes(State(explorer): Shared) -> Response {
+async fn notes(State(explorer): Shared, Query(asked): Asked) -> Result<Response, Fault> {
+    let notes = explorer.notes.all();
+    if form_of(&asked)? == Form::Csv {
+        let head = report::csv::line(["view", "title", "text"]);
+        let rows = notes
+            .iter()
+            .map(|n| report::csv::line([&n.view, &n.title, &n.text]));
+        let bytes = std::iter::once(head)
+            .chain(rows)
+            .collect::<String>()
+            .into_bytes();
+        let form = Form::Csv;
+        return Ok(Written { form, bytes }.respond("notes"));
+    }
+    Ok(note_list(notes))
+}
+
+fn note_list(notes: Vec<Note>) -> Response {
     let answer = NoteList {
         schema: "tenure.notes/1",
-        notes: explorer.notes.all(),
+        notes,
     };
     typed("application/json", json_bytes(&answer))
 }
@@ -115,7 +137,7 @@ async fn add_note(
 ) -> Result<Response, Fault> {
     let Json(note) = note.map_err(|error| Fault::bad(error.body_text()))?;
     explorer.notes.add(&note)?;
-    Ok(notes(State(explorer)).await.into_response())
+    Ok(note_list(explorer.notes.all()))
 }
 
 #[derive(Serialize)]
@@ -138,7 +160,7 @@ async fn add_query(
 ) -> Result<Response, Fault> {
     let Json(asked) = asked.map_err(|error| Fault::bad(error.body_text()))?;
     explorer.history.add(&asked)?;
-    Ok(queries(State(explorer)).await.into_response())
+    Ok(queries(State(explorer)).await)
 }
 
 async fn plain_index(State(explorer): Shared) -> Response {

@@ -195,6 +195,11 @@ pub(super) const VIEWS: &[(&str, Answer)] = &[
     }),
 ];
 
+/// The names of all views, as they stand in addresses.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    VIEWS.iter().map(|view| view.0)
+}
+
 /// What is answered beforehand, as the pages ask for it.
 pub(super) const PREPARED: &[(&str, &str)] = &[
     ("overview", ""),

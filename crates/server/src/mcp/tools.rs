@@ -46,7 +46,7 @@ const fn argument(name: &'static str, what: What, description: &'static str) -> 
 }
 
 const SETS: &str = "A set of objects: all, unreachable, roots:KIND, object:0xID,0xID, class:NAME, class:0xID, \
-    sub:NAME (with subclasses), package:NAME, loader:0xID, heap:NAME, site:N, sql:(select ...), oql:(...); of a set: \
+    sub:NAME (with subclasses), package:NAME, loader:0xID, heap:NAME, site:N, stack:0xID, sql:(select ...), oql:(...); of a set: \
     in:SET (what refers to it), out:SET, dominated:SET, dominators:SET, retained:SET; SET and SET.";
 
 const GROUPS: What = What::One(&["class", "superclass", "package", "loader", "heap", "site"]);

@@ -1,0 +1,202 @@
+//! The rule of the explorer, for each of its views: JSON, CSV, a page without script, the query it
+//! shows, and rows that are sets which can be passed on.
+
+use heap_graph::Options;
+use serde_json::Value as Json;
+use server::explorer::state::Stage;
+use server::explorer::{Explorer, router, view_names};
+use server::{Config, Running, start};
+use std::collections::BTreeSet;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+struct Site {
+    explorer: Arc<Explorer>,
+    running: Running,
+    _folder: tempfile::TempDir,
+}
+
+impl Site {
+    fn new() -> Site {
+        let folder = tempfile::tempdir().unwrap();
+        let packed = testkit::corpus::workspace().join("demo/leak-small.hprof.gz");
+        let file = folder.path().join("leak.hprof");
+        std::fs::write(&file, testkit::corpus::unpacked(&packed)).unwrap();
+        let explorer = Explorer::open(&file, Options::default());
+        let running = start(router(Arc::clone(&explorer)), &Config::default()).unwrap();
+        let state = explorer.state();
+        let began = Instant::now();
+        while state.borrow().stage != Stage::Ready {
+            assert!(began.elapsed() < Duration::from_secs(300));
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        Site {
+            explorer,
+            running,
+            _folder: folder,
+        }
+    }
+
+    /// Status, head and body of what is at an address behind the token.
+    fn ask(&self, method: &str, path: &str, body: &str) -> (u16, String, String) {
+        let (address, token) = (self.running.address(), self.running.token());
+        let mut stream = TcpStream::connect(address).unwrap();
+        let length = body.len();
+        write!(
+            stream,
+            "{method} /{token}/{path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\
+             content-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
+        )
+        .unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        let status = answer.split(' ').nth(1).unwrap().parse().unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        (status, head.to_lowercase(), body.to_owned())
+    }
+
+    fn get(&self, path: &str) -> Json {
+        let (status, _, body) = self.ask("GET", path, "");
+        assert_eq!(status, 200, "{path}: {body}");
+        serde_json::from_str(&body).unwrap()
+    }
+}
+
+impl Drop for Site {
+    fn drop(&mut self) {
+        self.explorer.close();
+        self.running.stop();
+    }
+}
+
+/// What a view must be asked with.
+fn asked(view: &str, map: &str) -> Vec<String> {
+    match view {
+        "histogram" => ["class", "superclass", "package", "loader", "heap", "site"]
+            .map(|by| format!("histogram?by={by}&limit=5"))
+            .to_vec(),
+        "objects" | "immediate_dominators" | "merged_paths" => {
+            vec![format!("{view}?set=class:shop.Session&limit=5")]
+        }
+        "object" | "contents" | "paths" => vec![format!("{view}?id={map}")],
+        "strings" => vec!["strings?find=visitor&limit=5".to_owned()],
+        _ => vec![view.to_owned()],
+    }
+}
+
+/// The sets that the rows of an answer stand for, a few of each table.
+fn sets_of(answer: &Json, found: &mut BTreeSet<String>) {
+    match answer {
+        Json::Array(list) => list.iter().take(3).for_each(|item| sets_of(item, found)),
+        Json::Object(row) => {
+            let text = |key: &str| row.get(key).and_then(Json::as_str);
+            let id = |key: &str| text(key).filter(|id| id.starts_with("0x") && *id != "0x0");
+            found.extend(id("object").map(|id| format!("object:{id}")));
+            found.extend(id("example").map(|id| format!("object:{id}")));
+            found.extend(id("largest").map(|id| format!("object:{id}")));
+            found.extend(id("class_id").map(|id| format!("class:{id}")));
+            if let (Some(_), Some(object)) = (text("loader"), text("object")) {
+                found.insert(format!("loader:{object}"));
+            }
+            found.extend(text("package").map(|name| format!("package:{name}")));
+            found.extend(text("heap").map(|name| format!("heap:{name}")));
+            if row.contains_key("frames") {
+                found.extend(row.get("trace").map(|serial| format!("site:{serial}")));
+            }
+            row.values().for_each(|value| sets_of(value, found));
+        }
+        _ => {}
+    }
+}
+
+/// Views whose answers have no rows of objects: numbers, words, a picture.
+const WITHOUT_SETS: [&str; 4] = ["bitmaps", "properties", "summary", "validate"];
+
+#[test]
+fn every_view_has_forms_a_query_and_rows_that_lead_on() {
+    let site = Site::new();
+    let query =
+        "sql:(select field(id, 'SESSIONS') from classes where name = 'shop.SessionRegistry')";
+    let query: String = query.bytes().map(|b| format!("%{b:02X}")).collect();
+    let map = site.get(&format!("api/v1/objects?set={query}"));
+    let map = map["rows"][0]["object"]
+        .as_str()
+        .expect("the map")
+        .to_owned();
+    let mut checked = BTreeSet::new();
+    for view in view_names() {
+        // It is a picture, which the object has and no table.
+        if view == "bitmap_picture" {
+            continue;
+        }
+        for address in asked(view, &map) {
+            let answer = site.get(&format!("api/v1/{address}"));
+            let schema = answer["schema"].as_str().unwrap_or_default();
+            assert!(schema.starts_with("tenure."), "{address}: {schema}");
+            let and = if address.contains('?') { '&' } else { '?' };
+            let (status, head, csv) =
+                site.ask("GET", &format!("api/v1/{address}{and}form=csv"), "");
+            assert_eq!(status, 200, "{address}: {csv}");
+            let name = format!("filename=\"{view}.csv\"");
+            assert!(
+                head.contains("text/csv") && head.contains(&name),
+                "{address}: {head}"
+            );
+            // The demo is no dump of Android: bitmaps have a head and no rows.
+            assert!(
+                csv.lines().count() > 1 || view == "bitmaps",
+                "{address}: {csv}"
+            );
+            let (status, _, plain) = site.ask("GET", &format!("plain/{address}"), "");
+            assert!(
+                status == 200 && plain.contains("<main>"),
+                "{address}: {plain}"
+            );
+            let shown = site.get(&format!("api/v1/command/{address}"));
+            let queries = shown["queries"].as_array().map_or(0, Vec::len);
+            assert!(
+                queries > 0 || shown["command"].is_string(),
+                "{address}: {shown}"
+            );
+
+            let mut sets = BTreeSet::new();
+            sets_of(&answer, &mut sets);
+            assert!(
+                !sets.is_empty() || WITHOUT_SETS.contains(&view),
+                "{address}: {answer}"
+            );
+            for set in sets {
+                if checked.insert(set.clone()) {
+                    let escaped: String = set.bytes().map(|b| format!("%{b:02X}")).collect();
+                    let members = site.get(&format!("api/v1/objects?set={escaped}&all=1&limit=1"));
+                    assert_eq!(members["schema"], "tenure.objects/1", "{set} of {address}");
+                }
+            }
+        }
+    }
+    for word in ["object:", "class:", "loader:", "package:", "heap:", "site:"] {
+        assert!(
+            checked.iter().any(|set| set.starts_with(word)),
+            "no {word} in {checked:?}"
+        );
+    }
+}
+
+#[test]
+fn notes_have_their_table_as_csv() {
+    let site = Site::new();
+    let note = r##"{"view":"#/leaks","title":"Leaks","text":"=1+1, and \"more\""}"##;
+    let (status, _, body) = site.ask("POST", "api/v1/notes", note);
+    assert_eq!(status, 200, "{body}");
+    let (status, head, csv) = site.ask("GET", "api/v1/notes?form=csv", "");
+    assert_eq!(status, 200);
+    assert!(head.contains("filename=\"notes.csv\""), "{head}");
+    assert_eq!(
+        csv,
+        "view,title,text\r\n#/leaks,Leaks,\"'=1+1, and \"\"more\"\"\"\r\n"
+    );
+    let (status, _, body) = site.ask("GET", "api/v1/notes?form=pdf", "");
+    assert_eq!(status, 400, "{body}");
+}
