@@ -89,14 +89,29 @@ fn allocate(size: usize, original: impl FnOnce() -> *mut c_void) -> *mut c_void 
         if local.inside.get() || !ON.load(Ordering::Relaxed) {
             return original();
         }
-        local.inside.set(true);
+        let _inside = Inside::of(local);
         let block = original();
         if !block.is_null() {
             came(local, block as usize, size);
         }
-        local.inside.set(false);
         block
     })
+}
+
+/// A thread is inside until this goes, also when `new` throws.
+struct Inside<'a>(&'a Local);
+
+impl<'a> Inside<'a> {
+    fn of(local: &'a Local) -> Self {
+        local.inside.set(true);
+        Self(local)
+    }
+}
+
+impl Drop for Inside<'_> {
+    fn drop(&mut self) {
+        self.0.inside.set(false);
+    }
 }
 
 /// A block came into being.
@@ -135,7 +150,7 @@ fn goes(block: *mut c_void) {
 /// Functions of the program that ours stand for, in the order of [`NAMES`].
 static ORIGINALS: [AtomicUsize; NAMES.len()] = [const { AtomicUsize::new(0) }; NAMES.len()];
 
-const NAMES: [&CStr; 11] = [
+const NAMES: [&CStr; 25] = [
     c"malloc",
     c"calloc",
     c"realloc",
@@ -147,6 +162,22 @@ const NAMES: [&CStr; 11] = [
     c"pvalloc",
     c"reallocarray",
     c"dlsym",
+    // `new` and `delete` of C++, which some allocators bring themselves: plain and of arrays,
+    // without exceptions, aligned; of a known size, aligned, and both.
+    c"_Znwm",
+    c"_Znam",
+    c"_ZnwmRKSt9nothrow_t",
+    c"_ZnamRKSt9nothrow_t",
+    c"_ZnwmSt11align_val_t",
+    c"_ZnamSt11align_val_t",
+    c"_ZdlPv",
+    c"_ZdaPv",
+    c"_ZdlPvm",
+    c"_ZdaPvm",
+    c"_ZdlPvSt11align_val_t",
+    c"_ZdaPvSt11align_val_t",
+    c"_ZdlPvmSt11align_val_t",
+    c"_ZdaPvmSt11align_val_t",
 ];
 
 /// The original of a row of [`NAMES`].
@@ -238,6 +269,47 @@ unsafe extern "C" fn pvalloc(size: usize) -> *mut c_void {
     // SAFETY: as above.
     allocate(size, || unsafe { original(size) })
 }
+
+/// A `new`: of a size, and perhaps one argument more.
+macro_rules! new {
+    ($name:ident, $row:literal) => {
+        unsafe extern "C-unwind" fn $name(size: usize, more: usize) -> *mut c_void {
+            let original =
+                original!($row as unsafe extern "C-unwind" fn(usize, usize) -> *mut c_void);
+            // SAFETY: the caller's arguments, passed on. Where there is only one, the second
+            // register holds anything, and the original does not look at it.
+            allocate(size, || unsafe { original(size, more) })
+        }
+    };
+}
+
+/// A `delete`: of a block, and perhaps its size and alignment.
+macro_rules! delete {
+    ($name:ident, $row:literal) => {
+        unsafe extern "C-unwind" fn $name(block: *mut c_void, more: usize, last: usize) {
+            goes(block);
+            let original =
+                original!($row as unsafe extern "C-unwind" fn(*mut c_void, usize, usize));
+            // SAFETY: as of `new`.
+            unsafe { original(block, more, last) }
+        }
+    };
+}
+
+new!(new_one, 11);
+new!(new_array, 12);
+new!(new_or_null, 13);
+new!(new_array_or_null, 14);
+new!(new_aligned, 15);
+new!(new_array_aligned, 16);
+delete!(delete_one, 17);
+delete!(delete_array, 18);
+delete!(delete_sized, 19);
+delete!(delete_array_sized, 20);
+delete!(delete_aligned, 21);
+delete!(delete_array_aligned, 22);
+delete!(delete_sized_aligned, 23);
+delete!(delete_array_sized_aligned, 24);
 
 /// A block changes its size: the old one goes, a new one comes, unless the allocator refuses.
 fn moved(block: *mut c_void, size: usize, original: impl FnOnce() -> *mut c_void) -> *mut c_void {
@@ -338,6 +410,20 @@ pub(super) fn all() -> Vec<Hook> {
         pvalloc as *const () as usize,
         reallocarray as *const () as usize,
         dlsym(),
+        new_one as *const () as usize,
+        new_array as *const () as usize,
+        new_or_null as *const () as usize,
+        new_array_or_null as *const () as usize,
+        new_aligned as *const () as usize,
+        new_array_aligned as *const () as usize,
+        delete_one as *const () as usize,
+        delete_array as *const () as usize,
+        delete_sized as *const () as usize,
+        delete_array_sized as *const () as usize,
+        delete_aligned as *const () as usize,
+        delete_array_aligned as *const () as usize,
+        delete_sized_aligned as *const () as usize,
+        delete_array_sized_aligned as *const () as usize,
     ];
     let hooks = NAMES.iter().zip(ours).zip(&ORIGINALS);
     let hooks = hooks.map(|((name, ours), place)| {
