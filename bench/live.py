@@ -17,8 +17,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 class Program:
     """A program under `tenure run --live`, or alone."""
 
-    def __init__(self, args, classes, flags=None, heap="400m", agent=None):
-        java = [os.path.join(args.java, "bin/java"), f"-Xmx{heap}", f"-Xms{heap}", "-XX:+AlwaysPreTouch", "-XX:+UseSerialGC"]
+    def __init__(self, args, classes, flags=None, heap="400m", agent=None, more=()):
+        java = [os.path.join(args.java, "bin/java"), f"-Xmx{heap}", f"-Xms{heap}", "-XX:+AlwaysPreTouch", "-XX:+UseSerialGC", *more]
         if agent:
             java.append(f"-agentpath:{args.agent}={agent}")
         java += ["-cp", classes, "Census"]
@@ -174,7 +174,7 @@ def cost(args, classes):
     the CPU of the thread that answers the server is said, too: it is all that the page asks of a program without a recording."""
     ratios = []
     for run in range(args.runs):
-        program = Program(args, classes, [])
+        program = Program(args, classes, [], more=["-XX:NativeMemoryTracking=summary"])
         rate(program, 8000)
         done = threading.Event()
 
