@@ -26,6 +26,7 @@ pub(crate) fn config(options: &Options) -> Config {
         safepoint_samples: options.cpu.safepoint || options.cpu.wall,
         wall_samples: options.cpu.wall,
         monitors: options.monitor,
+        references: options.heap.references,
         per_thread: options.traces.per_thread,
         dumps_at_exit: options.heap.dump && options.dump_on_exit,
     }

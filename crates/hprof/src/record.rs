@@ -242,7 +242,9 @@ impl<'a> RawRecord<'a> {
             | RecordTag::CpuTimes
             | RecordTag::MonitorTimes
             | RecordTag::WideAllocSites
-            | RecordTag::NativeSites => return None,
+            | RecordTag::NativeSites
+            | RecordTag::JniReferences
+            | RecordTag::JniHandles => return None,
         })
     }
 }
@@ -295,5 +297,7 @@ pub(crate) fn length_is_possible(tag: RecordTag, length: u64, ids: IdSize) -> bo
         RecordTag::MonitorTimes => length >= 8 && (length - 8).is_multiple_of(24),
         RecordTag::WideAllocSites => length.is_multiple_of(40),
         RecordTag::NativeSites => length >= 8 && (length - 8).is_multiple_of(40),
+        RecordTag::JniReferences => length.is_multiple_of(56),
+        RecordTag::JniHandles => length.is_multiple_of(12),
     }
 }

@@ -68,6 +68,12 @@ tags! {
         /// Ours: the preceding ALLOC SITES with wide numbers. Rows of u4 class serial, u4 trace,
         /// u8 live bytes, live objects, bytes and objects.
         WideAllocSites = 0x73, "WIDE_ALLOC_SITES";
+        /// Ours: JNI REFERENCES of the text form. Rows of u4 class serial, trace, thread serial
+        /// and flags (1: weak), u8 created, deleted, cleared, bytes, milliseconds of the oldest.
+        JniReferences = 0x74, "JNI_REFERENCES";
+        /// Ours: references of the preceding JNI REFERENCES that exist. Rows of u4 row of that
+        /// record and u8 reference as roots of a dump name it.
+        JniHandles = 0x75, "JNI_HANDLES";
         /// Ours: NATIVE of the text form. u8 mean bytes between two recorded blocks, then rows as of
         /// WIDE_ALLOC_SITES, whose class is a library.
         NativeSites = 0x76, "NATIVE_SITES";

@@ -146,8 +146,7 @@ impl Jni {
         true
     }
 
-    /// Runs `body` with an exception that was pending put aside, and room for
-    /// `capacity` local references that end with it.
+    /// Runs `body` with room for `capacity` local references that end with it.
     pub fn local_frame<T>(self, capacity: i32, body: impl FnOnce() -> T) -> T {
         // SAFETY: slots 19 and 20 bracket the frame; a refused push (out of
         // memory) only means the references live until the caller returns.
@@ -166,7 +165,7 @@ impl Jni {
         result
     }
 
-    fn found(self, what: &'static str, raw: RawObject) -> Result<Object> {
+    pub(crate) fn found(self, what: &'static str, raw: RawObject) -> Result<Object> {
         if self.clear_exception() {
             return Err(Error::Jni(what));
         }
@@ -380,44 +379,6 @@ impl Jni {
         }
     }
 
-    /// A global reference.
-    pub fn new_global(self, object: Object) -> Result<Object> {
-        // SAFETY: slot 21 is (object).
-        let raw = unsafe {
-            table_call!(self.0, 0, slot::NewGlobalRef, (object.raw() => RawObject) -> RawObject)
-        };
-        self.found("NewGlobalRef", raw)
-    }
-
-    /// Drops a global reference.
-    pub fn delete_global(self, object: Object) {
-        // SAFETY: slot 22 is (object).
-        unsafe { table_call!(self.0, 0, slot::DeleteGlobalRef, (object.raw() => RawObject) -> ()) };
-    }
-
-    /// A weak global reference.
-    pub fn new_weak(self, object: Object) -> Result<Object> {
-        // SAFETY: slot 226 is (object).
-        let raw = unsafe {
-            table_call!(self.0, 0, slot::NewWeakGlobalRef, (object.raw() => RawObject) -> RawObject)
-        };
-        self.found("NewWeakGlobalRef", raw)
-    }
-
-    /// A weak global reference, `None` when memory is short. Cheaper than
-    /// [`Jni::new_weak`]: it looks for an exception only then.
-    #[must_use]
-    pub fn weak(self, object: Object) -> Option<Object> {
-        // SAFETY: slot 226 is (object).
-        let raw = unsafe {
-            table_call!(self.0, 0, slot::NewWeakGlobalRef, (object.raw() => RawObject) -> RawObject)
-        };
-        if raw.is_null() {
-            self.clear_exception();
-        }
-        Object::new(raw)
-    }
-
     /// Whether the object of a weak global reference has died.
     #[must_use]
     pub fn is_dead(self, weak: Object) -> bool {
@@ -426,14 +387,6 @@ impl Jni {
             table_call!(self.0, 0, slot::IsSameObject, (weak.raw() => RawObject, ptr::null_mut() => RawObject) -> u8)
                 != 0
         }
-    }
-
-    /// Drops a weak global reference.
-    pub fn delete_weak(self, object: Object) {
-        // SAFETY: slot 227 is (object).
-        unsafe {
-            table_call!(self.0, 0, slot::DeleteWeakGlobalRef, (object.raw() => RawObject) -> ())
-        };
     }
 
     /// A local reference, `None` if a weak one's object is gone.

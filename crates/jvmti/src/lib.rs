@@ -24,6 +24,7 @@ pub mod env_live;
 pub mod error;
 pub mod heap;
 pub mod jni;
+pub mod references;
 pub mod sys;
 
 pub use agent::{Agent, fence, install};
@@ -33,3 +34,4 @@ pub use env_live::{FrameRow, MonitorUsage, StackRow, ThreadRow};
 pub use error::{Error, Result};
 pub use heap::{HeapWalk, Primitive, Reference, Walk};
 pub use jni::{JavaVm, Jni, Object};
+pub use references::ReferenceFunctions;

@@ -261,7 +261,7 @@ pub mod jvmti_slot {
 /// Slots of `JNINativeInterface_`, numbered from 0.
 pub mod jni_slot {
     slots! { ALL:
-        DefineClass = 5, FindClass = 6, GetSuperclass = 10, ExceptionOccurred = 15,
+        DefineClass = 5, FindClass = 6, GetSuperclass = 10, Throw = 13, ExceptionOccurred = 15,
         ExceptionClear = 17, PushLocalFrame = 19, PopLocalFrame = 20, NewGlobalRef = 21,
         DeleteGlobalRef = 22, DeleteLocalRef = 23, IsSameObject = 24, NewLocalRef = 25,
         AllocObject = 27, NewObjectA = 30, GetObjectClass = 31, IsInstanceOf = 32,

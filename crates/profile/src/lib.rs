@@ -13,7 +13,7 @@
 //! ```
 //!
 //! Reading order: [`Names`], [`Stacks`], the tables [`SiteTable`], [`SampleTable`], [`CostTable`],
-//! [`ContentionTable`], then [`Profile`], [`Estimate`] and [`read`].
+//! [`ContentionTable`], [`ReferenceTable`], then [`Profile`], [`Estimate`] and [`read`].
 
 mod cpu;
 mod estimate;
@@ -24,6 +24,7 @@ mod names;
 mod profile;
 mod rank;
 mod read;
+mod references;
 mod sites;
 mod stacks;
 
@@ -35,5 +36,6 @@ pub use names::{NameId, Names};
 pub use profile::{Profile, Thread};
 pub use rank::{Cut, Ranked, rank};
 pub use read::{NoProfile, StreamReader, read};
+pub use references::{Reference, ReferenceTable};
 pub use sites::{ClassEstimate, Site, SiteEstimate, SiteOrder, SiteTable, Volume};
 pub use stacks::{Frame, FrameId, Line, Method, MethodId, Stacks, TraceId, TraceKey};

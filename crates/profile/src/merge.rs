@@ -4,6 +4,7 @@ use crate::cpu::{CallPair, CostTable, SampleTable};
 use crate::monitors::{Contention, ContentionTable, Wait};
 use crate::names::{NameId, Names};
 use crate::profile::{Profile, Thread};
+use crate::references::Reference;
 use crate::sites::{Site, SiteTable};
 use crate::stacks::{Frame, FrameId, Method, Stacks, TraceId, TraceKey};
 use rustc_hash::FxHashMap;
@@ -85,6 +86,15 @@ impl Profile {
                 });
             }
             contention.unlisted_ns += table.unlisted_ns;
+        }
+        if let Some(table) = &other.references {
+            let references = self.references.get_or_insert_default();
+            let rows = table.rows.iter().map(|row| Reference {
+                class: name(row.class),
+                trace: trace(row.trace),
+                ..*row
+            });
+            references.rows.extend(rows);
         }
         let waits = other.waits.iter().map(|wait| Wait {
             class: name(wait.class),

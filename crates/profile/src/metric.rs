@@ -35,11 +35,13 @@ pub enum Metric {
     Blocked,
     /// Number of times a monitor was found taken.
     Contentions,
+    /// Global references of native code that exist, weak ones included.
+    References,
 }
 
 impl Metric {
     /// Every metric, in the order a report shows them.
-    pub const ALL: [Metric; 13] = [
+    pub const ALL: [Metric; 14] = [
         Metric::Samples,
         Metric::CpuTime,
         Metric::Calls,
@@ -53,6 +55,7 @@ impl Metric {
         Metric::NativeLiveBlocks,
         Metric::Blocked,
         Metric::Contentions,
+        Metric::References,
     ];
 
     /// A short name, as the command line takes it.
@@ -71,6 +74,7 @@ impl Metric {
             Metric::NativeLiveBlocks => "native_inuse_blocks",
             Metric::Blocked => "delay",
             Metric::Contentions => "contentions",
+            Metric::References => "jni_references",
         }
     }
 
@@ -122,6 +126,7 @@ impl Profile {
             Metric::Calls => self.costs.is_some(),
             Metric::Blocked | Metric::Contentions => self.contention.is_some(),
             _ if metric.is_native() => self.native.is_some(),
+            Metric::References => self.references.is_some(),
             _ => self.sites.is_some(),
         };
         Metric::ALL.into_iter().filter(has).collect()
@@ -188,6 +193,11 @@ impl Profile {
                     classed(row.class, row.trace, value)
                 })
                 .collect()
+            }
+            Metric::References => {
+                let rows = self.references.iter().flat_map(|table| &table.rows);
+                rows.map(|row| classed(row.class, row.trace, row.remaining()))
+                    .collect()
             }
             _ => {
                 let table = match metric.is_native() {

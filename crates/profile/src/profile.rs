@@ -3,6 +3,7 @@
 use crate::cpu::{CallPair, CostTable, SampleTable};
 use crate::monitors::{ContentionTable, Wait};
 use crate::names::{NameId, Names};
+use crate::references::ReferenceTable;
 use crate::sites::SiteTable;
 use crate::stacks::{Frame, Stacks, TraceId};
 use serde::{Deserialize, Serialize};
@@ -47,6 +48,8 @@ pub struct Profile {
     pub pairs: Option<Vec<CallPair>>,
     /// Monitor contention.
     pub contention: Option<ContentionTable>,
+    /// Global references of native code.
+    pub references: Option<ReferenceTable>,
     /// Finished waits.
     pub waits: Vec<Wait>,
 }

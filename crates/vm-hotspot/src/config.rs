@@ -93,6 +93,8 @@ pub struct Config {
     pub wall_samples: bool,
     /// Report monitor contention and waiting.
     pub monitors: bool,
+    /// Record the global references that native code makes.
+    pub references: bool,
     /// Keep stacks apart by thread.
     pub per_thread: bool,
     /// The heap is dumped when the program has ended.
@@ -115,6 +117,7 @@ impl Default for Config {
             safepoint_samples: false,
             wall_samples: false,
             monitors: false,
+            references: false,
             per_thread: false,
             dumps_at_exit: false,
         }

@@ -635,6 +635,11 @@ impl HotSpot {
                 }
             }
         }
+        if self.config.references
+            && let Err(error) = crate::references::record(env, jni)
+        {
+            (self.message)(&format!("no JNI references: {error}"));
+        }
         if let Some(bytes) = self.config.sampled_allocations {
             self.start_sampling_allocations(bytes);
         }

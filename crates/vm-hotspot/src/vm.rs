@@ -341,6 +341,14 @@ impl Vm for HotSpot {
         uncounted(|| jni.local_frame(256, || native_dump::write(self, env, jni, path)))
     }
 
+    fn references(&self) -> Result<vmpi::References, VmError> {
+        if !self.config.references {
+            return Err(VmError::Unsupported("record of JNI references (jni=y)"));
+        }
+        let (_, jni) = self.here()?;
+        Ok(uncounted(|| crate::references::all(self, jni)))
+    }
+
     fn heap_summary(&self) -> Result<HeapSummary, VmError> {
         let [live_bytes, live_objects, allocated_bytes, allocated_objects] =
             self.lock().sites.totals();

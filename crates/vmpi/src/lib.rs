@@ -51,6 +51,7 @@ pub mod info;
 pub mod kind;
 pub mod lifetime;
 pub mod mode;
+pub mod references;
 pub mod switches;
 pub mod vm;
 pub mod vm_event;
@@ -69,6 +70,7 @@ pub use info::{
     ThreadState, Trace, VmInfo,
 };
 pub use kind::{Delivery, EventKind, EventMode, IdKind, Outcome};
+pub use references::{ReferenceRow, References};
 pub use switches::Switches;
 pub use vm::{Control, HeapSummary, Profiler, Vm, VmError};
 pub use vm_event::{

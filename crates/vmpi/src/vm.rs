@@ -9,6 +9,7 @@ use crate::info::{
     ClassInfo, FieldInfo, LineEntry, MethodInfo, MonitorInfo, ThreadInfo, ThreadStack, Trace,
     VmInfo,
 };
+use crate::references::References;
 
 /// Why a question has no answer. None of these ends a profile: the part is left
 /// out and the profile says so.
@@ -89,6 +90,10 @@ pub trait Vm {
     /// Counts kept by the VM side; allocation counts are those of the batches
     /// delivered so far.
     fn heap_summary(&self) -> Result<HeapSummary, VmError>;
+    /// The global references of native code, if they are recorded.
+    fn references(&self) -> Result<References, VmError> {
+        Err(VmError::Unsupported("record of JNI references"))
+    }
     /// Collects garbage and waits for the end of it. *Stops.*
     fn force_gc(&self) -> Result<(), VmError>;
 

@@ -78,6 +78,8 @@ pub struct HeapMode {
     /// `native`: blocks of native code are recorded, one in about so many bytes on average; 0 and
     /// 1 for every block.
     pub native: Option<u64>,
+    /// `jni=y`: global references of native code.
+    pub references: bool,
 }
 
 /// What `cpu=` asks for. `samples` and `times` may be on together.

@@ -106,6 +106,7 @@ impl Parser {
             "wall" => options.cpu.wall = on,
             "safepoint" => options.cpu.safepoint = on,
             "exact" => options.exact = on,
+            "jni" => options.heap.references = on,
             "live" => {
                 let interval = options.sampled.map_or(0, |sampled| sampled.interval);
                 options.sampled = Some(SampledAlloc { interval, live: on });
@@ -229,6 +230,7 @@ impl Parser {
         options.sampled = options.sampled.filter(|sampled| sampled.interval > 0);
         let asked = options.heap.dump
             || options.heap.sites
+            || options.heap.references
             || options.cpu.samples
             || options.cpu.times
             || options.monitor

@@ -231,6 +231,7 @@ pub const OPTIONS: &[OptionRow] = &[
         "exact live counts of all sites",
         "n",
     ),
+    row(New, "jni", Switch, "y|n", "global references of JNI", "n"),
     row(
         New,
         "native",

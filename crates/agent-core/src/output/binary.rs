@@ -2,7 +2,8 @@
 
 use super::sink::Sink;
 use super::{
-    Context, Emit, SitesSection, ThreadRecord, WaitRecord, class_of, shown, source_name, trace_of,
+    Context, Emit, SitesSection, ThreadRecord, WaitRecord, class_of, known_thread, shown,
+    source_name, trace_of,
 };
 use crate::catalog::{Class, ResolvedFrame, ResolvedTrace};
 use crate::ids::{FRAMES, NAMES, ObjectIds, class_serial, thread_serial, trace_serial};
@@ -375,6 +376,35 @@ impl Emit for BinaryOutput {
             body.extend(row.blocked_ns.to_be_bytes());
         }
         self.body(context.vm, RecordTag::MonitorTimes, &body);
+    }
+
+    fn references(
+        &mut self,
+        context: &mut Context<'_>,
+        all: &vmpi::References,
+        with_handles: bool,
+    ) {
+        let mut body = Vec::with_capacity(56 * all.rows.len());
+        for row in &all.rows {
+            let class = self.class(context, row.class);
+            let (thread, trace) = (known_thread(row.thread), trace_serial(row.trace));
+            for number in [class.0, trace.0, thread, u32::from(row.weak)] {
+                body.extend(number.to_be_bytes());
+            }
+            let oldest_ms = row.oldest_ns / 1_000_000;
+            for number in [row.created, row.deleted, row.cleared, row.bytes, oldest_ms] {
+                body.extend(number.to_be_bytes());
+            }
+        }
+        self.body(context.vm, RecordTag::JniReferences, &body);
+        if with_handles {
+            let mut body = Vec::with_capacity(12 * all.handles.len());
+            for (row, reference) in &all.handles {
+                body.extend(row.to_be_bytes());
+                body.extend(reference.to_be_bytes());
+            }
+            self.body(context.vm, RecordTag::JniHandles, &body);
+        }
     }
 
     fn wait(&mut self, _: &mut Context<'_>, _: &WaitRecord<'_>) {}

@@ -82,6 +82,8 @@ pub(crate) trait Emit: Send {
     fn contention(&mut self, context: &mut Context<'_>, table: &ContentionTable, cutoff: f64);
     /// WAIT and WAITED.
     fn wait(&mut self, context: &mut Context<'_>, wait: &WaitRecord<'_>);
+    /// JNI REFERENCES; `with_handles`: and what of them exists.
+    fn references(&mut self, context: &mut Context<'_>, all: &vmpi::References, with_handles: bool);
     /// MONITOR DUMP.
     fn monitors(
         &mut self,
@@ -117,6 +119,14 @@ pub(crate) fn class_of(id: profile::NameId) -> ClassId {
 /// The table's trace numbers are those of the VM.
 pub(crate) fn trace_of(id: profile::TraceId) -> vmpi::TraceId {
     vmpi::TraceId(id.0)
+}
+
+/// The serial of a thread, 0 for none.
+pub(crate) fn known_thread(thread: vmpi::ThreadId) -> u32 {
+    match thread {
+        vmpi::ThreadId::NONE => 0,
+        thread => crate::ids::thread_serial(thread).0,
+    }
 }
 
 /// The volumes a row prints: counted ones, or the estimates of a sampled table.

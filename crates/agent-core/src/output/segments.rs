@@ -3,7 +3,7 @@
 use super::Context;
 use super::binary::BinaryOutput;
 use crate::ids::thread_serial;
-use hprof::{HeapTag, IdSize, RecordTag};
+use hprof::{HeapTag, IdSize, ObjectId, RecordTag};
 use vmpi::ThreadId;
 
 /// A segment is written when it is this long.
@@ -64,6 +64,14 @@ impl<'a, 'c> Segments<'a, 'c> {
     pub(super) fn next_reference(&mut self) {
         self.references += 1;
         self.raw_id(self.references);
+    }
+
+    /// The same with the VM's own id, where ids are wide enough for it.
+    pub(super) fn reference(&mut self, id: ObjectId) {
+        match self.out.ids.size {
+            IdSize::Four => self.next_reference(),
+            IdSize::Eight => self.raw_id(id.0),
+        }
     }
 
     pub(super) fn thread(&mut self, thread: ThreadId) {

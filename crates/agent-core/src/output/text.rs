@@ -2,15 +2,15 @@
 
 use super::sink::Sink;
 use super::{
-    Context, Emit, SitesSection, ThreadRecord, WaitRecord, class_of, shown, source_name, top_name,
-    trace_of,
+    Context, Emit, SitesSection, ThreadRecord, WaitRecord, class_of, known_thread, shown,
+    source_name, top_name, trace_of,
 };
 use crate::catalog::{Class, ResolvedTrace};
 use crate::ids::{ObjectIds, thread_serial, trace_serial};
 use crate::mutf8::encode;
 use hprof::text::{
     CpuKind, EstimateRow, Frame, Header, Monitor, MonitorThread, MonitorWait, OldRow, PRELUDE,
-    RankRow, SiteOrder, SiteRow, TextRecord, ThreadStart, Trace, write_record,
+    RankRow, ReferenceRow, SiteOrder, SiteRow, TextRecord, ThreadStart, Trace, write_record,
 };
 use profile::{ContentionTable, CostTable, Estimate, Ranked, SampleTable, SiteTable};
 use std::io::Write;
@@ -260,6 +260,37 @@ impl Emit for TextOutput {
             self.rank_row(&ranked, row.count, trace, &class.signature, true);
         }
         self.put(&TextRecord::MonitorTimeEnd);
+    }
+
+    fn references(&mut self, context: &mut Context<'_>, all: &vmpi::References, _: bool) {
+        let count = |weak: bool| {
+            let rows = all.rows.iter().filter(|row| row.weak == weak);
+            rows.map(|row| row.created - row.deleted).sum()
+        };
+        self.put(&TextRecord::ReferencesBegin {
+            global: count(false),
+            weak: count(true),
+            date: context.date.as_bytes(),
+        });
+        for (at, row) in all.rows.iter().enumerate() {
+            let class = context.catalog.class(context.vm, row.class);
+            self.put(&TextRecord::Reference(ReferenceRow {
+                rank: at as u32 + 1,
+                weak: row.weak,
+                created: row.created,
+                deleted: row.deleted,
+                cleared: row.cleared,
+                bytes: row.bytes,
+                oldest_ms: row.oldest_ns / MS,
+                thread: known_thread(row.thread),
+                trace: trace_serial(row.trace).0,
+                class: &encode(match &*class.name {
+                    "" => "<unknown class>",
+                    name => name,
+                }),
+            }));
+        }
+        self.put(&TextRecord::ReferencesEnd);
     }
 
     fn wait(&mut self, _: &mut Context<'_>, wait: &WaitRecord<'_>) {

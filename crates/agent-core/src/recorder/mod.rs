@@ -282,6 +282,9 @@ impl Recorder {
             Command::ForceGc => self.collect(vm),
             Command::DumpHeap => {
                 self.pull(vm);
+                if self.options.heap.references {
+                    self.references(vm, true);
+                }
                 self.heap(vm);
             }
             Command::AllocSites { flags, cutoff } => {
@@ -292,7 +295,10 @@ impl Recorder {
                 if self.options.heap.native.is_some() {
                     self.native(vm, f64::from(*cutoff));
                 }
-                self.sites(vm, *flags, f64::from(*cutoff));
+                self.sites(vm, *flags & 7, f64::from(*cutoff));
+                if self.options.heap.references {
+                    self.references(vm, flags & 8 != 0);
+                }
             }
             Command::HeapSummary => {
                 self.pull(vm);

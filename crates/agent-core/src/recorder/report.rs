@@ -21,6 +21,11 @@ impl Recorder {
             self.progress(" contended monitor usage ...");
             self.monitors(vm);
         }
+        if options.heap.references {
+            // Before the dump, whose roots they are.
+            self.progress(" JNI references ...");
+            self.references(vm, options.heap.dump);
+        }
         if options.heap.dump {
             self.progress(" Java heap ...");
             self.heap(vm);
@@ -147,6 +152,22 @@ impl Recorder {
             self.note(vm, &format!("the heap dump is incomplete: {error}"));
         }
         self.flush();
+    }
+
+    /// Global references of native code. `with_handles`: what of them exists, for a dump.
+    pub(super) fn references(&mut self, vm: &dyn Vm, with_handles: bool) {
+        let all = match vm.references() {
+            Ok(all) => all,
+            Err(error) => return self.note(vm, &error.to_string()),
+        };
+        if all.lost > 0 {
+            self.lost("JNI references or their stacks", all.lost);
+        }
+        let traces: Vec<TraceId> = all.rows.iter().map(|row| row.trace).collect();
+        self.traces(vm, &traces);
+        self.write(vm, |out, context| {
+            out.references(context, &all, with_handles)
+        });
     }
 
     pub(super) fn sites(&mut self, vm: &dyn Vm, flags: u16, cutoff: f64) {

@@ -28,8 +28,8 @@ mod write_heap;
 pub use read::TextReader;
 pub use record::{
     CpuKind, EstimateRow, Frame, Header, HeapArray, HeapClass, HeapObject, Monitor, MonitorThread,
-    MonitorWait, OldRow, RankRow, Root, RootKind, SiteOrder, SiteRow, TextLine, TextRecord,
-    ThreadStart, Trace,
+    MonitorWait, OldRow, RankRow, ReferenceRow, Root, RootKind, SiteOrder, SiteRow, TextLine,
+    TextRecord, ThreadStart, Trace,
 };
 pub use write::{PRELUDE, write_record};
 

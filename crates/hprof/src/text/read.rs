@@ -35,6 +35,8 @@ pub(super) enum State {
     MonitorTime,
     /// CLASS ESTIMATES.
     Estimates,
+    /// JNI REFERENCES.
+    References,
     /// MONITOR DUMP.
     MonitorDump,
     /// HEAP DUMP.
@@ -73,6 +75,9 @@ impl<'a> TextReader<'a> {
             (State::Estimates, b' ' | b'0'..=b'9') => {
                 return super::read_tables::estimate(line.text);
             }
+            (State::References, b' ' | b'0'..=b'9') => {
+                return super::read_tables::reference(line.text);
+            }
             (State::MonitorDump, b' ') => {
                 return super::read_tables::monitor_dump(line.text, &mut self.lines);
             }
@@ -85,7 +90,7 @@ impl<'a> TextReader<'a> {
         }
         match first {
             b'T' => self.thread_or_trace(line),
-            b'J' => self.header(line.text),
+            b'J' if line.text.starts_with(b"JAVA") => self.header(line.text),
             _ => {
                 let (record, state) = super::read_tables::boundary(line.text)?;
                 self.state = state.unwrap_or(self.state);

@@ -3,8 +3,8 @@
 use super::lines::{Lines, Scan};
 use super::read::State;
 use super::record::{
-    CpuKind, EstimateRow, Monitor, MonitorThread, MonitorWait, OldRow, RankRow, SiteOrder, SiteRow,
-    TextRecord,
+    CpuKind, EstimateRow, Monitor, MonitorThread, MonitorWait, OldRow, RankRow, ReferenceRow,
+    SiteOrder, SiteRow, TextRecord,
 };
 
 /// True for the lines of column titles, which say nothing.
@@ -24,6 +24,7 @@ pub(super) fn boundary(line: &[u8]) -> Option<(TextRecord<'_>, Option<State>)> {
         b"MONITOR TIME END" => TextRecord::MonitorTimeEnd,
         b"HEAP DUMP END" => TextRecord::HeapEnd,
         b"CLASS ESTIMATES END" => TextRecord::EstimatesEnd,
+        b"JNI REFERENCES END" => TextRecord::ReferencesEnd,
         b"MONITOR DUMP BEGIN" => {
             return Some((TextRecord::MonitorDumpBegin, Some(State::MonitorDump)));
         }
@@ -84,6 +85,14 @@ fn begin(line: &[u8]) -> Option<(TextRecord<'_>, Option<State>)> {
             },
             State::Estimates,
         )
+    } else if scan.accept("JNI REFERENCES BEGIN (global = ") {
+        let global = scan.number()?;
+        scan.word(", weak = ")?;
+        let weak = scan.number()?;
+        scan.word(") ")?;
+        let date = scan.rest();
+        let begin = TextRecord::ReferencesBegin { global, weak, date };
+        (begin, State::References)
     } else if scan.accept("HEAP DUMP BEGIN (") {
         let objects = scan.number()?;
         scan.word(" objects, ")?;
@@ -186,6 +195,30 @@ pub(super) fn estimate(line: &[u8]) -> Option<TextRecord<'_>> {
         rate: scan.blanks().number()?,
         class: Some(scan.blanks().rest()).filter(|class| !class.is_empty())?,
     }))
+}
+
+/// A row of JNI REFERENCES.
+pub(super) fn reference(line: &[u8]) -> Option<TextRecord<'_>> {
+    let mut scan = Scan(line);
+    let rank = scan.blanks().serial()?;
+    let weak = scan.blanks().accept("weak");
+    if !weak {
+        scan.word("global")?;
+    }
+    let remaining = scan.blanks().number()?;
+    let row = ReferenceRow {
+        rank,
+        weak,
+        created: scan.blanks().number()?,
+        deleted: scan.blanks().number()?,
+        cleared: scan.blanks().number()?,
+        bytes: scan.blanks().number()?,
+        oldest_ms: scan.blanks().number()?,
+        thread: scan.blanks().serial()?,
+        trace: scan.blanks().serial()?,
+        class: Some(scan.blanks().rest()).filter(|class| !class.is_empty())?,
+    };
+    (row.created.checked_sub(row.deleted) == Some(remaining)).then_some(TextRecord::Reference(row))
 }
 
 /// A row of a CPU table.

@@ -109,6 +109,19 @@ pub enum TextRecord<'a> {
     Estimate(EstimateRow<'a>),
     /// `CLASS ESTIMATES END`.
     EstimatesEnd,
+    /// `JNI REFERENCES BEGIN …`: our agent's table of global references of native code.
+    ReferencesBegin {
+        /// Global references that exist.
+        global: u64,
+        /// Weak global references that exist.
+        weak: u64,
+        /// When.
+        date: &'a [u8],
+    },
+    /// A row of JNI REFERENCES.
+    Reference(ReferenceRow<'a>),
+    /// `JNI REFERENCES END`.
+    ReferencesEnd,
     /// `NOTE: …`: a remark of our agent about the profile, such as what was lost. Old readers skip
     /// it, as it stands between sections.
     Note(&'a [u8]),
@@ -220,6 +233,31 @@ pub struct EstimateRow<'a> {
     pub allocated_bytes: [u64; 3],
     /// Allocated bytes per second.
     pub rate: u64,
+    /// Class name as in Java source.
+    pub class: &'a [u8],
+}
+
+/// A row of JNI REFERENCES: references of one kind to objects of one class, made at one stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReferenceRow<'a> {
+    /// Rank from 1.
+    pub rank: u32,
+    /// `weak` instead of `global`.
+    pub weak: bool,
+    /// Made since the recording began.
+    pub created: u64,
+    /// Deleted by the program.
+    pub deleted: u64,
+    /// Weak ones that exist and whose objects are gone.
+    pub cleared: u64,
+    /// Shallow bytes of the objects of those that exist; one referred to twice counts twice.
+    pub bytes: u64,
+    /// Milliseconds since the oldest that exists was made.
+    pub oldest_ms: u64,
+    /// Serial of the thread that made the last.
+    pub thread: u32,
+    /// Trace serial.
+    pub trace: u32,
     /// Class name as in Java source.
     pub class: &'a [u8],
 }

@@ -69,6 +69,14 @@ fn lines_no_golden_run_has() {
          CLASS ESTIMATES END\n",
         3,
     );
+    check(
+        "JNI REFERENCES BEGIN (global = 7, weak = 2) now\n\
+         rank   kind remaining   created   deleted   cleared     bytes oldest (ms) thread trace class\n   \
+         1 global         7        10         3         0       112         900 200001 300007 a.B$C\n   \
+         2   weak         2         2         0         1        24          80      0     0 byte[]\n\
+         JNI REFERENCES END\n",
+        4,
+    );
     check("NOTE: 5 lost: samples without a stack\n", 1);
     check(
         "count callee caller time\n2 <unknown callee> <unknown caller> -1\n",

@@ -1,8 +1,8 @@
 //! Records to lines: exactly the bytes the original agent prints for them.
 
 use super::record::{
-    CpuKind, EstimateRow, Frame, Monitor, MonitorWait, RankRow, SiteOrder, SiteRow, TextLine,
-    TextRecord, Trace,
+    CpuKind, EstimateRow, Frame, Monitor, MonitorWait, RankRow, ReferenceRow, SiteOrder, SiteRow,
+    TextLine, TextRecord, Trace,
 };
 use std::io::{self, Write};
 
@@ -108,6 +108,16 @@ pub fn write_record(out: &mut impl Write, record: &TextRecord<'_>) -> io::Result
         }
         TextRecord::Estimate(row) => estimate(out, row),
         TextRecord::EstimatesEnd => out.write_all(b"CLASS ESTIMATES END\n"),
+        TextRecord::ReferencesBegin { global, weak, date } => {
+            write!(
+                out,
+                "JNI REFERENCES BEGIN (global = {global}, weak = {weak}) "
+            )?;
+            line(out, date)?;
+            out.write_all(b"rank   kind remaining   created   deleted   cleared     bytes oldest (ms) thread trace class\n")
+        }
+        TextRecord::Reference(row) => reference(out, row),
+        TextRecord::ReferencesEnd => out.write_all(b"JNI REFERENCES END\n"),
         TextRecord::Note(text) => {
             out.write_all(b"NOTE: ")?;
             line(out, text)
@@ -220,6 +230,24 @@ fn estimate(out: &mut impl Write, row: &EstimateRow<'_>) -> io::Result<()> {
         write!(out, " {value:10} ({low}..{high})")?;
     }
     write!(out, " {:9} ", row.rate)?;
+    line(out, row.class)
+}
+
+fn reference(out: &mut impl Write, row: &ReferenceRow<'_>) -> io::Result<()> {
+    write!(
+        out,
+        "{:4} {:>6} {:9} {:9} {:9} {:9} {:9} {:11} {:6} {:5} ",
+        row.rank,
+        if row.weak { "weak" } else { "global" },
+        row.created.saturating_sub(row.deleted),
+        row.created,
+        row.deleted,
+        row.cleared,
+        row.bytes,
+        row.oldest_ms,
+        row.thread,
+        row.trace,
+    )?;
     line(out, row.class)
 }
 

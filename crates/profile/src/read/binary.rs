@@ -5,6 +5,7 @@ use crate::cpu::Cost;
 use crate::monitors::Contention;
 use crate::names::NameId;
 use crate::profile::{Profile, Thread};
+use crate::references::{Reference, ReferenceTable};
 use crate::sites::{Site, SiteTable, Volume};
 use crate::stacks::{Frame, FrameId, Line, Method, TraceId, TraceKey};
 use hprof::{
@@ -229,6 +230,13 @@ impl Builder<'_> {
                 self.profile.native = Some(self.wide_sites(&body[8..]));
                 self.profile.native_interval = number(&body[..8]);
             }
+            Some(RecordTag::JniReferences) => self.references(body),
+            Some(RecordTag::JniHandles) => {
+                let handle = |row: &[u8]| (number(&row[..4]) as u32, number(&row[4..]));
+                if let Some(table) = &mut self.profile.references {
+                    table.handles = body.chunks_exact(12).map(handle).collect();
+                }
+            }
             _ => {}
         }
     }
@@ -251,6 +259,28 @@ impl Builder<'_> {
             });
         }
         table
+    }
+
+    /// The last table holds all of the earlier ones.
+    fn references(&mut self, body: &[u8]) {
+        let row = |row: &[u8]| {
+            let wide = |at: usize| number(&row[16 + 8 * at..24 + 8 * at]);
+            Reference {
+                class: self.class(Serial(number(&row[..4]) as u32)),
+                trace: self.trace(Serial(number(&row[4..8]) as u32)),
+                thread: number(&row[8..12]) as u32,
+                weak: row[15] & 1 != 0,
+                created: wide(0),
+                deleted: wide(1),
+                cleared: wide(2),
+                bytes: wide(3),
+                oldest_ms: wide(4),
+            }
+        };
+        self.profile.references = Some(ReferenceTable {
+            rows: body.chunks_exact(56).map(row).collect(),
+            handles: Vec::new(),
+        });
     }
 
     fn trace(&mut self, serial: Serial) -> TraceId {

@@ -4,9 +4,12 @@ use crate::cpu::{CallPair, Cost, CostTable, SampleTable};
 use crate::monitors::{Contention, Wait};
 use crate::names::NameId;
 use crate::profile::{Profile, Thread};
+use crate::references::{Reference, ReferenceTable};
 use crate::sites::{Site, SiteTable, Volume};
 use crate::stacks::{Frame, Line, Method, TraceId, TraceKey};
-use hprof::text::{CpuKind, OldRow, RankRow, TextLine, TextReader, TextRecord, Trace};
+use hprof::text::{
+    CpuKind, OldRow, RankRow, ReferenceRow, TextLine, TextReader, TextRecord, Trace,
+};
 use hprof::{
     DamageKind, Diagnostic, Diagnostics, Serial, decode_modified_utf8, readable_class_name,
 };
@@ -174,8 +177,31 @@ impl Builder {
                 };
                 self.profile.contention.get_or_insert_default().add(row);
             }
+            TextRecord::ReferencesBegin { .. } => {
+                self.profile.references = Some(ReferenceTable::default());
+            }
+            TextRecord::Reference(row) => self.reference(row),
             _ => {}
         }
+    }
+
+    fn reference(&mut self, row: &ReferenceRow<'_>) {
+        let row = Reference {
+            class: self.name(row.class),
+            trace: match row.trace {
+                0 => TraceId::EMPTY,
+                serial => self.find(serial),
+            },
+            thread: row.thread,
+            weak: row.weak,
+            created: row.created,
+            deleted: row.deleted,
+            cleared: row.cleared,
+            bytes: row.bytes,
+            oldest_ms: row.oldest_ms,
+        };
+        let table = self.profile.references.get_or_insert_default();
+        table.rows.push(row);
     }
 
     /// A signature as the name Java writes.

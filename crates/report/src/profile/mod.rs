@@ -107,6 +107,7 @@ pub(crate) fn label(metric: Metric) -> &'static str {
         Metric::NativeLiveBlocks => "Native blocks not freed",
         Metric::Blocked => "Blocked at monitors",
         Metric::Contentions => "Contentions",
+        Metric::References => "JNI references",
     }
 }
 

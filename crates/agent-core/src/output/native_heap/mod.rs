@@ -353,7 +353,7 @@ impl<'a, 'c, 'd> Translation<'a, 'c, 'd> {
         self.to.tag(root.kind);
         self.id(root.object);
         match root.kind {
-            HeapTag::RootJniGlobal => self.to.next_reference(),
+            HeapTag::RootJniGlobal => self.to.reference(root.reference),
             HeapTag::RootThreadObject => {
                 self.to.thread(thread);
                 self.to.u4(trace.0);

@@ -1,0 +1,319 @@
+//! Global references that native code makes (JNI), with the stack and class of each.
+//!
+//! The four functions of JNI are replaced for the whole VM; what the agent itself makes
+//! goes to the VM's own and is not seen, and neither are references that the VM makes for
+//! itself. A reference is in the table from before the program knows it until before it is
+//! deleted, so whoever holds the table's lock may look at all that are in it.
+//!
+//! Nothing of Java runs here, and nobody is waited for without end: native code may be in a
+//! critical region, which holds up a collection that the owner of the state waits for.
+
+use std::sync::{Mutex, MutexGuard, TryLockError};
+use std::time::{Duration, Instant};
+
+use jvmti::sys::{RawEnv, RawObject};
+use jvmti::{Env, Jni, Live, Object, ReferenceFunctions, fence};
+use rustc_hash::FxHashMap;
+use vmpi::{ClassId, ReferenceRow, References, ThreadId, TraceId};
+
+use crate::hotspot::{HotSpot, locked};
+use crate::natives::{is_inside, uncounted};
+use crate::state::State;
+
+/// Most references known at a time, which take half a gigabyte. Those beyond it are lost.
+const MOST: usize = 16 << 20;
+/// How long the state may be taken before a reference is recorded without its stack.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// Low bits of a reference tell its kind; the others are the address of its slot.
+const KIND: usize = 3;
+
+/// What references have in common that are counted together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+struct Key {
+    class: ClassId,
+    trace: TraceId,
+    weak: bool,
+}
+
+struct Site {
+    key: Key,
+    thread: ThreadId,
+    created: u64,
+    deleted: u64,
+}
+
+struct Entry {
+    site: u32,
+    bytes: u64,
+    made_ns: u64,
+}
+
+/// All recorded references.
+#[derive(Default)]
+struct Table {
+    sites: Vec<Site>,
+    by_key: FxHashMap<Key, u32>,
+    by_reference: FxHashMap<usize, Entry>,
+    lost: u64,
+}
+
+impl Table {
+    fn add(&mut self, reference: usize, key: Key, thread: ThreadId, (bytes, made_ns): (u64, u64)) {
+        if self.by_reference.len() >= MOST {
+            self.lost += 1;
+            return;
+        }
+        let next = self.sites.len() as u32;
+        let site = *self.by_key.entry(key).or_insert(next);
+        if site == next {
+            self.sites.push(Site {
+                key,
+                thread,
+                created: 0,
+                deleted: 0,
+            });
+        }
+        let row = &mut self.sites[site as usize];
+        row.created += 1;
+        row.thread = thread;
+        let entry = Entry {
+            site,
+            bytes,
+            made_ns,
+        };
+        self.by_reference.insert(reference, entry);
+    }
+
+    fn remove(&mut self, reference: usize) {
+        // One that was made before the recording is not known.
+        if let Some(entry) = self.by_reference.remove(&reference) {
+            self.sites[entry.site as usize].deleted += 1;
+        }
+    }
+
+    fn rows(&self, now_ns: u64, is_cleared: impl Fn(usize) -> bool) -> References {
+        let row = |site: &Site| ReferenceRow {
+            class: site.key.class,
+            trace: site.key.trace,
+            thread: site.thread,
+            weak: site.key.weak,
+            created: site.created,
+            deleted: site.deleted,
+            ..ReferenceRow::default()
+        };
+        let mut rows: Vec<ReferenceRow> = self.sites.iter().map(row).collect();
+        for (reference, entry) in &self.by_reference {
+            let row = &mut rows[entry.site as usize];
+            row.oldest_ns = row.oldest_ns.max(now_ns.saturating_sub(entry.made_ns));
+            match row.weak && is_cleared(*reference) {
+                true => row.cleared += 1,
+                false => row.bytes += entry.bytes,
+            }
+        }
+        let mut order: Vec<usize> = (0..rows.len()).collect();
+        order.sort_by_key(|at| {
+            let row = &rows[*at];
+            (std::cmp::Reverse(row.created - row.deleted), *at)
+        });
+        let mut place = vec![0; rows.len()];
+        for (new, old) in order.iter().enumerate() {
+            place[*old] = new as u32;
+        }
+        let handles = self.by_reference.iter();
+        let mut handles: Vec<(u32, u64)> = handles
+            .map(|(reference, entry)| (place[entry.site as usize], (reference & !KIND) as u64))
+            .collect();
+        handles.sort_unstable();
+        let rows = order.into_iter().map(|at| rows[at]).collect();
+        References {
+            rows,
+            handles,
+            lost: 0,
+        }
+    }
+}
+
+static TABLE: Mutex<Option<Table>> = Mutex::new(None);
+
+/// Runs `body` on the table.
+fn with_table<T>(body: impl FnOnce(&mut Table) -> T) -> T {
+    body(locked(&TABLE).get_or_insert_default())
+}
+
+/// The state, unless it is taken for very long.
+fn patiently(hotspot: &HotSpot) -> Option<MutexGuard<'_, State>> {
+    let begun = Instant::now();
+    loop {
+        match hotspot.state.try_lock() {
+            Ok(state) => return Some(state),
+            Err(TryLockError::Poisoned(poisoned)) => return Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) if begun.elapsed() > PATIENCE => return None,
+            Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_micros(50)),
+        }
+    }
+}
+
+/// Class, stack and thread of a reference that the current thread makes.
+fn describe(hotspot: &HotSpot, env: Env<Live>, jni: Jni, object: Object) -> (Key, ThreadId) {
+    let Some(mut state) = patiently(hotspot) else {
+        with_table(|table| table.lost += 1);
+        return Default::default();
+    };
+    let trace = state.current_trace(env, jni, &hotspot.config);
+    let thread = state.registry.thread(env, None, false);
+    let mirror = jni.object_class(object);
+    let class = mirror.map(|mirror| state.registry.class(env, jni, mirror));
+    let key = Key {
+        class: class.unwrap_or_default(),
+        trace,
+        weak: false,
+    };
+    (key, thread)
+}
+
+/// A reference was made, which its maker does not know yet.
+fn made(env: RawEnv, reference: RawObject, weak: bool) {
+    let Some(hotspot) = HotSpot::get().filter(|_| !is_inside()) else {
+        return;
+    };
+    let is_over = hotspot.dead.load(std::sync::atomic::Ordering::Relaxed);
+    let (Some(live), false) = (hotspot.live(), is_over) else {
+        return;
+    };
+    // SAFETY: JNI has just given it to the caller, with the caller's environment.
+    let (jni, made) = unsafe { (Jni::from_raw(env), Object::from_raw(reference)) };
+    let Some(made) = made else { return };
+    uncounted(|| {
+        jni.without_exception(|| {
+            jni.local_frame(32, || {
+                // What a weak one refers to may die meanwhile.
+                let Some(object) = jni.new_local(made) else {
+                    return;
+                };
+                let bytes = live.object_size(object).unwrap_or(0);
+                let (key, thread) = describe(hotspot, live, jni, object);
+                let key = Key { weak, ..key };
+                let of = (bytes, hotspot.elapsed());
+                with_table(|table| table.add(reference as usize, key, thread, of));
+            });
+        });
+    });
+}
+
+fn before() -> Option<&'static ReferenceFunctions> {
+    ReferenceFunctions::before()
+}
+
+extern "system" fn make(env: RawEnv, object: RawObject) -> RawObject {
+    let Some(before) = before() else {
+        return std::ptr::null_mut();
+    };
+    let reference = (before.make)(env, object);
+    let _ = fence("NewGlobalRef", || made(env, reference, false));
+    reference
+}
+
+extern "system" fn make_weak(env: RawEnv, object: RawObject) -> RawObject {
+    let Some(before) = before() else {
+        return std::ptr::null_mut();
+    };
+    let reference = (before.make_weak)(env, object);
+    let _ = fence("NewWeakGlobalRef", || made(env, reference, true));
+    reference
+}
+
+/// Forgets a reference before it is one no more, because its slot may be another's at once.
+fn dropping(reference: RawObject) {
+    let _ = fence("DeleteGlobalRef", || {
+        with_table(|table| table.remove(reference as usize));
+    });
+}
+
+extern "system" fn drop_global(env: RawEnv, reference: RawObject) {
+    dropping(reference);
+    if let Some(before) = before() {
+        (before.drop)(env, reference);
+    }
+}
+
+extern "system" fn drop_weak(env: RawEnv, reference: RawObject) {
+    dropping(reference);
+    if let Some(before) = before() {
+        (before.drop_weak)(env, reference);
+    }
+}
+
+/// Records references from now on.
+///
+/// # Errors
+/// When the VM refuses.
+pub(crate) fn record(env: Env<Live>, jni: Jni) -> jvmti::Result<()> {
+    let ours = ReferenceFunctions {
+        make,
+        drop: drop_global,
+        make_weak,
+        drop_weak,
+    };
+    env.replace_references(jni, ours)
+}
+
+/// What was recorded so far.
+pub(crate) fn all(hotspot: &HotSpot, jni: Jni) -> References {
+    with_table(|table| {
+        let is_cleared = |reference: usize| {
+            // SAFETY: whoever deletes it takes it out of the table first.
+            let weak = unsafe { Object::from_raw(reference as RawObject) };
+            weak.is_some_and(|weak| jni.is_dead(weak))
+        };
+        let lost = std::mem::take(&mut table.lost);
+        let references = table.rows(hotspot.elapsed(), is_cleared);
+        References { lost, ..references }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(class: u32, weak: bool) -> Key {
+        Key {
+            class: ClassId(class),
+            trace: TraceId(class),
+            weak,
+        }
+    }
+
+    #[test]
+    fn references_are_counted_by_kind_class_and_stack() {
+        let mut table = Table::default();
+        for reference in 0..10 {
+            let slot = 0x1000 + 8 * reference;
+            table.add(slot | 2, key(1, false), ThreadId(1), (16, reference as u64));
+            table.add(slot + 0x801, key(1, true), ThreadId(2), (24, 5));
+        }
+        for reference in 0..7 {
+            table.remove(0x1000 + 8 * reference | 2);
+            table.remove(0x9999); // Made before the recording.
+        }
+        table.add(0x1002, key(2, false), ThreadId(3), (100, 90)); // A slot that was free.
+        let all = table.rows(100, |reference| reference < 0x1811);
+        let row = |at: usize| all.rows[at];
+        assert_eq!((row(0).weak, row(0).created, row(0).deleted), (true, 10, 0));
+        assert_eq!(
+            (row(0).cleared, row(0).bytes, row(0).oldest_ns),
+            (2, 8 * 24, 95)
+        );
+        assert_eq!(
+            (row(1).weak, row(1).created, row(1).deleted),
+            (false, 10, 7)
+        );
+        assert_eq!((row(1).bytes, row(1).oldest_ns), (48, 93));
+        assert_eq!((row(2).created, row(2).thread), (1, ThreadId(3)));
+        let of = |row: u32| all.handles.iter().filter(move |(at, _)| *at == row);
+        assert_eq!([0, 1, 2].map(|row| of(row).count()), [10, 3, 1]);
+        assert_eq!(
+            all.handles[10..],
+            [(1, 0x1038), (1, 0x1040), (1, 0x1048), (2, 0x1000)]
+        );
+    }
+}
