@@ -4,7 +4,7 @@ import { ask, follow } from "./api.js";
 import { fill, h } from "./dom.js";
 import { go, here, notice, start } from "./shell.js";
 import { Timeline, charts, collections, commands, dumpList, rangeLine, selection } from "./live_timeline.js";
-import { advice, allocations, classes, instances, native, stacks, withSources } from "./live_tables.js";
+import { advice, allocations, classes, instances, native, references, stacks, withSources } from "./live_tables.js";
 import { saved, source } from "./live_saved.js";
 
 const root = document.getElementById("app");
@@ -68,6 +68,7 @@ const views = [
   view("allocations", "Allocations", "a", "Recording", recorded(allocations)),
   view("stacks", "Call stacks", "s", "Recording", recorded(stacks)),
   view("native", "Native memory", "n", "Recording", recorded(native)),
+  view("references", "JNI references", "j", "Recording", recorded(references)),
   view("classes", "Instances", "i", "Objects", async (context) => [small(), await classes(context)]),
   view("saved", "Saved", "w", "Objects", (context) => saved(state, context)),
   view("advice", "What to fix", "f", "Objects", async (context) => [small(), await advice(context)]),

@@ -120,6 +120,34 @@ export async function stacks({ params, ask }) {
   ];
 }
 
+/** Global references of native code. */
+export async function references({ params, ask }) {
+  const sort = params.sort || "remaining";
+  const asked = { sort, filter: params.filter, regex: params.regex, offset: params.offset, limit: LIMIT };
+  const answer = await ask("references", asked);
+  const number = (title, name, cell) => ({ title, num: true, sort: name, cell });
+  const columns = [
+    { title: "Class and stack", sort: "name", cell: (r) => [className(r.name), r.stack.length ? frames(r.stack) : h("div", { class: "dim" }, "no Java code")] },
+    { title: "Kind", cell: (r) => r.kind },
+    number("Created", "created", (r) => count(r.created)),
+    number("Deleted", "deleted", (r) => count(r.deleted)),
+    number("Remaining", "remaining", (r) => count(r.remaining)),
+    number("Cleared", "cleared", (r) => (r.kind === "weak" ? count(r.cleared) : "")),
+    number("Shallow", "bytes", (r) => bytes(r.bytes)),
+    number("Objects", "held", (r) => count(r.held)),
+    number("Retained", "retained", (r) => (r.retained === null ? "" : bytes(r.retained))),
+    number("Oldest", "oldest_ms", (r) => (r.remaining ? `${grouped(Math.round(r.oldest_ms / 1000))} s` : "")),
+    { title: "Last thread", cell: (r) => r.thread },
+  ];
+  return [
+    filters(params),
+    h("p", { class: "dim" }, "References that native code has made since the recording began. ",
+      answer.source === "recording" ? "Take a heap dump to see what they retain." : "Objects and retained bytes are from the last heap dump."),
+    table({ columns, rows: answer.rows, sort, label: "JNI references", empty: "Native code has made no global reference." }),
+    pager(answer.offset, answer.rows.length, answer.count, LIMIT), downloads("references", asked),
+  ];
+}
+
 /** The instances of every class. */
 export async function classes({ params, ask }) {
   const sort = params.sort || "live_bytes";

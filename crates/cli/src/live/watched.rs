@@ -78,7 +78,7 @@ pub(crate) fn options(recording: Recording, port: u16) -> String {
     if let Some(interval) = native {
         what.push_str(&format!(",native={interval}"));
     }
-    format!("{what},depth={depth},format=b,modern=y,doe=n,cutoff=0,net=127.0.0.1:{port}")
+    format!("{what},jni=y,depth={depth},format=b,modern=y,doe=n,cutoff=0,net=127.0.0.1:{port}")
 }
 
 /// Waits for the agent.
@@ -128,6 +128,10 @@ fn command(ask: Ask) -> Command {
     match ask {
         Ask::Sites => Command::AllocSites {
             flags: 0,
+            cutoff: 0.0,
+        },
+        Ask::References => Command::AllocSites {
+            flags: 8,
             cutoff: 0.0,
         },
         Ask::Gc => Command::ForceGc,
@@ -198,6 +202,7 @@ mod tests {
             native: Some(1),
         });
         assert!(full.heap.dump && full.heap.sites && !full.dump_on_exit);
+        assert!(full.heap.references);
         assert_eq!((full.traces.depth, full.cutoff), (9, 0.0));
         assert_eq!(full.heap.native, Some(1));
         let sampled = parsed(Recording::Sampled {

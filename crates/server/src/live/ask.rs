@@ -3,6 +3,7 @@
 use super::advice::{self, Growing, Savings};
 use super::classes::{self, ClassRow};
 use super::history::Delta;
+use super::references;
 use super::session::Live;
 use super::shelf::{self, Change};
 use super::table::{self, By, Node, Row};
@@ -340,6 +341,28 @@ pub(super) fn compare(live: &Live, params: &Params) -> Result<Table<Change>, Fau
         schema: "tenure.live.compare/1",
         range: None,
         source: "saved",
+        count: rows.len(),
+        offset,
+        total: None,
+        rows: given,
+    })
+}
+
+/// A page of the references of native code; `source` says whether what they hold is known.
+pub(super) fn references(live: &Live, params: &Params) -> Result<Table<references::Row>, Fault> {
+    let (dump, mut rows) = references::rows(live, pattern(params)?.as_ref())?;
+    let name = |row: &references::Row| &*row.name;
+    let (offset, given) = page(
+        params,
+        &mut rows,
+        "remaining",
+        name,
+        references::Row::column,
+    )?;
+    Ok(Table {
+        schema: "tenure.live.references/1",
+        range: None,
+        source: dump.map_or("recording", |_| "recording and dump"),
         count: rows.len(),
         offset,
         total: None,

@@ -2,10 +2,13 @@
 
 use super::advice::Savings;
 use super::contents::ClassContents;
+use super::references::{Held, Holding, holdings};
 use super::session::now_ms;
 use crate::explorer::Explorer;
 use crate::reply::Fault;
 use heap_graph::Heap;
+use profile::{NameId, TraceId};
+use rustc_hash::FxHashMap;
 use serde::Serialize;
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -42,12 +45,16 @@ pub struct Dump {
     pub time_ms: u64,
     path: PathBuf,
     joined: bool,
+    /// What native code held when it was taken; `None` if that is not known.
+    held: Option<Held>,
     /// The explorer.
     pub explorer: Arc<Explorer>,
     /// Sizes and capacities by class, once asked for.
     contents: OnceLock<Vec<ClassContents>>,
     /// What could be saved, once asked for.
     savings: OnceLock<Savings>,
+    /// What the references of native code hold, once asked for.
+    holdings: OnceLock<FxHashMap<(NameId, TraceId), Holding>>,
 }
 
 impl std::fmt::Debug for Dump {
@@ -68,6 +75,29 @@ impl Dump {
         Ok(self
             .contents
             .get_or_init(|| super::contents::by_class(heap)))
+    }
+
+    /// Whether it is known what native code held.
+    pub fn knows_references(&self) -> bool {
+        self.held.is_some()
+    }
+
+    /// What the references of native code hold, by class and stack: the first call reads the file.
+    ///
+    /// # Errors
+    /// While the dump is being opened, or when it cannot be read.
+    pub fn holdings(
+        &self,
+        names: &dyn Fn(NameId) -> String,
+    ) -> Result<&FxHashMap<(NameId, TraceId), Holding>, Fault> {
+        let heap: &Heap = self.explorer.heap()?;
+        if let Some(known) = self.holdings.get() {
+            return Ok(known);
+        }
+        let none = Held::new();
+        let held = self.held.as_ref().unwrap_or(&none);
+        let found = holdings(heap, &self.path, held, names)?;
+        Ok(self.holdings.get_or_init(|| found))
     }
 
     /// What could be saved: the first call walks the heap.
@@ -148,16 +178,18 @@ impl Dumps {
     }
 
     /// Adds a dump that is whole, begins to open it, and gives its number.
-    pub fn add(&self, path: PathBuf, joined: bool) -> usize {
+    pub fn add(&self, path: PathBuf, joined: bool, held: Option<Held>) -> usize {
         let explorer = Explorer::open(&path, heap_graph::Options::default());
         let mut inner = self.inner();
         inner.dumps.push(Arc::new(Dump {
             time_ms: now_ms(),
             path,
             joined,
+            held,
             explorer,
             contents: OnceLock::new(),
             savings: OnceLock::new(),
+            holdings: OnceLock::new(),
         }));
         inner.dumps.len()
     }

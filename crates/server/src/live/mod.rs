@@ -5,7 +5,7 @@
 //! In reading order: [`program`] (what can be asked of a VM); from readings to the timeline:
 //! [`perfdata`], [`process`], [`nmt`], [`sampler`], [`metrics`], [`timeline`]; from the agent's stream
 //! to the past of every site: [`tap`], [`history`]; heap dumps: [`dumps`], [`contents`],
-//! [`instances`]; tables that were kept: [`shelf`]; answers: [`table`], [`classes`], [`advice`], [`source`]; [`status`], [`session`] (all of it for one
+//! [`instances`], [`references`]; tables that were kept: [`shelf`]; answers: [`table`], [`classes`], [`advice`], [`source`]; [`status`], [`session`] (all of it for one
 //! program), `ask` and `routes` (addresses), and the other doors: [`prometheus`], [`cougaar`],
 //! `plain`, `saved`.
 
@@ -24,6 +24,7 @@ mod plain;
 pub mod process;
 pub mod program;
 pub mod prometheus;
+pub mod references;
 mod routes;
 pub mod sampler;
 mod saved;

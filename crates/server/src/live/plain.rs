@@ -73,6 +73,7 @@ pub(super) fn index(live: &Live) -> Response {
             "allocations?heap=native&amp;by=site",
             "Native memory by stack",
         ),
+        ("references", "JNI references"),
         ("advice", "What to fix"),
         ("../profiler", "Instances per class"),
     ] {
@@ -110,6 +111,10 @@ pub(super) fn view(live: &Live, view: &str, params: &Params) -> Result<Response,
         "allocations" => {
             allocations(live, params, &mut body)?;
             "Allocations"
+        }
+        "references" => {
+            references(live, params, &mut body)?;
+            "JNI references"
         }
         "advice" => {
             advice(live, &mut body);
@@ -191,6 +196,44 @@ fn allocations(live: &Live, params: &Params, out: &mut String) -> Result<(), Fau
         "Remaining bytes",
         "Live",
         "Live bytes",
+    ];
+    push_table(out, &columns, &cells);
+    Ok(())
+}
+
+fn references(live: &Live, params: &Params, out: &mut String) -> Result<(), Fault> {
+    let table = ask::references(live, params)?;
+    let known = |n: Option<u64>| n.map_or_else(String::new, |n| n.to_string());
+    let cells = table.rows.iter().map(|row| {
+        let frames = row
+            .stack
+            .iter()
+            .take(12)
+            .map(|frame| format!("  at {frame}"));
+        let text: Vec<String> = std::iter::once(row.name.clone()).chain(frames).collect();
+        vec![
+            text.join("\n"),
+            row.kind.to_owned(),
+            row.created.to_string(),
+            row.deleted.to_string(),
+            row.remaining.to_string(),
+            row.cleared.to_string(),
+            row.bytes.to_string(),
+            known(row.retained),
+            row.thread.clone(),
+        ]
+    });
+    let cells: Vec<_> = cells.collect();
+    let columns = [
+        "Class and stack",
+        "Kind",
+        "Created",
+        "Deleted",
+        "Remaining",
+        "Cleared",
+        "Bytes",
+        "Retained",
+        "Last thread",
     ];
     push_table(out, &columns, &cells);
     Ok(())

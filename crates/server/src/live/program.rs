@@ -32,8 +32,10 @@ pub enum Recording {
 /// A command to the agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ask {
-    /// Send the allocation sites.
+    /// Send the allocation sites, and how many JNI references there are.
     Sites,
+    /// Send each JNI reference, too.
+    References,
     /// Collect garbage.
     Gc,
     /// Send a heap dump.

@@ -108,6 +108,7 @@ fn answer(live: &Arc<Live>, view: &str, params: &Params) -> Result<Response, Fau
         }
         "allocations" => saved::respond(params, "allocations", &ask::allocations(live, params)?)?,
         "classes" => saved::respond(params, "classes", &ask::classes(live, params)?)?,
+        "references" => saved::respond(params, "references", &ask::references(live, params)?)?,
         "compare" => saved::respond(params, "compare", &ask::compare(live, params)?)?,
         "saved" => return saved_file(live, params),
         "source" => json(&source_of(live, params)?),

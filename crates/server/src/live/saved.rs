@@ -27,6 +27,21 @@ const CHANGES: &[&str] = &[
     "size_change",
 ];
 
+const REFERENCES: &[&str] = &[
+    "name",
+    "kind",
+    "created",
+    "deleted",
+    "remaining",
+    "cleared",
+    "bytes",
+    "oldest_ms",
+    "thread",
+    "held",
+    "retained",
+    "stack",
+];
+
 const ALLOCATIONS: &[&str] = &[
     "name",
     "allocations",
@@ -73,6 +88,7 @@ pub(super) fn respond<R: Serialize>(
     let columns = match name {
         "classes" => CLASSES,
         "compare" => CHANGES,
+        "references" => REFERENCES,
         _ => ALLOCATIONS,
     };
     let rows = texts(&table.rows, columns);

@@ -7,6 +7,7 @@ use super::nmt::{self, NativeMemory};
 use super::perfdata::Counters;
 use super::process;
 use super::program::{Agent, Ask, Commands, Program, Recording};
+use super::references::{Held, held};
 use super::sampler::{Reading, Sampler};
 use super::shelf::Shelf;
 use super::status::{RecordingState, Status};
@@ -48,6 +49,8 @@ pub struct Recorded {
     /// Objects and bytes tracked and live at the last snapshot.
     tracked: Option<(u64, u64)>,
     asked: Option<Instant>,
+    /// How often each JNI reference was sent.
+    references: u64,
 }
 
 impl Recorded {
@@ -455,6 +458,17 @@ impl Live {
         Ok(())
     }
 
+    /// The JNI references that exist, as the agent says it now.
+    fn held(&self, commands: &Commands) -> Option<Held> {
+        let sent = || self.recorded(|recorded| recorded.references);
+        let (before, begun) = (sent(), Instant::now());
+        commands(Ask::References).ok()?;
+        while sent() == before && begun.elapsed() < SETTLE {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        self.recorded(|recorded| recorded.profile().map(held))
+    }
+
     /// Takes a heap dump and gives its number. With a full recording its objects know the stack
     /// that allocated them; else the VM writes it itself.
     ///
@@ -472,7 +486,7 @@ impl Live {
                 })
             );
             let agent = locked(&self.commands).clone();
-            let number = match agent.filter(|_| full) {
+            let number = match agent.clone().filter(|_| full) {
                 Some(commands) => {
                     let before = self.dumps.count();
                     commands(Ask::Dump)?;
@@ -481,8 +495,9 @@ impl Live {
                 }
                 None => {
                     let path = self.dumps.next_path().map_err(|error| error.to_string())?;
+                    let held = agent.and_then(|commands| self.held(&commands));
                     self.program.dump(&path, true)?;
-                    self.dumps.add(path, false)
+                    self.dumps.add(path, false, held)
                 }
             };
             let dumps = self.dumps.list();
@@ -598,6 +613,7 @@ impl Live {
             };
             let arrived = tap.push(bytes).map_err(|error| error.to_string())?;
             let mut state = None;
+            recorded.references += u64::from(arrived.contains(&Arrived::References));
             if arrived.contains(&Arrived::Sites)
                 && let Some(table) = tap.profile().and_then(|profile| profile.sites.as_ref())
             {
@@ -633,8 +649,8 @@ impl Live {
             }
         }
         for event in arrived {
-            if let Arrived::Dump(path) = event {
-                self.dumps.add(path, true);
+            if let Arrived::Dump(path, held) = event {
+                self.dumps.add(path, true, Some(held));
             }
         }
         Ok(())

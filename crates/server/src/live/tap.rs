@@ -2,6 +2,7 @@
 //! snapshot, and each heap dump a file of its own that every heap tool opens, because the names,
 //! classes and stacks that came before go into it too.
 
+use super::references::{Held, held};
 use hprof::{Header, HeaderError, RawRecord, RecordTag};
 use profile::{Profile, StreamReader};
 use std::fs::File;
@@ -37,14 +38,17 @@ pub enum Arrived {
     Sites,
     /// A heap dump begins.
     DumpBegun,
-    /// It is whole and lies here.
-    Dump(PathBuf),
+    /// Each JNI reference that exists.
+    References,
+    /// It is whole and lies here, with the references that native code held.
+    Dump(PathBuf, Held),
 }
 
 /// A dump being written.
 struct Storing {
     path: PathBuf,
     file: BufWriter<File>,
+    held: Held,
     /// A dump of version 1.0.1 is one record without an end.
     single: bool,
 }
@@ -168,9 +172,10 @@ impl Tap {
         }
         match known {
             Some(RecordTag::AllocSites | RecordTag::WideAllocSites) => arrived.push(Arrived::Sites),
+            Some(RecordTag::JniHandles) => arrived.push(Arrived::References),
             Some(RecordTag::HeapDumpEnd) => {
                 self.store(&record)?;
-                arrived.extend(self.end()?.map(Arrived::Dump));
+                arrived.extend(self.end()?);
             }
             Some(
                 RecordTag::Utf8
@@ -203,8 +208,12 @@ impl Tap {
             let (path, file) = (self.next_dump)().map_err(TapError::Store)?;
             let mut file = BufWriter::with_capacity(1 << 20, file);
             file.write_all(&self.prelude).map_err(TapError::Store)?;
-            let single = tag == Some(RecordTag::HeapDump);
-            self.storing = Some(Storing { path, file, single });
+            self.storing = Some(Storing {
+                path,
+                file,
+                held: self.profile().map(held).unwrap_or_default(),
+                single: tag == Some(RecordTag::HeapDump),
+            });
             arrived.push(Arrived::DumpBegun);
         }
         let rest = self.waiting.len() - at - HEAD;
@@ -219,7 +228,7 @@ impl Tap {
     fn end_of_single(&mut self) -> Result<Option<Arrived>, TapError> {
         let single = self.storing.as_ref().is_some_and(|storing| storing.single);
         if single && self.segment == 0 {
-            return Ok(self.end()?.map(Arrived::Dump));
+            return self.end();
         }
         Ok(None)
     }
@@ -231,12 +240,12 @@ impl Tap {
         }
     }
 
-    fn end(&mut self) -> Result<Option<PathBuf>, TapError> {
+    fn end(&mut self) -> Result<Option<Arrived>, TapError> {
         let Some(mut storing) = self.storing.take() else {
             return Ok(None);
         };
         storing.file.flush().map_err(TapError::Store)?;
-        Ok(Some(storing.path))
+        Ok(Some(Arrived::Dump(storing.path, storing.held)))
     }
 }
 
@@ -296,7 +305,7 @@ mod tests {
             let expected = [
                 Arrived::Sites,
                 Arrived::DumpBegun,
-                Arrived::Dump(path.clone()),
+                Arrived::Dump(path.clone(), Vec::new()),
                 Arrived::Sites,
             ];
             assert_eq!(arrived, expected, "pieces of {size}");
