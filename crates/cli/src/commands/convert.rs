@@ -32,7 +32,7 @@ pub struct Args {
     #[arg(long, value_parser = ["html", "pprof", "speedscope", "jfr", "collapsed", "hprof", "android"])]
     to: Option<String>,
     /// Only this metric: samples, cpu, calls, alloc_space, alloc_objects, inuse_space,
-    /// inuse_objects, delay or contentions
+    /// inuse_objects, delay, contentions or jni_references
     #[arg(long, value_name = "METRIC")]
     metric: Option<String>,
     /// Of an Android dump: without the objects of the zygote and of the boot image

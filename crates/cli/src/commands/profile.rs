@@ -18,8 +18,8 @@ pub struct Args {
     #[arg(required = true, value_name = "PROFILE", value_hint = clap::ValueHint::FilePath)]
     files: Vec<PathBuf>,
     /// samples, cpu, calls, alloc_space, alloc_objects, inuse_space, inuse_objects,
-    /// native_alloc_space, native_alloc_blocks, native_inuse_space, native_inuse_blocks, delay or
-    /// contentions [default: the first the profile has]
+    /// native_alloc_space, native_alloc_blocks, native_inuse_space, native_inuse_blocks, delay,
+    /// contentions or jni_references [default: the first the profile has]
     #[arg(long, value_name = "METRIC")]
     metric: Option<String>,
     /// Number of rows, 0 for all [default: 20, all with --json]

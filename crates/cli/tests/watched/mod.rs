@@ -190,17 +190,28 @@ pub(crate) fn java(lab: &Lab, jdk: &Jdk) -> Command {
     java
 }
 
-/// `tenure run --live` with a program.
+/// `tenure run --live` with the program of known populations.
 pub(crate) fn run_live(lab: &Lab, jdk: &Jdk, folder: &Path, flags: &[&str]) -> (Program, Page) {
+    let program = ["-XX:NativeMemoryTracking=summary", "Populations"];
+    run_live_of(lab, jdk, (folder, flags), (lab.classes.path(), &program))
+}
+
+/// `tenure run --live` with flags of the JVM, a main class and its arguments.
+pub(crate) fn run_live_of(
+    lab: &Lab,
+    jdk: &Jdk,
+    (folder, flags): (&Path, &[&str]),
+    (classes, program): (&Path, &[&str]),
+) -> (Program, Page) {
     let mut child = Command::new(env!("CARGO_BIN_EXE_tenure"))
         .args(["run", "--live", "--no-browser", "--dumps"])
         .arg(folder)
         .args(flags)
         .arg("--")
         .arg(jdk.tool("java"))
-        .args(["-Xmx64m", "-XX:NativeMemoryTracking=summary", "-cp"])
-        .arg(lab.classes.path())
-        .arg("Populations")
+        .args(["-Xmx64m", "-cp"])
+        .arg(classes)
+        .args(program)
         .env("TENURE_AGENT", &lab.agent)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

@@ -18,6 +18,7 @@ pub mod flamegraph;
 pub mod jfr;
 pub mod native;
 pub mod pprof;
+pub mod references;
 pub mod speedscope;
 pub mod top;
 

@@ -2,6 +2,7 @@
 
 use super::label;
 use super::native::{NativeProfile, native};
+use super::references::{self, ReferenceRow, references};
 use crate::doc::{Cell, Doc, Span, Table, number, words};
 use ::profile::{Estimate, Metric, Profile};
 use serde::Serialize;
@@ -31,6 +32,9 @@ pub struct TopProfile {
     /// Blocks of native code, where they were recorded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub native: Option<NativeProfile>,
+    /// Global references of native code, where they were recorded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub references: Option<Vec<ReferenceRow>>,
 }
 
 /// A method.
@@ -126,6 +130,7 @@ pub fn top(profile: &Profile, metric: Metric, top: Option<usize>) -> TopProfile 
         metrics: profile.metrics().into_iter().map(Metric::name).collect(),
         omitted_methods: (all_methods - methods.len()) as u64,
         omitted_stacks: (all_stacks - stacks.len()) as u64,
+        references: references(profile),
         methods,
         stacks,
         native: native(profile, top),
@@ -189,6 +194,11 @@ pub fn doc(answer: &TopProfile, metric: Metric) -> Doc {
         }
     }
     doc = doc.table(stacks);
+    if let Some(rows) = &answer.references {
+        doc = doc
+            .text([Span::from("References that native code has made:")])
+            .table(references::table(rows, answer.methods.len().max(10)));
+    }
     match &answer.native {
         Some(native) => super::native::say(doc, native),
         None => doc,

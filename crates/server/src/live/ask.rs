@@ -351,12 +351,11 @@ pub(super) fn compare(live: &Live, params: &Params) -> Result<Table<Change>, Fau
 /// A page of the references of native code; `source` says whether what they hold is known.
 pub(super) fn references(live: &Live, params: &Params) -> Result<Table<references::Row>, Fault> {
     let (dump, mut rows) = references::rows(live, pattern(params)?.as_ref())?;
-    let name = |row: &references::Row| &*row.name;
     let (offset, given) = page(
         params,
         &mut rows,
         "remaining",
-        name,
+        |row| &row.name,
         references::Row::column,
     )?;
     Ok(Table {
