@@ -1,3 +1,6 @@
+import java.lang.reflect.Constructor;
+import java.net.URL;
+import java.net.URLClassLoader;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Scanner;
@@ -58,7 +61,18 @@ public class Populations {
         }
     }
 
-    public static void main(String[] arguments) {
+    /** The same class from two loaders of its own: so many objects of one, and twice as many of the other. */
+    static void loaders(int count) throws Exception {
+        URL[] here = {Populations.class.getProtectionDomain().getCodeSource().getLocation()};
+        for (int times = 1; times <= 2; times++) {
+            ClassLoader loader = new URLClassLoader(here, null);
+            Constructor<?> node = loader.loadClass("Populations$Node").getDeclaredConstructor();
+            node.setAccessible(true);
+            for (int i = 0; i < times * count; i++) bags.add(node.newInstance());
+        }
+    }
+
+    public static void main(String[] arguments) throws Exception {
         Scanner in = new Scanner(System.in);
         System.out.println("ready");
         while (in.hasNextLine()) {
@@ -71,6 +85,7 @@ public class Populations {
                 case "bags": bags(count); break;
                 case "direct": direct(count); break;
                 case "release": buffers.clear(); break;
+                case "loaders": loaders(count); break;
                 case "drop": kept = null; break;
                 case "exit": return;
                 default: break;

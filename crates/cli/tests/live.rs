@@ -65,6 +65,8 @@ fn counts_are_exact_in_every_range_and_dumps_know_their_stacks() {
         page.command("record");
         content(&mut program, &page);
         measurements(&page);
+        places(&mut program, &page, jdk.version);
+        class_options(&page);
         program.child.kill().expect("killed");
     }
 }
@@ -148,6 +150,81 @@ fn saved(program: &mut Program, page: &Page) {
     assert_eq!(
         page.ask("GET", "api/v1/source?frame=A.b(../live.rs:1)").0,
         404
+    );
+}
+
+/// Classes of one name from three loaders are three; modules are known where there are some.
+fn places(program: &mut Program, page: &Page, version: u32) {
+    program.tell("loaders 30");
+    page.snapshot();
+    let answer = page.json("allocations?by=loader&filter=Populations$Node&sort=allocations");
+    let rows = answer["rows"].as_array().expect("rows");
+    let of = |loader: &str| {
+        let of = rows.iter().filter(|row| {
+            row["name"]
+                .as_str()
+                .is_some_and(|name| name.contains(loader))
+        });
+        of.map(|row| row["allocations"].as_i64().unwrap_or(-1))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(of("URLClassLoader"), [60, 30], "{answer}");
+    assert_eq!(of("AppClassLoader").len(), 1, "{answer}");
+    let apart = page.json("classes?loaders=1&source=recording&filter=Populations$Node");
+    assert_eq!(apart["count"], 3, "{apart}");
+    let together = page.json("classes?source=recording&filter=Populations$Node");
+    assert_eq!(together["count"], 1, "{together}");
+    let modules = page
+        .json("allocations?by=module&sort=allocations")
+        .to_string();
+    assert!(modules.contains("(no named module)"), "{modules}");
+    assert_eq!(modules.contains("java.base"), version >= 9, "{modules}");
+}
+
+/// Options of classes hold at once, and as long as no others are given.
+fn class_options(page: &Page) {
+    let all = page.json(&format!("allocations?{NODES}&by=site"))["count"].clone();
+    let set = |text: &str| {
+        page.ask("POST", &format!("api/v1/commands/options?text={text}"))
+            .0
+    };
+    assert_eq!(set("*%20Populations$Node%20off"), 200);
+    let nothing = page.json(&format!("allocations?{NODES}"));
+    assert!(
+        !nothing.to_string().contains("Populations$Node"),
+        "{nothing}"
+    );
+    assert_eq!(page.json(&format!("classes?{NODES}"))["count"], 0);
+    assert_eq!(
+        page.ask("GET", "api/v1/instances?class=Populations$Node").0,
+        404
+    );
+    assert_eq!(set("*%20Populations$*%20count,ratio=0.1"), 200);
+    let merged = page.json(&format!("allocations?{NODES}&by=class"));
+    assert_eq!(merged["count"], 1, "{merged}");
+    let bags = page.json("instances?class=Populations$Bag&sort=size");
+    assert_eq!(
+        (&bags["objects"], &bags["sampled"]),
+        (&20.into(), &2.into()),
+        "{bags}"
+    );
+    assert!(bags["rows"][0]["size"].is_null(), "{bags}");
+    assert_eq!(bags["rows"][0]["stack"].to_string(), "[]");
+    assert_eq!(
+        page.ask("GET", "api/v1/groups?class=Populations$Bag&by=stack")
+            .0,
+        400
+    );
+    assert_eq!(set("*%20Populations$Node%20context"), 400);
+    let text = page.json("options")["text"].to_string();
+    assert!(
+        text.contains("ratio=0.1"),
+        "what is wrong changes nothing: {text}"
+    );
+    assert_eq!(set(""), 200);
+    assert_eq!(
+        page.json(&format!("allocations?{NODES}&by=site"))["count"],
+        all
     );
 }
 

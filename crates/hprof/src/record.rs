@@ -244,7 +244,8 @@ impl<'a> RawRecord<'a> {
             | RecordTag::WideAllocSites
             | RecordTag::NativeSites
             | RecordTag::JniReferences
-            | RecordTag::JniHandles => return None,
+            | RecordTag::JniHandles
+            | RecordTag::ClassPlaces => return None,
         })
     }
 }
@@ -299,5 +300,6 @@ pub(crate) fn length_is_possible(tag: RecordTag, length: u64, ids: IdSize) -> bo
         RecordTag::NativeSites => length >= 8 && (length - 8).is_multiple_of(40),
         RecordTag::JniReferences => length.is_multiple_of(56),
         RecordTag::JniHandles => length.is_multiple_of(12),
+        RecordTag::ClassPlaces => length.is_multiple_of(4 + 2 * w),
     }
 }

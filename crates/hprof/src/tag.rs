@@ -74,6 +74,9 @@ tags! {
         /// Ours: references of the preceding JNI REFERENCES that exist. Rows of u4 row of that
         /// record and u8 reference as roots of a dump name it.
         JniHandles = 0x75, "JNI_HANDLES";
+        /// Ours: where classes of the sites come from. Rows of u4 class serial, name id of the
+        /// loader and of the module; 0 for the boot loader and for no named module.
+        ClassPlaces = 0x78, "CLASS_PLACES";
         /// Ours: NATIVE of the text form. u8 mean bytes between two recorded blocks, then rows as of
         /// WIDE_ALLOC_SITES, whose class is a library.
         NativeSites = 0x76, "NATIVE_SITES";

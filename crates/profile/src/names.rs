@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 )]
 pub struct NameId(pub u32);
 
-/// Interned names.
+/// Interned names. Only classes of one name from several loaders have more than one id.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(from = "Vec<String>", into = "Vec<String>")]
 pub struct Names {
@@ -37,6 +37,13 @@ impl Names {
         let id = NameId(u32::try_from(self.texts.len()).unwrap_or(u32::MAX));
         self.texts.push(name.into());
         self.ids.insert(name.into(), id);
+        id
+    }
+
+    /// A new id for a name that another thing has, too: two classes of one name.
+    pub fn another(&mut self, name: &str) -> NameId {
+        let id = NameId(u32::try_from(self.texts.len()).unwrap_or(u32::MAX));
+        self.texts.push(name.into());
         id
     }
 
@@ -69,8 +76,12 @@ impl Names {
 impl From<Vec<String>> for Names {
     fn from(texts: Vec<String>) -> Names {
         let mut names = Names::default();
-        for text in texts {
-            names.intern(&text);
+        // The first is the empty name. What stands there twice has two ids.
+        for text in texts.iter().skip(1) {
+            match names.find(text) {
+                Some(_) => names.another(text),
+                None => names.intern(text),
+            };
         }
         names
     }

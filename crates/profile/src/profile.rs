@@ -3,6 +3,7 @@
 use crate::cpu::{CallPair, CostTable, SampleTable};
 use crate::monitors::{ContentionTable, Wait};
 use crate::names::{NameId, Names};
+use crate::places::Places;
 use crate::references::ReferenceTable;
 use crate::sites::SiteTable;
 use crate::stacks::{Frame, Stacks, TraceId};
@@ -50,6 +51,9 @@ pub struct Profile {
     pub contention: Option<ContentionTable>,
     /// Global references of native code.
     pub references: Option<ReferenceTable>,
+    /// Where classes come from, as far as the agent says it.
+    #[serde(skip)]
+    pub places: Places,
     /// Finished waits.
     pub waits: Vec<Wait>,
 }

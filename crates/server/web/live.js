@@ -5,7 +5,7 @@ import { fill, h } from "./dom.js";
 import { go, here, notice, start } from "./shell.js";
 import { Timeline, charts, collections, commands, dumpList, rangeLine, selection } from "./live_timeline.js";
 import { advice, allocations, classes, instances, native, references, stacks, withSources } from "./live_tables.js";
-import { saved, source } from "./live_saved.js";
+import { options, saved, source } from "./live_saved.js";
 
 const root = document.getElementById("app");
 const timeline = new Timeline();
@@ -71,6 +71,7 @@ const views = [
   view("references", "JNI references", "j", "Recording", recorded(references)),
   view("classes", "Instances", "i", "Objects", async (context) => [small(), await classes(context)]),
   view("saved", "Saved", "w", "Objects", (context) => saved(state, context)),
+  view("options", "Options of classes", "o", "Objects", async (context) => [small(), await options(context)]),
   view("advice", "What to fix", "f", "Objects", async (context) => [small(), await advice(context)]),
   view("events", "Collections", "c", "Time", events),
   { ...view("instances", "Instances of a class", null, undefined, async (context) => [small(), await instances(context)]),

@@ -31,7 +31,7 @@ export function downloads(view, asked) {
   return h("p", { class: "dim" }, "Save all rows as ", link("a page that sorts offline", "html"), ", ", link("CSV", "csv"), ", ", link("JSON", "json"), ".");
 }
 
-const JAVA = { view: "allocations", sort: "allocated_bytes", by: [["class", "Class"], ["package", "Package"], ["method", "Method"], ["site", "Class and stack"]] };
+const JAVA = { view: "allocations", sort: "allocated_bytes", by: [["class", "Class"], ["package", "Package"], ["module", "Module"], ["loader", "Loader"], ["method", "Method"], ["site", "Class and stack"]] };
 const NATIVE = { view: "native", heap: "native", sort: "live_bytes", by: [["class", "Library"], ["method", "Function"], ["site", "Library and stack"]] };
 
 /** What was allocated in the range. */
@@ -151,14 +151,14 @@ export async function references({ params, ask }) {
 /** The instances of every class. */
 export async function classes({ params, ask }) {
   const sort = params.sort || "live_bytes";
-  const asked = { ...ranged(params), source: params.source, sort, filter: params.filter, regex: params.regex, offset: params.offset, limit: LIMIT };
+  const asked = { ...ranged(params), source: params.source, loaders: params.loaders, sort, filter: params.filter, regex: params.regex, offset: params.offset, limit: LIMIT };
   const answer = await ask("classes", asked);
   const number = (title, name, cell) => ({ title, num: true, sort: name, cell });
   const measure = (title, key) => ["sum", "max", "max_ever", "mean"].map((part) => number(`${title} ${part.replace("_", " ")}`, `${key}_${part}`,
     (r) => (r[key] ? (part === "mean" ? r[key].mean.toFixed(1) : count(r[key][part])) : "")));
   const interval = (r) => (r.live_interval ? h("span", { class: "dim", title: "95 % interval" }, ` ${count(r.live_interval[0])}–${count(r.live_interval[1])}`) : null);
   const columns = [
-    { title: "Type", sort: "name", cell: (r) => h("a", { href: to("instances", { class: r.class }) }, className(r.class)) },
+    { title: "Type", sort: "name", cell: (r) => [h("a", { href: to("instances", { class: r.class }) }, className(r.class)), r.loader ? h("div", { class: "dim" }, r.loader) : null] },
     number("Sample %", "sample_percent", (r) => (r.sample_percent >= 99.995 ? "100" : r.sample_percent.toPrecision(3))),
     number("Live", "live", (r) => [count(r.live), interval(r)]),
     number("GC'd", "dead", (r) => count(r.dead)),
@@ -173,7 +173,9 @@ export async function classes({ params, ask }) {
     choice("source", sources, params.source || "", (word) => to("classes", { ...params, source: word, offset: "" })),
     filters(params),
     h("p", { class: "dim" }, `Counts are from: ${{ recording: "the recording", dump: "the last heap dump", vm: "the VM's own histogram" }[answer.source]}. `,
-      "Sizes and capacities are from the last heap dump."),
+      "Sizes and capacities are from the last heap dump. ",
+      answer.source === "recording" ? h("a", { href: to("classes", { ...params, loaders: params.loaders ? "" : "1", offset: "" }) },
+        params.loaders ? "Loaders together" : "Loaders apart") : null),
     table({ columns, rows: answer.rows, sort, label: "Classes", empty: "No class." }), pager(answer.offset, answer.rows.length, answer.count, LIMIT), downloads("classes", asked),
   ];
 }

@@ -21,7 +21,7 @@
 //!
 //! Reading order: [`config`], `instrument`, `registry`, `sites`, `calls`,
 //! `tracker`, `tracker_class`, `followed`, `state`, `hotspot`, `events`, `monitors`, `sampler`, `timers`, `malloc`, `vm`,
-//! `slots`, `references`, `native_dump`, `heap_walk`.
+//! `slots`, `references`, `places`, `native_dump`, `heap_walk`.
 
 mod background;
 mod calls;
@@ -37,6 +37,7 @@ mod malloc;
 mod monitors;
 mod native_dump;
 pub mod natives;
+mod places;
 mod references;
 mod registry;
 mod sampler;

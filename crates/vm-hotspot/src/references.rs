@@ -292,7 +292,7 @@ mod tests {
             table.add(slot + 0x801, key(1, true), ThreadId(2), (24, 5));
         }
         for reference in 0..7 {
-            table.remove(0x1000 + 8 * reference | 2);
+            table.remove((0x1000 + 8 * reference) | 2);
             table.remove(0x9999); // Made before the recording.
         }
         table.add(0x1002, key(2, false), ThreadId(3), (100, 90)); // A slot that was free.

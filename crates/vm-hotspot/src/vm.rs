@@ -205,6 +205,10 @@ impl Vm for HotSpot {
             .ok_or(VmError::Gone("class"))
     }
 
+    fn place(&self, class: ClassId) -> Result<vmpi::ClassPlace, VmError> {
+        uncounted(|| crate::places::place(self, class))
+    }
+
     fn fields(&self, class: ClassId) -> Result<Vec<FieldInfo>, VmError> {
         let (env, jni) = self.here()?;
         let state = self.lock();

@@ -124,6 +124,16 @@ pub fn java_name(signature: &str) -> String {
     base + &"[]".repeat(dims)
 }
 
+/// Where a class comes from.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct ClassPlace {
+    /// The loader: its class, its name if it has one, and a number that tells it from others;
+    /// empty for the boot loader.
+    pub loader: String,
+    /// The named module; empty if the class is in none.
+    pub module: String,
+}
+
 /// A field, in the order of the class file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldInfo {

@@ -66,8 +66,8 @@ pub use ids::{
     ArenaId, ClassId, Frame, Location, MethodId, MonitorId, ObjectHandle, ThreadId, TraceId,
 };
 pub use info::{
-    BasicType, ClassInfo, FieldInfo, LineEntry, MethodInfo, MonitorInfo, ThreadInfo, ThreadStack,
-    ThreadState, Trace, VmInfo,
+    BasicType, ClassInfo, ClassPlace, FieldInfo, LineEntry, MethodInfo, MonitorInfo, ThreadInfo,
+    ThreadStack, ThreadState, Trace, VmInfo,
 };
 pub use kind::{Delivery, EventKind, EventMode, IdKind, Outcome};
 pub use references::{ReferenceRow, References};

@@ -6,8 +6,8 @@ use crate::event::Event;
 use crate::heap::{HeapVisitor, NativeDump};
 use crate::ids::{ClassId, Frame, Location, MethodId, ThreadId, TraceId};
 use crate::info::{
-    ClassInfo, FieldInfo, LineEntry, MethodInfo, MonitorInfo, ThreadInfo, ThreadStack, Trace,
-    VmInfo,
+    ClassInfo, ClassPlace, FieldInfo, LineEntry, MethodInfo, MonitorInfo, ThreadInfo, ThreadStack,
+    Trace, VmInfo,
 };
 use crate::references::References;
 
@@ -60,6 +60,11 @@ pub trait Vm {
 
     /// What a class is. Answers for unloaded classes too.
     fn class(&self, class: ClassId) -> Result<ClassInfo, VmError>;
+    /// Where a class comes from, if the VM says it.
+    fn place(&self, class: ClassId) -> Result<ClassPlace, VmError> {
+        let _ = class;
+        Err(VmError::Unsupported("place of classes"))
+    }
     /// The fields a class declares itself, in class file order.
     fn fields(&self, class: ClassId) -> Result<Vec<FieldInfo>, VmError>;
     /// What a method is. Answers for methods of unloaded classes too.

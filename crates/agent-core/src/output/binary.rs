@@ -10,7 +10,7 @@ use crate::ids::{FRAMES, NAMES, ObjectIds, class_serial, thread_serial, trace_se
 use crate::mutf8::encode;
 use crate::options::Mode;
 use hprof::text::TextLine;
-use hprof::{AllocSite, Frame, Header, ObjectId, Record, RecordTag, Serial, Writer};
+use hprof::{AllocSite, Frame, Header, IdSize, ObjectId, Record, RecordTag, Serial, Writer};
 use profile::{ContentionTable, CostTable, Ranked, SampleTable, SiteOrder, SiteTable, Volume};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::io::Write;
@@ -41,6 +41,8 @@ pub(crate) struct BinaryOutput {
     frames: FxHashSet<u32>,
     classes: FxHashSet<ClassId>,
     pub(super) taken: Taken,
+    /// Classes whose place the file has.
+    placed: FxHashSet<ClassId>,
 }
 
 /// Numbers given to what the VM's own dumper knows and the profiler does not.
@@ -95,6 +97,7 @@ impl BinaryOutput {
             frames: FxHashSet::default(),
             classes: FxHashSet::default(),
             taken: Taken::default(),
+            placed: FxHashSet::default(),
         }
     }
 
@@ -169,6 +172,32 @@ impl BinaryOutput {
             name: self.name(context.vm, &class.name),
         };
         self.put(context.vm, &record);
+    }
+
+    /// Where classes come from that were not told of yet. Some readers stop at a record that they
+    /// do not know, so it is for those who ask for modern output.
+    fn places(&mut self, context: &mut Context<'_>, classes: impl Iterator<Item = ClassId>) {
+        let mut body = Vec::new();
+        for id in classes {
+            if self.settings.mode != Mode::Modern || !self.placed.insert(id) {
+                continue;
+            }
+            let Ok(place) = context.vm.place(id) else {
+                continue;
+            };
+            let class = self.class(context, id);
+            let names = [&place.loader, &place.module].map(|name| self.name(context.vm, name));
+            body.extend(class.0.to_be_bytes());
+            for name in names {
+                match self.ids.size {
+                    IdSize::Four => body.extend((name.0 as u32).to_be_bytes()),
+                    IdSize::Eight => body.extend(name.0.to_be_bytes()),
+                }
+            }
+        }
+        if !body.is_empty() {
+            self.body(context.vm, RecordTag::ClassPlaces, &body);
+        }
     }
 
     fn frame(&mut self, context: &mut Context<'_>, frame: &ResolvedFrame) -> ObjectId {
@@ -268,6 +297,8 @@ impl Emit for BinaryOutput {
 
     fn sites(&mut self, context: &mut Context<'_>, section: &SitesSection<'_>) {
         let ranked = section.table.rank(section.order, section.cutoff);
+        let class = |row: usize| class_of(section.table.sites()[row].class);
+        self.places(context, ranked.iter().map(|one| class(one.row)));
         let mut sites = Vec::with_capacity(ranked.len());
         let mut wide = Vec::new();
         for one in &ranked {

@@ -2,13 +2,14 @@
 
 use super::jvm::Jvm;
 use super::watched::Watched;
+use crate::exit::Usage;
 use crate::output::note;
 use anyhow::{Context, Result};
 use server::live::program::Recording;
 use server::live::{Live, router};
 use server::{Config, Running, start};
-use std::path::PathBuf;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 /// Frames per stack of a recording that is asked for on the command line.
@@ -95,9 +96,42 @@ pub(crate) struct LiveArgs {
     /// With --live: folder of a project, for the source of a frame (may be repeated)
     #[arg(long, value_name = "FOLDER", requires = "live", value_hint = clap::ValueHint::DirPath)]
     source: Vec<PathBuf>,
+    /// With --live: file of lines MODULE CLASS OPTIONS that say what is looked at of each class; it is
+    /// read again when it changes
+    #[arg(long, value_name = "FILE", requires = "live", value_hint = clap::ValueHint::FilePath)]
+    classes: Option<PathBuf>,
     /// With --live: folder of heap dumps that the page takes [default: this one]
     #[arg(long, value_name = "FOLDER", requires = "live", value_hint = clap::ValueHint::DirPath)]
     dumps: Option<PathBuf>,
+}
+
+fn read_rules(live: &Live, file: &Path) -> Result<()> {
+    let text = std::fs::read_to_string(file).with_context(|| file.display().to_string())?;
+    live.rules
+        .set(&text)
+        .map_err(|what| Usage(format!("{}: {what}", file.display())).into())
+}
+
+/// Reads the file whenever it has changed, as long as there is a page. A fault is said, and what
+/// held before then holds on.
+fn follow_rules(live: &Weak<Live>, file: &Path) {
+    let stamp = || {
+        std::fs::metadata(file)
+            .and_then(|data| data.modified())
+            .ok()
+    };
+    let mut known = stamp();
+    loop {
+        std::thread::sleep(Duration::from_millis(500));
+        let Some(live) = live.upgrade() else { return };
+        let now = stamp();
+        if now.is_some() && now != known {
+            known = now;
+            if let Err(error) = read_rules(&live, file) {
+                note(&format!("{error:#}"));
+            }
+        }
+    }
 }
 
 /// A page at work.
@@ -119,6 +153,11 @@ impl Page {
         );
         live.save_every(args.save_every)
             .map_err(anyhow::Error::msg)?;
+        if let Some(file) = &args.classes {
+            read_rules(&live, file)?;
+            let (live, file) = (Arc::downgrade(&live), file.clone());
+            std::thread::spawn(move || follow_rules(&live, &file));
+        }
         let config = Config {
             port: args.port,
             signals: true,

@@ -4,6 +4,7 @@ use super::NoProfile;
 use crate::cpu::Cost;
 use crate::monitors::Contention;
 use crate::names::NameId;
+use crate::places::Place;
 use crate::profile::{Profile, Thread};
 use crate::references::{Reference, ReferenceTable};
 use crate::sites::{Site, SiteTable, Volume};
@@ -19,6 +20,7 @@ pub(super) fn read(data: &[u8]) -> Result<(Profile, Diagnostics), NoProfile> {
     let header = hprof::Header::parse(data).map_err(NoProfile::Header)?;
     let mut builder = Builder::default();
     let ids: IdSize = header.id_size;
+    builder.ids = Some(ids);
     let map = map_file(data, |raw| match raw.decode(ids) {
         Some(Record::Utf8 { id, bytes }) => {
             builder.texts.insert(id, Cow::Borrowed(bytes));
@@ -47,6 +49,7 @@ impl StreamReader {
     pub fn new(header: &hprof::Header) -> StreamReader {
         let mut builder = Builder::default();
         builder.profile.created_ms = header.timestamp_ms;
+        builder.ids = Some(header.id_size);
         StreamReader {
             ids: header.id_size,
             builder,
@@ -73,6 +76,7 @@ impl StreamReader {
 #[derive(Debug, Default)]
 struct Builder<'a> {
     profile: Profile,
+    ids: Option<IdSize>,
     texts: FxHashMap<ObjectId, Cow<'a, [u8]>>,
     classes: FxHashMap<Serial, NameId>,
     frames: FxHashMap<ObjectId, FrameId>,
@@ -230,6 +234,7 @@ impl Builder<'_> {
                 self.profile.native = Some(self.wide_sites(&body[8..]));
                 self.profile.native_interval = number(&body[..8]);
             }
+            Some(RecordTag::ClassPlaces) => self.places(body),
             Some(RecordTag::JniReferences) => self.references(body),
             Some(RecordTag::JniHandles) => {
                 let handle = |row: &[u8]| (number(&row[..4]) as u32, number(&row[4..]));
@@ -259,6 +264,25 @@ impl Builder<'_> {
             });
         }
         table
+    }
+
+    fn places(&mut self, body: &[u8]) {
+        let width = self.ids.map_or(8, IdSize::bytes);
+        for row in body.chunks_exact(4 + 2 * width) {
+            let serial = Serial(number(&row[..4]) as u32);
+            let class = self.class(serial);
+            let mut name = |at: usize| {
+                let bytes = &row[4 + at * width..4 + (at + 1) * width];
+                self.name(ObjectId(number(bytes)))
+            };
+            let place = Place {
+                loader: name(0),
+                module: name(1),
+            };
+            let profile = &mut self.profile;
+            let class = profile.places.add(&mut profile.names, class, place);
+            self.classes.insert(serial, class);
+        }
     }
 
     /// The last table holds all of the earlier ones.

@@ -3,13 +3,16 @@
 use super::advice::{self, Growing, Savings};
 use super::classes::{self, ClassRow};
 use super::history::Delta;
+use super::instances::{self, Instances, Query, Sort};
 use super::references;
+use super::rules::Detail;
 use super::session::Live;
 use super::shelf::{self, Change};
 use super::table::{self, By, Node, Row};
 use super::timeline::EventKind;
 use crate::explorer::params::Params;
 use crate::reply::Fault;
+use heap_graph::Heap;
 use profile::Profile;
 use regex::{Regex, RegexBuilder};
 use serde::Serialize;
@@ -130,11 +133,15 @@ fn deltas<T>(
     let (range, pattern) = (range(params)?, pattern(params)?);
     live.recorded(|recorded| {
         let profile = recorded.profile().ok_or_else(no_recording)?;
-        let history = match is_native(params)? {
+        let is_native = is_native(params)?;
+        let history = match is_native {
             true => &recorded.native,
             false => &recorded.history,
         };
         let mut deltas = history.range(range.from, range.to);
+        if !is_native {
+            live.rules.get().cut_sites(profile, &mut deltas);
+        }
         table::filter(profile, &mut deltas, pattern.as_ref());
         look(profile, deltas)
     })
@@ -147,9 +154,11 @@ pub(super) fn allocations(live: &Live, params: &Params) -> Result<Table<Row>, Fa
         Some("package") => By::Package,
         Some("method") => By::Method,
         Some("site") => By::Site,
+        Some("module") => By::Module,
+        Some("loader") => By::Loader,
         Some(other) => {
             return Err(Fault::bad(format!(
-                "by={other}: expected class, package, method or site"
+                "by={other}: expected class, package, module, loader, method or site"
             )));
         }
     };
@@ -238,6 +247,8 @@ pub(super) fn class_rows(
 ) -> Result<(&'static str, Vec<ClassRow>), Fault> {
     let pattern = pattern(params)?;
     let (source, mut rows) = class_source(live, params)?;
+    let rules = live.rules.get();
+    live.recorded(|recorded| rules.cut_classes(recorded.profile(), &mut rows));
     if let Some(pattern) = pattern {
         rows.retain(|row| pattern.is_match(&row.class));
     }
@@ -264,8 +275,9 @@ fn class_source(live: &Live, params: &Params) -> Result<(&'static str, Vec<Class
             let rows = live.recorded(|recorded| {
                 let profile = recorded.profile().ok_or_else(no_recording)?;
                 let deltas = recorded.history.range(range.from, range.to);
+                let per_loader = params.flag("loaders");
                 Ok::<_, Fault>(classes::of_recording(
-                    profile, &deltas, recording, &contents,
+                    profile, &deltas, recording, &contents, per_loader,
                 ))
             })?;
             Ok(("recording", rows))
@@ -308,6 +320,67 @@ pub(super) fn classes(live: &Live, params: &Params) -> Result<Table<ClassRow>, F
         total: None,
         rows: given,
     })
+}
+
+/// The lines that say what is looked at of each class: `tenure.live.options/1`.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct ClassOptions {
+    /// Name of the schema.
+    pub schema: &'static str,
+    /// The lines.
+    pub text: String,
+}
+
+/// What is looked at of each class.
+pub(super) fn options(live: &Live) -> ClassOptions {
+    ClassOptions {
+        schema: "tenure.live.options/1",
+        text: live.rules.get().text().to_owned(),
+    }
+}
+
+/// What is looked at of one class.
+///
+/// # Errors
+/// When it is left out.
+pub(super) fn detail(live: &Live, class: &str) -> Result<Detail, Fault> {
+    let rules = live.rules.get();
+    let detail = live.recorded(|recorded| rules.in_recording(recorded.profile(), class));
+    detail.ok_or_else(|| Fault::not_found(format!("{class} is off in the options of classes")))
+}
+
+/// The instances of a class in a dump, as its options say.
+pub(super) fn instances(
+    live: &Live,
+    heap: &Heap,
+    class: &str,
+    query: &Query,
+) -> Result<Instances, Fault> {
+    let detail = detail(live, class)?;
+    let query = cut(query, &detail, heap, class);
+    let mut list = instances::list(heap, class, &query);
+    detail.cut_instances(&mut list);
+    Ok(list)
+}
+
+/// A query that looks at no more than the options say.
+pub(super) fn cut(query: &Query, detail: &Detail, heap: &Heap, class: &str) -> Query {
+    let mut query = *query;
+    if detail.ratio < 1.0 {
+        let share = (instances::count(heap, class) as f64 * detail.ratio).ceil() as usize;
+        query.sample = Some(query.sample.map_or(share, |asked| asked.min(share)));
+    }
+    let is_hidden = match query.sort {
+        Sort::Time => !detail.time,
+        Sort::Size => !detail.size,
+        Sort::Capacity | Sort::CapacityBytes => !detail.capacity,
+        Sort::Excess => !(detail.size && detail.capacity),
+        _ => false,
+    };
+    if is_hidden {
+        query.sort = Sort::None;
+    }
+    query
 }
 
 /// What changed between two tables that were kept, `from` and `to` their numbers:

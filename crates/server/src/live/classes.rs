@@ -4,6 +4,7 @@
 use super::contents::{ClassContents, Spread};
 use super::history::Delta;
 use super::program::Recording;
+use super::table::place;
 use profile::{Estimate, Profile, Sampling, Volume};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
@@ -24,8 +25,11 @@ pub struct Measure {
 /// A class.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ClassRow {
-    /// Class name; loaders are not told apart.
+    /// Class name.
     pub class: String,
+    /// Its loader, where loaders are told apart.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loader: Option<String>,
     /// Share of allocations that were looked at, in percent.
     pub sample_percent: f64,
     /// Live objects.
@@ -78,22 +82,26 @@ impl ClassRow {
 /// Sizes from every dump that has been looked into, the last one at the end.
 pub type AllContents<'a> = &'a [&'a [ClassContents]];
 
-/// The rows from a recording, with sizes of dumps.
+/// The rows from a recording, with sizes of dumps. `per_loader`: classes of one name are told apart
+/// by their loaders; sizes are those of all of them.
 pub fn of_recording(
     profile: &Profile,
     deltas: &[Delta],
     recording: Recording,
     contents: AllContents<'_>,
+    per_loader: bool,
 ) -> Vec<ClassRow> {
-    let mut sums: FxHashMap<&str, (Delta, f64)> = FxHashMap::default();
+    let mut sums: FxHashMap<(&str, Option<String>), (Delta, f64)> = FxHashMap::default();
     for delta in deltas {
-        let sum = sums.entry(profile.names.get(delta.class)).or_default();
+        let loader = per_loader.then(|| place(profile, delta.class).0);
+        let name = profile.names.get(delta.class);
+        let sum = sums.entry((name, loader)).or_default();
         sum.0.add(delta);
         sum.1 += variance(delta.live, recording);
     }
     let mut rows: Vec<ClassRow> = sums
         .into_iter()
-        .map(|(class, (sum, variance))| {
+        .map(|((class, loader), (sum, variance))| {
             let total = sum.total;
             let interval = (variance > 0.0).then(|| {
                 let range = Estimate::of_sum(sum.live.objects as f64, variance);
@@ -106,6 +114,7 @@ pub fn of_recording(
             };
             ClassRow {
                 class: class.to_owned(),
+                loader,
                 sample_percent: sample_percent(each, recording),
                 live: sum.live.objects,
                 live_interval: interval,
@@ -278,7 +287,7 @@ mod tests {
             depth,
             native: None,
         };
-        let full = of_recording(&profile, &[delta], full, &[]);
+        let full = of_recording(&profile, &[delta], full, &[], false);
         assert_eq!(
             (full[0].live, full[0].dead, full[0].live_interval),
             (50_000, Some(0), None)
@@ -293,6 +302,7 @@ mod tests {
                 native: None,
             },
             &[],
+            false,
         );
         let (low, high) = sampled[0].live_interval.unwrap();
         assert!(

@@ -297,6 +297,8 @@ fn instances_of(live: &Arc<Live>, params: &Params, out: &mut String) -> Result<(
     let heap = dump.explorer.heap()?;
     let first_lines = |text: &str| text.lines().take(lines).collect::<Vec<_>>().join("\n");
     let group = GROUPS.iter().find(|(name, _)| *name == sort);
+    let detail = super::ask::detail(live, class)?;
+    let query = super::ask::cut(&query, &detail, heap, class);
     if let Some((_, uniq)) = group {
         let (objects, sampled, rows) = instances::groups(heap, class, *uniq, &query);
         let _ = writeln!(
@@ -321,7 +323,7 @@ fn instances_of(live: &Arc<Live>, params: &Params, out: &mut String) -> Result<(
     if !SORTS.iter().any(|(name, _)| *name == sort) {
         return Err(Fault::bad(format!("sort={sort}: no such order")));
     }
-    let list = instances::list(heap, class, &query);
+    let list = super::ask::instances(live, heap, class, &query)?;
     let _ = writeln!(
         out,
         "<p>{}: {} instances in heap dump {number}, {} looked at.</p>",

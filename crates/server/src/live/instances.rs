@@ -142,6 +142,13 @@ fn sample(heap: &Heap, class: &str, most: Option<usize>) -> (u64, Vec<ObjIdx>) {
     (seen, chosen)
 }
 
+/// Reachable objects of a class.
+pub fn count(heap: &Heap, class: &str) -> u64 {
+    let classes = classes_named(heap, class);
+    let all = classes.iter().flat_map(|class| heap.objects_of(*class));
+    all.filter(|object| heap.is_reachable(*object)).count() as u64
+}
+
 /// Java's `hashCode` of the value, for strings and whole numbers.
 fn java_hash(heap: &Heap, object: ObjIdx) -> Option<i32> {
     let class = heap.class(heap.class_of(object)).name.as_str();

@@ -5,7 +5,7 @@
 //! In reading order: [`program`] (what can be asked of a VM); from readings to the timeline:
 //! [`perfdata`], [`process`], [`nmt`], [`sampler`], [`metrics`], [`timeline`]; from the agent's stream
 //! to the past of every site: [`tap`], [`history`]; heap dumps: [`dumps`], [`contents`],
-//! [`instances`], [`references`]; tables that were kept: [`shelf`]; answers: [`table`], [`classes`], [`advice`], [`source`]; [`status`], [`session`] (all of it for one
+//! [`instances`], [`references`]; what is looked at of each class: [`rules`]; tables that were kept: [`shelf`]; answers: [`table`], [`classes`], [`advice`], [`source`]; [`status`], [`session`] (all of it for one
 //! program), `ask` and `routes` (addresses), and the other doors: [`prometheus`], [`cougaar`],
 //! `plain`, `saved`.
 
@@ -26,6 +26,7 @@ pub mod program;
 pub mod prometheus;
 pub mod references;
 mod routes;
+pub mod rules;
 pub mod sampler;
 mod saved;
 pub mod session;

@@ -111,6 +111,7 @@ fn answer(live: &Arc<Live>, view: &str, params: &Params) -> Result<Response, Fau
         "references" => saved::respond(params, "references", &ask::references(live, params)?)?,
         "compare" => saved::respond(params, "compare", &ask::compare(live, params)?)?,
         "saved" => return saved_file(live, params),
+        "options" => json(&ask::options(live)),
         "source" => json(&source_of(live, params)?),
         "stacks" => json(&ask::stacks(live, params)?),
         "advice" => json(&ask::what_to_fix(live)),
@@ -119,7 +120,7 @@ fn answer(live: &Arc<Live>, view: &str, params: &Params) -> Result<Response, Fau
             let query = instance_query(params)?;
             let class = class(params)?;
             let (_, dump) = dump_of(live, params)?;
-            json(&instances::list(dump.explorer.heap()?, class, &query))
+            json(&ask::instances(live, dump.explorer.heap()?, class, &query)?)
         }
         "groups" => groups(live, params)?,
         _ => return Err(Fault::not_found("there is no such view")),
@@ -293,6 +294,13 @@ fn groups(live: &Live, params: &Params) -> Result<Response, Fault> {
     let class = class(params)?;
     let mut query = instance_query(params)?;
     query.sort = Sort::None;
+    let detail = ask::detail(live, class)?;
+    if by == Uniq::Stack && !detail.stack || matches!(by, Uniq::Size(_)) && !detail.size {
+        return Err(Fault::bad(format!(
+            "by: the options of {class} leave that out"
+        )));
+    }
+    let query = ask::cut(&query, &detail, dump.explorer.heap()?, class);
     let (objects, sampled, rows) = instances::groups(dump.explorer.heap()?, class, by, &query);
     Ok(json(&Groups {
         schema: "tenure.live.groups/1",
@@ -355,13 +363,17 @@ pub(super) fn carry_out(
             let minutes = params.number("minutes", 0)? as u64;
             live.save_every(minutes).map_err(Fault::bad)?;
         }
+        "options" => {
+            let text = params.get("text").unwrap_or_default();
+            live.rules.set(text).map_err(Fault::bad)?;
+        }
         "interval" => {
             let ms = params.number("ms", 0)? as u64;
             live.set_interval(ms).map_err(Fault::bad)?;
         }
         _ => {
             return Err(Fault::not_found(
-                "there is no such command; expected gc, dump, record, stop, mark, save, schedule or interval",
+                "there is no such command; expected gc, dump, record, stop, mark, save, schedule, options or interval",
             ));
         }
     }

@@ -57,6 +57,7 @@ const ALLOCATIONS: &[&str] = &[
 
 pub(super) const CLASSES: &[&str] = &[
     "class",
+    "loader",
     "sample_percent",
     "live",
     "live_interval",

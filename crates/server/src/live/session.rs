@@ -8,6 +8,7 @@ use super::perfdata::Counters;
 use super::process;
 use super::program::{Agent, Ask, Commands, Program, Recording};
 use super::references::{Held, held};
+use super::rules::Chosen;
 use super::sampler::{Reading, Sampler};
 use super::shelf::Shelf;
 use super::status::{RecordingState, Status};
@@ -85,6 +86,8 @@ pub struct Live {
     pub dumps: Dumps,
     /// Its tables of classes that were kept.
     pub shelf: Shelf,
+    /// What is looked at of each class.
+    pub rules: Chosen,
     /// Where the sources of its frames may be found.
     sources: Vec<PathBuf>,
     status: watch::Sender<Status>,
@@ -133,6 +136,7 @@ impl Live {
             recorded: RwLock::default(),
             commands: Mutex::default(),
             native: Mutex::default(),
+            rules: Chosen::default(),
             dumps: Dumps::new(folder.clone(), stem.clone()),
             shelf: Shelf::new(folder, stem),
             sources,

@@ -1,7 +1,7 @@
 //! What was allocated in a range of time, by class, package, site or stack.
 
 use super::history::Delta;
-use profile::{Line, Profile, TraceId, Volume};
+use profile::{Line, NameId, Profile, TraceId, Volume};
 use regex::Regex;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
@@ -18,6 +18,10 @@ pub enum By {
     Site,
     /// By the method that allocates.
     Method,
+    /// By the named module of the class.
+    Module,
+    /// By the loader of the class.
+    Loader,
 }
 
 /// One group.
@@ -111,6 +115,25 @@ pub fn package(class: &str) -> &str {
         .map_or("(no package)", |(package, _)| package)
 }
 
+/// The named module of a class; empty for none, `None` if it is not known.
+pub fn module(profile: &Profile, class: NameId) -> Option<&str> {
+    let place = profile.places.get(class)?;
+    Some(profile.names.get(place.module))
+}
+
+/// Loader and module of a class, in words.
+pub fn place(profile: &Profile, class: NameId) -> (String, String) {
+    let Some(place) = profile.places.get(class) else {
+        return ("(not known)".to_owned(), "(not known)".to_owned());
+    };
+    let text = |id: NameId, none: &str| match profile.names.get(id) {
+        "" => none.to_owned(),
+        name => name.to_owned(),
+    };
+    let loader = text(place.loader, "(boot loader)");
+    (loader, text(place.module, "(no named module)"))
+}
+
 /// Keeps what matches: a class name or any frame.
 pub fn filter(profile: &Profile, deltas: &mut Vec<Delta>, pattern: Option<&Regex>) {
     let Some(pattern) = pattern else { return };
@@ -144,6 +167,8 @@ pub fn rows(profile: &Profile, deltas: &[Delta], by: By) -> Vec<Row> {
                 || "(no stack)".to_owned(),
                 |f| profile.frame_name(profile.stacks.frame(*f)),
             ),
+            By::Module => place(profile, delta.class).1,
+            By::Loader => place(profile, delta.class).0,
             By::Class | By::Site => class.to_owned(),
         };
         groups.entry(name).or_default().add(delta);
