@@ -1,6 +1,3 @@
-import java.lang.reflect.Constructor;
-import java.net.URL;
-import java.net.URLClassLoader;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Scanner;
@@ -63,10 +60,10 @@ public class Populations {
 
     /** The same class from two loaders of its own: so many objects of one, and twice as many of the other. */
     static void loaders(int count) throws Exception {
-        URL[] here = {Populations.class.getProtectionDomain().getCodeSource().getLocation()};
+        java.net.URL[] here = {Populations.class.getProtectionDomain().getCodeSource().getLocation()};
         for (int times = 1; times <= 2; times++) {
-            ClassLoader loader = new URLClassLoader(here, null);
-            Constructor<?> node = loader.loadClass("Populations$Node").getDeclaredConstructor();
+            ClassLoader loader = new java.net.URLClassLoader(here, null);
+            java.lang.reflect.Constructor<?> node = loader.loadClass("Populations$Node").getDeclaredConstructor();
             node.setAccessible(true);
             for (int i = 0; i < times * count; i++) bags.add(node.newInstance());
         }

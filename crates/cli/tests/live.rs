@@ -200,8 +200,11 @@ fn class_options(page: &Page) {
         404
     );
     assert_eq!(set("*%20Populations$*%20count,ratio=0.1"), 200);
-    let merged = page.json(&format!("allocations?{NODES}&by=class"));
-    assert_eq!(merged["count"], 1, "{merged}");
+    let merged = page.json(&format!("allocations?{NODES}&by=site"));
+    let rows = merged["rows"].as_array().expect("rows");
+    let nodes = rows.iter().filter(|row| row["name"] == "Populations$Node");
+    let stacks: Vec<bool> = nodes.map(|row| row.get("stack").is_some()).collect();
+    assert_eq!(stacks, [false; 3], "one of each loader: {merged}");
     let bags = page.json("instances?class=Populations$Bag&sort=size");
     assert_eq!(
         (&bags["objects"], &bags["sampled"]),

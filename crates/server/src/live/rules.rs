@@ -18,8 +18,9 @@ use super::classes::ClassRow;
 use super::history::Delta;
 use super::instances::Instances;
 use super::table::module;
-use profile::{Profile, TraceId};
+use profile::{NameId, Profile};
 use regex::Regex;
+use rustc_hash::FxHashMap;
 use serde::Serialize;
 use std::sync::{PoisonError, RwLock};
 
@@ -166,19 +167,27 @@ impl Rules {
         self.of(module.unwrap_or(""), class)
     }
 
-    /// Leaves sites out, and stacks.
+    /// Leaves sites out; those of a class without stacks become one.
     pub fn cut_sites(&self, profile: &Profile, deltas: &mut Vec<Delta>) {
         if self.rules.is_empty() {
             return;
         }
-        deltas.retain_mut(|delta| {
+        let mut merged: FxHashMap<NameId, Delta> = FxHashMap::default();
+        deltas.retain(|delta| {
             let module = module(profile, delta.class).unwrap_or("");
             let detail = self.of(module, profile.names.get(delta.class));
             if detail.is_some_and(|detail| !detail.stack) {
-                delta.trace = TraceId::EMPTY;
+                let whole = merged.entry(delta.class).or_insert(Delta {
+                    class: delta.class,
+                    ..Delta::default()
+                });
+                whole.add(delta);
             }
-            detail.is_some()
+            detail.is_some_and(|detail| detail.stack)
         });
+        let mut merged: Vec<Delta> = merged.into_values().collect();
+        merged.sort_unstable_by_key(|delta| delta.class);
+        deltas.append(&mut merged);
     }
 
     /// Leaves classes out, and what they hold.
