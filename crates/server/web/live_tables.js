@@ -127,7 +127,6 @@ export async function references({ params, ask }) {
   const answer = await ask("references", asked);
   const number = (title, name, cell) => ({ title, num: true, sort: name, cell });
   const columns = [
-    { title: "Class and stack", sort: "name", cell: (r) => [className(r.name), r.stack.length ? frames(r.stack) : h("div", { class: "dim" }, "no Java code")] },
     { title: "Kind", cell: (r) => r.kind },
     number("Created", "created", (r) => count(r.created)),
     number("Deleted", "deleted", (r) => count(r.deleted)),
@@ -138,6 +137,7 @@ export async function references({ params, ask }) {
     number("Retained", "retained", (r) => (r.retained === null ? "" : bytes(r.retained))),
     number("Oldest", "oldest_ms", (r) => (r.remaining ? `${grouped(Math.round(r.oldest_ms / 1000))} s` : "")),
     { title: "Last thread", cell: (r) => r.thread },
+    { title: "Class and stack", sort: "name", cell: (r) => [className(r.name), r.stack.length ? frames(r.stack) : h("div", { class: "dim" }, "no Java code")] },
   ];
   return [
     filters(params),
