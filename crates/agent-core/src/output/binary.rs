@@ -28,6 +28,8 @@ pub(crate) struct Settings {
     pub(crate) sampling: bool,
     pub(crate) depth: u32,
     pub(crate) primitives: crate::options::Primitives,
+    /// A peer is told where classes come from.
+    pub(crate) places: bool,
 }
 
 /// Writes the binary form. A name record always comes right before its first use.
@@ -174,12 +176,11 @@ impl BinaryOutput {
         self.put(context.vm, &record);
     }
 
-    /// Where classes come from that were not told of yet. Some readers stop at a record that they
-    /// do not know, so it is for those who ask for modern output.
+    /// Where classes come from that were not told of yet.
     fn places(&mut self, context: &mut Context<'_>, classes: impl Iterator<Item = ClassId>) {
         let mut body = Vec::new();
         for id in classes {
-            if self.settings.mode != Mode::Modern || !self.placed.insert(id) {
+            if !self.settings.places || !self.placed.insert(id) {
                 continue;
             }
             let Ok(place) = context.vm.place(id) else {

@@ -6,7 +6,7 @@ use crate::catalog::{Catalog, Thread};
 use crate::control::{Command, Switch};
 use crate::host::Host;
 use crate::ids::{ObjectIds, thread_of};
-use crate::options::{Format, Mode, Options};
+use crate::options::{Format, Mode, Options, Target};
 use crate::output::binary::{BinaryOutput, Settings};
 use crate::output::sink::Sink;
 use crate::output::text::TextOutput;
@@ -163,6 +163,9 @@ impl Recorder {
                     sampling: options.cpu.samples,
                     depth: options.traces.depth,
                     primitives: options.primitives,
+                    // Some readers of files stop at a record that they do not know.
+                    places: options.mode == Mode::Modern
+                        && matches!(options.output.target, Target::Net { .. }),
                 };
                 let max_memory = info.max_memory;
                 Box::new(BinaryOutput::new(
