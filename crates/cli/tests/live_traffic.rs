@@ -1,0 +1,63 @@
+//! A page that is asked hundreds of times a second, while its program works.
+
+mod watched;
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpStream;
+use watched::{lab, run_live};
+
+const PAGES: usize = 8;
+const EACH: usize = 60;
+
+#[test]
+fn many_questions_hinder_neither_the_program_nor_the_stream_of_states() {
+    let Some(lab) = lab("live traffic") else {
+        return;
+    };
+    let Some(jdk) = lab.jdks.last() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let (mut program, page) = run_live(lab, jdk, folder.path(), &["--record", "full"]);
+    page.counting(&mut program);
+    // One browser follows, as slowly as it likes; another is gone at once.
+    let follow = || {
+        let mut stream = TcpStream::connect(&page.host).expect("connected");
+        let (base, host) = (&page.base, &page.host);
+        let request = format!("GET {base}api/v1/events HTTP/1.1\r\nHost: {host}\r\n\r\n");
+        stream.write_all(request.as_bytes()).expect("sent");
+        stream
+    };
+    let browser = follow();
+    drop(follow());
+    let views = [
+        "state",
+        "timeline?points=100",
+        "classes?source=recording",
+        "allocations?by=site",
+        "stacks",
+    ];
+    std::thread::scope(|scope| {
+        for number in 0..PAGES {
+            let page = page.clone();
+            scope.spawn(move || {
+                for question in 0..EACH {
+                    page.json(views[(number + question) % views.len()]);
+                }
+            });
+        }
+        for _ in 0..100 {
+            program.tell("keep 10");
+        }
+    });
+    program.tell("other 600");
+    page.command("gc");
+    page.snapshot();
+    let nodes = page.json("allocations?filter=Populations$Node&by=class");
+    assert_eq!(nodes["rows"][0]["allocations"], 1000, "{nodes}");
+    assert_eq!(nodes["rows"][0]["live"], 1000, "{nodes}");
+    // The browser that follows has the states.
+    let mut lines = BufReader::new(browser).lines();
+    let is_state =
+        |line: &String| line.starts_with("data:") && line.contains("tenure.live.state/1");
+    assert!(lines.map_while(Result::ok).any(|line| is_state(&line)));
+    program.child.kill().expect("killed");
+}
