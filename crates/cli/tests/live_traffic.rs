@@ -55,7 +55,7 @@ fn many_questions_hinder_neither_the_program_nor_the_stream_of_states() {
     assert_eq!(nodes["rows"][0]["allocations"], 1000, "{nodes}");
     assert_eq!(nodes["rows"][0]["live"], 1000, "{nodes}");
     // The browser that follows has the states.
-    let mut lines = BufReader::new(browser).lines();
+    let lines = BufReader::new(browser).lines();
     let is_state =
         |line: &String| line.starts_with("data:") && line.contains("tenure.live.state/1");
     assert!(lines.map_while(Result::ok).any(|line| is_state(&line)));
