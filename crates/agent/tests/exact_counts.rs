@@ -179,6 +179,34 @@ fn stacks_that_differ_only_at_their_outer_end_are_different_sites() {
     }
 }
 
+/// Loaders, initializers and the linking of lambdas run in the midst of other code.
+#[test]
+fn what_the_vm_calls_by_itself_has_its_own_stack() {
+    let Some(lab) = common::lab() else { return };
+    let Some(classes) = lab.compile("Upcalls.java", 8) else {
+        return;
+    };
+    for jdk in &lab.jdks {
+        for depth in [4, 30] {
+            let options = format!("heap=sites,cutoff=0,depth={depth}");
+            let ran = lab.run_in(jdk, classes.path(), Some(&options), &[], &["Upcalls"]);
+            let what = format!("{options} on {}", jdk.full_version);
+            assert_eq!(ran.stdout(), "done\n", "{what}: {}", ran.stderr());
+            let profile = ran.profile();
+            assert!(profile.contains("SITES END"), "{what}");
+            assert!(!profile.contains("one number with another"), "{what}");
+            let rows = profile.lines().filter(|row| row.ends_with(" Upcalls$Made"));
+            let mut made: Vec<u64> = rows
+                .filter_map(|row| row.split_whitespace().nth(6)?.parse().ok())
+                .collect();
+            made.sort_unstable();
+            // One in each initializer; three in three calls, and as many that these hand on.
+            assert_eq!(made.iter().sum::<u64>(), 25 + 6, "{what}");
+            assert_eq!(made[made.len() - 2..], [3, 3], "{what}: {made:?}");
+        }
+    }
+}
+
 #[test]
 fn threads_are_counted_whatever_they_say_their_id_is() {
     let Some(lab) = common::lab() else { return };

@@ -8,7 +8,9 @@
 //! the depth of stacks fall out at the top: equal contexts are equal stacks. Two that
 //! differ in one site differ for certain, others but for a chance below one in 2^32
 //! (down to 37 frames); and now and then the stack is looked at, and told if it is
-//! another ([`State::check`](crate::state::State::check)).
+//! another ([`State::check`](crate::state::State::check)). Methods that the VM calls in the
+//! midst of other code ([`Upcall`]) put the context back at their end, and those that are
+//! called at many places begin with one of their stack.
 //!
 //! Calls: a call of the tracker at entry gives the depth, which is kept in a local
 //! and handed back at returns and handlers, so that frames ended by an exception
@@ -214,15 +216,39 @@ impl Tracking<'_> {
         edit.need_stack(3);
     }
 
+    /// What such a method has besides; the local whose context its own calls extend.
+    fn add_upcall(
+        &self,
+        edit: &mut MethodEdit<'_>,
+        tracker: u16,
+        (upcall, before): (Upcall, u16),
+    ) -> u16 {
+        let back = invoke(edit, "back", "(Ljava/lang/HprofTracker;J)V");
+        let back = [&local(ALOAD, tracker)[..], &local(LLOAD, before), &back].concat();
+        for at in returns(edit) {
+            edit.insert(at, Place::Before, &back);
+        }
+        if upcall == Upcall::Once {
+            return before;
+        }
+        let context = edit.add_local(LocalType::Long);
+        let called = invoke(edit, "called", "(Ljava/lang/HprofTracker;)J");
+        let entry = [&local(ALOAD, tracker)[..], &called, &local(LSTORE, context)].concat();
+        edit.insert(0, Place::Entry, &entry);
+        context
+    }
+
     fn add_contexts(&self, class: &Class<'_>, edit: &mut MethodEdit<'_>, tracker: u16) {
         let context = edit.add_local(LocalType::Long);
-        let entry = [
-            &invoke(edit, "context", "(Ljava/lang/HprofTracker;)J")[..],
-            &local(LSTORE, context),
-        ]
-        .concat();
+        let found = invoke(edit, "context", "(Ljava/lang/HprofTracker;)J");
+        let entry = [&found[..], &local(LSTORE, context)].concat();
         edit.insert(0, Place::Entry, &entry);
         edit.need_stack(5);
+        let upcall = upcall(class.name, edit.method.name, edit.method.descriptor);
+        let context = match upcall {
+            None => context,
+            Some(upcall) => self.add_upcall(edit, tracker, (upcall, context)),
+        };
         let at = invoke(edit, "at", "(Ljava/lang/HprofTracker;JJ)V");
         let mut after: Option<Vec<u8>> = None;
         let is_copy_of = is_arrays_copy(class.name, edit.method.name, edit.method.descriptor);
@@ -244,6 +270,30 @@ impl Tracking<'_> {
             edit.insert(instruction.pc, Place::Before, &leave);
             after = hook_after(class, edit, &instruction, is_copy_of);
         }
+    }
+}
+
+/// A method that the VM calls by itself, between a call site and what is called there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Upcall {
+    /// It runs once, so that no two stacks can meet in it.
+    Once,
+    /// It runs at many places.
+    Often,
+}
+
+/// Whether the VM calls this method by itself.
+fn upcall(class: &[u8], method: &[u8], descriptor: &[u8]) -> Option<Upcall> {
+    match (class, method) {
+        (_, b"<clinit>") => Some(Upcall::Once),
+        (_, b"loadClass") => {
+            (descriptor == b"(Ljava/lang/String;)Ljava/lang/Class;").then_some(Upcall::Often)
+        }
+        (b"java/lang/ClassLoader", b"checkPackageAccess" | b"findNative") => Some(Upcall::Often),
+        (b"java/lang/invoke/MethodHandleNatives", name) => {
+            (name.starts_with(b"link") || name.starts_with(b"find")).then_some(Upcall::Often)
+        }
+        _ => None,
     }
 }
 
@@ -352,6 +402,23 @@ mod tests {
             .collect();
         let counted: Vec<i64> = (1..=1000).collect();
         assert_eq!(low, counted, "the oldest site of a context stays distinct");
+    }
+
+    #[test]
+    fn what_the_vm_calls_by_itself_is_known() {
+        let check = |class: &str, method: &str, expected| {
+            let descriptor = b"(Ljava/lang/String;)Ljava/lang/Class;";
+            let found = upcall(class.as_bytes(), method.as_bytes(), descriptor);
+            assert_eq!(found, expected, "{class}.{method}");
+        };
+        check("Main", "<clinit>", Some(Upcall::Once));
+        check("Main$Loader", "loadClass", Some(Upcall::Often));
+        let natives = "java/lang/invoke/MethodHandleNatives";
+        check(natives, "linkCallSite", Some(Upcall::Often));
+        check(natives, "findMethodHandleType", Some(Upcall::Often));
+        check(natives, "refKindName", None);
+        check("Main", "linkCallSite", None);
+        assert_eq!(upcall(b"Main", b"loadClass", b"()V"), None);
     }
 
     #[test]

@@ -107,6 +107,19 @@ pub extern "system" fn Java_java_lang_HprofTracker_drain(
     });
 }
 
+/// `HprofTracker.upcall`.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_java_lang_HprofTracker_upcall(
+    jni: RawEnv,
+    _class: RawObject,
+    tracker: RawObject,
+) {
+    outside((), || {
+        let (jni, tracker) = wrap(jni, tracker)?;
+        HotSpot::get()?.at(jni, tracker, |state, at| state.enter_upcall(at))
+    });
+}
+
 /// `HprofTracker.check`.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_java_lang_HprofTracker_check(

@@ -11,13 +11,20 @@ use crate::config::{Config, Follow};
 use crate::followed::Followed;
 use crate::instrument::Numbers;
 use crate::registry::Registry;
-use crate::sites::{Seen, SiteId, Sites, find_slot, first_mask, grow};
+use crate::sites::{SPREAD, Seen, SiteId, Sites, find_slot, first_mask, grow};
 use crate::tracker::{
     COST_WORDS, EACH, EDGE_WORDS, FIRST_EDGES, FIRST_NODES, FIRST_SITES, SITE_WORDS, Tracker,
 };
 
-/// Most frames looked at below the tracker's own to reach the depth wanted.
+/// Frames of the tracker's own that are expected above those wanted.
 const TRACKER_FRAMES: usize = 6;
+/// A row of a stack before it is filled.
+const NOWHERE: jvmti::FrameRow = jvmti::FrameRow {
+    method: jvmti::sys::MethodPtr(std::ptr::null_mut()),
+    location: 0,
+};
+/// Of them: the native method that is told of a call by the VM, and what calls it.
+const OWN_FRAMES: usize = 2;
 /// Deepest stacks kept.
 pub(crate) const MOST_FRAMES: usize = 2048;
 
@@ -112,19 +119,21 @@ impl State {
     /// The stack of the current thread, numbered.
     pub(crate) fn current_trace(&mut self, env: Env<Live>, jni: Jni, config: &Config) -> TraceId {
         let depth = (self.depth as usize).min(MOST_FRAMES);
-        let mut rows = vec![
-            jvmti::FrameRow {
-                method: jvmti::sys::MethodPtr(std::ptr::null_mut()),
-                location: 0
+        let mut more = TRACKER_FRAMES;
+        let frames = loop {
+            let mut rows = vec![NOWHERE; depth + more];
+            let count = if depth == 0 {
+                0
+            } else {
+                env.stack_into(None, &mut rows).unwrap_or(0)
             };
-            depth + TRACKER_FRAMES
-        ];
-        let count = if depth == 0 {
-            0
-        } else {
-            env.stack_into(None, &mut rows).unwrap_or(0)
+            let frames = self.registry.stack(env, jni, &rows[..count], depth);
+            // Arrays of arrays are counted by as many calls as they are deep.
+            if frames.len() >= depth || count < rows.len() || more > MOST_FRAMES {
+                break frames;
+            }
+            more *= 2;
         };
-        let frames = self.registry.stack(env, jni, &rows[..count], depth);
         let thread = if config.per_thread {
             self.registry.thread(env, None, false)
         } else {
@@ -223,6 +232,23 @@ impl State {
         followed.add_if(self.sites.follows, jni, made, site, array_bytes);
     }
 
+    /// Gives the current thread a context made of its stack: the VM has called a method in
+    /// the midst of other code, which left the context of whatever it called last.
+    pub(crate) fn enter_upcall(&self, at: &At<'_>) {
+        let depth = (self.depth as usize).min(MOST_FRAMES);
+        let mut rows = vec![NOWHERE; depth + OWN_FRAMES];
+        let count = at.env.stack_into(None, &mut rows).unwrap_or(0);
+        let frames = rows[..count].iter().skip(OWN_FRAMES);
+        let context = frames.fold(0, |sum: u64, frame| {
+            let place = (frame.method.0 as u64).rotate_left(32) ^ frame.location as u64;
+            (sum ^ place).wrapping_mul(SPREAD.cast_unsigned()) ^ sum >> 29
+        });
+        let context = context.wrapping_mul(SPREAD.cast_unsigned());
+        let context = (context ^ context >> 32).cast_signed();
+        // The field is always there; without it the method goes on from the last call.
+        let _ = at.tracker.set_context(at.jni, at.object, context);
+    }
+
     /// Looks whether the current stack is that of a site: two contexts with one number
     /// would be counted as one.
     pub(crate) fn check(&mut self, at: &At<'_>, site: SiteId) {
@@ -286,10 +312,7 @@ impl State {
     /// these native methods are instrumented, and the method handle of a constructor
     /// has the object made before it runs the constructor.
     fn is_counted_by_caller(&mut self, env: Env<Live>, jni: Jni) -> bool {
-        let mut rows = [jvmti::FrameRow {
-            method: jvmti::sys::MethodPtr(std::ptr::null_mut()),
-            location: 0,
-        }; 2];
+        let mut rows = [NOWHERE; 2];
         let count = env.stack_into(None, &mut rows).unwrap_or(0);
         let frames = self.registry.stack(env, jni, &rows[..count], rows.len());
         let method = |at: usize| {

@@ -186,10 +186,18 @@ impl Tracker {
         jni.call_static_void(class, site, &[null, null, zero, zero])?;
         let check = of("check", "(Ljava/lang/HprofTracker;J)V")?;
         jni.call_static_void(class, check, &[null, zero])?;
-        let drain = of("drain", "(Ljava/lang/HprofTracker;)V")?;
-        jni.call_static_void(class, drain, &[null])?;
+        for name in ["drain", "upcall"] {
+            let method = of(name, "(Ljava/lang/HprofTracker;)V")?;
+            jni.call_static_void(class, method, &[null])?;
+        }
         let edge = of("edge", "(Ljava/lang/HprofTracker;J)I")?;
         jni.call_static_int(class, edge, &[null, zero])?;
+        Ok(())
+    }
+
+    /// Sets the calling context of a thread.
+    pub(crate) fn set_context(&self, jni: Jni, object: Object, context: i64) -> Result<()> {
+        jni.set_long(object, jni.field(self.class, "context", "J")?, context);
         Ok(())
     }
 

@@ -207,6 +207,22 @@ public final class HprofTracker {
         }
     }
 
+    /** At the entry of a method that the VM calls in the midst of other code: the context of its stack. */
+    public static long called(HprofTracker tracker) {
+        if (tracker == null) {
+            return 0;
+        }
+        upcall(tracker);
+        return tracker.context;
+    }
+
+    /** At its end: what it interrupted goes on where it was. */
+    public static void back(HprofTracker tracker, long context) {
+        if (tracker != null) {
+            tracker.context = context;
+        }
+    }
+
     private long key() {
         return depthMayChange ? context ^ depthSalt : context;
     }
@@ -632,6 +648,9 @@ public final class HprofTracker {
 
     /** Counts an allocation of a key not seen before, and enters the key. */
     private static native void site(HprofTracker tracker, Object made, long key, long bytes);
+
+    /** Makes the context one of the stack at hand. */
+    private static native void upcall(HprofTracker tracker);
 
     /** Whether an allocation is at the stack of its site; for each power of two of them. */
     private static native void check(HprofTracker tracker, long how);

@@ -57,10 +57,18 @@ fn make() -> Option<Lab> {
         found.drain(1..found.len() - 1);
     }
     Some(Lab {
-        agent: testkit::run::cargo_build("agent", "libhprof.so"),
+        agent: library(),
         jdks: found,
         classes,
     })
+}
+
+/// The agent: the one that `TENURE_AGENT` names, or the one built now.
+fn library() -> PathBuf {
+    match std::env::var_os("TENURE_AGENT") {
+        Some(path) => PathBuf::from(path),
+        None => testkit::run::cargo_build("agent", "libhprof.so"),
+    }
 }
 
 /// The program `tenure`: the one that `./x test` has built, or built now.
