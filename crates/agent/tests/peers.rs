@@ -336,6 +336,19 @@ fn a_listener_gets_what_it_asks_for_when_it_asks() {
         let text = wait_for(&got, "sites", sites(7));
         let left = objects_of(&text, " Patient$Early").unwrap_or_default();
         assert_eq!(left, (0, 0), "cleared");
+        // It counts from there on, and what was made before dies without being counted.
+        program.type_line("late");
+        program.expect("done late");
+        listener.type_line("gc");
+        listener.type_line("sites");
+        let text = wait_for(&got, "sites", sites(8));
+        assert_eq!(objects_of(&text, " Patient$Late"), Some((500, 500)));
+        program.type_line("forget");
+        program.expect("done forget");
+        listener.type_line("gc");
+        listener.type_line("allocated");
+        let text = wait_for(&got, "sites", sites(9));
+        assert_eq!(objects_of(&text, " Patient$Late"), Some((0, 500)));
         // Samples, on command.
         program.type_line("spin");
         program.expect("done spin");
