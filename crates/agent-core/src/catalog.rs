@@ -123,6 +123,12 @@ impl Catalog {
         self.traces[at] = Some(trace.clone());
     }
 
+    /// Whether a trace was defined.
+    pub(crate) fn knows_trace(&self, id: TraceId) -> bool {
+        let trace = self.traces.get(id.0 as usize);
+        trace.is_some_and(Option::is_some)
+    }
+
     /// Every trace that was defined, in order of serials, the empty one first.
     pub(crate) fn trace_ids(&self) -> Vec<TraceId> {
         let defined = self.traces.iter().enumerate().skip(1);

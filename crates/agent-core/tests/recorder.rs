@@ -343,6 +343,81 @@ fn counts_survive_the_binary_form() {
 }
 
 #[test]
+fn both_forms_say_the_same_of_monitors_and_waits() {
+    let of = |options: &str| {
+        let (mut recorder, out, _) = recorder(options, None);
+        let mut vm = small_vm();
+        let state = vmpi::ThreadState {
+            alive: true,
+            waiting: true,
+            interrupted: true,
+            ..Default::default()
+        };
+        vm.stacks.push(vmpi::ThreadStack {
+            thread: MAIN,
+            state,
+            trace: HOT,
+        });
+        vm.monitors.push(vmpi::MonitorInfo {
+            monitor: MonitorId(1),
+            class: ClassId(1),
+            owner: Some(MAIN),
+            entry_count: 2,
+            waiting_to_enter: vec![MAIN],
+            waiting_to_be_notified: Vec::new(),
+        });
+        start(&mut recorder, &mut vm);
+        let waits = [
+            MonitorEvent::Wait { timeout_ms: 100 },
+            MonitorEvent::Waited {
+                waited_ns: 72_000_000,
+                timed_out: false,
+            },
+        ];
+        for what in waits {
+            let (monitor, class) = (MonitorId(1), ClassId(1));
+            let event = Event::Monitor {
+                what,
+                thread: MAIN,
+                monitor,
+                class,
+                trace: HOT,
+            };
+            recorder.notify(&vm, &event);
+        }
+        recorder.notify(&vm, &Event::VmDeath);
+        let (profile, faults) = profile::read(&out.bytes()).expect("a profile");
+        assert!(faults.is_empty(), "{options}");
+        let name = |id| profile.names.get(id).to_owned();
+        let waits = profile.waits.iter();
+        let waits: Vec<_> = waits
+            .map(|wait| (name(wait.class), wait.thread, wait.waited_ns))
+            .collect();
+        assert_eq!(profile.monitor_dumps.len(), 1, "{options}");
+        let dump = &profile.monitor_dumps[0];
+        let threads = dump.threads.iter();
+        let threads: Vec<_> = threads
+            .map(|row| {
+                let stack = profile.trace_names(row.trace);
+                (row.thread, row.status.clone(), stack)
+            })
+            .collect();
+        let monitors = dump.monitors.iter();
+        let monitors: Vec<_> = monitors
+            .map(|row| (name(row.class), row.owner, row.waiting_to_enter.clone()))
+            .collect();
+        (waits, threads, monitors)
+    };
+    let (waits, threads, monitors) = of("monitor=y,format=b,modern=y");
+    assert_eq!(waits, [("demo.Node".to_owned(), 200_001, 72_000_000)]);
+    let status = threads.iter().find(|row| row.0 == 200_001);
+    assert_eq!(status.map(|row| &*row.1), Some("intr|CW"));
+    assert_eq!(monitors[0].1, Some((200_001, 2)));
+    assert_eq!(monitors[0].2, [200_001]);
+    assert_eq!(of("monitor=y"), (waits, threads, monitors));
+}
+
+#[test]
 fn contention_of_milliseconds_is_printed() {
     // The original divided milliseconds by a million and never printed the section.
     let text = String::from_utf8(run("monitor=y")).expect("text");

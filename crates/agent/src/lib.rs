@@ -2,7 +2,7 @@
 //!
 //! Only wiring: entry points of the C interface ([`entry`]), from options to what
 //! the VM side measures ([`plan`]), the output file or socket ([`output`]), the
-//! peer's commands ([`listener`]), and the process around it ([`process`]).
+//! peer's commands ([`listener`]), the bytes to it ([`sender`]), and the process around it ([`process`]).
 //!
 //! Faults of the options end the process, as the original's did, before any Java
 //! code has run. After that nothing of the agent's ends or blocks the program.
@@ -16,3 +16,4 @@ mod listener;
 mod output;
 mod plan;
 mod process;
+mod sender;

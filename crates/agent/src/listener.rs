@@ -3,7 +3,7 @@
 use std::io::Read;
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use agent_core::control::{Command, Decoder, Switch};
@@ -12,6 +12,7 @@ use agent_core::{Reaction, Recorder};
 use vm_hotspot::HotSpot;
 use vmpi::{Event, Profiler, Vm};
 
+use crate::sender::Patience;
 use crate::{output, process};
 
 /// The recorder, told events by the VM and commands by the listener. Whoever tells
@@ -21,12 +22,12 @@ pub(crate) struct Shared {
     /// Whether a peer waits for what is written.
     pub(crate) is_socket: bool,
     /// The peer, until the listener has been started.
-    pub(crate) peer: Option<TcpStream>,
+    pub(crate) peer: Option<(TcpStream, Patience)>,
 }
 
 impl Profiler for Shared {
     fn notify(&mut self, vm: &dyn Vm, event: &Event<'_>) {
-        {
+        let tell = || {
             let mut recorder = self.recorder.lock().unwrap_or_else(PoisonError::into_inner);
             recorder.notify(vm, event);
             // The original's peer saw nothing for seconds.
@@ -37,6 +38,12 @@ impl Profiler for Shared {
             if self.is_socket && is_rare {
                 recorder.flush();
             }
+        };
+        let is_dump = matches!(event, Event::DumpRequested | Event::VmDeath);
+        let patience = lock_patience().clone();
+        match patience.filter(|_| is_dump) {
+            Some(patience) => patience.while_waiting(tell),
+            None => tell(),
         }
         if let Event::VmInit { .. } = event
             && let Some(peer) = self.peer.take()
@@ -49,8 +56,14 @@ impl Profiler for Shared {
 
 /// The recorder of the process, which a peer may come back to.
 static RECORDER: OnceLock<Arc<Mutex<Recorder>>> = OnceLock::new();
+/// How long its present peer is waited for.
+static PATIENCE: Mutex<Option<Patience>> = Mutex::new(None);
 /// The last peer is gone.
 static IS_ALONE: AtomicBool = AtomicBool::new(false);
+
+fn lock_patience() -> MutexGuard<'static, Option<Patience>> {
+    PATIENCE.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Remembers the recorder of the process.
 pub(crate) fn keep(recorder: &Arc<Mutex<Recorder>>) {
@@ -82,7 +95,10 @@ pub(crate) fn come_back(options: &Options) -> Result<(), String> {
     }
     let output = output::open(options).map_err(|error| error.to_string());
     let output = output.inspect_err(|_| IS_ALONE.store(true, Ordering::SeqCst))?;
-    vm.quietly(|| {
+    let Some((peer, patience)) = output.peer else {
+        return Err("this is no peer".to_owned());
+    };
+    let begin = || {
         let mut recorder = lock();
         recorder.begin_again(vm, output.writer);
         let on = Command::Control(Switch::Allocations(true));
@@ -90,24 +106,28 @@ pub(crate) fn come_back(options: &Options) -> Result<(), String> {
             recorder.command(vm, &on);
         }
         recorder.flush();
-    });
-    if let Some(peer) = output.peer {
-        hear(vm, peer, recorder);
-    }
+    };
+    vm.quietly(|| patience.while_waiting(begin));
+    hear(vm, (peer, patience), recorder);
     Ok(())
 }
 
 /// Starts a thread that takes the peer's commands.
-fn hear(vm: &'static HotSpot, peer: TcpStream, recorder: &Arc<Mutex<Recorder>>) {
+fn hear(
+    vm: &'static HotSpot,
+    (peer, patience): (TcpStream, Patience),
+    recorder: &Arc<Mutex<Recorder>>,
+) {
+    *lock_patience() = Some(patience.clone());
     let recorder = Arc::clone(recorder);
-    let listen = move || listen(vm, peer, &recorder);
+    let listen = move || listen(vm, peer, &recorder, &patience);
     if let Err(error) = vm.run_thread("HPROF listener thread", listen) {
         process::note(&format!("no commands can be taken: {error}"));
     }
 }
 
 /// Takes commands until the peer ends it or is gone; the program goes on.
-fn listen(vm: &HotSpot, mut peer: TcpStream, recorder: &Mutex<Recorder>) {
+fn listen(vm: &HotSpot, mut peer: TcpStream, recorder: &Mutex<Recorder>, patience: &Patience) {
     let mut decoder = Decoder::default();
     let mut buffer = [0; 512];
     loop {
@@ -118,12 +138,13 @@ fn listen(vm: &HotSpot, mut peer: TcpStream, recorder: &Mutex<Recorder>) {
         };
         decoder.push(&buffer[..count]);
         while let Some(command) = decoder.next_command() {
-            let reaction = vm.quietly(|| {
+            let carry_out = || {
                 let mut recorder = recorder.lock().unwrap_or_else(PoisonError::into_inner);
                 let reaction = recorder.command(vm, &command);
                 recorder.flush();
                 reaction
-            });
+            };
+            let reaction = vm.quietly(|| patience.while_waiting(carry_out));
             match reaction {
                 Reaction::Continue => {}
                 Reaction::StopListening => return,

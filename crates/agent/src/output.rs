@@ -13,13 +13,14 @@ use agent_core::options::{
 };
 
 use crate::process::wall_time;
+use crate::sender::{Patience, Sender};
 
 /// An opened output.
 pub(crate) struct Output {
     /// Takes the bytes.
     pub(crate) writer: Box<dyn Write + Send>,
-    /// Where commands come from, in socket mode.
-    pub(crate) peer: Option<TcpStream>,
+    /// Where commands come from, in socket mode, and how long the peer is waited for.
+    pub(crate) peer: Option<(TcpStream, Patience)>,
     /// A name for a dump of the VM's own, beside the output or among temporary files.
     pub(crate) scratch: PathBuf,
 }
@@ -85,7 +86,7 @@ fn new_file(path: &Path) -> io::Result<File> {
         .open(path)
 }
 
-/// Writes to the peer at once: a buffer of ours only, given up at each flush.
+/// Writes to the peer by a thread of its own: a buffer of ours only, given up at each flush.
 fn connect(host: &str, port: i64) -> Result<Output, StartError> {
     let refused = || StartError::Connect {
         host: host.to_owned(),
@@ -103,12 +104,12 @@ fn connect(host: &str, port: i64) -> Result<Output, StartError> {
         .next()
         .ok_or_else(refused)?;
     let _ = stream.set_nodelay(true);
-    // A peer that does not read must not hold the program for ever.
-    let _ = stream.set_write_timeout(Some(Duration::from_secs(30)));
-    let peer = stream.try_clone().ok();
+    let peer = stream.try_clone().map_err(|_| refused())?;
+    let sender = Sender::new(stream).map_err(|_| refused())?;
+    let patience = sender.patience();
     Ok(Output {
-        writer: Box::new(BufWriter::with_capacity(64 << 10, stream)),
-        peer,
+        writer: Box::new(BufWriter::with_capacity(64 << 10, sender)),
+        peer: Some((peer, patience)),
         scratch: scratch(&std::env::temp_dir().join("hprof").to_string_lossy()),
     })
 }

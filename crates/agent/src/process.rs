@@ -57,6 +57,16 @@ pub(crate) fn note(text: &str) {
     say(&format!("HPROF: {text}\n"));
 }
 
+/// Has other threads take all signals; for threads that the VM does not know.
+pub(crate) fn leave_signals_to_others() {
+    let mut all = MaybeUninit::<libc::sigset_t>::zeroed();
+    // SAFETY: the set is a live local that the first call fills; the old mask is not wanted.
+    unsafe {
+        libc::sigfillset(all.as_mut_ptr());
+        libc::pthread_sigmask(libc::SIG_BLOCK, all.as_ptr(), std::ptr::null_mut());
+    }
+}
+
 /// Ends the process because of how it was started.
 pub(crate) fn refuse(text: &str, code: i32, fatal: bool) -> ! {
     say(&format!("{ERROR_PREFIX}{text}\n"));

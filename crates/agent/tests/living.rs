@@ -76,7 +76,11 @@ fn a_dump_at_the_end_has_no_garbage_on_any_collector() {
                 let options = Some("heap=dump,format=b,file=out");
                 let program = ["Living", end];
                 let ran = lab.run_in(jdk, classes.path(), options, &flags, &program);
-                let what = format!("{collector} {end} on {}: {}", jdk.full_version, ran.stderr());
+                let what = format!(
+                    "{collector} {end} on {}: {}",
+                    jdk.full_version,
+                    ran.stderr()
+                );
                 assert_eq!(ran.output.status.code(), Some(code), "{what}");
                 let settings = heap_graph::Options {
                     no_index: true,

@@ -4,6 +4,7 @@
 mod common;
 
 use std::io::{BufRead, BufReader, Lines, Write};
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -447,6 +448,42 @@ fn a_lost_listener_costs_the_program_nothing() {
             program.type_line("end");
             program.expect("kept 1500");
             assert_eq!(program.code(), Some(3), "{mode} on {}", jdk.full_version);
+        }
+    }
+}
+
+#[test]
+fn a_peer_that_stops_reading_is_given_up() {
+    let Some(lab) = common::lab() else { return };
+    for jdk in lab.some_jdks() {
+        for mode in ["heap=all,format=b", "heap=all", "cpu=times,monitor=y"] {
+            let Some(stage) = stage(lab) else { continue };
+            let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+            let port = listener.local_addr().expect("bound").port();
+            let peer = std::thread::spawn(move || listener.accept().expect("the agent").0);
+            let options = format!("{mode},net=127.0.0.1:{port}");
+            let mut program = stage.patient(jdk, Some((&lab.agent, &options)));
+            let mut peer = peer.join().expect("accepted");
+            for line in ["late", "twins", "both"] {
+                program.type_line(line);
+                program.expect(&format!("done {line}"));
+            }
+            let began = Instant::now();
+            // Dumps that nobody takes, then the end.
+            for _ in 0..6 {
+                peer.write_all(&[2, 0, 0, 0, 0, 0, 0, 0, 0]).expect("sent");
+            }
+            program.type_line("end");
+            program.expect("kept 1500");
+            let what = format!("{mode} on {}", jdk.full_version);
+            assert_eq!(program.code(), Some(3), "{what}");
+            let took = began.elapsed();
+            assert!(took < PATIENCE / 2, "{what}: {took:?}");
+            let said = std::io::read_to_string(program.stderr()).expect("text");
+            let lost = "HPROF ERROR: the output is lost: the peer does not read; ";
+            // What is small fits into what the machine itself keeps.
+            let is_large = mode.contains("heap");
+            assert_eq!(said.contains(lost), is_large, "{what}: {said}");
         }
     }
 }

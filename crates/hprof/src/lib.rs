@@ -63,6 +63,6 @@ pub use names::{decode_modified_utf8, package_of, readable_class_name};
 pub use record::{AllocSite, Frame, RECORD_HEAD, RawRecord, Record};
 pub use rewrite::{CUT, Edit, RewriteError, Rewriter, Rewritten, rewrite};
 pub use segment::{Stretch, Walked, walk_stretch};
-pub use tag::{BasicType, HeapTag, RecordTag};
+pub use tag::{BasicType, HeapTag, RecordTag, thread_status};
 pub use walk::{Stop, StopReason, read_sub_record, walk};
 pub use write::{Writer, encode_sub_record};

@@ -77,10 +77,33 @@ tags! {
         /// Ours: where classes of the sites come from. Rows of u4 class serial, name id of the
         /// loader and of the module; 0 for the boot loader and for no named module.
         ClassPlaces = 0x78, "CLASS_PLACES";
+        /// Ours: MONITOR DUMP of the text form, all in u4. Number of threads; of each its serial,
+        /// trace and status ([`thread_status`]). Number of monitors; of each the class serial,
+        /// owner's serial (0: nobody), entries, number of threads that want to enter, number that
+        /// wait to be notified, and the serials of these threads.
+        MonitorDump = 0x7a, "MONITOR_DUMP";
+        /// Ours: WAIT and WAITED of the text form. u4 0 for the one, 1 for the other, u4 class
+        /// serial, u4 thread serial, i8 milliseconds.
+        MonitorWait = 0x7b, "MONITOR_WAIT";
         /// Ours: NATIVE of the text form. u8 mean bytes between two recorded blocks, then rows as of
         /// WIDE_ALLOC_SITES, whose class is a library.
         NativeSites = 0x76, "NATIVE_SITES";
     }
+}
+
+/// A thread's status in MONITOR DUMP as the text form writes it (`R`, `intr|CW`): the low byte
+/// counts ended, sleeping, at an entrance, waiting, running, unknown; bits 8 to 10 say suspended,
+/// interrupted, in native code.
+pub fn thread_status(word: u32) -> String {
+    const STATES: [&str; 5] = ["ZO", "SL", "MW", "CW", "R"];
+    let mut text = String::new();
+    for (bit, prefix) in [(8, "S|"), (9, "intr|"), (10, "native|")] {
+        if word >> bit & 1 == 1 {
+            text.push_str(prefix);
+        }
+    }
+    text.push_str(STATES.get((word & 0xff) as usize).unwrap_or(&"UN"));
+    text
 }
 
 impl RecordTag {

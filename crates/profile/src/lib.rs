@@ -32,7 +32,7 @@ mod stacks;
 pub use cpu::{CallPair, Cost, CostTable, SampleTable};
 pub use estimate::{Estimate, Sampling, Weight};
 pub use metric::{Metric, WeightedStack};
-pub use monitors::{Contention, ContentionTable, Wait};
+pub use monitors::{Contention, ContentionTable, Monitor, MonitorDump, MonitorThread, Wait};
 pub use names::{NameId, Names};
 pub use places::{Place, Places};
 pub use profile::{Profile, Thread};

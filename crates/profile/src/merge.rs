@@ -101,6 +101,16 @@ impl Profile {
             ..*wait
         });
         self.waits.extend(waits);
+        for dump in &other.monitor_dumps {
+            let mut dump = dump.clone();
+            for thread in &mut dump.threads {
+                thread.trace = trace(thread.trace);
+            }
+            for monitor in &mut dump.monitors {
+                monitor.class = name(monitor.class);
+            }
+            self.monitor_dumps.push(dump);
+        }
         let threads = other.threads.iter();
         self.threads.extend(threads.map(|thread| Thread {
             name: name(thread.name),

@@ -79,6 +79,39 @@ impl ContentionTable {
     }
 }
 
+/// Threads and monitors at one moment: MONITOR DUMP.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MonitorDump {
+    /// Every thread that had started.
+    pub threads: Vec<MonitorThread>,
+    /// Every monitor that somebody owned or waited for.
+    pub monitors: Vec<Monitor>,
+}
+
+/// A thread of a monitor dump.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MonitorThread {
+    /// Its serial.
+    pub thread: u32,
+    /// Where it was.
+    pub trace: TraceId,
+    /// As the text form writes it: `R`, `MW`, `intr|CW`; `ZO` once it has ended.
+    pub status: String,
+}
+
+/// A monitor of a monitor dump.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Monitor {
+    /// Class of its object.
+    pub class: NameId,
+    /// Serial of the thread that owned it, and how often it had entered.
+    pub owner: Option<(u32, u32)>,
+    /// Serials of threads at its entrance.
+    pub waiting_to_enter: Vec<u32>,
+    /// Serials of threads in `wait`.
+    pub waiting_to_be_notified: Vec<u32>,
+}
+
 /// A finished `Object.wait`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Wait {

@@ -1,7 +1,7 @@
 //! The profile as a whole.
 
 use crate::cpu::{CallPair, CostTable, SampleTable};
-use crate::monitors::{ContentionTable, Wait};
+use crate::monitors::{ContentionTable, MonitorDump, Wait};
 use crate::names::{NameId, Names};
 use crate::places::Places;
 use crate::references::ReferenceTable;
@@ -56,6 +56,8 @@ pub struct Profile {
     pub places: Places,
     /// Finished waits.
     pub waits: Vec<Wait>,
+    /// Monitor dumps, in order.
+    pub monitor_dumps: Vec<MonitorDump>,
 }
 
 impl Profile {

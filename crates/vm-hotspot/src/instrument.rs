@@ -269,6 +269,10 @@ impl Tracking<'_> {
             .concat();
             edit.insert(instruction.pc, Place::Before, &leave);
             after = hook_after(class, edit, &instruction, is_copy_of);
+            if let (true, Some(hook)) = (calls_arrays_copy(class, &instruction), &mut after) {
+                // It has left the context of its own last call, or is not called at all.
+                hook.splice(0..0, leave);
+            }
         }
     }
 }
@@ -304,6 +308,12 @@ fn is_arrays_copy(owner: &[u8], name: &[u8], descriptor: &[u8]) -> bool {
         && matches!(name, b"copyOf" | b"copyOfRange")
         && descriptor.starts_with(b"([Ljava/lang/Object;")
         && descriptor.ends_with(b"Ljava/lang/Class;)[Ljava/lang/Object;")
+}
+
+fn calls_arrays_copy(class: &Class<'_>, instruction: &Instruction<'_>) -> bool {
+    let index = instruction.index().filter(|_| instruction.is_invoke());
+    let called = index.and_then(|index| class.pool.method_ref(index).ok());
+    called.is_some_and(|[owner, name, descriptor]| is_arrays_copy(owner, name, descriptor))
 }
 
 /// What follows an instruction that makes an object without a constructor.

@@ -2,8 +2,8 @@
 
 use super::sink::Sink;
 use super::{
-    Context, Emit, SitesSection, ThreadRecord, WaitRecord, class_of, known_thread, shown,
-    source_name, trace_of,
+    Context, Emit, SitesSection, ThreadRecord, WaitRecord, class_of, known_thread, monitor_threads,
+    shown, source_name, trace_of,
 };
 use crate::catalog::{Class, ResolvedFrame, ResolvedTrace};
 use crate::ids::{FRAMES, NAMES, ObjectIds, class_serial, thread_serial, trace_serial};
@@ -439,9 +439,40 @@ impl Emit for BinaryOutput {
         }
     }
 
-    fn wait(&mut self, _: &mut Context<'_>, _: &WaitRecord<'_>) {}
+    fn wait(&mut self, context: &mut Context<'_>, wait: &WaitRecord<'_>) {
+        let class = self.class(context, wait.class);
+        let mut body = Vec::with_capacity(20);
+        for word in [u32::from(wait.done), class.0, thread_serial(wait.thread).0] {
+            body.extend(word.to_be_bytes());
+        }
+        body.extend(wait.time_ms.to_be_bytes());
+        self.body(context.vm, RecordTag::MonitorWait, &body);
+    }
 
-    fn monitors(&mut self, _: &mut Context<'_>, _: &[ThreadStack], _: &[MonitorInfo]) {}
+    fn monitors(
+        &mut self,
+        context: &mut Context<'_>,
+        threads: &[ThreadStack],
+        monitors: &[MonitorInfo],
+    ) {
+        let threads = monitor_threads(context.catalog, threads);
+        let mut words = vec![threads.len() as u32];
+        for (thread, status, trace) in threads {
+            words.extend([thread_serial(thread).0, trace_serial(trace).0, status]);
+        }
+        words.push(monitors.len() as u32);
+        for monitor in monitors {
+            let owner = monitor.owner.map_or(0, |owner| thread_serial(owner).0);
+            let class = self.class(context, monitor.class);
+            let waiting = [&monitor.waiting_to_enter, &monitor.waiting_to_be_notified];
+            words.extend([class.0, owner, monitor.entry_count]);
+            words.extend(waiting.map(|threads| threads.len() as u32));
+            let threads = waiting.into_iter().flatten();
+            words.extend(threads.map(|thread| thread_serial(*thread).0));
+        }
+        let body: Vec<u8> = words.into_iter().flat_map(u32::to_be_bytes).collect();
+        self.body(context.vm, RecordTag::MonitorDump, &body);
+    }
 
     fn heap(
         &mut self,

@@ -12,7 +12,7 @@ use crate::catalog::{Catalog, Class, ResolvedTrace};
 use profile::{ContentionTable, CostTable, Ranked, SampleTable, SiteOrder, SiteTable, Volume};
 use std::path::Path;
 use std::sync::Arc;
-use vmpi::{ClassId, HeapSummary, MonitorInfo, ThreadInfo, ThreadStack, Vm};
+use vmpi::{ClassId, HeapSummary, MonitorInfo, ThreadId, ThreadInfo, ThreadStack, ThreadState, Vm};
 
 /// A thread as START records show it.
 pub(crate) struct ThreadRecord<'a> {
@@ -34,6 +34,7 @@ pub(crate) struct SitesSection<'a> {
 pub(crate) struct WaitRecord<'a> {
     pub(crate) done: bool,
     pub(crate) signature: &'a str,
+    pub(crate) class: ClassId,
     pub(crate) time_ms: i64,
     pub(crate) thread: vmpi::ThreadId,
 }
@@ -109,6 +110,40 @@ pub(crate) trait Emit: Send {
     fn flush(&mut self);
     /// The first failure of the output, once.
     fn take_failure(&mut self) -> Option<String>;
+}
+
+/// The threads of MONITOR DUMP, in order of their numbers: state word and stack. A thread the VM no
+/// longer lists has ended.
+pub(crate) fn monitor_threads(
+    catalog: &Catalog,
+    now: &[ThreadStack],
+) -> Vec<(ThreadId, u32, vmpi::TraceId)> {
+    let mut known: Vec<_> = catalog.threads.iter().map(|thread| thread.id).collect();
+    known.sort();
+    let row = |id: ThreadId| {
+        let now = now.iter().find(|thread| thread.thread == id);
+        let (state, trace) = now.map(|now| (now.state, now.trace)).unwrap_or_default();
+        (id, status(state), trace)
+    };
+    known.into_iter().map(row).collect()
+}
+
+/// A state as [`hprof::thread_status`] reads it.
+fn status(state: ThreadState) -> u32 {
+    let number = match state {
+        ThreadState { alive: false, .. } => 0,
+        ThreadState { sleeping: true, .. } => 1,
+        ThreadState {
+            blocked_on_monitor: true,
+            ..
+        } => 2,
+        ThreadState { waiting: true, .. } | ThreadState { parked: true, .. } => 3,
+        ThreadState { runnable: true, .. } => 4,
+        _ => 5,
+    };
+    let bits = [state.suspended, state.interrupted, state.in_native];
+    let bits = bits.iter().zip(8..).map(|(on, at)| u32::from(*on) << at);
+    number | bits.sum::<u32>()
 }
 
 /// The table's class numbers are those of the VM.

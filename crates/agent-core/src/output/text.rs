@@ -2,8 +2,8 @@
 
 use super::sink::Sink;
 use super::{
-    Context, Emit, SitesSection, ThreadRecord, WaitRecord, class_of, known_thread, shown,
-    source_name, top_name, trace_of,
+    Context, Emit, SitesSection, ThreadRecord, WaitRecord, class_of, known_thread, monitor_threads,
+    shown, source_name, top_name, trace_of,
 };
 use crate::catalog::{Class, ResolvedTrace};
 use crate::ids::{ObjectIds, thread_serial, trace_serial};
@@ -15,7 +15,7 @@ use hprof::text::{
 use profile::{ContentionTable, CostTable, Estimate, Ranked, SampleTable, SiteTable};
 use std::io::Write;
 use std::path::Path;
-use vmpi::{ClassId, HeapSummary, MonitorInfo, ThreadId, ThreadStack, ThreadState, VmError};
+use vmpi::{ClassId, HeapSummary, MonitorInfo, ThreadId, ThreadStack, VmError};
 
 /// Nanoseconds in a millisecond.
 const MS: u64 = 1_000_000;
@@ -310,16 +310,11 @@ impl Emit for TextOutput {
         monitors: &[MonitorInfo],
     ) {
         self.put(&TextRecord::MonitorDumpBegin);
-        let threads_known = context.catalog.threads.iter().map(|thread| thread.id);
-        let mut known: Vec<_> = threads_known.collect();
-        known.sort();
-        for id in known {
-            let now = threads.iter().find(|thread| thread.thread == id);
-            let (state, trace) = now.map(|now| (now.state, now.trace)).unwrap_or_default();
+        for (thread, status, trace) in monitor_threads(context.catalog, threads) {
             self.put(&TextRecord::MonitorThread(MonitorThread {
-                thread: thread_serial(id).0,
+                thread: thread_serial(thread).0,
                 trace: trace_serial(trace).0,
-                status: status(state).as_bytes(),
+                status: hprof::thread_status(status).as_bytes(),
             }));
         }
         let serials = |ids: &[ThreadId]| ids.iter().map(|id| thread_serial(*id).0).collect();
@@ -376,30 +371,4 @@ impl Emit for TextOutput {
     fn take_failure(&mut self) -> Option<String> {
         self.sink.take_failure()
     }
-}
-
-/// The two-letter state with its prefixes. A thread the VM no longer lists has ended (`ZO`).
-fn status(state: ThreadState) -> String {
-    let mut text = String::new();
-    for (on, prefix) in [
-        (state.suspended, "S|"),
-        (state.interrupted, "intr|"),
-        (state.in_native, "native|"),
-    ] {
-        if on {
-            text.push_str(prefix);
-        }
-    }
-    text.push_str(match state {
-        ThreadState { alive: false, .. } => "ZO",
-        ThreadState { sleeping: true, .. } => "SL",
-        ThreadState {
-            blocked_on_monitor: true,
-            ..
-        } => "MW",
-        ThreadState { waiting: true, .. } | ThreadState { parked: true, .. } => "CW",
-        ThreadState { runnable: true, .. } => "R",
-        _ => "UN",
-    });
-    text
 }

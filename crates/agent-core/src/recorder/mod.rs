@@ -272,6 +272,7 @@ impl Recorder {
             let wait = WaitRecord {
                 done,
                 signature: &signature,
+                class,
                 time_ms,
                 thread,
             };

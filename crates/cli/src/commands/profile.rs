@@ -40,6 +40,9 @@ impl Args {
             }
         }
         let metric = metric_of(&whole, self.metric.as_deref())?.or_else(|| main_metric(&whole));
+        // Waits and monitor dumps are shown with any metric, also without a contention.
+        let has_monitors = !whole.waits.is_empty() || !whole.monitor_dumps.is_empty();
+        let metric = metric.or(has_monitors.then_some(profile::Metric::Blocked));
         let Some(metric) = metric else {
             return Err(NotFound("the profile has no counts".to_owned()).into());
         };
@@ -50,7 +53,7 @@ impl Args {
             bytes.push(b'\n');
             session.write(&bytes)?;
         } else {
-            session.say_doc(&top::doc(&answer, metric))?;
+            session.say_doc(&top::doc(&answer, metric, rows))?;
         }
         Ok(exit)
     }

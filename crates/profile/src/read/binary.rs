@@ -2,7 +2,7 @@
 
 use super::NoProfile;
 use crate::cpu::Cost;
-use crate::monitors::Contention;
+use crate::monitors::{Contention, Monitor, MonitorDump, MonitorThread, Wait};
 use crate::names::NameId;
 use crate::places::Place;
 use crate::profile::{Profile, Thread};
@@ -229,6 +229,15 @@ impl Builder<'_> {
                 }
                 self.profile.contention.get_or_insert_default().unlisted_ns += left;
             }
+            Some(RecordTag::MonitorDump) => self.monitor_dump(body),
+            Some(RecordTag::MonitorWait) if body.len() == 20 && number(&body[..4]) == 1 => {
+                let wait = Wait {
+                    class: self.class(Serial(number(&body[4..8]) as u32)),
+                    thread: number(&body[8..12]) as u32,
+                    waited_ns: number(&body[12..]).saturating_mul(1_000_000),
+                };
+                self.profile.waits.push(wait);
+            }
             Some(RecordTag::WideAllocSites) => self.profile.sites = Some(self.wide_sites(body)),
             Some(RecordTag::NativeSites) if body.len() >= 8 => {
                 self.profile.native = Some(self.wide_sites(&body[8..]));
@@ -305,6 +314,38 @@ impl Builder<'_> {
             rows: body.chunks_exact(56).map(row).collect(),
             handles: Vec::new(),
         });
+    }
+
+    /// What is cut off is left out.
+    fn monitor_dump(&mut self, body: &[u8]) {
+        let mut words = body.chunks_exact(4).map(|word| number(word) as u32);
+        let mut dump = MonitorDump::default();
+        for _ in 0..words.next().unwrap_or(0) {
+            let (Some(thread), Some(trace), Some(status)) =
+                (words.next(), words.next(), words.next())
+            else {
+                break;
+            };
+            dump.threads.push(MonitorThread {
+                thread,
+                trace: self.trace(Serial(trace)),
+                status: hprof::thread_status(status),
+            });
+        }
+        for _ in 0..words.next().unwrap_or(0) {
+            let head: Vec<u32> = words.by_ref().take(5).collect();
+            let [class, owner, entries, enter, notified] = head[..] else {
+                break;
+            };
+            let mut threads = |count: u32| words.by_ref().take(count as usize).collect();
+            dump.monitors.push(Monitor {
+                class: self.class(Serial(class)),
+                owner: (owner != 0).then_some((owner, entries)),
+                waiting_to_enter: threads(enter),
+                waiting_to_be_notified: threads(notified),
+            });
+        }
+        self.profile.monitor_dumps.push(dump);
     }
 
     fn trace(&mut self, serial: Serial) -> TraceId {

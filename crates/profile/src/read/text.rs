@@ -1,7 +1,7 @@
 //! The text form.
 
 use crate::cpu::{CallPair, Cost, CostTable, SampleTable};
-use crate::monitors::{Contention, Wait};
+use crate::monitors::{Contention, Monitor, MonitorDump, MonitorThread, Wait};
 use crate::names::NameId;
 use crate::profile::{Profile, Thread};
 use crate::references::{Reference, ReferenceTable};
@@ -181,6 +181,36 @@ impl Builder {
                 self.profile.references = Some(ReferenceTable::default());
             }
             TextRecord::Reference(row) => self.reference(row),
+            _ => self.monitor_dump(record),
+        }
+    }
+
+    fn monitor_dump(&mut self, record: &TextRecord<'_>) {
+        match record {
+            TextRecord::MonitorDumpBegin => {
+                self.profile.monitor_dumps.push(MonitorDump::default());
+            }
+            TextRecord::MonitorThread(row) => {
+                let row = MonitorThread {
+                    thread: row.thread,
+                    trace: self.find(row.trace),
+                    status: String::from_utf8_lossy(row.status).into_owned(),
+                };
+                if let Some(dump) = self.profile.monitor_dumps.last_mut() {
+                    dump.threads.push(row);
+                }
+            }
+            TextRecord::Monitor(row) => {
+                let row = Monitor {
+                    class: self.class(row.name),
+                    owner: row.owner,
+                    waiting_to_enter: row.waiters.clone(),
+                    waiting_to_be_notified: row.notify_waiters.clone(),
+                };
+                if let Some(dump) = self.profile.monitor_dumps.last_mut() {
+                    dump.monitors.push(row);
+                }
+            }
             _ => {}
         }
     }

@@ -16,6 +16,7 @@
 pub mod collapsed;
 pub mod flamegraph;
 pub mod jfr;
+pub mod monitors;
 pub mod native;
 pub mod pprof;
 pub mod references;

@@ -1,6 +1,7 @@
 //! The first screen of a profile: where a metric goes, by method and by stack.
 
 use super::label;
+use super::monitors::{Monitors, monitors};
 use super::native::{NativeProfile, native};
 use super::references::{self, ReferenceRow, references};
 use crate::doc::{Cell, Doc, Span, Table, number, words};
@@ -35,6 +36,9 @@ pub struct TopProfile {
     /// Global references of native code, where they were recorded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub references: Option<Vec<ReferenceRow>>,
+    /// What it says of monitors besides.
+    #[serde(flatten)]
+    pub monitors: Monitors,
 }
 
 /// A method.
@@ -134,11 +138,12 @@ pub fn top(profile: &Profile, metric: Metric, top: Option<usize>) -> TopProfile 
         methods,
         stacks,
         native: native(profile, top),
+        monitors: monitors(profile),
     }
 }
 
-/// The answer in words and tables.
-pub fn doc(answer: &TopProfile, metric: Metric) -> Doc {
+/// The answer in words and tables, those of monitors with at most `top` rows.
+pub fn doc(answer: &TopProfile, metric: Metric, top: Option<usize>) -> Doc {
     let text = |words: String| Cell::new([Span::Text(words)]);
     let cell = |value: u64| match metric.unit() {
         "bytes" => Cell::bytes(hprof::Bytes(value)),
@@ -193,7 +198,7 @@ pub fn doc(answer: &TopProfile, metric: Metric) -> Doc {
             ]);
         }
     }
-    doc = doc.table(stacks);
+    doc = super::monitors::doc(doc.table(stacks), &answer.monitors, top);
     if let Some(rows) = &answer.references {
         doc = doc
             .text([Span::from("References that native code has made:")])
@@ -240,7 +245,7 @@ mod tests {
         let profile = profile();
         for metric in profile.metrics() {
             let text = terminal::render(
-                &doc(&top(&profile, metric, Some(10)), metric),
+                &doc(&top(&profile, metric, Some(10)), metric, Some(10)),
                 &Look::default(),
             );
             assert!(text.starts_with(label(metric)), "{text}");

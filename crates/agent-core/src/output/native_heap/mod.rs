@@ -86,7 +86,13 @@ fn dumped<T>(
     body: impl FnOnce(&mut Context<'_>, &hprof::source::Source, &Source<'_>) -> T,
 ) -> Result<T, VmError> {
     let file = Scratch(path);
-    let dump = context.vm.native_dump(path)?;
+    let mut dump = context.vm.native_dump(path)?;
+    // Stacks first seen since the traces were written stand nowhere in the file.
+    for object in &mut dump.objects {
+        if !context.catalog.knows_trace(object.trace) {
+            object.trace = vmpi::TraceId::EMPTY;
+        }
+    }
     let broken = |reason: String| VmError::Failed {
         function: "reading the VM's heap dump",
         reason,

@@ -1,0 +1,262 @@
+//! Bytes for a peer, written by a thread of their own: a peer that reads slowly, or not at all,
+//! costs the profile its end and the program no time.
+
+use std::collections::VecDeque;
+use std::io::{self, ErrorKind, Write};
+use std::net::{Shutdown, TcpStream};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::process;
+
+/// Bytes that may wait for the peer.
+const LIMIT: usize = 16 << 20;
+/// A peer that takes nothing for so long, while somebody waits for it, is given up.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// Bytes that are put into the queue at once.
+const PIECE: usize = 64 << 10;
+/// Bytes of one write to the socket; what the peer takes is seen by this measure.
+const SENT: usize = 8 << 10;
+
+/// What writers and the sending thread share.
+#[derive(Default)]
+struct Queue {
+    pieces: VecDeque<Vec<u8>>,
+    /// Bytes in `pieces`, and the one that is being sent.
+    waiting: usize,
+    /// How much was sent ever.
+    sent: u64,
+    /// Why nothing is sent any more.
+    end: Option<String>,
+    /// Somebody has been told of the end.
+    is_said: bool,
+    /// A writer may wait: it is a dump, or the end of the program.
+    may_wait: bool,
+}
+
+struct Shared {
+    queue: Mutex<Queue>,
+    changed: Condvar,
+    stream: TcpStream,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits, as long as the peer takes something now and then, until `done`; then the peer is
+    /// given up.
+    fn wait<'a>(
+        &'a self,
+        mut queue: MutexGuard<'a, Queue>,
+        done: impl Fn(&Queue) -> bool,
+    ) -> MutexGuard<'a, Queue> {
+        let (mut sent, mut since) = (queue.sent, Instant::now());
+        while queue.end.is_none() && !done(&queue) {
+            if queue.sent != sent {
+                (sent, since) = (queue.sent, Instant::now());
+            }
+            let left = PATIENCE.saturating_sub(since.elapsed());
+            if left.is_zero() {
+                self.give_up(&mut queue);
+                break;
+            }
+            let waited = self.changed.wait_timeout(queue, left);
+            queue = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        queue
+    }
+
+    /// Nothing is sent from here on. Whoever writes to the peer or reads from it is let go.
+    fn give_up(&self, queue: &mut Queue) {
+        queue.end = Some(format!(
+            "the peer does not read; {} bytes are dropped, and what follows",
+            queue.waiting
+        ));
+        queue.pieces.clear();
+        queue.waiting = 0;
+        let _ = self.stream.shutdown(Shutdown::Both);
+        self.changed.notify_all();
+    }
+}
+
+/// The writing side.
+pub(crate) struct Sender(Arc<Shared>);
+
+/// Says when writers may wait for the peer.
+#[derive(Clone)]
+pub(crate) struct Patience(Arc<Shared>);
+
+impl Patience {
+    /// Runs `body`, which writes a dump or ends the profile: it waits for a peer that reads. When
+    /// it returns, the peer has been given everything, or has been given up, which is said.
+    pub(crate) fn while_waiting<T>(&self, body: impl FnOnce() -> T) -> T {
+        self.0.lock().may_wait = true;
+        let result = body();
+        let queue = self.0.lock();
+        let mut queue = self.0.wait(queue, |queue| queue.waiting == 0);
+        queue.may_wait = false;
+        let was_said = queue.end.is_none() || std::mem::replace(&mut queue.is_said, true);
+        let end = queue.end.clone().filter(|_| !was_said);
+        drop(queue);
+        if let Some(end) = end {
+            process::say(&format!("HPROF ERROR: the output is lost: {end}\n"));
+        }
+        result
+    }
+}
+
+impl Sender {
+    /// Takes the peer over; its bytes are written by a new thread.
+    ///
+    /// # Errors
+    /// There can be no thread.
+    pub(crate) fn new(stream: TcpStream) -> io::Result<Self> {
+        let shared = Arc::new(Shared {
+            queue: Mutex::default(),
+            changed: Condvar::new(),
+            stream,
+        });
+        let theirs = Arc::clone(&shared);
+        std::thread::Builder::new()
+            .name("HPROF sender".to_owned())
+            .spawn(move || {
+                process::leave_signals_to_others();
+                send(&theirs);
+            })?;
+        Ok(Self(shared))
+    }
+
+    /// What its user needs to say that it may wait.
+    pub(crate) fn patience(&self) -> Patience {
+        Patience(Arc::clone(&self.0))
+    }
+}
+
+impl Write for Sender {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut queue = self.0.lock();
+        let fits = |queue: &Queue| queue.waiting + PIECE <= LIMIT;
+        if queue.may_wait {
+            queue = self.0.wait(queue, fits);
+        } else if queue.end.is_none() && !fits(&queue) {
+            self.0.give_up(&mut queue);
+        }
+        if let Some(end) = queue.end.clone() {
+            queue.is_said = true;
+            return Err(io::Error::new(ErrorKind::TimedOut, end));
+        }
+        let piece = &bytes[..bytes.len().min(PIECE)];
+        queue.waiting += piece.len();
+        queue.pieces.push_back(piece.to_vec());
+        self.0.changed.notify_all();
+        Ok(piece.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The thread that writes; it ends with the peer.
+fn send(shared: &Shared) {
+    let mut peer = &shared.stream;
+    loop {
+        let mut queue = shared.lock();
+        let piece = loop {
+            if queue.end.is_some() {
+                return;
+            }
+            match queue.pieces.pop_front() {
+                Some(piece) => break piece,
+                None => {
+                    let waited = shared.changed.wait(queue);
+                    queue = waited.unwrap_or_else(PoisonError::into_inner);
+                }
+            }
+        };
+        drop(queue);
+        let mut rest = &piece[..];
+        while !rest.is_empty() {
+            let written = match peer.write(&rest[..rest.len().min(SENT)]) {
+                Ok(0) => Err(ErrorKind::WriteZero.into()),
+                Err(error) if error.kind() == ErrorKind::Interrupted => Ok(0),
+                written => written,
+            };
+            let mut queue = shared.lock();
+            match written {
+                Ok(count) => {
+                    rest = &rest[count..];
+                    queue.sent += count as u64;
+                    queue.waiting = queue.waiting.saturating_sub(count);
+                }
+                Err(error) => {
+                    queue.end.get_or_insert_with(|| error.to_string());
+                }
+            }
+            let is_over = queue.end.is_some();
+            drop(queue);
+            shared.changed.notify_all();
+            if is_over {
+                return;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read;
+    use std::net::TcpListener;
+
+    fn pair() -> (Sender, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        (Sender::new(stream).unwrap(), listener.accept().unwrap().0)
+    }
+
+    #[test]
+    fn a_peer_that_does_not_read_costs_no_time_and_is_given_up() {
+        let (mut sender, peer) = pair();
+        let block = vec![7; 1 << 20];
+        let began = Instant::now();
+        let failed = (0..200).find_map(|_| sender.write_all(&block).err());
+        // Far below the seconds that any wait for it would take.
+        assert!(began.elapsed() < Duration::from_secs(20));
+        let said = failed.expect("the limit is reached").to_string();
+        assert!(said.contains("does not read") && said.contains("bytes are dropped"));
+        assert!(sender.write(&block).is_err());
+        drop(peer);
+    }
+
+    #[test]
+    fn a_dump_waits_for_a_slow_peer_and_not_for_a_stopped_one() {
+        let (mut sender, mut peer) = pair();
+        let patience = sender.patience();
+        let block = vec![7; 1 << 20];
+        const BLOCKS: usize = 64;
+        let reader = std::thread::spawn(move || {
+            let (mut got, mut buffer) = (0, vec![0; 1 << 20]);
+            while got < BLOCKS << 20 {
+                std::thread::sleep(Duration::from_millis(2));
+                got += peer.read(&mut buffer).unwrap();
+            }
+            peer
+        });
+        patience.while_waiting(|| {
+            for _ in 0..BLOCKS {
+                sender.write_all(&block).unwrap();
+            }
+        });
+        // Everything has left; from here on nobody reads.
+        let peer = reader.join().unwrap();
+        let failed = patience.while_waiting(|| {
+            let mut blocks = (0..BLOCKS).map(|_| sender.write_all(&block));
+            blocks.find_map(Result::err)
+        });
+        assert!(failed.is_some());
+        drop(peer);
+    }
+}
