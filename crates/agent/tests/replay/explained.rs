@@ -58,6 +58,8 @@ const SECOND_DUMP: &str = "defect 3: the second binary dump was fatal";
 const UNLOADS: &str = "defect 4: no class could be unloaded, so no loader died";
 const SHARE: &str = "defect 9: sorted by allocation, cut by live share";
 const FULL: &str = "a thread that starts in a full heap gets no counters, and a line says so";
+const TOO_LONG: &str =
+    "CharacterData00.<clinit> has no room for more code, so what it calls has one context";
 const BLOCKED: &str = "defect 13: blocked threads counted as running";
 const FATAL: &str = "requirement 2: no fault of the agent's own ends the program";
 const NO_TEMPORARY: &str = "requirement 8: a dump needs no temporary file";
@@ -165,6 +167,11 @@ const REASONS: &[(&str, &str, &str)] = &[
     ("*", "calls of java.lang.ClassLoader.", CLASS_LOADING),
     ("*", ".<clinit>()V by ", CLASS_LOADING),
     ("*", " lost: CPU samples outside of Java code", NOTE),
+    (
+        "*",
+        " 1 lost: allocations at stacks that have one number",
+        TOO_LONG,
+    ),
 ];
 
 /// How many objects each gap hides, whatever the depth: what is explained is also exact.
