@@ -103,7 +103,7 @@ mod tests {
         let metric = Metric::References;
         let answer = top::top(&profile, metric, Some(10));
         assert_eq!((answer.total, answer.metric), (7, "jni_references"));
-        let page = terminal::render(&top::doc(&answer, metric), &Look::default());
+        let page = terminal::render(&top::doc(&answer, metric, None), &Look::default());
         assert!(
             page.contains("demo.Held") && page.contains("demo.Lib.hold"),
             "{page}"
