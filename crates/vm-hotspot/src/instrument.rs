@@ -138,7 +138,41 @@ impl Tracking<'_> {
             && method.descriptor == b"()J";
         // A finalizer that is more than one `return` makes every instance finalizable.
         let is_empty_finalizer = method.name == b"finalize" && edit.code.bytes.len() == 1;
-        is_thread_id || is_empty_finalizer
+        // Virtual threads are there from JDK 19 on.
+        let has_virtual_threads = class.version.0 >= 63;
+        is_thread_id
+            || is_empty_finalizer
+            || has_virtual_threads && runs_in_transition(class.name, method.name)
+    }
+}
+
+/// Whether a method runs while the current thread changes between a virtual thread and
+/// its carrier: what `Continuation` and `VirtualThread` call then. A native method of the
+/// tracker that asks JVMTI, or waits for one that does, would wait there for the end of
+/// the change, that is for itself.
+fn runs_in_transition(class: &[u8], method: &[u8]) -> bool {
+    let is_one_of = |names: &[&[u8]]| names.contains(&method);
+    match class {
+        // Fences, exchanges and much else; only these allocate.
+        b"jdk/internal/misc/Unsafe" => !method.starts_with(b"allocate"),
+        b"java/lang/Thread" => is_one_of(&[
+            b"currentCarrierThread",
+            b"getContinuation",
+            b"setContinuation",
+            b"isInterrupted",
+            b"setInterrupt",
+            b"clearInterrupt",
+        ]),
+        // The implementation of JavaLangAccess.
+        _ if class.starts_with(b"java/lang/System$") => is_one_of(&[
+            b"currentCarrierThread",
+            b"getContinuation",
+            b"setContinuation",
+            b"virtualThreadContinuationScope",
+            b"scopedValueCache",
+            b"setScopedValueCache",
+        ]),
+        _ => false,
     }
 }
 
@@ -429,6 +463,25 @@ mod tests {
         check(natives, "refKindName", None);
         check("Main", "linkCallSite", None);
         assert_eq!(upcall(b"Main", b"loadClass", b"()V"), None);
+    }
+
+    #[test]
+    fn what_runs_while_the_current_thread_changes_is_left_alone() {
+        let check = |class: &str, method: &str, expected| {
+            let found = runs_in_transition(class.as_bytes(), method.as_bytes());
+            assert_eq!(found, expected, "{class}.{method}");
+        };
+        check("jdk/internal/misc/Unsafe", "compareAndSetBoolean", true);
+        check(
+            "jdk/internal/misc/Unsafe",
+            "allocateUninitializedArray",
+            false,
+        );
+        check("java/lang/System$2", "setContinuation", true);
+        check("java/lang/System$2", "newStringUTF8NoRepl", false);
+        check("java/lang/Thread", "setInterrupt", true);
+        check("java/lang/Thread", "start", false);
+        check("Main", "compareAndSetBoolean", false);
     }
 
     #[test]
