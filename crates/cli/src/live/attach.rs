@@ -6,6 +6,7 @@ use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How long a JVM may take to open its socket; one that starts or collects takes its time.
@@ -46,9 +47,14 @@ fn read_answer(answer: &str) -> Result<String> {
 }
 
 fn connect(jvm: &Jvm) -> Result<UnixStream> {
+    // Of two that ask at once the second would get a thread dump in the program's output.
+    static ASKING: Mutex<()> = Mutex::new(());
     let socket = jvm.path(&format!("/tmp/.java_pid{}", jvm.inner_pid));
-    if !socket.exists() {
-        ask_for_socket(jvm, &socket)?;
+    {
+        let _one = ASKING.lock().unwrap_or_else(PoisonError::into_inner);
+        if !socket.exists() {
+            ask_for_socket(jvm, &socket)?;
+        }
     }
     UnixStream::connect(&socket)
         .with_context(|| format!("process {} does not take commands", jvm.pid))
