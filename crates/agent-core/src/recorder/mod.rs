@@ -105,7 +105,13 @@ impl Recorder {
                 date,
             },
         );
-        if let Some(failure) = out.take_failure() {
+        self.tell_failure();
+    }
+
+    /// Says that the output has failed, once.
+    fn tell_failure(&mut self) {
+        let failure = self.out.as_deref_mut().and_then(Emit::take_failure);
+        if let Some(failure) = failure {
             self.host
                 .say(&format!("HPROF ERROR: the output is lost: {failure}\n"));
         }
@@ -386,6 +392,7 @@ impl Recorder {
         if let Some(out) = self.out.as_deref_mut() {
             out.flush();
         }
+        self.tell_failure();
     }
 }
 
