@@ -7,9 +7,11 @@ use crate::reader::Reader;
 
 const UTF8: u8 = 1;
 const INTEGER: u8 = 3;
+const FLOAT: u8 = 4;
 const LONG: u8 = 5;
 const DOUBLE: u8 = 6;
 const CLASS: u8 = 7;
+const FIELD_REF: u8 = 9;
 const METHOD_REF: u8 = 10;
 const INTERFACE_METHOD_REF: u8 = 11;
 const NAME_AND_TYPE: u8 = 12;
@@ -36,7 +38,7 @@ impl<'a> Pool<'a> {
                 UTF8 => usize::from(reader.u2()?),
                 CLASS | 8 | 16 | 19 | 20 => 2,
                 15 => 3,
-                INTEGER | 4 | 9..=12 | 17 | 18 => 4,
+                INTEGER | FLOAT | FIELD_REF..=NAME_AND_TYPE | 17 | 18 => 4,
                 LONG | DOUBLE => {
                     offsets.push(0);
                     8
@@ -77,6 +79,20 @@ impl<'a> Pool<'a> {
     pub fn class_name(&self, index: u16) -> Result<&'a [u8], Error> {
         let name = self.entry(index, CLASS)?.u2()?;
         self.utf8(name)
+    }
+
+    /// The class that a field reference names.
+    pub fn field_owner(&self, index: u16) -> Result<&'a [u8], Error> {
+        let class = self.entry(index, FIELD_REF)?.u2()?;
+        self.class_name(class)
+    }
+
+    /// Whether the constant is a number, so that loading it runs no code.
+    #[must_use]
+    pub fn is_number(&self, index: u16) -> bool {
+        [INTEGER, FLOAT, LONG, DOUBLE]
+            .iter()
+            .any(|tag| self.entry(index, *tag).is_ok())
     }
 
     /// Owner, name and descriptor of a (interface) method reference.

@@ -3,6 +3,8 @@
 
 use rustc_hash::FxHashMap;
 
+use crate::tracker::{EDGE_WORDS, node_of};
+
 /// Contexts of one thread. Node 0 is the empty context.
 #[derive(Debug)]
 pub(crate) struct Contexts {
@@ -56,6 +58,30 @@ impl Contexts {
         id
     }
 
+    /// Calls of each node that have ended: of all that its edges count (`edges`: the
+    /// tracker's table) those that are not open.
+    pub(crate) fn ended(&self, edges: &[i64], open: &[usize]) -> Vec<i64> {
+        let mut calls = vec![0; self.len()];
+        let mut add = |node: usize, n: i64| {
+            if let Some(sum) = calls.get_mut(node) {
+                *sum += n;
+            }
+        };
+        for edge in edges.chunks_exact(EDGE_WORDS) {
+            add(node_of(edge[1]), edge[2]);
+        }
+        open.iter().for_each(|node| add(*node, -1));
+        calls
+    }
+
+    /// These edges begin anew, so what they counted is not to be expected of them again.
+    pub(crate) fn forget_calls(&mut self, edges: &[i64]) {
+        let forgotten = self.ended(edges, &[]);
+        for (seen, calls) in self.seen.iter_mut().zip(forgotten) {
+            seen[0] -= calls;
+        }
+    }
+
     /// Methods of a node, innermost first.
     pub(crate) fn methods(&self, node: usize) -> &[u32] {
         self.nodes
@@ -83,6 +109,30 @@ mod tests {
         let other = contexts.call(0, 2);
         assert_eq!(contexts.call(other, 3), bc);
         assert_eq!(contexts.len(), 6);
+    }
+
+    #[test]
+    fn open_calls_are_not_counted_and_a_new_table_loses_none() {
+        let mut contexts = Contexts::new(2);
+        let a = contexts.call(0, 1);
+        let b = contexts.call(a, 2);
+        let edge = |from: u32, method: i64, to: u32, calls| {
+            [
+                i64::from(from) << 32 | method,
+                i64::from(to) | 1 << 32,
+                calls,
+                0,
+            ]
+        };
+        let edges = [edge(0, 1, a, 7), edge(a, 2, b, 5), edge(b, 2, b, 3), [0; 4]].concat();
+        let open = [a as usize, b as usize, b as usize];
+        assert_eq!(contexts.ended(&edges, &open), [0, 6, 6]);
+        contexts.seen[b as usize][0] = 6;
+        contexts.forget_calls(&edges);
+        // The two open calls end; one more begins and ends.
+        let after = [edge(a, 2, b, 1)].concat();
+        let now = contexts.ended(&after, &[]);
+        assert_eq!(now[b as usize] - contexts.seen[b as usize][0], 3);
     }
 
     #[test]

@@ -14,13 +14,16 @@
 //!
 //! Calls: a call of the tracker at entry gives the depth, which is kept in a local
 //! and handed back at returns and handlers, so that frames ended by an exception
-//! are found and closed by whoever catches it.
+//! are found and closed by whoever catches it. A call of a [leaf](crate::leaf) is only
+//! counted, most of the time.
 
 use std::sync::Mutex;
 
 use classfile::instruction::{ANEWARRAY, INVOKESTATIC, MULTIANEWARRAY, NEWARRAY};
 use classfile::{Class, Instruction, Instrument, LocalType, MethodEdit, Place};
 use rustc_hash::FxHashMap;
+
+use crate::leaf::is_leaf;
 
 /// The class that inserted code calls.
 pub const TRACKER: &str = "java/lang/HprofTracker";
@@ -230,7 +233,12 @@ impl Tracking<'_> {
         });
         let depth = edit.add_local(LocalType::Int);
         let [high, low] = edit.pool.integer(number.cast_signed()).to_be_bytes();
-        let enter = invoke(edit, "enter", "(Ljava/lang/HprofTracker;I)I");
+        let begin = if is_leaf(class, edit) {
+            "leaf"
+        } else {
+            "enter"
+        };
+        let enter = invoke(edit, begin, "(Ljava/lang/HprofTracker;I)I");
         let entry = [&[LDC_W, high, low][..], &enter, &local(ISTORE, depth)].concat();
         edit.insert(0, Place::Entry, &entry);
         let give_back = [local(ALOAD, tracker), local(ILOAD, depth)].concat();

@@ -33,6 +33,7 @@ mod heap_walk;
 pub mod host;
 mod hotspot;
 pub mod instrument;
+mod leaf;
 mod malloc;
 mod monitors;
 mod native_dump;

@@ -39,8 +39,8 @@ pub(crate) struct Counters {
     /// Keys of the thread's sites as they stand in its table.
     keys: Vec<i64>,
     contexts: Contexts,
-    /// The thread's edges as they stand in its table.
-    edges: Vec<i64>,
+    /// Keys of the thread's edges as they stand in its table.
+    edge_keys: Vec<i64>,
     n_edges: usize,
     /// Nodes its cost array has room for.
     room: usize,
@@ -107,10 +107,12 @@ impl State {
             let Some(counters) = counters.get_mut(&tracker.id(jni, object)) else {
                 return;
             };
-            let none = vec![0; counters.edges.len()];
+            let known = tracker.edges(jni, object);
+            let none = vec![0; known.len()];
             if tracker.set_edges(jni, object, &none).is_ok() {
-                counters.edges = none;
+                counters.edge_keys.fill(0);
                 counters.n_edges = 0;
+                counters.contexts.forget_calls(&known);
                 counters.contexts.set_depth(call_depth);
             }
         });
@@ -150,7 +152,7 @@ impl State {
             seen: FxHashMap::default(),
             keys: vec![0; FIRST_SITES],
             contexts: Contexts::new(self.call_depth),
-            edges: vec![0; FIRST_EDGES * EDGE_WORDS],
+            edge_keys: vec![0; FIRST_EDGES],
             n_edges: 0,
             room: FIRST_NODES,
         };
@@ -354,20 +356,21 @@ impl State {
             }
             counters.room *= 2;
         }
-        if (counters.n_edges + 1) * SPARSE > counters.edges.len() / EDGE_WORDS {
-            let shift = shift_of(counters.edges.len() / EDGE_WORDS);
-            let larger = grow(&counters.edges, EDGE_WORDS, shift);
+        if (counters.n_edges + 1) * SPARSE > counters.edge_keys.len() {
+            let shift = shift_of(counters.edge_keys.len());
+            let larger = grow(&tracker.edges(jni, object), EDGE_WORDS, shift);
             if tracker.set_edges(jni, object, &larger).is_err() {
+                *self.lost.entry("calls").or_default() += 1;
                 return child as i32;
             }
-            counters.edges = larger;
+            counters.edge_keys = larger.iter().step_by(EDGE_WORDS).copied().collect();
         }
-        let shift = shift_of(counters.edges.len() / EDGE_WORDS);
-        let slot = find_slot(&counters.edges, EDGE_WORDS, shift, key);
-        let edge = [key, i64::from(child) | EACH];
-        counters.edges[slot..slot + EDGE_WORDS].copy_from_slice(&edge);
+        let shift = shift_of(counters.edge_keys.len());
+        let slot = find_slot(&counters.edge_keys, 1, shift, key);
+        counters.edge_keys[slot] = key;
         counters.n_edges += 1;
-        tracker.set_edge_words(jni, object, slot, &edge);
+        let edge = [key, i64::from(child) | EACH, 1];
+        tracker.set_edge_words(jni, object, slot * EDGE_WORDS, &edge);
         child as i32
     }
 
@@ -396,6 +399,9 @@ impl State {
             (seen.objects, seen.bytes) = (objects, bytes);
             self.sites.allocated(seen.site, new, new_bytes);
         }
+        // Read before the calls are, so that what begins meanwhile is not taken from them.
+        let open = tracker.open_calls(jni, object);
+        let calls = counters.contexts.ended(&tracker.edges(jni, object), &open);
         let costs = tracker.costs(jni, object);
         let thread = if how.per_thread {
             counters.thread
@@ -408,11 +414,12 @@ impl State {
             .enumerate();
         for (node, entry) in nodes.skip(1) {
             let seen = counters.contexts.seen[node];
-            let new: [i64; 3] = std::array::from_fn(|i| entry[i] - seen[i]);
+            let now = [calls[node], entry[0], entry[1]];
+            let new: [i64; 3] = std::array::from_fn(|i| now[i] - seen[i]);
             if new == [0; 3] {
                 continue;
             }
-            counters.contexts.seen[node] = std::array::from_fn(|i| entry[i]);
+            counters.contexts.seen[node] = now;
             let registry = &mut self.registry;
             let frames = counters.contexts.methods(node).iter().map(|number| Frame {
                 method: registry.numbered(*number, how.numbers),

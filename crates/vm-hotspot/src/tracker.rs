@@ -16,9 +16,10 @@ pub(crate) const FIRST_NODES: usize = 512;
 const FIRST_STACK: usize = 2048;
 /// Words of an entry.
 pub(crate) const SITE_WORDS: usize = 4;
-pub(crate) const EDGE_WORDS: usize = 2;
+pub(crate) const EDGE_WORDS: usize = 4;
 pub(crate) const COST_WORDS: usize = 4;
 pub(crate) const PENDING_WORDS: usize = 2;
+const STACK_WORDS: usize = 2;
 /// Marks a node whose every stretch of time is measured, until there are many.
 pub(crate) const EACH: i64 = 1 << 32;
 /// Slots of the thread table: at first, at most.
@@ -42,6 +43,8 @@ pub(crate) struct Tracker {
     sites: FieldPtr,
     sites_shift: FieldPtr,
     stack: FieldPtr,
+    depth: FieldPtr,
+    node: FieldPtr,
     starts: FieldPtr,
     edges: FieldPtr,
     edges_shift: FieldPtr,
@@ -82,6 +85,8 @@ impl Tracker {
                 sites: jni.field(class, "sites", "[J")?,
                 sites_shift: jni.field(class, "sitesShift", "I")?,
                 stack: jni.field(class, "stack", "[J")?,
+                depth: jni.field(class, "depth", "I")?,
+                node: jni.field(class, "node", "J")?,
                 starts: jni.field(class, "starts", "[J")?,
                 edges: jni.field(class, "edges", "[J")?,
                 edges_shift: jni.field(class, "edgesShift", "I")?,
@@ -499,6 +504,26 @@ impl Tracker {
         }
     }
 
+    /// All edges.
+    pub(crate) fn edges(&self, jni: Jni, object: Object) -> Vec<i64> {
+        self.longs(jni, object, self.edges)
+    }
+
+    /// Nodes of the calls that have not ended.
+    pub(crate) fn open_calls(&self, jni: Jni, object: Object) -> Vec<usize> {
+        let depth = usize::try_from(jni.get_int(object, self.depth)).unwrap_or(0);
+        let words = self.longs(jni, object, self.stack);
+        // The stack holds what was left by each call; the last call's node is the present one.
+        let left = words
+            .iter()
+            .take(depth)
+            .step_by(STACK_WORDS)
+            .skip(1)
+            .copied();
+        let last = (depth > 0).then(|| jni.get_long(object, self.node));
+        left.chain(last).map(node_of).collect()
+    }
+
     /// Replaces the edges; by the owner only.
     pub(crate) fn set_edges(&self, jni: Jni, object: Object, words: &[i64]) -> Result<()> {
         self.set_table(
@@ -522,6 +547,11 @@ impl Tracker {
         jni.set_object(object, self.costs, Some(array));
         Ok(())
     }
+}
+
+/// The number of a node without what else its word says.
+pub(crate) fn node_of(word: i64) -> usize {
+    (word & 0xffff_ffff) as usize
 }
 
 /// Bits by which a context is shifted for each call, so that the last `depth` sites are

@@ -134,11 +134,11 @@ public final class HprofTracker {
     long[] starts;
     /** The present calling context as a number given by native code. */
     long node;
-    /** Known transitions: (node, method) and the node after the call. */
+    /** Known transitions: (node, method), the node after the call, how often it was called. */
     long[] edges;
     /** 64 minus the binary logarithm of the number of edges that fit. */
     int edgesShift;
-    /** Per node: calls, own time, time with callees, stretches of time measured. */
+    /** Per node: own time, time with callees, stretches of time measured. */
     long[] costs;
     /** CPU time of the thread like clock, if that is what is measured; else and where it cannot be known 0. */
     volatile long cpu;
@@ -390,13 +390,44 @@ public final class HprofTracker {
         depth = at + 2;
         long key = before << 32 | method;
         long[] all = edges;
-        int slot = (int) (key * SPREAD >>> edgesShift) << 1;
-        long next = all[slot] == key ? all[slot + 1] : step(key, slot);
+        int slot = (int) (key * SPREAD >>> edgesShift) << 2;
+        long next;
+        if (all[slot] == key) {
+            next = all[slot + 1];
+            all[slot + 2]++;
+        } else {
+            next = step(key, slot);
+        }
         node = next;
         if (next > NODE | --countdown < 0 | now != seen) {
             entered(at, key, now);
         }
         return at;
+    }
+
+    /** A method begins that leads to no other code; the result is to be given back at its end. */
+    public static int leaf(HprofTracker tracker, int method) {
+        return tracker == null ? -1 : tracker.touch(method);
+    }
+
+    /** Counts a call that nobody can find open, unless time is measured: then it is one like others. */
+    private int touch(int method) {
+        long now = perThread ? cpu : clock[0];
+        long key = node << 32 | method;
+        long[] all = edges;
+        int slot = (int) (key * SPREAD >>> edgesShift) << 2;
+        int left = countdown;
+        if (all[slot] != key || all[slot + 1] > NODE | left <= 0 | now != seen) {
+            return pushed(method);
+        }
+        all[slot + 2]++;
+        countdown = left - 1;
+        return -1;
+    }
+
+    @jdk.internal.vm.annotation.DontInline
+    private int pushed(int method) {
+        return push(method);
     }
 
     @jdk.internal.vm.annotation.DontInline
@@ -406,20 +437,21 @@ public final class HprofTracker {
             if (all[slot] == 0) {
                 return edge(this, key) | EACH;
             }
-            slot = slot + 2 & all.length - 1;
+            slot = slot + 4 & all.length - 1;
         }
+        all[slot + 2]++;
         return all[slot + 1];
     }
 
     /** The node that the edge leads to has been measured enough to be measured now and then. */
     private void settle(long key) {
         long[] all = edges;
-        int slot = (int) (key * SPREAD >>> edgesShift) << 1;
+        int slot = (int) (key * SPREAD >>> edgesShift) << 2;
         while (all[slot] != key) {
             if (all[slot] == 0) {
                 return;
             }
-            slot = slot + 2 & all.length - 1;
+            slot = slot + 4 & all.length - 1;
         }
         all[slot + 1] &= NODE;
     }
@@ -433,7 +465,7 @@ public final class HprofTracker {
 
     /** The method that began with the result {@code at} ends. */
     public static void exit(HprofTracker tracker, int at) {
-        if (tracker != null) {
+        if (at >= 0) {
             tracker.pop(at);
         }
     }
@@ -452,14 +484,12 @@ public final class HprofTracker {
             return;
         }
         long now = perThread ? cpu : clock[0];
-        long[] open = stack;
-        long before = open[at];
-        int present = (int) node << 2;
-        costs[present]++;
+        long before = stack[at];
+        long ended = node;
         node = before;
         depth = at;
         if (before > NODE | now != seen) {
-            left(at, present, now);
+            left(at, (int) ended << 2, now);
         }
     }
 
@@ -543,11 +573,11 @@ public final class HprofTracker {
 
     /** Whether the node with these costs is measured now and then only; if not, once more now. */
     private boolean isKnown(int at) {
-        long measured = costs[at + 3];
-        if (measured >= MANY && costs[at + 1] >> LONG_LOG2 < measured) {
+        long measured = costs[at + 2];
+        if (measured >= MANY && costs[at] >> LONG_LOG2 < measured) {
             return true;
         }
-        costs[at + 3] = measured + 1;
+        costs[at + 2] = measured + 1;
         return false;
     }
 
@@ -576,7 +606,7 @@ public final class HprofTracker {
             if (!isMeasured || weight != 0) {
                 spent += beyond(entry, now, time);
             }
-            costs[present + 2] += spent;
+            costs[present + 1] += spent;
         }
         long before = how & (NODE | EACH);
         if (before > NODE) {
@@ -620,7 +650,7 @@ public final class HprofTracker {
         if (begun == 0 || shift != 0) {
             spent += beyond(from, now, time);
         }
-        costs[present + 1] += spent;
+        costs[present] += spent;
         return time;
     }
 
