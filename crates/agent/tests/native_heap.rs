@@ -165,6 +165,23 @@ fn what_is_freed_is_gone_and_objects_of_cpp_are_blocks() {
 }
 
 #[test]
+fn a_library_is_found_while_another_thread_links_it() {
+    let Some(program) = Program::new() else {
+        return;
+    };
+    let many = program.lab.library("many.c", program.libraries.path());
+    if many.is_none() {
+        return;
+    }
+    let jdk = program.lab.some_jdks().last().expect("a runtime");
+    let profile = program.run(jdk, "native=1,cutoff=0", "race", 0);
+    // Who was there when the names were looked up is gone by now, the other is not.
+    let [many, blocks] = ["libmany.so", "libblocks.so"].map(|name| counts(&profile, name, ""));
+    assert_eq!(many[0] + blocks[0], 300);
+    assert_eq!(many[3] + blocks[3], 300 * 4096);
+}
+
+#[test]
 fn a_sample_of_blocks_stands_for_all_of_them() {
     let Some(program) = Program::new() else {
         return;

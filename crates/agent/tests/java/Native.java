@@ -7,6 +7,7 @@ public class Native {
     static native void freeAll();
     static native int fork(int blocks);
     static native void load(String path, int blocks);
+    static native void race(String path, int times);
     static native void make();
 
     static void first() { leak(10, 1000); }
@@ -49,6 +50,7 @@ public class Native {
                     System.out.println("exec " + child.waitFor());
                     break;
                 case "late": load(args[0] + "/liblate.so", 30); break;
+                case "race": race(args[0] + "/libmany.so", 300); break;
                 case "make": System.load(args[0] + "/libmade.so"); make(); break;
                 case "buffers": buffers(); break;
                 case "exit": System.exit(3); break;

@@ -3,6 +3,7 @@
 #include <jni.h>
 #include <dlfcn.h>
 #include <malloc.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -81,4 +82,31 @@ JNIEXPORT void JNICALL Java_Native_load(JNIEnv *env, jclass class, jstring path,
     (*env)->ReleaseStringUTFChars(env, path, name);
     void (*late)(int) = (void (*)(int))dlsym(library, "late");
     late(blocks);
+}
+
+static volatile int is_done;
+
+static void *look(void *nothing) {
+    for (int i = 0; !is_done; i++) {
+        dlsym(RTLD_DEFAULT, "malloc");
+        usleep(i % 1000);
+    }
+    return nothing;
+}
+
+/* Loads a library so many times, while other threads look for symbols; blocks of 4096 bytes. */
+JNIEXPORT void JNICALL Java_Native_race(JNIEnv *env, jclass class, jstring path, jint times) {
+    pthread_t threads[4];
+    is_done = 0;
+    for (int i = 0; i < 4; i++) pthread_create(&threads[i], NULL, look, NULL);
+    const char *name = (*env)->GetStringUTFChars(env, path, NULL);
+    for (int i = 0; i < times; i++) {
+        void *library = dlopen(name, RTLD_NOW);
+        void *(*many)(void) = (void *(*)(void))dlsym(library, "many");
+        keep(many());
+        dlclose(library);
+    }
+    (*env)->ReleaseStringUTFChars(env, path, name);
+    is_done = 1;
+    for (int i = 0; i < 4; i++) pthread_join(threads[i], NULL);
 }

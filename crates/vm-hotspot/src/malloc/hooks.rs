@@ -337,7 +337,9 @@ fn moved(block: *mut c_void, size: usize, original: impl FnOnce() -> *mut c_void
 /// that is done with a library, before anything of it but its constructors has run.
 extern "C" fn something_was_loaded() {
     if ON.load(Ordering::Relaxed) && !LOCAL.with(|local| local.inside.replace(true)) {
-        super::patch_new();
+        keeping_errno(|| {
+            super::patch_new();
+        });
         LOCAL.with(|local| local.inside.set(false));
     }
 }

@@ -4,10 +4,13 @@
 //! linker fills: relocations of the kinds JUMP_SLOT and GLOB_DAT name the slot and the
 //! function (System V ABI, "Dynamic Linking"). Our functions are put there in place of the
 //! allocator's. Nothing is undone: the slots go when their object goes.
+//!
+//! Another thread may be linking an object meanwhile: it is in the linker's list before its
+//! slots are filled. So no page is made read-only that was not so before ([`Pipe`]).
 
 use std::ffi::{CStr, c_char, c_int, c_void};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard};
 
 use crate::hotspot::locked;
 
@@ -105,32 +108,48 @@ struct Patch<'a> {
     hooks: &'a [Hook],
     /// Our own library, which is left alone.
     own: (usize, usize),
+    /// The linker, which is left alone, too: before glibc 2.31 it called `malloc` for
+    /// the thread-local memory that our functions ask it for. 0 if it is not known.
+    linker: usize,
     page: usize,
     adds: u64,
-    /// The first object is looked at to see whether any came.
-    seen: Option<u64>,
+    /// [`SEEN`], from the first object on: who holds the linker's lock may wait for it,
+    /// but who holds it never waits for the linker's.
+    seen: Option<MutexGuard<'static, (u64, bool)>>,
+    /// A slot could not be written this time.
+    is_left: bool,
+    pipe: Pipe,
 }
 
 /// Puts the hooks into the slots of all objects, unless nothing was loaded since; true when
 /// something was.
 pub(super) fn patch(hooks: &[Hook], own: (usize, usize)) -> bool {
-    let mut seen = locked(&SEEN);
-    // SAFETY: asks for a number.
-    let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    // SAFETY: both ask for a number.
+    let (page, linker) = unsafe {
+        (
+            libc::sysconf(libc::_SC_PAGESIZE),
+            libc::getauxval(libc::AT_BASE),
+        )
+    };
     let mut patch = Patch {
         hooks,
         own,
+        linker: linker as usize,
         page: usize::try_from(page).unwrap_or(4096),
-        adds: seen.0,
-        // An object that was being linked is looked at once more.
-        seen: seen.1.then_some(seen.0),
+        adds: 0,
+        seen: None,
+        is_left: false,
+        pipe: Pipe(None),
     };
     // SAFETY: the callback has the signature and gets the live `patch`.
     unsafe {
         libc::dl_iterate_phdr(Some(visit), (&raw mut patch).cast());
     }
+    let Some(mut seen) = patch.seen else {
+        return false;
+    };
     let is_same = patch.adds == seen.0;
-    *seen = (patch.adds, is_same);
+    *seen = (patch.adds, is_same && !patch.is_left);
     !is_same
 }
 
@@ -140,21 +159,27 @@ unsafe extern "C" fn visit(
     patch: *mut c_void,
 ) -> c_int {
     // SAFETY: the linker passes a valid object and our own pointer. It holds its lock, so
-    // that the object stays; nothing here allocates or takes a lock.
+    // that the object stays; nothing here allocates or waits for a lock of the program's.
     unsafe {
         let (info, patch) = (&*info, &mut *patch.cast::<Patch<'_>>());
         patch.adds = info.dlpi_adds;
-        if patch.seen == Some(info.dlpi_adds) {
-            return 1;
+        if patch.seen.is_none() {
+            let seen = patch.seen.insert(locked(&SEEN));
+            // An object that was being linked is looked at once more.
+            if **seen == (info.dlpi_adds, true) {
+                return 1;
+            }
         }
-        patch_object(info, patch);
+        if patch.linker == 0 || patch.linker != info.dlpi_addr as usize {
+            patch_object(info, patch);
+        }
     }
     0
 }
 
 /// # Safety
 /// `info` must be a loaded object that stays loaded meanwhile.
-unsafe fn patch_object(info: &libc::dl_phdr_info, patch: &Patch<'_>) {
+unsafe fn patch_object(info: &libc::dl_phdr_info, patch: &mut Patch<'_>) {
     // SAFETY: the caller's promise.
     let headers = unsafe { headers(info) };
     let base = info.dlpi_addr as usize;
@@ -180,7 +205,8 @@ unsafe fn patch_object(info: &libc::dl_phdr_info, patch: &Patch<'_>) {
                 let name = CStr::from_ptr(tables.names.add(symbol.st_name as usize));
                 (name, symbol.st_shndx != 0)
             };
-            let Some(hook) = patch.hooks.iter().find(|hook| hook.name == name) else {
+            let hooks = patch.hooks;
+            let Some(hook) = hooks.iter().find(|hook| hook.name == name) else {
                 continue;
             };
             let slot = base.wrapping_add(row.offset as usize);
@@ -188,9 +214,11 @@ unsafe fn patch_object(info: &libc::dl_phdr_info, patch: &Patch<'_>) {
                 header.p_type == LOAD
                     && (at(header)..at(header) + header.p_memsz as usize).contains(&slot)
             });
+            // The linker makes whole pages read-only, the last one if all of it is to be.
+            let start_of_page = |address: usize| address & !(patch.page - 1);
             let is_relro = headers.iter().any(|header| {
-                header.p_type == RELRO
-                    && (at(header)..at(header) + header.p_memsz as usize).contains(&slot)
+                let end = start_of_page(at(header) + header.p_memsz as usize);
+                header.p_type == RELRO && (start_of_page(at(header))..end).contains(&slot)
             });
             let Some(range) = range.filter(|range| range.p_flags & WRITABLE != 0) else {
                 continue;
@@ -210,25 +238,82 @@ unsafe fn patch_object(info: &libc::dl_phdr_info, patch: &Patch<'_>) {
                 // A slot that is bound at the first call still leads into its own object.
                 let is_unbound = !defined && within(value);
                 if value == hook.original || is_unbound {
-                    replace(slot, hook.ours, is_relro.then_some(patch.page));
+                    let page = is_relro.then_some(patch.page);
+                    patch.is_left |= !replace(slot, hook.ours, page, &mut patch.pipe);
                 }
             }
         }
     }
 }
 
+/// Writes a slot, in a page of this size if the linker makes it read-only at the end; false
+/// if that has to be tried again.
+///
 /// # Safety
 /// `slot` must be a slot of the linker's.
-unsafe fn replace(slot: &AtomicUsize, ours: usize, protected: Option<usize>) {
+unsafe fn replace(
+    slot: &AtomicUsize,
+    ours: usize,
+    protected: Option<usize>,
+    pipe: &mut Pipe,
+) -> bool {
     let Some(page) = protected else {
-        return slot.store(ours, Ordering::Relaxed);
+        slot.store(ours, Ordering::Relaxed);
+        return true;
     };
+    match pipe.store(slot, ours) {
+        // Its object is still being linked, so that nothing of it runs and reads the slot.
+        Some(true) => return true,
+        Some(false) => {}
+        None => return false,
+    }
     let start = (std::ptr::from_ref(slot) as usize & !(page - 1)) as *mut c_void;
-    // SAFETY: the page is mapped and was writable while its object was linked.
+    // SAFETY: the page is mapped, and was made read-only by the linker, which is the last
+    // that it does with it.
     unsafe {
         if libc::mprotect(start, page, libc::PROT_READ | libc::PROT_WRITE) == 0 {
             slot.store(ours, Ordering::Relaxed);
             libc::mprotect(start, page, libc::PROT_READ);
+        }
+    }
+    true
+}
+
+/// Writes to memory by reading from a pipe: what the page does not allow is an error, and
+/// no fault. There is no other way to know whether the linker has made it read-only.
+struct Pipe(Option<[c_int; 2]>);
+
+impl Pipe {
+    /// Whether the word could be written; `None` if it was not tried, for want of a pipe.
+    fn store(&mut self, word: &AtomicUsize, value: usize) -> Option<bool> {
+        const SIZE: usize = size_of::<usize>();
+        let mut value = value;
+        // SAFETY: the buffers are live words of this size; `word` may be written by others
+        // at any time, being atomic.
+        unsafe {
+            if self.0.is_none() {
+                let mut ends = [0; 2];
+                let flags = libc::O_CLOEXEC | libc::O_NONBLOCK;
+                self.0 = (libc::pipe2(ends.as_mut_ptr(), flags) == 0).then_some(ends);
+            }
+            let [from, to] = self.0?;
+            if libc::write(to, (&raw const value).cast(), SIZE) != SIZE as isize {
+                return None;
+            }
+            let is_written = libc::read(from, word.as_ptr().cast(), SIZE) == SIZE as isize;
+            if !is_written {
+                libc::read(from, (&raw mut value).cast(), SIZE);
+            }
+            Some(is_written)
+        }
+    }
+}
+
+impl Drop for Pipe {
+    fn drop(&mut self) {
+        for end in self.0.into_iter().flatten() {
+            // SAFETY: an end of our own pipe, closed once.
+            unsafe { libc::close(end) };
         }
     }
 }
@@ -280,5 +365,38 @@ impl Tables {
             names: place(names) as *const _,
             relocations: [table(jumps, jump_bytes), table(others, other_bytes)],
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_read_only_page_is_noticed_and_written_all_the_same() {
+        // SAFETY: a page of our own, that nothing else knows of.
+        unsafe {
+            let page = usize::try_from(libc::sysconf(libc::_SC_PAGESIZE)).unwrap();
+            let (all, none) = (libc::PROT_READ | libc::PROT_WRITE, std::ptr::null_mut());
+            let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+            let start = libc::mmap(none, page, all, flags, -1, 0);
+            assert_ne!(start, libc::MAP_FAILED);
+            let (slot, next) = (
+                &*start.cast::<AtomicUsize>(),
+                &*start.cast::<AtomicUsize>().add(1),
+            );
+            let mut pipe = Pipe(None);
+            assert!(replace(slot, 17, Some(page), &mut pipe));
+            assert_eq!(slot.load(Ordering::Relaxed), 17);
+            // It is as writable as before.
+            next.store(1, Ordering::Relaxed);
+            libc::mprotect(start, page, libc::PROT_READ);
+            assert_eq!(pipe.store(slot, 18), Some(false));
+            assert!(replace(slot, 19, Some(page), &mut pipe));
+            assert_eq!(slot.load(Ordering::Relaxed), 19);
+            // And as read-only.
+            assert_eq!(pipe.store(next, 2), Some(false));
+            libc::munmap(start, page);
+        }
     }
 }
