@@ -30,8 +30,10 @@ struct Queue {
     end: Option<String>,
     /// Somebody has been told of the end.
     is_said: bool,
-    /// A writer may wait: it is a dump, or the end of the program.
-    may_wait: bool,
+    /// Dumps that are under way, and the end of the program: while there are any, a writer may wait.
+    patient: u32,
+    /// Nothing more will come.
+    is_closed: bool,
 }
 
 struct Shared {
@@ -88,15 +90,33 @@ pub(crate) struct Sender(Arc<Shared>);
 #[derive(Clone)]
 pub(crate) struct Patience(Arc<Shared>);
 
+/// While this lives, writers may wait.
+struct Patient<'a>(&'a Shared);
+
+impl<'a> Patient<'a> {
+    fn new(shared: &'a Shared) -> Self {
+        shared.lock().patient += 1;
+        Self(shared)
+    }
+}
+
+impl Drop for Patient<'_> {
+    fn drop(&mut self) {
+        self.0.lock().patient -= 1;
+    }
+}
+
 impl Patience {
     /// Runs `body`, which writes a dump or ends the profile: it waits for a peer that reads. When
-    /// it returns, the peer has been given everything, or has been given up, which is said.
+    /// it returns, the peer has been given all that `body` wrote, or has been given up, which is
+    /// said. Several may run at once.
     pub(crate) fn while_waiting<T>(&self, body: impl FnOnce() -> T) -> T {
-        self.0.lock().may_wait = true;
+        let _patient = Patient::new(&self.0);
         let result = body();
         let queue = self.0.lock();
-        let mut queue = self.0.wait(queue, |queue| queue.waiting == 0);
-        queue.may_wait = false;
+        // What others write meanwhile is not waited for.
+        let last = queue.sent + queue.waiting as u64;
+        let mut queue = self.0.wait(queue, |queue| queue.sent >= last);
         let was_said = queue.end.is_none() || std::mem::replace(&mut queue.is_said, true);
         let end = queue.end.clone().filter(|_| !was_said);
         drop(queue);
@@ -134,11 +154,19 @@ impl Sender {
     }
 }
 
+impl Drop for Sender {
+    /// What waits is still sent.
+    fn drop(&mut self) {
+        self.0.lock().is_closed = true;
+        self.0.changed.notify_all();
+    }
+}
+
 impl Write for Sender {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let mut queue = self.0.lock();
         let fits = |queue: &Queue| queue.waiting + PIECE <= LIMIT;
-        if queue.may_wait {
+        if queue.patient > 0 {
             queue = self.0.wait(queue, fits);
         } else if queue.end.is_none() && !fits(&queue) {
             self.0.give_up(&mut queue);
@@ -159,7 +187,7 @@ impl Write for Sender {
     }
 }
 
-/// The thread that writes; it ends with the peer.
+/// The thread that writes; it ends with the peer, or with who writes to it.
 fn send(shared: &Shared) {
     let mut peer = &shared.stream;
     loop {
@@ -170,6 +198,7 @@ fn send(shared: &Shared) {
             }
             match queue.pieces.pop_front() {
                 Some(piece) => break piece,
+                None if queue.is_closed => return,
                 None => {
                     let waited = shared.changed.wait(queue);
                     queue = waited.unwrap_or_else(PoisonError::into_inner);
@@ -233,18 +262,11 @@ mod tests {
 
     #[test]
     fn a_dump_waits_for_a_slow_peer_and_not_for_a_stopped_one() {
-        let (mut sender, mut peer) = pair();
+        const BLOCKS: usize = 64;
+        let (mut sender, peer) = pair();
         let patience = sender.patience();
         let block = vec![7; 1 << 20];
-        const BLOCKS: usize = 64;
-        let reader = std::thread::spawn(move || {
-            let (mut got, mut buffer) = (0, vec![0; 1 << 20]);
-            while got < BLOCKS << 20 {
-                std::thread::sleep(Duration::from_millis(2));
-                got += peer.read(&mut buffer).unwrap();
-            }
-            peer
-        });
+        let reader = slow_reader(peer, BLOCKS << 20);
         patience.while_waiting(|| {
             for _ in 0..BLOCKS {
                 sender.write_all(&block).unwrap();
@@ -258,5 +280,44 @@ mod tests {
         });
         assert!(failed.is_some());
         drop(peer);
+    }
+
+    /// A thread that reads so many bytes slowly, and gives the peer back.
+    fn slow_reader(mut peer: TcpStream, bytes: usize) -> std::thread::JoinHandle<TcpStream> {
+        std::thread::spawn(move || {
+            let (mut got, mut buffer) = (0, vec![0; 1 << 20]);
+            while got < bytes {
+                std::thread::sleep(Duration::from_millis(2));
+                got += peer.read(&mut buffer).unwrap();
+            }
+            peer
+        })
+    }
+
+    #[test]
+    fn a_dump_that_ends_does_not_hurry_another() {
+        const BLOCKS: usize = 64;
+        let (mut sender, peer) = pair();
+        let reader = slow_reader(peer, BLOCKS << 20);
+        let (one, other) = (sender.patience(), sender.patience());
+        one.while_waiting(|| {
+            other.while_waiting(|| ());
+            for _ in 0..BLOCKS {
+                sender.write_all(&vec![7; 1 << 20]).unwrap();
+            }
+        });
+        reader.join().unwrap();
+    }
+
+    #[test]
+    fn the_peer_of_a_writer_that_is_gone_gets_what_waits_and_then_the_end() {
+        let (mut sender, mut peer) = pair();
+        peer.set_read_timeout(Some(Duration::from_secs(60)))
+            .unwrap();
+        sender.write_all(&vec![7; 5 << 20]).unwrap();
+        drop(sender);
+        let mut all = Vec::new();
+        peer.read_to_end(&mut all).unwrap();
+        assert_eq!(all.len(), 5 << 20);
     }
 }

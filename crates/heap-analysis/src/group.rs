@@ -2,7 +2,6 @@
 //! what a group retains.
 
 use crate::describe::{Address, value_of};
-use crate::fields::lineage;
 use heap_graph::{ClassIdx, Heap, ObjIdx, ObjectKind};
 use hprof::{ObjectId, Serial, package_of};
 use rustc_hash::FxHashMap;
@@ -233,11 +232,4 @@ pub fn retained_by_group(
         }
     }
     retained
-}
-
-/// The class and superclasses of every class, as group numbers equal to class numbers.
-pub fn lineages(heap: &Heap) -> Vec<Vec<u32>> {
-    (0..heap.classes().len())
-        .map(|n| lineage(heap, ClassIdx(n as u32)).map(|c| c.0).collect())
-        .collect()
 }

@@ -1,9 +1,8 @@
 //! How many objects of each kind there are and how much they hold: the histogram.
 
 use crate::describe::Address;
-use crate::group::{
-    ClassGroups, GroupBy, GroupKey, lineages, owner_class, retained_by_group, trace_frames,
-};
+use crate::fields::lineage;
+use crate::group::{ClassGroups, GroupBy, GroupKey, owner_class, retained_by_group, trace_frames};
 use heap_graph::{ClassIdx, Heap, HeapError, LayoutModel, ObjIdx, QuickHistogram};
 use hprof::{Bytes, ObjectId, Serial};
 use regex::Regex;
@@ -229,16 +228,15 @@ fn class_rows(heap: &Heap, all: bool) -> Vec<HistogramRow> {
 }
 
 fn superclass_rows(heap: &Heap, all: bool) -> Vec<HistogramRow> {
-    let lineages = lineages(heap);
     let mut rows = class_rows(heap, all);
     for row in &mut rows {
         (row.objects, row.shallow) = (0, Bytes(0));
     }
-    for (n, lineage) in lineages.iter().enumerate() {
-        let (objects, shallow) = counts(heap, ClassIdx(n as u32), all);
-        for c in lineage {
-            rows[*c as usize].objects += objects;
-            rows[*c as usize].shallow.0 += shallow;
+    for class in (0..rows.len() as u32).map(ClassIdx) {
+        let (objects, shallow) = counts(heap, class, all);
+        for c in lineage(heap, class) {
+            rows[c.0 as usize].objects += objects;
+            rows[c.0 as usize].shallow.0 += shallow;
         }
     }
     for (row, bytes) in rows.iter_mut().zip(&heap.group_sums().superclasses) {

@@ -1,10 +1,10 @@
 //! What the index knows of groups, against a walk over the dominator tree that looks at every
 //! object; and the sites and Android heaps of objects against the builder that placed them.
 
-use heap_analysis::group::{ClassGroups, GroupBy, lineages, owner_class, retained_by_group};
+use heap_analysis::group::{ClassGroups, GroupBy, owner_class, retained_by_group};
 use heap_analysis::histogram::{HistogramOptions, histogram};
 use heap_analysis::members::immediate_dominators;
-use heap_graph::{Control, Dominator, Heap, LayoutModel, ObjIdx, Options};
+use heap_graph::{ClassIdx, Control, Dominator, Heap, LayoutModel, ObjIdx, Options};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use testkit::dump::{ClassSpec, Heap as Builder, IdSize, Root, Type, Value};
@@ -96,6 +96,11 @@ fn whole(by: GroupBy) -> HistogramOptions {
     }
 }
 
+/// A class and its superclasses.
+fn lineage(heap: &Heap, class: ClassIdx) -> impl Iterator<Item = u32> + '_ {
+    std::iter::successors(Some(class), |c| heap.class(*c).super_class).map(|c| c.0)
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
 
@@ -107,9 +112,8 @@ proptest! {
         let (heap, _file) = open(&builder.bytes(), layout, threads);
         let sums = heap.group_sums();
 
-        let lines = lineages(&heap);
-        let want = retained_by_group(&heap, lines.len(), |object, out| {
-            out.extend_from_slice(&lines[heap.class_of(object).0 as usize]);
+        let want = retained_by_group(&heap, heap.classes().len(), |object, out| {
+            out.extend(lineage(&heap, heap.class_of(object)));
         });
         let got: Vec<u64> = sums.superclasses.iter().map(|b| b.0).collect();
         prop_assert_eq!(got, want);
@@ -240,4 +244,26 @@ fn objects_of_android_heaps_are_told_apart_at_every_switch() {
         assert_eq!(row.map(|r| r.objects), Some(objects), "{name}");
         assert!(row.and_then(|r| r.retained).is_some_and(|b| b.0 > 0));
     }
+}
+
+#[test]
+fn a_made_up_hierarchy_of_classes_takes_no_more_than_its_classes() {
+    const DEEP: usize = 4000;
+    let mut builder = Builder::new(IdSize::Eight);
+    let mut above = builder.java_lang_object();
+    for n in 0..DEEP {
+        above = builder.class(&format!("C{n}"), above, &[]);
+    }
+    let object = builder.instance(above, &[]);
+    builder.root(Root::JniGlobal { reference: 1 }, object);
+    let (heap, _file) = open(&builder.bytes(), LayoutModel::Measured, 1);
+    let object = heap.find(hprof::ObjectId(object)).expect("in the dump");
+    let sums = &heap.group_sums().superclasses;
+    let retained: Vec<u64> = lineage(&heap, heap.class_of(object))
+        .map(|class| sums[class as usize].0)
+        .collect();
+    assert_eq!(retained.len(), DEEP + 1);
+    let size = heap.shallow(object).0;
+    assert!(size > 0 && retained[..1024].iter().all(|bytes| *bytes == size));
+    assert!(retained[1024..].iter().all(|bytes| *bytes == 0));
 }

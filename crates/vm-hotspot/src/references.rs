@@ -81,7 +81,10 @@ impl Table {
             bytes,
             made_ns,
         };
-        self.by_reference.insert(reference, entry);
+        // The VM dropped what was there, by itself.
+        if let Some(gone) = self.by_reference.insert(reference, entry) {
+            self.sites[gone.site as usize].deleted += 1;
+        }
     }
 
     fn remove(&mut self, reference: usize) {
@@ -91,7 +94,8 @@ impl Table {
         }
     }
 
-    fn rows(&self, now_ns: u64, is_cleared: impl Fn(usize) -> bool) -> References {
+    /// A copy of what is known: rows, and the row and slot of each reference, in no order.
+    fn copy(&self, now_ns: u64, is_cleared: impl Fn(usize) -> bool) -> References {
         let row = |site: &Site| ReferenceRow {
             class: site.key.class,
             trace: site.key.trace,
@@ -102,6 +106,7 @@ impl Table {
             ..ReferenceRow::default()
         };
         let mut rows: Vec<ReferenceRow> = self.sites.iter().map(row).collect();
+        let mut handles = Vec::with_capacity(self.by_reference.len());
         for (reference, entry) in &self.by_reference {
             let row = &mut rows[entry.site as usize];
             row.oldest_ns = row.oldest_ns.max(now_ns.saturating_sub(entry.made_ns));
@@ -109,27 +114,37 @@ impl Table {
                 true => row.cleared += 1,
                 false => row.bytes += entry.bytes,
             }
+            handles.push((entry.site, (reference & !KIND) as u64));
         }
-        let mut order: Vec<usize> = (0..rows.len()).collect();
-        order.sort_by_key(|at| {
-            let row = &rows[*at];
-            (std::cmp::Reverse(row.created - row.deleted), *at)
-        });
-        let mut place = vec![0; rows.len()];
-        for (new, old) in order.iter().enumerate() {
-            place[*old] = new as u32;
-        }
-        let handles = self.by_reference.iter();
-        let mut handles: Vec<(u32, u64)> = handles
-            .map(|(reference, entry)| (place[entry.site as usize], (reference & !KIND) as u64))
-            .collect();
-        handles.sort_unstable();
-        let rows = order.into_iter().map(|at| rows[at]).collect();
         References {
             rows,
             handles,
-            lost: 0,
+            lost: self.lost,
         }
+    }
+}
+
+/// Puts the rows of which most exist first.
+fn in_order(all: References) -> References {
+    let mut order: Vec<usize> = (0..all.rows.len()).collect();
+    order.sort_by_key(|at| {
+        let row = &all.rows[*at];
+        (std::cmp::Reverse(row.created - row.deleted), *at)
+    });
+    let mut place = vec![0; all.rows.len()];
+    for (new, old) in order.iter().enumerate() {
+        place[*old] = new as u32;
+    }
+    let handles = all.handles.iter();
+    let mut handles: Vec<(u32, u64)> = handles
+        .map(|(row, slot)| (place[*row as usize], *slot))
+        .collect();
+    handles.sort_unstable();
+    let rows = order.into_iter().map(|at| all.rows[at]).collect();
+    References {
+        rows,
+        handles,
+        lost: all.lost,
     }
 }
 
@@ -259,16 +274,18 @@ pub(crate) fn record(env: Env<Live>, jni: Jni) -> jvmti::Result<()> {
 
 /// What was recorded so far.
 pub(crate) fn all(hotspot: &HotSpot, jni: Jni) -> References {
-    with_table(|table| {
-        let is_cleared = |reference: usize| {
-            // SAFETY: whoever deletes it takes it out of the table first.
-            let weak = unsafe { Object::from_raw(reference as RawObject) };
-            weak.is_some_and(|weak| jni.is_dead(weak))
-        };
-        let lost = std::mem::take(&mut table.lost);
-        let references = table.rows(hotspot.elapsed(), is_cleared);
-        References { lost, ..references }
-    })
+    let is_cleared = |reference: usize| {
+        // SAFETY: whoever deletes it takes it out of the table first.
+        let weak = unsafe { Object::from_raw(reference as RawObject) };
+        weak.is_some_and(|weak| jni.is_dead(weak))
+    };
+    // Who makes a reference waits for the copy, not for the order.
+    let copy = with_table(|table| {
+        let copy = table.copy(hotspot.elapsed(), is_cleared);
+        table.lost = 0;
+        copy
+    });
+    in_order(copy)
 }
 
 #[cfg(test)]
@@ -296,7 +313,7 @@ mod tests {
             table.remove(0x9999); // Made before the recording.
         }
         table.add(0x1002, key(2, false), ThreadId(3), (100, 90)); // A slot that was free.
-        let all = table.rows(100, |reference| reference < 0x1811);
+        let all = in_order(table.copy(100, |reference| reference < 0x1811));
         let row = |at: usize| all.rows[at];
         assert_eq!((row(0).weak, row(0).created, row(0).deleted), (true, 10, 0));
         assert_eq!(
@@ -315,5 +332,22 @@ mod tests {
             all.handles[10..],
             [(1, 0x1038), (1, 0x1040), (1, 0x1048), (2, 0x1000)]
         );
+    }
+
+    #[test]
+    fn a_slot_that_is_used_again_ends_the_reference_before() {
+        let mut table = Table::default();
+        table.add(0x1000, key(1, false), ThreadId(1), (16, 0));
+        table.add(0x1000, key(2, false), ThreadId(1), (24, 0));
+        let all = table.copy(0, |_| false);
+        let counts = |at: usize| {
+            (
+                all.rows[at].created,
+                all.rows[at].deleted,
+                all.rows[at].bytes,
+            )
+        };
+        assert_eq!([counts(0), counts(1)], [(1, 1, 0), (1, 0, 24)]);
+        assert_eq!(all.handles, [(1, 0x1000)]);
     }
 }

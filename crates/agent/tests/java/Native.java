@@ -50,7 +50,7 @@ public class Native {
                     System.out.println("exec " + child.waitFor());
                     break;
                 case "late": load(args[0] + "/liblate.so", 30); break;
-                case "race": race(args[0] + "/libmany.so", 300); break;
+                case "race": race(args[0] + "/libmany.so", 100); break;
                 case "make": System.load(args[0] + "/libmade.so"); make(); break;
                 case "buffers": buffers(); break;
                 case "exit": System.exit(3); break;

@@ -20,6 +20,12 @@ use std::hash::Hash;
 /// One object in the order of the dominator tree.
 type Placed = [u32; 3]; // class, subtree size, shallow in units; u32::MAX: see `Order::large`
 
+/// No superclass.
+const NONE: u32 = u32::MAX;
+
+/// An object counts for so many classes, its own and those above it: no program has more.
+const DEEPEST: usize = 1024;
+
 /// The sweep goes in two halves on large heaps, to bound its memory.
 const WHOLE: u64 = 1 << 22;
 
@@ -330,7 +336,8 @@ impl ByOwner {
 
 /// What an object is an instance of, and where it was allocated.
 struct ByKind {
-    lineages: Vec<Vec<u32>>,
+    /// Superclass of each class, [`NONE`] for none; no circles.
+    above: Vec<u32>,
     superclasses: Nested,
     /// When objects have different ones.
     sites: Option<Sites>,
@@ -338,8 +345,10 @@ struct ByKind {
 
 impl ByKind {
     fn new(table: &ClassTable, sites: bool) -> ByKind {
+        let above = table.classes.iter();
+        let above = above.map(|class| class.super_class.map_or(NONE, |above| above.0));
         ByKind {
-            lineages: lineages(table),
+            above: above.collect(),
             superclasses: Nested::new(table.classes.len()),
             sites: sites.then(Sites::new),
         }
@@ -348,8 +357,14 @@ impl ByKind {
     #[inline]
     fn step(&mut self, node: &Node) {
         self.superclasses.close(node.at);
-        for class in &self.lineages[node.class as usize] {
-            self.superclasses.member(node, *class);
+        let mut class = node.class;
+        for _ in 0..DEEPEST {
+            // Whatever opened it has opened those above, too.
+            if class == NONE || self.superclasses.is_open[class as usize] {
+                break;
+            }
+            self.superclasses.member(node, class);
+            class = self.above[class as usize];
         }
         self.superclasses.sum += node.shallow;
         if let Some(sites) = &mut self.sites {
@@ -401,20 +416,6 @@ impl Sites {
         self.rows.sort_unstable_by_key(|row| row.trace);
         self.rows
     }
-}
-
-/// The class and superclasses of every class; a damaged dump may have a circle of them.
-fn lineages(table: &ClassTable) -> Vec<Vec<u32>> {
-    let lineage = |class: usize| {
-        let mut line = vec![class as u32];
-        let mut at = table.classes[class].super_class;
-        while let Some(above) = at.filter(|c| !line.contains(&c.0)) {
-            line.push(above.0);
-            at = table.classes[above.0 as usize].super_class;
-        }
-        line
-    };
-    (0..table.classes.len()).map(lineage).collect()
 }
 
 /// Places in the pre-order of the dominator tree, and subtree sizes, by search number.

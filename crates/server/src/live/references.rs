@@ -117,18 +117,6 @@ fn roots(path: &Path) -> Result<Roots, Fault> {
     Ok(roots)
 }
 
-/// Whether some other object of a set dominates this one.
-fn is_below(heap: &Heap, set: &FxHashSet<ObjIdx>, object: ObjIdx) -> bool {
-    let mut at = object;
-    while let heap_graph::Dominator::Object(above) = heap.dominator(at) {
-        if set.contains(&above) {
-            return true;
-        }
-        at = above;
-    }
-    false
-}
-
 /// What each class and stack holds. A reference counts where its object in the dump is of the
 /// class it was made for: another may have got its place meanwhile.
 pub fn holdings(
@@ -153,9 +141,8 @@ pub fn holdings(
         for object in set {
             sum.objects += 1;
             sum.shallow += heap.shallow(*object).0;
-            if !is_below(heap, set, *object) {
-                sum.retained += heap.retained(*object).0;
-            }
+            // Roots are not below each other in the dominator tree.
+            sum.retained += heap.retained(*object).0;
         }
         sum
     };

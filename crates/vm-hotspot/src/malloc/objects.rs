@@ -25,6 +25,8 @@ const DYNAMIC: u32 = 2;
 const LOAD: u32 = 1;
 const RELRO: u32 = 0x6474_e552;
 const WRITABLE: u32 = 2;
+/// The binding of a symbol that may be missing.
+const WEAK: u8 = 2;
 
 /// An entry of the dynamic section.
 #[repr(C)]
@@ -116,7 +118,7 @@ struct Patch<'a> {
     /// [`SEEN`], from the first object on: who holds the linker's lock may wait for it,
     /// but who holds it never waits for the linker's.
     seen: Option<MutexGuard<'static, (u64, bool)>>,
-    /// A slot could not be written this time.
+    /// A slot could not be written this time, or was not linked yet.
     is_left: bool,
     pipe: Pipe,
 }
@@ -187,6 +189,9 @@ unsafe fn patch_object(info: &libc::dl_phdr_info, patch: &mut Patch<'_>) {
     let Some(dynamic) = headers.iter().find(|header| header.p_type == DYNAMIC) else {
         return;
     };
+    let loads = headers.iter().filter(|header| header.p_type == LOAD);
+    let ends = loads.map(|header| (header.p_vaddr + header.p_memsz) as usize);
+    let length = ends.max().unwrap_or(0);
     if (patch.own.0..patch.own.1).contains(&at(dynamic)) {
         return;
     }
@@ -200,10 +205,10 @@ unsafe fn patch_object(info: &libc::dl_phdr_info, patch: &mut Patch<'_>) {
             unsafe { std::slice::from_raw_parts(start as *const Rela, bytes / size_of::<Rela>()) };
         for row in rows.iter().filter(|row| KINDS.contains(&(row.info as u32))) {
             // SAFETY: relocations name symbols of the table, symbols names of theirs.
-            let (name, defined) = unsafe {
+            let (name, defined, weak) = unsafe {
                 let symbol = &*tables.symbols.add((row.info >> 32) as usize);
                 let name = CStr::from_ptr(tables.names.add(symbol.st_name as usize));
-                (name, symbol.st_shndx != 0)
+                (name, symbol.st_shndx != 0, symbol.st_info >> 4 == WEAK)
             };
             let hooks = patch.hooks;
             let Some(hook) = hooks.iter().find(|hook| hook.name == name) else {
@@ -237,6 +242,9 @@ unsafe fn patch_object(info: &libc::dl_phdr_info, patch: &mut Patch<'_>) {
                 let value = slot.load(Ordering::Relaxed);
                 // A slot that is bound at the first call still leads into its own object.
                 let is_unbound = !defined && within(value);
+                // Before it is linked, a slot has an offset into the file, or nothing, which
+                // it keeps if it is weak and the function is nowhere.
+                patch.is_left |= !defined && !weak && value < length && length <= base;
                 if value == hook.original || is_unbound {
                     let page = is_relro.then_some(patch.page);
                     patch.is_left |= !replace(slot, hook.ours, page, &mut patch.pipe);
