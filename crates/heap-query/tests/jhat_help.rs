@@ -12,13 +12,19 @@ fn ask(session: &Session, text: &str) -> Vec<Vec<Cell>> {
     }
 }
 
-/// Rows as text in any order; numbers without a fraction are whole in both languages.
-fn sorted(rows: &[Vec<Cell>]) -> Vec<Vec<String>> {
-    let text = |cell: &Cell| match cell {
+/// A cell as text; numbers without a fraction are whole in both languages.
+fn shown(cell: &Cell) -> String {
+    match cell {
+        Cell::Null => "null".to_owned(),
         Cell::Real(n) if n.fract() == 0.0 => format!("{n:.0}"),
         other => other.to_string(),
-    };
-    let mut rows: Vec<Vec<String>> = rows.iter().map(|r| r.iter().map(text).collect()).collect();
+    }
+}
+
+/// Rows as text in any order.
+fn sorted(rows: &[Vec<Cell>]) -> Vec<String> {
+    let text = |row: &Vec<Cell>| row.iter().map(shown).collect::<Vec<_>>().join(", ");
+    let mut rows: Vec<String> = rows.iter().map(text).collect();
     rows.sort();
     rows
 }
@@ -206,7 +212,7 @@ fn the_examples_of_jhats_help_page_say_what_sql_says() {
     let different = one(
         "select count(distinct ifnull(field(id, 'value'), 'null')) from objects where class = 'java.lang.String'",
     );
-    assert_eq!(sorted(&arrays), [[different]]);
+    assert_eq!(sorted(&arrays), [different]);
 }
 
 #[test]
@@ -261,4 +267,30 @@ fn what_is_reached_is_summed_and_left_out_as_the_help_says() {
     ) {
         assert!(text.contains(&row[0].to_string()), "{row:?}");
     }
+}
+
+/// The answers of jhat itself, recorded by `bench/jhat.py`.
+#[test]
+fn jhat_itself_has_the_same_rows() {
+    let Some(session) = corpus_heap("jhat_answers", "eclipse-mat+mat__HeapDumpSample.hprof") else {
+        return;
+    };
+    let recorded = include_str!("data/jhat_answers.txt").lines();
+    for line in recorded.filter(|line| !line.is_empty() && !line.starts_with('#')) {
+        let parts: Vec<&str> = line.splitn(3, '\t').collect();
+        let [rows, digest, query] = parts[..] else {
+            panic!("{line}");
+        };
+        let found = sorted(&ask(&session, query));
+        let sample = &found[..found.len().min(5)];
+        assert_eq!(found.len().to_string(), rows, "{query}: {sample:?}");
+        assert_eq!(fnv1a(&found), digest, "{query}: {sample:?}");
+    }
+}
+
+/// The digest of rows in order, a line each.
+fn fnv1a(rows: &[String]) -> String {
+    let bytes = rows.iter().flat_map(|row| row.bytes().chain([b'\n']));
+    let step = |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    format!("{:016x}", bytes.fold(0xcbf2_9ce4_8422_2325, step))
 }

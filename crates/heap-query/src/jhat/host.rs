@@ -7,8 +7,7 @@ use crate::graph::path_to_root;
 use crate::shared::{Env, flags, of_classes};
 use heap_analysis::fields::lineage;
 use heap_analysis::group::trace_frames;
-use heap_analysis::paths::{Exclusions, PathOptions, to_roots};
-use heap_graph::{ClassIdx, ObjIdx, ObjectKind, ObjectView, RefStrength, Value};
+use heap_graph::{ClassIdx, ObjIdx, ObjectKind, ObjectView, RefStrength, Value, Via};
 use hprof::{BasicType, ObjectId};
 use rquickjs::{Array, Ctx, IntoJs, String as JsString, Value as JsValue};
 use rustc_hash::FxHashSet;
@@ -360,7 +359,7 @@ impl Host {
         Ok(mine.any(|r| !matches!(r.strength, RefStrength::Weak | RefStrength::Phantom)))
     }
 
-    /// What an object refers to, without its class and without fields `Class.field`.
+    /// What an object's fields and elements refer to, without fields `Class.field`.
     fn referees(&self, o: ObjIdx, excluded: &[&str]) -> Result<Vec<ObjIdx>, QueryError> {
         let heap = &self.env.heap;
         let mut seen = FxHashSet::default();
@@ -380,7 +379,7 @@ impl Host {
             return Ok(targets.filter(|t| seen.insert(*t)).collect());
         }
         let all = heap.outbound(o)?.into_iter();
-        let kept = all.filter(|r| r.via != heap_graph::Via::Class);
+        let kept = all.filter(|r| !matches!(r.via, Via::Class | Via::ThreadLocal { .. }));
         Ok(kept.map(|r| r.target).filter(|t| seen.insert(*t)).collect())
     }
 
@@ -406,24 +405,35 @@ impl Host {
         Ok(found)
     }
 
+    /// Chains from objects that roots hold to `o`: breadth first, each object in one chain, past
+    /// roots, too, because what holds these may say more.
     fn live_paths(&self, o: ObjIdx, weak: bool) -> Result<Answer, QueryError> {
         let heap = &self.env.heap;
-        self.env.stop.within(|c| heap.inbound_with(o, c))?;
-        let exclude = Exclusions {
-            weak: !weak,
-            phantom: !weak,
-            ..Exclusions::default()
-        };
-        let options = PathOptions {
-            count: PATHS,
-            exclude,
-        };
-        let paths = to_roots(heap, o, &options)?.paths;
-        let path = |p: heap_analysis::paths::Path| {
-            let ids = p.steps.into_iter().map(|s| s.object.object.0);
-            numbers(ids.filter_map(|id| heap.find(id)))
-        };
-        Ok(Answer::List(paths.into_iter().map(path).collect()))
+        // Each object found, and the place of the one it refers to.
+        let mut found = vec![(o, 0)];
+        let mut seen: FxHashSet<ObjIdx> = FxHashSet::from_iter([o]);
+        let mut chains = Vec::new();
+        let mut at = 0;
+        while let Some((object, next)) = found.get(at).copied() {
+            if heap.roots_of(object).next().is_some() {
+                let chain = std::iter::successors(Some((object, next, at)), |(_, next, at)| {
+                    let (object, after) = found[*next];
+                    (at != next).then_some((object, after, *next))
+                });
+                chains.push(numbers(chain.map(|(object, ..)| object)));
+                if chains.len() == PATHS {
+                    break;
+                }
+            }
+            for from in self.env.stop.within(|c| heap.inbound_with(object, c))? {
+                if !seen.contains(&from) && (weak || self.refers_strongly(from, object)?) {
+                    seen.insert(from);
+                    found.push((from, at));
+                }
+            }
+            at += 1;
+        }
+        Ok(Answer::List(chains))
     }
 }
 

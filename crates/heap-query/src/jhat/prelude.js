@@ -200,6 +200,9 @@
     toHtml(o) {
       if (isObject(o)) return host("technical", number(o));
       if (Array.isArray(o)) return "[ " + o.map(api.toHtml).join(", ") + " ]";
+      if (o !== null && typeof o === "object" && Object.getPrototypeOf(o) === Object.prototype) {
+        return "{ " + Object.entries(o).map(([name, value]) => name + ": " + api.toHtml(value)).join(", ") + " }";
+      }
       return String(o);
     },
     concat(...all) { return all.flatMap((c) => [...(asIterable(c) || [])]); },
