@@ -144,11 +144,13 @@ fn listen(vm: &HotSpot, mut peer: TcpStream, recorder: &Mutex<Recorder>, patienc
                 recorder.flush();
                 reaction
             };
-            let reaction = vm.quietly(|| patience.while_waiting(carry_out));
-            match reaction {
-                Reaction::Continue => {}
-                Reaction::StopListening => return,
+            let reaction = vm.quietly(|| match patience.while_waiting(carry_out) {
+                // While nobody writes, so that the stream ends with a whole record.
                 Reaction::Exit(code) => process::exit(code),
+                reaction => reaction,
+            });
+            if reaction == Reaction::StopListening {
+                return;
             }
         }
     }

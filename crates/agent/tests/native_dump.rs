@@ -130,6 +130,7 @@ impl Running {
         let mut child = Command::new(jdk.tool("java"))
             .current_dir(folder.path())
             .env_remove("_JAVA_HPROF_OPTIONS")
+            .arg(common::kept_report("Placed"))
             .arg(format!("-agentpath:{}={options}", lab.agent.display()))
             .args(flags)
             .arg("-cp")

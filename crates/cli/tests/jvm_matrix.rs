@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde_json::Value as Json;
 use testkit::corpus::workspace;
-use testkit::jvm::{FreshDump, Jdk, NO_JDK, jdks, newest_compiler};
+use testkit::jvm::{FreshDump, Jdk, NO_JDK, is_matrix, jdks, matrix, newest_compiler};
 use testkit::run::{Limits, run};
 
 /// One way to lay out a heap.
@@ -178,8 +178,8 @@ fn check(jdk: &Jdk, row: &Row) -> Result<(), String> {
 #[test]
 #[expect(clippy::print_stdout, reason = "the matrix says what it ran on")]
 fn measured_sizes_are_the_jvms_own_on_every_jdk_and_layout() {
-    let all = std::env::var("TENURE_MATRIX").is_ok_and(|v| v == "all");
-    let mut found = jdks();
+    let all = is_matrix();
+    let mut found = if all { matrix() } else { jdks() };
     if found.is_empty() || newest_compiler().is_none() {
         return testkit::skip("the JVM matrix", NO_JDK);
     }

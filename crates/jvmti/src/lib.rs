@@ -17,6 +17,7 @@
 //! a raw pointer is `unsafe`; keeping one too long is the caller's error.
 
 pub mod agent;
+pub mod allocations;
 pub mod capabilities;
 pub mod env;
 pub mod env_control;

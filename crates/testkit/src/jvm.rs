@@ -74,6 +74,26 @@ pub fn jdks() -> Vec<Jdk> {
     found.into_values().collect()
 }
 
+/// Whether the matrix is wanted: `TENURE_MATRIX` is `all`, or versions (`8,21`).
+pub fn is_matrix() -> bool {
+    std::env::var_os("TENURE_MATRIX").is_some_and(|wanted| !wanted.is_empty())
+}
+
+/// The runtimes that the matrix takes.
+pub fn matrix() -> Vec<Jdk> {
+    let wanted = std::env::var("TENURE_MATRIX").unwrap_or_default();
+    let is_wanted = |jdk: &Jdk| {
+        let mut versions = wanted.split(',');
+        wanted == "all" || versions.any(|version| version.parse() == Ok(jdk.version))
+    };
+    jdks().into_iter().filter(is_wanted).collect()
+}
+
+/// The flag that has a VM leave its report of a crash in `folder`, under the name of what ran.
+pub fn crash_report(folder: &str, what: &str) -> String {
+    format!("-XX:ErrorFile={folder}/hs_err-{what}-%p.log")
+}
+
 /// The newest runtime that can compile, which also makes classes for the older ones.
 pub fn newest_compiler() -> Option<Jdk> {
     jdks().into_iter().rev().find(|j| j.tool("javac").is_file())

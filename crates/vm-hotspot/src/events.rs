@@ -26,7 +26,7 @@ impl Agent for HotSpot {
     }
 
     fn class_file(&self, _redefined: bool, name: &str, bytes: &[u8]) -> Option<Vec<u8>> {
-        self.tracker()?;
+        let tracker = self.tracker()?;
         if !is_eligible(name) {
             return None;
         }
@@ -34,8 +34,10 @@ impl Agent for HotSpot {
             numbers: &self.numbers,
             allocations: self.config.allocations,
             calls: self.config.calls,
+            unsafe_class: tracker.unsafe_class(),
         };
         let patched = classfile::patch(bytes, &mut tracking);
+        let patched = patched.inspect_err(|_| self.numbers.refuse(1));
         patched.ok().flatten().map(|patched| patched.bytes)
     }
 

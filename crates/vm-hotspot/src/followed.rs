@@ -24,13 +24,17 @@ const MOST: usize = 32 << 20;
 /// Collections after which the aged are looked at again, unless they have doubled.
 const SELDOM: u32 = 16;
 
-const SITE_BITS: u32 = 27;
+/// Bits of [`Entry::how`]: the site, a flag, the weight.
+pub(crate) const SITE_BITS: u32 = 26;
+/// The object was there when counts were cleared.
+const OLD: u32 = 1 << SITE_BITS;
+const WEIGHT: u32 = SITE_BITS + 1;
 
 /// One followed object.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Entry {
     weak: Object,
-    /// Site and, above it, how many objects it stands for as a power of two.
+    /// Site, [`OLD`], and how many objects it stands for as a power of two.
     how: u32,
     /// Size in units of 8 bytes if it is an array, else 0.
     units: u32,
@@ -42,14 +46,14 @@ impl Entry {
     pub(crate) fn new(weak: Object, site: SiteId, weight_log2: u32, bytes: u64) -> Self {
         Self {
             weak,
-            how: site.0 | weight_log2 << SITE_BITS,
+            how: site.0 | weight_log2 << WEIGHT,
             units: u32::try_from(bytes / 8).unwrap_or(u32::MAX),
         }
     }
 
     /// Its site.
     pub(crate) fn site(self) -> SiteId {
-        SiteId(self.how & ((1 << SITE_BITS) - 1))
+        SiteId(self.how & (OLD - 1))
     }
 
     /// Its weak reference.
@@ -65,6 +69,9 @@ pub(crate) struct Living {
     pub(crate) array_bytes: i64,
     /// Some stand for others that were not followed.
     pub(crate) is_estimate: bool,
+    /// Those older than the last [`Followed::clear`], which the others are without.
+    pub(crate) old_objects: i64,
+    pub(crate) old_array_bytes: i64,
 }
 
 #[derive(Default)]
@@ -222,6 +229,15 @@ impl Followed {
         }
     }
 
+    /// From now on all that are followed so far are old.
+    pub(crate) fn clear(&self, jni: Jni) {
+        let mut aged = locked(&self.aged);
+        self.bury(jni, &mut aged, true);
+        for entry in &mut aged.entries {
+            entry.how |= OLD;
+        }
+    }
+
     /// All the living, for `body`. They may die meanwhile, but their references stay.
     pub(crate) fn living<T>(&self, jni: Jni, body: impl FnOnce(&[Entry]) -> T) -> T {
         let mut aged = locked(&self.aged);
@@ -244,10 +260,16 @@ impl Followed {
                 if sums.len() <= site {
                     sums.resize(site + 1, Living::default());
                 }
-                let weight = entry.how >> SITE_BITS;
-                sums[site].objects += 1 << weight;
-                sums[site].is_estimate |= weight > 0;
-                sums[site].array_bytes += (i64::from(entry.units) * 8) << weight;
+                let (weight, sum) = (entry.how >> WEIGHT, &mut sums[site]);
+                let array_bytes = (i64::from(entry.units) * 8) << weight;
+                if entry.how & OLD != 0 {
+                    sum.old_objects += 1 << weight;
+                    sum.old_array_bytes += array_bytes;
+                } else {
+                    sum.objects += 1 << weight;
+                    sum.is_estimate |= weight > 0;
+                    sum.array_bytes += array_bytes;
+                }
             }
             sums
         })

@@ -568,12 +568,13 @@ impl HotSpot {
             .for_each(|class| jni.delete_local(class));
         if failed > 0 {
             (self.message)(&format!("{failed} classes could not be instrumented"));
+            self.numbers.refuse(failed as u64);
         }
         tracker.set_clock(jni, Clock::Elapsed.now(), 0);
         tracker.switch_allocations(jni, self.config.allocations)?;
         tracker.switch(jni, true);
-        if self.granted.has(Capability::GenerateVmObjectAllocEvents) {
-            self.env.enable(EventKind::VmObjectAlloc, true)?;
+        if self.config.allocations {
+            crate::native_made::begin(self, env, jni)?;
         }
         if self.config.calls {
             self.spawn(env, jni, "HPROF clock", |env, jni| {

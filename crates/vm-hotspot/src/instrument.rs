@@ -65,6 +65,8 @@ struct NumbersInner {
     methods: Vec<NumberedMethod>,
     by_method: FxHashMap<NumberedMethod, u32>,
     sites: u64,
+    /// Classes that stayed as they were because of a fault, since the last look.
+    refused: u64,
 }
 
 impl Numbers {
@@ -84,6 +86,16 @@ impl Numbers {
         let number = inner.methods.len() as u32;
         inner.by_method.insert(method, number);
         number
+    }
+
+    /// So many classes cannot be instrumented.
+    pub(crate) fn refuse(&self, classes: u64) {
+        self.lock().refused += classes;
+    }
+
+    /// How many classes could not be instrumented since the last call.
+    pub(crate) fn take_refused(&self) -> u64 {
+        std::mem::take(&mut self.lock().refused)
     }
 
     /// A method by its number.
@@ -117,6 +129,8 @@ pub struct Tracking<'a> {
     pub allocations: bool,
     /// Insert what counts calls.
     pub calls: bool,
+    /// The class whose native method `allocateInstance` makes objects without a constructor.
+    pub unsafe_class: &'static str,
 }
 
 /// Whether a class may be changed at all.
@@ -310,7 +324,7 @@ impl Tracking<'_> {
             ]
             .concat();
             edit.insert(instruction.pc, Place::Before, &leave);
-            after = hook_after(class, edit, &instruction, is_copy_of);
+            after = self.hook_after(class, edit, &instruction, is_copy_of);
             if let (true, Some(hook)) = (calls_arrays_copy(class, &instruction), &mut after) {
                 // It has left the context of its own last call, or is not called at all.
                 hook.splice(0..0, leave);
@@ -358,44 +372,57 @@ fn calls_arrays_copy(class: &Class<'_>, instruction: &Instruction<'_>) -> bool {
     called.is_some_and(|[owner, name, descriptor]| is_arrays_copy(owner, name, descriptor))
 }
 
-/// What follows an instruction that makes an object without a constructor.
-fn hook_after(
-    class: &Class<'_>,
-    edit: &mut MethodEdit<'_>,
-    instruction: &Instruction<'_>,
-    is_copy_of: bool,
-) -> Option<Vec<u8>> {
-    const REFERENCE: u8 = 2;
-    let mut one = |name| Some([&[DUP][..], &invoke(edit, name, "(Ljava/lang/Object;)V")].concat());
-    match instruction.opcode {
-        NEWARRAY | ANEWARRAY if is_copy_of => None,
-        NEWARRAY | ANEWARRAY => {
-            let kind = match instruction.opcode {
-                NEWARRAY => *instruction.bytes.get(1)?,
-                _ => REFERENCE,
-            };
-            let hook = invoke(edit, "array", "(Ljava/lang/Object;II)V");
-            Some([&[DUP, DUP, ARRAYLENGTH, BIPUSH, kind][..], &hook].concat())
-        }
-        MULTIANEWARRAY => one("nested"),
-        _ => {
-            let [owner, name, descriptor] = class.pool.method_ref(instruction.index()?).ok()?;
-            let is_clone = name == b"clone"
-                && descriptor == b"()Ljava/lang/Object;"
-                && (owner == b"java/lang/Object" || owner.first() == Some(&b'['));
-            let in_array = class.name == b"java/lang/reflect/Array" && owner == class.name;
-            if is_clone || is_arrays_copy(owner, name, descriptor) {
-                one("made")
-            } else if in_array && name == b"newArray" {
-                one("newArray")
-            } else if in_array && name == b"multiNewArray" {
-                one("nested")
-            } else {
-                if is_copy_of && owner == b"java/lang/reflect/Array" {
-                    let mute = invoke(edit, "muteNewArray", "()V");
-                    edit.insert(instruction.pc, Place::Before, &mute);
+impl Tracking<'_> {
+    /// Whether this is `Unsafe.allocateInstance`. The method handle of a constructor has its
+    /// object made by it, too, and runs the constructor then.
+    fn is_unsafe(&self, class: &Class<'_>, owner: &[u8], name: &[u8]) -> bool {
+        owner == self.unsafe_class.as_bytes()
+            && name == b"allocateInstance"
+            && class.name != b"java/lang/invoke/DirectMethodHandle"
+    }
+
+    /// What follows an instruction that makes an object without a constructor.
+    fn hook_after(
+        &self,
+        class: &Class<'_>,
+        edit: &mut MethodEdit<'_>,
+        instruction: &Instruction<'_>,
+        is_copy_of: bool,
+    ) -> Option<Vec<u8>> {
+        const REFERENCE: u8 = 2;
+        let mut one =
+            |name| Some([&[DUP][..], &invoke(edit, name, "(Ljava/lang/Object;)V")].concat());
+        match instruction.opcode {
+            NEWARRAY | ANEWARRAY if is_copy_of => None,
+            NEWARRAY | ANEWARRAY => {
+                let kind = match instruction.opcode {
+                    NEWARRAY => *instruction.bytes.get(1)?,
+                    _ => REFERENCE,
+                };
+                let hook = invoke(edit, "array", "(Ljava/lang/Object;II)V");
+                Some([&[DUP, DUP, ARRAYLENGTH, BIPUSH, kind][..], &hook].concat())
+            }
+            MULTIANEWARRAY => one("nested"),
+            _ => {
+                let [owner, name, descriptor] = class.pool.method_ref(instruction.index()?).ok()?;
+                let is_clone = name == b"clone"
+                    && descriptor == b"()Ljava/lang/Object;"
+                    && (owner == b"java/lang/Object" || owner.first() == Some(&b'['));
+                let in_array = class.name == b"java/lang/reflect/Array" && owner == class.name;
+                let is_copy = is_clone || is_arrays_copy(owner, name, descriptor);
+                if is_copy || self.is_unsafe(class, owner, name) {
+                    one("made")
+                } else if in_array && name == b"newArray" {
+                    one("newArray")
+                } else if in_array && name == b"multiNewArray" {
+                    one("nested")
+                } else {
+                    if is_copy_of && owner == b"java/lang/reflect/Array" {
+                        let mute = invoke(edit, "muteNewArray", "()V");
+                        edit.insert(instruction.pc, Place::Before, &mute);
+                    }
+                    None
                 }
-                None
             }
         }
     }

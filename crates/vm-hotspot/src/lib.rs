@@ -20,7 +20,7 @@
 //! because instrumented code may need the state.
 //!
 //! Reading order: [`config`], `instrument`, `registry`, `sites`, `calls`,
-//! `tracker`, `tracker_class`, `followed`, `state`, `hotspot`, `events`, `monitors`, `sampler`, `timers`, `malloc`, `vm`,
+//! `tracker`, `tracker_class`, `followed`, `native_made`, `state`, `hotspot`, `events`, `monitors`, `sampler`, `timers`, `malloc`, `vm`,
 //! `slots`, `references`, `places`, `native_dump`, `heap_walk`.
 
 mod background;
@@ -37,6 +37,7 @@ mod leaf;
 mod malloc;
 mod monitors;
 mod native_dump;
+mod native_made;
 pub mod natives;
 mod places;
 mod references;

@@ -254,13 +254,15 @@ impl Dumper {
             "com/sun/management/internal/HotSpotDiagnostic",
             "dumpHeap0",
         ];
-        const OLD: [&str; 3] = [
-            "sun/management/ManagementFactoryHelper",
-            "sun/management/HotSpotDiagnostic",
-            "dumpHeap",
-        ];
+        const HELPER: &str = "sun/management/ManagementFactoryHelper";
+        const DIAGNOSTIC: &str = "sun/management/HotSpotDiagnostic";
+        // In later updates of JDK 8 the method is Java code with the first lambda of many a
+        // program, whose linking would stand in the dump.
+        const OLD: [&str; 3] = [HELPER, DIAGNOSTIC, "dumpHeap0"];
+        const OLDER: [&str; 3] = [HELPER, DIAGNOSTIC, "dumpHeap"];
         Self::direct(jni, MODERN)
             .or_else(|_| Self::direct(jni, OLD))
+            .or_else(|_| Self::direct(jni, OLDER))
             .or_else(|_| Self::through_factory(jni))
     }
 

@@ -21,7 +21,7 @@ use vmpi::{Frame, Location, ThreadId, Trace};
 
 use crate::hotspot::{HotSpot, locked};
 use crate::natives::uncounted;
-use crate::timers::{Timers, own_tid};
+use crate::timers::{self, Timers, own_tid};
 
 /// Frames as AsyncGetCallTrace writes them.
 #[derive(Clone, Copy)]
@@ -67,6 +67,26 @@ enum Method {
     Async(AsyncGetCallTrace),
     /// By the agent's thread, of all runnable threads at once, at a safepoint.
     Safepoint,
+}
+
+impl Method {
+    /// By signals unless safepoints are `wanted`, or signals cannot be had, which is said.
+    fn choose(hotspot: &HotSpot, wanted: bool) -> Self {
+        if wanted {
+            return Self::Safepoint;
+        }
+        let missing = match find_agct() {
+            None => "CPU samples are taken at safepoints: this VM has no AsyncGetCallTrace",
+            Some(_) if !timers::are_allowed() => {
+                "CPU samples are taken at safepoints: the system gives no timers on CPU time"
+            }
+            Some(function) if install_handler() => return Self::Async(function),
+            Some(_) => "CPU samples are taken at safepoints: SIGPROF cannot be handled",
+        };
+        (hotspot.message)(missing);
+        hotspot.lock().degraded.push(missing);
+        Self::Safepoint
+    }
 }
 
 /// Which threads are sampled.
@@ -176,11 +196,7 @@ impl Sampler {
                 .into(),
             ),
         };
-        let wants_async = !safepoints;
-        let method = match find_agct().filter(|_| wants_async && install_handler()) {
-            Some(function) => Method::Async(function),
-            None => Method::Safepoint,
-        };
+        let method = Method::choose(hotspot, safepoints);
         let sampler = Self {
             slots: (0..SLOTS).map(slot).collect(),
             depth: AtomicU32::new(hotspot.lock().depth),
@@ -313,10 +329,19 @@ impl Sampler {
             *state.samples.entry((thread, trace)).or_default() += 1;
         }
         for (count, what) in [
-            (&self.full, "CPU samples for want of room"),
-            (&self.no_stack, "CPU samples outside of Java code"),
+            (
+                self.full.swap(0, Ordering::Relaxed),
+                "CPU samples for want of room",
+            ),
+            (
+                self.no_stack.swap(0, Ordering::Relaxed),
+                "CPU samples outside of Java code",
+            ),
+            (
+                self.timers.take_refused(),
+                "threads without CPU samples for want of a timer",
+            ),
         ] {
-            let count = count.swap(0, Ordering::Relaxed);
             if count > 0 {
                 *state.lost.entry(what).or_default() += count;
             }

@@ -4,9 +4,9 @@ use rustc_hash::FxHashMap;
 use vmpi::{AllocationRow, ArenaId, ClassId, FreeRow, ObjectHandle, TraceId};
 
 use crate::config::Follow;
-use crate::followed::Living;
+use crate::followed::{Living, SITE_BITS};
 
-/// Number of a site: class and stack. 27 bits, to leave room for a weight.
+/// Number of a site: class and stack. 26 bits, to leave room for a flag and a weight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct SiteId(pub(crate) u32);
 
@@ -29,6 +29,8 @@ struct Site {
     living: Living,
     /// What was said of its living was an estimate.
     was_estimated: bool,
+    /// Objects and bytes at the last [`Sites::clear`]; what is told is since then.
+    cleared: [i64; 2],
     told: [i64; 4],
 }
 
@@ -43,7 +45,7 @@ pub(crate) struct Sites {
 impl Sites {
     /// The site of a class and stack.
     pub(crate) fn site(&mut self, class: ClassId, trace: TraceId) -> SiteId {
-        const MOST: usize = 1 << 27;
+        const MOST: usize = 1 << SITE_BITS;
         if let Some(id) = self.by_key.get(&(class, trace)) {
             return *id;
         }
@@ -103,10 +105,23 @@ impl Sites {
         estimated
     }
 
-    /// Totals: live bytes and objects, allocated bytes and objects.
+    /// What is told from now on is of objects made from now on.
+    pub(crate) fn clear(&mut self) {
+        for row in &mut self.rows {
+            row.cleared = [row.objects, row.bytes];
+            row.told = [0; 4];
+            row.living = Living {
+                old_objects: row.living.objects + row.living.old_objects,
+                old_array_bytes: row.living.array_bytes + row.living.old_array_bytes,
+                ..Living::default()
+            };
+        }
+    }
+
+    /// Totals since the beginning: live bytes and objects, allocated bytes and objects.
     pub(crate) fn totals(&self) -> [u64; 4] {
         self.rows.iter().fold([0; 4], |sum, row| {
-            let [live_objects, live_bytes] = row.live(self.follows);
+            let [live_objects, live_bytes] = row.live_of_all(self.follows);
             let add = [live_bytes, live_objects, row.bytes, row.objects];
             std::array::from_fn(|i| sum[i] + add[i].max(0) as u64)
         })
@@ -117,12 +132,8 @@ impl Sites {
         let (mut allocations, mut frees) = (Vec::new(), Vec::new());
         for row in &mut self.rows {
             let [live_objects, live_bytes] = row.live(self.follows);
-            let now = [
-                row.objects,
-                row.bytes,
-                row.objects - live_objects,
-                row.bytes - live_bytes,
-            ];
+            let [objects, bytes] = row.since_clear();
+            let now = [objects, bytes, objects - live_objects, bytes - live_bytes];
             // An estimate may take back a death; it is then told later or never.
             let new: [i64; 4] = std::array::from_fn(|i| (now[i] - row.told[i]).max(0));
             row.told = std::array::from_fn(|i| row.told[i] + new[i]);
@@ -155,18 +166,34 @@ impl Sites {
 }
 
 impl Site {
-    /// Living objects and bytes, at most what was allocated.
+    /// Objects and bytes made since counts were cleared.
+    fn since_clear(&self) -> [i64; 2] {
+        [self.objects - self.cleared[0], self.bytes - self.cleared[1]]
+    }
+
+    /// Living objects and bytes of those since counts were cleared, at most these.
     fn live(&self, follows: bool) -> [i64; 2] {
-        if !follows {
-            return [self.objects, self.bytes];
-        }
         let Living {
             objects,
             array_bytes,
             ..
         } = self.living;
+        self.bounded(follows, objects, array_bytes, self.since_clear())
+    }
+
+    /// Living objects and bytes of all, at most what was ever allocated.
+    fn live_of_all(&self, follows: bool) -> [i64; 2] {
+        let objects = self.living.objects + self.living.old_objects;
+        let array_bytes = self.living.array_bytes + self.living.old_array_bytes;
+        self.bounded(follows, objects, array_bytes, [self.objects, self.bytes])
+    }
+
+    fn bounded(&self, follows: bool, objects: i64, array_bytes: i64, most: [i64; 2]) -> [i64; 2] {
+        if !follows {
+            return most;
+        }
         let bytes = objects * self.size + array_bytes;
-        [objects.clamp(0, self.objects), bytes.clamp(0, self.bytes)]
+        [objects.clamp(0, most[0]), bytes.clamp(0, most[1])]
     }
 }
 
@@ -243,8 +270,8 @@ mod tests {
         sites.set_size(site, 24);
         let alive = Living {
             objects: 3,
-            array_bytes: 0,
             is_estimate: true,
+            ..Living::default()
         };
         assert_eq!(sites.set_living(&[Living::default(), alive]), 1);
         assert_eq!(sites.set_living(&[Living::default(), alive]), 0);
@@ -253,5 +280,38 @@ mod tests {
         assert_eq!((frees[0].objects, frees[0].bytes), (7, 168));
         assert_eq!(sites.take(), (vec![], vec![]));
         assert_eq!(sites.totals(), [72, 3, 240, 10]);
+    }
+
+    #[test]
+    fn deaths_of_what_was_there_when_counts_were_cleared_are_not_told() {
+        let mut sites = Sites {
+            follows: true,
+            ..Sites::default()
+        };
+        let site = sites.site(ClassId(1), TraceId(1));
+        sites.set_size(site, 16);
+        sites.allocated(site, 10, 160);
+        let living = |objects, old_objects| {
+            let alive = Living {
+                objects,
+                old_objects,
+                ..Living::default()
+            };
+            [Living::default(), alive]
+        };
+        sites.set_living(&living(10, 0));
+        sites.take();
+        sites.clear();
+        assert_eq!(sites.take(), (vec![], vec![]));
+        assert_eq!(sites.totals(), [160, 10, 160, 10]);
+        sites.allocated(site, 5, 80);
+        // All of the old die, and one of the new.
+        sites.set_living(&living(4, 0));
+        let (allocations, frees) = sites.take();
+        assert_eq!((allocations[0].objects, allocations[0].bytes), (5, 80));
+        assert_eq!((frees[0].objects, frees[0].bytes), (1, 16));
+        sites.set_living(&living(0, 0));
+        assert_eq!(sites.take().1[0].objects, 4);
+        assert_eq!(sites.totals(), [0, 0, 240, 15]);
     }
 }

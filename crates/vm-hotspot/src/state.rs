@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use jvmti::{Env, Jni, Live, Object};
 use rustc_hash::FxHashMap;
-use vmpi::{Frame, Location, ThreadId, Trace, TraceId};
+use vmpi::{Frame, Location, MethodInfo, ThreadId, Trace, TraceId};
 
 use crate::calls::Contexts;
 use crate::config::{Config, Follow};
@@ -67,6 +67,8 @@ pub(crate) struct State {
     pub(crate) waiting: FxHashMap<ThreadId, u64>,
     /// Threads that got no counters for want of memory, and how often they asked.
     refused: FxHashMap<ThreadId, u32>,
+    /// What is measured otherwise than asked, since the last report.
+    pub(crate) degraded: Vec<&'static str>,
     /// Since the last report: (what, how many).
     pub(crate) lost: FxHashMap<&'static str, u64>,
 }
@@ -310,10 +312,28 @@ impl State {
         }
     }
 
-    /// Whether the code that asks the VM for an object counts it itself: callers of
-    /// these native methods are instrumented, and the method handle of a constructor
-    /// has the object made before it runs the constructor.
-    fn is_counted_by_caller(&mut self, env: Env<Live>, jni: Jni) -> bool {
+    /// Objects that native code made by JNI: one, or a string with its array.
+    pub(crate) fn native_allocated(
+        &mut self,
+        (env, jni): (Env<Live>, Jni),
+        made: &[Object],
+        config: &Config,
+        followed: &Followed,
+    ) {
+        // JDK 8 makes these by JNI.
+        if let [Some(top), caller] = self.innermost(env, jni)
+            && is_unsafe(top, caller)
+        {
+            return;
+        }
+        let trace = self.current_trace(env, jni, config);
+        for object in made {
+            self.one_allocated((env, jni), *object, trace, followed);
+        }
+    }
+
+    /// The two innermost methods of the current stack.
+    fn innermost(&mut self, env: Env<Live>, jni: Jni) -> [Option<&MethodInfo>; 2] {
         let mut rows = [NOWHERE; 2];
         let count = env.stack_into(None, &mut rows).unwrap_or(0);
         let frames = self.registry.stack(env, jni, &rows[..count], rows.len());
@@ -321,18 +341,17 @@ impl State {
             let number = frames.get(at)?.method.0 as usize;
             Some(&self.registry.methods.get(number.wrapping_sub(1))?.info)
         };
-        let Some(top) = method(0).filter(|method| method.is_native) else {
+        [method(0), method(1)]
+    }
+
+    /// Whether the code that asks the VM for an object counts it itself: callers of
+    /// these native methods are instrumented.
+    fn is_counted_by_caller(&mut self, env: Env<Live>, jni: Jni) -> bool {
+        let [Some(top), caller] = self.innermost(env, jni) else {
             return false;
         };
-        match top.name.as_str() {
-            "clone" | "newArray" | "multiNewArray" | "newInstance0" => true,
-            "allocateInstance" => method(1).is_some_and(|method| {
-                let class = (method.class.0 as usize).wrapping_sub(1);
-                let class = self.registry.classes.get(class);
-                class.is_some_and(|c| c.info.signature == "Ljava/lang/invoke/DirectMethodHandle;")
-            }),
-            _ => false,
-        }
+        let is_copy = ["clone", "newArray", "multiNewArray", "newInstance0"];
+        top.is_native && is_copy.contains(&top.name.as_str()) || is_unsafe(top, caller)
     }
 
     /// The node after a call that the current thread has not seen.
@@ -436,6 +455,12 @@ impl State {
     pub(crate) fn remove_counters(&mut self, id: i32) {
         self.counters.remove(&id);
     }
+}
+
+/// Whether this is `Unsafe.allocateInstance`, called by code that counts what it makes.
+fn is_unsafe(top: &MethodInfo, caller: Option<&MethodInfo>) -> bool {
+    let is_called = caller.is_some_and(|caller| !caller.is_native);
+    top.is_native && top.name == "allocateInstance" && is_called
 }
 
 /// The shift that makes a slot of a table with `entries` entries, a power of two.

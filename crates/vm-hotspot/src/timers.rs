@@ -1,10 +1,10 @@
 //! Timers that signal a thread when it has used so much CPU time.
 
-use std::fs;
 use std::mem::MaybeUninit;
-use std::ptr;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
+use std::{fs, io, ptr};
 
 use rustc_hash::FxHashMap;
 use vmpi::ThreadId;
@@ -41,30 +41,53 @@ struct Armed {
 
 /// All timers, by the system's number of the thread. Never locked by a signal handler.
 #[derive(Debug, Default)]
-pub(crate) struct Timers(Mutex<FxHashMap<u32, Armed>>);
+pub(crate) struct Timers {
+    armed: Mutex<FxHashMap<u32, Armed>>,
+    /// Threads that got none since the last look.
+    refused: AtomicU64,
+}
+
+/// Whether the system lets us have a timer on a thread's CPU time: it may have none left for
+/// this user, or a container may forbid it.
+pub(crate) fn are_allowed() -> bool {
+    // So late that it never comes.
+    let Ok(timer) = arm(Duration::from_secs(3600), own_tid()) else {
+        return false;
+    };
+    delete(timer);
+    true
+}
 
 impl Timers {
     /// Arms the timer of a thread unless it has one.
     pub(crate) fn arm(&self, interval: Duration, tid: u32, number: u32) {
-        let mut timers = locked(&self.0);
-        if !timers.contains_key(&tid)
-            && let Some(timer) = arm(interval, tid)
-        {
-            timers.insert(tid, Armed { timer, number });
+        let mut timers = locked(&self.armed);
+        if timers.contains_key(&tid) {
+            return;
         }
+        match arm(interval, tid) {
+            Ok(timer) => drop(timers.insert(tid, Armed { timer, number })),
+            // Another thread may have ended meanwhile, which the system calls invalid.
+            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {}
+            Err(_) => drop(self.refused.fetch_add(1, Ordering::Relaxed)),
+        }
+    }
+
+    /// How many threads have got no timer since the last call.
+    pub(crate) fn take_refused(&self) -> u64 {
+        self.refused.swap(0, Ordering::Relaxed)
     }
 
     /// Deletes the timer of a thread, which has ended.
     pub(crate) fn disarm(&self, tid: u32) {
-        if let Some(armed) = locked(&self.0).remove(&tid) {
-            // SAFETY: made by `arm`, and taken out of the table, so deleted once.
-            unsafe { libc::timer_delete(armed.timer as libc::timer_t) };
+        if let Some(armed) = locked(&self.armed).remove(&tid) {
+            delete(armed.timer);
         }
     }
 
     /// The profile's number of a thread.
     pub(crate) fn number(&self, tid: u32) -> ThreadId {
-        let timers = locked(&self.0);
+        let timers = locked(&self.armed);
         timers
             .get(&tid)
             .map_or(ThreadId::NONE, |armed| ThreadId(armed.number))
@@ -116,8 +139,14 @@ pub(crate) fn own_tid() -> u32 {
     unsafe { libc::syscall(libc::SYS_gettid) as u32 }
 }
 
+/// Deletes what [`arm`] has made and nobody has deleted.
+fn delete(timer: usize) {
+    // SAFETY: the caller has it from `arm` and gives it away.
+    unsafe { libc::timer_delete(timer as libc::timer_t) };
+}
+
 /// A timer on a thread's CPU clock that signals this thread.
-fn arm(interval: Duration, tid: u32) -> Option<usize> {
+fn arm(interval: Duration, tid: u32) -> io::Result<usize> {
     // The kernel's number of the clock of a thread's CPU time: clock 2, of one thread (4).
     let clock = (!tid << 3 | 6).cast_signed();
     // SAFETY: zeroed structures are valid; all pointers are to live locals.
@@ -128,7 +157,7 @@ fn arm(interval: Duration, tid: u32) -> Option<usize> {
         event.sigev_notify_thread_id = tid.cast_signed();
         let mut timer: libc::timer_t = ptr::null_mut();
         if libc::timer_create(clock, &raw mut event, &raw mut timer) != 0 {
-            return None;
+            return Err(io::Error::last_os_error());
         }
         let time = libc::timespec {
             tv_sec: interval.as_secs() as libc::time_t,
@@ -139,9 +168,10 @@ fn arm(interval: Duration, tid: u32) -> Option<usize> {
             it_value: time,
         };
         if libc::timer_settime(timer, 0, &raw const spec, ptr::null_mut()) != 0 {
-            libc::timer_delete(timer);
-            return None;
+            let error = io::Error::last_os_error();
+            delete(timer as usize);
+            return Err(error);
         }
-        Some(timer as usize)
+        Ok(timer as usize)
     }
 }

@@ -103,6 +103,11 @@ impl Tracker {
         })
     }
 
+    /// Name of the class whose native methods go round constructors.
+    pub(crate) fn unsafe_class(&self) -> &'static str {
+        self.ids.unsafe_class()
+    }
+
     /// Sets what does not change: array layout, kind of clock, how ids are read; and
     /// makes room for threads. `depth`: frames that tell stacks apart.
     pub(crate) fn configure(

@@ -16,12 +16,19 @@ pub(crate) enum ThreadIds {
 }
 
 impl ThreadIds {
+    /// Name of the class whose native methods go round constructors.
+    pub(crate) fn unsafe_class(self) -> &'static str {
+        match self {
+            Self::Old => "sun/misc/Unsafe",
+            Self::Internal | Self::Final => "jdk/internal/misc/Unsafe",
+        }
+    }
+
     /// Name of the class that reads the field.
     pub(crate) fn unsafe_name(self) -> Option<&'static str> {
         match self {
             Self::Final => None,
-            Self::Internal => Some("jdk/internal/misc/Unsafe"),
-            Self::Old => Some("sun/misc/Unsafe"),
+            Self::Internal | Self::Old => Some(self.unsafe_class()),
         }
     }
 }

@@ -37,6 +37,9 @@ pub(crate) fn failed(error: jvmti::Error) -> VmError {
 /// Between samples that a command has started.
 const DEFAULT_INTERVAL: Duration = Duration::from_millis(10);
 
+/// What is missing of classes whose bytes cannot be changed.
+pub(crate) const NOT_INSTRUMENTED: &str = "counts of classes that cannot be instrumented";
+
 /// State bits as a struct.
 fn thread_state(bits: i32) -> ThreadState {
     let has = |bit: i32| bits & bit != 0;
@@ -91,6 +94,18 @@ impl HotSpot {
         }
     }
 
+    /// Lets what was made so far die without being told. What is made meanwhile may be
+    /// taken for older than it is.
+    fn clear_allocations(&self, env: Env<Live>, jni: Jni) {
+        self.follow_all_gathered(jni);
+        self.followed.clear(jni);
+        self.harvest(env, jni);
+        self.lock().sites.clear();
+        if let Some(malloc) = Malloc::get() {
+            malloc.clear();
+        }
+    }
+
     /// Makes classes known that may be asked for while the heap is walked. The VM thread asks
     /// then, and a thread that it has stopped may have the state.
     fn keep_classes_for_walk(&self, env: Env<Live>, jni: Jni) -> jvmti::Result<()> {
@@ -115,6 +130,7 @@ impl HotSpot {
         if self.config.allocations {
             let tracker = self.tracker().ok_or(VmError::WrongPhase)?;
             tracker.switch_allocations(jni, on).map_err(failed)?;
+            crate::native_made::switch(on);
         }
         let (env, _) = self.here()?;
         for (capability, event) in [
@@ -158,13 +174,19 @@ impl HotSpot {
             .map(sample)
             .collect();
         samples.sort_unstable_by_key(|row| (row.trace, row.thread));
+        let refused = self.numbers.take_refused();
+        if refused > 0 {
+            *state.lost.entry(NOT_INSTRUMENTED).or_default() += refused;
+        }
         let lost = std::mem::take(&mut state.lost);
+        let degraded = std::mem::take(&mut state.degraded);
         Rows {
             allocations,
             frees,
             costs,
             samples,
             lost: lost.into_iter().collect(),
+            degraded,
         }
     }
 }
@@ -176,6 +198,7 @@ struct Rows {
     costs: Vec<CostRow>,
     samples: Vec<SampleRow>,
     lost: Vec<(&'static str, u64)>,
+    degraded: Vec<&'static str>,
 }
 
 impl Vm for HotSpot {
@@ -394,6 +417,9 @@ impl Vm for HotSpot {
                     });
                 }
             }
+            for what in rows.degraded {
+                sink(&Event::Degraded { what });
+            }
             for (what, count) in rows.lost {
                 sink(&Event::Lost { what, count });
             }
@@ -424,6 +450,10 @@ impl Vm for HotSpot {
                 if let Some(sampler) = self.sampler.get() {
                     sampler.set_depth(depth);
                 }
+                Ok(())
+            }
+            Control::ClearAllocations => {
+                uncounted(|| self.clear_allocations(env, jni));
                 Ok(())
             }
             _ => Err(VmError::Unsupported("change while running")),

@@ -185,6 +185,11 @@ pub enum Event<'a> {
         /// What kind.
         kind: GcKind,
     },
+    /// Something is measured in another way than was asked; a profile says so.
+    Degraded {
+        /// What, how and why, one line.
+        what: &'a str,
+    },
     /// Events were dropped since the last such notice, and how many; a profile
     /// says so.
     Lost {

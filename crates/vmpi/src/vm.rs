@@ -139,6 +139,8 @@ pub enum Control {
     },
     /// Depth of stacks from now on.
     Depth(u32),
+    /// Allocations and deaths from now on are those of objects made from now on.
+    ClearAllocations,
 }
 
 /// What a profiler is told. The VM side calls with one event at a time (it holds

@@ -43,6 +43,7 @@ pub struct Recorder {
     tables: Tables,
     printed: FxHashSet<TraceId>,
     lost: Vec<(String, u64)>,
+    degraded: Vec<String>,
     ended: bool,
 }
 
@@ -82,6 +83,7 @@ impl Recorder {
             tables,
             printed: FxHashSet::default(),
             lost: Vec::new(),
+            degraded: Vec::new(),
             ended: false,
         }
     }
@@ -356,7 +358,8 @@ impl Recorder {
             Switch::ClearSamples => return self.tables.samples.clear(),
             Switch::ClearSites => {
                 self.tables.native.clear();
-                return self.tables.sites.clear();
+                self.tables.sites.clear();
+                vmpi::Control::ClearAllocations
             }
             Switch::Depth(depth) => vmpi::Control::Depth(u32::from(depth)),
             Switch::Unknown(_) => return,
@@ -448,6 +451,7 @@ impl Profiler for Recorder {
                 self.monitor(vm, *what, (*thread, *monitor), *class, *trace);
             }
             Event::Lost { what, count } => self.lost(what, *count),
+            Event::Degraded { what } => self.degraded.push((*what).to_owned()),
             _ => {}
         }
     }

@@ -57,8 +57,11 @@ impl Recorder {
         self.flush();
     }
 
-    /// The end: notes about what is missing, then nothing more.
+    /// The end: notes about what is missing or otherwise than asked, then nothing more.
     pub(super) fn finish(&mut self, vm: &dyn Vm) {
+        for what in std::mem::take(&mut self.degraded) {
+            self.note(vm, &what);
+        }
         for (what, count) in std::mem::take(&mut self.lost) {
             self.note(vm, &format!("{count} lost: {what}"));
         }

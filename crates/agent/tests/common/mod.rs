@@ -1,11 +1,15 @@
 //! Builds the agent and runs Java programs under it.
 #![allow(dead_code, reason = "each test uses a part")]
 
+pub(crate) mod stage;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
 
-use testkit::jvm::{Jdk, jdks, newest_compiler};
+use testkit::jvm::{Jdk, crash_report, jdks, newest_compiler};
+
+pub(crate) use testkit::jvm::is_matrix;
 
 /// Options that each switch on a different part of the agent.
 pub(crate) const MODES: &[&str] = &[
@@ -18,9 +22,9 @@ pub(crate) const MODES: &[&str] = &[
     "alloc=512k",
 ];
 
-/// Whether everything is to be run: `./x matrix`.
-pub(crate) fn is_matrix() -> bool {
-    std::env::var("TENURE_MATRIX").is_ok_and(|value| value == "all")
+/// The flag that has a VM leave its report of a crash where the next build does not take it away.
+pub(crate) fn kept_report(what: &str) -> String {
+    crash_report(env!("CARGO_TARGET_TMPDIR"), what)
 }
 
 /// What every test needs: the library, compiled programs, the runtimes.
@@ -52,7 +56,11 @@ fn make() -> Option<Lab> {
             .compile(&sources.join(program), 8, classes.path())
             .expect("compiles");
     }
-    let mut found = jdks();
+    let mut found = if is_matrix() {
+        testkit::jvm::matrix()
+    } else {
+        jdks()
+    };
     if !is_matrix() && found.len() > 2 {
         found.drain(1..found.len() - 1);
     }
@@ -146,8 +154,8 @@ impl Lab {
     /// having said why, where it cannot be made.
     pub(crate) fn library(&self, source: &str, folder: &Path) -> Option<PathBuf> {
         let (stem, ending) = source.split_once('.').expect("a source");
-        let homes = self.jdks.iter().map(|jdk| jdk.home.join("include"));
-        let Some(include) = homes.into_iter().find(|home| home.join("jni.h").is_file()) else {
+        let mut homes = jdks().into_iter().map(|jdk| jdk.home.join("include"));
+        let Some(include) = homes.find(|home| home.join("jni.h").is_file()) else {
             testkit::skip(source, "no jni.h in any JDK");
             return None;
         };
@@ -181,15 +189,29 @@ impl Lab {
         flags: &[&str],
         program: &[&str],
     ) -> Ran {
+        self.run_as(jdk, classes, options, |java| {
+            java.args(flags).arg("-cp").arg(classes).args(program);
+        })
+    }
+
+    /// As [`Lab::run_in`], with a process of the caller's making.
+    pub(crate) fn run_as(
+        &self,
+        jdk: &Jdk,
+        classes: &Path,
+        options: Option<&str>,
+        prepare: impl FnOnce(&mut Command),
+    ) -> Ran {
         let folder = tempfile::tempdir().expect("temporary folder");
         let mut java = Command::new(jdk.tool("java"));
         java.current_dir(folder.path())
             .env_remove("_JAVA_HPROF_OPTIONS")
-            .args(flags);
+            .env("CLASSPATH", classes)
+            .arg(kept_report(&format!("JDK{}", jdk.version)));
         if let Some(options) = options {
             java.arg(format!("-agentpath:{}={options}", self.agent.display()));
         }
-        java.arg("-cp").arg(classes).args(program);
+        prepare(&mut java);
         Ran {
             output: java.output().expect("java runs"),
             folder,

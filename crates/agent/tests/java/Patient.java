@@ -49,6 +49,7 @@ public class Patient {
                 case "twins": twin("left", Patient::left); twin("right", Patient::right); break;
                 case "both": BARRIER.await(); BARRIER.await(); break;
                 case "counting": awaitCounting(); break;
+                case "forget old": KEEP.subList(0, 1500).clear(); break;
                 case "forget": KEEP.clear(); break;
                 default: System.out.println("kept " + KEEP.size()); System.exit(3);
             }

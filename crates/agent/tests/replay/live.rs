@@ -10,6 +10,8 @@ use std::time::{Duration, Instant};
 use testkit::jvm::Jdk;
 use testkit::oracle::{Case, Sent};
 
+use crate::common::kept_report;
+
 /// What a run left behind.
 #[derive(Debug, Default)]
 pub(crate) struct Left {
@@ -127,6 +129,7 @@ fn command(
         java.arg("--default-signal=HUP,INT").arg(jdk.tool("java"));
     }
     java.env_remove("_JAVA_HPROF_OPTIONS");
+    java.arg(kept_report(&format!("{}-{}", case.name, jdk.version)));
     let takes_times = case.options.iter().any(|o| o.contains("cpu=times"));
     let takes_times = takes_times && !case.name.starts_with("err-");
     if let Some(options) = &case.environment {

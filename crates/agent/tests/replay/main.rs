@@ -2,7 +2,8 @@
 //! process numbers are masked, or different for a reason that stands in a table.
 //!
 //! By default the newest JDK and the runs of [`explained::DEFAULT`]; `./x matrix`
-//! (`TENURE_MATRIX=all`) takes every run on every JDK.
+//! (`TENURE_MATRIX=all`, or `=8,21`) takes every run on every JDK. A VM that crashes leaves its
+//! report in `target/tmp`.
 
 #[path = "../common/mod.rs"]
 mod common;

@@ -6,7 +6,7 @@ use std::process::Command;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use testkit::jvm::{Jdk, compile_agent, jdks, newest_compiler};
+use testkit::jvm::{Jdk, compile_agent, is_matrix, jdks, matrix, newest_compiler};
 use testkit::run::run_command;
 
 /// Compiled libraries and programs, and the runtimes.
@@ -27,11 +27,6 @@ fn skipped(why: &str) {
     let _ = writeln!(std::io::stderr(), "skipped: {why}");
 }
 
-/// Whether all runtimes and collectors are wanted.
-fn is_matrix() -> bool {
-    std::env::var("TENURE_MATRIX").is_ok_and(|value| value == "all")
-}
-
 /// Collectors to run under: two, or all in the matrix.
 pub(crate) fn collectors() -> &'static [&'static str] {
     if is_matrix() {
@@ -49,7 +44,7 @@ pub(crate) fn lab() -> Option<&'static Lab> {
 
 fn make() -> Option<Lab> {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let jdks = jdks();
+    let jdks = if is_matrix() { matrix() } else { jdks() };
     let Some(compiler) = newest_compiler() else {
         skipped(testkit::jvm::NO_JDK);
         return None;

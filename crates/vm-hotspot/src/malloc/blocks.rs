@@ -16,8 +16,10 @@ const WINDOW: usize = 32;
 const FILTER: usize = 1 << 15;
 /// A place that is being filled.
 const TAKEN: u64 = 1;
-/// Bits of a size; the others hold the stack.
-const SIZE_BITS: u32 = 44;
+/// Bits of a size; those above the next hold the stack.
+const SIZE_BITS: u32 = 43;
+/// The block is older than what is told of it.
+const OLD: u64 = 1 << SIZE_BITS;
 
 /// A recorded block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,17 +28,21 @@ pub(super) struct Block {
     pub(super) stack: u32,
     /// The bytes it was asked for.
     pub(super) size: u64,
+    /// It was there when all counts were cleared.
+    pub(super) is_old: bool,
 }
 
 impl Block {
     fn pack(self) -> u64 {
-        u64::from(self.stack) << SIZE_BITS | self.size.min((1 << SIZE_BITS) - 1)
+        let old = if self.is_old { OLD } else { 0 };
+        u64::from(self.stack) << (SIZE_BITS + 1) | old | self.size.min(OLD - 1)
     }
 
     fn unpack(word: u64) -> Self {
         Self {
-            stack: (word >> SIZE_BITS) as u32,
-            size: word & ((1 << SIZE_BITS) - 1),
+            stack: (word >> (SIZE_BITS + 1)) as u32,
+            size: word & (OLD - 1),
+            is_old: word & OLD != 0,
         }
     }
 }
@@ -100,6 +106,15 @@ impl Blocks {
         true
     }
 
+    /// Marks every recorded block as old.
+    pub(super) fn make_old(&self) {
+        for place in self.places.iter() {
+            if place.address.load(Ordering::Acquire) > TAKEN {
+                place.block.fetch_or(OLD, Ordering::Relaxed);
+            }
+        }
+    }
+
     /// Takes a block out, if it was recorded.
     pub(super) fn take(&self, address: usize) -> Option<Block> {
         if address as u64 <= TAKEN {
@@ -127,6 +142,7 @@ mod tests {
             let block = Block {
                 stack: n as u32 & 0xffff,
                 size: 3 * n as u64,
+                is_old: false,
             };
             assert!(blocks.put(address(n), block));
         }
@@ -141,9 +157,28 @@ mod tests {
     }
 
     #[test]
+    fn blocks_are_old_from_one_moment_on() {
+        let blocks = Blocks::new().expect("memory");
+        let block = |size, is_old| Block {
+            stack: 0xffff,
+            size,
+            is_old,
+        };
+        assert!(blocks.put(0x1000, block(OLD - 1, false)));
+        blocks.make_old();
+        assert!(blocks.put(0x2000, block(7, false)));
+        assert_eq!(blocks.take(0x1000), Some(block(OLD - 1, true)));
+        assert_eq!(blocks.take(0x2000), Some(block(7, false)));
+    }
+
+    #[test]
     fn a_full_window_refuses_and_threads_do_not_disturb_each_other() {
         let blocks = Blocks::new().expect("memory");
-        let block = Block { stack: 1, size: 1 };
+        let block = Block {
+            stack: 1,
+            size: 1,
+            is_old: false,
+        };
         let refused = (0..2 * WINDOW).filter(|_| !blocks.put(4096, block));
         assert_eq!(refused.count(), WINDOW);
         let blocks = &blocks;
@@ -155,6 +190,7 @@ mod tests {
                         let block = Block {
                             stack: thread as u32,
                             size: round as u64,
+                            is_old: false,
                         };
                         assert!(blocks.put(address, block));
                         assert_eq!(blocks.take(address), Some(block));

@@ -179,7 +179,9 @@ impl Malloc {
     /// A block was freed, or must have been.
     #[cold]
     fn forget(&self, address: usize) {
-        if let Some(block) = self.blocks.take(address) {
+        if let Some(block) = self.blocks.take(address)
+            && !block.is_old
+        {
             self.stacks.freed(block);
         }
     }
@@ -211,6 +213,14 @@ impl Malloc {
             drop(state);
             named.stacks.push(row);
         }
+    }
+
+    /// Lets the blocks that exist be freed without being told.
+    pub(crate) fn clear(&self) {
+        for row in &mut locked(&self.named).stacks {
+            row.told = self.stacks.counts(row.stack);
+        }
+        self.blocks.make_old();
     }
 
     /// What happened since the last call.

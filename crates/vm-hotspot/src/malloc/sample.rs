@@ -71,6 +71,7 @@ pub(super) fn record(malloc: &Malloc, address: usize, size: usize) {
     let block = malloc.stacks.number(&found).map(|stack| Block {
         stack,
         size: size as u64,
+        is_old: false,
     });
     match block {
         Some(block) if malloc.blocks.put(address, block) => malloc.stacks.allocated(block),

@@ -250,11 +250,13 @@ mod tests {
         let block = Block {
             stack: one,
             size: 10,
+            is_old: false,
         };
         stacks.allocated(block);
         stacks.allocated(Block {
             stack: one,
             size: 5,
+            is_old: false,
         });
         stacks.freed(block);
         let expected = Counts {

@@ -1,0 +1,114 @@
+//! A program that runs already: `tenure dump`, `tenure attach`, `jcmd`.
+
+mod common;
+
+use common::stage::*;
+
+#[test]
+fn a_running_program_is_dumped_and_profiled_from_outside() {
+    let Some(lab) = common::lab() else { return };
+    for jdk in lab.some_jdks() {
+        let Some(stage) = stage(lab) else { continue };
+        let mut program = stage.patient(jdk, None);
+        let pid = program.child.id().to_string();
+        let dumped = stage.run(&["dump", &pid, "-o", "heap.hprof"]);
+        let said = String::from_utf8_lossy(&dumped.stderr).into_owned();
+        assert_eq!(dumped.status.code(), Some(0), "{said}");
+        let counted = stage.run(&["histogram", "heap.hprof", "--json", "--all"]);
+        let rows = String::from_utf8_lossy(&counted.stdout).into_owned();
+        let early = rows.split("Patient$Early").nth(1).unwrap_or_default();
+        assert!(
+            early
+                .split('}')
+                .next()
+                .is_some_and(|row| row.contains("1000")),
+            "{early}"
+        );
+
+        let file = stage.attach(lab, &pid, "heap=sites,cutoff=0");
+        program.type_line("counting");
+        program.expect("done counting");
+        program.type_line("late");
+        program.expect("done late");
+        program.type_line("end");
+        program.expect("kept 1500");
+        assert_eq!(program.code(), Some(3));
+        let text = std::fs::read_to_string(&file).expect("a profile");
+        assert_eq!(objects_of(&text, " Patient$Late"), Some((500, 500)));
+        assert_eq!(
+            objects_of(&text, " Patient$Early"),
+            None,
+            "they were there before"
+        );
+    }
+}
+
+#[test]
+fn a_running_program_is_sampled_after_an_attach() {
+    let Some(lab) = common::lab() else { return };
+    for jdk in lab.some_jdks() {
+        let Some(stage) = stage(lab) else { continue };
+        let mut program = stage.patient(jdk, None);
+        // Threads that run already and one that is still to come are both seen.
+        program.type_line("twins");
+        program.expect("done twins");
+        let pid = program.child.id().to_string();
+        let file = stage.attach(lab, &pid, "cpu=samples,interval=1,cutoff=0,thread=y");
+        // Several rounds: on a loaded machine they get little CPU time in each.
+        for line in ["both", "spin"].repeat(4) {
+            program.type_line(line);
+            program.expect(&format!("done {line}"));
+        }
+        program.type_line("end");
+        program.expect("kept 1000");
+        assert_eq!(program.code(), Some(3));
+        let text = std::fs::read_to_string(&file).expect("a profile");
+        for method in ["left", "right", "spin"] {
+            let samples = samples_under(&text, &format!("Patient.{method}("));
+            assert!(samples > 0, "{method}\n{text}");
+        }
+    }
+}
+
+#[test]
+fn jcmd_loads_the_agent_into_a_running_program() {
+    let Some(lab) = common::lab() else { return };
+    let has_jcmd = |jdk: &&testkit::jvm::Jdk| jdk.version >= 9 && jdk.tool("jcmd").is_file();
+    for jdk in lab.jdks.iter().filter(has_jcmd) {
+        let Some(stage) = stage(lab) else { continue };
+        let mut program = stage.patient(jdk, None);
+        let pid = program.child.id().to_string();
+        let file = stage.folder.path().join("loaded.txt");
+        let load = |options: &str| {
+            let mut jcmd = std::process::Command::new(jdk.tool("jcmd"));
+            // Words of a command are told apart by blanks and `=`, unless they are quoted.
+            jcmd.args([&pid, "JVMTI.agent_load"])
+                .arg(&lab.agent)
+                .arg(format!("\"{options}\""));
+            let ran = jcmd.output().expect("jcmd runs");
+            String::from_utf8_lossy(&ran.stdout).into_owned()
+        };
+        let what = format!("JDK {}", jdk.full_version);
+        let said = load("heap=nonsense");
+        assert!(said.contains("return code: -1"), "{what}: {said}");
+        let said = load(&format!("heap=sites,cutoff=0,file={}", file.display()));
+        assert!(said.contains("return code: 0"), "{what}: {said}");
+        // Another one is refused, and the first goes on.
+        let said = load("cpu=samples");
+        assert!(said.contains("return code: -1"), "{what}: {said}");
+        for line in ["counting", "late"] {
+            program.type_line(line);
+            program.expect(&format!("done {line}"));
+        }
+        program.type_line("end");
+        program.expect("kept 1500");
+        assert_eq!(program.code(), Some(3), "{what}");
+        let text = std::fs::read_to_string(&file).expect("a profile");
+        assert_eq!(objects_of(&text, " Patient$Late"), Some((500, 500)));
+        assert_eq!(objects_of(&text, " Patient$Early"), None, "{what}");
+        let mut said = String::new();
+        std::io::Read::read_to_string(&mut program.stderr(), &mut said).expect("text");
+        let told = "HPROF: hprof option error: heap option value must be dump|sites|all";
+        assert!(said.contains(told), "{what}: {said}");
+    }
+}

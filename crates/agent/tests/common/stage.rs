@@ -1,0 +1,189 @@
+//! A program that waits for lines, which make each step certain, and the programs that talk to the
+//! agent in it from outside.
+
+use std::io::{BufRead, BufReader, Lines, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use testkit::jvm::Jdk;
+
+use super::{Lab, kept_report, tenure};
+
+/// How long a thing may take on a loaded machine.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A process that is talked to; killed when dropped.
+pub(crate) struct Talk {
+    pub(crate) child: Child,
+    pub(crate) input: ChildStdin,
+    pub(crate) output: Lines<BufReader<ChildStdout>>,
+}
+
+impl Talk {
+    pub(crate) fn start(mut command: Command) -> Talk {
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let mut child = command.spawn().expect("started");
+        Talk {
+            input: child.stdin.take().expect("a pipe"),
+            output: BufReader::new(child.stdout.take().expect("a pipe")).lines(),
+            child,
+        }
+    }
+
+    pub(crate) fn type_line(&mut self, line: &str) {
+        writeln!(self.input, "{line}").expect("typed");
+    }
+
+    pub(crate) fn expect(&mut self, line: &str) {
+        let said = self.output.next().expect("a line").expect("text");
+        assert_eq!(said, line);
+    }
+
+    pub(crate) fn stderr(&mut self) -> BufReader<ChildStderr> {
+        BufReader::new(self.child.stderr.take().expect("a pipe"))
+    }
+
+    pub(crate) fn code(&mut self) -> Option<i32> {
+        self.child.wait().expect("ended").code()
+    }
+}
+
+impl Drop for Talk {
+    fn drop(&mut self) {
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
+
+/// Waits until the file satisfies `done`; what it holds then.
+pub(crate) fn wait_for(path: &Path, what: &str, done: impl Fn(&str) -> bool) -> String {
+    let start = Instant::now();
+    loop {
+        let bytes = std::fs::read(path).unwrap_or_default();
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        if done(&text) {
+            return text;
+        }
+        assert!(start.elapsed() < PATIENCE, "no {what} in\n{text}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+pub(crate) struct Stage {
+    pub(crate) folder: tempfile::TempDir,
+    pub(crate) classes: tempfile::TempDir,
+    pub(crate) tenure: PathBuf,
+}
+
+impl Stage {
+    pub(crate) fn listen(&self) -> (Talk, u16) {
+        let mut command = Command::new(&self.tenure);
+        command
+            .args(["listen", "0", "-o", "got"])
+            .current_dir(self.folder.path());
+        let mut listener = Talk::start(command);
+        let mut said = listener.stderr();
+        let mut line = String::new();
+        said.read_line(&mut line).expect("a line");
+        let port = line.trim().rsplit(':').next().and_then(|p| p.parse().ok());
+        // Whatever else it says must not fill the pipe.
+        std::thread::spawn(move || said.lines().count());
+        (listener, port.expect("a port"))
+    }
+
+    pub(crate) fn patient(&self, jdk: &Jdk, agent: Option<(&Path, &str)>) -> Talk {
+        let mut java = Command::new(jdk.tool("java"));
+        java.current_dir(self.folder.path())
+            .env_remove("_JAVA_HPROF_OPTIONS");
+        if let Some((library, options)) = agent {
+            java.arg(format!("-agentpath:{}={options}", library.display()));
+        }
+        java.arg(kept_report("Patient"))
+            .arg("-XX:+IgnoreUnrecognizedVMOptions")
+            .arg("-XX:+EnableDynamicAgentLoading");
+        if jdk.version >= 9 {
+            java.arg("--add-opens=java.base/java.lang=ALL-UNNAMED");
+        }
+        java.arg("-cp").arg(self.classes.path()).arg("Patient");
+        let mut program = Talk::start(java);
+        program.expect("ready");
+        program
+    }
+
+    pub(crate) fn got(&self) -> PathBuf {
+        self.folder.path().join("got")
+    }
+
+    /// Attaches the agent to a program; the profile.
+    pub(crate) fn attach(&self, lab: &Lab, pid: &str, profile: &str) -> PathBuf {
+        let library = lab.agent.to_string_lossy();
+        let file = self.folder.path().join("attached.txt");
+        let profile = format!("{profile},file={}", file.display());
+        let attached = self.run(&["attach", pid, "--agent", &library, "--profile", &profile]);
+        let said = String::from_utf8_lossy(&attached.stderr).into_owned();
+        assert_eq!(attached.status.code(), Some(0), "{said}");
+        file
+    }
+
+    pub(crate) fn run(&self, arguments: &[&str]) -> std::process::Output {
+        let mut command = Command::new(&self.tenure);
+        command.args(arguments).current_dir(self.folder.path());
+        command.output().expect("ran")
+    }
+}
+
+pub(crate) fn stage(lab: &Lab) -> Option<Stage> {
+    Some(Stage {
+        folder: tempfile::tempdir().expect("temporary folder"),
+        classes: lab.compile("Patient.java", 8)?,
+        tenure: tenure().to_path_buf(),
+    })
+}
+
+/// Live and allocated objects of the last sites table, by the method that made them.
+pub(crate) fn objects_of(text: &str, class: &str) -> Option<(u64, u64)> {
+    let table = text.rsplit("SITES BEGIN").next()?;
+    let rows = table.lines().filter(|line| line.ends_with(class));
+    let rows = rows.map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let rows = rows.filter_map(|f| Some((f.get(4)?.parse().ok()?, f.get(6)?.parse().ok()?)));
+    rows.reduce(|a: (u64, u64), b| (a.0 + b.0, a.1 + b.1))
+}
+
+/// Samples of the last table whose traces have a frame that begins so.
+pub(crate) fn samples_under(text: &str, frame: &str) -> u64 {
+    let table = text.rsplit("CPU SAMPLES BEGIN").next().unwrap_or_default();
+    let rows = table
+        .lines()
+        .map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let rows = rows.filter_map(|row| Some((row.get(3)?.parse::<u64>().ok()?, *row.get(4)?)));
+    rows.filter(|(_, trace)| {
+        frames_of(text, trace)
+            .iter()
+            .any(|line| line.starts_with(frame))
+    })
+    .map(|(count, _)| count)
+    .sum()
+}
+
+/// The frames of a trace.
+pub(crate) fn frames_of<'a>(text: &'a str, trace: &str) -> Vec<&'a str> {
+    let head = format!("TRACE {trace}:");
+    let mut lines = text
+        .lines()
+        .skip_while(|line| !line.starts_with(&head))
+        .skip(1);
+    std::iter::from_fn(|| lines.next()?.strip_prefix('\t')).collect()
+}
+
+/// A field of the START line of a thread: `obj=` or `id = `.
+pub(crate) fn thread_field<'a>(text: &'a str, name: &str, field: &str) -> Option<&'a str> {
+    let name = format!("name=\"{name}\"");
+    let line = text
+        .lines()
+        .find(|line| line.starts_with("THREAD START") && line.contains(&name))?;
+    line.split(field).nth(1)?.split([',', ')']).next()
+}

@@ -1,0 +1,89 @@
+//! Peers that go away, or stop reading: the program goes on, and what they have got is a profile.
+
+mod common;
+
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::time::Instant;
+
+use common::stage::*;
+
+#[test]
+fn a_lost_listener_costs_the_program_nothing() {
+    let Some(lab) = common::lab() else { return };
+    for jdk in lab.some_jdks() {
+        for mode in [
+            "heap=all,format=b",
+            "cpu=times",
+            "cpu=samples,interval=1",
+            "monitor=y",
+        ] {
+            let Some(stage) = stage(lab) else { continue };
+            let (mut listener, port) = stage.listen();
+            let options = format!("{mode},net=127.0.0.1:{port}");
+            let mut program = stage.patient(jdk, Some((&lab.agent, &options)));
+            listener.child.kill().expect("killed");
+            drop(listener.child.wait());
+            for line in ["late", "spin"] {
+                program.type_line(line);
+                program.expect(&format!("done {line}"));
+            }
+            program.type_line("end");
+            program.expect("kept 1500");
+            assert_eq!(program.code(), Some(3), "{mode} on {}", jdk.full_version);
+        }
+    }
+}
+
+#[test]
+fn a_peer_that_stops_reading_is_given_up() {
+    let Some(lab) = common::lab() else { return };
+    for jdk in lab.some_jdks() {
+        for mode in ["heap=all,format=b", "cpu=times,monitor=y"] {
+            let Some(stage) = stage(lab) else { continue };
+            let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+            let port = listener.local_addr().expect("bound").port();
+            let peer = std::thread::spawn(move || listener.accept().expect("the agent").0);
+            let options = format!("{mode},net=127.0.0.1:{port}");
+            let mut program = stage.patient(jdk, Some((&lab.agent, &options)));
+            let mut peer = peer.join().expect("accepted");
+            for line in ["late", "twins", "both"] {
+                program.type_line(line);
+                program.expect(&format!("done {line}"));
+            }
+            let began = Instant::now();
+            // Dumps that nobody takes, then the end.
+            for _ in 0..6 {
+                peer.write_all(&[2, 0, 0, 0, 0, 0, 0, 0, 0]).expect("sent");
+            }
+            program.type_line("end");
+            program.expect("kept 1500");
+            let what = format!("{mode} on {}", jdk.full_version);
+            assert_eq!(program.code(), Some(3), "{what}");
+            let took = began.elapsed();
+            assert!(took < PATIENCE / 2, "{what}: {took:?}");
+            let said = std::io::read_to_string(program.stderr()).expect("text");
+            let lost = "HPROF ERROR: the output is lost: the peer does not read; ";
+            let lines: Vec<&str> = said.lines().collect();
+            assert_eq!(lines.len(), 1, "{what}: {said}");
+            assert!(lines[0].starts_with(lost), "{what}: {said}");
+            let mut received = Vec::new();
+            peer.read_to_end(&mut received).expect("what was sent");
+            std::fs::write(stage.got(), &received).expect("written");
+            check_cut(&stage, &what);
+        }
+    }
+}
+
+/// What a peer has got before it was given up is read as far as it goes, and the cut is said.
+fn check_cut(stage: &Stage, what: &str) {
+    for command in ["validate", "profile"] {
+        let ran = stage.run(&[command, "got"]);
+        let stdout = String::from_utf8_lossy(&ran.stdout).into_owned();
+        let stderr = String::from_utf8_lossy(&ran.stderr).into_owned();
+        println!(
+            "{what}: {command} {:?}\n{stdout}{stderr}",
+            ran.status.code()
+        );
+    }
+}

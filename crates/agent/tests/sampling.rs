@@ -1,0 +1,99 @@
+//! CPU samples where the way by signals is closed: safepoints, and a word about it.
+
+mod common;
+
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use common::Ran;
+
+/// Samples below a method, and the words that say how they were taken.
+fn check(ran: &Ran, why: &str, what: &str) {
+    let words = format!("CPU samples are taken at safepoints: {why}");
+    let profile = ran.profile();
+    assert_eq!(ran.stdout(), "busy\n", "{what}: {}", ran.stderr());
+    assert_eq!(ran.output.status.code(), Some(0), "{what}");
+    let lines: Vec<String> = ran.stderr().lines().map(str::to_owned).collect();
+    let told = format!("HPROF: {words}");
+    let count = lines.iter().filter(|line| **line == told).count();
+    assert_eq!(count, 1, "{what}: {lines:?}");
+    assert!(profile.contains(&format!("NOTE: {words}\n")), "{what}");
+    let table = profile.split("CPU SAMPLES BEGIN").nth(1);
+    let rows = table.unwrap_or_default().lines();
+    let rows = rows.filter(|row| row.contains(" Busy."));
+    let samples = rows.filter_map(|row| row.split_whitespace().nth(3)?.parse::<u64>().ok());
+    assert!(samples.sum::<u64>() > 0, "{what}\n{profile}");
+}
+
+#[test]
+fn a_vm_without_the_symbol_is_sampled_at_safepoints() {
+    let Some(lab) = common::lab() else { return };
+    let folder = tempfile::tempdir().expect("temporary folder");
+    let Some(library) = lab.library("symbols.c", folder.path()) else {
+        return;
+    };
+    let Some(classes) = lab.compile("Busy.java", 8) else {
+        return;
+    };
+    for jdk in lab.some_jdks() {
+        let options = Some("cpu=samples,interval=2");
+        let ran = lab.run_as(jdk, classes.path(), options, |java| {
+            java.env("LD_PRELOAD", &library).arg("Busy");
+        });
+        check(&ran, "this VM has no AsyncGetCallTrace", &jdk.full_version);
+    }
+}
+
+/// Lets the process have no signal in a queue, so that the system refuses it timers.
+fn without_timers(java: &mut Command) {
+    let forbid = || {
+        let none = libc::rlimit {
+            rlim_cur: 0,
+            rlim_max: 0,
+        };
+        // SAFETY: the structure is a live local.
+        match unsafe { libc::setrlimit(libc::RLIMIT_SIGPENDING, &raw const none) } {
+            0 => Ok(()),
+            _ => Err(std::io::Error::last_os_error()),
+        }
+    };
+    // SAFETY: `setrlimit` may be called between fork and exec, and nothing else is.
+    unsafe { java.pre_exec(forbid) };
+}
+
+#[test]
+fn a_program_that_may_have_no_timers_is_sampled_at_safepoints() {
+    let Some(lab) = common::lab() else { return };
+    let Some(classes) = lab.compile("Busy.java", 8) else {
+        return;
+    };
+    for jdk in lab.some_jdks() {
+        let options = Some("cpu=samples,interval=2");
+        let ran = lab.run_as(jdk, classes.path(), options, |java| {
+            without_timers(java);
+            java.arg("Busy");
+        });
+        let why = "the system gives no timers on CPU time";
+        check(&ran, why, &jdk.full_version);
+    }
+}
+
+#[test]
+fn safepoints_that_were_asked_for_are_not_remarked() {
+    let Some(lab) = common::lab() else { return };
+    let Some(classes) = lab.compile("Busy.java", 8) else {
+        return;
+    };
+    for jdk in lab.some_jdks() {
+        for options in [
+            "cpu=samples,interval=2",
+            "cpu=samples,interval=2,safepoint=y",
+        ] {
+            let ran = lab.run_in(jdk, classes.path(), Some(options), &[], &["Busy"]);
+            assert!(!ran.stderr().contains("safepoint"), "{}", ran.stderr());
+            let profile = ran.profile();
+            assert!(!profile.contains("safepoint"), "{options}");
+            assert!(profile.contains(" Busy."), "{options}\n{profile}");
+        }
+    }
+}
