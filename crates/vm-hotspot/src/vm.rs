@@ -389,7 +389,12 @@ impl Vm for HotSpot {
 
     fn force_gc(&self) -> Result<(), VmError> {
         let (env, jni) = self.here()?;
-        uncounted(|| collect_garbage(self, env, jni)).map_err(failed)
+        uncounted(|| {
+            // What threads have gathered is held until it is taken over.
+            self.follow_all_gathered(jni);
+            collect_garbage(self, env, jni)
+        })
+        .map_err(failed)
     }
 
     fn flush(&self, sink: &mut dyn FnMut(&Event<'_>)) -> Result<(), VmError> {
