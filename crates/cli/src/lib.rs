@@ -3,7 +3,7 @@
 //!
 //! In reading order: [`args`] (what can be typed), [`session`] (what it means: options, output,
 //! progress), [`commands`] (one module per sub-command), [`tui`] (the explorer
-//! in a terminal), [`exit`] (how it ends).
+//! in a terminal), [`top`] (a running program in a terminal), [`exit`] (how it ends).
 //!
 //! To add a sub-command: one file in `commands/` with an `Args` and its `run`, and one line in the
 //! table of `commands/mod.rs`. Help, completions and the manual page follow from that.
@@ -15,6 +15,7 @@ mod live;
 mod output;
 mod progress;
 pub mod session;
+pub mod top;
 pub mod tui;
 
 use clap::Parser;

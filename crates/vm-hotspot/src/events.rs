@@ -100,7 +100,7 @@ impl Agent for HotSpot {
             return;
         }
         uncounted(|| {
-            if self.config.takes_async_stacks() {
+            if self.takes_async_stacks() {
                 // Makes the method ids exist that samples are reported with.
                 let _ = env.class_methods(class);
             }

@@ -439,8 +439,10 @@ impl Vm for HotSpot {
             Control::Sampling { on, thread } => {
                 if on && self.sampler.get().is_none() {
                     let hotspot = Self::get().ok_or(VmError::WrongPhase)?;
-                    // Stacks can be taken in signal handlers only if that was prepared.
-                    let safepoints = self.config.samples.is_none();
+                    let safepoints = self.config.safepoint_samples;
+                    if !safepoints {
+                        self.prepare_async_stacks(env);
+                    }
                     Sampler::start(hotspot, env, jni, DEFAULT_INTERVAL, safepoints);
                 }
                 if let Some(sampler) = self.sampler.get() {
@@ -461,6 +463,7 @@ impl Vm for HotSpot {
                 uncounted(|| self.clear_allocations(env, jni));
                 Ok(())
             }
+            Control::Monitors(on) => self.switch_monitors(on).map_err(failed),
             _ => Err(VmError::Unsupported("change while running")),
         }
     }

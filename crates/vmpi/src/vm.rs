@@ -141,6 +141,8 @@ pub enum Control {
     Depth(u32),
     /// Allocations and deaths from now on are those of objects made from now on.
     ClearAllocations,
+    /// Tell contention of monitors, or no longer.
+    Monitors(bool),
 }
 
 /// What a profiler is told. The VM side calls with one event at a time (it holds

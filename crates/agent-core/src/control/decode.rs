@@ -71,6 +71,7 @@ fn decode(bytes: &[u8]) -> Option<(Command, usize)> {
                 5 => (Switch::ClearSamples, 2),
                 6 => (Switch::ClearSites, 2),
                 7 => (Switch::Depth(word(2)?), 4),
+                9 | 10 => (Switch::Monitors(number == 9), 2),
                 _ => (Switch::Unknown(number), 2),
             };
             (Command::Control(switch), used)
@@ -108,6 +109,8 @@ mod tests {
             Command::Control(Switch::ClearSamples),
             Command::Control(Switch::ClearSites),
             Command::Control(Switch::Depth(12)),
+            Command::Control(Switch::Monitors(true)),
+            Command::Control(Switch::Monitors(false)),
             Command::Control(Switch::Unknown(99)),
             Command::Unknown(99),
             Command::Exit,

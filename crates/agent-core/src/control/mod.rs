@@ -60,6 +60,8 @@ pub enum Switch {
     ClearSites,
     /// 7: depth of traces from now on.
     Depth(u16),
+    /// Ours, 9 and 10: time contention of monitors, beginning at zero, or end that and write it.
+    Monitors(bool),
     /// Any other number: no effect.
     Unknown(u16),
 }
@@ -108,6 +110,7 @@ impl Switch {
             Switch::ClearSamples => 5,
             Switch::ClearSites => 6,
             Switch::Depth(_) => 7,
+            Switch::Monitors(on) => 10 - u16::from(on),
             Switch::Unknown(number) => number,
         };
         body.extend(number.to_be_bytes());

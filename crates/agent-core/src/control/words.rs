@@ -21,6 +21,10 @@ pub const WORDS: &[(&str, &str)] = &[
         "sampling on|off [THREAD]",
         "take CPU samples or not, of one thread (id or obj of its START line)",
     ),
+    (
+        "monitors on|off",
+        "time contention of monitors; end that and write it (binary form)",
+    ),
     ("clear samples|sites", "begin again at zero"),
     ("depth N", "depth of traces from now on"),
     ("end", "send no more commands"),
@@ -93,6 +97,7 @@ fn switch(first: &str, rest: &[&str]) -> Option<Switch> {
     match (first, *word) {
         ("alloc", _) => Some(Switch::Allocations(on()?)),
         ("sampling", _) => Some(Switch::Sampling { on: on()?, thread }),
+        ("monitors", _) => Some(Switch::Monitors(on()?)),
         ("clear", "samples") => Some(Switch::ClearSamples),
         ("clear", "sites") => Some(Switch::ClearSites),
         ("depth", depth) => depth.parse().ok().map(Switch::Depth),

@@ -362,10 +362,28 @@ impl Recorder {
                 vmpi::Control::ClearAllocations
             }
             Switch::Depth(depth) => vmpi::Control::Depth(u32::from(depth)),
+            Switch::Monitors(on) => return self.time_monitors(vm, on),
             Switch::Unknown(_) => return,
         };
         if let Err(error) = vm.control(request) {
             self.note(vm, &format!("a control command had no effect: {error}"));
+        }
+    }
+
+    /// Begins to time contention, or ends that and writes what was found: who asks waits for it.
+    fn time_monitors(&mut self, vm: &dyn Vm, on: bool) {
+        if on {
+            self.tables.contention.clear();
+        }
+        if let Err(error) = vm.control(vmpi::Control::Monitors(on)) {
+            self.note(vm, &format!("contention is not timed: {error}"));
+        }
+        if !on {
+            self.pull(vm);
+            self.all_traces(vm);
+            let table = std::mem::take(&mut self.tables.contention);
+            self.write(vm, |out, context| out.contention(context, &table, 0.0));
+            self.tables.contention = table;
         }
     }
 

@@ -6,4 +6,5 @@ pub(crate) mod collect;
 pub(crate) mod collect_events;
 pub(crate) mod jvm;
 pub(crate) mod page;
+pub(crate) mod push;
 pub(crate) mod watched;

@@ -1,6 +1,7 @@
 //! The live page of `run --live` and `attach --live`: its flags, and its life.
 
 use super::jvm::Jvm;
+use super::push::PushArgs;
 use super::watched::Watched;
 use crate::exit::Usage;
 use crate::output::note;
@@ -27,7 +28,7 @@ pub(crate) enum Record {
 }
 
 /// Bytes with an optional `k` or `m`.
-fn size(text: &str) -> Result<u64, String> {
+pub(crate) fn size(text: &str) -> Result<u64, String> {
     let (digits, unit) = match text.as_bytes().last() {
         Some(b'k' | b'K') => (&text[..text.len() - 1], 1 << 10),
         Some(b'm' | b'M') => (&text[..text.len() - 1], 1 << 20),
@@ -39,11 +40,10 @@ fn size(text: &str) -> Result<u64, String> {
         .ok_or_else(|| "expected bytes such as 64k".to_owned())
 }
 
-impl LiveArgs {
-    /// What is recorded from the beginning.
-    pub(crate) fn recording(&self) -> Option<Recording> {
-        let native = self.native;
-        Some(match self.record? {
+impl Record {
+    /// The recording it stands for; `native` is the mean distance of recorded native blocks in bytes.
+    pub(crate) fn recording(self, native: Option<u64>) -> Recording {
+        match self {
             Record::Full => Recording::Full {
                 depth: DEPTH,
                 native,
@@ -53,7 +53,14 @@ impl LiveArgs {
                 depth: DEPTH,
                 native,
             },
-        })
+        }
+    }
+}
+
+impl LiveArgs {
+    /// What is recorded from the beginning.
+    pub(crate) fn recording(&self) -> Option<Recording> {
+        Some(self.record?.recording(self.native))
     }
 }
 
@@ -103,6 +110,8 @@ pub(crate) struct LiveArgs {
     /// With --live: folder of heap dumps that the page takes [default: this one]
     #[arg(long, value_name = "FOLDER", requires = "live", value_hint = clap::ValueHint::DirPath)]
     dumps: Option<PathBuf>,
+    #[command(flatten)]
+    push: PushArgs,
 }
 
 fn read_rules(live: &Live, file: &Path) -> Result<()> {
@@ -158,6 +167,7 @@ impl Page {
             let (live, file) = (Arc::downgrade(&live), file.clone());
             std::thread::spawn(move || follow_rules(&live, &file));
         }
+        args.push.start(Arc::downgrade(&live))?;
         let config = Config {
             port: args.port,
             signals: true,

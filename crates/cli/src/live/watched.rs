@@ -110,8 +110,11 @@ fn connected(stream: TcpStream, recording: Recording) -> Result<Agent> {
     let state = Mutex::new((peer, 0u32));
     let commands: Commands = Box::new(move |ask| {
         let mut state = state.lock().map_err(|_| "the agent is gone".to_owned())?;
-        state.1 += 1;
-        let bytes = command(ask).encode(state.1);
+        let mut bytes = Vec::new();
+        for command in commands_of(ask) {
+            state.1 += 1;
+            bytes.extend(command.encode(state.1));
+        }
         state
             .0
             .write_all(&bytes)
@@ -124,8 +127,9 @@ fn connected(stream: TcpStream, recording: Recording) -> Result<Agent> {
     })
 }
 
-fn command(ask: Ask) -> Command {
-    match ask {
+fn commands_of(ask: Ask) -> Vec<Command> {
+    let sampling = |on| Command::Control(Switch::Sampling { on, thread: None });
+    let one = match ask {
         Ask::Sites => Command::AllocSites {
             flags: 0,
             cutoff: 0.0,
@@ -137,7 +141,15 @@ fn command(ask: Ask) -> Command {
         Ask::Gc => Command::ForceGc,
         Ask::Dump => Command::DumpHeap,
         Ask::Allocations(on) => Command::Control(Switch::Allocations(on)),
-    }
+        Ask::Monitors(on) => Command::Control(Switch::Monitors(on)),
+        Ask::Samples(true) => {
+            return vec![Command::Control(Switch::ClearSamples), sampling(true)];
+        }
+        Ask::Samples(false) => {
+            return vec![sampling(false), Command::CpuSamples { cutoff: 0.0 }];
+        }
+    };
+    vec![one]
 }
 
 fn words(error: &anyhow::Error) -> String {

@@ -26,14 +26,15 @@ pub fn draw(app: &mut App<'_>, frame: &mut Frame<'_>, color: bool) {
     let trail = from_the_left(&app.trail(), usize::from(head.width).saturating_sub(2));
     frame.render_widget(Line::styled(trail, accent), head);
     if app.help {
-        frame.render_widget(keys(), body);
+        frame.render_widget(keys(KEYS), body);
     } else {
         lines(app, frame, body);
     }
     frame.render_widget(foot_line(app, usize::from(foot.width)), foot);
 }
 
-fn from_the_left(text: &str, room: usize) -> String {
+/// The end of a text that is too long: names differ at their ends.
+pub(crate) fn from_the_left(text: &str, room: usize) -> String {
     let count = text.chars().count();
     if count <= room {
         return text.to_owned();
@@ -42,15 +43,16 @@ fn from_the_left(text: &str, room: usize) -> String {
     format!("…{rest}")
 }
 
-fn keys() -> Text<'static> {
+/// Keys with what they do.
+pub(crate) fn keys(keys: &'static [(&'static str, &'static str)]) -> Text<'static> {
     let bold = Style::new().add_modifier(Modifier::BOLD);
     let line = |(keys, what): &(&'static str, &'static str)| {
         Line::from(vec![
-            Span::styled(format!("{keys:<24}"), bold),
+            Span::styled(format!("{keys:<28}"), bold),
             Span::raw(*what),
         ])
     };
-    Text::from_iter(KEYS.iter().map(line))
+    Text::from_iter(keys.iter().map(line))
 }
 
 fn lines(app: &App<'_>, frame: &mut Frame<'_>, area: Rect) {

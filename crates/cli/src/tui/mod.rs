@@ -1,42 +1,45 @@
 //! The explorer in a terminal. An answer becomes a document (`report`), a document becomes lines of
 //! which some lead on, and keys move through them. In reading order: [`lines`], [`screen`] (the
-//! questions), [`app`] (keys: a state machine without a terminal), [`draw`].
+//! questions), [`app`] (keys: a state machine without a terminal), [`draw`], [`terminal`].
 
 pub mod app;
 pub mod draw;
 pub mod lines;
 pub mod screen;
+pub mod terminal;
 
 use app::App;
 use heap_graph::Heap;
-use ratatui::crossterm::event::{self, Event, KeyEventKind};
+use ratatui::DefaultTerminal;
+use std::time::Duration;
+use terminal::{Ended, with_terminal};
 
-/// Runs until `q`.
+/// How often the screen is drawn again although no key came: it may have another size.
+const TICK: Duration = Duration::from_millis(250);
+
+/// Runs until `q` or a signal.
 ///
 /// # Errors
 /// When the terminal cannot be read or written.
 pub fn run(heap: &Heap, file: &str, color: bool) -> anyhow::Result<()> {
     let mut app = App::new(heap, file)?;
-    let mut terminal = ratatui::try_init()?;
-    let result = follow(&mut app, &mut terminal, color);
-    // Whatever happened, the terminal is the user's again.
-    let restored = ratatui::try_restore();
-    result?;
-    Ok(restored?)
+    with_terminal(|terminal, ended| follow(&mut app, terminal, ended, color))
 }
 
-fn follow(
+/// Explores a heap on a terminal that is there already, until `q` or a signal.
+///
+/// # Errors
+/// When the terminal cannot be read or written.
+pub fn follow(
     app: &mut App<'_>,
-    terminal: &mut ratatui::DefaultTerminal,
+    terminal: &mut DefaultTerminal,
+    ended: &Ended,
     color: bool,
 ) -> anyhow::Result<()> {
-    while !app.ended {
+    while !app.ended && !ended.is_set() {
         terminal.draw(|frame| draw::draw(app, frame, color))?;
-        match event::read()? {
-            Event::Key(key) if key.kind != KeyEventKind::Release => {
-                app.key(key.code, key.modifiers)
-            }
-            _ => {}
+        if let Some(key) = ended.key(TICK)? {
+            app.key(key.code, key.modifiers);
         }
     }
     Ok(())

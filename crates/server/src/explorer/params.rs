@@ -31,6 +31,16 @@ impl Params {
         Params::new(pairs.map(|(k, v)| (k.to_owned(), v.to_owned())))
     }
 
+    /// One more, or another text for one of them.
+    #[must_use]
+    pub fn with(mut self, name: &str, value: &str) -> Params {
+        self.0.remove(name);
+        if !value.is_empty() {
+            self.0.insert(name.to_owned(), value.to_owned());
+        }
+        self
+    }
+
     /// The text of one.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str)

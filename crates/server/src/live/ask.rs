@@ -26,7 +26,7 @@ const ADVICE: usize = 50;
 
 /// A range of time in milliseconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub(super) struct Range {
+pub struct Range {
     /// Its begin.
     pub from: u64,
     /// Its end.
@@ -34,7 +34,7 @@ pub(super) struct Range {
 }
 
 /// `from` and `to`; all time without them.
-pub(super) fn range(params: &Params) -> Result<Range, Fault> {
+pub fn range(params: &Params) -> Result<Range, Fault> {
     Ok(Range {
         from: number(params, "from", 0)?,
         to: number(params, "to", u64::MAX)?,
@@ -51,7 +51,7 @@ fn number(params: &Params, name: &str, default: u64) -> Result<u64, Fault> {
 }
 
 /// `filter` (a text, in any case) or `regex`.
-pub(super) fn pattern(params: &Params) -> Result<Option<Regex>, Fault> {
+pub fn pattern(params: &Params) -> Result<Option<Regex>, Fault> {
     if let Some(regex) = params.regex("regex")? {
         return Ok(Some(regex));
     }
@@ -67,7 +67,7 @@ pub(super) fn pattern(params: &Params) -> Result<Option<Regex>, Fault> {
 
 /// The rows asked for of a sorted table: `tenure.live.NAME/1`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(super) struct Table<R> {
+pub struct Table<R> {
     /// Name of the schema.
     pub schema: &'static str,
     /// The range; `null` where it has no meaning.
@@ -148,7 +148,7 @@ fn deltas<T>(
 }
 
 /// What was allocated in the range: `by` class, package, method or site.
-pub(super) fn allocations(live: &Live, params: &Params) -> Result<Table<Row>, Fault> {
+pub fn allocations(live: &Live, params: &Params) -> Result<Table<Row>, Fault> {
     let by = match params.get("by") {
         None | Some("class") => By::Class,
         Some("package") => By::Package,
@@ -187,7 +187,7 @@ pub(super) fn allocations(live: &Live, params: &Params) -> Result<Table<Row>, Fa
 
 /// The tree of callers of a range: `tenure.live.stacks/1`.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct Stacks {
+pub struct Stacks {
     /// Name of the schema.
     pub schema: &'static str,
     /// The range.
@@ -199,7 +199,7 @@ pub(super) struct Stacks {
 }
 
 /// The stacks of a range as a tree.
-pub(super) fn stacks(live: &Live, params: &Params) -> Result<Stacks, Fault> {
+pub fn stacks(live: &Live, params: &Params) -> Result<Stacks, Fault> {
     let range = range(params)?;
     let most = params.limit(NODES)?;
     deltas(live, params, |profile, deltas| {
@@ -213,7 +213,7 @@ pub(super) fn stacks(live: &Live, params: &Params) -> Result<Stacks, Fault> {
 }
 
 /// A range as a profile in a form other tools read.
-pub(super) fn profile(
+pub fn profile(
     live: &Live,
     params: &Params,
     form: report::profile::Form,
@@ -222,14 +222,22 @@ pub(super) fn profile(
         None => None,
         Some(name) => Some(metric(name)?),
     };
+    let title = match is_native(params)? {
+        true => "Native allocations",
+        false => "Allocations",
+    };
+    let range = range_profile(live, params)?;
+    Ok(report::profile::render(&range, form, metric, title))
+}
+
+/// The sites of a range as a profile of their own: what was allocated, and as live what remains.
+pub fn range_profile(live: &Live, params: &Params) -> Result<Profile, Fault> {
     deltas(live, params, |profile, deltas| {
         let mut range = super::history::as_profile(profile, &deltas);
-        let mut title = "Allocations";
         if is_native(params)? {
             range.native = range.sites.take();
-            title = "Native allocations";
         }
-        Ok(report::profile::render(&range, form, metric, title))
+        Ok(range)
     })
 }
 
@@ -241,7 +249,7 @@ fn metric(name: &str) -> Result<profile::Metric, Fault> {
 
 /// The instances of every class: `source` recording, dump or vm (its own histogram, at a
 /// safepoint); without it the first of the first two that there is.
-pub(super) fn class_rows(
+pub fn class_rows(
     live: &Live,
     params: &Params,
 ) -> Result<(&'static str, Vec<ClassRow>), Fault> {
@@ -302,7 +310,7 @@ fn class_source(live: &Live, params: &Params) -> Result<(&'static str, Vec<Class
 }
 
 /// A page of the classes.
-pub(super) fn classes(live: &Live, params: &Params) -> Result<Table<ClassRow>, Fault> {
+pub fn classes(live: &Live, params: &Params) -> Result<Table<ClassRow>, Fault> {
     let (source, mut rows) = class_rows(live, params)?;
     let (offset, given) = page(
         params,
@@ -324,7 +332,7 @@ pub(super) fn classes(live: &Live, params: &Params) -> Result<Table<ClassRow>, F
 
 /// The lines that say what is looked at of each class: `tenure.live.options/1`.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct ClassOptions {
+pub struct ClassOptions {
     /// Name of the schema.
     pub schema: &'static str,
     /// The lines.
@@ -332,7 +340,7 @@ pub(super) struct ClassOptions {
 }
 
 /// What is looked at of each class.
-pub(super) fn options(live: &Live) -> ClassOptions {
+pub fn options(live: &Live) -> ClassOptions {
     ClassOptions {
         schema: "tenure.live.options/1",
         text: live.rules.get().text().to_owned(),
@@ -343,14 +351,14 @@ pub(super) fn options(live: &Live) -> ClassOptions {
 ///
 /// # Errors
 /// When it is left out.
-pub(super) fn detail(live: &Live, class: &str) -> Result<Detail, Fault> {
+pub fn detail(live: &Live, class: &str) -> Result<Detail, Fault> {
     let rules = live.rules.get();
     let detail = live.recorded(|recorded| rules.in_recording(recorded.profile(), class));
     detail.ok_or_else(|| Fault::not_found(format!("{class} is off in the options of classes")))
 }
 
 /// The instances of a class in a dump, as its options say.
-pub(super) fn instances(
+pub fn instances(
     live: &Live,
     heap: &Heap,
     class: &str,
@@ -364,7 +372,7 @@ pub(super) fn instances(
 }
 
 /// A query that looks at no more than the options say.
-pub(super) fn cut(query: &Query, detail: &Detail, heap: &Heap, class: &str) -> Query {
+pub fn cut(query: &Query, detail: &Detail, heap: &Heap, class: &str) -> Query {
     let mut query = *query;
     if detail.ratio < 1.0 {
         let share = (instances::count(heap, class) as f64 * detail.ratio).ceil() as usize;
@@ -385,7 +393,7 @@ pub(super) fn cut(query: &Query, detail: &Detail, heap: &Heap, class: &str) -> Q
 
 /// What changed between two tables that were kept, `from` and `to` their numbers:
 /// `tenure.live.compare/1`.
-pub(super) fn compare(live: &Live, params: &Params) -> Result<Table<Change>, Fault> {
+pub fn compare(live: &Live, params: &Params) -> Result<Table<Change>, Fault> {
     let pattern = pattern(params)?;
     let side = |name: &str| {
         let number = params.number(name, 0)?;
@@ -422,7 +430,7 @@ pub(super) fn compare(live: &Live, params: &Params) -> Result<Table<Change>, Fau
 }
 
 /// A page of the references of native code; `source` says whether what they hold is known.
-pub(super) fn references(live: &Live, params: &Params) -> Result<Table<references::Row>, Fault> {
+pub fn references(live: &Live, params: &Params) -> Result<Table<references::Row>, Fault> {
     let (dump, mut rows) = references::rows(live, pattern(params)?.as_ref())?;
     let (offset, given) = page(
         params,
@@ -444,7 +452,7 @@ pub(super) fn references(live: &Live, params: &Params) -> Result<Table<reference
 
 /// What to fix: `tenure.live.advice/1`.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct Advice {
+pub struct Advice {
     /// Name of the schema.
     pub schema: &'static str,
     /// Garbage collections seen.
@@ -458,7 +466,7 @@ pub(super) struct Advice {
 }
 
 /// What to fix.
-pub(super) fn what_to_fix(live: &Live) -> Advice {
+pub fn what_to_fix(live: &Live) -> Advice {
     let events = live.timeline(0, u64::MAX, 2, None).events;
     let collection = |kind: &EventKind| matches!(kind, EventKind::Gc { .. });
     let times: Vec<u64> = events

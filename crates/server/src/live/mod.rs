@@ -5,22 +5,24 @@
 //! In reading order: [`program`] (what can be asked of a VM); from readings to the timeline:
 //! [`perfdata`], [`process`], [`nmt`], [`sampler`], [`metrics`], [`timeline`]; from the agent's stream
 //! to the past of every site: [`tap`], [`history`]; heap dumps: [`dumps`], [`contents`],
-//! [`instances`], [`references`]; what is looked at of each class: [`rules`]; tables that were kept: [`shelf`]; answers: [`table`], [`classes`], [`advice`], [`source`]; [`status`], [`session`] (all of it for one
-//! program), `ask` and `routes` (addresses), and the other doors: [`prometheus`], [`cougaar`],
+//! [`instances`], [`references`]; what is looked at of each class: [`rules`]; tables that were kept: [`shelf`], `schedule`; CPU and contention for a while: [`measure`]; answers: [`table`], [`classes`], [`advice`], [`source`]; [`status`], [`session`] (all of it for one
+//! program), [`ask`] and `routes` (addresses), and the other doors: [`prometheus`], [`pprof`], [`cougaar`],
 //! `plain`, `saved`.
 
 pub mod advice;
-mod ask;
+pub mod ask;
 pub mod classes;
 pub mod contents;
 pub mod cougaar;
 pub mod dumps;
 pub mod history;
 pub mod instances;
+pub mod measure;
 pub mod metrics;
 pub mod nmt;
 pub mod perfdata;
 mod plain;
+pub mod pprof;
 pub mod process;
 pub mod program;
 pub mod prometheus;
@@ -29,6 +31,7 @@ mod routes;
 pub mod rules;
 pub mod sampler;
 mod saved;
+mod schedule;
 pub mod session;
 pub mod shelf;
 pub mod source;
@@ -37,5 +40,5 @@ pub mod table;
 pub mod tap;
 pub mod timeline;
 
-pub use routes::router;
+pub use routes::{carry_out, instances_of, router};
 pub use session::Live;

@@ -29,6 +29,9 @@ pub enum Recording {
     },
 }
 
+/// Nanoseconds of CPU time of a thread between two samples that [`Ask::Samples`] asks for.
+pub const SAMPLES_NS: u64 = 10_000_000;
+
 /// A command to the agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ask {
@@ -42,6 +45,10 @@ pub enum Ask {
     Dump,
     /// Count allocations from now on, or stop doing so.
     Allocations(bool),
+    /// Take CPU samples from now on, or end that and send them.
+    Samples(bool),
+    /// Time contention of monitors from now on, or end that and send it.
+    Monitors(bool),
 }
 
 /// Sends a command to the agent; an error means that it is gone.

@@ -3,7 +3,7 @@
 use super::instances::{self, Query as InstanceQuery, Sort, Uniq};
 use super::program::Recording;
 use super::session::Live;
-use super::{ask, cougaar, plain, prometheus, saved, source};
+use super::{ask, cougaar, plain, pprof, prometheus, saved, source};
 use crate::explorer::params::Params;
 use crate::reply::{Fault, json_bytes, typed};
 use crate::serve::Stop;
@@ -38,7 +38,7 @@ pub fn router(live: Arc<Live>) -> Router {
         .route("/api/v1/commands/{name}", post(command))
         .route("/api/v1/{view}", get(view))
         .route("/metrics", get(metrics))
-        .route("/debug/pprof/{name}", get(pprof))
+        .route("/debug/pprof/{name}", get(pprof_profile))
         .route("/profiler", get(old_profiler))
         .route("/plain/", get(plain_index))
         .route("/plain/commands/{name}", post(plain_command))
@@ -116,12 +116,7 @@ fn answer(live: &Arc<Live>, view: &str, params: &Params) -> Result<Response, Fau
         "stacks" => json(&ask::stacks(live, params)?),
         "advice" => json(&ask::what_to_fix(live)),
         "profile" => return profile(live, params),
-        "instances" => {
-            let query = instance_query(params)?;
-            let class = class(params)?;
-            let (_, dump) = dump_of(live, params)?;
-            json(&ask::instances(live, dump.explorer.heap()?, class, &query)?)
-        }
+        "instances" => json(&instances_of(live, params)?),
         "groups" => groups(live, params)?,
         _ => return Err(Fault::not_found("there is no such view")),
     })
@@ -189,23 +184,15 @@ fn profile(live: &Live, params: &Params) -> Result<Response, Fault> {
     Ok(response)
 }
 
-/// `allocs` and `heap`, as `go tool pprof` and scrapers ask for them.
-async fn pprof(
+/// As `go tool pprof` and scrapers ask.
+async fn pprof_profile(
     State(live): Shared,
     Path(name): Path<String>,
     Query(asked): Asked,
 ) -> Result<Response, Fault> {
-    let metric = match name.as_str() {
-        "allocs" => "alloc_space",
-        "heap" => "inuse_space",
-        _ => return Err(Fault::not_found("expected allocs or heap")),
-    };
-    let asked = asked
-        .into_iter()
-        .chain([("metric".to_owned(), metric.to_owned())]);
     let params = Params::new(asked);
     answered(live, move |live| {
-        let bytes = ask::profile(live, &params, Form::Pprof)?;
+        let bytes = pprof::answer(live, &name, &params)?;
         Ok(typed("application/octet-stream", bytes))
     })
     .await
@@ -238,6 +225,17 @@ pub(super) fn dump_of(
         Some((n, dump)) => Ok((n + 1, Arc::clone(dump))),
         None => Ok((last, live.dumps.last().ok_or_else(none)?)),
     }
+}
+
+/// The instances of the `class` in a heap dump.
+///
+/// # Errors
+/// When there is no dump, or a parameter is wrong.
+pub fn instances_of(live: &Live, params: &Params) -> Result<instances::Instances, Fault> {
+    let query = instance_query(params)?;
+    let class = class(params)?;
+    let (_, dump) = dump_of(live, params)?;
+    ask::instances(live, dump.explorer.heap()?, class, &query)
 }
 
 fn instance_query(params: &Params) -> Result<InstanceQuery, Fault> {
@@ -336,8 +334,11 @@ async fn command(
     .await
 }
 
-/// Carries out a command; a heap dump gives its number.
-pub(super) fn carry_out(
+/// Carries out a command by its name in the API; a heap dump gives its number.
+///
+/// # Errors
+/// When there is no such command, a parameter is wrong, or the program refuses.
+pub fn carry_out(
     live: &Arc<Live>,
     name: &str,
     params: &Params,

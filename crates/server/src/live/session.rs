@@ -14,7 +14,6 @@ use super::shelf::Shelf;
 use super::status::{RecordingState, Status};
 use super::tap::{Arrived, Tap};
 use super::timeline::{EventKind, Timeline};
-use crate::explorer::params::Params;
 use profile::Profile;
 use serde::Serialize;
 use std::io::{ErrorKind, Read};
@@ -51,7 +50,9 @@ pub struct Recorded {
     tracked: Option<(u64, u64)>,
     asked: Option<Instant>,
     /// How often each JNI reference was sent.
-    references: u64,
+    pub(super) references: u64,
+    /// How often CPU samples were sent, and contention of monitors.
+    pub(super) measured: [u64; 2],
 }
 
 impl Recorded {
@@ -90,10 +91,12 @@ pub struct Live {
     pub rules: Chosen,
     /// Where the sources of its frames may be found.
     sources: Vec<PathBuf>,
-    status: watch::Sender<Status>,
+    pub(super) status: watch::Sender<Status>,
     interval_ms: AtomicU64,
     /// One command after the other.
     turn: Mutex<()>,
+    /// One measurement after the other.
+    pub(super) measuring: Mutex<()>,
     stop: AtomicBool,
 }
 
@@ -105,7 +108,7 @@ impl std::fmt::Debug for Live {
     }
 }
 
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -143,6 +146,7 @@ impl Live {
             status: watch::channel(status).0,
             interval_ms: AtomicU64::new(INTERVAL_MS),
             turn: Mutex::default(),
+            measuring: Mutex::default(),
             stop: AtomicBool::new(false),
         });
         live.thread("tenure-timeline", Live::measure);
@@ -214,12 +218,12 @@ impl Live {
         )
     }
 
-    fn fail(&self, message: &str) {
+    pub(super) fn fail(&self, message: &str) {
         self.status
             .send_modify(|status| status.error = Some(message.to_owned()));
     }
 
-    fn alive(&self) -> bool {
+    pub(super) fn alive(&self) -> bool {
         !self.stop.load(Ordering::Relaxed) && !self.status.borrow().ended
     }
 
@@ -336,55 +340,6 @@ impl Live {
         }
     }
 
-    /// Keeps the table of all classes, and gives its number.
-    ///
-    /// # Errors
-    /// When there is no source of counts, or the files cannot be written, in words.
-    pub fn save(&self) -> Result<usize, String> {
-        let (source, rows) =
-            super::ask::class_rows(self, &Params::default()).map_err(|fault| fault.message)?;
-        let dumps = self.dumps.all();
-        let sized = dumps.iter().rev().find(|dump| dump.contents().is_ok());
-        let number = self
-            .shelf
-            .keep(source, sized.map(|dump| dump.time_ms), rows)
-            .map_err(|error| error.to_string())?;
-        let saved = self.shelf.list();
-        self.status.send_modify(|status| status.saved = saved);
-        Ok(number)
-    }
-
-    /// Keeps a table every so many minutes from now on; 0 ends it.
-    ///
-    /// # Errors
-    /// When that is more than a week.
-    pub fn save_every(&self, minutes: u64) -> Result<(), String> {
-        if minutes > 7 * 24 * 60 {
-            return Err(format!("{minutes} minutes: expected 0 to 10080"));
-        }
-        self.status
-            .send_modify(|status| status.save_every_minutes = minutes);
-        Ok(())
-    }
-
-    fn save_on_schedule(self: &Arc<Self>) {
-        let mut last = Instant::now();
-        let mut known = 0;
-        while self.alive() {
-            std::thread::sleep(Duration::from_millis(200));
-            let minutes = self.status.borrow().save_every_minutes;
-            if minutes != known {
-                (known, last) = (minutes, Instant::now());
-            }
-            if minutes > 0 && last.elapsed() >= Duration::from_secs(60 * minutes) {
-                last = Instant::now();
-                if let Err(error) = self.save() {
-                    self.fail(&error);
-                }
-            }
-        }
-    }
-
     fn ask_sites(&self) {
         let Some(commands) = locked(&self.commands).clone() else {
             return;
@@ -452,7 +407,7 @@ impl Live {
 
     /// Waits for a snapshot of the sites: until it is asked, the agent holds the youngest objects of
     /// each thread, so that a collection would not find them.
-    fn settle(&self, commands: &Commands) -> Result<(), String> {
+    pub(super) fn settle(&self, commands: &Commands) -> Result<(), String> {
         let snapshots = || self.recorded(|recorded| recorded.history.times().len());
         let (before, begun) = (snapshots(), Instant::now());
         commands(Ask::Sites)?;
@@ -556,6 +511,11 @@ impl Live {
         });
     }
 
+    /// The way to the agent that is connected.
+    pub(super) fn commands(&self) -> Option<Arc<Commands>> {
+        locked(&self.commands).clone()
+    }
+
     /// Takes an agent that is connected.
     pub fn connect(self: &Arc<Self>, agent: Agent) {
         let dumps = self.dumps.clone();
@@ -617,7 +577,10 @@ impl Live {
             };
             let arrived = tap.push(bytes).map_err(|error| error.to_string())?;
             let mut state = None;
-            recorded.references += u64::from(arrived.contains(&Arrived::References));
+            let sent = |what| u64::from(arrived.contains(&what));
+            recorded.references += sent(Arrived::References);
+            recorded.measured[0] += sent(Arrived::Samples);
+            recorded.measured[1] += sent(Arrived::Contention);
             if arrived.contains(&Arrived::Sites)
                 && let Some(table) = tap.profile().and_then(|profile| profile.sites.as_ref())
             {

@@ -40,6 +40,10 @@ pub enum Arrived {
     DumpBegun,
     /// Each JNI reference that exists.
     References,
+    /// CPU samples; they were added to those of the profile.
+    Samples,
+    /// Contention of monitors; it was added to that of the profile.
+    Contention,
     /// It is whole and lies here, with the references that native code held.
     Dump(PathBuf, Held),
 }
@@ -173,6 +177,8 @@ impl Tap {
         match known {
             Some(RecordTag::AllocSites | RecordTag::WideAllocSites) => arrived.push(Arrived::Sites),
             Some(RecordTag::JniHandles) => arrived.push(Arrived::References),
+            Some(RecordTag::CpuSamples) => arrived.push(Arrived::Samples),
+            Some(RecordTag::MonitorTimes) => arrived.push(Arrived::Contention),
             Some(RecordTag::HeapDumpEnd) => {
                 self.store(&record)?;
                 arrived.extend(self.end()?);

@@ -1,0 +1,438 @@
+//! The live view as a state machine: keys and answers in, questions and actions out. No terminal
+//! and no program in here.
+
+use super::question::{Question, Sheet, View};
+use ratatui::crossterm::event::{KeyCode, KeyModifiers};
+use server::live::status::Status;
+
+/// What the keys do, as shown by `?`.
+pub const KEYS: &[(&str, &str)] = &[
+    (
+        "m a n j i f",
+        "memory, allocations, native memory, JNI references, instances, what to fix",
+    ),
+    ("↓ ↑ PgDn PgUp Home End", "move"),
+    ("← →", "sort by the column before, the next"),
+    ("u", "turn the order round"),
+    (
+        "b",
+        "group by the next kind; instances: from the next source",
+    ),
+    ("Enter", "what is behind the row: its stacks, its objects"),
+    ("Backspace Esc", "back"),
+    (
+        "/ %",
+        "filter by a text in class or frame; by a regular expression",
+    ),
+    ("r s", "record every allocation, or a sample; stop"),
+    ("g d", "force a collection; take a heap dump"),
+    ("e", "explore the last heap dump here (q comes back)"),
+    ("t", "a range of time begins; ends; whole time"),
+    ("z", "show more of the past, or less"),
+    ("+ -", "measure more often, less often"),
+    (
+        "M w",
+        "put a mark on the timeline; keep the table of classes",
+    ),
+    ("Space", "ask again"),
+    ("?", "these keys"),
+    ("q", "end; the program goes on"),
+];
+
+/// How much of the past the timeline shows, in milliseconds; 0 for all.
+pub const SPANS: [u64; 5] = [30_000, 120_000, 600_000, 3_600_000, 0];
+/// Milliseconds between two measurements that the keys choose from.
+const INTERVALS: [u64; 4] = [100, 250, 1000, 5000];
+
+/// A view with what was chosen in it.
+#[derive(Clone, Debug, Default)]
+struct Place {
+    view: View,
+    by: usize,
+    /// Place of the column rows are sorted by; the name is behind the last.
+    sort: usize,
+    up: bool,
+    filter: String,
+    regex: bool,
+    class: String,
+    chosen: usize,
+    /// The row is shown in full.
+    open: bool,
+}
+
+impl Place {
+    fn of(view: View) -> Place {
+        Place {
+            view,
+            sort: view.first_sort(),
+            ..Place::default()
+        }
+    }
+}
+
+/// What is being typed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Prompt {
+    /// A text to filter by.
+    Filter,
+    /// A regular expression to filter by.
+    Regex,
+    /// The text of a mark.
+    Mark,
+}
+
+/// What a key asks of the program that is watched, by the names of the API.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// A command with its parameters.
+    Command(&'static str, Vec<(&'static str, String)>),
+    /// The last heap dump in the explorer.
+    Explore,
+}
+
+/// The live view.
+#[derive(Debug, Default)]
+pub struct Top {
+    /// The state of the program.
+    pub status: Status,
+    places: Vec<Place>,
+    /// The range, in milliseconds since 1970.
+    pub range: (Option<u64>, Option<u64>),
+    /// Place in [`SPANS`].
+    pub span: usize,
+    /// The last answer, and what was asked.
+    sheet: Option<(Question, Result<Sheet, String>)>,
+    /// What is being typed, and the text so far.
+    pub typing: Option<(Prompt, String)>,
+    /// A word to the user.
+    pub message: String,
+    /// True while the keys are shown.
+    pub help: bool,
+    /// Rows that fit; set by the drawing.
+    pub height: usize,
+    /// True once the user is done.
+    pub ended: bool,
+    /// Counts how often an answer was asked for anew.
+    renewed: u64,
+}
+
+impl Top {
+    /// Begins with the timeline.
+    pub fn new(status: Status) -> Top {
+        Top {
+            status,
+            places: vec![Place::of(View::Memory)],
+            span: 1,
+            height: 20,
+            ..Top::default()
+        }
+    }
+
+    fn place(&self) -> &Place {
+        // There is always one: going back stops at the first.
+        &self.places[self.places.len() - 1]
+    }
+
+    fn place_mut(&mut self) -> &mut Place {
+        let last = self.places.len() - 1;
+        &mut self.places[last]
+    }
+
+    /// What is shown.
+    pub fn view(&self) -> View {
+        self.place().view
+    }
+
+    /// The question of the present view.
+    pub fn question(&self) -> Question {
+        let place = self.place();
+        let columns = place.view.columns();
+        let sort = columns.get(place.sort).map_or("name", |column| column.1);
+        Question {
+            view: place.view,
+            by: place.view.groups().get(place.by).copied().unwrap_or(""),
+            sort,
+            up: place.up,
+            filter: place.filter.clone(),
+            regex: place.regex,
+            class: place.class.clone(),
+            from: self.range.0,
+            to: self.range.1,
+        }
+    }
+
+    /// What the answer hangs on besides the question: when it changes, the answer is old.
+    pub fn age(&self) -> String {
+        let status = &self.status;
+        let stages = status.dumps.iter().map(|dump| dump.stage);
+        let dumps = format!("{:?}", stages.collect::<Vec<_>>());
+        let recording = status.recording.as_ref();
+        let snapshots = recording.map(|recording| (recording.snapshots, recording.on));
+        format!(
+            "{} {dumps} {snapshots:?} {:?} {}",
+            self.renewed, status.last_event, status.ended
+        )
+    }
+
+    /// Takes an answer.
+    pub fn take(&mut self, question: Question, answer: Result<Sheet, String>) {
+        self.sheet = Some((question, answer));
+        let rows = self.rows();
+        let place = self.place_mut();
+        place.chosen = place.chosen.min(rows.saturating_sub(1));
+    }
+
+    /// The answer to the present question, if it is there.
+    pub fn sheet(&self) -> Option<&Result<Sheet, String>> {
+        let (question, sheet) = self.sheet.as_ref()?;
+        // An answer in another order is better than none while the new one is on its way.
+        let same = question.view == self.place().view && question.class == self.place().class;
+        same.then_some(sheet)
+    }
+
+    fn rows(&self) -> usize {
+        match self.sheet() {
+            Some(Ok(sheet)) => sheet.rows.len(),
+            _ => 0,
+        }
+    }
+
+    /// The chosen row, whether it is shown in full, and the column rows are sorted by.
+    pub fn chosen(&self) -> (usize, bool, usize) {
+        let place = self.place();
+        (place.chosen, place.open, place.sort)
+    }
+
+    /// Greatest first is `false`.
+    pub fn up(&self) -> bool {
+        self.place().up
+    }
+
+    /// The way here.
+    pub fn trail(&self) -> String {
+        let title = |place: &Place| {
+            let question = match place.view {
+                View::Objects => format!("of {}", place.class),
+                view => {
+                    let group = view.groups().get(place.by).filter(|word| !word.is_empty());
+                    group.map(|word| format!("by {word}")).unwrap_or_default()
+                }
+            };
+            let filter = match (place.filter.is_empty(), place.regex) {
+                (true, _) => String::new(),
+                (false, false) => format!("with {:?}", place.filter),
+                (false, true) => format!("like /{}/", place.filter),
+            };
+            let words = [place.view.title().to_owned(), question, filter];
+            let words = words.iter().filter(|word| !word.is_empty());
+            words.map(String::as_str).collect::<Vec<_>>().join(" ")
+        };
+        let titles: Vec<String> = self.places.iter().map(title).collect();
+        report::escape::visible(&titles.join(" › ")).into_owned()
+    }
+
+    /// Takes a key.
+    pub fn key(&mut self, code: KeyCode, modifiers: KeyModifiers, now_ms: u64) -> Option<Action> {
+        self.message.clear();
+        if modifiers.contains(KeyModifiers::CONTROL) && code == KeyCode::Char('c') {
+            self.ended = true;
+            return None;
+        }
+        if let Some((prompt, text)) = self.typing.take() {
+            return self.typed(prompt, text, code);
+        }
+        if self.help {
+            self.help = false;
+            return None;
+        }
+        match code {
+            KeyCode::Char('q') => self.ended = true,
+            KeyCode::Char('?') => self.help = true,
+            KeyCode::Char('m') => self.go(View::Memory),
+            KeyCode::Char('a') => self.go(View::Allocations),
+            KeyCode::Char('n') => self.go(View::Native),
+            KeyCode::Char('j') => self.go(View::References),
+            KeyCode::Char('i') => self.go(View::Instances),
+            KeyCode::Char('f') => self.go(View::Advice),
+            KeyCode::Char('/') => {
+                self.typing = Some((Prompt::Filter, self.place().filter.clone()));
+            }
+            KeyCode::Char('%') => {
+                self.typing = Some((Prompt::Regex, self.place().filter.clone()));
+            }
+            KeyCode::Char('M') => self.typing = Some((Prompt::Mark, String::new())),
+            KeyCode::Char('t') => self.choose_time(now_ms),
+            KeyCode::Char('z') => self.span = (self.span + 1) % SPANS.len(),
+            KeyCode::Char(' ') => self.renewed += 1,
+            KeyCode::Enter => self.open(),
+            KeyCode::Backspace | KeyCode::Esc => self.back(),
+            KeyCode::Char('b' | 'u') | KeyCode::Left | KeyCode::Right => self.order(code),
+            KeyCode::Char('e') => return Some(Action::Explore),
+            KeyCode::Char(c @ ('g' | 'd' | 'w' | 'r' | 's' | '+' | '-')) => return self.command(c),
+            other => self.step(other),
+        }
+        None
+    }
+
+    fn go(&mut self, view: View) {
+        self.places = vec![Place::of(view)];
+    }
+
+    fn step(&mut self, code: KeyCode) {
+        let last = self.rows().saturating_sub(1);
+        let page = self.height.max(2) - 1;
+        let place = self.place_mut();
+        let chosen = match code {
+            KeyCode::Down => place.chosen + 1,
+            KeyCode::Up => place.chosen.saturating_sub(1),
+            KeyCode::PageDown => place.chosen + page,
+            KeyCode::PageUp => place.chosen.saturating_sub(page),
+            KeyCode::Home => 0,
+            KeyCode::End => last,
+            _ => place.chosen,
+        };
+        place.chosen = chosen.min(last);
+    }
+
+    /// Another order, or other groups.
+    fn order(&mut self, code: KeyCode) {
+        let place = self.place_mut();
+        let columns = place.view.columns();
+        // The name comes behind the last column.
+        let count = columns.len() + 1;
+        let is_sorted =
+            |at: usize| at == columns.len() || columns.get(at).is_some_and(|c| !c.1.is_empty());
+        let step = match code {
+            KeyCode::Char('u') => {
+                place.up = !place.up;
+                return;
+            }
+            KeyCode::Char(_) => {
+                match place.view.groups().len() {
+                    0 => self.message = "there are no groups in this view".to_owned(),
+                    groups => (place.by, place.chosen) = ((place.by + 1) % groups, 0),
+                }
+                return;
+            }
+            KeyCode::Right => 1,
+            _ => count - 1,
+        };
+        if !columns.iter().any(|column| !column.1.is_empty()) {
+            self.message = "this view has its own order".to_owned();
+            return;
+        }
+        loop {
+            place.sort = (place.sort + step) % count;
+            if is_sorted(place.sort) {
+                break;
+            }
+        }
+        place.chosen = 0;
+    }
+
+    /// What is behind the chosen row.
+    fn open(&mut self) {
+        let row = match self.sheet() {
+            Some(Ok(sheet)) => sheet.rows.get(self.place().chosen).cloned(),
+            _ => None,
+        };
+        let Some(row) = row else { return };
+        let place = self.place_mut();
+        if !row.details.is_empty() {
+            place.open = !place.open;
+            return;
+        }
+        match place.view {
+            View::Instances => {
+                let class = row.key;
+                self.places.push(Place {
+                    class,
+                    ..Place::of(View::Objects)
+                });
+            }
+            // Of a class, a library or a method the sites are those that name it.
+            View::Allocations | View::Native if row.name != "All" => {
+                let groups = place.view.groups();
+                let end = match groups.get(place.by) {
+                    Some(&"class") => "$",
+                    Some(&"method") => r"\(",
+                    _ => return self.message = "group by class (b) to see stacks".to_owned(),
+                };
+                let next = Place {
+                    by: groups.iter().position(|word| *word == "site").unwrap_or(0),
+                    filter: format!("^{}{end}", regex::escape(&row.key)),
+                    regex: true,
+                    ..Place::of(place.view)
+                };
+                self.places.push(next);
+            }
+            _ => self.message = "there is nothing more behind this row".to_owned(),
+        }
+    }
+
+    fn back(&mut self) {
+        let is_first = self.places.len() == 1;
+        let place = self.place_mut();
+        match (place.open, is_first) {
+            (true, _) => place.open = false,
+            (false, true) => place.filter.clear(),
+            (false, false) => drop(self.places.pop()),
+        }
+    }
+
+    fn choose_time(&mut self, now_ms: u64) {
+        self.range = match self.range {
+            (None, _) => (Some(now_ms), None),
+            (Some(from), None) => (Some(from), Some(now_ms)),
+            _ => (None, None),
+        };
+        self.message = match self.range {
+            (None, _) => "whole time".to_owned(),
+            (_, None) => "the range begins now; t ends it".to_owned(),
+            _ => "the tables show what happened in the range; t: whole time".to_owned(),
+        };
+    }
+
+    fn command(&mut self, key: char) -> Option<Action> {
+        let command = |name, parameters| Some(Action::Command(name, parameters));
+        let connected = self.status.recording.as_ref().is_some_and(|r| r.on);
+        match key {
+            'g' => command("gc", Vec::new()),
+            'd' => command("dump", Vec::new()),
+            'w' => command("save", Vec::new()),
+            'r' | 's' if connected => command("stop", Vec::new()),
+            'r' => command("record", vec![("mode", "full".to_owned())]),
+            's' => command("record", vec![("mode", "sampled".to_owned())]),
+            _ => {
+                let now = self.status.interval_ms;
+                let next = match key {
+                    '+' => INTERVALS.iter().rev().find(|ms| **ms < now),
+                    _ => INTERVALS.iter().find(|ms| **ms > now),
+                };
+                let next = next?;
+                self.message = format!("one measurement every {next} ms");
+                command("interval", vec![("ms", next.to_string())])
+            }
+        }
+    }
+
+    fn typed(&mut self, prompt: Prompt, mut text: String, code: KeyCode) -> Option<Action> {
+        match code {
+            KeyCode::Char(c) => text.push(c),
+            KeyCode::Backspace => drop(text.pop()),
+            KeyCode::Esc => return None,
+            KeyCode::Enter if prompt == Prompt::Mark => {
+                return Some(Action::Command("mark", vec![("text", text)]));
+            }
+            KeyCode::Enter => {
+                let place = self.place_mut();
+                place.regex = prompt == Prompt::Regex;
+                (place.filter, place.chosen) = (text, 0);
+                return None;
+            }
+            _ => {}
+        }
+        self.typing = Some((prompt, text));
+        None
+    }
+}

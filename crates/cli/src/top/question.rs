@@ -1,0 +1,459 @@
+//! The questions of the live view, and their answers as sheets of text: the same functions that
+//! answer the page (`server::live::ask`).
+
+use report::escape::visible;
+use report::units::{grouped, human_bytes, percent, utc};
+use server::explorer::params::Params;
+use server::live::classes::{ClassRow, Measure};
+use server::live::timeline::EventKind;
+use server::live::{Live, ask, references, table};
+use server::reply::Fault;
+
+/// Most rows of a sheet: a screen is for looking.
+const ROWS: usize = 1000;
+/// Objects of a class that are looked at.
+const SAMPLE: usize = 10_000;
+
+/// A view.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum View {
+    /// The timeline, and what happened.
+    #[default]
+    Memory,
+    /// What was allocated in the range.
+    Allocations,
+    /// Blocks of native code.
+    Native,
+    /// Global references of native code.
+    References,
+    /// Instances of every class.
+    Instances,
+    /// The objects of one class in the last heap dump.
+    Objects,
+    /// What grows, and what could be saved.
+    Advice,
+}
+
+/// A column: its title, and its name when rows are sorted by it (empty where they are not).
+pub type Column = (&'static str, &'static str);
+
+impl View {
+    /// What stands above it.
+    pub fn title(self) -> &'static str {
+        match self {
+            View::Memory => "Memory",
+            View::Allocations => "Allocations",
+            View::Native => "Native memory",
+            View::References => "JNI references",
+            View::Instances => "Instances",
+            View::Objects => "Objects",
+            View::Advice => "What to fix",
+        }
+    }
+
+    /// The columns in front of the name.
+    pub fn columns(self) -> &'static [Column] {
+        match self {
+            View::Memory => &[("When (UTC)", ""), ("Pause", "")],
+            View::Allocations | View::Native => &[
+                ("Allocs", "allocations"),
+                ("Deallocs", "deallocations"),
+                ("Remaining", "remaining"),
+                ("Allocated", "allocated_bytes"),
+                ("Dealloc'd", "deallocated_bytes"),
+                ("Remaining B", "remaining_bytes"),
+                ("Live", "live"),
+                ("Live bytes", "live_bytes"),
+            ],
+            View::References => &[
+                ("Kind", ""),
+                ("Created", "created"),
+                ("Deleted", "deleted"),
+                ("Remaining", "remaining"),
+                ("Cleared", "cleared"),
+                ("Shallow", "bytes"),
+                ("Objects", "held"),
+                ("Retained", "retained"),
+                ("Oldest", "oldest_ms"),
+            ],
+            View::Instances => &[
+                ("Sample%", "sample_percent"),
+                ("Live", "live"),
+                ("GC'd", "dead"),
+                ("Total", "total"),
+                ("Bytes each", "bytes_each"),
+                ("Live bytes", "live_bytes"),
+                ("+Capacity", "capacity_bytes"),
+                ("Size sum", "size_sum"),
+                ("Size max", "size_max"),
+                ("Max ever", "size_max_ever"),
+                ("Size mean", "size_mean"),
+                ("Cap. sum", "capacity_sum"),
+                ("Cap. max", "capacity_max"),
+                ("Max ever", "capacity_max_ever"),
+                ("Cap. mean", "capacity_mean"),
+            ],
+            View::Objects => &[
+                ("Address", "none"),
+                ("Size", "size"),
+                ("Capacity", "capacity"),
+                ("Excess", "excess"),
+                ("Cap. bytes", "capacity_bytes"),
+            ],
+            View::Advice => &[("Bytes", ""), ("Objects", ""), ("Collections", "")],
+        }
+    }
+
+    /// The words rows can be grouped by, or the sources they can come from.
+    pub fn groups(self) -> &'static [&'static str] {
+        match self {
+            View::Allocations => &["class", "site", "package", "module", "loader", "method"],
+            View::Native => &["class", "site", "method"],
+            // The VM's own histogram stops the program, so it is asked for, not followed.
+            View::Instances => &["", "recording", "dump", "vm"],
+            _ => &[],
+        }
+    }
+
+    /// The column rows are sorted by at first, by its place in [`View::columns`].
+    pub fn first_sort(self) -> usize {
+        match self {
+            View::Allocations => 3,
+            View::Native => 7,
+            View::References => 3,
+            View::Instances => 5,
+            View::Objects => 1,
+            View::Memory | View::Advice => 0,
+        }
+    }
+}
+
+/// A question.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Question {
+    /// What about.
+    pub view: View,
+    /// Group or source; empty for the view's own choice.
+    pub by: &'static str,
+    /// Column, or `name`.
+    pub sort: &'static str,
+    /// Least first.
+    pub up: bool,
+    /// What class or frame must contain.
+    pub filter: String,
+    /// `filter` is a regular expression.
+    pub regex: bool,
+    /// Class of the objects.
+    pub class: String,
+    /// Milliseconds since 1970.
+    pub from: Option<u64>,
+    /// Milliseconds since 1970.
+    pub to: Option<u64>,
+}
+
+/// A row.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Row {
+    /// The cells in front of the name, as many as the view has columns.
+    pub cells: Vec<String>,
+    /// Class, package, library, or what happened.
+    pub name: String,
+    /// The exact name, for a question about it.
+    pub key: String,
+    /// What the row stands for in full: frames, innermost first.
+    pub details: Vec<String>,
+}
+
+/// An answer.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sheet {
+    /// Where the numbers come from, and how many rows there are.
+    pub heading: String,
+    /// The rows.
+    pub rows: Vec<Row>,
+    /// What is said when there are none.
+    pub empty: &'static str,
+}
+
+impl Question {
+    fn params(&self, by: &str) -> Params {
+        let number = |n: Option<u64>| n.map(|n| n.to_string()).unwrap_or_default();
+        let filter = if self.regex { "regex" } else { "filter" };
+        let pairs = [
+            (by, self.by.to_owned()),
+            ("sort", self.sort.to_owned()),
+            ("up", u8::from(self.up).to_string()),
+            (filter, self.filter.clone()),
+            ("from", number(self.from)),
+            ("to", number(self.to)),
+            ("limit", ROWS.to_string()),
+        ];
+        Params::new(pairs.map(|(name, value)| (name.to_owned(), value)))
+    }
+
+    /// Answers it. It may take as long as the VM or the first look into a heap dump takes.
+    ///
+    /// # Errors
+    /// When there is nothing to ask yet, in words.
+    pub fn answer(&self, live: &Live) -> Result<Sheet, String> {
+        let answer = match self.view {
+            View::Memory => Ok(self.events(live)),
+            View::Allocations => self.allocations(live, "java"),
+            View::Native => self.allocations(live, "native"),
+            View::References => self.references(live),
+            View::Instances => self.classes(live),
+            View::Objects => self.objects(live),
+            View::Advice => Ok(advice(live)),
+        };
+        answer.map_err(|fault| fault.message)
+    }
+
+    fn events(&self, live: &Live) -> Sheet {
+        let (from, to) = (self.from.unwrap_or(0), self.to.unwrap_or(u64::MAX));
+        let events = live.timeline(from, to, 2, None).events;
+        let row = |event: &server::live::timeline::Event| {
+            let (name, pause) = match &event.kind {
+                EventKind::Gc {
+                    collector,
+                    count,
+                    pause_ms,
+                    cause,
+                } => {
+                    let times = if *count == 1 {
+                        String::new()
+                    } else {
+                        format!("{count} × ")
+                    };
+                    let name = format!("{times}{collector}: {cause}");
+                    (name, format!("{pause_ms:.1} ms"))
+                }
+                EventKind::Marker { text } => (text.clone(), String::new()),
+            };
+            let when = utc(event.time_ms);
+            // The day is today's.
+            let when = when.split(' ').nth(1).unwrap_or(&when).to_owned();
+            plain_row(vec![when, pause], &name, Vec::new())
+        };
+        Sheet {
+            heading: format!("{} collections and marks", grouped(events.len() as u64)),
+            rows: events.iter().rev().take(ROWS).map(row).collect(),
+            empty: "Nothing has happened in this range.",
+        }
+    }
+
+    fn allocations(&self, live: &Live, heap: &str) -> Result<Sheet, Fault> {
+        let params = self.params("by").with("heap", heap);
+        let answer = ask::allocations(live, &params)?;
+        let cells = |row: &table::Row| {
+            vec![
+                grouped(row.allocations),
+                grouped(row.deallocations),
+                signed(row.remaining),
+                human_bytes(row.allocated_bytes),
+                human_bytes(row.deallocated_bytes),
+                signed_bytes(row.remaining_bytes),
+                grouped(row.live),
+                human_bytes(row.live_bytes),
+            ]
+        };
+        let mut rows: Vec<Row> = Vec::new();
+        for row in &answer.rows {
+            // Who allocates is whom the constructors were called by.
+            let mut frames = row.stack.iter();
+            let first = frames.find(|frame| !frame.contains(".<init>("));
+            let first = first.map(|frame| format!("  {frame}"));
+            let name = format!("{}{}", row.name, first.unwrap_or_default());
+            let mut made = plain_row(cells(row), &name, row.stack.clone());
+            made.key = row.name.clone();
+            rows.push(made);
+        }
+        if let Some(total) = answer.total.filter(|_| !rows.is_empty()) {
+            rows.push(plain_row(cells(&total), "All", Vec::new()));
+        }
+        Ok(Sheet {
+            heading: format!("{} rows by {}", grouped(answer.count as u64), self.by),
+            rows,
+            empty: "Nothing was recorded in this range.",
+        })
+    }
+
+    fn references(&self, live: &Live) -> Result<Sheet, Fault> {
+        let answer = ask::references(live, &self.params("by"))?;
+        let row = |row: &references::Row| {
+            let cells = vec![
+                row.kind.to_owned(),
+                grouped(row.created),
+                grouped(row.deleted),
+                grouped(row.remaining),
+                grouped(row.cleared),
+                human_bytes(row.bytes),
+                known(row.held),
+                row.retained.map(human_bytes).unwrap_or_default(),
+                format!("{} s", grouped(row.oldest_ms / 1000)),
+            ];
+            plain_row(cells, &row.name, row.stack.clone())
+        };
+        Ok(Sheet {
+            heading: format!(
+                "{} classes and stacks, from: {}",
+                grouped(answer.count as u64),
+                answer.source
+            ),
+            rows: answer.rows.iter().map(row).collect(),
+            empty: "Native code has made no reference.",
+        })
+    }
+
+    fn classes(&self, live: &Live) -> Result<Sheet, Fault> {
+        let answer = ask::classes(live, &self.params("source"))?;
+        Ok(Sheet {
+            heading: format!(
+                "{} classes, from: {}",
+                grouped(answer.count as u64),
+                answer.source
+            ),
+            rows: answer.rows.iter().map(class_row).collect(),
+            empty: "No class has instances.",
+        })
+    }
+
+    fn objects(&self, live: &Live) -> Result<Sheet, Fault> {
+        let params = self
+            .params("by")
+            .with("class", &self.class)
+            .with("sample", &SAMPLE.to_string());
+        let answer = server::live::instances_of(live, &params)?;
+        let rows = answer.rows.iter().map(|row| {
+            let content = row.content;
+            let cells = vec![
+                row.id.to_string(),
+                known(content.size),
+                known(content.capacity),
+                known(content.excess()),
+                human_bytes(content.capacity_bytes),
+            ];
+            plain_row(cells, row.value.as_deref().unwrap_or(""), row.stack.clone())
+        });
+        Ok(Sheet {
+            heading: format!(
+                "{} objects of {}, {} looked at",
+                grouped(answer.objects),
+                visible(&answer.class),
+                grouped(answer.sampled as u64)
+            ),
+            rows: rows.collect(),
+            empty: "The last heap dump has no such object.",
+        })
+    }
+}
+
+fn advice(live: &Live) -> Sheet {
+    let answer = ask::what_to_fix(live);
+    let mut rows: Vec<Row> = Vec::new();
+    for row in &answer.growing {
+        let name = format!(
+            "grows: {} from {} to {} objects, {}/h",
+            row.class,
+            grouped(row.first),
+            grouped(row.last),
+            human_bytes(row.bytes_per_hour.max(0.0) as u64)
+        );
+        let cells = vec![
+            human_bytes(row.grown_bytes),
+            grouped(row.last),
+            row.collections.to_string(),
+        ];
+        rows.push(plain_row(cells, &name, row.stack.clone()));
+    }
+    let savings = answer.savings.iter();
+    for row in savings.clone().flat_map(|savings| &savings.rows) {
+        let cells = vec![human_bytes(row.bytes), grouped(row.objects), String::new()];
+        let name = format!("{}: {}", row.class, row.what);
+        rows.push(plain_row(cells, &name, row.stack.clone()));
+    }
+    for kind in savings.flat_map(|savings| &savings.kinds) {
+        let cells = vec![
+            human_bytes(kind.wasted.0),
+            grouped(kind.objects),
+            String::new(),
+        ];
+        rows.push(plain_row(
+            cells,
+            &format!("in all: {}", kind.kind.replace('_', " ")),
+            Vec::new(),
+        ));
+    }
+    let from = match answer.dump {
+        Some(number) => format!("savings of heap dump {number}"),
+        None => "savings need a heap dump (d)".to_owned(),
+    };
+    Sheet {
+        heading: format!(
+            "growth over {} collections; {from}",
+            grouped(answer.collections as u64)
+        ),
+        rows,
+        empty: "Nothing grows, and nothing is known that could be saved.",
+    }
+}
+
+fn class_row(row: &ClassRow) -> Row {
+    let measure = |m: Option<Measure>| match m {
+        Some(m) => [
+            grouped(m.sum),
+            grouped(m.max),
+            grouped(m.max_ever),
+            format!("{:.1}", m.mean),
+        ],
+        None => Default::default(),
+    };
+    let live = match row.live_interval {
+        Some((low, high)) => format!("{} ({}-{})", grouped(row.live), grouped(low), grouped(high)),
+        None => grouped(row.live),
+    };
+    let mut cells = vec![
+        percent(row.sample_percent / 100.0),
+        live,
+        known(row.dead),
+        known(row.total),
+        format!("{:.0}", row.bytes_each),
+        human_bytes(row.live_bytes),
+        row.capacity_bytes.map(human_bytes).unwrap_or_default(),
+    ];
+    cells.extend(measure(row.size));
+    cells.extend(measure(row.capacity));
+    let loader = row.loader.as_ref().map(|loader| format!("  {loader}"));
+    let name = format!("{}{}", row.class, loader.unwrap_or_default());
+    let mut made = plain_row(cells, &name, Vec::new());
+    made.key = row.class.clone();
+    made
+}
+
+/// Names come from the program: what would move the cursor is made visible.
+fn plain_row(cells: Vec<String>, name: &str, details: Vec<String>) -> Row {
+    let clean = |text: &str| visible(text).replace(['\n', '\t'], " ");
+    Row {
+        cells: cells.iter().map(|cell| clean(cell)).collect(),
+        name: clean(name),
+        key: name.to_owned(),
+        details: details.iter().map(|line| clean(line)).collect(),
+    }
+}
+
+fn known(number: Option<u64>) -> String {
+    number.map(grouped).unwrap_or_default()
+}
+
+fn signed(number: i64) -> String {
+    let text = grouped(number.unsigned_abs());
+    match number {
+        0 => text,
+        1.. => format!("+{text}"),
+        _ => format!("-{text}"),
+    }
+}
+
+fn signed_bytes(number: i64) -> String {
+    let text = human_bytes(number.unsigned_abs());
+    if number < 0 { format!("-{text}") } else { text }
+}

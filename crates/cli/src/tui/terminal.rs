@@ -1,0 +1,100 @@
+//! The terminal, taken and given back: by a key, an error, a panic or a signal, and when it is gone.
+
+use ratatui::DefaultTerminal;
+use ratatui::crossterm::event::{self, Event, KeyEvent, KeyEventKind};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// What runs may take this long to end after a signal.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Whether a signal has asked for the end.
+#[derive(Clone, Debug, Default)]
+pub struct Ended(Arc<AtomicBool>);
+
+impl Ended {
+    /// True once a signal has come.
+    pub fn is_set(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// The next key; `None` after `patience` without one, or after anything else.
+    ///
+    /// # Errors
+    /// When the terminal is gone.
+    pub fn key(&self, patience: Duration) -> io::Result<Option<KeyEvent>> {
+        // Crossterm reads a terminal that has been closed over and over, without end, so that is
+        // looked at before every time that it may read.
+        is_open(Duration::ZERO)?;
+        if !event::poll(Duration::ZERO)? {
+            is_open(patience)?;
+            if self.is_set() || !event::poll(Duration::ZERO)? {
+                return Ok(None);
+            }
+        }
+        Ok(match event::read()? {
+            Event::Key(key) if key.kind != KeyEventKind::Release => Some(key),
+            _ => None,
+        })
+    }
+}
+
+/// Waits until something is typed, a signal comes, or the time is over.
+fn is_open(patience: Duration) -> io::Result<()> {
+    let stdin = io::stdin();
+    let mut fds = [PollFd::new(&stdin, PollFlags::IN)];
+    let time = Timespec {
+        tv_sec: i64::try_from(patience.as_secs()).unwrap_or(i64::MAX),
+        tv_nsec: i64::from(patience.subsec_nanos()),
+    };
+    match poll(&mut fds, Some(&time)) {
+        Ok(_) | Err(rustix::io::Errno::INTR) => {}
+        Err(error) => return Err(error.into()),
+    }
+    let gone = PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL;
+    match fds[0].revents().intersects(gone) {
+        true => Err(io::Error::other("the terminal is gone")),
+        false => Ok(()),
+    }
+}
+
+/// Runs something with the terminal. Whatever happens, the terminal is the user's again.
+///
+/// # Errors
+/// When the terminal cannot be used, or `run` fails.
+pub fn with_terminal(
+    run: impl FnOnce(&mut DefaultTerminal, &Ended) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    let ended = Ended::default();
+    let mut signals = Signals::new([SIGTERM, SIGHUP, SIGINT])?;
+    let (handle, flag) = (signals.handle(), ended.clone());
+    std::thread::spawn(move || {
+        for signal in &mut signals {
+            flag.0.store(true, Ordering::Relaxed);
+            // It ends by itself, unless it is in the middle of something long.
+            std::thread::sleep(PATIENCE);
+            let _ = ratatui::try_restore();
+            std::process::exit(128 + signal);
+        }
+    });
+    // It also gives the terminal back when the program panics.
+    let result = match ratatui::try_init() {
+        Ok(mut terminal) => {
+            let result = run(&mut terminal, &ended);
+            let restored = ratatui::try_restore();
+            result.and(restored.map_err(Into::into))
+        }
+        Err(error) => {
+            // It may have failed half-way.
+            let _ = ratatui::try_restore();
+            Err(error.into())
+        }
+    };
+    handle.close();
+    result
+}

@@ -1,0 +1,58 @@
+//! Tables of all classes that are kept: when somebody asks, and on schedule.
+
+use super::ask;
+use super::session::Live;
+use crate::explorer::params::Params;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+impl Live {
+    /// Keeps the table of all classes, and gives its number.
+    ///
+    /// # Errors
+    /// When there is no source of counts, or the files cannot be written, in words.
+    pub fn save(&self) -> Result<usize, String> {
+        let (source, rows) =
+            ask::class_rows(self, &Params::default()).map_err(|fault| fault.message)?;
+        let dumps = self.dumps.all();
+        let sized = dumps.iter().rev().find(|dump| dump.contents().is_ok());
+        let number = self
+            .shelf
+            .keep(source, sized.map(|dump| dump.time_ms), rows)
+            .map_err(|error| error.to_string())?;
+        let saved = self.shelf.list();
+        self.status.send_modify(|status| status.saved = saved);
+        Ok(number)
+    }
+
+    /// Keeps a table every so many minutes from now on; 0 ends it.
+    ///
+    /// # Errors
+    /// When that is more than a week.
+    pub fn save_every(&self, minutes: u64) -> Result<(), String> {
+        if minutes > 7 * 24 * 60 {
+            return Err(format!("{minutes} minutes: expected 0 to 10080"));
+        }
+        self.status
+            .send_modify(|status| status.save_every_minutes = minutes);
+        Ok(())
+    }
+
+    pub(super) fn save_on_schedule(self: &Arc<Self>) {
+        let mut last = Instant::now();
+        let mut known = 0;
+        while self.alive() {
+            std::thread::sleep(Duration::from_millis(200));
+            let minutes = self.status.borrow().save_every_minutes;
+            if minutes != known {
+                (known, last) = (minutes, Instant::now());
+            }
+            if minutes > 0 && last.elapsed() >= Duration::from_secs(60 * minutes) {
+                last = Instant::now();
+                if let Err(error) = self.save() {
+                    self.fail(&error);
+                }
+            }
+        }
+    }
+}
