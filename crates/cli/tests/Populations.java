@@ -69,6 +69,39 @@ public class Populations {
         }
     }
 
+    /** So many milliseconds of CPU time. */
+    static long burn(int ms) {
+        java.lang.management.ThreadMXBean bean = java.lang.management.ManagementFactory.getThreadMXBean();
+        long end = bean.getCurrentThreadCpuTime() + ms * 1_000_000L;
+        long sum = 0;
+        while (bean.getCurrentThreadCpuTime() < end)
+            for (int i = 0; i < 1_000_000; i++) sum += i ^ (sum << 1);
+        return sum;
+    }
+
+    static class Lock {
+    }
+
+    static void blocked(Lock lock) {
+        synchronized (lock) {
+            lock.notifyAll();
+        }
+    }
+
+    /** So many times a thread finds a lock taken, for 100 milliseconds and more each time. */
+    static void contend(int times) throws Exception {
+        for (int i = 0; i < times; i++) {
+            Lock lock = new Lock();
+            Thread other = new Thread(() -> blocked(lock));
+            synchronized (lock) {
+                other.start();
+                while (other.getState() != Thread.State.BLOCKED) Thread.sleep(1);
+                Thread.sleep(100);
+            }
+            other.join();
+        }
+    }
+
     public static void main(String[] arguments) throws Exception {
         Scanner in = new Scanner(System.in);
         System.out.println("ready");
@@ -83,6 +116,8 @@ public class Populations {
                 case "direct": direct(count); break;
                 case "release": buffers.clear(); break;
                 case "loaders": loaders(count); break;
+                case "burn": burn(count); break;
+                case "contend": contend(count); break;
                 case "drop": kept = null; break;
                 case "exit": return;
                 default: break;

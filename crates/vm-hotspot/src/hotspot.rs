@@ -36,7 +36,7 @@ pub struct HotSpot {
     pub(crate) config: Config,
     pub(crate) java: JavaVm,
     pub(crate) granted: Capabilities,
-    env: Env<OnLoad>,
+    pub(crate) env: Env<OnLoad>,
     live: OnceLock<Env<Live>>,
     pub(crate) tracker: OnceLock<Tracker>,
     pub(crate) numbers: Numbers,
@@ -49,7 +49,7 @@ pub struct HotSpot {
     pub(crate) classes_of_walk: Mutex<Option<Vec<vmpi::ClassInfo>>>,
     pub(crate) sampler: OnceLock<Sampler>,
     /// A command has asked for stacks that are taken without a safepoint.
-    async_stacks: AtomicBool,
+    pub(crate) async_stacks: AtomicBool,
     started: Instant,
     pub(crate) dead: AtomicBool,
     collector: OnceLock<Collector>,
@@ -197,40 +197,6 @@ impl HotSpot {
                 (self.message)(&format!("{event:?} events are missing: {error}"));
             }
         }
-    }
-
-    /// Whether the methods of every class have to be known.
-    pub(crate) fn takes_async_stacks(&self) -> bool {
-        self.config.takes_async_stacks() || self.async_stacks.load(Ordering::Relaxed)
-    }
-
-    /// From now on stacks can be taken in signal handlers, although the options did not say so.
-    pub(crate) fn prepare_async_stacks(&self, env: Env<Live>) {
-        if self.takes_async_stacks() {
-            return;
-        }
-        // Without these events AsyncGetCallTrace refuses. Classes that come from here on are
-        // seen by one of the two, the flag or the list.
-        self.async_stacks.store(true, Ordering::Relaxed);
-        if let Err(error) = self.env.enable(EventKind::ClassLoad, true) {
-            (self.message)(&format!("ClassLoad events are missing: {error}"));
-        }
-        let Some(jni) = self.java.jni() else { return };
-        for class in env.loaded_classes().unwrap_or_default() {
-            let _ = env.class_methods(class);
-            jni.delete_local(class);
-        }
-    }
-
-    /// Contention of monitors is told or not. Options that ask for it always have it.
-    pub(crate) fn switch_monitors(&self, on: bool) -> jvmti::Result<()> {
-        if self.config.monitors {
-            return Ok(());
-        }
-        // HotSpot gives this one at any time.
-        self.env.add_capabilities(&[Capability::GenerateMonitorEvents])?;
-        self.env.enable(EventKind::MonitorContendedEnter, on)?;
-        self.env.enable(EventKind::MonitorContendedEntered, on)
     }
 
     /// JDK 8 announces its start before it has run any Java code; who looks up a

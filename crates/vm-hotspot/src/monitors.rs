@@ -1,6 +1,6 @@
 //! Who blocks and waits at monitors, as it happens and at one moment.
 
-use jvmti::{Env, Jni, Live, Object};
+use jvmti::{Capability, Env, EventKind, Jni, Live, Object};
 use vmpi::{ClassId, Event, MonitorEvent, MonitorId, MonitorInfo, ThreadId, TraceId};
 
 use crate::hotspot::HotSpot;
@@ -105,6 +105,18 @@ impl HotSpot {
             drop(state);
             self.tell_pending();
         });
+    }
+
+    /// Contention of monitors is told or not. Options that ask for it always have it.
+    pub(crate) fn switch_monitors(&self, on: bool) -> jvmti::Result<()> {
+        if self.config.monitors {
+            return Ok(());
+        }
+        // HotSpot gives this one at any time.
+        self.env
+            .add_capabilities(&[Capability::GenerateMonitorEvents])?;
+        self.env.enable(EventKind::MonitorContendedEnter, on)?;
+        self.env.enable(EventKind::MonitorContendedEntered, on)
     }
 
     /// All monitors that some thread owns.

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use jvmti::sys::{MethodPtr, RawEnv};
-use jvmti::{Env, FrameRow, Jni, Live};
+use jvmti::{Env, EventKind, FrameRow, Jni, Live};
 use rustc_hash::FxHashSet;
 use vmpi::{Frame, Location, ThreadId, Trace};
 
@@ -451,6 +451,31 @@ fn install_handler() -> bool {
         action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART;
         libc::sigemptyset(&raw mut action.sa_mask);
         libc::sigaction(libc::SIGPROF, &raw const action, ptr::null_mut()) == 0
+    }
+}
+
+impl HotSpot {
+    /// Whether the methods of every class have to be known.
+    pub(crate) fn takes_async_stacks(&self) -> bool {
+        self.config.takes_async_stacks() || self.async_stacks.load(Ordering::Relaxed)
+    }
+
+    /// From now on stacks can be taken in signal handlers, although the options did not say so.
+    pub(crate) fn prepare_async_stacks(&self, env: Env<Live>) {
+        if self.takes_async_stacks() {
+            return;
+        }
+        // Without these events AsyncGetCallTrace refuses. Classes that come from here on are
+        // seen by one of the two, the flag or the list.
+        self.async_stacks.store(true, Ordering::Relaxed);
+        if let Err(error) = self.env.enable(EventKind::ClassLoad, true) {
+            (self.message)(&format!("ClassLoad events are missing: {error}"));
+        }
+        let Some(jni) = self.java.jni() else { return };
+        for class in env.loaded_classes().unwrap_or_default() {
+            let _ = env.class_methods(class);
+            jni.delete_local(class);
+        }
     }
 }
 

@@ -9,8 +9,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long a JVM may take to open its socket; one that starts or collects takes its time.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a JVM may take to open its socket; one that starts or collects takes its time. A signal
+/// that it comes to later than that prints a thread dump.
+const PATIENCE: Duration = Duration::from_secs(60);
 /// How long a command may take: a heap dump of many gigabytes.
 const ANSWER: Duration = Duration::from_secs(3600);
 

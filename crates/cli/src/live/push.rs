@@ -21,10 +21,7 @@ pub(crate) struct PushArgs {
     #[arg(long, value_name = "URL", requires = "record")]
     push: Option<String>,
     /// With --push: name and labels [default: the main class]
-    #[arg(
-        long,
-        value_name = "NAME{LABEL=VALUE,...}",
-        requires = "push")]
+    #[arg(long, value_name = "NAME{LABEL=VALUE,...}", requires = "push")]
     push_name: Option<String>,
     /// With --push: seconds of each profile
     #[arg(
@@ -35,10 +32,7 @@ pub(crate) struct PushArgs {
         value_parser = clap::value_parser!(u64).range(1..=3600))]
     push_every: u64,
     /// With --push: the tenant (the header X-Scope-OrgID)
-    #[arg(
-        long,
-        value_name = "ID",
-        requires = "push")]
+    #[arg(long, value_name = "ID", requires = "push")]
     push_tenant: Option<String>,
 }
 

@@ -249,10 +249,7 @@ fn metric(name: &str) -> Result<profile::Metric, Fault> {
 
 /// The instances of every class: `source` recording, dump or vm (its own histogram, at a
 /// safepoint); without it the first of the first two that there is.
-pub fn class_rows(
-    live: &Live,
-    params: &Params,
-) -> Result<(&'static str, Vec<ClassRow>), Fault> {
+pub fn class_rows(live: &Live, params: &Params) -> Result<(&'static str, Vec<ClassRow>), Fault> {
     let pattern = pattern(params)?;
     let (source, mut rows) = class_source(live, params)?;
     let rules = live.rules.get();
@@ -358,12 +355,7 @@ pub fn detail(live: &Live, class: &str) -> Result<Detail, Fault> {
 }
 
 /// The instances of a class in a dump, as its options say.
-pub fn instances(
-    live: &Live,
-    heap: &Heap,
-    class: &str,
-    query: &Query,
-) -> Result<Instances, Fault> {
+pub fn instances(live: &Live, heap: &Heap, class: &str, query: &Query) -> Result<Instances, Fault> {
     let detail = detail(live, class)?;
     let query = cut(query, &detail, heap, class);
     let mut list = instances::list(heap, class, &query);

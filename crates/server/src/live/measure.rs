@@ -4,7 +4,9 @@
 use super::program::{Ask, SAMPLES_NS};
 use super::session::{Live, Recorded, locked, now_ms};
 use crate::reply::Fault;
-use profile::{Contention, ContentionTable, Cost, CostTable, NameId, Profile, SampleTable, TraceId};
+use profile::{
+    Contention, ContentionTable, Cost, CostTable, NameId, Profile, SampleTable, TraceId,
+};
 use rustc_hash::FxHashMap;
 use std::time::{Duration, Instant};
 

@@ -338,11 +338,7 @@ async fn command(
 ///
 /// # Errors
 /// When there is no such command, a parameter is wrong, or the program refuses.
-pub fn carry_out(
-    live: &Arc<Live>,
-    name: &str,
-    params: &Params,
-) -> Result<Option<usize>, Fault> {
+pub fn carry_out(live: &Arc<Live>, name: &str, params: &Params) -> Result<Option<usize>, Fault> {
     let failed = Fault::failed;
     match name {
         "gc" => live.force_gc().map_err(failed)?,

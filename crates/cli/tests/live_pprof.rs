@@ -1,0 +1,346 @@
+//! pprof of a running JVM with known costs, read by a decoder of its own: pulled from
+//! `/debug/pprof`, and pushed to a server as Pyroscope takes it.
+
+mod watched;
+
+use flate2::read::GzDecoder;
+use std::collections::HashMap;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+use std::time::Duration;
+use watched::{PATIENCE, Page, lab, run_live};
+
+/// A field of a protobuf message: a number, or bytes.
+enum Field<'a> {
+    Number(u64),
+    Bytes(&'a [u8]),
+}
+
+fn varint(bytes: &mut &[u8]) -> u64 {
+    let mut value = 0;
+    for shift in (0..64).step_by(7) {
+        let byte = bytes[0];
+        *bytes = &bytes[1..];
+        value |= u64::from(byte & 0x7f) << shift;
+        if byte < 0x80 {
+            return value;
+        }
+    }
+    panic!("a varint of more than ten bytes");
+}
+
+fn fields(mut bytes: &[u8]) -> Vec<(u64, Field<'_>)> {
+    let mut out = Vec::new();
+    while !bytes.is_empty() {
+        let key = varint(&mut bytes);
+        out.push((
+            key >> 3,
+            match key & 7 {
+                0 => Field::Number(varint(&mut bytes)),
+                2 => {
+                    let length = varint(&mut bytes) as usize;
+                    let (inner, rest) = bytes.split_at(length);
+                    bytes = rest;
+                    Field::Bytes(inner)
+                }
+                other => panic!("wire type {other}"),
+            },
+        ));
+    }
+    out
+}
+
+fn number(bytes: &[u8], field: u64) -> u64 {
+    let found = fields(bytes)
+        .into_iter()
+        .find(|(number, _)| *number == field);
+    match found {
+        Some((_, Field::Number(number))) => number,
+        _ => 0,
+    }
+}
+
+fn packed(bytes: &[u8], field: u64) -> Vec<u64> {
+    let mut out = Vec::new();
+    for (number, value) in fields(bytes) {
+        match value {
+            Field::Number(value) if number == field => out.push(value),
+            Field::Bytes(mut inner) if number == field => {
+                while !inner.is_empty() {
+                    out.push(varint(&mut inner));
+                }
+            }
+            _ => {}
+        }
+    }
+    out
+}
+
+/// What a pprof says: types and samples, frames innermost first.
+#[derive(Debug)]
+struct Decoded {
+    types: Vec<String>,
+    samples: Vec<(Vec<String>, Vec<u64>)>,
+    period: u64,
+}
+
+impl Decoded {
+    fn of(gzip: &[u8]) -> Decoded {
+        let mut bytes = Vec::new();
+        GzDecoder::new(gzip).read_to_end(&mut bytes).expect("gzip");
+        let all = fields(&bytes);
+        let messages = |field: u64| {
+            let found = all.iter().filter_map(move |(number, value)| match value {
+                Field::Bytes(inner) if *number == field => Some(*inner),
+                _ => None,
+            });
+            found.collect::<Vec<_>>()
+        };
+        let texts: Vec<String> = messages(6)
+            .iter()
+            .map(|text| String::from_utf8_lossy(text).into_owned())
+            .collect();
+        let text = |id: u64| texts[id as usize].clone();
+        let functions: HashMap<u64, String> = messages(5)
+            .iter()
+            .map(|function| (number(function, 1), text(number(function, 2))))
+            .collect();
+        let locations: HashMap<u64, String> = messages(4)
+            .iter()
+            .map(|location| {
+                let lines = fields(location)
+                    .into_iter()
+                    .find_map(|(n, value)| match value {
+                        Field::Bytes(line) if n == 4 => Some(number(line, 1)),
+                        _ => None,
+                    });
+                let function = lines.and_then(|id| functions.get(&id).cloned());
+                (number(location, 1), function.expect("a function"))
+            })
+            .collect();
+        let types = messages(1)
+            .into_iter()
+            .map(|kind| format!("{}/{}", text(number(kind, 1)), text(number(kind, 2))));
+        let samples = messages(2).into_iter().map(|sample| {
+            let frames = packed(sample, 1);
+            let frames = frames.iter().map(|id| locations[id].clone()).collect();
+            (frames, packed(sample, 2))
+        });
+        Decoded {
+            types: types.collect(),
+            samples: samples.collect(),
+            period: number(&bytes, 12),
+        }
+    }
+
+    /// The sum of values of the stacks that have a frame like this.
+    fn sum(&self, frame: &str) -> [u64; 2] {
+        let with = self
+            .samples
+            .iter()
+            .filter(|(frames, _)| frames.iter().any(|one| one.contains(frame)));
+        with.fold([0, 0], |sum, (_, values)| {
+            [sum[0] + values[0], sum[1] + values[1]]
+        })
+    }
+}
+
+fn get(page: &Page, path: &str) -> (u16, Vec<u8>) {
+    let mut stream = TcpStream::connect(&page.host).expect("connected");
+    stream.set_read_timeout(Some(PATIENCE)).expect("set");
+    let request = format!(
+        "GET {}{path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n",
+        page.base, page.host
+    );
+    stream.write_all(request.as_bytes()).expect("sent");
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).expect("answered");
+    let end = answer.windows(4).position(|four| four == b"\r\n\r\n");
+    let body = answer.split_off(end.expect("a head") + 4);
+    let head = String::from_utf8_lossy(&answer).into_owned();
+    let status = head.split(' ').nth(1).and_then(|code| code.parse().ok());
+    (status.expect("a status"), body)
+}
+
+fn decoded(page: &Page, path: &str) -> Decoded {
+    let (status, body) = get(page, path);
+    assert_eq!(status, 200, "{path}: {}", String::from_utf8_lossy(&body));
+    Decoded::of(&body)
+}
+
+#[test]
+fn profiles_are_those_of_the_time_that_was_asked_for() {
+    let Some(lab) = lab("pprof of a running program") else {
+        return;
+    };
+    for jdk in &lab.jdks {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (mut program, page) = run_live(lab, jdk, folder.path(), &[]);
+        assert_eq!(get(&page, "debug/pprof/profile?seconds=1").0, 404);
+        page.command("record?mode=full");
+        page.counting(&mut program);
+        for (path, status) in [
+            ("debug/pprof/profile?seconds=0", 400),
+            ("debug/pprof/heap?seconds=x", 400),
+            ("debug/pprof/goroutine", 404),
+        ] {
+            assert_eq!(get(&page, path).0, status, "{path}");
+        }
+        // What runs before and after is not in it; nor is the second half of a second.
+        program.tell("burn 300");
+        let asked = page.clone();
+        let cpu = thread::spawn(move || decoded(&asked, "debug/pprof/profile?seconds=8"));
+        thread::sleep(Duration::from_millis(1500));
+        program.tell("burn 1000");
+        let cpu = cpu.join().expect("a profile");
+        assert_eq!(cpu.types, ["cpu/nanoseconds", "samples/count"]);
+        assert_eq!(cpu.period, 10_000_000);
+        let [time, samples] = cpu.sum("Populations.burn");
+        assert_eq!(time, samples * 10_000_000);
+        assert!(
+            (40..=130).contains(&samples),
+            "100 are expected on {}: {samples} {cpu:?}",
+            jdk.full_version
+        );
+
+        let asked = page.clone();
+        let block = thread::spawn(move || decoded(&asked, "debug/pprof/block?seconds=8"));
+        thread::sleep(Duration::from_millis(1500));
+        program.tell("contend 5");
+        let block = block.join().expect("a profile");
+        assert_eq!(block.types, ["delay/nanoseconds", "contentions/count"]);
+        let [delay, count] = block.sum("[Populations$Lock]");
+        assert_eq!(count, 5, "{block:?} on {}", jdk.full_version);
+        assert!(delay >= 500_000_000, "{delay}");
+        assert_eq!(block.sum("Populations.blocked"), [delay, count]);
+        // What is over is over: the next one begins at zero.
+        let block = decoded(&page, "debug/pprof/block?seconds=1");
+        assert_eq!(block.sum("Populations$Lock"), [0, 0], "{block:?}");
+
+        program.tell("keep 1234");
+        page.snapshot();
+        let heap = decoded(&page, "debug/pprof/heap");
+        assert_eq!(heap.types, ["inuse_space/bytes", "inuse_objects/count"]);
+        assert_eq!(heap.sum("[Populations$Node]")[1], 1234);
+        let asked = page.clone();
+        let allocs = thread::spawn(move || decoded(&asked, "debug/pprof/allocs?seconds=6"));
+        thread::sleep(Duration::from_millis(2500));
+        program.tell("keep 77");
+        program.tell("other 600");
+        let allocs = allocs.join().expect("a profile");
+        assert_eq!(allocs.types, ["alloc_space/bytes", "alloc_objects/count"]);
+        assert_eq!(allocs.sum("[Populations$Node]")[1], 77);
+        program.child.kill().expect("killed");
+    }
+}
+
+struct Request {
+    line: String,
+    head: Vec<String>,
+    body: Vec<u8>,
+}
+
+/// A server that takes everything.
+fn receiver() -> (u16, Receiver<Request>) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = listener.local_addr().expect("an address").port();
+    let (sender, requests) = channel();
+    thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let sender = sender.clone();
+            thread::spawn(move || {
+                let mut stream = BufReader::new(stream);
+                loop {
+                    let mut line = String::new();
+                    if stream.read_line(&mut line).unwrap_or(0) == 0 {
+                        return;
+                    }
+                    let mut head = Vec::new();
+                    let mut length = 0;
+                    loop {
+                        let mut one = String::new();
+                        stream.read_line(&mut one).expect("a head");
+                        let one = one.trim_end().to_lowercase();
+                        if one.is_empty() {
+                            break;
+                        }
+                        if let Some(number) = one.strip_prefix("content-length:") {
+                            length = number.trim().parse().expect("a length");
+                        }
+                        head.push(one);
+                    }
+                    let mut body = vec![0; length];
+                    stream.read_exact(&mut body).expect("a body");
+                    let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
+                    stream.get_mut().write_all(answer).expect("answered");
+                    if sender.send(Request { line, head, body }).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+    });
+    (port, requests)
+}
+
+#[test]
+fn profiles_are_sent_to_a_server() {
+    let Some(lab) = lab("profiles are sent") else {
+        return;
+    };
+    let Some(jdk) = lab.jdks.iter().find(|jdk| jdk.tool("javac").is_file()) else {
+        return;
+    };
+    let (port, requests) = receiver();
+    let folder = tempfile::tempdir().expect("a folder");
+    let url = format!("http://127.0.0.1:{port}/");
+    let (mut program, page) = run_live(
+        lab,
+        jdk,
+        folder.path(),
+        &[
+            "--record",
+            "full",
+            "--push",
+            &url,
+            "--push-every",
+            "2",
+            "--push-name",
+            "shop{env=test}",
+            "--push-tenant",
+            "t1",
+        ],
+    );
+    page.counting(&mut program);
+    program.tell("keep 1234");
+    let mut seen: HashMap<String, u64> = HashMap::new();
+    let mut allocated = 0;
+    while seen.len() < 4 || allocated < 1234 || seen.values().any(|times| *times < 2) {
+        program.tell("burn 50");
+        let request = requests.recv_timeout(PATIENCE).expect("profiles");
+        let line = &request.line;
+        assert!(line.starts_with("POST /ingest?"), "{line}");
+        for part in [
+            "name=shop%7Benv%3Dtest%7D&",
+            "&format=pprof&",
+            "&from=",
+            "&until=",
+        ] {
+            assert!(line.contains(part), "{part}: {line}");
+        }
+        assert!(request.head.iter().any(|one| one == "x-scope-orgid: t1"));
+        let profile = Decoded::of(&request.body);
+        *seen.entry(profile.types[0].clone()).or_default() += 1;
+        if profile.types[0] == "alloc_space/bytes" {
+            // Each allocation is in one of them, and in one only.
+            allocated += profile.sum("[Populations$Node]")[1];
+        }
+    }
+    assert_eq!(allocated, 1234);
+    for kind in ["cpu/nanoseconds", "delay/nanoseconds", "inuse_space/bytes"] {
+        assert!(seen.contains_key(kind), "{kind}: {seen:?}");
+    }
+    program.child.kill().expect("killed");
+}
