@@ -132,7 +132,5 @@ fn explore(
         .heap()
         .map_err(|fault| anyhow::Error::msg(fault.message))?;
     let mut app = tui::app::App::new(heap, &format!("heap dump {number}"))?;
-    terminal.clear()?;
-    tui::follow(&mut app, terminal, ended, color)?;
-    Ok(terminal.clear()?)
+    tui::follow(&mut app, terminal, ended, color)
 }
