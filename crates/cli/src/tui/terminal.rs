@@ -74,7 +74,7 @@ pub fn with_terminal(
     let mut signals = Signals::new([SIGTERM, SIGHUP, SIGINT])?;
     let (handle, flag) = (signals.handle(), ended.clone());
     std::thread::spawn(move || {
-        for signal in &mut signals {
+        if let Some(signal) = signals.forever().next() {
             flag.0.store(true, Ordering::Relaxed);
             // It ends by itself, unless it is in the middle of something long.
             std::thread::sleep(PATIENCE);
