@@ -136,8 +136,13 @@ fn listen(vm: &HotSpot, mut peer: TcpStream, recorder: &Mutex<Recorder>, patienc
             Ok(0) | Err(_) => return IS_ALONE.store(true, Ordering::SeqCst),
             Ok(count) => count,
         };
+        // Nobody is there for what a command would write. What is left unread would end the
+        // connection by a reset, and the peer would lose what is on its way.
+        if patience.is_over() {
+            continue;
+        }
         decoder.push(&buffer[..count]);
-        while let Some(command) = decoder.next_command() {
+        while let Some(command) = decoder.next_command().filter(|_| !patience.is_over()) {
             let carry_out = || {
                 let mut recorder = recorder.lock().unwrap_or_else(PoisonError::into_inner);
                 let reaction = recorder.command(vm, &command);

@@ -107,6 +107,11 @@ impl Drop for Patient<'_> {
 }
 
 impl Patience {
+    /// Whether nothing is sent any more.
+    pub(crate) fn is_over(&self) -> bool {
+        self.0.lock().end.is_some()
+    }
+
     /// Runs `body`, which writes a dump or ends the profile: it waits for a peer that reads. When
     /// it returns, the peer has been given all that `body` wrote, or has been given up, which is
     /// said. Several may run at once.

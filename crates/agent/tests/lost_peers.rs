@@ -2,11 +2,15 @@
 
 mod common;
 
-use std::io::{Read, Write};
+use std::io::{BufRead, Read, Write};
 use std::net::TcpListener;
+use std::sync::mpsc::channel;
 use std::time::Instant;
 
 use common::stage::*;
+
+/// What is said of a peer that is given up.
+const LOST: &str = "HPROF ERROR: the output is lost: the peer does not read; ";
 
 #[test]
 fn a_lost_listener_costs_the_program_nothing() {
@@ -51,29 +55,42 @@ fn a_peer_that_stops_reading_is_given_up() {
                 program.type_line(line);
                 program.expect(&format!("done {line}"));
             }
-            let began = Instant::now();
-            // Dumps that nobody takes, then the end.
-            for _ in 0..6 {
+            // Dumps that nobody takes, more than any buffer on the way has room for.
+            for _ in 0..40 {
                 peer.write_all(&[2, 0, 0, 0, 0, 0, 0, 0, 0]).expect("sent");
             }
+            let what = format!("{mode} on {}", jdk.full_version);
+            let (tell, told) = channel();
+            let errors = program.stderr();
+            let said = std::thread::spawn(move || {
+                let lines = errors.lines().map_while(Result::ok);
+                let told = lines.inspect(|line| {
+                    let _ = tell.send(line.contains(LOST));
+                });
+                told.collect::<Vec<_>>()
+            });
+            let is_lost = || told.recv_timeout(PATIENCE).expect("a peer is given up");
+            while !is_lost() {}
+            let began = Instant::now();
             program.type_line("end");
             program.expect("kept 1500");
-            let what = format!("{mode} on {}", jdk.full_version);
             assert_eq!(program.code(), Some(3), "{what}");
             let took = began.elapsed();
             assert!(took < PATIENCE / 2, "{what}: {took:?}");
-            let said = std::io::read_to_string(program.stderr()).expect("text");
-            let lost = "HPROF ERROR: the output is lost: the peer does not read; ";
-            assert_eq!(said.matches(lost).count(), 1, "{what}: {said}");
+            let said = said.join().expect("text");
+            let count = said.iter().filter(|line| line.contains(LOST)).count();
+            assert_eq!(count, 1, "{what}: {said:?}");
             let mut received = Vec::new();
-            peer.read_to_end(&mut received).expect("what was sent");
+            // Commands that nobody took end it by a reset, which leaves what came before.
+            let _ = peer.read_to_end(&mut received);
             std::fs::write(stage.got(), &received).expect("written");
             check_cut(&stage, mode.contains("format=b"), &what);
         }
     }
 }
 
-/// What a peer has got before it was given up is read as far as it goes, and the cut is said.
+/// What a peer has got before it was given up is read as far as it goes, and a cut
+/// inside of a record is said.
 fn check_cut(stage: &Stage, is_binary: bool, what: &str) {
     let ask = |command: &str| {
         let ran = stage.run(&[command, "got"]);
@@ -81,11 +98,11 @@ fn check_cut(stage: &Stage, is_binary: bool, what: &str) {
         (ran.status.code(), said)
     };
     let (code, said) = ask(if is_binary { "validate" } else { "profile" });
+    if code == Some(0) && !is_binary {
+        return; // Lines of text do not tell when the last one is whole.
+    }
     assert_eq!(code, Some(4), "{what}: {said}");
-    assert!(
-        said.contains("tenure:") && said.contains(" at "),
-        "{what}: {said}"
-    );
+    assert!(said.contains(" at "), "{what}: {said}");
     if is_binary {
         assert!(said.contains("to the end of the file"), "{what}: {said}");
         // The dump came first, so the tables were lost.
