@@ -17,7 +17,7 @@
 //! In reading order: [`describe`] and [`readable`] (how an object is named), [`fields`] and [`collections`]
 //! (looking into objects), [`summary`], [`overview`], [`histogram`], [`dominators`], [`top`], [`treemap`],
 //! [`leaks`] with [`chain`] (how a suspect is reached) and [`allocation`] (what allocated it), [`paths`] and [`merged_paths`],
-//! [`object`] with [`contents`] (collections), [`set`] and [`members`] (sets of objects), [`roots`], [`threads`], [`strings`],
+//! [`object`] with [`contents`] (collections), [`set`], [`selection`] and [`members`] (sets of objects), [`roots`], [`threads`], [`strings`],
 //! [`loaders`], [`properties`], [`bitmaps`], [`unreachable`], [`validate`], [`collection_table`] with [`collection_stats`],
 //! [`class_references`], [`waste`], [`identity`] with [`diff`] (several dumps) and [`check`] (rules for builds), [`android`], [`redact`],
 //! [`secrets`] and [`extract`] (what may leave the house), [`export`], and [`dossier`] (everything a report shows).
@@ -58,6 +58,7 @@ pub mod readable;
 pub mod redact;
 pub mod roots;
 pub mod secrets;
+pub mod selection;
 pub mod set;
 pub mod strings;
 pub mod summary;

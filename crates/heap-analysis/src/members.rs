@@ -1,17 +1,17 @@
 //! The objects of a set: listed page by page, counted by group, and who dominates them.
 
 use crate::describe::{ObjectRef, describe};
+use crate::fields::lineage;
 use crate::group::{
     ClassGroups, GroupBy, GroupKey, class_key, owner_class, retained_by_group, trace_frames,
 };
 use crate::histogram::{Histogram, HistogramOptions, HistogramRow, SortBy, Total, page_of};
-use crate::paths::ObjectSet;
-use heap_graph::{ClassIdx, Dominator, Heap, ObjIdx};
+use crate::selection::Selection;
+use heap_graph::{ClassIdx, Columns, Dominator, Heap, ObjIdx};
 use hprof::{Bytes, Serial};
 use regex::Regex;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
-use std::cmp::Reverse;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A page of the objects of a set.
@@ -27,112 +27,131 @@ pub struct Objects {
     pub rows: Vec<ObjectRef>,
 }
 
-/// Puts objects in an order: largest first, ties by id (`Name`: by class, then id).
-pub fn sort(heap: &Heap, objects: &mut [ObjIdx], by: SortBy) {
+/// The first `count` members in an order: largest first, ties by id (`Objects`: by id; `Name`: by
+/// class, then id).
+pub fn first(heap: &Heap, set: &Selection, by: SortBy, count: usize) -> Vec<ObjIdx> {
+    let columns = heap.columns();
     match by {
-        SortBy::Retained => objects.sort_by_cached_key(|o| (Reverse(heap.retained(*o)), *o)),
-        SortBy::Shallow => objects.sort_by_cached_key(|o| (Reverse(heap.shallow(*o)), *o)),
-        SortBy::Objects => objects.sort_unstable(),
+        SortBy::Retained => set.largest(heap, count, |o| columns.retained(o).0),
+        SortBy::Shallow => set.largest(heap, count, |o| columns.shallow(o).0),
+        SortBy::Objects => set.iter().take(count).collect(),
         SortBy::Name => {
-            let names: Vec<&str> = heap.classes().iter().map(|c| c.name.as_str()).collect();
-            objects.sort_by_cached_key(|o| (names[heap.class_of(*o).0 as usize], *o));
+            let names = heap.classes().iter().map(|c| c.name.as_str());
+            let mut sorted: Vec<&str> = names.clone().collect();
+            sorted.sort_unstable();
+            let rank = |name: &str| sorted.partition_point(|s| *s < name) as u64;
+            let ranks: Vec<u64> = names.map(|name| u64::MAX - rank(name)).collect();
+            set.largest(heap, count, |o| ranks[columns.class_of(o).0 as usize])
         }
     }
 }
 
 /// Sums up objects.
-pub fn total(heap: &Heap, objects: &[ObjIdx]) -> Total {
+pub fn total(heap: &Heap, set: &Selection) -> Total {
+    let columns = heap.columns();
+    let parts = set.in_parts(heap, |part| part.map(|o| columns.shallow(o).0).sum::<u64>());
     Total {
-        objects: objects.len() as u64,
-        shallow: Bytes(objects.iter().map(|o| heap.shallow(*o).0).sum()),
+        objects: set.len(),
+        shallow: Bytes(parts.into_iter().sum()),
     }
 }
 
-/// A page of objects that are in order already.
+/// What to list of a set.
+#[derive(Clone, Copy, Debug)]
+pub struct PageOptions {
+    /// The order.
+    pub sort: SortBy,
+    /// Objects before the page.
+    pub offset: usize,
+    /// Objects on the page, at most.
+    pub limit: usize,
+}
+
+/// A page of the members; `name` is the set as text, `total` its [`total`].
 pub fn page(
     heap: &Heap,
-    set: String,
-    objects: &[ObjIdx],
+    name: String,
+    set: &Selection,
     total: Total,
-    offset: usize,
-    limit: usize,
+    options: &PageOptions,
 ) -> Objects {
+    let shown = options.offset.saturating_add(options.limit);
+    let objects = first(heap, set, options.sort, shown);
     Objects {
-        set,
+        set: name,
         total,
-        offset: offset as u64,
+        offset: options.offset as u64,
         rows: objects
             .iter()
-            .skip(offset)
-            .take(limit)
+            .skip(options.offset)
             .map(|o| describe(heap, *o))
             .collect(),
     }
 }
 
+/// A histogram of some objects, without what the groups retain: that takes longer to find out.
+pub fn counts_of(heap: &Heap, set: &Selection, options: &HistogramOptions) -> Histogram {
+    let groups = Groups::new(heap, set, options.by);
+    rows_of(heap, set, &groups, None, options)
+}
+
 /// A histogram of some objects. What a row retains is the sum over its members that no other member
 /// of the row dominates.
-pub fn histogram_of(heap: &Heap, objects: &[ObjIdx], options: &HistogramOptions) -> Histogram {
-    let groups = ClassGroups::new(heap, options.by);
-    let mut heaps: FxHashMap<&str, u32> = FxHashMap::default();
-    let mut sites: FxHashMap<Serial, u32> = FxHashMap::default();
-    let mut keys: Vec<GroupKey> = groups.keys.clone();
-    let mut of = |object: ObjIdx| -> u32 {
-        let next = keys.len() as u32;
-        match options.by {
-            GroupBy::Class | GroupBy::Superclass => groups.of[heap.class_of(object).0 as usize],
-            GroupBy::Loader | GroupBy::Package => groups.of[owner_class(heap, object).0 as usize],
-            GroupBy::Heap => {
-                let name = heap.heap_name(object).unwrap_or("<java>");
-                *heaps.entry(name).or_insert_with(|| {
-                    keys.push(GroupKey::Heap {
-                        heap: name.to_owned(),
-                    });
-                    next
-                })
+pub fn histogram_of(heap: &Heap, set: &Selection, options: &HistogramOptions) -> Histogram {
+    let groups = Groups::new(heap, set, options.by);
+    let retained = climbed(heap, set, &groups).unwrap_or_else(|| {
+        retained_by_group(heap, groups.keys.len(), |object, out| {
+            if set.contains(object) {
+                groups.of(object, out);
             }
-            GroupBy::Site => {
-                let trace = heap.allocation_trace(object);
-                *sites.entry(trace).or_insert_with(|| {
-                    keys.push(GroupKey::Site {
-                        trace: trace.0,
-                        frames: trace_frames(heap, trace),
-                    });
-                    next
-                })
+        })
+    });
+    rows_of(heap, set, &groups, Some(&retained), options)
+}
+
+fn rows_of(
+    heap: &Heap,
+    set: &Selection,
+    groups: &Groups<'_>,
+    retained: Option<&[u64]>,
+    options: &HistogramOptions,
+) -> Histogram {
+    let columns = heap.columns();
+    let parts = set.in_parts(heap, |members| {
+        let mut sums = vec![(0u64, 0u64); groups.of_unit.len()];
+        for object in members {
+            let sum = &mut sums[groups.unit(object)];
+            sum.0 += 1;
+            sum.1 += columns.shallow(object).0;
+        }
+        sums
+    });
+    let mut sums = vec![(0u64, 0u64); groups.keys.len()];
+    let mut of = Vec::new();
+    for part in parts {
+        for (unit, (objects, shallow)) in part.into_iter().enumerate().filter(|(_, s)| s.0 > 0) {
+            of.clear();
+            groups.of_unit(unit, &mut of);
+            for group in &of {
+                let sum = &mut sums[*group as usize];
+                sum.0 += objects;
+                sum.1 += shallow;
             }
         }
-    };
-    let numbers: Vec<u32> = objects.iter().map(|o| of(*o)).collect();
-    let mut sums = vec![(0u64, 0u64, 0u64); keys.len()];
-    for (object, group) in objects.iter().zip(&numbers) {
-        let sum = &mut sums[*group as usize];
-        sum.0 += 1;
-        sum.1 += heap.shallow(*object).0;
     }
-    let members = Members {
-        objects,
-        numbers: &numbers,
-        set: set_of(heap, objects),
-    };
-    let retained = climbed(heap, &members, sums.len()).unwrap_or_else(|| {
-        retained_by_group(heap, sums.len(), |o, out| out.extend(members.group(o)))
-    });
-    for (sum, bytes) in sums.iter_mut().zip(retained) {
-        sum.2 = bytes;
-    }
-    let rows = keys
-        .into_iter()
+    let rows = groups
+        .keys
+        .iter()
         .zip(sums)
-        .filter(|(_, sum)| sum.0 > 0)
-        .map(|(key, (objects, shallow, retained))| HistogramRow {
-            key,
+        .enumerate()
+        .filter(|(_, (_, sum))| sum.0 > 0)
+        .map(|(n, (key, (objects, shallow)))| HistogramRow {
+            key: key.clone(),
             objects,
             shallow: Bytes(shallow),
-            retained: Some(Bytes(retained)),
+            retained: retained.map(|r| Bytes(r[n])),
         })
         .collect();
-    let whole = total(heap, objects);
     let full = Histogram {
         by: options.by,
         all_objects: options.all,
@@ -140,70 +159,160 @@ pub fn histogram_of(heap: &Heap, objects: &[ObjIdx], options: &HistogramOptions)
         skipped_rows: 0,
         omitted_rows: 0,
         heap_shallow: heap.summary().reachable_shallow,
-        total: whole,
+        total: total(heap, set),
     };
     page_of(&full, options)
 }
 
-/// Members of a set, by id, with the number of each one's group.
-struct Members<'a> {
-    objects: &'a [ObjIdx],
-    numbers: &'a [u32],
-    set: ObjectSet,
+/// Which groups each object belongs to. Objects of one unit (their class, Android heap or site) belong
+/// to the same ones.
+struct Groups<'h> {
+    heap: &'h Heap,
+    columns: Columns<'h>,
+    by: GroupBy,
+    keys: Vec<GroupKey>,
+    /// The group of each unit; by superclass, the one of the class itself.
+    of_unit: Vec<u32>,
+    heaps: FxHashMap<&'h str, usize>,
+    sites: FxHashMap<Serial, usize>,
 }
 
-impl Members<'_> {
-    fn group(&self, object: ObjIdx) -> Option<u32> {
-        if !self.set.contains(object) {
-            return None;
+impl<'h> Groups<'h> {
+    fn new(heap: &'h Heap, set: &Selection, by: GroupBy) -> Groups<'h> {
+        let classes = ClassGroups::new(heap, by);
+        let mut groups = Groups {
+            heap,
+            columns: heap.columns(),
+            by,
+            keys: classes.keys,
+            of_unit: classes.of,
+            heaps: FxHashMap::default(),
+            sites: FxHashMap::default(),
+        };
+        if !matches!(by, GroupBy::Heap | GroupBy::Site) {
+            return groups;
         }
-        let at = self.objects.binary_search(&object).ok()?;
-        Some(self.numbers[at])
+        (groups.keys, groups.of_unit) = (Vec::new(), Vec::new());
+        for object in set.iter() {
+            let key = match by {
+                GroupBy::Heap => {
+                    let name = groups.heap_name(object);
+                    let next = groups.heaps.len();
+                    (*groups.heaps.entry(name).or_insert(next) == groups.keys.len()).then(|| {
+                        GroupKey::Heap {
+                            heap: name.to_owned(),
+                        }
+                    })
+                }
+                _ => {
+                    let trace = heap.allocation_trace(object);
+                    let next = groups.sites.len();
+                    (*groups.sites.entry(trace).or_insert(next) == groups.keys.len()).then(|| {
+                        GroupKey::Site {
+                            trace: trace.0,
+                            frames: trace_frames(heap, trace),
+                        }
+                    })
+                }
+            };
+            if let Some(key) = key {
+                groups.of_unit.push(groups.keys.len() as u32);
+                groups.keys.push(key);
+            }
+        }
+        groups
+    }
+
+    fn heap_name(&self, object: ObjIdx) -> &'h str {
+        self.heap.heap_name(object).unwrap_or("<java>")
+    }
+
+    /// The unit of a member of the set.
+    fn unit(&self, object: ObjIdx) -> usize {
+        let class = self.columns.class_of(object);
+        match self.by {
+            GroupBy::Class | GroupBy::Superclass => class.0 as usize,
+            // A class object belongs to its own package and loader.
+            GroupBy::Loader | GroupBy::Package if class == self.heap.class_class() => {
+                owner_class(self.heap, object).0 as usize
+            }
+            GroupBy::Loader | GroupBy::Package => class.0 as usize,
+            GroupBy::Heap => self.heaps[self.heap_name(object)],
+            GroupBy::Site => self.sites[&self.heap.allocation_trace(object)],
+        }
+    }
+
+    /// Adds the groups of a member of the set.
+    fn of(&self, object: ObjIdx, out: &mut Vec<u32>) {
+        self.of_unit(self.unit(object), out);
+    }
+
+    fn of_unit(&self, unit: usize, out: &mut Vec<u32>) {
+        match self.by {
+            GroupBy::Superclass => {
+                let classes = lineage(self.heap, ClassIdx(unit as u32));
+                out.extend(classes.map(|class| self.of_unit[class.0 as usize]));
+            }
+            _ => out.push(self.of_unit[unit]),
+        }
     }
 }
 
-fn set_of(heap: &Heap, objects: &[ObjIdx]) -> ObjectSet {
-    let mut set = ObjectSet::new(heap);
-    for object in objects {
-        set.insert(*object);
-    }
-    set
-}
+/// Steps that may be climbed for each object of the heap before a walk over the whole dominator tree
+/// is cheaper: a step is a third of the work, and is shared among threads.
+const STEPS: u64 = 4;
 
-/// A set of this share of the heap is looked at by walking over the whole dominator tree.
-const LARGE: u64 = 64;
-
-/// As is one in which some member lies deeper than this.
-const MAX_CLIMB: usize = 4096;
+/// Steps that a worker climbs before it tells the others.
+const UNTOLD: u64 = 1 << 12;
 
 /// What each group retains: the sum over members above which there is no other of the group, found by
 /// climbing from each member. `None` when a walk over the tree is cheaper.
-fn climbed(heap: &Heap, members: &Members<'_>, groups: usize) -> Option<Vec<u64>> {
-    if members.objects.len() as u64 > heap.len() / LARGE {
-        return None;
-    }
-    let mut retained = vec![0; groups];
-    for (object, group) in members.objects.iter().zip(members.numbers) {
-        let mut at = *object;
-        let mut steps = 0;
-        let covered = loop {
-            match heap.dominator(at) {
-                Dominator::Object(above) => at = above,
-                _ => break false,
+fn climbed(heap: &Heap, set: &Selection, groups: &Groups<'_>) -> Option<Vec<u64>> {
+    let columns = heap.columns();
+    let budget = heap.len().saturating_mul(STEPS).max(UNTOLD);
+    let steps = AtomicU64::new(0);
+    let parts = set.in_parts(heap, |members| {
+        let mut retained = vec![0; groups.keys.len()];
+        let (mut open, mut of) = (Vec::new(), Vec::new());
+        let mut untold = 0;
+        for object in members {
+            open.clear();
+            groups.of(object, &mut open);
+            let mut at = object;
+            while let Dominator::Object(above) = columns.dominator(at) {
+                at = above;
+                untold += 1;
+                if untold >= UNTOLD {
+                    if steps.fetch_add(untold, Ordering::Relaxed) > budget {
+                        return None;
+                    }
+                    untold = 0;
+                }
+                if set.contains(at) {
+                    of.clear();
+                    groups.of(at, &mut of);
+                    // More than one step where a dump claims hierarchies that nobody writes.
+                    untold += (open.len() * of.len() / 64) as u64;
+                    open.retain(|group| !of.contains(group));
+                    if open.is_empty() {
+                        break;
+                    }
+                } else if set.is_closed() {
+                    // Nothing above this one is a member.
+                    break;
+                }
             }
-            if members.group(at) == Some(*group) {
-                break true;
+            for group in &open {
+                retained[*group as usize] += columns.retained(object).0;
             }
-            steps += 1;
-            if steps > MAX_CLIMB {
-                return None;
-            }
-        };
-        if !covered {
-            retained[*group as usize] += heap.retained(*object).0;
         }
-    }
-    Some(retained)
+        Some(retained)
+    });
+    parts.into_iter().reduce(|all, one| {
+        let (mut all, one) = (all?, one?);
+        all.iter_mut().zip(one).for_each(|(a, b)| *a += b);
+        Some(all)
+    })?
 }
 
 /// The objects of one class that immediately dominate members of a set.
@@ -254,21 +363,21 @@ impl DominatorSum {
 /// By class number, the virtual root last. `seen` has a bit for every object, so that each
 /// dominator counts once, whichever worker meets it first.
 fn dominator_sums(
-    heap: &Heap,
-    objects: &[ObjIdx],
+    columns: &Columns<'_>,
+    members: &mut dyn Iterator<Item = ObjIdx>,
     skipped: &[bool],
     seen: &[AtomicU64],
 ) -> Vec<DominatorSum> {
     let mut sums = vec![DominatorSum::default(); skipped.len() + 1];
-    for object in objects {
-        let mut above = heap.dominator(*object);
+    for object in members {
+        let mut above = columns.dominator(object);
         let mut row = skipped.len();
         while let Dominator::Object(o) = above {
-            row = heap.class_of(o).0 as usize;
+            row = columns.class_of(o).0 as usize;
             if !skipped[row] {
                 break;
             }
-            above = heap.dominator(o);
+            above = columns.dominator(o);
             row = skipped.len();
         }
         if above == Dominator::Unreachable {
@@ -276,7 +385,7 @@ fn dominator_sums(
         }
         let sum = &mut sums[row];
         sum.dominated += 1;
-        sum.dominated_shallow += heap.shallow(*object).0;
+        sum.dominated_shallow += columns.shallow(object).0;
         if let Dominator::Object(holder) = above {
             let bit = 1 << (holder.0 % 64);
             let word = &seen[(holder.0 / 64) as usize];
@@ -284,7 +393,7 @@ fn dominator_sums(
                 && word.fetch_or(bit, Ordering::Relaxed) & bit == 0
             {
                 sum.dominators += 1;
-                sum.shallow += heap.shallow(holder).0;
+                sum.shallow += columns.shallow(holder).0;
             }
         }
     }
@@ -295,8 +404,8 @@ fn dominator_sums(
 /// its own dominator (as MAT's `immediate_dominators -skip java.*`).
 pub fn immediate_dominators(
     heap: &Heap,
-    set: String,
-    objects: &[ObjIdx],
+    name: String,
+    set: &Selection,
     skip: Option<&Regex>,
 ) -> ImmediateDominators {
     let skipped: Vec<bool> = heap
@@ -307,21 +416,13 @@ pub fn immediate_dominators(
     let seen: Vec<AtomicU64> = (0..heap.len().div_ceil(64))
         .map(|_| AtomicU64::new(0))
         .collect();
-    let part = |objects: &[ObjIdx]| dominator_sums(heap, objects, &skipped, &seen);
-    let half = objects.len() / 2;
-    let mut sums = if half > 1 << 16 {
-        std::thread::scope(|scope| {
-            let other = scope.spawn(|| part(&objects[half..]));
-            let mut mine = part(&objects[..half]);
-            let other = other
-                .join()
-                .unwrap_or_else(|p| std::panic::resume_unwind(p));
-            mine.iter_mut().zip(other).for_each(|(a, b)| a.add(b));
-            mine
-        })
-    } else {
-        part(objects)
-    };
+    let columns = heap.columns();
+    let parts = set.in_parts(heap, |part| dominator_sums(&columns, part, &skipped, &seen));
+    let joined = parts.into_iter().reduce(|mut all, one| {
+        all.iter_mut().zip(one).for_each(|(a, b)| a.add(b));
+        all
+    });
+    let mut sums = joined.unwrap_or_default();
     let roots = sums.pop().unwrap_or_default();
     let key = |class| match class {
         Some(class) => class_key(heap, class),
@@ -349,7 +450,7 @@ pub fn immediate_dominators(
             .then_with(|| a.key.cmp(&b.key))
     });
     ImmediateDominators {
-        set,
+        set: name,
         skip: skip.map(|s| s.as_str().to_owned()),
         rows,
     }

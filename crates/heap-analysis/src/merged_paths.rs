@@ -4,9 +4,10 @@
 use crate::chain::field_to;
 use crate::describe::{ObjectRef, describe};
 use crate::leaks::root_kinds;
-use crate::paths::{Exclusions, Holders, ObjectSet, root_set};
+use crate::paths::{Exclusions, Holders, root_set};
 use crate::ranking::share;
-use heap_graph::{ClassIdx, Heap, HeapError, ObjIdx};
+use crate::selection::Selection;
+use heap_graph::{Heap, HeapError, ObjIdx};
 use hprof::Bytes;
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::Serialize;
@@ -27,7 +28,7 @@ const FEW_VISITS: usize = 1_000;
 /// Finds shortest paths one after the other and remembers every way to a root it has seen.
 struct Finder<'h> {
     heap: &'h Heap,
-    roots: ObjectSet,
+    roots: Selection,
     holders: Holders<'h>,
     /// Next object towards the root, and the distance to it. Roots map to themselves.
     known: FxHashMap<ObjIdx, (ObjIdx, u32)>,
@@ -248,26 +249,15 @@ pub struct MergedOptions {
     pub exclude: Exclusions,
 }
 
-/// The merged shortest paths to all objects of the given classes.
-pub fn to_class(
-    heap: &Heap,
-    name: &str,
-    classes: &[ClassIdx],
-    options: &MergedOptions,
-) -> Result<MergedPaths, HeapError> {
-    let mut all: Vec<ObjIdx> = classes.iter().flat_map(|c| heap.objects_of(*c)).collect();
-    all.sort_unstable();
-    to_objects(heap, name, &all, options)
-}
-
-/// The merged shortest paths to some objects, given by id; `name` says what they are.
+/// The merged shortest paths to some objects; `name` says what they are.
 pub fn to_objects(
     heap: &Heap,
     name: &str,
-    objects: &[ObjIdx],
+    objects: &Selection,
     options: &MergedOptions,
 ) -> Result<MergedPaths, HeapError> {
-    let reachable = || objects.iter().filter(|o| heap.is_reachable(**o)).copied();
+    let columns = heap.columns();
+    let reachable = || objects.iter().filter(|o| columns.is_reachable(*o));
     let count = reachable().count();
     let step = count.div_ceil(options.max_paths.max(1)).max(1);
     let sample: Vec<ObjIdx> = reachable().step_by(step).collect();

@@ -2,6 +2,7 @@
 
 use crate::chain::{Step, steps};
 use crate::leaks::root_kinds;
+use crate::selection::Selection;
 use heap_graph::{ClassIdx, Heap, HeapError, ObjIdx, RefStrength};
 use rustc_hash::FxHashMap;
 use serde::Serialize;
@@ -105,35 +106,9 @@ pub struct Paths {
     pub more: bool,
 }
 
-/// A set of objects as bits.
-#[derive(Clone, Debug)]
-pub(crate) struct ObjectSet(Vec<u64>);
-
-impl ObjectSet {
-    pub(crate) fn new(heap: &Heap) -> ObjectSet {
-        ObjectSet(vec![0; (heap.len() / 64 + 1) as usize])
-    }
-
-    /// Adds an object; false when it was there already.
-    pub(crate) fn insert(&mut self, o: ObjIdx) -> bool {
-        let (word, bit) = ((o.0 / 64) as usize, 1u64 << (o.0 % 64));
-        let new = self.0[word] & bit == 0;
-        self.0[word] |= bit;
-        new
-    }
-
-    pub(crate) fn contains(&self, o: ObjIdx) -> bool {
-        self.0[(o.0 / 64) as usize] & (1 << (o.0 % 64)) != 0
-    }
-}
-
 /// The objects that root records name.
-pub(crate) fn root_set(heap: &Heap) -> ObjectSet {
-    let mut set = ObjectSet::new(heap);
-    for root in heap.roots() {
-        set.insert(root.object);
-    }
-    set
+pub(crate) fn root_set(heap: &Heap) -> Selection {
+    Selection::of(heap, heap.roots().iter().map(|r| r.object))
 }
 
 /// The objects that hold an object, leaving out excluded referents. A class that nothing else
@@ -186,7 +161,7 @@ impl<'h> Holders<'h> {
 pub fn to_roots(heap: &Heap, target: ObjIdx, options: &PathOptions) -> Result<Paths, HeapError> {
     let roots = root_set(heap);
     let holders = Holders::new(heap, options.exclude);
-    let mut seen = ObjectSet::new(heap);
+    let mut seen = Selection::none(heap);
     // For every object that was reached, the next one on the way to the target.
     let mut next: FxHashMap<ObjIdx, ObjIdx> = FxHashMap::default();
     let mut queue = std::collections::VecDeque::from([target]);

@@ -29,6 +29,13 @@ impl Largest {
         }
     }
 
+    /// Takes over what another one kept.
+    pub(crate) fn join(&mut self, other: Largest) {
+        for Reverse((bytes, Reverse(object))) in other.kept {
+            self.offer(bytes, object);
+        }
+    }
+
     /// The objects, largest first, ties by id.
     pub(crate) fn into_sorted(self) -> Vec<ObjIdx> {
         let mut found: Vec<_> = self.kept.into_iter().map(|Reverse(key)| key).collect();

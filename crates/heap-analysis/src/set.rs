@@ -4,11 +4,10 @@
 
 use crate::fields::lineage;
 use crate::group::{ClassGroups, GroupBy, GroupKey, owner_class};
-use crate::paths::ObjectSet;
+use crate::selection::Selection;
 use crate::threads;
 use heap_graph::{ClassIdx, Dominator, Heap, HeapError, ObjIdx};
 use hprof::ObjectId;
-use rustc_hash::FxHashSet;
 use std::fmt;
 use std::str::FromStr;
 use thiserror::Error;
@@ -308,132 +307,121 @@ pub fn classes_of(heap: &Heap, name: &str) -> Vec<ClassIdx> {
         .collect()
 }
 
-/// The members of a set, by id. Groups count reachable objects only, or with `all` every object.
-pub fn members(heap: &Heap, spec: &SetSpec, all: bool) -> Result<Vec<ObjIdx>, SetError> {
-    let counts = |o: &ObjIdx| all || heap.is_reachable(*o);
-    let every = || (0..heap.len()).map(ObjIdx);
+/// The members of a set. Groups count reachable objects only, or with `all` every object.
+pub fn members(heap: &Heap, spec: &SetSpec, all: bool) -> Result<Selection, SetError> {
+    let columns = heap.columns();
+    let counts = |o: &ObjIdx| all || columns.is_reachable(*o);
     let unknown = || SetError::Unknown(spec.to_string());
+    let all_of = |wanted: Vec<bool>| {
+        Selection::by(heap, |columns, o| {
+            wanted[columns.class_of(o).0 as usize] && (all || columns.is_reachable(o))
+        })
+    };
     Ok(match spec {
-        SetSpec::All => every().filter(counts).collect(),
-        SetSpec::Unreachable => every().filter(|o| !heap.is_reachable(*o)).collect(),
+        SetSpec::All => Selection::by(heap, |columns, o| all || columns.is_reachable(o)),
+        SetSpec::Unreachable => Selection::by(heap, |columns, o| !columns.is_reachable(o)),
         SetSpec::Roots(kind) => {
             let of_kind = |name: &str| kind.as_ref().is_none_or(|k| k.eq_ignore_ascii_case(name));
             let roots = heap.roots().iter().filter(|r| of_kind(r.kind.name()));
-            sorted(roots.map(|r| r.object).collect())
+            Selection::of(heap, roots.map(|r| r.object))
         }
         SetSpec::Objects(ids) => {
             let find = |id: &ObjectId| heap.find(*id).ok_or_else(unknown);
-            sorted(ids.iter().map(find).collect::<Result<_, _>>()?)
+            let found: Vec<ObjIdx> = ids.iter().map(find).collect::<Result<_, _>>()?;
+            Selection::of(heap, found)
         }
         SetSpec::Class(name) => {
             let classes = classes_of(heap, name);
             if classes.is_empty() {
                 return Err(unknown());
             }
-            let objects = classes.iter().flat_map(|c| heap.objects_of(*c));
-            sorted(objects.filter(counts).collect())
+            all_of(flags(heap, |class| classes.contains(&class)))
         }
         SetSpec::Subclasses(name) => {
             let tops = classes_of(heap, name);
             if tops.is_empty() {
                 return Err(unknown());
             }
-            let wanted: Vec<bool> = (0..heap.classes().len() as u32)
-                .map(|c| lineage(heap, ClassIdx(c)).any(|above| tops.contains(&above)))
-                .collect();
-            every()
-                .filter(|o| wanted[heap.class_of(*o).0 as usize])
-                .filter(counts)
-                .collect()
+            all_of(flags(heap, |class| {
+                lineage(heap, class).any(|above| tops.contains(&above))
+            }))
         }
-        SetSpec::Loader(_) | SetSpec::Package(_) => owned(heap, spec, all),
-        SetSpec::Heap(name) => every()
-            .filter(|o| heap.heap_name(*o).unwrap_or("<java>") == name)
-            .filter(counts)
-            .collect(),
-        SetSpec::Site(trace) => every()
-            .filter(|o| heap.allocation_trace(*o).0 == *trace)
-            .filter(counts)
-            .collect(),
+        SetSpec::Loader(_) | SetSpec::Package(_) => owned(heap, spec, all, &all_of),
+        SetSpec::Heap(name) => Selection::by(heap, |columns, o| {
+            heap.heap_name(o).unwrap_or("<java>") == name && (all || columns.is_reachable(o))
+        }),
+        SetSpec::Site(trace) => Selection::by(heap, |columns, o| {
+            heap.allocation_trace(o).0 == *trace && (all || columns.is_reachable(o))
+        }),
         SetSpec::Stack(id) => {
             let thread = heap.find(*id).ok_or_else(unknown)?;
-            sorted(threads::with_stack_of(heap, thread).ok_or_else(unknown)?)
+            Selection::of(
+                heap,
+                threads::with_stack_of(heap, thread).ok_or_else(unknown)?,
+            )
         }
         SetSpec::And(sets) => {
             let mut sets = sets.iter();
             let mut kept = match sets.next() {
                 Some(first) => members(heap, first, all)?,
-                None => Vec::new(),
+                None => Selection::none(heap),
             };
             for set in sets {
-                let other = members(heap, set, all)?;
-                kept.retain(|o| other.binary_search(o).is_ok());
+                kept.keep(&members(heap, set, all)?);
             }
             kept
         }
         SetSpec::In(set) => {
-            let inner = members(heap, set, all)?;
-            let mut found = ObjectSet::new(heap);
-            for object in &inner {
-                for holder in heap.inbound(*object)? {
-                    if counts(&holder) {
-                        found.insert(holder);
-                    }
+            let mut found = Selection::none(heap);
+            for object in members(heap, set, all)?.iter() {
+                for holder in heap.inbound(object)?.iter().filter(|o| counts(o)) {
+                    found.insert(*holder);
                 }
             }
-            collected(heap, &found)
+            found
         }
         SetSpec::Out(set) => {
-            let inner = members(heap, set, all)?;
-            let mut found = ObjectSet::new(heap);
-            for object in &inner {
-                for reference in heap.outbound(*object)? {
+            let mut found = Selection::none(heap);
+            for object in members(heap, set, all)?.iter() {
+                for reference in heap.outbound(object)? {
                     if reference.via != heap_graph::Via::Class {
                         found.insert(reference.target);
                     }
                 }
             }
-            collected(heap, &found)
+            found
         }
         SetSpec::Dominated(set) => {
             let inner = members(heap, set, all)?;
-            sorted(
-                inner
-                    .iter()
-                    .flat_map(|o| heap.dominated(Some(*o)))
-                    .collect(),
-            )
+            Selection::of(heap, inner.iter().flat_map(|o| heap.dominated(Some(o))))
         }
         SetSpec::Dominators(set) => {
-            let above: FxHashSet<ObjIdx> = members(heap, set, all)?
-                .into_iter()
-                .filter_map(|o| match heap.dominator(o) {
-                    Dominator::Object(above) => Some(above),
-                    _ => None,
-                })
-                .collect();
-            sorted(above.into_iter().collect())
+            let inner = members(heap, set, all)?;
+            let above = inner.iter().filter_map(|o| match columns.dominator(o) {
+                Dominator::Object(above) => Some(above),
+                _ => None,
+            });
+            Selection::of(heap, above)
         }
-        SetSpec::Retained(set) => retained(heap, members(heap, set, all)?),
+        SetSpec::Retained(set) => members(heap, set, all)?.with_all_below(heap),
         SetSpec::Query { .. } => return Err(SetError::Unasked(spec.to_string())),
     })
 }
 
-fn sorted(mut objects: Vec<ObjIdx>) -> Vec<ObjIdx> {
-    objects.sort_unstable();
-    objects.dedup();
-    objects
-}
-
-fn collected(heap: &Heap, set: &ObjectSet) -> Vec<ObjIdx> {
-    (0..heap.len())
-        .map(ObjIdx)
-        .filter(|o| set.contains(*o))
+/// A flag per class.
+fn flags(heap: &Heap, test: impl Fn(ClassIdx) -> bool) -> Vec<bool> {
+    (0..heap.classes().len() as u32)
+        .map(|class| test(ClassIdx(class)))
         .collect()
 }
 
 /// The objects of a package or loader; class objects belong to their own.
-fn owned(heap: &Heap, spec: &SetSpec, all: bool) -> Vec<ObjIdx> {
+fn owned(
+    heap: &Heap,
+    spec: &SetSpec,
+    all: bool,
+    all_of: &dyn Fn(Vec<bool>) -> Selection,
+) -> Selection {
     let by = match spec {
         SetSpec::Loader(_) => GroupBy::Loader,
         _ => GroupBy::Package,
@@ -448,27 +436,19 @@ fn owned(heap: &Heap, spec: &SetSpec, all: bool) -> Vec<ObjIdx> {
             _ => false,
         })
         .collect();
-    (0..heap.len())
-        .map(ObjIdx)
-        .filter(|o| wanted[groups.of[owner_class(heap, *o).0 as usize] as usize])
-        .filter(|o| all || heap.is_reachable(*o))
-        .collect()
-}
-
-/// The members and everything below them in the dominator tree.
-fn retained(heap: &Heap, tops: Vec<ObjIdx>) -> Vec<ObjIdx> {
-    let mut found = ObjectSet::new(heap);
-    let mut count = 0;
-    let mut stack = tops;
-    while let Some(object) = stack.pop() {
-        if found.insert(object) {
-            count += 1;
-            stack.extend(heap.dominated(Some(object)));
+    let of_class = |class: ClassIdx| wanted[groups.of[class.0 as usize] as usize];
+    let mut found = all_of(flags(heap, of_class));
+    for class in (0..heap.classes().len() as u32).map(ClassIdx) {
+        let Some(object) = heap.class_object(class) else {
+            continue;
+        };
+        if of_class(owner_class(heap, object)) && (all || heap.is_reachable(object)) {
+            found.insert(object);
+        } else {
+            found.remove(object);
         }
     }
-    let mut out = Vec::with_capacity(count);
-    out.extend((0..heap.len()).map(ObjIdx).filter(|o| found.contains(*o)));
-    out
+    found
 }
 
 #[cfg(test)]

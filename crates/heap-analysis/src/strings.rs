@@ -174,6 +174,33 @@ pub fn find(
     })
 }
 
+/// The matches among the first `most` strings, one by one, until the asked rows are filled: what
+/// [`find`] begins with, without a walk over the dump.
+pub fn first(heap: &Heap, pattern: &Regex, options: &StringOptions, most: usize) -> FoundStrings {
+    let top = options.top.unwrap_or(usize::MAX);
+    let mut found = FoundStrings {
+        pattern: pattern.as_str().to_owned(),
+        rows: Vec::new(),
+        matches: 0,
+        strings: 0,
+    };
+    for object in strings_of(heap, options.all).take(most) {
+        if found.rows.len() >= top {
+            break;
+        }
+        found.strings += 1;
+        let text = heap.string(object).filter(|t| pattern.is_match(t));
+        found.rows.extend(text.map(|text| FoundString {
+            object: Address(heap.id(object)),
+            text,
+            shallow: heap.shallow(object),
+            retained: heap.retained(object),
+        }));
+    }
+    found.matches = found.rows.len() as u64;
+    found
+}
+
 #[derive(Clone, Copy)]
 struct Copies {
     hash: u64,

@@ -1,9 +1,11 @@
 //! What the index knows of groups, against a walk over the dominator tree that looks at every
 //! object; and the sites and Android heaps of objects against the builder that placed them.
 
-use heap_analysis::group::{ClassGroups, GroupBy, owner_class, retained_by_group};
-use heap_analysis::histogram::{HistogramOptions, histogram};
-use heap_analysis::members::immediate_dominators;
+use heap_analysis::group::{ClassGroups, GroupBy, GroupKey, owner_class, retained_by_group};
+use heap_analysis::histogram::{Histogram, HistogramOptions, histogram};
+use heap_analysis::members::{counts_of, histogram_of, immediate_dominators};
+use heap_analysis::selection::Selection;
+use heap_analysis::set::members;
 use heap_graph::{ClassIdx, Control, Dominator, Heap, LayoutModel, ObjIdx, Options};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -197,7 +199,10 @@ proptest! {
             row.1 += 1;
             row.2 += heap.shallow(*object).0;
         }
-        let answer = immediate_dominators(&heap, "all".to_owned(), &objects, skipped.as_ref());
+        let answer = {
+            let all = Selection::of(&heap, objects.iter().copied());
+            immediate_dominators(&heap, "all".to_owned(), &all, skipped.as_ref())
+        };
         let got: BTreeMap<_, _> = answer.rows.iter().map(|r| {
             (r.key.name(), (r.dominators, r.shallow.0, r.dominated, r.dominated_shallow.0))
         }).collect();
@@ -206,6 +211,79 @@ proptest! {
             (name, (holders.len() as u64, shallow, count, bytes))
         }).collect();
         prop_assert_eq!(got, want);
+    }
+
+    #[test]
+    fn a_histogram_of_a_set_is_counted_by_hand(
+        graph in graphs(40), layout in layouts(), threads in 1usize..3, traces in 0u32..5,
+        chosen in any::<u64>(), below in any::<bool>(),
+    ) {
+        let (builder, _) = dump(&graph, traces);
+        let (heap, _file) = open(&builder.bytes(), layout, threads);
+        let ids: Vec<String> = heap.all_ids()
+            .filter(|(o, _)| chosen >> (o.0 % 64) & 1 == 1)
+            .map(|(_, id)| id.to_string())
+            .collect();
+        if ids.is_empty() {
+            return Ok(());
+        }
+        let word = if below { "retained:" } else { "" };
+        let spec = format!("{word}object:{}", ids.join(",")).parse().expect("a set");
+        let set = members(&heap, &spec, true).expect("members");
+        for by in [GroupBy::Class, GroupBy::Superclass, GroupBy::Package, GroupBy::Loader, GroupBy::Site] {
+            let classes = ClassGroups::new(&heap, by);
+            // The names of an object's groups.
+            let groups_of = |o: ObjIdx| -> BTreeSet<String> {
+                match by {
+                    GroupBy::Site => BTreeSet::from([heap.allocation_trace(o).0.to_string()]),
+                    GroupBy::Superclass => lineage(&heap, heap.class_of(o))
+                        .map(|c| classes.keys[c as usize].name())
+                        .collect(),
+                    GroupBy::Class => BTreeSet::from([heap.class(heap.class_of(o)).name.clone()]),
+                    _ => {
+                        let group = classes.of[owner_class(&heap, o).0 as usize];
+                        BTreeSet::from([classes.keys[group as usize].name()])
+                    }
+                }
+            };
+            let mut want: BTreeMap<String, (u64, u64, u64)> = BTreeMap::new();
+            for object in set.iter() {
+                for group in groups_of(object) {
+                    let mut at = object;
+                    let covered = loop {
+                        match heap.dominator(at) {
+                            Dominator::Object(above) => at = above,
+                            _ => break false,
+                        }
+                        if set.contains(at) && groups_of(at).contains(&group) {
+                            break true;
+                        }
+                    };
+                    let row = want.entry(group).or_default();
+                    row.0 += 1;
+                    row.1 += heap.shallow(object).0;
+                    row.2 += if covered { 0 } else { heap.retained(object).0 };
+                }
+            }
+            let rows = |answer: Histogram| -> BTreeMap<String, (u64, u64, Option<u64>)> {
+                let name = |key: &GroupKey| match key {
+                    GroupKey::Site { trace, .. } => trace.to_string(),
+                    key => key.name(),
+                };
+                answer.rows.iter()
+                    .map(|r| (name(&r.key), (r.objects, r.shallow.0, r.retained.map(|b| b.0))))
+                    .collect()
+            };
+            let whole: BTreeMap<_, _> = want.iter()
+                .map(|(name, (n, shallow, retained))| (name.clone(), (*n, *shallow, Some(*retained))))
+                .collect();
+            let counts: BTreeMap<_, _> = want.into_iter()
+                .map(|(name, (n, shallow, _))| (name, (n, shallow, None)))
+                .collect();
+            let options = HistogramOptions { by, ..HistogramOptions::default() };
+            prop_assert_eq!(rows(histogram_of(&heap, &set, &options)), whole, "{:?}", by);
+            prop_assert_eq!(rows(counts_of(&heap, &set, &options)), counts, "{:?}", by);
+        }
     }
 }
 

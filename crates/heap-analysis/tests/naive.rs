@@ -2,8 +2,9 @@
 
 use heap_analysis::group::{GroupBy, retained_by_group};
 use heap_analysis::leaks::{LeakOptions, SuspectKind, find};
-use heap_analysis::merged_paths::{MergedOptions, to_class};
+use heap_analysis::merged_paths::{MergedOptions, to_objects};
 use heap_analysis::paths::{Exclusions, PathOptions, to_roots};
+use heap_analysis::selection::Selection;
 use heap_analysis::{dominators, top, treemap};
 use heap_graph::{ClassIdx, Control, Heap, LayoutModel, ObjIdx, Options};
 use hprof::ObjectId;
@@ -180,7 +181,8 @@ proptest! {
                 continue;
             }
             let options = MergedOptions { max_paths: 1000, depth: 100, top: 1000, exclude: Exclusions::default() };
-            let merged = to_class(&case.heap, &name, &[class], &options).unwrap();
+            let objects = Selection::of(&case.heap, case.heap.objects_of(class));
+            let merged = to_objects(&case.heap, &name, &objects, &options).unwrap();
             let at_roots: u64 = merged.nodes.iter().filter(|n| n.depth == 0).map(|n| n.targets).sum();
             prop_assert_eq!(at_roots + merged.without_path, merged.followed);
             for node in merged.nodes.iter().filter(|n| n.is_target) {

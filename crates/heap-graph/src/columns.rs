@@ -1,67 +1,143 @@
-//! Columns read a block at a time: what a scan of all objects wants, instead of looking up the
-//! column again for each of them.
+//! Columns read directly: what a scan of all objects wants, instead of looking up the column again
+//! for each of them.
 
 use crate::index::Tag;
 use crate::packed::{Column, Packed, width_for};
-use crate::{ClassIdx, Heap, ObjIdx};
+use crate::{ClassIdx, Dominator, Heap, ObjIdx};
 use hprof::Bytes;
 
+/// The columns of all objects, looked up once. What [`Heap`] answers for one object, this answers
+/// for many; an object number that the heap does not have is unreachable and of size 0.
+#[derive(Clone, Copy, Debug)]
+pub struct Columns<'h> {
+    classes: Packed<'h>,
+    last_class: u64,
+    shallow: Option<Column<'h>>,
+    below: Option<Column<'h>>,
+    dominators: Packed<'h>,
+    unit: u64,
+    len: u64,
+}
+
+impl Columns<'_> {
+    /// The class of an object; `java.lang.Class` for class objects.
+    #[inline]
+    pub fn class_of(&self, object: ObjIdx) -> ClassIdx {
+        ClassIdx(self.classes.get(object.0).min(self.last_class) as u32)
+    }
+
+    /// Shallow size.
+    #[inline]
+    pub fn shallow(&self, object: ObjIdx) -> Bytes {
+        Bytes(self.shallow.map_or(0, |c| c.get(object.0)) * self.unit)
+    }
+
+    /// Retained size; 0 when unreachable.
+    #[inline]
+    pub fn retained(&self, object: ObjIdx) -> Bytes {
+        if !self.is_reachable(object) {
+            return Bytes(0);
+        }
+        Bytes(self.shallow(object).0 + self.below.map_or(0, |c| c.get(object.0)) * self.unit)
+    }
+
+    /// True when some root reaches the object.
+    #[inline]
+    pub fn is_reachable(&self, object: ObjIdx) -> bool {
+        object.0 < self.len && self.dominators.get(object.0) <= self.len
+    }
+
+    /// The immediate dominator.
+    #[inline]
+    pub fn dominator(&self, object: ObjIdx) -> Dominator {
+        if object.0 >= self.len {
+            return Dominator::Unreachable;
+        }
+        match self.dominators.get(object.0) {
+            n if n < self.len => Dominator::Object(ObjIdx(n)),
+            n if n == self.len => Dominator::Root,
+            _ => Dominator::Unreachable,
+        }
+    }
+}
+
 impl Heap {
+    /// The columns, for those who look at many objects.
+    pub fn columns(&self) -> Columns<'_> {
+        let classes = self.classes().len() as u64;
+        let len = self.len();
+        let packed = |tag, width| Packed::new(self.index.bytes(tag), width, len);
+        Columns {
+            classes: packed(Tag::Classes, width_for(classes)),
+            last_class: classes.saturating_sub(1),
+            shallow: Column::new(self.index.bytes(Tag::Shallow)),
+            below: Column::new(self.index.bytes(Tag::Retained)),
+            dominators: packed(Tag::Dominators, width_for(len + 1)),
+            unit: self.unit(),
+            len,
+        }
+    }
+
     /// Classes of the objects from `first` on, in the order of numbers. Returns how many of `out`
     /// were filled: less than asked for only at the end.
     pub fn read_classes(&self, first: ObjIdx, out: &mut [ClassIdx]) -> usize {
-        let classes = self.classes().len() as u64;
-        let packed = Packed::new(
-            self.index.bytes(Tag::Classes),
-            width_for(classes),
-            self.len(),
-        );
-        let last = classes.saturating_sub(1);
-        self.read_block(first, out, |at| ClassIdx(packed.get(at).min(last) as u32))
+        let columns = self.columns();
+        self.read_block(first, out, |object| columns.class_of(object))
     }
 
     /// Shallow sizes, as [`read_classes`](Self::read_classes).
     pub fn read_shallow(&self, first: ObjIdx, out: &mut [Bytes]) -> usize {
-        let column = Column::new(self.index.bytes(Tag::Shallow));
-        let unit = self.unit();
-        self.read_block(first, out, |at| {
-            Bytes(column.map_or(0, |c| c.get(at)) * unit)
-        })
+        let columns = self.columns();
+        self.read_block(first, out, |object| columns.shallow(object))
     }
 
     /// Retained sizes (0 for unreachable objects), as [`read_classes`](Self::read_classes).
     pub fn read_retained(&self, first: ObjIdx, out: &mut [Bytes]) -> usize {
-        let shallow = Column::new(self.index.bytes(Tag::Shallow));
-        let below = Column::new(self.index.bytes(Tag::Retained));
-        let width = width_for(self.len() + 1);
-        let dominators = Packed::new(self.index.bytes(Tag::Dominators), width, self.len());
-        let (unit, len) = (self.unit(), self.len());
-        self.read_block(first, out, |at| {
-            if dominators.get(at) > len {
-                return Bytes(0);
-            }
-            let own = shallow.map_or(0, |c| c.get(at));
-            Bytes((own + below.map_or(0, |c| c.get(at))) * unit)
-        })
+        let columns = self.columns();
+        self.read_block(first, out, |object| columns.retained(object))
     }
 
     /// What an object immediately dominates, by id, with retained sizes: faster than asking for the
     /// size of each.
     pub fn dominated_retained(&self, parent: ObjIdx) -> impl Iterator<Item = (ObjIdx, Bytes)> + '_ {
-        let shallow = Column::new(self.index.bytes(Tag::Shallow));
-        let below = Column::new(self.index.bytes(Tag::Retained));
-        let unit = self.unit();
-        self.dominated(Some(parent)).map(move |object| {
-            let own = shallow.map_or(0, |c| c.get(object.0));
-            let below = below.map_or(0, |c| c.get(object.0));
-            (object, Bytes((own + below) * unit))
-        })
+        let columns = self.columns();
+        let sized = move |object| (object, columns.retained(object));
+        self.dominated(Some(parent)).map(sized)
     }
 
-    fn read_block<T>(&self, first: ObjIdx, out: &mut [T], get: impl Fn(u64) -> T) -> usize {
+    /// Calls `child` with everything that the members of a set immediately dominate. The set has a
+    /// bit per object, 64 in a word; `words` are those from word `first` on. The lists are read in
+    /// the order in which they lie in the index: for large sets that is many times faster than
+    /// [`dominated`](Self::dominated).
+    pub fn for_dominated(&self, first: usize, words: &[u64], mut child: impl FnMut(ObjIdx)) {
+        let Some(counts) = Column::new(self.index.bytes(Tag::DominatedCounts)) else {
+            return;
+        };
+        let starts = self.index.array::<u64>(Tag::DominatedStarts);
+        let list = Packed::new(
+            self.index.bytes(Tag::Dominated),
+            width_for(self.len()),
+            u64::MAX,
+        );
+        for (block, word) in (first..).zip(words) {
+            let Some(mut at) = starts.get(block).copied().filter(|_| *word != 0) else {
+                continue;
+            };
+            let last = 63 - u64::from(word.leading_zeros());
+            for bit in 0..=last {
+                let count = counts.get(block as u64 * 64 + bit);
+                if word >> bit & 1 == 1 {
+                    (at..at + count).for_each(|n| child(ObjIdx(list.get(n))));
+                }
+                at += count;
+            }
+        }
+    }
+
+    fn read_block<T>(&self, first: ObjIdx, out: &mut [T], get: impl Fn(ObjIdx) -> T) -> usize {
         let count = self.len().saturating_sub(first.0).min(out.len() as u64);
         for (slot, at) in out.iter_mut().zip(first.0..first.0 + count) {
-            *slot = get(at);
+            *slot = get(ObjIdx(at));
         }
         count as usize
     }

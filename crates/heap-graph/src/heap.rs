@@ -134,6 +134,11 @@ impl Heap {
         self.index.sizes()
     }
 
+    /// How many threads may work for this heap at the same time.
+    pub fn thread_count(&self) -> usize {
+        self.options.thread_count()
+    }
+
     pub(crate) fn source(&self) -> Result<&Source, HeapError> {
         if let Some(source) = self.source.get() {
             return Ok(source);

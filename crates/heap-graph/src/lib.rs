@@ -13,7 +13,7 @@
 //!
 //! In reading order: [`model`](Summary) (the plain data), [`options`](Options), `layout` (sizes),
 //! `idmap` (ids to numbers), `packed` (columns), `build` (two passes, search, dominators), `index`
-//! (the file), [`heap`](Heap) (the questions), `columns`, [`object`](ObjectView), [`contents`](ContentVisitor) (all
+//! (the file), [`heap`](Heap) (the questions), [`columns`](Columns), [`object`](ObjectView), [`contents`](ContentVisitor) (all
 //! objects at reading speed), `inbound`, `strings`, [`mapping`](Mapping) (names back from R8), and
 //! [`quick`](quick_histogram) (answers without a graph).
 
@@ -34,6 +34,7 @@ mod quick;
 mod raw;
 mod strings;
 
+pub use columns::Columns;
 pub use contents::{ContentSteps, ContentVisitor, Slot};
 pub use heap::{Dominator, Heap};
 pub use mapping::Mapping;

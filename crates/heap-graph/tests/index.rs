@@ -47,6 +47,30 @@ fn index_file(dump: &Path) -> PathBuf {
 }
 
 #[test]
+fn what_a_killed_build_left_is_removed_and_what_is_being_written_is_not() {
+    let p = place(&small_dump(10));
+    let folder = p.dump.with_file_name("heap.hprof.tenure");
+    std::fs::create_dir(&folder).expect("a folder");
+    let old = std::time::SystemTime::now() - std::time::Duration::from_secs(3600);
+    let unfinished = |name: &str, written| {
+        let path = folder.join(name);
+        let file = std::fs::File::create_new(&path).expect("a file");
+        file.set_modified(written).expect("a time");
+        (file, path)
+    };
+    let (left, gone) = unfinished(".building-left", old);
+    drop(left);
+    let (held, kept) = unfinished(".building-held", old);
+    held.lock().expect("a lock");
+    let (_, fresh) = unfinished(".building-fresh", std::time::SystemTime::now());
+    let (_, other) = unfinished("notes", old);
+    assert!(!open(&p.dump).was_indexed());
+    assert!(!gone.exists());
+    assert!(kept.exists() && fresh.exists() && other.exists());
+    assert!(open(&p.dump).was_indexed());
+}
+
+#[test]
 fn a_second_opening_reads_the_index_and_gives_the_same_answers() {
     let p = place(&small_dump(1000));
     let first = open(&p.dump);

@@ -20,6 +20,8 @@ pub enum FaultKind {
     NotFound,
     /// The index is still being built: ask again.
     NotReady,
+    /// The answer is being worked out: ask again.
+    Later,
     /// The dump cannot be used, or the answer could not be made.
     Failed,
 }
@@ -57,6 +59,11 @@ impl Fault {
         Fault::new(FaultKind::NotReady, message)
     }
 
+    /// Somebody works on it.
+    pub(crate) fn later() -> Fault {
+        Fault::new(FaultKind::Later, "this is being worked out")
+    }
+
     /// It went wrong.
     pub fn failed(message: impl Into<String>) -> Fault {
         Fault::new(FaultKind::Failed, message)
@@ -76,6 +83,7 @@ impl Fault {
             FaultKind::Forbidden => StatusCode::FORBIDDEN,
             FaultKind::NotFound => StatusCode::NOT_FOUND,
             FaultKind::NotReady => StatusCode::SERVICE_UNAVAILABLE,
+            FaultKind::Later => StatusCode::ACCEPTED,
             FaultKind::Failed => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }
@@ -171,6 +179,14 @@ impl Written {
             }
         };
         Written { form, bytes }
+    }
+
+    /// The same with the mark of an answer that is only part of the whole one, of JSON.
+    pub(crate) fn partial(mut self) -> Written {
+        if self.bytes.first() == Some(&b'{') {
+            self.bytes.splice(1..1, *b"\n \"complete\": false,");
+        }
+        self
     }
 
     /// As a response; `name` is the file name of a download. What was written as

@@ -123,11 +123,18 @@ fn show(browser: &mut Browser, view: &str) -> Duration {
     began.elapsed()
 }
 
-fn settled(browser: &mut Browser) {
+/// Waits until a view is shown, at least in part.
+fn shown(browser: &mut Browser) {
     browser.wait(
         "(m => m && m.dataset.at === location.hash && !m.classList.contains('loading'))\
          (document.querySelector('main'))",
     );
+}
+
+/// Waits until all of it is shown.
+fn settled(browser: &mut Browser) {
+    shown(browser);
+    browser.wait("!document.querySelector('main > .notice.wait')");
 }
 
 fn text(browser: &mut Browser) -> String {

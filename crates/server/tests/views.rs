@@ -185,6 +185,49 @@ fn every_view_has_forms_a_query_and_rows_that_lead_on() {
 }
 
 #[test]
+fn an_answer_in_part_becomes_the_whole_answer_for_who_asks_again() {
+    let site = Site::new();
+    for view in [
+        "strings?find=visitor-.*7&limit=20",
+        "merged_paths?set=class:java.lang.String&limit=20",
+        "histogram?set=all&by=superclass",
+        "histogram?set=retained:class:java.lang.Thread",
+        "objects?set=class:java.lang.String&sort=name&offset=50&limit=20",
+        "waste?limit=7",
+    ] {
+        let began = Instant::now();
+        let mut parts = Vec::new();
+        let whole = loop {
+            let (status, _, body) = site.ask("GET", &format!("api/v1/{view}&soon=1"), "");
+            let answer: Json = serde_json::from_str(&body).unwrap();
+            match (status, &answer["complete"]) {
+                (200, Json::Bool(false)) => parts.push(answer),
+                (200, complete) => {
+                    assert_eq!(*complete, Json::Null);
+                    break answer;
+                }
+                (202, _) => assert_eq!(answer["error"]["kind"], "later"),
+                _ => panic!("{view}: {status} {body}"),
+            }
+            assert!(began.elapsed() < Duration::from_secs(300), "{view}");
+            std::thread::sleep(Duration::from_millis(20));
+        };
+        assert_eq!(whole, site.get(&format!("api/v1/{view}")), "{view}");
+        for part in parts {
+            assert_eq!(part["schema"], whole["schema"]);
+            if view.starts_with("strings") {
+                // The first rows are those of the whole answer.
+                let (some, all) = (&part["rows"], whole["rows"].as_array().unwrap());
+                let some = some.as_array().unwrap();
+                assert_eq!(some[..], all[..some.len()]);
+            }
+        }
+    }
+    let (status, _, _) = site.ask("GET", "api/v1/objects?set=class:no.Such&soon=1", "");
+    assert_eq!(status, 404);
+}
+
+#[test]
 fn notes_have_their_table_as_csv() {
     let site = Site::new();
     let note = r##"{"view":"#/leaks","title":"Leaks","text":"=1+1, and \"more\""}"##;

@@ -23,15 +23,15 @@ async function read(response) {
   } catch {
     throw new Fault("failed", `the server answered ${response.status} without JSON`);
   }
-  if (!response.ok) throw new Fault(body.error?.kind || "failed", body.error?.message || `status ${response.status}`, body.error?.place);
+  if (!response.ok || response.status === 202) throw new Fault(body.error?.kind || "failed", body.error?.message || `status ${response.status}`, body.error?.place);
   return body;
 }
 
-/** Asks a view. Throws a Fault. */
+/** Asks a view. An answer that takes long comes in part first, with `complete` false. Throws a Fault. */
 export async function ask(view, params, signal) {
   let response;
   try {
-    response = await fetch(address(view, params), { signal });
+    response = await fetch(address(view, { ...params, soon: "1" }), { signal });
   } catch (error) {
     if (error.name === "AbortError") throw error;
     throw new Fault("offline", "the server does not answer; it may have been stopped");

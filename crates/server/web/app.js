@@ -93,8 +93,8 @@ function catchUp() {
   if (!down && document.querySelector("main .notice.wait")) site.refresh();
 }
 
-// An answer may be on its way while the state changes.
-setInterval(() => state.stage === "ready" && catchUp(), 1000);
+// An answer may be on its way while the state changes, and what takes long comes in part first.
+setInterval(() => state.stage === "ready" && catchUp(), 300);
 
 follow("state", showState, (isDown) => {
   const was = down;

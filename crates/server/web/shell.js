@@ -33,7 +33,7 @@ export function notice(kind, title, ...more) {
 }
 
 function faultNotice(fault, again) {
-  if (fault.kind === "not_ready")
+  if (fault.kind === "not_ready" || fault.kind === "later")
     return notice("wait", "Not yet", h("p", null, `${fault.message}. This view opens by itself as soon as it can.`));
   if (fault.kind === "offline")
     return notice("bad", "No connection", h("p", null, fault.message, ". "), h("button", { onclick: again }, "Try again"));
@@ -54,6 +54,7 @@ export function start({ root, title, views, ask, tools }) {
     h("div", { class: "frame" }, nav, main), help);
 
   let running = null;
+  let busy = false;
   let shown = null;
 
   async function show() {
@@ -62,6 +63,7 @@ export function start({ root, title, views, ask, tools }) {
     running?.abort();
     running = new AbortController();
     const mine = running;
+    busy = true;
     const where = location.hash;
     if (shown !== where) main.classList.add("loading");
     for (const link of nav.querySelectorAll("a")) {
@@ -69,7 +71,13 @@ export function start({ root, title, views, ask, tools }) {
       link.toggleAttribute("aria-current", on);
       if (on) link.scrollIntoView({ block: "nearest", inline: "nearest" });
     }
-    const context = { params, ask: (v, p) => ask(v, p, mine.signal), signal: mine.signal, refresh: show };
+    let partial = false;
+    const asked = async (v, p) => {
+      const answer = await ask(v, p, mine.signal);
+      partial ||= answer.complete === false;
+      return answer;
+    };
+    const context = { params, ask: asked, signal: mine.signal, refresh: show };
     let nodes;
     let fault = null;
     try {
@@ -80,6 +88,8 @@ export function start({ root, title, views, ask, tools }) {
       nodes = faultNotice(error, show);
     }
     if (mine.signal.aborted) return;
+    busy = false;
+    if (partial) nodes = [notice("wait", "So far", h("p", null, "This is what is known already. The rest is being worked out and appears by itself.")), nodes];
     const heading = view.heading ? view.heading(params) : view.title;
     document.title = `${heading} - ${title}`;
     fill(main, h("div", { class: "headline" }, h("h1", null, heading), fault ? null : h("div", { class: "tools" }, tools?.(view, params))), nodes);
@@ -105,8 +115,8 @@ export function start({ root, title, views, ask, tools }) {
   return {
     status,
     menu,
-    /** Asks again. */
-    refresh: show,
+    /** Asks again, unless an answer is on its way. */
+    refresh: () => busy || show(),
   };
 }
 

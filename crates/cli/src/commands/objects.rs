@@ -8,10 +8,11 @@ use crate::Outcome;
 use crate::exit::{Exit, NotFound, Usage};
 use crate::session::Session;
 use heap_analysis::histogram::{HistogramOptions, SortBy};
-use heap_analysis::members;
+use heap_analysis::members::{self, PageOptions};
 use heap_analysis::merged_paths::{MergedOptions, to_objects};
+use heap_analysis::selection::Selection;
 use heap_analysis::set::{self, SetError, SetSpec};
-use heap_graph::{Heap, ObjIdx};
+use heap_graph::Heap;
 use heap_query::{Limits, Session as Queries};
 use regex::Regex;
 use std::sync::Arc;
@@ -65,7 +66,7 @@ impl Args {
         let heap = Arc::new(heap);
         let queries = Queries::open(Arc::clone(&heap)).with_unreachable(all);
         let resolved = queries.resolve(&spec, &Limits::default()).map_err(fault)?;
-        let mut objects = set::members(&heap, &resolved, all).map_err(of_set)?;
+        let objects = set::members(&heap, &resolved, all).map_err(of_set)?;
         let top = limit(self.top, session.global.json, 40);
         let name = spec.to_string();
         let exit = if let Some(by) = self.by {
@@ -86,15 +87,24 @@ impl Args {
             self.say_paths(session, &heap, &name, &objects)?
         } else {
             let total = members::total(&heap, &objects);
-            members::sort(&heap, &mut objects, SortBy::from(self.sort));
-            let count = top.unwrap_or(usize::MAX);
-            let answer = members::page(&heap, name, &objects, total, self.skip_rows, count);
+            let page = PageOptions {
+                sort: SortBy::from(self.sort),
+                offset: self.skip_rows,
+                limit: top.unwrap_or(usize::MAX),
+            };
+            let answer = members::page(&heap, name, &objects, total, &page);
             session.answer(&answer, heap.summary())?
         };
         Ok(if objects.is_empty() { Exit::No } else { exit })
     }
 
-    fn say_paths(&self, session: &Session, heap: &Heap, name: &str, objects: &[ObjIdx]) -> Outcome {
+    fn say_paths(
+        &self,
+        session: &Session,
+        heap: &Heap,
+        name: &str,
+        objects: &Selection,
+    ) -> Outcome {
         let mut found = None;
         for exclude in exclusions(&self.exclude) {
             let options = MergedOptions {

@@ -5,8 +5,9 @@ use crate::Outcome;
 use crate::exit::{Exit, Usage};
 use crate::session::Session;
 use clap::ValueEnum;
-use heap_analysis::merged_paths::{MergedOptions, to_class};
+use heap_analysis::merged_paths::{MergedOptions, to_objects};
 use heap_analysis::paths::{Exclusions, PathOptions, to_roots};
+use heap_analysis::selection::Selection;
 use heap_graph::Heap;
 use hprof::ObjectId;
 
@@ -107,6 +108,7 @@ impl Args {
 
     fn of_class(&self, session: &Session, heap: &Heap, name: &str) -> Outcome {
         let classes = find_classes(heap, name)?;
+        let objects = Selection::by(heap, |columns, o| classes.contains(&columns.class_of(o)));
         let mut answer = None;
         for exclude in exclusions(&self.exclude) {
             let options = MergedOptions {
@@ -115,7 +117,7 @@ impl Args {
                 top: self.top,
                 exclude,
             };
-            let merged = to_class(heap, name, &classes, &options)?;
+            let merged = to_objects(heap, name, &objects, &options)?;
             let found = !merged.nodes.is_empty();
             answer = Some(merged);
             if found {

@@ -5,7 +5,7 @@ use heap_analysis::dominators::{TreeOptions, tree};
 use heap_analysis::group::{GroupBy, GroupKey};
 use heap_analysis::histogram::{Histogram, HistogramOptions, SortBy, histogram};
 use heap_analysis::leaks::{LeakOptions, find};
-use heap_analysis::members;
+use heap_analysis::members::{self, PageOptions};
 use heap_analysis::object::{ObjectOptions, details};
 use heap_analysis::overview::{OverviewOptions, overview};
 use heap_analysis::paths::{Exclusions, PathOptions, to_roots};
@@ -128,10 +128,14 @@ impl Question {
             }
             Question::Unreachable => plain(unreachable::unreachable(heap, Some(ROWS)).doc()),
             Question::Objects(set) => {
-                let mut objects = members_of(heap, set, false)?;
+                let objects = members_of(heap, set, false)?;
                 let total = members::total(heap, &objects);
-                members::sort(heap, &mut objects, SortBy::Retained);
-                plain(members::page(heap, set.to_string(), &objects, total, 0, ROWS).doc())
+                let page = PageOptions {
+                    sort: SortBy::Retained,
+                    offset: 0,
+                    limit: ROWS,
+                };
+                plain(members::page(heap, set.to_string(), &objects, total, &page).doc())
             }
             Question::Object(id) => {
                 let at = object(heap, *id)?;

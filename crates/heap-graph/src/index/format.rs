@@ -19,6 +19,7 @@ use std::fs::File;
 use std::hash::Hasher;
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Changed whenever a section changes its meaning.
 pub(crate) const VERSION: u32 = 2;
@@ -107,6 +108,30 @@ struct Entry {
     len: u64,
 }
 
+/// What the names of unfinished files begin with.
+const BUILDING: &str = ".building-";
+
+/// An unfinished file that was not written to for so long may be left from a process that was
+/// killed.
+const ABANDONED: Duration = Duration::from_secs(60);
+
+/// Removes unfinished files that no process holds.
+fn remove_abandoned(dir: &Path) {
+    for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
+        let ours = entry.file_name().to_string_lossy().starts_with(BUILDING);
+        let age = |m: std::fs::Metadata| m.modified().ok()?.elapsed().ok();
+        let old = ours && entry.metadata().ok().and_then(age) > Some(ABANDONED);
+        // Who builds holds the lock; it ends with the process.
+        if old
+            && let Ok(file) = File::options().write(true).open(entry.path())
+            && file.try_lock().is_ok()
+        {
+            // If it cannot be removed it stays, as it would have.
+            let _ = std::fs::remove_file(entry.path());
+        }
+    }
+}
+
 /// Writes an index, section by section.
 pub(crate) struct IndexWriter {
     file: BufWriter<File>,
@@ -122,11 +147,15 @@ impl IndexWriter {
         let (file, place) = match path {
             Some(path) => {
                 let dir = path.parent().unwrap_or(Path::new("."));
+                remove_abandoned(dir);
                 let (file, temporary) = tempfile::Builder::new()
-                    .prefix(".building-")
+                    .prefix(BUILDING)
                     .tempfile_in(dir)?
                     .keep()
                     .map_err(|e| e.error)?;
+                // Says that somebody is at work, until the file is closed. A file system without
+                // locks has none to say.
+                let _ = file.lock();
                 (file, Some((path.to_owned(), temporary)))
             }
             None => (tempfile::tempfile_in(budget.dir())?, None),
@@ -169,10 +198,7 @@ impl IndexWriter {
     pub(crate) fn view(&mut self) -> io::Result<IndexFile> {
         self.file.flush()?;
         let map = map_file(self.file.get_ref())?;
-        Ok(IndexFile {
-            map,
-            sections: self.sections.clone(),
-        })
+        Ok(IndexFile::new(map, self.sections.clone()))
     }
 
     /// Writes table and header, gives the file its name, and opens it.
@@ -229,9 +255,33 @@ impl Write for Counted<'_> {
 pub(crate) struct IndexFile {
     map: Mmap,
     sections: Vec<Entry>,
+    /// Where each section lies, by tag.
+    places: [(usize, usize); TAGS],
 }
 
+/// Tags are below this.
+const TAGS: usize = 32;
+
 impl IndexFile {
+    fn new(map: Mmap, sections: Vec<Entry>) -> IndexFile {
+        let mut places = [(0, 0); TAGS];
+        for entry in &sections {
+            let end = entry.offset.checked_add(entry.len);
+            let fits = end.is_some_and(|end| end <= map.len() as u64);
+            if let Some(place) = places.get_mut(entry.tag as usize)
+                && fits
+                && *place == (0, 0)
+            {
+                *place = (entry.offset as usize, entry.len as usize);
+            }
+        }
+        IndexFile {
+            map,
+            sections,
+            places,
+        }
+    }
+
     /// Opens an index; `None` if it is not one, is of another version, or of another dump.
     pub(crate) fn open(path: &Path, identity: Identity) -> Option<IndexFile> {
         let file = File::open(path).ok()?;
@@ -258,18 +308,13 @@ impl IndexFile {
                 len: e[2],
             })
             .collect();
-        Some(IndexFile { map, sections })
+        Some(IndexFile::new(map, sections))
     }
 
     /// The bytes of a section; empty if there is none.
     pub(crate) fn bytes(&self, tag: Tag) -> &[u8] {
-        let found = self.sections.iter().find(|s| s.tag == tag as u64);
-        found
-            .and_then(|s| {
-                self.map
-                    .get(s.offset as usize..s.offset.checked_add(s.len)? as usize)
-            })
-            .unwrap_or_default()
+        let (from, len) = self.places[tag as usize];
+        self.map.get(from..from + len).unwrap_or_default()
     }
 
     /// A section as an array; empty if there is none.

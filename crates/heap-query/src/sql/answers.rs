@@ -16,6 +16,7 @@ use heap_analysis::histogram::{HistogramOptions, HistogramRow, histogram};
 use heap_analysis::leaks::LeakOptions;
 use heap_analysis::merged_paths::{MergedOptions, to_objects};
 use heap_analysis::paths::{Exclusions, PathOptions, to_roots};
+use heap_analysis::selection::Selection;
 use heap_analysis::set::{SetError, SetSpec, members};
 use heap_analysis::strings::{StringOptions, duplicates};
 use heap_analysis::threads::ThreadOptions;
@@ -215,7 +216,7 @@ fn given_set(
     list: &str,
     scan: &Scan,
     all: bool,
-) -> Result<Option<(SetSpec, Vec<ObjIdx>)>, QueryError> {
+) -> Result<Option<(SetSpec, Selection)>, QueryError> {
     let Some(text) = given_text(list, scan, "set") else {
         return Ok(None);
     };
@@ -251,6 +252,7 @@ fn set_rows(env: &Env, scan: &Scan) -> Result<RowIter, QueryError> {
         return none();
     };
     let env = env.clone();
+    let found: Vec<ObjIdx> = found.iter().collect();
     Ok(Box::new(found.into_iter().map(move |o| {
         Ok(vec![
             object(&env, o),

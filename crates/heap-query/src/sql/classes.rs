@@ -78,6 +78,14 @@ struct ClassRows {
 }
 
 impl Rows for ClassRows {
+    fn repeats(&self) -> bool {
+        true
+    }
+
+    fn again(&mut self, scan: &Scan) {
+        self.next = class_range(&self.env, scan.equal(ID));
+    }
+
     fn advance(&mut self) -> Result<bool, QueryError> {
         let next = self.next.next();
         self.here = ClassIdx(next.unwrap_or(0));

@@ -113,9 +113,8 @@ enum Walk {
 }
 
 fn walk_of(env: &Env, scan: &Scan) -> Result<Walk, QueryError> {
-    let id = scan.equal(ID).or_else(|| scan.equal(ADDRESS));
-    if let Some(id) = id {
-        return Ok(Walk::One(id.object_id().and_then(|id| env.heap.find(id))));
+    if scan.equal(ID).or_else(|| scan.equal(ADDRESS)).is_some() {
+        return Ok(Walk::One(one_object(env, scan)));
     }
     if let Some(Order::Ascending(CLASS) | Order::Grouped(CLASS | CLASS_NUMBER)) = scan.order {
         return Ok(Walk::Classes(Classes::new(env)?));
@@ -127,6 +126,12 @@ fn walk_of(env: &Env, scan: &Scan) -> Result<Walk, QueryError> {
         return Ok(Walk::Largest(Box::new(Largest::new(floor.unwrap_or(0)))));
     }
     Ok(Walk::Blocks(Box::new(Blocks::new(env, scan))))
+}
+
+/// The object that is asked for by its id.
+fn one_object(env: &Env, scan: &Scan) -> Option<ObjIdx> {
+    let id = scan.equal(ID).or_else(|| scan.equal(ADDRESS))?;
+    id.object_id().and_then(|id| env.heap.find(id))
 }
 
 /// The least whole number that a constraint admits, if it is a lower bound.
@@ -416,6 +421,17 @@ impl ObjectRows {
 }
 
 impl Rows for ObjectRows {
+    fn repeats(&self) -> bool {
+        let filter = &self.filter;
+        let free = filter.classes.is_none() && filter.shallow.is_empty();
+        matches!(self.walk, Walk::One(_)) && free && filter.retained.is_empty()
+    }
+
+    fn again(&mut self, scan: &Scan) {
+        self.walk = Walk::One(one_object(&self.env, scan));
+        self.here = Here::default();
+    }
+
     fn advance(&mut self) -> Result<bool, QueryError> {
         let mut looked_at = 0u32;
         loop {

@@ -172,6 +172,9 @@ unsafe impl<'vtab> VTab<'vtab> for HeapTable {
             source: self.source.clone(),
             env: self.env.clone(),
             rows: None,
+            ended: true,
+            plan: String::new(),
+            scan: Scan::default(),
             row: 0,
             phantom: PhantomData,
         })
@@ -185,8 +188,12 @@ struct Cursor<'vtab> {
     base: sqlite3_vtab_cursor,
     source: Arc<dyn Source>,
     env: Env,
-    /// `None` before the first scan and at its end.
+    /// `None` before the first scan.
     rows: Option<Box<dyn Rows>>,
+    ended: bool,
+    /// What `best_index` wrote for this scan, and what it says.
+    plan: String,
+    scan: Scan,
     row: i64,
     phantom: PhantomData<&'vtab HeapTable>,
 }
@@ -195,8 +202,8 @@ fn failed(error: QueryError) -> Error {
     Error::ModuleError(error.to_string())
 }
 
-/// Reads back what `best_index` wrote.
-fn scan_of(plan: &str, args: &Filters<'_>) -> Result<Scan> {
+/// Reads back what `best_index` wrote; the values of the comparisons are not known yet.
+fn scan_of(plan: &str) -> Scan {
     let mut scan = Scan::default();
     for word in plan.split(' ') {
         let Some((sign, number)) = word.split_at_checked(1) else {
@@ -211,49 +218,69 @@ fn scan_of(plan: &str, args: &Filters<'_>) -> Result<Scan> {
             "#" => scan.order = Some(Order::Grouped(column)),
             _ => {
                 let found = OPS.iter().find(|o| sign.as_bytes() == [o.1]);
-                let position = scan.constraints.len();
-                let value = args.iter().nth(position).map_or(Operand::Null, operand);
                 scan.constraints.push(Constraint {
                     column,
                     op: found.map_or(Op::Eq, |o| o.0),
-                    value,
+                    value: Operand::Null,
                 });
             }
         }
     }
-    Ok(scan)
+    scan
 }
 
-fn operand(value: ValueRef<'_>) -> Operand {
-    match value {
-        ValueRef::Integer(n) => Operand::Int(n),
-        ValueRef::Real(n) => Operand::Real(n),
-        ValueRef::Text(text) => Operand::Text(String::from_utf8_lossy(text).into_owned()),
-        ValueRef::Null | ValueRef::Blob(_) => Operand::Null,
+/// Puts a value in the place of another one, in the memory of that.
+fn set_operand(operand: &mut Operand, value: ValueRef<'_>) {
+    match (value, operand) {
+        (ValueRef::Text(text), Operand::Text(old)) => {
+            old.clear();
+            old.push_str(&String::from_utf8_lossy(text));
+        }
+        (ValueRef::Text(text), operand) => {
+            *operand = Operand::Text(String::from_utf8_lossy(text).into_owned());
+        }
+        (ValueRef::Integer(n), operand) => *operand = Operand::Int(n),
+        (ValueRef::Real(n), operand) => *operand = Operand::Real(n),
+        (ValueRef::Null | ValueRef::Blob(_), operand) => *operand = Operand::Null,
     }
 }
 
 // SAFETY: `repr(C)`, and the first field is `sqlite3_vtab_cursor`.
 unsafe impl VTabCursor for Cursor<'_> {
     fn filter(&mut self, _: c_int, plan: Option<&str>, args: &Filters<'_>) -> Result<()> {
-        let scan = scan_of(plan.unwrap_or_default(), args)?;
-        self.rows = Some(self.source.open(&self.env, scan).map_err(failed)?);
-        self.row = 0;
+        let plan = plan.unwrap_or_default();
+        if self.plan != plan {
+            (self.plan, self.scan, self.rows) = (plan.to_owned(), scan_of(plan), None);
+        }
+        for (constraint, value) in self.scan.constraints.iter_mut().zip(args.iter()) {
+            set_operand(&mut constraint.value, value);
+        }
+        match &mut self.rows {
+            Some(rows) if rows.repeats() => rows.again(&self.scan),
+            rows => {
+                // The scan before this one must have ended before the next one begins.
+                *rows = None;
+                let scan = self.scan.clone();
+                *rows = Some(self.source.open(&self.env, scan).map_err(failed)?);
+            }
+        }
+        (self.row, self.ended) = (0, false);
         self.next()
     }
 
     fn next(&mut self) -> Result<()> {
         self.row += 1;
-        if let Some(rows) = &mut self.rows
-            && !rows.advance().map_err(failed)?
-        {
-            self.rows = None;
+        if let Some(rows) = &mut self.rows {
+            self.ended = !rows.advance().map_err(failed)?;
+            if self.ended && !rows.repeats() {
+                self.rows = None;
+            }
         }
         Ok(())
     }
 
     fn eof(&self) -> bool {
-        self.rows.is_none()
+        self.ended
     }
 
     fn column(&self, context: &mut Context, column: c_int) -> Result<()> {

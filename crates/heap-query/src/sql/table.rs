@@ -205,6 +205,16 @@ pub(crate) trait Rows {
     /// Goes to the next row; false at the end.
     fn advance(&mut self) -> Result<bool, QueryError>;
 
+    /// Whether the same rows can [begin again](Self::again). A join asks for one object after the
+    /// other, millions of times.
+    fn repeats(&self) -> bool {
+        false
+    }
+
+    /// Begins again with other values of the same comparisons, where [`repeats`](Self::repeats) says
+    /// so.
+    fn again(&mut self, _scan: &Scan) {}
+
     /// Says the value of a column of the present row.
     fn column(&self, column: usize, out: &mut dyn Out) -> Result<(), QueryError>;
 }

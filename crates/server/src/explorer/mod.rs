@@ -4,12 +4,13 @@
 //! In reading order: [`state`] (from a file to an opened heap, with what is known on the way),
 //! [`params`] (what is asked), `views` (the table of questions), `command` and
 //! `sql` (the same questions in a terminal and on the query page), `query` (SQL and OQL), `recent`
-//! (answers and sets that are kept), [`notes`] and [`history`] (what the user wrote and asked, in
+//! (answers and sets that are kept), `later` (answers that take their time), [`notes`] and [`history`] (what the user wrote and asked, in
 //! files that `kept` appends to), `routes` (addresses).
 
 mod command;
 pub mod history;
 mod kept;
+mod later;
 pub mod notes;
 pub mod params;
 mod plain;

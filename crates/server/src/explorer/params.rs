@@ -48,7 +48,8 @@ impl Params {
 
     /// One text per question: what is equal has the same answer.
     pub(super) fn key(&self, view: &str) -> String {
-        format!("{view} {:?}", self.0)
+        let asked: Vec<_> = self.iter().filter(|(name, _)| *name != "soon").collect();
+        format!("{view} {asked:?}")
     }
 
     /// All of them.

@@ -22,6 +22,16 @@ impl<K: PartialEq, V> Recent<K, V> {
         }
     }
 
+    /// The kept value of a key.
+    pub(super) fn find(&self, key: &K) -> Option<Arc<V>> {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = kept.iter().position(|(k, ..)| k == key)?;
+        let found = kept.remove(at);
+        let value = Arc::clone(&found.1);
+        kept.insert(0, found);
+        Some(value)
+    }
+
     /// The value of a key: a kept one, or what `make` gives with its size in bytes. Two threads that
     /// ask at the same time may both make it.
     pub(super) fn get<E>(
@@ -29,14 +39,8 @@ impl<K: PartialEq, V> Recent<K, V> {
         key: K,
         make: impl FnOnce() -> Result<(V, usize), E>,
     ) -> Result<Arc<V>, E> {
-        {
-            let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Some(at) = kept.iter().position(|(k, ..)| *k == key) {
-                let found = kept.remove(at);
-                let value = Arc::clone(&found.1);
-                kept.insert(0, found);
-                return Ok(value);
-            }
+        if let Some(value) = self.find(&key) {
+            return Ok(value);
         }
         let (value, size) = make()?;
         let value = Arc::new(value);

@@ -2,6 +2,7 @@
 //! index is being built, and afterwards the work that makes the first click fast.
 
 use super::history::History;
+use super::later::Later;
 use super::notes::Notes;
 use super::params::Params;
 use super::query;
@@ -9,7 +10,8 @@ use super::recent::Recent;
 use super::views;
 use crate::reply::{Fault, Form, Written};
 use heap_analysis::group::GroupBy;
-use heap_analysis::histogram::{Histogram, SortBy, Total};
+use heap_analysis::histogram::{Histogram, Total};
+use heap_analysis::selection::Selection;
 use heap_graph::{Control, Heap, HeapError, Mapping, ObjIdx, Options, Progress, QuickHistogram};
 use heap_query::Session;
 use serde::Serialize;
@@ -58,14 +60,14 @@ pub struct State {
     pub error: Option<String>,
 }
 
-/// A set in an order, with its sums.
-pub(super) struct Ordered {
-    pub(super) objects: Vec<ObjIdx>,
+/// A set with its sums.
+pub(super) struct Chosen {
+    pub(super) objects: Selection,
     pub(super) total: Total,
 }
 
-/// Which ordered set: its text, the order, whether unreachable objects count.
-pub(super) type SetKey = (String, SortBy, bool);
+/// Which set: its text, and whether unreachable objects count.
+pub(super) type SetKey = (String, bool);
 
 /// An opened dump, or one that is being opened.
 pub struct Explorer {
@@ -83,7 +85,8 @@ pub struct Explorer {
     pub(super) queries: OnceLock<Session>,
     pub(super) answers: Recent<String, Written>,
     pub(super) histograms: Recent<(GroupBy, bool), Histogram>,
-    pub(super) sets: Recent<SetKey, Ordered>,
+    pub(super) sets: Recent<SetKey, Chosen>,
+    pub(super) later: Later,
 }
 
 impl std::fmt::Debug for Explorer {
@@ -122,6 +125,7 @@ impl Explorer {
             answers: Recent::new(64 << 20),
             histograms: Recent::new(64 << 20),
             sets: Recent::new(256 << 20),
+            later: Later::default(),
         });
         let worker = Arc::clone(&explorer);
         let spawned = std::thread::Builder::new()
@@ -189,7 +193,7 @@ impl Explorer {
 
     /// Answers a question; a query stops when `cancel` becomes true.
     pub(crate) fn answer(
-        &self,
+        self: &Arc<Self>,
         view: &str,
         params: &Params,
         form: Form,
@@ -197,6 +201,7 @@ impl Explorer {
     ) -> Result<Arc<Written>, Fault> {
         match query::answer(self, view, params, form, cancel) {
             Some(answer) => answer.map(Arc::new),
+            None if form == Form::Json && params.flag("soon") => views::soon(self, view, params),
             None => views::answer(self, view, params, form),
         }
     }

@@ -3,11 +3,11 @@
 
 use super::params::{Params, ROWS};
 use super::query;
-use super::state::{Explorer, Ordered};
+use super::state::{Chosen, Explorer};
 use crate::reply::{Fault, FaultKind, Form, Written};
 use heap_analysis::collection_stats::{CollectionOptions, collections};
 use heap_analysis::collection_table::CollectionTable;
-use heap_analysis::histogram::{Histogram, HistogramOptions, SortBy};
+use heap_analysis::histogram::{Histogram, HistogramOptions};
 use heap_analysis::members;
 use heap_analysis::set::{self, SetError, SetSpec};
 use heap_analysis::{
@@ -15,11 +15,13 @@ use heap_analysis::{
     paths, properties, roots, strings, summary, threads, top, treemap, unreachable, validate,
     waste,
 };
-use heap_graph::{Heap, ObjIdx};
+use heap_graph::Heap;
 use report::{Provenance, Say};
 use std::sync::Arc;
 
 type Answer = fn(&Explorer, &Params, Form) -> Result<Written, Fault>;
+
+type Early = fn(&Explorer, &Params) -> Result<Option<Written>, Fault>;
 
 /// Every view by name.
 pub(super) const VIEWS: &[(&str, Answer)] = &[
@@ -52,10 +54,10 @@ pub(super) const VIEWS: &[(&str, Answer)] = &[
     ("objects", objects_view),
     ("immediate_dominators", |e, p, f| {
         let heap = e.heap()?;
-        let (spec, ordered) = ordered(e, heap, p, SortBy::Objects)?;
+        let (spec, set) = chosen(e, heap, p)?;
         let skip = p.regex("skip")?;
         let answer =
-            members::immediate_dominators(heap, spec.to_string(), &ordered.objects, skip.as_ref());
+            members::immediate_dominators(heap, spec.to_string(), &set.objects, skip.as_ref());
         say(heap, f, &answer)
     }),
     ("dominators", |e, p, f| {
@@ -220,6 +222,50 @@ pub(super) const PREPARED: &[(&str, &str)] = &[
     ("waste", ""),
 ];
 
+/// What can be said early about answers that take long: `None` when the whole answer is as quick.
+const FIRST: &[(&str, Early)] = &[
+    ("histogram", |e, p| {
+        if p.get("set").is_none() {
+            return Ok(None);
+        }
+        let heap = e.heap()?;
+        let options = histogram_options(p)?;
+        let (_, set) = chosen(e, heap, p)?;
+        // Every object of the heap is looked at: that is not quick if there are many.
+        if set.objects.len() < QUICK {
+            return Ok(None);
+        }
+        let counts = members::counts_of(heap, &set.objects, &options);
+        say(heap, Form::Json, &counts).map(Some)
+    }),
+    ("strings", |e, p| {
+        let heap = e.heap()?;
+        let Some(pattern) = p.regex("find")? else {
+            return Ok(None);
+        };
+        let found = strings::first(heap, &pattern, &string_options(p)?, FIRST_STRINGS);
+        say(heap, Form::Json, &found).map(Some)
+    }),
+    ("merged_paths", |e, p| {
+        merged(e, p, Form::Json, FIRST_PATHS).map(Some)
+    }),
+];
+
+/// Sets of fewer objects have their histogram at once.
+const QUICK: u64 = 100_000;
+
+/// Strings that are looked at before all others are.
+const FIRST_STRINGS: usize = 40_000;
+
+/// Paths that are followed before all others are.
+const FIRST_PATHS: usize = 25;
+
+/// One text per answer. One that was made before the referrers were known must not stay.
+fn question(explorer: &Explorer, view: &str, params: &Params, form: Form) -> String {
+    let known = explorer.referrers_known();
+    format!("{form:?} {known} {}", params.key(view))
+}
+
 /// Answers a question, or gives the answer that was just given to it.
 pub(super) fn answer(
     explorer: &Explorer,
@@ -227,16 +273,71 @@ pub(super) fn answer(
     params: &Params,
     form: Form,
 ) -> Result<Arc<Written>, Fault> {
+    let question = question(explorer, view, params, form);
+    if let Some(answer) = explorer.answers.find(&question) {
+        return Ok(answer);
+    }
+    let (job, new) = explorer.later.join(&question);
+    if new {
+        let work = || whole(explorer, &question, view, params, form);
+        explorer.later.run(&question, &job, work);
+    }
+    let answer = job.wait();
+    explorer.later.told(&question);
+    answer
+}
+
+/// As [`answer`], as JSON, for somebody who wants to see something soon: what is only part of the
+/// answer has `"complete": false`, and whoever asks again gets the whole of it some time.
+pub(super) fn soon(
+    explorer: &Arc<Explorer>,
+    view: &str,
+    params: &Params,
+) -> Result<Arc<Written>, Fault> {
+    let question = question(explorer, view, params, Form::Json);
+    if let Some(answer) = explorer.answers.find(&question) {
+        return Ok(answer);
+    }
+    let (job, new) = explorer.later.join(&question);
+    if new {
+        let (own, own_job) = (Arc::clone(explorer), Arc::clone(&job));
+        let (asked, view, params) = (question.clone(), view.to_owned(), params.clone());
+        let work = move || {
+            own.later.run(&asked, &own_job, || {
+                if let Some((_, first)) = FIRST.iter().find(|(name, _)| *name == view)
+                    && let Some(first) = first(&own, &params)?
+                {
+                    own_job.show(first.partial());
+                }
+                whole(&own, &asked, &view, &params, Form::Json)
+            });
+        };
+        let spawned = std::thread::Builder::new()
+            .name("tenure-answer".to_owned())
+            .spawn(work);
+        if let Err(error) = spawned {
+            let fault = Fault::failed(error.to_string());
+            explorer.later.run(&question, &job, || Err(fault));
+        }
+    }
+    let answer = job.soon();
+    if answer.is_err() {
+        explorer.later.told(&question);
+    }
+    answer
+}
+
+fn whole(
+    explorer: &Explorer,
+    question: &str,
+    view: &str,
+    params: &Params,
+    form: Form,
+) -> Result<Arc<Written>, Fault> {
     let Some((_, function)) = VIEWS.iter().find(|(name, _)| *name == view) else {
         return Err(Fault::not_found(format!("no view is called {view}")));
     };
-    // An answer that was made before the referrers were known must not stay.
-    let key = format!(
-        "{form:?} {} {}",
-        explorer.referrers_known(),
-        params.key(view)
-    );
-    explorer.answers.get(key, || {
+    explorer.answers.get(question.to_owned(), || {
         let written = function(explorer, params, form)?;
         let size = written.bytes.len();
         Ok((written, size))
@@ -285,12 +386,9 @@ fn histogram_view(e: &Explorer, params: &Params, form: Form) -> Result<Written, 
         other => other?,
     };
     if params.get("set").is_some() {
-        let (_, ordered) = ordered(e, heap, params, SortBy::Objects)?;
-        return say(
-            heap,
-            form,
-            &members::histogram_of(heap, &ordered.objects, &options),
-        );
+        let (_, set) = chosen(e, heap, params)?;
+        let answer = members::histogram_of(heap, &set.objects, &options);
+        return say(heap, form, &answer);
     }
     let full = e.histograms.get((options.by, options.all), || {
         let whole = HistogramOptions {
@@ -314,13 +412,8 @@ fn quick_view(e: &Explorer, params: &Params, form: Form) -> Result<Written, Faul
     Ok(Written::new(form, &answer, &Provenance::of(&quick.summary)))
 }
 
-/// The set that is asked for, in order.
-fn ordered(
-    e: &Explorer,
-    heap: &Heap,
-    params: &Params,
-    sort: SortBy,
-) -> Result<(SetSpec, Arc<Ordered>), Fault> {
+/// The set that is asked for.
+fn chosen(e: &Explorer, heap: &Heap, params: &Params) -> Result<(SetSpec, Arc<Chosen>), Fault> {
     let spec = params
         .set()?
         .ok_or_else(|| Fault::bad("set is missing: expected one such as class:java.lang.String"))?;
@@ -329,28 +422,25 @@ fn ordered(
     if spec.needs_referrers() {
         e.heap_with_referrers()?;
     }
-    let ordered = e.sets.get((text, sort, all), || {
+    let chosen = e.sets.get((text, all), || {
         let resolved = query::resolve(e, &spec)?;
-        let mut objects = set::members(heap, &resolved, all).map_err(of_set)?;
+        let objects = set::members(heap, &resolved, all).map_err(of_set)?;
         let total = members::total(heap, &objects);
-        members::sort(heap, &mut objects, sort);
-        let size = objects.len() * size_of::<ObjIdx>();
-        Ok::<_, Fault>((Ordered { objects, total }, size))
+        let size = objects.memory();
+        Ok::<_, Fault>((Chosen { objects, total }, size))
     })?;
-    Ok((spec, ordered))
+    Ok((spec, chosen))
 }
 
 fn objects_view(e: &Explorer, params: &Params, form: Form) -> Result<Written, Fault> {
     let heap = e.heap()?;
-    let (spec, ordered) = ordered(e, heap, params, params.sort()?)?;
-    let page = members::page(
-        heap,
-        spec.to_string(),
-        &ordered.objects,
-        ordered.total,
-        params.offset()?,
-        params.limit(ROWS)?,
-    );
+    let (spec, set) = chosen(e, heap, params)?;
+    let options = members::PageOptions {
+        sort: params.sort()?,
+        offset: params.offset()?,
+        limit: params.limit(ROWS)?,
+    };
+    let page = members::page(heap, spec.to_string(), &set.objects, set.total, &options);
     say(heap, form, &page)
 }
 
@@ -374,17 +464,22 @@ fn paths_view(e: &Explorer, params: &Params, form: Form) -> Result<Written, Faul
 }
 
 fn merged_view(e: &Explorer, params: &Params, form: Form) -> Result<Written, Fault> {
+    merged(e, params, form, 100_000)
+}
+
+/// Follows `most` paths, or fewer if those are asked for.
+fn merged(e: &Explorer, params: &Params, form: Form, most: usize) -> Result<Written, Fault> {
     let heap = e.heap_with_referrers()?;
-    let (spec, ordered) = ordered(e, heap, params, SortBy::Objects)?;
+    let (spec, set) = chosen(e, heap, params)?;
     let mut last = Err(Fault::bad("no exclusions were given"));
     for exclude in params.exclusions()? {
         let options = merged_paths::MergedOptions {
-            max_paths: params.number("max_paths", 1000)?.min(100_000),
+            max_paths: params.number("max_paths", 1000)?.min(most),
             depth: params.number("depth", 24)?.min(200),
             top: params.number("top", 5)?.min(100),
             exclude,
         };
-        let found = merged_paths::to_objects(heap, &spec.to_string(), &ordered.objects, &options)?;
+        let found = merged_paths::to_objects(heap, &spec.to_string(), &set.objects, &options)?;
         let done = !found.nodes.is_empty();
         last = say(heap, form, &found);
         if done {
