@@ -1,6 +1,7 @@
 //! Event streams and collectors through the binary.
 
 use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
@@ -86,6 +87,110 @@ fn five_collectors_tell_of_the_same_script() {
     assert_eq!(runs[0]["freed_singly"], 41);
     let tables = text(&tenure(folder.path(), &["collectors", "--script", "list.heap"]).stdout);
     assert!(all.iter().all(|name| tables.contains(name)), "{tables}");
+}
+
+/// What a command says at the end of its next line.
+fn last_words(said: &mut impl BufRead, after: &str) -> String {
+    let mut line = String::new();
+    assert!(said.read_line(&mut line).expect("text") > 0, "it has ended");
+    let words = line.trim().rsplit_once(after);
+    words.map_or_else(String::new, |(_, words)| words.to_owned())
+}
+
+#[test]
+fn a_front_end_in_another_process_commands_the_reference_vm() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = folder.path();
+    fs::write(at.join("list.heap"), LIST).expect("written");
+    let started = |arguments: &[&str]| {
+        Command::new(env!("CARGO_BIN_EXE_tenure"))
+            .args(arguments)
+            .current_dir(at)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("started")
+    };
+    let mut listener = started(&["listen", "0", "-o", "run.vmpi"]);
+    let mut said = BufReader::new(listener.stderr.take().expect("a pipe"));
+    let mut typed = listener.stdin.take().expect("a pipe");
+    let address = format!("127.0.0.1:{}", last_words(&mut said, ":"));
+    let vm = [
+        "collectors",
+        "--gc",
+        "generational",
+        "--script",
+        "list.heap",
+        "--heap",
+        "4k",
+    ];
+    let vm = started(
+        &[
+            &vm[..],
+            &["--record", "same.vmpi", "--json", "--net", &address],
+        ]
+        .concat(),
+    );
+    last_words(&mut said, "is connected");
+    for (command, answer) in [
+        ("gc", "done"),
+        ("dump 0", "done"),
+        ("dump 2", "done"),
+        ("monitors", "done"),
+        (
+            "request object-alloc 0x3",
+            "failed: no such object or class",
+        ),
+        ("request gc-start 0x3", "not available in this VM"),
+        ("disable gc-start", "done"),
+        ("gc", "done"),
+        ("enable gc-start", "done"),
+    ] {
+        writeln!(typed, "{command}").expect("typed");
+        let expected = format!("{command}: {answer}");
+        assert_eq!(last_words(&mut said, "tenure: "), expected);
+    }
+    // Until now the VM has waited for more.
+    drop(typed);
+    let vm = vm.wait_with_output().expect("ended");
+    assert_eq!(vm.status.code(), Some(0), "{}", text(&vm.stderr));
+    let mut rest = String::new();
+    said.read_to_string(&mut rest).expect("words");
+    assert_eq!(listener.wait().expect("ended").code(), Some(0), "{rest}");
+    let got = fs::read(at.join("run.vmpi")).expect("a recording");
+    assert_eq!(got, fs::read(at.join("same.vmpi")).expect("a recording"));
+    let events = json(&tenure(at, &["run.vmpi", "--json"]));
+    assert_eq!(events["damaged"], false);
+    let totals = &events["totals"];
+    assert_eq!(totals, &json(&vm)["collectors"][0]["events"]["totals"]);
+    assert_eq!(
+        (&totals["allocated_objects"], &totals["live_objects"]),
+        (&81.into(), &40.into())
+    );
+    let mut answers = 0;
+    let (mut dumps, mut starts, mut finishes) = (0, 0, 0);
+    vmpi::wire::read_all(&got, |frame| {
+        let batch = match frame {
+            vmpi::wire::Frame::Answer(_) => {
+                answers += 1;
+                return Ok(());
+            }
+            vmpi::wire::Frame::Batch(batch) => batch,
+            _ => return Ok(()),
+        };
+        for item in batch {
+            if let vmpi::wire::Item::Event { body, .. } = item? {
+                dumps += u32::from(body.kind() == vmpi::EventKind::HeapDump);
+                starts += u32::from(body.kind() == vmpi::EventKind::GcStart);
+                finishes += u32::from(body.kind() == vmpi::EventKind::GcFinish);
+            }
+        }
+        Ok(())
+    })
+    .expect("a whole stream");
+    // The last dump is the VM's own.
+    assert_eq!((answers, dumps, finishes - starts), (9, 3, 1));
 }
 
 #[test]

@@ -3,6 +3,7 @@
 
 use vmpi::mode::{Host, Request};
 use vmpi::vm_event::thread_status;
+use vmpi::wire::Command;
 use vmpi::{
     Body, CallTrace, EnvId, EventKind, GcKind, JMethodId, MonitorDump, ObjectHandle, Outcome,
     ThreadStart, VmEvent,
@@ -142,6 +143,25 @@ impl RefVm<'_> {
                 Outcome::Success
             }
             None => Outcome::Fail,
+        }
+    }
+
+    /// Carries out a command of a front end, between two steps; what it yields goes to
+    /// the VM's own sink.
+    pub fn carry_out(&mut self, command: Command) -> Outcome {
+        match command {
+            Command::Enable(kind) => self.switch(kind, true),
+            Command::Disable(kind) => self.switch(kind, false),
+            Command::Request(kind, object) => match Request::new(kind, object) {
+                Some(request) => self.request_to_sink(request),
+                None => Outcome::NotAvailable,
+            },
+            Command::HeapDump(level) => self.request_to_sink(Request::HeapDump(level)),
+            Command::MonitorDump => self.request_to_sink(Request::MonitorDump),
+            Command::RunGc => {
+                self.run_gc();
+                Outcome::Success
+            }
         }
     }
 }

@@ -4,6 +4,7 @@ use super::events::write_page;
 use super::target::limit;
 use crate::Outcome;
 use crate::exit::{Exit, Usage};
+use crate::live::front_end::FrontEnd;
 use crate::output::{note, write_file};
 use crate::session::Session;
 use anyhow::{Context, Result};
@@ -20,7 +21,7 @@ use vmpi::{Body, DumpLevel, GcKind, Switches};
 /// The five garbage collectors side by side: one script, each one's events and what they cost
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  tenure collectors --script mutator.heap -o collectors.html\n  tenure collectors --gc generational --promotion-age 2 --record run.vmpi\n  tenure collectors --gc mark_sweep --agent ./libagent.so:file=out.txt"
+    after_help = "Examples:\n  tenure collectors --script mutator.heap -o collectors.html\n  tenure collectors --gc generational --promotion-age 2 --record run.vmpi\n  tenure collectors --gc mark_sweep --agent ./libagent.so:file=out.txt\n  tenure collectors --gc generational --net localhost:4711   (beside: tenure listen 4711 -o run.vmpi)"
 )]
 pub struct Args {
     /// One of mark_sweep, mark_compact, two_space_copying, generational, reference_counting
@@ -54,6 +55,14 @@ pub struct Args {
     /// Write the events for `tenure events` (with --gc)
     #[arg(long, value_name = "PATH", requires = "gc", value_hint = clap::ValueHint::FilePath)]
     record: Option<PathBuf>,
+    /// Send the events to `tenure listen` and take its commands (with --gc)
+    #[arg(
+        long,
+        value_name = "HOST:PORT",
+        requires = "gc",
+        conflicts_with = "events"
+    )]
+    net: Option<String>,
     /// Let a JVMPI agent watch the VM (with --gc)
     #[arg(
         long,
@@ -109,7 +118,7 @@ impl Args {
         let mut exit_code = None;
         let mut runs = Vec::new();
         for gc in gcs {
-            let ran = self.perform(gc, &script, agent.take());
+            let ran = self.perform(gc, &script, agent.take())?;
             exit_code = exit_code.or(ran.exit_code);
             if self.events {
                 return list_events(session, &ran);
@@ -159,8 +168,9 @@ impl Args {
         }
     }
 
-    fn perform(&self, gc: Gc, script: &Script, agent: Option<Agent>) -> Ran {
+    fn perform(&self, gc: Gc, script: &Script, agent: Option<Agent>) -> Result<Ran> {
         let config = self.config(gc);
+        let mut front_end = self.net.as_deref().map(FrontEnd::connect).transpose()?;
         let encoder = RefCell::new(Encoder::new(&RefVm::hello(&config)));
         let lines = RefCell::new(Vec::new());
         let freed = Cell::new(0);
@@ -178,24 +188,35 @@ impl Args {
             encoder.borrow_mut().item(env, item);
         };
         let mut vm = RefVm::watched(config, Switches::all(), Box::new(sink), agent);
-        let end = script::run(script, &mut vm);
+        let end = script::run_between(script, &mut vm, |vm| {
+            if let Some(front_end) = &mut front_end {
+                front_end.serve(vm, &encoder);
+            }
+        });
         if vm.exit_code().is_none() {
             // After a last collection, a dump shows what is there although nothing
             // reaches it.
             vm.collect(GcKind::Full);
             vm.request_to_sink(Request::HeapDump(DumpLevel::References));
+            if let Some(front_end) = &mut front_end {
+                front_end.serve_to_the_end(&mut vm, &encoder);
+            }
         }
         vm.shut_down();
         let exit_code = vm.exit_code();
         drop(vm);
-        Ran {
-            stream: encoder.into_inner().finish(),
+        let encoder = encoder.into_inner();
+        Ok(Ran {
+            stream: match front_end {
+                Some(front_end) => front_end.finish(encoder),
+                None => encoder.finish(),
+            },
             lines: lines.into_inner(),
             steps: end.as_ref().map_or(0, |end| end.steps),
             freed_singly: freed.get(),
             stopped: end.err().map(|error| error.to_string()),
             exit_code,
-        }
+        })
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::Outcome;
 use crate::exit::Exit;
 use crate::live::collect::{Collected, Destination, collect};
-use crate::live::collect_events;
+use crate::live::collect_events::{self, Typed};
 use crate::output::{create, note};
 use crate::session::Session;
 use agent_core::control::{Command, WORDS};
@@ -11,7 +11,7 @@ use anyhow::{Context, Result};
 use std::io::{BufRead, IsTerminal};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::time::{Duration, Instant};
 use vmpi::wire::MAGIC;
 
@@ -59,7 +59,10 @@ impl Args {
                 let create = |path: &Path| create(path, store.force);
                 collect_events::collect(stream, &destination, next, create, note)?
             } else {
-                let next = || next_of(&lines, WORDS, |line| line.parse::<Command>());
+                let next = || match next_of(&lines, WORDS, |line| line.parse::<Command>()) {
+                    Typed::Command(command) => Some(command),
+                    Typed::Nothing | Typed::End => None,
+                };
                 store.run(stream, &destination, next)?
             };
             say(&done);
@@ -161,18 +164,22 @@ fn next_of<C, E: std::fmt::Display>(
     lines: &Receiver<String>,
     words: &[(&str, &str)],
     parse: impl Fn(&str) -> Result<C, E>,
-) -> Option<C> {
-    while let Ok(line) = lines.try_recv() {
+) -> Typed<C> {
+    loop {
+        let line = match lines.try_recv() {
+            Ok(line) => line,
+            Err(TryRecvError::Empty) => return Typed::Nothing,
+            Err(TryRecvError::Disconnected) => return Typed::End,
+        };
         match line.trim() {
             "" => {}
             "help" => words
                 .iter()
                 .for_each(|(form, what)| note(&format!("{form:22} {what}"))),
             words => match parse(words) {
-                Ok(command) => return Some(command),
+                Ok(command) => return Typed::Command(command),
                 Err(error) => note(&format!("{error} (help lists them)")),
             },
         }
     }
-    None
 }

@@ -3,10 +3,10 @@
 use super::collect::{Collected, Destination, TICK, is_timeout};
 use agent_core::control::{NoCommand, Progress};
 use anyhow::{Context, Result};
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::{Shutdown, TcpStream};
 use std::path::{Path, PathBuf};
 use vmpi::wire::{Command, CommandWriter, Decoder, Frame};
 use vmpi::{DumpLevel, EventKind, ObjectHandle, Outcome};
@@ -29,6 +29,16 @@ pub(crate) const WORDS: &[(&str, &str)] = &[
     ),
     ("monitors", "a monitor dump"),
 ];
+
+/// What has been typed.
+pub(crate) enum Typed<C> {
+    /// A command.
+    Command(C),
+    /// Nothing, for now.
+    Nothing,
+    /// Nothing more will be.
+    End,
+}
 
 /// A typed line as a command.
 ///
@@ -68,12 +78,12 @@ fn number(word: &str) -> Option<u64> {
     }
 }
 
-/// Stores a stream until its host closes it. `next` gives commands, `create` opens the file, `say`
-/// is told how each command went.
+/// Stores a stream until its host closes it. `next` gives commands, at whose end the host is told
+/// that there are no more; `create` opens the file, `say` is told how each command went.
 pub(crate) fn collect(
     mut stream: TcpStream,
     destination: &Destination,
-    mut next: impl FnMut() -> Option<Command>,
+    mut next: impl FnMut() -> Typed<Command>,
     create: impl Fn(&Path) -> Result<File>,
     say: impl Fn(&str),
 ) -> Result<Collected> {
@@ -87,18 +97,28 @@ pub(crate) fn collect(
         }
     };
     let mut file = create(&path)?;
-    let mut asked = HashMap::new();
+    let mut asked = BTreeMap::new();
     let mut writer = CommandWriter::new();
     // None once the stream is damaged: it is stored as it is.
     let mut decoder = Some(Decoder::new());
     let mut progress = Progress::default();
     let mut buffer = vec![0; 1 << 16];
+    let mut has_more = true;
     loop {
-        while let Some(command) = next() {
-            let (serial, bytes) = writer.command(command);
-            asked.insert(serial, command);
+        while has_more {
             // A host that is gone is noticed by the next read.
-            let _ = stream.write_all(&bytes);
+            match next() {
+                Typed::Nothing => break,
+                Typed::Command(command) => {
+                    let (serial, bytes) = writer.command(command);
+                    asked.insert(serial, command);
+                    let _ = stream.write_all(&bytes);
+                }
+                Typed::End => {
+                    has_more = false;
+                    let _ = stream.shutdown(Shutdown::Write);
+                }
+            }
         }
         let count = match stream.read(&mut buffer) {
             Ok(0) => break,

@@ -4,6 +4,7 @@ pub(crate) mod agent;
 pub(crate) mod attach;
 pub(crate) mod collect;
 pub(crate) mod collect_events;
+pub(crate) mod front_end;
 pub(crate) mod jvm;
 pub(crate) mod page;
 pub(crate) mod push;

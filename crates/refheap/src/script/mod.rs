@@ -28,7 +28,7 @@ mod run;
 
 use vmpi::{BasicType, GcKind};
 
-pub use run::{RunEnd, run};
+pub use run::{RunEnd, run, run_between};
 
 /// A class a script declares.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -36,6 +36,18 @@ struct Machine<'m, 's> {
 /// A line that cannot be done: a null reference, no such slot, no memory; or a
 /// profiler suspended all threads. What happened before has been told.
 pub fn run(script: &Script, vm: &mut RefVm<'_>) -> Result<RunEnd, ScriptError> {
+    run_between(script, vm, |_| {})
+}
+
+/// The same, with something to do after each line.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_between<'s>(
+    script: &Script,
+    vm: &mut RefVm<'s>,
+    mut between: impl FnMut(&mut RefVm<'s>),
+) -> Result<RunEnd, ScriptError> {
     let mut classes = Vec::new();
     for class in &script.classes {
         let methods: Vec<_> = class.methods.iter().map(String::as_str).collect();
@@ -69,6 +81,7 @@ pub fn run(script: &Script, vm: &mut RefVm<'_>) -> Result<RunEnd, ScriptError> {
             }
             end.steps += 1;
             machine.step(thread)?;
+            between(machine.vm);
             if !machine.vm.serve() {
                 return Ok(end);
             }
