@@ -21,7 +21,7 @@ use vmpi::{Body, DumpLevel, GcKind, Switches};
 /// The five garbage collectors side by side: one script, each one's events and what they cost
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  tenure collectors --script mutator.heap -o collectors.html\n  tenure collectors --gc generational --promotion-age 2 --record run.vmpi\n  tenure collectors --gc mark_sweep --agent ./libagent.so:file=out.txt\n  tenure collectors --gc generational --net localhost:4711   (beside: tenure listen 4711 -o run.vmpi)"
+    after_help = "Examples:\n  tenure collectors --script mutator.heap -o collectors.html\n  tenure collectors --gc generational --promotion-age 2 --record run.vmpi\n  tenure collectors --gc mark_sweep --agent ./libagent.so:file=out.txt"
 )]
 pub struct Args {
     /// One of mark_sweep, mark_compact, two_space_copying, generational, reference_counting
