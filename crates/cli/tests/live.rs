@@ -112,6 +112,15 @@ fn content(program: &mut Program, page: &Page) {
         sizes.contains("<td>10</td><td>20</td><td>20</td>"),
         "{sizes}"
     );
+    let hours = page.text("profiler?action=instances&type=Populations$Bag&sort=uniq_hour");
+    assert!(hours.contains("20 instances allocated"), "{hours}");
+    let seconds = page.json("groups?class=Populations$Bag&by=second");
+    let rows = seconds["rows"].as_array().expect("rows");
+    let sum = rows
+        .iter()
+        .filter_map(|row| row["sampled"].as_u64())
+        .sum::<u64>();
+    assert_eq!((sum, &seconds["objects"]), (20, &20.into()), "{seconds}");
     assert!(
         page.text("profiler?action=script")
             .contains("addEventListener")
@@ -174,6 +183,25 @@ fn places(program: &mut Program, page: &Page, version: u32) {
     assert_eq!(apart["count"], 3, "{apart}");
     let together = page.json("classes?source=recording&filter=Populations$Node");
     assert_eq!(together["count"], 1, "{together}");
+    page.command("dump");
+    page.until("state", |state| state["dumps"][1]["stage"] == "ready");
+    let dumped = page.json("classes?loaders=1&source=dump&filter=Populations$Node");
+    let rows = dumped["rows"].as_array().expect("rows");
+    let of = |loader: &str| {
+        let of = |row: &&Value| {
+            row["loader"]
+                .as_str()
+                .is_some_and(|one| one.contains(loader))
+        };
+        let mut live: Vec<i64> = rows
+            .iter()
+            .filter(of)
+            .filter_map(|row| row["live"].as_i64())
+            .collect();
+        live.sort_unstable();
+        live
+    };
+    assert_eq!(of("URLClassLoader"), [30, 60], "{dumped}");
     let modules = page
         .json("allocations?by=module&sort=allocations")
         .to_string();
@@ -208,7 +236,7 @@ fn class_options(page: &Page) {
     let bags = page.json("instances?class=Populations$Bag&sort=size");
     assert_eq!(
         (&bags["objects"], &bags["sampled"]),
-        (&20.into(), &2.into()),
+        (&50.into(), &5.into()),
         "{bags}"
     );
     assert!(bags["rows"][0]["size"].is_null(), "{bags}");

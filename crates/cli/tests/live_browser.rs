@@ -62,6 +62,8 @@ fn a_range_is_recorded_selected_collected_and_dumped_in_the_browser() {
     browser.look(1280, 900, false);
     browser.open(&format!("http://{}{}", page.host, page.base));
     browser.wait("document.querySelectorAll('.chart canvas').length >= 4");
+    // Every block of native code, too.
+    browser.eval("document.querySelector('#blocks').value = '1'");
     browser.click("document.querySelector('#record')");
     page.counting(&mut program);
     let begin = page.snapshot();
@@ -97,6 +99,9 @@ fn a_range_is_recorded_selected_collected_and_dumped_in_the_browser() {
         "[...document.querySelectorAll('tbody td.n')].some((c) => c.textContent === '-1,234')",
     );
     program.tell("bags 500");
+    let native_begin = page.snapshot();
+    program.tell("direct 3");
+    let native_end = page.snapshot();
     browser.eval("location.hash = '#/memory'");
     browser.wait("document.querySelector('#dump-list') !== null");
     browser.click("document.querySelector('#dump')");
@@ -106,7 +111,11 @@ fn a_range_is_recorded_selected_collected_and_dumped_in_the_browser() {
         ("stacks?filter=Populations", "Populations.main"),
         ("classes?filter=Populations", "Populations$Bag"),
         ("instances?class=Populations$Bag", "500 instances"),
-        ("instances?class=Populations$Bag&by=size", "500"),
+        ("instances?class=Populations$Bag&by=size100", "500"),
+        ("instances?class=Populations$Bag&by=minute", "500 instances"),
+        ("native", "libjvm.so"),
+        ("references", "References that native code has made"),
+        ("options", "MODULE CLASS OPTIONS"),
         ("advice", "Could be saved"),
         (
             "source?frame=Populations.keep(Populations.java:23)",
@@ -119,10 +128,19 @@ fn a_range_is_recorded_selected_collected_and_dumped_in_the_browser() {
             "document.querySelector('main').textContent.includes({text:?})"
         ));
         let name = view.split('?').next().unwrap_or(view);
-        if !view.contains("by=size") {
+        if !view.contains("&by=") {
             picture(&mut browser, name);
         }
     }
+    // A range that is selected is one of native memory, too: three blocks of a mebibyte.
+    browser.eval(&format!(
+        "location.hash = '#/native?from={native_begin}&to={native_end}&by=site&filter=direct'"
+    ));
+    browser.wait("document.querySelector('main').textContent.includes('3.0 MiB')");
+    browser.eval(&format!(
+        "location.hash = '#/native?from={native_end}&by=site&filter=direct'"
+    ));
+    browser.wait("document.querySelector('tbody td.n')?.textContent === '0'");
     // Two tables are saved, and what came between them is the difference.
     browser.eval("location.hash = '#/saved'");
     for number in ["1", "2"] {

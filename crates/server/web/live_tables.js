@@ -17,7 +17,8 @@ export function withSources(known) {
   sources = known;
 }
 
-const frame = (text) => h("div", null, sources && /\([^()]+:\d+\)$/.test(text) ? h("a", { href: to("source", { frame: text }) }, text) : text);
+const sourced = (text) => (sources && /\([^()]+:\d+\)$/.test(text) ? h("a", { href: to("source", { frame: text }) }, text) : text);
+const frame = (text) => h("div", null, sourced(text));
 const frames = (stack, most = 6) => h("div", { class: "frames" }, stack.slice(0, most).map(frame),
   stack.length > most ? h("details", null, h("summary", null, `${stack.length - most} more frames`), stack.slice(most).map(frame)) : null);
 
@@ -102,7 +103,7 @@ export async function stacks({ params, ask }) {
     }
     row.append(h("td", { class: "n bar", vars: { "--b": `${((node.allocated_bytes / all) * 100).toFixed(1)}%` } }, bytes(node.allocated_bytes)),
       h("td", { class: "n" }, count(node.allocations)), h("td", { class: "n" }, signed(node.remaining)), h("td", { class: "n" }, signedBytes(node.remaining_bytes)),
-      h("td", { vars: { "--d": String(depth) } }, twist, node.class ? h("b", null, className(node.name)) : node.name));
+      h("td", { vars: { "--d": String(depth) } }, twist, node.class ? h("b", null, className(node.name)) : sourced(node.name)));
     // The way down is open as long as there is only one.
     if (below.length === 1 || (depth === 0 && children.get(null).length === 1)) queueMicrotask(toggle);
     return row;
@@ -174,7 +175,7 @@ export async function classes({ params, ask }) {
     filters(params),
     h("p", { class: "dim" }, `Counts are from: ${{ recording: "the recording", dump: "the last heap dump", vm: "the VM's own histogram" }[answer.source]}. `,
       "Sizes and capacities are from the last heap dump. ",
-      answer.source === "recording" ? h("a", { href: to("classes", { ...params, loaders: params.loaders ? "" : "1", offset: "" }) },
+      answer.source !== "vm" ? h("a", { href: to("classes", { ...params, loaders: params.loaders ? "" : "1", offset: "" }) },
         params.loaders ? "Loaders together" : "Loaders apart") : null),
     table({ columns, rows: answer.rows, sort, label: "Classes", empty: "No class." }), pager(answer.offset, answer.rows.length, answer.count, LIMIT), downloads("classes", asked),
   ];
@@ -184,7 +185,9 @@ export async function classes({ params, ask }) {
 export async function instances({ params, ask }) {
   const grouped_by = params.by || "";
   const asked = { class: params.class, dump: params.dump, sample: params.sample || 1000, limit: LIMIT };
-  const forms = [["", "List"], ["value", "Equal values"], ["stack", "Stacks"], ["hash", "Hash codes"], ["class", "Classes and loaders"], ["size", "Sizes"]];
+  const forms = [["", "List"], ["value", "Equal values"], ["stack", "Stacks"], ["hash", "Hash codes"], ["class", "Classes and loaders"],
+    ["size", "Sizes"], ["size100", "by 100"], ["size1000", "by 1000"], ["second", "Seconds"], ["minute", "Minutes"], ["hour", "Hours"]];
+  const steps = { size100: 100, size1000: 1000 };
   const head = [
     choice("by", forms, grouped_by, (word) => to("instances", { ...params, by: word })),
     h("div", { class: "controls" }, h("label", null, "Sample ", h("select", { class: "bar-field", onchange: (e) => change({ sample: e.target.value }) },
@@ -193,7 +196,7 @@ export async function instances({ params, ask }) {
       ["time", "value", "hash", "size", "capacity", "capacity_bytes", "excess", "none"].map((n) => h("option", { value: n, selected: n === (params.sort || "time") }, n.replace("_", " ")))))),
   ];
   if (grouped_by) {
-    const answer = await ask("groups", { ...asked, by: grouped_by, step: params.step });
+    const answer = await ask("groups", { ...asked, by: steps[grouped_by] ? "size" : grouped_by, step: steps[grouped_by] || params.step });
     const columns = [
       { title: "Sampled", num: true, cell: (r) => count(r.sampled) },
       { title: "Estimated", num: true, cell: (r) => count(r.estimated), bar: (r) => r.estimated / Math.max(1, answer.objects) },

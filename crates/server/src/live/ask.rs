@@ -290,6 +290,12 @@ fn class_source(live: &Live, params: &Params) -> Result<(&'static str, Vec<Class
         "dump" if contents.is_empty() => {
             Err(Fault::not_ready("there is no heap dump that is open"))
         }
+        "dump" if params.flag("loaders") => {
+            let open = dumps.iter().rev().find(|dump| dump.contents().is_ok());
+            let none = || Fault::not_ready("there is no heap dump that is open");
+            let rows = open.ok_or_else(none)?.contents_per_loader()?;
+            Ok(("dump", classes::of_loaders(rows)))
+        }
         "dump" => Ok(("dump", classes::of_dump(&contents))),
         "vm" => {
             let text = live

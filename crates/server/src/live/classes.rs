@@ -141,6 +141,18 @@ pub fn of_dump(contents: AllContents<'_>) -> Vec<ClassRow> {
     rows
 }
 
+/// The rows of a dump with loaders apart.
+pub fn of_loaders(contents: &[ClassContents]) -> Vec<ClassRow> {
+    let row = |class: &ClassContents| ClassRow {
+        loader: class.loader.clone(),
+        size: measure(class.size, class.size.max),
+        capacity: measure(class.capacity, class.capacity.max),
+        capacity_bytes: Some(class.capacity_bytes),
+        ..row_of(&class.class, class.objects, class.shallow)
+    };
+    contents.iter().map(row).collect()
+}
+
 /// The rows of the VM's own histogram, as `GC.class_histogram` prints it.
 pub fn of_histogram(text: &str) -> Vec<ClassRow> {
     let mut rows: Vec<ClassRow> = Vec::new();

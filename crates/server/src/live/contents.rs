@@ -2,8 +2,11 @@
 //! a collection says it holds, the capacity what its arrays have room for. Read from a dump, so no
 //! code of the program runs.
 
+use heap_analysis::describe::Address;
 use heap_analysis::fields::{field_int, field_ref};
+use heap_analysis::group::loader_name;
 use heap_graph::{Heap, ObjIdx, ObjectKind, ObjectView, Value};
+use hprof::ObjectId;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
@@ -52,11 +55,14 @@ impl Spread {
     }
 }
 
-/// The objects of a class in a dump, all loaders together.
+/// The objects of a class in a dump, all loaders together unless they are told apart.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ClassContents {
     /// Class name.
     pub class: String,
+    /// Its loader, where loaders are told apart.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub loader: Option<String>,
     /// Reachable objects.
     pub objects: u64,
     /// Their shallow bytes.
@@ -69,17 +75,22 @@ pub struct ClassContents {
     pub capacity_bytes: u64,
 }
 
-/// Every class of a dump that has reachable objects, by falling shallow bytes.
-pub fn by_class(heap: &Heap) -> Vec<ClassContents> {
-    let mut rows: FxHashMap<&str, ClassContents> = FxHashMap::default();
+/// Every class of a dump that has reachable objects, by falling shallow bytes; classes of one name
+/// together, or those of each loader alone.
+pub fn by_class(heap: &Heap, per_loader: bool) -> Vec<ClassContents> {
+    let mut rows: FxHashMap<(&str, Option<ObjectId>), ClassContents> = FxHashMap::default();
     for (number, class) in heap.classes().iter().enumerate() {
         if class.reachable_objects == 0 {
             continue;
         }
-        let row = rows.entry(&class.name).or_insert_with(|| ClassContents {
-            class: class.name.clone(),
-            ..ClassContents::default()
-        });
+        let loader = per_loader.then_some(class.loader);
+        let row = rows
+            .entry((&class.name, loader))
+            .or_insert_with(|| ClassContents {
+                class: class.name.clone(),
+                loader: loader.map(|loader| loader_text(heap, loader)),
+                ..ClassContents::default()
+            });
         row.objects += class.reachable_objects;
         row.shallow += class.reachable_shallow.0;
         let index = heap_graph::ClassIdx(number as u32);
@@ -104,9 +115,17 @@ pub fn by_class(heap: &Heap) -> Vec<ClassContents> {
     rows.sort_by(|a, b| {
         b.shallow
             .cmp(&a.shallow)
-            .then_with(|| a.class.cmp(&b.class))
+            .then_with(|| (&a.class, &a.loader).cmp(&(&b.class, &b.loader)))
     });
     rows
+}
+
+/// A loader's class and address: a dump has no other name for most of them.
+fn loader_text(heap: &Heap, loader: ObjectId) -> String {
+    if loader.is_null() {
+        return "(boot loader)".to_owned();
+    }
+    format!("{} @{}", loader_name(heap, loader), Address(loader))
 }
 
 /// Size and capacity of an object.

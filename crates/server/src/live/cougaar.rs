@@ -5,6 +5,7 @@
 use super::ask::class_rows;
 use super::classes::{ClassRow, Measure};
 use super::instances::{self, Query, Sort, Uniq, cut};
+use super::moments::{self, Step};
 use super::perfdata::Counters;
 use super::routes::{carry_out, dump_of};
 use super::saved::{SORT_SCRIPT, push_table};
@@ -67,7 +68,7 @@ const GROUPS: [(&str, Uniq); 8] = [
     ("uniq_size_mod_1000", Uniq::Size(1000)),
 ];
 
-/// `sort` values that count by time of allocation, which a dump does not have.
+/// `sort` values that count by time of allocation, which the recording has.
 const TIMES: [&str; 4] = ["uniq_time", "uniq_second", "uniq_minute", "uniq_hour"];
 
 /// Answers a request of the old servlet.
@@ -244,7 +245,8 @@ fn one_class(live: &Live, params: &Params, out: &mut String) -> Result<(), Fault
          <input type=\"hidden\" name=\"type\" value=\"{name}\">\n<label>Sort <select name=\"sort\">"
     );
     let sorts = SORTS.iter().map(|(name, _)| *name);
-    for sort in sorts.chain(GROUPS.iter().map(|(name, _)| *name)) {
+    let groups = GROUPS.iter().map(|(name, _)| *name);
+    for sort in sorts.chain(groups).chain(TIMES) {
         let _ = write!(out, "<option>{sort}</option>");
     }
     let _ = write!(
@@ -269,13 +271,42 @@ fn or_all(params: &Params, name: &str, default: usize) -> Result<Option<usize>, 
     }
 }
 
+/// Counts what was allocated by its time.
+fn times_of(
+    live: &Live,
+    params: &Params,
+    (class, sort): (&str, &str),
+    out: &mut String,
+) -> Result<(), Fault> {
+    super::ask::detail(live, class)?;
+    let step = sort.strip_prefix("uniq_").and_then(Step::named);
+    let step = step.ok_or_else(|| Fault::bad(format!("sort={sort}: no such order")))?;
+    let rows = or_all(params, "rows", ROWS)?.unwrap_or(usize::MAX);
+    let (objects, rows) = moments::groups(live, class, step, (params.flag("inc"), rows))?;
+    let _ = writeln!(
+        out,
+        "<p>{}: {objects} instances allocated since the recording began, live or not.</p>",
+        html(class)
+    );
+    let cells: Vec<Vec<String>> = rows
+        .into_iter()
+        .map(|row| {
+            vec![
+                row.value,
+                row.sampled.to_string(),
+                row.estimated.to_string(),
+            ]
+        })
+        .collect();
+    push_table(out, &["Value", "Sampled", "Estimated"], &cells);
+    Ok(())
+}
+
 fn instances_of(live: &Arc<Live>, params: &Params, out: &mut String) -> Result<(), Fault> {
     let class = class(params)?;
     let sort = params.get("sort").unwrap_or("time");
     if TIMES.contains(&sort) {
-        return Err(Fault::bad(format!(
-            "sort={sort}: a heap dump has no time of allocation; use uniq_stack or uniq_size"
-        )));
+        return times_of(live, params, (class, sort), out);
     }
     let lines = params.number("lines", LINES)?;
     let strings = params.get("stringEnable").is_none_or(|text| text == "true");

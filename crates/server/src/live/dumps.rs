@@ -51,6 +51,8 @@ pub struct Dump {
     pub explorer: Arc<Explorer>,
     /// Sizes and capacities by class, once asked for.
     contents: OnceLock<Vec<ClassContents>>,
+    /// The same with loaders apart.
+    per_loader: OnceLock<Vec<ClassContents>>,
     /// What could be saved, once asked for.
     savings: OnceLock<Savings>,
     /// What the references of native code hold, once asked for.
@@ -74,7 +76,18 @@ impl Dump {
         let heap: &Heap = self.explorer.heap()?;
         Ok(self
             .contents
-            .get_or_init(|| super::contents::by_class(heap)))
+            .get_or_init(|| super::contents::by_class(heap, false)))
+    }
+
+    /// The same, with classes of one name from several loaders apart.
+    ///
+    /// # Errors
+    /// As of [`Dump::contents`].
+    pub fn contents_per_loader(&self) -> Result<&[ClassContents], Fault> {
+        let heap: &Heap = self.explorer.heap()?;
+        Ok(self
+            .per_loader
+            .get_or_init(|| super::contents::by_class(heap, true)))
     }
 
     /// Whether it is known what native code held.
@@ -188,6 +201,7 @@ impl Dumps {
             held,
             explorer,
             contents: OnceLock::new(),
+            per_loader: OnceLock::new(),
             savings: OnceLock::new(),
             holdings: OnceLock::new(),
         }));

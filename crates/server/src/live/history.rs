@@ -171,6 +171,22 @@ impl History {
         deltas.filter(|delta| delta.total.objects > 0).collect()
     }
 
+    /// What the sites of some classes allocated, and by when: the first snapshot that has it, in
+    /// milliseconds since 1970.
+    pub fn allocated_at(&self, is_it: impl Fn(NameId) -> bool) -> Vec<(u64, Volume)> {
+        let mut found = Vec::new();
+        for site in self.sites.iter().filter(|site| is_it(site.class)) {
+            let mut before = Volume::default();
+            for change in &site.changes {
+                let mut new = change.allocated;
+                new.remove(before);
+                before = change.allocated;
+                found.push((self.times[change.snapshot as usize], new));
+            }
+        }
+        found
+    }
+
     /// Live objects and bytes of a site at each snapshot.
     pub fn live_at(&self, class: NameId, trace: TraceId) -> Vec<Volume> {
         let mut live = vec![Volume::default(); self.times.len()];
@@ -279,6 +295,8 @@ mod tests {
         let end = of(200, 300);
         assert_eq!((end[0].allocated, end[0].freed), (volume(0), volume(6)));
         assert_eq!(end[0].remaining_bytes(), -96);
+        let all = history.allocated_at(|class| class == NameId(1));
+        assert_eq!(all, [(100, volume(5)), (200, volume(5)), (300, volume(0))]);
         assert!(of(0, 50).is_empty());
         assert_eq!(
             history.live_at(NameId(1), TraceId(1)),

@@ -1,6 +1,7 @@
 //! Addresses of a watched program. Links are relative, so it can be mounted anywhere.
 
 use super::instances::{self, Query as InstanceQuery, Sort, Uniq};
+use super::moments::{self, Step};
 use super::program::Recording;
 use super::session::Live;
 use super::{ask, cougaar, plain, pprof, prometheus, saved, source};
@@ -276,6 +277,19 @@ struct Groups {
 }
 
 fn groups(live: &Live, params: &Params) -> Result<Response, Fault> {
+    if let Some(step) = params.get("by").and_then(Step::named) {
+        let class = class(params)?;
+        ask::detail(live, class)?;
+        let order = (params.flag("up"), params.limit(100)?);
+        let (objects, rows) = moments::groups(live, class, step, order)?;
+        return Ok(json(&Groups {
+            schema: "tenure.live.groups/1",
+            class: class.to_owned(),
+            objects,
+            sampled: usize::try_from(objects).unwrap_or(usize::MAX),
+            rows,
+        }));
+    }
     let by = match params.get("by") {
         None | Some("value") => Uniq::Value,
         Some("stack") => Uniq::Stack,
@@ -284,7 +298,7 @@ fn groups(live: &Live, params: &Params) -> Result<Response, Fault> {
         Some("size") => Uniq::Size(params.number("step", 1)? as u64),
         Some(other) => {
             return Err(Fault::bad(format!(
-                "by={other}: expected value, stack, hash, class or size"
+                "by={other}: expected value, stack, hash, class, size, time, second, minute or hour"
             )));
         }
     };
