@@ -31,6 +31,35 @@ fn drag(browser: &mut Browser, from: f64, to: f64) {
     }
 }
 
+/// The views that need no more than what the program has done, each with a word of its own.
+fn every_view(browser: &mut Browser, picture: &dyn Fn(&mut Browser, &str)) {
+    for (view, text) in [
+        ("stacks?filter=Populations", "Populations.main"),
+        ("classes?filter=Populations", "Populations$Bag"),
+        ("instances?class=Populations$Bag", "500 instances"),
+        ("instances?class=Populations$Bag&by=size100", "500"),
+        ("instances?class=Populations$Bag&by=minute", "500 instances"),
+        ("native", "libjvm.so"),
+        ("references", "References that native code has made"),
+        ("options", "MODULE CLASS OPTIONS"),
+        ("advice", "Could be saved"),
+        (
+            "source?frame=Populations.keep(Populations.java:23)",
+            "static void keep(int count)",
+        ),
+        ("events", "Force GC"),
+    ] {
+        browser.eval(&format!("location.hash = '#/{view}'"));
+        browser.wait(&format!(
+            "document.querySelector('main').textContent.includes({text:?})"
+        ));
+        let name = view.split('?').next().unwrap_or(view);
+        if !view.contains("&by=") {
+            picture(browser, name);
+        }
+    }
+}
+
 #[test]
 fn a_range_is_recorded_selected_collected_and_dumped_in_the_browser() {
     const TEST: &str = "live page in a browser";
@@ -107,31 +136,7 @@ fn a_range_is_recorded_selected_collected_and_dumped_in_the_browser() {
     browser.click("document.querySelector('#dump')");
     page.until("state", |state| state["dumps"][0]["stage"] == "ready");
     picture(&mut browser, "memory");
-    for (view, text) in [
-        ("stacks?filter=Populations", "Populations.main"),
-        ("classes?filter=Populations", "Populations$Bag"),
-        ("instances?class=Populations$Bag", "500 instances"),
-        ("instances?class=Populations$Bag&by=size100", "500"),
-        ("instances?class=Populations$Bag&by=minute", "500 instances"),
-        ("native", "libjvm.so"),
-        ("references", "References that native code has made"),
-        ("options", "MODULE CLASS OPTIONS"),
-        ("advice", "Could be saved"),
-        (
-            "source?frame=Populations.keep(Populations.java:23)",
-            "static void keep(int count)",
-        ),
-        ("events", "Force GC"),
-    ] {
-        browser.eval(&format!("location.hash = '#/{view}'"));
-        browser.wait(&format!(
-            "document.querySelector('main').textContent.includes({text:?})"
-        ));
-        let name = view.split('?').next().unwrap_or(view);
-        if !view.contains("&by=") {
-            picture(&mut browser, name);
-        }
-    }
+    every_view(&mut browser, &picture);
     // A range that is selected is one of native memory, too: three blocks of a mebibyte.
     browser.eval(&format!(
         "location.hash = '#/native?from={native_begin}&to={native_end}&by=site&filter=direct'"

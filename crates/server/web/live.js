@@ -44,7 +44,7 @@ async function events() {
   const rows = timeline.events.filter((e) => !chosen || (e.time_ms >= chosen[0] && e.time_ms <= chosen[1])).reverse();
   const { table } = await import("./table.js");
   const columns = [
-    { title: "When", cell: (e) => new Date(e.time_ms).toLocaleTimeString(), sort: (e) => e.time_ms },
+    { title: "When", cell: (e) => h("span", { class: "time" }, new Date(e.time_ms).toLocaleTimeString()), sort: (e) => e.time_ms },
     { title: "Pause", num: true, cell: (e) => (e.kind === "gc" ? `${e.pause_ms.toFixed(1)} ms` : ""), sort: (e) => e.pause_ms || 0 },
     { title: "Count", num: true, cell: (e) => (e.kind === "gc" ? e.count : ""), sort: (e) => e.count || 0 },
     { title: "What", cell: (e) => (e.kind === "gc" ? `${e.collector}: ${e.cause}` : e.text), sort: (e) => e.collector || e.text },

@@ -197,5 +197,7 @@ export function chart({ title, series, format, stacked, main, model, floor }) {
   canvas.addEventListener("keydown", (event) => {
     if (event.key === "Escape") model.select(null);
   });
+  // It is drawn as soon as it has a place on the page, and whenever that changes.
+  new ResizeObserver(() => draw()).observe(canvas);
   return { element, draw };
 }
