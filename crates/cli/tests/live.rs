@@ -246,7 +246,7 @@ fn class_options(page: &Page) {
             .0,
         400
     );
-    assert_eq!(set("*%20Populations$Node%20context"), 400);
+    assert_eq!(set("*%20Populations$Node%20colour"), 400);
     let text = page.json("options")["text"].to_string();
     assert!(
         text.contains("ratio=0.1"),

@@ -242,6 +242,7 @@ impl<'a> RawRecord<'a> {
             | RecordTag::CpuTimes
             | RecordTag::MonitorTimes
             | RecordTag::WideAllocSites
+            | RecordTag::SiteVariances
             | RecordTag::MonitorDump
             | RecordTag::MonitorWait
             | RecordTag::NativeSites
@@ -299,6 +300,7 @@ pub(crate) fn length_is_possible(tag: RecordTag, length: u64, ids: IdSize) -> bo
         RecordTag::CpuTimes => length >= 8 && (length - 8).is_multiple_of(28),
         RecordTag::MonitorTimes => length >= 8 && (length - 8).is_multiple_of(24),
         RecordTag::WideAllocSites => length.is_multiple_of(40),
+        RecordTag::SiteVariances => length.is_multiple_of(16),
         RecordTag::MonitorDump => length >= 8 && length.is_multiple_of(4),
         RecordTag::MonitorWait => length == 20,
         RecordTag::NativeSites => length >= 8 && (length - 8).is_multiple_of(40),

@@ -77,6 +77,9 @@ tags! {
         /// Ours: where classes of the sites come from. Rows of u4 class serial, name id of the
         /// loader and of the module; 0 for the boot loader and for no named module.
         ClassPlaces = 0x78, "CLASS_PLACES";
+        /// Ours: how sure the following ALLOC SITES is, when some of it are estimates. Rows of
+        /// f8 variances of live and of allocated objects, in the order of its rows.
+        SiteVariances = 0x79, "SITE_VARIANCES";
         /// Ours: MONITOR DUMP of the text form, all in u4. Number of threads; of each its serial,
         /// trace and status ([`thread_status`]). Number of monitors; of each the class serial,
         /// owner's serial (0: nobody), entries, number of threads that want to enter, number that

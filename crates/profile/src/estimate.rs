@@ -69,6 +69,17 @@ impl Estimate {
         }
     }
 
+    /// The range of a number of which no sample was seen, when each sample stands for so many.
+    pub fn of_none(weight: f64) -> Estimate {
+        // The upper end of `of_sum` for a count of 0.
+        let root = 1.0 - 1.0 / 9.0 + Z / 3.0;
+        Estimate {
+            value: 0.0,
+            low: 0.0,
+            high: weight * root.powi(3),
+        }
+    }
+
     /// The share of `hits` among `all` samples (Wilson's score interval).
     pub fn of_share(hits: u64, all: u64) -> Estimate {
         if all == 0 {
@@ -114,6 +125,23 @@ pub struct Weight {
 }
 
 impl Weight {
+    /// A volume that is an estimate itself, with the variance of its number of objects.
+    pub(crate) fn of_estimate(volume: Volume, variance: f64) -> Weight {
+        let objects = volume.objects as f64;
+        let size = volume.bytes as f64 / objects.max(1.0);
+        Weight {
+            objects,
+            bytes: volume.bytes as f64,
+            objects_variance: variance,
+            bytes_variance: size * size * variance,
+        }
+    }
+
+    /// The variance of [`Weight::objects`].
+    pub fn variance(&self) -> f64 {
+        self.objects_variance
+    }
+
     /// Adds the weight of other samples.
     pub fn add(&mut self, other: Weight) {
         self.objects += other.objects;
@@ -145,6 +173,12 @@ impl Weight {
 impl Sampling {
     /// The weight of samples of about equal size.
     pub fn weight(self, samples: Volume) -> Weight {
+        self.weight_of_part(samples, 1.0)
+    }
+
+    /// The same where only this share of what was sampled was kept, each sample with the same
+    /// chance: both chances together are those of an object.
+    pub fn weight_of_part(self, samples: Volume, share: f64) -> Weight {
         if samples.objects == 0 {
             return Weight::default();
         }
@@ -154,6 +188,7 @@ impl Sampling {
             Sampling::All | Sampling::Interval(0) => 1.0,
             Sampling::Interval(interval) => -(-size.max(1.0) / interval as f64).exp_m1(),
         };
+        let chance = chance * share;
         let objects_variance = count * (1.0 - chance) / (chance * chance);
         Weight {
             objects: count / chance,

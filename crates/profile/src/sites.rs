@@ -59,7 +59,7 @@ pub struct Site {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SiteTable {
     sites: Vec<Site>,
-    /// Sampled profiles only: the weights of live and allocated samples, row by row.
+    /// The weights of live and allocated samples, row by row; empty while every count is exact.
     weights: Vec<(Weight, Weight)>,
     /// How objects were chosen.
     pub sampling: Sampling,
@@ -85,7 +85,7 @@ impl SiteTable {
                 trace,
                 ..Site::default()
             });
-            if self.sampling != Sampling::All {
+            if self.sampling != Sampling::All || !self.weights.is_empty() {
                 self.weights.push(Default::default());
             }
             next
@@ -93,13 +93,32 @@ impl SiteTable {
         row as usize
     }
 
+    /// From here on there are weights, those of exact counts for what there is.
+    fn keep_weights(&mut self) {
+        let known = self.weights.len();
+        let exact = self.sites[known..].iter().map(|site| {
+            let weight = |volume| Sampling::All.weight(volume);
+            (weight(site.live), weight(site.allocated))
+        });
+        self.weights.extend(exact);
+    }
+
     /// Objects were allocated.
     pub fn allocate(&mut self, class: NameId, trace: TraceId, volume: Volume) {
+        self.allocate_part(class, trace, volume, 1.0);
+    }
+
+    /// Objects were allocated, of which only this share was looked at: the volume is that of the
+    /// ones that were.
+    pub fn allocate_part(&mut self, class: NameId, trace: TraceId, volume: Volume, share: f64) {
         let row = self.row(class, trace);
+        if share < 1.0 {
+            self.keep_weights();
+        }
         self.sites[row].live.add(volume);
         self.sites[row].allocated.add(volume);
         if let Some((live, allocated)) = self.weights.get_mut(row) {
-            let weight = self.sampling.weight(volume);
+            let weight = self.sampling.weight_of_part(volume, share);
             live.add(weight);
             allocated.add(weight);
         }
@@ -107,11 +126,41 @@ impl SiteTable {
 
     /// Objects of a site died.
     pub fn free(&mut self, class: NameId, trace: TraceId, volume: Volume) {
+        self.free_part(class, trace, volume, 1.0);
+    }
+
+    /// Objects died that were allocated with [`SiteTable::allocate_part`].
+    pub fn free_part(&mut self, class: NameId, trace: TraceId, volume: Volume, share: f64) {
         let row = self.row(class, trace);
         self.sites[row].live.remove(volume);
         if let Some((live, _)) = self.weights.get_mut(row) {
-            live.remove(self.sampling.weight(volume));
+            live.remove(self.sampling.weight_of_part(volume, share));
         }
+    }
+
+    /// Adds a row of estimates, with the variances of its live and its allocated objects.
+    pub fn add_estimate(&mut self, site: Site, variances: [f64; 2]) {
+        let row = self.row(site.class, site.trace);
+        self.keep_weights();
+        self.sites[row].live.add(site.live);
+        self.sites[row].allocated.add(site.allocated);
+        if let Some((live, allocated)) = self.weights.get_mut(row) {
+            live.add(Weight::of_estimate(site.live, variances[0]));
+            allocated.add(Weight::of_estimate(site.allocated, variances[1]));
+        }
+    }
+
+    /// Whether some of the counts are estimates.
+    pub fn is_estimate(&self) -> bool {
+        !self.weights.is_empty()
+    }
+
+    /// Variances of a row's live and allocated objects; 0 for counts that are exact.
+    pub fn variances(&self, row: usize) -> [f64; 2] {
+        let weights = self.weights.get(row);
+        weights.map_or([0.0; 2], |(live, allocated)| {
+            [live.variance(), allocated.variance()]
+        })
     }
 
     /// Adds a row as a file has it.

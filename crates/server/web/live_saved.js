@@ -12,7 +12,7 @@ const count = (n) => (n === null || n === undefined ? "" : grouped(n));
 const signed = (n) => (n === null || n === undefined ? "" : h("span", { class: n > 0 ? "plus" : null }, n > 0 ? `+${grouped(n)}` : grouped(n)));
 const signedBytes = (n) => (n === null || n === undefined ? "" : n < 0 ? ["−", bytes(-n)] : [n > 0 ? "+" : "", bytes(n)]);
 
-/** What is looked at of each class, line by line. */
+/** What is recorded and looked at of each class, line by line. */
 export async function options({ ask, refresh }) {
   const answer = await ask("options");
   const failed = h("p", { class: "bad", role: "alert" });
@@ -26,9 +26,9 @@ export async function options({ ask, refresh }) {
     }
   };
   return [
-    h("p", null, "A line is ", h("code", null, "MODULE CLASS OPTIONS"), "; the first that fits a class holds, and a class that none fits is looked at in full. ",
+    h("p", null, "A line is ", h("code", null, "MODULE CLASS OPTIONS"), "; the first that fits a class holds, and a class that none fits is recorded in full. ",
       h("code", null, "*"), " is any part of a name between dots, ", h("code", null, "**"), " anything."),
-    h("p", { class: "dim" }, "Options: off (left out), all, count (nothing but counts), time, stack, size, capacity, ratio=0.1 (share of the instances that is looked at), with commas. For instance: ",
+    h("p", { class: "dim" }, "Options: off (not recorded), all, count (nothing but counts), time, stack, size, capacity, context (who makes them), ratio=0.1 (share of the instances that is looked at), with commas; or factory=CLASS, whose getOptions(module, class) knows. For instance: ",
       h("code", null, "java.base java.util.** size,capacity")),
     text, h("div", { class: "controls" }, h("button", { id: "set-options", onclick: set }, "Use these")), failed,
   ];

@@ -32,7 +32,7 @@ export function downloads(view, asked) {
   return h("p", { class: "dim" }, "Save all rows as ", link("a page that sorts offline", "html"), ", ", link("CSV", "csv"), ", ", link("JSON", "json"), ".");
 }
 
-const JAVA = { view: "allocations", sort: "allocated_bytes", by: [["class", "Class"], ["package", "Package"], ["module", "Module"], ["loader", "Loader"], ["method", "Method"], ["site", "Class and stack"]] };
+const JAVA = { view: "allocations", sort: "allocated_bytes", by: [["class", "Class"], ["package", "Package"], ["module", "Module"], ["loader", "Loader"], ["method", "Method"], ["context", "Thread"], ["site", "Class and stack"]] };
 const NATIVE = { view: "native", heap: "native", sort: "live_bytes", by: [["class", "Library"], ["method", "Function"], ["site", "Library and stack"]] };
 
 /** What was allocated in the range. */
@@ -55,7 +55,7 @@ async function allocated(kind, { params, ask }) {
   const all = answer.total;
   const column = (title, name, cell, share) => ({ title, num: true, sort: name, cell, bar: share });
   const columns = [
-    { title: "Name", sort: "name", cell: (r) => [className(r.name), r.stack ? frames(r.stack) : null] },
+    { title: "Name", sort: "name", cell: (r) => [className(r.name), r.context ? h("div", { class: "dim" }, `by ${r.context}`) : null, r.stack ? frames(r.stack) : null] },
     column("Allocations", "allocations", (r) => count(r.allocations)),
     column("Deallocations", "deallocations", (r) => count(r.deallocations)),
     column("Remaining", "remaining", (r) => signed(r.remaining)),
@@ -152,32 +152,33 @@ export async function references({ params, ask }) {
 /** The instances of every class. */
 export async function classes({ params, ask }) {
   const sort = params.sort || "live_bytes";
-  const asked = { ...ranged(params), source: params.source, loaders: params.loaders, sort, filter: params.filter, regex: params.regex, offset: params.offset, limit: LIMIT };
+  const asked = { ...ranged(params), source: params.source, loaders: params.loaders, contexts: params.contexts, sort, filter: params.filter, regex: params.regex, offset: params.offset, limit: LIMIT };
   const answer = await ask("classes", asked);
   const number = (title, name, cell) => ({ title, num: true, sort: name, cell });
   const measure = (title, key) => ["sum", "max", "max_ever", "mean"].map((part) => number(`${title} ${part.replace("_", " ")}`, `${key}_${part}`,
     (r) => (r[key] ? (part === "mean" ? r[key].mean.toFixed(1) : count(r[key][part])) : "")));
-  const interval = (r) => (r.live_interval ? h("span", { class: "dim", title: "95 % interval" }, ` ${count(r.live_interval[0])}–${count(r.live_interval[1])}`) : null);
+  const interval = (ends) => (ends ? h("span", { class: "dim", title: "95 % interval" }, ` ${count(ends[0])}–${count(ends[1])}`) : null);
   const columns = [
     { title: "Type", sort: "name", cell: (r) => [h("a", { href: to("instances", { class: r.class }) }, className(r.class)), r.loader ? h("div", { class: "dim" }, r.loader) : null] },
+    params.contexts ? { title: "Made by", cell: (r) => r.context } : null,
     number("Sample %", "sample_percent", (r) => (r.sample_percent >= 99.995 ? "100" : r.sample_percent.toPrecision(3))),
-    number("Live", "live", (r) => [count(r.live), interval(r)]),
+    number("Live", "live", (r) => [count(r.live), interval(r.live_interval)]),
     number("GC'd", "dead", (r) => count(r.dead)),
-    number("Total", "total", (r) => count(r.total)),
+    number("Total", "total", (r) => [count(r.total), interval(r.total_interval)]),
     number("Bytes each", "bytes_each", (r) => count(Math.round(r.bytes_each))),
     number("* Live", "live_bytes", (r) => bytes(r.live_bytes)),
     number("+ Capacity bytes", "capacity_bytes", (r) => bytes(r.capacity_bytes)),
     ...measure("Size", "size"), ...measure("Capacity", "capacity"),
   ];
+  const apart = (name, title) => h("a", { href: to("classes", { ...params, [name]: params[name] ? "" : "1", offset: "" }) }, `${title} ${params[name] ? "together" : "apart"}`);
   const sources = [["", "Best there is"], ["recording", "Recording"], ["dump", "Heap dump"], ["vm", "The VM's histogram"]];
   return [
     choice("source", sources, params.source || "", (word) => to("classes", { ...params, source: word, offset: "" })),
     filters(params),
     h("p", { class: "dim" }, `Counts are from: ${{ recording: "the recording", dump: "the last heap dump", vm: "the VM's own histogram" }[answer.source]}. `,
       "Sizes and capacities are from the last heap dump. ",
-      answer.source !== "vm" ? h("a", { href: to("classes", { ...params, loaders: params.loaders ? "" : "1", offset: "" }) },
-        params.loaders ? "Loaders together" : "Loaders apart") : null),
-    table({ columns, rows: answer.rows, sort, label: "Classes", empty: "No class." }), pager(answer.offset, answer.rows.length, answer.count, LIMIT), downloads("classes", asked),
+      answer.source === "vm" ? null : apart("loaders", "Loaders"), answer.source === "recording" ? [" · ", apart("contexts", "Threads")] : null),
+    table({ columns: columns.filter(Boolean), rows: answer.rows, sort, label: "Classes", empty: "No class." }), pager(answer.offset, answer.rows.length, answer.count, LIMIT), downloads("classes", asked),
   ];
 }
 

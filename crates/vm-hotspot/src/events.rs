@@ -107,9 +107,11 @@ impl Agent for HotSpot {
             let mut state = self.lock();
             let trace = state.current_trace(env, jni, &self.config);
             let thread = state.registry.thread(env, None, false);
-            state
+            let id = state
                 .registry
                 .announce_class(env, jni, class, trace, thread);
+            // A factory is asked before there are objects, if it answers at once.
+            state.look_up(jni, (id, class));
         });
     }
 

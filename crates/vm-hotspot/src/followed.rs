@@ -11,7 +11,10 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock};
 
 use jvmti::{Jni, Object};
+use rustc_hash::FxHashMap;
+use vmpi::Share;
 
+use crate::choices::Dice;
 use crate::hotspot::locked;
 use crate::sites::SiteId;
 use crate::slots;
@@ -89,6 +92,28 @@ pub(crate) struct Young {
     /// Entries at which the threads that add to them look after the dead themselves,
     /// because the watcher cannot keep up.
     limit: usize,
+    /// Objects and bytes of arrays of sites that are thinned out, which were chosen since the
+    /// last look: what is known of how many were allocated.
+    chosen: FxHashMap<SiteId, [i64; 2]>,
+    dice: Dice,
+}
+
+impl Young {
+    /// Whether the next object of a site is followed; if so, it stands for `1 << weight_log2`.
+    pub(crate) fn choose(
+        &mut self,
+        (site, share): (SiteId, Share),
+        weight_log2: u32,
+        bytes: u64,
+    ) -> bool {
+        let is_chosen = self.dice.choose(share);
+        if is_chosen {
+            let sum = self.chosen.entry(site).or_default();
+            sum[0] += 1 << weight_log2;
+            sum[1] += bytes.cast_signed() << weight_log2;
+        }
+        is_chosen
+    }
 }
 
 /// All followed objects. The aged are locked before a list of the young.
@@ -105,6 +130,8 @@ pub(crate) struct Followed {
     watcher: OnceLock<std::thread::Thread>,
     /// Whether the slots of the dead are null, once that was tried.
     are_cleared: OnceLock<bool>,
+    /// Shares by number, that of all objects first.
+    shares: Mutex<Vec<Share>>,
 }
 
 impl Followed {
@@ -112,6 +139,43 @@ impl Followed {
     /// over what that thread has gathered.
     pub(crate) fn list(&self, tracker: i32) -> MutexGuard<'_, Young> {
         locked(&self.young[tracker.unsigned_abs() as usize % LISTS])
+    }
+
+    /// The number of a share, 0 for all objects. There are 32 at most; beyond these it is the one
+    /// that is nearest, which is given, too.
+    pub(crate) fn number_of(&self, share: Share) -> (u32, Share) {
+        const MOST: usize = 32;
+        let mut shares = locked(&self.shares);
+        if shares.is_empty() {
+            shares.push(Share::ALL);
+        }
+        let known = shares.iter().position(|known| *known == share);
+        let at = known.or_else(|| {
+            (shares.len() < MOST).then(|| {
+                shares.push(share);
+                shares.len() - 1
+            })
+        });
+        let distance = |other: &Share| (other.ratio().ln() - share.ratio().ln()).abs();
+        let nearest = || {
+            let others = shares.iter().enumerate().skip(1);
+            others.min_by(|a, b| distance(a.1).total_cmp(&distance(b.1)))
+        };
+        let at = at.or_else(|| nearest().map(|(at, _)| at)).unwrap_or(0);
+        (at as u32, shares[at])
+    }
+
+    /// The shares that have numbers.
+    pub(crate) fn shares(&self) -> Vec<Share> {
+        locked(&self.shares).clone()
+    }
+
+    /// Objects and bytes that were chosen since the last call, by site.
+    pub(crate) fn take_chosen(&self) -> Vec<(SiteId, [i64; 2])> {
+        let lists = self.young.iter();
+        lists
+            .flat_map(|list| std::mem::take(&mut locked(list).chosen))
+            .collect()
     }
 
     /// Whether `count` more may be followed; the others are counted as refused.

@@ -10,16 +10,15 @@ use vmpi::{Event, Profiler, ThreadId, VmInfo};
 
 use crate::background::{collect_at_end, count_soon, keep_time, retransform};
 use crate::config::{Clock, Config, Follow};
-use crate::followed::{Entry, Followed};
+use crate::followed::Followed;
 use crate::host::spaces::Collector;
 use crate::host::vm_structs::VmStructs;
 use crate::instrument::Numbers;
 use crate::natives::uncounted;
 use crate::registry::{CLASS_TAG, Pending};
 use crate::sampler::Sampler;
-use crate::sites::SiteId;
 use crate::state::{At, How, State};
-use crate::tracker::{PENDING_WORDS, Tracker, Want};
+use crate::tracker::{Tracker, Want};
 
 /// What the agent gives at load time.
 pub struct Setup {
@@ -258,50 +257,6 @@ impl HotSpot {
         Some(jni.local_frame(32, || body(&mut state, &at)))
     }
 
-    /// Follows the objects a thread has gathered. `is_owner`: it is the current thread.
-    pub(crate) fn follow_gathered(&self, jni: Jni, object: Object, is_owner: bool) {
-        if self.config.follow == Follow::None {
-            return;
-        }
-        let Some(tracker) = self.tracker() else {
-            return;
-        };
-        let mut list = self.followed.list(tracker.id(jni, object));
-        let Some((objects, words, before)) = tracker.gathered(jni, object, is_owner) else {
-            return;
-        };
-        let new = words.chunks_exact(PENDING_WORDS).enumerate().skip(before);
-        if self.followed.admit(new.len()) {
-            for (index, word) in new {
-                let Some(made) = jni.element(objects, index) else {
-                    continue;
-                };
-                let site = SiteId((word[0] >> 32) as u32);
-                let weight_log2 = (word[0] as u32).trailing_ones();
-                if let Some(weak) = jni.weak(made) {
-                    list.entries
-                        .push(Entry::new(weak, site, weight_log2, word[1].cast_unsigned()));
-                    // Its owner looks at it no more, and it may die.
-                    if !is_owner {
-                        jni.array_set(objects, index, None);
-                    }
-                }
-                jni.delete_local(made);
-            }
-        }
-        jni.delete_local(objects);
-        if is_owner {
-            self.followed.trim(jni, &mut list);
-        }
-    }
-
-    /// Follows what all threads have gathered.
-    pub(crate) fn follow_all_gathered(&self, jni: Jni) {
-        if let Some(tracker) = self.tracker() {
-            tracker.for_each(jni, |_, object| self.follow_gathered(jni, object, false));
-        }
-    }
-
     /// The tracker object of the current thread, made.
     pub(crate) fn enroll(&self, jni: Jni, thread: Object) -> Option<Object> {
         if self.dead.load(Ordering::Relaxed) {
@@ -450,7 +405,9 @@ impl HotSpot {
             followed: &self.followed,
         };
         self.follow_all_gathered(jni);
+        let chosen = self.followed.take_chosen();
         let mut state = self.lock();
+        state.sites.take_chosen(&chosen);
         let how = How {
             numbers: &self.numbers,
             per_thread: self.config.per_thread,

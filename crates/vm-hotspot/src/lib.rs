@@ -25,10 +25,12 @@
 
 mod background;
 mod calls;
+mod choices;
 pub mod config;
 mod events;
 pub mod field_layout;
 mod followed;
+mod gathered;
 mod heap_walk;
 pub mod host;
 mod hotspot;
@@ -39,6 +41,7 @@ mod monitors;
 mod native_dump;
 mod native_made;
 pub mod natives;
+mod own_code;
 mod places;
 mod references;
 mod registry;

@@ -130,7 +130,7 @@ pub extern "system" fn Java_java_lang_HprofTracker_check(
 ) {
     outside((), || {
         let (jni, tracker) = wrap(jni, tracker)?;
-        let site = SiteId((how >> 32) as u32);
+        let (site, _) = SiteId::of_word(how);
         HotSpot::get()?.at(jni, tracker, |state, at| state.check(at, site))
     });
 }

@@ -54,6 +54,25 @@ fn loader(env: Env<Live>, jni: Jni, mirror: Object, handle: ObjectHandle) -> Str
     }
 }
 
+/// Finds the fields: what a thread of the program may not do in the midst of its own code, where
+/// looking for a class can run code of a loader.
+pub(crate) fn prepare(jni: Jni) {
+    let _ = fields(jni);
+}
+
+/// The named module of a class, empty for none; needs [`prepare`].
+pub(crate) fn module(jni: Jni, mirror: Object) -> String {
+    let of = |fields: &Fields| {
+        let module = jni.get_object(mirror, fields.module_of_class)?;
+        let name = jni.get_object(module, fields.name_of_module);
+        jni.delete_local(module);
+        let text = name.and_then(|name| jni.string(name).ok());
+        name.into_iter().for_each(|name| jni.delete_local(name));
+        text
+    };
+    fields(jni).and_then(of).unwrap_or_default()
+}
+
 /// The place of a class.
 pub(crate) fn place(hotspot: &HotSpot, class: ClassId) -> Result<ClassPlace, VmError> {
     let (env, jni) = hotspot.here()?;
@@ -68,13 +87,9 @@ pub(crate) fn place(hotspot: &HotSpot, class: ClassId) -> Result<ClassPlace, VmE
             let mirror = entry.mirror.and_then(|weak| jni.new_local(weak));
             (mirror.ok_or_else(gone)?, entry.info.loader)
         };
-        let module = fields(jni).and_then(|fields| {
-            let module = jni.get_object(mirror, fields.module_of_class);
-            text(jni, module, fields.name_of_module)
-        });
         Ok(ClassPlace {
             loader: loader(env, jni, mirror, handle),
-            module: module.unwrap_or_default(),
+            module: module(jni, mirror),
         })
     })
 }

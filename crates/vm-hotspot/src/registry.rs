@@ -92,6 +92,8 @@ pub(crate) struct Registry {
     pub(crate) pending: VecDeque<Pending>,
     /// The tracker's class, whose frames are cut from stacks.
     pub(crate) tracker: Option<ClassId>,
+    /// The first virtual thread of each name, which stands for all.
+    virtual_makers: FxHashMap<String, ThreadId>,
     /// Object's constructor, cut once.
     object_init: Option<MethodId>,
     /// Threads being started by the agent itself.
@@ -326,6 +328,22 @@ impl Registry {
         self.by_trace.insert(trace, id);
         self.pending.push_back(Pending::Trace(id));
         id
+    }
+
+    /// The current thread as who makes something. There can be any number of virtual threads, most
+    /// of them without a name, so those of one name are one.
+    pub(crate) fn maker(&mut self, env: Env<Live>) -> ThreadId {
+        /// What JVMTI says of every virtual thread.
+        const GROUP: &str = "VirtualThreads";
+        let thread = self.thread(env, None, false);
+        let info = self.threads.get((thread.0 as usize).wrapping_sub(1));
+        match info.filter(|info| info.group == GROUP) {
+            Some(info) => *self
+                .virtual_makers
+                .entry(info.name.clone())
+                .or_insert(thread),
+            None => thread,
+        }
     }
 
     /// The number of a live thread (`None`: the current one); found or given.

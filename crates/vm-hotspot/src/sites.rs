@@ -1,14 +1,32 @@
 //! Allocation sites: what each thread counted, summed up, and who is still alive.
 
 use rustc_hash::FxHashMap;
-use vmpi::{AllocationRow, ArenaId, ClassId, FreeRow, ObjectHandle, TraceId};
+use vmpi::{AllocationRow, ArenaId, ClassId, FreeRow, ObjectHandle, Share, TraceId};
 
 use crate::config::Follow;
 use crate::followed::{Living, SITE_BITS};
 
 /// Number of a site: class and stack. 26 bits, to leave room for a flag and a weight.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct SiteId(pub(crate) u32);
+
+impl SiteId {
+    /// No site: objects of a class that is off.
+    pub(crate) const NONE: SiteId = SiteId(0);
+    const BITS: u32 = SITE_BITS;
+
+    /// The high half of a site's last word in the tracker: the number, and which share of its
+    /// objects is looked at, by its number.
+    pub(crate) fn word(self, share: u32) -> i64 {
+        i64::from(self.0 | share << Self::BITS) << 32
+    }
+
+    /// Both of them.
+    pub(crate) fn of_word(word: i64) -> (SiteId, u32) {
+        let high = (word.cast_unsigned() >> 32) as u32;
+        (SiteId(high & ((1 << Self::BITS) - 1)), high >> Self::BITS)
+    }
+}
 
 /// Follow mask of a site before it has made many objects: 0 follows each.
 pub(crate) fn first_mask(follow: Follow) -> i64 {
@@ -22,6 +40,8 @@ pub(crate) fn first_mask(follow: Follow) -> i64 {
 struct Site {
     class: ClassId,
     trace: TraceId,
+    /// How many of its objects are looked at.
+    share: Share,
     /// Size of each object, 0 of arrays, whose sizes differ.
     size: i64,
     objects: i64,
@@ -38,15 +58,15 @@ struct Site {
 #[derive(Debug, Default)]
 pub(crate) struct Sites {
     rows: Vec<Site>,
-    by_key: FxHashMap<(ClassId, TraceId), SiteId>,
+    by_key: FxHashMap<(ClassId, TraceId, Share), SiteId>,
     pub(crate) follows: bool,
 }
 
 impl Sites {
-    /// The site of a class and stack.
-    pub(crate) fn site(&mut self, class: ClassId, trace: TraceId) -> SiteId {
+    /// The site of a class and stack, of whose objects this share is looked at.
+    pub(crate) fn site(&mut self, class: ClassId, trace: TraceId, share: Share) -> SiteId {
         const MOST: usize = 1 << SITE_BITS;
-        if let Some(id) = self.by_key.get(&(class, trace)) {
+        if let Some(id) = self.by_key.get(&(class, trace, share)) {
             return *id;
         }
         if self.rows.len() + 1 == MOST {
@@ -55,10 +75,11 @@ impl Sites {
         self.rows.push(Site {
             class,
             trace,
+            share,
             ..Site::default()
         });
         let id = SiteId(self.rows.len() as u32);
-        self.by_key.insert((class, trace), id);
+        self.by_key.insert((class, trace, share), id);
         id
     }
 
@@ -82,6 +103,29 @@ impl Sites {
         if let Some(row) = self.row(id) {
             row.objects += objects;
             row.bytes += bytes;
+        }
+    }
+
+    /// Takes over what a thread has counted at a key since it was last looked at.
+    pub(crate) fn take_over(&mut self, seen: &mut Seen, objects: i64, bytes: i64) {
+        let new = objects - seen.objects;
+        let new_bytes = match seen.size {
+            0 => bytes - seen.bytes,
+            size => new * size,
+        };
+        (seen.objects, seen.bytes) = (objects, bytes);
+        if !seen.is_thinned {
+            self.allocated(seen.site, new, new_bytes);
+        }
+    }
+
+    /// Adds objects, and bytes of arrays, of sites that are thinned out.
+    pub(crate) fn take_chosen(&mut self, chosen: &[(SiteId, [i64; 2])]) {
+        for (site, [objects, array_bytes]) in chosen {
+            if let Some(row) = self.row(*site) {
+                row.objects += objects;
+                row.bytes += objects * row.size + array_bytes;
+            }
         }
     }
 
@@ -137,7 +181,8 @@ impl Sites {
             // An estimate may take back a death; it is then told later or never.
             let new: [i64; 4] = std::array::from_fn(|i| (now[i] - row.told[i]).max(0));
             row.told = std::array::from_fn(|i| row.told[i] + new[i]);
-            let (class, trace, object) = (row.class, row.trace, ObjectHandle::NULL);
+            let (class, trace, share) = (row.class, row.trace, row.share);
+            let object = ObjectHandle::NULL;
             if new[0] > 0 {
                 let (objects, bytes) = (new[0] as u64, new[1] as u64);
                 let arena = ArenaId(0);
@@ -147,6 +192,7 @@ impl Sites {
                     arena,
                     objects,
                     bytes,
+                    share,
                     object,
                 });
             }
@@ -157,6 +203,7 @@ impl Sites {
                     trace,
                     objects,
                     bytes,
+                    share,
                     object,
                 });
             }
@@ -201,6 +248,10 @@ impl Site {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Seen {
     pub(crate) site: SiteId,
+    /// Of its objects not all are looked at: they are counted where they are chosen.
+    pub(crate) is_thinned: bool,
+    /// The options of classes when it was entered.
+    pub(crate) epoch: u32,
     /// Size of each object, 0 if the bytes are counted (arrays).
     pub(crate) size: i64,
     pub(crate) objects: i64,
@@ -231,12 +282,17 @@ pub(crate) fn find_slot(table: &[i64], stride: usize, shift: i32, key: i64) -> u
 
 /// A table twice as large with the same entries.
 pub(crate) fn grow(table: &[i64], stride: usize, shift: i32) -> Vec<i64> {
-    let mut larger = vec![0; table.len() * 2];
+    rebuild(table, stride, shift - 1)
+}
+
+/// A table for another shift with the same entries, for which there has to be room.
+pub(crate) fn rebuild(table: &[i64], stride: usize, shift: i32) -> Vec<i64> {
+    let mut new = vec![0; stride << (64 - shift)];
     for entry in table.chunks_exact(stride).filter(|entry| entry[0] != 0) {
-        let at = find_slot(&larger, stride, shift - 1, entry[0]);
-        larger[at..at + stride].copy_from_slice(entry);
+        let at = find_slot(&new, stride, shift, entry[0]);
+        new[at..at + stride].copy_from_slice(entry);
     }
-    larger
+    new
 }
 
 #[cfg(test)]
@@ -265,7 +321,7 @@ mod tests {
             follows: true,
             ..Sites::default()
         };
-        let site = sites.site(ClassId(1), TraceId(1));
+        let site = sites.site(ClassId(1), TraceId(1), Share::ALL);
         sites.allocated(site, 10, 240);
         sites.set_size(site, 24);
         let alive = Living {
@@ -288,7 +344,7 @@ mod tests {
             follows: true,
             ..Sites::default()
         };
-        let site = sites.site(ClassId(1), TraceId(1));
+        let site = sites.site(ClassId(1), TraceId(1), Share::ALL);
         sites.set_size(site, 16);
         sites.allocated(site, 10, 160);
         let living = |objects, old_objects| {

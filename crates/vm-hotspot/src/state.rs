@@ -1,17 +1,20 @@
 //! All that is known, behind one lock.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use jvmti::{Env, Jni, Live, Object};
 use rustc_hash::FxHashMap;
-use vmpi::{Frame, Location, MethodInfo, ThreadId, Trace, TraceId};
+use vmpi::class_options::Rules;
+use vmpi::{ClassId, ClassOptions, Frame, Location, MethodInfo, Share, ThreadId, Trace, TraceId};
 
 use crate::calls::Contexts;
+use crate::choices::{Choices, Chosen, Question};
 use crate::config::{Config, Follow};
 use crate::followed::Followed;
 use crate::instrument::Numbers;
 use crate::registry::Registry;
-use crate::sites::{SPREAD, Seen, SiteId, Sites, find_slot, first_mask, grow};
+use crate::sites::{SPREAD, Seen, SiteId, Sites, find_slot, first_mask, grow, rebuild};
 use crate::tracker::{
     COST_WORDS, EACH, EDGE_WORDS, FIRST_EDGES, FIRST_NODES, FIRST_SITES, SITE_WORDS, Tracker,
 };
@@ -31,6 +34,8 @@ pub(crate) const MOST_FRAMES: usize = 2048;
 /// Entries of a thread's tables for each key: what runs often is to be found at the
 /// first look, because only that is compiled into its callers for good.
 const SPARSE: usize = 4;
+/// Follow mask of a class that is off: none but one in 2^31 is gathered, and it has no site.
+const OFF: i64 = i32::MAX as i64;
 
 /// What one thread counts.
 pub(crate) struct Counters {
@@ -69,6 +74,8 @@ pub(crate) struct State {
     refused: FxHashMap<ThreadId, u32>,
     /// What is measured otherwise than asked, since the last report.
     pub(crate) degraded: Vec<&'static str>,
+    /// What is recorded of each class.
+    pub(crate) choices: Choices,
     /// Since the last report: (what, how many).
     pub(crate) lost: FxHashMap<&'static str, u64>,
 }
@@ -97,7 +104,10 @@ impl State {
     ) {
         self.set_depth(config, depth);
         let Some(tracker) = tracker else { return };
-        if tracker.set_depth(jni, depth).is_err() {
+        if tracker
+            .renew_keys(jni, depth, self.choices.epoch())
+            .is_err()
+        {
             *self.lost.entry("changes of depth").or_default() += 1;
         }
         if !config.calls || config.call_depth.is_some() {
@@ -120,11 +130,75 @@ impl State {
         });
     }
 
+    /// From now on classes are recorded as these options say.
+    pub(crate) fn choose(&mut self, jni: Jni, tracker: Option<&Tracker>, rules: &Arc<Rules>) {
+        if !self.choices.set(rules) {
+            return;
+        }
+        self.renew_keys(jni, tracker);
+    }
+
+    /// What threads know of their sites holds no longer.
+    fn renew_keys(&mut self, jni: Jni, tracker: Option<&Tracker>) {
+        // First what is answered, then what is asked: a key that was made before is never met again.
+        let depth = self.depth;
+        let renew = |tracker: &Tracker| tracker.renew_keys(jni, depth, self.choices.epoch());
+        if tracker.is_some_and(|tracker| renew(tracker).is_err()) {
+            *self
+                .lost
+                .entry("changes of the options of classes")
+                .or_default() += 1;
+        }
+    }
+
+    /// Finds out what holds for a class before it has objects.
+    pub(crate) fn look_up(&mut self, jni: Jni, class: (ClassId, Object)) {
+        self.choices.of(&self.registry, jni, class);
+    }
+
+    /// Takes over what factories of the program have said of classes.
+    pub(crate) fn answered(
+        &mut self,
+        jni: Jni,
+        tracker: Option<&Tracker>,
+        answers: Vec<(Question, Chosen)>,
+    ) {
+        if self.choices.take_answers(answers) {
+            self.renew_keys(jni, tracker);
+        }
+    }
+
     /// The stack of the current thread, numbered.
     pub(crate) fn current_trace(&mut self, env: Env<Live>, jni: Jni, config: &Config) -> TraceId {
+        self.trace_as(env, jni, config, ClassOptions::FULL)
+    }
+
+    /// What these options want to know of where the current thread is, numbered.
+    fn trace_as(
+        &mut self,
+        env: Env<Live>,
+        jni: Jni,
+        config: &Config,
+        options: ClassOptions,
+    ) -> TraceId {
+        let frames = match options.stack {
+            true => self.current_frames(env, jni),
+            false => Vec::new(),
+        };
+        let thread = if config.per_thread {
+            self.registry.thread(env, None, false)
+        } else if options.context {
+            self.registry.maker(env)
+        } else {
+            ThreadId::NONE
+        };
+        self.registry.trace(Trace { thread, frames })
+    }
+
+    fn current_frames(&mut self, env: Env<Live>, jni: Jni) -> Vec<Frame> {
         let depth = (self.depth as usize).min(MOST_FRAMES);
         let mut more = TRACKER_FRAMES;
-        let frames = loop {
+        loop {
             let mut rows = vec![NOWHERE; depth + more];
             let count = if depth == 0 {
                 0
@@ -134,16 +208,10 @@ impl State {
             let frames = self.registry.stack(env, jni, &rows[..count], depth);
             // Arrays of arrays are counted by as many calls as they are deep.
             if frames.len() >= depth || count < rows.len() || more > MOST_FRAMES {
-                break frames;
+                return frames;
             }
             more *= 2;
-        };
-        let thread = if config.per_thread {
-            self.registry.thread(env, None, false)
-        } else {
-            ThreadId::NONE
-        };
-        self.registry.trace(Trace { thread, frames })
+        }
     }
 
     /// A new thread's counters; their number.
@@ -180,6 +248,19 @@ impl State {
         });
     }
 
+    /// The site of an object that the current thread makes, of whose objects this share is looked
+    /// at.
+    fn site_of(
+        &mut self,
+        (env, jni): (Env<Live>, Jni),
+        config: &Config,
+        class: ClassId,
+        options: ClassOptions,
+    ) -> SiteId {
+        let trace = self.trace_as(env, jni, config, options);
+        self.sites.site(class, trace, options.share)
+    }
+
     /// An allocation at a key that the current thread has not seen.
     pub(crate) fn new_site(&mut self, at: &At<'_>, made: Object, key: i64, bytes: i64) {
         let At {
@@ -190,50 +271,110 @@ impl State {
             config,
             followed,
         } = *at;
-        let trace = self.current_trace(env, jni, config);
         let Some(mirror) = jni.object_class(made) else {
             return;
         };
         let class = self.registry.class(env, jni, mirror);
+        let chosen = self.choices.of(&self.registry, jni, (class, mirror));
         let size = env.object_size(made).unwrap_or(0).cast_signed();
-        let site = self.sites.site(class, trace);
-        let id = tracker.id(jni, object);
-        let Some(counters) = self.counters.get_mut(&id) else {
-            return;
+        let (site, share, number) = match chosen {
+            Chosen::Off => (SiteId::NONE, Share::ALL, 0),
+            Chosen::Record(mut options) => {
+                // Who is not followed is counted in full, which costs nothing.
+                let (number, share) = match self.sites.follows {
+                    true => followed.number_of(options.share),
+                    false => (0, Share::ALL),
+                };
+                options.share = share;
+                let site = self.site_of((env, jni), config, class, options);
+                (site, share, number)
+            }
         };
-        if key == 0 {
+        let (is_off, is_thinned) = (site == SiteId::NONE, share != Share::ALL);
+        if !is_thinned && key == 0 {
             self.sites.allocated(site, 1, size);
             return;
         }
-        if (counters.seen.len() + 1) * SPARSE > counters.keys.len() {
-            let old = tracker.sites(jni, object);
-            let shift = shift_of(counters.keys.len());
-            let larger = grow(&old, SITE_WORDS, shift);
-            if tracker.set_sites(jni, object, &larger).is_err() {
-                *self.lost.entry("allocations").or_default() += 1;
+        if key != 0 {
+            let id = tracker.id(jni, object);
+            let Some(slot) = self.slot_for(at, id, key) else {
                 return;
+            };
+            let mask = if is_off {
+                OFF
+            } else {
+                first_mask(config.follow)
+            };
+            let how = site.word(number) | mask;
+            tracker.set_site_words(jni, object, slot * SITE_WORDS, &[key, 1, bytes, how]);
+            let seen = Seen {
+                site,
+                is_thinned: is_thinned || is_off,
+                epoch: self.choices.epoch(),
+                size: if bytes == 0 { size } else { 0 },
+                objects: 0,
+                bytes: 0,
+            };
+            if let Some(counters) = self.counters.get_mut(&id) {
+                counters.keys[slot] = key;
+                counters.seen.insert(key, seen);
             }
-            counters.keys = larger.iter().step_by(SITE_WORDS).copied().collect();
         }
-        let slot = find_slot(&counters.keys, 1, shift_of(counters.keys.len()), key);
-        counters.keys[slot] = key;
-        let how = i64::from(site.0) << 32 | first_mask(config.follow);
-        tracker.set_site_words(jni, object, slot * SITE_WORDS, &[key, 1, bytes, how]);
+        if is_off {
+            return;
+        }
         let is_array = bytes != 0;
         if !is_array {
             self.sites.set_size(site, size);
         }
-        counters.seen.insert(
-            key,
-            Seen {
-                site,
-                size: if is_array { 0 } else { size },
-                objects: 0,
-                bytes: 0,
-            },
-        );
+        if is_thinned {
+            if !self.choices.dice.choose(share) {
+                return;
+            }
+            self.sites.allocated(site, 1, size);
+        }
         let array_bytes = if is_array { size.cast_unsigned() } else { 0 };
         followed.add_if(self.sites.follows, jni, made, site, array_bytes);
+    }
+
+    /// A free place for a key in the current thread's table, which grows if it has to. Keys that
+    /// were entered under other options of classes are never met again, and give way.
+    fn slot_for(&mut self, at: &At<'_>, id: i32, key: i64) -> Option<usize> {
+        let At {
+            jni,
+            tracker,
+            object,
+            ..
+        } = *at;
+        let counters = self.counters.get_mut(&id)?;
+        if (counters.seen.len() + 1) * SPARSE > counters.keys.len() {
+            let mut old = tracker.sites(jni, object);
+            let epoch = self.choices.epoch();
+            if counters.seen.values().any(|seen| seen.epoch != epoch) {
+                for entry in old.chunks_exact_mut(SITE_WORDS) {
+                    let seen = counters.seen.get_mut(&entry[0]);
+                    if let Some(seen) = seen.filter(|seen| seen.epoch != epoch) {
+                        self.sites.take_over(seen, entry[1], entry[2]);
+                        counters.seen.remove(&entry[0]);
+                        entry.fill(0);
+                    }
+                }
+            }
+            let shift = shift_of(counters.keys.len());
+            let is_full = (counters.seen.len() + 1) * SPARSE * 2 > counters.keys.len();
+            let larger = rebuild(&old, SITE_WORDS, shift - i32::from(is_full));
+            if tracker.set_sites(jni, object, &larger).is_err() {
+                *self.lost.entry("allocations").or_default() += 1;
+                return None;
+            }
+            counters.keys = larger.iter().step_by(SITE_WORDS).copied().collect();
+        }
+        Some(find_slot(
+            &counters.keys,
+            1,
+            shift_of(counters.keys.len()),
+            key,
+        ))
     }
 
     /// Gives the current thread a context made of its stack: the VM has called a method in
@@ -256,8 +397,11 @@ impl State {
     /// Looks whether the current stack is that of a site: two contexts with one number
     /// would be counted as one.
     pub(crate) fn check(&mut self, at: &At<'_>, site: SiteId) {
-        let trace = self.current_trace(at.env, at.jni, at.config);
-        if self.sites.trace(site).is_some_and(|known| known != trace) {
+        let now = self.current_frames(at.env, at.jni);
+        let known = self.sites.trace(site).unwrap_or(TraceId::EMPTY);
+        let known = self.registry.traces.get((known.0 as usize).wrapping_sub(1));
+        // Without frames: nobody wants to know the stack.
+        if known.is_some_and(|known| !known.frames.is_empty() && known.frames != now) {
             let what = "allocations at stacks that have one number with another";
             *self.lost.entry(what).or_default() += 1;
         }
@@ -266,14 +410,17 @@ impl State {
     /// An allocation that no bytecode made.
     pub(crate) fn vm_allocated(
         &mut self,
-        (env, jni): (Env<Live>, Jni),
+        here: (Env<Live>, Jni),
         made: Object,
         config: &Config,
         followed: &Followed,
     ) {
-        if !self.is_counted_by_caller(env, jni) {
-            let trace = self.current_trace(env, jni, config);
-            self.one_allocated((env, jni), made, trace, followed);
+        let (env, jni) = here;
+        let Some((class, options)) = self.chosen(here, made) else {
+            return;
+        };
+        if !self.is_counted_by_caller(env, jni) && self.choices.dice.choose(options.share) {
+            self.one_allocated(here, made, config, (class, options), followed);
         }
     }
 
@@ -281,27 +428,42 @@ impl State {
     /// stands for is worked out by whoever reports.
     pub(crate) fn sampled(
         &mut self,
-        (env, jni): (Env<Live>, Jni),
+        here: (Env<Live>, Jni),
         made: Object,
         config: &Config,
         followed: &Followed,
     ) {
-        let trace = self.current_trace(env, jni, config);
-        self.one_allocated((env, jni), made, trace, followed);
+        let chosen = self.chosen(here, made);
+        if let Some((class, options)) = chosen
+            && self.choices.dice.choose(options.share)
+        {
+            self.one_allocated(here, made, config, (class, options), followed);
+        }
+    }
+
+    /// The class of an object and what is recorded of it; `None` if nothing is.
+    fn chosen(
+        &mut self,
+        (env, jni): (Env<Live>, Jni),
+        made: Object,
+    ) -> Option<(ClassId, ClassOptions)> {
+        let mirror = jni.object_class(made)?;
+        let class = self.registry.class(env, jni, mirror);
+        match self.choices.of(&self.registry, jni, (class, mirror)) {
+            Chosen::Off => None,
+            Chosen::Record(options) => Some((class, options)),
+        }
     }
 
     fn one_allocated(
         &mut self,
         (env, jni): (Env<Live>, Jni),
         made: Object,
-        trace: TraceId,
+        config: &Config,
+        (class, options): (ClassId, ClassOptions),
         followed: &Followed,
     ) {
-        let Some(mirror) = jni.object_class(made) else {
-            return;
-        };
-        let class = self.registry.class(env, jni, mirror);
-        let site = self.sites.site(class, trace);
+        let site = self.site_of((env, jni), config, class, options);
         let size = env.object_size(made).unwrap_or(0);
         self.sites.allocated(site, 1, size.cast_signed());
         if self.registry.is_array(class) {
@@ -326,9 +488,8 @@ impl State {
         {
             return;
         }
-        let trace = self.current_trace(env, jni, config);
         for object in made {
-            self.one_allocated((env, jni), *object, trace, followed);
+            self.sampled((env, jni), *object, config, followed);
         }
     }
 
@@ -409,14 +570,7 @@ impl State {
             let Some(seen) = counters.seen.get_mut(&key).filter(|_| key != 0) else {
                 continue;
             };
-            let new = objects - seen.objects;
-            let new_bytes = if seen.size > 0 {
-                new * seen.size
-            } else {
-                bytes - seen.bytes
-            };
-            (seen.objects, seen.bytes) = (objects, bytes);
-            self.sites.allocated(seen.site, new, new_bytes);
+            self.sites.take_over(seen, objects, bytes);
         }
         // Read before the calls are, so that what begins meanwhile is not taken from them.
         let open = tracker.open_calls(jni, object);

@@ -123,7 +123,7 @@ impl Tracker {
             jni.set_static_int(class, shift, context_shift(depth));
             let may_change = jni.static_field(class, "depthMayChange", "Z")?;
             jni.set_static_boolean(class, may_change, config.depth_may_change);
-            self.set_depth(jni, depth)?;
+            self.renew_keys(jni, depth, 0)?;
             let per_thread = jni.static_field(class, "perThread", "Z")?;
             jni.set_static_boolean(class, per_thread, clock == Clock::ThreadCpu);
             let overhead = jni.static_field(class, "overhead", "J")?;
@@ -170,11 +170,13 @@ impl Tracker {
         Ok(())
     }
 
-    /// Sets how many frames tell stacks apart, if that may change.
-    pub(crate) fn set_depth(&self, jni: Jni, depth: u32) -> Result<()> {
+    /// Sets how many frames tell stacks apart, if that may change, and has other keys made of the
+    /// same contexts, because the depth or the options of classes have changed (`epoch` times).
+    pub(crate) fn renew_keys(&self, jni: Jni, depth: u32, epoch: u32) -> Result<()> {
         let class = self.class;
         let salt = jni.static_field(class, "depthSalt", "J")?;
-        jni.set_static_long(class, salt, i64::from(depth).wrapping_mul(SPREAD));
+        let number = i64::from(epoch) << 32 | i64::from(depth);
+        jni.set_static_long(class, salt, number.wrapping_mul(SPREAD));
         let shift = jni.static_field(class, "shiftNow", "I")?;
         jni.set_static_int(class, shift, context_shift(depth));
         Ok(())

@@ -403,6 +403,7 @@ impl Vm for HotSpot {
             if let Some(sampler) = self.sampler.get() {
                 sampler.drain(self, env, jni);
             }
+            self.give_up_factory();
             self.harvest(env, jni);
             self.count_living(jni);
             let rows = self.take_rows();
@@ -464,6 +465,17 @@ impl Vm for HotSpot {
                 Ok(())
             }
             Control::Monitors(on) => self.switch_monitors(on).map_err(failed),
+            Control::Classes(rules) => {
+                if !self.config.counts_objects() {
+                    return Err(VmError::Unsupported("allocations to choose among"));
+                }
+                crate::places::prepare(jni);
+                uncounted(|| {
+                    self.lock().choose(jni, self.tracker(), &rules);
+                    self.ask_factories(env, jni);
+                });
+                Ok(())
+            }
             _ => Err(VmError::Unsupported("change while running")),
         }
     }

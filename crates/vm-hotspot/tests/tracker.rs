@@ -22,6 +22,7 @@ fn committed_classes_are_compiled_from_the_source_beside_them() {
     for (folder, name) in [
         ("tracker", "HprofTracker"),
         ("tracker", "HprofEnd"),
+        ("tracker", "HprofAsk"),
         ("../jvmpi-bridge/java", "JvmpiBirth"),
     ] {
         let folder = here.join(folder);

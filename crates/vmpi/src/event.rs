@@ -1,5 +1,6 @@
 //! What a VM tells a profiler.
 
+use crate::class_options::Share;
 use crate::ids::{ArenaId, ClassId, MonitorId, ObjectHandle, ThreadId, TraceId};
 use crate::info::{ClassInfo, ThreadInfo, Trace, VmInfo};
 
@@ -16,6 +17,8 @@ pub struct AllocationRow {
     pub objects: u64,
     /// Their size as the VM lays them out.
     pub bytes: u64,
+    /// They stand for more, because only this share of the objects is looked at.
+    pub share: Share,
     /// The object, if the row is about one object that the VM can name.
     pub object: ObjectHandle,
 }
@@ -31,6 +34,8 @@ pub struct FreeRow {
     pub objects: u64,
     /// Their size.
     pub bytes: u64,
+    /// They stand for more, as in [`AllocationRow`].
+    pub share: Share,
     /// The object, if the row is about one object.
     pub object: ObjectHandle,
 }

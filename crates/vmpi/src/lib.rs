@@ -39,10 +39,11 @@
 //! numbers of the C interface, and [`wire`] carries them to another process or
 //! into a file.
 //!
-//! Reading order: [`ids`], [`info`], [`event`], [`heap`], [`vm`]; then [`kind`],
+//! Reading order: [`ids`], [`info`], [`class_options`], [`event`], [`heap`], [`vm`]; then [`kind`],
 //! [`vm_event`], [`switches`], [`mode`], [`lifetime`], [`dump`], [`wire`]; [`c_interface`].
 
 pub mod c_interface;
+pub mod class_options;
 pub mod dump;
 pub mod event;
 pub mod heap;
@@ -57,6 +58,7 @@ pub mod vm;
 pub mod vm_event;
 pub mod wire;
 
+pub use class_options::{Choice, ClassOptions, Share};
 pub use event::{AllocationRow, CostRow, Event, FreeRow, GcKind, MonitorEvent, SampleRow};
 pub use heap::{
     ClassRecord, HeapVisitor, Instance, NativeDump, ObjectArray, PlacedObject, PrimitiveArray,

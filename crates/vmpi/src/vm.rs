@@ -1,7 +1,9 @@
 //! The two interfaces: what a profiler may ask, and what it is told.
 
 use std::path::Path;
+use std::sync::Arc;
 
+use crate::class_options::Rules;
 use crate::event::Event;
 use crate::heap::{HeapVisitor, NativeDump};
 use crate::ids::{ClassId, Frame, Location, MethodId, ThreadId, TraceId};
@@ -125,7 +127,7 @@ pub trait Vm {
 }
 
 /// A change asked of the VM side while it runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Control {
     /// Count allocations, or stop counting.
@@ -143,6 +145,8 @@ pub enum Control {
     ClearAllocations,
     /// Tell contention of monitors, or no longer.
     Monitors(bool),
+    /// What is recorded of each class from now on.
+    Classes(Arc<Rules>),
 }
 
 /// What a profiler is told. The VM side calls with one event at a time (it holds

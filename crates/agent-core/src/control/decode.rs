@@ -72,6 +72,14 @@ fn decode(bytes: &[u8]) -> Option<(Command, usize)> {
                 6 => (Switch::ClearSites, 2),
                 7 => (Switch::Depth(word(2)?), 4),
                 9 | 10 => (Switch::Monitors(number == 9), 2),
+                8 => {
+                    let length = long(2)? as usize;
+                    if length > vmpi::class_options::MOST_TEXT {
+                        return Some((Command::Unknown(tag), HEAD));
+                    }
+                    let text = String::from_utf8_lossy(body.get(6..6 + length)?);
+                    (Switch::Classes(text.into_owned()), 6 + length)
+                }
                 _ => (Switch::Unknown(number), 2),
             };
             (Command::Control(switch), used)
@@ -111,6 +119,7 @@ mod tests {
             Command::Control(Switch::Depth(12)),
             Command::Control(Switch::Monitors(true)),
             Command::Control(Switch::Monitors(false)),
+            Command::Control(Switch::Classes("* ä.** off\n".to_owned())),
             Command::Control(Switch::Unknown(99)),
             Command::Unknown(99),
             Command::Exit,
@@ -132,6 +141,13 @@ mod tests {
             }
             assert_eq!(found, all(), "pieces of {piece}");
         }
+    }
+
+    #[test]
+    fn a_text_that_claims_to_be_long_is_not_waited_for() {
+        let mut decoder = Decoder::default();
+        decoder.push(&[8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 8, 0xff, 0xff, 0xff, 0xff]);
+        assert_eq!(decoder.next_command(), Some(Command::Unknown(8)));
     }
 
     #[test]

@@ -10,7 +10,7 @@ pub use peer::{Form, Progress, StreamMeter};
 pub use words::{NoCommand, WORDS};
 
 /// A command of the peer.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Command {
     /// 0x01: collect garbage.
     ForceGc,
@@ -43,7 +43,7 @@ pub enum Command {
 }
 
 /// What a control command changes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Switch {
     /// 1 and 2: count allocations or not.
     Allocations(bool),
@@ -62,6 +62,8 @@ pub enum Switch {
     Depth(u16),
     /// Ours, 9 and 10: time contention of monitors, beginning at zero, or end that and write it.
     Monitors(bool),
+    /// Ours, 8: what is recorded of each class from now on, as lines of [`vmpi::class_options`].
+    Classes(String),
     /// Any other number: no effect.
     Unknown(u16),
 }
@@ -71,7 +73,7 @@ impl Command {
     /// [`Command::Eof`]. Thread ids are four bytes, as the original takes them.
     pub fn encode(&self, serial: u32) -> Vec<u8> {
         let mut body = Vec::new();
-        let tag = match *self {
+        let tag = match self {
             Command::ForceGc => 1,
             Command::DumpHeap => 2,
             Command::AllocSites { flags, cutoff } => {
@@ -92,7 +94,7 @@ impl Command {
                 8
             }
             Command::Eof => return vec![0xff],
-            Command::Unknown(tag) => tag,
+            Command::Unknown(tag) => *tag,
         };
         let mut bytes = vec![tag];
         bytes.extend(serial.to_be_bytes());
@@ -103,15 +105,16 @@ impl Command {
 }
 
 impl Switch {
-    fn encode(self, body: &mut Vec<u8>) {
+    fn encode(&self, body: &mut Vec<u8>) {
         let number: u16 = match self {
-            Switch::Allocations(on) => 2 - u16::from(on),
-            Switch::Sampling { on, .. } => 4 - u16::from(on),
+            Switch::Allocations(on) => 2 - u16::from(*on),
+            Switch::Sampling { on, .. } => 4 - u16::from(*on),
             Switch::ClearSamples => 5,
             Switch::ClearSites => 6,
             Switch::Depth(_) => 7,
-            Switch::Monitors(on) => 10 - u16::from(on),
-            Switch::Unknown(number) => number,
+            Switch::Monitors(on) => 10 - u16::from(*on),
+            Switch::Classes(_) => 8,
+            Switch::Unknown(number) => *number,
         };
         body.extend(number.to_be_bytes());
         match self {
@@ -119,6 +122,10 @@ impl Switch {
                 body.extend((thread.unwrap_or(0) as u32).to_be_bytes());
             }
             Switch::Depth(depth) => body.extend(depth.to_be_bytes()),
+            Switch::Classes(text) => {
+                body.extend((text.len() as u32).to_be_bytes());
+                body.extend(text.as_bytes());
+            }
             _ => {}
         }
     }

@@ -3,6 +3,7 @@
 use super::{Command, Switch};
 use std::str::FromStr;
 use thiserror::Error;
+use vmpi::class_options::Rules;
 
 /// Every form a command can be typed in, with what it does.
 pub const WORDS: &[(&str, &str)] = &[
@@ -27,6 +28,10 @@ pub const WORDS: &[(&str, &str)] = &[
     ),
     ("clear samples|sites", "begin again at zero"),
     ("depth N", "depth of traces from now on"),
+    (
+        "classes [MODULE CLASS OPTIONS; ...]",
+        "record classes so from now on (see docs/live.md)",
+    ),
     ("end", "send no more commands"),
     ("exit", "end the program"),
 ];
@@ -41,8 +46,21 @@ impl FromStr for Command {
 
     fn from_str(line: &str) -> Result<Command, NoCommand> {
         let words: Vec<&str> = line.split_whitespace().collect();
-        parse(&words).ok_or_else(|| NoCommand(line.trim().to_owned()))
+        classes(line)
+            .or_else(|| parse(&words))
+            .ok_or_else(|| NoCommand(line.trim().to_owned()))
     }
+}
+
+/// Options of classes: lines with semicolons between them.
+fn classes(line: &str) -> Option<Command> {
+    let rest = line.trim().strip_prefix("classes")?;
+    if !rest.is_empty() && !rest.starts_with(char::is_whitespace) {
+        return None;
+    }
+    let text = rest.trim().replace(';', "\n");
+    Rules::parse(&text).ok()?;
+    Some(Command::Control(Switch::Classes(text)))
 }
 
 fn parse(words: &[&str]) -> Option<Command> {
@@ -112,7 +130,9 @@ mod tests {
     #[test]
     fn every_word_of_the_table_is_a_command() {
         for (form, _) in WORDS {
-            let line = form.replace(" [CUTOFF]", " 0.01").replace('N', "7");
+            let line = form.replace(" [CUTOFF]", " 0.01");
+            let line = line.replace("[MODULE CLASS OPTIONS; ...]", "* a.** off; * ** count");
+            let line = line.replace('N', "7");
             let line = line.replace("|off [THREAD]", " 200003");
             let line = line.split('|').next().unwrap_or("");
             assert!(line.parse::<Command>().is_ok(), "{line}");
@@ -128,6 +148,8 @@ mod tests {
             "sites -1",
             "alloc maybe",
             "clear",
+            "classes a.b off",
+            "classesx",
             "depth -1",
             "depth 4 200001",
             "sampling 200001",

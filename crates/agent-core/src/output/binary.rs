@@ -301,7 +301,8 @@ impl Emit for BinaryOutput {
         let class = |row: usize| class_of(section.table.sites()[row].class);
         self.places(context, ranked.iter().map(|one| class(one.row)));
         let mut sites = Vec::with_capacity(ranked.len());
-        let mut wide = Vec::new();
+        let (mut wide, mut overflow) = (Vec::new(), false);
+        let mut variances = Vec::new();
         for one in &ranked {
             let site = section.table.sites()[one.row];
             let (live, allocated) = shown(section.table, one.row);
@@ -321,11 +322,13 @@ impl Emit for BinaryOutput {
                 instances: narrow(allocated.objects),
             });
             wide_row(&mut wide, (class, trace), (live, allocated));
+            overflow |= allocated.bytes.max(allocated.objects) > u64::from(u32::MAX);
+            let of_row = section.table.variances(one.row);
+            variances.extend(of_row.iter().flat_map(|one| one.to_be_bytes()));
         }
-        let overflow = section.table.sites().iter().any(|site| {
-            site.allocated.bytes > u64::from(u32::MAX)
-                || site.allocated.objects > u64::from(u32::MAX)
-        });
+        if section.table.is_estimate() && self.settings.places {
+            self.body(context.vm, RecordTag::SiteVariances, &variances);
+        }
         let (live, allocated) = section.table.totals();
         let sorted = if section.order == SiteOrder::AllocatedBytes {
             2

@@ -16,6 +16,8 @@ use profile::{
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::io::Write;
+use std::sync::Arc;
+use vmpi::class_options::Rules;
 use vmpi::{
     AllocationRow, ClassId, CostRow, Event, FreeRow, MonitorEvent, MonitorId, Profiler, SampleRow,
     ThreadId, ThreadInfo, TraceId, Vm, VmInfo,
@@ -342,7 +344,7 @@ impl Recorder {
 
     fn switch(&mut self, vm: &dyn Vm, switch: &Switch) {
         self.pull(vm);
-        let request = match *switch {
+        let request = match switch.clone() {
             Switch::Allocations(on) => vmpi::Control::Allocations(on),
             Switch::Sampling { on, thread: None } => vmpi::Control::Sampling { on, thread: None },
             Switch::Sampling {
@@ -363,6 +365,10 @@ impl Recorder {
             }
             Switch::Depth(depth) => vmpi::Control::Depth(u32::from(depth)),
             Switch::Monitors(on) => return self.time_monitors(vm, on),
+            Switch::Classes(text) => match Rules::parse(&text) {
+                Ok(rules) => vmpi::Control::Classes(Arc::new(rules)),
+                Err(error) => return self.note(vm, &format!("options of classes: {error}")),
+            },
             Switch::Unknown(_) => return,
         };
         if let Err(error) = vm.control(request) {
@@ -481,7 +487,8 @@ fn allocations(table: &mut SiteTable, rows: &[AllocationRow]) {
             objects: row.objects,
             bytes: row.bytes,
         };
-        table.allocate(class_name(row.class), trace_id(row.trace), volume);
+        let (class, trace) = (class_name(row.class), trace_id(row.trace));
+        table.allocate_part(class, trace, volume, row.share.ratio());
     }
 }
 
@@ -491,7 +498,8 @@ fn frees(table: &mut SiteTable, rows: &[FreeRow]) {
             objects: row.objects,
             bytes: row.bytes,
         };
-        table.free(class_name(row.class), trace_id(row.trace), volume);
+        let (class, trace) = (class_name(row.class), trace_id(row.trace));
+        table.free_part(class, trace, volume, row.share.ratio());
     }
 }
 

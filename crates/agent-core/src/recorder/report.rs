@@ -189,8 +189,11 @@ impl Recorder {
                 flags,
             };
             out.sites(context, &section);
-            if let Sampling::Interval(interval) = table.sampling {
-                out.estimates(context, &table, interval);
+            match table.sampling {
+                Sampling::Interval(interval) => out.estimates(context, &table, interval),
+                // Of some classes only a part is looked at.
+                Sampling::All if table.is_estimate() => out.estimates(context, &table, 0),
+                Sampling::All => {}
             }
         });
         self.tables.sites = table;

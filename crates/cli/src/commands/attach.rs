@@ -42,6 +42,7 @@ impl Args {
             return list(session);
         };
         if self.live.live {
+            self.live.check()?;
             let page = Page::open(&self.live, jvm::find(target)?, self.agent.clone())?;
             if let Some(recording) = self.live.recording()
                 && let Err(error) = page.live.start_recording(recording)

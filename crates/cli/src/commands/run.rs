@@ -120,6 +120,7 @@ impl Args {
     /// Runs the program with its page. The agent is there from the beginning only if something is
     /// to be recorded from the beginning.
     fn run_live(&self) -> Outcome {
+        self.live.check()?;
         let listener = TcpListener::bind("127.0.0.1:0").context("no free port")?;
         let port = listener.local_addr()?.port();
         let recording = self.live.recording();

@@ -12,6 +12,7 @@ use server::{Config, Running, start};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
+use vmpi::class_options::Rules;
 
 /// Frames per stack of a recording that is asked for on the command line.
 const DEPTH: u32 = 32;
@@ -38,6 +39,20 @@ pub(crate) fn size(text: &str) -> Result<u64, String> {
     number
         .and_then(|number| number.checked_mul(unit))
         .ok_or_else(|| "expected bytes such as 64k".to_owned())
+}
+
+impl LiveArgs {
+    /// Looks at the file of options of classes before anything is started.
+    ///
+    /// # Errors
+    /// When it cannot be read or a line is wrong.
+    pub(crate) fn check(&self) -> Result<()> {
+        let Some(file) = &self.classes else {
+            return Ok(());
+        };
+        let parsed = Rules::parse(&read_text(file)?);
+        parsed.map(drop).map_err(|what| wrong(file, what))
+    }
 }
 
 impl Record {
@@ -103,8 +118,8 @@ pub(crate) struct LiveArgs {
     /// With --live: folder of a project, for the source of a frame (may be repeated)
     #[arg(long, value_name = "FOLDER", requires = "live", value_hint = clap::ValueHint::DirPath)]
     source: Vec<PathBuf>,
-    /// With --live: file of lines MODULE CLASS OPTIONS that say what is looked at of each class; it is
-    /// read again when it changes
+    /// With --live: file of lines MODULE CLASS OPTIONS that say what is recorded and looked at of each
+    /// class; it is read again when it changes
     #[arg(long, value_name = "FILE", requires = "live", value_hint = clap::ValueHint::FilePath)]
     classes: Option<PathBuf>,
     /// With --live: folder of heap dumps that the page takes [default: this one]
@@ -114,11 +129,17 @@ pub(crate) struct LiveArgs {
     push: PushArgs,
 }
 
+fn read_text(file: &Path) -> Result<String> {
+    std::fs::read_to_string(file).with_context(|| file.display().to_string())
+}
+
+fn wrong(file: &Path, what: impl std::fmt::Display) -> anyhow::Error {
+    Usage(format!("{}: {what}", file.display())).into()
+}
+
 fn read_rules(live: &Live, file: &Path) -> Result<()> {
-    let text = std::fs::read_to_string(file).with_context(|| file.display().to_string())?;
-    live.rules
-        .set(&text)
-        .map_err(|what| Usage(format!("{}: {what}", file.display())).into())
+    let text = read_text(file)?;
+    live.choose(&text).map_err(|what| wrong(file, what))
 }
 
 /// Reads the file whenever it has changed, as long as there is a page. A fault is said, and what

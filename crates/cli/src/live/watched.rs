@@ -141,6 +141,7 @@ fn commands_of(ask: Ask) -> Vec<Command> {
         Ask::Gc => Command::ForceGc,
         Ask::Dump => Command::DumpHeap,
         Ask::Allocations(on) => Command::Control(Switch::Allocations(on)),
+        Ask::Classes(text) => Command::Control(Switch::Classes(text)),
         Ask::Monitors(on) => Command::Control(Switch::Monitors(on)),
         Ask::Samples(true) => {
             return vec![Command::Control(Switch::ClearSamples), sampling(true)];

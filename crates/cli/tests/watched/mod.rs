@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-use std::sync::OnceLock;
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 use testkit::jvm::{Jdk, jdks, newest_compiler};
 
@@ -99,6 +99,8 @@ impl Drop for Program {
 pub(crate) struct Page {
     pub(crate) host: String,
     pub(crate) base: String,
+    /// What was said on standard error after the address.
+    pub(crate) said: Arc<Mutex<String>>,
 }
 
 impl Page {
@@ -111,12 +113,20 @@ impl Page {
                 break url.to_owned();
             }
         };
-        // Somebody has to read the rest.
-        std::thread::spawn(move || lines.for_each(drop));
+        let said = Arc::new(Mutex::new(String::new()));
+        let heard = Arc::clone(&said);
+        std::thread::spawn(move || {
+            for line in lines.map_while(Result::ok) {
+                let mut said = heard.lock().expect("nobody panics with it");
+                said.push_str(&line);
+                said.push('\n');
+            }
+        });
         let (host, base) = url.split_once('/').expect("a path");
         Page {
             host: host.to_owned(),
             base: format!("/{base}"),
+            said,
         }
     }
 
@@ -160,6 +170,19 @@ impl Page {
                 return answer;
             }
             assert!(begun.elapsed() < PATIENCE, "{path}: {answer}");
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    }
+
+    /// Waits until this was said on standard error.
+    pub(crate) fn hears(&self, words: &str) {
+        let begun = Instant::now();
+        loop {
+            let said = self.said.lock().expect("nobody panics with it").clone();
+            if said.contains(words) {
+                return;
+            }
+            assert!(begun.elapsed() < PATIENCE, "{words}: {said}");
             std::thread::sleep(Duration::from_millis(100));
         }
     }

@@ -81,6 +81,8 @@ struct Builder<'a> {
     classes: FxHashMap<Serial, NameId>,
     frames: FxHashMap<ObjectId, FrameId>,
     traces: FxHashMap<Serial, TraceId>,
+    /// Of the rows of the next table.
+    variances: Vec<[f64; 2]>,
 }
 
 impl Builder<'_> {
@@ -177,19 +179,20 @@ impl Builder<'_> {
 
     fn sites(&mut self, sites: &[AllocSite]) {
         let mut table = SiteTable::default();
-        for site in sites {
+        for (row, site) in sites.iter().enumerate() {
             let class = self.class(site.class);
             let trace = self.trace(site.trace);
             let volume = |objects: u32, bytes: u32| Volume {
                 objects: u64::from(objects),
                 bytes: u64::from(bytes),
             };
-            table.add(Site {
+            let site = Site {
                 class,
                 trace,
                 live: volume(site.live_instances, site.live_bytes),
                 allocated: volume(site.instances, site.bytes),
-            });
+            };
+            add_site(&mut table, site, self.variances.get(row));
         }
         self.profile.sites = Some(table);
     }
@@ -238,9 +241,18 @@ impl Builder<'_> {
                 };
                 self.profile.waits.push(wait);
             }
-            Some(RecordTag::WideAllocSites) => self.profile.sites = Some(self.wide_sites(body)),
+            Some(RecordTag::SiteVariances) => {
+                let real = |bytes: &[u8]| f64::from_bits(number(bytes));
+                let sane = |real: f64| if real.is_finite() { real.max(0.0) } else { 0.0 };
+                let row = |row: &[u8]| [&row[..8], &row[8..]].map(|bytes| sane(real(bytes)));
+                self.variances = body.chunks_exact(16).map(row).collect();
+            }
+            Some(RecordTag::WideAllocSites) => {
+                let variances = std::mem::take(&mut self.variances);
+                self.profile.sites = Some(self.wide_sites(body, &variances));
+            }
             Some(RecordTag::NativeSites) if body.len() >= 8 => {
-                self.profile.native = Some(self.wide_sites(&body[8..]));
+                self.profile.native = Some(self.wide_sites(&body[8..], &[]));
                 self.profile.native_interval = number(&body[..8]);
             }
             Some(RecordTag::ClassPlaces) => self.places(body),
@@ -256,21 +268,22 @@ impl Builder<'_> {
     }
 
     /// Rows of WIDE ALLOC SITES and NATIVE SITES.
-    fn wide_sites(&mut self, rows: &[u8]) -> SiteTable {
+    fn wide_sites(&mut self, rows: &[u8], variances: &[[f64; 2]]) -> SiteTable {
         let mut table = SiteTable::default();
-        for row in rows.chunks_exact(40) {
+        for (at, row) in rows.chunks_exact(40).enumerate() {
             let class = self.class(Serial(number(&row[..4]) as u32));
             let trace = self.trace(Serial(number(&row[4..8]) as u32));
             let volume = |at: usize| Volume {
                 bytes: number(&row[at..at + 8]),
                 objects: number(&row[at + 8..at + 16]),
             };
-            table.add(Site {
+            let site = Site {
                 class,
                 trace,
                 live: volume(8),
                 allocated: volume(24),
-            });
+            };
+            add_site(&mut table, site, variances.get(at));
         }
         table
     }
@@ -361,6 +374,14 @@ impl Builder<'_> {
         );
         self.traces.insert(serial, id);
         id
+    }
+}
+
+/// Adds a row, an estimate if its variances are known.
+fn add_site(table: &mut SiteTable, site: Site, variances: Option<&[f64; 2]>) {
+    match variances {
+        Some(variances) => table.add_estimate(site, *variances),
+        None => table.add(site),
     }
 }
 

@@ -1,11 +1,11 @@
 //! What is asked about a recording, and the answers as plain data: one function per address.
 
 use super::advice::{self, Growing, Savings};
-use super::classes::{self, ClassRow};
+use super::classes::{self, Apart, ClassRow};
 use super::history::Delta;
 use super::instances::{self, Instances, Query, Sort};
 use super::references;
-use super::rules::Detail;
+use super::rules;
 use super::session::Live;
 use super::shelf::{self, Change};
 use super::table::{self, By, Node, Row};
@@ -16,6 +16,7 @@ use heap_graph::Heap;
 use profile::Profile;
 use regex::{Regex, RegexBuilder};
 use serde::Serialize;
+use vmpi::{ClassOptions, Share};
 
 /// Rows of a page when nothing else is asked for.
 const ROWS: usize = 100;
@@ -140,7 +141,7 @@ fn deltas<T>(
         };
         let mut deltas = history.range(range.from, range.to);
         if !is_native {
-            live.rules.get().cut_sites(profile, &mut deltas);
+            rules::cut_sites(&live.rules.get(), profile, &mut deltas);
         }
         table::filter(profile, &mut deltas, pattern.as_ref());
         look(profile, deltas)
@@ -156,9 +157,10 @@ pub fn allocations(live: &Live, params: &Params) -> Result<Table<Row>, Fault> {
         Some("site") => By::Site,
         Some("module") => By::Module,
         Some("loader") => By::Loader,
+        Some("context") => By::Context,
         Some(other) => {
             return Err(Fault::bad(format!(
-                "by={other}: expected class, package, module, loader, method or site"
+                "by={other}: expected class, package, module, loader, context, method or site"
             )));
         }
     };
@@ -252,8 +254,8 @@ fn metric(name: &str) -> Result<profile::Metric, Fault> {
 pub fn class_rows(live: &Live, params: &Params) -> Result<(&'static str, Vec<ClassRow>), Fault> {
     let pattern = pattern(params)?;
     let (source, mut rows) = class_source(live, params)?;
-    let rules = live.rules.get();
-    live.recorded(|recorded| rules.cut_classes(recorded.profile(), &mut rows));
+    let chosen = live.rules.get();
+    live.recorded(|recorded| rules::cut_classes(&chosen, recorded.profile(), &mut rows));
     if let Some(pattern) = pattern {
         rows.retain(|row| pattern.is_match(&row.class));
     }
@@ -275,15 +277,16 @@ fn class_source(live: &Live, params: &Params) -> Result<(&'static str, Vec<Class
     };
     match source {
         "recording" => {
-            let recording = recording.ok_or_else(no_recording)?.recording;
+            recording.ok_or_else(no_recording)?;
             let range = range(params)?;
             let rows = live.recorded(|recorded| {
                 let profile = recorded.profile().ok_or_else(no_recording)?;
                 let deltas = recorded.history.range(range.from, range.to);
-                let per_loader = params.flag("loaders");
-                Ok::<_, Fault>(classes::of_recording(
-                    profile, &deltas, recording, &contents, per_loader,
-                ))
+                let apart = Apart {
+                    loaders: params.flag("loaders"),
+                    contexts: params.flag("contexts"),
+                };
+                Ok::<_, Fault>(classes::of_recording(profile, &deltas, &contents, apart))
             })?;
             Ok(("recording", rows))
         }
@@ -335,7 +338,7 @@ pub fn classes(live: &Live, params: &Params) -> Result<Table<ClassRow>, Fault> {
 
 /// The lines that say what is looked at of each class: `tenure.live.options/1`.
 #[derive(Clone, Debug, Serialize)]
-pub struct ClassOptions {
+pub struct Lines {
     /// Name of the schema.
     pub schema: &'static str,
     /// The lines.
@@ -343,8 +346,8 @@ pub struct ClassOptions {
 }
 
 /// What is looked at of each class.
-pub fn options(live: &Live) -> ClassOptions {
-    ClassOptions {
+pub fn options(live: &Live) -> Lines {
+    Lines {
         schema: "tenure.live.options/1",
         text: live.rules.get().text().to_owned(),
     }
@@ -354,10 +357,10 @@ pub fn options(live: &Live) -> ClassOptions {
 ///
 /// # Errors
 /// When it is left out.
-pub fn detail(live: &Live, class: &str) -> Result<Detail, Fault> {
-    let rules = live.rules.get();
-    let detail = live.recorded(|recorded| rules.in_recording(recorded.profile(), class));
-    detail.ok_or_else(|| Fault::not_found(format!("{class} is off in the options of classes")))
+pub fn detail(live: &Live, class: &str) -> Result<ClassOptions, Fault> {
+    let chosen = live.rules.get();
+    let options = live.recorded(|recorded| rules::in_recording(&chosen, recorded.profile(), class));
+    options.ok_or_else(|| Fault::not_found(format!("{class} is off in the options of classes")))
 }
 
 /// The instances of a class in a dump, as its options say.
@@ -365,15 +368,16 @@ pub fn instances(live: &Live, heap: &Heap, class: &str, query: &Query) -> Result
     let detail = detail(live, class)?;
     let query = cut(query, &detail, heap, class);
     let mut list = instances::list(heap, class, &query);
-    detail.cut_instances(&mut list);
+    rules::cut_instances(&detail, &mut list);
     Ok(list)
 }
 
 /// A query that looks at no more than the options say.
-pub fn cut(query: &Query, detail: &Detail, heap: &Heap, class: &str) -> Query {
+pub fn cut(query: &Query, detail: &ClassOptions, heap: &Heap, class: &str) -> Query {
     let mut query = *query;
-    if detail.ratio < 1.0 {
-        let share = (instances::count(heap, class) as f64 * detail.ratio).ceil() as usize;
+    if detail.share != Share::ALL {
+        let objects = instances::count(heap, class) as f64;
+        let share = (objects * detail.share.ratio()).ceil() as usize;
         query.sample = Some(query.sample.map_or(share, |asked| asked.min(share)));
     }
     let is_hidden = match query.sort {

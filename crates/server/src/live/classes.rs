@@ -3,9 +3,8 @@
 
 use super::contents::{ClassContents, Spread};
 use super::history::Delta;
-use super::program::Recording;
-use super::table::place;
-use profile::{Estimate, Profile, Sampling, Volume};
+use super::table::{NO_CONTEXT, context, place};
+use profile::{Estimate, Profile, Volume};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
@@ -30,6 +29,9 @@ pub struct ClassRow {
     /// Its loader, where loaders are told apart.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loader: Option<String>,
+    /// Who made them, where threads are told apart.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context: Option<String>,
     /// Share of allocations that were looked at, in percent.
     pub sample_percent: f64,
     /// Live objects.
@@ -37,6 +39,9 @@ pub struct ClassRow {
     /// For sampled counts: the ends of the 95 % interval of `live`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub live_interval: Option<(u64, u64)>,
+    /// The same of `total`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub total_interval: Option<(u64, u64)>,
     /// Objects that died; unknown without a recording.
     pub dead: Option<u64>,
     /// Objects allocated since the recording began; unknown without one.
@@ -82,31 +87,35 @@ impl ClassRow {
 /// Sizes from every dump that has been looked into, the last one at the end.
 pub type AllContents<'a> = &'a [&'a [ClassContents]];
 
-/// The rows from a recording, with sizes of dumps. `per_loader`: classes of one name are told apart
-/// by their loaders; sizes are those of all of them.
+/// What makes two rows of the objects of one class.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Apart {
+    /// Their loaders.
+    pub loaders: bool,
+    /// The threads that made them, where that is recorded.
+    pub contexts: bool,
+}
+
+/// The rows from a recording, with sizes of dumps, which are those of all rows of a class.
 pub fn of_recording(
     profile: &Profile,
     deltas: &[Delta],
-    recording: Recording,
     contents: AllContents<'_>,
-    per_loader: bool,
+    apart: Apart,
 ) -> Vec<ClassRow> {
-    let mut sums: FxHashMap<(&str, Option<String>), (Delta, f64)> = FxHashMap::default();
+    type Key<'a> = (&'a str, Option<String>, Option<String>);
+    let mut sums: FxHashMap<Key<'_>, Delta> = FxHashMap::default();
     for delta in deltas {
-        let loader = per_loader.then(|| place(profile, delta.class).0);
+        let loader = apart.loaders.then(|| place(profile, delta.class).0);
+        let made_by = || context(profile, delta.trace).unwrap_or_else(|| NO_CONTEXT.to_owned());
+        let context = apart.contexts.then(made_by);
         let name = profile.names.get(delta.class);
-        let sum = sums.entry((name, loader)).or_default();
-        sum.0.add(delta);
-        sum.1 += variance(delta.live, recording);
+        sums.entry((name, loader, context)).or_default().add(delta);
     }
     let mut rows: Vec<ClassRow> = sums
         .into_iter()
-        .map(|((class, loader), (sum, variance))| {
+        .map(|((class, loader, context), sum)| {
             let total = sum.total;
-            let interval = (variance > 0.0).then(|| {
-                let range = Estimate::of_sum(sum.live.objects as f64, variance);
-                (range.low.round() as u64, range.high.round() as u64)
-            });
             let each = if sum.live.objects > 0 {
                 sum.live
             } else {
@@ -115,11 +124,13 @@ pub fn of_recording(
             ClassRow {
                 class: class.to_owned(),
                 loader,
-                sample_percent: sample_percent(each, recording),
+                context,
+                sample_percent: 100.0 * share(&sum),
                 live: sum.live.objects,
-                live_interval: interval,
+                live_interval: interval(sum.live, sum.variances[0], share(&sum)),
                 dead: Some(total.objects.saturating_sub(sum.live.objects)),
                 total: Some(total.objects),
+                total_interval: interval(total, sum.variances[1], share(&sum)),
                 bytes_each: mean(each),
                 live_bytes: sum.live.bytes,
                 ..ClassRow::default()
@@ -128,6 +139,30 @@ pub fn of_recording(
         .collect();
     add_contents(&mut rows, contents);
     rows
+}
+
+/// The share of objects that was looked at. An estimate from objects that each had the chance `p`
+/// has a variance of `(1 - p) / p` times its value, which tells `p`, that of all of them together
+/// where they had several.
+fn share(sum: &Delta) -> f64 {
+    let of = |volume: Volume, variance: f64| {
+        let value = volume.objects as f64;
+        (value > 0.0).then(|| value / (value + variance))
+    };
+    let live = of(sum.live, sum.variances[0]);
+    live.or(of(sum.total, sum.variances[1])).unwrap_or(1.0)
+}
+
+/// The ends of the 95 % interval of an estimate; `None` for an exact count.
+fn interval(volume: Volume, variance: f64, share: f64) -> Option<(u64, u64)> {
+    let range = if volume.objects == 0 && share < 1.0 {
+        Estimate::of_none(1.0 / share)
+    } else if variance > 0.0 {
+        Estimate::of_sum(volume.objects as f64, variance)
+    } else {
+        return None;
+    };
+    Some((range.low.round() as u64, range.high.round() as u64))
 }
 
 /// The rows of a dump alone, which has no past.
@@ -201,36 +236,6 @@ fn mean(volume: Volume) -> f64 {
     volume.bytes as f64 / volume.objects as f64
 }
 
-/// Variance of an estimated count of objects: see [`Sampling`].
-fn variance(live: Volume, recording: Recording) -> f64 {
-    match recording {
-        Recording::Full { .. } => 0.0,
-        Recording::Sampled { .. } => {
-            let chance = sample_percent(live, recording) / 100.0;
-            if chance > 0.0 {
-                live.objects as f64 * (1.0 - chance) / chance
-            } else {
-                0.0
-            }
-        }
-    }
-}
-
-/// Chance of an object of the mean size to be sampled, in percent.
-fn sample_percent(volume: Volume, recording: Recording) -> f64 {
-    match recording {
-        Recording::Full { .. } => 100.0,
-        Recording::Sampled { interval, .. } => {
-            let one = Volume {
-                objects: 1,
-                bytes: mean(volume).round() as u64,
-            };
-            let weight = Sampling::Interval(interval).weight(one);
-            100.0 / weight.objects().value.max(1.0)
-        }
-    }
-}
-
 /// Adds sizes and capacities to rows of another source.
 pub fn add_contents(rows: &mut [ClassRow], contents: AllContents<'_>) {
     let Some(last) = contents.last() else { return };
@@ -294,33 +299,34 @@ mod tests {
             total: live,
             ..Delta::default()
         };
-        let depth = 16;
-        let full = Recording::Full {
-            depth,
-            native: None,
-        };
-        let full = of_recording(&profile, &[delta], full, &[], false);
+        let full = of_recording(&profile, &[delta], &[], Apart::default());
         assert_eq!(
             (full[0].live, full[0].dead, full[0].live_interval),
             (50_000, Some(0), None)
         );
-        let interval = 64 << 10;
-        let sampled = of_recording(
-            &profile,
-            &[delta],
-            Recording::Sampled {
-                interval,
-                depth,
-                native: None,
-            },
-            &[],
-            false,
-        );
-        let (low, high) = sampled[0].live_interval.unwrap();
+        assert_eq!(full[0].sample_percent, 100.0);
+        // One object in 2730, as sampling 64 KiB chooses among those of 24 bytes.
+        let chance = 1.0 / 2730.0;
+        let variance = 50_000.0 * (1.0 - chance) / chance;
+        let sampled = Delta {
+            variances: [variance; 2],
+            ..delta
+        };
+        let rows = of_recording(&profile, &[sampled], &[], Apart::default());
+        let (low, high) = rows[0].live_interval.unwrap();
         assert!(
             low > 20_000 && low < 50_000 && high > 50_000 && high < 120_000,
             "{low} {high}"
         );
-        assert!((sampled[0].sample_percent - 0.0366).abs() < 0.001);
+        assert!((rows[0].sample_percent - 0.0366).abs() < 0.001);
+        // Nothing seen does not mean that there is nothing.
+        let gone = Delta {
+            live: Volume::default(),
+            variances: [0.0, variance],
+            ..sampled
+        };
+        let rows = of_recording(&profile, &[gone], &[], Apart::default());
+        let (low, high) = rows[0].live_interval.unwrap();
+        assert!(low == 0 && (9_000..11_000).contains(&high), "{high}");
     }
 }

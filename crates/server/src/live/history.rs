@@ -13,6 +13,8 @@ struct Change {
     snapshot: u32,
     live: Volume,
     allocated: Volume,
+    /// Variances of the objects of both, where they are estimates.
+    variances: [f64; 2],
 }
 
 #[derive(Clone, Debug)]
@@ -23,7 +25,7 @@ struct SiteHistory {
 }
 
 /// What a site did in a range of time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Delta {
     /// Class.
     pub class: NameId,
@@ -37,6 +39,8 @@ pub struct Delta {
     pub live: Volume,
     /// Allocated from the beginning of the recording to the end of the range.
     pub total: Volume,
+    /// Variances of the objects of `live` and `total`; 0 for exact counts.
+    pub variances: [f64; 2],
 }
 
 impl Delta {
@@ -56,6 +60,9 @@ impl Delta {
         self.freed.add(other.freed);
         self.live.add(other.live);
         self.total.add(other.total);
+        for (sum, more) in self.variances.iter_mut().zip(other.variances) {
+            *sum += more;
+        }
     }
 }
 
@@ -79,15 +86,15 @@ impl History {
             self.times.push(time_ms);
         }
         let snapshot = self.times.len() as u32 - 1;
-        for site in table.sites() {
-            self.change(snapshot, site);
+        for (row, site) in table.sites().iter().enumerate() {
+            self.change(snapshot, site, table.variances(row));
         }
         if self.changes > MOST_CHANGES {
             self.thin();
         }
     }
 
-    fn change(&mut self, snapshot: u32, site: &Site) {
+    fn change(&mut self, snapshot: u32, site: &Site, variances: [f64; 2]) {
         let next = self.sites.len() as u32;
         let row = *self
             .rows
@@ -105,6 +112,7 @@ impl History {
             snapshot,
             live: site.live,
             allocated: site.allocated,
+            variances,
         };
         match changes.last_mut() {
             Some(last) if last.live == site.live && last.allocated == site.allocated => {}
@@ -224,6 +232,7 @@ fn delta(site: &SiteHistory, begin: Option<Change>, end: Option<Change>) -> Delt
         freed: less(freed, live),
         live,
         total,
+        variances: end.map_or([0.0; 2], |end| end.variances),
     }
 }
 

@@ -33,7 +33,7 @@ pub enum Recording {
 pub const SAMPLES_NS: u64 = 10_000_000;
 
 /// A command to the agent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ask {
     /// Send the allocation sites, and how many JNI references there are.
     Sites,
@@ -49,6 +49,8 @@ pub enum Ask {
     Samples(bool),
     /// Time contention of monitors from now on, or end that and send it.
     Monitors(bool),
+    /// Record classes as these lines say from now on.
+    Classes(String),
 }
 
 /// Sends a command to the agent; an error means that it is gone.

@@ -376,7 +376,7 @@ pub fn carry_out(live: &Arc<Live>, name: &str, params: &Params) -> Result<Option
         }
         "options" => {
             let text = params.get("text").unwrap_or_default();
-            live.rules.set(text).map_err(Fault::bad)?;
+            live.choose(text).map_err(Fault::bad)?;
         }
         "interval" => {
             let ms = params.number("ms", 0)? as u64;

@@ -52,17 +52,20 @@ const ALLOCATIONS: &[&str] = &[
     "remaining_bytes",
     "live",
     "live_bytes",
+    "context",
     "stack",
 ];
 
 pub(super) const CLASSES: &[&str] = &[
     "class",
     "loader",
+    "context",
     "sample_percent",
     "live",
     "live_interval",
     "dead",
     "total",
+    "total_interval",
     "bytes_each",
     "live_bytes",
     "capacity_bytes",

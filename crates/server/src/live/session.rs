@@ -527,6 +527,7 @@ impl Live {
             };
         });
         *locked(&self.commands) = Some(Arc::new(agent.commands));
+        self.tell_rules();
         self.status.send_modify(|status| {
             status.recording = Some(RecordingState {
                 recording: agent.recording,

@@ -22,6 +22,8 @@ pub enum By {
     Module,
     /// By the loader of the class.
     Loader,
+    /// By the thread that allocates, where that is recorded.
+    Context,
 }
 
 /// One group.
@@ -32,6 +34,9 @@ pub struct Row {
     /// For a site: its stack, innermost frame first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub stack: Vec<String>,
+    /// For a site: the thread that allocates, where that is recorded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub context: Option<String>,
     /// Objects allocated in the range.
     pub allocations: u64,
     /// Objects that died in the range.
@@ -55,6 +60,7 @@ impl Row {
         Row {
             name,
             stack,
+            context: None,
             allocations: delta.allocated.objects,
             deallocations: delta.freed.objects,
             remaining: delta.remaining_objects(),
@@ -134,6 +140,33 @@ pub fn place(profile: &Profile, class: NameId) -> (String, String) {
     (loader, text(place.module, "(no named module)"))
 }
 
+/// In the place of a thread that nobody recorded.
+pub const NO_CONTEXT: &str = "(not recorded)";
+
+/// The thread that allocated at a trace, with its group, where that was recorded.
+pub fn context(profile: &Profile, trace: TraceId) -> Option<String> {
+    let serial = profile.stacks.key(trace).thread?;
+    Some(thread_text(profile, serial.0))
+}
+
+/// A thread with its group.
+pub fn thread_text(profile: &Profile, serial: u32) -> String {
+    let Some(thread) = profile.thread(serial) else {
+        return format!("thread {serial}");
+    };
+    let (name, group) = (
+        profile.names.get(thread.name),
+        profile.names.get(thread.group),
+    );
+    match (name, group) {
+        // There can be any number of them, and those of one name are one.
+        ("", "VirtualThreads") => "virtual threads without a name".to_owned(),
+        (name, "VirtualThreads") => format!("{name} (virtual threads)"),
+        (name, "") => name.to_owned(),
+        (name, group) => format!("{name} ({group})"),
+    }
+}
+
 /// Keeps what matches: a class name or any frame.
 pub fn filter(profile: &Profile, deltas: &mut Vec<Delta>, pattern: Option<&Regex>) {
     let Some(pattern) = pattern else { return };
@@ -154,7 +187,10 @@ pub fn rows(profile: &Profile, deltas: &[Delta], by: By) -> Vec<Row> {
     if by == By::Site {
         let site = |delta: &Delta| {
             let class = profile.names.get(delta.class).to_owned();
-            Row::new(class, stack_text(profile, delta.trace), delta)
+            Row {
+                context: context(profile, delta.trace),
+                ..Row::new(class, stack_text(profile, delta.trace), delta)
+            }
         };
         return deltas.iter().map(site).collect();
     }
@@ -169,6 +205,7 @@ pub fn rows(profile: &Profile, deltas: &[Delta], by: By) -> Vec<Row> {
             ),
             By::Module => place(profile, delta.class).1,
             By::Loader => place(profile, delta.class).0,
+            By::Context => context(profile, delta.trace).unwrap_or_else(|| NO_CONTEXT.to_owned()),
             By::Class | By::Site => class.to_owned(),
         };
         groups.entry(name).or_default().add(delta);

@@ -30,7 +30,7 @@ use jvmti::{Env, Jni, Live};
 use rustc_hash::FxHashMap;
 use vmpi::{
     AllocationRow, ArenaId, ClassId, ClassInfo, Frame, FreeRow, Location, MethodId, MethodInfo,
-    ObjectHandle, ThreadId, Trace, TraceId,
+    ObjectHandle, Share, ThreadId, Trace, TraceId,
 };
 
 use crate::hotspot::{HotSpot, locked};
@@ -240,6 +240,7 @@ impl Malloc {
                     arena: ArenaId(0),
                     objects: blocks,
                     bytes,
+                    share: Share::ALL,
                     object: ObjectHandle::NULL,
                 });
             }
@@ -250,6 +251,7 @@ impl Malloc {
                     trace: row.trace,
                     objects: blocks,
                     bytes,
+                    share: Share::ALL,
                     object: ObjectHandle::NULL,
                 });
             }

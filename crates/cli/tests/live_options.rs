@@ -1,0 +1,366 @@
+//! Options of classes change what is recorded, while the program runs.
+
+mod watched;
+
+use serde_json::Value;
+use std::path::Path;
+use watched::{Lab, Page, Program, lab, run_live_of};
+
+/// Objects of each `K` in a round of `Chosen.java`, and how many of them are kept.
+const MADE: [u64; 10] = [60, 100, 160, 240, 320, 400, 500, 600, 800, 1000];
+const KEPT: [u64; 10] = [20, 50, 80, 60, 160, 100, 250, 150, 400, 250];
+const ROUNDS: usize = 20;
+
+/// The program under the page, on each JVM that the test is to run on.
+fn with_program(test: &str, flags: &[&str], body: impl Fn(&mut Program, &Page, u32)) {
+    let Some(lab) = lab(test) else { return };
+    let classes = compiled();
+    for jdk in &lab.jdks {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (mut program, page) = start(lab, jdk, folder.path(), flags, classes.path());
+        body(&mut program, &page, jdk.version);
+        program.child.kill().expect("killed");
+    }
+}
+
+fn compiled() -> tempfile::TempDir {
+    let classes = tempfile::tempdir().expect("a folder");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/Chosen.java");
+    let compiler = testkit::jvm::newest_compiler().expect("the lab has one");
+    compiler
+        .compile(&source, 8, classes.path())
+        .expect("compiled");
+    classes
+}
+
+fn start(
+    lab: &Lab,
+    jdk: &testkit::jvm::Jdk,
+    folder: &Path,
+    flags: &[&str],
+    classes: &Path,
+) -> (Program, Page) {
+    run_live_of(lab, jdk, (folder, flags), (classes, &["Chosen"]))
+}
+
+fn options(page: &Page, text: &str) {
+    let text = text.replace(' ', "%20").replace('\n', "%0A");
+    page.command(&format!("options?text={text}"));
+    // The agent takes up one command after the other.
+    page.snapshot();
+}
+
+/// The rows of a class by site: allocations and stack of each.
+fn sites(page: &Page, class: &str) -> Vec<(i64, String)> {
+    let answer = page.json(&format!(
+        "allocations?filter=Chosen${class}&by=site&sort=allocations"
+    ));
+    let rows = answer["rows"].as_array().expect("rows");
+    let of_class = rows
+        .iter()
+        .filter(|row| row["name"] == format!("Chosen${class}"));
+    let row = |row: &Value| {
+        let stack = row["stack"].to_string();
+        (row["allocations"].as_i64().expect("a number"), stack)
+    };
+    of_class.map(row).collect()
+}
+
+fn class(page: &Page, name: &str) -> Option<Value> {
+    let answer = page.json(&format!("classes?source=recording&filter=Chosen${name}"));
+    let row = answer["rows"].get(0).cloned();
+    row.filter(|row| row["class"] == format!("Chosen${name}"))
+}
+
+#[test]
+fn what_is_off_is_not_recorded_and_stacks_only_where_they_are_wanted() {
+    with_program("options of classes", &[], |program, page, _| {
+        page.command("record?mode=full");
+        page.counting(program);
+        program.tell("a 1000");
+        page.snapshot();
+        assert_eq!(class(page, "A").expect("a row")["total"], 1000);
+        options(page, "* Chosen$A off");
+        program.tell("a 500");
+        page.snapshot();
+        assert!(class(page, "A").is_none());
+        options(page, "* Chosen$* count");
+        program.tell("a 70");
+        program.tell("b 300");
+        page.snapshot();
+        // Nobody has counted the 500, and nobody knows where the 70 and the 300 were made.
+        options(page, "");
+        program.tell("a 9");
+        program.tell("other 600");
+        page.command("gc");
+        page.snapshot();
+        let row = class(page, "A").expect("a row");
+        let expected = [1079, 1079, 100];
+        let names = ["total", "live", "sample_percent"];
+        assert_eq!(
+            names.map(|name| row[name].as_f64()),
+            expected.map(|n| Some(f64::from(n)))
+        );
+        assert!(row["live_interval"].is_null(), "{row}");
+        let rows = sites(page, "A");
+        let counts: Vec<i64> = rows.iter().map(|row| row.0).collect();
+        // The 9 are made where the 1000 were, if the loop has one line.
+        assert_eq!(counts, [1009, 70], "{rows:?}");
+        assert!(
+            rows[0].1.contains("Chosen.makeA") && rows[1].1 == "null",
+            "{rows:?}"
+        );
+        let rows = sites(page, "B");
+        assert_eq!(rows, [(300, "null".to_owned())]);
+    });
+}
+
+#[test]
+fn thinned_counts_state_an_interval_that_holds_the_truth() {
+    with_program("shares of classes", &[], |program, page, _| {
+        page.command("record?mode=full");
+        page.counting(program);
+        options(page, "* Chosen$K* stack,ratio=0.1");
+        program.tell("a 1000");
+        program.tell(&format!("rounds {ROUNDS}"));
+        program.tell("other 600");
+        page.command("gc");
+        page.snapshot();
+        // What is not thinned out is exact.
+        let row = class(page, "A").expect("a row");
+        assert_eq!((&row["total"], &row["live"]), (&1000.into(), &1000.into()));
+        let answer = page.json("classes?loaders=1&source=recording&filter=Chosen$K&limit=1000");
+        let rows = answer["rows"].as_array().expect("rows");
+        let (mut held, mut bias) = (0, [0.0; 2]);
+        for (kind, truth) in MADE.iter().zip(KEPT).enumerate() {
+            let name = format!("Chosen$K{kind}");
+            let of_kind = rows.iter().filter(|row| row["class"] == *name);
+            for row in of_kind {
+                for (at, (value, truth)) in
+                    [("total", *truth.0), ("live", truth.1)].iter().enumerate()
+                {
+                    let end = |at: usize| {
+                        row[format!("{value}_interval")][at]
+                            .as_u64()
+                            .expect("an end")
+                    };
+                    held += usize::from(end(0) <= *truth && *truth <= end(1));
+                    bias[at] += row[*value].as_f64().expect("a number");
+                }
+                let percent = row["sample_percent"].as_f64().expect("a number");
+                assert!((percent - 10.0).abs() < 0.5, "{row}");
+            }
+        }
+        let all = 2 * ROUNDS * MADE.len();
+        assert!(held * 100 >= all * 93, "{held} of {all}");
+        let made: u64 = MADE.iter().sum::<u64>() * ROUNDS as u64;
+        let kept: u64 = KEPT.iter().sum::<u64>() * ROUNDS as u64;
+        for (sum, truth) in bias.iter().zip([made, kept]) {
+            // Five standard deviations of a sum of so many.
+            let truth = truth as f64;
+            assert!(
+                (sum - truth).abs() < 5.0 * (truth * 9.0).sqrt(),
+                "{sum} {truth}"
+            );
+        }
+    });
+}
+
+#[test]
+fn shares_and_sampled_bytes_make_one_chance() {
+    with_program("shares of samples", &[], |program, page, version| {
+        if version < 11 {
+            return;
+        }
+        page.command("record?mode=sampled&interval=512");
+        options(page, "* Chosen$A ratio=0.25\n* Chosen$B off");
+        // A thread's next sample is as far away as it was before the interval was set: half a
+        // mebibyte on average.
+        program.tell("other 1000000");
+        program.tell("a 60000");
+        program.tell("b 60000");
+        page.snapshot();
+        let row = class(page, "A").expect("a row");
+        let end = |at: usize| row["live_interval"][at].as_f64().expect("an end");
+        // Wider than 95 %: one that fails by chance in a million.
+        let middle = row["live"].as_f64().expect("a number");
+        let (low, high) = (
+            middle - 2.5 * (middle - end(0)),
+            middle + 2.5 * (end(1) - middle),
+        );
+        assert!(low < 60_000.0 && 60_000.0 < high, "{row}");
+        // 16 bytes of 512, and a quarter of those.
+        let chance = -(-16.0f64 / 512.0).exp_m1() * 25.0;
+        let percent = row["sample_percent"].as_f64().expect("a number");
+        assert!((percent / chance - 1.0).abs() < 0.05, "{percent} {chance}");
+        options(page, "");
+        assert!(class(page, "B").is_none());
+    });
+}
+
+/// Rows of a class by who made its objects: numbers made.
+fn makers(page: &Page, name: &str) -> Vec<(String, u64)> {
+    let asked = format!("classes?contexts=1&source=recording&filter=Chosen${name}&sort=total");
+    let answer = page.json(&asked);
+    let rows = answer["rows"].as_array().expect("rows").iter();
+    let row = |row: &Value| {
+        let context = row["context"].as_str().expect("a context").to_owned();
+        (context, row["total"].as_u64().expect("a number"))
+    };
+    rows.map(row).collect()
+}
+
+#[test]
+fn who_makes_objects_is_recorded_where_it_is_asked_for() {
+    with_program("makers of objects", &[], |program, page, version| {
+        page.command("record?mode=full");
+        page.counting(program);
+        program.tell("a 5");
+        options(page, "* Chosen$A stack,context");
+        program.tell("thread 40 one");
+        program.tell("thread 60 two");
+        let mut expected = vec![
+            ("two (makers)", 60),
+            ("one (makers)", 40),
+            ("(not recorded)", 5),
+        ];
+        if version >= 21 {
+            program.tell("virtual 35");
+            expected.insert(0, ("virtual threads without a name", 70));
+        }
+        page.snapshot();
+        let expected: Vec<_> = expected
+            .iter()
+            .map(|one| (one.0.to_owned(), one.1))
+            .collect();
+        assert_eq!(makers(page, "A"), expected);
+        let groups = page.json("allocations?by=context&filter=Chosen$A");
+        let of = |name: &str| {
+            let mut rows = groups["rows"].as_array().expect("rows").iter();
+            rows.find(|row| row["name"] == name)
+                .map(|row| row["allocations"].clone())
+        };
+        assert!(
+            of("one (makers)").is_some_and(|made| made.as_u64() >= Some(40)),
+            "{groups}"
+        );
+        let sites = page.json("allocations?by=site&filter=Chosen$A&sort=allocations");
+        assert!(
+            sites.to_string().contains("\"context\":\"one (makers)\""),
+            "{sites}"
+        );
+    });
+}
+
+#[test]
+fn a_factory_of_the_program_says_what_is_recorded_and_cannot_stop_it() {
+    with_program("options factory", &[], |program, page, _| {
+        page.command("record?mode=full");
+        page.counting(program);
+        options(
+            page,
+            "* Chosen$A factory=Chosen$Config\n* Chosen$B factory=Chosen$Config\n* Chosen$K0 factory=Chosen$Config",
+        );
+        // The factory is asked in the background; who makes B is recorded once it has answered.
+        page.until(
+            "classes?contexts=1&source=recording&filter=Chosen$B",
+            |answer| {
+                program.tell("a 1");
+                program.tell("b 1");
+                answer.to_string().contains("main (main)")
+            },
+        );
+        let total = |name: &str| {
+            let row = class(page, name);
+            row.map_or(0, |row| row["total"].as_u64().expect("a number"))
+        };
+        let mut before = 0;
+        page.until("state", |_| {
+            before = total("A");
+            program.tell("a 1");
+            page.snapshot();
+            before == total("A")
+        });
+        program.tell("a 300");
+        program.tell("k 7");
+        page.snapshot();
+        assert_eq!(total("A"), before);
+        // One that throws leaves things as they are by default.
+        page.hears("Chosen$Config.getOptions(Chosen$K0): java.lang.IllegalStateException: no idea");
+        assert_eq!(total("K0"), 7);
+        // So does one that does not return, or is not there.
+        options(
+            page,
+            "* Chosen$A factory=Chosen$Sleepy\n* Chosen$B factory=not.There",
+        );
+        program.tell("a 50");
+        page.hears("Chosen$Sleepy.getOptions does not return");
+        program.tell("b 20");
+        page.snapshot();
+        assert_eq!(total("A"), before + 50);
+        options(page, "");
+        program.tell("a 6");
+        page.snapshot();
+        assert_eq!(total("A"), before + 56);
+        assert!(!page.json("state").to_string().contains("\"ended\":true"));
+    });
+}
+
+#[test]
+fn a_file_of_options_is_read_again_and_a_broken_one_says_where() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("classes.txt");
+    let path = file.to_str().expect("text");
+    let write = |text: &str| std::fs::write(&file, text).expect("written");
+    write("# nothing of A\n* Chosen$A off\n");
+    let flags = ["--record", "full", "--classes", path];
+    with_program("file of options", &flags, |program, page, _| {
+        page.until("options", |answer| {
+            answer["text"].to_string().contains("Chosen$A off")
+        });
+        page.counting(program);
+        page.snapshot();
+        program.tell("a 100");
+        program.tell("b 100");
+        page.snapshot();
+        assert!(class(page, "A").is_none());
+        assert_eq!(class(page, "B").expect("a row")["total"], 100);
+        write("* Chosen$B off\n");
+        page.until("options", |answer| answer["text"] == "* Chosen$B off\n");
+        page.snapshot();
+        program.tell("a 30");
+        program.tell("b 30");
+        page.snapshot();
+        assert_eq!(class(page, "A").expect("a row")["total"], 30);
+        write("* Chosen$B off\n* Chosen$A nonsense\n");
+        page.hears("classes.txt: line 2: nonsense");
+        assert_eq!(page.json("options")["text"], "* Chosen$B off\n");
+        program.tell("a 5");
+        page.snapshot();
+        assert_eq!(class(page, "A").expect("a row")["total"], 35);
+        assert!(class(page, "B").is_none());
+        write("# nothing of A\n* Chosen$A off\n");
+    });
+    // A file that is broken from the beginning: nothing is started.
+    write("* Chosen$A off\n* Chosen$B\n");
+    let run = std::process::Command::new(env!("CARGO_BIN_EXE_tenure"))
+        .args([
+            "run",
+            "--live",
+            "--no-browser",
+            "--classes",
+            path,
+            "--",
+            "echo",
+            "started",
+        ])
+        .output()
+        .expect("it runs");
+    let said = String::from_utf8_lossy(&run.stderr);
+    assert_eq!(run.status.code(), Some(2), "{said}");
+    assert!(
+        said.contains("classes.txt: line 2: expected MODULE CLASS OPTIONS"),
+        "{said}"
+    );
+    assert!(run.stdout.is_empty());
+}

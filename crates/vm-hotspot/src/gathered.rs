@@ -1,0 +1,71 @@
+//! From the objects that a thread has gathered to those that are followed.
+
+use jvmti::{Jni, Object};
+
+use crate::config::Follow;
+use crate::followed::Entry;
+use crate::hotspot::HotSpot;
+use crate::sites::SiteId;
+use crate::tracker::PENDING_WORDS;
+
+impl HotSpot {
+    /// Follows the objects a thread has gathered. `is_owner`: it is the current thread.
+    pub(crate) fn follow_gathered(&self, jni: Jni, object: Object, is_owner: bool) {
+        if self.config.follow == Follow::None {
+            return;
+        }
+        let Some(tracker) = self.tracker() else {
+            return;
+        };
+        let mut list = self.followed.list(tracker.id(jni, object));
+        let Some((objects, words, before)) = tracker.gathered(jni, object, is_owner) else {
+            return;
+        };
+        let mut shares = None;
+        let gathered = words.chunks_exact(PENDING_WORDS).enumerate().skip(before);
+        let chosen = gathered.filter(|(index, word)| {
+            let (site, share) = SiteId::of_word(word[0]);
+            if share == 0 {
+                return true;
+            }
+            let shares = shares.get_or_insert_with(|| self.followed.shares());
+            let share = shares.get(share as usize).copied().unwrap_or_default();
+            let weight_log2 = (word[0] as u32).trailing_ones();
+            let is_chosen = list.choose((site, share), weight_log2, word[1].cast_unsigned());
+            if !is_chosen && !is_owner {
+                jni.array_set(objects, *index, None);
+            }
+            is_chosen
+        });
+        let new: Vec<_> = chosen.collect();
+        if self.followed.admit(new.len()) {
+            for (index, word) in new {
+                let Some(made) = jni.element(objects, index) else {
+                    continue;
+                };
+                let (site, _) = SiteId::of_word(word[0]);
+                let weight_log2 = (word[0] as u32).trailing_ones();
+                if let Some(weak) = jni.weak(made) {
+                    list.entries
+                        .push(Entry::new(weak, site, weight_log2, word[1].cast_unsigned()));
+                    // Its owner looks at it no more, and it may die.
+                    if !is_owner {
+                        jni.array_set(objects, index, None);
+                    }
+                }
+                jni.delete_local(made);
+            }
+        }
+        jni.delete_local(objects);
+        if is_owner {
+            self.followed.trim(jni, &mut list);
+        }
+    }
+
+    /// Follows what all threads have gathered.
+    pub(crate) fn follow_all_gathered(&self, jni: Jni) {
+        if let Some(tracker) = self.tracker() {
+            tracker.for_each(jni, |_, object| self.follow_gathered(jni, object, false));
+        }
+    }
+}
