@@ -17,7 +17,7 @@ use std::sync::Arc;
 /// The biggest objects, classes, loaders and packages of a dump; or a running JVM in the terminal
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "A process id, or a part of the main class's name, shows that JVM while it runs: its memory, what is\nallocated by whom, instances of every class, what to fix. It is what `attach --live` shows in a\nbrowser. A file of the same name comes first; ./4711 is always a file. ? lists the keys, q ends.\n\nExamples:\n  tenure top heap.hprof\n  tenure top --threshold 5 heap.hprof\n  tenure top --json heap.hprof | jq '.packages[0]'\n  tenure top 4711\n  tenure top demo.Main --record full"
+    after_help = "A process id, or a part of the main class's name, shows that JVM while it runs: its memory, what is\nallocated by whom, instances of every class, what to fix. It is what `attach --live` shows in a\nbrowser. A file of the same name comes first; ./4711 is always a file. ? lists the keys, q ends.\n\nExamples:\n  tenure top heap.hprof\n  tenure top --json heap.hprof | jq '.packages[0]'\n  tenure top 4711 --record full"
 )]
 pub struct Args {
     /// The dump (a file, `file#2`, or `-` for standard input), or a running JVM

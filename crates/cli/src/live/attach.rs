@@ -87,12 +87,34 @@ fn catches_quit(status: &str) -> bool {
     caught.is_some_and(|mask| mask & (1 << 2) != 0)
 }
 
+/// Whether a JVM with these threads has started. Before, it handles the signal already, but works in
+/// another folder for a moment, where a request is lost, and prints a thread dump; `Service Thread` is
+/// started after that. JDK 8 names no threads, but has seven or more by then.
+fn has_started(threads: &[String]) -> bool {
+    const UNNAMED: usize = 7;
+    let are_named = threads.iter().any(|thread| *thread != threads[0]);
+    match are_named {
+        true => threads.iter().any(|thread| thread == "Service Thread"),
+        false => threads.len() >= UNNAMED,
+    }
+}
+
+/// Names of a process's threads, as far as they can be read.
+fn thread_names(jvm: &Jvm) -> Vec<String> {
+    let tasks = fs::read_dir(format!("/proc/{}/task", jvm.pid));
+    let names = tasks.into_iter().flatten().flatten();
+    names
+        .filter_map(|task| fs::read_to_string(task.path().join("comm")).ok())
+        .map(|name| name.trim_end().to_owned())
+        .collect()
+}
+
 fn wait_for_handler(jvm: &Jvm) -> Result<()> {
     let start = Instant::now();
     while start.elapsed() < PATIENCE {
         let status = fs::read_to_string(format!("/proc/{}/status", jvm.pid));
         let status = status.with_context(|| format!("process {} has ended", jvm.pid))?;
-        if catches_quit(&status) {
+        if catches_quit(&status) && has_started(&thread_names(jvm)) {
             return Ok(());
         }
         std::thread::sleep(Duration::from_millis(20));
@@ -138,6 +160,22 @@ pub(crate) fn load_agent(jvm: &Jvm, library: &str, options: &str) -> Result<()> 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_jvm_that_starts_is_not_asked_yet() {
+        let check = |threads: &[&str], expected| {
+            let threads: Vec<String> = threads.iter().map(|name| (*name).to_owned()).collect();
+            assert_eq!(has_started(&threads), expected, "{threads:?}");
+        };
+        check(&["java", "VM Thread", "Signal Dispatch"], false);
+        check(
+            &["java", "VM Thread", "Signal Dispatch", "Service Thread"],
+            true,
+        );
+        check(&["java"], false);
+        check(&["java", "java"], false);
+        check(&["java"; 9], true);
+    }
 
     #[test]
     fn a_request_is_five_strings() {
