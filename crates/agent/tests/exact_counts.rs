@@ -289,11 +289,7 @@ fn wrong_times(ran: &common::Ran, what: &str, is_cpu_time: bool) -> Vec<String> 
         // They spin for so long by the clock; while others have the processor they take
         // no CPU time, and a clock that cannot tick does not see it.
         let least = if is_cpu_time { 0.1 } else { 0.8 } * f64::from(nanos);
-        // Reading the CPU time of a thread is a call of the system, which takes longer than on the
-        // machine at rest while others have the processor.
-        let reading = if is_cpu_time { 1e3 * calls as f64 } else { 0.0 };
-        let most = took * 1.3 + reading;
-        let is_right = |found: u64, more: f64| (least..most + more).contains(&(found as f64));
+        let is_right = |found: u64, more: f64| (least..took * 1.3 + more).contains(&(found as f64));
         // What the agent does once, when it meets a context, is in the time with callees.
         if !is_right(own, 0.0) || !is_right(all, 1e6) {
             wrong.push(format!("{what}: {pair:?}, own {own}, with callees {all}"));

@@ -5,6 +5,7 @@ use crate::record::{RawRecord, length_is_possible};
 use crate::scan::{Head, chain_is_plausible, find_record, true_heap_end};
 use crate::{
     Cursor, DamageKind, Diagnostic, Diagnostics, FileOffset, Header, HeaderError, IdSize, RecordTag,
+    Stop, StopReason,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
@@ -191,6 +192,11 @@ impl<'a> Mapper<'a> {
             return claimed;
         }
         let found = true_heap_end(self.data, self.ids, head, &|id| self.knows(id));
+        if let Some(cut) = found.cut {
+            self.cut_inside(&cut);
+            self.segment(tag, head, cut.at, false);
+            return len;
+        }
         let real = found.end - head.body();
         let name = tag.name();
         if found.end == len && claimed > len {
@@ -229,6 +235,21 @@ impl<'a> Mapper<'a> {
         }
         self.segment(tag, head, found.end, true);
         found.end
+    }
+
+    /// The file ends inside of this sub-record: there is nothing behind to be found.
+    fn cut_inside(&mut self, cut: &Stop) {
+        if let StopReason::RunsOver { tag, want, have } = cut.reason {
+            self.note(
+                DamageKind::Truncated,
+                cut.at,
+                tag.name(),
+                "length",
+                format!("{want} bytes"),
+                format!("{have} bytes to the end of the file"),
+            );
+            self.map.skipped += have;
+        }
     }
 
     /// Is this id a class, as far as the file has told?

@@ -1,7 +1,7 @@
 //! Finding one's way in a damaged file: is this a record, and where does the next one begin?
 
 use crate::record::{RECORD_HEAD, length_is_possible};
-use crate::{FileOffset, HeapTag, HeapVisitor, IdSize, RecordTag, Stop, walk};
+use crate::{FileOffset, HeapTag, HeapVisitor, IdSize, RecordTag, Stop, StopReason, walk};
 
 /// What stands at a place where a top-level record should be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -151,7 +151,7 @@ pub(crate) fn heap_chain_is_plausible(
 
 /// A sub-record that is cut by the end of the file does not speak against the row before it.
 fn at_file_end(data: &[u8], stop: &Stop, check: &CountAndCheck<'_>) -> bool {
-    matches!(stop.reason, crate::StopReason::RunsOver { have, .. }
+    matches!(stop.reason, StopReason::RunsOver { have, .. }
         if stop.at + have == data.len() as u64 && check.seen > 1)
 }
 
@@ -194,6 +194,8 @@ pub(crate) struct TrueEnd {
     pub(crate) end: u64,
     /// Some sub-records could not be read; the walk of the segment reports them.
     pub(crate) damaged: bool,
+    /// The sub-record at the end that the file cuts; it is not looked into.
+    pub(crate) cut: Option<Stop>,
 }
 
 struct Nothing;
@@ -201,7 +203,8 @@ impl HeapVisitor for Nothing {}
 
 /// Walks the sub-records of a heap record whose length word cannot be believed, over damage too,
 /// and gives the place where they really end: where the length agrees modulo 2^32 with a sound
-/// record behind it, or where a top-level record stands instead of a sub-record.
+/// record behind it, where a top-level record stands instead of a sub-record, or where a sub-record
+/// begins that the end of the file cuts.
 pub(crate) fn true_heap_end(
     data: &[u8],
     ids: IdSize,
@@ -225,6 +228,13 @@ pub(crate) fn true_heap_end(
         }
         match walk(data, ids, at, at + 1, len, &mut Nothing) {
             Ok(next) => at = next,
+            Err(stop) if is_cut(&stop, head, len) => {
+                return TrueEnd {
+                    end: stop.at,
+                    damaged,
+                    cut: Some(stop),
+                };
+            }
             Err(stop) => {
                 damaged = true;
                 let sub = find_sub_record(data, ids, stop.at + 1, len, known_class);
@@ -234,6 +244,7 @@ pub(crate) fn true_heap_end(
                         return TrueEnd {
                             end: record,
                             damaged,
+                            cut: None,
                         };
                     }
                     None => at = to,
@@ -244,5 +255,15 @@ pub(crate) fn true_heap_end(
     TrueEnd {
         end: at.min(len),
         damaged,
+        cut: None,
     }
+}
+
+/// Whether a sub-record that reaches past the end of the file is one that the file cuts, and its
+/// length right: it has room in its segment, which reaches past the end of the file as well. What
+/// follows is its content then, which may look like records: a `byte[]` with a dump in it. The
+/// length of a class is the sum of many counts, of which each may be wrong, so it says less.
+fn is_cut(stop: &Stop, head: &Head, len: u64) -> bool {
+    matches!(stop.reason, StopReason::RunsOver { tag, want, .. }
+        if tag != HeapTag::ClassDump && head.end() > len && stop.at + want <= head.end())
 }

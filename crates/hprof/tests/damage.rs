@@ -3,7 +3,7 @@
 use hprof::{
     DamageKind, Diagnostics, FileOffset, HeapVisitor, Instance, Stretch, map_file, walk_stretch,
 };
-use testkit::dump::{Heap, IdSize, Root, Type, Value};
+use testkit::dump::{Elements, Heap, IdSize, Root, Type, Value, Version};
 
 #[derive(Default)]
 struct Ids(Vec<u64>);
@@ -183,4 +183,43 @@ fn two_dumps_in_one_file_are_two_snapshots() {
     };
     let data = dump.bytes();
     assert_eq!(map_file(&data, |_| {}).expect("a dump").snapshots, 2);
+}
+
+#[test]
+fn a_dump_cut_inside_an_array_is_not_searched_for_records_there() {
+    for (id_size, version) in [
+        (IdSize::Four, Version::V102),
+        (IdSize::Eight, Version::V101),
+    ] {
+        let mut heap = Heap::new(id_size);
+        let object = heap.java_lang_object();
+        let class = heap.class("Link", object, &[("next", Type::Object), ("n", Type::Long)]);
+        let links: Vec<u64> = (0..200)
+            .map(|i| heap.instance(class, &[Value::Object(0), Value::Long(i)]))
+            .collect();
+        heap.root(Root::JniGlobal { reference: 1 }, links[0]);
+        // What a program that writes dumps has in its heap: records.
+        let inner = dump(2000);
+        heap.primitive_array(Elements::Byte(inner.clone()));
+        let good = heap.version(version).bytes();
+        let (all, found, _) = read(&good);
+        assert!(found.is_empty() && all.len() == 200, "{}", all.len());
+        let starts = good.windows(inner.len()).position(|window| window == inner);
+        let starts = starts.expect("the array");
+        let array = starts - 10 - id_size.bytes();
+        for cut in [1, inner.len() / 3, inner.len() - 9, inner.len()] {
+            let (ids, found, skipped) = read(&good[..starts + inner.len() - cut]);
+            assert_eq!(ids, all, "{cut} bytes cut");
+            let found: Vec<_> = found.iter().collect();
+            let [one] = found[..] else {
+                panic!("{cut} bytes cut: {found:?}")
+            };
+            assert_eq!(one.offset.0, array as u64);
+            assert_eq!(one.record, "PRIMITIVE_ARRAY_DUMP");
+            assert_eq!(one.kind, DamageKind::Truncated);
+            let whole = (starts - array + inner.len()) as u64;
+            assert_eq!(one.expected, format!("{whole} bytes"));
+            assert_eq!(skipped, whole - cut as u64);
+        }
+    }
 }

@@ -43,7 +43,7 @@ public final class HprofTracker {
     static final long[] clock = new long[1];
     /** Whether times are the CPU time of the thread. */
     static final boolean perThread;
-    /** Nanoseconds that reading the time takes. */
+    /** Nanoseconds that reading the elapsed time takes. */
     static final long overhead;
     /** Reads the field tid of Thread; null where threads have a final threadId. */
     static final sun.misc.Unsafe unsafe;
@@ -130,7 +130,7 @@ public final class HprofTracker {
     long[] stack;
     /** Used part of the stack. */
     int depth;
-    /** When the measured ones of the open calls began. */
+    /** When the measured ones of the open calls began, like start. */
     long[] starts;
     /** The present calling context as a number given by native code. */
     long node;
@@ -144,7 +144,7 @@ public final class HprofTracker {
     volatile long cpu;
     /** The clock when the present stretch of time began. */
     long seen;
-    /** When it began, if it is measured, else 0. */
+    /** When it began, and what reading the time took, if it is measured, else 0. */
     long start;
     /** How many stretches it stands for, as a power of two. */
     int shift;
@@ -602,7 +602,7 @@ public final class HprofTracker {
         int weight = (int) (how >>> WEIGHT);
         if (isMeasured || now != entry) {
             time = time == 0 ? time(this) : time;
-            long spent = isMeasured ? weighted(time - starts[at >> 1] - overhead, weight) : 0;
+            long spent = isMeasured ? weighted(time - starts[at >> 1], weight) : 0;
             if (!isMeasured || weight != 0) {
                 spent += beyond(entry, now, time);
             }
@@ -645,7 +645,7 @@ public final class HprofTracker {
         if (begun != 0) {
             start = 0;
             countdown = rest;
-            spent = weighted(time - begun - overhead, shift);
+            spent = weighted(time - begun, shift);
         }
         if (begun == 0 || shift != 0) {
             spent += beyond(from, now, time);
@@ -654,7 +654,7 @@ public final class HprofTracker {
         return time;
     }
 
-    /** A stretch begins that is measured; {@code at} is the last open call. The time, read last. */
+    /** A stretch begins that is measured; {@code at} is the last open call. The result is start. */
     private long beginStretch(int weight, int at) {
         shift = weight;
         rest = countdown;
@@ -662,7 +662,24 @@ public final class HprofTracker {
         if (at >= 0) {
             stack[at] |= TIMED;
         }
-        return start = time(this);
+        return start = begun();
+    }
+
+    /**
+     * The time, read last, and what reading it takes. That of the CPU is asked of the system, which
+     * takes a microsecond or so, more when the processor has done other work since or others have
+     * it too; hence twice: what the first costs is not counted, and the second says what it costs now.
+     */
+    private long begun() {
+        if (!perThread) {
+            return System.nanoTime() + overhead;
+        }
+        if (cpu == 0) {
+            return 0;
+        }
+        long first = cpuTime();
+        long time = cpuTime();
+        return time + (time - first);
     }
 
     /** Calls a native method, and answers where Thread.tid is; before anything is counted. */
