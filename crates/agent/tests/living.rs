@@ -3,6 +3,7 @@
 
 mod common;
 
+use std::collections::HashSet;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Live and allocated objects of a class, over all rows of the last table.
@@ -123,5 +124,51 @@ fn a_profile_says_when_it_was_begun() {
             (before / grain * grain..=after).contains(&begun),
             "{options}: {before} {begun} {after}"
         );
+    }
+}
+
+/// How often a class of this name was loaded, and how many of these were unloaded.
+fn loaded_and_unloaded(bytes: &[u8], class: &str) -> (usize, usize) {
+    use hprof::Record;
+    let ids = hprof::Header::parse(bytes).expect("a header").id_size;
+    let (mut names, mut loaded, mut unloaded) = (HashSet::new(), HashSet::new(), 0);
+    let map = hprof::map_file(bytes, |record| match record.decode(ids) {
+        Some(Record::Utf8 { id, bytes }) if bytes == class.as_bytes() => {
+            names.insert(id);
+        }
+        Some(Record::LoadClass { serial, name, .. }) if names.contains(&name) => {
+            loaded.insert(serial);
+        }
+        Some(Record::UnloadClass { serial }) => unloaded += usize::from(loaded.contains(&serial)),
+        _ => {}
+    });
+    assert!(!map.expect("a profile").diagnostics.any_damage());
+    (loaded.len(), unloaded)
+}
+
+#[test]
+fn twenty_loaders_that_are_dropped_are_unloaded_all() {
+    let Some(lab) = common::lab() else { return };
+    let Some(classes) = lab.compile("Loaders.java", 8) else {
+        return;
+    };
+    for jdk in &lab.jdks {
+        let plain = lab.run_in(jdk, classes.path(), None, &[], &["Loaders"]);
+        assert_eq!(plain.stdout(), "gone 20\n", "{}", plain.stderr());
+        for mode in [
+            "heap=sites",
+            "heap=dump",
+            "heap=all,exact=y",
+            "cpu=times,modern=y",
+            "cpu=samples,monitor=y,modern=y",
+        ] {
+            let options = format!("{mode},format=b,file=out");
+            let ran = lab.run_in(jdk, classes.path(), Some(&options), &[], &["Loaders"]);
+            let what = format!("{options} on {}: {}", jdk.full_version, ran.stderr());
+            assert_eq!(ran.stdout(), "gone 20\n", "{what}");
+            let bytes = std::fs::read(ran.folder.path().join("out")).expect("a profile");
+            let told = loaded_and_unloaded(&bytes, "Loaders$Plugin");
+            assert_eq!(told, (20, 20), "{what}");
+        }
     }
 }

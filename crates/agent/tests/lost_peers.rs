@@ -104,6 +104,10 @@ fn check_cut(stage: &Stage, is_binary: bool, what: &str) {
     assert_eq!(code, Some(4), "{what}: {said}");
     assert!(said.contains(" at "), "{what}: {said}");
     if is_binary {
+        // A dump of a program with records in its heap: the cut is found, and nothing in its wake.
+        assert!(said.contains("to the end of the file"), "{what}: {said}");
+        let findings = said.lines().filter(|line| line.contains(" at ")).count();
+        assert_eq!(findings, 1, "{what}: {said}");
         // The dump came first, so the tables were lost.
         let (code, said) = ask("profile");
         assert_eq!(code, Some(1), "{what}: {said}");

@@ -6,6 +6,7 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 use common::Ran;
+use common::stage::samples_under;
 
 /// Samples below a method, and the words that say how they were taken.
 fn check(ran: &Ran, why: &str, what: &str) {
@@ -94,6 +95,32 @@ fn safepoints_that_were_asked_for_are_not_remarked() {
             let profile = ran.profile();
             assert!(!profile.contains("safepoint"), "{options}");
             assert!(profile.contains(" Busy."), "{options}\n{profile}");
+        }
+    }
+}
+
+#[test]
+fn a_thread_that_sleeps_is_sampled_only_when_asked_for() {
+    let Some(lab) = common::lab() else { return };
+    let Some(classes) = lab.compile("Sleepy.java", 8) else {
+        return;
+    };
+    for jdk in lab.some_jdks() {
+        for (options, wanted) in [
+            ("cpu=samples,interval=10,depth=8", false),
+            ("cpu=samples,interval=10,depth=8,safepoint=y", false),
+            ("cpu=samples,interval=10,depth=8,wall=y", true),
+        ] {
+            let options = format!("{options},cutoff=0");
+            let ran = lab.run_in(jdk, classes.path(), Some(&options), &[], &["Sleepy"]);
+            let what = format!("{options} on {}: {}", jdk.full_version, ran.stderr());
+            assert_eq!(ran.stdout(), "slept\n", "{what}");
+            let profile = ran.profile();
+            let asleep = samples_under(&profile, "Sleepy.asleep(");
+            assert!(samples_under(&profile, "Sleepy.awake(") > 0, "{what}");
+            // It sleeps for 150 intervals; that it is met on its way into that is chance.
+            let range = if wanted { 20..=400 } else { 0..=1 };
+            assert!(range.contains(&asleep), "{asleep} samples, {what}");
         }
     }
 }

@@ -37,7 +37,8 @@ struct Plan {
     extra_stack: u16,
 }
 
-/// Patches a class file; `None` if nothing was to be changed.
+/// Patches a class file; `None` if nothing was to be changed. Where nothing could be, the bytes are
+/// those that came.
 pub fn patch(bytes: &[u8], instrument: &mut dyn Instrument) -> Result<Option<Patched>, Error> {
     let class = Class::parse(bytes)?;
     let mut pool = PoolBuilder::new(class.pool.len());
@@ -66,7 +67,9 @@ pub fn patch(bytes: &[u8], instrument: &mut dyn Instrument) -> Result<Option<Pat
             extra_stack,
         };
         let result = relocate(code.bytes, &instructions, &plan.insertions).and_then(|moved| {
-            if code.bytes.len() <= HUGE_METHOD && moved.0.len() > HUGE_METHOD {
+            // An initializer runs once, so it is not compiled in any case.
+            let may_be_compiled = code.bytes.len() <= HUGE_METHOD && method.name != b"<clinit>";
+            if may_be_compiled && moved.0.len() > HUGE_METHOD {
                 return Err(Error::TooLarge);
             }
             write_code(&class, method, code, &plan, &moved, &mut pool)
@@ -76,7 +79,7 @@ pub fn patch(bytes: &[u8], instrument: &mut dyn Instrument) -> Result<Option<Pat
             Err(error) => skipped.push((method.index, error)),
         }
     }
-    if replaced.is_empty() {
+    if replaced.is_empty() && skipped.is_empty() {
         return Ok(None);
     }
     let changed = replaced.len();

@@ -4,8 +4,8 @@
 use crate::record::{RawRecord, length_is_possible};
 use crate::scan::{Head, chain_is_plausible, find_record, true_heap_end};
 use crate::{
-    Cursor, DamageKind, Diagnostic, Diagnostics, FileOffset, Header, HeaderError, IdSize, RecordTag,
-    Stop, StopReason,
+    Cursor, DamageKind, Diagnostic, Diagnostics, FileOffset, Header, HeaderError, IdSize,
+    RecordTag, Stop, StopReason,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;

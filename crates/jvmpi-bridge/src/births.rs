@@ -143,7 +143,7 @@ impl Bridge {
             }
             is_modifiable
         });
-        let refused = retransform(env, &classes);
+        let refused = retransform(env, &classes).len();
         classes
             .into_iter()
             .for_each(|class| jni.delete_local(class));

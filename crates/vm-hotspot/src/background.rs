@@ -122,14 +122,18 @@ pub(crate) fn keep_time(env: Env<Live>, jni: Jni) {
 }
 
 /// Retransforms all; when the VM refuses a group, its halves are tried, so that
-/// one bad class costs only itself. Returns how many were refused.
-pub fn retransform(env: Env<Live>, classes: &[Object]) -> usize {
+/// one bad class costs only itself. Returns the names of those that were refused.
+pub fn retransform(env: Env<Live>, classes: &[Object]) -> Vec<String> {
     if classes.is_empty() || env.retransform(classes).is_ok() {
-        return 0;
+        return Vec::new();
     }
-    if classes.len() == 1 {
-        return 1;
+    if let [class] = classes {
+        let signature = env.class_signature(*class).unwrap_or_default();
+        let name = signature.trim_start_matches('L').trim_end_matches(';');
+        return vec![name.replace('/', ".")];
     }
     let (left, right) = classes.split_at(classes.len() / 2);
-    retransform(env, left) + retransform(env, right)
+    let mut refused = retransform(env, left);
+    refused.extend(retransform(env, right));
+    refused
 }

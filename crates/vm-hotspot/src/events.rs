@@ -18,6 +18,22 @@ impl HotSpot {
             Err(error) => (self.message)(&format!("nothing can be counted: {error}")),
         }
     }
+
+    /// Methods of a class, by number, that cannot be instrumented.
+    fn refuse_methods(&self, bytes: &[u8], methods: &[(usize, classfile::Error)]) {
+        let class = match classfile::Class::parse(bytes) {
+            Ok(class) if !methods.is_empty() => class,
+            _ => return,
+        };
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        for (index, error) in methods {
+            if let Some(method) = class.methods.iter().find(|m| m.index == *index) {
+                let name = text(class.name).replace('/', ".");
+                let what = format!("{name}.{}{}", text(method.name), text(method.descriptor));
+                self.numbers.refuse(&what, &error.to_string());
+            }
+        }
+    }
 }
 
 impl Agent for HotSpot {
@@ -36,9 +52,18 @@ impl Agent for HotSpot {
             calls: self.config.calls,
             unsafe_class: tracker.unsafe_class(),
         };
-        let patched = classfile::patch(bytes, &mut tracking);
-        let patched = patched.inspect_err(|_| self.numbers.refuse(1));
-        patched.ok().flatten().map(|patched| patched.bytes)
+        match classfile::patch(bytes, &mut tracking) {
+            Ok(patched) => {
+                let patched = patched?;
+                self.refuse_methods(bytes, &patched.skipped);
+                (patched.changed > 0).then_some(patched.bytes)
+            }
+            Err(error) => {
+                let name = name.replace('/', ".");
+                self.numbers.refuse(&name, &error.to_string());
+                None
+            }
+        }
     }
 
     fn vm_init(&self, env: Env<Live>, jni: Jni, thread: Object) {

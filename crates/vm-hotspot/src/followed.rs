@@ -241,8 +241,9 @@ impl Followed {
         self.collections.load(Ordering::SeqCst)
     }
 
-    /// The watcher: looks after each collection who has died, until `is_over`.
-    pub(crate) fn watch(&self, jni: Jni, is_over: impl Fn() -> bool) {
+    /// The watcher: looks after each collection who has died, until `is_over`; `take_over` is
+    /// called before that.
+    pub(crate) fn watch(&self, jni: Jni, is_over: impl Fn() -> bool, take_over: impl Fn()) {
         let _ = self.watcher.set(std::thread::current());
         let mut seen = 0;
         while !is_over() {
@@ -252,6 +253,7 @@ impl Followed {
                 continue;
             }
             seen = now;
+            take_over();
             self.bury(jni, &mut locked(&self.aged), false);
         }
     }

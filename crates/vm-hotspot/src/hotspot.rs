@@ -526,9 +526,12 @@ impl HotSpot {
         changeable
             .into_iter()
             .for_each(|class| jni.delete_local(class));
-        if failed > 0 {
-            (self.message)(&format!("{failed} classes could not be instrumented"));
-            self.numbers.refuse(failed as u64);
+        if !failed.is_empty() {
+            let count = failed.len();
+            (self.message)(&format!("{count} classes could not be instrumented"));
+        }
+        for name in failed {
+            self.numbers.refuse(&name, "the VM takes no other bytes");
         }
         tracker.set_clock(jni, Clock::Elapsed.now(), 0);
         tracker.switch_allocations(jni, self.config.allocations)?;
@@ -581,7 +584,12 @@ impl HotSpot {
             let watch = |_, jni| {
                 if let Some(hotspot) = Self::get() {
                     let is_over = || hotspot.dead.load(Ordering::Relaxed);
-                    uncounted(|| hotspot.followed.watch(jni, is_over));
+                    // What a thread has gathered is held no longer than to the next collection.
+                    let take_over = || match hotspot.config.follow {
+                        Follow::Every => hotspot.follow_all_gathered(jni),
+                        _ => {}
+                    };
+                    uncounted(|| hotspot.followed.watch(jni, is_over, take_over));
                 }
             };
             if let Err(error) = self.spawn(env, jni, "HPROF gc_finish watcher", watch) {

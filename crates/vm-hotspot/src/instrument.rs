@@ -21,7 +21,7 @@ use std::sync::Mutex;
 
 use classfile::instruction::{ANEWARRAY, INVOKESTATIC, MULTIANEWARRAY, NEWARRAY};
 use classfile::{Class, Instruction, Instrument, LocalType, MethodEdit, Place};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::leaf::is_leaf;
 
@@ -65,9 +65,22 @@ struct NumbersInner {
     methods: Vec<NumberedMethod>,
     by_method: FxHashMap<NumberedMethod, u32>,
     sites: u64,
-    /// Classes that stayed as they were because of a fault, since the last look.
-    refused: u64,
+    refused: Refused,
+    /// All that were ever in there.
+    ever_refused: FxHashSet<String>,
 }
+
+/// Classes and methods that stayed as they were because of a fault, since the last look.
+#[derive(Debug, Default)]
+pub(crate) struct Refused {
+    /// How many.
+    pub(crate) count: u64,
+    /// The first of them, with why.
+    pub(crate) named: Vec<String>,
+}
+
+/// How many are named between two looks.
+const NAMED: usize = 16;
 
 impl Numbers {
     fn lock(&self) -> std::sync::MutexGuard<'_, NumbersInner> {
@@ -88,13 +101,19 @@ impl Numbers {
         number
     }
 
-    /// So many classes cannot be instrumented.
-    pub(crate) fn refuse(&self, classes: u64) {
-        self.lock().refused += classes;
+    /// A class or method cannot be instrumented, and why. It is told once.
+    pub(crate) fn refuse(&self, what: &str, why: &str) {
+        let mut inner = self.lock();
+        if inner.ever_refused.insert(what.to_owned()) {
+            inner.refused.count += 1;
+            if inner.refused.named.len() < NAMED {
+                inner.refused.named.push(format!("{what}: {why}"));
+            }
+        }
     }
 
-    /// How many classes could not be instrumented since the last call.
-    pub(crate) fn take_refused(&self) -> u64 {
+    /// What could not be instrumented since the last call.
+    pub(crate) fn take_refused(&self) -> Refused {
         std::mem::take(&mut self.lock().refused)
     }
 

@@ -37,8 +37,9 @@ pub(crate) fn failed(error: jvmti::Error) -> VmError {
 /// Between samples that a command has started.
 const DEFAULT_INTERVAL: Duration = Duration::from_millis(10);
 
-/// What is missing of classes whose bytes cannot be changed.
-pub(crate) const NOT_INSTRUMENTED: &str = "counts of classes that cannot be instrumented";
+/// What is missing of classes and methods whose bytes cannot be changed.
+pub(crate) const NOT_INSTRUMENTED: &str =
+    "counts of classes or methods that cannot be instrumented";
 
 /// State bits as a struct.
 fn thread_state(bits: i32) -> ThreadState {
@@ -175,11 +176,18 @@ impl HotSpot {
             .collect();
         samples.sort_unstable_by_key(|row| (row.trace, row.thread));
         let refused = self.numbers.take_refused();
-        if refused > 0 {
-            *state.lost.entry(NOT_INSTRUMENTED).or_default() += refused;
+        if refused.count > 0 {
+            *state.lost.entry(NOT_INSTRUMENTED).or_default() += refused.count;
         }
         let lost = std::mem::take(&mut state.lost);
-        let degraded = std::mem::take(&mut state.degraded);
+        let degraded = std::mem::take(&mut state.degraded).into_iter();
+        let mut degraded: Vec<String> = degraded.map(str::to_owned).collect();
+        degraded.extend(
+            refused
+                .named
+                .iter()
+                .map(|what| format!("not counted: {what}")),
+        );
         Rows {
             allocations,
             frees,
@@ -198,7 +206,7 @@ struct Rows {
     costs: Vec<CostRow>,
     samples: Vec<SampleRow>,
     lost: Vec<(&'static str, u64)>,
-    degraded: Vec<&'static str>,
+    degraded: Vec<String>,
 }
 
 impl Vm for HotSpot {
@@ -424,7 +432,7 @@ impl Vm for HotSpot {
                 }
             }
             for what in rows.degraded {
-                sink(&Event::Degraded { what });
+                sink(&Event::Degraded { what: &what });
             }
             for (what, count) in rows.lost {
                 sink(&Event::Lost { what, count });
