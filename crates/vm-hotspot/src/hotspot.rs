@@ -585,9 +585,10 @@ impl HotSpot {
                 if let Some(hotspot) = Self::get() {
                     let is_over = || hotspot.dead.load(Ordering::Relaxed);
                     // What a thread has gathered is held no longer than to the next collection.
-                    let take_over = || match hotspot.config.follow {
-                        Follow::Every => hotspot.follow_all_gathered(jni),
-                        _ => {}
+                    let take_over = || {
+                        if hotspot.config.follow == Follow::Every {
+                            hotspot.follow_all_gathered(jni);
+                        }
                     };
                     uncounted(|| hotspot.followed.watch(jni, is_over, take_over));
                 }
