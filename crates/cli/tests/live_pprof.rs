@@ -10,141 +10,18 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::Duration;
+use testkit::pprof::Decoded;
 use watched::{PATIENCE, Page, lab, run_live};
 
-/// A field of a protobuf message: a number, or bytes.
-enum Field<'a> {
-    Number(u64),
-    Bytes(&'a [u8]),
+/// The sums of both values of the stacks that have a frame like this.
+fn sum(profile: &Decoded, frame: &str) -> [u64; 2] {
+    profile.sum(frame).try_into().expect("two values")
 }
 
-fn varint(bytes: &mut &[u8]) -> u64 {
-    let mut value = 0;
-    for shift in (0..64).step_by(7) {
-        let byte = bytes[0];
-        *bytes = &bytes[1..];
-        value |= u64::from(byte & 0x7f) << shift;
-        if byte < 0x80 {
-            return value;
-        }
-    }
-    panic!("a varint of more than ten bytes");
-}
-
-fn fields(mut bytes: &[u8]) -> Vec<(u64, Field<'_>)> {
-    let mut out = Vec::new();
-    while !bytes.is_empty() {
-        let key = varint(&mut bytes);
-        out.push((
-            key >> 3,
-            match key & 7 {
-                0 => Field::Number(varint(&mut bytes)),
-                2 => {
-                    let length = varint(&mut bytes) as usize;
-                    let (inner, rest) = bytes.split_at(length);
-                    bytes = rest;
-                    Field::Bytes(inner)
-                }
-                other => panic!("wire type {other}"),
-            },
-        ));
-    }
-    out
-}
-
-fn number(bytes: &[u8], field: u64) -> u64 {
-    let found = fields(bytes)
-        .into_iter()
-        .find(|(number, _)| *number == field);
-    match found {
-        Some((_, Field::Number(number))) => number,
-        _ => 0,
-    }
-}
-
-fn packed(bytes: &[u8], field: u64) -> Vec<u64> {
-    let mut out = Vec::new();
-    for (number, value) in fields(bytes) {
-        match value {
-            Field::Number(value) if number == field => out.push(value),
-            Field::Bytes(mut inner) if number == field => {
-                while !inner.is_empty() {
-                    out.push(varint(&mut inner));
-                }
-            }
-            _ => {}
-        }
-    }
-    out
-}
-
-/// What a pprof says: types and samples, frames innermost first.
-#[derive(Debug)]
-struct Decoded {
-    types: Vec<String>,
-    samples: Vec<(Vec<String>, Vec<u64>)>,
-    period: u64,
-}
-
-impl Decoded {
-    fn of(gzip: &[u8]) -> Decoded {
-        let mut bytes = Vec::new();
-        GzDecoder::new(gzip).read_to_end(&mut bytes).expect("gzip");
-        let all = fields(&bytes);
-        let messages = |field: u64| {
-            let found = all.iter().filter_map(move |(number, value)| match value {
-                Field::Bytes(inner) if *number == field => Some(*inner),
-                _ => None,
-            });
-            found.collect::<Vec<_>>()
-        };
-        let texts: Vec<String> = messages(6)
-            .iter()
-            .map(|text| String::from_utf8_lossy(text).into_owned())
-            .collect();
-        let text = |id: u64| texts[id as usize].clone();
-        let functions: HashMap<u64, String> = messages(5)
-            .iter()
-            .map(|function| (number(function, 1), text(number(function, 2))))
-            .collect();
-        let locations: HashMap<u64, String> = messages(4)
-            .iter()
-            .map(|location| {
-                let lines = fields(location)
-                    .into_iter()
-                    .find_map(|(n, value)| match value {
-                        Field::Bytes(line) if n == 4 => Some(number(line, 1)),
-                        _ => None,
-                    });
-                let function = lines.and_then(|id| functions.get(&id).cloned());
-                (number(location, 1), function.expect("a function"))
-            })
-            .collect();
-        let types = messages(1)
-            .into_iter()
-            .map(|kind| format!("{}/{}", text(number(kind, 1)), text(number(kind, 2))));
-        let samples = messages(2).into_iter().map(|sample| {
-            let frames = packed(sample, 1);
-            let frames = frames.iter().map(|id| locations[id].clone()).collect();
-            (frames, packed(sample, 2))
-        });
-        Decoded {
-            types: types.collect(),
-            samples: samples.collect(),
-            period: number(&bytes, 12),
-        }
-    }
-
-    /// The sum of values of the stacks that have a frame like this.
-    fn sum(&self, frame: &str) -> [u64; 2] {
-        let with = self
-            .samples
-            .iter()
-            .filter(|(frames, _)| frames.iter().any(|one| one.contains(frame)));
-        with.fold([0, 0], |sum, (_, values)| {
-            [sum[0] + values[0], sum[1] + values[1]]
-        })
-    }
+fn unpacked(gzip: &[u8]) -> Decoded {
+    let mut bytes = Vec::new();
+    GzDecoder::new(gzip).read_to_end(&mut bytes).expect("gzip");
+    Decoded::of(&bytes)
 }
 
 fn get(page: &Page, path: &str) -> (u16, Vec<u8>) {
@@ -167,7 +44,7 @@ fn get(page: &Page, path: &str) -> (u16, Vec<u8>) {
 fn decoded(page: &Page, path: &str) -> Decoded {
     let (status, body) = get(page, path);
     assert_eq!(status, 200, "{path}: {}", String::from_utf8_lossy(&body));
-    Decoded::of(&body)
+    unpacked(&body)
 }
 
 #[test]
@@ -197,7 +74,7 @@ fn profiles_are_those_of_the_time_that_was_asked_for() {
         let cpu = cpu.join().expect("a profile");
         assert_eq!(cpu.types, ["cpu/nanoseconds", "samples/count"]);
         assert_eq!(cpu.period, 10_000_000);
-        let [time, samples] = cpu.sum("Populations.burn");
+        let [time, samples] = sum(&cpu, "Populations.burn");
         assert_eq!(time, samples * 10_000_000);
         assert!(
             (40..=130).contains(&samples),
@@ -211,19 +88,19 @@ fn profiles_are_those_of_the_time_that_was_asked_for() {
         program.tell("contend 5");
         let block = block.join().expect("a profile");
         assert_eq!(block.types, ["delay/nanoseconds", "contentions/count"]);
-        let [delay, count] = block.sum("[Populations$Lock]");
+        let [delay, count] = sum(&block, "[Populations$Lock]");
         assert_eq!(count, 5, "{block:?} on {}", jdk.full_version);
         assert!(delay >= 500_000_000, "{delay}");
-        assert_eq!(block.sum("Populations.blocked"), [delay, count]);
+        assert_eq!(sum(&block, "Populations.blocked"), [delay, count]);
         // What is over is over: the next one begins at zero.
         let block = decoded(&page, "debug/pprof/block?seconds=1");
-        assert_eq!(block.sum("Populations$Lock"), [0, 0], "{block:?}");
+        assert_eq!(sum(&block, "Populations$Lock"), [0, 0], "{block:?}");
 
         program.tell("keep 1234");
         page.snapshot();
         let heap = decoded(&page, "debug/pprof/heap");
         assert_eq!(heap.types, ["inuse_space/bytes", "inuse_objects/count"]);
-        assert_eq!(heap.sum("[Populations$Node]")[1], 1234);
+        assert_eq!(sum(&heap, "[Populations$Node]")[1], 1234);
         let asked = page.clone();
         let allocs = thread::spawn(move || decoded(&asked, "debug/pprof/allocs?seconds=6"));
         thread::sleep(Duration::from_millis(2500));
@@ -231,7 +108,7 @@ fn profiles_are_those_of_the_time_that_was_asked_for() {
         program.tell("other 600");
         let allocs = allocs.join().expect("a profile");
         assert_eq!(allocs.types, ["alloc_space/bytes", "alloc_objects/count"]);
-        assert_eq!(allocs.sum("[Populations$Node]")[1], 77);
+        assert_eq!(sum(&allocs, "[Populations$Node]")[1], 77);
         program.child.kill().expect("killed");
     }
 }
@@ -331,11 +208,11 @@ fn profiles_are_sent_to_a_server() {
             assert!(line.contains(part), "{part}: {line}");
         }
         assert!(request.head.iter().any(|one| one == "x-scope-orgid: t1"));
-        let profile = Decoded::of(&request.body);
+        let profile = unpacked(&request.body);
         *seen.entry(profile.types[0].clone()).or_default() += 1;
         if profile.types[0] == "alloc_space/bytes" {
             // Each allocation is in one of them, and in one only.
-            allocated += profile.sum("[Populations$Node]")[1];
+            allocated += sum(&profile, "[Populations$Node]")[1];
         }
     }
     assert_eq!(allocated, 1234);

@@ -188,8 +188,12 @@ impl Agent for Bridge {
             return;
         }
         quietly(|| {
-            if self.is_on(event::THREAD_END) {
+            let is_told = self.is_on(event::THREAD_END);
+            if is_told {
                 self.meet_current(env, jni);
+            }
+            self.threads.close(jni.raw());
+            if is_told {
                 self.send(jni.raw(), event::THREAD_END, NOTHING);
             }
             self.forget_current(jni);
@@ -263,10 +267,12 @@ impl Agent for Bridge {
     fn contended_entered(&self, env: Env<Live>, jni: Jni, _thread: Object, object: Object) {
         // The VM says nothing of the exit, which was just before this.
         let owner = OWNER.take() as RawEnv;
-        if self.wants(event::MONITOR_CONTENDED_EXIT) && self.threads.is_known(owner) {
+        if self.wants(event::MONITOR_CONTENDED_EXIT) {
             quietly(|| {
                 let object = self.id_of(env, jni, object);
-                self.send(owner, event::MONITOR_CONTENDED_EXIT, Payload { object });
+                self.threads.tell_of(owner, || {
+                    self.send(owner, event::MONITOR_CONTENDED_EXIT, Payload { object });
+                });
             });
         }
         self.about(env, jni, event::MONITOR_CONTENDED_ENTERED, object);

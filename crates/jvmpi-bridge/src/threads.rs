@@ -2,8 +2,9 @@
 
 use std::cell::Cell;
 use std::ffi::c_void;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicPtr, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::time::{Duration, Instant};
 
 use jvmti::sys::{FieldPtr, RawEnv};
 use jvmti::{Env, Jni, Live, Object};
@@ -18,17 +19,56 @@ thread_local! {
     static MET: Cell<bool> = const { Cell::new(false) };
 }
 
+/// How long a thread that ends waits for events that another tells of it: an agent's handler
+/// may itself wait for that thread.
+const PATIENCE: Duration = Duration::from_secs(1);
+
 /// A thread, or what the agent keeps for one that is not known yet.
 #[derive(Default)]
 pub(crate) struct Thread {
     /// Weak reference to the `Thread` object, and its id.
     who: OnceLock<(Object, ObjectId)>,
+    /// Whether other threads may tell events of it, and how many are about to.
+    told: Told,
     /// What the agent put there.
     local: AtomicPtr<c_void>,
     /// Suspended by the agent, which `GetThreadStatus` does not show.
     suspended: AtomicBool,
     /// CPU time at the last suspension, and at the one before.
     cpu: [AtomicI64; 2],
+}
+
+/// Between the agent's hearing of a thread's start and of its end (the high bit), others may tell
+/// events of it; so many (the other bits) do so at this moment. No lock is held meanwhile.
+#[derive(Default)]
+struct Told(AtomicU32);
+
+impl Told {
+    const OPEN: u32 = 1 << 31;
+
+    fn open(&self) {
+        self.0.fetch_or(Self::OPEN, Ordering::SeqCst);
+    }
+
+    /// Does `tell` unless the thread has not been told yet, or is ending.
+    fn tell(&self, tell: impl FnOnce()) {
+        let more = |state: u32| (state & Self::OPEN != 0).then(|| state + 1);
+        let order = Ordering::SeqCst;
+        if self.0.fetch_update(order, order, more).is_ok() {
+            tell();
+            self.0.fetch_sub(1, order);
+        }
+    }
+
+    /// From now on nothing is told; waits for what is being told, but not for ever.
+    fn close(&self) {
+        let mut state = self.0.fetch_and(!Self::OPEN, Ordering::SeqCst);
+        let since = Instant::now();
+        while state & !Self::OPEN != 0 && since.elapsed() < PATIENCE {
+            std::thread::sleep(Duration::from_micros(50));
+            state = self.0.load(Ordering::SeqCst);
+        }
+    }
 }
 
 /// Where a `Thread` object has its VM thread, and how far that is from the `JNIEnv`.
@@ -103,6 +143,20 @@ impl Threads {
             .is_some_and(|thread| thread.who.get().is_some())
     }
 
+    /// Does `tell`, which tells an event of another thread, while that thread lives for the agent.
+    pub(crate) fn tell_of(&self, env: RawEnv, tell: impl FnOnce()) {
+        if let Some(thread) = self.find(env) {
+            thread.told.tell(tell);
+        }
+    }
+
+    /// No other thread tells an event of this one any more.
+    pub(crate) fn close(&self, env: RawEnv) {
+        if let Some(thread) = self.find(env) {
+            thread.told.close();
+        }
+    }
+
     /// A known thread's object, as a local reference.
     pub(crate) fn object(&self, jni: Jni, env: RawEnv) -> Option<Object> {
         jni.new_local(self.find(env)?.who.get()?.0)
@@ -153,13 +207,15 @@ impl Bridge {
         let Ok(weak) = jni.new_weak(thread) else {
             return;
         };
-        if self.threads.entry(raw).who.set((weak, id)).is_err() {
+        let known = self.threads.entry(raw);
+        if known.who.set((weak, id)).is_err() {
             jni.delete_weak(weak);
             return;
         }
         if self.is_on(event::THREAD_START) {
             self.send_thread(env, jni, raw, thread, 0);
         }
+        known.told.open();
     }
 
     /// Every thread is known before an event of it: those that no thread event
@@ -290,6 +346,35 @@ mod tests {
         check(0x1 | 0x4 | 0x10_0000, false, 0x8001);
         check(0x1 | 0x4 | 0x10_0000, true, 1);
         check(0x1 | 0x4 | 0x20_0000, false, 0x4001);
+    }
+
+    #[test]
+    fn nothing_is_told_of_a_thread_before_its_start_and_after_its_end() {
+        let told = Told::default();
+        let count = AtomicU32::new(0);
+        let tell = || told.tell(|| _ = count.fetch_add(1, Ordering::SeqCst));
+        tell();
+        assert_eq!(count.load(Ordering::SeqCst), 0);
+        told.open();
+        tell();
+        assert_eq!(count.load(Ordering::SeqCst), 1);
+        // Who ends waits for what is being told.
+        let is_told = AtomicBool::new(false);
+        let (begun, has_begun) = std::sync::mpsc::channel();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                told.tell(|| {
+                    begun.send(()).unwrap();
+                    std::thread::sleep(Duration::from_millis(20));
+                    is_told.store(true, Ordering::SeqCst);
+                });
+            });
+            has_begun.recv().unwrap();
+            told.close();
+            assert!(is_told.load(Ordering::SeqCst));
+        });
+        tell();
+        assert_eq!(count.load(Ordering::SeqCst), 1);
     }
 
     #[test]

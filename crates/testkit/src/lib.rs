@@ -12,7 +12,7 @@
 //! Reading order: [`dump`] (bytes of a dump), [`graph`] (dominators by the definition), [`shapes`]
 //! (random graphs, and dumps made of them), [`census`] (objects of a cut dump), [`corpus`] (real dumps with expected answers),
 //! [`oracle`] (recorded runs of the original agent), [`jvm`] (JDKs on this machine, and fresh dumps by them),
-//! [`mutants`] (damaged dumps), [`browser`] (Chromium), and
+//! [`mutants`] (damaged dumps), [`pprof`] (profiles read back), [`browser`] (Chromium), and
 //! [`run`] (the program under test with limits).
 
 pub mod browser;
@@ -23,6 +23,7 @@ pub mod graph;
 pub mod jvm;
 pub mod mutants;
 pub mod oracle;
+pub mod pprof;
 pub mod run;
 pub mod shapes;
 

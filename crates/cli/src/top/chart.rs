@@ -4,8 +4,8 @@
 use super::app::{SPANS, Top};
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
-use report::units::{grouped, human_bytes, percent};
-use server::live::metrics::{METRICS, Row, Unit};
+use report::units::human_bytes;
+use server::live::metrics::{METRICS, Row};
 use server::live::session::TimelineAnswer;
 use server::live::timeline::EventKind;
 
@@ -22,17 +22,6 @@ const LINES: [&str; 6] = [
     "threads",
     "tracked_live_objects",
 ];
-
-/// A value with its unit.
-pub(super) fn amount(unit: Unit, value: f64) -> String {
-    let whole = value.max(0.0).round() as u64;
-    match unit {
-        Unit::Bytes => human_bytes(whole),
-        Unit::BytesPerSecond => format!("{}/s", human_bytes(whole)),
-        Unit::Count => grouped(whole),
-        Unit::Share => percent(value),
-    }
-}
 
 fn sum(row: &Row, names: &[&str]) -> Option<f64> {
     let known: Vec<f64> = names.iter().filter_map(|name| row.get(name)).collect();
@@ -190,7 +179,7 @@ pub(super) fn lines(app: &Top, answer: &TimelineAnswer, width: usize) -> Vec<Lin
                 Style::new().add_modifier(Modifier::DIM),
             ),
             Span::raw(course),
-            Span::raw(format!(" {:>13}", amount(metric.unit, last))),
+            Span::raw(format!(" {:>13}", metric.unit.text(last))),
         ]));
     }
     out

@@ -112,9 +112,9 @@ fn memory(app: &Top) -> Line<'static> {
         return Line::styled("nothing has been measured yet", dim());
     };
     let mut words = Vec::new();
-    let mut say = |name: &str, unit, value: Option<f64>| {
+    let mut say = |name: &str, unit: Unit, value: Option<f64>| {
         if let Some(value) = value {
-            words.push(format!("{name} {}", chart::amount(unit, value)));
+            words.push(format!("{name} {}", unit.text(value)));
         }
     };
     say("heap", Unit::Bytes, chart::used(row));

@@ -257,9 +257,7 @@ static void notify(JVMPI_Event *event) {
     locked();
     int known = table_get(&threads, (uintptr_t)event->env_id) != 0;
     unlocked();
-    /* Whoever enters a monitor next tells of the exit before it, whose thread may be ending. */
-    int may_have_ended = type == JVMPI_EVENT_MONITOR_CONTENDED_EXIT;
-    if (type != JVMPI_EVENT_THREAD_START && !may_have_ended) EXPECT(known, "event %d on thread %p that never started", type, (void *)event->env_id);
+    if (type != JVMPI_EVENT_THREAD_START) EXPECT(known, "event %d on thread %p that never started", type, (void *)event->env_id);
     on_event(event, type, requested);
     if (type == JVMPI_EVENT_JVM_INIT_DONE) {
         EXPECT(vm->CreateSystemThread("agent worker", JVMPI_NORMAL_PRIORITY, body) == JNI_OK, "CreateSystemThread");

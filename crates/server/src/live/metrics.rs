@@ -1,5 +1,6 @@
 //! What the timeline measures: one row of numbers per tick, in the order of this table.
 
+use report::units::{grouped, human_bytes, percent};
 use serde::Serialize;
 
 /// What a number counts.
@@ -14,6 +15,19 @@ pub enum Unit {
     Count,
     /// A share of the time, 1 for one core all the time.
     Share,
+}
+
+impl Unit {
+    /// A value as a person reads it, with its unit; nothing is below zero.
+    pub fn text(self, value: f64) -> String {
+        let whole = value.max(0.0).round() as u64;
+        match self {
+            Unit::Bytes => human_bytes(whole),
+            Unit::BytesPerSecond => format!("{}/s", human_bytes(whole)),
+            Unit::Count => grouped(whole),
+            Unit::Share => percent(value),
+        }
+    }
 }
 
 /// A measured quantity.

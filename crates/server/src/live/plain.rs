@@ -1,7 +1,7 @@
 //! The pages without script.
 
 use super::ask;
-use super::metrics::{METRICS, Unit};
+use super::metrics::METRICS;
 use super::saved::push_table;
 use super::session::Live;
 use super::timeline::EventKind;
@@ -9,7 +9,7 @@ use crate::explorer::params::Params;
 use crate::reply::{Fault, plain_page};
 use axum::response::{IntoResponse, Response};
 use report::escape::html;
-use report::units::{grouped, human_bytes, percent, utc};
+use report::units::{grouped, utc};
 use std::fmt::Write;
 
 const BACK: &str = "<p><a href=\"./\">The program</a></p>\n";
@@ -38,7 +38,7 @@ pub(super) fn index(live: &Live) -> Response {
             .enumerate()
             .filter(|(at, _)| value(*at).is_finite());
         let cells: Vec<Vec<String>> = known
-            .map(|(at, metric)| vec![metric.title.to_owned(), amount(metric.unit, value(at))])
+            .map(|(at, metric)| vec![metric.title.to_owned(), metric.unit.text(value(at))])
             .collect();
         push_table(&mut body, &["Now", ""], &cells);
     }
@@ -88,16 +88,6 @@ pub(super) fn index(live: &Live) -> Response {
     }
     body.push_str("</ul>\n");
     plain_page(&format!("{} {}", status.name, status.pid), &body, "../")
-}
-
-fn amount(unit: Unit, value: f64) -> String {
-    let whole = value.max(0.0).round() as u64;
-    match unit {
-        Unit::Bytes => human_bytes(whole),
-        Unit::BytesPerSecond => format!("{}/s", human_bytes(whole)),
-        Unit::Count => grouped(whole),
-        Unit::Share => percent(value),
-    }
 }
 
 /// One question.
