@@ -29,6 +29,7 @@ pub(crate) fn config(options: &Options) -> Config {
         references: options.heap.references,
         per_thread: options.traces.per_thread,
         dumps_at_exit: options.heap.dump && options.dump_on_exit,
+        dumps_when_exhausted: options.dumps_when_exhausted(),
     }
 }
 
@@ -78,6 +79,11 @@ mod tests {
             c.native == Some(64 << 10) && !c.counts_objects() && c.takes_async_stacks()
         });
         check("cpu=times,msa=y", |c| c.clock == Clock::ThreadCpu);
+        check("heap=dump", |c| c.dumps_at_exit && !c.dumps_when_exhausted);
+        check("heap=dump,oom=y", |c| c.dumps_when_exhausted);
+        check("heap=all,modern=y", |c| c.dumps_when_exhausted);
+        check("heap=all,modern=y,oom=n", |c| !c.dumps_when_exhausted);
+        check("heap=sites,modern=y", |c| !c.dumps_when_exhausted);
         check("net=localhost:1", |c| c.depth_may_change);
         check("cpu=samples", |c| !c.depth_may_change);
         check("monitor=y", |c| c.monitors && !c.instruments());

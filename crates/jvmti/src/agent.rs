@@ -35,6 +35,9 @@ pub trait Agent: Sync + Send {
     fn class_prepare(&self, env: Env<Live>, jni: Jni, thread: Object, class: Object) {}
     /// Somebody wants the data.
     fn data_dump(&self, env: Env<Live>) {}
+    /// The Java heap has no room for what the current thread asked for; an `OutOfMemoryError`
+    /// follows.
+    fn heap_exhausted(&self, env: Env<Live>, jni: Jni) {}
     /// A thread calls `wait`.
     fn monitor_wait(
         &self,
@@ -274,6 +277,21 @@ extern "system" fn data_dump_request(env: RawEnv) {
     deliver("DataDumpRequest", |agent| agent.data_dump(env));
 }
 
+extern "system" fn resource_exhausted(
+    env: RawEnv,
+    jni: RawEnv,
+    flags: i32,
+    _reserved: *const c_void,
+    _description: *const c_char,
+) {
+    const JAVA_HEAP: i32 = 2;
+    if flags & JAVA_HEAP != 0 {
+        // SAFETY: passed by the VM in the live phase.
+        let (env, jni) = unsafe { wrap(env, jni) };
+        deliver("ResourceExhausted", |agent| agent.heap_exhausted(env, jni));
+    }
+}
+
 extern "system" fn monitor_wait(
     env: RawEnv,
     jni: RawEnv,
@@ -475,6 +493,10 @@ fn callbacks() -> EventCallbacks {
     set(
         EventKind::CompiledMethodUnload,
         compiled_method_unload as *const c_void,
+    );
+    set(
+        EventKind::ResourceExhausted,
+        resource_exhausted as *const c_void,
     );
     set(EventKind::MonitorWait, monitor_wait as *const c_void);
     set(EventKind::MonitorWaited, monitor_waited as *const c_void);

@@ -64,6 +64,7 @@ pub enum EventKind {
     MonitorWaited = 74,
     MonitorContendedEnter = 75,
     MonitorContendedEntered = 76,
+    ResourceExhausted = 80,
     GarbageCollectionStart = 81,
     GarbageCollectionFinish = 82,
     ObjectFree = 83,

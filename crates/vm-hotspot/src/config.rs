@@ -99,6 +99,8 @@ pub struct Config {
     pub per_thread: bool,
     /// The heap is dumped when the program has ended.
     pub dumps_at_exit: bool,
+    /// The heap is dumped when it is exhausted for the first time.
+    pub dumps_when_exhausted: bool,
 }
 
 impl Default for Config {
@@ -120,6 +122,7 @@ impl Default for Config {
             references: false,
             per_thread: false,
             dumps_at_exit: false,
+            dumps_when_exhausted: false,
         }
     }
 }

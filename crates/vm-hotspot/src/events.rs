@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use jvmti::{Agent, Env, Jni, Live, Object};
+use jvmti::{Agent, Env, EventKind, Jni, Live, Object};
 use vmpi::Event;
 
 use crate::hotspot::{HotSpot, locked};
@@ -83,6 +83,7 @@ impl Agent for HotSpot {
             return;
         }
         self.followed.wake();
+        self.last_words.spoken();
         uncounted(|| {
             if let Some(tracker) = self.tracker() {
                 tracker.switch(jni, false);
@@ -142,6 +143,15 @@ impl Agent for HotSpot {
 
     fn data_dump(&self, _env: Env<Live>) {
         uncounted(|| self.tell(&Event::DumpRequested));
+    }
+
+    /// The thread still has its frames, with all that they hold. The VM prints a line about each
+    /// of these events, so no second one is asked for.
+    fn heap_exhausted(&self, env: Env<Live>, _jni: Jni) {
+        if !self.exhausted.swap(true, Ordering::Relaxed) {
+            let _ = env.enable(EventKind::ResourceExhausted, false);
+            uncounted(|| self.tell(&Event::DumpRequested));
+        }
     }
 
     fn monitor_wait(&self, env: Env<Live>, jni: Jni, _: Object, object: Object, timeout_ms: i64) {

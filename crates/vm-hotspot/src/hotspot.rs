@@ -14,6 +14,7 @@ use crate::followed::Followed;
 use crate::host::spaces::Collector;
 use crate::host::vm_structs::VmStructs;
 use crate::instrument::Numbers;
+use crate::last_words::LastWords;
 use crate::natives::uncounted;
 use crate::registry::{CLASS_TAG, Pending};
 use crate::sampler::Sampler;
@@ -55,6 +56,9 @@ pub struct HotSpot {
     /// What [`collect_at_end`] has made, if it was needed.
     pub(crate) end_hook: OnceLock<[Object; 2]>,
     pub(crate) followed: Followed,
+    /// The heap was exhausted once.
+    pub(crate) exhausted: AtomicBool,
+    pub(crate) last_words: LastWords,
     pub(crate) message: fn(&str),
 }
 
@@ -82,6 +86,9 @@ fn wanted(config: &Config) -> Vec<Capability> {
         Capability::GetMonitorInfo,
         Capability::GenerateGarbageCollectionEvents,
     ];
+    if config.dumps_when_exhausted {
+        wanted.push(Capability::GenerateResourceExhaustionHeapEvents);
+    }
     if config.instruments() {
         wanted.extend([
             Capability::RetransformClasses,
@@ -139,6 +146,8 @@ impl HotSpot {
             collector: OnceLock::new(),
             end_hook: OnceLock::new(),
             followed: Followed::default(),
+            exhausted: AtomicBool::new(false),
+            last_words: LastWords::default(),
             message: setup.message,
         });
         let hotspot = HOTSPOT.get().ok_or(jvmti::Error::Jni("load"))?;
@@ -170,6 +179,9 @@ impl HotSpot {
                 EventKind::GarbageCollectionStart,
                 EventKind::GarbageCollectionFinish,
             ]);
+        }
+        if self.config.dumps_when_exhausted {
+            events.push(EventKind::ResourceExhausted);
         }
         if self.config.takes_async_stacks() {
             events.push(EventKind::ClassLoad);
@@ -596,6 +608,11 @@ impl HotSpot {
             if let Err(error) = self.spawn(env, jni, "HPROF gc_finish watcher", watch) {
                 (self.message)(&format!("the dead are noticed late: {error}"));
             }
+        }
+        if let Err(error) = crate::last_words::stand_by(self, env, jni) {
+            (self.message)(&format!(
+                "if the heap is full at the end, nothing is written: {error}"
+            ));
         }
         if self.config.dumps_at_exit && !self.collector().collects_in_vm_thread() {
             match uncounted(|| collect_at_end(jni)) {

@@ -35,6 +35,7 @@ mod heap_walk;
 pub mod host;
 mod hotspot;
 pub mod instrument;
+mod last_words;
 mod leaf;
 mod malloc;
 mod monitors;

@@ -27,8 +27,8 @@ fn tenure_folder() -> PathBuf {
             "-q",
             "-p",
             "cli",
-            "--bin",
-            "tenure",
+            "-p",
+            "agent",
             "--profile",
             profile,
         ])
@@ -46,11 +46,14 @@ fn tenure_folder() -> PathBuf {
     folder.to_path_buf()
 }
 
-/// A folder as the README describes it: a dump called heap.hprof.
+/// A folder as the README describes it: this repository's `demo`, and a dump called heap.hprof.
 fn folder_with_a_dump() -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let packed = root().join("demo/leak-small.hprof.gz");
     std::fs::write(folder.path().join("heap.hprof"), unpacked(&packed)).expect("writing it");
+    std::fs::create_dir(folder.path().join("demo")).expect("a folder");
+    let leak = root().join("demo/Leak.java");
+    std::fs::copy(leak, folder.path().join("demo/Leak.java")).expect("copying it");
     std::fs::copy(packed, folder.path().join("heap.hprof.gz")).expect("copying it");
     folder
 }
@@ -58,7 +61,12 @@ fn folder_with_a_dump() -> tempfile::TempDir {
 fn shell(command: &str, folder: &Path, bin: &Path) -> Ran {
     let mut sh = Command::new("sh");
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let path = std::iter::once(bin.to_path_buf()).chain(std::env::split_paths(&path));
+    let jdk = testkit::jvm::newest_compiler().map(|jdk| jdk.home.join("bin"));
+    let ours = [Some(bin.to_path_buf()), jdk];
+    let path = ours
+        .into_iter()
+        .flatten()
+        .chain(std::env::split_paths(&path));
     sh.args(["-e", "-c", command]).current_dir(folder);
     sh.env("PATH", std::env::join_paths(path).expect("a PATH"));
     sh.env("HOME", folder)
@@ -95,7 +103,7 @@ fn every_command_of_the_readme_does_what_the_readme_says() {
     let all = blocks(&markdown).expect("well-formed blocks");
     let run: Vec<_> = all.iter().filter(|b| b.not_run.is_none()).collect();
     assert!(!run.is_empty(), "the README shows no command that is run");
-    let jdk = !testkit::jvm::jdks().is_empty();
+    let jdk = testkit::jvm::newest_compiler().is_some();
     let bin = tenure_folder();
     let mut problems = Vec::new();
     for block in run {

@@ -80,6 +80,9 @@ pub struct HeapMode {
     pub native: Option<u64>,
     /// `jni=y`: global references of native code.
     pub references: bool,
+    /// `oom`: dump when the Java heap is exhausted for the first time; as the mode has it if not
+    /// said ([`Options::dumps_when_exhausted`]).
+    pub when_exhausted: Option<bool>,
 }
 
 /// What `cpu=` asks for. `samples` and `times` may be on together.
@@ -208,6 +211,13 @@ impl Options {
     /// True when exact allocation tracking is on: `heap` in any form without `alloc=SIZE`.
     pub fn tracks_every_allocation(&self) -> bool {
         (self.heap.sites || self.heap.dump) && self.sampled.is_none()
+    }
+
+    /// Whether the heap is dumped at the first `OutOfMemoryError`. The original did not; its mode
+    /// wants to be asked.
+    pub fn dumps_when_exhausted(&self) -> bool {
+        let by_mode = self.mode == Mode::Modern;
+        self.heap.dump && self.heap.when_exhausted.unwrap_or(by_mode)
     }
 
     /// True when a run with these options counts and says the same; only its peer may be another.

@@ -107,6 +107,7 @@ impl Parser {
             "safepoint" => options.cpu.safepoint = on,
             "exact" => options.exact = on,
             "jni" => options.heap.references = on,
+            "oom" => options.heap.when_exhausted = Some(on),
             "live" => {
                 let interval = options.sampled.map_or(0, |sampled| sampled.interval);
                 options.sampled = Some(SampledAlloc { interval, live: on });

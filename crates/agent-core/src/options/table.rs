@@ -231,6 +231,14 @@ pub const OPTIONS: &[OptionRow] = &[
         "exact live counts of all sites",
         "n",
     ),
+    row(
+        New,
+        "oom",
+        Switch,
+        "y|n",
+        "dump at first OutOfMemoryError",
+        "as modern",
+    ),
     row(New, "jni", Switch, "y|n", "global references of JNI", "n"),
     row(
         New,

@@ -20,10 +20,11 @@ use std::time::Duration;
 /// Run a Java program with the agent and collect its profile
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "The exit code is the program's. A program that is not `java` itself gets the agent through\nJAVA_TOOL_OPTIONS.\n\nExamples:\n  tenure run -- java -jar app.jar\n  tenure run --profile heap=dump,heap=sites -o app.hprof -- java -cp build Main\n  tenure run --profile cpu=times -- mvn test\n  tenure run --events app.events -- java -jar app.jar\n  tenure run --live -- java -jar app.jar"
+    after_help = "The exit code is the program's. A program that is not `java` itself gets the agent through\nJAVA_TOOL_OPTIONS.\n\nExamples:\n  tenure run -- java -jar app.jar\n  tenure run --profile heap=all -o app.hprof -- java -cp build Main\n  tenure run --profile cpu=times -- mvn test\n  tenure run --events app.events -- java -jar app.jar\n  tenure run --live -- java -jar app.jar"
 )]
 pub struct Args {
-    /// Options of the agent, as in -agentlib:hprof=
+    /// Options of the agent, as in -agentlib:hprof=; a heap dump, and whatever goes to a .hprof
+    /// file, is written with format=b,modern=y unless it says otherwise
     #[arg(
         long,
         value_name = "OPTIONS",
@@ -63,7 +64,7 @@ impl Args {
         }
         let words = match self.events {
             Some(_) => format!("events={}", self.interval),
-            None => self.profile.clone(),
+            None => completed(&self.profile, self.output.as_deref()),
         };
         let mut options = words.split(',');
         if options.any(|option| option.starts_with("net=") || option.starts_with("file=")) {
@@ -165,6 +166,28 @@ impl Args {
     }
 }
 
+/// The options with what a file that `tenure` opens wants: the defaults are the original's, whose
+/// heap dumps were text.
+fn completed(options: &str, output: Option<&Path>) -> String {
+    let says = |name: &str| {
+        let mut words = options.split(',').filter_map(|word| word.split_once('='));
+        words.any(|(key, _)| key == name)
+    };
+    let is_dump = options
+        .split(',')
+        .any(|word| ["heap=dump", "heap=all"].contains(&word));
+    let is_binary = output.is_some_and(|path| path.extension() == Some(OsStr::new("hprof")));
+    if !(is_dump || is_binary) || says("format") {
+        return options.to_owned();
+    }
+    let mode = if says("modern") || says("compat") {
+        ""
+    } else {
+        ",modern=y"
+    };
+    format!("{},format=b{mode}", options.trim_end_matches(','))
+}
+
 /// Stores a stream of events as it comes.
 fn record(mut stream: TcpStream, path: &Path, force: bool) -> Result<()> {
     let mut file = create(path, force)?;
@@ -236,6 +259,26 @@ fn code_of(status: ExitStatus) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_tenure_opens_is_binary() {
+        let words = |options, output: Option<&str>| completed(options, output.map(Path::new));
+        assert_eq!(words("cpu=samples", None), "cpu=samples");
+        assert_eq!(words("cpu=samples", Some("a.txt")), "cpu=samples");
+        assert_eq!(
+            words("cpu=samples", Some("a.hprof")),
+            "cpu=samples,format=b,modern=y"
+        );
+        assert_eq!(words("heap=dump,", None), "heap=dump,format=b,modern=y");
+        assert_eq!(
+            words("compat=y,heap=all", None),
+            "compat=y,heap=all,format=b"
+        );
+        assert_eq!(
+            words("heap=dump,format=a", Some("a.hprof")),
+            "heap=dump,format=a"
+        );
+    }
 
     #[test]
     fn the_agent_is_told_where_to_connect() {
