@@ -113,7 +113,7 @@ fn content(program: &mut Program, page: &Page) {
         "{sizes}"
     );
     let hours = page.text("profiler?action=instances&type=Populations$Bag&sort=uniq_hour");
-    assert!(hours.contains("20 instances allocated"), "{hours}");
+    assert!(hours.contains("20 instances are alive"), "{hours}");
     let seconds = page.json("groups?class=Populations$Bag&by=second");
     let rows = seconds["rows"].as_array().expect("rows");
     let sum = rows

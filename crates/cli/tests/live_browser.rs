@@ -39,6 +39,10 @@ fn every_view(browser: &mut Browser, picture: &dyn Fn(&mut Browser, &str)) {
         ("instances?class=Populations$Bag", "500 instances"),
         ("instances?class=Populations$Bag&by=size100", "500"),
         ("instances?class=Populations$Bag&by=minute", "500 instances"),
+        (
+            "instances?class=Populations$Bag&source=live",
+            "Ask the objects themselves",
+        ),
         ("native", "libjvm.so"),
         ("references", "References that native code has made"),
         ("options", "MODULE CLASS OPTIONS"),
@@ -54,7 +58,7 @@ fn every_view(browser: &mut Browser, picture: &dyn Fn(&mut Browser, &str)) {
             "document.querySelector('main').textContent.includes({text:?})"
         ));
         let name = view.split('?').next().unwrap_or(view);
-        if !view.contains("&by=") {
+        if !view.contains('&') {
             picture(browser, name);
         }
     }

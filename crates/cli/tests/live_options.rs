@@ -274,20 +274,24 @@ fn a_factory_of_the_program_says_what_is_recorded_and_cannot_stop_it() {
             let row = class(page, name);
             row.map_or(0, |row| row["total"].as_u64().expect("a number"))
         };
-        let mut before = 0;
-        page.until("state", |_| {
-            before = total("A");
-            program.tell("a 1");
-            page.snapshot();
-            before == total("A")
+        // What it leaves out is not shown, and what it says of B holds for its instances.
+        page.until("classes?source=recording&filter=Chosen$A", |answer| {
+            answer["count"] == 0
         });
+        let list = page.json("instances?source=live&class=Chosen$B");
+        let shown = ["size", "capacity", "time", "stack", "context"];
+        let shown = shown.map(|name| list["shown"][name] == true);
+        assert_eq!(shown, [false, false, false, false, true], "{list}");
+        assert_eq!(page.ask("GET", "api/v1/instances?class=Chosen$A").0, 404);
         program.tell("a 300");
         program.tell("k 7");
         page.snapshot();
-        assert_eq!(total("A"), before);
         // One that throws leaves things as they are by default.
         page.hears("Chosen$Config.getOptions(Chosen$K0): java.lang.IllegalStateException: no idea");
         assert_eq!(total("K0"), 7);
+        options(page, "");
+        let before = total("A");
+        assert!(before < 300, "{before}");
         // So does one that does not return, or is not there.
         options(
             page,

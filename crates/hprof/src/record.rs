@@ -248,6 +248,8 @@ impl<'a> RawRecord<'a> {
             | RecordTag::NativeSites
             | RecordTag::JniReferences
             | RecordTag::JniHandles
+            | RecordTag::Instances
+            | RecordTag::ClassOptions
             | RecordTag::ClassPlaces => return None,
         })
     }
@@ -306,6 +308,8 @@ pub(crate) fn length_is_possible(tag: RecordTag, length: u64, ids: IdSize) -> bo
         RecordTag::NativeSites => length >= 8 && (length - 8).is_multiple_of(40),
         RecordTag::JniReferences => length.is_multiple_of(56),
         RecordTag::JniHandles => length.is_multiple_of(12),
+        RecordTag::ClassOptions => length.is_multiple_of(9),
+        RecordTag::Instances => (21..1 << 28).contains(&length),
         RecordTag::ClassPlaces => length.is_multiple_of(4 + 2 * w),
     }
 }

@@ -88,6 +88,11 @@ tags! {
         /// Ours: WAIT and WAITED of the text form. u4 0 for the one, 1 for the other, u4 class
         /// serial, u4 thread serial, i8 milliseconds.
         MonitorWait = 0x7b, "MONITOR_WAIT";
+        /// Ours: the live objects of a class that a peer asked for, as `vmpi::instances` writes them.
+        Instances = 0x7c, "INSTANCES";
+        /// Ours: all that factories of the program say of classes, as it holds now. Rows of u4 class serial, u1 bits
+        /// as of `vmpi::ClassOptions` (128: not recorded), u4 share in millionths.
+        ClassOptions = 0x7d, "CLASS_OPTIONS";
         /// Ours: NATIVE of the text form. u8 mean bytes between two recorded blocks, then rows as of
         /// WIDE_ALLOC_SITES, whose class is a library.
         NativeSites = 0x76, "NATIVE_SITES";

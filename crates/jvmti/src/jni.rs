@@ -441,6 +441,15 @@ impl Jni {
         })
     }
 
+    /// Reads a `byte` field.
+    #[must_use]
+    pub fn get_byte(self, object: Object, field: FieldPtr) -> i8 {
+        // SAFETY: slot 97 is (object, field).
+        unsafe {
+            table_call!(self.0, 0, slot::GetByteField, (object.raw() => RawObject, field => FieldPtr) -> i8)
+        }
+    }
+
     /// Reads an `int` field.
     #[must_use]
     pub fn get_int(self, object: Object, field: FieldPtr) -> i32 {

@@ -266,7 +266,7 @@ pub mod jni_slot {
         DeleteGlobalRef = 22, DeleteLocalRef = 23, IsSameObject = 24, NewLocalRef = 25,
         AllocObject = 27, NewObjectA = 30, GetObjectClass = 31, IsInstanceOf = 32,
         GetMethodID = 33, CallObjectMethodA = 36, CallLongMethodA = 54, CallVoidMethodA = 63,
-        GetFieldID = 94, GetObjectField = 95, GetIntField = 100, GetLongField = 101,
+        GetFieldID = 94, GetObjectField = 95, GetByteField = 97, GetIntField = 100, GetLongField = 101,
         SetObjectField = 104, SetIntField = 109,
         SetLongField = 110, GetStaticMethodID = 113, CallStaticObjectMethodA = 116, CallStaticIntMethodA = 131, CallStaticVoidMethodA = 143,
         GetStaticFieldID = 144, GetStaticObjectField = 145, GetStaticIntField = 150,

@@ -36,6 +36,7 @@ files! {
     "live.js" => SCRIPT,
     "live_chart.js" => SCRIPT,
     "live_timeline.js" => SCRIPT,
+    "live_objects.js" => SCRIPT,
     "live_tables.js" => SCRIPT,
     "live_saved.js" => SCRIPT,
     "views_waste.js" => SCRIPT,

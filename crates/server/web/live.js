@@ -4,7 +4,8 @@ import { ask, follow } from "./api.js";
 import { fill, h } from "./dom.js";
 import { go, here, notice, start } from "./shell.js";
 import { Timeline, charts, collections, commands, dumpList, rangeLine, selection } from "./live_timeline.js";
-import { advice, allocations, classes, instances, native, references, stacks, withSources } from "./live_tables.js";
+import { instances } from "./live_objects.js";
+import { advice, allocations, classes, native, references, stacks, withSources } from "./live_tables.js";
 import { options, saved, source } from "./live_saved.js";
 
 const root = document.getElementById("app");
@@ -74,7 +75,7 @@ const views = [
   view("options", "Options of classes", "o", "Objects", async (context) => [small(), await options(context)]),
   view("advice", "What to fix", "f", "Objects", async (context) => [small(), await advice(context)]),
   view("events", "Collections", "c", "Time", events),
-  { ...view("instances", "Instances of a class", null, undefined, async (context) => [small(), await instances(context)]),
+  { ...view("instances", "Instances of a class", null, undefined, async (context) => [small(), await instances(state, context)]),
     heading: (params) => `Instances of ${params.class || "a class"}` },
   view("source", "Source", null, undefined, source),
 ];

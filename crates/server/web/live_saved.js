@@ -58,7 +58,7 @@ export async function saved(state, { params, ask, refresh }) {
     list.map((one) => h("option", { value: String(one.number), selected: String(one.number) === value }, time(one)))));
   const file = (one, form) => h("a", { href: `api/v1/saved?number=${one.number}&form=${form}` }, form);
   const kept = table({ columns: [
-    { title: "Saved", cell: time }, { title: "Counts from", cell: (r) => r.source },
+    { title: "Saved", cell: (r) => h("span", { class: "time" }, time(r)) }, { title: "Counts from", cell: (r) => r.source },
     { title: "File", cell: (r) => [file(r, "html"), " ", file(r, "csv"), " ", file(r, "json")] },
   ], rows: [...list].reverse().slice(0, 50), label: "Saved tables" });
   if (list.length < 2) return [head, kept];

@@ -19,7 +19,7 @@ export function withSources(known) {
 
 const sourced = (text) => (sources && /\([^()]+:\d+\)$/.test(text) ? h("a", { href: to("source", { frame: text }) }, text) : text);
 const frame = (text) => h("div", null, sourced(text));
-const frames = (stack, most = 6) => h("div", { class: "frames" }, stack.slice(0, most).map(frame),
+export const frames = (stack, most = 6) => h("div", { class: "frames" }, stack.slice(0, most).map(frame),
   stack.length > most ? h("details", null, h("summary", null, `${stack.length - most} more frames`), stack.slice(most).map(frame)) : null);
 
 /** Fields to filter by: a text, or a regular expression. */
@@ -180,41 +180,6 @@ export async function classes({ params, ask }) {
       answer.source === "vm" ? null : apart("loaders", "Loaders"), answer.source === "recording" ? [" · ", apart("contexts", "Threads")] : null),
     table({ columns: columns.filter(Boolean), rows: answer.rows, sort, label: "Classes", empty: "No class." }), pager(answer.offset, answer.rows.length, answer.count, LIMIT), downloads("classes", asked),
   ];
-}
-
-/** The instances of one class in the last dump. */
-export async function instances({ params, ask }) {
-  const grouped_by = params.by || "";
-  const asked = { class: params.class, dump: params.dump, sample: params.sample || 1000, limit: LIMIT };
-  const forms = [["", "List"], ["value", "Equal values"], ["stack", "Stacks"], ["hash", "Hash codes"], ["class", "Classes and loaders"],
-    ["size", "Sizes"], ["size100", "by 100"], ["size1000", "by 1000"], ["second", "Seconds"], ["minute", "Minutes"], ["hour", "Hours"]];
-  const steps = { size100: 100, size1000: 1000 };
-  const head = [
-    choice("by", forms, grouped_by, (word) => to("instances", { ...params, by: word })),
-    h("div", { class: "controls" }, h("label", null, "Sample ", h("select", { class: "bar-field", onchange: (e) => change({ sample: e.target.value }) },
-      ["1000", "10000", "all"].map((n) => h("option", { value: n, selected: n === (params.sample || "1000") }, n)))),
-    grouped_by ? null : h("label", null, "Order ", h("select", { class: "bar-field", onchange: (e) => change({ sort: e.target.value }) },
-      ["time", "value", "hash", "size", "capacity", "capacity_bytes", "excess", "none"].map((n) => h("option", { value: n, selected: n === (params.sort || "time") }, n.replace("_", " ")))))),
-  ];
-  if (grouped_by) {
-    const answer = await ask("groups", { ...asked, by: steps[grouped_by] ? "size" : grouped_by, step: steps[grouped_by] || params.step });
-    const columns = [
-      { title: "Sampled", num: true, cell: (r) => count(r.sampled) },
-      { title: "Estimated", num: true, cell: (r) => count(r.estimated), bar: (r) => r.estimated / Math.max(1, answer.objects) },
-      { title: "Value", cell: (r) => (grouped_by === "stack" ? frames(r.value.split("\n")) : h("span", { class: "val" }, r.value)) },
-    ];
-    return [head, h("p", null, `${count(answer.objects)} instances, ${count(answer.sampled)} looked at.`), table({ columns, rows: answer.rows, empty: "No instance." })];
-  }
-  const answer = await ask("instances", { ...asked, sort: params.sort });
-  const columns = [
-    { title: "Object", cell: (r) => h("a", { class: "id", href: `dumps/${params.dump || "last"}/#/object?id=${r.id}` }, r.id) },
-    { title: "Size", num: true, cell: (r) => count(r.size) },
-    { title: "Capacity", num: true, cell: (r) => count(r.capacity) },
-    { title: "Excess", num: true, cell: (r) => (r.size === null || r.capacity === null ? "" : count(Math.max(0, r.capacity - r.size))) },
-    { title: "Capacity bytes", num: true, cell: (r) => bytes(r.capacity_bytes) },
-    { title: "Value and stack", cell: (r) => [r.value === null ? null : h("span", { class: "val" }, r.value), r.stack.length ? frames(r.stack, 3) : null] },
-  ];
-  return [head, h("p", null, `${count(answer.objects)} instances, ${count(answer.sampled)} looked at.`), table({ columns, rows: answer.rows, empty: "No instance." })];
 }
 
 /** What to fix. */

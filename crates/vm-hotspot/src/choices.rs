@@ -10,7 +10,7 @@ use jvmti::{Jni, Object};
 use rustc_hash::{FxHashMap, FxHashSet};
 use vmpi::class_options::Rules;
 use vmpi::info::java_name;
-use vmpi::{Choice, ClassId, ClassOptions, Share};
+use vmpi::{Choice, ClassAnswer, ClassId, ClassOptions, Share};
 
 use crate::own_code::Asking;
 use crate::places::module;
@@ -74,6 +74,9 @@ struct Factories {
     mute: FxHashSet<String>,
     /// Those of which a fault was said.
     faulty: FxHashSet<String>,
+    /// Answers that hold and were not told yet; and whether what was told before does not.
+    news: Vec<(ClassId, Chosen)>,
+    is_anew: bool,
     /// There is a thread that asks.
     is_asking: bool,
     /// The question that it waits for.
@@ -98,6 +101,8 @@ impl Choices {
             return false;
         }
         self.rules = Arc::clone(rules);
+        self.factories.news.clear();
+        self.factories.is_anew = true;
         self.renew();
         true
     }
@@ -135,7 +140,10 @@ impl Choices {
             Choice::Ask(factory) => {
                 let asked = (factory.clone(), class);
                 match self.factories.answers.get(&asked) {
-                    Some(answer) => *answer,
+                    Some(answer) => {
+                        self.factories.news.push((class, *answer));
+                        *answer
+                    }
                     None if self.factories.mute.contains(factory) => FULL,
                     // Until it has answered, what holds by default.
                     None => {
@@ -188,6 +196,21 @@ impl Choices {
         self.factories.questions.retain(others);
     }
 
+    /// What factories have said of classes since the last call, and whether what was told before
+    /// holds no longer.
+    pub(crate) fn take_news(&mut self) -> (bool, Vec<ClassAnswer>) {
+        let news = std::mem::take(&mut self.factories.news).into_iter();
+        let answers = news.map(|(class, chosen)| ClassAnswer {
+            class,
+            options: match chosen {
+                Chosen::Off => None,
+                Chosen::Record(options) => Some(options),
+            },
+        });
+        let is_anew = std::mem::take(&mut self.factories.is_anew);
+        (is_anew, answers.collect())
+    }
+
     /// Whether a fault of a factory is its first.
     pub(crate) fn is_first_fault(&mut self, factory: &str) -> bool {
         self.factories.faulty.insert(factory.to_owned())
@@ -196,6 +219,10 @@ impl Choices {
     /// Takes answers; whether they say other than what holds by default.
     pub(crate) fn take_answers(&mut self, answers: Vec<(Question, Chosen)>) -> bool {
         let is_news = answers.iter().any(|(_, answer)| *answer != FULL);
+        let told = answers
+            .iter()
+            .map(|(question, answer)| (question.class, *answer));
+        self.factories.news.extend(told);
         let answers = answers.into_iter();
         let keyed = answers.map(|(question, answer)| ((question.factory, question.class), answer));
         self.factories.answers.extend(keyed);

@@ -84,6 +84,7 @@ impl Agent for HotSpot {
         }
         self.followed.wake();
         self.last_words.spoken();
+        crate::worker::wake_all();
         uncounted(|| {
             if let Some(tracker) = self.tracker() {
                 tracker.switch(jni, false);

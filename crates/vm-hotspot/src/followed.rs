@@ -14,6 +14,7 @@ use jvmti::{Jni, Object};
 use rustc_hash::FxHashMap;
 use vmpi::Share;
 
+use crate::births::{Clock, Dated};
 use crate::choices::Dice;
 use crate::hotspot::locked;
 use crate::sites::SiteId;
@@ -79,7 +80,7 @@ pub(crate) struct Living {
 
 #[derive(Default)]
 struct Aged {
-    entries: Vec<Entry>,
+    entries: Dated,
     /// How many there were when they were last looked at, and collections since.
     looked_at: usize,
     collections: u32,
@@ -88,7 +89,7 @@ struct Aged {
 /// Objects that were followed since the last look at them.
 #[derive(Default)]
 pub(crate) struct Young {
-    pub(crate) entries: Vec<Entry>,
+    pub(crate) entries: Dated,
     /// Entries at which the threads that add to them look after the dead themselves,
     /// because the watcher cannot keep up.
     limit: usize,
@@ -132,6 +133,7 @@ pub(crate) struct Followed {
     are_cleared: OnceLock<bool>,
     /// Shares by number, that of all objects first.
     shares: Mutex<Vec<Share>>,
+    pub(crate) clock: Clock,
 }
 
 impl Followed {
@@ -194,7 +196,8 @@ impl Followed {
             && self.admit(1)
             && let Some(weak) = jni.weak(object)
         {
-            self.list(0).entries.push(Entry::new(weak, site, 0, bytes));
+            let (entry, now) = (Entry::new(weak, site, 0, bytes), self.clock.now());
+            self.list(0).entries.push(entry, now);
         }
     }
 
@@ -269,11 +272,11 @@ impl Followed {
         for list in &self.young {
             let mut young = std::mem::take(&mut locked(list).entries);
             self.drop_dead(jni, &mut young);
-            aged.entries.append(&mut young);
+            aged.entries.append(young);
         }
     }
 
-    fn drop_dead(&self, jni: Jni, entries: &mut Vec<Entry>) {
+    fn drop_dead(&self, jni: Jni, entries: &mut Dated) {
         let before = entries.len();
         let weak = entries.iter().map(|entry| entry.weak);
         let try_out = || slots::are_cleared(jni, weak);
@@ -290,22 +293,20 @@ impl Followed {
         });
         self.count
             .fetch_sub(before - entries.len(), Ordering::Relaxed);
-        if entries.capacity() > 1 << 20 && entries.len() < entries.capacity() / 4 {
-            entries.shrink_to_fit();
-        }
+        entries.shrink();
     }
 
     /// From now on all that are followed so far are old.
     pub(crate) fn clear(&self, jni: Jni) {
         let mut aged = locked(&self.aged);
         self.bury(jni, &mut aged, true);
-        for entry in &mut aged.entries {
+        for entry in aged.entries.iter_mut() {
             entry.how |= OLD;
         }
     }
 
     /// All the living, for `body`. They may die meanwhile, but their references stay.
-    pub(crate) fn living<T>(&self, jni: Jni, body: impl FnOnce(&[Entry]) -> T) -> T {
+    pub(crate) fn living<T>(&self, jni: Jni, body: impl FnOnce(&Dated) -> T) -> T {
         let mut aged = locked(&self.aged);
         self.bury(jni, &mut aged, true);
         body(&aged.entries)
@@ -313,7 +314,7 @@ impl Followed {
 
     /// All that were followed since [`Followed::living`] began, from inside of it.
     pub(crate) fn newcomers(&self) -> Vec<Entry> {
-        let lists = self.young.iter().map(|list| locked(list).entries.clone());
+        let lists = self.young.iter().map(|list| locked(list).entries.to_vec());
         lists.collect::<Vec<_>>().concat()
     }
 
@@ -321,7 +322,7 @@ impl Followed {
     pub(crate) fn by_site(&self, jni: Jni) -> Vec<Living> {
         self.living(jni, |entries| {
             let mut sums: Vec<Living> = Vec::new();
-            for entry in entries {
+            for entry in entries.iter() {
                 let site = entry.site().0 as usize;
                 if sums.len() <= site {
                     sums.resize(site + 1, Living::default());

@@ -38,6 +38,7 @@ impl HotSpot {
             is_chosen
         });
         let new: Vec<_> = chosen.collect();
+        let now = self.followed.clock.now();
         if self.followed.admit(new.len()) {
             for (index, word) in new {
                 let Some(made) = jni.element(objects, index) else {
@@ -46,8 +47,9 @@ impl HotSpot {
                 let (site, _) = SiteId::of_word(word[0]);
                 let weight_log2 = (word[0] as u32).trailing_ones();
                 if let Some(weak) = jni.weak(made) {
-                    list.entries
-                        .push(Entry::new(weak, site, weight_log2, word[1].cast_unsigned()));
+                    let bytes = word[1].cast_unsigned();
+                    let entry = Entry::new(weak, site, weight_log2, bytes);
+                    list.entries.push(entry, now);
                     // Its owner looks at it no more, and it may die.
                     if !is_owner {
                         jni.array_set(objects, index, None);

@@ -505,7 +505,7 @@ pub(crate) fn walk(
 /// Tags followed objects with the numbers of their sites.
 fn tag_followed(hotspot: &HotSpot, env: Env<Live>, jni: Jni) {
     hotspot.followed.living(jni, |entries| {
-        for entry in entries {
+        for entry in entries.iter() {
             let Some(object) = jni.new_local(entry.weak()) else {
                 continue;
             };

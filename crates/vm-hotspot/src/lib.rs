@@ -20,10 +20,12 @@
 //! because instrumented code may need the state.
 //!
 //! Reading order: [`config`], `instrument`, `registry`, `sites`, `calls`,
-//! `tracker`, `tracker_class`, `followed`, `native_made`, `state`, `hotspot`, `events`, `monitors`, `sampler`, `timers`, `malloc`, `vm`,
-//! `slots`, `references`, `places`, `native_dump`, `heap_walk`.
+//! `tracker`, `tracker_class`, `followed`, `births`, `native_made`, `state`, `hotspot`, `events`, `monitors`, `sampler`, `timers`, `malloc`, `vm`,
+//! `slots`, `references`, `places`, `choices`, `own_code`, `listing`, `live_fields`, `own_answers`, `worker`,
+//! `native_dump`, `heap_walk`.
 
 mod background;
+mod births;
 mod calls;
 mod choices;
 pub mod config;
@@ -37,11 +39,14 @@ mod hotspot;
 pub mod instrument;
 mod last_words;
 mod leaf;
+mod listing;
+mod live_fields;
 mod malloc;
 mod monitors;
 mod native_dump;
 mod native_made;
 pub mod natives;
+mod own_answers;
 mod own_code;
 mod places;
 mod references;
@@ -54,6 +59,7 @@ mod timers;
 mod tracker;
 mod tracker_class;
 mod vm;
+mod worker;
 
 pub use background::retransform;
 pub use config::{Clock, Config, Follow};

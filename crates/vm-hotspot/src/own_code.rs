@@ -22,7 +22,7 @@ const STEP: Duration = Duration::from_millis(20);
 const AT_ONCE: u32 = 256;
 
 /// The helper's class, defined when it is first needed; a weak reference, so that it adds no root.
-fn helper(jni: Jni) -> Result<Object> {
+pub(crate) fn helper(jni: Jni) -> Result<Object> {
     const CLASS: &[u8] = include_bytes!("../tracker/HprofAsk.class");
     static HELPER: OnceLock<Object> = OnceLock::new();
     static DEFINING: Mutex<()> = Mutex::new(());

@@ -156,6 +156,11 @@ impl State {
         self.choices.of(&self.registry, jni, class);
     }
 
+    /// What holds for a class now.
+    pub(crate) fn holds_for(&mut self, jni: Jni, class: (ClassId, Object)) -> Chosen {
+        self.choices.of(&self.registry, jni, class)
+    }
+
     /// Takes over what factories of the program have said of classes.
     pub(crate) fn answered(
         &mut self,

@@ -416,7 +416,10 @@ impl Vm for HotSpot {
             self.count_living(jni);
             let rows = self.take_rows();
             let native = Malloc::get().map(|malloc| malloc.rows(self, env, jni));
+            let (anew, answers) = self.lock().choices.take_news();
             self.announce(sink);
+            let answers = &answers;
+            sink(&Event::ClassOptions { anew, answers });
             sink(&Event::Allocations(&rows.allocations));
             sink(&Event::Frees(&rows.frees));
             sink(&Event::Costs(&rows.costs));
@@ -481,9 +484,15 @@ impl Vm for HotSpot {
                 uncounted(|| {
                     self.lock().choose(jni, self.tracker(), &rules);
                     self.ask_factories(env, jni);
+                    self.keep_births(env, jni, rules.may_want_time());
                 });
                 Ok(())
             }
+            Control::OwnCode(on) => {
+                crate::own_answers::allow(on);
+                Ok(())
+            }
+            Control::Instances(query) => uncounted(|| self.list(env, jni, query)).map_err(failed),
             _ => Err(VmError::Unsupported("change while running")),
         }
     }

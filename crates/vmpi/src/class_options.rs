@@ -299,6 +299,21 @@ impl Rules {
         self.rules.iter().any(is_asked)
     }
 
+    /// Whether times of allocation may be wanted of any class.
+    #[must_use]
+    pub fn may_want_time(&self) -> bool {
+        for rule in &self.rules {
+            let is_all = rule.module == ['*', '*'] && rule.class == ['*', '*'];
+            match &rule.choice {
+                Choice::Record(options) if options.time => return true,
+                Choice::Ask(_) => return true,
+                _ if is_all => return false,
+                _ => {}
+            }
+        }
+        true
+    }
+
     /// What holds for a class, by its name as in Java source; the module is empty for none.
     #[must_use]
     pub fn of(&self, module: &str, class: &str) -> &Choice {
@@ -365,6 +380,24 @@ mod tests {
         assert_eq!(of("", "org.apachex.Entry"), Some(ClassOptions::FULL));
         let asked = Choice::Ask("foo.MyConfig".to_owned());
         assert_eq!(*rules.of("", "old.Thing"), asked);
+    }
+
+    #[test]
+    fn times_are_not_wanted_only_if_every_class_is_without() {
+        for (text, expected) in [
+            ("", true),
+            ("* a.** off", true),
+            ("* ** count", false),
+            ("* a.B time\n* ** count", true),
+            ("* ** count\n* a.B time", false),
+            ("* a.B factory=c.D\n* ** off", true),
+        ] {
+            assert_eq!(
+                Rules::parse(text).unwrap().may_want_time(),
+                expected,
+                "{text}"
+            );
+        }
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! What a VM tells a profiler.
 
-use crate::class_options::Share;
+use crate::class_options::{ClassOptions, Share};
 use crate::ids::{ArenaId, ClassId, MonitorId, ObjectHandle, ThreadId, TraceId};
 use crate::info::{ClassInfo, ThreadInfo, Trace, VmInfo};
+use crate::instances::Listing;
 
 /// Objects allocated by one site since the last batch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -38,6 +39,15 @@ pub struct FreeRow {
     pub share: Share,
     /// The object, if the row is about one object.
     pub object: ObjectHandle,
+}
+
+/// What a factory of the program has said of a class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClassAnswer {
+    /// The class.
+    pub class: ClassId,
+    /// What is recorded of its objects; `None` if they are not.
+    pub options: Option<ClassOptions>,
 }
 
 /// Calls that ended in one calling context since the last batch.
@@ -180,6 +190,15 @@ pub enum Event<'a> {
         /// The stack of the thread.
         trace: TraceId,
     },
+    /// What factories of the program have said since the last batch.
+    ClassOptions {
+        /// What they had said before holds no longer: there are other options.
+        anew: bool,
+        /// What they say.
+        answers: &'a [ClassAnswer],
+    },
+    /// The live objects of a class, which were asked for.
+    Instances(&'a Listing),
     /// A collection starts.
     GcStarted {
         /// What kind.

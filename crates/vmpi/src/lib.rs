@@ -39,16 +39,18 @@
 //! numbers of the C interface, and [`wire`] carries them to another process or
 //! into a file.
 //!
-//! Reading order: [`ids`], [`info`], [`class_options`], [`event`], [`heap`], [`vm`]; then [`kind`],
+//! Reading order: [`ids`], [`info`], [`class_options`], [`content`], [`instances`], [`event`], [`heap`], [`vm`]; then [`kind`],
 //! [`vm_event`], [`switches`], [`mode`], [`lifetime`], [`dump`], [`wire`]; [`c_interface`].
 
 pub mod c_interface;
 pub mod class_options;
+pub mod content;
 pub mod dump;
 pub mod event;
 pub mod heap;
 pub mod ids;
 pub mod info;
+pub mod instances;
 pub mod kind;
 pub mod lifetime;
 pub mod mode;
@@ -59,7 +61,9 @@ pub mod vm_event;
 pub mod wire;
 
 pub use class_options::{Choice, ClassOptions, Share};
-pub use event::{AllocationRow, CostRow, Event, FreeRow, GcKind, MonitorEvent, SampleRow};
+pub use event::{
+    AllocationRow, ClassAnswer, CostRow, Event, FreeRow, GcKind, MonitorEvent, SampleRow,
+};
 pub use heap::{
     ClassRecord, HeapVisitor, Instance, NativeDump, ObjectArray, PlacedObject, PrimitiveArray,
     Root, Value,
@@ -71,6 +75,7 @@ pub use info::{
     BasicType, ClassInfo, ClassPlace, FieldInfo, LineEntry, MethodInfo, MonitorInfo, ThreadInfo,
     ThreadStack, ThreadState, Trace, VmInfo,
 };
+pub use instances::{InstanceQuery, Listing};
 pub use kind::{Delivery, EventKind, EventMode, IdKind, Outcome};
 pub use references::{ReferenceRow, References};
 pub use switches::Switches;

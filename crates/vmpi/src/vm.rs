@@ -11,6 +11,7 @@ use crate::info::{
     ClassInfo, ClassPlace, FieldInfo, LineEntry, MethodInfo, MonitorInfo, ThreadInfo, ThreadStack,
     Trace, VmInfo,
 };
+use crate::instances::InstanceQuery;
 use crate::references::References;
 
 /// Why a question has no answer. None of these ends a profile: the part is left
@@ -147,6 +148,10 @@ pub enum Control {
     Monitors(bool),
     /// What is recorded of each class from now on.
     Classes(Arc<Rules>),
+    /// Code of the program may be run to answer what is asked of its objects, or no longer.
+    OwnCode(bool),
+    /// List the live objects of a class; the answer is [`Event::Instances`].
+    Instances(InstanceQuery),
 }
 
 /// What a profiler is told. The VM side calls with one event at a time (it holds

@@ -72,13 +72,18 @@ fn decode(bytes: &[u8]) -> Option<(Command, usize)> {
                 6 => (Switch::ClearSites, 2),
                 7 => (Switch::Depth(word(2)?), 4),
                 9 | 10 => (Switch::Monitors(number == 9), 2),
-                8 => {
+                11 | 12 => (Switch::OwnCode(number == 11), 2),
+                8 | 13 => {
                     let length = long(2)? as usize;
                     if length > vmpi::class_options::MOST_TEXT {
                         return Some((Command::Unknown(tag), HEAD));
                     }
                     let text = String::from_utf8_lossy(body.get(6..6 + length)?);
-                    (Switch::Classes(text.into_owned()), 6 + length)
+                    let switch = match number {
+                        8 => Switch::Classes(text.into_owned()),
+                        _ => text.parse().map_or(Switch::Unknown(13), Switch::Instances),
+                    };
+                    (switch, 6 + length)
                 }
                 _ => (Switch::Unknown(number), 2),
             };
@@ -120,6 +125,15 @@ mod tests {
             Command::Control(Switch::Monitors(true)),
             Command::Control(Switch::Monitors(false)),
             Command::Control(Switch::Classes("* ä.** off\n".to_owned())),
+            Command::Control(Switch::OwnCode(true)),
+            Command::Control(Switch::OwnCode(false)),
+            Command::Control(Switch::Instances(vmpi::InstanceQuery {
+                number: 3,
+                sample: 10,
+                ask: 15,
+                text_limit: 80,
+                class: "ä.B[]".to_owned(),
+            })),
             Command::Control(Switch::Unknown(99)),
             Command::Unknown(99),
             Command::Exit,

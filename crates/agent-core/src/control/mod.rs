@@ -64,6 +64,10 @@ pub enum Switch {
     Monitors(bool),
     /// Ours, 8: what is recorded of each class from now on, as lines of [`vmpi::class_options`].
     Classes(String),
+    /// Ours, 11 and 12: code of the program may be run to answer what is asked of its objects.
+    OwnCode(bool),
+    /// Ours, 13: list the live objects of a class.
+    Instances(vmpi::InstanceQuery),
     /// Any other number: no effect.
     Unknown(u16),
 }
@@ -113,6 +117,8 @@ impl Switch {
             Switch::ClearSites => 6,
             Switch::Depth(_) => 7,
             Switch::Monitors(on) => 10 - u16::from(*on),
+            Switch::OwnCode(on) => 12 - u16::from(*on),
+            Switch::Instances(_) => 13,
             Switch::Classes(_) => 8,
             Switch::Unknown(number) => *number,
         };
@@ -122,11 +128,14 @@ impl Switch {
                 body.extend((thread.unwrap_or(0) as u32).to_be_bytes());
             }
             Switch::Depth(depth) => body.extend(depth.to_be_bytes()),
-            Switch::Classes(text) => {
-                body.extend((text.len() as u32).to_be_bytes());
-                body.extend(text.as_bytes());
-            }
+            Switch::Classes(text) => put_text(body, text),
+            Switch::Instances(query) => put_text(body, &query.to_string()),
             _ => {}
         }
     }
+}
+
+fn put_text(body: &mut Vec<u8>, text: &str) {
+    body.extend((text.len() as u32).to_be_bytes());
+    body.extend(text.as_bytes());
 }

@@ -32,6 +32,10 @@ pub const WORDS: &[(&str, &str)] = &[
         "classes [MODULE CLASS OPTIONS; ...]",
         "record classes so from now on (see docs/live.md)",
     ),
+    (
+        "own on|off",
+        "code of the program may be run to answer what is asked of its objects",
+    ),
     ("end", "send no more commands"),
     ("exit", "end the program"),
 ];
@@ -116,6 +120,7 @@ fn switch(first: &str, rest: &[&str]) -> Option<Switch> {
         ("alloc", _) => Some(Switch::Allocations(on()?)),
         ("sampling", _) => Some(Switch::Sampling { on: on()?, thread }),
         ("monitors", _) => Some(Switch::Monitors(on()?)),
+        ("own", _) => Some(Switch::OwnCode(on()?)),
         ("clear", "samples") => Some(Switch::ClearSamples),
         ("clear", "sites") => Some(Switch::ClearSites),
         ("depth", depth) => depth.parse().ok().map(Switch::Depth),

@@ -83,6 +83,8 @@ pub struct HeapMode {
     /// `oom`: dump when the Java heap is exhausted for the first time; as the mode has it if not
     /// said ([`Options::dumps_when_exhausted`]).
     pub when_exhausted: Option<bool>,
+    /// `own=y`: code of the program may be run to answer what is asked of its objects.
+    pub own_code: bool,
 }
 
 /// What `cpu=` asks for. `samples` and `times` may be on together.
@@ -225,6 +227,8 @@ impl Options {
         let mut other = other.clone();
         other.text.clone_from(&self.text);
         other.output.target = self.output.target.clone();
+        // It may be switched at any time.
+        other.heap.own_code = self.heap.own_code;
         *self == other
     }
 

@@ -106,6 +106,7 @@ impl Parser {
             "wall" => options.cpu.wall = on,
             "safepoint" => options.cpu.safepoint = on,
             "exact" => options.exact = on,
+            "own" => options.heap.own_code = on,
             "jni" => options.heap.references = on,
             "oom" => options.heap.when_exhausted = Some(on),
             "live" => {

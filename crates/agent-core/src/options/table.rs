@@ -240,6 +240,7 @@ pub const OPTIONS: &[OptionRow] = &[
         "as modern",
     ),
     row(New, "jni", Switch, "y|n", "global references of JNI", "n"),
+    row(New, "own", Switch, "y|n", "run toString, equals, ...", "n"),
     row(
         New,
         "native",

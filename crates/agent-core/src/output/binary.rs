@@ -413,6 +413,26 @@ impl Emit for BinaryOutput {
         self.body(context.vm, RecordTag::MonitorTimes, &body);
     }
 
+    fn class_options(&mut self, context: &mut Context<'_>, answers: &[vmpi::ClassAnswer]) {
+        if !self.settings.places {
+            return;
+        }
+        let mut body = Vec::with_capacity(9 * answers.len());
+        for answer in answers {
+            let options = answer.options.unwrap_or_default();
+            let off = u8::from(answer.options.is_none()) << 7;
+            body.extend(self.class(context, answer.class).0.to_be_bytes());
+            body.push(options.bits() | off);
+            body.extend(options.share.millionths().to_be_bytes());
+        }
+        self.body(context.vm, RecordTag::ClassOptions, &body);
+    }
+
+    fn instances(&mut self, context: &mut Context<'_>, listing: &vmpi::Listing) {
+        let body = listing.encode(|trace| trace_serial(trace).0);
+        self.body(context.vm, RecordTag::Instances, &body);
+    }
+
     fn references(
         &mut self,
         context: &mut Context<'_>,

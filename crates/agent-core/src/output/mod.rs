@@ -85,6 +85,14 @@ pub(crate) trait Emit: Send {
     fn wait(&mut self, context: &mut Context<'_>, wait: &WaitRecord<'_>);
     /// JNI REFERENCES; `with_handles`: and what of them exists.
     fn references(&mut self, context: &mut Context<'_>, all: &vmpi::References, with_handles: bool);
+    /// CLASS OPTIONS; has no text form.
+    fn class_options(&mut self, context: &mut Context<'_>, answers: &[vmpi::ClassAnswer]) {
+        let _ = (context, answers);
+    }
+    /// INSTANCES; has no text form.
+    fn instances(&mut self, context: &mut Context<'_>, listing: &vmpi::Listing) {
+        let _ = (context, listing);
+    }
     /// MONITOR DUMP.
     fn monitors(
         &mut self,

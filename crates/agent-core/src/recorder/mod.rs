@@ -15,12 +15,13 @@ use profile::{
     Contention, ContentionTable, Cost, CostTable, NameId, SampleTable, Sampling, SiteTable, Volume,
 };
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::sync::Arc;
 use vmpi::class_options::Rules;
 use vmpi::{
-    AllocationRow, ClassId, CostRow, Event, FreeRow, MonitorEvent, MonitorId, Profiler, SampleRow,
-    ThreadId, ThreadInfo, TraceId, Vm, VmInfo,
+    AllocationRow, ClassAnswer, ClassId, CostRow, Event, FreeRow, MonitorEvent, MonitorId,
+    Profiler, SampleRow, ThreadId, ThreadInfo, TraceId, Vm, VmInfo,
 };
 
 /// What the agent does after a socket command.
@@ -44,6 +45,8 @@ pub struct Recorder {
     catalog: Catalog,
     tables: Tables,
     printed: FxHashSet<TraceId>,
+    /// What factories of the program have said, and whether the peer knows it.
+    answers: (BTreeMap<ClassId, ClassAnswer>, bool),
     lost: Vec<(String, u64)>,
     degraded: Vec<String>,
     ended: bool,
@@ -84,6 +87,7 @@ impl Recorder {
             catalog,
             tables,
             printed: FxHashSet::default(),
+            answers: (BTreeMap::new(), true),
             lost: Vec::new(),
             degraded: Vec::new(),
             ended: false,
@@ -127,6 +131,11 @@ impl Recorder {
         };
         self.catalog.owner_of_empty = self.options.traces.per_thread.then_some(main);
         self.open(vm, info, sink);
+        if self.options.heap.own_code
+            && let Err(error) = vm.control(vmpi::Control::OwnCode(true))
+        {
+            self.note(vm, &format!("no code of the program is run: {error}"));
+        }
     }
 
     /// Goes on with another output, which gets the header and everything that what follows refers
@@ -136,6 +145,7 @@ impl Recorder {
             return;
         }
         self.printed.clear();
+        self.answers.1 = self.answers.0.is_empty();
         self.open(vm, vm.info(), Sink::new(out));
         let classes = self.catalog.class_ids();
         let threads = self.catalog.threads.clone();
@@ -369,6 +379,8 @@ impl Recorder {
                 Ok(rules) => vmpi::Control::Classes(Arc::new(rules)),
                 Err(error) => return self.note(vm, &format!("options of classes: {error}")),
             },
+            Switch::OwnCode(on) => vmpi::Control::OwnCode(on),
+            Switch::Instances(query) => vmpi::Control::Instances(query),
             Switch::Unknown(_) => return,
         };
         if let Err(error) = vm.control(request) {
@@ -474,6 +486,15 @@ impl Profiler for Recorder {
             } => {
                 self.monitor(vm, *what, (*thread, *monitor), *class, *trace);
             }
+            Event::ClassOptions { anew, answers } if *anew || !answers.is_empty() => {
+                if *anew {
+                    self.answers.0.clear();
+                }
+                let answers = answers.iter().map(|answer| (answer.class, *answer));
+                self.answers.0.extend(answers);
+                self.answers.1 = false;
+            }
+            Event::Instances(listing) => self.instances(vm, listing),
             Event::Lost { what, count } => self.lost(what, *count),
             Event::Degraded { what } => self.degraded.push((*what).to_owned()),
             _ => {}

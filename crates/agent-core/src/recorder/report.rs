@@ -173,8 +173,20 @@ impl Recorder {
         });
     }
 
+    /// The live objects of a class, for the peer that asked for them.
+    pub(super) fn instances(&mut self, vm: &dyn Vm, listing: &vmpi::Listing) {
+        let traces: Vec<TraceId> = listing.rows.iter().map(|row| row.trace).collect();
+        self.traces(vm, &traces);
+        self.write(vm, |out, context| out.instances(context, listing));
+        self.flush();
+    }
+
     pub(super) fn sites(&mut self, vm: &dyn Vm, flags: u16, cutoff: f64) {
         self.all_traces(vm);
+        if !std::mem::replace(&mut self.answers.1, true) {
+            let answers: Vec<_> = self.answers.0.values().copied().collect();
+            self.write(vm, |out, context| out.class_options(context, &answers));
+        }
         let table = std::mem::take(&mut self.tables.sites);
         let order = if flags & 2 == 0 {
             SiteOrder::LiveBytes

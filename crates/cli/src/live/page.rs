@@ -122,6 +122,10 @@ pub(crate) struct LiveArgs {
     /// class; it is read again when it changes
     #[arg(long, value_name = "FILE", requires = "live", value_hint = clap::ValueHint::FilePath)]
     classes: Option<PathBuf>,
+    /// With --live: the page may run toString, equals, hashCode and compareTo of the program's objects, on
+    /// a thread of the agent's own
+    #[arg(long, requires = "live")]
+    own_code: bool,
     /// With --live: folder of heap dumps that the page takes [default: this one]
     #[arg(long, value_name = "FOLDER", requires = "live", value_hint = clap::ValueHint::DirPath)]
     dumps: Option<PathBuf>,
@@ -183,6 +187,9 @@ impl Page {
         );
         live.save_every(args.save_every)
             .map_err(anyhow::Error::msg)?;
+        if args.own_code {
+            live.set_own_code(true).map_err(anyhow::Error::msg)?;
+        }
         if let Some(file) = &args.classes {
             read_rules(&live, file)?;
             let (live, file) = (Arc::downgrade(&live), file.clone());

@@ -142,6 +142,8 @@ fn commands_of(ask: Ask) -> Vec<Command> {
         Ask::Dump => Command::DumpHeap,
         Ask::Allocations(on) => Command::Control(Switch::Allocations(on)),
         Ask::Classes(text) => Command::Control(Switch::Classes(text)),
+        Ask::OwnCode(on) => Command::Control(Switch::OwnCode(on)),
+        Ask::Instances(query) => Command::Control(Switch::Instances(query)),
         Ask::Monitors(on) => Command::Control(Switch::Monitors(on)),
         Ask::Samples(true) => {
             return vec![Command::Control(Switch::ClearSamples), sampling(true)];

@@ -326,7 +326,10 @@ impl Question {
         let rows = answer.rows.iter().map(|row| {
             let content = row.content;
             let cells = vec![
-                row.id.to_string(),
+                row.id.map_or_else(
+                    || format!("@{:x}", row.identity.unwrap_or(0)),
+                    |id| id.to_string(),
+                ),
                 known(content.size),
                 known(content.capacity),
                 known(content.excess()),

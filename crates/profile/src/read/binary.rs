@@ -67,6 +67,11 @@ impl StreamReader {
         }
     }
 
+    /// The name of a class by the number that the records give it.
+    pub fn class(&self, serial: Serial) -> NameId {
+        self.builder.class(serial)
+    }
+
     /// What has been recorded so far; allocation sites are those of the last table.
     pub fn profile(&self) -> &Profile {
         &self.builder.profile

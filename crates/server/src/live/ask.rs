@@ -141,7 +141,7 @@ fn deltas<T>(
         };
         let mut deltas = history.range(range.from, range.to);
         if !is_native {
-            rules::cut_sites(&live.rules.get(), profile, &mut deltas);
+            rules::cut_sites(&live.rules.get(), recorded, &mut deltas);
         }
         table::filter(profile, &mut deltas, pattern.as_ref());
         look(profile, deltas)
@@ -255,7 +255,7 @@ pub fn class_rows(live: &Live, params: &Params) -> Result<(&'static str, Vec<Cla
     let pattern = pattern(params)?;
     let (source, mut rows) = class_source(live, params)?;
     let chosen = live.rules.get();
-    live.recorded(|recorded| rules::cut_classes(&chosen, recorded.profile(), &mut rows));
+    live.recorded(|recorded| rules::cut_classes(&chosen, recorded, &mut rows));
     if let Some(pattern) = pattern {
         rows.retain(|row| pattern.is_match(&row.class));
     }
@@ -359,7 +359,7 @@ pub fn options(live: &Live) -> Lines {
 /// When it is left out.
 pub fn detail(live: &Live, class: &str) -> Result<ClassOptions, Fault> {
     let chosen = live.rules.get();
-    let options = live.recorded(|recorded| rules::in_recording(&chosen, recorded.profile(), class));
+    let options = live.recorded(|recorded| rules::in_recording(&chosen, recorded, class));
     options.ok_or_else(|| Fault::not_found(format!("{class} is off in the options of classes")))
 }
 

@@ -3,15 +3,13 @@
 //! code of the program runs.
 
 use heap_analysis::describe::Address;
-use heap_analysis::fields::{field_int, field_ref};
+use heap_analysis::fields::field_ref;
 use heap_analysis::group::loader_name;
 use heap_graph::{Heap, ObjIdx, ObjectKind, ObjectView, Value};
 use hprof::ObjectId;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
-
-/// Fields that hold a size, in the order in which they are looked for.
-const SIZE_FIELDS: [&str; 3] = ["size", "elementCount", "count"];
+use vmpi::content::{Array, Fields, Fill, fill};
 
 /// Size and capacity of one object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -28,6 +26,16 @@ impl Content {
     /// Room that is not used.
     pub fn excess(&self) -> Option<u64> {
         Some(self.capacity?.saturating_sub(self.size?))
+    }
+}
+
+impl From<Fill> for Content {
+    fn from(fill: Fill) -> Content {
+        Content {
+            size: fill.size,
+            capacity: fill.capacity,
+            capacity_bytes: fill.capacity_bytes,
+        }
     }
 }
 
@@ -130,103 +138,80 @@ fn loader_text(heap: &Heap, loader: ObjectId) -> String {
 
 /// Size and capacity of an object.
 pub fn content(heap: &Heap, object: ObjIdx) -> Content {
-    if let Some(length) = array_length(heap, object) {
-        return Content {
-            size: Some(length),
-            capacity: Some(length),
-            capacity_bytes: 0,
-        };
+    let kind = heap.kind(object);
+    if kind == ObjectKind::Instance || array(heap, object).is_some() {
+        let name = heap.class(heap.class_of(object)).name.as_str();
+        return fill(&Dumped(heap), object, name).into();
     }
-    if heap.kind(object) != ObjectKind::Instance {
-        return Content::default();
-    }
-    let name = heap.class(heap.class_of(object)).name.as_str();
-    // A set is the map behind it.
-    if matches!(name, "java.util.HashSet" | "java.util.LinkedHashSet")
-        && let Some(map) = field_ref(heap, object, "map")
-    {
-        return fields(heap, map, "java.util.HashMap");
-    }
-    fields(heap, object, name)
+    Content::default()
 }
 
-fn fields(heap: &Heap, object: ObjIdx, class: &str) -> Content {
-    let Ok(ObjectView::Instance { fields, .. }) = heap.object(object) else {
-        return Content::default();
-    };
-    let mut content = Content::default();
-    for name in SIZE_FIELDS {
-        let found = fields.iter().find(|field| field.name == name);
-        if let Some(Value::Int(size)) = found.map(|field| &field.value) {
-            content.size = u64::try_from(*size).ok();
-            break;
-        }
-    }
-    for field in &fields {
-        let Value::Reference(id) = field.value else {
-            continue;
-        };
-        let array = heap.find(id).filter(|_| !id.is_null());
-        if let Some((array, length)) = array.and_then(|a| Some((a, array_length(heap, a)?))) {
-            content.capacity = Some(content.capacity.unwrap_or(0) + length);
-            content.capacity_bytes += heap.shallow(array).0;
-        }
-    }
-    known(heap, object, class, &mut content);
-    content
-}
+/// The objects of a dump, for the rule that says how full they are.
+struct Dumped<'a>(&'a Heap);
 
-/// Classes of the JDK whose size is no field of the usual names.
-fn known(heap: &Heap, object: ObjIdx, class: &str, content: &mut Content) {
-    match class {
-        "java.util.ArrayDeque" => {
-            let (head, tail) = (
-                field_int(heap, object, "head"),
-                field_int(heap, object, "tail"),
-            );
-            if let (Some(head), Some(tail), Some(room)) = (head, tail, content.capacity)
-                && let Ok(room) = i64::try_from(room)
-                && room > 0
-            {
-                content.size = u64::try_from((tail - head).rem_euclid(room)).ok();
-            }
-        }
-        "java.util.concurrent.ConcurrentHashMap" => {
-            let base = field_int(heap, object, "baseCount").unwrap_or(0);
-            let cells = field_ref(heap, object, "counterCells");
-            let cells = cells.map_or_else(Vec::new, |cells| {
-                heap_analysis::fields::elements(heap, cells)
-            });
-            let more: i64 = cells
-                .iter()
-                .filter_map(|cell| field_int(heap, *cell, "value"))
-                .sum();
-            content.size = u64::try_from(base + more).ok();
-            // The cells are counters, not room.
-            if let Some(table) = field_ref(heap, object, "table") {
-                content.capacity = array_length(heap, table);
-                content.capacity_bytes = heap.shallow(table).0;
-            }
-        }
-        "java.lang.String" => {
-            let wide = field_int(heap, object, "coder") == Some(1);
-            // `char[]` up to JDK 8 counts characters, `byte[]` with UTF-16 two bytes for one.
-            content.size = content
-                .capacity
-                .map(|room| if wide { room / 2 } else { room });
-            content.capacity = content.size;
-        }
-        _ => {}
+impl Dumped<'_> {
+    fn value(&self, object: ObjIdx, name: &str) -> Option<Value> {
+        heap_analysis::fields::field(self.0, object, name)
     }
 }
 
-fn array_length(heap: &Heap, object: ObjIdx) -> Option<u64> {
-    match heap.kind(object) {
-        ObjectKind::ObjectArray | ObjectKind::PrimitiveArray => match heap.object(object).ok()? {
-            ObjectView::ObjectArray { elements, .. } => Some(elements.len() as u64),
-            ObjectView::PrimitiveArray { len, .. } => Some(u64::from(len)),
+impl Fields for Dumped<'_> {
+    type Object = ObjIdx;
+
+    fn int(&self, object: ObjIdx, name: &str) -> Option<i64> {
+        match self.value(object, name)? {
+            Value::Int(number) => Some(i64::from(number)),
             _ => None,
-        },
-        _ => None,
+        }
     }
+
+    fn long(&self, object: ObjIdx, name: &str) -> Option<i64> {
+        match self.value(object, name)? {
+            Value::Long(number) => Some(number),
+            _ => None,
+        }
+    }
+
+    fn byte(&self, object: ObjIdx, name: &str) -> Option<i64> {
+        match self.value(object, name)? {
+            Value::Byte(number) => Some(i64::from(number)),
+            _ => None,
+        }
+    }
+
+    fn reference(&self, object: ObjIdx, name: &str, _: &str) -> Option<ObjIdx> {
+        field_ref(self.0, object, name)
+    }
+
+    fn array(&self, object: ObjIdx) -> Option<Array> {
+        array(self.0, object)
+    }
+
+    fn arrays(&self, object: ObjIdx) -> Vec<Array> {
+        let Ok(ObjectView::Instance { fields, .. }) = self.0.object(object) else {
+            return Vec::new();
+        };
+        let reference = |value: &Value| match value {
+            Value::Reference(id) if !id.is_null() => self.0.find(*id),
+            _ => None,
+        };
+        let objects = fields.iter().filter_map(|field| reference(&field.value));
+        objects.filter_map(|object| array(self.0, object)).collect()
+    }
+
+    fn elements(&self, object: ObjIdx) -> Vec<ObjIdx> {
+        heap_analysis::fields::elements(self.0, object)
+    }
+}
+
+fn array(heap: &Heap, object: ObjIdx) -> Option<Array> {
+    let length = match heap.kind(object) {
+        ObjectKind::ObjectArray | ObjectKind::PrimitiveArray => match heap.object(object).ok()? {
+            ObjectView::ObjectArray { elements, .. } => elements.len() as u64,
+            ObjectView::PrimitiveArray { len, .. } => u64::from(len),
+            _ => return None,
+        },
+        _ => return None,
+    };
+    Some((length, heap.shallow(object).0))
 }

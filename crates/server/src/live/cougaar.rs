@@ -4,10 +4,12 @@
 
 use super::ask::class_rows;
 use super::classes::{ClassRow, Measure};
-use super::instances::{self, Query, Sort, Uniq, cut};
-use super::moments::{self, Step};
+use super::instances::{Instance, Instances, Query, Sort, Uniq, cut};
+use super::live_objects;
+use super::moments::{Step, time_text};
+use super::objects::{self, Groups};
 use super::perfdata::Counters;
-use super::routes::{carry_out, dump_of};
+use super::routes::carry_out;
 use super::saved::{SORT_SCRIPT, push_table};
 use super::session::{Live, now_ms};
 use crate::explorer::params::Params;
@@ -57,19 +59,20 @@ const SORTS: [(&str, Sort); 8] = [
 ];
 
 /// `sort` values that count instances.
-const GROUPS: [(&str, Uniq); 8] = [
+const GROUPS: [(&str, Uniq); 12] = [
     ("uniq_stack", Uniq::Stack),
     ("uniq_equals", Uniq::Value),
-    ("uniq_toString", Uniq::Value),
+    ("uniq_toString", Uniq::Text),
     ("uniq_hashcode", Uniq::HashCode),
     ("uniq_class", Uniq::Class),
+    ("uniq_time", Uniq::Time(Step::Snapshot)),
+    ("uniq_second", Uniq::Time(Step::Second)),
+    ("uniq_minute", Uniq::Time(Step::Minute)),
+    ("uniq_hour", Uniq::Time(Step::Hour)),
     ("uniq_size", Uniq::Size(1)),
     ("uniq_size_mod_100", Uniq::Size(100)),
     ("uniq_size_mod_1000", Uniq::Size(1000)),
 ];
-
-/// `sort` values that count by time of allocation, which the recording has.
-const TIMES: [&str; 4] = ["uniq_time", "uniq_second", "uniq_minute", "uniq_hour"];
 
 /// Answers a request of the old servlet.
 pub fn answer(live: &Arc<Live>, params: &Params) -> Result<Response, Fault> {
@@ -144,7 +147,7 @@ fn memory_line(live: &Live, out: &mut String) {
     }) as f64;
     let _ = write!(
         out,
-        "<p>Date: {} UTC. Memory: {} MB used, {} MB free, {} MB total, {} MB max.</p>\n\
+        "<p>Date: {}. Memory: {} MB used, {} MB free, {} MB total, {} MB max.</p>\n\
          <form method=\"get\" action=\"profiler\"><button name=\"gc\" value=\"true\">Force GC\
          </button></form>\n",
         report::units::utc(now_ms()),
@@ -236,6 +239,9 @@ fn one_class(live: &Live, params: &Params, out: &mut String) -> Result<(), Fault
     let class = class(params)?;
     let (_, mut rows) = class_rows(live, params)?;
     rows.retain(|row| row.class == class);
+    if let [row] = &mut rows[..] {
+        live_objects::add_fill(live, row);
+    }
     class_table(&rows, out);
     let name = html(class);
     let _ = write!(
@@ -246,7 +252,7 @@ fn one_class(live: &Live, params: &Params, out: &mut String) -> Result<(), Fault
     );
     let sorts = SORTS.iter().map(|(name, _)| *name);
     let groups = GROUPS.iter().map(|(name, _)| *name);
-    for sort in sorts.chain(groups).chain(TIMES) {
+    for sort in sorts.chain(groups) {
         let _ = write!(out, "<option>{sort}</option>");
     }
     let _ = write!(
@@ -258,7 +264,8 @@ fn one_class(live: &Live, params: &Params, out: &mut String) -> Result<(), Fault
          <label><input type=\"checkbox\" name=\"stringEnable\" value=\"true\" checked> values\
          </label>\n<label>up to <input name=\"stringLimit\" value=\"{STRING_LIMIT}\" size=\"6\"> \
          characters</label>\n<button>Show</button>\n</form>\n\
-         <p>Instances are those of the last heap dump.</p>\n"
+         <p>Instances are those of the last heap dump, or of the program now, if there is none or \
+         objects may be asked (source=live, source=dump).</p>\n"
     );
     Ok(())
 }
@@ -271,50 +278,18 @@ fn or_all(params: &Params, name: &str, default: usize) -> Result<Option<usize>, 
     }
 }
 
-/// Counts what was allocated by its time.
-fn times_of(
-    live: &Live,
-    params: &Params,
-    (class, sort): (&str, &str),
-    out: &mut String,
-) -> Result<(), Fault> {
-    super::ask::detail(live, class)?;
-    let step = sort.strip_prefix("uniq_").and_then(Step::named);
-    let step = step.ok_or_else(|| Fault::bad(format!("sort={sort}: no such order")))?;
-    let rows = or_all(params, "rows", ROWS)?.unwrap_or(usize::MAX);
-    let (objects, rows) = moments::groups(live, class, step, (params.flag("inc"), rows))?;
-    let _ = writeln!(
-        out,
-        "<p>{}: {objects} instances allocated since the recording began, live or not.</p>",
-        html(class)
-    );
-    let cells: Vec<Vec<String>> = rows
-        .into_iter()
-        .map(|row| {
-            vec![
-                row.value,
-                row.sampled.to_string(),
-                row.estimated.to_string(),
-            ]
-        })
-        .collect();
-    push_table(out, &["Value", "Sampled", "Estimated"], &cells);
-    Ok(())
-}
-
-fn instances_of(live: &Arc<Live>, params: &Params, out: &mut String) -> Result<(), Fault> {
+fn instances_of(live: &Live, params: &Params, out: &mut String) -> Result<(), Fault> {
     let class = class(params)?;
     let sort = params.get("sort").unwrap_or("time");
-    if TIMES.contains(&sort) {
-        return times_of(live, params, (class, sort), out);
+    let order = SORTS.iter().find(|(name, _)| *name == sort);
+    let group = GROUPS.iter().find(|(name, _)| *name == sort);
+    if order.is_none() && group.is_none() {
+        return Err(Fault::bad(format!("sort={sort}: no such order")));
     }
     let lines = params.number("lines", LINES)?;
     let strings = params.get("stringEnable").is_none_or(|text| text == "true");
     let query = Query {
-        sort: SORTS
-            .iter()
-            .find(|(name, _)| *name == sort)
-            .map_or(Sort::None, |(_, sort)| *sort),
+        sort: order.map_or(Sort::None, |(_, sort)| *sort),
         descending: !params.flag("inc"),
         sample: or_all(params, "sample", SAMPLE)?,
         limit: or_all(params, "rows", ROWS)?.unwrap_or(usize::MAX),
@@ -324,69 +299,126 @@ fn instances_of(live: &Arc<Live>, params: &Params, out: &mut String) -> Result<(
             0
         },
     };
-    let (number, dump) = dump_of(live, params)?;
-    let heap = dump.explorer.heap()?;
-    let first_lines = |text: &str| text.lines().take(lines).collect::<Vec<_>>().join("\n");
-    let group = GROUPS.iter().find(|(name, _)| *name == sort);
-    let detail = super::ask::detail(live, class)?;
-    let query = super::ask::cut(&query, &detail, heap, class);
-    if let Some((_, uniq)) = group {
-        let (objects, sampled, rows) = instances::groups(heap, class, *uniq, &query);
-        let _ = writeln!(
+    let source = objects::source(live, params, matches!(group, Some((_, Uniq::Time(_)))))?;
+    match group {
+        Some((_, by)) => {
+            let groups = objects::groups_of(live, (class, *by), &query, source)?;
+            group_table(&groups, *by, (lines, query.value_limit.max(80)), out);
+        }
+        None => {
+            let list = objects::list_of(live, class, &query, source)?;
+            instance_table(&list, lines, out);
+        }
+    }
+    Ok(())
+}
+
+/// How many there are, and where they were looked for.
+fn where_from(
+    (class, source): (&str, &str),
+    dump: Option<usize>,
+    (objects, sampled): (u64, usize),
+    notes: &[String],
+    out: &mut String,
+) {
+    let class = html(class);
+    let _ = match (source, dump) {
+        ("recording", _) => writeln!(
             out,
-            "<p>{}: {objects} instances in heap dump {number}, {sampled} looked at.</p>",
-            html(class)
-        );
-        let limit = query.value_limit.max(80);
-        let cells: Vec<Vec<String>> = rows
-            .iter()
-            .map(|row| {
-                let value = match uniq {
-                    Uniq::Stack => first_lines(&row.value),
-                    _ => cut(&row.value, limit),
-                };
-                vec![value, row.sampled.to_string(), row.estimated.to_string()]
-            })
-            .collect();
-        push_table(out, &["Value", "Sampled", "Estimated"], &cells);
-        return Ok(());
+            "<p>{class}: {objects} instances allocated since the recording began, live or not.</p>"
+        ),
+        (_, Some(number)) => writeln!(
+            out,
+            "<p>{class}: {objects} instances in heap dump {number}, {sampled} looked at.</p>"
+        ),
+        _ => writeln!(
+            out,
+            "<p>{class}: {objects} instances are alive and tracked, {sampled} looked at.</p>"
+        ),
+    };
+    for note in notes {
+        let _ = writeln!(out, "<p class=\"bad\">{}</p>", html(note));
     }
-    if !SORTS.iter().any(|(name, _)| *name == sort) {
-        return Err(Fault::bad(format!("sort={sort}: no such order")));
-    }
-    let list = super::ask::instances(live, heap, class, &query)?;
-    let _ = writeln!(
-        out,
-        "<p>{}: {} instances in heap dump {number}, {} looked at.</p>",
-        html(class),
-        list.objects,
-        list.sampled
-    );
-    let number = |n: Option<u64>| n.map_or_else(String::new, |n| n.to_string());
-    let cells: Vec<Vec<String>> = list
+}
+
+fn first_lines(text: &str, lines: usize) -> String {
+    text.lines().take(lines).collect::<Vec<_>>().join("\n")
+}
+
+fn group_table(groups: &Groups, by: Uniq, (lines, limit): (usize, usize), out: &mut String) {
+    let from = (&*groups.class, groups.source);
+    let counts = (groups.objects, groups.sampled);
+    where_from(from, groups.dump, counts, &groups.notes, out);
+    let cells: Vec<Vec<String>> = groups
         .rows
         .iter()
         .map(|row| {
-            vec![
-                row.id.to_string(),
-                number(row.content.size),
-                number(row.content.capacity),
-                number(row.content.excess()),
-                row.content.capacity_bytes.to_string(),
-                first_lines(&row.stack.join("\n")),
-                row.value.clone().unwrap_or_default(),
-            ]
+            let value = match by {
+                Uniq::Stack => first_lines(&row.value, lines),
+                _ => cut(&row.value, limit),
+            };
+            vec![value, row.sampled.to_string(), row.estimated.to_string()]
         })
         .collect();
-    let columns = [
-        "Object",
-        "Size",
-        "Capacity",
-        "Excess",
-        "Capacity Bytes",
-        "Stack",
-        "toString",
+    push_table(out, &["Value", "Sampled", "Estimated"], &cells);
+}
+
+/// A time of day, and how long ago it was.
+fn clock(born_ms: Option<u64>) -> [String; 2] {
+    let Some(born) = born_ms else {
+        return Default::default();
+    };
+    let age = now_ms().saturating_sub(born) as f64 / 1000.0;
+    [time_text(Step::Snapshot, born), format!("{age:.1} s ago")]
+}
+
+/// The columns that the options of the class leave.
+fn instance_table(list: &Instances, lines: usize, out: &mut String) {
+    let from = (&*list.class, list.source);
+    where_from(
+        from,
+        list.dump,
+        (list.objects, list.sampled),
+        &list.notes,
+        out,
+    );
+    let number = |n: Option<u64>| n.map_or_else(String::new, |n| n.to_string());
+    let shown = list.shown;
+    let all = [
+        ("Object", true),
+        ("Allocated (UTC)", shown.time),
+        ("Age", shown.time),
+        ("Size", shown.size),
+        ("Capacity", shown.capacity),
+        ("Excess", shown.size && shown.capacity),
+        ("Capacity Bytes", shown.capacity),
+        ("Context", shown.context),
+        ("Stack", shown.stack),
+        ("toString", true),
     ];
+    let columns: Vec<&str> = all.iter().filter(|one| one.1).map(|one| one.0).collect();
+    let row = |row: &Instance| {
+        let [time, age] = clock(row.born_ms);
+        let name = match row.id {
+            Some(id) => id.to_string(),
+            None => format!("@{:x}", row.identity.unwrap_or(0)),
+        };
+        let said = row.value.clone().or_else(|| row.fault.clone());
+        let cells = [
+            name,
+            time,
+            age,
+            number(row.content.size),
+            number(row.content.capacity),
+            number(row.content.excess()),
+            row.content.capacity_bytes.to_string(),
+            row.context.clone().unwrap_or_default(),
+            first_lines(&row.stack.join("\n"), lines),
+            said.unwrap_or_default(),
+        ];
+        let kept = cells.into_iter().zip(all).filter(|(_, one)| one.1);
+        kept.map(|(cell, _)| cell).collect()
+    };
+    let cells: Vec<Vec<String>> = list.rows.iter().map(row).collect();
     push_table(out, &columns, &cells);
-    Ok(())
 }

@@ -1,22 +1,23 @@
-//! The instances of one class in a dump: listed in any order, or counted by what they have in
-//! common, all of them or a fair random sample. Values are read from fields; no code of the
-//! program runs.
+//! The instances of one class: listed in any order, or counted by what they have in common, all of
+//! them or a fair random sample. Here those of a dump, whose values are read from fields.
 
 use super::contents::{Content, content};
+use super::moments::Step;
 use heap_analysis::describe::{Address, value_of};
 use heap_analysis::group::trace_frames;
 use heap_graph::{ClassIdx, Heap, ObjIdx};
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 use std::cmp::Ordering;
+use vmpi::ClassOptions;
 
 /// Orders of the list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Sort {
-    /// As sites came first into use, then by address. A dump has no time per object.
+    /// As they were made, where that is known; else as sites came first into use, then by address.
     #[default]
     Time,
-    /// By value: numbers as numbers, texts as texts.
+    /// By `compareTo`, where the objects were asked; else by value: numbers as numbers, texts as texts.
     Value,
     /// By Java's `hashCode` of strings and numbers.
     HashCode,
@@ -37,14 +38,19 @@ pub enum Sort {
 pub enum Uniq {
     /// The stack that allocated them.
     Stack,
-    /// Their value, as `equals` and `toString` of strings, boxes and the like see it.
+    /// Their value, as `equals` sees it, where the objects were asked; else as that of strings, boxes
+    /// and the like does.
     Value,
+    /// Their text, likewise.
+    Text,
     /// Java's `hashCode` of strings and numbers.
     HashCode,
     /// Their class and its loader.
     Class,
     /// Their size in steps of so many.
     Size(u64),
+    /// When they were made.
+    Time(Step),
 }
 
 /// What is asked.
@@ -65,17 +71,30 @@ pub struct Query {
 /// One object.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Instance {
-    /// Its address.
-    pub id: Address,
+    /// Its address in the dump.
+    pub id: Option<Address>,
+    /// Its identity hash code, of a live one.
+    pub identity: Option<i32>,
+    /// When it was made, in milliseconds since 1970, or a little before.
+    pub born_ms: Option<u64>,
+    /// The thread that made it, where that is recorded.
+    pub context: Option<String>,
     /// Serial of the stack that allocated it; 0 when it is not known.
     pub trace: u32,
     /// Its size and capacity.
     #[serde(flatten)]
     pub content: Content,
-    /// Its value.
+    /// Its value, or what its `toString` said.
     pub value: Option<String>,
-    /// Java's `hashCode`, where it follows from the value.
+    /// Java's `hashCode`, where it follows from the value, or what it said.
     pub hash: Option<i32>,
+    /// Its place in the order of `compareTo`, if it was asked.
+    pub rank: Option<u32>,
+    /// Number that equal objects share, if they were asked.
+    #[serde(skip)]
+    pub group: Option<u32>,
+    /// What its code threw when it was asked.
+    pub fault: Option<String>,
     /// Frames of its stack, innermost first.
     pub stack: Vec<String>,
 }
@@ -87,12 +106,50 @@ pub struct Instances {
     pub schema: &'static str,
     /// Class name.
     pub class: String,
-    /// Reachable objects of the class.
+    /// `live` or `dump`.
+    pub source: &'static str,
+    /// Number of the dump.
+    pub dump: Option<usize>,
+    /// Objects of the class: reachable ones of a dump, live ones that the agent follows.
     pub objects: u64,
     /// Objects that were looked at.
     pub sampled: usize,
+    /// The objects themselves may be asked.
+    pub own_code: bool,
+    /// What is looked at of the class.
+    pub shown: Shown,
+    /// What could not be asked, and why.
+    pub notes: Vec<String>,
     /// The rows.
     pub rows: Vec<Instance>,
+}
+
+/// What is looked at of a class, by its options: which columns and orders there are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Shown {
+    /// When objects were made.
+    pub time: bool,
+    /// The stacks that made them.
+    pub stack: bool,
+    /// How many elements they hold.
+    pub size: bool,
+    /// How many they have room for.
+    pub capacity: bool,
+    /// Who made them.
+    pub context: bool,
+}
+
+impl Shown {
+    /// By options; only the agent knows times.
+    pub fn of(options: &ClassOptions, has_times: bool) -> Shown {
+        Shown {
+            time: options.time && has_times,
+            stack: options.stack,
+            size: options.size,
+            capacity: options.capacity,
+            context: options.context,
+        }
+    }
 }
 
 /// A group of objects.
@@ -185,7 +242,10 @@ pub fn cut(text: &str, limit: usize) -> String {
 fn instance(heap: &Heap, object: ObjIdx, value_limit: usize) -> Instance {
     let trace = heap.allocation_trace(object);
     Instance {
-        id: Address(heap.id(object)),
+        id: Some(Address(heap.id(object))),
+        identity: None,
+        born_ms: None,
+        context: None,
         trace: trace.0,
         content: content(heap, object),
         value: (value_limit > 0)
@@ -193,6 +253,9 @@ fn instance(heap: &Heap, object: ObjIdx, value_limit: usize) -> Instance {
             .flatten()
             .map(|text| cut(&text, value_limit)),
         hash: java_hash(heap, object),
+        rank: None,
+        group: None,
+        fault: None,
         stack: Vec::new(),
     }
 }
@@ -201,10 +264,30 @@ fn instance(heap: &Heap, object: ObjIdx, value_limit: usize) -> Instance {
 pub fn list(heap: &Heap, class: &str, query: &Query) -> Instances {
     let (objects, chosen) = sample(heap, class, query.sample);
     let sampled = chosen.len();
-    let mut rows: Vec<Instance> = chosen
+    let rows: Vec<Instance> = chosen
         .into_iter()
         .map(|object| instance(heap, object, query.value_limit.max(1)))
         .collect();
+    let mut rows = arrange(rows, query);
+    for row in &mut rows {
+        row.stack = trace_frames(heap, hprof::Serial(row.trace));
+    }
+    Instances {
+        schema: "tenure.live.instances/1",
+        class: class.to_owned(),
+        source: "dump",
+        dump: None,
+        objects,
+        sampled,
+        own_code: false,
+        shown: Shown::default(),
+        notes: Vec::new(),
+        rows,
+    }
+}
+
+/// Puts rows in order and takes the first.
+pub fn arrange(mut rows: Vec<Instance>, query: &Query) -> Vec<Instance> {
     if query.sort != Sort::None {
         rows.sort_by(|a, b| order(a, b, query.sort));
     }
@@ -212,24 +295,16 @@ pub fn list(heap: &Heap, class: &str, query: &Query) -> Instances {
         rows.reverse();
     }
     rows.truncate(query.limit);
-    for row in &mut rows {
-        row.stack = trace_frames(heap, hprof::Serial(row.trace));
-        if query.value_limit == 0 {
-            row.value = None;
-        }
+    if query.value_limit == 0 {
+        rows.iter_mut().for_each(|row| row.value = None);
     }
-    Instances {
-        schema: "tenure.live.instances/1",
-        class: class.to_owned(),
-        objects,
-        sampled,
-        rows,
-    }
+    rows
 }
 
 fn order(a: &Instance, b: &Instance, sort: Sort) -> Ordering {
     let by = match sort {
-        Sort::Time => a.trace.cmp(&b.trace),
+        Sort::Time => a.born_ms.cmp(&b.born_ms).then(a.trace.cmp(&b.trace)),
+        Sort::Value if a.rank.is_some() || b.rank.is_some() => a.rank.cmp(&b.rank),
         Sort::Value => values(a.value.as_deref(), b.value.as_deref()),
         Sort::HashCode => a.hash.cmp(&b.hash),
         Sort::Size => a.content.size.cmp(&b.content.size),
@@ -238,7 +313,8 @@ fn order(a: &Instance, b: &Instance, sort: Sort) -> Ordering {
         Sort::Excess => a.content.excess().cmp(&b.content.excess()),
         Sort::None => Ordering::Equal,
     };
-    by.then_with(|| a.id.0.cmp(&b.id.0))
+    let id = |row: &Instance| row.id.map(|id| id.0);
+    by.then_with(|| id(a).cmp(&id(b)))
 }
 
 fn values(a: Option<&str>, b: Option<&str>) -> Ordering {
@@ -262,7 +338,7 @@ pub fn groups(heap: &Heap, class: &str, uniq: Uniq, query: &Query) -> (u64, usiz
                     *traces.entry(heap.allocation_trace(object)).or_default() += 1;
                     continue;
                 }
-                Uniq::Value => match heap.string(object) {
+                Uniq::Value | Uniq::Text => match heap.string(object) {
                     Some(text) => text,
                     None => value_of(heap, object)
                         .unwrap_or_else(|| Address(heap.id(object)).to_string()),
@@ -280,6 +356,7 @@ pub fn groups(heap: &Heap, class: &str, uniq: Uniq, query: &Query) -> (u64, usiz
                     Some(size) => (size / step.max(1) * step.max(1)).to_string(),
                     None => "no size".to_owned(),
                 },
+                Uniq::Time(_) => "not known".to_owned(),
             };
         *counts.entry(key).or_default() += 1;
     }
@@ -292,6 +369,28 @@ pub fn groups(heap: &Heap, class: &str, uniq: Uniq, query: &Query) -> (u64, usiz
         };
         *counts.entry(key).or_default() += count;
     }
+    (objects, sampled, ranked(counts, (objects, sampled), query))
+}
+
+/// Counts keys, most frequent first.
+pub fn group_by(
+    keys: impl Iterator<Item = String>,
+    looked_at: (u64, usize),
+    query: &Query,
+) -> Vec<Group> {
+    let mut counts: FxHashMap<String, u64> = FxHashMap::default();
+    for key in keys {
+        *counts.entry(key).or_default() += 1;
+    }
+    ranked(counts, looked_at, query)
+}
+
+/// The groups in order; so many objects there are, and so many were looked at.
+fn ranked(
+    counts: FxHashMap<String, u64>,
+    (objects, sampled): (u64, usize),
+    query: &Query,
+) -> Vec<Group> {
     let scale = |count: u64| match sampled {
         0 => 0,
         sampled => (count as f64 * objects as f64 / sampled as f64).round() as u64,
@@ -313,7 +412,7 @@ pub fn groups(heap: &Heap, class: &str, uniq: Uniq, query: &Query) -> (u64, usiz
         rows.reverse();
     }
     rows.truncate(query.limit);
-    (objects, sampled, rows)
+    rows
 }
 
 #[cfg(test)]

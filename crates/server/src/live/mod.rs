@@ -5,7 +5,8 @@
 //! In reading order: [`program`] (what can be asked of a VM); from readings to the timeline:
 //! [`perfdata`], [`process`], [`nmt`], [`sampler`], [`metrics`], [`timeline`]; from the agent's stream
 //! to the past of every site: [`tap`], [`history`]; heap dumps: [`dumps`], [`contents`],
-//! [`instances`], [`moments`], [`references`]; what is looked at of each class: [`rules`]; tables that were kept: [`shelf`], `schedule`; CPU and contention for a while: [`measure`]; answers: [`table`], [`classes`], [`advice`], [`source`]; [`status`], [`session`] (all of it for one
+//! [`instances`], [`moments`], [`references`]; the agent's answers about live objects: [`live_objects`],
+//! [`objects`] (from there or from a dump); what is looked at of each class: [`rules`]; tables that were kept: [`shelf`], `schedule`; CPU and contention for a while: [`measure`]; answers: [`table`], [`classes`], [`advice`], [`source`]; [`status`], [`session`] (all of it for one
 //! program), [`ask`] and `routes` (addresses), and the other doors: [`prometheus`], [`pprof`], [`cougaar`],
 //! `plain`, `saved`.
 
@@ -17,10 +18,12 @@ pub mod cougaar;
 pub mod dumps;
 pub mod history;
 pub mod instances;
+pub mod live_objects;
 pub mod measure;
 pub mod metrics;
 pub mod moments;
 pub mod nmt;
+pub mod objects;
 pub mod perfdata;
 mod plain;
 pub mod pprof;
@@ -41,5 +44,6 @@ pub mod table;
 pub mod tap;
 pub mod timeline;
 
-pub use routes::{carry_out, instances_of, router};
+pub use objects::list as instances_of;
+pub use routes::{carry_out, router};
 pub use session::Live;

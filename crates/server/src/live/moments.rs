@@ -1,5 +1,5 @@
-//! When the objects of a class were allocated, in steps of time. A heap dump knows no time, the
-//! recording does: so this counts what was allocated, whether it lives or not.
+//! When the objects of a class were allocated, in steps of time, as the recording has counted them,
+//! whether they live or not.
 
 use super::instances::Group;
 use super::session::Live;
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 /// Steps of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// As the recording has them: about two seconds.
+    /// As it is known: of what the recording has counted, to about two seconds.
     Snapshot,
     /// Seconds.
     Second,
@@ -76,12 +76,21 @@ pub fn groups(
     let group = |(time, count): (u64, u64)| Group {
         sampled: count,
         estimated: count,
-        value: match step {
-            Step::Snapshot => format!("{}.{:03}", utc(time).trim_end_matches(" UTC"), time % 1000),
-            _ => utc(time),
-        },
+        value: time_text(step, time),
     };
     Ok((all, rows.into_iter().map(group).collect()))
+}
+
+/// The step that a time is in, in words.
+pub fn time_text(step: Step, time_ms: u64) -> String {
+    let begin = step.begin(time_ms);
+    match step {
+        Step::Snapshot => {
+            let second = utc(begin);
+            format!("{}.{:03}", second.trim_end_matches(" UTC"), begin % 1000)
+        }
+        _ => utc(begin),
+    }
 }
 
 #[cfg(test)]

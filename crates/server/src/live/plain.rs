@@ -4,6 +4,7 @@ use super::ask;
 use super::metrics::METRICS;
 use super::saved::push_table;
 use super::session::Live;
+use super::status::RecordingState;
 use super::timeline::EventKind;
 use crate::explorer::params::Params;
 use crate::reply::{Fault, plain_page};
@@ -57,6 +58,20 @@ pub(super) fn index(live: &Live) -> Response {
                 "record?mode=sampled",
                 "Record sampled allocations",
             );
+        }
+    }
+    let connected = |recording: &RecordingState| recording.connected;
+    if status.recording.as_ref().is_some_and(connected) {
+        match status.own_code {
+            true => button(&mut body, "own?on=0", "Run no code of the program"),
+            false => {
+                body.push_str(
+                    "<p>To ask objects for their toString, equals, hashCode and compareTo runs code \
+                     of the program, on a thread of the agent's own. It may change what objects hold, \
+                     or not return.</p>\n",
+                );
+                button(&mut body, "own?on=1", "Run the program's code");
+            }
         }
     }
     body.push_str("<ul>\n");

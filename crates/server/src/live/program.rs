@@ -51,6 +51,10 @@ pub enum Ask {
     Monitors(bool),
     /// Record classes as these lines say from now on.
     Classes(String),
+    /// Code of the program may be run to answer what is asked of its objects, or no longer.
+    OwnCode(bool),
+    /// List the live instances of a class.
+    Instances(vmpi::InstanceQuery),
 }
 
 /// Sends a command to the agent; an error means that it is gone.

@@ -1,10 +1,8 @@
 //! Addresses of a watched program. Links are relative, so it can be mounted anywhere.
 
-use super::instances::{self, Query as InstanceQuery, Sort, Uniq};
-use super::moments::{self, Step};
 use super::program::Recording;
 use super::session::Live;
-use super::{ask, cougaar, plain, pprof, prometheus, saved, source};
+use super::{ask, cougaar, objects, plain, pprof, prometheus, saved, source};
 use crate::explorer::params::Params;
 use crate::reply::{Fault, json_bytes, typed};
 use crate::serve::Stop;
@@ -117,8 +115,8 @@ fn answer(live: &Arc<Live>, view: &str, params: &Params) -> Result<Response, Fau
         "stacks" => json(&ask::stacks(live, params)?),
         "advice" => json(&ask::what_to_fix(live)),
         "profile" => return profile(live, params),
-        "instances" => json(&instances_of(live, params)?),
-        "groups" => groups(live, params)?,
+        "instances" => json(&objects::list(live, params)?),
+        "groups" => json(&objects::groups(live, params)?),
         _ => return Err(Fault::not_found("there is no such view")),
     })
 }
@@ -199,130 +197,6 @@ async fn pprof_profile(
     .await
 }
 
-fn class(params: &Params) -> Result<&str, Fault> {
-    params
-        .get("class")
-        .ok_or_else(|| Fault::bad("class is missing: expected a class name"))
-}
-
-/// The dump that `dump` names, else the last one that is open.
-pub(super) fn dump_of(
-    live: &Live,
-    params: &Params,
-) -> Result<(usize, Arc<super::dumps::Dump>), Fault> {
-    let none = || Fault::not_found("there is no such heap dump; take one first");
-    if params.get("dump").is_some() {
-        let number = params.number("dump", 0)?;
-        return Ok((number, live.dumps.get(number).ok_or_else(none)?));
-    }
-    let all = live.dumps.all();
-    let last = all.len();
-    let open = all
-        .iter()
-        .enumerate()
-        .rev()
-        .find(|(_, dump)| dump.explorer.heap().is_ok());
-    match open {
-        Some((n, dump)) => Ok((n + 1, Arc::clone(dump))),
-        None => Ok((last, live.dumps.last().ok_or_else(none)?)),
-    }
-}
-
-/// The instances of the `class` in a heap dump.
-///
-/// # Errors
-/// When there is no dump, or a parameter is wrong.
-pub fn instances_of(live: &Live, params: &Params) -> Result<instances::Instances, Fault> {
-    let query = instance_query(params)?;
-    let class = class(params)?;
-    let (_, dump) = dump_of(live, params)?;
-    ask::instances(live, dump.explorer.heap()?, class, &query)
-}
-
-fn instance_query(params: &Params) -> Result<InstanceQuery, Fault> {
-    let sort = match params.get("sort") {
-        None | Some("time") => Sort::Time,
-        Some("value") => Sort::Value,
-        Some("hash") => Sort::HashCode,
-        Some("size") => Sort::Size,
-        Some("capacity") => Sort::Capacity,
-        Some("capacity_bytes") => Sort::CapacityBytes,
-        Some("excess") => Sort::Excess,
-        Some("none") => Sort::None,
-        Some(other) => {
-            return Err(Fault::bad(format!(
-                "sort={other}: expected time, value, hash, size, capacity, capacity_bytes, excess or none"
-            )));
-        }
-    };
-    Ok(InstanceQuery {
-        sort,
-        descending: !params.flag("up"),
-        sample: match params.get("sample") {
-            None | Some("all") => None,
-            Some(_) => Some(params.number("sample", 1000)?),
-        },
-        limit: params.limit(100)?,
-        value_limit: params.number("value", 200)?,
-    })
-}
-
-#[derive(Serialize)]
-struct Groups {
-    schema: &'static str,
-    class: String,
-    objects: u64,
-    sampled: usize,
-    rows: Vec<instances::Group>,
-}
-
-fn groups(live: &Live, params: &Params) -> Result<Response, Fault> {
-    if let Some(step) = params.get("by").and_then(Step::named) {
-        let class = class(params)?;
-        ask::detail(live, class)?;
-        let order = (params.flag("up"), params.limit(100)?);
-        let (objects, rows) = moments::groups(live, class, step, order)?;
-        return Ok(json(&Groups {
-            schema: "tenure.live.groups/1",
-            class: class.to_owned(),
-            objects,
-            sampled: usize::try_from(objects).unwrap_or(usize::MAX),
-            rows,
-        }));
-    }
-    let by = match params.get("by") {
-        None | Some("value") => Uniq::Value,
-        Some("stack") => Uniq::Stack,
-        Some("hash") => Uniq::HashCode,
-        Some("class") => Uniq::Class,
-        Some("size") => Uniq::Size(params.number("step", 1)? as u64),
-        Some(other) => {
-            return Err(Fault::bad(format!(
-                "by={other}: expected value, stack, hash, class, size, time, second, minute or hour"
-            )));
-        }
-    };
-    let (_, dump) = dump_of(live, params)?;
-    let class = class(params)?;
-    let mut query = instance_query(params)?;
-    query.sort = Sort::None;
-    let detail = ask::detail(live, class)?;
-    if by == Uniq::Stack && !detail.stack || matches!(by, Uniq::Size(_)) && !detail.size {
-        return Err(Fault::bad(format!(
-            "by: the options of {class} leave that out"
-        )));
-    }
-    let query = ask::cut(&query, &detail, dump.explorer.heap()?, class);
-    let (objects, sampled, rows) = instances::groups(dump.explorer.heap()?, class, by, &query);
-    Ok(json(&Groups {
-        schema: "tenure.live.groups/1",
-        class: class.to_owned(),
-        objects,
-        sampled,
-        rows,
-    }))
-}
-
 /// What a command did.
 #[derive(Serialize)]
 struct Done {
@@ -378,13 +252,14 @@ pub fn carry_out(live: &Arc<Live>, name: &str, params: &Params) -> Result<Option
             let text = params.get("text").unwrap_or_default();
             live.choose(text).map_err(Fault::bad)?;
         }
+        "own" => live.set_own_code(params.flag("on")).map_err(failed)?,
         "interval" => {
             let ms = params.number("ms", 0)? as u64;
             live.set_interval(ms).map_err(Fault::bad)?;
         }
         _ => {
             return Err(Fault::not_found(
-                "there is no such command; expected gc, dump, record, stop, mark, save, schedule, options or interval",
+                "there is no such command; expected gc, dump, record, stop, mark, save, schedule, options, own or interval",
             ));
         }
     }

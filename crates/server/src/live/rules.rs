@@ -6,42 +6,57 @@ use super::classes::ClassRow;
 use super::history::Delta;
 use super::instances::Instances;
 use super::program::Ask;
-use super::session::Live;
+use super::session::{Live, Recorded};
 use super::table::module;
-use profile::{NameId, Profile};
+use profile::NameId;
 use rustc_hash::FxHashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 use vmpi::class_options::Rules;
 use vmpi::{Choice, ClassOptions};
 
-/// What is looked at of a class; `None` if it is left out. The module is empty for none.
-pub fn options_of(rules: &Rules, module: &str, class: &str) -> Option<ClassOptions> {
+/// What factories of the program have said of classes; `None` of those that are not recorded.
+pub type Answers = FxHashMap<NameId, Option<ClassOptions>>;
+
+/// What is looked at of a class, given by its number in the recording if it is there; `None` if it is
+/// left out. The module is empty for none.
+fn options_of(
+    rules: &Rules,
+    answers: Option<&Answers>,
+    (module, class): (&str, &str),
+    id: Option<NameId>,
+) -> Option<ClassOptions> {
     match rules.of(module, class) {
         Choice::Off => None,
         Choice::Record(options) => Some(*options),
-        Choice::Ask(_) => Some(ClassOptions::FULL),
+        Choice::Ask(_) => {
+            let answer = answers.and_then(|answers| answers.get(&id?));
+            answer.copied().unwrap_or(Some(ClassOptions::FULL))
+        }
     }
 }
 
-/// The same for a class of a recording.
-pub fn in_recording(rules: &Rules, profile: Option<&Profile>, class: &str) -> Option<ClassOptions> {
-    let known = profile.and_then(|profile| Some((profile, profile.names.find(class)?)));
-    let module = known.and_then(|(profile, id)| module(profile, id));
-    options_of(rules, module.unwrap_or(""), class)
+/// What is looked at of a class of a recording.
+pub fn in_recording(rules: &Rules, recorded: &Recorded, class: &str) -> Option<ClassOptions> {
+    let profile = recorded.profile();
+    let id = profile.and_then(|profile| profile.names.find(class));
+    let module = profile.and_then(|profile| module(profile, id?));
+    let name = (module.unwrap_or(""), class);
+    options_of(rules, recorded.answers(), name, id)
 }
 
 /// Leaves sites out; those of a class without stacks become one.
-pub fn cut_sites(rules: &Rules, profile: &Profile, deltas: &mut Vec<Delta>) {
-    if rules.is_empty() {
+pub fn cut_sites(rules: &Rules, recorded: &Recorded, deltas: &mut Vec<Delta>) {
+    let Some(profile) = recorded.profile().filter(|_| !rules.is_empty()) else {
         return;
-    }
+    };
     let mut merged: FxHashMap<NameId, Delta> = FxHashMap::default();
     let mut known: FxHashMap<NameId, Option<ClassOptions>> = FxHashMap::default();
     deltas.retain(|delta| {
         let is_bare = profile.stacks.frames(delta.trace).is_empty();
         let options = *known.entry(delta.class).or_insert_with(|| {
             let module = module(profile, delta.class).unwrap_or("");
-            options_of(rules, module, profile.names.get(delta.class))
+            let name = (module, profile.names.get(delta.class));
+            options_of(rules, recorded.answers(), name, Some(delta.class))
         });
         if options.is_some_and(|options| !options.stack) && !is_bare {
             let whole = merged.entry(delta.class).or_insert(Delta {
@@ -58,12 +73,12 @@ pub fn cut_sites(rules: &Rules, profile: &Profile, deltas: &mut Vec<Delta>) {
 }
 
 /// Leaves classes out, and what they hold.
-pub fn cut_classes(rules: &Rules, profile: Option<&Profile>, rows: &mut Vec<ClassRow>) {
+pub fn cut_classes(rules: &Rules, recorded: &Recorded, rows: &mut Vec<ClassRow>) {
     if rules.is_empty() {
         return;
     }
     rows.retain_mut(|row| {
-        let Some(options) = in_recording(rules, profile, &row.class) else {
+        let Some(options) = in_recording(rules, recorded, &row.class) else {
             return false;
         };
         row.size = row.size.filter(|_| options.size);

@@ -8,7 +8,7 @@ use super::perfdata::Counters;
 use super::process;
 use super::program::{Agent, Ask, Commands, Program, Recording};
 use super::references::{Held, held};
-use super::rules::Chosen;
+use super::rules::{Answers, Chosen};
 use super::sampler::{Reading, Sampler};
 use super::shelf::Shelf;
 use super::status::{RecordingState, Status};
@@ -51,6 +51,8 @@ pub struct Recorded {
     asked: Option<Instant>,
     /// How often each JNI reference was sent.
     pub(super) references: u64,
+    /// The last live objects that were listed.
+    pub(super) listing: Option<vmpi::Listing>,
     /// How often CPU samples were sent, and contention of monitors.
     pub(super) measured: [u64; 2],
 }
@@ -59,6 +61,11 @@ impl Recorded {
     /// Names and stacks of everything in the history.
     pub fn profile(&self) -> Option<&Profile> {
         self.tap.as_ref().and_then(Tap::profile)
+    }
+
+    /// What factories of the program have said of classes.
+    pub fn answers(&self) -> Option<&Answers> {
+        self.tap.as_ref().map(Tap::answers)
     }
 }
 
@@ -97,6 +104,8 @@ pub struct Live {
     turn: Mutex<()>,
     /// One measurement after the other.
     pub(super) measuring: Mutex<()>,
+    /// One question about objects after the other; the number of the last.
+    pub(super) asking: Mutex<u32>,
     stop: AtomicBool,
 }
 
@@ -147,6 +156,7 @@ impl Live {
             interval_ms: AtomicU64::new(INTERVAL_MS),
             turn: Mutex::default(),
             measuring: Mutex::default(),
+            asking: Mutex::default(),
             stop: AtomicBool::new(false),
         });
         live.thread("tenure-timeline", Live::measure);
@@ -209,7 +219,7 @@ impl Live {
         look(&self.recorded.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn recorded_mut<T>(&self, change: impl FnOnce(&mut Recorded) -> T) -> T {
+    pub(super) fn recorded_mut<T>(&self, change: impl FnOnce(&mut Recorded) -> T) -> T {
         change(
             &mut self
                 .recorded
@@ -528,6 +538,9 @@ impl Live {
         });
         *locked(&self.commands) = Some(Arc::new(agent.commands));
         self.tell_rules();
+        if self.status.borrow().own_code {
+            let _ = self.set_own_code(true);
+        }
         self.status.send_modify(|status| {
             status.recording = Some(RecordingState {
                 recording: agent.recording,
@@ -617,8 +630,14 @@ impl Live {
             }
         }
         for event in arrived {
-            if let Arrived::Dump(path, held) = event {
-                self.dumps.add(path, true, Some(held));
+            match event {
+                Arrived::Dump(path, held) => {
+                    self.dumps.add(path, true, Some(held));
+                }
+                Arrived::Listing(listing) => {
+                    self.recorded_mut(|recorded| recorded.listing = Some(*listing));
+                }
+                _ => {}
             }
         }
         Ok(())

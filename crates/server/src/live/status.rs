@@ -31,6 +31,8 @@ pub struct Status {
     pub saved: Vec<Saved>,
     /// Minutes between two that are kept without being asked for, 0 for none.
     pub save_every_minutes: u64,
+    /// Code of the program may be run to answer what is asked of its objects.
+    pub own_code: bool,
     /// True when there are sources to show.
     pub sources: bool,
     /// What is being done at the moment.

@@ -3,12 +3,14 @@
 //! classes and stacks that came before go into it too.
 
 use super::references::{Held, held};
+use super::rules::Answers;
 use hprof::{Header, HeaderError, RawRecord, RecordTag};
 use profile::{Profile, StreamReader};
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 use thiserror::Error;
+use vmpi::{ClassOptions, Share};
 
 /// Bytes of tag, time and length.
 const HEAD: usize = 9;
@@ -44,6 +46,8 @@ pub enum Arrived {
     Samples,
     /// Contention of monitors; it was added to that of the profile.
     Contention,
+    /// Live objects that were asked for; their stacks by the agent's numbers.
+    Listing(Box<vmpi::Listing>),
     /// It is whole and lies here, with the references that native code held.
     Dump(PathBuf, Held),
 }
@@ -70,6 +74,7 @@ pub struct Tap {
     /// Bytes of a heap segment still to come.
     segment: u64,
     next_dump: NextDump,
+    answers: Answers,
 }
 
 impl std::fmt::Debug for Tap {
@@ -90,12 +95,34 @@ impl Tap {
             storing: None,
             segment: 0,
             next_dump,
+            answers: Answers::default(),
         }
     }
 
     /// What has been recorded so far.
     pub fn profile(&self) -> Option<&Profile> {
         self.reader.as_ref().map(StreamReader::profile)
+    }
+
+    /// What factories of the program have said of classes so far.
+    pub fn answers(&self) -> &Answers {
+        &self.answers
+    }
+
+    /// Takes what they have said, by rows of nine bytes.
+    fn class_options(&mut self, body: &[u8]) {
+        let Some(reader) = &self.reader else { return };
+        // Each record is the whole of it.
+        self.answers.clear();
+        for row in body.chunks_exact(9) {
+            let word =
+                |at: usize| u32::from_be_bytes([row[at], row[at + 1], row[at + 2], row[at + 3]]);
+            let share = Share::new(f64::from(word(5)) / 1e6).unwrap_or_default();
+            let options = ClassOptions::from_bits(row[4] & 31, share);
+            let answer = (row[4] & 1 << 7 == 0).then_some(options);
+            self.answers
+                .insert(reader.class(hprof::Serial(word(0))), answer);
+        }
     }
 
     /// Takes the next bytes.
@@ -179,6 +206,11 @@ impl Tap {
             Some(RecordTag::JniHandles) => arrived.push(Arrived::References),
             Some(RecordTag::CpuSamples) => arrived.push(Arrived::Samples),
             Some(RecordTag::MonitorTimes) => arrived.push(Arrived::Contention),
+            Some(RecordTag::ClassOptions) => self.class_options(&record[HEAD..]),
+            Some(RecordTag::Instances) => {
+                let listing = vmpi::Listing::decode(&record[HEAD..]);
+                arrived.extend(listing.map(|listing| Arrived::Listing(Box::new(listing))));
+            }
             Some(RecordTag::HeapDumpEnd) => {
                 self.store(&record)?;
                 arrived.extend(self.end()?);

@@ -1,0 +1,333 @@
+//! The live instances of a class, as the agent lists them now: no heap dump, no pause. It knows those
+//! that it follows, when and where each was made, and, where code of the program may be run, what they
+//! say of themselves.
+
+use super::classes::{ClassRow, Measure};
+use super::contents::Content;
+use super::instances::{self, Group, Instance, Instances, Query, Shown, Sort, Uniq, group_by};
+use super::moments::time_text;
+use super::program::Ask;
+use super::session::{Live, Recorded, locked};
+use super::table::{context, stack_text};
+use crate::reply::Fault;
+use profile::{Profile, TraceId};
+use rustc_hash::FxHashMap;
+use std::time::{Duration, Instant};
+use vmpi::class_options::ClassOptions;
+use vmpi::instances::{EQUAL, HASH, ListedObject, ORDER, TEXT};
+use vmpi::{InstanceQuery, Listing};
+
+/// Longer than the agent asks the objects of one question.
+const PATIENCE: Duration = Duration::from_secs(40);
+/// Most objects that are listed.
+const MOST: usize = 50_000;
+/// Characters of a text that stands for a group.
+const GROUP_TEXT: u32 = 2000;
+
+/// What is asked of the agent.
+fn question(class: &str, query: &Query, ask: u8, text_limit: usize) -> InstanceQuery {
+    InstanceQuery {
+        number: 0,
+        sample: query.sample.unwrap_or(MOST).min(MOST) as u32,
+        ask,
+        text_limit: u32::try_from(text_limit).unwrap_or(u32::MAX),
+        class: class.to_owned(),
+    }
+}
+
+impl Live {
+    /// Asks the agent about the instances of a class, one question after the other.
+    ///
+    /// # Errors
+    /// When no agent is connected, or it does not answer.
+    fn listing(&self, mut query: InstanceQuery) -> Result<Listing, Fault> {
+        let none = || Fault::not_found("nothing is being recorded; start a recording first");
+        let mut number = locked(&self.asking);
+        let commands = self.commands().ok_or_else(none)?;
+        *number = number.wrapping_add(1);
+        query.number = *number;
+        commands(Ask::Instances(query)).map_err(Fault::failed)?;
+        let begun = Instant::now();
+        let mut pause = Duration::from_millis(1);
+        loop {
+            let arrived = self.recorded_mut(|recorded| {
+                let is_it = |listing: &mut Listing| listing.number == *number;
+                recorded.listing.take_if(is_it)
+            });
+            if let Some(listing) = arrived {
+                self.status.send_if_modified(|status| {
+                    let is_news = status.own_code != listing.own_code;
+                    status.own_code = listing.own_code;
+                    is_news
+                });
+                return Ok(listing);
+            }
+            if self.commands().is_none() {
+                return Err(Fault::failed("the agent is gone"));
+            }
+            if begun.elapsed() > PATIENCE {
+                return Err(Fault::failed("the agent has not answered"));
+            }
+            std::thread::sleep(pause);
+            pause = (pause * 2).min(Duration::from_millis(20));
+        }
+    }
+
+    /// Lets the agent run code of the program to answer what is asked of its objects, or no longer.
+    ///
+    /// # Errors
+    /// When the agent is gone.
+    pub fn set_own_code(&self, on: bool) -> Result<(), String> {
+        self.status.send_modify(|status| status.own_code = on);
+        match self.commands() {
+            Some(commands) => commands(Ask::OwnCode(on)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The stacks of a profile by the numbers that the agent gives them.
+fn by_serial(profile: &Profile) -> FxHashMap<u32, TraceId> {
+    let traces = profile.stacks.traces();
+    traces
+        .map(|trace| (profile.stacks.key(trace).serial.0, trace))
+        .collect()
+}
+
+/// Adds to rows who made their objects, where that was recorded.
+pub fn add_contexts(live: &Live, rows: &mut [Instance]) {
+    live.recorded(|recorded| {
+        let Some(profile) = recorded.profile() else {
+            return;
+        };
+        let traces = by_serial(profile);
+        for row in rows {
+            let trace = traces.get(&row.trace);
+            row.context = trace.and_then(|trace| context(profile, *trace));
+        }
+    });
+}
+
+/// What holds for the class, by the agent; what every one of several of that name is looked at for.
+fn options(listing: &Listing) -> Result<ClassOptions, Fault> {
+    let known = listing.classes.iter().filter_map(|class| class.options);
+    let both = |a: ClassOptions, b: ClassOptions| ClassOptions {
+        time: a.time || b.time,
+        stack: a.stack || b.stack,
+        size: a.size || b.size,
+        capacity: a.capacity || b.capacity,
+        context: a.context || b.context,
+        share: a.share,
+    };
+    let off = || Fault::not_found("the class is off in the options of classes, or not loaded");
+    known.reduce(both).ok_or_else(off)
+}
+
+fn instance(
+    recorded: Option<(&Profile, &FxHashMap<u32, TraceId>)>,
+    options: &ClassOptions,
+    object: ListedObject,
+) -> Instance {
+    let trace = recorded.and_then(|(profile, traces)| {
+        let trace = traces.get(&object.trace.0)?;
+        Some((profile, *trace))
+    });
+    let said = object.said;
+    let fill = object.fill;
+    let known = |number: u32| (number != 0).then_some(number);
+    Instance {
+        id: None,
+        identity: Some(object.identity),
+        born_ms: Some(object.born_ms).filter(|ms| *ms != 0 && options.time),
+        context: trace.and_then(|(profile, trace)| context(profile, trace)),
+        trace: object.trace.0,
+        content: Content {
+            size: fill.size.filter(|_| options.size),
+            capacity: fill.capacity.filter(|_| options.capacity),
+            capacity_bytes: if options.capacity {
+                fill.capacity_bytes
+            } else {
+                0
+            },
+        },
+        value: said.text,
+        hash: said.hash,
+        rank: known(said.rank),
+        group: known(said.group),
+        fault: said.fault,
+        stack: match trace.filter(|_| options.stack) {
+            Some((profile, trace)) => stack_text(profile, trace),
+            None => Vec::new(),
+        },
+    }
+}
+
+/// The objects of an answer, in its order.
+fn rows_of(live: &Live, listing: &mut Listing, options: &ClassOptions) -> Vec<Instance> {
+    let objects = std::mem::take(&mut listing.rows);
+    live.recorded(|recorded: &Recorded| {
+        let profile = recorded.profile();
+        let traces = profile.map(by_serial).unwrap_or_default();
+        let known = profile.map(|profile| (profile, &traces));
+        let rows = objects.into_iter();
+        rows.map(|object| instance(known, options, object))
+            .collect()
+    })
+}
+
+/// Adds sizes and capacities to a class where no heap dump says them: those of its live instances, and
+/// what they stand for if not all are listed.
+pub fn add_fill(live: &Live, row: &mut ClassRow) {
+    if row.size.is_some() || row.capacity.is_some() || live.commands().is_none() {
+        return;
+    }
+    let query = Query {
+        sort: Sort::None,
+        descending: false,
+        sample: None,
+        limit: MOST,
+        value_limit: 0,
+    };
+    let Ok(list) = list(live, &row.class, &query) else {
+        return;
+    };
+    let scale = row.live as f64 / list.rows.len().max(1) as f64;
+    let whole = |sum: u64| (sum as f64 * scale).round() as u64;
+    let measure = |of: fn(&Content) -> Option<u64>| {
+        let values = list.rows.iter().filter_map(|row| of(&row.content));
+        let (sum, max, count) = values.fold((0, 0, 0), |(sum, max, count), value: u64| {
+            (sum + value, max.max(value), count + 1)
+        });
+        (count > 0).then(|| Measure {
+            sum: whole(sum),
+            max,
+            max_ever: max,
+            mean: sum as f64 / f64::from(count),
+        })
+    };
+    row.size = measure(|content| content.size);
+    row.capacity = measure(|content| content.capacity);
+    let bytes = list.rows.iter().map(|row| row.content.capacity_bytes).sum();
+    row.capacity_bytes = row.capacity.map(|_| whole(bytes));
+}
+
+/// The live instances of a class.
+///
+/// # Errors
+/// When no agent is connected, it does not answer, or the class is off.
+pub fn list(live: &Live, class: &str, query: &Query) -> Result<Instances, Fault> {
+    let mut ask = 0;
+    if query.value_limit > 0 {
+        ask |= TEXT;
+    }
+    match query.sort {
+        Sort::Value => ask |= ORDER | TEXT,
+        Sort::HashCode => ask |= HASH,
+        _ => {}
+    }
+    let question = question(class, query, ask, query.value_limit.max(1));
+    let mut listing = live.listing(question)?;
+    let options = options(&listing)?;
+    let rows = rows_of(live, &mut listing, &options);
+    let sampled = rows.len();
+    let rows = instances::arrange(rows, query);
+    Ok(Instances {
+        schema: "tenure.live.instances/1",
+        class: class.to_owned(),
+        source: "live",
+        dump: None,
+        objects: listing.objects,
+        sampled,
+        own_code: listing.own_code,
+        shown: Shown::of(&options, true),
+        notes: listing.notes,
+        rows,
+    })
+}
+
+/// The live instances of a class, counted by what they have in common; how many there are, how many
+/// were looked at, and what could not be asked.
+///
+/// # Errors
+/// As of [`list`].
+pub fn groups(
+    live: &Live,
+    class: &str,
+    uniq: Uniq,
+    query: &Query,
+) -> Result<(u64, usize, Vec<Group>, Vec<String>), Fault> {
+    let ask = match uniq {
+        Uniq::Value => EQUAL | TEXT,
+        Uniq::Text => TEXT,
+        Uniq::HashCode => HASH,
+        Uniq::Stack | Uniq::Class | Uniq::Size(_) | Uniq::Time(_) => 0,
+    };
+    let mut listing = live.listing(question(class, query, ask, GROUP_TEXT as usize))?;
+    let options = options(&listing)?;
+    let loaders: Vec<String> = listing
+        .rows
+        .iter()
+        .map(|row| loader(&listing, row))
+        .collect();
+    let rows = rows_of(live, &mut listing, &options);
+    let sampled = rows.len();
+    // Of equal objects the first one says what they are.
+    let mut values: FxHashMap<u32, String> = FxHashMap::default();
+    let keys = rows
+        .into_iter()
+        .zip(loaders)
+        .map(|(row, loader)| match uniq {
+            Uniq::Value => match row.group {
+                Some(group) => {
+                    let value = values.entry(group).or_insert_with(|| name_of(&row));
+                    format!("{value}\u{0}{group}")
+                }
+                None => not_said(&row),
+            },
+            Uniq::Text => row.value.clone().unwrap_or_else(|| not_said(&row)),
+            Uniq::HashCode => row
+                .hash
+                .map_or_else(|| not_said(&row), |hash| hash.to_string()),
+            Uniq::Class => match loader.is_empty() {
+                true => format!("{class} (boot loader)"),
+                false => format!("{class} (loader {loader})"),
+            },
+            Uniq::Stack if row.stack.is_empty() => "(no stack)".to_owned(),
+            Uniq::Stack => row.stack.join("\n"),
+            Uniq::Size(step) => match row.content.size {
+                Some(size) => (size / step.max(1) * step.max(1)).to_string(),
+                None => "no size".to_owned(),
+            },
+            Uniq::Time(step) => match row.born_ms {
+                Some(time) => time_text(step, time),
+                None => "not recorded".to_owned(),
+            },
+        });
+    let mut rows = group_by(keys, (listing.objects, sampled), query);
+    for row in &mut rows {
+        if let Some(at) = row.value.rfind('\u{0}').filter(|_| uniq == Uniq::Value) {
+            row.value.truncate(at);
+        }
+    }
+    Ok((listing.objects, sampled, rows, listing.notes))
+}
+
+fn loader(listing: &Listing, row: &ListedObject) -> String {
+    let class = listing.classes.get(row.class as usize);
+    class.map(|class| class.loader.clone()).unwrap_or_default()
+}
+
+/// The text of an object, or what stands for it.
+fn name_of(row: &Instance) -> String {
+    match &row.value {
+        Some(text) => text.clone(),
+        None => format!("@{:x}", row.identity.unwrap_or(0)),
+    }
+}
+
+fn not_said(row: &Instance) -> String {
+    match &row.fault {
+        Some(fault) => fault.clone(),
+        None => "(not asked: it would run code of the program)".to_owned(),
+    }
+}

@@ -1,0 +1,227 @@
+//! The live objects of a class that are followed, for whoever looks at the program: listed by a thread
+//! of the agent's own, so that who asks waits for nothing.
+
+use std::sync::{Arc, Mutex};
+
+use jvmti::{Env, Jni, Live, Object};
+use rustc_hash::FxHashMap;
+use vmpi::content::{Fill, fill};
+use vmpi::info::java_name;
+use vmpi::instances::{ListedClass, ListedObject};
+use vmpi::{ClassId, Event, InstanceQuery, Listing, TraceId};
+
+use crate::births::{Dated, keep_births};
+use crate::choices::Chosen;
+use crate::config::Follow;
+use crate::hotspot::{HotSpot, locked};
+use crate::live_fields::LiveFields;
+use crate::own_answers;
+use crate::worker::Worker;
+
+/// Most objects that are listed.
+const MOST: usize = 50_000;
+/// Questions that may wait.
+const MOST_WAITING: usize = 8;
+/// Local references beside those to the objects.
+const BESIDES: usize = 256;
+
+/// An object that was chosen: it, its site, and when it was made by the agent's clock.
+type Found = (Object, u32, u32);
+
+/// The classes of a name, each with its mirror; and which sites are theirs: which of them, and where.
+struct Classes {
+    mirrors: Vec<(ClassId, Object)>,
+    sites: FxHashMap<u32, (u32, TraceId)>,
+}
+
+impl HotSpot {
+    /// Lists objects in the background; the answer is told as an event.
+    pub(crate) fn list(&self, env: Env<Live>, jni: Jni, query: InstanceQuery) -> jvmti::Result<()> {
+        static LISTER: Mutex<Option<Arc<Worker>>> = Mutex::new(None);
+        let worker = {
+            let mut lister = locked(&LISTER);
+            match &*lister {
+                Some(worker) => Arc::clone(worker),
+                None => {
+                    let new = Worker::start(self, env, jni, "HPROF instances")?;
+                    Arc::clone(lister.insert(new))
+                }
+            }
+        };
+        if worker.waiting() >= MOST_WAITING {
+            return Err(jvmti::Error::Jni("too many questions"));
+        }
+        worker.give(move |env, jni| {
+            if let Some(hotspot) = Self::get() {
+                let listing = list(hotspot, env, jni, &query);
+                hotspot.tell(&Event::Instances(&listing));
+            }
+        });
+        Ok(())
+    }
+
+    /// Times of birth are wanted from now on, or not.
+    pub(crate) fn keep_births(&self, env: Env<Live>, jni: Jni, wanted: bool) {
+        static IS_KEPT: Mutex<bool> = Mutex::new(false);
+        self.followed.clock.switch(wanted);
+        // Elsewhere objects are not gathered, and known as soon as they are made.
+        if !wanted || self.config.follow != Follow::Every {
+            return;
+        }
+        let mut is_kept = locked(&IS_KEPT);
+        if !*is_kept {
+            *is_kept = self.spawn(env, jni, "HPROF births", keep_births).is_ok();
+        }
+    }
+
+    /// The classes of a name that are loaded.
+    fn classes_named(&self, jni: Jni, name: &str) -> Classes {
+        let state = self.lock();
+        let classes = state.registry.classes.iter().zip(1..);
+        let named = classes.filter(|(entry, _)| java_name(&entry.info.signature) == name);
+        let alive = named.filter_map(|(entry, number)| {
+            let mirror = jni.new_local(entry.mirror?)?;
+            Some((ClassId(number), mirror))
+        });
+        let mirrors: Vec<(ClassId, Object)> = alive.collect();
+        let which = |class: ClassId| mirrors.iter().position(|(one, _)| *one == class);
+        let keys = state.sites.keys();
+        let sites = keys
+            .iter()
+            .zip(1..)
+            .filter_map(|((class, trace), site)| Some((site, (which(*class)? as u32, *trace))));
+        Classes {
+            sites: sites.collect(),
+            mirrors,
+        }
+    }
+}
+
+/// The answer to a question.
+fn list(hotspot: &HotSpot, env: Env<Live>, jni: Jni, query: &InstanceQuery) -> Listing {
+    let mut listing = Listing {
+        number: query.number,
+        own_code: own_answers::is_allowed(),
+        ..Listing::default()
+    };
+    hotspot.follow_all_gathered(jni);
+    let most = (query.sample as usize).min(MOST);
+    jni.local_frame((most + BESIDES) as i32, || {
+        let classes = hotspot.classes_named(jni, &query.class);
+        listing.classes = classes
+            .mirrors
+            .iter()
+            .map(|class| describe(hotspot, jni, *class))
+            .collect();
+        let is_asked = |site: u32| classes.sites.contains_key(&site);
+        let (objects, found) = hotspot
+            .followed
+            .living(jni, |all| sample(jni, all, (most, query.number), is_asked));
+        listing.objects = objects;
+        listing.rows = rows(hotspot, (env, jni), &query.class, &classes, &found);
+        for row in &mut listing.rows {
+            let options = listing.classes.get(row.class as usize);
+            let keeps_time = options
+                .and_then(|class| class.options)
+                .is_none_or(|o| o.time);
+            if !keeps_time {
+                row.born_ms = 0;
+            }
+        }
+        if query.ask != 0 {
+            let objects: Vec<Object> = found.iter().map(|(object, ..)| *object).collect();
+            match own_answers::ask(hotspot, (env, jni), &objects, query) {
+                Ok((said, notes)) => {
+                    listing.notes.extend(notes);
+                    for (row, said) in listing.rows.iter_mut().zip(said) {
+                        row.said = said;
+                    }
+                }
+                Err(error) => listing
+                    .notes
+                    .push(format!("objects were not asked: {error}")),
+            }
+        }
+    });
+    listing
+}
+
+fn describe(hotspot: &HotSpot, jni: Jni, class: (ClassId, Object)) -> ListedClass {
+    let loader = crate::places::place(hotspot, class.0).map(|place| place.loader);
+    let options = match hotspot.lock().holds_for(jni, class) {
+        Chosen::Off => None,
+        Chosen::Record(options) => Some(options),
+    };
+    ListedClass {
+        loader: loader.unwrap_or_default(),
+        options,
+    }
+}
+
+/// How many objects of these sites are alive, and a sample in which each has the same chance.
+fn sample(
+    jni: Jni,
+    all: &Dated,
+    (most, seed): (usize, u32),
+    is_asked: impl Fn(u32) -> bool,
+) -> (u64, Vec<Found>) {
+    let mut chosen: Vec<usize> = Vec::new();
+    let mut seen = 0_u64;
+    // xorshift64: a fair choice needs no secret.
+    let mut noise = 0x9e37_79b9_7f4a_7c15_u64 ^ u64::from(seed) << 20;
+    let asked = all.iter().enumerate();
+    for (index, _) in asked.filter(|(_, entry)| is_asked(entry.site().0)) {
+        seen += 1;
+        if chosen.len() < most {
+            chosen.push(index);
+            continue;
+        }
+        noise ^= noise << 13;
+        noise ^= noise >> 7;
+        noise ^= noise << 17;
+        // Algorithm R: the nth object replaces one with chance most / n.
+        let at = usize::try_from(noise % seen).unwrap_or(usize::MAX);
+        if let Some(slot) = chosen.get_mut(at) {
+            *slot = index;
+        }
+    }
+    chosen.sort_unstable();
+    let found = |index: usize| {
+        let entry = all[index];
+        let object = jni.new_local(entry.weak())?;
+        Some((object, entry.site().0, all.time(index)))
+    };
+    (seen, chosen.into_iter().filter_map(found).collect())
+}
+
+/// What is known of each object without asking it.
+fn rows(
+    hotspot: &HotSpot,
+    (env, jni): (Env<Live>, Jni),
+    name: &str,
+    classes: &Classes,
+    found: &[Found],
+) -> Vec<ListedObject> {
+    let readers: Vec<LiveFields> = classes
+        .mirrors
+        .iter()
+        .map(|(_, mirror)| LiveFields::new(env, jni, *mirror))
+        .collect();
+    let row = |(object, site, time): &Found| {
+        let (class, trace) = classes.sites.get(site).copied().unwrap_or_default();
+        // An object that refers to many: what is read of it is dropped with the frame.
+        let fill = jni.local_frame(16, || {
+            let reader = readers.get(class as usize);
+            reader.map_or(Fill::default(), |reader| fill(reader, *object, name))
+        });
+        ListedObject {
+            class,
+            trace,
+            born_ms: hotspot.followed.clock.unix_ms(*time),
+            identity: env.object_hash(*object).unwrap_or(0),
+            fill,
+            ..ListedObject::default()
+        }
+    };
+    found.iter().map(row).collect()
+}

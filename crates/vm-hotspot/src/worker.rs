@@ -1,0 +1,83 @@
+//! Threads of the agent's own that wait for something to do, one thing after the other.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::thread::Thread;
+
+use jvmti::{Env, Jni, Live};
+
+use crate::hotspot::{HotSpot, locked};
+use crate::natives::uncounted;
+
+type Job = Box<dyn FnOnce(Env<Live>, Jni) + Send>;
+
+/// One such thread.
+#[derive(Default)]
+pub(crate) struct Worker {
+    jobs: Mutex<VecDeque<Job>>,
+    thread: OnceLock<Thread>,
+    is_dismissed: AtomicBool,
+}
+
+/// All of them, to be woken in the end.
+static WORKERS: Mutex<Vec<Arc<Worker>>> = Mutex::new(Vec::new());
+
+/// Lets all of them see that the VM ends.
+pub(crate) fn wake_all() {
+    locked(&WORKERS).iter().for_each(|worker| worker.wake());
+}
+
+impl Worker {
+    /// Starts a thread; runs Java code.
+    pub(crate) fn start(
+        hotspot: &HotSpot,
+        env: Env<Live>,
+        jni: Jni,
+        name: &str,
+    ) -> jvmti::Result<Arc<Self>> {
+        let worker = Arc::new(Self::default());
+        let own = Arc::clone(&worker);
+        hotspot.spawn(env, jni, name, move |env, jni| own.work(env, jni))?;
+        locked(&WORKERS).push(Arc::clone(&worker));
+        Ok(worker)
+    }
+
+    fn wake(&self) {
+        if let Some(thread) = self.thread.get() {
+            thread.unpark();
+        }
+    }
+
+    /// Gives it something to do.
+    pub(crate) fn give(&self, job: impl FnOnce(Env<Live>, Jni) + Send + 'static) {
+        locked(&self.jobs).push_back(Box::new(job));
+        self.wake();
+    }
+
+    /// How much it has not begun.
+    pub(crate) fn waiting(&self) -> usize {
+        locked(&self.jobs).len()
+    }
+
+    /// Nothing more comes: it ends when it comes back from what it does.
+    pub(crate) fn dismiss(&self) {
+        self.is_dismissed.store(true, Ordering::SeqCst);
+        self.wake();
+    }
+
+    fn work(&self, env: Env<Live>, jni: Jni) {
+        const REFERENCES: i32 = 64;
+        let _ = self.thread.set(std::thread::current());
+        let is_over = || HotSpot::get().is_none_or(|h| h.dead.load(Ordering::Relaxed));
+        while !is_over() {
+            let job = locked(&self.jobs).pop_front();
+            match job {
+                Some(job) => uncounted(|| jni.local_frame(REFERENCES, || job(env, jni))),
+                None if self.is_dismissed.load(Ordering::SeqCst) => break,
+                None => std::thread::park(),
+            }
+        }
+        locked(&WORKERS).retain(|worker| !std::ptr::eq(&raw const **worker, self));
+    }
+}
