@@ -20,7 +20,7 @@ const MAX_VISITS: usize = 100_000;
 /// How many objects all searches together may look at for paths that are the shortest ones. Ten
 /// thousand searches that each meet half of the heap would take hours; past this, the first way
 /// to a known path is taken.
-const EXACT_VISITS: usize = 2_000_000;
+pub const EXACT_VISITS: usize = 2_000_000;
 
 /// As [`MAX_VISITS`], past [`EXACT_VISITS`].
 const FEW_VISITS: usize = 1_000;
@@ -33,22 +33,34 @@ struct Finder<'h> {
     /// Next object towards the root, and the distance to it. Roots map to themselves.
     known: FxHashMap<ObjIdx, (ObjIdx, u32)>,
     visits: usize,
+    /// Objects that may be looked at for paths that are the shortest ones.
+    exact: usize,
+    /// True once instances hold their classes.
+    widened: bool,
 }
 
 impl<'h> Finder<'h> {
-    fn new(heap: &'h Heap, exclude: Exclusions) -> Finder<'h> {
+    fn new(heap: &'h Heap, exclude: Exclusions, exact: usize) -> Finder<'h> {
         Finder {
             heap,
             roots: root_set(heap),
             holders: Holders::new(heap, exclude),
             known: FxHashMap::default(),
             visits: 0,
+            exact,
+            widened: false,
         }
     }
 
     /// The shortest path from a root to the target, both included; empty if there is none.
     fn path(&mut self, target: ObjIdx) -> Result<Vec<ObjIdx>, HeapError> {
         if !self.known.contains_key(&target) {
+            self.search(target)?;
+        }
+        if !self.known.contains_key(&target) && self.heap.is_reachable(target) && !self.widened {
+            // A class may be held by its instances alone.
+            self.widened = true;
+            self.holders.with_instances();
             self.search(target)?;
         }
         let mut path = Vec::new();
@@ -70,8 +82,12 @@ impl<'h> Finder<'h> {
         let mut level = vec![target];
         let mut best: Option<(u32, ObjIdx)> = None;
         let mut depth = 0u32;
-        let exact = self.visits < EXACT_VISITS;
-        let limit = if exact { MAX_VISITS } else { FEW_VISITS };
+        let exact = self.visits < self.exact;
+        let limit = if exact {
+            MAX_VISITS.min(self.exact)
+        } else {
+            FEW_VISITS
+        };
         while !level.is_empty() && seen.len() < limit {
             let mut following = Vec::new();
             for object in level {
@@ -140,9 +156,9 @@ pub fn common_point(
     targets: &[ObjIdx],
     options: &MergeOptions,
 ) -> Result<Option<CommonPoint>, HeapError> {
-    let mut paths = paths_to(heap, targets, Exclusions::ALL)?;
+    let mut paths = paths_to(heap, targets, Exclusions::ALL, EXACT_VISITS)?;
     if paths.is_empty() {
-        paths = paths_to(heap, targets, Exclusions::default())?;
+        paths = paths_to(heap, targets, Exclusions::default(), EXACT_VISITS)?;
     }
     let enough = (options.group_ratio * targets.len() as f64) as usize;
     let bytes = |paths: &[&[ObjIdx]]| -> u64 {
@@ -184,8 +200,9 @@ fn paths_to(
     heap: &Heap,
     targets: &[ObjIdx],
     exclude: Exclusions,
+    exact: usize,
 ) -> Result<Vec<Vec<ObjIdx>>, HeapError> {
-    let mut finder = Finder::new(heap, exclude);
+    let mut finder = Finder::new(heap, exclude, exact);
     let mut paths = Vec::with_capacity(targets.len());
     for target in targets {
         let path = finder.path(*target)?;
@@ -247,6 +264,9 @@ pub struct MergedOptions {
     pub top: usize,
     /// References that do not count.
     pub exclude: Exclusions,
+    /// Objects that may be looked at for shortest paths, [`EXACT_VISITS`] as a rule; past it the first
+    /// way to a known path is taken.
+    pub exact: usize,
 }
 
 /// The merged shortest paths to some objects; `name` says what they are.
@@ -261,7 +281,7 @@ pub fn to_objects(
     let count = reachable().count();
     let step = count.div_ceil(options.max_paths.max(1)).max(1);
     let sample: Vec<ObjIdx> = reachable().step_by(step).collect();
-    let paths = paths_to(heap, &sample, options.exclude)?;
+    let paths = paths_to(heap, &sample, options.exclude, options.exact)?;
     let mut merged = MergedPaths {
         class: name.to_owned(),
         objects: count as u64,

@@ -6,6 +6,7 @@ use crate::selection::Selection;
 use heap_graph::{ClassIdx, Heap, HeapError, ObjIdx, RefStrength};
 use rustc_hash::FxHashMap;
 use serde::Serialize;
+use std::cell::Cell;
 
 /// Referents that paths may be asked not to go through.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -111,11 +112,16 @@ pub(crate) fn root_set(heap: &Heap) -> Selection {
     Selection::of(heap, heap.roots().iter().map(|r| r.object))
 }
 
+/// Classes of which [`Holders`] finds the instances, each in a pass over the class column.
+const CLASSES: u32 = 200;
+
 /// The objects that hold an object, leaving out excluded referents. A class that nothing else
 /// holds is held by its instances.
 pub(crate) struct Holders<'h> {
     heap: &'h Heap,
     exclude: Exclusions,
+    /// Classes whose instances are holders although others are, too: when those lead to no root.
+    classes: Cell<u32>,
     reference_class: Vec<bool>,
 }
 
@@ -127,17 +133,26 @@ impl<'h> Holders<'h> {
         Holders {
             heap,
             exclude,
+            classes: Cell::new(0),
             reference_class,
         }
+    }
+
+    /// From now on instances hold their class even if something else does.
+    pub(crate) fn with_instances(&self) {
+        self.classes.set(CLASSES);
     }
 
     pub(crate) fn of(&self, object: ObjIdx) -> Result<Vec<ObjIdx>, HeapError> {
         let heap = self.heap;
         let mut found = heap.inbound(object)?;
-        if found.is_empty()
-            && let Some(class) = heap.class_by_object(object)
-        {
-            found.extend(heap.objects_of(class));
+        let class = heap.class_by_object(object);
+        if let Some(class) = class.filter(|c| heap.class(*c).reachable_objects > 0) {
+            let more = self.classes.get();
+            if found.is_empty() || more > 0 {
+                self.classes.set(more.saturating_sub(1));
+                found.extend(heap.objects_of(class));
+            }
         }
         if self.exclude.is_empty() {
             return Ok(found);
@@ -157,10 +172,25 @@ impl<'h> Holders<'h> {
     }
 }
 
-/// The shortest paths from roots to an object.
+/// The shortest paths from roots to an object; through the instances of a class only where nothing
+/// else leads to a root.
 pub fn to_roots(heap: &Heap, target: ObjIdx, options: &PathOptions) -> Result<Paths, HeapError> {
-    let roots = root_set(heap);
     let holders = Holders::new(heap, options.exclude);
+    let found = search(heap, target, options, &holders)?;
+    if !found.paths.is_empty() || !found.reachable {
+        return Ok(found);
+    }
+    holders.with_instances();
+    search(heap, target, options, &holders)
+}
+
+fn search(
+    heap: &Heap,
+    target: ObjIdx,
+    options: &PathOptions,
+    holders: &Holders<'_>,
+) -> Result<Paths, HeapError> {
+    let roots = root_set(heap);
     let mut seen = Selection::none(heap);
     // For every object that was reached, the next one on the way to the target.
     let mut next: FxHashMap<ObjIdx, ObjIdx> = FxHashMap::default();

@@ -54,6 +54,25 @@ impl Selection {
         Selection::of_words(words)
     }
 
+    /// As [`by`](Self::by), but asks about some objects only: `windows` of as many objects each, spread evenly
+    /// over the heap.
+    pub(crate) fn by_some(
+        heap: &Heap,
+        windows: u64,
+        each: u64,
+        test: impl Fn(&Columns<'_>, ObjIdx) -> bool + Sync,
+    ) -> Selection {
+        let columns = heap.columns();
+        let begins = |n: u64| heap.len() / windows * n;
+        let found = in_parts(heap, windows as usize * FEW_WORDS, |range| {
+            let windows = (range.start / FEW_WORDS) as u64..(range.end / FEW_WORDS) as u64;
+            let objects = windows.flat_map(|n| begins(n)..(begins(n) + each).min(heap.len()));
+            let passed = objects.map(ObjIdx).filter(|o| test(&columns, *o));
+            passed.collect::<Vec<ObjIdx>>()
+        });
+        Selection::of(heap, found.into_iter().flatten())
+    }
+
     fn of_words(words: Vec<u64>) -> Selection {
         let len = words.iter().map(|w| u64::from(w.count_ones())).sum();
         Selection {
@@ -101,15 +120,6 @@ impl Selection {
         self.len += u64::from(new);
         self.closed &= !new;
         new
-    }
-
-    /// Takes an object out.
-    pub(crate) fn remove(&mut self, object: ObjIdx) {
-        if self.contains(object) {
-            self.words[(object.0 / 64) as usize] &= !(1 << (object.0 % 64));
-            self.len -= 1;
-            self.closed = false;
-        }
     }
 
     /// Keeps what is in the other set as well.

@@ -6,7 +6,7 @@ use crate::fields::lineage;
 use crate::group::{ClassGroups, GroupBy, GroupKey, owner_class};
 use crate::selection::Selection;
 use crate::threads;
-use heap_graph::{ClassIdx, Dominator, Heap, HeapError, ObjIdx};
+use heap_graph::{ClassIdx, Columns, Dominator, Heap, HeapError, ObjIdx};
 use hprof::ObjectId;
 use std::fmt;
 use std::str::FromStr;
@@ -307,19 +307,74 @@ pub fn classes_of(heap: &Heap, name: &str) -> Vec<ClassIdx> {
         .collect()
 }
 
+/// Whether an object is in a set that is known by looking at the object alone.
+type Test<'h> = Box<dyn Fn(&Columns<'_>, ObjIdx) -> bool + Sync + 'h>;
+
+/// The test of a set that has one.
+fn test_of<'h>(heap: &'h Heap, spec: &SetSpec, all: bool) -> Result<Option<Test<'h>>, SetError> {
+    let unknown = || SetError::Unknown(spec.to_string());
+    let of_classes = |wanted: Vec<bool>| -> Test<'h> {
+        Box::new(move |columns, o| {
+            wanted[columns.class_of(o).0 as usize] && (all || columns.is_reachable(o))
+        })
+    };
+    Ok(Some(match spec {
+        SetSpec::All => Box::new(move |columns, o| all || columns.is_reachable(o)),
+        SetSpec::Unreachable => Box::new(|columns, o| !columns.is_reachable(o)),
+        SetSpec::Class(name) => {
+            let classes = classes_of(heap, name);
+            if classes.is_empty() {
+                return Err(unknown());
+            }
+            of_classes(flags(heap, |class| classes.contains(&class)))
+        }
+        SetSpec::Subclasses(name) => {
+            let tops = classes_of(heap, name);
+            if tops.is_empty() {
+                return Err(unknown());
+            }
+            let below = |class| lineage(heap, class).any(|above| tops.contains(&above));
+            of_classes(flags(heap, below))
+        }
+        SetSpec::Loader(_) | SetSpec::Package(_) => {
+            let wanted = owned(heap, spec);
+            let class_class = heap.class_class();
+            Box::new(move |columns, o| {
+                let class = columns.class_of(o);
+                // A class object belongs to its own package and loader.
+                let class = if class == class_class {
+                    owner_class(heap, o)
+                } else {
+                    class
+                };
+                wanted[class.0 as usize] && (all || columns.is_reachable(o))
+            })
+        }
+        SetSpec::Heap(name) => {
+            let name = name.clone();
+            Box::new(move |columns, o| {
+                heap.heap_name(o).unwrap_or("<java>") == name && (all || columns.is_reachable(o))
+            })
+        }
+        SetSpec::Site(trace) => {
+            let trace = *trace;
+            Box::new(move |columns, o| {
+                heap.allocation_trace(o).0 == trace && (all || columns.is_reachable(o))
+            })
+        }
+        _ => return Ok(None),
+    }))
+}
+
 /// The members of a set. Groups count reachable objects only, or with `all` every object.
 pub fn members(heap: &Heap, spec: &SetSpec, all: bool) -> Result<Selection, SetError> {
     let columns = heap.columns();
     let counts = |o: &ObjIdx| all || columns.is_reachable(*o);
     let unknown = || SetError::Unknown(spec.to_string());
-    let all_of = |wanted: Vec<bool>| {
-        Selection::by(heap, |columns, o| {
-            wanted[columns.class_of(o).0 as usize] && (all || columns.is_reachable(o))
-        })
-    };
+    if let Some(test) = test_of(heap, spec, all)? {
+        return Ok(Selection::by(heap, test));
+    }
     Ok(match spec {
-        SetSpec::All => Selection::by(heap, |columns, o| all || columns.is_reachable(o)),
-        SetSpec::Unreachable => Selection::by(heap, |columns, o| !columns.is_reachable(o)),
         SetSpec::Roots(kind) => {
             let of_kind = |name: &str| kind.as_ref().is_none_or(|k| k.eq_ignore_ascii_case(name));
             let roots = heap.roots().iter().filter(|r| of_kind(r.kind.name()));
@@ -330,35 +385,10 @@ pub fn members(heap: &Heap, spec: &SetSpec, all: bool) -> Result<Selection, SetE
             let found: Vec<ObjIdx> = ids.iter().map(find).collect::<Result<_, _>>()?;
             Selection::of(heap, found)
         }
-        SetSpec::Class(name) => {
-            let classes = classes_of(heap, name);
-            if classes.is_empty() {
-                return Err(unknown());
-            }
-            all_of(flags(heap, |class| classes.contains(&class)))
-        }
-        SetSpec::Subclasses(name) => {
-            let tops = classes_of(heap, name);
-            if tops.is_empty() {
-                return Err(unknown());
-            }
-            all_of(flags(heap, |class| {
-                lineage(heap, class).any(|above| tops.contains(&above))
-            }))
-        }
-        SetSpec::Loader(_) | SetSpec::Package(_) => owned(heap, spec, all, &all_of),
-        SetSpec::Heap(name) => Selection::by(heap, |columns, o| {
-            heap.heap_name(o).unwrap_or("<java>") == name && (all || columns.is_reachable(o))
-        }),
-        SetSpec::Site(trace) => Selection::by(heap, |columns, o| {
-            heap.allocation_trace(o).0 == *trace && (all || columns.is_reachable(o))
-        }),
         SetSpec::Stack(id) => {
             let thread = heap.find(*id).ok_or_else(unknown)?;
-            Selection::of(
-                heap,
-                threads::with_stack_of(heap, thread).ok_or_else(unknown)?,
-            )
+            let same = threads::with_stack_of(heap, thread).ok_or_else(unknown)?;
+            Selection::of(heap, same)
         }
         SetSpec::And(sets) => {
             let mut sets = sets.iter();
@@ -371,41 +401,145 @@ pub fn members(heap: &Heap, spec: &SetSpec, all: bool) -> Result<Selection, SetE
             }
             kept
         }
-        SetSpec::In(set) => {
-            let mut found = Selection::none(heap);
-            for object in members(heap, set, all)?.iter() {
-                for holder in heap.inbound(object)?.iter().filter(|o| counts(o)) {
-                    found.insert(*holder);
-                }
-            }
-            found
-        }
-        SetSpec::Out(set) => {
-            let mut found = Selection::none(heap);
-            for object in members(heap, set, all)?.iter() {
-                for reference in heap.outbound(object)? {
-                    if reference.via != heap_graph::Via::Class {
-                        found.insert(reference.target);
-                    }
-                }
-            }
-            found
-        }
+        SetSpec::In(set) => holders(heap, members(heap, set, all)?.iter(), counts)?,
+        SetSpec::Out(set) => referents(heap, members(heap, set, all)?.iter())?,
         SetSpec::Dominated(set) => {
             let inner = members(heap, set, all)?;
             Selection::of(heap, inner.iter().flat_map(|o| heap.dominated(Some(o))))
         }
-        SetSpec::Dominators(set) => {
-            let inner = members(heap, set, all)?;
-            let above = inner.iter().filter_map(|o| match columns.dominator(o) {
-                Dominator::Object(above) => Some(above),
-                _ => None,
-            });
-            Selection::of(heap, above)
-        }
+        SetSpec::Dominators(set) => dominators(heap, members(heap, set, all)?.iter()),
         SetSpec::Retained(set) => members(heap, set, all)?.with_all_below(heap),
-        SetSpec::Query { .. } => return Err(SetError::Unasked(spec.to_string())),
+        _ => return Err(SetError::Unasked(spec.to_string())),
     })
+}
+
+/// How much of a heap [`some`] looks at.
+#[derive(Clone, Copy, Debug)]
+pub struct Look {
+    /// Places of the heap, spread evenly.
+    pub windows: u64,
+    /// Objects at each.
+    pub each: u64,
+    /// Members of which references are asked for; a hundred times as many are followed downwards.
+    pub ask: usize,
+}
+
+impl Default for Look {
+    /// Two million objects, about ten milliseconds.
+    fn default() -> Look {
+        Look {
+            windows: 32,
+            each: 1 << 16,
+            ask: 1_000,
+        }
+    }
+}
+
+/// Some members of a set, found without looking at every object of the heap: the first thing to show of
+/// a large one. Whatever it has is in [`members`]. `None` when it would not be quicker, or what the
+/// set is made of cannot be found in part.
+///
+/// # Errors
+/// As [`members`].
+pub fn some(
+    heap: &Heap,
+    spec: &SetSpec,
+    all: bool,
+    look: &Look,
+) -> Result<Option<Selection>, SetError> {
+    if heap.len() < 2 * look.windows * look.each {
+        return Ok(None);
+    }
+    if let Some(test) = test_of(heap, spec, all)? {
+        return Ok(Some(Selection::by_some(
+            heap,
+            look.windows,
+            look.each,
+            test,
+        )));
+    }
+    let columns = heap.columns();
+    let inner = match spec {
+        SetSpec::In(set) | SetSpec::Out(set) | SetSpec::Dominated(set) => {
+            some(heap, set, all, look)?
+        }
+        SetSpec::Dominators(set) | SetSpec::Retained(set) => some(heap, set, all, look)?,
+        SetSpec::And(sets) => {
+            let mut kept: Option<Selection> = None;
+            for set in sets {
+                let Some(part) = some(heap, set, all, look)? else {
+                    return Ok(None);
+                };
+                match &mut kept {
+                    Some(kept) => kept.keep(&part),
+                    None => kept = Some(part),
+                }
+            }
+            return Ok(kept);
+        }
+        SetSpec::Roots(_) | SetSpec::Objects(_) => return members(heap, spec, all).map(Some),
+        _ => None,
+    };
+    let Some(inner) = inner else {
+        return Ok(None);
+    };
+    let few = inner.iter().take(look.ask);
+    Ok(Some(match spec {
+        SetSpec::In(_) => holders(heap, few, |o| all || columns.is_reachable(*o))?,
+        SetSpec::Out(_) => referents(heap, few)?,
+        SetSpec::Dominators(_) => dominators(heap, few),
+        SetSpec::Dominated(_) => {
+            let below = few.flat_map(|o| heap.dominated(Some(o)));
+            Selection::of(heap, below.take(look.ask * 100))
+        }
+        _ => {
+            let mut found: Vec<ObjIdx> = few.collect();
+            let mut at = 0;
+            while found.len() < look.ask * 100 && at < found.len() {
+                found.extend(heap.dominated(Some(found[at])).take(look.ask));
+                at += 1;
+            }
+            Selection::of(heap, found)
+        }
+    }))
+}
+
+/// What refers to some objects.
+fn holders(
+    heap: &Heap,
+    objects: impl Iterator<Item = ObjIdx>,
+    counts: impl Fn(&ObjIdx) -> bool,
+) -> Result<Selection, SetError> {
+    let mut found = Selection::none(heap);
+    for object in objects {
+        for holder in heap.inbound(object)?.iter().filter(|o| counts(o)) {
+            found.insert(*holder);
+        }
+    }
+    Ok(found)
+}
+
+/// What some objects refer to, their classes excepted.
+fn referents(heap: &Heap, objects: impl Iterator<Item = ObjIdx>) -> Result<Selection, SetError> {
+    let mut found = Selection::none(heap);
+    for object in objects {
+        for reference in heap.outbound(object)? {
+            if reference.via != heap_graph::Via::Class {
+                found.insert(reference.target);
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// What immediately dominates some objects.
+fn dominators(heap: &Heap, objects: impl Iterator<Item = ObjIdx>) -> Selection {
+    let columns = heap.columns();
+    let above = objects.filter_map(|o| match columns.dominator(o) {
+        Dominator::Object(above) => Some(above),
+        _ => None,
+    });
+    Selection::of(heap, above)
 }
 
 /// A flag per class.
@@ -415,13 +549,8 @@ fn flags(heap: &Heap, test: impl Fn(ClassIdx) -> bool) -> Vec<bool> {
         .collect()
 }
 
-/// The objects of a package or loader; class objects belong to their own.
-fn owned(
-    heap: &Heap,
-    spec: &SetSpec,
-    all: bool,
-    all_of: &dyn Fn(Vec<bool>) -> Selection,
-) -> Selection {
+/// A flag per class: whether it is of a package or loader.
+fn owned(heap: &Heap, spec: &SetSpec) -> Vec<bool> {
     let by = match spec {
         SetSpec::Loader(_) => GroupBy::Loader,
         _ => GroupBy::Package,
@@ -436,19 +565,7 @@ fn owned(
             _ => false,
         })
         .collect();
-    let of_class = |class: ClassIdx| wanted[groups.of[class.0 as usize] as usize];
-    let mut found = all_of(flags(heap, of_class));
-    for class in (0..heap.classes().len() as u32).map(ClassIdx) {
-        let Some(object) = heap.class_object(class) else {
-            continue;
-        };
-        if of_class(owner_class(heap, object)) && (all || heap.is_reachable(object)) {
-            found.insert(object);
-        } else {
-            found.remove(object);
-        }
-    }
-    found
+    flags(heap, |class| wanted[groups.of[class.0 as usize] as usize])
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use heap_analysis::group::{GroupBy, retained_by_group};
 use heap_analysis::leaks::{LeakOptions, SuspectKind, find};
-use heap_analysis::merged_paths::{MergedOptions, to_objects};
+use heap_analysis::merged_paths::{EXACT_VISITS, MergedOptions, to_objects};
 use heap_analysis::paths::{Exclusions, PathOptions, to_roots};
 use heap_analysis::selection::Selection;
 use heap_analysis::{dominators, top, treemap};
@@ -180,7 +180,7 @@ proptest! {
             if name == "java.lang.Class" {
                 continue;
             }
-            let options = MergedOptions { max_paths: 1000, depth: 100, top: 1000, exclude: Exclusions::default() };
+            let options = MergedOptions { max_paths: 1000, depth: 100, top: 1000, exclude: Exclusions::default(), exact: EXACT_VISITS };
             let objects = Selection::of(&case.heap, case.heap.objects_of(class));
             let merged = to_objects(&case.heap, &name, &objects, &options).unwrap();
             let at_roots: u64 = merged.nodes.iter().filter(|n| n.depth == 0).map(|n| n.targets).sum();

@@ -6,7 +6,7 @@ use heap_analysis::group::{GroupBy, GroupKey};
 use heap_analysis::histogram::{HistogramOptions, SortBy, histogram};
 use heap_analysis::members::{self, PageOptions};
 use heap_analysis::selection::Selection;
-use heap_analysis::set::{SetSpec, members as members_of};
+use heap_analysis::set::{Look, SetSpec, members as members_of, some as some_of};
 use heap_graph::{Control, Dominator, Heap, LayoutModel, ObjIdx, Options};
 use hprof::ObjectId;
 use proptest::prelude::*;
@@ -380,4 +380,41 @@ fn virtual_threads_of_one_stack_are_a_set() {
     let answer = heap_analysis::threads::threads(&heap, &Default::default());
     let sizes: Vec<u64> = answer.virtual_groups.iter().map(|g| g.threads).collect();
     assert_eq!(sizes, [20, 10]);
+}
+
+#[test]
+fn what_is_found_of_a_set_in_part_is_in_the_whole_of_it() {
+    let heap = demo();
+    let look = Look {
+        windows: 16,
+        each: heap.len() / 64,
+        ask: 20,
+    };
+    let mut found = 0;
+    for text in [
+        "all",
+        "unreachable",
+        "roots",
+        "class:java.lang.String",
+        "sub:java.util.AbstractMap",
+        "package:java.util",
+        "in:class:java.lang.String",
+        "out:class:java.util.HashMap",
+        "dominated:class:java.util.HashMap$Node",
+        "dominators:class:java.lang.String",
+        "retained:class:java.util.HashMap$Node",
+        "in:class:java.lang.String and package:java.util",
+    ] {
+        let spec: SetSpec = text.parse().expect("a set");
+        let some = some_of(&heap, &spec, false, &look).expect("found");
+        let some: BTreeSet<u64> = some.expect("in part").iter().map(|o| o.0).collect();
+        assert!(some.is_subset(&set(&heap, text)), "{text}");
+        found += usize::from(!some.is_empty());
+    }
+    assert!(found >= 8, "{found} of the sets had members in the windows");
+    let small = some_of(&heap, &SetSpec::All, false, &Look::default());
+    assert!(
+        small.expect("a set").is_none(),
+        "a small heap is not asked in part"
+    );
 }

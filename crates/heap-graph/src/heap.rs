@@ -1,8 +1,8 @@
 //! An opened heap: every question that the index answers.
 
-use crate::build::{self, Detail, Meta};
+use crate::build::{self, Detail, Meta, is_local};
 use crate::idmap::{Block, Directory, IdMap, select};
-use crate::index::{Identity, IndexFile, Tag, index_path, spill_dir};
+use crate::index::{Identity, IndexFile, Tag, VERSION, index_path, spill_dir};
 use crate::packed::{Column, Packed, width_for};
 use crate::{
     ClassIdx, ClassInfo, Control, FrameInfo, GroupSums, HeapError, ObjIdx, ObjectKind, Options,
@@ -127,6 +127,15 @@ impl Heap {
     /// True when a valid index was found and nothing had to be read.
     pub fn was_indexed(&self) -> bool {
         self.from_index
+    }
+
+    /// A file beside the index for what was worked out with it, and a text that is another one for another dump,
+    /// other options or another format of the index. `None` when the index is not on disk.
+    pub fn beside_index(&self, what: &str) -> Option<(PathBuf, String)> {
+        let index = index_path(&self.path, &self.options, self.options.snapshot.max(1))?;
+        let Identity(parts) = identity(&self.path, &self.options)?;
+        let parts = parts.map(|part| format!("{part:x}")).join(" ");
+        Some((index.with_extension(what), format!("{VERSION} {parts}")))
     }
 
     /// Bytes of the index per section, for those who measure.
@@ -407,6 +416,19 @@ impl Heap {
     /// The root records of one object.
     pub fn roots_of(&self, object: ObjIdx) -> impl Iterator<Item = &RootInfo> {
         self.roots().iter().filter(move |r| r.object == object)
+    }
+
+    /// True for a root record that is a reference of its thread instead of a root: a local of a thread
+    /// that is in the dump. Never in the plain model.
+    pub fn is_held_by_thread(&self, root: &RootInfo) -> bool {
+        let threads = self.threads();
+        let at = threads.partition_point(|t| !t.unrooted && t.serial < root.thread);
+        let holder = threads
+            .get(at)
+            .filter(|t| !t.unrooted && t.serial == root.thread);
+        self.summary().layout.model != crate::LayoutModel::Plain
+            && is_local(root.kind)
+            && holder.is_some_and(|t| t.object.is_some_and(|o| o != root.object))
     }
 
     /// Threads, by serial; virtual threads without a root come last.

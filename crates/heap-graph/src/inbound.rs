@@ -4,7 +4,7 @@
 use crate::build::references_of::{InboundPass, run};
 use crate::index::{Identity, IndexFile, IndexWriter, Tag, index_path, spill_dir};
 use crate::raw::{Budget, bytes_of};
-use crate::{Control, Heap, HeapError, ObjIdx};
+use crate::{Control, Heap, HeapError, LayoutModel, ObjIdx};
 use std::io::Write;
 
 /// Objects per block of the directory.
@@ -59,8 +59,10 @@ impl Heap {
         let snapshot = self.options.snapshot.max(1);
         let path =
             index_path(&self.path, &self.options, snapshot).map(|p| p.with_extension("inbound"));
-        // The references do not depend on sizes, but thread locals do on the model: one file each.
-        let identity = Identity::of_file(&self.path, 0).unwrap_or(Identity([0; 4]));
+        // The references do not depend on sizes, but thread locals and some of classes do on the model:
+        // one file each.
+        let mat = u64::from(self.options.layout == LayoutModel::Mat);
+        let identity = Identity::of_file(&self.path, mat).unwrap_or(Identity([0; 4]));
         if let Some(path) = &path
             && let Some(file) = IndexFile::open(path, identity)
         {

@@ -27,6 +27,7 @@ pub(crate) struct Env {
 pub(crate) struct Cache {
     names: OnceLock<FxHashMap<String, Vec<ClassIdx>>>,
     roots: OnceLock<FxHashMap<ObjIdx, HeapTag>>,
+    gc_roots: OnceLock<Vec<ObjIdx>>,
     subclasses: OnceLock<Vec<Vec<ClassIdx>>>,
     by_class: OnceLock<Arc<ByClass>>,
     tree: OnceLock<Arc<Tree>>,
@@ -187,6 +188,19 @@ impl Env {
             kinds
         });
         roots.get(&object).copied()
+    }
+
+    /// The objects that are roots for MAT, by number: what only the stack of a thread names is a
+    /// reference of the thread.
+    pub(crate) fn gc_roots(&self) -> &[ObjIdx] {
+        self.cache.gc_roots.get_or_init(|| {
+            let records = self.heap.roots().iter();
+            let roots = records.filter(|root| !self.heap.is_held_by_thread(root));
+            let mut found: Vec<ObjIdx> = roots.map(|root| root.object).collect();
+            found.sort_unstable();
+            found.dedup();
+            found
+        })
     }
 
     /// All objects ordered by class: two passes over the class column, then kept.

@@ -9,7 +9,7 @@ use crate::exit::{Exit, NotFound, Usage};
 use crate::session::Session;
 use heap_analysis::histogram::{HistogramOptions, SortBy};
 use heap_analysis::members::{self, PageOptions};
-use heap_analysis::merged_paths::{MergedOptions, to_objects};
+use heap_analysis::merged_paths::{EXACT_VISITS, MergedOptions, to_objects};
 use heap_analysis::selection::Selection;
 use heap_analysis::set::{self, SetError, SetSpec};
 use heap_graph::Heap;
@@ -112,6 +112,7 @@ impl Args {
                 depth: 24,
                 top: 5,
                 exclude,
+                exact: EXACT_VISITS,
             };
             let merged = to_objects(heap, name, objects, &options)?;
             let done = !merged.nodes.is_empty();

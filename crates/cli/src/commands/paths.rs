@@ -5,7 +5,7 @@ use crate::Outcome;
 use crate::exit::{Exit, Usage};
 use crate::session::Session;
 use clap::ValueEnum;
-use heap_analysis::merged_paths::{MergedOptions, to_objects};
+use heap_analysis::merged_paths::{EXACT_VISITS, MergedOptions, to_objects};
 use heap_analysis::paths::{Exclusions, PathOptions, to_roots};
 use heap_analysis::selection::Selection;
 use heap_graph::Heap;
@@ -116,6 +116,7 @@ impl Args {
                 depth: self.depth,
                 top: self.top,
                 exclude,
+                exact: EXACT_VISITS,
             };
             let merged = to_objects(heap, name, &objects, &options)?;
             let found = !merged.nodes.is_empty();

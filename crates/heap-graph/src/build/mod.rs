@@ -43,6 +43,7 @@ use hprof::{
     map_file,
 };
 use objects::{ObjectPass, Tallies};
+pub(crate) use roots::is_local;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -2,7 +2,7 @@
 
 use super::pairs::Pairs;
 use super::units::{Input, UnitVisitor, run_pass, units_of};
-use crate::{Control, Heap, HeapError, ObjIdx};
+use crate::{Control, Heap, HeapError, LayoutModel, ObjIdx};
 use hprof::{BasicType, ClassDump, FileOffset, HeapVisitor, Instance, ObjectArray, read_id};
 use rustc_hash::FxHashMap;
 
@@ -30,12 +30,17 @@ impl HeapVisitor for InboundPass<'_> {
         let Some(source) = self.source(class.id) else {
             return;
         };
-        for id in [class.super_class, class.loader, class.signers, class.domain] {
+        for id in [class.super_class, class.loader] {
             self.add(source, id.0);
         }
-        let statics = class.statics().filter_map(|(_, v)| v.as_id());
+        for id in class.statics().filter_map(|(_, v)| v.as_id()) {
+            self.add(source, id.0);
+        }
+        if self.heap.summary().layout.model == LayoutModel::Mat {
+            return;
+        }
         let constants = class.constants().filter_map(|(_, v)| v.as_id());
-        for id in statics.chain(constants) {
+        for id in constants.chain([class.signers, class.domain]) {
             self.add(source, id.0);
         }
     }

@@ -26,7 +26,7 @@ pub(crate) struct Roots {
 
 /// Kinds that belong to a stack. Except in the plain model they are references of the thread, as
 /// in MAT, so that a thread retains its locals.
-fn is_local(kind: HeapTag) -> bool {
+pub(crate) fn is_local(kind: HeapTag) -> bool {
     matches!(
         kind,
         HeapTag::RootJniLocal

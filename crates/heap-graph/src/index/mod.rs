@@ -3,5 +3,5 @@
 mod format;
 mod place;
 
-pub(crate) use format::{Identity, IndexFile, IndexWriter, Tag, hash};
+pub(crate) use format::{Identity, IndexFile, IndexWriter, Tag, VERSION, hash};
 pub(crate) use place::{index_path, spill_dir};

@@ -278,11 +278,11 @@ fn object_method(env: &Env, o: ObjIdx, name: &str, arguments: &[Value]) -> Found
             Value::list(heap.outbound(o)?.into_iter().map(named))
         }
         ("getGCRootInfo", []) => {
-            let kinds: Vec<Value> = heap.roots_of(o).map(|r| text(r.kind.name())).collect();
-            if kinds.is_empty() {
-                Value::Null
+            if env.gc_roots().binary_search(&o).is_ok() {
+                let roots = heap.roots_of(o).filter(|r| !heap.is_held_by_thread(r));
+                Value::list(roots.map(|r| text(r.kind.name())))
             } else {
-                Value::list(kinds)
+                Value::Null
             }
         }
         ("resolveValue", [Value::Str(path)]) => {
@@ -518,19 +518,15 @@ fn snapshot_method(env: &Env, name: &str, arguments: &[Value]) -> Found {
         }
         ("isClass", [_], Some(o)) => Value::Bool(heap.kind(o) == ObjectKind::Class),
         ("isArray", [_], Some(o)) => Value::Bool(array_length(heap, o).is_some()),
-        ("isGCRoot", [_], Some(o)) => Value::Bool(env.root_kind(o).is_some()),
-        ("getGCRoots", [], _) => {
-            let mut roots: Vec<ObjIdx> = heap.roots().iter().map(|r| r.object).collect();
-            roots.sort_unstable();
-            roots.dedup();
-            Value::Ids(Rc::new(roots))
-        }
-        ("getSnapshotInfo", [], _) => Value::Row(Rc::new(snapshot_info(heap))),
+        ("isGCRoot", [_], Some(o)) => Value::Bool(env.gc_roots().binary_search(&o).is_ok()),
+        ("getGCRoots", [], _) => Value::Ids(Rc::new(env.gc_roots().to_vec())),
+        ("getSnapshotInfo", [], _) => Value::Row(Rc::new(snapshot_info(env))),
         _ => return Ok(None),
     }))
 }
 
-fn snapshot_info(heap: &Heap) -> Vec<(String, Value)> {
+fn snapshot_info(env: &Env) -> Vec<(String, Value)> {
+    let heap = &env.heap;
     let summary = heap.summary();
     vec![
         ("usedHeapSize".to_owned(), long(summary.reachable_shallow.0)),
@@ -539,7 +535,7 @@ fn snapshot_info(heap: &Heap) -> Vec<(String, Value)> {
             long(summary.reachable_objects),
         ),
         ("numberOfClasses".to_owned(), int(heap.classes().len())),
-        ("numberOfGCRoots".to_owned(), int(heap.roots().len())),
+        ("numberOfGCRoots".to_owned(), int(env.gc_roots().len())),
         (
             "identifierSize".to_owned(),
             Value::Int(summary.id_size as i32),

@@ -14,7 +14,7 @@ use heap_analysis::collection_table::CollectionTable;
 use heap_analysis::group::{GroupBy, GroupKey};
 use heap_analysis::histogram::{HistogramOptions, HistogramRow, histogram};
 use heap_analysis::leaks::LeakOptions;
-use heap_analysis::merged_paths::{MergedOptions, to_objects};
+use heap_analysis::merged_paths::{EXACT_VISITS, MergedOptions, to_objects};
 use heap_analysis::paths::{Exclusions, PathOptions, to_roots};
 use heap_analysis::selection::Selection;
 use heap_analysis::set::{SetError, SetSpec, members};
@@ -380,6 +380,7 @@ fn merged_rows(env: &Env, scan: &Scan) -> Result<RowIter, QueryError> {
             depth: 24,
             top: 20,
             exclude,
+            exact: EXACT_VISITS,
         };
         nodes = to_objects(&env.heap, &spec.to_string(), &set, &options)?.nodes;
         if !nodes.is_empty() {

@@ -1,29 +1,43 @@
 //! Heaps to ask.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
-use heap_graph::{Control, Heap, LayoutModel, Options};
+use heap_graph::{Control, Heap, LayoutModel, Options, Strength};
 use heap_query::{Cell, Limits, Session};
 use std::sync::Arc;
 use testkit::corpus;
 
 /// A dump of the corpus, or a line that says why not.
 pub(crate) fn corpus_heap(test: &str, name: &str) -> Option<Session> {
+    corpus_heap_of(test, name, LayoutModel::Measured, Strength::All).map(Session::open)
+}
+
+/// As [`corpus_heap`], the heap alone.
+pub(crate) fn corpus_heap_of(
+    test: &str,
+    name: &str,
+    layout: LayoutModel,
+    strength: Strength,
+) -> Option<Arc<Heap>> {
     let Some(dump) = corpus::corpus_dump(name) else {
         testkit::skip(test, "no corpus");
         return None;
     };
-    Some(open(&dump.path, LayoutModel::Measured))
+    Some(heap_of(&dump.path, layout, strength))
 }
 
 pub(crate) fn open(path: &std::path::Path, layout: LayoutModel) -> Session {
+    Session::open(heap_of(path, layout, Strength::All))
+}
+
+fn heap_of(path: &std::path::Path, layout: LayoutModel, strength: Strength) -> Arc<Heap> {
     let options = Options {
         no_index: true,
         layout,
+        strength,
         threads: 1,
         ..Options::default()
     };
-    let heap = Heap::open(path, &options, &Control::quiet()).expect("a readable dump");
-    Session::open(Arc::new(heap))
+    Arc::new(Heap::open(path, &options, &Control::quiet()).expect("a readable dump"))
 }
 
 /// A session over a dump made by testkit.

@@ -14,6 +14,7 @@ mod later;
 pub mod notes;
 pub mod params;
 mod plain;
+mod prepared;
 mod query;
 mod recent;
 mod routes;

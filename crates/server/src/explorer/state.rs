@@ -5,6 +5,7 @@ use super::history::History;
 use super::later::Later;
 use super::notes::Notes;
 use super::params::Params;
+use super::prepared;
 use super::query;
 use super::recent::Recent;
 use super::views;
@@ -315,6 +316,7 @@ impl Explorer {
             state.done = 0;
             state.total = views::PREPARED.len() as u64;
         });
+        let kept = self.mapping.is_none() && prepared::recall(self, heap);
         for (n, (view, query)) in views::PREPARED.iter().enumerate() {
             if self.cancel.load(Ordering::Relaxed) {
                 return;
@@ -322,6 +324,9 @@ impl Explorer {
             // What fails here fails again, and is said, when it is asked for.
             let _ = views::answer(self, view, &Params::parse(query), Form::Json);
             self.state.send_modify(|state| state.done = n as u64 + 1);
+        }
+        if self.mapping.is_none() && !kept {
+            prepared::keep(self, heap);
         }
         self.state.send_modify(|state| state.phase = None);
     }

@@ -9,6 +9,7 @@ use heap_analysis::collection_stats::{CollectionOptions, collections};
 use heap_analysis::collection_table::CollectionTable;
 use heap_analysis::histogram::{Histogram, HistogramOptions};
 use heap_analysis::members;
+use heap_analysis::selection::Selection;
 use heap_analysis::set::{self, SetError, SetSpec};
 use heap_analysis::{
     bitmaps, contents, dominators, histogram, leaks, loaders, merged_paths, object, overview,
@@ -222,8 +223,33 @@ pub(super) const PREPARED: &[(&str, &str)] = &[
     ("waste", ""),
 ];
 
-/// What can be said early about answers that take long: `None` when the whole answer is as quick.
+/// What can be said early about answers that take long, soonest first: `None` when the whole answer is
+/// as quick.
 const FIRST: &[(&str, Early)] = &[
+    ("objects", |e, p| {
+        let Some((heap, spec, set)) = some_chosen(e, p)? else {
+            return Ok(None);
+        };
+        let options = page_options(p)?;
+        let total = members::total(heap, &set);
+        let page = members::page(heap, spec.to_string(), &set, total, &options);
+        say(heap, Form::Json, &page).map(Some)
+    }),
+    ("immediate_dominators", |e, p| {
+        let Some((heap, spec, set)) = some_chosen(e, p)? else {
+            return Ok(None);
+        };
+        let skip = p.regex("skip")?;
+        let answer = members::immediate_dominators(heap, spec.to_string(), &set, skip.as_ref());
+        say(heap, Form::Json, &answer).map(Some)
+    }),
+    ("histogram", |e, p| {
+        let Some((heap, _, set)) = some_chosen(e, p)? else {
+            return Ok(None);
+        };
+        let counts = members::counts_of(heap, &set, &histogram_options(p)?);
+        say(heap, Form::Json, &counts).map(Some)
+    }),
     ("histogram", |e, p| {
         if p.get("set").is_none() {
             return Ok(None);
@@ -238,27 +264,61 @@ const FIRST: &[(&str, Early)] = &[
         let counts = members::counts_of(heap, &set.objects, &options);
         say(heap, Form::Json, &counts).map(Some)
     }),
-    ("strings", |e, p| {
-        let heap = e.heap()?;
-        let Some(pattern) = p.regex("find")? else {
-            return Ok(None);
-        };
-        let found = strings::first(heap, &pattern, &string_options(p)?, FIRST_STRINGS);
-        say(heap, Form::Json, &found).map(Some)
-    }),
+    ("strings", |e, p| first_strings(e, p, FIRST_STRINGS)),
+    ("strings", |e, p| first_strings(e, p, MORE_STRINGS)),
     ("merged_paths", |e, p| {
-        merged(e, p, Form::Json, FIRST_PATHS).map(Some)
+        let Some((heap, spec, set)) = some_chosen(e, p)? else {
+            return merged(e, p, Form::Json, FIRST_PATHS).map(Some);
+        };
+        let effort = (FIRST_PATHS, FIRST_VISITS);
+        merged_of(heap, &spec, &set, p, Form::Json, effort).map(Some)
     }),
 ];
 
 /// Sets of fewer objects have their histogram at once.
 const QUICK: u64 = 100_000;
 
-/// Strings that are looked at before all others are.
-const FIRST_STRINGS: usize = 40_000;
+/// Strings that are looked at before all others are, and some more.
+const FIRST_STRINGS: usize = 4_000;
+const MORE_STRINGS: usize = 40_000;
 
-/// Paths that are followed before all others are.
+/// Paths that are followed before all others are, and objects that are looked at for them.
 const FIRST_PATHS: usize = 25;
+const FIRST_VISITS: usize = 5_000;
+
+fn first_strings(e: &Explorer, params: &Params, most: usize) -> Result<Option<Written>, Fault> {
+    let heap = e.heap()?;
+    let Some(pattern) = params.regex("find")? else {
+        return Ok(None);
+    };
+    let found = strings::first(heap, &pattern, &string_options(params)?, most);
+    say(heap, Form::Json, &found).map(Some)
+}
+
+/// Some of the set that is asked for; `None` when there is none, when all of it is as quick, or when
+/// its first page is known already.
+#[allow(clippy::type_complexity, reason = "what the views of sets need")]
+fn some_chosen<'e>(
+    e: &'e Explorer,
+    params: &Params,
+) -> Result<Option<(&'e Heap, SetSpec, Selection)>, Fault> {
+    let heap = e.heap()?;
+    let Some(spec) = params.set()? else {
+        return Ok(None);
+    };
+    if params.offset()? > 0 || spec.needs_referrers() && !e.referrers_known() {
+        return Ok(None);
+    }
+    let some = set::some(heap, &spec, params.flag("all"), &set::Look::default()).map_err(of_set)?;
+    Ok(some.map(|set| (&**heap, spec, set)))
+}
+
+/// The questions of [`PREPARED`], as answers are found by.
+pub(super) fn prepared_questions(explorer: &Explorer) -> impl Iterator<Item = String> + '_ {
+    let ask =
+        |(view, query): &(&str, &str)| question(explorer, view, &Params::parse(query), Form::Json);
+    PREPARED.iter().map(ask)
+}
 
 /// One text per answer. One that was made before the referrers were known must not stay.
 fn question(explorer: &Explorer, view: &str, params: &Params, form: Form) -> String {
@@ -304,10 +364,10 @@ pub(super) fn soon(
         let (asked, view, params) = (question.clone(), view.to_owned(), params.clone());
         let work = move || {
             own.later.run(&asked, &own_job, || {
-                if let Some((_, first)) = FIRST.iter().find(|(name, _)| *name == view)
-                    && let Some(first) = first(&own, &params)?
-                {
-                    own_job.show(first.partial());
+                for (_, first) in FIRST.iter().filter(|(name, _)| *name == view) {
+                    if let Some(first) = first(&own, &params)? {
+                        own_job.show(first.partial());
+                    }
                 }
                 whole(&own, &asked, &view, &params, Form::Json)
             });
@@ -435,13 +495,17 @@ fn chosen(e: &Explorer, heap: &Heap, params: &Params) -> Result<(SetSpec, Arc<Ch
 fn objects_view(e: &Explorer, params: &Params, form: Form) -> Result<Written, Fault> {
     let heap = e.heap()?;
     let (spec, set) = chosen(e, heap, params)?;
-    let options = members::PageOptions {
+    let options = page_options(params)?;
+    let page = members::page(heap, spec.to_string(), &set.objects, set.total, &options);
+    say(heap, form, &page)
+}
+
+fn page_options(params: &Params) -> Result<members::PageOptions, Fault> {
+    Ok(members::PageOptions {
         sort: params.sort()?,
         offset: params.offset()?,
         limit: params.limit(ROWS)?,
-    };
-    let page = members::page(heap, spec.to_string(), &set.objects, set.total, &options);
-    say(heap, form, &page)
+    })
 }
 
 fn paths_view(e: &Explorer, params: &Params, form: Form) -> Result<Written, Fault> {
@@ -471,6 +535,18 @@ fn merged_view(e: &Explorer, params: &Params, form: Form) -> Result<Written, Fau
 fn merged(e: &Explorer, params: &Params, form: Form, most: usize) -> Result<Written, Fault> {
     let heap = e.heap_with_referrers()?;
     let (spec, set) = chosen(e, heap, params)?;
+    let effort = (most, merged_paths::EXACT_VISITS);
+    merged_of(heap, &spec, &set.objects, params, form, effort)
+}
+
+fn merged_of(
+    heap: &Heap,
+    spec: &SetSpec,
+    set: &Selection,
+    params: &Params,
+    form: Form,
+    (most, exact): (usize, usize),
+) -> Result<Written, Fault> {
     let mut last = Err(Fault::bad("no exclusions were given"));
     for exclude in params.exclusions()? {
         let options = merged_paths::MergedOptions {
@@ -478,8 +554,9 @@ fn merged(e: &Explorer, params: &Params, form: Form, most: usize) -> Result<Writ
             depth: params.number("depth", 24)?.min(200),
             top: params.number("top", 5)?.min(100),
             exclude,
+            exact,
         };
-        let found = merged_paths::to_objects(heap, &spec.to_string(), &set.objects, &options)?;
+        let found = merged_paths::to_objects(heap, &spec.to_string(), set, &options)?;
         let done = !found.nodes.is_empty();
         last = say(heap, form, &found);
         if done {
