@@ -4,6 +4,7 @@
   bench/live.py coverage   95 % intervals of sampled live counts: how many hold the truth (20 runs)
   bench/live.py memory     native memory of 1,000,000 tracked instances, and the time of the class page
   bench/live.py cost       what an open page costs a busy program, in work per second of its CPU time
+  bench/live.py off        what an agent costs that counts nothing: after `stop`, and with all classes off
   bench/live.py native     what native=SIZE costs a program that allocates natively
   bench/live.py traffic    500 requests a second on the page while the program works
 
@@ -202,6 +203,30 @@ def cost(args, classes):
           f"standard error {100 * statistics.stdev(ratios) / len(ratios) ** 0.5:.2f} (wanted: 3 %)")
 
 
+def off(args, classes):
+    """Three programs side by side, each in turn: without an agent, with one that was stopped, with one for which all classes are off."""
+    ratios = {"stopped": [], "all classes off": []}
+    for run in range(args.runs):
+        programs = {"none": Program(args, classes)}
+        for name in ratios:
+            programs[name] = Program(args, classes, ["--record", "full"])
+            programs[name].until(lambda state: state["recording"] and state["recording"]["connected"])
+        programs["stopped"].command("stop")
+        programs["all classes off"].command("options?text=" + urllib.request.quote("* ** off"))
+        for program in programs.values():
+            rate(program, 6000)
+        for turn in range(6):
+            names = list(programs) if turn % 2 else list(reversed(programs))
+            rates = {name: rate(programs[name], 2000) for name in names}
+            for name in ratios:
+                ratios[name].append(rates["none"] / rates[name] - 1)
+        for program in programs.values():
+            program.end()
+    for name, list_ in ratios.items():
+        print(f"{name}: median {100 * statistics.median(list_):+.1f} % of the program's CPU, "
+              f"from {100 * min(list_):+.1f} to {100 * max(list_):+.1f}, load {os.getloadavg()[0]:.0f}")
+
+
 def native(args, classes):
     for options in ("native=512k,doe=n", "native=64k,doe=n"):
         ratios = []
@@ -248,7 +273,7 @@ def traffic(args, classes):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["coverage", "memory", "cost", "native", "traffic"])
+    parser.add_argument("what", choices=["coverage", "memory", "cost", "off", "native", "traffic"])
     parser.add_argument("--tenure", default=os.path.join(HERE, "../target/release/tenure"))
     parser.add_argument("--agent", default=os.path.join(HERE, "../target/release/libhprof.so"))
     parser.add_argument("--java", default=os.environ.get("JAVA_HOME", ""))

@@ -50,6 +50,11 @@ public class Populations {
         for (int i = 0; i < count; i++) buffers.add(java.nio.ByteBuffer.allocateDirect(1 << 20));
     }
 
+    /** Native memory: so many blocks of a kibibyte. */
+    static void small(int count) {
+        for (int i = 0; i < count; i++) buffers.add(java.nio.ByteBuffer.allocateDirect(1 << 10));
+    }
+
     static void bags(int count) {
         for (int i = 0; i < count; i++) {
             Bag bag = new Bag(100);
@@ -66,6 +71,62 @@ public class Populations {
             java.lang.reflect.Constructor<?> node = loader.loadClass("Populations$Node").getDeclaredConstructor();
             node.setAccessible(true);
             for (int i = 0; i < times * count; i++) bags.add(node.newInstance());
+        }
+    }
+
+    static class Order {
+        final Integer number;
+
+        Order(int number) {
+            this.number = number;
+        }
+    }
+
+    static List<Object> wasted = new ArrayList<>();
+
+    static void boxedFields(int i) {
+        wasted.add(new Order(500_000 + i));
+    }
+
+    static void equalBoxes(int i) {
+        wasted.add(Integer.valueOf(700_000 + i % 2));
+    }
+
+    static void equalArrays() {
+        wasted.add(new int[] {7, 71, 7, 71, 7, 71, 7, 71});
+    }
+
+    static void equalTexts() {
+        wasted.add(new String(new char[] {'w', 'a', 's', 't', 'e', '7'}));
+    }
+
+    static void singles(int i) {
+        List<Object> list = new ArrayList<>(1);
+        list.add(wasted.get(i));
+        wasted.add(list);
+    }
+
+    static void empties() {
+        wasted.add(new ArrayList<>(50));
+    }
+
+    static void rooms(int i) {
+        List<Object> list = new ArrayList<>(100);
+        list.add(wasted.get(i));
+        list.add(wasted.get(i));
+        wasted.add(list);
+    }
+
+    /** So much of each kind of waste. */
+    static void waste(int count) {
+        for (int i = 0; i < count; i++) {
+            boxedFields(i);
+            equalBoxes(i);
+            equalArrays();
+            equalTexts();
+            singles(i);
+            empties();
+            rooms(i);
         }
     }
 
@@ -114,8 +175,11 @@ public class Populations {
                 case "other": other(count); break;
                 case "bags": bags(count); break;
                 case "direct": direct(count); break;
+                case "small": small(count); break;
+                case "halve": buffers.subList(0, buffers.size() / 2).clear(); break;
                 case "release": buffers.clear(); break;
                 case "loaders": loaders(count); break;
+                case "waste": waste(count); break;
                 case "burn": burn(count); break;
                 case "contend": contend(count); break;
                 case "drop": kept = null; break;

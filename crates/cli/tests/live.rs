@@ -280,6 +280,7 @@ fn measurements(page: &Page) {
     };
     assert!(value("resident_bytes") > Some(1e6) && value("threads") > Some(1.0));
     assert!(value("nmt_java_bytes") > Some(1e6), "{timeline}");
+    assert!(value("resident_java_bytes") > Some(1e6), "{timeline}");
     assert!(value("old_bytes") > Some(0.0) && value("loaded_classes") > Some(100.0));
     let events = timeline["events"].as_array().expect("events");
     let kind = |kind: &str| events.iter().filter(|event| event["kind"] == kind).count();

@@ -2,7 +2,7 @@
 
 mod watched;
 
-use watched::{lab, run_live};
+use watched::{lab, run_live, run_live_of};
 
 const MIB: i64 = 1 << 20;
 
@@ -61,4 +61,58 @@ fn blocks_of_native_code_come_and_go_at_their_stack() {
     );
     assert_eq!(page.ask("GET", "api/v1/allocations?heap=moon").0, 400);
     program.child.kill().expect("killed");
+}
+
+/// What is held is known to the byte in exact mode, and to 2 % by a sample: of 40,000 blocks of
+/// 1 KiB at a mean distance of 1 KiB 63 % are recorded, so that the standard error of their sum is 0.4 %.
+#[test]
+fn remaining_bytes_are_what_the_program_holds() {
+    let Some(lab) = lab("remaining native memory") else {
+        return;
+    };
+    let Some(jdk) = lab.jdks.last() else { return };
+    const BLOCKS: i64 = 40_000;
+    for (interval, most) in [("1", 0.001), ("1k", 0.02)] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let flags = ["--record", "sampled", "--native", interval];
+        // With native memory tracking each block would have a header of the VM.
+        let place = (lab.classes.path(), &["Populations"][..]);
+        let (mut program, page) = run_live_of(lab, jdk, (folder.path(), &flags), place);
+        page.until("state", |state| state["recording"]["connected"] == true);
+        let asked = "allocations?heap=native&by=class&filter=Unsafe.allocateMemory";
+        let live = || {
+            page.json(asked)["total"]["live_bytes"]
+                .as_i64()
+                .unwrap_or(0)
+        };
+        let agrees = |found: i64, blocks: i64| {
+            let held = (blocks << 10) as f64;
+            let error = (found as f64 - held).abs() / held;
+            assert!(error <= most, "{interval}: {found} of {held}, {error}");
+        };
+        page.snapshot();
+        assert_eq!(live(), 0);
+        program.tell(&format!("small {BLOCKS}"));
+        page.snapshot();
+        agrees(live(), BLOCKS);
+        // Half of them go some time after the collection that finds them dead.
+        program.tell("halve");
+        let begun = std::time::Instant::now();
+        while live() > (BLOCKS << 10) * 9 / 16 && begun.elapsed() < watched::PATIENCE {
+            page.command("gc");
+            page.snapshot();
+        }
+        // Until nothing changes any more: cleaners work one block after the other.
+        let mut before = live();
+        while begun.elapsed() < watched::PATIENCE {
+            page.snapshot();
+            let now = live();
+            if now == before {
+                break;
+            }
+            before = now;
+        }
+        agrees(live(), BLOCKS / 2);
+        program.child.kill().expect("killed");
+    }
 }

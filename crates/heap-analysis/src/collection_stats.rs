@@ -54,6 +54,8 @@ pub struct CollectionRow {
     pub empty_bytes: Bytes,
     /// Those with one element.
     pub single: u64,
+    /// What these take more than an array of one reference.
+    pub single_bytes: Bytes,
     /// How many have a size up to 0, 1, 4, 8, 16, 64, 256, 1024, 16384, and above.
     pub sizes: [u64; 10],
     /// How many of those with an array are filled up to 20, 40, 60, 80 and 100 %.
@@ -81,6 +83,10 @@ pub struct Collections {
     pub empty: u64,
     /// Bytes of those.
     pub empty_bytes: Bytes,
+    /// Those with one element.
+    pub single: u64,
+    /// What these take more than an array of one reference.
+    pub single_bytes: Bytes,
     /// What trimming would free.
     pub unused: Bytes,
     /// The rows.
@@ -102,7 +108,7 @@ pub fn collections(
     let arrays = arrays_of(heap, &found);
     let passes = heap.walk_contents("arrays", control, || FillPass::new(heap, &arrays))?;
     let fills = FillPass::finish(passes, &arrays);
-    Ok(Summing::new(heap, &shapes, &found, &arrays, &fills).sum(options.top))
+    Ok(Summing::new(heap, &shapes, &found, &arrays, &fills).sum(options.top, |_| {}))
 }
 
 /// A collection as the first walk finds it.
@@ -243,6 +249,19 @@ struct Filled {
     collided: u64,
 }
 
+/// A collection as a row counts it, with what it wraps.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ToldCollection {
+    pub(crate) object: ObjIdx,
+    pub(crate) size: u64,
+    /// With its array and what it wraps.
+    pub(crate) bytes: u64,
+    /// See [`CollectionRow::single_bytes`].
+    pub(crate) single_bytes: u64,
+    /// See [`CollectionRow::unused`].
+    pub(crate) unused: u64,
+}
+
 /// Adds the collections up.
 pub(crate) struct Summing<'a> {
     heap: &'a Heap,
@@ -312,8 +331,13 @@ impl<'a> Summing<'a> {
         }
     }
 
-    /// The answer.
-    pub(crate) fn sum(mut self, top: Option<usize>) -> Collections {
+    /// The answer; `each` gets every collection that a row counts.
+    pub(crate) fn sum(
+        mut self,
+        top: Option<usize>,
+        mut each: impl FnMut(&ToldCollection),
+    ) -> Collections {
+        let least = self.heap.array_bytes(BasicType::Object, 1).0;
         let found = self.found;
         let wrappers = found.iter().filter(|f| self.is_wrapper(f.class));
         let wrapped = ObjectSet::new(self.heap.len(), wrappers.filter_map(|f| f.holds));
@@ -345,6 +369,16 @@ impl<'a> Summing<'a> {
                 continue;
             }
             let row = by_class[f.class.0 as usize].get_or_insert_with(|| self.empty_row(f));
+            let single = if filled.size == 1 { filled.bytes } else { 0 };
+            let told = ToldCollection {
+                object: f.object,
+                size: filled.size,
+                bytes: filled.bytes,
+                single_bytes: single.saturating_sub(least),
+                unused: filled.unused,
+            };
+            each(&told);
+            row.single_bytes.0 += told.single_bytes;
             add(row, f, &filled, self.heap);
         }
         sorted(by_class.into_iter().flatten().collect(), top)
@@ -366,6 +400,7 @@ impl<'a> Summing<'a> {
             empty: 0,
             empty_bytes: Bytes(0),
             single: 0,
+            single_bytes: Bytes(0),
             sizes: [0; 10],
             fill: [0; 5],
             unused: Bytes(0),
@@ -430,6 +465,8 @@ fn sorted(mut rows: Vec<CollectionRow>, top: Option<usize>) -> Collections {
         elements: sum(|r| r.elements),
         empty: sum(|r| r.empty),
         empty_bytes: Bytes(sum(|r| r.empty_bytes.0)),
+        single: sum(|r| r.single),
+        single_bytes: Bytes(sum(|r| r.single_bytes.0)),
         unused: Bytes(sum(|r| r.unused.0)),
         rows: Vec::new(),
         omitted_rows: 0,

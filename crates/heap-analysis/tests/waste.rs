@@ -20,6 +20,7 @@ enum Make {
     Refs(Vec<u8>),
     Box(i32),
     Pair(u8, i32),
+    Count(u8),
     List(u8, u8),
     Map(u8, Vec<u8>),
     Weak(u8, u8),
@@ -38,6 +39,7 @@ fn makes() -> impl Strategy<Value = Vec<Make>> {
         proptest::collection::vec(small.clone(), 0..4).prop_map(Make::Refs),
         (-1i32..3).prop_map(Make::Box),
         (small.clone(), 0i32..2).prop_map(|(a, b)| Make::Pair(a, b)),
+        prop_oneof![Just(0u8), 1u8..30].prop_map(Make::Count),
         (0u8..5, 0u8..12).prop_map(|(a, b)| Make::List(a, b)),
         (0u8..9, proptest::collection::vec(0u8..3, 0..9)).prop_map(|(n, b)| Make::Map(n, b)),
         (0u8..3, 0u8..3).prop_map(|(a, b)| Make::Weak(a, b)),
@@ -83,6 +85,9 @@ fn case(list: &[Make], ids: IdSize, rooted: &[bool]) -> Case {
     for id in &known {
         b.root(Root::JniGlobal { reference: 1 }, *id);
     }
+    let count = b.class("Count", object, &[("number", Type::Object)]);
+    let shared = b.instance(integer, &[Value::Int(1000)]);
+    b.root(Root::JniGlobal { reference: 2 }, shared);
     for (n, make) in list.iter().enumerate() {
         let target = |k: &u8| if *k == 0 { 0 } else { known[*k as usize] };
         let id = match make {
@@ -99,6 +104,14 @@ fn case(list: &[Make], ids: IdSize, rooted: &[bool]) -> Case {
                 pair,
                 &[Value::Object(target(a)), Value::Int(*n), Value::Long(0)],
             ),
+            Make::Count(n) => {
+                let number = match n {
+                    0 => 0,
+                    1 => shared,
+                    n => b.instance(integer, &[Value::Int(i32::from(*n % 3))]),
+                };
+                b.instance(count, &[Value::Object(number)])
+            }
             Make::List(size, capacity) => {
                 let ids = vec![known[1]; *capacity.min(size) as usize];
                 let mut ids = ids;
@@ -241,6 +254,22 @@ fn kind(waste: &Waste, name: &str) -> (u64, u64) {
     found.map(|k| (k.objects, k.wasted.0)).expect(name)
 }
 
+/// The kinds that consist of objects which a stack has allocated.
+const SITE_KINDS: [&str; 8] = [
+    "duplicate_strings",
+    "duplicate_arrays",
+    "equal_objects",
+    "duplicate_boxed_numbers",
+    "boxed_fields",
+    "empty_collections",
+    "single_element_collections",
+    "unused_slots",
+];
+
+fn is_rooted(heap: &Heap, object: ObjIdx) -> bool {
+    heap.dominator(object) == heap_graph::Dominator::Root
+}
+
 /// Size of an array of references in the layout that the heap states.
 fn array(heap: &Heap, len: u64) -> u64 {
     let layout = &heap.summary().layout;
@@ -297,7 +326,7 @@ proptest! {
         let ids = if wide { IdSize::Eight } else { IdSize::Four };
         let case = case(&list, ids, &rooted);
         let heap = &case.heap;
-        let options = WasteOptions { all, top: None, ..WasteOptions::default() };
+        let options = WasteOptions { all, top: None, sites: true, ..WasteOptions::default() };
         let got = waste(heap, &options, &Control::quiet()).unwrap();
         let list = objects(heap, all);
         prop_assert_eq!(got.shallow.0, list.iter().map(|o| o.shallow).sum::<u64>());
@@ -318,12 +347,33 @@ proptest! {
         let arrays = list.iter().filter(|o| o.class.ends_with("[]"));
         let arrays = arrays.filter(|o| !owned.contains(&heap.id(o.object).0));
         prop_assert_eq!(kind(&got, "duplicate_arrays"), copies(arrays));
-        let others = ["Pair", "java.util.ArrayList", "java.util.HashMap", "java.util.HashSet"];
+        let others = ["Pair", "Count", "java.util.ArrayList", "java.util.HashMap", "java.util.HashSet"];
         let equal = list.iter().filter(|o| others.contains(&o.class.as_str()));
         let equal = equal.filter(|o| o.fields.iter().any(|f| !One::is_zero(f.1)));
         prop_assert_eq!(kind(&got, "equal_objects"), copies(equal));
         let boxes = list.iter().filter(|o| o.class == "java.lang.Integer");
         prop_assert_eq!(kind(&got, "duplicate_boxed_numbers"), copies(boxes));
+
+        // A field that is never null and always a box: the boxes are one instance's or the shared one.
+        let counts: Vec<&One> = list.iter().filter(|o| o.class == "Count").collect();
+        let numbers: Vec<ObjIdx> = counts
+            .iter()
+            .filter_map(|o| heap.find(hprof::ObjectId(o.refers("number"))))
+            .collect();
+        let mut want = (0, 0);
+        if numbers.len() == counts.len() {
+            let own = counts.iter().zip(&numbers).filter(|(o, n)| {
+                heap.is_reachable(o.object) && !is_rooted(heap, **n)
+            });
+            want = own.fold((0, 0), |sum, (_, n)| (sum.0 + 1, sum.1 + heap.shallow(*n).0));
+        }
+        prop_assert_eq!(kind(&got, "boxed_fields"), want);
+
+        // What the stacks waste is what the kinds waste; here all have the same.
+        for name in SITE_KINDS {
+            let sites = got.sites.iter().filter(|s| s.kind == name);
+            prop_assert_eq!(sites.map(|s| s.wasted.0).sum::<u64>(), kind(&got, name).1, "{}", name);
+        }
 
         // Who holds the copies: only lists, pairs and arrays refer here, to objects that are no copies.
         prop_assert!(got.holders.iter().all(|h| h.count > 0));

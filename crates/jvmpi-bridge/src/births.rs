@@ -10,11 +10,10 @@
 use std::cell::Cell;
 use std::sync::{Mutex, OnceLock, PoisonError, RwLock};
 
-use classfile::instruction::{ANEWARRAY, INVOKESTATIC, MULTIANEWARRAY, NEWARRAY};
-use classfile::{Class, Instrument, MethodEdit, Place};
 use jvmti::sys::{FieldPtr, MethodPtr, RawEnv, RawObject};
 use jvmti::{Capability, Env, EventKind, FrameRow, Jni, Live, Object};
 use rustc_hash::FxHashMap;
+use vm_hotspot::birth_calls::{Births as Hooks, hidden_frames as hide};
 use vm_hotspot::instrument::is_eligible;
 use vm_hotspot::retransform;
 use vmpi::c_interface::layout::{ObjectId, event};
@@ -37,16 +36,7 @@ pub(crate) fn hidden_frames() -> usize {
     HIDDEN.try_with(Cell::get).unwrap_or(0)
 }
 
-/// What a frame on the way to us is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Step {
-    /// Of the inserted class.
-    Ours,
-    /// A constructor of a class.
-    Constructor(ObjectId),
-    /// Any other method.
-    Other,
-}
+type Step = vm_hotspot::birth_calls::Step<ObjectId>;
 
 /// State of the inserted code.
 #[derive(Default)]
@@ -67,39 +57,12 @@ impl Births {
     }
 }
 
-/// Inserts the calls.
-struct Hooks;
-
-impl Instrument for Hooks {
-    fn method(&mut self, class: &Class<'_>, edit: &mut MethodEdit<'_>) {
-        const ALOAD_0: u8 = 0x2a;
-        const DUP: u8 = 0x59;
-        let call = |edit: &mut MethodEdit<'_>, first: u8, name: &str| {
-            let method = edit.pool.method_ref(CLASS, name, "(Ljava/lang/Object;)V");
-            let [high, low] = method.to_be_bytes();
-            [first, INVOKESTATIC, high, low]
-        };
-        if class.name == b"java/lang/Object" && edit.method.name == b"<init>" {
-            let hook = call(edit, ALOAD_0, "object");
-            edit.insert(0, Place::Entry, &hook);
-            edit.need_stack(1);
-            return;
-        }
-        let mut after = None;
-        for instruction in edit.instructions().to_vec() {
-            if let Some(name) = after.take() {
-                let hook = call(edit, DUP, name);
-                edit.insert(instruction.pc, Place::AfterPrevious, &hook);
-                edit.need_stack(1);
-            }
-            after = match instruction.opcode {
-                NEWARRAY | ANEWARRAY => Some("object"),
-                MULTIANEWARRAY => Some("nested"),
-                _ => None,
-            };
-        }
-    }
-}
+const HOOKS: Hooks = Hooks {
+    class: CLASS,
+    object: "object",
+    array: "object",
+    nested: "nested",
+};
 
 impl Bridge {
     /// Whether the VM leaves it to us to see what Java code allocates.
@@ -174,7 +137,8 @@ impl Bridge {
         if !is_eligible(name) || name == CLASS {
             return changed;
         }
-        let patched = classfile::patch(changed.as_deref().unwrap_or(bytes), &mut Hooks);
+        let mut hooks = HOOKS;
+        let patched = classfile::patch(changed.as_deref().unwrap_or(bytes), &mut hooks);
         match patched {
             Ok(Some(patched)) => Some(patched.bytes),
             _ => changed,
@@ -222,30 +186,12 @@ impl Bridge {
             let count = env.stack_into(None, &mut rows).unwrap_or(0);
             let id = self.name_class(env, jni, class);
             let step = |row: &FrameRow| self.step(env, jni, row.method);
-            hide(rows[..count].iter().map(step), id)
+            hide(rows[..count].iter().map(step), &id)
         });
         HIDDEN.set(hidden);
         self.allocated(env, jni, object, class);
         HIDDEN.set(0);
     }
-}
-
-/// How many frames to hide of a stack that leads to the birth of an object of a
-/// class: ours, and its constructors from `Object`'s down to those of its own class.
-fn hide(steps: impl Iterator<Item = Step>, class: ObjectId) -> usize {
-    let (mut hidden, mut has_arrived) = (0, false);
-    for (at, step) in steps.enumerate() {
-        match step {
-            Step::Ours => hidden = at + 1,
-            Step::Constructor(of) if of == class => {
-                (hidden, has_arrived) = (at + 1, true);
-            }
-            // One of a superclass, unless its own were passed already.
-            Step::Constructor(_) if !has_arrived => {}
-            _ => break,
-        }
-    }
-    hidden
 }
 
 /// `JvmpiBirth.born`, which the VM finds by name in this library.
@@ -273,24 +219,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn constructors_of_the_object_are_hidden_and_those_that_make_it_are_not() {
-        use Step::{Constructor as C, Other, Ours};
-        let check = |steps: &[Step], expected| {
-            assert_eq!(hide(steps.iter().copied(), 7), expected, "{steps:?}");
-        };
-        // new C() in a method: Object, a superclass, C twice (one calls the other).
-        check(&[Ours, Ours, C(1), C(5), C(7), C(7), Other], 6);
-        // new C() in a constructor of another class.
-        check(&[Ours, Ours, C(1), C(7), C(9), Other], 4);
-        // An array made in a method, and in a constructor.
-        check(&[Ours, Ours, Other], 2);
-        check(&[Ours, Ours, C(9), Other], 2);
-        check(&[], 0);
-    }
-
-    #[test]
     fn calls_are_inserted_into_objects_constructor_and_behind_arrays() {
         // The inserted class itself makes no array, so nothing is to be done to it.
-        assert!(matches!(classfile::patch(BYTES, &mut Hooks), Ok(None)));
+        let mut hooks = HOOKS;
+        assert!(matches!(classfile::patch(BYTES, &mut hooks), Ok(None)));
     }
 }

@@ -12,7 +12,7 @@ use crate::words::CpuTime;
 use vmpi::DumpLevel;
 use vmpi::c_interface::layout::{
     CallTrace, FAIL, Interface, NOT_AVAILABLE, ObjectId, Payload, RawMonitorEvent, SUCCESS,
-    ThreadFn, VERSION_1_2, event,
+    ThreadFn, event,
 };
 use vmpi::c_interface::raw_monitor::RawMonitor;
 
@@ -22,38 +22,7 @@ pub(crate) struct Shared(pub(crate) UnsafeCell<Interface>);
 // SAFETY: the only field that is ever written (by the agent) is read as an atomic.
 unsafe impl Sync for Shared {}
 
-pub(crate) static INTERFACE: Shared = Shared(UnsafeCell::new(Interface {
-    version: VERSION_1_2,
-    notify: None,
-    enable_event,
-    disable_event,
-    request_event,
-    get_call_trace,
-    profiler_exit,
-    raw_monitor_create,
-    raw_monitor_enter,
-    raw_monitor_exit,
-    raw_monitor_wait,
-    raw_monitor_notify_all,
-    raw_monitor_destroy,
-    get_current_thread_cpu_time,
-    suspend_thread,
-    resume_thread,
-    get_thread_status,
-    thread_has_run,
-    create_system_thread,
-    set_thread_local_storage,
-    get_thread_local_storage,
-    disable_gc,
-    enable_gc,
-    run_gc,
-    get_thread_object,
-    get_method_class,
-    id_to_object,
-    object_to_id,
-    suspend_thread_list,
-    resume_thread_list,
-}));
+pub(crate) static INTERFACE: Shared = Shared(UnsafeCell::new(vmpi::jvmpi_functions!()));
 
 /// The table for an agent that asks for `version`. There is one table, and it says
 /// the version asked for last: newer ones only add functions at the end.

@@ -3,7 +3,7 @@
 import { ask, follow } from "./api.js";
 import { fill, h } from "./dom.js";
 import { go, here, notice, start } from "./shell.js";
-import { Timeline, charts, collections, commands, dumpList, rangeLine, selection } from "./live_timeline.js";
+import { Timeline, charts, collections, commands, dumpList, meanings, rangeLine, selection } from "./live_timeline.js";
 import { instances } from "./live_objects.js";
 import { advice, allocations, classes, native, references, stacks, withSources } from "./live_tables.js";
 import { options, saved, source } from "./live_saved.js";
@@ -35,7 +35,7 @@ async function overview() {
   return [
     bar.element,
     state.ended ? notice("bad", "The program has ended.", h("p", null, "What was measured and recorded stays here.")) : null,
-    rangeLine(timeline, () => all.draw()), all.nodes, collections(timeline.events),
+    rangeLine(timeline, () => all.draw()), all.nodes, meanings(timeline), collections(timeline.events),
     h("h2", null, "Heap dumps"), h("div", { id: "dump-list" }, dumpList(state.dumps)), notes,
   ];
 }

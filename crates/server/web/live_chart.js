@@ -150,7 +150,7 @@ export function chart({ title, series, format, stacked, main, model, floor }) {
     fill(legend, h("b", null, title, when), series.map((s) => {
       const value = row ? row[s.at] : null;
       return value === null || value === undefined ? null
-        : h("span", null, h("i", { vars: { background: `var(${s.color})` } }), s.title, " ", h("span", { class: "v" }, format(value)));
+        : h("span", { title: s.about || null }, h("i", { vars: { background: `var(${s.color})` } }), s.title, " ", h("span", { class: "v" }, format(value)));
     }), near());
   }
 

@@ -88,15 +88,18 @@ export function charts(timeline) {
   const colors = ["--c0", "--c1", "--c2", "--c3", "--c4", "--c5"];
   const make = (title, names, format, more) => {
     const series = names.filter((n) => timeline.known(n.name)).map((n, i) => ({ color: colors[i], ...n, at: timeline.column(n.name),
-      title: n.title || timeline.metrics[timeline.column(n.name) - 1].title }));
+      ...timeline.metrics[timeline.column(n.name) - 1] }));
     return series.length ? chart({ title, series, format, model, ...more }) : null;
   };
   const share = (n) => percent(n);
   const list = [
     make("Heap", [{ name: "old_bytes", color: "--c2" }, { name: "survivor_bytes", color: "--c1" }, { name: "eden_bytes", color: "--c0" },
       { name: "metaspace_bytes", color: "--c3" }, { name: "heap_committed_bytes", line: true, dashed: true, color: "--c5" }], bytes, { stacked: true, main: true }),
-    make("Process", [{ name: "nmt_java_bytes" }, { name: "nmt_class_bytes" }, { name: "nmt_code_bytes" }, { name: "nmt_stack_bytes" }, { name: "nmt_gc_bytes" },
-      { name: "nmt_other_bytes" }, { name: "resident_bytes", line: true, color: "--mark" }], bytes, { stacked: true }),
+    make("Process, resident", [{ name: "resident_java_bytes" }, { name: "resident_class_bytes" }, { name: "resident_code_bytes" }, { name: "resident_stack_bytes" },
+      { name: "resident_gc_bytes" }, { name: "resident_native_bytes", color: "--c6" }, { name: "resident_other_bytes", color: "--c5" },
+      { name: "resident_bytes", line: true, color: "--mark" }], bytes, { stacked: true }),
+    make("Committed, as the VM tracks it", [{ name: "nmt_java_bytes" }, { name: "nmt_class_bytes" }, { name: "nmt_code_bytes" }, { name: "nmt_stack_bytes" },
+      { name: "nmt_gc_bytes" }, { name: "nmt_native_bytes", color: "--c6" }, { name: "nmt_other_bytes", color: "--c5" }], bytes, { stacked: true }),
     make("Tracked objects", [{ name: "tracked_live_objects", line: true, dashed: true }], (n) => grouped(Math.round(n))),
     make("Allocation", [{ name: "allocated_bytes_per_second" }], (n) => `${bytes(n)}/s`, { stacked: true }),
     make("CPU and pauses", [{ name: "cpu_cores", line: true }, { name: "gc_time_share", line: true, color: "--mark" }], share, { floor: 0.05 }),
@@ -107,6 +110,17 @@ export function charts(timeline) {
     nodes: list.map((one) => one.element),
     draw: () => list.forEach((one) => one.draw()),
   };
+}
+
+/** What the categories of memory are. */
+export function meanings(timeline) {
+  const part = (title, chart) => {
+    const known = timeline.metrics.filter((m) => m.chart === chart && m.about && timeline.known(m.name));
+    return known.length ? [h("p", null, title), h("ul", null, known.map((m) => h("li", null, h("b", null, m.title), ": ", m.about)))] : null;
+  };
+  const parts = [part("Process: the resident memory, each page in one category, read every 5 s.", "process"),
+    part("What the VM itself tracks (-XX:NativeMemoryTracking).", "tracked")];
+  return parts.some(Boolean) ? h("details", { id: "meanings" }, h("summary", null, "What the categories of memory are"), parts) : null;
 }
 
 /** What is selected, and how much of the past is shown. */

@@ -6,13 +6,13 @@ import { classLink, figures, more } from "./objects.js";
 import { table } from "./table.js";
 
 const TITLES = {
-  holders: "Who holds the copies", strings: "Equal strings", arrays: "Equal arrays", objects: "Equal objects", boxed: "Boxed numbers", zero_fields: "Fields always null or zero",
+  holders: "Who holds the copies", strings: "Equal strings", arrays: "Equal arrays", objects: "Equal objects", boxed: "Boxed numbers", boxed_fields: "Fields that always hold a boxed number", zero_fields: "Fields always null or zero",
   collections: "Collections", contents: "Contents of primitive arrays", references: "References", weak_maps: "Weak maps that hold their keys", native: "Native memory",
 };
 
 // Where the evidence for a kind of waste is.
 const PLACES = {
-  duplicate_strings: "strings", duplicate_arrays: "arrays", equal_objects: "objects", duplicate_boxed_numbers: "boxed", zero_fields: "zero_fields", weak_maps_held_by_values: "weak_maps",
+  duplicate_strings: "strings", duplicate_arrays: "arrays", equal_objects: "objects", duplicate_boxed_numbers: "boxed", boxed_fields: "boxed_fields", single_element_collections: "collections", zero_fields: "zero_fields", weak_maps_held_by_values: "weak_maps",
   empty_collections: "collections", unused_slots: "collections", zero_arrays: "contents", zero_tails: "contents", unused_high_bytes: "contents",
 };
 
@@ -44,6 +44,7 @@ export const waste = {
         table({ rows: w.strings.rows, columns: [num("Wasted", "wasted", true), num("Copies", "count"), { title: "Text", cell: (r) => h("a", { href: to("object", { id: r.example }) }, r.text || "(empty)") }] }), more(w.strings.omitted_rows, "#/strings")),
       ["arrays", "objects"].map((kind) => section(kind, w[kind].rows.length, table({ rows: w[kind].rows, columns: [num("Wasted", "wasted", true), num("Copies", "count"), cls(), example] }), more(w[kind].omitted_rows))),
       section("boxed", w.boxed.length, table({ rows: w.boxed, columns: [num("Wasted", "wasted", true), num("Objects", "objects"), num("Different", "distinct"), cls()] })),
+      section("boxed_fields", w.boxed_fields.length, table({ rows: w.boxed_fields, columns: [num("Wasted", "wasted", true), num("Boxes", "boxes"), num("Instances", "instances"), { title: "Could be", cell: (r) => r.primitive }, { title: "Field", cell: (r) => r.field }, cls()] })),
       section("zero_fields", w.zero_fields.length, table({ rows: w.zero_fields, columns: [num("At most", "wasted", true), num("Instances", "instances"), { title: "Field", cell: (r) => r.field }, cls()] }), more(w.omitted_fields)),
       section("collections", w.collections.rows.length, h("p", null, h("a", { href: "#/collections" }, plural(w.collections.objects, "collection", "collections")), `, ${grouped(w.collections.empty)} empty; trimming frees ${human(w.collections.unused)}.`)),
       section("contents", w.contents.length, contents(w.contents)),

@@ -19,12 +19,13 @@
 //! never over a call into the VM. No Java code runs while the state is locked,
 //! because instrumented code may need the state.
 //!
-//! Reading order: [`config`], `instrument`, `registry`, `sites`, `calls`,
+//! Reading order: [`config`], `instrument`, `registry`, `sites`, `calls`, [`birth_calls`],
 //! `tracker`, `tracker_class`, `followed`, `births`, `native_made`, `state`, `hotspot`, `events`, `monitors`, `sampler`, `timers`, `malloc`, `vm`,
 //! `slots`, `references`, `places`, `choices`, `own_code`, `listing`, `live_fields`, `own_answers`, `worker`,
 //! `native_dump`, `heap_walk`.
 
 mod background;
+pub mod birth_calls;
 mod births;
 mod calls;
 mod choices;

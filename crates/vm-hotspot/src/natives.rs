@@ -1,4 +1,4 @@
-//! The native methods of the tracker and of the last hook. The VM finds them by name in the agent's
+//! The native methods of the tracker, of what samples before JDK 11, and of the last hook. The VM finds them by name in the agent's
 //! library, so nothing has to be registered.
 //!
 //! They run on threads of the program, in the middle of its code: what they need
@@ -13,6 +13,7 @@ use jvmti::{Jni, Object};
 
 use crate::background::at_end;
 use crate::config::Clock;
+use crate::host::sampling;
 use crate::hotspot::HotSpot;
 use crate::sites::SiteId;
 
@@ -60,6 +61,28 @@ pub extern "system" fn Java_java_lang_HprofEnd_run(jni: RawEnv, hook: RawObject)
         at_end(hotspot, hotspot.live()?, jni);
         Some(())
     });
+}
+
+/// `HprofSample.told`.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_java_lang_HprofSample_told(
+    jni: RawEnv,
+    _class: RawObject,
+    made: RawObject,
+) -> i32 {
+    let told = || wrap(jni, made).map(|(jni, made)| sampling::told(jni, made));
+    catch_unwind(told).ok().flatten().unwrap_or(i32::MAX)
+}
+
+/// `HprofSample.size`.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_java_lang_HprofSample_size(
+    jni: RawEnv,
+    _class: RawObject,
+    made: RawObject,
+) -> i32 {
+    let size = || wrap(jni, made).map(|(_, made)| sampling::size(made));
+    catch_unwind(size).ok().flatten().unwrap_or(0)
 }
 
 /// `HprofTracker.enroll`.

@@ -587,15 +587,18 @@ fn tick(nanos: i64, ticks: i64) -> i64 {
 }
 
 /// How this VM lays out arrays, by type code of `newarray` (2: reference).
-struct ArrayLayout {
-    base: [i32; 12],
-    shift: [i32; 12],
-    align: i32,
+pub(crate) struct ArrayLayout {
+    /// Bytes before the elements, by type code of `newarray` (2: reference).
+    pub(crate) base: [i32; 12],
+    /// Binary logarithm of an element's width.
+    pub(crate) shift: [i32; 12],
+    /// Object alignment.
+    pub(crate) align: i32,
 }
 
 impl ArrayLayout {
     /// Measured on arrays made for it: sizes jump where the alignment is crossed.
-    fn measure(env: Env<Live>, jni: Jni) -> Result<Self> {
+    pub(crate) fn measure(env: Env<Live>, jni: Jni) -> Result<Self> {
         let object = jni.find_class("java/lang/Object")?;
         let bytes = |len: usize| env.object_size(jni.new_bytes(len)?);
         let longs = |len: usize| env.object_size(jni.new_longs(len)?);

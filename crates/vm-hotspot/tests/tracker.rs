@@ -23,6 +23,7 @@ fn committed_classes_are_compiled_from_the_source_beside_them() {
         ("tracker", "HprofTracker"),
         ("tracker", "HprofEnd"),
         ("tracker", "HprofAsk"),
+        ("tracker", "HprofSample"),
         ("../jvmpi-bridge/java", "JvmpiBirth"),
     ] {
         let folder = here.join(folder);

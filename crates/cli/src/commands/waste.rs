@@ -52,13 +52,16 @@ impl Table {
 impl Args {
     /// Says what could be saved.
     pub(crate) fn run(&self, session: &Session) -> Outcome {
+        let table = self.table.read()?;
+        let heap = session.open(&self.dump.file)?;
         let options = WasteOptions {
             all: session.global.unreachable,
             top: limit(Some(self.top), session.global.json, 20),
             holders: !self.no_holders,
-            table: self.table.read()?,
+            // A dump in which all objects have one trace was not written by a profiler.
+            sites: heap.one_trace().is_none(),
+            table,
         };
-        let heap = session.open(&self.dump.file)?;
         let found = session.with_control(|c| waste(&heap, &options, c))?;
         session.answer(&found, heap.summary())
     }

@@ -60,16 +60,24 @@ pub(super) struct Plan {
     slots: Vec<Vec<Slot>>,
 }
 
-const BOXES: [&str; 8] = [
-    "java.lang.Integer",
-    "java.lang.Long",
-    "java.lang.Short",
-    "java.lang.Byte",
-    "java.lang.Character",
-    "java.lang.Boolean",
-    "java.lang.Float",
-    "java.lang.Double",
+const BOXES: [(&str, BasicType); 8] = [
+    ("java.lang.Integer", BasicType::Int),
+    ("java.lang.Long", BasicType::Long),
+    ("java.lang.Short", BasicType::Short),
+    ("java.lang.Byte", BasicType::Byte),
+    ("java.lang.Character", BasicType::Char),
+    ("java.lang.Boolean", BasicType::Boolean),
+    ("java.lang.Float", BasicType::Float),
+    ("java.lang.Double", BasicType::Double),
 ];
+
+/// What a class boxes.
+pub(super) fn primitive_of(class: &str) -> Option<BasicType> {
+    BOXES
+        .iter()
+        .find(|(name, _)| *name == class)
+        .map(|found| found.1)
+}
 
 /// Classes (with subclasses) whose objects stand for themselves however equal they look; strings
 /// and boxes have tables of their own.
@@ -89,7 +97,7 @@ impl Plan {
         let role = |class: ClassIdx| {
             let slots = &slots[class.0 as usize];
             let name = heap.class(class).name.as_str();
-            let is_box = BOXES.contains(&name);
+            let is_box = primitive_of(name).is_some();
             let ancestors: Vec<&str> = lineage(heap, class)
                 .map(|c| heap.class(c).name.as_str())
                 .collect();
@@ -111,6 +119,11 @@ impl Plan {
         Plan { roles, slots }
     }
 
+    /// Whether objects of a class are boxed numbers.
+    pub(super) fn is_box(&self, class: ClassIdx) -> bool {
+        self.roles[class.0 as usize].boxed.is_some()
+    }
+
     /// Whether an instance may be compared with others of its class. One whose fields are all
     /// zero says nothing: locks look like that.
     pub(super) fn comparable(&self, class: ClassIdx, fields: &[u8]) -> bool {
@@ -128,8 +141,8 @@ pub(super) struct Census<'a> {
     pub(super) shallow: u64,
     /// Per class: instances, and the bitwise or of all their field bytes.
     masks: Vec<(u64, Vec<u8>)>,
-    /// Per class of boxes: the values.
-    values: Vec<Vec<u64>>,
+    /// Per class of boxes: the values, and who has them.
+    values: Vec<Vec<(u64, ObjIdx)>>,
     pub(super) contents: Contents,
     pub(super) references: Vec<RawReference>,
     pub(super) weak_entries: Vec<RawWeakEntry>,
@@ -183,6 +196,7 @@ impl<'a> Census<'a> {
         sum.references.sort_by_key(|r| r.object);
         sum.weak_entries.sort_by_key(|r| r.entry);
         sum.buffers.sort_by_key(|r| r.object);
+        sum.values.iter_mut().for_each(|list| list.sort_unstable());
         // A class without instances, or with cut ones, has no bytes to look at.
         for (class, slots) in plan.slots.iter().enumerate() {
             sum.masks[class].1.resize(field_bytes(heap, slots), 0);
@@ -218,7 +232,7 @@ impl ContentVisitor for Census<'_> {
         or(&mut mask.1, fields);
         let role = &self.plan.roles[class.0 as usize];
         if let Some(place) = role.boxed {
-            self.values[class.0 as usize].push(place.bits(fields, ids));
+            self.values[class.0 as usize].push((place.bits(fields, ids), object));
         }
         if let Some(shape) = &role.reference {
             self.references
@@ -265,7 +279,7 @@ impl ContentVisitor for Census<'_> {
 pub(super) struct Sum {
     pub(super) shallow: u64,
     masks: Vec<(u64, Vec<u8>)>,
-    values: Vec<Vec<u64>>,
+    values: Vec<Vec<(u64, ObjIdx)>>,
     pub(super) contents: Contents,
     pub(super) references: Vec<RawReference>,
     pub(super) weak_entries: Vec<RawWeakEntry>,
@@ -280,11 +294,11 @@ impl Sum {
             if values.is_empty() || plan.roles[class].boxed.is_none() {
                 continue;
             }
-            let mut values = values.clone();
-            values.sort_unstable();
-            values.dedup();
             let info = heap.class(ClassIdx(class as u32));
-            let (objects, distinct) = (self.masks[class].0, values.len() as u64);
+            let (objects, distinct) = (
+                self.masks[class].0,
+                values.chunk_by(|a, b| a.0 == b.0).count() as u64,
+            );
             let one = info.instance_size.0;
             rows.push(BoxedRow {
                 class: info.name.clone(),
@@ -296,6 +310,19 @@ impl Sum {
         }
         rows.sort_by(|a, b| b.bytes.cmp(&a.bytes).then_with(|| a.class.cmp(&b.class)));
         rows
+    }
+
+    /// The boxes that are not the first of their value, with their size.
+    pub(super) fn copies_of_boxes(&self, heap: &Heap) -> impl Iterator<Item = (ObjIdx, u64)> {
+        let groups = self
+            .values
+            .iter()
+            .flat_map(|list| list.chunk_by(|a, b| a.0 == b.0));
+        groups.flat_map(|group| {
+            group[1..]
+                .iter()
+                .map(|(_, object)| (*object, heap.shallow(*object).0))
+        })
     }
 
     /// Fields that no instance sets; instances and bytes of all of them; rows left out.

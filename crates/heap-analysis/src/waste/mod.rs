@@ -8,29 +8,35 @@
 //!
 //! The kinds overlap (an array of zeros can be a copy of another one), so their sum is no total.
 
+mod boxed_fields;
 mod census;
 mod contents;
 mod equal;
 mod native;
 mod references;
+mod sites;
 
+pub use boxed_fields::BoxedField;
 pub use census::{BoxedRow, ZeroField};
 pub use contents::{ArrayContents, ObjectArrays};
 pub use equal::{EqualRow, Equals};
 pub use native::{Buffer, BufferOrigin, NativeMemory};
 pub use references::{ReferenceRow, References, WeakMapRow, WeakMaps};
+pub use sites::WasteSite;
 
 use crate::collection_stats::{self as stats, Collections, FillPass, FindPass, Summing};
 use crate::collection_table::{CollectionTable, shapes};
 use crate::holders::{Owners, Question, Wanted, holders};
-use crate::object_set::{Both, chained, unzip};
+use crate::object_set::{Both, ObjectSet, chained, unzip};
 use crate::strings::{Duplicates, Holder, StringOptions, duplicates_of, shared_texts};
 use crate::texts::{HashPass, StringPass, StringShape, arrays_of};
+use boxed_fields::{BoxedPass, FieldPlan};
 use census::{Census, Plan};
 use equal::{EqualPass, Sketch};
-use heap_graph::{Control, Heap, HeapError};
+use heap_graph::{Control, Heap, HeapError, ObjIdx};
 use hprof::Bytes;
 use serde::Serialize;
+use sites::Sites;
 use std::cmp::Reverse;
 
 /// What to look at.
@@ -42,6 +48,8 @@ pub struct WasteOptions {
     pub top: Option<usize>,
     /// Name the fields that hold the copies (the third walk).
     pub holders: bool,
+    /// Tell what each allocating stack wastes.
+    pub sites: bool,
     /// Which classes are collections.
     pub table: CollectionTable,
 }
@@ -52,6 +60,7 @@ impl Default for WasteOptions {
             all: false,
             top: Some(20),
             holders: true,
+            sites: false,
             table: CollectionTable::built_in(),
         }
     }
@@ -87,6 +96,10 @@ pub struct Waste {
     pub collections: Collections,
     /// Boxed numbers by class.
     pub boxed: Vec<BoxedRow>,
+    /// Fields that hold boxed numbers in every instance.
+    pub boxed_fields: Vec<BoxedField>,
+    /// Waste by class and allocating stack, if it was asked for.
+    pub sites: Vec<WasteSite>,
     /// Instance fields that are null or zero in every instance.
     pub zero_fields: Vec<ZeroField>,
     /// Zero fields that were left out.
@@ -128,12 +141,16 @@ pub fn waste(
     let census = Census::merge(heap, &plan, census);
 
     let (texts, fills) = (arrays_of(heap, &strings), stats::arrays_of(heap, &found));
+    let field_plan = FieldPlan::new(heap);
     let walked = heap.walk_contents("equal objects", control, || {
         let fill = FillPass::new(heap, &fills);
         let equal = EqualPass::new(heap, &plan, &sketch, &texts, all);
-        Both(Both(HashPass::new(&texts), fill), equal)
+        let boxed = BoxedPass::new(heap, &plan, &field_plan, all);
+        Both(Both(HashPass::new(&texts), fill), Both(equal, boxed))
     })?;
-    let (walked, equal) = unzip(walked);
+    let (walked, found_by_field) = unzip(walked);
+    let (equal, boxed) = unzip(found_by_field);
+    let boxed_fields = boxed_fields::sum(heap, &field_plan, boxed);
     let (hashes, filled) = unzip(walked);
     let (arrays, objects) = equal::found(equal);
     drop(sketch);
@@ -143,7 +160,13 @@ pub fn waste(
         None => shared_texts(heap, all),
     };
     let filled = FillPass::finish(filled, &fills);
-    let collections = Summing::new(heap, &shapes, &found, &fills, &filled).sum(options.top);
+    let mut sites = Sites::default();
+    let summing = Summing::new(heap, &shapes, &found, &fills, &filled);
+    let collections = summing.sum(options.top, |one| {
+        if options.sites {
+            sites.add_collection(heap, one);
+        }
+    });
     let text_options = StringOptions {
         all,
         top: options.top,
@@ -152,31 +175,33 @@ pub fn waste(
     let strings = duplicates_of(heap, &texts, &text_options, control)?;
     let arrays = equal::groups(heap, arrays, options.top);
     let objects = equal::groups(heap, objects, options.top);
-    let holders = if options.holders {
-        let of_strings = equal::copies_of_strings(heap, &texts);
-        drop(texts);
-        let copies = chained([of_strings, arrays.copies, objects.copies].into_iter());
-        let wanted = Wanted::new(heap, &copies);
-        drop(copies);
-        let mut classes = vec![None; fills.len()];
-        for f in &found {
-            if let Some(rank) = f.holds.and_then(|a| fills.rank(a)) {
-                classes[rank] = Some(f.class);
-            }
+    let of_strings = match options.holders || options.sites {
+        true => equal::copies_of_strings(heap, &texts),
+        false => Vec::new(),
+    };
+    drop(texts);
+    if options.sites {
+        let bytes =
+            |list: &[(ObjIdx, u32, u64)]| list.iter().map(|c| (c.0, c.2)).collect::<Vec<_>>();
+        sites.add(heap, "duplicate_strings", bytes(&of_strings));
+        sites.add(heap, "duplicate_arrays", bytes(&arrays.copies));
+        sites.add(heap, "equal_objects", bytes(&objects.copies));
+        sites.add(
+            heap,
+            "duplicate_boxed_numbers",
+            census.copies_of_boxes(heap),
+        );
+        for (row, boxes) in &boxed_fields {
+            let field = format!("{}.{}", row.class, row.field);
+            sites.add_field(heap, "boxed_fields", field, boxes.iter().copied());
         }
-        let question = Question {
-            groups: 1,
-            keep: options.top.unwrap_or(usize::MAX),
-            all,
-            owners: Some(&Owners {
-                arrays: &fills,
-                classes,
-            }),
-        };
-        let found = holders(heap, &wanted, &question, control)?;
-        found.into_iter().next().unwrap_or_default()
-    } else {
-        Vec::new()
+    }
+    let holders = match options.holders {
+        true => {
+            let copies = [of_strings, arrays.copies, objects.copies];
+            who_holds(heap, options, copies, (&fills, &found), control)?
+        }
+        false => Vec::new(),
     };
     let (zero_fields, zero_bytes, omitted_fields) = census.zero_fields(heap, options.top);
     let mut answer = Waste {
@@ -188,6 +213,8 @@ pub fn waste(
         objects: objects.answer,
         collections,
         boxed: census.boxed(heap, &plan),
+        boxed_fields: boxed_fields.into_iter().map(|(row, _)| row).collect(),
+        sites: sites.rows(heap, options.top),
         zero_fields,
         omitted_fields,
         contents: census.contents.rows(heap),
@@ -198,6 +225,36 @@ pub fn waste(
     };
     answer.kinds = kinds(&answer, zero_bytes);
     Ok(answer)
+}
+
+/// The fields that hold copies. Of arrays that are the room of a collection its class is said.
+fn who_holds(
+    heap: &Heap,
+    options: &WasteOptions,
+    copies: [Vec<(ObjIdx, u32, u64)>; 3],
+    (fills, found): (&ObjectSet, &[stats::Found]),
+    control: &Control<'_>,
+) -> Result<Vec<Holder>, HeapError> {
+    let copies = chained(copies.into_iter());
+    let wanted = Wanted::new(heap, &copies);
+    drop(copies);
+    let mut classes = vec![None; fills.len()];
+    for f in found {
+        if let Some(rank) = f.holds.and_then(|a| fills.rank(a)) {
+            classes[rank] = Some(f.class);
+        }
+    }
+    let question = Question {
+        groups: 1,
+        keep: options.top.unwrap_or(usize::MAX),
+        all: options.all,
+        owners: Some(&Owners {
+            arrays: fills,
+            classes,
+        }),
+    };
+    let found = holders(heap, &wanted, &question, control)?;
+    Ok(found.into_iter().next().unwrap_or_default())
 }
 
 /// The savings side by side.
@@ -240,6 +297,16 @@ fn kinds(waste: &Waste, zero: (u64, u64)) -> Vec<WasteKind> {
             "duplicate_boxed_numbers",
             boxed(|b| b.objects - b.distinct),
             boxed(|b| b.wasted.0),
+        ),
+        kind(
+            "boxed_fields",
+            waste.boxed_fields.iter().map(|f| f.boxes).sum(),
+            waste.boxed_fields.iter().map(|f| f.wasted.0).sum(),
+        ),
+        kind(
+            "single_element_collections",
+            waste.collections.single,
+            waste.collections.single_bytes.0,
         ),
         kind("zero_fields", zero.0, zero.1),
         kind(

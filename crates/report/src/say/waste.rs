@@ -19,6 +19,8 @@ fn kind_words(kind: &str) -> &'static str {
         "empty_collections" => "collections without elements",
         "unused_slots" => "unused slots of collections",
         "duplicate_boxed_numbers" => "copies of equal boxed numbers",
+        "boxed_fields" => "boxes in fields that could be primitive",
+        "single_element_collections" => "collections of one element, beyond an array of one",
         "zero_fields" => "fields that are null or zero everywhere (at most)",
         "zero_arrays" => "arrays of zeros",
         "zero_tails" => "arrays whose last half is zeros",
@@ -26,6 +28,35 @@ fn kind_words(kind: &str) -> &'static str {
         "empty_object_arrays" => "arrays of nulls",
         _ => "weak map entries that their values keep",
     }
+}
+
+/// What each allocating stack wastes; nothing when the dump knows no stacks.
+fn sites(waste: &Waste, doc: Doc) -> Doc {
+    let known: Vec<_> = waste
+        .sites
+        .iter()
+        .filter(|s| !s.frames.is_empty())
+        .collect();
+    if known.is_empty() {
+        return doc;
+    }
+    let mut table = Table::new([
+        number("could save"),
+        number("objects"),
+        words("spent on"),
+        words("class"),
+        words("allocated at"),
+    ]);
+    for row in known {
+        table.row([
+            Cell::bytes(row.wasted),
+            Cell::count(row.objects),
+            text(kind_words(row.kind)),
+            Cell::class(row.class.clone()),
+            text(&row.frames[..row.frames.len().min(3)].join(" < ")),
+        ]);
+    }
+    doc.heading("By allocating stack").table(table)
 }
 
 impl Say for Waste {
@@ -53,6 +84,7 @@ impl Say for Waste {
             .note([Span::from(
                 "The kinds overlap: an array of zeros can be a copy of another one.",
             )]);
+        doc = sites(self, doc);
         if !self.holders.is_empty() {
             let mut table = Table::new([
                 number("could save"),
@@ -134,9 +166,29 @@ fn numbers_and_fields(waste: &Waste, doc: Doc) -> Doc {
         ]);
     }
     fields.omitted = waste.omitted_fields;
-    doc.heading("Boxed numbers")
-        .table(boxed)
-        .heading("Fields that are always null or zero")
+    let mut primitive = Table::new([
+        number("could save"),
+        number("boxes"),
+        number("instances"),
+        words("could be"),
+        words("field"),
+    ]);
+    for row in &waste.boxed_fields {
+        primitive.row([
+            Cell::bytes(row.wasted),
+            Cell::count(row.boxes),
+            Cell::count(row.instances),
+            text(row.primitive),
+            Cell::class(format!("{}.{}", row.class, row.field)),
+        ]);
+    }
+    let mut doc = doc.heading("Boxed numbers").table(boxed);
+    if !waste.boxed_fields.is_empty() {
+        doc = doc
+            .heading("Fields that always hold a boxed number")
+            .table(primitive);
+    }
+    doc.heading("Fields that are always null or zero")
         .table(fields)
 }
 

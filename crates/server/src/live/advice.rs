@@ -2,13 +2,10 @@
 
 use super::history::History;
 use super::table::stack_text;
-use heap_analysis::allocation::allocated_by;
-use heap_analysis::fields::class_named;
-use heap_analysis::group::trace_frames;
-use heap_analysis::waste::{WasteKind, WasteOptions, waste};
+use heap_analysis::waste::{WasteKind, WasteOptions, WasteSite, waste};
 use heap_graph::{Control, Heap, HeapError};
-use hprof::Bytes;
 use profile::{NameId, Profile, TraceId, Volume};
+use report::units::grouped;
 use serde::Serialize;
 
 /// Collections after which growth is called growth.
@@ -42,10 +39,10 @@ pub struct Growing {
     pub bytes_per_hour: f64,
 }
 
-/// Memory that need not be used.
+/// Memory that need not be used, of one kind and class, from one allocating stack.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Saving {
-    /// `equal_string`, `unused_room` or `empty`.
+    /// The kind, as in [`WasteKind`].
     pub kind: &'static str,
     /// The class.
     pub class: String,
@@ -55,8 +52,7 @@ pub struct Saving {
     pub objects: u64,
     /// Bytes to save.
     pub bytes: u64,
-    /// The stack that allocated most of them (of equal strings: one of them), innermost frame
-    /// first; empty when the dump knows none.
+    /// The stack that allocated them, innermost frame first; empty when the dump knows none.
     pub stack: Vec<String>,
 }
 
@@ -65,7 +61,7 @@ pub struct Saving {
 pub struct Savings {
     /// Every kind of waste with its bytes; kinds overlap, so their sum is no total.
     pub kinds: Vec<WasteKind>,
-    /// The largest single ones of strings and collections.
+    /// The largest by class and stack.
     pub rows: Vec<Saving>,
 }
 
@@ -172,62 +168,44 @@ pub fn savings(heap: &Heap, limit: usize) -> Result<Savings, HeapError> {
     let options = WasteOptions {
         top: Some(limit),
         holders: false,
+        sites: true,
         ..WasteOptions::default()
     };
     let waste = waste(heap, &options, &Control::quiet())?;
-    let mut rows = Vec::new();
-    for row in &waste.strings.rows {
-        let example = heap.find(row.example.0);
-        let trace = example
-            .map(|object| heap.allocation_trace(object))
-            .unwrap_or_default();
-        rows.push(Saving {
-            kind: "equal_string",
-            class: "java.lang.String".to_owned(),
-            what: format!("{} copies of {:?}", row.count, row.text),
-            objects: row.count,
-            bytes: row.wasted.0,
-            stack: trace_frames(heap, trace),
-        });
-    }
-    for row in &waste.collections.rows {
-        let of_class = |kind, what: String, objects, bytes: Bytes| Saving {
-            kind,
-            class: row.class.clone(),
-            what,
-            objects,
-            bytes: bytes.0,
-            stack: site_of(heap, &row.class),
-        };
-        if row.unused.0 > 0 {
-            let what = format!(
-                "room of {} collections that hold {}",
-                row.objects, row.elements
-            );
-            rows.push(of_class("unused_room", what, row.objects, row.unused));
-        }
-        if row.empty_bytes.0 > 0 {
-            let what = format!("{} of {} hold nothing", row.empty, row.objects);
-            rows.push(of_class("empty", what, row.empty, row.empty_bytes));
-        }
-    }
-    rows.retain(|row| row.bytes > 0);
-    rows.sort_by(|a, b| b.bytes.cmp(&a.bytes).then_with(|| a.class.cmp(&b.class)));
-    rows.truncate(limit);
+    let rows = waste.sites.into_iter().map(saving).collect();
     Ok(Savings {
         kinds: waste.kinds,
         rows,
     })
 }
 
-/// The stack that allocated most objects of a class.
-fn site_of(heap: &Heap, class: &str) -> Vec<String> {
-    let Some(index) = class_named(heap, class) else {
-        return Vec::new();
+fn saving(site: WasteSite) -> Saving {
+    let count = grouped(site.objects);
+    let example = match &site.value {
+        Some(value) => format!(", such as {value}"),
+        None => String::new(),
     };
-    let found = allocated_by(heap, index, heap.objects_of(index));
-    let site = found.and_then(|found| found.sites.into_iter().next());
-    site.map(|site| site.frames).unwrap_or_default()
+    let what = match (site.kind, &site.field) {
+        ("duplicate_strings", _) => format!("{count} copies of equal strings{example}"),
+        ("duplicate_arrays", _) => format!("{count} copies of equal arrays{example}"),
+        ("equal_objects", _) => format!("{count} copies of equal objects{example}"),
+        ("duplicate_boxed_numbers", _) => format!("{count} copies of equal boxed numbers{example}"),
+        ("boxed_fields", Some(field)) => {
+            format!("{count} boxes in the field {field}, which could be primitive")
+        }
+        ("empty_collections", _) => format!("{count} collections that hold nothing"),
+        ("single_element_collections", _) => format!("{count} collections of one element"),
+        ("unused_slots", _) => format!("unused room of {count} collections"),
+        (kind, _) => format!("{count} objects: {}", kind.replace('_', " ")),
+    };
+    Saving {
+        kind: site.kind,
+        class: site.class,
+        what,
+        objects: site.objects,
+        bytes: site.wasted.0,
+        stack: site.frames,
+    }
 }
 
 #[cfg(test)]

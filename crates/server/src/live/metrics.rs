@@ -39,8 +39,12 @@ pub struct MetricInfo {
     pub title: &'static str,
     /// Unit.
     pub unit: Unit,
-    /// Which chart it belongs to: metrics of `heap` and of `process` are stacked.
+    /// Which chart it belongs to: those of `heap`, `process` and `tracked` are stacked,
+    /// and those of `process` sum to what was resident when they were read.
     pub chart: &'static str,
+    /// What exactly is counted, where the title does not say it.
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub about: &'static str,
 }
 
 const fn metric(
@@ -54,6 +58,20 @@ const fn metric(
         title,
         unit,
         chart,
+        about: "",
+    }
+}
+
+/// A category of memory: of `resident`, or of what the VM `tracks`.
+const fn category(
+    name: &'static str,
+    title: &'static str,
+    chart: &'static str,
+    about: &'static str,
+) -> MetricInfo {
+    MetricInfo {
+        about,
+        ..metric(name, title, Unit::Bytes, chart)
     }
 }
 
@@ -69,12 +87,85 @@ pub const METRICS: [MetricInfo; COUNT] = [
         Unit::Bytes,
         "heap_line",
     ),
-    metric("nmt_java_bytes", "Java", Unit::Bytes, "process"),
-    metric("nmt_code_bytes", "Code", Unit::Bytes, "process"),
-    metric("nmt_stack_bytes", "Stack", Unit::Bytes, "process"),
-    metric("nmt_gc_bytes", "GC", Unit::Bytes, "process"),
-    metric("nmt_class_bytes", "Classes", Unit::Bytes, "process"),
-    metric("nmt_other_bytes", "Other", Unit::Bytes, "process"),
+    category(
+        "resident_java_bytes",
+        "Java",
+        "process",
+        "pages of the Java heap that are resident",
+    ),
+    category(
+        "resident_native_bytes",
+        "Native",
+        "process",
+        "malloc, direct buffers, data of libraries and the VM's own, and whatever no other category claims",
+    ),
+    category(
+        "resident_code_bytes",
+        "Code",
+        "process",
+        "the code cache, mapped libraries, jars and the runtime image",
+    ),
+    category(
+        "resident_stack_bytes",
+        "Stack",
+        "process",
+        "stacks of threads",
+    ),
+    category(
+        "resident_gc_bytes",
+        "GC",
+        "process",
+        "the collector's card table and mark bits (JDK 9 and later; what it takes from malloc is native)",
+    ),
+    category(
+        "resident_class_bytes",
+        "Classes",
+        "process",
+        "class space, metaspace and the archive of classes (before JDK 10 metaspace is native)",
+    ),
+    category(
+        "resident_other_bytes",
+        "Other",
+        "process",
+        "other mapped files, shared memory, pages of the kernel",
+    ),
+    category(
+        "nmt_java_bytes",
+        "Java",
+        "tracked",
+        "committed: the Java heap",
+    ),
+    category(
+        "nmt_native_bytes",
+        "Native",
+        "tracked",
+        "committed: direct buffers, Unsafe.allocateMemory and internal memory; not malloc of libraries",
+    ),
+    category(
+        "nmt_code_bytes",
+        "Code",
+        "tracked",
+        "committed: the code cache and the compilers",
+    ),
+    category("nmt_stack_bytes", "Stack", "tracked", "committed: threads"),
+    category(
+        "nmt_gc_bytes",
+        "GC",
+        "tracked",
+        "committed: all that the collector has beside the heap",
+    ),
+    category(
+        "nmt_class_bytes",
+        "Classes",
+        "tracked",
+        "committed: classes, metaspace, symbols and the archive of classes",
+    ),
+    category(
+        "nmt_other_bytes",
+        "Other",
+        "tracked",
+        "committed: everything else that the VM tracks",
+    ),
     metric("resident_bytes", "Resident", Unit::Bytes, "process_line"),
     metric("swapped_bytes", "Swapped", Unit::Bytes, "none"),
     metric(
@@ -99,7 +190,7 @@ pub const METRICS: [MetricInfo; COUNT] = [
 ];
 
 /// Number of metrics.
-pub const COUNT: usize = 22;
+pub const COUNT: usize = 30;
 
 /// Index of a metric in [`METRICS`].
 pub fn index(name: &str) -> Option<usize> {

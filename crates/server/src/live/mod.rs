@@ -3,7 +3,7 @@
 //! somebody asks for one.
 //!
 //! In reading order: [`program`] (what can be asked of a VM); from readings to the timeline:
-//! [`perfdata`], [`process`], [`nmt`], [`sampler`], [`metrics`], [`timeline`]; from the agent's stream
+//! [`perfdata`], [`process`], [`ranges`] and [`resident`], [`nmt`], [`memory`], [`sampler`], [`metrics`], [`timeline`]; from the agent's stream
 //! to the past of every site: [`tap`], [`history`]; heap dumps: [`dumps`], [`contents`],
 //! [`instances`], [`moments`], [`references`]; the agent's answers about live objects: [`live_objects`],
 //! [`objects`] (from there or from a dump); what is looked at of each class: [`rules`]; tables that were kept: [`shelf`], `schedule`; CPU and contention for a while: [`measure`]; answers: [`table`], [`classes`], [`advice`], [`source`]; [`status`], [`session`] (all of it for one
@@ -20,6 +20,7 @@ pub mod history;
 pub mod instances;
 pub mod live_objects;
 pub mod measure;
+pub mod memory;
 pub mod metrics;
 pub mod moments;
 pub mod nmt;
@@ -30,7 +31,9 @@ pub mod pprof;
 pub mod process;
 pub mod program;
 pub mod prometheus;
+pub mod ranges;
 pub mod references;
+pub mod resident;
 mod routes;
 pub mod rules;
 pub mod sampler;

@@ -6,6 +6,8 @@
 pub struct NativeMemory {
     /// The Java heap.
     pub java: u64,
+    /// What programs ask for: direct buffers, `Unsafe.allocateMemory`, and the VM's own use of them.
+    pub native: u64,
     /// Compiled code and the compilers.
     pub code: u64,
     /// Stacks of threads.
@@ -14,11 +16,11 @@ pub struct NativeMemory {
     pub gc: u64,
     /// Classes and their metadata, symbols.
     pub class: u64,
-    /// Everything else that is tracked: direct buffers, internal tables.
+    /// Everything else that is tracked: tables of the VM.
     pub other: u64,
 }
 
-/// Reads the summary (in KB, the default scale). `None` when tracking is off or the text is another.
+/// Reads the summary (in KB, the default scale, or in bytes). `None` when tracking is off or the text is another.
 pub fn parse(text: &str) -> Option<NativeMemory> {
     let mut memory = NativeMemory::default();
     let mut found = false;
@@ -30,10 +32,8 @@ pub fn parse(text: &str) -> Option<NativeMemory> {
         let Some((name, numbers)) = rest.trim().split_once(" (reserved=") else {
             continue;
         };
-        let Some(committed) = numbers
-            .split_once("committed=")
-            .and_then(|(_, n)| kilobytes(n))
-        else {
+        let committed = numbers.split_once("committed=");
+        let Some(committed) = committed.and_then(|(_, n)| size(n)) else {
             continue;
         };
         found = true;
@@ -42,6 +42,8 @@ pub fn parse(text: &str) -> Option<NativeMemory> {
             "Code" | "Compiler" | "JVMCI" => &mut memory.code,
             "Thread" | "Thread Stack" => &mut memory.stack,
             "Class" | "Metaspace" | "Symbol" | "Shared class space" => &mut memory.class,
+            // What `Unsafe` allocates is internal up to JDK 10, and `Other` after it.
+            "Other" | "Internal" => &mut memory.native,
             name if name.starts_with("GC") => &mut memory.gc,
             _ => &mut memory.other,
         } += committed;
@@ -49,9 +51,15 @@ pub fn parse(text: &str) -> Option<NativeMemory> {
     found.then_some(memory)
 }
 
-fn kilobytes(text: &str) -> Option<u64> {
-    let end = text.find("KB")?;
-    text[..end].parse::<u64>().ok()?.checked_mul(1024)
+/// `1024KB`, or bytes, as a VM prints them at its end from JDK 17 on.
+fn size(text: &str) -> Option<u64> {
+    let end = text.find(|c: char| !c.is_ascii_digit())?;
+    let unit = if text[end..].starts_with("KB") {
+        1024
+    } else {
+        1
+    };
+    text[..end].parse::<u64>().ok()?.checked_mul(unit)
 }
 
 #[cfg(test)]
@@ -68,14 +76,16 @@ mod tests {
             -                      Code (reserved=247751KB, committed=7607KB)\n\
             -                        GC (reserved=42262KB, committed=42262KB)\n\
             -                 GCCardSet (reserved=2KB, committed=2KB)\n\
-            -                  Internal (reserved=1242KB, committed=1242KB)\n";
+            -                  Internal (reserved=1242KB, committed=1242KB)\n\
+            -                    Module (reserved=30KB, committed=30KB)\n";
         let memory = parse(text).unwrap();
+        assert_eq!(size("12, at peak"), Some(12));
         let kb = |n: u64| n * 1024;
         assert_eq!(memory.java, kb(1024));
         assert_eq!((memory.gc, memory.class), (kb(42264), kb(189)));
         assert_eq!(
-            (memory.stack, memory.code, memory.other),
-            (kb(934), kb(7607), kb(1242))
+            (memory.stack, memory.code, memory.native, memory.other),
+            (kb(934), kb(7607), kb(1242), kb(30))
         );
         assert_eq!(parse("Native memory tracking is not enabled\n"), None);
     }

@@ -39,9 +39,12 @@ pub(super) fn index(live: &Live) -> Response {
             .enumerate()
             .filter(|(at, _)| value(*at).is_finite());
         let cells: Vec<Vec<String>> = known
-            .map(|(at, metric)| vec![metric.title.to_owned(), metric.unit.text(value(at))])
+            .map(|(at, metric)| {
+                let about = metric.about.to_owned();
+                vec![metric.title.to_owned(), metric.unit.text(value(at)), about]
+            })
             .collect();
-        push_table(&mut body, &["Now", ""], &cells);
+        push_table(&mut body, &["Now", "", ""], &cells);
     }
     button(&mut body, "gc", "Force GC");
     button(&mut body, "dump", "Heap dump");
@@ -282,9 +285,17 @@ fn advice(live: &Live, out: &mut String) {
         .savings
         .iter()
         .flat_map(|savings| &savings.rows)
-        .map(|row| vec![row.class.clone(), row.what.clone(), row.bytes.to_string()])
+        .map(|row| {
+            let stack = row.stack.join(" < ");
+            vec![
+                row.class.clone(),
+                row.what.clone(),
+                row.bytes.to_string(),
+                stack,
+            ]
+        })
         .collect();
-    push_table(out, &["Class", "What", "Bytes"], &cells);
+    push_table(out, &["Class", "What", "Bytes", "Stack"], &cells);
 }
 
 /// A fault as a page.

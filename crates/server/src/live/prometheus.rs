@@ -26,7 +26,11 @@ pub fn text(live: &Live) -> String {
     if let Some(row) = status.rows.last() {
         for metric in METRICS {
             if let Some(value) = row.get(metric.name) {
-                put(metric.name, metric.title, "gauge", value);
+                let help = match metric.about {
+                    "" => metric.title.to_owned(),
+                    about => format!("{}: {about}", metric.title),
+                };
+                put(metric.name, &help, "gauge", value);
             }
         }
     }

@@ -1,7 +1,7 @@
 //! From the counters of a VM to rows of the timeline, and collections to events.
 
+use super::memory::Memory;
 use super::metrics::Row;
-use super::nmt::NativeMemory;
 use super::perfdata::Counters;
 use super::process::Process;
 use super::timeline::EventKind;
@@ -24,8 +24,8 @@ pub struct Reading {
     pub process: Process,
     /// The VM's counters; none with `-XX:-UsePerfData`.
     pub counters: Option<Counters>,
-    /// Native memory, as last asked.
-    pub native: Option<NativeMemory>,
+    /// Memory by category, as last asked.
+    pub memory: Memory,
 }
 
 /// Live and tracked objects and bytes, as the agent last said.
@@ -39,9 +39,7 @@ impl Sampler {
         row.set("resident_bytes", process.resident as f64);
         row.set("swapped_bytes", process.swapped as f64);
         row.set("threads", process.threads as f64);
-        if let Some(native) = reading.native {
-            set_native(&mut row, native);
-        }
+        set_memory(&mut row, reading.memory);
         if let Some((objects, bytes)) = tracked {
             row.set("tracked_live_objects", objects as f64);
             row.set("tracked_live_bytes", bytes as f64);
@@ -66,16 +64,34 @@ impl Sampler {
     }
 }
 
-fn set_native(row: &mut Row, native: NativeMemory) {
-    for (name, bytes) in [
-        ("nmt_java_bytes", native.java),
-        ("nmt_code_bytes", native.code),
-        ("nmt_stack_bytes", native.stack),
-        ("nmt_gc_bytes", native.gc),
-        ("nmt_class_bytes", native.class),
-        ("nmt_other_bytes", native.other),
-    ] {
-        row.set(name, bytes as f64);
+fn set_memory(row: &mut Row, memory: Memory) {
+    if let Some(resident) = memory.resident {
+        for (name, bytes) in [
+            ("resident_java_bytes", Some(resident.java)),
+            ("resident_native_bytes", Some(resident.native)),
+            ("resident_code_bytes", Some(resident.code)),
+            ("resident_stack_bytes", Some(resident.stack)),
+            ("resident_gc_bytes", resident.gc),
+            ("resident_class_bytes", Some(resident.class)),
+            ("resident_other_bytes", Some(resident.other)),
+        ] {
+            if let Some(bytes) = bytes {
+                row.set(name, bytes as f64);
+            }
+        }
+    }
+    if let Some(tracked) = memory.tracked {
+        for (name, bytes) in [
+            ("nmt_java_bytes", tracked.java),
+            ("nmt_native_bytes", tracked.native),
+            ("nmt_code_bytes", tracked.code),
+            ("nmt_stack_bytes", tracked.stack),
+            ("nmt_gc_bytes", tracked.gc),
+            ("nmt_class_bytes", tracked.class),
+            ("nmt_other_bytes", tracked.other),
+        ] {
+            row.set(name, bytes as f64);
+        }
     }
 }
 

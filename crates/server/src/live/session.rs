@@ -2,8 +2,8 @@
 
 use super::dumps::Dumps;
 use super::history::History;
+use super::memory::Memory;
 use super::metrics::{METRICS, MetricInfo, Row};
-use super::nmt::{self, NativeMemory};
 use super::perfdata::Counters;
 use super::process;
 use super::program::{Agent, Ask, Commands, Program, Recording};
@@ -27,8 +27,6 @@ use tokio::sync::watch;
 const INTERVAL_MS: u64 = 250;
 /// What the page may ask for.
 const INTERVALS_MS: std::ops::RangeInclusive<u64> = 50..=60_000;
-/// Asking for native memory costs the VM a command, so it is seldom done.
-const NATIVE_EVERY: Duration = Duration::from_secs(5);
 /// Allocation sites are asked for so often while recording.
 const SITES_EVERY: Duration = Duration::from_secs(2);
 /// An answer that has not come after this long is no longer waited for.
@@ -88,8 +86,8 @@ pub struct Live {
     timeline: Mutex<Timeline>,
     recorded: RwLock<Recorded>,
     commands: Mutex<Option<Arc<Commands>>>,
-    /// The last answer about native memory.
-    native: Mutex<Option<NativeMemory>>,
+    /// What was last known of memory by category.
+    pub(super) memory: Mutex<Memory>,
     /// Its heap dumps.
     pub dumps: Dumps,
     /// Its tables of classes that were kept.
@@ -147,7 +145,7 @@ impl Live {
             timeline: Mutex::default(),
             recorded: RwLock::default(),
             commands: Mutex::default(),
-            native: Mutex::default(),
+            memory: Mutex::default(),
             rules: Chosen::default(),
             dumps: Dumps::new(folder.clone(), stem.clone()),
             shelf: Shelf::new(folder, stem),
@@ -160,7 +158,7 @@ impl Live {
             stop: AtomicBool::new(false),
         });
         live.thread("tenure-timeline", Live::measure);
-        live.thread("tenure-native", Live::ask_native);
+        live.thread("tenure-memory", Live::ask_memory);
         live.thread("tenure-save", Live::save_on_schedule);
         live
     }
@@ -266,7 +264,7 @@ impl Live {
                 time_ms: now_ms(),
                 process,
                 counters: file.and_then(|bytes| Counters::parse(&bytes).ok()),
-                native: *locked(&self.native),
+                memory: *locked(&self.memory),
             };
             self.note_missing(&reading);
             let tracked = self.recorded(|recorded| recorded.tracked);
@@ -290,12 +288,6 @@ impl Live {
         if reading.counters.is_none() {
             notes.push(
                 "The VM has no counters file (-XX:-UsePerfData, or another user's).".to_owned(),
-            );
-        }
-        if reading.native.is_none() {
-            notes.push(
-                "Memory by category needs -XX:NativeMemoryTracking=summary on the program."
-                    .to_owned(),
             );
         }
         self.status.send_if_modified(|status| {
@@ -329,25 +321,6 @@ impl Live {
         self.mark("The program has ended");
         locked(&self.commands).take();
         self.status.send_modify(|status| status.ended = true);
-    }
-
-    /// Asks for native memory on a thread of its own: a VM at a safepoint answers late.
-    fn ask_native(self: &Arc<Self>) {
-        let mut asked: Option<Instant> = None;
-        while self.alive() {
-            if asked.is_none_or(|at| at.elapsed() >= NATIVE_EVERY) {
-                asked = Some(Instant::now());
-                let answer = self.program.diagnose("VM.native_memory summary");
-                let native = answer.ok().and_then(|text| nmt::parse(&text));
-                let missing = native.is_none();
-                *locked(&self.native) = native;
-                if missing {
-                    // It is chosen when the VM starts.
-                    return;
-                }
-            }
-            std::thread::sleep(Duration::from_millis(200));
-        }
     }
 
     fn ask_sites(&self) {

@@ -39,8 +39,8 @@ impl Host {
     ) -> bool {
         let mut messages = None;
         let (outcome, body) = jni.local_frame(8, || match asked.command {
-            Command::Enable(kind) => (self.switch(env, stream, kind, true), None),
-            Command::Disable(kind) => (self.switch(env, stream, kind, false), None),
+            Command::Enable(kind) => (self.switch((env, jni), stream, kind, true), None),
+            Command::Disable(kind) => (self.switch((env, jni), stream, kind, false), None),
             Command::Request(EventKind::ClassLoad, class) => {
                 let load = locked(&self.names).load_of(env, class);
                 found(load.map(|load| Body::ClassLoad(Box::new(load))))
@@ -78,10 +78,19 @@ impl Host {
         has_collected
     }
 
-    fn switch(&self, env: Env<Live>, stream: &mut Stream, kind: EventKind, on: bool) -> Outcome {
+    fn switch(
+        &self,
+        (env, jni): (Env<Live>, Jni),
+        stream: &mut Stream,
+        kind: EventKind,
+        on: bool,
+    ) -> Outcome {
         if kind == EventKind::ObjectAlloc {
             let event = jvmti::EventKind::SampledObjectAlloc;
-            let is_here = self.samples() && env.enable(event, on).is_ok();
+            let is_here = match self.samples() {
+                true => env.enable(event, on).is_ok(),
+                false => self.switch_sampling(env, jni, on),
+            };
             return if is_here {
                 Outcome::Success
             } else {

@@ -14,6 +14,8 @@ use crate::hotspot::locked;
 
 /// Frames kept of a stack: the VM takes longest for them.
 const DEPTH: usize = 16;
+/// Frames looked at where inserted code and constructors stand on top.
+const CONSTRUCTORS: usize = 16;
 /// The writer is not waited for longer when the VM ends.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -39,7 +41,14 @@ impl Host {
         self.item(thread, Item::event(Body::ThreadStart(Box::new(start))));
     }
 
-    fn sampled(&self, env: Env<Live>, jni: Jni, object: Object, class: Object, size: i64) {
+    pub(super) fn sampled(
+        &self,
+        env: Env<Live>,
+        jni: Jni,
+        object: Object,
+        class: Object,
+        size: i64,
+    ) {
         let Some(place) = self.place.get() else {
             return;
         };
@@ -48,15 +57,18 @@ impl Host {
         let mut rows = [FrameRow {
             method: MethodPtr(std::ptr::null_mut()),
             location: 0,
-        }; DEPTH];
-        let count = env.stack_into(None, &mut rows).unwrap_or(0);
+        }; DEPTH + CONSTRUCTORS];
+        let most = if self.samples() { DEPTH } else { rows.len() };
+        let count = env.stack_into(None, &mut rows[..most]).unwrap_or(0);
+        let hidden = self.hidden(env, jni, class, &rows[..count]);
+        let rows = &rows[hidden..count.min(hidden + DEPTH)];
         let (known, trace): (_, TraceId) = {
             let mut names = locked(&self.names);
             // Pushed under the lock: nobody can use a name before it is told.
             let mut tell = |item: Item| self.item(thread, item);
             (
                 names.class(env, class, &mut tell),
-                names.trace(env, jni, &rows[..count], &mut tell),
+                names.trace(env, jni, rows, &mut tell),
             )
         };
         let Some(weak) = jni.weak(object) else {
@@ -87,7 +99,8 @@ impl Agent for Host {
         }
     }
 
-    fn vm_death(&self, _env: Env<Live>, _jni: Jni) {
+    fn vm_death(&self, env: Env<Live>, jni: Jni) {
+        self.switch_sampling(env, jni, false);
         self.item(EnvId(0), Item::event(Body::JvmShutDown));
         self.is_stopped.store(true, Ordering::SeqCst);
         if self.writer.get().is_none() {
@@ -116,6 +129,22 @@ impl Agent for Host {
         size: i64,
     ) {
         self.sampled(env, jni, object, class, size);
+    }
+
+    fn vm_object_alloc(
+        &self,
+        env: Env<Live>,
+        jni: Jni,
+        _thread: Object,
+        object: Object,
+        class: Object,
+        size: i64,
+    ) {
+        self.made_by_vm(env, jni, object, class, size);
+    }
+
+    fn class_file(&self, _redefined: bool, name: &str, bytes: &[u8]) -> Option<Vec<u8>> {
+        self.with_births(name, bytes)
     }
 
     fn gc_start(&self) {

@@ -12,7 +12,7 @@
 //! last two, so nobody calls the VM while holding them.
 //!
 //! Reading order: `vm_structs`, `spaces`, `slots`, `moves`, `names`, `stream`,
-//! `events`, `commands`.
+//! `sampling`, `events`, `commands`.
 //!
 //! [`VmEvent`]: vmpi::VmEvent
 
@@ -36,6 +36,7 @@ mod commands;
 mod events;
 mod moves;
 mod names;
+pub(crate) mod sampling;
 pub(crate) mod spaces;
 mod stream;
 pub(crate) mod vm_structs;
@@ -118,6 +119,8 @@ struct Host {
     sink: Mutex<Option<Sink>>,
     place: OnceLock<Place>,
     names: Mutex<Names>,
+    /// What samples where the VM does not.
+    inserted: OnceLock<sampling::Inserted>,
     tracked: Mutex<Tracked>,
     gc_over: Condvar,
     queue: Mutex<Vec<Message>>,
@@ -131,8 +134,8 @@ static HOST: OnceLock<Host> = OnceLock::new();
 /// Sets everything up while the agent is loaded; the rest happens in events.
 ///
 /// # Errors
-/// When the VM gives no JVMTI environment, or not what is needed (sampled
-/// allocations: JDK 11 on). The program then runs unwatched.
+/// When the VM gives no JVMTI environment, or not what is needed. The program then
+/// runs unwatched.
 pub fn load(java: JavaVm, setup: HostSetup) -> jvmti::Result<()> {
     let env: Env<OnLoad> = Env::create(java)?;
     let granted = env.add_capabilities(&[
@@ -143,6 +146,15 @@ pub fn load(java: JavaVm, setup: HostSetup) -> jvmti::Result<()> {
         Capability::GenerateGarbageCollectionEvents,
         Capability::GenerateSampledObjectAllocEvents,
     ])?;
+    let samples = granted.has(Capability::GenerateSampledObjectAllocEvents);
+    // Before JDK 11 code is inserted instead.
+    let granted = match samples {
+        true => granted,
+        false => env.add_capabilities(&[
+            Capability::RetransformClasses,
+            Capability::GenerateVmObjectAllocEvents,
+        ])?,
+    };
     let started = Instant::now();
     let tracked = Tracked {
         entries: Vec::new(),
@@ -161,6 +173,7 @@ pub fn load(java: JavaVm, setup: HostSetup) -> jvmti::Result<()> {
         sink: Mutex::new(Some(setup.sink)),
         place: OnceLock::new(),
         names: Mutex::default(),
+        inserted: OnceLock::new(),
         tracked: Mutex::new(tracked),
         gc_over: Condvar::new(),
         queue: Mutex::default(),
@@ -173,11 +186,11 @@ pub fn load(java: JavaVm, setup: HostSetup) -> jvmti::Result<()> {
         return Err(jvmti::Error::Jni("a second load"));
     }
     jvmti::install(env, host)?;
-    if granted.has(Capability::GenerateSampledObjectAllocEvents) {
+    if samples {
         // Before there are threads: each takes it up with its first sample.
         env.set_heap_sampling_interval(i32::try_from(setup.interval).unwrap_or(i32::MAX))?;
-    } else {
-        (setup.message)("objects are not told: that needs a JVM from JDK 11 on");
+    } else if !granted.has(Capability::RetransformClasses) {
+        (setup.message)("objects are not told: this VM neither samples them nor changes classes");
     }
     env.enable(EventKind::VmInit, true)?;
     env.enable(EventKind::VmDeath, true)
@@ -446,6 +459,8 @@ impl Host {
         }
         if self.samples() {
             env.enable(EventKind::SampledObjectAlloc, true)?;
+        } else if self.granted.has(Capability::RetransformClasses) {
+            self.begin_sampling(env, jni)?;
         }
         Ok(())
     }

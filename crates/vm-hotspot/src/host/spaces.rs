@@ -129,21 +129,24 @@ pub(crate) struct RegionTable {
 fn serial(structs: &VmStructs) -> Option<Map> {
     const HEAP: &[&str] = &["SerialHeap", "GenCollectedHeap"];
     const SPACE: &[&str] = &["Space", "ContiguousSpace"];
+    const OLD: &[&str] = &["TenuredGeneration", "OneContigSpaceCardGeneration"];
     // SAFETY: a static of the VM, and fields of its heap and generations, which
     // live as long as it.
     unsafe {
         let heap = read::<usize>(structs.address("Universe", "_collectedHeap")?)?;
-        let young = read::<usize>(heap + structs.offset(HEAP, "_young_gen")?)?;
-        let old = read::<usize>(heap + structs.offset(HEAP, "_old_gen")?)?;
+        // Before JDK 9 the heap has an array of its generations.
+        let generation = |field: &str, number: usize| {
+            let array = || Some(structs.offset(HEAP, "_gens")? + number * size_of::<usize>());
+            read::<usize>(heap + structs.offset(HEAP, field).or_else(array)?)
+        };
+        let young = generation("_young_gen", 0)?;
+        let old = generation("_old_gen", 1)?;
         let young_space = |field: &str| Some(young + structs.offset(&["DefNewGeneration"], field)?);
         let spaces = vec![
             (arena::EDEN, young_space("_eden_space")?),
             (arena::SURVIVOR, young_space("_from_space")?),
             (arena::OTHER_SURVIVOR, young_space("_to_space")?),
-            (
-                arena::OLD,
-                old + structs.offset(&["TenuredGeneration"], "_the_space")?,
-            ),
+            (arena::OLD, old + structs.offset(OLD, "_the_space")?),
         ];
         spaces_of(structs, SPACE, spaces)
     }

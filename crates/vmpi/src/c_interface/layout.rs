@@ -353,6 +353,45 @@ impl std::fmt::Debug for Payload {
     }
 }
 
+/// An [`Interface`] of the functions that are in scope where this stands, by the names of its fields.
+#[macro_export]
+macro_rules! jvmpi_functions {
+    () => {
+        $crate::c_interface::layout::Interface {
+            version: $crate::c_interface::layout::VERSION_1_2,
+            notify: None,
+            enable_event,
+            disable_event,
+            request_event,
+            get_call_trace,
+            profiler_exit,
+            raw_monitor_create,
+            raw_monitor_enter,
+            raw_monitor_exit,
+            raw_monitor_wait,
+            raw_monitor_notify_all,
+            raw_monitor_destroy,
+            get_current_thread_cpu_time,
+            suspend_thread,
+            resume_thread,
+            get_thread_status,
+            thread_has_run,
+            create_system_thread,
+            set_thread_local_storage,
+            get_thread_local_storage,
+            disable_gc,
+            enable_gc,
+            run_gc,
+            get_thread_object,
+            get_method_class,
+            id_to_object,
+            object_to_id,
+            suspend_thread_list,
+            resume_thread_list,
+        }
+    };
+}
+
 #[cfg(test)]
 #[path = "layout_tests.rs"]
 mod tests;

@@ -1,0 +1,70 @@
+//! Memory by category: asked of the VM and of the system on a thread of its own, seldom, because a VM
+//! at a safepoint answers late and a large process has many pages.
+
+use super::nmt::{self, NativeMemory};
+use super::ranges::Ranges;
+use super::resident::{self, Resident};
+use super::session::{Live, locked};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Between two questions.
+const EVERY: Duration = Duration::from_secs(5);
+/// The metaspace gets new parts, seldom.
+const RANGES_EVERY: Duration = Duration::from_secs(60);
+/// A reading that took long is not repeated before so many times as much has passed.
+const REST: u32 = 50;
+
+/// A VM that does not answer is not asked more often.
+const ATTEMPTS: u32 = 5;
+
+/// What was last known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Memory {
+    /// What the VM tracks, with `-XX:NativeMemoryTracking`.
+    pub tracked: Option<NativeMemory>,
+    /// What is resident; none where the VM does not say where its heap is.
+    pub resident: Option<Resident>,
+}
+
+impl Live {
+    /// Asks until the program or the watch ends.
+    pub(super) fn ask_memory(self: &Arc<Self>) {
+        let ask = |command: &str| self.program().diagnose(command).unwrap_or_default();
+        let file = format!("/proc/{}/smaps", self.program().pid());
+        // What does not change as long as the VM lives, and is not worth a second question.
+        let (mut heap, mut info) = (String::new(), String::new());
+        let mut ranges: Option<(Ranges, Instant)> = None;
+        let (mut is_tracked, mut attempts) = (true, 0);
+        while self.alive() {
+            if heap.is_empty() && attempts < ATTEMPTS {
+                attempts += 1;
+                heap = ask("GC.heap_info");
+                info = ask("VM.info");
+            }
+            let old = ranges.take_if(|(_, asked)| asked.elapsed() >= RANGES_EVERY);
+            if old.is_some() || ranges.is_none() {
+                let metaspace = match heap.is_empty() {
+                    false => ask("VM.metaspace vslist"),
+                    true => String::new(),
+                };
+                ranges = Some((Ranges::parse(&heap, &info, &metaspace), Instant::now()));
+            }
+            // Tracking is chosen when the VM starts.
+            let tracked = is_tracked
+                .then(|| ask("VM.native_memory summary"))
+                .and_then(|text| nmt::parse(&text));
+            is_tracked = tracked.is_some();
+            let begun = Instant::now();
+            let smaps = std::fs::read_to_string(&file).ok();
+            let resident = smaps
+                .zip(ranges.as_ref())
+                .and_then(|(smaps, (ranges, _))| resident::parse(&smaps, ranges));
+            *locked(&self.memory) = Memory { tracked, resident };
+            let pause = EVERY.max(begun.elapsed() * REST);
+            while self.alive() && begun.elapsed() < pause {
+                std::thread::sleep(Duration::from_millis(200));
+            }
+        }
+    }
+}
