@@ -12,8 +12,12 @@ impl Live {
     /// # Errors
     /// When there is no source of counts, or the files cannot be written, in words.
     pub fn save(&self) -> Result<usize, String> {
-        let (source, rows) =
+        let (source, mut rows) =
             ask::class_rows(self, &Params::default()).map_err(|fault| fault.message)?;
+        rows.sort_by(|a, b| {
+            let bytes = b.live_bytes.cmp(&a.live_bytes);
+            bytes.then_with(|| a.class.cmp(&b.class))
+        });
         let dumps = self.dumps.all();
         let sized = dumps.iter().rev().find(|dump| dump.contents().is_ok());
         let number = self
