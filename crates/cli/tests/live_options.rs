@@ -244,6 +244,17 @@ fn who_makes_objects_is_recorded_where_it_is_asked_for() {
             of("one (makers)").is_some_and(|made| made.as_u64() >= Some(40)),
             "{groups}"
         );
+        // Instances know it, too, in the program and in a heap dump.
+        let made_by = |source: &str| {
+            let asked = format!("instances?source={source}&class=Chosen$A&limit=1000");
+            let list = page.json(&asked);
+            let rows = list["rows"].as_array().expect("rows").iter();
+            rows.filter(|row| row["context"] == "one (makers)").count()
+        };
+        assert_eq!(made_by("live"), 40);
+        page.command("dump");
+        page.until("state", |state| state["dumps"][0]["stage"] == "ready");
+        assert_eq!(made_by("dump"), 40);
         let sites = page.json("allocations?by=site&filter=Chosen$A&sort=allocations");
         assert!(
             sites.to_string().contains("\"context\":\"one (makers)\""),
