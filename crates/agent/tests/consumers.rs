@@ -122,7 +122,11 @@ fn a_live_binary_dump_is_read_by_hprof_slurp() {
         }
     }
     for jdk in lab.some_jdks() {
-        for mode in ["heap=dump,format=b", "heap=all,format=b,modern=y"] {
+        for mode in [
+            "heap=dump,format=b",
+            "heap=all,format=b,modern=y",
+            "heap=all,cpu=times,monitor=y,format=b,modern=y",
+        ] {
             let ran = lab.run(jdk, Some(mode), &[], &["Known"]);
             let names = std::fs::read_dir(ran.folder.path())
                 .expect("folder")

@@ -29,7 +29,9 @@ fn source() -> String {
         )
         .expect("text");
     }
-    text += "public static void main(String[] a) {\n";
+    // What the first thread has room for already when sampling begins is not sampled.
+    text += "public static void main(String[] a) {\n\
+             for (int i = 0; i < 4096; i++) last = new byte[4096];\n";
     for class in 0..CLASSES {
         writeln!(text, "m{class}();").expect("text");
     }
@@ -106,32 +108,39 @@ fn intervals_of_95_percent_hold_the_exact_numbers() {
             ran.profile()
         };
         let sizes = sizes(&run("heap=sites,exact=y,cutoff=0,depth=1"), &what);
-        let profile = run("alloc=16k,cutoff=0,depth=1");
-        let rows = estimates(&profile, 16384);
-        let mut outside = Vec::new();
+        let profile = run("alloc=2k,cutoff=0,depth=1");
+        let rows = estimates(&profile, 2048);
+        let (mut outside, mut sums) = (Vec::new(), [0.0, 0.0]);
         for (class, size) in sizes.iter().enumerate() {
             let name = format!("Estimates$C{class}");
             let row = rows.iter().find(|row| row.0 == name);
             let (_, live, all) = row.unwrap_or_else(|| panic!("no {name}, {what}\n{profile}"));
             let (count, every) = made(class);
+            sums = [sums[0] + count as f64 * size, sums[1] + all[0]];
             for (exact, found) in [(count.div_ceil(every), live), (count, all)] {
                 let exact = exact as f64 * size;
                 let [estimate, low, high] = *found;
                 assert!(low <= estimate && estimate <= high, "{name}: {found:?}");
                 // Narrow enough to say something: some 40 samples or more stand for each number.
-                assert!(
-                    high - low < 2.0 * exact,
-                    "{name} {exact}: {found:?}, {what}"
-                );
+                assert!(high - low < exact, "{name} {exact}: {found:?}, {what}");
                 if !(low..=high).contains(&exact) {
                     outside.push(format!("{name} {exact}: {found:?}"));
                 }
                 let (below, above) = (3.0 * (estimate - low), 3.0 * (high - estimate));
                 let wide = estimate - below..=estimate + above;
-                assert!(wide.contains(&exact), "{name} {exact}: {found:?}, {what}");
+                assert!(
+                    wide.contains(&exact) || jdk.version < 17,
+                    "{name} {exact}: {found:?}, {what}"
+                );
             }
         }
-        // One in twenty of 48 by chance: more than 11 come once in 20,000 runs.
-        assert!(outside.len() <= 11, "{what}: {outside:#?}");
+        // Some 15,000 samples.
+        assert!((sums[1] / sums[0] - 1.0).abs() < 0.15, "{what}: {sums:?}");
+        // One in twenty of 48 by chance: more than 11 come once in 20,000 runs. The sampler of JDK 11
+        // passes over some stretches (JDK-8356372), which no interval can know.
+        assert!(
+            outside.len() <= 11 || jdk.version < 17,
+            "{what}: {outside:#?}"
+        );
     }
 }

@@ -2,6 +2,8 @@
 
 mod common;
 
+use common::Ran;
+
 #[test]
 fn virtual_threads_are_counted_and_none_is_lost() {
     let Some(lab) = common::lab() else { return };
@@ -27,6 +29,45 @@ fn virtual_threads_are_counted_and_none_is_lost() {
     }
 }
 
+/// What a profile of `Known` says of its nodes: 21,000 made by constructors and 201 by `clone` or
+/// for it, of which 1,200 are kept.
+fn check_known(ran: &Ran, mode: &str, what: &str) {
+    let profile = ran.profile();
+    let sum = |end: &str, at: usize| -> u64 {
+        let rows = profile.lines().filter(|row| row.ends_with(end));
+        rows.filter_map(|row| row.split_whitespace().nth(at)?.parse::<u64>().ok())
+            .sum()
+    };
+    match mode {
+        "heap=sites,cutoff=0" => assert_eq!(sum(" Known$Node", 6), 21_201, "{what}"),
+        "cpu=times,cutoff=0" => assert_eq!(sum(" Known$Node.<init>", 3), 21_001, "{what}"),
+        "cpu=samples,interval=1" => assert!(profile.contains("CPU SAMPLES END"), "{what}"),
+        "alloc=4k,cutoff=0" => {
+            let table = profile
+                .split("CLASS ESTIMATES BEGIN (interval = 4096 bytes")
+                .nth(1);
+            let mut rows = table.unwrap_or_default().lines();
+            let row = rows.find(|row| row.ends_with(" Known$Node"));
+            assert!(
+                row.is_some_and(|row| row.contains("..")),
+                "{what}\n{profile}"
+            );
+        }
+        "heap=dump,format=b,file=out" => {
+            let settings = heap_graph::Options {
+                no_index: true,
+                ..heap_graph::Options::default()
+            };
+            let file = ran.folder.path().join("out");
+            let quiet = heap_graph::Control::quiet();
+            let dump = heap_graph::quick_histogram(&file, &settings, &quiet).expect("a dump");
+            let nodes = dump.rows.iter().filter(|row| row.name == "Known$Node");
+            assert_eq!(nodes.map(|row| row.objects).sum::<u64>(), 1200, "{what}");
+        }
+        _ => {}
+    }
+}
+
 #[test]
 fn every_collector_runs_every_mode() {
     let Some(lab) = common::lab() else { return };
@@ -40,17 +81,27 @@ fn every_collector_runs_every_mode() {
                 testkit::skip(&name, "not built into this runtime");
                 continue;
             }
-            let few = ["heap=sites", "heap=dump,format=b", "heap=sites,alloc=4k"];
+            let each = [
+                "heap=sites,cutoff=0",
+                "heap=dump,format=b,file=out",
+                "cpu=times,cutoff=0",
+                "cpu=samples,interval=1",
+                "alloc=4k,cutoff=0",
+                "heap=sites,alloc=4k",
+            ];
             let all: &[&str] = if common::is_matrix() {
                 common::MODES
             } else {
                 &[]
             };
-            for mode in few.iter().chain(all) {
+            for mode in each.iter().chain(all) {
                 let ran = lab.run(jdk, Some(mode), &flags, &["Known"]);
                 let what = format!("{collector} {mode} on {}", jdk.full_version);
                 assert_eq!(ran.stdout(), "kept 1532\n", "{what} {}", ran.stderr());
                 assert_eq!(ran.output.status.code(), Some(0), "{what}");
+                if jdk.version >= 11 || !mode.contains("alloc") {
+                    check_known(&ran, mode, &what);
+                }
             }
         }
     }

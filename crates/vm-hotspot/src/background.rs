@@ -94,7 +94,7 @@ pub(crate) fn at_end(hotspot: &HotSpot, env: Env<Live>, jni: Jni) {
     // What threads have gathered is held until it is taken over.
     hotspot.follow_all_gathered(jni);
     if let Err(error) = collect_garbage(hotspot, env, jni) {
-        (hotspot.message)(&format!("the dump at the end will have garbage: {error}"));
+        hotspot.degrade(&format!("the dump at the end will have garbage: {error}"));
     }
 }
 

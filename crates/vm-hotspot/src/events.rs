@@ -15,7 +15,7 @@ impl HotSpot {
     fn define_tracker(&self, jni: Jni) {
         match Tracker::define(jni) {
             Ok(tracker) => drop(self.tracker.set(tracker)),
-            Err(error) => (self.message)(&format!("nothing can be counted: {error}")),
+            Err(error) => self.degrade(&format!("nothing can be counted: {error}")),
         }
     }
 
@@ -74,7 +74,7 @@ impl Agent for HotSpot {
         if self.config.instruments()
             && let Err(error) = self.start_counting(env, jni)
         {
-            (self.message)(&format!("nothing can be counted: {error}"));
+            self.degrade(&format!("nothing can be counted: {error}"));
         }
     }
 

@@ -159,9 +159,16 @@ impl HotSpot {
         if let Some(interval) = hotspot.config.native
             && let Err(fault) = crate::malloc::start(interval, hotspot.config.depth)
         {
-            (hotspot.message)(fault);
+            hotspot.degrade(fault);
         }
         Ok(hotspot)
+    }
+
+    /// Something is missing or otherwise than asked: said now, and in the profile. Not to be
+    /// called while the state is locked.
+    pub(crate) fn degrade(&self, what: &str) {
+        (self.message)(what);
+        self.lock().degraded.push(what.to_owned());
     }
 
     fn enable_events(&self) {
@@ -205,7 +212,7 @@ impl HotSpot {
         }
         for event in events {
             if let Err(error) = self.env.enable(event, true) {
-                (self.message)(&format!("{event:?} events are missing: {error}"));
+                self.degrade(&format!("{event:?} events are missing: {error}"));
             }
         }
     }
@@ -606,7 +613,7 @@ impl HotSpot {
                 }
             };
             if let Err(error) = self.spawn(env, jni, "HPROF gc_finish watcher", watch) {
-                (self.message)(&format!("the dead are noticed late: {error}"));
+                self.degrade(&format!("the dead are noticed late: {error}"));
             }
         }
         if let Err(error) = crate::last_words::stand_by(self, env, jni) {
@@ -618,14 +625,14 @@ impl HotSpot {
             match uncounted(|| collect_at_end(jni)) {
                 Ok(hook) => drop(self.end_hook.set(hook)),
                 Err(error) => {
-                    (self.message)(&format!("a dump at the end will have garbage: {error}"));
+                    self.degrade(&format!("a dump at the end will have garbage: {error}"));
                 }
             }
         }
         if self.config.references
             && let Err(error) = crate::references::record(env, jni)
         {
-            (self.message)(&format!("no JNI references: {error}"));
+            self.degrade(&format!("no JNI references: {error}"));
         }
         if let Some(bytes) = self.config.sampled_allocations {
             self.start_sampling_allocations(bytes);
@@ -646,14 +653,14 @@ impl HotSpot {
             .granted
             .has(Capability::GenerateSampledObjectAllocEvents)
         {
-            (self.message)("allocations are not sampled: that needs a JVM from JDK 11 on");
+            self.degrade("allocations are not sampled: that needs a JVM from JDK 11 on");
             return;
         }
         let interval = i32::try_from(bytes).unwrap_or(i32::MAX);
         let set = self.env.set_heap_sampling_interval(interval);
         if let Err(error) = set.and_then(|()| self.env.enable(EventKind::SampledObjectAlloc, true))
         {
-            (self.message)(&format!("allocations are not sampled: {error}"));
+            self.degrade(&format!("allocations are not sampled: {error}"));
         }
     }
 

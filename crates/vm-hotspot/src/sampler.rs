@@ -83,8 +83,7 @@ impl Method {
             Some(function) if install_handler() => return Self::Async(function),
             Some(_) => "CPU samples are taken at safepoints: SIGPROF cannot be handled",
         };
-        (hotspot.message)(missing);
-        hotspot.lock().degraded.push(missing);
+        hotspot.degrade(missing);
         Self::Safepoint
     }
 }

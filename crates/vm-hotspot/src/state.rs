@@ -73,7 +73,7 @@ pub(crate) struct State {
     /// Threads that got no counters for want of memory, and how often they asked.
     refused: FxHashMap<ThreadId, u32>,
     /// What is measured otherwise than asked, since the last report.
-    pub(crate) degraded: Vec<&'static str>,
+    pub(crate) degraded: Vec<String>,
     /// What is recorded of each class.
     pub(crate) choices: Choices,
     /// Since the last report: (what, how many).

@@ -180,8 +180,7 @@ impl HotSpot {
             *state.lost.entry(NOT_INSTRUMENTED).or_default() += refused.count;
         }
         let lost = std::mem::take(&mut state.lost);
-        let degraded = std::mem::take(&mut state.degraded).into_iter();
-        let mut degraded: Vec<String> = degraded.map(str::to_owned).collect();
+        let mut degraded = std::mem::take(&mut state.degraded);
         degraded.extend(
             refused
                 .named
