@@ -122,11 +122,7 @@ fn a_live_binary_dump_is_read_by_hprof_slurp() {
         }
     }
     for jdk in lab.some_jdks() {
-        for mode in [
-            "heap=dump,format=b",
-            "heap=all,format=b,modern=y",
-            "heap=all,cpu=times,monitor=y,format=b,modern=y",
-        ] {
+        for mode in ["heap=dump,format=b", "heap=all,format=b,modern=y"] {
             let ran = lab.run(jdk, Some(mode), &[], &["Known"]);
             let names = std::fs::read_dir(ran.folder.path())
                 .expect("folder")
@@ -136,5 +132,28 @@ fn a_live_binary_dump_is_read_by_hprof_slurp() {
             let said = output(&slurp, &["-t", "1000", &file], mode);
             assert!(said.contains("Known$Node"), "{mode}: {said}");
         }
+    }
+}
+
+#[test]
+fn jhat_skips_the_records_that_the_original_did_not_have() {
+    let Some(lab) = common::lab() else { return };
+    let jhats = testkit::jvm::jdks().into_iter().map(|jdk| jdk.tool("jhat"));
+    let Some(jhat) = jhats.into_iter().find(|jhat| jhat.is_file()) else {
+        return testkit::skip("jhat", "no JDK 8 with it");
+    };
+    for jdk in lab.some_jdks() {
+        let mode = "heap=all,cpu=times,monitor=y,format=b,modern=y,file=out";
+        let ran = lab.run(jdk, Some(mode), &[], &["Known"]);
+        let file = ran.folder.path().join("out");
+        let bytes = std::fs::read(&file).expect("a profile");
+        let map = hprof::map_file(&bytes, |_| {}).expect("a profile");
+        for tag in [hprof::RecordTag::CpuTimes, hprof::RecordTag::MonitorDump] {
+            let count = map.records.iter().find(|row| row.0 == tag as u8);
+            assert!(count.is_some_and(|row| row.1 > 0), "{tag:?}");
+        }
+        let words = ["-J-Xmx512m", "-parseonly", "true", &*file.to_string_lossy()];
+        let said = output(&jhat, &words, &jdk.full_version);
+        assert!(said.contains("Snapshot resolved."), "{said}");
     }
 }

@@ -156,6 +156,10 @@ impl HotSpot {
         }
         jvmti::install(env, hotspot)?;
         hotspot.enable_events();
+        if hotspot.config.sampled_allocations.is_some() {
+            // A thread draws its first sample when it is made, the first one right after this.
+            let _ = hotspot.set_sampling_interval();
+        }
         if let Some(interval) = hotspot.config.native
             && let Err(fault) = crate::malloc::start(interval, hotspot.config.depth)
         {
@@ -634,8 +638,8 @@ impl HotSpot {
         {
             self.degrade(&format!("no JNI references: {error}"));
         }
-        if let Some(bytes) = self.config.sampled_allocations {
-            self.start_sampling_allocations(bytes);
+        if self.config.sampled_allocations.is_some() {
+            self.start_sampling_allocations();
         }
         if let Some(interval) = self.config.samples
             && let Some(hotspot) = Self::get()
@@ -647,8 +651,14 @@ impl HotSpot {
         }
     }
 
-    /// Lets the VM report about one allocation in `bytes`.
-    fn start_sampling_allocations(&self, bytes: u64) {
+    fn set_sampling_interval(&self) -> jvmti::Result<()> {
+        let bytes = self.config.sampled_allocations.unwrap_or(0);
+        let interval = i32::try_from(bytes).unwrap_or(i32::MAX);
+        self.env.set_heap_sampling_interval(interval)
+    }
+
+    /// Lets the VM report about one allocation in so many bytes.
+    fn start_sampling_allocations(&self) {
         if !self
             .granted
             .has(Capability::GenerateSampledObjectAllocEvents)
@@ -656,8 +666,7 @@ impl HotSpot {
             self.degrade("allocations are not sampled: that needs a JVM from JDK 11 on");
             return;
         }
-        let interval = i32::try_from(bytes).unwrap_or(i32::MAX);
-        let set = self.env.set_heap_sampling_interval(interval);
+        let set = self.set_sampling_interval();
         if let Err(error) = set.and_then(|()| self.env.enable(EventKind::SampledObjectAlloc, true))
         {
             self.degrade(&format!("allocations are not sampled: {error}"));
