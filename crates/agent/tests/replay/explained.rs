@@ -60,6 +60,7 @@ const SHARE: &str = "defect 9: sorted by allocation, cut by live share";
 const FULL: &str = "a thread that starts in a full heap gets no counters, and a line says so";
 const TOO_LONG: &str =
     "CharacterData00.<clinit> has no room for more code, so what it calls has one context";
+const NO_ROOM: &str = "a method of the JDK has no room for more code, and the profile says which";
 const BLOCKED: &str = "defect 13: blocked threads counted as running";
 const FATAL: &str = "requirement 2: no fault of the agent's own ends the program";
 const NO_TEMPORARY: &str = "requirement 8: a dump needs no temporary file";
@@ -171,6 +172,12 @@ const REASONS: &[(&str, &str, &str)] = &[
         "*",
         " 1 lost: allocations at stacks that have one number",
         TOO_LONG,
+    ),
+    ("*", "NOTE: not counted: sun.text.resources.", NO_ROOM),
+    (
+        "*",
+        "NOTE: 1 lost: counts of classes or methods that cannot be instrumented",
+        NO_ROOM,
     ),
 ];
 
