@@ -156,7 +156,7 @@ impl HotSpot {
         }
         jvmti::install(env, hotspot)?;
         hotspot.enable_events();
-        if hotspot.config.sampled_allocations.is_some() {
+        if hotspot.config.sampled_allocations.is_some() && hotspot.samples_allocations() {
             // A thread draws its first sample when it is made, the first one right after this.
             let _ = hotspot.set_sampling_interval();
         }
@@ -651,6 +651,12 @@ impl HotSpot {
         }
     }
 
+    /// Whether the VM can: JDK 8 has not even the functions for it.
+    fn samples_allocations(&self) -> bool {
+        self.granted
+            .has(Capability::GenerateSampledObjectAllocEvents)
+    }
+
     fn set_sampling_interval(&self) -> jvmti::Result<()> {
         let bytes = self.config.sampled_allocations.unwrap_or(0);
         let interval = i32::try_from(bytes).unwrap_or(i32::MAX);
@@ -659,10 +665,7 @@ impl HotSpot {
 
     /// Lets the VM report about one allocation in so many bytes.
     fn start_sampling_allocations(&self) {
-        if !self
-            .granted
-            .has(Capability::GenerateSampledObjectAllocEvents)
-        {
+        if !self.samples_allocations() {
             self.degrade("allocations are not sampled: that needs a JVM from JDK 11 on");
             return;
         }
