@@ -425,11 +425,11 @@ pub struct Look {
 }
 
 impl Default for Look {
-    /// Two million objects, about ten milliseconds.
+    /// Half a million objects, a few milliseconds.
     fn default() -> Look {
         Look {
             windows: 32,
-            each: 1 << 16,
+            each: 1 << 14,
             ask: 1_000,
         }
     }

@@ -283,8 +283,8 @@ const FIRST_STRINGS: usize = 4_000;
 const MORE_STRINGS: usize = 40_000;
 
 /// Paths that are followed before all others are, and objects that are looked at for them.
-const FIRST_PATHS: usize = 25;
-const FIRST_VISITS: usize = 5_000;
+const FIRST_PATHS: usize = 10;
+const FIRST_VISITS: usize = 2_000;
 
 fn first_strings(e: &Explorer, params: &Params, most: usize) -> Result<Option<Written>, Fault> {
     let heap = e.heap()?;
