@@ -63,6 +63,7 @@ fn counts_are_exact_in_every_range_and_dumps_know_their_stacks() {
         page.snapshot();
         assert_eq!(numbers(&nodes("")["rows"][0], COLUMNS)[0], 1550);
         page.command("record");
+        page.snapshot();
         content(&mut program, &page);
         measurements(&page);
         places(&mut program, &page, jdk.version);

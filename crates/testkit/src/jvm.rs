@@ -80,13 +80,28 @@ pub fn is_matrix() -> bool {
 }
 
 /// The runtimes that the matrix takes.
+///
+/// # Panics
+/// If a version that is asked for by number is not there: nothing would be tested with it.
 pub fn matrix() -> Vec<Jdk> {
     let wanted = std::env::var("TENURE_MATRIX").unwrap_or_default();
-    let is_wanted = |jdk: &Jdk| {
-        let mut versions = wanted.split(',');
-        wanted == "all" || versions.any(|version| version.parse() == Ok(jdk.version))
-    };
-    jdks().into_iter().filter(is_wanted).collect()
+    chosen(jdks(), &wanted)
+}
+
+fn chosen(found: Vec<Jdk>, wanted: &str) -> Vec<Jdk> {
+    if wanted == "all" {
+        return found;
+    }
+    let is_of = |jdk: &Jdk, version: &str| version.parse() == Ok(jdk.version);
+    for version in wanted.split(',') {
+        let is_there = found.iter().any(|jdk| is_of(jdk, version));
+        assert!(
+            is_there,
+            "no JDK {version} is found; TENURE_JDKS=HOME:HOME names where they are"
+        );
+    }
+    let is_wanted = |jdk: &Jdk| wanted.split(',').any(|version| is_of(jdk, version));
+    found.into_iter().filter(is_wanted).collect()
 }
 
 /// The flag that has a VM leave its report of a crash in `folder`, under the name of what ran.
@@ -276,7 +291,33 @@ pub fn compile_agent(source: &Path, include: &[&Path], library: &Path) -> Option
 
 #[cfg(test)]
 mod tests {
-    use super::feature_version;
+    use super::{Jdk, chosen, feature_version};
+
+    fn found() -> Vec<Jdk> {
+        let jdk = |version: u32| Jdk {
+            home: format!("jdk-{version}").into(),
+            version,
+            full_version: version.to_string(),
+            vendor: String::new(),
+        };
+        [8, 17, 21].map(jdk).into()
+    }
+
+    #[test]
+    fn the_matrix_takes_what_it_is_asked_for() {
+        let versions = |wanted| {
+            let jdks = chosen(found(), wanted);
+            jdks.iter().map(|jdk| jdk.version).collect::<Vec<_>>()
+        };
+        assert_eq!(versions("all"), [8, 17, 21]);
+        assert_eq!(versions("8,21"), [8, 21]);
+    }
+
+    #[test]
+    #[should_panic(expected = "no JDK 11 is found")]
+    fn a_version_that_is_not_there_is_not_passed_over() {
+        chosen(found(), "8,11");
+    }
 
     #[test]
     fn the_feature_version_is_the_second_number_up_to_8_and_the_first_after() {
