@@ -10,7 +10,7 @@ pub(crate) fn config(options: &Options) -> Config {
         depth: options.traces.depth,
         // The pairs of cpu=old are pairs whatever the depth is set to.
         call_depth: options.cpu.old.then_some(options.traces.cost_depth),
-        depth_may_change: matches!(options.output.target, Target::Net { .. }),
+        has_peer: matches!(options.output.target, Target::Net { .. }),
         allocations: exact,
         sampled_allocations: options.sampled.map(|sampled| sampled.interval),
         native: options.heap.native,
@@ -84,8 +84,8 @@ mod tests {
         check("heap=all,modern=y", |c| c.dumps_when_exhausted);
         check("heap=all,modern=y,oom=n", |c| !c.dumps_when_exhausted);
         check("heap=sites,modern=y", |c| !c.dumps_when_exhausted);
-        check("net=localhost:1", |c| c.depth_may_change);
-        check("cpu=samples", |c| !c.depth_may_change);
+        check("net=localhost:1", |c| c.has_peer);
+        check("cpu=samples", |c| !c.has_peer);
         check("monitor=y", |c| c.monitors && !c.instruments());
     }
 }

@@ -15,7 +15,7 @@ use jvmti::{Capability, Env, EventKind, FrameRow, Jni, Live, Object};
 use rustc_hash::FxHashMap;
 use vm_hotspot::birth_calls::{Births as Hooks, hidden_frames as hide};
 use vm_hotspot::instrument::is_eligible;
-use vm_hotspot::retransform;
+use vm_hotspot::retransform_all;
 use vmpi::c_interface::layout::{ObjectId, event};
 
 use crate::bridge::{Bridge, locked, quietly, say};
@@ -98,18 +98,7 @@ impl Bridge {
         let field = jni.static_field(class, "on", "Z")?;
         let _ = self.births.class.set((jni.new_weak(class)?, field));
         self.env.enable(EventKind::ClassFileLoadHook, true)?;
-        let mut classes = env.loaded_classes()?;
-        classes.retain(|class| {
-            let is_modifiable = env.is_modifiable(*class).unwrap_or(false);
-            if !is_modifiable {
-                jni.delete_local(*class);
-            }
-            is_modifiable
-        });
-        let refused = retransform(env, &classes).len();
-        classes
-            .into_iter()
-            .for_each(|class| jni.delete_local(class));
+        let refused = retransform_all(env, jni)?.len();
         locked(&self.births.early).clear();
         if refused > 0 {
             say(&format!("objects made in {refused} classes are not told"));

@@ -121,9 +121,25 @@ pub(crate) fn keep_time(env: Env<Live>, jni: Jni) {
     }
 }
 
+/// Has the VM ask for the code of every class there is once more. Returns the names of those that it
+/// does not change.
+///
+/// # Errors
+/// When the VM does not list its classes.
+pub fn retransform_all(env: Env<Live>, jni: Jni) -> jvmti::Result<Vec<String>> {
+    let (changeable, others): (Vec<Object>, Vec<Object>) = env
+        .loaded_classes()?
+        .into_iter()
+        .partition(|class| env.is_modifiable(*class).unwrap_or(false));
+    let refused = retransform(env, &changeable);
+    let all = changeable.into_iter().chain(others);
+    all.for_each(|class| jni.delete_local(class));
+    Ok(refused)
+}
+
 /// Retransforms all; when the VM refuses a group, its halves are tried, so that
 /// one bad class costs only itself. Returns the names of those that were refused.
-pub fn retransform(env: Env<Live>, classes: &[Object]) -> Vec<String> {
+fn retransform(env: Env<Live>, classes: &[Object]) -> Vec<String> {
     if classes.is_empty() || env.retransform(classes).is_ok() {
         return Vec::new();
     }

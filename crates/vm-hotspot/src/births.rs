@@ -17,7 +17,7 @@ pub(crate) struct Clock {
     began: Instant,
     /// The same in milliseconds since 1970.
     began_ms: u64,
-    is_off: AtomicBool,
+    is_on: AtomicBool,
 }
 
 impl Default for Clock {
@@ -26,7 +26,7 @@ impl Default for Clock {
         Self {
             began: Instant::now(),
             began_ms: since_1970.map_or(0, |since| since.as_millis() as u64),
-            is_off: AtomicBool::new(false),
+            is_on: AtomicBool::new(false),
         }
     }
 }
@@ -34,9 +34,9 @@ impl Default for Clock {
 impl Clock {
     /// The time now; 0 if nobody wants it.
     pub(crate) fn now(&self) -> u32 {
-        match self.is_off.load(Ordering::Relaxed) {
-            true => 0,
-            false => self.exact(),
+        match self.is_on() {
+            true => self.exact(),
+            false => 0,
         }
     }
 
@@ -55,11 +55,11 @@ impl Clock {
 
     /// Times are wanted from now on, or not.
     pub(crate) fn switch(&self, on: bool) {
-        self.is_off.store(!on, Ordering::Relaxed);
+        self.is_on.store(on, Ordering::Relaxed);
     }
 
     fn is_on(&self) -> bool {
-        !self.is_off.load(Ordering::Relaxed)
+        self.is_on.load(Ordering::Relaxed)
     }
 }
 

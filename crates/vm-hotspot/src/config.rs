@@ -71,8 +71,8 @@ pub struct Config {
     /// Frames kept of a calling context when calls are counted, if that is not the
     /// depth of stacks.
     pub call_depth: Option<u32>,
-    /// The depth may be changed while the program runs.
-    pub depth_may_change: bool,
+    /// Somebody may ask and command while the program runs: when objects were made, another depth.
+    pub has_peer: bool,
     /// Count every allocation by class and stack.
     pub allocations: bool,
     /// Sample allocations instead, one in about so many bytes.
@@ -108,7 +108,7 @@ impl Default for Config {
         Self {
             depth: 4,
             call_depth: None,
-            depth_may_change: false,
+            has_peer: false,
             allocations: false,
             sampled_allocations: None,
             native: None,

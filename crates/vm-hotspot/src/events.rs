@@ -8,7 +8,7 @@ use vmpi::Event;
 use crate::hotspot::{HotSpot, locked};
 use crate::instrument::{Tracking, is_eligible};
 use crate::monitors::Step;
-use crate::natives::uncounted;
+use crate::natives::{is_inside, uncounted};
 use crate::tracker::Tracker;
 
 impl HotSpot {
@@ -83,7 +83,6 @@ impl Agent for HotSpot {
             return;
         }
         self.followed.wake();
-        self.last_words.spoken();
         crate::worker::wake_all();
         uncounted(|| {
             if let Some(tracker) = self.tracker() {
@@ -146,12 +145,12 @@ impl Agent for HotSpot {
         uncounted(|| self.tell(&Event::DumpRequested));
     }
 
-    /// The thread still has its frames, with all that they hold. The VM prints a line about each
-    /// of these events, so no second one is asked for.
     fn heap_exhausted(&self, env: Env<Live>, _jni: Jni) {
-        if !self.exhausted.swap(true, Ordering::Relaxed) {
+        // The agent's own code may be telling something, and cannot tell this besides.
+        if !is_inside() && !self.exhausted.swap(true, Ordering::Relaxed) {
+            // The VM prints a line about each of these events.
             let _ = env.enable(EventKind::ResourceExhausted, false);
-            uncounted(|| self.tell(&Event::DumpRequested));
+            crate::last_words::dump();
         }
     }
 

@@ -8,13 +8,12 @@ use jvmti::sys::Value;
 use jvmti::{Capabilities, Capability, Env, EventKind, JavaVm, Jni, Live, Object, OnLoad};
 use vmpi::{Event, Profiler, ThreadId, VmInfo};
 
-use crate::background::{collect_at_end, count_soon, keep_time, retransform};
+use crate::background::{collect_at_end, count_soon, keep_time, retransform_all};
 use crate::config::{Clock, Config, Follow};
 use crate::followed::Followed;
 use crate::host::spaces::Collector;
 use crate::host::vm_structs::VmStructs;
 use crate::instrument::Numbers;
-use crate::last_words::LastWords;
 use crate::natives::uncounted;
 use crate::registry::{CLASS_TAG, Pending};
 use crate::sampler::Sampler;
@@ -58,7 +57,6 @@ pub struct HotSpot {
     pub(crate) followed: Followed,
     /// The heap was exhausted once.
     pub(crate) exhausted: AtomicBool,
-    pub(crate) last_words: LastWords,
     pub(crate) message: fn(&str),
 }
 
@@ -147,7 +145,6 @@ impl HotSpot {
             end_hook: OnceLock::new(),
             followed: Followed::default(),
             exhausted: AtomicBool::new(false),
-            last_words: LastWords::default(),
             message: setup.message,
         });
         let hotspot = HOTSPOT.get().ok_or(jvmti::Error::Jni("load"))?;
@@ -540,15 +537,7 @@ impl HotSpot {
         };
         let depth = self.lock().depth;
         tracker.configure(env, jni, &self.config, depth)?;
-        let classes = env.loaded_classes()?;
-        let (changeable, others): (Vec<Object>, Vec<Object>) = classes
-            .into_iter()
-            .partition(|class| env.is_modifiable(*class).unwrap_or(false));
-        others.into_iter().for_each(|class| jni.delete_local(class));
-        let failed = retransform(env, &changeable);
-        changeable
-            .into_iter()
-            .for_each(|class| jni.delete_local(class));
+        let failed = retransform_all(env, jni)?;
         if !failed.is_empty() {
             let count = failed.len();
             (self.message)(&format!("{count} classes could not be instrumented"));
@@ -573,6 +562,8 @@ impl HotSpot {
     /// The VM is up: tells the profiler what is there, and starts what samples.
     pub(crate) fn begin(&self, env: Env<Live>, jni: Jni, thread: Object) {
         let _ = self.live.set(env);
+        // Nobody else can ask when objects were made.
+        self.followed.clock.switch(self.config.has_peer);
         let info = uncounted(|| self.describe(env, jni));
         let _ = self.info.set(info.clone());
         uncounted(|| {

@@ -1,4 +1,5 @@
-//! A process that ends although its VM has not.
+//! What is written when the heap is full: a dump at the first error, and everything when the process
+//! ends although its VM has not.
 //!
 //! Whoever ends a VM from outside (the `java` launcher when `main` is over) attaches a thread to it
 //! first. When the heap is too full for that thread's object, the launcher leaves by `exit` instead:
@@ -6,88 +7,58 @@
 //! most. So a thread of the agent's own, attached while there was room, stands by.
 
 use std::sync::atomic::Ordering;
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use jvmti::{Agent, Env, Jni, Live};
+use vmpi::Event;
 
-use crate::hotspot::{HotSpot, locked};
+use crate::hotspot::HotSpot;
+use crate::worker::Worker;
 
 /// Longest wait for the profile of a process that ends: it is worth some time, but not for ever.
-const PATIENCE: Duration = Duration::from_secs(600);
+const AT_THE_END: Duration = Duration::from_secs(600);
+/// Longest wait of the thread that got the error. It may hold a monitor that writing needs; and the
+/// VM stops it anyway while its frames are dumped.
+const AT_AN_ERROR: Duration = Duration::from_secs(60);
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Stage {
-    /// Nobody stands by.
-    #[default]
-    None,
-    Ready,
-    /// The process ends.
-    Asked,
-    /// All is written, here or because the VM told its end.
-    Spoken,
-}
+/// The thread that stands by.
+static STANDS_BY: OnceLock<Arc<Worker>> = OnceLock::new();
 
-/// How far the end has come.
-#[derive(Debug, Default)]
-pub(crate) struct LastWords {
-    stage: Mutex<Stage>,
-    changed: Condvar,
-}
-
-impl LastWords {
-    fn set(&self, stage: Stage) {
-        *locked(&self.stage) = stage;
-        self.changed.notify_all();
-    }
-
-    /// The VM has told its end, or the process its own: nobody need stand by any more.
-    pub(crate) fn spoken(&self) {
-        if *locked(&self.stage) == Stage::Ready {
-            self.set(Stage::Spoken);
-        }
-    }
-
-    /// Whether the process ends, once that is known.
-    fn wait(&self) -> bool {
-        let stage = locked(&self.stage);
-        let waiting = |stage: &mut Stage| *stage == Stage::Ready;
-        let stage = self.changed.wait_while(stage, waiting);
-        *stage.unwrap_or_else(PoisonError::into_inner) == Stage::Asked
-    }
-
-    /// Lets the thread that stands by write everything, and waits for it.
-    fn ask(&self) {
-        let mut stage = locked(&self.stage);
-        if *stage == Stage::Ready {
-            *stage = Stage::Asked;
-            self.changed.notify_all();
-            let waiting = |stage: &mut Stage| *stage == Stage::Asked;
-            drop(self.changed.wait_timeout_while(stage, PATIENCE, waiting));
-        }
-    }
-}
-
-/// Starts the thread that stands by.
+/// Starts it.
 pub(crate) fn stand_by(hotspot: &HotSpot, env: Env<Live>, jni: Jni) -> jvmti::Result<()> {
-    hotspot.last_words.set(Stage::Ready);
-    let stand = |env, jni| {
-        if let Some(hotspot) = HotSpot::get()
-            && hotspot.last_words.wait()
-        {
-            hotspot.vm_death(env, jni);
-            hotspot.last_words.set(Stage::Spoken);
-        }
-    };
-    let spawned = hotspot.spawn(env, jni, "HPROF last words", stand);
-    if spawned.is_err() {
-        hotspot.last_words.set(Stage::None);
-    }
+    let worker = Worker::start(hotspot, env, jni, "HPROF last words")?;
+    let _ = STANDS_BY.set(worker);
     // SAFETY: the function takes nothing and returns nothing, as `atexit` calls it.
-    if spawned.is_ok() && unsafe { libc::atexit(process_ends) } != 0 {
-        return Err(jvmti::Error::Jni("atexit"));
+    match unsafe { libc::atexit(process_ends) } {
+        0 => Ok(()),
+        _ => Err(jvmti::Error::Jni("atexit")),
     }
-    spawned
+}
+
+/// Has it do something, and waits for that.
+fn have(job: impl FnOnce(&HotSpot, Env<Live>, Jni) + Send + 'static, patience: Duration) {
+    let Some(worker) = STANDS_BY.get() else {
+        return;
+    };
+    let (done, wait) = std::sync::mpsc::channel();
+    worker.give(move |env, jni| {
+        if let Some(hotspot) = HotSpot::get() {
+            job(hotspot, env, jni);
+        }
+        // Nobody listens any more when the wait has ended.
+        let _ = done.send(());
+    });
+    let _ = wait.recv_timeout(patience);
+}
+
+/// The heap has no room for what the current thread asked for. The thread waits and so still has its
+/// frames, with all that they hold.
+pub(crate) fn dump() {
+    have(
+        |hotspot, _, _| hotspot.tell(&Event::DumpRequested),
+        AT_AN_ERROR,
+    );
 }
 
 /// The process ends by `exit`, whoever called it. A thread of the VM's may be in the middle of
@@ -97,6 +68,6 @@ extern "C" fn process_ends() {
         && !hotspot.dead.load(Ordering::SeqCst)
         && hotspot.java.jni().is_none()
     {
-        hotspot.last_words.ask();
+        have(|hotspot, env, jni| hotspot.vm_death(env, jni), AT_THE_END);
     }
 }

@@ -62,6 +62,6 @@ mod tracker_class;
 mod vm;
 mod worker;
 
-pub use background::retransform;
+pub use background::retransform_all;
 pub use config::{Clock, Config, Follow};
 pub use hotspot::{HotSpot, Setup};

@@ -7,8 +7,8 @@ use jvmti::{Env, Jni, Live, Object};
 use rustc_hash::FxHashMap;
 use vmpi::content::{Fill, fill};
 use vmpi::info::java_name;
-use vmpi::instances::{ListedClass, ListedObject};
-use vmpi::{ClassId, Event, InstanceQuery, Listing, TraceId};
+use vmpi::instances::{ListedClass, ListedObject, MOST};
+use vmpi::{ClassId, Event, FairSample, InstanceQuery, Listing, TraceId};
 
 use crate::births::{Dated, keep_births};
 use crate::choices::Chosen;
@@ -18,8 +18,6 @@ use crate::live_fields::LiveFields;
 use crate::own_answers;
 use crate::worker::Worker;
 
-/// Most objects that are listed.
-const MOST: usize = 50_000;
 /// Questions that may wait.
 const MOST_WAITING: usize = 8;
 /// Local references beside those to the objects.
@@ -105,7 +103,7 @@ fn list(hotspot: &HotSpot, env: Env<Live>, jni: Jni, query: &InstanceQuery) -> L
         ..Listing::default()
     };
     hotspot.follow_all_gathered(jni);
-    let most = (query.sample as usize).min(MOST);
+    let most = query.sample.min(MOST) as usize;
     jni.local_frame((most + BESIDES) as i32, || {
         let classes = hotspot.classes_named(jni, &query.class);
         listing.classes = classes
@@ -165,26 +163,13 @@ fn sample(
     (most, seed): (usize, u32),
     is_asked: impl Fn(u32) -> bool,
 ) -> (u64, Vec<Found>) {
-    let mut chosen: Vec<usize> = Vec::new();
-    let mut seen = 0_u64;
-    // xorshift64: a fair choice needs no secret.
-    let mut noise = 0x9e37_79b9_7f4a_7c15_u64 ^ u64::from(seed) << 20;
-    let asked = all.iter().enumerate();
-    for (index, _) in asked.filter(|(_, entry)| is_asked(entry.site().0)) {
-        seen += 1;
-        if chosen.len() < most {
-            chosen.push(index);
-            continue;
-        }
-        noise ^= noise << 13;
-        noise ^= noise >> 7;
-        noise ^= noise << 17;
-        // Algorithm R: the nth object replaces one with chance most / n.
-        let at = usize::try_from(noise % seen).unwrap_or(usize::MAX);
-        if let Some(slot) = chosen.get_mut(at) {
-            *slot = index;
+    let mut chosen = FairSample::new(most, seed);
+    for (index, entry) in all.iter().enumerate() {
+        if is_asked(entry.site().0) {
+            chosen.add(index);
         }
     }
+    let (seen, mut chosen) = chosen.done();
     chosen.sort_unstable();
     let found = |index: usize| {
         let entry = all[index];

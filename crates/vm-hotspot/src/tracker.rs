@@ -122,7 +122,7 @@ impl Tracker {
             let shift = jni.static_field(class, "contextShift", "I")?;
             jni.set_static_int(class, shift, context_shift(depth));
             let may_change = jni.static_field(class, "depthMayChange", "Z")?;
-            jni.set_static_boolean(class, may_change, config.depth_may_change);
+            jni.set_static_boolean(class, may_change, config.has_peer);
             self.renew_keys(jni, depth, 0)?;
             let per_thread = jni.static_field(class, "perThread", "Z")?;
             jni.set_static_boolean(class, per_thread, clock == Clock::ThreadCpu);

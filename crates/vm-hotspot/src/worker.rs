@@ -13,9 +13,9 @@ use crate::natives::uncounted;
 type Job = Box<dyn FnOnce(Env<Live>, Jni) + Send>;
 
 /// One such thread.
-#[derive(Default)]
 pub(crate) struct Worker {
-    jobs: Mutex<VecDeque<Job>>,
+    /// What it has not begun; `None` when it has ended and takes nothing more.
+    jobs: Mutex<Option<VecDeque<Job>>>,
     thread: OnceLock<Thread>,
     is_dismissed: AtomicBool,
 }
@@ -36,7 +36,11 @@ impl Worker {
         jni: Jni,
         name: &str,
     ) -> jvmti::Result<Arc<Self>> {
-        let worker = Arc::new(Self::default());
+        let worker = Arc::new(Self {
+            jobs: Mutex::new(Some(VecDeque::new())),
+            thread: OnceLock::new(),
+            is_dismissed: AtomicBool::new(false),
+        });
         let own = Arc::clone(&worker);
         hotspot.spawn(env, jni, name, move |env, jni| own.work(env, jni))?;
         locked(&WORKERS).push(Arc::clone(&worker));
@@ -49,15 +53,17 @@ impl Worker {
         }
     }
 
-    /// Gives it something to do.
+    /// Gives it something to do, which is dropped when it has ended.
     pub(crate) fn give(&self, job: impl FnOnce(Env<Live>, Jni) + Send + 'static) {
-        locked(&self.jobs).push_back(Box::new(job));
+        if let Some(jobs) = locked(&self.jobs).as_mut() {
+            jobs.push_back(Box::new(job));
+        }
         self.wake();
     }
 
     /// How much it has not begun.
     pub(crate) fn waiting(&self) -> usize {
-        locked(&self.jobs).len()
+        locked(&self.jobs).as_ref().map_or(0, VecDeque::len)
     }
 
     /// Nothing more comes: it ends when it comes back from what it does.
@@ -71,13 +77,15 @@ impl Worker {
         let _ = self.thread.set(std::thread::current());
         let is_over = || HotSpot::get().is_none_or(|h| h.dead.load(Ordering::Relaxed));
         while !is_over() {
-            let job = locked(&self.jobs).pop_front();
+            let job = locked(&self.jobs).as_mut().and_then(VecDeque::pop_front);
             match job {
                 Some(job) => uncounted(|| jni.local_frame(REFERENCES, || job(env, jni))),
                 None if self.is_dismissed.load(Ordering::SeqCst) => break,
                 None => std::thread::park(),
             }
         }
+        // Who waits for one of them need not.
+        drop(locked(&self.jobs).take());
         locked(&WORKERS).retain(|worker| !std::ptr::eq(&raw const **worker, self));
     }
 }

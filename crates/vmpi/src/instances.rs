@@ -18,6 +18,9 @@ pub const EQUAL: u8 = 4;
 /// Their order, by `compareTo`.
 pub const ORDER: u8 = 8;
 
+/// Most objects that are listed.
+pub const MOST: u32 = 50_000;
+
 /// A question. As text: `NUMBER SAMPLE ASK LIMIT CLASS`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InstanceQuery {

@@ -39,7 +39,7 @@
 //! numbers of the C interface, and [`wire`] carries them to another process or
 //! into a file.
 //!
-//! Reading order: [`ids`], [`info`], [`class_options`], [`content`], [`instances`], [`event`], [`heap`], [`vm`]; then [`kind`],
+//! Reading order: [`ids`], [`info`], [`class_options`], [`content`], [`instances`], [`sample`], [`event`], [`heap`], [`vm`]; then [`kind`],
 //! [`vm_event`], [`switches`], [`mode`], [`lifetime`], [`dump`], [`wire`]; [`c_interface`].
 
 pub mod c_interface;
@@ -55,6 +55,7 @@ pub mod kind;
 pub mod lifetime;
 pub mod mode;
 pub mod references;
+pub mod sample;
 pub mod switches;
 pub mod vm;
 pub mod vm_event;
@@ -78,6 +79,7 @@ pub use info::{
 pub use instances::{InstanceQuery, Listing};
 pub use kind::{Delivery, EventKind, EventMode, IdKind, Outcome};
 pub use references::{ReferenceRow, References};
+pub use sample::FairSample;
 pub use switches::Switches;
 pub use vm::{Control, HeapSummary, Profiler, Vm, VmError};
 pub use vm_event::{

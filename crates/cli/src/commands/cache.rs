@@ -131,7 +131,10 @@ fn entries(folder: &Path) -> Vec<Entry> {
     };
     let mut found: Vec<Entry> = list
         .filter_map(|e| e.ok().map(|e| e.path()))
-        .filter(|p| p.extension().is_some_and(|e| e == "idx" || e == "inbound"))
+        .filter(|p| {
+            p.extension()
+                .is_some_and(|e| e == "idx" || e == "inbound" || e == "answers")
+        })
         .filter_map(|path| {
             let bytes = fs::symlink_metadata(&path).ok()?.len();
             Some(Entry { path, bytes })

@@ -9,7 +9,7 @@ use heap_graph::{ClassIdx, Heap, ObjIdx};
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 use std::cmp::Ordering;
-use vmpi::ClassOptions;
+use vmpi::{ClassOptions, FairSample};
 
 /// Orders of the list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -175,26 +175,10 @@ pub fn classes_named(heap: &Heap, name: &str) -> Vec<ClassIdx> {
 fn sample(heap: &Heap, class: &str, most: Option<usize>) -> (u64, Vec<ObjIdx>) {
     let classes = classes_named(heap, class);
     let all = classes.iter().flat_map(|class| heap.objects_of(*class));
-    let mut chosen = Vec::new();
-    let mut seen = 0u64;
-    // xorshift64: a fair choice needs no secret.
-    let mut state = 0x9e37_79b9_7f4a_7c15u64;
-    for object in all.filter(|object| heap.is_reachable(*object)) {
-        seen += 1;
-        match most {
-            Some(most) if chosen.len() >= most => {
-                state ^= state << 13;
-                state ^= state >> 7;
-                state ^= state << 17;
-                // Algorithm R: the nth object replaces one with chance most / n.
-                let at = state % seen;
-                if let Some(slot) = usize::try_from(at).ok().and_then(|at| chosen.get_mut(at)) {
-                    *slot = object;
-                }
-            }
-            _ => chosen.push(object),
-        }
-    }
+    let mut chosen = FairSample::new(most.unwrap_or(usize::MAX), 0);
+    all.filter(|object| heap.is_reachable(*object))
+        .for_each(|object| chosen.add(object));
+    let (seen, mut chosen) = chosen.done();
     chosen.sort_unstable();
     (seen, chosen)
 }
@@ -317,10 +301,13 @@ fn order(a: &Instance, b: &Instance, sort: Sort) -> Ordering {
     by.then_with(|| id(a).cmp(&id(b)))
 }
 
+/// Nothing first, then numbers as numbers, then texts as texts.
 fn values(a: Option<&str>, b: Option<&str>) -> Ordering {
     let number = |text: Option<&str>| text.and_then(|t| t.parse::<f64>().ok());
     match (number(a), number(b)) {
         (Some(x), Some(y)) => x.total_cmp(&y),
+        (Some(_), None) if b.is_some() => Ordering::Less,
+        (None, Some(_)) if a.is_some() => Ordering::Greater,
         _ => a.cmp(&b),
     }
 }
@@ -425,5 +412,19 @@ mod tests {
         assert_eq!(cut("äöü", 3), "äöü");
         assert_eq!(values(Some("9"), Some("10")), Ordering::Less);
         assert_eq!(values(Some("b"), Some("a")), Ordering::Greater);
+        // One order for all of them, or sorting would panic.
+        let rising = [
+            None,
+            Some("-1"),
+            Some("9"),
+            Some("10"),
+            Some("1a"),
+            Some("a"),
+        ];
+        for (n, a) in rising.iter().enumerate() {
+            for (m, b) in rising.iter().enumerate() {
+                assert_eq!(values(*a, *b), n.cmp(&m), "{a:?} {b:?}");
+            }
+        }
     }
 }

@@ -14,13 +14,11 @@ use profile::{Profile, TraceId};
 use rustc_hash::FxHashMap;
 use std::time::{Duration, Instant};
 use vmpi::class_options::ClassOptions;
-use vmpi::instances::{EQUAL, HASH, ListedObject, ORDER, TEXT};
+use vmpi::instances::{EQUAL, HASH, ListedObject, MOST, ORDER, TEXT};
 use vmpi::{InstanceQuery, Listing};
 
 /// Longer than the agent asks the objects of one question.
 const PATIENCE: Duration = Duration::from_secs(40);
-/// Most objects that are listed.
-const MOST: usize = 50_000;
 /// Characters of a text that stands for a group.
 const GROUP_TEXT: u32 = 2000;
 
@@ -28,7 +26,9 @@ const GROUP_TEXT: u32 = 2000;
 fn question(class: &str, query: &Query, ask: u8, text_limit: usize) -> InstanceQuery {
     InstanceQuery {
         number: 0,
-        sample: query.sample.unwrap_or(MOST).min(MOST) as u32,
+        sample: query
+            .sample
+            .map_or(MOST, |most| (most as u64).min(u64::from(MOST)) as u32),
         ask,
         text_limit: u32::try_from(text_limit).unwrap_or(u32::MAX),
         class: class.to_owned(),
@@ -185,7 +185,7 @@ pub fn add_fill(live: &Live, row: &mut ClassRow) {
         sort: Sort::None,
         descending: false,
         sample: None,
-        limit: MOST,
+        limit: MOST as usize,
         value_limit: 0,
     };
     let Ok(list) = list(live, &row.class, &query) else {

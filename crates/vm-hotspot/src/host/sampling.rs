@@ -9,7 +9,7 @@ use jvmti::sys::{FieldPtr, Value};
 use jvmti::{Env, EventKind, FrameRow, Jni, Live, Object};
 
 use super::Host;
-use crate::background::retransform;
+use crate::background::retransform_all;
 use crate::birth_calls::{Births, Step, hidden_frames};
 use crate::instrument::is_eligible;
 use crate::tracker::ArrayLayout;
@@ -67,18 +67,7 @@ impl Host {
         jni.call_static_int(class, size, &null)?;
         let _ = self.inserted.set(inserted);
         env.enable(EventKind::ClassFileLoadHook, true)?;
-        let mut classes = env.loaded_classes()?;
-        classes.retain(|class| {
-            let is_modifiable = env.is_modifiable(*class).unwrap_or(false);
-            if !is_modifiable {
-                jni.delete_local(*class);
-            }
-            is_modifiable
-        });
-        let refused = retransform(env, &classes).len();
-        classes
-            .into_iter()
-            .for_each(|class| jni.delete_local(class));
+        let refused = retransform_all(env, jni)?.len();
         if refused > 0 {
             (self.message)(&format!("arrays made in {refused} classes are not told"));
         }

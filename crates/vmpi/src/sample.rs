@@ -1,0 +1,85 @@
+//! A fair sample of objects whose number is not known before.
+
+/// Keeps so many of what it is given, each with the same chance (Algorithm R of Vitter, 1985). The same
+/// seed gives the same sample.
+#[derive(Clone, Debug)]
+pub struct FairSample<T> {
+    most: usize,
+    noise: u64,
+    seen: u64,
+    chosen: Vec<T>,
+}
+
+impl<T> FairSample<T> {
+    /// Keeps `most` at most.
+    #[must_use]
+    pub fn new(most: usize, seed: u32) -> Self {
+        Self {
+            most,
+            noise: u64::from(seed),
+            seen: 0,
+            chosen: Vec::new(),
+        }
+    }
+
+    /// One more.
+    pub fn add(&mut self, one: T) {
+        self.seen += 1;
+        if self.chosen.len() < self.most {
+            self.chosen.push(one);
+            return;
+        }
+        // The nth replaces one of those kept with chance most / n.
+        let at = usize::try_from(self.next() % self.seen).unwrap_or(usize::MAX);
+        if let Some(slot) = self.chosen.get_mut(at) {
+            *slot = one;
+        }
+    }
+
+    /// The next number of SplitMix64: near seeds, too, give numbers that have nothing in common. A fair
+    /// choice needs no secret.
+    fn next(&mut self) -> u64 {
+        self.noise = self.noise.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.noise ^ self.noise >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ mixed >> 31
+    }
+
+    /// How many there were, and those that were kept, in no order.
+    #[must_use]
+    pub fn done(self) -> (u64, Vec<T>) {
+        (self.seen, self.chosen)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_has_the_same_chance() {
+        let (runs, all, most) = (4000, 50, 10);
+        let mut kept = vec![0u32; all];
+        for seed in 0..runs {
+            let mut sample = FairSample::new(most, seed);
+            (0..all).for_each(|one| sample.add(one));
+            let (seen, chosen) = sample.done();
+            assert_eq!((seen, chosen.len()), (all as u64, most));
+            chosen.iter().for_each(|one| kept[*one] += 1);
+        }
+        // 800 each; one standard deviation is 25.
+        for (one, times) in kept.iter().enumerate() {
+            assert!((650..950).contains(times), "{one}: {times}");
+        }
+    }
+
+    #[test]
+    fn few_are_all_kept() {
+        let mut sample = FairSample::new(5, 1);
+        (0..3).for_each(|one| sample.add(one));
+        assert_eq!(sample.done(), (3, vec![0, 1, 2]));
+        let mut none = FairSample::new(0, 1);
+        none.add(7);
+        assert_eq!(none.done(), (1, vec![]));
+    }
+}
