@@ -1,4 +1,4 @@
-//! `events=INTERVAL,net=HOST:PORT` or `events=INTERVAL,file=PATH`: the stream of VM
+//! `events=INTERVAL[,depth=FRAMES],net=HOST:PORT`, or `file=PATH` at its end: the stream of VM
 //! events instead of a profile.
 
 use std::fs::OpenOptions;
@@ -14,6 +14,7 @@ use crate::process;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Wanted<'a> {
     interval: u32,
+    depth: usize,
     target: Target<'a>,
 }
 
@@ -44,12 +45,29 @@ pub(crate) fn parse(text: &str) -> Option<Result<Wanted<'_>, String>> {
     let Some(interval) = bytes(interval) else {
         return Some(Err(format!("events={interval} is no number of bytes")));
     };
+    let mut depth = host::DEPTH;
+    let mut target = target;
+    if let Some(rest) = target.strip_prefix("depth=") {
+        let (frames, rest) = rest.split_once(',').unwrap_or((rest, ""));
+        match frames.parse() {
+            Ok(frames) if frames <= host::MOST_DEPTH => depth = frames,
+            _ => {
+                let most = host::MOST_DEPTH;
+                return Some(Err(format!("depth={frames} is no number up to {most}")));
+            }
+        }
+        target = rest;
+    }
     let target = match target.split_once('=') {
         Some(("net", address)) if address.contains(':') => Target::Net(address),
         Some(("file", path)) if !path.is_empty() => Target::File(path),
         _ => return Some(Err("events= needs net=HOST:PORT or file=PATH".to_owned())),
     };
-    Some(Ok(Wanted { interval, target }))
+    Some(Ok(Wanted {
+        interval,
+        depth,
+        target,
+    }))
 }
 
 fn open(target: &Target<'_>) -> std::io::Result<Sink> {
@@ -79,6 +97,7 @@ pub(crate) fn start(java: JavaVm, wanted: &Wanted<'_>) -> Result<(), String> {
     let sink = open(&wanted.target).map_err(|error| format!("{:?}: {error}", wanted.target))?;
     let setup = HostSetup {
         interval: wanted.interval,
+        depth: wanted.depth,
         sink,
         message: process::note,
     };
@@ -92,22 +111,34 @@ mod tests {
     #[test]
     fn the_words_say_how_dense_and_where_to() {
         assert_eq!(parse("heap=sites"), None);
-        let check = |text, interval, target| {
-            assert_eq!(parse(text), Some(Ok(Wanted { interval, target })));
+        let check = |text, interval, depth, target| {
+            let wanted = Wanted {
+                interval,
+                depth,
+                target,
+            };
+            assert_eq!(parse(text), Some(Ok(wanted)));
         };
+        let (net, usual) = (Target::Net("localhost:7"), host::DEPTH);
+        check("events=64k,net=localhost:7", 64 << 10, usual, net);
+        check("events=0,file=a,b", 0, usual, Target::File("a,b"));
         check(
-            "events=64k,net=localhost:7",
-            64 << 10,
-            Target::Net("localhost:7"),
+            "events=1M,file=depth=3",
+            1 << 20,
+            usual,
+            Target::File("depth=3"),
         );
-        check("events=0,file=a,b", 0, Target::File("a,b"));
-        check("events=1M,file=x", 1 << 20, Target::File("x"));
+        check("events=1M,depth=0,file=x", 1 << 20, 0, Target::File("x"));
+        check("events=1M,depth=64,file=x", 1 << 20, 64, Target::File("x"));
         for wrong in [
             "events=",
             "events=64k",
             "events=-1,file=x",
             "events=9999m,file=x",
             "events=1,net=7",
+            "events=1,depth=65,file=x",
+            "events=1,depth=,file=x",
+            "events=1,depth=4",
         ] {
             assert!(matches!(parse(wrong), Some(Err(_))), "{wrong}");
         }

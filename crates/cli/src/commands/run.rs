@@ -41,6 +41,9 @@ pub struct Args {
     /// With --events: mean bytes between two sampled objects
     #[arg(long, value_name = "BYTES", default_value = "64k", requires = "events")]
     interval: String,
+    /// With --events: frames kept of a stack, 64 at most
+    #[arg(long, value_name = "FRAMES", default_value_t = 8, requires = "events", value_parser = clap::value_parser!(u8).range(0..=64))]
+    depth: u8,
     /// The agent library [default: beside this program]
     #[arg(long, value_name = "PATH", value_hint = clap::ValueHint::FilePath)]
     agent: Option<PathBuf>,
@@ -63,7 +66,7 @@ impl Args {
             return self.run_live();
         }
         let words = match self.events {
-            Some(_) => format!("events={}", self.interval),
+            Some(_) => format!("events={},depth={}", self.interval, self.depth),
             None => completed(&self.profile, self.output.as_deref()),
         };
         let mut options = words.split(',');

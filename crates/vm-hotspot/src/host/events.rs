@@ -12,8 +12,6 @@ use vmpi::{ArenaId, Body, EnvId, ObjectAlloc, ObjectHandle, ThreadStart, TraceId
 use super::{Collection, Host, What};
 use crate::hotspot::locked;
 
-/// Frames kept of a stack: the VM takes longest for them.
-const DEPTH: usize = 16;
 /// Frames looked at where inserted code and constructors stand on top.
 const CONSTRUCTORS: usize = 16;
 /// The writer is not waited for longer when the VM ends.
@@ -57,11 +55,12 @@ impl Host {
         let mut rows = [FrameRow {
             method: MethodPtr(std::ptr::null_mut()),
             location: 0,
-        }; DEPTH + CONSTRUCTORS];
-        let most = if self.samples() { DEPTH } else { rows.len() };
+        }; super::MOST_DEPTH + CONSTRUCTORS];
+        let constructors = if self.samples() { 0 } else { CONSTRUCTORS };
+        let most = self.depth + constructors;
         let count = env.stack_into(None, &mut rows[..most]).unwrap_or(0);
         let hidden = self.hidden(env, jni, class, &rows[..count]);
-        let rows = &rows[hidden..count.min(hidden + DEPTH)];
+        let rows = &rows[hidden..count.min(hidden + self.depth)];
         let (known, trace): (_, TraceId) = {
             let mut names = locked(&self.names);
             // Pushed under the lock: nobody can use a name before it is told.

@@ -43,6 +43,10 @@ pub(crate) mod vm_structs;
 
 pub use stream::Sink;
 
+/// Frames kept of a stack unless asked otherwise: the VM takes longest for them.
+pub const DEPTH: usize = 8;
+/// Most frames that can be asked for.
+pub const MOST_DEPTH: usize = 64;
 /// Objects followed at a time; more are counted as lost.
 const MOST: usize = 1 << 20;
 /// Where ids are numbers, deaths are asked for once more so long after a collection:
@@ -56,6 +60,8 @@ const TICK: Duration = Duration::from_millis(20);
 pub struct HostSetup {
     /// Mean bytes between two sampled allocations.
     pub interval: u32,
+    /// Frames kept of a stack, [`MOST_DEPTH`] at most.
+    pub depth: usize,
     /// Where the stream goes.
     pub sink: Sink,
     /// Takes one-line messages about what could not be done.
@@ -114,6 +120,7 @@ struct Place {
 struct Host {
     granted: Capabilities,
     interval: u32,
+    depth: usize,
     message: fn(&str),
     started: Instant,
     sink: Mutex<Option<Sink>>,
@@ -168,6 +175,7 @@ pub fn load(java: JavaVm, setup: HostSetup) -> jvmti::Result<()> {
     let made = HOST.set(Host {
         granted,
         interval: setup.interval,
+        depth: setup.depth.min(MOST_DEPTH),
         message: setup.message,
         started,
         sink: Mutex::new(Some(setup.sink)),
@@ -354,7 +362,9 @@ impl Host {
 
     /// Makes bytes of all messages so far; whether a collection was among them.
     fn drain(&self, stream: &mut Stream, jni: Jni) -> bool {
-        let messages = std::mem::take(&mut *locked(&self.queue));
+        // As much room as was needed: threads of the program need not make it.
+        let room = Vec::with_capacity(locked(&self.queue).len());
+        let messages = std::mem::replace(&mut *locked(&self.queue), room);
         self.tell_all(messages, stream, jni)
     }
 

@@ -25,6 +25,8 @@ pub(crate) struct Known {
 pub(crate) struct Names {
     classes: Vec<Known>,
     traces: FxHashMap<Box<[FrameRow]>, TraceId>,
+    /// Source lines of frames whose class was told.
+    lines: FxHashMap<FrameRow, i32>,
     last_trace: u32,
 }
 
@@ -111,17 +113,11 @@ impl Names {
         if let Some(id) = self.traces.get(rows) {
             return *id;
         }
-        let mut frames = Vec::with_capacity(rows.len());
-        for row in rows {
-            if let Ok(Some(mirror)) = env.method_class(row.method) {
-                self.class(env, mirror, tell);
-                jni.delete_local(mirror);
-            }
-            frames.push(CallFrame {
-                line: line(env, row),
-                method: JMethodId(row.method.0 as u64),
-            });
-        }
+        let mut frame = |row: &FrameRow| CallFrame {
+            line: self.line(env, jni, row, tell),
+            method: JMethodId(row.method.0 as u64),
+        };
+        let frames = rows.iter().map(&mut frame).collect();
         self.last_trace += 1;
         let id = TraceId(self.last_trace);
         self.traces.insert(rows.into(), id);
@@ -134,9 +130,30 @@ impl Names {
         id
     }
 
+    /// The source line of a frame, whose class is told first if it is new.
+    fn line(
+        &mut self,
+        env: Env<Live>,
+        jni: Jni,
+        row: &FrameRow,
+        tell: &mut dyn FnMut(Item),
+    ) -> i32 {
+        if let Some(line) = self.lines.get(row) {
+            return *line;
+        }
+        if let Ok(Some(mirror)) = env.method_class(row.method) {
+            self.class(env, mirror, tell);
+            jni.delete_local(mirror);
+        }
+        let line = line(env, row);
+        self.lines.insert(*row, line);
+        line
+    }
+
     /// A class was unloaded: ids of its methods may be given to others.
     pub(crate) fn forget_traces(&mut self) {
         self.traces.clear();
+        self.lines.clear();
     }
 }
 
