@@ -287,9 +287,8 @@ fn a_reader_that_stops_or_goes_away_does_not_hold_the_program() {
 fn stacks_are_as_deep_as_was_asked() {
     let Some(lab) = common::lab() else { return };
     for jdk in lab.some_jdks() {
-        // Loading the first classes is 20 calls deep and more.
         for (interval, deepest) in [("1k", 8), ("1k,depth=3", 3), ("1k,depth=20", 20)] {
-            let recording = record(lab, jdk, &["-Xmx160m"], interval, &["Promote", "300000"]);
+            let recording = record(lab, jdk, &["-Xmx160m"], interval, &["Deep"]);
             let depths = recording.traces.values().map(Vec::len);
             assert_eq!(depths.max(), Some(deepest), "{}", jdk.full_version);
         }
