@@ -249,6 +249,7 @@ impl<'a> RawRecord<'a> {
             | RecordTag::JniReferences
             | RecordTag::JniHandles
             | RecordTag::Instances
+            | RecordTag::Fills
             | RecordTag::ClassOptions
             | RecordTag::ClassPlaces => return None,
         })
@@ -310,6 +311,7 @@ pub(crate) fn length_is_possible(tag: RecordTag, length: u64, ids: IdSize) -> bo
         RecordTag::JniHandles => length.is_multiple_of(12),
         RecordTag::ClassOptions => length.is_multiple_of(9),
         RecordTag::Instances => (21..1 << 28).contains(&length),
+        RecordTag::Fills => length >= 28 && (length - 28).is_multiple_of(104) && length < 1 << 28,
         RecordTag::ClassPlaces => length.is_multiple_of(4 + 2 * w),
     }
 }

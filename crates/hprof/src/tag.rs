@@ -93,6 +93,9 @@ tags! {
         /// Ours: all that factories of the program say of classes, as it holds now. Rows of u4 class serial, u1 bits
         /// as of `vmpi::ClassOptions` (128: not recorded), u4 share in millionths.
         ClassOptions = 0x7d, "CLASS_OPTIONS";
+        /// Ours: how big and how full all live objects are, by class and stack, as a peer asked for
+        /// it and `vmpi::fills` writes it.
+        Fills = 0x7e, "FILLS";
         /// Ours: NATIVE of the text form. u8 mean bytes between two recorded blocks, then rows as of
         /// WIDE_ALLOC_SITES, whose class is a library.
         NativeSites = 0x76, "NATIVE_SITES";

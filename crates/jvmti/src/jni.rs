@@ -414,6 +414,16 @@ impl Jni {
         }
     }
 
+    /// Whether an object is of a class or of one that extends or implements it.
+    #[must_use]
+    pub fn is_instance(self, object: Object, class: Object) -> bool {
+        // SAFETY: slot 32 is (object, class).
+        unsafe {
+            table_call!(self.0, 0, slot::IsInstanceOf, (object.raw() => RawObject, class.raw() => RawObject) -> u8)
+                != 0
+        }
+    }
+
     /// The class of an object.
     #[must_use]
     pub fn object_class(self, object: Object) -> Option<Object> {

@@ -3,7 +3,7 @@
 import { h, to } from "./dom.js";
 import { bytes, grouped } from "./format.js";
 import { change } from "./shell.js";
-import { choice, table } from "./table.js";
+import { choice, pager, table } from "./table.js";
 import { command } from "./live_timeline.js";
 import { frames } from "./live_tables.js";
 
@@ -63,25 +63,26 @@ const said = (row) => [row.value === null ? null : h("span", { class: "val" }, r
 /** A line about where the answer comes from, and what could not be asked. */
 function origin(answer) {
   const from = { live: "are alive and tracked", dump: `in heap dump ${answer.dump}`, recording: "were allocated since the recording began, live or not" }[answer.source];
-  return [h("p", null, `${count(answer.objects)} instances ${from}, ${count(answer.sampled)} looked at.`), answer.notes.map((note) => h("p", { class: "bad" }, note))];
+  const part = answer.sampled < answer.objects ? "a fair sample of " : "";
+  return [h("p", null, `${count(answer.objects)} instances ${from}, ${part}${count(answer.sampled)} looked at.`), answer.notes.map((note) => h("p", { class: "bad" }, note))];
 }
 
 /** The instances of one class. */
 export async function instances(state, { params, ask, refresh }) {
   const by = params.by || "";
-  const asked = { class: params.class, source: params.source, dump: params.dump, sample: params.sample || 1000, limit: LIMIT, up: params.up };
+  const asked = { class: params.class, source: params.source, dump: params.dump, sample: params.sample || 1000, limit: LIMIT, offset: params.offset, up: params.up };
   const counted = by ? await ask("groups", { ...asked, by: STEPS[by] ? "size" : by, step: STEPS[by] || params.step }) : null;
   const list = by ? null : await ask("instances", { ...asked, sort: params.sort });
   const shown = list?.shown;
-  const select = (label, key, values, chosen) => h("label", null, `${label} `, h("select", { class: "bar-field", onchange: (e) => change({ [key]: e.target.value }) },
+  const select = (label, key, values, chosen) => h("label", null, `${label} `, h("select", { class: "bar-field", onchange: (e) => change({ [key]: e.target.value, offset: "" }) },
     values.map(([value, title]) => h("option", { value, selected: value === chosen }, title))));
   const sources = [["", "Best there is"], ["live", "The program now"], ["dump", "Heap dump"], TIMED.includes(by) ? ["recording", "All that was allocated"] : null].filter(Boolean);
   const head = [
-    choice("by", FORMS.filter(([key]) => isLeft(key, shown)), by, (word) => to("instances", { ...params, by: word, source: params.source === "recording" ? "" : params.source })),
+    choice("by", FORMS.filter(([key]) => isLeft(key, shown)), by, (word) => to("instances", { ...params, by: word, offset: "", source: params.source === "recording" ? "" : params.source })),
     h("div", { class: "controls" }, select("From", "source", sources, params.source || ""),
       select("Sample", "sample", ["1000", "10000", "all"].map((n) => [n, n]), params.sample || "1000"),
       by ? null : select("Order", "sort", ORDERS.filter(([key]) => isLeft(key, shown)), params.sort || "time"),
-      h("label", null, h("input", { type: "checkbox", checked: params.up === "1", onchange: (e) => change({ up: e.target.checked ? "1" : "" }) }), " increasing")),
+      h("label", null, h("input", { type: "checkbox", checked: params.up === "1", onchange: (e) => change({ up: e.target.checked ? "1" : "", offset: "" }) }), " increasing")),
     ownCode(state, refresh),
   ];
   if (counted) {
@@ -103,5 +104,5 @@ export async function instances(state, { params, ask, refresh }) {
     shown.context ? { title: "Made by", cell: (r) => r.context } : null,
     { title: shown.stack ? "Value and stack" : "Value", cell: (r) => [said(r), r.stack.length ? frames(r.stack, 3) : null] },
   ];
-  return [head, origin(list), table({ columns: columns.filter(Boolean), rows: list.rows, empty: "No instance." })];
+  return [head, origin(list), table({ columns: columns.filter(Boolean), rows: list.rows, empty: "No instance." }), pager(list.offset, list.rows.length, list.sampled, LIMIT)];
 }

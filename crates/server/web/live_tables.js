@@ -149,15 +149,24 @@ export async function references({ params, ask }) {
   ];
 }
 
+/** Where and when the sizes and capacities of a table were read. */
+function sizesFrom(sizes) {
+  if (!sizes) return "";
+  const time = new Date(sizes.time_ms).toLocaleTimeString();
+  if (sizes.source === "dump") return `Sizes and capacities are from heap dump ${sizes.dump}, ${time}. `;
+  const part = sizes.read < sizes.objects ? ` from a fair sample of ${count(sizes.read)} of ${count(sizes.objects)} objects` : "";
+  return `Sizes and capacities were read in the program at ${time}${part}. `;
+}
+
 /** The instances of every class. */
 export async function classes({ params, ask }) {
   const sort = params.sort || "live_bytes";
   const asked = { ...ranged(params), source: params.source, loaders: params.loaders, contexts: params.contexts, sort, filter: params.filter, regex: params.regex, offset: params.offset, limit: LIMIT };
   const answer = await ask("classes", asked);
   const number = (title, name, cell) => ({ title, num: true, sort: name, cell });
+  const interval = (ends, show = count) => (ends ? h("span", { class: "dim", title: "95 % interval" }, " ", show(ends[0]), "–", show(ends[1])) : null);
   const measure = (title, key) => ["sum", "max", "max_ever", "mean"].map((part) => number(`${title} ${part.replace("_", " ")}`, `${key}_${part}`,
-    (r) => (r[key] ? (part === "mean" ? r[key].mean.toFixed(1) : count(r[key][part])) : "")));
-  const interval = (ends) => (ends ? h("span", { class: "dim", title: "95 % interval" }, ` ${count(ends[0])}–${count(ends[1])}`) : null);
+    (r) => (r[key] ? (part === "mean" ? r[key].mean.toFixed(1) : [count(r[key][part]), part === "sum" ? interval(r[key].interval) : null]) : "")));
   const columns = [
     { title: "Type", sort: "name", cell: (r) => [h("a", { href: to("instances", { class: r.class }) }, className(r.class)), r.loader ? h("div", { class: "dim" }, r.loader) : null] },
     params.contexts ? { title: "Made by", cell: (r) => r.context } : null,
@@ -167,7 +176,7 @@ export async function classes({ params, ask }) {
     number("Total", "total", (r) => [count(r.total), interval(r.total_interval)]),
     number("Bytes each", "bytes_each", (r) => count(Math.round(r.bytes_each))),
     number("* Live", "live_bytes", (r) => bytes(r.live_bytes)),
-    number("+ Capacity bytes", "capacity_bytes", (r) => bytes(r.capacity_bytes)),
+    number("+ Capacity bytes", "with_capacity_bytes", (r) => [bytes(r.live_bytes + (r.capacity_bytes || 0)), interval(r.capacity_bytes_interval?.map((n) => n + r.live_bytes), bytes)]),
     ...measure("Size", "size"), ...measure("Capacity", "capacity"),
   ];
   const apart = (name, title) => h("a", { href: to("classes", { ...params, [name]: params[name] ? "" : "1", offset: "" }) }, `${title} ${params[name] ? "together" : "apart"}`);
@@ -176,7 +185,7 @@ export async function classes({ params, ask }) {
     choice("source", sources, params.source || "", (word) => to("classes", { ...params, source: word, offset: "" })),
     filters(params),
     h("p", { class: "dim" }, `Counts are from: ${{ recording: "the recording", dump: "the last heap dump", vm: "the VM's own histogram" }[answer.source]}. `,
-      "Sizes and capacities are from the last heap dump. ",
+      sizesFrom(answer.sizes),
       answer.source === "vm" ? null : apart("loaders", "Loaders"), answer.source === "recording" ? [" · ", apart("contexts", "Threads")] : null),
     table({ columns: columns.filter(Boolean), rows: answer.rows, sort, label: "Classes", empty: "No class." }), pager(answer.offset, answer.rows.length, answer.count, LIMIT), downloads("classes", asked),
   ];

@@ -2,7 +2,7 @@
 //! they are followed in the order in which they are made, so a list keeps only where a new time
 //! begins, and the order survives the dead.
 
-use std::ops::{Deref, DerefMut};
+use std::ops::{Deref, DerefMut, Range};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
@@ -75,6 +75,9 @@ struct Birth {
 pub(crate) struct Dated {
     entries: Vec<Entry>,
     births: Vec<Birth>,
+    /// What somebody who goes through them piece by piece has not seen: it stays that when others
+    /// die meanwhile, and those that come later are not in it.
+    unseen: Range<usize>,
 }
 
 impl Deref for Dated {
@@ -126,6 +129,8 @@ impl Dated {
         let mut old = old.into_iter().peekable();
         let (mut index, mut kept, mut time) = (0, 0, 0);
         let births = &mut self.births;
+        let old_unseen = std::mem::take(&mut self.unseen);
+        let unseen = &mut self.unseen;
         self.entries.retain(|entry| {
             while let Some(birth) = old.next_if(|birth| birth.first <= index) {
                 time = birth.time;
@@ -135,10 +140,24 @@ impl Dated {
             if is_kept {
                 begin(births, kept, time);
                 kept += 1;
+                unseen.start += usize::from(index as usize <= old_unseen.start);
+                unseen.end += usize::from(index as usize <= old_unseen.end);
             }
             is_kept
         });
         self.thin_out();
+    }
+
+    /// Begins to go through all that there are.
+    pub(crate) fn see_all(&mut self) {
+        self.unseen = 0..self.entries.len();
+    }
+
+    /// The next `most` of them at most; none when all have been seen.
+    pub(crate) fn see(&mut self, most: usize) -> &[Entry] {
+        let begin = self.unseen.start;
+        self.unseen.start = self.unseen.end.min(begin + most);
+        &self.entries[begin..self.unseen.start]
     }
 
     /// There are never more than a time for four objects: times that are close are made one.
@@ -234,6 +253,45 @@ mod tests {
         assert_eq!(all.len(), truth.len());
         for (index, (_, time)) in truth.iter().enumerate() {
             assert_eq!(all.time(index), *time, "{index}");
+        }
+    }
+
+    #[test]
+    fn who_goes_through_them_sees_each_once_whoever_dies() {
+        let mut noise = 9_u64;
+        let mut random = |below: u64| {
+            noise = noise.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(11);
+            (noise >> 33) % below
+        };
+        let number = |entry: &Entry| entry.weak().raw() as usize / 8;
+        for _ in 0..50 {
+            let mut all = Dated::default();
+            (1..=300).for_each(|number| all.push(entry(number), 0));
+            all.see_all();
+            let (mut seen, mut dead, mut made) = (Vec::new(), Vec::new(), 300);
+            loop {
+                let next = all.see(random(40) as usize + 1);
+                if next.is_empty() {
+                    break;
+                }
+                seen.extend(next.iter().map(number));
+                all.retain(|entry| {
+                    let dies = random(5) == 0;
+                    if dies {
+                        dead.push(number(entry));
+                    }
+                    !dies
+                });
+                made += 1;
+                all.push(entry(made), 0);
+            }
+            let mut expected = seen.clone();
+            expected.sort_unstable();
+            expected.dedup();
+            assert_eq!(seen, expected, "each once, in order");
+            let missed = (1..=300).filter(|number| !seen.contains(number));
+            assert!(missed.into_iter().all(|number| dead.contains(&number)));
+            assert!(seen.iter().all(|number| *number <= 300), "no newcomers");
         }
     }
 

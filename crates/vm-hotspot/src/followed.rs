@@ -25,6 +25,8 @@ const LISTS: usize = 16;
 /// Most objects followed at a time: about a gigabyte of the agent's and the VM's
 /// memory. Those beyond it are counted, and left out of what is said of the living.
 const MOST: usize = 32 << 20;
+/// Living objects that somebody looks at without leaving room for others.
+pub(crate) const PIECE: usize = 1024;
 /// Collections after which the aged are looked at again, unless they have doubled.
 const SELDOM: u32 = 16;
 
@@ -58,6 +60,21 @@ impl Entry {
     /// Its site.
     pub(crate) fn site(self) -> SiteId {
         SiteId(self.how & (OLD - 1))
+    }
+
+    /// How many objects it stands for as a power of two.
+    pub(crate) fn weight_log2(self) -> u32 {
+        self.how >> WEIGHT
+    }
+
+    /// Whether it was there when counts were cleared.
+    pub(crate) fn is_old(self) -> bool {
+        self.how & OLD != 0
+    }
+
+    /// Its bytes if it is an array, else 0.
+    pub(crate) fn array_bytes(self) -> u64 {
+        u64::from(self.units) * 8
     }
 
     /// Its weak reference.
@@ -310,6 +327,52 @@ impl Followed {
         let mut aged = locked(&self.aged);
         self.bury(jni, &mut aged, true);
         body(&aged.entries)
+    }
+
+    /// Begins to go through the living, and counts those of each site by its number. One at a time
+    /// does so.
+    pub(crate) fn see_all(&self, jni: Jni) -> Vec<u64> {
+        let mut aged = locked(&self.aged);
+        self.bury(jni, &mut aged, true);
+        aged.entries.see_all();
+        let mut counts: Vec<u64> = Vec::new();
+        for entry in aged.entries.iter().filter(|entry| !entry.is_old()) {
+            let site = entry.site().0 as usize;
+            if counts.len() <= site {
+                counts.resize(site + 1, 0);
+            }
+            counts[site] += 1;
+        }
+        counts
+    }
+
+    /// The next of them that somebody `wants`, each with a local reference, in a piece so small that
+    /// nobody waits for it; `None` when all have been seen.
+    pub(crate) fn see(
+        &self,
+        jni: Jni,
+        mut wants: impl FnMut(Entry) -> bool,
+    ) -> Option<Vec<(Object, Entry)>> {
+        let mut aged = locked(&self.aged);
+        let mut chosen = Vec::with_capacity(PIECE);
+        // Many that nobody wants are not many to look at.
+        for _ in 0..64 {
+            let piece = aged.entries.see(PIECE - chosen.len());
+            if piece.is_empty() {
+                return (!chosen.is_empty()).then_some(chosen);
+            }
+            for entry in piece.iter().filter(|entry| !entry.is_old()) {
+                if wants(*entry)
+                    && let Some(object) = jni.new_local(entry.weak)
+                {
+                    chosen.push((object, *entry));
+                }
+            }
+            if chosen.len() >= PIECE / 2 {
+                break;
+            }
+        }
+        Some(chosen)
     }
 
     /// All that were followed since [`Followed::living`] began, from inside of it.

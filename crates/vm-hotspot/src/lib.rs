@@ -21,7 +21,7 @@
 //!
 //! Reading order: [`config`], `instrument`, `registry`, `sites`, `calls`, [`birth_calls`],
 //! `tracker`, `tracker_class`, `followed`, `births`, `native_made`, `state`, `hotspot`, `events`, `monitors`, `sampler`, `timers`, `malloc`, `vm`,
-//! `slots`, `references`, `places`, `choices`, `own_code`, `listing`, `live_fields`, `own_answers`, `worker`,
+//! `slots`, `references`, `places`, `choices`, `own_code`, `listing`, `live_fields`, `fills`, `own_answers`, `worker`,
 //! `native_dump`, `heap_walk`.
 
 mod background;
@@ -32,6 +32,7 @@ mod choices;
 pub mod config;
 mod events;
 pub mod field_layout;
+mod fills;
 mod followed;
 mod gathered;
 mod heap_walk;

@@ -1,11 +1,11 @@
 //! The live objects of a class that are followed, for whoever looks at the program: listed by a thread
 //! of the agent's own, so that who asks waits for nothing.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 
 use jvmti::{Env, Jni, Live, Object};
 use rustc_hash::FxHashMap;
-use vmpi::content::{Fill, fill};
+use vmpi::content::Fill;
 use vmpi::info::java_name;
 use vmpi::instances::{ListedClass, ListedObject, MOST};
 use vmpi::{ClassId, Event, FairSample, InstanceQuery, Listing, TraceId};
@@ -16,7 +16,7 @@ use crate::config::Follow;
 use crate::hotspot::{HotSpot, locked};
 use crate::live_fields::LiveFields;
 use crate::own_answers;
-use crate::worker::Worker;
+use crate::worker::Place;
 
 /// Questions that may wait.
 const MOST_WAITING: usize = 8;
@@ -35,17 +35,8 @@ struct Classes {
 impl HotSpot {
     /// Lists objects in the background; the answer is told as an event.
     pub(crate) fn list(&self, env: Env<Live>, jni: Jni, query: InstanceQuery) -> jvmti::Result<()> {
-        static LISTER: Mutex<Option<Arc<Worker>>> = Mutex::new(None);
-        let worker = {
-            let mut lister = locked(&LISTER);
-            match &*lister {
-                Some(worker) => Arc::clone(worker),
-                None => {
-                    let new = Worker::start(self, env, jni, "HPROF instances")?;
-                    Arc::clone(lister.insert(new))
-                }
-            }
-        };
+        static LISTER: Place = Mutex::new(None);
+        let worker = self.worker(&LISTER, (env, jni), "HPROF instances")?;
         if worker.waiting() >= MOST_WAITING {
             return Err(jvmti::Error::Jni("too many questions"));
         }
@@ -190,14 +181,14 @@ fn rows(
     let readers: Vec<LiveFields> = classes
         .mirrors
         .iter()
-        .map(|(_, mirror)| LiveFields::new(env, jni, *mirror))
+        .map(|(_, mirror)| LiveFields::new(env, jni, *mirror, name.to_owned()))
         .collect();
     let row = |(object, site, time): &Found| {
         let (class, trace) = classes.sites.get(site).copied().unwrap_or_default();
         // An object that refers to many: what is read of it is dropped with the frame.
         let fill = jni.local_frame(16, || {
             let reader = readers.get(class as usize);
-            reader.map_or(Fill::default(), |reader| fill(reader, *object, name))
+            reader.map_or(Fill::default(), |reader| reader.fill(*object))
         });
         ListedObject {
             class,

@@ -1,71 +1,185 @@
-//! Fields of live objects, read through JNI for the rule that says how full they are.
+//! Fields of live objects, read through JNI for the rule that says how full they are. They are found
+//! by JVMTI: JNI would wait for a class whose initializer runs, which may be as long as the program.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 
 use jvmti::sys::FieldPtr;
 use jvmti::{Env, Jni, Live, Object};
 use rustc_hash::FxHashMap;
-use vmpi::content::{Array, Fields};
+use vmpi::content::{self, Array, Fields, Fill};
+
+/// What the elements of an array are: the first letter of their descriptor, `L` for all references.
+type Kind = u8;
+
+/// No real hierarchy is deeper.
+const MOST_SUPERCLASSES: usize = 256;
+/// Classes, beside its own, whose objects an object leads to.
+const MOST_OTHERS: usize = 64;
+/// Lengths of arrays whose bytes are kept.
+const MOST_LENGTHS: usize = 1 << 14;
+
+/// The fields of a class, inherited ones too.
+struct Layout {
+    class: Object,
+    /// If its objects are arrays.
+    array: Option<Kind>,
+    /// Name, descriptor, and the field, those of the nearest class first.
+    fields: Vec<(String, String, FieldPtr)>,
+    /// Those that refer to arrays, or may do so.
+    arrays: Vec<(FieldPtr, Option<Kind>)>,
+}
+
+/// What the elements of arrays with this signature are; `None` if it is none of arrays.
+fn kind(signature: &str) -> Option<Kind> {
+    let [b'[', element, ..] = signature.as_bytes() else {
+        return None;
+    };
+    Some(match element {
+        b'[' => b'L',
+        element => *element,
+    })
+}
+
+impl Layout {
+    fn read(env: Env<Live>, jni: Jni, class: Object) -> Self {
+        let lineage = std::iter::successors(Some(class), |class| jni.superclass(*class));
+        let (mut fields, mut arrays) = (Vec::new(), Vec::new());
+        for class in lineage.take(MOST_SUPERCLASSES) {
+            for field in env.class_fields(class).unwrap_or_default() {
+                let Ok((name, descriptor, false)) = env.field(class, field) else {
+                    continue;
+                };
+                let kind = kind(&descriptor);
+                if kind.is_some() || may_be_array(&descriptor) {
+                    arrays.push((field, kind));
+                }
+                fields.push((name, descriptor, field));
+            }
+        }
+        let signature = env.class_signature(class);
+        Self {
+            class,
+            array: signature.ok().as_deref().and_then(kind),
+            fields,
+            arrays,
+        }
+    }
+
+    /// A field by name, that of the nearest class, if it is of this type.
+    fn field(&self, name: &str, descriptor: &str) -> Option<FieldPtr> {
+        let mut named = self.fields.iter().filter(|field| field.0 == name);
+        named
+            .next()
+            .filter(|field| field.1 == descriptor)
+            .map(|field| field.2)
+    }
+}
+
+/// Whether a field of this type that is no array's may refer to one.
+fn may_be_array(descriptor: &str) -> bool {
+    matches!(
+        descriptor,
+        "Ljava/lang/Object;" | "Ljava/lang/Cloneable;" | "Ljava/io/Serializable;"
+    )
+}
 
 /// The live objects of one class, and what they refer to.
 pub(crate) struct LiveFields {
     env: Env<Live>,
     jni: Jni,
-    /// The class, whose fields are looked up once.
-    class: Object,
-    known: RefCell<FxHashMap<(String, String), Option<FieldPtr>>>,
-    /// Its fields that refer to arrays, or may do so.
-    references: Vec<FieldPtr>,
-}
-
-/// Fields of a class and its superclasses that may refer to arrays. A superclass's are found by the
-/// class that declares them, so that none hides another.
-fn array_fields(env: Env<Live>, jni: Jni, class: Object) -> Vec<FieldPtr> {
-    /// No real hierarchy is deeper.
-    const MOST: usize = 256;
-    let lineage = std::iter::successors(Some(class), |class| jni.superclass(*class));
-    let mut found = Vec::new();
-    for class in lineage.take(MOST) {
-        for field in env.class_fields(class).unwrap_or_default() {
-            let Ok((_, descriptor, is_static)) = env.field(class, field) else {
-                continue;
-            };
-            if !is_static && (descriptor.starts_with('[') || descriptor == "Ljava/lang/Object;") {
-                found.push(field);
-            }
-        }
-    }
-    found
+    name: String,
+    own: Layout,
+    /// The object that is asked about: it is of that class.
+    root: Cell<Option<Object>>,
+    /// Classes of what it refers to, each by a global reference.
+    others: RefCell<Vec<Layout>>,
+    /// What every array implements.
+    cloneable: Option<Object>,
+    /// Bytes of arrays, by what they hold and how many.
+    bytes: RefCell<FxHashMap<(Kind, u64), u64>>,
 }
 
 impl LiveFields {
-    /// Those of a class, given as a local reference that outlives this.
-    pub(crate) fn new(env: Env<Live>, jni: Jni, class: Object) -> Self {
+    /// Those of a class with this name as in Java source, given as a local reference that outlives
+    /// this, as the current frame does.
+    pub(crate) fn new(env: Env<Live>, jni: Jni, class: Object, name: String) -> Self {
         Self {
             env,
             jni,
-            class,
-            known: RefCell::default(),
-            references: array_fields(env, jni, class),
+            name,
+            own: jni.local_frame(MOST_SUPERCLASSES as i32, || Layout::read(env, jni, class)),
+            root: Cell::new(None),
+            others: RefCell::default(),
+            cloneable: jni.find_class("java/lang/Cloneable").ok(),
+            bytes: RefCell::default(),
         }
     }
 
-    /// A field of an object by name; that of the nearest class.
-    fn field(&self, object: Object, name: &str, descriptor: &str) -> Option<FieldPtr> {
-        let class = self.jni.object_class(object)?;
-        let find = |class| self.jni.field(class, name, descriptor).ok();
-        let found = if self.jni.is_same(class, self.class) {
-            let key = (name.to_owned(), descriptor.to_owned());
-            *self
-                .known
-                .borrow_mut()
-                .entry(key)
-                .or_insert_with(|| find(class))
-        } else {
-            find(class)
+    /// Whether its objects may say anything.
+    pub(crate) fn may_be_filled(&self) -> bool {
+        let int_field = |name: &str| self.own.field(name, "I").is_some();
+        self.own.array.is_some()
+            || content::may_be_filled(&self.name, !self.own.arrays.is_empty(), int_field)
+    }
+
+    /// Size and capacity of one of its objects. Leaves local references behind.
+    pub(crate) fn fill(&self, object: Object) -> Fill {
+        self.root.set(Some(object));
+        content::fill(self, object, &self.name)
+    }
+
+    /// Looks at the layout of an object's class.
+    fn layout<T>(&self, object: Object, look: impl FnOnce(&Layout) -> Option<T>) -> Option<T> {
+        if self.root.get() == Some(object) {
+            return look(&self.own);
+        }
+        let jni = self.jni;
+        let class = jni.object_class(object)?;
+        let mut others = self.others.borrow_mut();
+        let is_it = |layout: &Layout| jni.is_same(layout.class, class);
+        let known = others.iter().position(is_it);
+        let found = match known {
+            Some(at) => look(&others[at]),
+            None => {
+                let read = || Layout::read(self.env, jni, class);
+                let mut layout = jni.local_frame(MOST_SUPERCLASSES as i32, read);
+                let found = look(&layout);
+                if others.len() < MOST_OTHERS
+                    && let Ok(kept) = jni.new_global(class)
+                {
+                    layout.class = kept;
+                    others.push(layout);
+                }
+                found
+            }
         };
-        self.jni.delete_local(class);
+        jni.delete_local(class);
         found
+    }
+
+    fn field(&self, object: Object, name: &str, descriptor: &str) -> Option<FieldPtr> {
+        self.layout(object, |layout| layout.field(name, descriptor))
+    }
+
+    /// Elements and bytes of an array. The VM is asked for the bytes of each length once.
+    fn measure(&self, array: Object, kind: Kind) -> Array {
+        let length = self.jni.array_len(array) as u64;
+        let mut known = self.bytes.borrow_mut();
+        if known.len() >= MOST_LENGTHS {
+            known.clear();
+        }
+        let bytes = known
+            .entry((kind, length))
+            .or_insert_with(|| self.env.object_size(array).unwrap_or(0));
+        (length, *bytes)
+    }
+}
+
+impl Drop for LiveFields {
+    fn drop(&mut self) {
+        for layout in self.others.borrow().iter() {
+            self.jni.delete_global(layout.class);
+        }
     }
 }
 
@@ -93,37 +207,27 @@ impl Fields for LiveFields {
     }
 
     fn array(&self, object: Object) -> Option<Array> {
-        let class = self.jni.object_class(object)?;
-        let signature = self.env.class_signature(class);
-        self.jni.delete_local(class);
-        if !signature.is_ok_and(|signature| signature.starts_with('[')) {
-            return None;
-        }
-        let length = self.jni.array_len(object) as u64;
-        Some((length, self.env.object_size(object).unwrap_or(0)))
+        let kind = self.layout(object, |layout| layout.array)?;
+        Some(self.measure(object, kind))
     }
 
     fn arrays(&self, object: Object) -> Vec<Array> {
         let jni = self.jni;
-        let Some(class) = jni.object_class(object) else {
-            return Vec::new();
-        };
-        let own;
-        let fields = if jni.is_same(class, self.class) {
-            &self.references
-        } else {
-            own = array_fields(self.env, jni, class);
-            &own
-        };
-        jni.delete_local(class);
-        let mut arrays = Vec::new();
-        for field in fields {
-            if let Some(value) = jni.get_object(object, *field) {
-                arrays.extend(self.array(value));
+        let fields = |layout: &Layout| {
+            let mut arrays = Vec::new();
+            for (field, kind) in &layout.arrays {
+                let Some(value) = jni.get_object(object, *field) else {
+                    continue;
+                };
+                arrays.extend(match kind {
+                    Some(kind) => Some(self.measure(value, *kind)),
+                    None => self.array_of_any(value),
+                });
                 jni.delete_local(value);
             }
-        }
-        arrays
+            Some(arrays)
+        };
+        self.layout(object, fields).unwrap_or_default()
     }
 
     fn elements(&self, array: Object) -> Vec<Object> {
@@ -131,5 +235,23 @@ impl Fields for LiveFields {
         (0..count)
             .filter_map(|index| self.jni.array_get(array, index))
             .collect()
+    }
+}
+
+impl LiveFields {
+    /// Elements and bytes of what may be an array; most of what is none is found out at once.
+    fn array_of_any(&self, value: Object) -> Option<Array> {
+        let jni = self.jni;
+        if self
+            .cloneable
+            .is_some_and(|cloneable| !jni.is_instance(value, cloneable))
+        {
+            return None;
+        }
+        let class = jni.object_class(value)?;
+        let signature = self.env.class_signature(class);
+        jni.delete_local(class);
+        let kind = kind(&signature.ok()?)?;
+        Some(self.measure(value, kind))
     }
 }

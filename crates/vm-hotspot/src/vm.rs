@@ -492,6 +492,9 @@ impl Vm for HotSpot {
                 Ok(())
             }
             Control::Instances(query) => uncounted(|| self.list(env, jni, query)).map_err(failed),
+            Control::Fills(number) => {
+                uncounted(|| self.read_fills(env, jni, number)).map_err(failed)
+            }
             _ => Err(VmError::Unsupported("change while running")),
         }
     }

@@ -20,12 +20,32 @@ pub(crate) struct Worker {
     is_dismissed: AtomicBool,
 }
 
+/// Where one of them is kept that is started when it is needed.
+pub(crate) type Place = Mutex<Option<Arc<Worker>>>;
+
 /// All of them, to be woken in the end.
 static WORKERS: Mutex<Vec<Arc<Worker>>> = Mutex::new(Vec::new());
 
 /// Lets all of them see that the VM ends.
 pub(crate) fn wake_all() {
     locked(&WORKERS).iter().for_each(|worker| worker.wake());
+}
+
+impl HotSpot {
+    /// The worker of a place, started if there is none; that runs Java code.
+    pub(crate) fn worker(
+        &self,
+        place: &Place,
+        (env, jni): (Env<Live>, Jni),
+        name: &str,
+    ) -> jvmti::Result<Arc<Worker>> {
+        let mut place = locked(place);
+        if let Some(worker) = &*place {
+            return Ok(Arc::clone(worker));
+        }
+        let new = Worker::start(self, env, jni, name)?;
+        Ok(Arc::clone(place.insert(new)))
+    }
 }
 
 impl Worker {

@@ -51,7 +51,7 @@ pub fn fill<F: Fields>(fields: &F, object: F::Object, class: &str) -> Fill {
         };
     }
     // A set is the map behind it.
-    if matches!(class, "java.util.HashSet" | "java.util.LinkedHashSet")
+    if is_set(class)
         && let Some(map) = fields.reference(object, "map", "Ljava/util/HashMap;")
     {
         return plain(fields, map);
@@ -59,6 +59,16 @@ pub fn fill<F: Fields>(fields: &F, object: F::Object, class: &str) -> Fill {
     let mut fill = plain(fields, object);
     known(fields, object, class, &mut fill);
     fill
+}
+
+fn is_set(class: &str) -> bool {
+    matches!(class, "java.util.HashSet" | "java.util.LinkedHashSet")
+}
+
+/// Whether objects of a class, no arrays, may have a size or a capacity: `int_field` says whether they
+/// have such a field, `has_arrays` whether fields of theirs may refer to arrays.
+pub fn may_be_filled(class: &str, has_arrays: bool, int_field: impl Fn(&str) -> bool) -> bool {
+    has_arrays || is_set(class) || SIZE_FIELDS.iter().any(|name| int_field(name))
 }
 
 fn plain<F: Fields>(fields: &F, object: F::Object) -> Fill {

@@ -3,6 +3,7 @@
 use crate::class_options::{ClassOptions, Share};
 use crate::ids::{ArenaId, ClassId, MonitorId, ObjectHandle, ThreadId, TraceId};
 use crate::info::{ClassInfo, ThreadInfo, Trace, VmInfo};
+use crate::fills::Fills;
 use crate::instances::Listing;
 
 /// Objects allocated by one site since the last batch.
@@ -199,6 +200,8 @@ pub enum Event<'a> {
     },
     /// The live objects of a class, which were asked for.
     Instances(&'a Listing),
+    /// How big and how full all live objects are, which was asked for.
+    Fills(&'a Fills),
     /// A collection starts.
     GcStarted {
         /// What kind.

@@ -39,7 +39,7 @@
 //! numbers of the C interface, and [`wire`] carries them to another process or
 //! into a file.
 //!
-//! Reading order: [`ids`], [`info`], [`class_options`], [`content`], [`instances`], [`sample`], [`event`], [`heap`], [`vm`]; then [`kind`],
+//! Reading order: [`ids`], [`info`], [`class_options`], [`content`], [`instances`], [`fills`], [`sample`], [`event`], [`heap`], [`vm`]; then [`kind`],
 //! [`vm_event`], [`switches`], [`mode`], [`lifetime`], [`dump`], [`wire`]; [`c_interface`].
 
 pub mod c_interface;
@@ -47,6 +47,7 @@ pub mod class_options;
 pub mod content;
 pub mod dump;
 pub mod event;
+pub mod fills;
 pub mod heap;
 pub mod ids;
 pub mod info;
@@ -65,6 +66,7 @@ pub use class_options::{Choice, ClassOptions, Share};
 pub use event::{
     AllocationRow, ClassAnswer, CostRow, Event, FreeRow, GcKind, MonitorEvent, SampleRow,
 };
+pub use fills::{Fills, SiteFill};
 pub use heap::{
     ClassRecord, HeapVisitor, Instance, NativeDump, ObjectArray, PlacedObject, PrimitiveArray,
     Root, Value,

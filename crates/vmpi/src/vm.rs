@@ -152,6 +152,8 @@ pub enum Control {
     OwnCode(bool),
     /// List the live objects of a class; the answer is [`Event::Instances`].
     Instances(InstanceQuery),
+    /// Read how big and how full all live objects are; the answer with this number is [`Event::Fills`].
+    Fills(u32),
 }
 
 /// What a profiler is told. The VM side calls with one event at a time (it holds

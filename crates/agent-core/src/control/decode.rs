@@ -73,6 +73,7 @@ fn decode(bytes: &[u8]) -> Option<(Command, usize)> {
                 7 => (Switch::Depth(word(2)?), 4),
                 9 | 10 => (Switch::Monitors(number == 9), 2),
                 11 | 12 => (Switch::OwnCode(number == 11), 2),
+                14 => (Switch::Fills(long(2)?), 6),
                 8 | 13 => {
                     let length = long(2)? as usize;
                     if length > vmpi::class_options::MOST_TEXT {
@@ -134,6 +135,7 @@ mod tests {
                 text_limit: 80,
                 class: "ä.B[]".to_owned(),
             })),
+            Command::Control(Switch::Fills(0x0102_0304)),
             Command::Control(Switch::Unknown(99)),
             Command::Unknown(99),
             Command::Exit,

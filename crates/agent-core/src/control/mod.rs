@@ -68,6 +68,8 @@ pub enum Switch {
     OwnCode(bool),
     /// Ours, 13: list the live objects of a class.
     Instances(vmpi::InstanceQuery),
+    /// Ours, 14: read how big and how full all live objects are; the answer has this number.
+    Fills(u32),
     /// Any other number: no effect.
     Unknown(u16),
 }
@@ -119,6 +121,7 @@ impl Switch {
             Switch::Monitors(on) => 10 - u16::from(*on),
             Switch::OwnCode(on) => 12 - u16::from(*on),
             Switch::Instances(_) => 13,
+            Switch::Fills(_) => 14,
             Switch::Classes(_) => 8,
             Switch::Unknown(number) => *number,
         };
@@ -128,6 +131,7 @@ impl Switch {
                 body.extend((thread.unwrap_or(0) as u32).to_be_bytes());
             }
             Switch::Depth(depth) => body.extend(depth.to_be_bytes()),
+            Switch::Fills(number) => body.extend(number.to_be_bytes()),
             Switch::Classes(text) => put_text(body, text),
             Switch::Instances(query) => put_text(body, &query.to_string()),
             _ => {}

@@ -433,6 +433,14 @@ impl Emit for BinaryOutput {
         self.body(context.vm, RecordTag::Instances, &body);
     }
 
+    fn fills(&mut self, context: &mut Context<'_>, fills: &vmpi::Fills) {
+        let body = fills.encode(|class, trace| {
+            let class = self.class(context, class);
+            (class.0, trace_serial(trace).0)
+        });
+        self.body(context.vm, RecordTag::Fills, &body);
+    }
+
     fn references(
         &mut self,
         context: &mut Context<'_>,

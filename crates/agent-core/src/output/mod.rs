@@ -93,6 +93,10 @@ pub(crate) trait Emit: Send {
     fn instances(&mut self, context: &mut Context<'_>, listing: &vmpi::Listing) {
         let _ = (context, listing);
     }
+    /// FILLS; has no text form.
+    fn fills(&mut self, context: &mut Context<'_>, fills: &vmpi::Fills) {
+        let _ = (context, fills);
+    }
     /// MONITOR DUMP.
     fn monitors(
         &mut self,

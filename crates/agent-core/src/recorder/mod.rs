@@ -381,6 +381,7 @@ impl Recorder {
             },
             Switch::OwnCode(on) => vmpi::Control::OwnCode(on),
             Switch::Instances(query) => vmpi::Control::Instances(query),
+            Switch::Fills(number) => vmpi::Control::Fills(number),
             Switch::Unknown(_) => return,
         };
         if let Err(error) = vm.control(request) {
@@ -495,6 +496,7 @@ impl Profiler for Recorder {
                 self.answers.1 = false;
             }
             Event::Instances(listing) => self.instances(vm, listing),
+            Event::Fills(fills) => self.fills(vm, fills),
             Event::Lost { what, count } => self.lost(what, *count),
             Event::Degraded { what } => self.degraded.push((*what).to_owned()),
             _ => {}

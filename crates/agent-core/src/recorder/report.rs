@@ -181,6 +181,14 @@ impl Recorder {
         self.flush();
     }
 
+    /// How big and how full live objects are, for the peer that asked.
+    pub(super) fn fills(&mut self, vm: &dyn Vm, fills: &vmpi::Fills) {
+        let traces: Vec<TraceId> = fills.rows.iter().map(|row| row.trace).collect();
+        self.traces(vm, &traces);
+        self.write(vm, |out, context| out.fills(context, fills));
+        self.flush();
+    }
+
     pub(super) fn sites(&mut self, vm: &dyn Vm, flags: u16, cutoff: f64) {
         self.all_traces(vm);
         if !std::mem::replace(&mut self.answers.1, true) {

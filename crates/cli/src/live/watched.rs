@@ -144,6 +144,7 @@ fn commands_of(ask: Ask) -> Vec<Command> {
         Ask::Classes(text) => Command::Control(Switch::Classes(text)),
         Ask::OwnCode(on) => Command::Control(Switch::OwnCode(on)),
         Ask::Instances(query) => Command::Control(Switch::Instances(query)),
+        Ask::Fills(number) => Command::Control(Switch::Fills(number)),
         Ask::Monitors(on) => Command::Control(Switch::Monitors(on)),
         Ask::Samples(true) => {
             return vec![Command::Control(Switch::ClearSamples), sampling(true)];

@@ -83,7 +83,7 @@ impl View {
                 ("Total", "total"),
                 ("Bytes each", "bytes_each"),
                 ("Live bytes", "live_bytes"),
-                ("+Capacity", "capacity_bytes"),
+                ("+Capacity", "with_capacity_bytes"),
                 ("Size sum", "size_sum"),
                 ("Size max", "size_max"),
                 ("Max ever", "size_max_ever"),
@@ -421,7 +421,7 @@ fn class_row(row: &ClassRow) -> Row {
         known(row.total),
         format!("{:.0}", row.bytes_each),
         human_bytes(row.live_bytes),
-        row.capacity_bytes.map(human_bytes).unwrap_or_default(),
+        human_bytes(row.with_capacity_bytes()),
     ];
     cells.extend(measure(row.size));
     cells.extend(measure(row.capacity));

@@ -72,6 +72,11 @@ impl StreamReader {
         self.builder.class(serial)
     }
 
+    /// A stack by the number that the records give it, if it has come.
+    pub fn trace(&self, serial: Serial) -> Option<TraceId> {
+        self.builder.traces.get(&serial).copied()
+    }
+
     /// What has been recorded so far; allocation sites are those of the last table.
     pub fn profile(&self) -> &Profile {
         &self.builder.profile

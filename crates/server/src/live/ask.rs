@@ -2,6 +2,7 @@
 
 use super::advice::{self, Growing, Savings};
 use super::classes::{self, Apart, ClassRow};
+use super::fills;
 use super::history::Delta;
 use super::instances::{self, Instances, Query, Sort};
 use super::references;
@@ -75,6 +76,9 @@ pub struct Table<R> {
     pub range: Option<Range>,
     /// Where the numbers come from.
     pub source: &'static str,
+    /// Where sizes and capacities come from, if there are some.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sizes: Option<fills::Source>,
     /// Rows in all.
     pub count: usize,
     /// Number of the first row given.
@@ -179,6 +183,7 @@ pub fn allocations(live: &Live, params: &Params) -> Result<Table<Row>, Fault> {
             schema: "tenure.live.allocations/1",
             range: Some(range),
             source: "recording",
+            sizes: None,
             count: rows.len(),
             offset,
             total: Some(table::total(&deltas)),
@@ -249,25 +254,47 @@ fn metric(name: &str) -> Result<profile::Metric, Fault> {
     found.ok_or_else(|| Fault::bad(format!("metric={name}: no such metric")))
 }
 
+/// The instances of every class.
+#[derive(Clone, Debug)]
+pub struct Classes {
+    /// Where the counts come from: `recording`, `dump` or `vm`.
+    pub source: &'static str,
+    /// Where sizes and capacities come from.
+    pub sizes: Option<fills::Source>,
+    /// The rows.
+    pub rows: Vec<ClassRow>,
+}
+
 /// The instances of every class: `source` recording, dump or vm (its own histogram, at a
 /// safepoint); without it the first of the first two that there is.
-pub fn class_rows(live: &Live, params: &Params) -> Result<(&'static str, Vec<ClassRow>), Fault> {
+///
+/// # Errors
+/// When there is no such source, or a parameter is wrong.
+pub fn class_rows(live: &Live, params: &Params) -> Result<Classes, Fault> {
     let pattern = pattern(params)?;
-    let (source, mut rows) = class_source(live, params)?;
-    let chosen = live.rules.get();
-    live.recorded(|recorded| rules::cut_classes(&chosen, recorded, &mut rows));
+    let mut classes = class_source(live, params)?;
+    let (chosen, rows) = (live.rules.get(), &mut classes.rows);
+    live.recorded(|recorded| rules::cut_classes(&chosen, recorded, rows));
     if let Some(pattern) = pattern {
         rows.retain(|row| pattern.is_match(&row.class));
     }
-    Ok((source, rows))
+    Ok(classes)
 }
 
-fn class_source(live: &Live, params: &Params) -> Result<(&'static str, Vec<ClassRow>), Fault> {
+fn class_source(live: &Live, params: &Params) -> Result<Classes, Fault> {
     let dumps = live.dumps.all();
-    let contents: Vec<&[_]> = dumps
-        .iter()
-        .filter_map(|dump| dump.contents().ok())
-        .collect();
+    let open = dumps.iter().enumerate();
+    let open = open.filter_map(|(n, dump)| Some((n + 1, dump.time_ms, dump.contents().ok()?)));
+    let open: Vec<_> = open.collect();
+    let contents: Vec<&[_]> = open.iter().map(|(.., contents)| *contents).collect();
+    let dumped = open.last().map(|(number, time_ms, _)| fills::Source {
+        source: "dump",
+        time_ms: *time_ms,
+        dump: Some(*number),
+        objects: None,
+        read: None,
+        cpu_us: None,
+    });
     let recording = live.status().borrow().recording.clone();
     let source = match params.get("source") {
         Some(source) => source,
@@ -275,31 +302,36 @@ fn class_source(live: &Live, params: &Params) -> Result<(&'static str, Vec<Class
         None if !contents.is_empty() => "dump",
         None => "vm",
     };
-    match source {
+    let (source, sizes, rows) = match source {
         "recording" => {
             recording.ok_or_else(no_recording)?;
             let range = range(params)?;
-            let rows = live.recorded(|recorded| {
+            live.read_fills();
+            live.recorded(|recorded| {
                 let profile = recorded.profile().ok_or_else(no_recording)?;
                 let deltas = recorded.history.range(range.from, range.to);
                 let apart = Apart {
                     loaders: params.flag("loaders"),
                     contexts: params.flag("contexts"),
                 };
-                Ok::<_, Fault>(classes::of_recording(profile, &deltas, &contents, apart))
-            })?;
-            Ok(("recording", rows))
+                let mut rows = classes::of_recording(profile, &deltas, apart);
+                if fills::add(recorded, &mut rows, apart) {
+                    return Ok(("recording", recorded.fills.source(), rows));
+                }
+                classes::add_contents(&mut rows, &contents);
+                Ok::<_, Fault>(("recording", dumped, rows))
+            })?
         }
         "dump" if contents.is_empty() => {
-            Err(Fault::not_ready("there is no heap dump that is open"))
+            return Err(Fault::not_ready("there is no heap dump that is open"));
         }
         "dump" if params.flag("loaders") => {
             let open = dumps.iter().rev().find(|dump| dump.contents().is_ok());
             let none = || Fault::not_ready("there is no heap dump that is open");
             let rows = open.ok_or_else(none)?.contents_per_loader()?;
-            Ok(("dump", classes::of_loaders(rows)))
+            ("dump", dumped, classes::of_loaders(rows))
         }
-        "dump" => Ok(("dump", classes::of_dump(&contents))),
+        "dump" => ("dump", dumped, classes::of_dump(&contents)),
         "vm" => {
             let text = live
                 .program()
@@ -307,20 +339,27 @@ fn class_source(live: &Live, params: &Params) -> Result<(&'static str, Vec<Class
                 .map_err(Fault::failed)?;
             let mut rows = classes::of_histogram(&text);
             classes::add_contents(&mut rows, &contents);
-            Ok(("vm", rows))
+            ("vm", dumped, rows)
         }
-        other => Err(Fault::bad(format!(
-            "source={other}: expected recording, dump or vm"
-        ))),
-    }
+        other => {
+            return Err(Fault::bad(format!(
+                "source={other}: expected recording, dump or vm"
+            )));
+        }
+    };
+    Ok(Classes {
+        source,
+        sizes,
+        rows,
+    })
 }
 
 /// A page of the classes.
 pub fn classes(live: &Live, params: &Params) -> Result<Table<ClassRow>, Fault> {
-    let (source, mut rows) = class_rows(live, params)?;
+    let mut classes = class_rows(live, params)?;
     let (offset, given) = page(
         params,
-        &mut rows,
+        &mut classes.rows,
         "live_bytes",
         |row| &row.class,
         ClassRow::column,
@@ -328,8 +367,9 @@ pub fn classes(live: &Live, params: &Params) -> Result<Table<ClassRow>, Fault> {
     Ok(Table {
         schema: "tenure.live.classes/1",
         range: None,
-        source,
-        count: rows.len(),
+        source: classes.source,
+        sizes: classes.sizes,
+        count: classes.rows.len(),
         offset,
         total: None,
         rows: given,
@@ -424,6 +464,7 @@ pub fn compare(live: &Live, params: &Params) -> Result<Table<Change>, Fault> {
         schema: "tenure.live.compare/1",
         range: None,
         source: "saved",
+        sizes: None,
         count: rows.len(),
         offset,
         total: None,
@@ -445,6 +486,7 @@ pub fn references(live: &Live, params: &Params) -> Result<Table<references::Row>
         schema: "tenure.live.references/1",
         range: None,
         source: dump.map_or("recording", |_| "recording and dump"),
+        sizes: None,
         count: rows.len(),
         offset,
         total: None,

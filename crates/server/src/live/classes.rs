@@ -1,5 +1,5 @@
 //! The instances of every class: how many there are and were, from the recording; how big and how
-//! full they are, from the last dump. Columns as in the Cougaar memory profiler.
+//! full they are, from the agent ([`super::fills`]) or the last dump. Columns as in the Cougaar memory profiler.
 
 use super::contents::{ClassContents, Spread};
 use super::history::Delta;
@@ -8,17 +8,20 @@ use profile::{Estimate, Profile, Volume};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
-/// Sum, maximum, maximum over all dumps, and mean.
+/// Sum, maximum, maximum over all readings or dumps, and mean.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Measure {
     /// Sum.
     pub sum: u64,
-    /// Greatest in the last dump.
+    /// Greatest now, or in the last dump.
     pub max: u64,
-    /// Greatest in any dump.
+    /// Greatest in any reading, or in any dump.
     pub max_ever: u64,
     /// Mean.
     pub mean: f64,
+    /// The ends of the 95 % interval of `sum`, if it is an estimate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interval: Option<(u64, u64)>,
 }
 
 /// A class.
@@ -52,6 +55,9 @@ pub struct ClassRow {
     pub live_bytes: u64,
     /// Bytes of the arrays that they hold.
     pub capacity_bytes: Option<u64>,
+    /// The ends of its 95 % interval, if it is an estimate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capacity_bytes_interval: Option<(u64, u64)>,
     /// Elements held.
     pub size: Option<Measure>,
     /// Elements there is room for.
@@ -59,6 +65,12 @@ pub struct ClassRow {
 }
 
 impl ClassRow {
+    /// Bytes of the live objects and of the arrays that they hold: "+Capacity Bytes".
+    pub fn with_capacity_bytes(&self) -> u64 {
+        let arrays = self.capacity_bytes.unwrap_or(0);
+        self.live_bytes.saturating_add(arrays)
+    }
+
     /// The value of a column, unknown ones last.
     pub fn column(&self, name: &str) -> Option<f64> {
         let number = |n: Option<u64>| n.map_or(-1.0, |n| n as f64);
@@ -71,6 +83,7 @@ impl ClassRow {
             "bytes_each" => self.bytes_each,
             "live_bytes" => self.live_bytes as f64,
             "capacity_bytes" => number(self.capacity_bytes),
+            "with_capacity_bytes" => self.with_capacity_bytes() as f64,
             "size_sum" => measure(self.size, |m| m.sum as f64),
             "size_max" => measure(self.size, |m| m.max as f64),
             "size_max_ever" => measure(self.size, |m| m.max_ever as f64),
@@ -96,11 +109,10 @@ pub struct Apart {
     pub contexts: bool,
 }
 
-/// The rows from a recording, with sizes of dumps, which are those of all rows of a class.
+/// The rows from a recording, without sizes.
 pub fn of_recording(
     profile: &Profile,
     deltas: &[Delta],
-    contents: AllContents<'_>,
     apart: Apart,
 ) -> Vec<ClassRow> {
     type Key<'a> = (&'a str, Option<String>, Option<String>);
@@ -112,8 +124,7 @@ pub fn of_recording(
         let name = profile.names.get(delta.class);
         sums.entry((name, loader, context)).or_default().add(delta);
     }
-    let mut rows: Vec<ClassRow> = sums
-        .into_iter()
+    sums.into_iter()
         .map(|((class, loader, context), sum)| {
             let total = sum.total;
             let each = if sum.live.objects > 0 {
@@ -136,9 +147,7 @@ pub fn of_recording(
                 ..ClassRow::default()
             }
         })
-        .collect();
-    add_contents(&mut rows, contents);
-    rows
+        .collect()
 }
 
 /// The share of objects that was looked at. An estimate from objects that each had the chance `p`
@@ -262,6 +271,7 @@ fn measure(spread: Spread, max_ever: u64) -> Option<Measure> {
         max: spread.max,
         max_ever,
         mean: spread.mean()?,
+        interval: None,
     })
 }
 
@@ -299,7 +309,7 @@ mod tests {
             total: live,
             ..Delta::default()
         };
-        let full = of_recording(&profile, &[delta], &[], Apart::default());
+        let full = of_recording(&profile, &[delta], Apart::default());
         assert_eq!(
             (full[0].live, full[0].dead, full[0].live_interval),
             (50_000, Some(0), None)
@@ -312,7 +322,7 @@ mod tests {
             variances: [variance; 2],
             ..delta
         };
-        let rows = of_recording(&profile, &[sampled], &[], Apart::default());
+        let rows = of_recording(&profile, &[sampled], Apart::default());
         let (low, high) = rows[0].live_interval.unwrap();
         assert!(
             low > 20_000 && low < 50_000 && high > 50_000 && high < 120_000,
@@ -325,7 +335,7 @@ mod tests {
             variances: [0.0, variance],
             ..sampled
         };
-        let rows = of_recording(&profile, &[gone], &[], Apart::default());
+        let rows = of_recording(&profile, &[gone], Apart::default());
         let (low, high) = rows[0].live_interval.unwrap();
         assert!(low == 0 && (9_000..11_000).contains(&high), "{high}");
     }

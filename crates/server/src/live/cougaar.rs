@@ -2,10 +2,10 @@
 //! parameters, so that scripts written for it go on working. Its pages were plain HTML tables;
 //! these are, too (facts: jvmpi-vmpi-cougaar.md, section 5).
 
-use super::ask::class_rows;
+use super::ask::{Classes, class_rows};
 use super::classes::{ClassRow, Measure};
+use super::fills;
 use super::instances::{Instance, Instances, Query, Sort, Uniq, cut};
-use super::live_objects;
 use super::moments::{Step, time_text};
 use super::objects::{self, Groups};
 use super::perfdata::Counters;
@@ -177,7 +177,7 @@ fn cells(row: &ClassRow) -> Vec<String> {
         number(row.total),
         format!("{:.0}", row.bytes_each),
         row.live_bytes.to_string(),
-        number(row.capacity_bytes),
+        row.with_capacity_bytes().to_string(),
     ];
     cells.extend(measure(row.size));
     cells.extend(measure(row.capacity));
@@ -217,14 +217,35 @@ fn class_table(rows: &[ClassRow], out: &mut String) {
     out.push_str(rest);
 }
 
+/// When the sizes and capacities of a table were read, and where.
+fn sizes_from(sizes: fills::Source) -> String {
+    let time = report::units::utc(sizes.time_ms);
+    match (sizes.dump, sizes.objects, sizes.read) {
+        (Some(number), ..) => format!("Sizes are from heap dump {number}, {time}."),
+        (None, Some(objects), Some(read)) if read < objects => {
+            format!("Sizes were read at {time} from a fair sample of {read} of {objects} objects.")
+        }
+        _ => format!("Sizes were read at {time}."),
+    }
+}
+
 fn all_classes(live: &Live, params: &Params, out: &mut String) -> Result<(), Fault> {
-    let (source, mut rows) = class_rows(live, params)?;
+    let Classes {
+        source,
+        sizes,
+        mut rows,
+    } = class_rows(live, params)?;
     rows.sort_by(|a, b| {
         b.live_bytes
             .cmp(&a.live_bytes)
             .then_with(|| a.class.cmp(&b.class))
     });
-    let _ = writeln!(out, "<p>{} classes, from: {source}</p>", rows.len());
+    let _ = writeln!(
+        out,
+        "<p>{} classes, from: {source}. {}</p>",
+        rows.len(),
+        sizes.map_or_else(String::new, sizes_from)
+    );
     class_table(&rows, out);
     Ok(())
 }
@@ -237,11 +258,8 @@ fn class(params: &Params) -> Result<&str, Fault> {
 
 fn one_class(live: &Live, params: &Params, out: &mut String) -> Result<(), Fault> {
     let class = class(params)?;
-    let (_, mut rows) = class_rows(live, params)?;
+    let mut rows = class_rows(live, params)?.rows;
     rows.retain(|row| row.class == class);
-    if let [row] = &mut rows[..] {
-        live_objects::add_fill(live, row);
-    }
     class_table(&rows, out);
     let name = html(class);
     let _ = write!(
@@ -292,6 +310,7 @@ fn instances_of(live: &Live, params: &Params, out: &mut String) -> Result<(), Fa
         sort: order.map_or(Sort::None, |(_, sort)| *sort),
         descending: !params.flag("inc"),
         sample: or_all(params, "sample", SAMPLE)?,
+        offset: 0,
         limit: or_all(params, "rows", ROWS)?.unwrap_or(usize::MAX),
         value_limit: if strings {
             params.number("stringLimit", STRING_LIMIT)?
@@ -322,6 +341,10 @@ fn where_from(
     out: &mut String,
 ) {
     let class = html(class);
+    let part = match sampled as u64 == objects {
+        true => String::new(),
+        false => "a fair sample of ".to_owned(),
+    };
     let _ = match (source, dump) {
         ("recording", _) => writeln!(
             out,
@@ -329,11 +352,11 @@ fn where_from(
         ),
         (_, Some(number)) => writeln!(
             out,
-            "<p>{class}: {objects} instances in heap dump {number}, {sampled} looked at.</p>"
+            "<p>{class}: {objects} instances in heap dump {number}, {part}{sampled} looked at.</p>"
         ),
         _ => writeln!(
             out,
-            "<p>{class}: {objects} instances are alive and tracked, {sampled} looked at.</p>"
+            "<p>{class}: {objects} instances are alive and tracked, {part}{sampled} looked at.</p>"
         ),
     };
     for note in notes {

@@ -62,6 +62,8 @@ pub struct Query {
     pub descending: bool,
     /// Objects to look at; `None` for all.
     pub sample: Option<usize>,
+    /// Number of the first object to give.
+    pub offset: usize,
     /// Objects to give.
     pub limit: usize,
     /// Characters of a value; 0 for no values.
@@ -114,6 +116,8 @@ pub struct Instances {
     pub objects: u64,
     /// Objects that were looked at.
     pub sampled: usize,
+    /// Number of the first row, among those that were looked at.
+    pub offset: usize,
     /// The objects themselves may be asked.
     pub own_code: bool,
     /// What is looked at of the class.
@@ -263,6 +267,7 @@ pub fn list(heap: &Heap, class: &str, query: &Query) -> Instances {
         dump: None,
         objects,
         sampled,
+        offset: query.offset,
         own_code: false,
         shown: Shown::default(),
         notes: Vec::new(),
@@ -270,7 +275,7 @@ pub fn list(heap: &Heap, class: &str, query: &Query) -> Instances {
     }
 }
 
-/// Puts rows in order and takes the first.
+/// Puts rows in order and takes those of a page.
 pub fn arrange(mut rows: Vec<Instance>, query: &Query) -> Vec<Instance> {
     if query.sort != Sort::None {
         rows.sort_by(|a, b| order(a, b, query.sort));
@@ -278,6 +283,7 @@ pub fn arrange(mut rows: Vec<Instance>, query: &Query) -> Vec<Instance> {
     if query.descending {
         rows.reverse();
     }
+    rows.drain(..query.offset.min(rows.len()));
     rows.truncate(query.limit);
     if query.value_limit == 0 {
         rows.iter_mut().for_each(|row| row.value = None);

@@ -2,7 +2,6 @@
 //! that it follows, when and where each was made, and, where code of the program may be run, what they
 //! say of themselves.
 
-use super::classes::{ClassRow, Measure};
 use super::contents::Content;
 use super::instances::{self, Group, Instance, Instances, Query, Shown, Sort, Uniq, group_by};
 use super::moments::time_text;
@@ -22,6 +21,45 @@ const PATIENCE: Duration = Duration::from_secs(40);
 /// Characters of a text that stands for a group.
 const GROUP_TEXT: u32 = 2000;
 
+/// A list that can be paged through is the same on every page for so long.
+const KEPT: Duration = Duration::from_secs(60);
+
+/// Questions about objects, one after the other.
+#[derive(Debug, Default)]
+pub struct Asking {
+    /// Number of the last.
+    number: u32,
+    kept: Option<Kept>,
+}
+
+/// The last answer, for its other pages: each question finds others alive, and chooses other ones.
+#[derive(Debug)]
+struct Kept {
+    query: InstanceQuery,
+    listing: Listing,
+    arrived: Instant,
+}
+
+impl Kept {
+    fn is_of(&self, query: &InstanceQuery) -> bool {
+        let number = self.query.number;
+        let same = InstanceQuery {
+            number,
+            ..query.clone()
+        };
+        self.query == same && self.arrived.elapsed() < KEPT
+    }
+}
+
+/// Which page of an answer is wanted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Page {
+    /// It has none.
+    None,
+    First,
+    Later,
+}
+
 /// What is asked of the agent.
 fn question(class: &str, query: &Query, ask: u8, text_limit: usize) -> InstanceQuery {
     InstanceQuery {
@@ -40,18 +78,22 @@ impl Live {
     ///
     /// # Errors
     /// When no agent is connected, or it does not answer.
-    fn listing(&self, mut query: InstanceQuery) -> Result<Listing, Fault> {
+    fn listing(&self, mut query: InstanceQuery, page: Page) -> Result<Listing, Fault> {
         let none = || Fault::not_found("nothing is being recorded; start a recording first");
-        let mut number = locked(&self.asking);
+        let mut asking = locked(&self.asking);
+        let kept = asking.kept.as_ref().filter(|kept| kept.is_of(&query));
+        if let Some(kept) = kept.filter(|_| page == Page::Later) {
+            return Ok(kept.listing.clone());
+        }
         let commands = self.commands().ok_or_else(none)?;
-        *number = number.wrapping_add(1);
-        query.number = *number;
-        commands(Ask::Instances(query)).map_err(Fault::failed)?;
+        asking.number = asking.number.wrapping_add(1);
+        query.number = asking.number;
+        commands(Ask::Instances(query.clone())).map_err(Fault::failed)?;
         let begun = Instant::now();
         let mut pause = Duration::from_millis(1);
         loop {
             let arrived = self.recorded_mut(|recorded| {
-                let is_it = |listing: &mut Listing| listing.number == *number;
+                let is_it = |listing: &mut Listing| listing.number == query.number;
                 recorded.listing.take_if(is_it)
             });
             if let Some(listing) = arrived {
@@ -60,6 +102,13 @@ impl Live {
                     status.own_code = listing.own_code;
                     is_news
                 });
+                if page != Page::None {
+                    asking.kept = Some(Kept {
+                        query,
+                        listing: listing.clone(),
+                        arrived: Instant::now(),
+                    });
+                }
                 return Ok(listing);
             }
             if self.commands().is_none() {
@@ -175,42 +224,6 @@ fn rows_of(live: &Live, listing: &mut Listing, options: &ClassOptions) -> Vec<In
     })
 }
 
-/// Adds sizes and capacities to a class where no heap dump says them: those of its live instances, and
-/// what they stand for if not all are listed.
-pub fn add_fill(live: &Live, row: &mut ClassRow) {
-    if row.size.is_some() || row.capacity.is_some() || live.commands().is_none() {
-        return;
-    }
-    let query = Query {
-        sort: Sort::None,
-        descending: false,
-        sample: None,
-        limit: MOST as usize,
-        value_limit: 0,
-    };
-    let Ok(list) = list(live, &row.class, &query) else {
-        return;
-    };
-    let scale = row.live as f64 / list.rows.len().max(1) as f64;
-    let whole = |sum: u64| (sum as f64 * scale).round() as u64;
-    let measure = |of: fn(&Content) -> Option<u64>| {
-        let values = list.rows.iter().filter_map(|row| of(&row.content));
-        let (sum, max, count) = values.fold((0, 0, 0), |(sum, max, count), value: u64| {
-            (sum + value, max.max(value), count + 1)
-        });
-        (count > 0).then(|| Measure {
-            sum: whole(sum),
-            max,
-            max_ever: max,
-            mean: sum as f64 / f64::from(count),
-        })
-    };
-    row.size = measure(|content| content.size);
-    row.capacity = measure(|content| content.capacity);
-    let bytes = list.rows.iter().map(|row| row.content.capacity_bytes).sum();
-    row.capacity_bytes = row.capacity.map(|_| whole(bytes));
-}
-
 /// The live instances of a class.
 ///
 /// # Errors
@@ -226,7 +239,11 @@ pub fn list(live: &Live, class: &str, query: &Query) -> Result<Instances, Fault>
         _ => {}
     }
     let question = question(class, query, ask, query.value_limit.max(1));
-    let mut listing = live.listing(question)?;
+    let page = match query.offset {
+        0 => Page::First,
+        _ => Page::Later,
+    };
+    let mut listing = live.listing(question, page)?;
     let options = options(&listing)?;
     let rows = rows_of(live, &mut listing, &options);
     let sampled = rows.len();
@@ -238,6 +255,7 @@ pub fn list(live: &Live, class: &str, query: &Query) -> Result<Instances, Fault>
         dump: None,
         objects: listing.objects,
         sampled,
+        offset: query.offset,
         own_code: listing.own_code,
         shown: Shown::of(&options, true),
         notes: listing.notes,
@@ -262,7 +280,8 @@ pub fn groups(
         Uniq::HashCode => HASH,
         Uniq::Stack | Uniq::Class | Uniq::Size(_) | Uniq::Time(_) => 0,
     };
-    let mut listing = live.listing(question(class, query, ask, GROUP_TEXT as usize))?;
+    let question = question(class, query, ask, GROUP_TEXT as usize);
+    let mut listing = live.listing(question, Page::None)?;
     let options = options(&listing)?;
     let loaders: Vec<String> = listing
         .rows

@@ -5,7 +5,7 @@
 //! In reading order: [`program`] (what can be asked of a VM); from readings to the timeline:
 //! [`perfdata`], [`process`], [`ranges`] and [`resident`], [`nmt`], [`memory`], [`sampler`], [`metrics`], [`timeline`]; from the agent's stream
 //! to the past of every site: [`tap`], [`history`]; heap dumps: [`dumps`], [`contents`],
-//! [`instances`], [`moments`], [`references`]; the agent's answers about live objects: [`live_objects`],
+//! [`instances`], [`moments`], [`references`]; the agent's answers about live objects: [`fills`], [`live_objects`],
 //! [`objects`] (from there or from a dump); what is looked at of each class: [`rules`]; tables that were kept: [`shelf`], `schedule`; CPU and contention for a while: [`measure`]; answers: [`table`], [`classes`], [`advice`], [`source`]; [`status`], [`session`] (all of it for one
 //! program), [`ask`] and `routes` (addresses), and the other doors: [`prometheus`], [`pprof`], [`cougaar`],
 //! `plain`, `saved`.
@@ -16,6 +16,7 @@ pub mod classes;
 pub mod contents;
 pub mod cougaar;
 pub mod dumps;
+pub mod fills;
 pub mod history;
 pub mod instances;
 pub mod live_objects;

@@ -133,6 +133,7 @@ fn query(params: &Params) -> Result<Query, Fault> {
             None | Some("all") => None,
             Some(_) => Some(params.number("sample", 1000)?),
         },
+        offset: params.offset()?,
         limit: params.limit(100)?,
         value_limit: params.number("value", 200)?,
     })

@@ -55,6 +55,8 @@ pub enum Ask {
     OwnCode(bool),
     /// List the live instances of a class.
     Instances(vmpi::InstanceQuery),
+    /// Read how big and how full all live objects are; the answer has this number.
+    Fills(u32),
 }
 
 /// Sends a command to the agent; an error means that it is gone.

@@ -84,6 +84,7 @@ pub fn cut_classes(rules: &Rules, recorded: &Recorded, rows: &mut Vec<ClassRow>)
         row.size = row.size.filter(|_| options.size);
         row.capacity = row.capacity.filter(|_| options.capacity);
         row.capacity_bytes = row.capacity_bytes.filter(|_| options.capacity);
+        row.capacity_bytes_interval = row.capacity_bytes_interval.filter(|_| options.capacity);
         true
     });
 }

@@ -12,17 +12,16 @@ impl Live {
     /// # Errors
     /// When there is no source of counts, or the files cannot be written, in words.
     pub fn save(&self) -> Result<usize, String> {
-        let (source, mut rows) =
+        let mut classes =
             ask::class_rows(self, &Params::default()).map_err(|fault| fault.message)?;
-        rows.sort_by(|a, b| {
+        classes.rows.sort_by(|a, b| {
             let bytes = b.live_bytes.cmp(&a.live_bytes);
             bytes.then_with(|| a.class.cmp(&b.class))
         });
-        let dumps = self.dumps.all();
-        let sized = dumps.iter().rev().find(|dump| dump.contents().is_ok());
+        let sized = classes.sizes.map(|sizes| sizes.time_ms);
         let number = self
             .shelf
-            .keep(source, sized.map(|dump| dump.time_ms), rows)
+            .keep(classes.source, sized, classes.rows)
             .map_err(|error| error.to_string())?;
         let saved = self.shelf.list();
         self.status.send_modify(|status| status.saved = saved);

@@ -1,7 +1,9 @@
 //! One watched program: what is known of it, and the threads that keep it known.
 
 use super::dumps::Dumps;
+use super::fills::Readings;
 use super::history::History;
+use super::live_objects::Asking;
 use super::memory::Memory;
 use super::metrics::{METRICS, MetricInfo, Row};
 use super::perfdata::Counters;
@@ -51,6 +53,8 @@ pub struct Recorded {
     pub(super) references: u64,
     /// The last live objects that were listed.
     pub(super) listing: Option<vmpi::Listing>,
+    /// How big and how full live objects were when the agent read that.
+    pub(super) fills: Readings,
     /// How often CPU samples were sent, and contention of monitors.
     pub(super) measured: [u64; 2],
 }
@@ -59,6 +63,11 @@ impl Recorded {
     /// Names and stacks of everything in the history.
     pub fn profile(&self) -> Option<&Profile> {
         self.tap.as_ref().and_then(Tap::profile)
+    }
+
+    /// What the agent sends.
+    pub(super) fn tap(&self) -> Option<&Tap> {
+        self.tap.as_ref()
     }
 
     /// What factories of the program have said of classes.
@@ -102,8 +111,8 @@ pub struct Live {
     turn: Mutex<()>,
     /// One measurement after the other.
     pub(super) measuring: Mutex<()>,
-    /// One question about objects after the other; the number of the last.
-    pub(super) asking: Mutex<u32>,
+    /// One question about objects after the other.
+    pub(super) asking: Mutex<Asking>,
     stop: AtomicBool,
 }
 
@@ -610,6 +619,7 @@ impl Live {
                 Arrived::Listing(listing) => {
                     self.recorded_mut(|recorded| recorded.listing = Some(*listing));
                 }
+                Arrived::Fills(fills) => self.recorded_mut(|recorded| recorded.fills.take(*fills)),
                 _ => {}
             }
         }

@@ -5,7 +5,7 @@
 use super::references::{Held, held};
 use super::rules::Answers;
 use hprof::{Header, HeaderError, RawRecord, RecordTag};
-use profile::{Profile, StreamReader};
+use profile::{NameId, Profile, StreamReader, TraceId};
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
@@ -34,7 +34,7 @@ pub enum TapError {
 }
 
 /// What a stream brought.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Arrived {
     /// A table of allocation sites; it is in the profile now.
     Sites,
@@ -48,6 +48,8 @@ pub enum Arrived {
     Contention,
     /// Live objects that were asked for; their stacks by the agent's numbers.
     Listing(Box<vmpi::Listing>),
+    /// How big and how full live objects are; their classes and stacks by the agent's numbers.
+    Fills(Box<vmpi::Fills>),
     /// It is whole and lies here, with the references that native code held.
     Dump(PathBuf, Held),
 }
@@ -102,6 +104,17 @@ impl Tap {
     /// What has been recorded so far.
     pub fn profile(&self) -> Option<&Profile> {
         self.reader.as_ref().map(StreamReader::profile)
+    }
+
+    /// A class by the agent's number; the empty name for another.
+    pub(super) fn class(&self, serial: hprof::Serial) -> NameId {
+        let reader = self.reader.as_ref();
+        reader.map_or(NameId::default(), |reader| reader.class(serial))
+    }
+
+    /// A stack by the agent's number.
+    pub(super) fn trace(&self, serial: hprof::Serial) -> Option<TraceId> {
+        self.reader.as_ref()?.trace(serial)
     }
 
     /// What factories of the program have said of classes so far.
@@ -210,6 +223,10 @@ impl Tap {
             Some(RecordTag::Instances) => {
                 let listing = vmpi::Listing::decode(&record[HEAD..]);
                 arrived.extend(listing.map(|listing| Arrived::Listing(Box::new(listing))));
+            }
+            Some(RecordTag::Fills) => {
+                let fills = vmpi::Fills::decode(&record[HEAD..]);
+                arrived.extend(fills.map(|fills| Arrived::Fills(Box::new(fills))));
             }
             Some(RecordTag::HeapDumpEnd) => {
                 self.store(&record)?;
