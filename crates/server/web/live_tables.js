@@ -151,7 +151,7 @@ export async function references({ params, ask }) {
 
 /** Where and when the sizes and capacities of a table were read. */
 function sizesFrom(sizes) {
-  if (!sizes) return "";
+  if (!sizes) return "No sizes and capacities have been read yet. ";
   const time = new Date(sizes.time_ms).toLocaleTimeString();
   if (sizes.source === "dump") return `Sizes and capacities are from heap dump ${sizes.dump}, ${time}. `;
   const part = sizes.read < sizes.objects ? ` from a fair sample of ${count(sizes.read)} of ${count(sizes.objects)} objects` : "";
@@ -162,7 +162,8 @@ function sizesFrom(sizes) {
 export async function classes({ params, ask }) {
   const sort = params.sort || "live_bytes";
   const asked = { ...ranged(params), source: params.source, loaders: params.loaders, contexts: params.contexts, sort, filter: params.filter, regex: params.regex, offset: params.offset, limit: LIMIT };
-  const answer = await ask("classes", asked);
+  // A page that comes at once: sizes that are still being read are there the next time.
+  const answer = await ask("classes", { ...asked, brief: 1 });
   const number = (title, name, cell) => ({ title, num: true, sort: name, cell });
   const interval = (ends, show = count) => (ends ? h("span", { class: "dim", title: "95 % interval" }, " ", show(ends[0]), "–", show(ends[1])) : null);
   const measure = (title, key) => ["sum", "max", "max_ever", "mean"].map((part) => number(`${title} ${part.replace("_", " ")}`, `${key}_${part}`,

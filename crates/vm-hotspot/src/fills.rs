@@ -113,7 +113,10 @@ fn plan(
             };
             *about = Some(known);
             found.entry(known.0).or_insert_with(|| {
-                let entry = state.registry.classes.get((known.0.0 as usize).wrapping_sub(1))?;
+                let entry = state
+                    .registry
+                    .classes
+                    .get((known.0.0 as usize).wrapping_sub(1))?;
                 let name = java_name(&entry.info.signature);
                 let mirror = jni.new_local(entry.mirror?)?;
                 match state.holds_for(jni, (known.0, mirror)) {

@@ -96,7 +96,12 @@ impl Sites {
     /// Class, stack and share of a site, and the size of its objects, 0 of arrays.
     pub(crate) fn about(&self, id: SiteId) -> Option<(ClassId, TraceId, Share, u64)> {
         let row = self.rows.get((id.0 as usize).wrapping_sub(1))?;
-        Some((row.class, row.trace, row.share, row.size.max(0).cast_unsigned()))
+        Some((
+            row.class,
+            row.trace,
+            row.share,
+            row.size.max(0).cast_unsigned(),
+        ))
     }
 
     /// Class and stack of all sites, in order of their numbers.

@@ -1,9 +1,9 @@
 //! What a VM tells a profiler.
 
 use crate::class_options::{ClassOptions, Share};
+use crate::fills::Fills;
 use crate::ids::{ArenaId, ClassId, MonitorId, ObjectHandle, ThreadId, TraceId};
 use crate::info::{ClassInfo, ThreadInfo, Trace, VmInfo};
-use crate::fills::Fills;
 use crate::instances::Listing;
 
 /// Objects allocated by one site since the last batch.

@@ -266,7 +266,8 @@ pub struct Classes {
 }
 
 /// The instances of every class: `source` recording, dump or vm (its own histogram, at a
-/// safepoint); without it the first of the first two that there is.
+/// safepoint); without it the first of the first two that there is. With `brief` nobody waits for
+/// sizes that are still to be read.
 ///
 /// # Errors
 /// When there is no such source, or a parameter is wrong.
@@ -306,7 +307,7 @@ fn class_source(live: &Live, params: &Params) -> Result<Classes, Fault> {
         "recording" => {
             recording.ok_or_else(no_recording)?;
             let range = range(params)?;
-            live.read_fills();
+            live.read_fills(params.flag("brief"));
             live.recorded(|recorded| {
                 let profile = recorded.profile().ok_or_else(no_recording)?;
                 let deltas = recorded.history.range(range.from, range.to);

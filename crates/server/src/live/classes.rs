@@ -110,11 +110,7 @@ pub struct Apart {
 }
 
 /// The rows from a recording, without sizes.
-pub fn of_recording(
-    profile: &Profile,
-    deltas: &[Delta],
-    apart: Apart,
-) -> Vec<ClassRow> {
+pub fn of_recording(profile: &Profile, deltas: &[Delta], apart: Apart) -> Vec<ClassRow> {
     type Key<'a> = (&'a str, Option<String>, Option<String>);
     let mut sums: FxHashMap<Key<'_>, Delta> = FxHashMap::default();
     for delta in deltas {

@@ -74,10 +74,7 @@ impl Readings {
         self.asked = None;
         for row in &fills.rows {
             let ever = self.ever.entry((row.class.0, row.trace.0)).or_default();
-            *ever = [
-                ever[0].max(row.size.max),
-                ever[1].max(row.capacity.max),
-            ];
+            *ever = [ever[0].max(row.size.max), ever[1].max(row.capacity.max)];
         }
         self.last = Some(Reading {
             arrived: Instant::now(),
@@ -111,31 +108,31 @@ impl Readings {
 
 impl Live {
     /// Lets the agent read again how big and how full live objects are, if that was not done just now,
-    /// and waits for it a little; longer if nothing is known yet, or what is known is old.
-    pub(super) fn read_fills(&self) {
+    /// and waits for it a little; longer if nothing is known yet or what is known is old, unless the
+    /// answer is to be brief.
+    pub(super) fn read_fills(&self, is_brief: bool) {
         let Some(commands) = self.commands() else {
             return;
         };
-        let (number, asked, patience) = {
-            let plan = self.recorded_mut(|recorded| {
-                let readings = &mut recorded.fills;
-                if readings.is_new() {
-                    return None;
-                }
-                let patience = match readings.is_old() {
-                    true => MUCH_PATIENCE,
-                    false => PATIENCE,
-                };
-                let waiting = readings.asked.filter(|since| since.elapsed() < LOST);
-                if waiting.is_none() {
-                    readings.number = readings.number.wrapping_add(1);
-                    readings.asked = Some(Instant::now());
-                }
-                let number = waiting.is_none().then_some(readings.number);
-                Some((number, readings.asked, patience))
-            });
-            let Some(plan) = plan else { return };
-            plan
+        let plan = self.recorded_mut(|recorded| {
+            let readings = &mut recorded.fills;
+            if readings.is_new() {
+                return None;
+            }
+            let patience = match readings.is_old() && !is_brief {
+                true => MUCH_PATIENCE,
+                false => PATIENCE,
+            };
+            let waiting = readings.asked.filter(|since| since.elapsed() < LOST);
+            if waiting.is_none() {
+                readings.number = readings.number.wrapping_add(1);
+                readings.asked = Some(Instant::now());
+            }
+            let number = waiting.is_none().then_some(readings.number);
+            Some((number, readings.asked, patience))
+        });
+        let Some((number, asked, patience)) = plan else {
+            return;
         };
         if let Some(number) = number
             && commands(Ask::Fills(number)).is_err()
@@ -154,6 +151,9 @@ impl Live {
     }
 }
 
+/// Class, loader and thread of a row of a table.
+type Key<'a> = (&'a str, Option<String>, Option<String>);
+
 /// The objects of one row of a table.
 #[derive(Clone, Debug, Default)]
 struct Sums {
@@ -170,7 +170,6 @@ pub(super) fn add(recorded: &Recorded, rows: &mut [ClassRow], apart: Apart) -> b
     let Some(last) = &readings.last else {
         return false;
     };
-    type Key<'a> = (&'a str, Option<String>, Option<String>);
     let key = |(class, trace): (u32, u32)| -> Key<'_> {
         let class = tap.class(Serial(class));
         let made_by = || {
