@@ -74,6 +74,17 @@ public class Fills {
         }
     }
 
+    /** The same class from two loaders of its own: so many objects of one, and twice as many of the other. */
+    static void loaders(int count) throws Exception {
+        java.net.URL[] here = {Fills.class.getProtectionDomain().getCodeSource().getLocation()};
+        for (int times = 1; times <= 2; times++) {
+            ClassLoader loader = new java.net.URLClassLoader(here, null);
+            java.lang.reflect.Constructor<?> line = loader.loadClass("Fills$Line").getDeclaredConstructor(int.class);
+            line.setAccessible(true);
+            for (int i = 0; i < times * count; i++) kept.add(line.newInstance(times));
+        }
+    }
+
     public static void main(String[] arguments) throws Exception {
         Scanner in = new Scanner(System.in);
         System.out.println("ready");
@@ -91,6 +102,7 @@ public class Fills {
                 case "empty":
                     for (Object one : kept) if (one instanceof Bag) ((Bag) one).clear();
                     break;
+                case "loaders": loaders(count); break;
                 case "drop": kept.clear(); break;
                 case "exit": return;
                 default: break;

@@ -3,7 +3,10 @@
 mod watched;
 
 use serde_json::Value;
+use std::collections::HashMap;
+use std::io::{BufRead, BufReader};
 use std::path::Path;
+use std::process::{Command, Stdio};
 use watched::{Page, Program, lab, run_live_of};
 
 fn with_program(test: &str, body: impl Fn(&mut Program, &Page)) {
@@ -104,6 +107,16 @@ fn sizes_of_all_classes_are_those_that_the_program_made_without_a_heap_dump() {
         );
         old_pages(page, &bags);
         as_a_dump_says(page, &after);
+        program.tell("loaders 50");
+        page.snapshot();
+        let asked = "classes?loaders=1&source=recording&filter=Fills$Line";
+        page.until(asked, |answer| {
+            let rows = answer["rows"].as_array().expect("rows");
+            let sizes = rows.iter().filter_map(|row| row["size"]["sum"].as_u64());
+            let mut sizes: Vec<u64> = sizes.collect();
+            sizes.sort_unstable();
+            sizes == [50, 200, steps(1000, 7)]
+        });
         // What once was remains to be seen.
         program.tell("empty");
         let bags = until(page, BAG, |row| row["size"]["sum"] == 0);
@@ -249,4 +262,92 @@ fn pages_of_a_list_are_those_of_one_sample() {
         let old = page.text("profiler?action=instances&type=Fills$Bag&source=live&sample=50");
         assert!(old.contains("500 instances are alive and tracked, a fair sample of 50 looked at"));
     });
+}
+
+/// The Zoo says what it holds.
+#[test]
+fn the_zoo_holds_what_it_says() {
+    let Some(lab) = lab("live Zoo") else { return };
+    let source = testkit::corpus::shared().map(|shared| shared.join("workloads/Zoo.java"));
+    let Some(source) = source.filter(|source| source.is_file()) else {
+        return testkit::skip("live Zoo", "needs the shared workloads");
+    };
+    let Some(jdk) = lab.jdks.last() else { return };
+    let classes = tempfile::tempdir().expect("a folder");
+    let compiler = testkit::jvm::newest_compiler().expect("the lab has one");
+    compiler
+        .compile(&source, 8, classes.path())
+        .expect("compiled");
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut child = Command::new(env!("CARGO_BIN_EXE_tenure"))
+        .args([
+            "run",
+            "--live",
+            "--no-browser",
+            "--record",
+            "full",
+            "--dumps",
+        ])
+        .arg(folder.path())
+        .arg("--")
+        .arg(jdk.tool("java"))
+        .arg("-cp")
+        .arg(classes.path())
+        .args(["Zoo", "wait"])
+        .env("TENURE_AGENT", &lab.agent)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("started");
+    let page = Page::of(&mut child);
+    let mut facts: HashMap<String, u64> = HashMap::new();
+    let output = BufReader::new(child.stdout.take().expect("piped"));
+    for line in output.split(b'\n') {
+        let line = String::from_utf8_lossy(&line.expect("read")).into_owned();
+        let words: Vec<&str> = line.split_whitespace().collect();
+        match words[..] {
+            ["READY"] => break,
+            ["FACT", name, count] => {
+                let class = name.strip_prefix("instances.");
+                facts.extend(class.and_then(|class| Some((class.to_owned(), count.parse().ok()?))));
+            }
+            _ => {}
+        }
+    }
+    assert_eq!(facts.len(), 2, "{facts:?}");
+    page.snapshot();
+    page.command("gc");
+    page.snapshot();
+    // Two more of one class are of two other loaders.
+    let apart = page.json("classes?loaders=1&source=recording&filter=Zoo$Empty");
+    let rows = apart["rows"].as_array().expect("rows");
+    let mut live: Vec<u64> = rows.iter().filter_map(|row| row["live"].as_u64()).collect();
+    live.sort_unstable();
+    assert_eq!(live, [1, 1, facts["Zoo$Empty"]], "{apart}");
+    let ones = page.json("classes?filter=Zoo$OneByte");
+    assert_eq!(ones["rows"][0]["live"], facts["Zoo$OneByte"], "{ones}");
+    // `new int[3][4][5]`
+    let arrays = read_again(&page);
+    assert_eq!(sum_of(&arrays, "int[][][]", "size"), 3);
+    assert_eq!(sum_of(&arrays, "int[][]", "size"), 12);
+    // `new ArrayList(100)`, 60 times, and empty.
+    let lists = "instances?source=live&class=java.util.ArrayList&sample=all&limit=100000";
+    let lists = page.json(lists);
+    let rows = lists["rows"].as_array().expect("rows");
+    let is_it = |row: &&Value| {
+        let content = (row["size"].as_u64(), row["capacity"].as_u64());
+        content == (Some(0), Some(100)) && row["stack"].to_string().contains("Zoo.build")
+    };
+    assert_eq!(rows.iter().filter(is_it).count(), 60, "{lists}");
+    let asked = "groups?source=live&class=java.lang.String&by=value&sample=all&limit=100000";
+    let strings = page.json(asked);
+    let rows = strings["rows"].as_array().expect("rows");
+    for n in 0..5 {
+        let text = format!("duplicate-{n}");
+        let row = rows.iter().find(|row| row["value"] == text.as_str());
+        assert_eq!(row.expect("it is there")["estimated"], 100, "{text}");
+    }
+    let _ = child.kill();
+    let _ = child.wait();
 }

@@ -114,6 +114,40 @@ fn what_the_vm_tracks_sums_to_its_own_total() {
 }
 
 #[test]
+fn what_grows_over_collections_is_named_with_its_stack() {
+    let Some(lab) = lab("growth") else {
+        return;
+    };
+    let Some(jdk) = lab.jdks.last() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let (mut program, page) = run_live(lab, jdk, folder.path(), &["--record", "full"]);
+    page.counting(&mut program);
+    for _ in 0..5 {
+        program.tell("keep 2000");
+        program.tell("garbage 2000");
+        program.tell("other 600");
+        page.command("gc");
+        page.snapshot();
+    }
+    let advice = page.until("advice", |advice| {
+        let rows = advice["growing"].as_array().expect("rows");
+        rows.iter().any(|row| row["class"] == "Populations$Node")
+    });
+    let rows = advice["growing"].as_array().expect("rows");
+    let nodes = rows.iter().filter(|row| row["class"] == "Populations$Node");
+    for row in nodes {
+        let stack = row["stack"].to_string();
+        assert!(
+            stack.contains("Populations.keep("),
+            "garbage does not grow: {row}"
+        );
+        assert!(row["collections"].as_u64() >= Some(3), "{row}");
+        assert_eq!(row["last"], 10_000, "{row}");
+    }
+    program.child.kill().expect("killed");
+}
+
+#[test]
 fn every_saving_is_said_in_bytes_with_the_stack_that_allocates_it() {
     let Some(lab) = lab("savings") else {
         return;

@@ -93,6 +93,9 @@ fn objects_are_asked_only_when_that_is_allowed() {
         assert_eq!(texts(&list, "value"), expected, "{list}");
         let ranks: Vec<_> = rows(&list).iter().map(|row| row["rank"].as_u64()).collect();
         assert_eq!(ranks, (1..=10).map(Some).collect::<Vec<_>>());
+        let list = page.json(&format!("{WORDS}&sort=text&up=1"));
+        let texts_up: Vec<String> = (0..10).map(|n| format!("word {n}")).collect();
+        assert_eq!(texts(&list, "value"), texts_up, "{list}");
         let list = page.json(&format!("{WORDS}&sort=hash&up=1&limit=4"));
         assert!(rows(&list).iter().all(|row| row["hash"] == 0), "{list}");
         // Numbers 0 to 9 in pairs; 0, 1, 6 and 7 have one hash code.

@@ -14,7 +14,7 @@ const FORMS = [["", "List"], ["value", "Equal values"], ["text", "Texts"], ["has
   ["size", "Sizes"], ["size100", "by 100"], ["size1000", "by 1000"], ["time", "Times"], ["second", "Seconds"], ["minute", "Minutes"], ["hour", "Hours"]];
 const STEPS = { size100: 100, size1000: 1000 };
 const TIMED = ["time", "second", "minute", "hour"];
-const ORDERS = [["time", "time"], ["value", "value (compareTo)"], ["hash", "hashCode"], ["size", "size"], ["capacity", "capacity"],
+const ORDERS = [["time", "time"], ["value", "value (compareTo)"], ["text", "toString"], ["hash", "hashCode"], ["size", "size"], ["capacity", "capacity"],
   ["capacity_bytes", "capacity bytes"], ["excess", "excess capacity"], ["none", "none"]];
 
 /** Which forms and orders the options of the class leave. */

@@ -47,9 +47,10 @@ const COLUMNS: [&str; 16] = [
 ];
 
 /// `sort` values that list instances; every other one begins with `uniq_`.
-const SORTS: [(&str, Sort); 8] = [
+const SORTS: [(&str, Sort); 9] = [
     ("time", Sort::Time),
     ("compareTo", Sort::Value),
+    ("toString", Sort::Text),
     ("hashcode", Sort::HashCode),
     ("size", Sort::Size),
     ("capacity_count", Sort::Capacity),

@@ -19,6 +19,8 @@ pub enum Sort {
     Time,
     /// By `compareTo`, where the objects were asked; else by value: numbers as numbers, texts as texts.
     Value,
+    /// By `toString`, or the value.
+    Text,
     /// By Java's `hashCode` of strings and numbers.
     HashCode,
     /// By elements held.
@@ -295,7 +297,7 @@ fn order(a: &Instance, b: &Instance, sort: Sort) -> Ordering {
     let by = match sort {
         Sort::Time => a.born_ms.cmp(&b.born_ms).then(a.trace.cmp(&b.trace)),
         Sort::Value if a.rank.is_some() || b.rank.is_some() => a.rank.cmp(&b.rank),
-        Sort::Value => values(a.value.as_deref(), b.value.as_deref()),
+        Sort::Value | Sort::Text => values(a.value.as_deref(), b.value.as_deref()),
         Sort::HashCode => a.hash.cmp(&b.hash),
         Sort::Size => a.content.size.cmp(&b.content.size),
         Sort::Capacity => a.content.capacity.cmp(&b.content.capacity),

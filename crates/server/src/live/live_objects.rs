@@ -235,6 +235,7 @@ pub fn list(live: &Live, class: &str, query: &Query) -> Result<Instances, Fault>
     }
     match query.sort {
         Sort::Value => ask |= ORDER | TEXT,
+        Sort::Text => ask |= TEXT,
         Sort::HashCode => ask |= HASH,
         _ => {}
     }

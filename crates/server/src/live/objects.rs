@@ -114,6 +114,7 @@ fn query(params: &Params) -> Result<Query, Fault> {
     let sort = match params.get("sort") {
         None | Some("time") => Sort::Time,
         Some("value") => Sort::Value,
+        Some("text") => Sort::Text,
         Some("hash") => Sort::HashCode,
         Some("size") => Sort::Size,
         Some("capacity") => Sort::Capacity,
@@ -122,7 +123,7 @@ fn query(params: &Params) -> Result<Query, Fault> {
         Some("none") => Sort::None,
         Some(other) => {
             return Err(Fault::bad(format!(
-                "sort={other}: expected time, value, hash, size, capacity, capacity_bytes, excess or none"
+                "sort={other}: expected time, value, text, hash, size, capacity, capacity_bytes, excess or none"
             )));
         }
     };
