@@ -125,7 +125,7 @@ fn keys_choose_order_groups_filter_range_and_what_is_behind_a_row() {
         ("live_bytes", false)
     );
     press(&mut top, "→");
-    assert_eq!(top.question().sort, "capacity_bytes");
+    assert_eq!(top.question().sort, "with_capacity_bytes");
     press(&mut top, "←←u");
     assert_eq!(
         (top.question().sort, top.question().up),
