@@ -55,6 +55,7 @@ fn counts_are_exact_in_every_range_and_dumps_know_their_stacks() {
             numbers(&nodes(&format!("&to={middle}"))["rows"][0], COLUMNS),
             [1500, 500, 1000, 1000]
         );
+        every_table_is_of_the_range(&page, middle);
         // What is off is not counted.
         page.command("stop");
         // The agent takes up one command after the other.
@@ -72,8 +73,33 @@ fn counts_are_exact_in_every_range_and_dumps_know_their_stacks() {
     }
 }
 
+/// Not only allocations are those of a range: 50 were made in it, 1050 died, and none is alive.
+fn every_table_is_of_the_range(page: &Page, from: u64) {
+    let columns = ["live", "dead", "total"];
+    let classes = |range: &str| {
+        let classes = page.json(&format!("classes?source=recording&{NODES}{range}"));
+        numbers(&classes["rows"][0], columns)
+    };
+    assert_eq!(classes(&format!("&from={from}")), [0, 1050, 50]);
+    assert_eq!(classes(&format!("&to={from}")), [1000, 500, 1500]);
+    assert_eq!(classes(""), [0, 1550, 1550]);
+    let stacks = page.json(&format!("stacks?{NODES}&from={from}"));
+    assert_eq!(stacks["total"]["allocations"], 50, "{stacks}");
+    let all = page.json("timeline")["events"].to_string();
+    let some = page.json(&format!("timeline?from={from}"))["events"].to_string();
+    assert!(all.contains("Recording started") && !some.contains("Recording started"));
+    let collections = |range: &str| page.json(&format!("advice?{range}"))["collections"].as_u64();
+    assert!(collections(&format!("from={from}")) < collections(""));
+    let plain = page.text(&format!("plain/allocations?{NODES}&from={from}"));
+    assert!(plain.contains("<td>50</td><td>1050</td>"), "{plain}");
+    let none = page.snapshot();
+    let nothing = page.json(&format!("allocations?{NODES}&from={none}"));
+    assert_eq!(nothing["count"], 0, "{nothing}");
+}
+
 /// Sizes and capacities of a class, in the page's form and in the old one.
 fn content(program: &mut Program, page: &Page) {
+    let before = page.snapshot();
     program.tell("bags 20");
     page.snapshot();
     page.command("dump");
@@ -97,6 +123,16 @@ fn content(program: &mut Program, page: &Page) {
         [2000, 100, 100],
         "{row}"
     );
+    let made = |range: &str| {
+        let list = page.json(&format!("instances?class=Populations$Bag&{range}={before}"));
+        assert_eq!(
+            (&list["source"], &list["objects"]),
+            (&"live".into(), &20.into()),
+            "{list}"
+        );
+        list["rows"].as_array().map(Vec::len)
+    };
+    assert_eq!((made("from"), made("to")), (Some(20), Some(0)));
     let list = page.json("instances?class=Populations$Bag&sort=size");
     assert_eq!(list["objects"], 20);
     let stack = list["rows"][0]["stack"].to_string();
@@ -305,14 +341,84 @@ fn measurements(page: &Page) {
         csv.starts_with("class,") && csv.contains("Populations$Bag,"),
         "{csv}"
     );
-    assert!(page.text("plain/").contains("Force GC"));
-    assert!(
-        page.text("plain/allocations?by=site&filter=Populations")
-            .contains("Populations.keep")
-    );
+    for line in metrics.lines() {
+        let words: Vec<&str> = line.splitn(4, ' ').collect();
+        let is_name = |name: &str| name.starts_with("tenure_");
+        let is_right = match words[..] {
+            ["#", "HELP", name, _] => is_name(name),
+            ["#", "TYPE", name, kind] => is_name(name) && ["gauge", "counter"].contains(&kind),
+            [.., value] => is_name(line) && value.parse::<f64>().is_ok(),
+            [] => false,
+        };
+        assert!(is_right, "{line}");
+    }
+    for (path, text) in [
+        ("plain/", "Force GC"),
+        (
+            "plain/allocations?by=site&filter=Populations",
+            "Populations.keep",
+        ),
+        (
+            "plain/stacks?filter=Populations",
+            "Populations.keep(Populations.java:",
+        ),
+        ("plain/events", "Force GC"),
+        ("plain/references", "Class and stack"),
+        ("plain/advice", "Could be saved"),
+        ("plain/saved", "What changed"),
+        ("plain/options", "MODULE CLASS OPTIONS"),
+        (
+            "plain/source?frame=Populations.keep(Populations.java:23)",
+            "&gt;   23",
+        ),
+    ] {
+        let page = page.text(path);
+        assert!(page.contains(text), "{path}: {page}");
+    }
     assert_eq!(page.ask("GET", "api/v1/nothing").0, 404);
     assert_eq!(page.ask("GET", "api/v1/allocations?regex=(").0, 400);
     assert_eq!(page.ask("GET", "api/v1/commands/gc").0, 405);
+}
+
+#[test]
+fn what_was_recorded_outlives_the_program_and_its_page() {
+    let Some(lab) = lab("live end") else {
+        return;
+    };
+    let Some(jdk) = lab.jdks.last() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let (mut program, page) = run_live(lab, jdk, folder.path(), &["--record", "full"]);
+    page.counting(&mut program);
+    // What comes after the last snapshot is counted, too.
+    program.tell("keep 1234");
+    program.say("exit");
+    assert_eq!(wait(&mut program.child), Some(0));
+    page.hears("what was recorded is in");
+    let file = |ending: &str| {
+        let files = std::fs::read_dir(folder.path()).expect("a folder");
+        let mut paths = files.map(|file| file.expect("a file").path());
+        let path = paths.find(|path| path.to_string_lossy().ends_with(ending));
+        path.unwrap_or_else(|| panic!("no file *{ending}"))
+    };
+    let classes = std::fs::read_to_string(file("-classes-1.json")).expect("a table");
+    let classes: Value = serde_json::from_str(&classes).expect("JSON");
+    let mut rows = classes["rows"].as_array().expect("rows").iter();
+    let nodes = rows.find(|row| row["class"] == "Populations$Node");
+    let nodes = nodes.expect("counted at the end");
+    assert_eq!(numbers(nodes, ["live", "total"]), [1234, 1234]);
+    let jfr = file("-recording-1.jfr");
+    let magic = std::fs::read(&jfr).expect("a recording");
+    assert!(magic.starts_with(b"FLR\0"));
+    let tool = jdk.tool("jfr");
+    if tool.is_file() {
+        let printed = Command::new(tool)
+            .args(["print", "--events", "jdk.ObjectAllocationSample"])
+            .arg(&jfr)
+            .output()
+            .expect("jfr");
+        let printed = String::from_utf8_lossy(&printed.stdout).into_owned();
+        assert!(printed.contains("Populations$Node"), "{printed}");
+    }
 }
 
 #[test]

@@ -72,6 +72,17 @@ fn references_are_counted_and_joined_with_dumps() {
         assert_eq!(until(&page, "global", "leak", 7), 7, "{what}");
         assert_eq!(until(&page, "global", "pass", 5), 0, "{what}");
         assert_eq!(until(&page, "weak", "leakWeakly", 5), 4, "{what}");
+        // A range knows what came and went in it, and what was there at its end.
+        let middle = page.snapshot();
+        program.tell("leak 2");
+        assert_eq!(until(&page, "global", "leak", 9), 9, "{what}");
+        let of = |range: &str| {
+            let path = format!("references?filter=References.leak(&{range}={middle}");
+            let row = page.json(&path)["rows"][0].clone();
+            ["created", "deleted", "remaining"].map(|name| row[name].as_u64())
+        };
+        assert_eq!(of("from"), [Some(2), Some(0), Some(9)], "{what}");
+        assert_eq!(of("to"), [Some(7), Some(0), Some(7)], "{what}");
         let leaked = &rows(&page, "global", "leak")[0];
         assert_eq!(leaked["name"], "References$Held", "{what}");
         assert_eq!(leaked["thread"], "main", "{what}");
@@ -81,14 +92,14 @@ fn references_are_counted_and_joined_with_dumps() {
         let dump = page.json("state")["dumps"][0].clone();
         assert_eq!(dump["joined"], *mode == "full", "{dump}");
         let held = &rows(&page, "global", "leak")[0];
-        assert_eq!(held["held"], 7, "{held} {what}");
-        // Seven objects with two longs each, which nobody else holds.
+        assert_eq!(held["held"], 9, "{held} {what}");
+        // Nine objects with two longs each, which nobody else holds.
         let shallow = held["bytes"].as_u64().expect("bytes");
         assert_eq!(held["retained"], shallow, "{held} {what}");
-        assert_eq!(shallow, 7 * (shallow / 7), "{what}");
-        assert!((16..=32).contains(&(shallow / 7)), "{held} {what}");
+        assert_eq!(shallow, 9 * (shallow / 9), "{what}");
+        assert!((16..=32).contains(&(shallow / 9)), "{held} {what}");
         let csv = page.text("api/v1/references?form=csv&filter=References.leak(");
-        assert!(csv.contains("References$Held,global,7,0,7,0,"), "{csv}");
+        assert!(csv.contains("References$Held,global,9,0,9,0,"), "{csv}");
         let plain = page.text("plain/references?filter=References");
         assert!(plain.contains("References.leakWeakly"), "{plain}");
     }

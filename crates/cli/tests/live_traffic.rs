@@ -4,10 +4,17 @@ mod watched;
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
-use watched::{lab, run_live};
+use watched::{PATIENCE, lab, run_live};
 
 const PAGES: usize = 8;
 const EACH: usize = 60;
+/// Each page gets ten states a second, so that these get five hundred.
+const FOLLOWERS: usize = 50;
+const STATES: usize = 20;
+
+fn is_state(line: &str) -> bool {
+    line.starts_with("data:") && line.contains("tenure.live.state/1")
+}
 
 #[test]
 fn many_questions_hinder_neither_the_program_nor_the_stream_of_states() {
@@ -28,6 +35,7 @@ fn many_questions_hinder_neither_the_program_nor_the_stream_of_states() {
     };
     let browser = follow();
     drop(follow());
+    page.command("interval?ms=50");
     let views = [
         "state",
         "timeline?points=100",
@@ -36,6 +44,15 @@ fn many_questions_hinder_neither_the_program_nor_the_stream_of_states() {
         "stacks",
     ];
     std::thread::scope(|scope| {
+        for _ in 0..FOLLOWERS {
+            let stream = follow();
+            scope.spawn(move || {
+                stream.set_read_timeout(Some(PATIENCE)).expect("set");
+                let lines = BufReader::new(stream).lines().map_while(Result::ok);
+                let states = lines.filter(|line| is_state(line)).take(STATES);
+                assert_eq!(states.count(), STATES);
+            });
+        }
         for number in 0..PAGES {
             let page = page.clone();
             scope.spawn(move || {
@@ -56,8 +73,6 @@ fn many_questions_hinder_neither_the_program_nor_the_stream_of_states() {
     assert_eq!(nodes["rows"][0]["live"], 1000, "{nodes}");
     // The browser that follows has the states.
     let lines = BufReader::new(browser).lines();
-    let is_state =
-        |line: &String| line.starts_with("data:") && line.contains("tenure.live.state/1");
     assert!(lines.map_while(Result::ok).any(|line| is_state(&line)));
     program.child.kill().expect("killed");
 }

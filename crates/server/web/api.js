@@ -49,13 +49,16 @@ export async function send(view, body) {
   return read(response);
 }
 
-/** Follows events of one name; the browser reconnects by itself. `onDown(true)` while it does. */
+/**
+ * Follows events of one name; the browser reconnects by itself. `onDown(true, ended)` while it does, or when it
+ * has given up.
+ */
 export function follow(name, onValue, onDown) {
   const events = new EventSource("api/v1/events");
   events.addEventListener(name, (event) => {
     onDown?.(false);
     onValue(JSON.parse(event.data));
   });
-  events.addEventListener("error", () => onDown?.(true));
+  events.addEventListener("error", () => onDown?.(true, events.readyState === EventSource.CLOSED));
   return events;
 }

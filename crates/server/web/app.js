@@ -18,10 +18,13 @@ bitmaps.hidden = () => !state.android;
 
 const views = [overview, leaks, histogram, dominators, queryPage, threads, roots, loaders, duplicateStrings, waste, collections, unreachable, bitmaps, properties, file, notes, objects, object, paths];
 
+/** The way back, if the dump is one of a program that is watched. */
+const program = () => (/\/dumps\/[^/]+\/$/.test(location.pathname) ? h("a", { id: "program", href: "../../" }, "The running program") : null);
+
 /** Above every view: what it asked, as a command, JSON, CSV and without script; a note. */
 function tools(view, params) {
   const source = view.source?.(params);
-  if (!source) return [];
+  if (!source) return program();
   const [name, asked] = source;
   const whole = view.whole?.(params)[1] || asked;
   const link = (text, href, more) => h("a", { href, ...more }, text);
@@ -31,6 +34,7 @@ function tools(view, params) {
     link("CSV", address(name, whole, "csv"), { download: `${name}.csv` }),
     link("Plain", `plain/${name}${query(asked)}`),
     h("button", { onclick: () => editNote(view, params) }, "Note"),
+    program(),
   ];
 }
 

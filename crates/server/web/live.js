@@ -2,10 +2,10 @@
 
 import { ask, follow } from "./api.js";
 import { fill, h } from "./dom.js";
-import { go, here, notice, start } from "./shell.js";
+import { faultNotice, go, here, notice, start } from "./shell.js";
 import { Timeline, charts, collections, commands, dumpList, meanings, rangeLine, selection } from "./live_timeline.js";
 import { instances } from "./live_objects.js";
-import { advice, allocations, classes, native, references, stacks, withSources } from "./live_tables.js";
+import { advice, allocations, classes, filters, native, references, stacks, withSources } from "./live_tables.js";
 import { options, saved, source } from "./live_saved.js";
 
 const root = document.getElementById("app");
@@ -31,12 +31,13 @@ const small = () => {
 
 async function overview() {
   const all = above();
-  const notes = state.notes.map((text) => h("p", { class: "dim" }, text));
+  const early = timeline.known("heap_committed_bytes") && !timeline.known("old_bytes") ? ["The VM says how its heap is used from its first collection on."] : [];
+  const notes = [...early, ...state.notes].map((text) => h("p", { class: "dim" }, text));
   return [
     bar.element,
     state.ended ? notice("bad", "The program has ended.", h("p", null, "What was measured and recorded stays here.")) : null,
-    rangeLine(timeline, () => all.draw()), all.nodes, meanings(timeline), collections(timeline.events),
-    h("h2", null, "Heap dumps"), h("div", { id: "dump-list" }, dumpList(state.dumps)), notes,
+    rangeLine(timeline, () => all.draw()), notes, all.nodes, meanings(timeline), collections(timeline.events),
+    h("h2", null, "Heap dumps"), h("div", { id: "dump-list" }, dumpList(state.dumps)),
   ];
 }
 
@@ -53,15 +54,28 @@ async function events() {
   return [small(), table({ columns, rows: rows.slice(0, 2000), empty: "Nothing has happened in this range." })];
 }
 
-/** A table of the recording, or the way to one. */
-function recorded(show) {
+/** A view below the commands and the chart, which stay when it cannot be shown. */
+function below(show) {
   return async (context) => {
+    const before = drawn;
     const head = small();
-    if (!state.recording)
-      return [head, notice("", "Nothing has been recorded.", h("p", null, "Press Record to count allocations: every one, or a sample that costs less."))];
-    return [head, await show(context)];
+    try {
+      return [head, await show(context)];
+    } catch (fault) {
+      if (fault.name === "AbortError" || fault.kind === "offline") {
+        // What is on the page stays there, with its charts.
+        drawn = before;
+        throw fault;
+      }
+      const { filter, regex } = context.params;
+      return [head, filter || regex ? filters(context.params, show === classes ? "class" : undefined) : null, faultNotice(fault, context.refresh)];
+    }
   };
 }
+
+/** A table of the recording, or the way to one. */
+const recorded = (show) => below((context) => (state.recording ? show(context)
+  : notice("", "Nothing has been recorded.", h("p", null, "Press Record to count allocations: every one, or a sample that costs less."))));
 
 const view = (name, title, keys, group, show) => ({ name, title, keys, group, show });
 const views = [
@@ -70,22 +84,28 @@ const views = [
   view("stacks", "Call stacks", "s", "Recording", recorded(stacks)),
   view("native", "Native memory", "n", "Recording", recorded(native)),
   view("references", "JNI references", "j", "Recording", recorded(references)),
-  view("classes", "Instances", "i", "Objects", async (context) => [small(), await classes(context)]),
+  view("classes", "Instances", "i", "Objects", below(classes)),
   view("saved", "Saved", "w", "Objects", (context) => saved(state, context)),
-  view("options", "Options of classes", "o", "Objects", async (context) => [small(), await options(context)]),
-  view("advice", "What to fix", "f", "Objects", async (context) => [small(), await advice(context)]),
+  view("options", "Options of classes", "o", "Objects", below(options)),
+  view("advice", "What to fix", "f", "Objects", below(advice)),
   view("events", "Collections", "c", "Time", events),
-  { ...view("instances", "Instances of a class", null, undefined, async (context) => [small(), await instances(state, context)]),
+  { ...view("instances", "Instances of a class", null, undefined, below((context) => instances(state, context))),
     heading: (params) => `Instances of ${params.class || "a class"}` },
   view("source", "Source", null, undefined, source),
 ];
+
+/** The selected range goes with the user from view to view. */
+function carried() {
+  const { from, to, at } = here().params;
+  return { from, to, at };
+}
 
 async function begin() {
   state = await ask("state");
   withSources(state.sources);
   await timeline.load();
   bar.update(state);
-  const site = start({ root, title: root.dataset.title, views, ask, tools: () => [h("a", { href: root.dataset.plain }, "Plain pages")] });
+  const site = start({ root, title: root.dataset.title, views, ask, carried, tools: () => [h("a", { href: root.dataset.plain }, "Plain pages")] });
   let busy = false;
   let seen = null;
   // What is under a pressed pointer stays where it is, or the click would be lost.
@@ -105,7 +125,7 @@ async function begin() {
     }
     busy = false;
     drawn?.draw();
-    fill(site.status, state.ended ? "ended" : `pid ${state.pid}`);
+    fill(site.status, state.ended ? "the program has ended" : `pid ${state.pid}`);
     const list = document.getElementById("dump-list");
     if (list && JSON.stringify(before.dumps) !== JSON.stringify(state.dumps)) fill(list, dumpList(state.dumps));
     // A table is asked for again when a snapshot has come, unless a range is selected or somebody types.
@@ -115,16 +135,14 @@ async function begin() {
     const still = document.querySelector(".twist[aria-expanded=true]") || getSelection()?.toString();
     if (seen !== null && seen !== key && !typing && !still && !selection()) site.refresh();
     if (!typing) seen = key;
-  }, (down) => down && fill(site.status, "no connection; trying again"));
+  }, (down, ended) => down && fill(site.status, ended ? "the server of this page has ended; a new one has another address" : "no connection; trying again"));
   addEventListener("resize", () => drawn?.draw());
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => drawn?.draw());
-  // The selected range goes with the user from view to view.
   document.addEventListener("click", (event) => {
     const link = event.target.closest("nav a[data-view]");
     if (!link) return;
     event.preventDefault();
-    const { from, to, at } = here().params;
-    go(link.dataset.view, { from, to, at });
+    go(link.dataset.view, carried());
   });
 }
 

@@ -3,6 +3,9 @@
 
 import { fill, h } from "./dom.js";
 
+/** Milliseconds between two times on the axis. */
+const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21600, 43200, 86400].map((s) => s * 1000);
+
 const style = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
 /**
@@ -33,7 +36,7 @@ export function chart({ title, series, format, stacked, main, model, floor }) {
       }
       most = Math.max(most, sum);
     }
-    return most * 1.08 || 1;
+    return most * 1.08;
   }
 
   function draw() {
@@ -50,16 +53,19 @@ export function chart({ title, series, format, stacked, main, model, floor }) {
     pen.clearRect(0, 0, width, height);
     const all = model.rows();
     const rows = all.filter((row) => row[0] >= from - 60000 && row[0] <= to + 60000);
-    const most = top(rows.filter((row) => row[0] >= from && row[0] <= to));
-    const y = (value) => height - (value / most) * (height - 14);
+    const peak = top(rows.filter((row) => row[0] >= from && row[0] <= to));
+    const most = peak || 1;
+    const foot = main ? 13 : 0;
+    const y = (value) => height - foot - (value / most) * (height - foot - 14);
+    grid(pen, x, [from, to], [width, height, foot]);
     if (stacked) areas(pen, rows, x, y);
     for (const s of series.filter((s) => !stacked || s.line)) line(pen, rows, s, x, y);
     pen.font = "11px system-ui";
     pen.textBaseline = "top";
-    marks(pen, x, height, from, to);
+    marks(pen, x, height - foot, from, to);
     range(pen, x, width, height);
     pen.fillStyle = style("--dim");
-    pen.fillText(format(most / 1.08), 4, 1);
+    if (peak) pen.fillText(format(peak / 1.08), 4, 1);
     if (cursor !== null) {
       pen.strokeStyle = style("--dim");
       pen.beginPath();
@@ -70,7 +76,35 @@ export function chart({ title, series, format, stacked, main, model, floor }) {
     caption(all);
   }
 
-  function areas(pen, rows, x, y) {
+  /** Lines at round times, with the times below the main chart. */
+  function grid(pen, x, [from, to], [width, height, foot]) {
+    const step = STEPS.find((ms) => (ms / (to - from)) * width >= 80) || STEPS[STEPS.length - 1];
+    const zone = new Date(from).getTimezoneOffset() * 60000;
+    pen.font = "11px system-ui";
+    pen.textBaseline = "bottom";
+    pen.lineWidth = 1;
+    let free = 0;
+    for (let time = Math.ceil((from - zone) / step) * step + zone; time <= to; time += step) {
+      const at = Math.round(x(time)) + 0.5;
+      pen.strokeStyle = style("--line");
+      pen.beginPath();
+      pen.moveTo(at, 0);
+      pen.lineTo(at, height - foot);
+      pen.stroke();
+      if (!foot) continue;
+      const text = new Date(time).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", ...(step < 60000 ? { second: "2-digit" } : {}) });
+      pen.fillStyle = style("--dim");
+      const wide = pen.measureText(text).width;
+      const left = at - wide / 2;
+      if (left < free || left + wide > width) continue;
+      pen.fillText(text, left, height + 1);
+      free = left + wide + 8;
+    }
+  }
+
+  function areas(pen, all, x, y) {
+    // Where nothing is known there is no area.
+    const rows = all.filter((row) => series.some((s) => !s.line && row[s.at] !== null && row[s.at] !== undefined));
     let below = rows.map(() => 0);
     for (const s of series.filter((s) => !s.line)) {
       const above = rows.map((row, n) => below[n] + (row[s.at] || 0));
@@ -144,8 +178,9 @@ export function chart({ title, series, format, stacked, main, model, floor }) {
   }
 
   function caption(rows) {
+    const until = cursor ?? model.view().to;
     let row = rows[rows.length - 1];
-    if (cursor !== null) for (const one of rows) if (one[0] <= cursor) row = one;
+    if (row?.[0] > until) for (const one of rows) if (one[0] <= until || one === rows[0]) row = one;
     const when = cursor === null || !row ? "" : ` at ${new Date(row[0]).toLocaleTimeString()}`;
     fill(legend, h("b", null, title, when), series.map((s) => {
       const value = row ? row[s.at] : null;
@@ -194,8 +229,27 @@ export function chart({ title, series, format, stacked, main, model, floor }) {
     drag = null;
     draw();
   });
+  // With the keys: arrows move the cursor, with Shift they select.
   canvas.addEventListener("keydown", (event) => {
+    const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
     if (event.key === "Escape") model.select(null);
+    if (!step) return;
+    event.preventDefault();
+    const { from, to } = scale();
+    const before = cursor ?? to;
+    cursor = Math.max(from, Math.min(to, before + (step * (to - from)) / 50));
+    if (event.shiftKey) {
+      canvas.dataset.drag = "";
+      drag = [drag ? drag[0] : before, cursor];
+    }
+    draw();
+  });
+  canvas.addEventListener("keyup", (event) => {
+    if (event.key !== "Shift" || !drag) return;
+    const range = [Math.min(...drag), Math.max(...drag)].map(Math.round);
+    drag = null;
+    delete canvas.dataset.drag;
+    if (range[0] < range[1]) model.select(range);
   });
   // It is drawn as soon as it has a place on the page, and whenever that changes.
   new ResizeObserver(() => draw()).observe(canvas);

@@ -4,7 +4,7 @@ import { h, to } from "./dom.js";
 import { bytes, grouped } from "./format.js";
 import { change } from "./shell.js";
 import { choice, pager, table } from "./table.js";
-import { command } from "./live_timeline.js";
+import { command, ranged } from "./live_timeline.js";
 import { frames } from "./live_tables.js";
 
 const LIMIT = 100;
@@ -61,16 +61,19 @@ function name(row, dump) {
 const said = (row) => [row.value === null ? null : h("span", { class: "val" }, row.value), row.fault === null ? null : h("div", { class: "bad" }, row.fault)];
 
 /** A line about where the answer comes from, and what could not be asked. */
-function origin(answer) {
+function origin(answer, params) {
+  const range = params.from && answer.source !== "dump" ? " Those made in the selected range are shown." : "";
   const from = { live: "are alive and tracked", dump: `in heap dump ${answer.dump}`, recording: "were allocated since the recording began, live or not" }[answer.source];
   const part = answer.sampled < answer.objects ? "a fair sample of " : "";
-  return [h("p", null, `${count(answer.objects)} instances ${from}, ${part}${count(answer.sampled)} looked at.`), answer.notes.map((note) => h("p", { class: "bad" }, note))];
+  return [h("p", null, `${count(answer.objects)} instances ${from}, ${part}${count(answer.sampled)} looked at.${range}`), answer.notes.map((note) => h("p", { class: "bad" }, note))];
 }
+
+const none = (params) => (params.from ? "No instance was made in this range." : "There is no instance.");
 
 /** The instances of one class. */
 export async function instances(state, { params, ask, refresh }) {
   const by = params.by || "";
-  const asked = { class: params.class, source: params.source, dump: params.dump, sample: params.sample || 1000, limit: LIMIT, offset: params.offset, up: params.up };
+  const asked = { ...ranged(params), class: params.class, source: params.source, dump: params.dump, sample: params.sample || 1000, limit: LIMIT, offset: params.offset, up: params.up };
   const counted = by ? await ask("groups", { ...asked, by: STEPS[by] ? "size" : by, step: STEPS[by] || params.step }) : null;
   const list = by ? null : await ask("instances", { ...asked, sort: params.sort });
   const shown = list?.shown;
@@ -91,7 +94,7 @@ export async function instances(state, { params, ask, refresh }) {
       { title: "Estimated", num: true, cell: (r) => count(r.estimated), bar: (r) => r.estimated / Math.max(1, counted.objects) },
       { title: "Value", cell: (r) => (by === "stack" ? frames(r.value.split("\n")) : h("span", { class: "val" }, r.value)) },
     ];
-    return [head, origin(counted), table({ columns, rows: counted.rows, empty: "No instance." })];
+    return [head, origin(counted, params), table({ columns, rows: counted.rows, empty: none(params) })];
   }
   const columns = [
     { title: "Object", cell: (r) => name(r, list.dump) },
@@ -104,5 +107,7 @@ export async function instances(state, { params, ask, refresh }) {
     shown.context ? { title: "Made by", cell: (r) => r.context } : null,
     { title: shown.stack ? "Value and stack" : "Value", cell: (r) => [said(r), r.stack.length ? frames(r.stack, 3) : null] },
   ];
-  return [head, origin(list), table({ columns: columns.filter(Boolean), rows: list.rows, empty: "No instance." }), pager(list.offset, list.rows.length, list.sampled, LIMIT)];
+  // How many were made in a range is known at its end.
+  const known = params.from && list.rows.length < LIMIT ? list.offset + list.rows.length : list.sampled;
+  return [head, origin(list, params), table({ columns: columns.filter(Boolean), rows: list.rows, empty: none(params) }), pager(list.offset, list.rows.length, known, LIMIT)];
 }

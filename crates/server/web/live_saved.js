@@ -3,9 +3,9 @@
 import { h, to } from "./dom.js";
 import { bytes, className, grouped } from "./format.js";
 import { change, notice } from "./shell.js";
-import { pager, search, table } from "./table.js";
+import { pager, table } from "./table.js";
 import { command } from "./live_timeline.js";
-import { downloads } from "./live_tables.js";
+import { downloads, filters } from "./live_tables.js";
 
 const LIMIT = 100;
 const count = (n) => (n === null || n === undefined ? "" : grouped(n));
@@ -48,7 +48,7 @@ export async function saved(state, { params, ask, refresh }) {
   const list = state.saved;
   const every = h("select", { id: "schedule", class: "bar-field", "aria-label": "Save on schedule", onchange: (event) => run("schedule", { minutes: event.target.value }) },
     [...new Set([0, 1, 10, 60, 1440, state.save_every_minutes])].sort((a, b) => a - b)
-      .map((m) => h("option", { value: String(m), selected: m === state.save_every_minutes }, m === 0 ? "only when asked" : `every ${m} min`)));
+      .map((m) => h("option", { value: String(m), selected: m === state.save_every_minutes }, m === 0 ? "Save only when asked" : m % 60 ? `Save every ${m} min` : `Save every ${m / 60} h`)));
   const head = h("div", { class: "controls" }, h("button", { id: "save", onclick: () => run("save") }, "Save now"), every, failed);
   if (!list.length) return [head, notice("", "No table of classes has been saved.", h("p", null, "Each is a page that sorts offline, CSV and JSON, beside the heap dumps."))];
   const time = (one) => `${one.number}: ${new Date(one.time_ms).toLocaleString()}`;
@@ -62,17 +62,18 @@ export async function saved(state, { params, ask, refresh }) {
     { title: "File", cell: (r) => [file(r, "html"), " ", file(r, "csv"), " ", file(r, "json")] },
   ], rows: [...list].reverse().slice(0, 50), label: "Saved tables" });
   if (list.length < 2) return [head, kept];
-  const asked = { from, to: end, sort: params.sort || "bytes_change", up: params.up, filter: params.filter, offset: params.offset, limit: LIMIT };
+  const asked = { from, to: end, sort: params.sort || "bytes_change", up: params.up, filter: params.filter, regex: params.regex, offset: params.offset, limit: LIMIT };
   const answer = await ask("compare", asked);
   const number = (title, name, cell) => ({ title, num: true, sort: name, cell });
   const columns = [
     { title: "Type", sort: "name", cell: (r) => className(r.class) },
-    number("Live before", "live_before", (r) => count(r.live_before)), number("after", "live_after", (r) => count(r.live_after)), number("change", "live_change", (r) => signed(r.live_change)),
-    number("Bytes before", "bytes_before", (r) => bytes(r.bytes_before)), number("after", "bytes_after", (r) => bytes(r.bytes_after)), number("change", "bytes_change", (r) => signedBytes(r.bytes_change)),
-    number("Elements", "size_change", (r) => signed(r.size_change)), number("Capacity bytes", "capacity_bytes_change", (r) => signedBytes(r.capacity_bytes_change)),
+    number("Live before", "live_before", (r) => count(r.live_before)), number("Live after", "live_after", (r) => count(r.live_after)), number("Live change", "live_change", (r) => signed(r.live_change)),
+    number("Bytes before", "bytes_before", (r) => bytes(r.bytes_before)), number("Bytes after", "bytes_after", (r) => bytes(r.bytes_after)), number("Bytes change", "bytes_change", (r) => signedBytes(r.bytes_change)),
+    number("Elements change", "size_change", (r) => signed(r.size_change)), number("Capacity bytes change", "capacity_bytes_change", (r) => signedBytes(r.capacity_bytes_change)),
   ];
-  return [head, h("h2", null, "What changed"), h("div", { class: "controls" }, pick("first", from), pick("second", end), search("filter", params.filter, "filter: class contains")),
-    table({ columns, rows: answer.rows, sort: asked.sort, label: "Changes", empty: "No class changed." }), pager(answer.offset, answer.rows.length, answer.count, LIMIT),
+  const sized = answer.rows.some((r) => r.size_change !== null || r.capacity_bytes_change !== null);
+  return [head, h("h2", null, "What changed"), h("div", { class: "controls" }, pick("first", from), pick("second", end)), filters(params, "class"),
+    table({ columns: sized ? columns : columns.slice(0, -2), rows: answer.rows, sort: asked.sort, turned: params.up || "", label: "Changes", empty: params.filter || params.regex ? "No class that matches has changed." : "No class has changed." }), pager(answer.offset, answer.rows.length, answer.count, LIMIT),
     downloads("compare", asked), h("h2", null, "Saved"), kept];
 }
 

@@ -1,7 +1,7 @@
 // Tables about a recording: allocations, stacks, classes, instances, what to fix.
 
 import { h, query, to } from "./dom.js";
-import { bytes, className, grouped } from "./format.js";
+import { bytes, className, grouped, plural } from "./format.js";
 import { change, notice } from "./shell.js";
 import { choice, pager, search, table } from "./table.js";
 import { ranged } from "./live_timeline.js";
@@ -17,14 +17,32 @@ export function withSources(known) {
   sources = known;
 }
 
-const sourced = (text) => (sources && /\([^()]+:\d+\)$/.test(text) ? h("a", { href: to("source", { frame: text }) }, text) : text);
+/** Frames of the JDK are in no source root. */
+const sourced = (text) => (sources && /\([^()]+:\d+\)$/.test(text) && !/^(.*\/)?(java|javax|jdk|sun|com\.sun)\./.test(text) ? h("a", { href: to("source", { frame: text }) }, text) : text);
 const frame = (text) => h("div", null, sourced(text));
-export const frames = (stack, most = 6) => h("div", { class: "frames" }, stack.slice(0, most).map(frame),
-  stack.length > most ? h("details", null, h("summary", null, `${stack.length - most} more frames`), stack.slice(most).map(frame)) : null);
+/** The first frames of a stack, and the others behind a click. Where few fit, they begin with the caller of the constructors. */
+export function frames(stack, most = 6) {
+  const caller = most < 6 ? stack.findIndex((text) => !text.includes(".<init>(")) : 0;
+  const from = Math.max(0, Math.min(caller, stack.length - most));
+  const shown = stack.slice(from, from + most);
+  const rest = stack.length - shown.length;
+  return h("div", { class: "frames" }, shown.map(frame),
+    rest > 0 ? h("details", null, h("summary", null, plural(rest, "more frame", "more frames")), (from ? stack : stack.slice(most)).map(frame)) : null);
+}
 
-/** Fields to filter by: a text, or a regular expression. */
-function filters(params) {
-  return h("div", { class: "controls" }, search("filter", params.filter, "filter: class or frame contains"), search("regex", params.regex, "regular expression"));
+/** Whether an empty field waits for a regular expression. */
+let asRegex = false;
+
+/** A field to filter by: a text, or a regular expression. */
+export function filters(params, what = "class or frame") {
+  const regex = params.regex ? true : params.filter ? false : asRegex;
+  const field = search(regex ? "regex" : "filter", regex ? params.regex : params.filter, regex ? `${what} matches` : `${what} contains`,
+    "/ goes here; a text in any case, or a regular expression");
+  const box = h("input", { type: "checkbox", checked: regex, onchange: ({ target }) => {
+    asRegex = target.checked;
+    change({ filter: asRegex ? "" : field.value, regex: asRegex ? field.value : "", offset: "" }, true);
+  } });
+  return h("div", { class: "controls" }, field, h("label", null, box, " regular expression"));
 }
 
 export function downloads(view, asked) {
@@ -47,15 +65,21 @@ export async function native(context) {
     " · Blocks of malloc and its family by the library that asked for them. What is sampled stands for all.")];
 }
 
+/** Why a table is empty. */
+function nothing(params, heap) {
+  if (params.filter || params.regex) return "Nothing matches in this range.";
+  return heap ? "No block was recorded in this range. A recording counts them when it is started with native memory." : "Nothing was allocated in this range.";
+}
+
 async function allocated(kind, { params, ask }) {
   const by = params.by || "class";
   const sort = params.sort || kind.sort;
-  const asked = { ...ranged(params), heap: kind.heap, by, sort, filter: params.filter, regex: params.regex, offset: params.offset, limit: LIMIT };
+  const asked = { ...ranged(params), heap: kind.heap, by, sort, up: params.up, filter: params.filter, regex: params.regex, offset: params.offset, limit: LIMIT };
   const answer = await ask("allocations", asked);
   const all = answer.total;
   const column = (title, name, cell, share) => ({ title, num: true, sort: name, cell, bar: share });
   const columns = [
-    { title: "Name", sort: "name", cell: (r) => [className(r.name), r.context ? h("div", { class: "dim" }, `by ${r.context}`) : null, r.stack ? frames(r.stack) : null] },
+    { title: "Name", sort: "name", cell: (r) => [kind.heap ? h("span", { class: "cls" }, r.name) : className(r.name), r.context ? h("div", { class: "dim" }, `by ${r.context}`) : null, r.stack ? frames(r.stack) : null] },
     column("Allocations", "allocations", (r) => count(r.allocations)),
     column("Deallocations", "deallocations", (r) => count(r.deallocations)),
     column("Remaining", "remaining", (r) => signed(r.remaining)),
@@ -70,17 +94,19 @@ async function allocated(kind, { params, ask }) {
   return [
     choice("by", kind.by, by, (word) => to(kind.view, { ...params, by: word, offset: "" })),
     filters(params),
-    table({ columns, rows: answer.rows, sort, total, label: "Allocations", empty: kind.heap ? "No block was recorded in this range. A recording counts them when it is started with native memory." : "Nothing was allocated in this range." }),
+    table({ columns, rows: answer.rows, sort, turned: params.up || "", total, label: "Allocations", empty: nothing(params, kind.heap) }),
     pager(answer.offset, answer.rows.length, answer.count, LIMIT), downloads("allocations", asked),
   ];
 }
 
 /** The stacks as a tree from the outermost frame. */
 export async function stacks({ params, ask }) {
-  const asked = { ...ranged(params), filter: params.filter, regex: params.regex };
+  const heap = params.heap === "native" ? "native" : "";
+  const asked = { ...ranged(params), heap, filter: params.filter, regex: params.regex };
   const answer = await ask("stacks", asked);
   const children = new Map();
   for (const node of answer.nodes) children.set(node.parent, [...(children.get(node.parent) || []), node]);
+  for (const list of children.values()) list.sort((a, b) => b.allocated_bytes - a.allocated_bytes);
   const all = Math.max(1, answer.total.allocated_bytes);
   const body = h("tbody");
   const line = (node, depth) => {
@@ -103,7 +129,7 @@ export async function stacks({ params, ask }) {
     }
     row.append(h("td", { class: "n bar", vars: { "--b": `${((node.allocated_bytes / all) * 100).toFixed(1)}%` } }, bytes(node.allocated_bytes)),
       h("td", { class: "n" }, count(node.allocations)), h("td", { class: "n" }, signed(node.remaining)), h("td", { class: "n" }, signedBytes(node.remaining_bytes)),
-      h("td", { vars: { "--d": String(depth) } }, twist, node.class ? h("b", null, className(node.name)) : sourced(node.name)));
+      h("td", { vars: { "--d": String(depth) } }, twist, node.class ? h("b", null, heap ? node.name : className(node.name)) : sourced(node.name)));
     // The way down is open as long as there is only one.
     if (below.length === 1 || (depth === 0 && children.get(null).length === 1)) queueMicrotask(toggle);
     return row;
@@ -112,19 +138,20 @@ export async function stacks({ params, ask }) {
   body.append(...roots.map((node) => line(node, 0)));
   const form = (name, title, metric) => h("a", { href: `api/v1/profile${query({ ...asked, form: name, metric })}`, target: "_blank" }, title);
   return [
+    choice("heap", [["", "Java objects"], ["native", "Native memory"]], heap, (word) => to("stacks", { ...params, heap: word })),
     filters(params),
     h("p", { class: "dim" }, form("flamegraph", "Flame graph"), " · ", form("pprof", "pprof"), " · ", form("speedscope", "speedscope"), " · ",
-      form("collapsed", "collapsed stacks", "alloc_space"), " · ", form("jfr", "JFR")),
+      form("collapsed", "collapsed stacks", heap ? "native_inuse_space" : "alloc_space"), heap ? null : [" · ", form("jfr", "JFR")]),
     roots.length ? h("div", { class: "scroll" }, h("table", { class: "tree", "aria-label": "Stacks" }, h("thead", null, h("tr", null,
       ["Allocated", "Allocations", "Remaining", "Remaining bytes"].map((t) => h("th", { class: "n" }, t)), h("th", null, "Frame"))), body))
-      : notice("", "Nothing was allocated in this range."),
+      : notice("", nothing(params, heap)),
   ];
 }
 
 /** Global references of native code. */
 export async function references({ params, ask }) {
   const sort = params.sort || "remaining";
-  const asked = { sort, filter: params.filter, regex: params.regex, offset: params.offset, limit: LIMIT };
+  const asked = { ...ranged(params), sort, up: params.up, filter: params.filter, regex: params.regex, offset: params.offset, limit: LIMIT };
   const answer = await ask("references", asked);
   const number = (title, name, cell) => ({ title, num: true, sort: name, cell });
   const columns = [
@@ -142,9 +169,10 @@ export async function references({ params, ask }) {
   ];
   return [
     filters(params),
-    h("p", { class: "dim" }, "References that native code has made since the recording began. ",
+    h("p", { class: "dim" }, params.from ? "References that native code has made or deleted in the range; what remains is that of its end. " : "References that native code has made since the recording began. ",
       answer.source === "recording" ? "Take a heap dump to see what they retain." : "Objects and retained bytes are from the last heap dump."),
-    table({ columns, rows: answer.rows, sort, label: "JNI references", empty: "Native code has made no global reference." }),
+    table({ columns, rows: answer.rows, sort, turned: params.up || "", label: "JNI references",
+      empty: params.from || params.filter || params.regex ? "No reference in this range matches." : "Native code has made no global reference." }),
     pager(answer.offset, answer.rows.length, answer.count, LIMIT), downloads("references", asked),
   ];
 }
@@ -161,7 +189,7 @@ function sizesFrom(sizes) {
 /** The instances of every class. */
 export async function classes({ params, ask }) {
   const sort = params.sort || "live_bytes";
-  const asked = { ...ranged(params), source: params.source, loaders: params.loaders, contexts: params.contexts, sort, filter: params.filter, regex: params.regex, offset: params.offset, limit: LIMIT };
+  const asked = { ...ranged(params), source: params.source, loaders: params.loaders, contexts: params.contexts, sort, up: params.up, filter: params.filter, regex: params.regex, offset: params.offset, limit: LIMIT };
   // A page that comes at once: sizes that are still being read are there the next time.
   const answer = await ask("classes", { ...asked, brief: 1 });
   const number = (title, name, cell) => ({ title, num: true, sort: name, cell });
@@ -169,38 +197,41 @@ export async function classes({ params, ask }) {
   const measure = (title, key) => ["sum", "max", "max_ever", "mean"].map((part) => number(`${title} ${part.replace("_", " ")}`, `${key}_${part}`,
     (r) => (r[key] ? (part === "mean" ? r[key].mean.toFixed(1) : [count(r[key][part]), part === "sum" ? interval(r[key].interval) : null]) : "")));
   const columns = [
-    { title: "Type", sort: "name", cell: (r) => [h("a", { href: to("instances", { class: r.class }) }, className(r.class)), r.loader ? h("div", { class: "dim" }, r.loader) : null] },
+    { title: "Type", sort: "name", cell: (r) => [h("a", { href: to("instances", { class: r.class, ...ranged(params), at: params.at }) }, className(r.class)), r.loader ? h("div", { class: "dim" }, r.loader) : null] },
     params.contexts ? { title: "Made by", cell: (r) => r.context } : null,
     number("Sample %", "sample_percent", (r) => (r.sample_percent >= 99.995 ? "100" : r.sample_percent.toPrecision(3))),
     number("Live", "live", (r) => [count(r.live), interval(r.live_interval)]),
     number("GC'd", "dead", (r) => count(r.dead)),
     number("Total", "total", (r) => [count(r.total), interval(r.total_interval)]),
     number("Bytes each", "bytes_each", (r) => count(Math.round(r.bytes_each))),
-    number("* Live", "live_bytes", (r) => bytes(r.live_bytes)),
+    number("Live bytes", "live_bytes", (r) => bytes(r.live_bytes)),
     number("+ Capacity bytes", "with_capacity_bytes", (r) => [bytes(r.live_bytes + (r.capacity_bytes || 0)), interval(r.capacity_bytes_interval?.map((n) => n + r.live_bytes), bytes)]),
     ...measure("Size", "size"), ...measure("Capacity", "capacity"),
   ];
+  // A column that no row has anything in is left out.
+  const said = (cell) => (cell?.nodeType ? cell.textContent !== "" : Array.isArray(cell) ? cell.some(said) : cell !== "" && cell !== null);
+  const filled = columns.filter((c) => c && (!c.num || answer.rows.some((row) => said(c.cell(row)))));
   const apart = (name, title) => h("a", { href: to("classes", { ...params, [name]: params[name] ? "" : "1", offset: "" }) }, `${title} ${params[name] ? "together" : "apart"}`);
   const sources = [["", "Best there is"], ["recording", "Recording"], ["dump", "Heap dump"], ["vm", "The VM's histogram"]];
   return [
     choice("source", sources, params.source || "", (word) => to("classes", { ...params, source: word, offset: "" })),
-    filters(params),
-    h("p", { class: "dim" }, `Counts are from: ${{ recording: "the recording", dump: "the last heap dump", vm: "the VM's own histogram" }[answer.source]}. `,
+    filters(params, "class"),
+    h("p", { class: "dim" }, `Counts are from: ${{ recording: params.from ? "the recording; live ones at the end of the range, the others in it" : "the recording", dump: "the last heap dump", vm: "the VM's own histogram of this moment" }[answer.source]}. `,
       sizesFrom(answer.sizes),
       answer.source === "vm" ? null : apart("loaders", "Loaders"), answer.source === "recording" ? [" · ", apart("contexts", "Threads")] : null),
-    table({ columns: columns.filter(Boolean), rows: answer.rows, sort, label: "Classes", empty: "No class." }), pager(answer.offset, answer.rows.length, answer.count, LIMIT), downloads("classes", asked),
+    table({ columns: filled, rows: answer.rows, sort, turned: params.up || "", label: "Classes", empty: "No class matches." }), pager(answer.offset, answer.rows.length, answer.count, LIMIT), downloads("classes", asked),
   ];
 }
 
 /** What to fix. */
-export async function advice({ ask }) {
-  const answer = await ask("advice");
+export async function advice({ params, ask }) {
+  const answer = await ask("advice", ranged(params));
   const hour = (n) => [bytes(Math.round(Math.max(0, n))), "/h"];
   const growing = [
     { title: "Grown", num: true, cell: (r) => bytes(r.grown_bytes) },
     { title: "Live objects", num: true, cell: (r) => `${count(r.first)} → ${count(r.last)}` },
     { title: "Rate", num: true, cell: (r) => hour(r.bytes_per_hour) },
-    { title: "Not fallen for", num: true, cell: (r) => `${Math.round(r.growing_for_ms / 1000)} s` },
+    { title: "Growing for", num: true, cell: (r) => `${Math.round(r.growing_for_ms / 1000)} s` },
     { title: "Collections", num: true, cell: (r) => count(r.collections) },
     { title: "Class and stack", cell: (r) => [className(r.class), frames(r.stack)] },
   ];
@@ -219,10 +250,10 @@ export async function advice({ ask }) {
   return [
     h("h2", null, "Grows over collections"),
     table({ columns: growing, rows: answer.growing, empty: answer.collections < 3
-      ? "Growth shows after three garbage collections with a recording." : "No site has grown from collection to collection." }),
+      ? `Growth shows after three garbage collections with a recording${params.from ? " in the range" : ""}.` : "No site has grown from collection to collection." }),
     h("h2", null, "Could be saved"),
     savings ? [h("p", { class: "dim" }, `From heap dump ${answer.dump}. Kinds overlap.`),
-      table({ columns: saving, rows: savings.rows, empty: "Nothing." }), table({ columns: kinds, rows: savings.kinds.filter((k) => k.wasted > 0), empty: "Nothing." })]
+      table({ columns: saving, rows: savings.rows, empty: "Nothing." }), h("h3", null, "By kind"), table({ columns: kinds, rows: savings.kinds.filter((k) => k.wasted > 0), empty: "Nothing." })]
       : notice("", "Take a heap dump to see what could be saved."),
   ];
 }

@@ -93,7 +93,7 @@ export function charts(timeline) {
   };
   const share = (n) => percent(n);
   const list = [
-    make("Heap", [{ name: "old_bytes", color: "--c2" }, { name: "survivor_bytes", color: "--c1" }, { name: "eden_bytes", color: "--c0" },
+    make("Heap and metaspace", [{ name: "old_bytes", color: "--c2" }, { name: "survivor_bytes", color: "--c1" }, { name: "eden_bytes", color: "--c0" },
       { name: "metaspace_bytes", color: "--c3" }, { name: "heap_committed_bytes", line: true, dashed: true, color: "--c5" }], bytes, { stacked: true, main: true }),
     make("Process, resident", [{ name: "resident_java_bytes" }, { name: "resident_class_bytes" }, { name: "resident_code_bytes" }, { name: "resident_stack_bytes" },
       { name: "resident_gc_bytes" }, { name: "resident_native_bytes", color: "--c6" }, { name: "resident_other_bytes", color: "--c5" },
@@ -147,6 +147,13 @@ export async function command(name, params) {
   return answer;
 }
 
+/** How new the counts of the recording are. */
+function counted({ recording, ended }) {
+  if (!recording.range) return "";
+  const time = new Date(recording.range[1]).toLocaleTimeString();
+  return ended || !recording.connected ? `recorded until ${time}` : `${recording.on ? "recording" : "recording is stopped"}; counts of ${time}`;
+}
+
 /** The line of commands. It is made once; `update(state)` fits it to a state. */
 export function commands() {
   const failed = h("span", { class: "bad", role: "alert" });
@@ -155,11 +162,14 @@ export function commands() {
     fill(failed);
     try {
       await command(typeof name === "function" ? name() : name, typeof params === "function" ? params() : params);
+      return true;
     } catch (error) {
       fill(failed, error.message);
+      return false;
     }
   };
   let recording = false;
+  let said = null;
   const mode = h("select", { id: "mode", "aria-label": "What to record" },
     h("option", { value: "full" }, "every allocation"), h("option", { value: "sampled:16384" }, "sampled, 16 KiB"),
     h("option", { value: "sampled:65536" }, "sampled, 64 KiB"), h("option", { value: "sampled:524288" }, "sampled, 512 KiB"));
@@ -173,22 +183,36 @@ export function commands() {
     h("option", { value: "1" }, "every native block"));
   const interval = h("select", { id: "interval", "aria-label": "Time between two measurements", onchange: () => run("interval", { ms: interval.value })() },
     [100, 250, 1000, 5000].map((ms) => h("option", { value: String(ms) }, ms < 1000 ? `${ms} ms` : `${ms / 1000} s`)));
-  const text = h("input", { id: "mark-text", placeholder: "mark", size: "9", "aria-label": "Text of a mark",
-    onkeydown: (event) => { if (event.key === "Enter") run("mark", { text: text.value })(); } });
+  const text = h("input", { id: "mark-text", placeholder: "what happens now", size: "14", "aria-label": "Text of a mark",
+    onkeydown: (event) => { if (event.key === "Enter") mark(); } });
+  const mark = async () => {
+    if (await run("mark", { text: text.value })()) text.value = "";
+  };
+  const explore = h("span");
   const buttons = [h("button", { id: "gc", onclick: run("gc") }, "Force GC"), h("button", { id: "dump", onclick: run("dump") }, "Heap dump"), record];
-  const element = h("div", { class: "commands" }, buttons, mode, blocks, text, h("span", { class: "dim" }, "every"), interval, busy, failed);
+  const marked = h("button", { id: "mark", onclick: mark }, "Mark");
+  const group = (...parts) => h("span", { class: "together" }, parts);
+  const element = h("div", { class: "commands" }, group(buttons[0], buttons[1], explore), group(record, mode, blocks),
+    group(text, marked), h("label", { class: "dim" }, "measure every ", interval), busy, failed);
   return {
     element,
     update(state) {
       recording = state.recording?.on === true;
       record.textContent = recording ? "Stop recording" : "Record";
       record.className = recording ? "on" : "";
-      blocks.disabled = mode.disabled = recording || state.recording?.connected === true;
+      blocks.disabled = mode.disabled = recording || state.recording?.connected === true || state.ended;
+      text.disabled = marked.disabled = interval.disabled = state.ended;
+      for (const one of [blocks, mode]) one.title = one.disabled && !state.ended ? "How it is recorded is chosen once: the agent stays in the program" : "";
+      const last = state.dumps[state.dumps.length - 1];
+      if (explore.dataset.of !== JSON.stringify(last)) {
+        explore.dataset.of = JSON.stringify(last);
+        fill(explore, last ? h("a", { href: `dumps/${last.number}/`, title: last.file }, `Explore heap dump ${last.number}`) : "");
+      }
       for (const button of buttons) button.disabled = state.ended || state.busy !== null;
       if (document.activeElement !== interval) interval.value = String(state.interval_ms);
       fill(busy, state.busy ? `${state.busy}…` : !state.recording ? ""
-        : state.recording.on && !state.recording.counting ? "changing classes; waiting for the first allocation" : `${grouped(state.recording.snapshots)} snapshots`);
-      if (state.error && !failed.textContent) fill(failed, state.error);
+        : state.recording.on && !state.recording.counting ? "changing classes; waiting for the first allocation" : counted(state));
+      if (state.error !== said) fill(failed, said = state.error);
     },
   };
 }
@@ -198,7 +222,7 @@ export function dumpList(dumps) {
   if (!dumps.length) return h("p", { class: "empty" }, "No heap dump has been taken.");
   return h("ul", { id: "dumps" }, dumps.map((d) => h("li", null, h("a", { href: `dumps/${d.number}/` }, `Heap dump ${d.number}`), " ",
     `${new Date(d.time_ms).toLocaleTimeString()}, ${bytes(d.bytes)}, `, d.joined ? "objects know their stack" : "written by the VM",
-    d.stage === "ready" || d.stage === "indexed" ? "" : ` (${d.stage})`)));
+    d.stage === "ready" || d.stage === "indexed" ? "" : ` (${d.stage})`, h("div", { class: "dim file-name" }, d.file))));
 }
 
 /** Garbage collections of the range. */

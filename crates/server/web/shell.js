@@ -32,17 +32,44 @@ export function notice(kind, title, ...more) {
   return h("div", { class: `notice ${kind}`, role: kind === "bad" ? "alert" : "status" }, h("p", { class: "strong" }, title), more);
 }
 
-function faultNotice(fault, again) {
+const sentence = (text) => text.charAt(0).toUpperCase() + text.slice(1) + (/[.!?]$/.test(text) ? "" : ".");
+
+/** What stands in the place of an answer that did not come. */
+export function faultNotice(fault, again) {
   if (fault.kind === "not_ready" || fault.kind === "later")
-    return notice("wait", "Not yet", h("p", null, `${fault.message}. This view opens by itself as soon as it can.`));
+    return notice("wait", "Not yet", h("p", null, `${sentence(fault.message)} This view opens by itself as soon as it can.`));
   if (fault.kind === "offline")
-    return notice("bad", "No connection", h("p", null, fault.message, ". "), h("button", { onclick: again }, "Try again"));
+    return notice("bad", "No connection", h("p", null, sentence(fault.message)), h("button", { onclick: again }, "Try again"));
   const title = { not_found: "Not found", bad_request: "This cannot be asked" }[fault.kind] || "This went wrong";
-  return notice("bad", title, h("p", null, fault.message));
+  const whole = fault.kind === "bad_request" ? h("p", null, h("a", { href: to(here().name) }, "This view without choices")) : null;
+  return notice("bad", title, h("p", null, sentence(fault.message)), whole);
 }
 
-/** Starts a site. `tools(name, params)` gives nodes for the line above the view. */
-export function start({ root, title, views, ask, tools }) {
+/** The field of `main` that somebody types in, so that it can go on in the one that takes its place. */
+function typing(main) {
+  const field = document.activeElement;
+  if (!main.contains(field) || !field.matches("input, textarea")) return null;
+  const name = field.getAttribute("aria-label");
+  const dirty = field.dataset.dirty !== undefined;
+  return { name, dirty, value: field.value, at: field.selectionStart === null ? null : [field.selectionStart, field.selectionEnd] };
+}
+
+/** Goes on typing after the view was made anew. */
+function typeOn(main, before) {
+  const field = before?.name && [...main.querySelectorAll("input, textarea")].find((one) => one.getAttribute("aria-label") === before.name);
+  if (!field || field === document.activeElement) return;
+  field.focus({ preventScroll: true });
+  const more = before.dirty && field.value !== before.value;
+  if (more) field.value = before.value;
+  if (before.at) field.setSelectionRange(...before.at);
+  if (more) field.dispatchEvent(new Event("input"));
+}
+
+/**
+ * Starts a site. `tools(name, params)` gives nodes for the line above the view; `carried()` the
+ * parameters that go with the user from view to view.
+ */
+export function start({ root, title, views, ask, tools, carried }) {
   const status = h("div", { class: "status", role: "status", "aria-live": "polite" });
   const nav = h("nav", { "aria-label": "Views" });
   const main = h("main", { tabindex: "-1" });
@@ -89,13 +116,18 @@ export function start({ root, title, views, ask, tools }) {
     }
     if (mine.signal.aborted) return;
     busy = false;
+    // What was asked wrongly is put right where it was asked: the fields stay.
+    const stays = fault?.kind === "bad_request" && main.dataset.view === view.name && main.childElementCount > 1;
+    if (stays) nodes = [nodes, [...main.children].slice(1).filter((one) => !one.matches(".notice.bad"))];
     if (partial) nodes = [notice("wait", "So far", h("p", null, "This is what is known already. The rest is being worked out and appears by itself.")), nodes];
     const heading = view.heading ? view.heading(params) : view.title;
     document.title = `${heading} - ${title}`;
+    const field = main.dataset.view === view.name ? typing(main) : null;
     fill(main, h("div", { class: "headline" }, h("h1", null, heading), fault ? null : h("div", { class: "tools" }, tools?.(view, params))), nodes);
     main.classList.remove("loading");
     main.dataset.view = view.name;
     main.dataset.at = where;
+    typeOn(main, field);
     if (shown !== where && shown !== null) scrollTo(0, 0);
     shown = where;
   }
@@ -109,7 +141,7 @@ export function start({ root, title, views, ask, tools }) {
   }
 
   addEventListener("hashchange", show);
-  addEventListener("keydown", (event) => keys(event, views, help));
+  addEventListener("keydown", (event) => keys(event, views, help, carried));
   menu();
   show();
   return {
@@ -131,7 +163,7 @@ function showHelp(help, views) {
 
 let pending = false;
 
-function keys(event, views, help) {
+function keys(event, views, help, carried) {
   const target = event.target;
   if (event.ctrlKey || event.metaKey || event.altKey) return;
   if (target.closest("input, textarea, select, canvas, dialog")) {
@@ -143,7 +175,7 @@ function keys(event, views, help) {
     const view = views.find((v) => v.keys === event.key);
     if (view) {
       event.preventDefault();
-      go(view.name);
+      go(view.name, carried?.());
     }
     return;
   }

@@ -6,9 +6,10 @@ import { change } from "./shell.js";
 
 /**
  * A table. A column is `{title, num, cell(row), bar(row), sort}`; `sort` is the word the server sorts
- * by, or a function of a row when all rows are here. `total` is a row of sums.
+ * by, or a function of a row when all rows are here. `turned` is the parameter `up` where the server
+ * turns the order round. `total` is a row of sums.
  */
-export function table({ columns, rows, empty, sort, total, label }) {
+export function table({ columns, rows, empty, sort, turned, total, label }) {
   if (!rows.length) return h("p", { class: "empty" }, empty || "Nothing.");
   const body = h("tbody");
   const line = (row) => h("tr", { tabindex: "-1" }, columns.map((c) => {
@@ -17,7 +18,7 @@ export function table({ columns, rows, empty, sort, total, label }) {
       vars: share !== undefined ? { "--b": `${(Math.min(1, Math.max(0, share)) * 100).toFixed(1)}%` } : null }, c.cell(row));
   }));
   fill(body, rows.map(line));
-  const heads = columns.map((c) => heading(c, sort, () => {
+  const heads = columns.map((c) => heading(c, [sort, turned], () => {
     const up = c.up = !c.up;
     const sorted = [...rows].sort((a, b) => (up ? 1 : -1) * compare(c.sort(b), c.sort(a)));
     fill(body, sorted.map(line));
@@ -30,13 +31,15 @@ function compare(a, b) {
   return typeof a === "string" ? String(b).localeCompare(a) : a - b;
 }
 
-function heading(column, sort, local) {
+function heading(column, [sort, turned], local) {
   const attributes = { scope: "col", class: column.num ? "n" : null };
   if (!column.sort) return h("th", attributes, column.title);
   if (typeof column.sort === "function") return h("th", attributes, h("button", { onclick: local, title: "Sort" }, column.title));
   const on = column.sort === sort;
-  if (on) attributes["aria-sort"] = column.sort === "name" ? "ascending" : "descending";
-  return h("th", attributes, h("button", { onclick: () => change({ sort: column.sort, offset: "" }), title: "Sort" }, column.title));
+  const up = turned === "1";
+  if (on) attributes["aria-sort"] = (column.sort === "name") !== up ? "ascending" : "descending";
+  const next = on && turned !== undefined && !up ? "1" : "";
+  return h("th", attributes, h("button", { onclick: () => change({ sort: column.sort, up: next, offset: "" }), title: column.about || "Sort" }, column.title));
 }
 
 /** Where we are in the rows, and the way to others. */
@@ -59,14 +62,19 @@ export function pager(offset, shown, total, limit) {
 export function search(name, value, placeholder, hint) {
   let timer;
   return h("input", { type: "search", value: value || "", placeholder, title: hint || placeholder, "aria-label": placeholder, spellcheck: "false",
-    oninput: (event) => {
+    oninput: ({ target }) => {
       clearTimeout(timer);
-      timer = setTimeout(() => change({ [name]: event.target.value, offset: "" }, true), 350);
+      target.dataset.dirty = "";
+      timer = setTimeout(() => {
+        delete target.dataset.dirty;
+        change({ [name]: target.value, offset: "" }, true);
+      }, 350);
     },
-    onkeydown: (event) => {
-      if (event.key !== "Enter") return;
+    onkeydown: ({ key, target }) => {
+      if (key !== "Enter") return;
       clearTimeout(timer);
-      change({ [name]: event.target.value, offset: "" });
+      delete target.dataset.dirty;
+      change({ [name]: target.value, offset: "" });
     } });
 }
 

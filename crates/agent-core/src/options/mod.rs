@@ -222,6 +222,14 @@ impl Options {
         self.heap.dump && self.heap.when_exhausted.unwrap_or(by_mode)
     }
 
+    /// Whether a peer gets the last counts when the VM ends without a dump. The original sent nothing;
+    /// whoever watches a program wants what came after the last question, too.
+    pub fn tells_last_counts(&self) -> bool {
+        let is_counted = self.heap.sites || self.heap.dump || self.sampled.is_some();
+        let has_peer = matches!(self.output.target, Target::Net { .. });
+        is_counted && has_peer && !self.dump_on_exit && self.mode == Mode::Modern
+    }
+
     /// True when a run with these options counts and says the same; only its peer may be another.
     pub fn records_as(&self, other: &Options) -> bool {
         let mut other = other.clone();

@@ -315,14 +315,7 @@ impl Recorder {
                 if flags & 4 != 0 {
                     self.collect(vm);
                 }
-                self.pull(vm);
-                if self.options.heap.native.is_some() {
-                    self.native(vm, f64::from(*cutoff));
-                }
-                self.sites(vm, *flags & 7, f64::from(*cutoff));
-                if self.options.heap.references {
-                    self.references(vm, flags & 8 != 0);
-                }
+                self.counts(vm, *flags, f64::from(*cutoff));
             }
             Command::HeapSummary => {
                 self.pull(vm);
@@ -446,6 +439,8 @@ impl Profiler for Recorder {
             Event::VmDeath => {
                 if self.options.dump_on_exit {
                     self.dump(vm);
+                } else if self.options.tells_last_counts() {
+                    self.counts(vm, 0, self.options.cutoff);
                 }
                 self.finish(vm);
             }

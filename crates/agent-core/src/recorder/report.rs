@@ -57,6 +57,19 @@ impl Recorder {
         self.flush();
     }
 
+    /// What was counted until now: blocks of native code, allocation sites, JNI references (with their
+    /// handles if bit 3 of the flags is set; the lower bits are those of ALLOC SITES).
+    pub(super) fn counts(&mut self, vm: &dyn Vm, flags: u16, cutoff: f64) {
+        self.pull(vm);
+        if self.options.heap.native.is_some() {
+            self.native(vm, cutoff);
+        }
+        self.sites(vm, flags & 7, cutoff);
+        if self.options.heap.references {
+            self.references(vm, flags & 8 != 0);
+        }
+    }
+
     /// The end: notes about what is missing or otherwise than asked, then nothing more.
     pub(super) fn finish(&mut self, vm: &dyn Vm) {
         for what in std::mem::take(&mut self.degraded) {

@@ -4,7 +4,7 @@ use super::target::limit;
 use crate::Outcome;
 use crate::exit::{Exit, NotFound, Usage};
 use crate::live::jvm::{self, Jvm};
-use crate::live::page::{Record, size};
+use crate::live::page::{Record, keep_recording, size};
 use crate::live::watched::Watched;
 use crate::session::Session;
 use anyhow::{Context, Result};
@@ -73,6 +73,9 @@ impl Args {
             std::thread::spawn(move || live.start_recording(recording));
         }
         let shown = crate::top::run(&live, session.look.color);
+        if live.status().borrow().ended {
+            keep_recording(&live);
+        }
         live.close();
         shown?;
         Ok(Exit::Ok)

@@ -42,11 +42,12 @@ pub(crate) fn size(text: &str) -> Result<u64, String> {
 }
 
 impl LiveArgs {
-    /// Looks at the file of options of classes before anything is started.
+    /// Looks at the file of options of classes and where profiles go before anything is started.
     ///
     /// # Errors
-    /// When it cannot be read or a line is wrong.
+    /// When the file cannot be read, a line is wrong, or nothing can be sent there.
     pub(crate) fn check(&self) -> Result<()> {
+        self.push.check()?;
         let Some(file) = &self.classes else {
             return Ok(());
         };
@@ -168,6 +169,20 @@ fn follow_rules(live: &Weak<Live>, file: &Path) {
     }
 }
 
+/// What was recorded of a program that has ended would be gone with its page: it is kept. Of one that
+/// runs on the agent knows it, and tells it to the next page.
+pub(crate) fn keep_recording(live: &Live) {
+    match live.keep_recording() {
+        Ok(files) if files.is_empty() => {}
+        Ok(files) => {
+            let names = files.iter().map(|file| file.display().to_string());
+            let names = names.collect::<Vec<_>>().join(" and ");
+            note(&format!("what was recorded is in {names}"));
+        }
+        Err(error) => note(&format!("what was recorded could not be kept: {error}")),
+    }
+}
+
 /// A page at work.
 pub(crate) struct Page {
     pub(crate) live: Arc<Live>,
@@ -221,7 +236,8 @@ impl Page {
         while !stopper.is_stopped() && (self.stay || !status.borrow().ended) {
             std::thread::sleep(Duration::from_millis(100));
         }
-        self.close();
+        let has_ended = status.borrow().ended;
+        self.close(has_ended);
     }
 
     /// The program has ended: serves on if it is to stay, and ends.
@@ -230,10 +246,13 @@ impl Page {
             note("the program has ended; Ctrl-C ends the page");
             return self.serve();
         }
-        self.close();
+        self.close(true);
     }
 
-    fn close(self) {
+    fn close(self, has_ended: bool) {
+        if has_ended {
+            keep_recording(&self.live);
+        }
         self.running.stop();
         self.live.close();
         self.running.wait();

@@ -17,7 +17,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Flags of sending.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct PushArgs {
-    /// With --record: send profiles to this Pyroscope server, for instance http://127.0.0.1:4040
+    /// With --record: send profiles to this Pyroscope server, for instance http://127.0.0.1:4040 (http
+    /// only: for one that wants https, a proxy beside it)
     #[arg(long, value_name = "URL", requires = "record")]
     push: Option<String>,
     /// With --push: name and labels [default: the main class]
@@ -37,13 +38,25 @@ pub(crate) struct PushArgs {
 }
 
 impl PushArgs {
+    /// Looks at the address before anything is started.
+    ///
+    /// # Errors
+    /// When profiles cannot be sent to such an address.
+    pub(crate) fn check(&self) -> Result<()> {
+        if let Some(url) = &self.push
+            && !url.starts_with("http://")
+        {
+            let text = format!(
+                "{url}: only http:// can be sent to (for https, a proxy beside it, such as pyroscope.receive_http of Alloy)"
+            );
+            return Err(Usage(text).into());
+        }
+        Ok(())
+    }
+
     /// Sends as long as there is a page, on a thread of its own.
     pub(crate) fn start(&self, live: Weak<Live>) -> Result<()> {
         let Some(url) = &self.push else { return Ok(()) };
-        if !url.starts_with("http://") {
-            let text = format!("{url}: expected http://HOST:PORT (for https, a proxy beside it)");
-            return Err(Usage(text).into());
-        }
         let (args, url) = (self.clone(), url.trim_end_matches('/').to_owned());
         std::thread::Builder::new()
             .name("tenure-push".to_owned())

@@ -107,7 +107,9 @@ impl View {
     /// The words rows can be grouped by, or the sources they can come from.
     pub fn groups(self) -> &'static [&'static str] {
         match self {
-            View::Allocations => &["class", "site", "package", "module", "loader", "method"],
+            View::Allocations => &[
+                "class", "site", "package", "module", "loader", "method", "context",
+            ],
             View::Native => &["class", "site", "method"],
             // The VM's own histogram stops the program, so it is asked for, not followed.
             View::Instances => &["", "recording", "dump", "vm"],
@@ -203,13 +205,20 @@ impl Question {
             View::References => self.references(live),
             View::Instances => self.classes(live),
             View::Objects => self.objects(live),
-            View::Advice => Ok(advice(live)),
+            View::Advice => Ok(advice(live, self.range())),
         };
         answer.map_err(|fault| fault.message)
     }
 
+    fn range(&self) -> ask::Range {
+        ask::Range {
+            from: self.from.unwrap_or(0),
+            to: self.to.unwrap_or(u64::MAX),
+        }
+    }
+
     fn events(&self, live: &Live) -> Sheet {
-        let (from, to) = (self.from.unwrap_or(0), self.to.unwrap_or(u64::MAX));
+        let ask::Range { from, to } = self.range();
         let events = live.timeline(from, to, 2, None).events;
         let row = |event: &server::live::timeline::Event| {
             let (name, pause) = match &event.kind {
@@ -350,8 +359,8 @@ impl Question {
     }
 }
 
-fn advice(live: &Live) -> Sheet {
-    let answer = ask::what_to_fix(live);
+fn advice(live: &Live, range: ask::Range) -> Sheet {
+    let answer = ask::what_to_fix(live, range);
     let mut rows: Vec<Row> = Vec::new();
     for row in &answer.growing {
         let name = format!(

@@ -81,9 +81,14 @@ impl Program {
     }
 
     pub(crate) fn tell(&mut self, line: &str) {
+        self.say(line);
+        self.expect("ok");
+    }
+
+    /// Tells something that is not answered.
+    pub(crate) fn say(&mut self, line: &str) {
         writeln!(self.input, "{line}").expect("told");
         self.input.flush().expect("told");
-        self.expect("ok");
     }
 }
 

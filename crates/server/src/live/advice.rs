@@ -180,23 +180,36 @@ pub fn savings(heap: &Heap, limit: usize) -> Result<Savings, HeapError> {
 }
 
 fn saving(site: WasteSite) -> Saving {
-    let count = grouped(site.objects);
+    let counted = |one: &str, many: &str| match site.objects {
+        1 => format!("1 {one}"),
+        n => format!("{} {many}", grouped(n)),
+    };
     let example = match &site.value {
         Some(value) => format!(", such as {value}"),
         None => String::new(),
     };
+    let copies = |of: &str| format!("{} of equal {of}{example}", counted("copy", "copies"));
+    let collections = || counted("collection", "collections");
     let what = match (site.kind, &site.field) {
-        ("duplicate_strings", _) => format!("{count} copies of equal strings{example}"),
-        ("duplicate_arrays", _) => format!("{count} copies of equal arrays{example}"),
-        ("equal_objects", _) => format!("{count} copies of equal objects{example}"),
-        ("duplicate_boxed_numbers", _) => format!("{count} copies of equal boxed numbers{example}"),
+        ("duplicate_strings", _) => copies("strings"),
+        ("duplicate_arrays", _) => copies("arrays"),
+        ("equal_objects", _) => copies("objects"),
+        ("duplicate_boxed_numbers", _) => copies("boxed numbers"),
         ("boxed_fields", Some(field)) => {
-            format!("{count} boxes in the field {field}, which could be primitive")
+            let boxes = counted("box", "boxes");
+            format!("{boxes} in the field {field}, which could be primitive")
         }
-        ("empty_collections", _) => format!("{count} collections that hold nothing"),
-        ("single_element_collections", _) => format!("{count} collections of one element"),
-        ("unused_slots", _) => format!("unused room of {count} collections"),
-        (kind, _) => format!("{count} objects: {}", kind.replace('_', " ")),
+        ("empty_collections", _) if site.objects == 1 => {
+            "1 collection that holds nothing".to_owned()
+        }
+        ("empty_collections", _) => format!("{} that hold nothing", collections()),
+        ("single_element_collections", _) => format!("{} of one element", collections()),
+        ("unused_slots", _) => format!("unused room of {}", collections()),
+        (kind, _) => format!(
+            "{}: {}",
+            counted("object", "objects"),
+            kind.replace('_', " ")
+        ),
     };
     Saving {
         kind: site.kind,

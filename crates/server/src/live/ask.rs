@@ -169,7 +169,8 @@ pub fn allocations(live: &Live, params: &Params) -> Result<Table<Row>, Fault> {
         }
     };
     let range = range(params)?;
-    deltas(live, params, |profile, deltas| {
+    deltas(live, params, |profile, mut deltas| {
+        deltas.retain(Delta::is_something);
         let mut rows = table::rows(profile, &deltas, by);
         let column = |row: &Row, name: &str| row.column(name).map(|n| n as f64);
         let (offset, given) = page(
@@ -283,7 +284,8 @@ pub fn class_rows(live: &Live, params: &Params) -> Result<Classes, Fault> {
 }
 
 fn class_source(live: &Live, params: &Params) -> Result<Classes, Fault> {
-    let dumps = live.dumps.all();
+    let range = range(params)?;
+    let dumps = live.dumps.of_time(range.to);
     let open = dumps.iter().enumerate();
     let open = open.filter_map(|(n, dump)| Some((n + 1, dump.time_ms, dump.contents().ok()?)));
     let open: Vec<_> = open.collect();
@@ -306,11 +308,12 @@ fn class_source(live: &Live, params: &Params) -> Result<Classes, Fault> {
     let (source, sizes, rows) = match source {
         "recording" => {
             recording.ok_or_else(no_recording)?;
-            let range = range(params)?;
             live.read_fills(params.flag("brief"));
             live.recorded(|recorded| {
                 let profile = recorded.profile().ok_or_else(no_recording)?;
-                let deltas = recorded.history.range(range.from, range.to);
+                let mut deltas = recorded.history.range(range.from, range.to);
+                deltas.retain(|delta| delta.live.objects > 0 || delta.is_something());
+                deltas.iter_mut().for_each(Delta::forget_before);
                 let apart = Apart {
                     loaders: params.flag("loaders"),
                     contexts: params.flag("contexts"),
@@ -367,7 +370,7 @@ pub fn classes(live: &Live, params: &Params) -> Result<Table<ClassRow>, Fault> {
     )?;
     Ok(Table {
         schema: "tenure.live.classes/1",
-        range: None,
+        range: Some(range(params)?),
         source: classes.source,
         sizes: classes.sizes,
         count: classes.rows.len(),
@@ -475,7 +478,8 @@ pub fn compare(live: &Live, params: &Params) -> Result<Table<Change>, Fault> {
 
 /// A page of the references of native code; `source` says whether what they hold is known.
 pub fn references(live: &Live, params: &Params) -> Result<Table<references::Row>, Fault> {
-    let (dump, mut rows) = references::rows(live, pattern(params)?.as_ref())?;
+    let range = range(params)?;
+    let (dump, mut rows) = references::rows(live, range, pattern(params)?.as_ref())?;
     let (offset, given) = page(
         params,
         &mut rows,
@@ -485,7 +489,7 @@ pub fn references(live: &Live, params: &Params) -> Result<Table<references::Row>
     )?;
     Ok(Table {
         schema: "tenure.live.references/1",
-        range: None,
+        range: Some(range),
         source: dump.map_or("recording", |_| "recording and dump"),
         sizes: None,
         count: rows.len(),
@@ -510,9 +514,9 @@ pub struct Advice {
     pub savings: Option<Savings>,
 }
 
-/// What to fix.
-pub fn what_to_fix(live: &Live) -> Advice {
-    let events = live.timeline(0, u64::MAX, 2, None).events;
+/// What to fix, as of the range: growth over its collections, and what the dump of its time shows.
+pub fn what_to_fix(live: &Live, range: Range) -> Advice {
+    let events = live.timeline(range.from, range.to, 2, None).events;
     let collection = |kind: &EventKind| matches!(kind, EventKind::Gc { .. });
     let times: Vec<u64> = events
         .iter()
@@ -523,7 +527,7 @@ pub fn what_to_fix(live: &Live) -> Advice {
         Some(profile) => advice::growing(profile, &recorded.history, &times, ADVICE),
         None => Vec::new(),
     });
-    let dumps = live.dumps.all();
+    let dumps = live.dumps.of_time(range.to);
     let open = dumps.iter().enumerate().rev();
     let mut open = open.filter_map(|(n, dump)| Some((n + 1, dump.savings().ok()?)));
     let (dump, savings) = open.next().unzip();

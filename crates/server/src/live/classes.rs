@@ -45,9 +45,9 @@ pub struct ClassRow {
     /// The same of `total`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total_interval: Option<(u64, u64)>,
-    /// Objects that died; unknown without a recording.
+    /// Objects that died in the range; unknown without a recording.
     pub dead: Option<u64>,
-    /// Objects allocated since the recording began; unknown without one.
+    /// Objects allocated in the range; unknown without a recording.
     pub total: Option<u64>,
     /// Bytes of one object, without what it refers to (the mean, for arrays).
     pub bytes_each: f64,
@@ -135,7 +135,7 @@ pub fn of_recording(profile: &Profile, deltas: &[Delta], apart: Apart) -> Vec<Cl
                 sample_percent: 100.0 * share(&sum),
                 live: sum.live.objects,
                 live_interval: interval(sum.live, sum.variances[0], share(&sum)),
-                dead: Some(total.objects.saturating_sub(sum.live.objects)),
+                dead: Some(sum.freed.objects),
                 total: Some(total.objects),
                 total_interval: interval(total, sum.variances[1], share(&sum)),
                 bytes_each: mean(each),

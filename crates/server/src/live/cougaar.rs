@@ -86,6 +86,10 @@ pub fn answer(live: &Arc<Live>, params: &Params) -> Result<Response, Fault> {
     }
     if params.flag("gc") || action == "gc" {
         carry_out(live, "gc", &Params::default())?;
+        // What died is on this page already.
+        if let Some(commands) = live.commands() {
+            live.settle(&commands).map_err(Fault::failed)?;
+        }
     }
     let mut body = String::new();
     memory_line(live, &mut body);
@@ -106,10 +110,13 @@ fn page(title: &str, body: &str) -> Response {
     let title = html(title);
     let text = format!(
         "<html>\n<head>\n<script src=\"profiler?action=script\"></script>\n\
-         <meta charset=\"utf-8\">\n<title>Memory profiler: {title}</title>\n\
+         <meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <title>Memory profiler: {title}</title>\n\
          <link rel=\"stylesheet\" href=\"assets/page.css\">\n\
          <link rel=\"stylesheet\" href=\"assets/plain.css\">\n</head>\n<body class=\"plain\">\n\
-         <main>\n<h1>Memory profiler: {title}</h1>\n{body}</main>\n</body>\n</html>\n"
+         <main>\n<h1>Memory profiler: {title}</h1>\n\
+         <p><a href=\"profiler\">All classes</a> · <a href=\"plain/\">The program</a></p>\n{body}</main>\n</body>\n</html>\n"
     );
     let mut response = typed("text/html; charset=utf-8", text.into_bytes());
     let policy = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; \
@@ -186,7 +193,7 @@ fn cells(row: &ClassRow) -> Vec<String> {
 }
 
 /// A query's value.
-fn encoded(text: &str) -> String {
+pub(super) fn encoded(text: &str) -> String {
     let mut out = String::new();
     for byte in text.bytes() {
         if byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-') {
@@ -318,6 +325,7 @@ fn instances_of(live: &Live, params: &Params, out: &mut String) -> Result<(), Fa
         } else {
             0
         },
+        born: None,
     };
     let source = objects::source(live, params, matches!(group, Some((_, Uniq::Time(_)))))?;
     match group {

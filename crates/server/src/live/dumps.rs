@@ -223,6 +223,14 @@ impl Dumps {
         self.inner().dumps.clone()
     }
 
+    /// Those that tell of a time: all up to then, else the first after it. Numbers are places, from 1.
+    pub fn of_time(&self, time_ms: u64) -> Vec<Arc<Dump>> {
+        let mut dumps = self.all();
+        let before = dumps.partition_point(|dump| dump.time_ms <= time_ms);
+        dumps.truncate(before.max(1));
+        dumps
+    }
+
     /// The last one.
     pub fn last(&self) -> Option<Arc<Dump>> {
         self.inner().dumps.last().cloned()

@@ -54,6 +54,21 @@ impl Delta {
         signed(self.allocated.bytes) - signed(self.freed.bytes)
     }
 
+    /// Whether anything came or went in the range.
+    pub fn is_something(&self) -> bool {
+        self.allocated != Volume::default() || self.freed != Volume::default()
+    }
+
+    /// Leaves what was allocated before the range out of `total`; the part of its variance that this
+    /// has is that of its objects.
+    pub fn forget_before(&mut self) {
+        if self.total.objects > 0 {
+            let part = self.allocated.objects as f64 / self.total.objects as f64;
+            self.variances[1] *= part;
+        }
+        self.total = self.allocated;
+    }
+
     /// Adds another site's counts.
     pub fn add(&mut self, other: &Delta) {
         self.allocated.add(other.allocated);

@@ -1,6 +1,7 @@
 //! The instances of one class: listed in any order, or counted by what they have in common, all of
 //! them or a fair random sample. Here those of a dump, whose values are read from fields.
 
+use super::ask::Range;
 use super::contents::{Content, content};
 use super::moments::Step;
 use heap_analysis::describe::{Address, value_of};
@@ -70,6 +71,16 @@ pub struct Query {
     pub limit: usize,
     /// Characters of a value; 0 for no values.
     pub value_limit: usize,
+    /// When they were made, of live ones; `None` for any time.
+    pub born: Option<Range>,
+}
+
+impl Query {
+    /// Whether an object made then is asked for.
+    pub fn is_of(&self, born_ms: Option<u64>) -> bool {
+        let is_in = |range: Range| born_ms.is_some_and(|ms| range.from <= ms && ms <= range.to);
+        self.born.is_none_or(is_in)
+    }
 }
 
 /// One object.

@@ -246,8 +246,9 @@ pub fn list(live: &Live, class: &str, query: &Query) -> Result<Instances, Fault>
     };
     let mut listing = live.listing(question, page)?;
     let options = options(&listing)?;
-    let rows = rows_of(live, &mut listing, &options);
+    let mut rows = rows_of(live, &mut listing, &options);
     let sampled = rows.len();
+    rows.retain(|row| query.is_of(row.born_ms));
     let rows = instances::arrange(rows, query);
     Ok(Instances {
         schema: "tenure.live.instances/1",
@@ -296,6 +297,7 @@ pub fn groups(
     let keys = rows
         .into_iter()
         .zip(loaders)
+        .filter(|(row, _)| query.is_of(row.born_ms))
         .map(|(row, loader)| match uniq {
             Uniq::Value => match row.group {
                 Some(group) => {

@@ -28,6 +28,7 @@ pub mod nmt;
 pub mod objects;
 pub mod perfdata;
 mod plain;
+mod plain_more;
 pub mod pprof;
 pub mod process;
 pub mod program;

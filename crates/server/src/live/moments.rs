@@ -1,6 +1,7 @@
 //! When the objects of a class were allocated, in steps of time, as the recording has counted them,
 //! whether they live or not.
 
+use super::ask::Range;
 use super::instances::Group;
 use super::session::Live;
 use crate::reply::Fault;
@@ -44,7 +45,7 @@ impl Step {
     }
 }
 
-/// Objects of a class by the time they were allocated at, most frequent first unless `up`; and
+/// Objects of a class by the time of the range that they were allocated at, most frequent first unless `up`; and
 /// how many there are in all.
 ///
 /// # Errors
@@ -52,14 +53,16 @@ impl Step {
 pub fn groups(
     live: &Live,
     class: &str,
-    step: Step,
+    (step, range): (Step, Range),
     (up, limit): (bool, usize),
 ) -> Result<(u64, Vec<Group>), Fault> {
     let counts = live.recorded(|recorded| {
         let profile = recorded.profile()?;
         let mut counts: BTreeMap<u64, u64> = BTreeMap::new();
         let is_it = |name| profile.names.get(name) == class;
-        for (time, allocated) in recorded.history.allocated_at(is_it) {
+        let in_range = |at: &(u64, _)| range.from < at.0 && at.0 <= range.to;
+        let moments = recorded.history.allocated_at(is_it).into_iter();
+        for (time, allocated) in moments.filter(in_range) {
             *counts.entry(step.begin(time)).or_default() += allocated.objects;
         }
         Some(counts)

@@ -1,6 +1,6 @@
 //! Instances of a class as addresses ask for them: from the agent now, or from a heap dump.
 
-use super::ask;
+use super::ask::{self, Range};
 use super::dumps::Dump;
 use super::instances::{self, Group, Instances, Query, Shown, Sort, Uniq};
 use super::live_objects;
@@ -22,7 +22,8 @@ pub enum Source {
 }
 
 /// `source`: live, dump, or recording; `dump` is the number of one. Without them a heap dump, if one is
-/// open; but the program itself if objects are to say what they are, or when they were made.
+/// open; but the program itself if objects are to say what they are, or when they were made, or those
+/// of a range are asked for.
 pub fn source(live: &Live, params: &Params, wants_time: bool) -> Result<Source, Fault> {
     let connected = live.commands().is_some();
     let own_code = live.status().borrow().own_code;
@@ -38,7 +39,10 @@ pub fn source(live: &Live, params: &Params, wants_time: bool) -> Result<Source, 
         Some(other) => Err(Fault::bad(format!("source={other}: expected live or dump"))),
         None if wants_time && connected => Ok(Source::Live),
         None if wants_time => Ok(Source::Recording),
-        None if params.get("dump").is_none() && connected && (own_code || !has_dump) => {
+        None if params.get("dump").is_none()
+            && connected
+            && (own_code || !has_dump || range(params)?.is_some()) =>
+        {
             Ok(Source::Live)
         }
         None => dump_of(live, params).map(|(number, dump)| Source::Dump(number, dump)),
@@ -47,7 +51,9 @@ pub fn source(live: &Live, params: &Params, wants_time: bool) -> Result<Source, 
 
 /// The dump that `dump` names, else the last one that is open.
 fn dump_of(live: &Live, params: &Params) -> Result<(usize, Arc<Dump>), Fault> {
-    let none = || Fault::not_found("there is no such heap dump; take one first");
+    let none = || Fault::not_found("there is no such heap dump");
+    let nowhere =
+        || Fault::not_found("no heap dump is there, and nothing is recorded: take one, or record");
     if params.get("dump").is_some() {
         let number = params.number("dump", 0)?;
         return Ok((number, live.dumps.get(number).ok_or_else(none)?));
@@ -61,7 +67,7 @@ fn dump_of(live: &Live, params: &Params) -> Result<(usize, Arc<Dump>), Fault> {
         .find(|(_, dump)| dump.explorer.heap().is_ok());
     match open {
         Some((n, dump)) => Ok((n + 1, Arc::clone(dump))),
-        None => Ok((last, live.dumps.last().ok_or_else(none)?)),
+        None => Ok((last, live.dumps.last().ok_or_else(nowhere)?)),
     }
 }
 
@@ -110,6 +116,12 @@ pub fn list_of(
     Ok(list)
 }
 
+/// The range that births must be in, if one is chosen.
+fn range(params: &Params) -> Result<Option<Range>, Fault> {
+    let is_chosen = params.get("from").is_some() || params.get("to").is_some();
+    is_chosen.then(|| ask::range(params)).transpose()
+}
+
 fn query(params: &Params) -> Result<Query, Fault> {
     let sort = match params.get("sort") {
         None | Some("time") => Sort::Time,
@@ -137,6 +149,7 @@ fn query(params: &Params) -> Result<Query, Fault> {
         offset: params.offset()?,
         limit: params.limit(100)?,
         value_limit: params.number("value", 200)?,
+        born: range(params)?,
     })
 }
 
@@ -159,6 +172,14 @@ pub struct Groups {
     pub notes: Vec<String>,
     /// The rows.
     pub rows: Vec<Group>,
+}
+
+fn all_time(query: &Query) -> Range {
+    let all = Range {
+        from: 0,
+        to: u64::MAX,
+    };
+    query.born.unwrap_or(all)
 }
 
 /// The instances of the `class` counted `by` what they have in common.
@@ -222,7 +243,8 @@ pub fn groups_of(
         (Source::Recording, Uniq::Time(step)) => {
             let order = (!query.descending, query.limit);
             groups.source = "recording";
-            (groups.objects, groups.rows) = moments::groups(live, class, step, order)?;
+            (groups.objects, groups.rows) =
+                moments::groups(live, class, (step, all_time(query)), order)?;
             groups.sampled = usize::try_from(groups.objects).unwrap_or(usize::MAX);
         }
         (Source::Dump(..), Uniq::Time(_)) => {

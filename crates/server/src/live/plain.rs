@@ -2,18 +2,26 @@
 
 use super::ask;
 use super::metrics::METRICS;
+use super::plain_more;
 use super::saved::push_table;
 use super::session::Live;
-use super::status::RecordingState;
+use super::status::{RecordingState, Status};
 use super::timeline::EventKind;
 use crate::explorer::params::Params;
 use crate::reply::{Fault, plain_page};
 use axum::response::{IntoResponse, Response};
 use report::escape::html;
-use report::units::{grouped, utc};
+use report::units::{grouped, human_bytes, utc};
 use std::fmt::Write;
 
-const BACK: &str = "<p><a href=\"./\">The program</a></p>\n";
+pub(super) const BACK: &str = "<p><a href=\"./\">The program</a></p>\n";
+
+/// What to record.
+const RECORD: &str = "<form method=\"post\" action=\"commands/record\"><select name=\"mode\">\
+    <option value=\"full\">every allocation</option>\
+    <option value=\"sampled\">sampled, 64 KiB</option></select> <select name=\"native\">\
+    <option value=\"\">no native memory</option><option value=\"65536\">native, 64 KiB</option>\
+    <option value=\"1\">every native block</option></select> <button>Record</button></form>\n";
 
 fn button(out: &mut String, command: &str, title: &str) {
     let _ = writeln!(
@@ -32,6 +40,8 @@ pub(super) fn index(live: &Live) -> Response {
     for text in status.error.iter().chain(&status.notes) {
         let _ = writeln!(body, "<p class=\"bad\">{}</p>", html(text));
     }
+    commands(&status, &mut body);
+    links(&status, &mut body);
     if let Some(row) = status.rows.last() {
         let value = |at: usize| row.values[at];
         let known = METRICS
@@ -46,43 +56,58 @@ pub(super) fn index(live: &Live) -> Response {
             .collect();
         push_table(&mut body, &["Now", "", ""], &cells);
     }
-    button(&mut body, "gc", "Force GC");
-    button(&mut body, "dump", "Heap dump");
+    plain_page(&format!("{} {}", status.name, status.pid), &body, "../")
+}
+
+/// What can be done.
+fn commands(status: &Status, body: &mut String) {
+    button(body, "gc", "Force GC");
+    button(body, "dump", "Heap dump");
     match status
         .recording
         .as_ref()
         .is_some_and(|recording| recording.on)
     {
-        true => button(&mut body, "stop", "Stop recording"),
-        false => {
-            button(&mut body, "record?mode=full", "Record every allocation");
-            button(
-                &mut body,
-                "record?mode=sampled",
-                "Record sampled allocations",
-            );
-        }
+        true => button(body, "stop", "Stop recording"),
+        false => body.push_str(RECORD),
     }
+    let _ = write!(
+        body,
+        "<form method=\"post\" action=\"commands/mark\"><label>Mark the present moment <input name=\"text\">\
+         </label> <button>Mark</button></form>\n\
+         <form method=\"post\" action=\"commands/interval\"><label>Measure every <input name=\"ms\" size=\"6\" \
+         value=\"{}\"> ms</label> <button>Set</button></form>\n",
+        status.interval_ms
+    );
     let connected = |recording: &RecordingState| recording.connected;
     if status.recording.as_ref().is_some_and(connected) {
         match status.own_code {
-            true => button(&mut body, "own?on=0", "Run no code of the program"),
+            true => button(body, "own?on=0", "Run no code of the program"),
             false => {
                 body.push_str(
                     "<p>To ask objects for their toString, equals, hashCode and compareTo runs code \
                      of the program, on a thread of the agent's own. It may change what objects hold, \
                      or not return.</p>\n",
                 );
-                button(&mut body, "own?on=1", "Run the program's code");
+                button(body, "own?on=1", "Run the program's code");
             }
         }
     }
+}
+
+/// What can be asked.
+fn links(status: &Status, body: &mut String) {
     body.push_str("<ul>\n");
     for (link, title) in [
         ("events", "Collections and marks"),
         ("allocations?by=class", "Allocations by class"),
         ("allocations?by=package", "Allocations by package"),
-        ("allocations?by=site", "Allocations by site"),
+        ("allocations?by=module", "Allocations by module"),
+        ("allocations?by=loader", "Allocations by loader"),
+        ("allocations?by=method", "Allocations by method"),
+        ("allocations?by=context", "Allocations by thread"),
+        ("allocations?by=site", "Allocations by class and stack"),
+        ("stacks", "Call stacks"),
         (
             "allocations?heap=native&amp;by=class",
             "Native memory by library",
@@ -92,8 +117,10 @@ pub(super) fn index(live: &Live) -> Response {
             "Native memory by stack",
         ),
         ("references", "JNI references"),
-        ("advice", "What to fix"),
         ("../profiler", "Instances per class"),
+        ("saved", "Saved tables of classes, and what changed"),
+        ("options", "Options of classes"),
+        ("advice", "What to fix"),
     ] {
         let _ = writeln!(body, "<li><a href=\"{link}\">{title}</a></li>");
     }
@@ -105,7 +132,6 @@ pub(super) fn index(live: &Live) -> Response {
         );
     }
     body.push_str("</ul>\n");
-    plain_page(&format!("{} {}", status.name, status.pid), &body, "../")
 }
 
 /// One question.
@@ -113,7 +139,7 @@ pub(super) fn view(live: &Live, view: &str, params: &Params) -> Result<Response,
     let mut body = BACK.to_owned();
     let title = match view {
         "events" => {
-            events(live, &mut body);
+            events(live, params, &mut body)?;
             "Collections and marks"
         }
         "allocations" => {
@@ -125,16 +151,33 @@ pub(super) fn view(live: &Live, view: &str, params: &Params) -> Result<Response,
             "JNI references"
         }
         "advice" => {
-            advice(live, &mut body);
+            advice(live, params, &mut body)?;
             "What to fix"
+        }
+        "stacks" => {
+            plain_more::stacks(live, params, &mut body)?;
+            "Call stacks"
+        }
+        "options" => {
+            plain_more::options(live, &mut body);
+            "Options of classes"
+        }
+        "saved" => {
+            plain_more::saved(live, params, &mut body)?;
+            "Saved"
+        }
+        "source" => {
+            plain_more::source(live, params, &mut body)?;
+            "Source"
         }
         _ => return Err(Fault::not_found("there is no such page")),
     };
     Ok(plain_page(title, &body, "../"))
 }
 
-fn events(live: &Live, out: &mut String) {
-    let mut events = live.timeline(0, u64::MAX, 2, None).events;
+fn events(live: &Live, params: &Params, out: &mut String) -> Result<(), Fault> {
+    let range = ask::range(params)?;
+    let mut events = live.timeline(range.from, range.to, 2, None).events;
     events.reverse();
     let cells = events.into_iter().take(1000).map(|event| {
         let (what, pause) = match event.kind {
@@ -153,20 +196,21 @@ fn events(live: &Live, out: &mut String) {
     });
     let cells: Vec<_> = cells.collect();
     push_table(out, &["What", "When (UTC)", "Pause"], &cells);
+    Ok(())
 }
 
 fn allocations(live: &Live, params: &Params, out: &mut String) -> Result<(), Fault> {
     let table = ask::allocations(live, params)?;
-    let filter = html(params.get("filter").unwrap_or(""));
-    let by = html(params.get("by").unwrap_or("class"));
-    let heap = html(params.get("heap").unwrap_or("java"));
-    let _ = write!(
+    plain_more::narrow(live, params, &["by", "heap", "sort"], out);
+    if table.rows.is_empty() {
+        out.push_str("<p>Nothing was allocated in this range.</p>\n");
+        return Ok(());
+    }
+    plain_more::pager(
+        params,
+        "allocations",
+        (table.offset, table.rows.len(), table.count),
         out,
-        "<form method=\"get\"><input type=\"hidden\" name=\"by\" value=\"{by}\">\
-         <input type=\"hidden\" name=\"heap\" value=\"{heap}\">\
-         <label>Contains <input name=\"filter\" value=\"{filter}\"></label> <button>Filter</button>\
-         </form>\n<p>{} rows</p>\n",
-        grouped(table.count as u64)
     );
     let rows = table.rows.iter().chain(&table.total);
     let cells: Vec<Vec<String>> = rows
@@ -211,6 +255,13 @@ fn allocations(live: &Live, params: &Params, out: &mut String) -> Result<(), Fau
 
 fn references(live: &Live, params: &Params, out: &mut String) -> Result<(), Fault> {
     let table = ask::references(live, params)?;
+    plain_more::narrow(live, params, &["sort"], out);
+    plain_more::pager(
+        params,
+        "references",
+        (table.offset, table.rows.len(), table.count),
+        out,
+    );
     let known = |n: Option<u64>| n.map_or_else(String::new, |n| n.to_string());
     let cells = table.rows.iter().map(|row| {
         let frames = row
@@ -247,8 +298,8 @@ fn references(live: &Live, params: &Params, out: &mut String) -> Result<(), Faul
     Ok(())
 }
 
-fn advice(live: &Live, out: &mut String) {
-    let advice = ask::what_to_fix(live);
+fn advice(live: &Live, params: &Params, out: &mut String) -> Result<(), Fault> {
+    let advice = ask::what_to_fix(live, ask::range(params)?);
     out.push_str("<h2>Grows over collections</h2>\n");
     let cells: Vec<Vec<String>> = advice
         .growing
@@ -266,6 +317,8 @@ fn advice(live: &Live, out: &mut String) {
                 text.join("\n"),
                 grown,
                 row.grown_bytes.to_string(),
+                format!("{}/h", human_bytes(row.bytes_per_hour.max(0.0) as u64)),
+                format!("{} s", row.growing_for_ms / 1000),
                 row.collections.to_string(),
             ]
         })
@@ -276,6 +329,8 @@ fn advice(live: &Live, out: &mut String) {
             "Class and stack",
             "Live objects",
             "Grown bytes",
+            "Rate",
+            "Growing for",
             "Collections",
         ],
         &cells,
@@ -296,6 +351,7 @@ fn advice(live: &Live, out: &mut String) {
         })
         .collect();
     push_table(out, &["Class", "What", "Bytes", "Stack"], &cells);
+    Ok(())
 }
 
 /// A fault as a page.

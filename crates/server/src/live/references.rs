@@ -1,14 +1,16 @@
 //! Global references of native code: how many there are, who made them, and what they hold in the
 //! last heap dump that knows them. Reading it takes one pass over the file, once.
 
+use super::ask::Range;
 use super::dumps::Dump;
+use super::history::Delta;
 use super::session::Live;
 use super::table::stack_text;
 use crate::reply::Fault;
 use heap_graph::{Heap, ObjIdx};
 use hprof::source::Source;
 use hprof::{FileOffset, HeapTag, HeapVisitor, Root, Stretch, map_file, walk_stretch};
-use profile::{NameId, Profile, Reference, TraceId};
+use profile::{NameId, Profile, Reference, ReferenceTable, Site, SiteTable, TraceId, Volume};
 use regex::Regex;
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::Serialize;
@@ -35,13 +37,13 @@ pub struct Row {
     pub name: String,
     /// `global` or `weak`.
     pub kind: &'static str,
-    /// Made since the recording began.
+    /// Made in the range.
     pub created: u64,
-    /// Deleted by the program.
+    /// Deleted by the program in the range.
     pub deleted: u64,
-    /// Those that exist.
+    /// Those that existed at its end.
     pub remaining: u64,
-    /// Weak ones that exist and whose objects are gone.
+    /// Weak ones that exist now and whose objects are gone.
     pub cleared: u64,
     /// Shallow bytes of their objects when they were made, one for each reference.
     pub bytes: u64,
@@ -149,6 +151,24 @@ pub fn holdings(
     Ok(sets.iter().map(|(key, set)| (*key, sum(set))).collect())
 }
 
+/// References of one kind as sites, whose history is then that of references.
+pub fn as_sites(table: &ReferenceTable, weak: bool) -> SiteTable {
+    let mut sites = SiteTable::default();
+    for row in table.rows.iter().filter(|row| row.weak == weak) {
+        let volume = |objects| Volume {
+            objects,
+            bytes: row.bytes,
+        };
+        sites.add(Site {
+            class: row.class,
+            trace: row.trace,
+            live: volume(row.remaining()),
+            allocated: volume(row.created),
+        });
+    }
+    sites
+}
+
 /// The last dump that knows what native code held and is open.
 fn known(live: &Live) -> Option<(usize, std::sync::Arc<Dump>)> {
     let dumps = live.dumps.all().into_iter().enumerate().rev();
@@ -157,11 +177,16 @@ fn known(live: &Live) -> Option<(usize, std::sync::Arc<Dump>)> {
         .map(|(n, dump)| (n + 1, dump))
 }
 
-/// All rows that match, and the number of the dump that their holdings are from.
+/// All rows that match and of which something came or went in the range, and the number of the dump
+/// that their holdings are from.
 ///
 /// # Errors
 /// When references are not recorded.
-pub fn rows(live: &Live, pattern: Option<&Regex>) -> Result<(Option<usize>, Vec<Row>), Fault> {
+pub fn rows(
+    live: &Live,
+    range: Range,
+    pattern: Option<&Regex>,
+) -> Result<(Option<usize>, Vec<Row>), Fault> {
     let dump = known(live);
     let none = || {
         Fault::not_found(
@@ -171,7 +196,17 @@ pub fn rows(live: &Live, pattern: Option<&Regex>) -> Result<(Option<usize>, Vec<
     let mut rows: Vec<(Reference, Row)> = live.recorded(|recorded| {
         let profile = recorded.profile().ok_or_else(none)?;
         let table = profile.references.as_ref().ok_or_else(none)?;
-        let rows = table.rows.iter().map(|row| (*row, row_of(profile, row)));
+        let [global, weak] = recorded.made.each_ref().map(|history| {
+            let deltas = history.range(range.from, range.to).into_iter();
+            let by_site = deltas.map(|delta| ((delta.class, delta.trace), delta));
+            by_site.collect::<FxHashMap<_, Delta>>()
+        });
+        let rows = table.rows.iter().filter_map(|row| {
+            let of = if row.weak { &weak } else { &global };
+            let delta = of.get(&(row.class, row.trace))?;
+            (delta.allocated.objects > 0 || delta.freed.objects > 0)
+                .then(|| (*row, row_of(profile, row, delta)))
+        });
         Ok::<_, Fault>(rows.collect())
     })?;
     if let Some((_, dump)) = &dump {
@@ -196,16 +231,16 @@ pub fn rows(live: &Live, pattern: Option<&Regex>) -> Result<(Option<usize>, Vec<
     Ok((dump.map(|(number, _)| number), rows))
 }
 
-fn row_of(profile: &Profile, row: &Reference) -> Row {
+fn row_of(profile: &Profile, row: &Reference, delta: &Delta) -> Row {
     let thread = profile.thread(row.thread);
     Row {
         name: profile.names.get(row.class).to_owned(),
         kind: if row.weak { "weak" } else { "global" },
-        created: row.created,
-        deleted: row.deleted,
-        remaining: row.remaining(),
+        created: delta.allocated.objects,
+        deleted: delta.freed.objects,
+        remaining: delta.live.objects,
         cleared: row.cleared,
-        bytes: row.bytes,
+        bytes: delta.live.bytes,
         oldest_ms: row.oldest_ms,
         thread: thread.map_or_else(String::new, |t| profile.names.get(t.name).to_owned()),
         held: None,

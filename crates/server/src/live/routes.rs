@@ -113,7 +113,7 @@ fn answer(live: &Arc<Live>, view: &str, params: &Params) -> Result<Response, Fau
         "options" => json(&ask::options(live)),
         "source" => json(&source_of(live, params)?),
         "stacks" => json(&ask::stacks(live, params)?),
-        "advice" => json(&ask::what_to_fix(live)),
+        "advice" => json(&ask::what_to_fix(live, ask::range(params)?)),
         "profile" => return profile(live, params),
         "instances" => json(&objects::list(live, params)?),
         "groups" => json(&objects::groups(live, params)?),
@@ -143,7 +143,7 @@ fn saved_file(live: &Live, params: &Params) -> Result<Response, Fault> {
     Ok(saved::as_file(typed(media, bytes), &path))
 }
 
-fn source_of(live: &Live, params: &Params) -> Result<source::Source, Fault> {
+pub(super) fn source_of(live: &Live, params: &Params) -> Result<source::Source, Fault> {
     let frame = params
         .get("frame")
         .ok_or_else(|| Fault::bad("frame is missing: expected Class.method(File.java:1)"))?;
@@ -307,11 +307,18 @@ async fn plain_view(
     done.unwrap_or_else(|fault| plain::fault(&fault))
 }
 
+/// A form without script sends its fields as the body.
 async fn plain_command(
     State(live): Shared,
     Path(name): Path<String>,
-    Query(asked): Asked,
+    Query(mut asked): Asked,
+    body: String,
 ) -> Response {
+    if let Ok(uri) = format!("/?{body}").parse::<Uri>()
+        && let Ok(Query(fields)) = Query::<Vec<(String, String)>>::try_from_uri(&uri)
+    {
+        asked.extend(fields);
+    }
     let params = Params::new(asked);
     let done = answered(live, move |live| {
         carry_out(live, &name, &params)?;

@@ -124,11 +124,15 @@ fn set_levels(row: &mut Row, counters: &Counters) {
             row.set(name, value as f64);
         }
     };
-    set("eden_bytes", eden);
-    set("survivor_bytes", survivor);
-    set("old_bytes", old);
+    // G1 fills these in at its first collection; until then nothing is known of them.
+    if [eden, survivor, old].iter().flatten().any(|used| *used > 0) {
+        set("eden_bytes", eden);
+        set("survivor_bytes", survivor);
+        set("old_bytes", old);
+    }
     set("heap_committed_bytes", committed);
-    set("metaspace_bytes", counters.number("sun.gc.metaspace.used"));
+    let metaspace = counters.number("sun.gc.metaspace.used");
+    set("metaspace_bytes", metaspace.filter(|used| *used > 0));
     set("java_threads", counters.number("java.threads.live"));
     let count = |name: &str| counters.number(name).unwrap_or(0);
     let loaded = counters.number("java.cls.loadedClasses").map(|loaded| {

@@ -164,8 +164,9 @@ fn text(value: &Value) -> String {
 pub(super) fn page(title: &str, columns: &[&'static str], rows: &[Vec<String>]) -> String {
     let mut out = format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta name=\"color-scheme\" content=\"light dark\">\n<title>{title} - Tenure</title>\n\
-         <style>body{{font:13px system-ui}}table{{border-collapse:collapse;\
+         <style>.t{{overflow-x:auto}}body{{font:13px system-ui}}table{{border-collapse:collapse;\
          font-variant-numeric:tabular-nums}}td,th{{padding:2px 8px;text-align:right;\
          border-bottom:1px solid #8884}}td:first-child,th:first-child{{text-align:left}}\
          th{{cursor:pointer}}</style>\n<script>\n{SORT_SCRIPT}</script>\n</head>\n<body>\n\
@@ -178,7 +179,7 @@ pub(super) fn page(title: &str, columns: &[&'static str], rows: &[Vec<String>]) 
 
 /// A table of texts, escaped.
 pub(super) fn push_table(out: &mut String, columns: &[&'static str], rows: &[Vec<String>]) {
-    out.push_str("<table class=\"sortable\">\n<thead><tr>");
+    out.push_str("<div class=\"t\"><table class=\"sortable\">\n<thead><tr>");
     for column in columns {
         let _ = write!(out, "<th>{}</th>", escape::html(column));
     }
@@ -191,5 +192,5 @@ pub(super) fn push_table(out: &mut String, columns: &[&'static str], rows: &[Vec
         }
         out.push_str("</tr>\n");
     }
-    out.push_str("</tbody></table>\n");
+    out.push_str("</tbody></table></div>\n");
 }

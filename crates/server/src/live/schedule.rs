@@ -2,11 +2,42 @@
 
 use super::ask;
 use super::session::Live;
+use super::status::RecordingState;
 use crate::explorer::params::Params;
+use report::profile::Form;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+/// How long the last counts of a program that has ended are waited for.
+const LAST_WORDS: Duration = Duration::from_secs(3);
+
 impl Live {
+    /// Keeps what was recorded of a program that has ended, for the time when there is no page any
+    /// more: the table of all classes, and what was allocated, by stack, as JFR. The files, or none if
+    /// nothing was counted.
+    ///
+    /// # Errors
+    /// When they cannot be written, in words.
+    pub fn keep_recording(&self) -> Result<Vec<PathBuf>, String> {
+        let begun = Instant::now();
+        let is = |what: fn(&RecordingState) -> bool| {
+            self.status.borrow().recording.as_ref().is_some_and(what)
+        };
+        while is(|recording| recording.connected) && begun.elapsed() < LAST_WORDS {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        if !is(|recording| recording.counting) {
+            return Ok(Vec::new());
+        }
+        let jfr = ask::profile(self, &Params::default(), Form::Jfr).map_err(|it| it.message)?;
+        let jfr = self.shelf.keep_file("recording", "jfr", &jfr);
+        let jfr = jfr.map_err(|error| error.to_string())?;
+        let number = self.save()?;
+        let table = self.shelf.get(number).map(|saved| saved.file("html"));
+        Ok(std::iter::once(jfr).chain(table).collect())
+    }
+
     /// Keeps the table of all classes, and gives its number.
     ///
     /// # Errors

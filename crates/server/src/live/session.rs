@@ -9,7 +9,7 @@ use super::metrics::{METRICS, MetricInfo, Row};
 use super::perfdata::Counters;
 use super::process;
 use super::program::{Agent, Ask, Commands, Program, Recording};
-use super::references::{Held, held};
+use super::references::{self, Held, held};
 use super::rules::{Answers, Chosen};
 use super::sampler::{Reading, Sampler};
 use super::shelf::Shelf;
@@ -46,6 +46,8 @@ pub struct Recorded {
     pub history: History,
     /// The blocks of native code at each snapshot; the class is the library.
     pub native: History,
+    /// Global and weak references of native code at each snapshot.
+    pub made: [History; 2],
     /// Objects and bytes tracked and live at the last snapshot.
     tracked: Option<(u64, u64)>,
     asked: Option<Instant>,
@@ -575,6 +577,13 @@ impl Live {
             let mut state = None;
             let sent = |what| u64::from(arrived.contains(&what));
             recorded.references += sent(Arrived::References);
+            if arrived.contains(&Arrived::ReferenceTable)
+                && let Some(table) = tap.profile().and_then(|it| it.references.as_ref())
+            {
+                for (history, weak) in recorded.made.iter_mut().zip([false, true]) {
+                    history.push(now, &references::as_sites(table, weak));
+                }
+            }
             recorded.measured[0] += sent(Arrived::Samples);
             recorded.measured[1] += sent(Arrived::Contention);
             if arrived.contains(&Arrived::Sites)

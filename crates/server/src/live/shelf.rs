@@ -65,7 +65,7 @@ impl Shelf {
     ) -> io::Result<usize> {
         fs::create_dir_all(&self.folder)?;
         let mut list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
-        let (mut json, stem) = self.next_file(list.len() + 1)?;
+        let (mut json, stem) = self.next_file("classes", "json", list.len() + 1)?;
         let kept = Kept {
             schema: "tenure.live.classes/1".to_owned(),
             time_ms: now_ms(),
@@ -92,11 +92,22 @@ impl Shelf {
         Ok(number)
     }
 
-    /// The first JSON file from number `n` on that does not exist yet.
-    fn next_file(&self, mut n: usize) -> io::Result<(File, PathBuf)> {
+    /// Keeps a file of another kind, named `STEM-WHAT-N.FORM`. Nothing that exists is overwritten.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn keep_file(&self, what: &str, form: &str, bytes: &[u8]) -> io::Result<PathBuf> {
+        fs::create_dir_all(&self.folder)?;
+        let (mut file, stem) = self.next_file(what, form, 1)?;
+        file.write_all(bytes)?;
+        Ok(with_ending(&stem, form))
+    }
+
+    /// The first file from number `n` on that does not exist yet.
+    fn next_file(&self, what: &str, form: &str, mut n: usize) -> io::Result<(File, PathBuf)> {
         loop {
-            let stem = self.folder.join(format!("{}-classes-{n}", self.stem));
-            match create(&with_ending(&stem, "json")) {
+            let stem = self.folder.join(format!("{}-{what}-{n}", self.stem));
+            match create(&with_ending(&stem, form)) {
                 Ok(file) => return Ok((file, stem)),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => n += 1,
                 Err(error) => return Err(error),

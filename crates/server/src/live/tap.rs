@@ -40,6 +40,8 @@ pub enum Arrived {
     Sites,
     /// A heap dump begins.
     DumpBegun,
+    /// How many JNI references there are, by class and stack; the table is in the profile now.
+    ReferenceTable,
     /// Each JNI reference that exists.
     References,
     /// CPU samples; they were added to those of the profile.
@@ -216,6 +218,7 @@ impl Tap {
         }
         match known {
             Some(RecordTag::AllocSites | RecordTag::WideAllocSites) => arrived.push(Arrived::Sites),
+            Some(RecordTag::JniReferences) => arrived.push(Arrived::ReferenceTable),
             Some(RecordTag::JniHandles) => arrived.push(Arrived::References),
             Some(RecordTag::CpuSamples) => arrived.push(Arrived::Samples),
             Some(RecordTag::MonitorTimes) => arrived.push(Arrived::Contention),
