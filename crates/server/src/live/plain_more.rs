@@ -127,12 +127,12 @@ pub(super) fn stacks(live: &Live, params: &Params, out: &mut String) -> Result<(
     let answer = ask::stacks(live, &asked)?;
     narrow(live, params, &["heap"], out);
     let heap = html(params.get("heap").unwrap_or("java"));
-    let _ = write!(
+    let _ = writeln!(
         out,
         "<p><a href=\"stacks?heap=java\">Java objects</a> · \
          <a href=\"stacks?heap=native\">Native memory</a> · \
          <a href=\"../api/v1/profile?heap={heap}\">Flame graph (needs script)</a> · \
-         <a href=\"../api/v1/profile?heap={heap}&amp;form=collapsed\">Collapsed stacks</a></p>\n"
+         <a href=\"../api/v1/profile?heap={heap}&amp;form=collapsed\">Collapsed stacks</a></p>"
     );
     if answer.nodes.is_empty() {
         out.push_str("<p>Nothing was allocated in this range.</p>\n");
@@ -201,9 +201,9 @@ pub(super) fn saved(live: &Live, params: &Params, out: &mut String) -> Result<()
          <form method=\"post\" action=\"commands/schedule\"><label>Save every <input name=\"minutes\" \
          size=\"4\" value=\"",
     );
-    let _ = write!(
+    let _ = writeln!(
         out,
-        "{every}\"> minutes (0: never)</label> <button>Set</button></form>\n"
+        "{every}\"> minutes (0: never)</label> <button>Set</button></form>"
     );
     let list = live.shelf.list();
     if list.is_empty() {
