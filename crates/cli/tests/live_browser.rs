@@ -210,11 +210,11 @@ fn a_range_is_recorded_selected_collected_and_dumped_in_the_browser() {
     every_view(&mut browser, &picture);
     // A range that is selected is one of native memory, too: three blocks of a mebibyte.
     browser.eval(&format!(
-        "location.hash = '#/native?from={native_begin}&to={native_end}&by=site&filter=direct'"
+        "location.hash = '#/native?from={native_begin}&to={native_end}&by=site&filter=Populations.direct('"
     ));
     browser.wait("document.querySelector('main').textContent.includes('3.0 MiB')");
     browser.eval(&format!(
-        "location.hash = '#/native?from={native_end}&by=site&filter=direct'"
+        "location.hash = '#/native?from={native_end}&by=site&filter=Populations.direct('"
     ));
     browser.wait(
         "document.querySelector('main').textContent.includes('Nothing matches in this range')",
