@@ -14,7 +14,12 @@ use crate::objects::{Record, narrow};
 use vmpi::c_interface::layout::{ClassLoad, Field, Method, ObjectId, Payload, REQUESTED, event};
 
 /// `JVMPI_CLASS`.
-pub(crate) const ARRAY_OF_OBJECTS: i32 = BasicType::Object as i32;
+const ARRAY_OF_OBJECTS: i32 = BasicType::Object as i32;
+
+/// What `is_array` says of an array with such elements, or of an object that is none.
+pub(crate) fn kind_of(array: Option<BasicType>) -> i32 {
+    array.map_or(0, |element| element as i32)
+}
 
 /// A class that has a name.
 #[derive(Debug)]

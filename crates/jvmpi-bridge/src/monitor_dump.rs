@@ -1,9 +1,9 @@
-//! MONITOR_DUMP: all threads with their stacks, and the monitors they use. Monitors
-//! that nobody owns or waits for cannot be listed by the VM.
+//! MONITOR_DUMP: all threads with their stacks, and the monitors they use.
 
 use jvmti::{Env, Jni, Live, Object, StackRow};
+use vm_hotspot::{monitor_record, used_monitors};
 use vmpi::dump::IdLayout;
-use vmpi::dump::monitor::{MonitorName, MonitorRecord, encode};
+use vmpi::dump::monitor::{MonitorRecord, encode};
 use vmpi::{EnvId, ObjectHandle};
 
 use crate::bridge::Bridge;
@@ -54,39 +54,16 @@ impl Stacks {
 }
 
 impl Bridge {
-    /// Monitors that some thread owns, blocks at or waits on, each once.
-    fn used_monitors(&self, env: Env<Live>, jni: Jni, stacks: &Stacks) -> Vec<Object> {
-        let mut found: Vec<Object> = Vec::new();
-        for (thread, _) in stacks.envs() {
-            let owned = env.owned_monitors(thread).unwrap_or_default();
-            let contended = env.contended_monitor(thread).ok().flatten();
-            for monitor in owned.into_iter().chain(contended) {
-                if !found.iter().any(|known| jni.is_same(*known, monitor)) {
-                    found.push(monitor);
-                }
-            }
-        }
-        found
-    }
-
     pub(crate) fn dump_monitors(&self, env: Env<Live>, jni: Jni) -> bool {
         let mut stacks = Stacks::read(self, env, jni);
         let env_of = |thread: Object| EnvId(self.threads.env_of(jni, thread) as u64);
-        let envs = |threads: Vec<Object>| threads.into_iter().map(env_of).collect();
         let mut dump = Vec::new();
-        for monitor in self.used_monitors(env, jni, &stacks) {
-            let Ok(usage) = env.monitor_usage(monitor) else {
-                continue;
-            };
-            let object = self.id_of(env, jni, monitor);
-            let record = MonitorRecord {
-                monitor: MonitorName::Java(ObjectHandle(object as u64)),
-                owner: usage.owner.map_or(EnvId(0), env_of),
-                entry_count: usage.entry_count,
-                waiting_to_enter: envs(usage.waiting_to_enter),
-                waiting_to_be_notified: envs(usage.waiting_to_be_notified),
-            };
-            encode(&mut dump, &record, IdLayout::NATIVE);
+        let threads = stacks.envs().map(|(thread, _)| thread);
+        for monitor in used_monitors(env, jni, threads) {
+            let id = ObjectHandle(self.id_of(env, jni, monitor) as u64);
+            if let Some(record) = monitor_record(env, monitor, id, env_of) {
+                encode(&mut dump, &record, IdLayout::NATIVE);
+            }
         }
         self.monitors
             .used(|usage| encode(&mut dump, &MonitorRecord::of(usage), IdLayout::NATIVE));

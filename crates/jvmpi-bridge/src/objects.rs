@@ -12,7 +12,7 @@ use crate::bridge::{Bridge, locked};
 use vmpi::c_interface::layout::{ObjAlloc, ObjectId};
 
 /// Distance of two ids: agents hash them as the addresses they once were.
-const STEP: usize = 8;
+pub(crate) const STEP: usize = 8;
 const SHARDS: usize = 16;
 /// The only arena: ids do not move, so there is nowhere to move to.
 pub(crate) const ARENA: i32 = 1;

@@ -6,9 +6,10 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicPtr, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-use jvmti::sys::{FieldPtr, RawEnv};
+use jvmti::sys::RawEnv;
 use jvmti::{Env, Jni, Live, Object};
 use rustc_hash::FxHashMap;
+use vm_hotspot::{ThreadEnvs, status_of};
 
 use crate::bridge::Bridge;
 use crate::classes::c_string;
@@ -71,57 +72,24 @@ impl Told {
     }
 }
 
-/// Where a `Thread` object has its VM thread, and how far that is from the `JNIEnv`.
-struct EnvOf {
-    field: FieldPtr,
-    distance: i64,
-}
-
 /// All threads.
 #[derive(Default)]
 pub(crate) struct Threads {
     by_env: RwLock<FxHashMap<usize, Arc<Thread>>>,
-    env_of: OnceLock<EnvOf>,
-}
-
-/// JVMTI state bits as a status of this interface.
-fn status(bits: i32, is_ours: bool) -> i32 {
-    const BLOCKED: i32 = 0x400;
-    const WAITING: i32 = 0x80 | 0x40;
-    let mut status = match bits {
-        _ if bits & BLOCKED != 0 => 2,
-        _ if bits & WAITING != 0 => 3,
-        _ => 1,
-    };
-    if bits & 0x10_0000 != 0 && !is_ours {
-        status |= 0x8000;
-    }
-    if bits & 0x20_0000 != 0 {
-        status |= 0x4000;
-    }
-    status
+    env_of: OnceLock<ThreadEnvs>,
 }
 
 impl Threads {
-    /// Measures on the current thread how to find the `JNIEnv` of any other: it is
-    /// a part of the VM's thread, whose address each `Thread` object has.
+    /// Measures on the current thread how to find the `JNIEnv` of any other.
     pub(crate) fn begin(&self, jni: Jni, current: Object) -> jvmti::Result<()> {
-        let class = jni.find_class("java/lang/Thread")?;
-        let field = jni.field(class, "eetop", "J")?;
-        let distance = jni.raw() as i64 - jni.get_long(current, field);
-        let _ = self.env_of.set(EnvOf { field, distance });
+        let _ = self.env_of.set(ThreadEnvs::measure(jni, current)?);
         Ok(())
     }
 
     /// The `JNIEnv*` of a live thread; null if it has none.
     pub(crate) fn env_of(&self, jni: Jni, thread: Object) -> RawEnv {
-        let Some(env_of) = self.env_of.get() else {
-            return std::ptr::null_mut();
-        };
-        match jni.get_long(thread, env_of.field) {
-            0 => std::ptr::null_mut(),
-            vm_thread => (vm_thread + env_of.distance) as RawEnv,
-        }
+        let env_of = self.env_of.get();
+        env_of.map_or(std::ptr::null_mut(), |env_of| env_of.of(jni, thread))
     }
 
     fn find(&self, env: RawEnv) -> Option<Arc<Thread>> {
@@ -287,7 +255,7 @@ impl Bridge {
             return 0;
         };
         let bits = env.thread_state(thread).unwrap_or(0);
-        status(bits, known.suspended.load(Ordering::SeqCst))
+        status_of(bits, known.suspended.load(Ordering::SeqCst))
     }
 
     /// Suspends a thread. The current one is left alone: nobody could resume it.
@@ -335,18 +303,6 @@ impl Bridge {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn states_fold_to_three_and_two_bits() {
-        let check = |bits, ours, expected| assert_eq!(status(bits, ours), expected, "{bits:x}");
-        check(0x1 | 0x4, false, 1);
-        check(0x1 | 0x400, false, 2);
-        check(0x1 | 0x80 | 0x10 | 0x100, false, 3); // Object.wait
-        check(0x1 | 0x80 | 0x20 | 0x40, false, 3); // sleep
-        check(0x1 | 0x4 | 0x10_0000, false, 0x8001);
-        check(0x1 | 0x4 | 0x10_0000, true, 1);
-        check(0x1 | 0x4 | 0x20_0000, false, 0x4001);
-    }
 
     #[test]
     fn nothing_is_told_of_a_thread_before_its_start_and_after_its_end() {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::cycles::CycleLeaks;
+use crate::dumps::Dumps;
 use crate::fragmentation::{self, Fragmentation};
 use crate::heap::{Arena, Group, LiveHeap};
 use crate::history::{Collection, Sample};
@@ -43,6 +44,8 @@ pub struct Events {
     pub timeline: Vec<Sample>,
     /// What nothing reaches, if the stream has a heap dump.
     pub cycle_leaks: Option<CycleLeaks>,
+    /// Dumps in the stream.
+    pub dumps: Dumps,
 }
 
 /// The stream's greeting and how far to trust it.
@@ -57,6 +60,10 @@ pub struct Stream {
     pub sample_interval: u64,
     /// Ids are tags that no collection changes.
     pub stable_ids: bool,
+    /// Only collections of the whole heap find dead objects; only they are counted, in ages too.
+    pub full_gc_frees: bool,
+    /// The other collections, or pauses of collections, of such a stream.
+    pub pauses: u64,
     /// Items replayed.
     pub items: u64,
     /// Events the VM dropped because the reader was slow, by name.
@@ -227,6 +234,7 @@ impl LiveHeap {
             omitted_collections: self.history.omitted_collections,
             timeline: self.history.samples.clone(),
             cycle_leaks: self.leaks.clone(),
+            dumps: self.dumps.answer(top),
         }
     }
 
@@ -250,6 +258,8 @@ impl LiveHeap {
             collector: self.hello.collector.clone(),
             sample_interval: self.hello.sample_interval,
             stable_ids: self.hello.stable_ids,
+            full_gc_frees: self.hello.full_gc_frees,
+            pauses: self.totals.pauses,
             items: self.totals.events,
             lost: self.oddities.lost.clone(),
             unknown_ids: self.oddities.unknown_ids,

@@ -4,9 +4,8 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::Serialize;
-use vmpi::dump::heap::decode;
-use vmpi::dump::{HeapRecord, IdLayout, Shapes};
-use vmpi::{BasicType, DumpLevel, HeapDump, ObjectHandle};
+use vmpi::dump::{HeapRecord, IdLayout};
+use vmpi::{BasicType, DumpLevel};
 
 use crate::heap::LiveHeap;
 
@@ -38,40 +37,9 @@ pub struct CycleRow {
     pub bytes: u64,
 }
 
-struct Classes<'h>(&'h LiveHeap);
-
-impl Shapes for Classes<'_> {
-    fn interfaces(&self, class: ObjectHandle) -> Option<u32> {
-        self.0
-            .names
-            .classes
-            .get(&class.0)
-            .map(|load| load.interfaces)
-    }
-
-    fn statics(&self, class: ObjectHandle) -> Option<Vec<BasicType>> {
-        let load = self.0.names.classes.get(&class.0)?;
-        let types = load
-            .statics
-            .iter()
-            .map(|field| BasicType::from_descriptor(&field.signature));
-        types.collect()
-    }
-}
-
-/// Compares a dump with the population. A dump of level 0 says nothing of
-/// references, and one that is damaged would make a leak of what it lacks:
-/// neither is used.
-pub(crate) fn find(heap: &LiveHeap, dump: &HeapDump) -> Option<CycleLeaks> {
-    if dump.level == DumpLevel::Ids {
-        return None;
-    }
-    let layout = IdLayout::of(&heap.hello);
-    let (records, damage) = decode(&dump.data, dump.level, layout, &Classes(heap));
-    if damage.is_some() {
-        return None;
-    }
-    let graph = Graph::new(heap, &records, dump.level, layout);
+/// Compares a dump of level 1 or 2 that is whole with the population.
+pub(crate) fn find(heap: &LiveHeap, level: DumpLevel, records: &[HeapRecord]) -> CycleLeaks {
+    let graph = Graph::new(heap, records, level, IdLayout::of(&heap.hello));
     let reached = graph.reached();
     let leaked: FxHashSet<u64> = heap
         .objects
@@ -105,7 +73,7 @@ pub(crate) fn find(heap: &LiveHeap, dump: &HeapDump) -> Option<CycleLeaks> {
             bytes,
         })
         .collect();
-    Some(leaks)
+    leaks
 }
 
 struct Graph {
@@ -129,12 +97,16 @@ impl Graph {
             match record {
                 HeapRecord::Root { object, .. } => graph.roots.push(object.0),
                 HeapRecord::Class(class) => {
-                    // Statics of a loaded class are roots.
-                    let statics = class.statics.iter().filter_map(|value| match value {
+                    // What a loaded class holds is kept as long as it is.
+                    let constants = class.constants.iter().map(|(_, value)| value);
+                    let values = class.statics.iter().chain(constants);
+                    let held = values.filter_map(|value| match value {
                         vmpi::Value::Object(object) => Some(object.0),
                         _ => None,
                     });
-                    graph.roots.extend(statics);
+                    graph.roots.extend(held);
+                    let others = [class.loader, class.signers, class.protection_domain];
+                    graph.roots.extend(others.map(|object| object.0));
                 }
                 HeapRecord::Instance {
                     object,

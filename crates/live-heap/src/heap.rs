@@ -4,6 +4,7 @@ use vmpi::wire::{Hello, Item, MoveRange};
 use vmpi::{Body, EventKind, GcInfo, GcKind, ObjectAlloc, ObjectMove};
 
 use crate::cycles::CycleLeaks;
+use crate::dumps::Dumps;
 use crate::history::{Collection, History};
 use crate::names::Names;
 use crate::objects::{NONE, Objects, Row};
@@ -107,6 +108,8 @@ pub(crate) struct Totals {
     pub(crate) live_bytes: u64,
     pub(crate) freed: u64,
     pub(crate) freed_bytes: u64,
+    /// Collections that say nothing of objects.
+    pub(crate) pauses: u64,
     pub(crate) ages: Ages,
     /// Dead objects by how often they had moved; 8 stands for more.
     pub(crate) moves_of_dead: [u64; 9],
@@ -143,8 +146,11 @@ pub struct LiveHeap {
     pub(crate) oddities: Oddities,
     pub(crate) history: History,
     pub(crate) leaks: Option<CycleLeaks>,
+    pub(crate) dumps: Dumps,
     pub(crate) gc_count: u32,
     pub(crate) in_gc: Option<Collection>,
+    /// In a collection that neither frees an object nor says that it has survived.
+    passed_over: bool,
     ranges: Vec<MoveRange>,
     pub(crate) watch: Option<Box<Watch>>,
 }
@@ -187,8 +193,10 @@ impl LiveHeap {
             oddities: Oddities::default(),
             history: History::default(),
             leaks: None,
+            dumps: Dumps::default(),
             gc_count: 0,
             in_gc: None,
+            passed_over: false,
             ranges: Vec::new(),
             watch: None,
         }
@@ -326,10 +334,10 @@ impl LiveHeap {
             Body::ClassUnload { class } => self.names.unload(*class),
             Body::GcStart { kind } => self.gc_start(*kind),
             Body::GcFinish(info) => self.gc_finish(info),
-            Body::HeapDump(dump) => {
-                let leaks = crate::cycles::find(self, dump);
-                self.leaks = leaks.or(self.leaks.take());
-            }
+            Body::ThreadStart(thread) => self.names.start(thread),
+            Body::HeapDump(dump) => self.heap_dump(dump),
+            Body::ObjectDump { data } => self.object_dump(data),
+            Body::MonitorDump(dump) => self.monitor_dump(dump),
             _ => {}
         }
     }
@@ -357,8 +365,15 @@ impl LiveHeap {
     #[inline]
     fn alloc(&mut self, alloc: &ObjectAlloc, requested: bool) {
         let id = alloc.object.0;
-        if requested && self.objects.find(id).is_some() {
-            return;
+        if requested {
+            let is_known = self.objects.find(id).is_some();
+            // Who is in no arena is not followed.
+            if !is_known && alloc.arena.0 == 0 {
+                self.describe(alloc);
+            }
+            if is_known || alloc.arena.0 == 0 {
+                return;
+            }
         }
         let bytes = self.weight(alloc.size);
         let Some(arena) = self.arena(alloc.arena.0) else {
@@ -581,6 +596,10 @@ impl LiveHeap {
     }
 
     fn gc_start(&mut self, kind: GcKind) {
+        if self.hello.full_gc_frees && kind != GcKind::Full {
+            self.passed_over = true;
+            return;
+        }
         self.sample();
         for arena in &mut self.arenas {
             arena.at_start = arena.objects;
@@ -601,6 +620,10 @@ impl LiveHeap {
     }
 
     fn gc_finish(&mut self, info: &GcInfo) {
+        if std::mem::take(&mut self.passed_over) {
+            self.totals.pauses += 1;
+            return;
+        }
         self.gc_count += 1;
         for arena in &mut self.arenas {
             arena.survived += arena.at_start.saturating_sub(arena.dead_in_gc);

@@ -17,10 +17,11 @@
 //! ```
 //!
 //! Reading order: [`replay`], [`heap`] (the rules), `objects` and `ids` (the table), `names`,
-//! [`history`], [`survival`], [`fragmentation`], [`cycles`], [`trail`], [`answer`].
+//! [`history`], [`survival`], [`fragmentation`], [`cycles`], [`dumps`], [`trail`], [`answer`].
 
 pub mod answer;
 pub mod cycles;
+pub mod dumps;
 pub mod fragmentation;
 pub mod heap;
 pub mod history;

@@ -1,7 +1,7 @@
 //! What ids stand for: classes, sites, arenas.
 
 use rustc_hash::FxHashMap;
-use vmpi::{BasicType, CallFrame, ClassLoad, ObjectHandle};
+use vmpi::{BasicType, CallFrame, ClassLoad, EnvId, ObjectHandle, ThreadStart};
 
 /// Classes and sites told apart; what comes after shares the last number, so that
 /// no stream makes the tables larger than they can be.
@@ -34,6 +34,8 @@ impl Recent {
 pub(crate) struct Names {
     pub(crate) classes: FxHashMap<u64, ClassLoad>,
     methods: FxHashMap<u64, String>,
+    /// Names of threads by env; of ended ones until the env is another's.
+    threads: FxHashMap<u64, String>,
     traces: FxHashMap<u32, Vec<CallFrame>>,
     groups: FxHashMap<(u64, u8), u32>,
     /// Class and element type of each class number.
@@ -62,6 +64,28 @@ impl Names {
             if key.0 == class.class.0 && title.is_none() {
                 *title = Some(titled(&class.name, key.1));
             }
+        }
+    }
+
+    pub(crate) fn start(&mut self, thread: &ThreadStart) {
+        if self.threads.len() < GROUPS as usize || self.threads.contains_key(&thread.env.0) {
+            self.threads.insert(thread.env.0, thread.name.clone());
+        }
+    }
+
+    /// The name of a thread, or its env in hexadecimal.
+    pub(crate) fn thread_name(&self, env: EnvId) -> String {
+        let name = self.threads.get(&env.0).cloned();
+        name.unwrap_or_else(|| format!("thread {:#x}", env.0))
+    }
+
+    /// The name of a class by its id, or of arrays with such elements.
+    pub(crate) fn title(&self, class: u64, array: Option<BasicType>) -> String {
+        let code = array.map_or(0, |kind| kind as u8);
+        match (self.classes.get(&class), array) {
+            (_, Some(kind)) if kind != BasicType::Object => titled("", code),
+            (Some(class), _) => titled(&class.name, code),
+            (None, _) => titled(&format!("class {class:#x}"), code),
         }
     }
 
@@ -166,7 +190,11 @@ impl Names {
     /// stack.
     pub(crate) fn site_frames(&self, site: u32) -> Vec<String> {
         let trace = self.site_traces.get(site as usize).copied().unwrap_or(0);
-        let frames = self.traces.get(&trace).map_or(&[][..], Vec::as_slice);
+        self.frames(self.traces.get(&trace).map_or(&[][..], Vec::as_slice))
+    }
+
+    /// Frames by name.
+    pub(crate) fn frames(&self, frames: &[CallFrame]) -> Vec<String> {
         let name = |frame: &CallFrame| {
             let method = self.methods.get(&frame.method.0);
             let method = method

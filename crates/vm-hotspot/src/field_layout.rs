@@ -89,6 +89,14 @@ impl Layouts {
         Ok(layouts)
     }
 
+    /// A class was told of before its fields were known: it has none in what is said of it.
+    pub fn bare(&mut self, class: ClassId) {
+        if let Some(layout) = self.0.get_mut(&class.0) {
+            (layout.declared, layout.interfaces) = (Vec::new(), Vec::new());
+            layout.statics.clear();
+        }
+    }
+
     /// All interfaces of a class, inherited ones included, each once.
     fn all_interfaces(&self, id: u32, found: &mut Vec<u32>) {
         let Some(layout) = self.0.get(&id) else {

@@ -16,23 +16,10 @@ use vmpi::{
 
 use crate::background::collect_garbage;
 use crate::field_layout::{Layouts, zero};
+use crate::heap_records::value_of;
 use crate::hotspot::HotSpot;
 use crate::registry::{CLASS_TAG, HANDLE_TAG, WALK_TAG, handles};
 use crate::vm::failed;
-
-fn value_of(primitive: Primitive) -> Value {
-    let bits = primitive.bits;
-    match primitive.kind {
-        b'Z' => Value::Boolean(bits as u8 != 0),
-        b'B' => Value::Byte(bits as i8),
-        b'C' => Value::Char(bits as u16),
-        b'S' => Value::Short(bits as i16),
-        b'I' => Value::Int(bits as i32),
-        b'F' => Value::Float(f32::from_bits(bits as u32)),
-        b'D' => Value::Double(f64::from_bits(bits)),
-        _ => Value::Long(bits.cast_signed()),
-    }
-}
 
 /// What is remembered of an object while it has a walk tag.
 #[derive(Clone, Copy)]

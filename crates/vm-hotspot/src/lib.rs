@@ -22,7 +22,7 @@
 //! Reading order: [`config`], `instrument`, `registry`, `sites`, `calls`, [`birth_calls`],
 //! `tracker`, `tracker_class`, `followed`, `births`, `native_made`, `state`, `hotspot`, `events`, `monitors`, `sampler`, `timers`, `malloc`, `vm`,
 //! `slots`, `references`, `places`, `choices`, `own_code`, `listing`, `live_fields`, `fills`, `own_answers`, `worker`,
-//! `native_dump`, `heap_walk`.
+//! `native_dump`, `heap_walk`, [`heap_records`], `used_monitors`, `thread_envs`.
 
 mod background;
 pub mod birth_calls;
@@ -35,6 +35,7 @@ pub mod field_layout;
 mod fills;
 mod followed;
 mod gathered;
+pub mod heap_records;
 mod heap_walk;
 pub mod host;
 mod hotspot;
@@ -57,12 +58,16 @@ mod sampler;
 mod sites;
 mod slots;
 mod state;
+mod thread_envs;
 mod timers;
 mod tracker;
 mod tracker_class;
+mod used_monitors;
 mod vm;
 mod worker;
 
 pub use background::retransform_all;
 pub use config::{Clock, Config, Follow};
 pub use hotspot::{HotSpot, Setup};
+pub use thread_envs::ThreadEnvs;
+pub use used_monitors::{monitor_record, status_of, used_monitors};

@@ -1,6 +1,7 @@
 //! Builds the agent and runs Java programs under it.
 #![allow(dead_code, reason = "each test uses a part")]
 
+pub(crate) mod front;
 pub(crate) mod stage;
 
 use std::path::{Path, PathBuf};

@@ -156,7 +156,11 @@ static void read_heap(HeapDump *dump, const char *begin, const char *end, int ch
             for (int i = 0; i < 3; i++) edge(dump, check, id(&r));
             id(&r), id(&r), u4(&r);
             for (jint i = 0; i < class->interfaces; i++) edge(dump, check, id(&r));
-            EXPECT(u2(&r) == 0, "constants of %s", class->name);
+            for (int left = u2(&r); left > 0 && !r.short_of; left--) {
+                u2(&r); /* its index in the constant pool */
+                EXPECT(u1(&r) == JVMPI_CLASS, "a constant of %s that is no object", class->name);
+                edge(dump, check, id(&r));
+            }
             for (const char *type = class->static_types; *type; type++) {
                 if (*type == 'L' || *type == '[') edge(dump, check, id(&r));
                 else if (dump->level == 2) take(&r, (size_t)width_of(*type));

@@ -3,6 +3,7 @@
 
 mod charts;
 mod compare;
+mod dumps;
 mod line;
 mod page;
 mod say;

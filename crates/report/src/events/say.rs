@@ -81,6 +81,19 @@ pub(super) fn facts(events: &Events, damage: Option<&str>) -> Doc {
         ));
     }
     let mut doc = Doc::new().facts(rows);
+    if stream.stable_ids {
+        doc = doc.note([Span::from(
+            "Ids do not change when objects move, so neither moves nor promotion are told.",
+        )]);
+    }
+    if stream.full_gc_frees {
+        doc = doc.note([Span::Text(format!(
+            "This collector says only in collections of the whole heap what has died: they are the \
+             collections counted here, in ages too, and what died young is present until the next. \
+             {} did not say.",
+            plural(stream.pauses, "other collection or pause", "other collections or pauses")
+        ))]);
+    }
     for (name, count) in &stream.lost {
         doc = doc.text([Span::Text(format!(
             "{} of {name} dropped: the reader was too slow.",
@@ -139,6 +152,7 @@ pub fn chapters(events: &Events) -> Vec<Chapter> {
             cycles(events),
         ));
     }
+    list.extend(super::dumps::chapters(&events.dumps));
     list
 }
 

@@ -2,14 +2,16 @@
 
 use std::time::Instant;
 
-use jvmti::{Env, Jni, Live};
+use jvmti::{Env, Jni, Live, Object};
 use vmpi::dump::heap::encode_ids;
 use vmpi::dump::{IdLayout, IdRecord};
 use vmpi::wire::{Answer, Command, Item, Numbered};
+use vmpi::mode::Request;
 use vmpi::{
     Body, DumpLevel, EnvId, EventKind, HeapDump, ObjectAlloc, ObjectHandle, Outcome, TraceId,
 };
 
+use super::dumps::Dumped;
 use super::stream::Stream;
 use super::{Entry, Host, Message};
 use crate::hotspot::locked;
@@ -38,32 +40,25 @@ impl Host {
         asked: Numbered,
     ) -> bool {
         let mut messages = None;
+        let mut dumped = |dumped: Option<Dumped>| {
+            let (body, before) = dumped.unzip();
+            messages = before;
+            found(body.flatten())
+        };
         let (outcome, body) = jni.local_frame(8, || match asked.command {
             Command::Enable(kind) => (self.switch((env, jni), stream, kind, true), None),
             Command::Disable(kind) => (self.switch((env, jni), stream, kind, false), None),
-            Command::Request(EventKind::ClassLoad, class) => {
-                let load = locked(&self.names).load_of(env, class);
-                found(load.map(|load| Body::ClassLoad(Box::new(load))))
-            }
-            Command::Request(EventKind::ObjectAlloc, object) => {
-                let alloc = self.alloc_of(env, jni, object);
-                found(alloc.map(|(alloc, before)| {
-                    messages = Some(before);
-                    Body::ObjectAlloc(alloc)
-                }))
-            }
-            Command::HeapDump(DumpLevel::Ids) => {
-                let (dump, before) = self.dump_of_ids();
-                messages = Some(before);
-                found(Some(dump))
-            }
             Command::RunGc => match env.force_gc() {
                 Ok(()) => (Outcome::Success, None),
                 Err(_) => (Outcome::Fail, None),
             },
-            Command::Request(..) | Command::HeapDump(_) | Command::MonitorDump => {
-                (Outcome::NotAvailable, None)
-            }
+            Command::HeapDump(DumpLevel::Ids) => dumped(Some(self.dump_of_ids())),
+            Command::HeapDump(level) => dumped(self.dump_heap(env, jni, level)),
+            Command::MonitorDump => dumped(self.dump_monitors(env, jni)),
+            Command::Request(kind, object) => match Request::new(kind, object) {
+                Some(request) => dumped(self.requested(env, jni, request)),
+                None => (Outcome::NotAvailable, None),
+            },
         });
         let messages = messages.unwrap_or_else(|| std::mem::take(&mut *locked(&self.queue)));
         let has_collected = self.tell_all(messages, stream, jni);
@@ -76,6 +71,31 @@ impl Host {
             outcome,
         });
         has_collected
+    }
+
+    /// What answers a request, and what happened before.
+    fn requested(&self, env: Env<Live>, jni: Jni, request: Request) -> Option<Dumped> {
+        let now = |body| (Some(body), std::mem::take(&mut *locked(&self.queue)));
+        match request {
+            Request::ClassLoad(class) => {
+                let load = locked(&self.names).load_of(env, class)?;
+                Some(now(Body::ClassLoad(Box::new(load))))
+            }
+            Request::ObjectAlloc(object) => {
+                let (alloc, before) = self.alloc_of(env, jni, object)?;
+                Some((Some(Body::ObjectAlloc(alloc)), before))
+            }
+            Request::ThreadStart(object) => {
+                let (held, entry) = self.followed(jni, object)?;
+                let (entry, before) = self.at_once(|entries| now_of(entries, entry));
+                let id = ObjectHandle(entry.id);
+                Some((self.start_of(env, jni, held, id), before))
+            }
+            Request::ObjectDump(object) => self.dump_object(env, jni, object),
+            Request::HeapDump(DumpLevel::Ids) => Some(self.dump_of_ids()),
+            Request::HeapDump(level) => self.dump_heap(env, jni, level),
+            Request::MonitorDump => self.dump_monitors(env, jni),
+        }
     }
 
     fn switch(
@@ -120,17 +140,12 @@ impl Host {
         jni: Jni,
         object: ObjectHandle,
     ) -> Option<(ObjectAlloc, Vec<Message>)> {
-        let by_id = |entry: &&Entry| entry.id == object.0;
-        let entry = *locked(&self.tracked).entries.iter().find(by_id)?;
-        // Weak references are deleted by this thread only.
-        let held = jni.new_local(entry.weak)?;
+        let (held, entry) = self.followed(jni, object)?;
         let mirror = jni.object_class(held)?;
-        let known = locked(&self.names).class(env, mirror, &mut |item| self.item(EnvId(0), item));
+        let mut tell = |item| self.item(EnvId(0), item);
+        let known = locked(&self.names).class((env, jni), mirror, &mut tell);
         let size = env.object_size(held).ok()?;
-        // It may have been moved meanwhile; it is held, so it has not died.
-        let same = |other: &&Entry| other.weak == entry.weak;
-        let (now, before) =
-            self.at_once(|entries| entries.iter().find(same).copied().unwrap_or(entry));
+        let (now, before) = self.at_once(|entries| now_of(entries, entry));
         let alloc = ObjectAlloc {
             object: ObjectHandle(now.id),
             class: known.class,
@@ -142,9 +157,17 @@ impl Host {
         Some((alloc, before))
     }
 
+    /// A local reference to a followed object, and its entry.
+    pub(super) fn followed(&self, jni: Jni, object: ObjectHandle) -> Option<(Object, Entry)> {
+        let by_id = |entry: &&Entry| entry.id == object.0;
+        let entry = *locked(&self.tracked).entries.iter().find(by_id)?;
+        // Weak references are deleted by this thread only.
+        Some((jni.new_local(entry.weak)?, entry))
+    }
+
     /// The followed objects (in a sampled stream, those that were sampled and live), and
     /// what happened before.
-    fn dump_of_ids(&self) -> (Body, Vec<Message>) {
+    fn dump_of_ids(&self) -> Dumped {
         let record = |entry: &Entry| IdRecord {
             object: ObjectHandle(entry.id),
             array: entry.array,
@@ -156,8 +179,14 @@ impl Host {
             data: encode_ids(&ids, IdLayout::NATIVE),
             traces: Vec::new(),
         };
-        (Body::HeapDump(Box::new(dump)), before)
+        (Some(Body::HeapDump(Box::new(dump))), before)
     }
+}
+
+/// The entry of an object that is held and may have been moved meanwhile.
+fn now_of(entries: &[Entry], entry: Entry) -> Entry {
+    let now = entries.binary_search_by_key(&entry.number, |entry| entry.number);
+    now.map_or(entry, |at| entries[at])
 }
 
 fn found(body: Option<Body>) -> (Outcome, Option<Body>) {

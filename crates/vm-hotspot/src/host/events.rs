@@ -1,13 +1,12 @@
 //! JVMTI events, in.
 
-use std::cell::Cell;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use jvmti::sys::MethodPtr;
 use jvmti::{Agent, Env, FrameRow, Jni, Live, Object};
 use vmpi::wire::Item;
-use vmpi::{ArenaId, Body, EnvId, ObjectAlloc, ObjectHandle, ThreadStart, TraceId};
+use vmpi::{ArenaId, Body, EnvId, ObjectAlloc, ObjectHandle, TraceId};
 
 use super::{Collection, Host, What};
 use crate::hotspot::locked;
@@ -17,28 +16,7 @@ const CONSTRUCTORS: usize = 16;
 /// The writer is not waited for longer when the VM ends.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-thread_local! {
-    /// The stream knows this thread.
-    static MET: Cell<bool> = const { Cell::new(false) };
-}
-
 impl Host {
-    /// Every thread is told of before its first event.
-    fn meet(&self, env: Env<Live>, thread: EnvId) {
-        if MET.replace(true) {
-            return;
-        }
-        let row = env.thread_info(None).unwrap_or_default();
-        let start = ThreadStart {
-            env: thread,
-            object: ObjectHandle::NULL,
-            name: row.name,
-            group: row.group,
-            parent: row.parent_group,
-        };
-        self.item(thread, Item::event(Body::ThreadStart(Box::new(start))));
-    }
-
     pub(super) fn sampled(
         &self,
         env: Env<Live>,
@@ -66,7 +44,7 @@ impl Host {
             // Pushed under the lock: nobody can use a name before it is told.
             let mut tell = |item: Item| self.item(thread, item);
             (
-                names.class(env, class, &mut tell),
+                names.class((env, jni), class, &mut tell),
                 names.trace(env, jni, rows, &mut tell),
             )
         };
@@ -111,11 +89,8 @@ impl Agent for Host {
         let _ = changed.wait_timeout_while(locked(finished), PATIENCE, is_open);
     }
 
-    fn thread_end(&self, _env: Env<Live>, jni: Jni, _thread: Object) {
-        if MET.replace(false) {
-            let thread = EnvId(jni.raw() as u64);
-            self.item(thread, Item::event(Body::ThreadEnd));
-        }
+    fn thread_end(&self, env: Env<Live>, jni: Jni, _thread: Object) {
+        self.part(env, EnvId(jni.raw() as u64));
     }
 
     fn sampled_alloc(

@@ -11,8 +11,8 @@
 //! of them. Locks: `names`, then `tracked`, then `queue`; the VM thread takes the
 //! last two, so nobody calls the VM while holding them.
 //!
-//! Reading order: `vm_structs`, `spaces`, `slots`, `moves`, `names`, `stream`,
-//! `sampling`, `events`, `commands`.
+//! Reading order: `vm_structs`, `spaces`, `slots`, `moves`, `names`, `threads`, `stream`,
+//! `sampling`, `events`, `commands`, `dumps`.
 //!
 //! [`VmEvent`]: vmpi::VmEvent
 
@@ -26,6 +26,7 @@ use rustc_hash::FxHashSet;
 use vmpi::wire::{ArenaState, Hello, Item};
 use vmpi::{ArenaId, BasicType, Body, EnvId, GcInfo, GcKind, ObjectAlloc, ObjectHandle};
 
+use crate::ThreadEnvs;
 use crate::hotspot::locked;
 use moves::{Change, in_order};
 use names::Names;
@@ -33,12 +34,14 @@ use spaces::{Collector, Moment, Spaces};
 use stream::Stream;
 
 mod commands;
+mod dumps;
 mod events;
 mod moves;
 mod names;
 pub(crate) mod sampling;
 pub(crate) mod spaces;
 mod stream;
+mod threads;
 pub(crate) mod vm_structs;
 
 pub use stream::Sink;
@@ -71,6 +74,8 @@ pub struct HostSetup {
 /// A followed object.
 #[derive(Clone, Copy)]
 struct Entry {
+    /// Its place in the order of births; the entries are in this order.
+    number: u64,
     weak: Object,
     id: u64,
     arena: ArenaId,
@@ -83,9 +88,16 @@ struct Tracked {
     /// Their ids, where ids are addresses.
     ids: FxHashSet<u64>,
     in_gc: bool,
+    /// A dump is about to begin: nobody is followed until it has.
+    is_held: bool,
     gc_started: Instant,
     refused: u64,
     last_number: u64,
+    /// Ids given for one dump so far.
+    passing: u64,
+    /// A weak reference to an object that nobody has: once it is null, so are those of all
+    /// objects that had died before it was made. Where ids are numbers.
+    sentinel: Option<Object>,
     moment: Moment,
 }
 
@@ -115,9 +127,11 @@ struct Message {
 struct Place {
     spaces: Spaces,
     is_address: bool,
+    threads: Option<ThreadEnvs>,
 }
 
 struct Host {
+    java: JavaVm,
     granted: Capabilities,
     interval: u32,
     depth: usize,
@@ -145,14 +159,20 @@ static HOST: OnceLock<Host> = OnceLock::new();
 /// runs unwatched.
 pub fn load(java: JavaVm, setup: HostSetup) -> jvmti::Result<()> {
     let env: Env<OnLoad> = Env::create(java)?;
-    let granted = env.add_capabilities(&[
+    let mut wanted = vec![
         Capability::TagObjects,
         Capability::GetSourceFileName,
         Capability::GetLineNumbers,
+        Capability::GetMonitorInfo,
+        Capability::GetCurrentContendedMonitor,
         Capability::GenerateObjectFreeEvents,
         Capability::GenerateGarbageCollectionEvents,
         Capability::GenerateSampledObjectAllocEvents,
-    ])?;
+    ];
+    if lists_monitors_for_nothing(env) {
+        wanted.push(Capability::GetOwnedMonitorInfo);
+    }
+    let granted = env.add_capabilities(&wanted)?;
     let samples = granted.has(Capability::GenerateSampledObjectAllocEvents);
     // Before JDK 11 code is inserted instead.
     let granted = match samples {
@@ -167,12 +187,16 @@ pub fn load(java: JavaVm, setup: HostSetup) -> jvmti::Result<()> {
         entries: Vec::new(),
         ids: FxHashSet::default(),
         in_gc: false,
+        is_held: false,
         gc_started: started,
         refused: 0,
         last_number: 0,
+        passing: 0,
+        sentinel: None,
         moment: Moment::Whole,
     };
     let made = HOST.set(Host {
+        java,
         granted,
         interval: setup.interval,
         depth: setup.depth.min(MOST_DEPTH),
@@ -204,6 +228,14 @@ pub fn load(java: JavaVm, setup: HostSetup) -> jvmti::Result<()> {
     env.enable(EventKind::VmDeath, true)
 }
 
+/// Whether asking for the monitors that a thread owns costs the program nothing: before JDK 16 the
+/// compiler no longer looks for objects that need not be made.
+fn lists_monitors_for_nothing(env: Env<OnLoad>) -> bool {
+    let version = env.system_property("java.vm.specification.version");
+    let number = version.and_then(|version| version.parse::<u32>().ok());
+    number.is_some_and(|number| number >= 16)
+}
+
 impl Host {
     /// Whether this VM samples allocations.
     fn samples(&self) -> bool {
@@ -224,6 +256,11 @@ impl Host {
         self.push(env, What::Item(Box::new(item)));
     }
 
+    fn is_writer(&self) -> bool {
+        let writer = self.writer.get();
+        writer.is_some_and(|writer| writer.id() == std::thread::current().id())
+    }
+
     fn wake(&self) {
         if let Some(writer) = self.writer.get() {
             writer.unpark();
@@ -233,7 +270,7 @@ impl Host {
     /// An object was sampled: it gets its id, and is followed.
     fn follow(&self, env: EnvId, weak: Object, alloc: ObjectAlloc, place: &Place) -> bool {
         let mut tracked = locked(&self.tracked);
-        while tracked.in_gc {
+        while tracked.in_gc || tracked.is_held && !self.is_writer() {
             // This thread cannot go on before the pause is over anyway.
             let waited = self.gc_over.wait_timeout(tracked, Duration::from_secs(1));
             tracked = waited.unwrap_or_else(PoisonError::into_inner).0;
@@ -242,6 +279,8 @@ impl Host {
             tracked.refused += 1;
             return false;
         }
+        tracked.last_number += 1;
+        let number = tracked.last_number;
         let (id, arena) = if place.is_address {
             // SAFETY: the reference is the caller's, and slots were tested.
             let address = unsafe { crate::slots::Slot::of(weak).read() };
@@ -252,10 +291,10 @@ impl Host {
             }
             (address, tracked.moment.arena(address))
         } else {
-            tracked.last_number += 1;
-            (tracked.last_number * 8, spaces::arena::HEAP)
+            (number * 8, spaces::arena::HEAP)
         };
         tracked.entries.push(Entry {
+            number,
             weak,
             id,
             arena,
@@ -311,7 +350,10 @@ impl Host {
         let (gone, mut left): (Vec<Entry>, Vec<Entry>) = entries
             .into_iter()
             .partition(|entry| jni.is_dead(entry.weak));
-        locked(&self.tracked).entries.append(&mut left);
+        let mut tracked = locked(&self.tracked);
+        left.append(&mut tracked.entries);
+        tracked.entries = left;
+        drop(tracked);
         let change = |entry: &Entry| Change {
             from: entry.id,
             arena: entry.arena,
@@ -323,12 +365,27 @@ impl Host {
     }
 
     /// One collection as events.
-    fn tell(&self, stream: &mut Stream, jni: Jni, at: Instant, mut gc: Collection) {
+    fn tell(&self, stream: &mut Stream, jni: Jni, at: Instant, gc: Collection) {
+        let has_numbers = self.place.get().is_some_and(|place| !place.is_address);
+        let kind = match has_numbers && self.has_cleared(jni) {
+            true => GcKind::Full,
+            false => GcKind::Unknown,
+        };
+        self.tell_as(stream, jni, at, gc, kind);
+    }
+
+    fn tell_as(
+        &self,
+        stream: &mut Stream,
+        jni: Jni,
+        at: Instant,
+        mut gc: Collection,
+        kind: GcKind,
+    ) {
         const NOBODY: EnvId = EnvId(0);
-        if self.place.get().is_some_and(|place| !place.is_address) {
+        if kind == GcKind::Full {
             (gc.changes, gc.dead) = self.ask(jni);
         }
-        let kind = GcKind::Unknown;
         stream.event(gc.started, NOBODY, Body::GcStart { kind });
         for body in in_order(&gc.changes) {
             stream.event(at, NOBODY, body);
@@ -348,15 +405,34 @@ impl Host {
         }
     }
 
-    /// Deaths that came to light after the collection was told.
-    fn tell_late_deaths(&self, stream: &mut Stream, jni: Jni) {
-        let (changes, dead) = self.ask(jni);
-        let at = Instant::now();
-        for body in in_order(&changes) {
-            stream.event(at, EnvId(0), body);
+    /// Whether the collector has cleared the weak references of dead objects since the last
+    /// time. ZGC does in collections of the whole heap, after their last event.
+    fn has_cleared(&self, jni: Jni) -> bool {
+        let before = locked(&self.tracked).sentinel;
+        if before.is_some_and(|weak| !jni.is_dead(weak)) {
+            return false;
         }
-        for weak in dead {
-            jni.delete_weak(weak);
+        before.into_iter().for_each(|weak| jni.delete_weak(weak));
+        let made = jni.local_frame(4, || {
+            let class = jni.find_class("java/lang/Object").ok()?;
+            jni.weak(jni.alloc_object(class).ok()?)
+        });
+        locked(&self.tracked).sentinel = made;
+        before.is_some()
+    }
+
+    /// A collection whose deaths came to light after its events.
+    fn tell_late_deaths(&self, stream: &mut Stream, jni: Jni) {
+        let at = Instant::now();
+        let gc = Collection {
+            started: at,
+            changes: Vec::new(),
+            dead: Vec::new(),
+            states: Vec::new(),
+            refused: 0,
+        };
+        if self.has_cleared(jni) {
+            self.tell_as(stream, jni, at, gc, GcKind::Full);
         }
     }
 
@@ -433,7 +509,7 @@ impl Host {
         let property = |key: &str| env.system_property(key).unwrap_or_default();
         let hello = Hello {
             stable_ids: !is_address,
-            frees_outside_gc: !is_address,
+            full_gc_frees: !is_address,
             sample_interval: u64::from(self.interval),
             pid: std::process::id(),
             vm: format!(
@@ -453,7 +529,17 @@ impl Host {
             self.item(EnvId(0), Item::ArenaState(state));
         }
         self.item(EnvId(0), Item::event(Body::JvmInitDone));
-        let _ = self.place.set(Place { spaces, is_address });
+        locked(&self.names).begin(jni)?;
+        let current = env.current_thread()?;
+        let threads = current.and_then(|thread| ThreadEnvs::measure(jni, thread).ok());
+        let _ = self.place.set(Place {
+            spaces,
+            is_address,
+            threads,
+        });
+        if !is_address {
+            self.has_cleared(jni);
+        }
         let sink = locked(&self.sink).take().ok_or(jvmti::Error::Jni("sink"))?;
         let stream = Stream::new(&hello, sink, self.started);
         let thread = new_thread(jni, "VMPI writer")?;

@@ -1,102 +1,235 @@
-//! Classes and stacks that the stream has been told of.
+//! Classes, threads and stacks that the stream has been told of.
 
-use jvmti::sys::MethodPtr;
+use jvmti::sys::{FieldPtr, MethodPtr};
 use jvmti::{Env, FrameRow, Jni, Live, Object};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use vmpi::wire::Item;
 use vmpi::{
-    BasicType, Body, CallFrame, CallTrace, ClassLoad, EnvId, JMethodId, MethodDef, ObjectHandle,
-    TraceId,
+    BasicType, Body, CallFrame, CallTrace, ClassLoad, EnvId, FieldDef, FieldInfo, JMethodId,
+    MethodDef, ObjectHandle, TraceId,
 };
+
+use crate::field_layout::declared_fields;
 
 /// Above all addresses: ids of classes, which do not move.
 pub(crate) const CLASS_IDS: u64 = 1 << 62;
 
-/// A class that was told of: what allocations of it say.
+/// What allocations say of instances of a class.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Known {
-    /// `class` of an [`ObjectAlloc`](vmpi::ObjectAlloc).
+    /// `class` of an [`ObjectAlloc`](vmpi::ObjectAlloc): of an array of references that of its
+    /// elements.
     pub(crate) class: ObjectHandle,
     pub(crate) array: Option<BasicType>,
+}
+
+impl Known {
+    const NOTHING: Self = Self {
+        class: ObjectHandle::NULL,
+        array: None,
+    };
+}
+
+/// Whether the stream has the CLASS_LOAD of a class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Told {
+    No,
+    /// Before the VM knew its fields.
+    Bare,
+    Whole,
+}
+
+/// A class that has a number, which is its tag.
+#[derive(Clone, Copy, Debug)]
+struct Class {
+    known: Known,
+    told: Told,
+}
+
+/// How to ask the class of an array for that of its elements.
+#[derive(Clone, Copy, Debug)]
+enum Component {
+    Field(FieldPtr),
+    /// Before JDK 9; native code of the VM.
+    Method(MethodPtr),
 }
 
 /// What has been told.
 #[derive(Default)]
 pub(crate) struct Names {
-    classes: Vec<Known>,
+    classes: Vec<Class>,
+    component: Option<Component>,
+    /// Threads whose start was told and whose end was not.
+    pub(super) threads: FxHashSet<EnvId>,
     traces: FxHashMap<Box<[FrameRow]>, TraceId>,
     /// Source lines of frames whose class was told.
     lines: FxHashMap<FrameRow, i32>,
     last_trace: u32,
 }
 
+/// The id of the class with a number.
+pub(super) fn id_of(number: usize) -> ObjectHandle {
+    ObjectHandle(CLASS_IDS | number as u64)
+}
+
 impl Names {
-    /// What is known of a class; told first if it is new. `tell` takes definitions.
+    /// Looks up what is asked of array classes.
+    pub(super) fn begin(&mut self, jni: Jni) -> jvmti::Result<()> {
+        let class = jni.find_class("java/lang/Class")?;
+        let field = jni.field(class, "componentType", "Ljava/lang/Class;");
+        self.component = Some(match field {
+            Ok(field) => Component::Field(field),
+            Err(_) => {
+                let method = jni.method(class, "getComponentType", "()Ljava/lang/Class;")?;
+                Component::Method(method)
+            }
+        });
+        Ok(())
+    }
+
+    /// What is known of a class; it is told first if it is new. `tell` takes definitions.
     pub(crate) fn class(
         &mut self,
-        env: Env<Live>,
+        (env, jni): (Env<Live>, Jni),
         mirror: Object,
         tell: &mut dyn FnMut(Item),
     ) -> Known {
-        let nothing = Known {
-            class: ObjectHandle::NULL,
-            array: None,
-        };
-        let tag = env.tag(mirror).unwrap_or(0);
-        if let Some(known) = (tag as usize)
-            .checked_sub(1)
-            .and_then(|at| self.classes.get(at))
-        {
-            return *known;
+        let number = self.number((env, jni), mirror, tell);
+        number.map_or(Known::NOTHING, |number| self.classes[number - 1].known)
+    }
+
+    /// The number of a class whose instances can be told of from now on.
+    fn number(
+        &mut self,
+        (env, jni): (Env<Live>, Jni),
+        mirror: Object,
+        tell: &mut dyn FnMut(Item),
+    ) -> Option<usize> {
+        let tag = usize::try_from(env.tag(mirror).unwrap_or(0)).unwrap_or(0);
+        if tag > 0 && tag <= self.classes.len() {
+            return Some(tag);
         }
-        let Ok(signature) = env.class_signature(mirror) else {
-            return nothing;
+        let signature = env.class_signature(mirror).ok()?;
+        let array = match signature.strip_prefix('[') {
+            Some(element) => BasicType::from_descriptor(element),
+            None => None,
         };
-        let dims = signature.bytes().take_while(|byte| *byte == b'[').count();
-        let element = BasicType::from_descriptor(&signature[dims..]);
-        // Arrays of objects are named by their elements. The stream is told of an
-        // element class for each array class: the real one may be of no interest yet.
-        let array = match (dims, element) {
-            (0, _) => None,
-            (1, element) => element,
-            _ => Some(BasicType::Object),
-        };
-        self.classes.push(nothing);
+        self.classes.push(Class {
+            known: Known::NOTHING,
+            told: Told::No,
+        });
         let number = self.classes.len();
-        let id = ObjectHandle(CLASS_IDS | number as u64);
-        let is_primitive_array = array.is_some_and(|element| element != BasicType::Object);
-        let known = Known {
-            class: if is_primitive_array {
-                ObjectHandle::NULL
-            } else {
-                id
-            },
-            array,
-        };
-        self.classes[number - 1] = known;
         let _ = env.set_tag(mirror, number as i64);
-        if !is_primitive_array {
-            let named = if array.is_some() {
-                &signature[1..]
-            } else {
-                &signature
-            };
-            let load = describe(env, mirror, id, named);
-            tell(Item::event(Body::ClassLoad(Box::new(load))));
+        let class = match array {
+            None => {
+                self.tell((env, number), mirror, &signature, false, tell);
+                id_of(number)
+            }
+            Some(BasicType::Object) => {
+                let component = self.component_of(jni, mirror);
+                let named = component.and_then(|component| {
+                    let named = self.named((env, jni), component, false, tell);
+                    jni.delete_local(component);
+                    named
+                });
+                named.map_or(ObjectHandle::NULL, id_of)
+            }
+            Some(_) => ObjectHandle::NULL,
+        };
+        self.classes[number - 1].known = Known { class, array };
+        Some(number)
+    }
+
+    /// The number of a class that is told under its own id, arrays included, with its fields if
+    /// the VM knows them by now; told again, if it was told without.
+    pub(super) fn named(
+        &mut self,
+        (env, jni): (Env<Live>, Jni),
+        mirror: Object,
+        is_asked: bool,
+        tell: &mut dyn FnMut(Item),
+    ) -> Option<usize> {
+        let number = self.number((env, jni), mirror, tell)?;
+        if self.classes[number - 1].told != Told::Whole {
+            let signature = env.class_signature(mirror).ok()?;
+            self.tell((env, number), mirror, &signature, is_asked, tell);
         }
-        known
+        Some(number)
+    }
+
+    /// Tells a class, unless that was done and nothing has come to be known since.
+    fn tell(
+        &mut self,
+        (env, number): (Env<Live>, usize),
+        mirror: Object,
+        signature: &str,
+        requested: bool,
+        tell: &mut dyn FnMut(Item),
+    ) {
+        const PREPARED: i32 = 2;
+        let is_whole = signature.starts_with('[')
+            || env.class_status(mirror).unwrap_or(0) & PREPARED != 0;
+        let told = if is_whole { Told::Whole } else { Told::Bare };
+        if std::mem::replace(&mut self.classes[number - 1].told, told) != told {
+            let load = describe(env, mirror, id_of(number), signature);
+            let body = Body::ClassLoad(Box::new(load));
+            tell(Item::Event { requested, body });
+        }
+    }
+
+    fn component_of(&self, jni: Jni, mirror: Object) -> Option<Object> {
+        match self.component? {
+            Component::Field(field) => jni.get_object(mirror, field),
+            Component::Method(method) => jni.call_object(mirror, method, &[]).ok()?,
+        }
+    }
+
+    /// Whether what the stream says of a class has no fields because they were not known yet.
+    pub(super) fn is_bare(&self, number: usize) -> bool {
+        let class = number.checked_sub(1).and_then(|at| self.classes.get(at));
+        class.is_some_and(|class| class.told == Told::Bare)
+    }
+
+    /// All classes by number, from 1.
+    pub(super) fn all(&self) -> impl Iterator<Item = (usize, Known)> {
+        let known = self.classes.iter().map(|class| class.known);
+        (1..).zip(known)
+    }
+
+    /// The number and the class object of a class that was told of, unless it was unloaded.
+    pub(super) fn mirror_of(
+        &self,
+        env: Env<Live>,
+        class: ObjectHandle,
+    ) -> Option<(usize, Object)> {
+        let number = usize::try_from(class.0.checked_sub(CLASS_IDS)?).ok()?;
+        let known = self.classes.get(number.checked_sub(1)?)?;
+        if known.told == Told::No {
+            return None;
+        }
+        let found = env.objects_with_tags(&[number as i64]).ok()?;
+        Some((number, found.first()?.0))
     }
 
     /// The definition of a class that was told of, unless it was unloaded.
     pub(crate) fn load_of(&self, env: Env<Live>, class: ObjectHandle) -> Option<ClassLoad> {
-        let number = class.0.checked_sub(CLASS_IDS)?;
-        let at = usize::try_from(number).ok()?.checked_sub(1)?;
-        let known = self.classes.get(at).filter(|known| known.class == class)?;
-        let found = env.objects_with_tags(&[number.cast_signed()]).ok()?;
-        let (mirror, _) = *found.first()?;
+        let (_, mirror) = self.mirror_of(env, class)?;
         let signature = env.class_signature(mirror).ok()?;
-        let named = &signature[usize::from(known.array.is_some())..];
-        Some(describe(env, mirror, class, named))
+        Some(describe(env, mirror, class, &signature))
+    }
+
+    /// A frame, whose class is told first if it is new.
+    pub(super) fn frame(
+        &mut self,
+        (env, jni): (Env<Live>, Jni),
+        row: &FrameRow,
+        tell: &mut dyn FnMut(Item),
+    ) -> CallFrame {
+        let line = self.line((env, jni), row, tell);
+        CallFrame {
+            line,
+            method: JMethodId(row.method.0 as u64),
+        }
     }
 
     /// The number of a stack; told first if it is new.
@@ -113,11 +246,8 @@ impl Names {
         if let Some(id) = self.traces.get(rows) {
             return *id;
         }
-        let mut frame = |row: &FrameRow| CallFrame {
-            line: self.line(env, jni, row, tell),
-            method: JMethodId(row.method.0 as u64),
-        };
-        let frames = rows.iter().map(&mut frame).collect();
+        let frame = |row| self.frame((env, jni), row, tell);
+        let frames = rows.iter().map(frame).collect();
         self.last_trace += 1;
         let id = TraceId(self.last_trace);
         self.traces.insert(rows.into(), id);
@@ -133,8 +263,7 @@ impl Names {
     /// The source line of a frame, whose class is told first if it is new.
     fn line(
         &mut self,
-        env: Env<Live>,
-        jni: Jni,
+        (env, jni): (Env<Live>, Jni),
         row: &FrameRow,
         tell: &mut dyn FnMut(Item),
     ) -> i32 {
@@ -142,7 +271,7 @@ impl Names {
             return *line;
         }
         if let Ok(Some(mirror)) = env.method_class(row.method) {
-            self.class(env, mirror, tell);
+            self.class((env, jni), mirror, tell);
             jni.delete_local(mirror);
         }
         let line = line(env, row);
@@ -185,6 +314,13 @@ fn describe(env: Env<Live>, mirror: Object, class: ObjectHandle, signature: &str
         })
     };
     let methods = env.class_methods(mirror).unwrap_or_default();
+    let fields = declared_fields(env, mirror).unwrap_or_default();
+    let (statics, instances): (Vec<FieldInfo>, _) =
+        fields.into_iter().partition(|field| field.is_static);
+    let defined = |field: FieldInfo| FieldDef {
+        name: field.name,
+        signature: field.descriptor,
+    };
     ClassLoad {
         class,
         name: vmpi::info::java_name(signature),
@@ -193,7 +329,7 @@ fn describe(env: Env<Live>, mirror: Object, class: ObjectHandle, signature: &str
             .class_interfaces(mirror)
             .map_or(0, |list| list.len() as u32),
         methods: methods.into_iter().filter_map(method).collect(),
-        statics: Vec::new(),
-        instances: Vec::new(),
+        statics: statics.into_iter().map(defined).collect(),
+        instances: instances.into_iter().map(defined).collect(),
     }
 }

@@ -44,6 +44,9 @@ pub struct Hello {
     pub stable_ids: bool,
     /// Objects may be freed outside of collections (reference counting).
     pub frees_outside_gc: bool,
+    /// Only collections of kind [`Full`](crate::GcKind::Full) find dead objects; others neither
+    /// free an object nor say that it has survived.
+    pub full_gc_frees: bool,
     /// Mean bytes between two objects told of; 0 if every object is.
     pub sample_interval: u64,
     /// Process id, 0 if it has none.
@@ -63,6 +66,7 @@ impl Default for Hello {
             byte_order: ByteOrder::NATIVE,
             stable_ids: false,
             frees_outside_gc: false,
+            full_gc_frees: false,
             sample_interval: 0,
             pid: 0,
             vm: String::new(),
@@ -73,6 +77,7 @@ impl Default for Hello {
 
 const STABLE: u8 = 1;
 const FREES_OUTSIDE: u8 = 2;
+const FULL_FREES: u8 = 4;
 
 impl Hello {
     pub(crate) fn encode(&self) -> Vec<u8> {
@@ -87,7 +92,8 @@ impl Hello {
         } else {
             0
         };
-        out.push(stable | frees);
+        let full = if self.full_gc_frees { FULL_FREES } else { 0 };
+        out.push(stable | frees | full);
         put(&mut out, self.sample_interval);
         put(&mut out, u64::from(self.pid));
         put_bytes(&mut out, self.vm.as_bytes());
@@ -148,6 +154,7 @@ impl Hello {
             byte_order,
             stable_ids: flags & STABLE != 0,
             frees_outside_gc: flags & FREES_OUTSIDE != 0,
+            full_gc_frees: flags & FULL_FREES != 0,
             sample_interval,
             pid: u32::try_from(pid).unwrap_or(0),
             vm,

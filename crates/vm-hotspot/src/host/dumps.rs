@@ -1,0 +1,342 @@
+//! Dumps on request: of the heap, of one object, of monitors.
+//!
+//! A dump has an environment of its own, with tags for classes, followed objects and whoever the
+//! walk meets; they go with it, so that nothing is left for the collector to look after. At the
+//! moment in which the walk begins, and all threads stand still, followed objects get the ids that
+//! the stream knows them by, and what has happened by then is set apart to be told before the
+//! dump. Objects that are not followed have an id in the one dump.
+
+use jvmti::{Capability, Env, Jni, Live, Object};
+use rustc_hash::FxHashMap;
+use vmpi::dump::IdLayout;
+use vmpi::dump::monitor::{MonitorName, encode};
+use vmpi::wire::Item;
+use vmpi::{
+    ArenaId, Body, ClassId, DumpLevel, EnvId, HeapDump, MonitorDump, ObjectAlloc, ObjectHandle,
+    TraceId,
+};
+
+use super::names::id_of;
+use super::threads::Stack;
+use super::{Entry, Host, Message};
+use crate::field_layout::Layouts;
+use crate::heap_records::{self, Ids, Plan, Shape, Wanted};
+use crate::hotspot::locked;
+use crate::used_monitors::{monitor_record, status_of, used_monitors};
+
+/// Bytes that a heap dump may have: it is held in memory, some three times while it is sent.
+const MOST: usize = 256 << 20;
+/// Above all addresses and numbers: ids that objects have in one dump.
+const PASSING_IDS: u64 = 1 << 61;
+/// Marks tags of objects that are not followed.
+const PASSING: i64 = 1 << 40;
+/// Marks tags of followed objects.
+const FOLLOWED: i64 = 1 << 41;
+
+/// What a request has yielded, and what had happened before.
+pub(super) type Dumped = (Option<Body>, Vec<Message>);
+
+/// What objects are called in one dump.
+struct Tags<'h> {
+    host: &'h Host,
+    env: Env<Live>,
+    /// Numbers of the tagged followed objects, ascending.
+    followed: Vec<u64>,
+    /// Their ids, once all threads stand still.
+    ids: Vec<u64>,
+    /// The number of the first object that gets an id here, and how many do.
+    first: u64,
+    count: u64,
+    /// What had happened when all threads stood still.
+    before: Option<Vec<Message>>,
+}
+
+impl<'h> Tags<'h> {
+    fn new(host: &'h Host) -> jvmti::Result<Self> {
+        let env = Env::create(host.java)?.attached_live();
+        let first = locked(&host.tracked).passing;
+        let tags = Self {
+            host,
+            env,
+            followed: Vec::new(),
+            ids: Vec::new(),
+            first,
+            count: 0,
+            before: None,
+        };
+        env.add_capabilities(&[Capability::TagObjects])?;
+        Ok(tags)
+    }
+
+    /// Tags the objects that are followed by now.
+    fn follow(&mut self, jni: Jni) {
+        self.catch_up(jni, false);
+    }
+
+    /// Tags those that have come since; others are followed when the walk has begun.
+    fn hold(&mut self, jni: Jni) {
+        self.catch_up(jni, true);
+    }
+
+    fn catch_up(&mut self, jni: Jni, is_held: bool) {
+        let entries: Vec<(u64, Object)> = {
+            let mut tracked = locked(&self.host.tracked);
+            tracked.is_held = is_held;
+            let last = self.followed.last().copied().unwrap_or(0);
+            let new = tracked.entries.partition_point(|entry| entry.number <= last);
+            let pair = |entry: &Entry| (entry.number, entry.weak);
+            tracked.entries[new..].iter().map(pair).collect()
+        };
+        for (number, weak) in entries {
+            // Weak references are deleted by this thread only.
+            let Some(object) = jni.new_local(weak) else {
+                continue;
+            };
+            // The object of a class has the class's tag.
+            if self.env.tag(object).unwrap_or(0) == 0 {
+                let tag = FOLLOWED | self.followed.len() as i64;
+                if self.env.set_tag(object, tag).is_ok() {
+                    self.followed.push(number);
+                }
+            }
+            jni.delete_local(object);
+        }
+    }
+
+    /// The tag of an object, given if it has none; and whether it was given now.
+    fn of(&mut self, object: Object) -> (i64, bool) {
+        match self.env.tag(object) {
+            Ok(0) => {
+                let tag = self.pass();
+                let _ = self.env.set_tag(object, tag);
+                (tag, true)
+            }
+            Ok(tag) => (tag, false),
+            Err(_) => (0, false),
+        }
+    }
+
+    fn pass(&mut self) -> i64 {
+        self.count += 1;
+        PASSING | (self.count - 1) as i64
+    }
+
+    /// What had happened before the dump.
+    fn before(&mut self) -> Vec<Message> {
+        if self.before.is_none() {
+            self.stopped();
+        }
+        self.before.take().unwrap_or_default()
+    }
+}
+
+impl Ids for Tags<'_> {
+    fn stopped(&mut self) {
+        let host = self.host;
+        // Its holders are never inside the VM, so they get on while threads stand still.
+        let mut tracked = locked(&host.tracked);
+        // The end of one that is not there was told; nobody can have met it.
+        let unknown = PASSING_IDS | 1 << 60;
+        let mut entries = tracked.entries.iter().peekable();
+        let id = |number: &u64| {
+            while entries.next_if(|entry| entry.number < *number).is_some() {}
+            let entry = entries.next_if(|entry| entry.number == *number);
+            entry.map_or(unknown | *number << 3, |entry| entry.id)
+        };
+        self.ids = self.followed.iter().map(id).collect();
+        self.before = Some(std::mem::take(&mut *locked(&host.queue)));
+        tracked.is_held = false;
+        drop(tracked);
+        host.gc_over.notify_all();
+    }
+
+    fn tag(&mut self, _class: i64, _shape: Option<Shape>, _size: i64) -> i64 {
+        self.pass()
+    }
+
+    fn id(&self, tag: i64) -> ObjectHandle {
+        let index = (tag & !(PASSING | FOLLOWED)).cast_unsigned();
+        match tag {
+            0 => ObjectHandle::NULL,
+            _ if tag & PASSING != 0 => ObjectHandle(PASSING_IDS | (self.first + index) << 3),
+            _ if tag & FOLLOWED != 0 => {
+                let id = self.ids.get(index as usize);
+                ObjectHandle(id.copied().unwrap_or(0))
+            }
+            class => id_of(class as usize),
+        }
+    }
+
+    fn place(&self, tag: i64) -> usize {
+        let kind = usize::from(tag & PASSING != 0) + 2 * usize::from(tag & FOLLOWED != 0);
+        3 * (tag & !(PASSING | FOLLOWED)) as usize + kind
+    }
+
+    fn class(&self, tag: i64) -> ClassId {
+        ClassId(u32::try_from(tag).unwrap_or(0))
+    }
+
+    fn class_tag(&self, class: ClassId) -> i64 {
+        i64::from(class.0)
+    }
+}
+
+impl Drop for Tags<'_> {
+    fn drop(&mut self) {
+        let mut tracked = locked(&self.host.tracked);
+        tracked.is_held = false;
+        tracked.passing = self.first + self.count;
+        drop(tracked);
+        self.host.gc_over.notify_all();
+        let _ = self.env.dispose();
+    }
+}
+
+impl Host {
+    /// Has all classes told and tagged.
+    fn plan(&self, (env, jni): (Env<Live>, Jni), level: DumpLevel, tags: &Tags<'_>) -> Option<Plan> {
+        let mut tell = |item| self.item(EnvId(0), item);
+        let mut tagged = 0;
+        let number = |mirror| {
+            let number = locked(&self.names).named((env, jni), mirror, true, &mut tell);
+            let number = number.unwrap_or(0);
+            tagged = tagged.max(number);
+            if number > 0 && tags.env.tag(mirror).unwrap_or(0) == 0 {
+                let _ = tags.env.set_tag(mirror, number as i64);
+            }
+            ClassId(number as u32)
+        };
+        let mut layouts = Layouts::read(env, jni, number).ok()?;
+        // A class of which the VM says nothing.
+        layouts.0.remove(&0);
+        let names = locked(&self.names);
+        let mut shapes = FxHashMap::default();
+        for (number, known) in names.all().take(tagged) {
+            if names.is_bare(number) {
+                layouts.bare(ClassId(number as u32));
+            }
+            let (array, class) = (known.array, known.class);
+            shapes.insert(number as i64, Shape { array, class });
+        }
+        Some(Plan {
+            level,
+            layouts,
+            shapes,
+            threads: FxHashMap::default(),
+            globals: FxHashMap::default(),
+            most: MOST,
+        })
+    }
+
+    /// A dump of level 1 or 2.
+    pub(super) fn dump_heap(&self, env: Env<Live>, jni: Jni, level: DumpLevel) -> Option<Dumped> {
+        let stacks = self.stacks(env, jni);
+        let mut tags = Tags::new(self).ok()?;
+        let mut plan = self.plan((env, jni), level, &tags)?;
+        tags.follow(jni);
+        for stack in &stacks {
+            plan.threads.insert(tags.of(stack.thread).0, stack.trace.env);
+        }
+        tags.hold(jni);
+        let dumped = heap_records::dump_heap(tags.env, plan, &mut tags);
+        let before = tags.before();
+        let traces = stacks.into_iter().map(|stack| stack.trace).collect();
+        let body = |data| Body::HeapDump(Box::new(HeapDump { level, data, traces }));
+        Some((self.or_say(dumped).map(body), before))
+    }
+
+    /// A dump of an object that the stream has an id for: a class or a followed object.
+    pub(super) fn dump_object(
+        &self,
+        env: Env<Live>,
+        jni: Jni,
+        id: ObjectHandle,
+    ) -> Option<Dumped> {
+        let class = locked(&self.names).mirror_of(env, id);
+        let object = match class {
+            Some((_, mirror)) => mirror,
+            None => self.followed(jni, id)?.0,
+        };
+        let mut tags = Tags::new(self).ok()?;
+        let plan = self.plan((env, jni), DumpLevel::Values, &tags)?;
+        tags.follow(jni);
+        let mirror = jni.object_class(object)?;
+        let of = tags.env.tag(mirror).unwrap_or(0);
+        let array = plan.shapes.get(&of).and_then(|shape| shape.array);
+        let wanted = Wanted {
+            object,
+            tag: tags.of(object).0,
+            class: of,
+            array: array.map(|element| (element, jni.array_len(object))),
+        };
+        tags.hold(jni);
+        let dumped = heap_records::dump_object(tags.env, plan, &mut tags, wanted);
+        let before = tags.before();
+        let body = |data| Body::ObjectDump { data };
+        Some((self.or_say(dumped).map(body), before))
+    }
+
+    fn or_say(&self, dumped: Result<Vec<u8>, heap_records::Fault>) -> Option<Vec<u8>> {
+        if let Err(fault) = &dumped {
+            (self.message)(&format!("a dump was asked for and not made: {fault}"));
+        }
+        dumped.ok()
+    }
+
+    /// All threads, and the monitors they use. Objects of monitors that are not followed are
+    /// described first.
+    pub(super) fn dump_monitors(&self, env: Env<Live>, jni: Jni) -> Option<Dumped> {
+        let stacks = self.stacks(env, jni);
+        let threads = stacks.iter().map(|stack| stack.thread);
+        let mut used = Vec::new();
+        for object in used_monitors(env, jni, threads) {
+            let env_of = |thread| self.env_of(jni, thread);
+            let record = monitor_record(env, object, ObjectHandle::NULL, env_of);
+            used.extend(record.map(|record| (object, record)));
+        }
+        let mut tags = Tags::new(self).ok()?;
+        tags.follow(jni);
+        tags.hold(jni);
+        let mut named = Vec::new();
+        for (object, record) in used {
+            let (tag, is_new) = tags.of(object);
+            if is_new {
+                self.describe(env, jni, object, tags.id(tag));
+            }
+            named.push((tag, record));
+        }
+        let before = tags.before();
+        let mut data = Vec::new();
+        for (tag, mut record) in named {
+            record.monitor = MonitorName::Java(tags.id(tag));
+            encode(&mut data, &record, IdLayout::NATIVE);
+        }
+        let status = |stack: &Stack| status_of(stack.state, false);
+        let dump = MonitorDump {
+            data,
+            status: stacks.iter().map(status).collect(),
+            traces: stacks.into_iter().map(|stack| stack.trace).collect(),
+        };
+        Some((Some(Body::MonitorDump(Box::new(dump))), before))
+    }
+
+    /// Tells what an object is that has an id in one dump only; in no arena.
+    fn describe(&self, env: Env<Live>, jni: Jni, object: Object, id: ObjectHandle) {
+        let Some(mirror) = jni.object_class(object) else {
+            return;
+        };
+        let mut tell = |item| self.item(EnvId(0), item);
+        let known = locked(&self.names).class((env, jni), mirror, &mut tell);
+        jni.delete_local(mirror);
+        let alloc = ObjectAlloc {
+            object: id,
+            class: known.class,
+            size: env.object_size(object).unwrap_or(0),
+            arena: ArenaId(0),
+            trace: TraceId::EMPTY,
+            array: known.array,
+        };
+        let (requested, body) = (true, Body::ObjectAlloc(alloc));
+        self.item(EnvId(0), Item::Event { requested, body });
+    }
+}

@@ -1,0 +1,82 @@
+//! Monitors in use, as a monitor dump has them. Those that nobody owns or waits for cannot be
+//! listed by the VM.
+
+use jvmti::{Env, Jni, Live, Object};
+use vmpi::dump::MonitorRecord;
+use vmpi::dump::monitor::MonitorName;
+use vmpi::vm_event::thread_status;
+use vmpi::{EnvId, ObjectHandle};
+
+/// Monitors that one of these threads owns, blocks at or waits on, each once.
+#[must_use]
+pub fn used_monitors(
+    env: Env<Live>,
+    jni: Jni,
+    threads: impl Iterator<Item = Object>,
+) -> Vec<Object> {
+    let mut found: Vec<Object> = Vec::new();
+    for thread in threads {
+        let owned = env.owned_monitors(thread).unwrap_or_default();
+        let contended = env.contended_monitor(thread).ok().flatten();
+        for monitor in owned.into_iter().chain(contended) {
+            if !found.iter().any(|known| jni.is_same(*known, monitor)) {
+                found.push(monitor);
+            }
+        }
+    }
+    found
+}
+
+/// What a dump says of the monitor of an object with this id; `None` if the VM does not say.
+pub fn monitor_record(
+    env: Env<Live>,
+    monitor: Object,
+    id: ObjectHandle,
+    env_of: impl Fn(Object) -> EnvId,
+) -> Option<MonitorRecord> {
+    let usage = env.monitor_usage(monitor).ok()?;
+    let envs = |threads: Vec<Object>| threads.into_iter().map(&env_of).collect();
+    Some(MonitorRecord {
+        monitor: MonitorName::Java(id),
+        owner: usage.owner.map_or(EnvId(0), &env_of),
+        entry_count: usage.entry_count,
+        waiting_to_enter: envs(usage.waiting_to_enter),
+        waiting_to_be_notified: envs(usage.waiting_to_be_notified),
+    })
+}
+
+/// JVMTI state bits as a status of the interface; a suspension of the profiler's own is not shown.
+#[must_use]
+pub fn status_of(bits: i32, is_ours: bool) -> i32 {
+    const BLOCKED: i32 = 0x400;
+    const WAITING: i32 = 0x80 | 0x40;
+    let mut status = match bits {
+        _ if bits & BLOCKED != 0 => thread_status::MONITOR_WAIT,
+        _ if bits & WAITING != 0 => thread_status::CONDVAR_WAIT,
+        _ => thread_status::RUNNABLE,
+    };
+    if bits & 0x10_0000 != 0 && !is_ours {
+        status |= thread_status::SUSPENDED;
+    }
+    if bits & 0x20_0000 != 0 {
+        status |= thread_status::INTERRUPTED;
+    }
+    status
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn states_fold_to_three_and_two_bits() {
+        let check = |bits, ours, expected| assert_eq!(status_of(bits, ours), expected, "{bits:x}");
+        check(0x1 | 0x4, false, 1);
+        check(0x1 | 0x400, false, 2);
+        check(0x1 | 0x80 | 0x10 | 0x100, false, 3); // Object.wait
+        check(0x1 | 0x80 | 0x20 | 0x40, false, 3); // sleep
+        check(0x1 | 0x4 | 0x10_0000, false, 0x8001);
+        check(0x1 | 0x4 | 0x10_0000, true, 1);
+        check(0x1 | 0x4 | 0x20_0000, false, 0x4001);
+    }
+}
