@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use vmpi::wire::{Frame, Item};
-use vmpi::{BasicType, Body};
+use vmpi::{BasicType, Body, DumpLevel};
 
 const PROFILE: &str = "\
 TRACE 300001:
@@ -243,16 +243,16 @@ fn the_front_end_of_a_stream_of_events_gives_commands_and_gets_answers() {
     assert_eq!(ask("dump"), "dump 0: done");
     assert_eq!(ask("disable object-alloc"), "disable object-alloc: done");
     assert_eq!(ask("dump 0"), "dump 0: done");
-    let class = format!("{:#x}", (1_u64 << 62) + 1);
-    let request = format!("request class-load {class}");
+    assert_eq!(ask("dump 2"), "dump 2: done");
+    assert_eq!(ask("monitors"), "monitors: done");
+    // Every class has been told by now.
+    let request = format!("request class-load {A_CLASS:#x}");
     assert_eq!(ask(&request), format!("{request}: done"));
     let nobody = "request object-alloc 0x3";
     assert_eq!(
         ask(nobody),
         format!("{nobody}: failed: no such object or class")
     );
-    assert_eq!(ask("dump 2"), "dump 2: not available in this VM");
-    assert_eq!(ask("monitors"), "monitors: not available in this VM");
     assert_eq!(ask("disable gc-start"), "disable gc-start: done");
     assert_eq!(ask("gc"), "gc: done");
     java.stdin
@@ -265,13 +265,60 @@ fn the_front_end_of_a_stream_of_events_gives_commands_and_gets_answers() {
     said.read_to_string(&mut rest).expect("words");
     assert_eq!(listener.wait().expect("ended").code(), Some(0), "{rest}");
     check_answers(&std::fs::read(folder.path().join("steady.vmpi")).expect("a recording"));
+    check_report(folder.path());
+}
+
+/// The class that was seen first.
+const A_CLASS: u64 = (1 << 62) + 1;
+
+/// What `tenure events` says of the dumps.
+fn check_report(folder: &Path) {
+    let told = tenure(folder, &["events", "steady.vmpi", "--json"]);
+    assert_eq!(told.status.code(), Some(0), "{}", text(&told.stderr));
+    let answer: serde_json::Value = serde_json::from_slice(&told.stdout).expect("JSON");
+    let heap = answer["dumps"]["heap"].as_array().expect("a list");
+    let levels: Vec<_> = heap.iter().map(|dump| dump["level"].as_u64()).collect();
+    assert_eq!(levels, [Some(0), Some(0), Some(2)]);
+    assert!(heap.iter().all(|dump| dump["damage"].is_null()), "{heap:?}");
+    assert!(heap[2]["objects"].as_u64() > Some(5000), "{heap:?}");
+    let classes = answer["dumps"]["classes"].as_array().expect("a list");
+    let of = |name: &str| {
+        let mut found = classes.iter().filter(|row| row["class"] == name);
+        found.next().unwrap_or_else(|| panic!("{name}")).clone()
+    };
+    let arrays = of("long[]");
+    assert!(arrays["elements"].as_u64() >= Some(64_000), "{arrays}");
+    assert!(arrays["told"].as_u64() > Some(0), "{arrays}");
+    let strings = of("java.lang.String");
+    let (count, bytes) = (&strings["objects"], &strings["instance_bytes"]);
+    assert_eq!(count.as_u64().map(|count| count * 24), bytes.as_u64());
+    // The VM itself says that all of it is reachable.
+    assert_eq!(answer["cycle_leaks"]["objects"], 0);
+    let monitors = &answer["dumps"]["monitors"][0];
+    let threads = monitors["threads"].as_array().expect("a list");
+    let main = threads
+        .iter()
+        .find(|thread| thread["name"] == "main")
+        .expect("main");
+    let frames = main["frames"].as_array().expect("a stack");
+    let is_program = |frame: &serde_json::Value| {
+        frame
+            .as_str()
+            .is_some_and(|frame| frame.starts_with("Steady.main:"))
+    };
+    assert!(frames.iter().any(is_program), "{main}");
+    let said = text(&tenure(folder, &["events", "steady.vmpi"]).stdout);
+    for words in ["Heap dumps", "Monitor dumps", "Steady.main:"] {
+        assert!(said.contains(words), "{words}: {said}");
+    }
 }
 
 /// What the commands of the test above made of the stream.
 fn check_answers(bytes: &[u8]) {
     let layout = vmpi::dump::IdLayout::NATIVE;
     let mut live = HashSet::new();
-    let (mut dumps, mut starts, mut finishes, mut requested) = (0, 0, 0, 0);
+    let (mut dumps, mut starts, mut finishes, mut last_asked) = (0, 0, 0, 0);
+    let mut dumped = [0; 2];
     let (mut answers, mut births_while_off) = (0, 0);
     let done = vmpi::wire::read_all(bytes, |frame| {
         let batch = match frame {
@@ -300,6 +347,8 @@ fn check_answers(bytes: &[u8]) {
                     assert!(live.remove(&moved.object.0) && live.insert(moved.new_object.0));
                 }
                 Body::ObjectFree { object } => assert!(live.remove(&object.0)),
+                Body::HeapDump(dump) if dump.level != DumpLevel::Ids => dumped[0] += 1,
+                Body::MonitorDump(_) => dumped[1] += 1,
                 Body::HeapDump(dump) => {
                     assert!(asked);
                     dumps += 1;
@@ -313,7 +362,7 @@ fn check_answers(bytes: &[u8]) {
                             .any(|record| record.array == Some(BasicType::Long))
                     );
                 }
-                Body::ClassLoad(_) => requested += u32::from(asked),
+                Body::ClassLoad(class) if asked => last_asked = class.class.0,
                 Body::GcStart { .. } => starts += u32::from(answers < 9),
                 Body::GcFinish(_) => finishes += 1,
                 _ => {}
@@ -322,7 +371,8 @@ fn check_answers(bytes: &[u8]) {
         Ok(())
     });
     done.expect("a whole stream");
-    assert_eq!((dumps, requested, answers), (2, 1, 10));
+    assert_eq!((dumps, dumped, answers), (2, [1, 1], 10));
+    assert_eq!(last_asked, A_CLASS);
     // One may have been under way.
     assert!(births_while_off <= 1, "{births_while_off}");
     assert!(starts >= 1 && finishes > starts, "{starts} {finishes}");

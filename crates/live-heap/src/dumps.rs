@@ -8,9 +8,7 @@ use vmpi::dump::heap::{decode, decode_ids};
 use vmpi::dump::monitor::{MonitorName, decode as decode_monitors};
 use vmpi::dump::{HeapRecord, IdLayout, RootKind, Shapes, field_values};
 use vmpi::vm_event::thread_status;
-use vmpi::{
-    BasicType, DumpLevel, EnvId, HeapDump, MonitorDump, ObjectAlloc, ObjectHandle, Value,
-};
+use vmpi::{BasicType, DumpLevel, EnvId, HeapDump, MonitorDump, ObjectAlloc, ObjectHandle, Value};
 
 use crate::heap::LiveHeap;
 
@@ -331,7 +329,12 @@ impl LiveHeap {
             HeapRecord::Class(class) => {
                 let id = class.class.0;
                 let fields = shown(fields_of(id, true), &class.statics);
-                (class.class, format!("class {}", names.title(id, None)), fields, None)
+                (
+                    class.class,
+                    format!("class {}", names.title(id, None)),
+                    fields,
+                    None,
+                )
             }
             HeapRecord::Instance {
                 object,
@@ -395,11 +398,15 @@ impl LiveHeap {
             }
         });
         let statuses = dump.status.iter().copied().chain(std::iter::repeat(0));
-        let threads = dump.traces.iter().zip(statuses).map(|(trace, status)| ThreadRow {
-            name: thread(&trace.env),
-            status: status_name(status),
-            frames: self.names.frames(&trace.frames),
-        });
+        let threads = dump
+            .traces
+            .iter()
+            .zip(statuses)
+            .map(|(trace, status)| ThreadRow {
+                name: thread(&trace.env),
+                status: status_name(status),
+                frames: self.names.frames(&trace.frames),
+            });
         let row = MonitorDumpRow {
             moment: self.moment(),
             monitors: monitors.collect(),

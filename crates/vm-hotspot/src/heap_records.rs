@@ -7,9 +7,7 @@
 use jvmti::{Env, HeapWalk, Live, Object, Primitive, Reference, Walk};
 use rustc_hash::FxHashMap;
 use vmpi::dump::heap::{encode, encode_ids};
-use vmpi::dump::{
-    ClassDump, HeapRecord, IdLayout, IdRecord, RootKind, element_bytes, field_bytes,
-};
+use vmpi::dump::{ClassDump, HeapRecord, IdLayout, IdRecord, RootKind, element_bytes, field_bytes};
 use vmpi::{BasicType, ClassId, DumpLevel, EnvId, ObjectHandle, RefId, Value};
 
 use crate::field_layout::{Layout, Layouts, zero};
@@ -490,9 +488,9 @@ pub fn dump_object(
 ) -> Result<Vec<u8>, Fault> {
     let (tag, most) = (wanted.tag, plan.most);
     let mut gather = Gather::new(plan, ids, Some(tag));
-    let length = wanted.array.map_or(-1, |(_, length)| {
-        i32::try_from(length).unwrap_or(i32::MAX)
-    });
+    let length = wanted
+        .array
+        .map_or(-1, |(_, length)| i32::try_from(length).unwrap_or(i32::MAX));
     gather.kinds.insert(tag, (wanted.class, length));
     env.follow_references(Some(wanted.object), &mut gather)?;
     gather.begin();

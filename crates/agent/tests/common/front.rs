@@ -1,8 +1,9 @@
 //! A front end of a stream of events: takes what comes, gives commands, waits for answers.
 
 use std::collections::HashMap;
-use std::io::{ErrorKind, Read, Write};
+use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::sync::mpsc::{Receiver, channel};
 
 use vmpi::wire::{Command, CommandWriter, Decoder, Frame, Hello, Item};
 use vmpi::{Body, ClassLoad, EnvId, HeapDump, MonitorDump, ObjectAlloc, ObjectHandle, Outcome};
@@ -29,7 +30,12 @@ pub(crate) struct Told {
 impl Told {
     fn take(&mut self, item: Item) {
         let Item::Event { requested, body } = item else {
-            assert!(!matches!(item, Item::Lost { .. }), "{item:?}");
+            // A birth at the place of one whose end is not known yet is counted as lost.
+            let is_birth = |kind| kind == Some(vmpi::EventKind::ObjectAlloc);
+            assert!(
+                !matches!(item, Item::Lost { kind, .. } if !is_birth(kind)),
+                "{item:?}"
+            );
             return;
         };
         match body {
@@ -67,6 +73,8 @@ impl Told {
 /// The front end.
 pub(crate) struct Front {
     stream: TcpStream,
+    /// What a thread of its own reads, so that the program is never too fast for it.
+    bytes: Receiver<Vec<u8>>,
     decoder: Decoder,
     commands: CommandWriter,
     pub(crate) told: Told,
@@ -76,9 +84,19 @@ impl Front {
     /// Waits for a program to connect.
     pub(crate) fn accept(listener: &TcpListener) -> Self {
         let (stream, _) = listener.accept().expect("a program");
-        stream.set_read_timeout(Some(PATIENCE)).expect("set");
+        let mut input = stream.try_clone().expect("the same");
+        let (sender, bytes) = channel();
+        std::thread::spawn(move || {
+            let mut buffer = vec![0; 1 << 16];
+            while let Ok(count @ 1..) = input.read(&mut buffer) {
+                if sender.send(buffer[..count].to_vec()).is_err() {
+                    return;
+                }
+            }
+        });
         Self {
             stream,
+            bytes,
             decoder: Decoder::new(),
             commands: CommandWriter::new(),
             told: Told::default(),
@@ -89,7 +107,6 @@ impl Front {
     pub(crate) fn ask(&mut self, command: Command) -> Outcome {
         let (serial, bytes) = self.commands.command(command);
         self.stream.write_all(&bytes).expect("sent");
-        let mut buffer = vec![0; 1 << 16];
         loop {
             while let Some(frame) = self.decoder.next_frame().expect("a sound stream") {
                 match frame {
@@ -103,14 +120,8 @@ impl Front {
                     _ => {}
                 }
             }
-            let count = loop {
-                match self.stream.read(&mut buffer) {
-                    Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                    other => break other.expect("bytes"),
-                }
-            };
-            assert!(count > 0, "the program has ended");
-            self.decoder.push(&buffer[..count]);
+            let bytes = self.bytes.recv_timeout(PATIENCE).expect("bytes");
+            self.decoder.push(&bytes);
         }
     }
 }

@@ -72,6 +72,8 @@ public class Still {
     }
 
     public static void main(String[] args) throws Exception {
+        // The main thread has a buffer from before there was an agent.
+        for (int i = 0; i < 40000; i++) kept[0] = new byte[400];
         for (int i = NODES - 1; i >= 0; i--) first = new Node(i, first);
         for (int i = 0; i < kept.length; i++) kept[i] = i % 2 == 0 ? new int[i] : new Node[i][2];
         until(start("owner", Still::own), Thread.State.TIMED_WAITING);

@@ -21,7 +21,7 @@ pub(crate) const WORDS: &[(&str, &str)] = &[
     ("disable EVENT", "no longer tell it"),
     (
         "request EVENT ID",
-        "tell a class (class-load) or an object (object-alloc) once more",
+        "tell a class (class-load) or an object (object-alloc) once more, or its values (object-dump)",
     ),
     (
         "dump [LEVEL]",
@@ -164,7 +164,10 @@ fn told(command: Command, outcome: Outcome) -> String {
     let how = match outcome {
         Outcome::Success => "done",
         Outcome::NotAvailable => "not available in this VM",
-        Outcome::Fail => "failed: no such object or class",
+        Outcome::Fail => match command {
+            Command::Request(..) => "failed: no such object or class",
+            _ => "failed: the program's own output says why",
+        },
     };
     format!("{}: {how}", name(command))
 }

@@ -42,7 +42,9 @@ fn heap(dumps: &Dumps) -> Doc {
     let mut damage = Vec::new();
     for row in &dumps.heap {
         let roots = row.roots.iter();
-        let roots: Vec<String> = roots.map(|(kind, count)| format!("{kind} {count}")).collect();
+        let roots: Vec<String> = roots
+            .map(|(kind, count)| format!("{kind} {count}"))
+            .collect();
         table.row([
             at(&row.moment),
             Cell::count(u64::from(row.moment.collections)),
@@ -152,7 +154,10 @@ fn monitors(last: &MonitorDumpRow, count: usize) -> Doc {
         "The last of {count}, after {} allocated",
         human_bytes(last.moment.at_bytes)
     );
-    let doc = Doc::new().subheading([Span::Text(head)]).table(table).table(threads);
+    let doc = Doc::new()
+        .subheading([Span::Text(head)])
+        .table(table)
+        .table(threads);
     match &last.damage {
         Some(damage) => doc.text([Span::Text(format!("The dump is damaged: {damage}"))]),
         None => doc,

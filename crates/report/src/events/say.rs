@@ -91,7 +91,11 @@ pub(super) fn facts(events: &Events, damage: Option<&str>) -> Doc {
             "This collector says only in collections of the whole heap what has died: they are the \
              collections counted here, in ages too, and what died young is present until the next. \
              {} did not say.",
-            plural(stream.pauses, "other collection or pause", "other collections or pauses")
+            plural(
+                stream.pauses,
+                "other collection or pause",
+                "other collections or pauses"
+            )
         ))]);
     }
     for (name, count) in &stream.lost {

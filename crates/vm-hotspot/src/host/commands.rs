@@ -5,8 +5,8 @@ use std::time::Instant;
 use jvmti::{Env, Jni, Live, Object};
 use vmpi::dump::heap::encode_ids;
 use vmpi::dump::{IdLayout, IdRecord};
-use vmpi::wire::{Answer, Command, Item, Numbered};
 use vmpi::mode::Request;
+use vmpi::wire::{Answer, Command, Item, Numbered};
 use vmpi::{
     Body, DumpLevel, EnvId, EventKind, HeapDump, ObjectAlloc, ObjectHandle, Outcome, TraceId,
 };

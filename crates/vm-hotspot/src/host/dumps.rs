@@ -83,7 +83,9 @@ impl<'h> Tags<'h> {
             let mut tracked = locked(&self.host.tracked);
             tracked.is_held = is_held;
             let last = self.followed.last().copied().unwrap_or(0);
-            let new = tracked.entries.partition_point(|entry| entry.number <= last);
+            let new = tracked
+                .entries
+                .partition_point(|entry| entry.number <= last);
             let pair = |entry: &Entry| (entry.number, entry.weak);
             tracked.entries[new..].iter().map(pair).collect()
         };
@@ -194,7 +196,12 @@ impl Drop for Tags<'_> {
 
 impl Host {
     /// Has all classes told and tagged.
-    fn plan(&self, (env, jni): (Env<Live>, Jni), level: DumpLevel, tags: &Tags<'_>) -> Option<Plan> {
+    fn plan(
+        &self,
+        (env, jni): (Env<Live>, Jni),
+        level: DumpLevel,
+        tags: &Tags<'_>,
+    ) -> Option<Plan> {
         let mut tell = |item| self.item(EnvId(0), item);
         let mut tagged = 0;
         let number = |mirror| {
@@ -235,23 +242,25 @@ impl Host {
         let mut plan = self.plan((env, jni), level, &tags)?;
         tags.follow(jni);
         for stack in &stacks {
-            plan.threads.insert(tags.of(stack.thread).0, stack.trace.env);
+            plan.threads
+                .insert(tags.of(stack.thread).0, stack.trace.env);
         }
         tags.hold(jni);
         let dumped = heap_records::dump_heap(tags.env, plan, &mut tags);
         let before = tags.before();
         let traces = stacks.into_iter().map(|stack| stack.trace).collect();
-        let body = |data| Body::HeapDump(Box::new(HeapDump { level, data, traces }));
+        let body = |data| {
+            Body::HeapDump(Box::new(HeapDump {
+                level,
+                data,
+                traces,
+            }))
+        };
         Some((self.or_say(dumped).map(body), before))
     }
 
     /// A dump of an object that the stream has an id for: a class or a followed object.
-    pub(super) fn dump_object(
-        &self,
-        env: Env<Live>,
-        jni: Jni,
-        id: ObjectHandle,
-    ) -> Option<Dumped> {
+    pub(super) fn dump_object(&self, env: Env<Live>, jni: Jni, id: ObjectHandle) -> Option<Dumped> {
         let class = locked(&self.names).mirror_of(env, id);
         let object = match class {
             Some((_, mirror)) => mirror,

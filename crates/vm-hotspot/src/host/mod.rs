@@ -344,12 +344,13 @@ impl Host {
         (changes, dead)
     }
 
-    /// Deaths where ids are numbers, found by asking the VM; by the writer.
-    fn ask(&self, jni: Jni) -> (Vec<Change>, Vec<Object>) {
+    /// Deaths where ids are numbers, found by asking the VM; by the writer. Who was born after the
+    /// object with the id `told` is not known to the stream yet.
+    fn ask(&self, jni: Jni, told: u64) -> (Vec<Change>, Vec<Object>) {
         let entries = std::mem::take(&mut locked(&self.tracked).entries);
         let (gone, mut left): (Vec<Entry>, Vec<Entry>) = entries
             .into_iter()
-            .partition(|entry| jni.is_dead(entry.weak));
+            .partition(|entry| entry.id <= told && jni.is_dead(entry.weak));
         let mut tracked = locked(&self.tracked);
         left.append(&mut tracked.entries);
         tracked.entries = left;
@@ -384,7 +385,7 @@ impl Host {
     ) {
         const NOBODY: EnvId = EnvId(0);
         if kind == GcKind::Full {
-            (gc.changes, gc.dead) = self.ask(jni);
+            (gc.changes, gc.dead) = self.ask(jni, stream.last_birth);
         }
         stream.event(gc.started, NOBODY, Body::GcStart { kind });
         for body in in_order(&gc.changes) {
@@ -452,6 +453,7 @@ impl Host {
             match message.what {
                 What::Item(item) => stream.item(message.at, message.env, &item),
                 What::Alloc(alloc) => {
+                    stream.last_birth = alloc.object.0;
                     stream.event(message.at, message.env, Body::ObjectAlloc(alloc));
                 }
                 What::Gc(gc) => self.tell(stream, jni, message.at, *gc),

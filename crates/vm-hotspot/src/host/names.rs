@@ -167,8 +167,8 @@ impl Names {
         tell: &mut dyn FnMut(Item),
     ) {
         const PREPARED: i32 = 2;
-        let is_whole = signature.starts_with('[')
-            || env.class_status(mirror).unwrap_or(0) & PREPARED != 0;
+        let is_whole =
+            signature.starts_with('[') || env.class_status(mirror).unwrap_or(0) & PREPARED != 0;
         let told = if is_whole { Told::Whole } else { Told::Bare };
         if std::mem::replace(&mut self.classes[number - 1].told, told) != told {
             let load = describe(env, mirror, id_of(number), signature);
@@ -197,11 +197,7 @@ impl Names {
     }
 
     /// The number and the class object of a class that was told of, unless it was unloaded.
-    pub(super) fn mirror_of(
-        &self,
-        env: Env<Live>,
-        class: ObjectHandle,
-    ) -> Option<(usize, Object)> {
+    pub(super) fn mirror_of(&self, env: Env<Live>, class: ObjectHandle) -> Option<(usize, Object)> {
         let number = usize::try_from(class.0.checked_sub(CLASS_IDS)?).ok()?;
         let known = self.classes.get(number.checked_sub(1)?)?;
         if known.told == Told::No {

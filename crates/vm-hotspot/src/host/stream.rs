@@ -63,6 +63,8 @@ pub(crate) struct Stream {
     switches: Switches,
     started: Instant,
     now: u64,
+    /// The id of the object whose birth was put down last.
+    pub(crate) last_birth: u64,
 }
 
 impl Stream {
@@ -77,6 +79,7 @@ impl Stream {
             switches: Switches::all(),
             started,
             now: 0,
+            last_birth: 0,
         }
     }
 
