@@ -288,7 +288,8 @@ fn check_report(folder: &Path) {
     };
     let arrays = of("long[]");
     assert!(arrays["elements"].as_u64() >= Some(64_000), "{arrays}");
-    assert!(arrays["told"].as_u64() > Some(0), "{arrays}");
+    // Births of those were left out; others had been told before.
+    assert!(heap[2]["told"].as_u64() > Some(0), "{heap:?}");
     let strings = of("java.lang.String");
     let (count, bytes) = (&strings["objects"], &strings["instance_bytes"]);
     assert_eq!(count.as_u64().map(|count| count * 24), bytes.as_u64());
