@@ -543,3 +543,50 @@ fn losses_are_told_by_kind() {
         ]
     );
 }
+
+/// A collector that clears references in collections of the whole heap only.
+#[test]
+fn who_dies_only_in_full_collections_is_not_aged_by_others() {
+    let hello = Hello {
+        stable_ids: true,
+        full_gc_frees: true,
+        ..Hello::default()
+    };
+    let mut heap = LiveHeap::new(&hello);
+    let arena = ArenaId(6);
+    let event = |body| Item::event(body);
+    let gc = |heap: &mut LiveHeap, kind, dead: &[u64]| {
+        heap.apply(&event(Body::GcStart { kind }));
+        for id in dead {
+            let object = ObjectHandle(*id);
+            heap.apply(&event(Body::ObjectFree { object }));
+        }
+        heap.apply(&event(Body::GcFinish(GcInfo::default())));
+    };
+    for id in [8, 16, 24] {
+        heap.apply(&event(Body::ObjectAlloc(ObjectAlloc {
+            object: ObjectHandle(id),
+            class: ObjectHandle::NULL,
+            size: 16,
+            arena,
+            trace: vmpi::TraceId::EMPTY,
+            array: Some(vmpi::BasicType::Byte),
+        })));
+    }
+    for _ in 0..5 {
+        gc(&mut heap, GcKind::Unknown, &[]);
+    }
+    // Nobody has survived anything by now.
+    assert_eq!(heap.object(8).expect("alive").age, 0);
+    gc(&mut heap, GcKind::Full, &[8, 16]);
+    gc(&mut heap, GcKind::Unknown, &[]);
+    heap.finish();
+    let answer = heap.answer(5);
+    assert_eq!((answer.totals.collections, answer.stream.pauses), (1, 6));
+    assert_eq!(answer.collections.len(), 1);
+    assert_eq!(answer.collections[0].freed_objects, 2);
+    assert_eq!(heap.object(24).expect("alive").age, 1);
+    let after_one = answer.survival.iter().find(|point| point.age == 1);
+    assert!((after_one.expect("a point").alive - 1.0 / 3.0).abs() < 1e-9);
+    assert_eq!(heap.contradictions(), 0);
+}

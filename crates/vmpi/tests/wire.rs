@@ -249,6 +249,7 @@ fn the_greeting_states_width_order_and_kind_of_ids() {
         byte_order: vmpi::wire::ByteOrder::Big,
         stable_ids: true,
         frees_outside_gc: true,
+        full_gc_frees: true,
         sample_interval: 65_536,
         pid: 4711,
         vm: "refheap".into(),
