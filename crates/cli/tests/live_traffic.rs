@@ -8,8 +8,8 @@ use watched::{PATIENCE, lab, run_live};
 
 const PAGES: usize = 8;
 const EACH: usize = 60;
-/// Each page gets ten states a second, so that these get five hundred.
-const FOLLOWERS: usize = 50;
+/// Each page gets some seven states a second, so that these get more than five hundred.
+const FOLLOWERS: usize = 80;
 const STATES: usize = 20;
 
 fn is_state(line: &str) -> bool {
