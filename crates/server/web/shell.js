@@ -45,18 +45,20 @@ export function faultNotice(fault, again) {
   return notice("bad", title, h("p", null, sentence(fault.message)), whole);
 }
 
+const nameOf = (field) => field.dataset.field || field.getAttribute("aria-label");
+
 /** The field of `main` that somebody types in, so that it can go on in the one that takes its place. */
 function typing(main) {
   const field = document.activeElement;
   if (!main.contains(field) || !field.matches("input, textarea")) return null;
-  const name = field.getAttribute("aria-label");
+  const name = nameOf(field);
   const dirty = field.dataset.dirty !== undefined;
   return { name, dirty, value: field.value, at: field.selectionStart === null ? null : [field.selectionStart, field.selectionEnd] };
 }
 
 /** Goes on typing after the view was made anew. */
 function typeOn(main, before) {
-  const field = before?.name && [...main.querySelectorAll("input, textarea")].find((one) => one.getAttribute("aria-label") === before.name);
+  const field = before?.name && [...main.querySelectorAll("input, textarea")].find((one) => nameOf(one) === before.name);
   if (!field || field === document.activeElement) return;
   field.focus({ preventScroll: true });
   const more = before.dirty && field.value !== before.value;

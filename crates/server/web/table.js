@@ -62,12 +62,15 @@ export function pager(offset, shown, total, limit) {
 export function search(name, value, placeholder, hint) {
   let timer;
   return h("input", { type: "search", value: value || "", placeholder, title: hint || placeholder, "aria-label": placeholder, spellcheck: "false",
+    // A text and a regular expression are typed into what is one field to the user.
+    "data-field": name === "regex" ? "filter" : name,
     oninput: ({ target }) => {
       clearTimeout(timer);
       target.dataset.dirty = "";
       timer = setTimeout(() => {
         delete target.dataset.dirty;
-        change({ [name]: target.value, offset: "" }, true);
+        // The field that took its place goes on.
+        if (target.isConnected) change({ [name]: target.value, offset: "" }, true);
       }, 350);
     },
     onkeydown: ({ key, target }) => {
