@@ -314,7 +314,8 @@ fn a_running_program_is_recorded_collected_and_explored_in_a_terminal() {
     top.press("i/Populations$Bag\r");
     top.until("sizes of the dump", |screen| {
         let bags = line_of(screen, "Populations$Bag");
-        bags.contains(" 30 ") && bags.contains(" 300 ")
+        // Once the filter holds, it is the only class.
+        bags.contains(" 30 ") && bags.contains(" 300 ") && !screen.contains("Object[]")
     });
     top.press("\r");
     top.wait("30 objects of Populations$Bag");
