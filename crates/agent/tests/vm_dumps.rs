@@ -361,9 +361,12 @@ fn compare(dump: &Dump, told: &Told, jdk: &Jdk, pid: u32, what: &str) {
         &compiler
     };
     let (ours, theirs) = (dump.counts(told), histogram(tool, pid));
-    let own = |name: &&String| name.starts_with("Still") || name.as_str() == "int[][]";
+    // VMs before 17 give classes of lambdas other names in the histogram than anywhere else.
+    let own = |name: &&String| {
+        name.starts_with("Still") && !name.contains("$$Lambda") || name.as_str() == "int[][]"
+    };
     let names: HashSet<&String> = ours.keys().chain(theirs.keys()).filter(own).collect();
-    assert!(names.len() >= 9, "{what}: {names:?}");
+    assert!(names.len() >= 6, "{what}: {names:?}");
     for name in names {
         assert_eq!(ours.get(name), theirs.get(name), "{what}: {name}");
     }
