@@ -366,7 +366,10 @@ fn compare(dump: &Dump, told: &Told, jdk: &Jdk, pid: u32, what: &str) {
         name.starts_with("Still") && !name.contains("$$Lambda") || name.as_str() == "int[][]"
     };
     let names: HashSet<&String> = ours.keys().chain(theirs.keys()).filter(own).collect();
-    assert!(names.len() >= 6, "{what}: {names:?}");
+    for class in ["Lock", "Gate", "Node", "Node[]", "Node[][]"] {
+        let name = format!("Still${class}");
+        assert!(names.contains(&name), "{what}: no {name} in {names:?}");
+    }
     for name in names {
         assert_eq!(ours.get(name), theirs.get(name), "{what}: {name}");
     }
@@ -485,6 +488,7 @@ fn check_monitors(told: &mut Told, version: u32, what: &str) {
         let gate = of("Still$Gate");
         assert_eq!(gate.owner.0, 0, "{what}");
         assert_eq!(names(&gate.waiting_to_be_notified), "notified", "{what}");
+        assert_eq!(names(&gate.waiting_to_enter), "", "{what}");
     }
     // Each thread is where it was left.
     let methods = told.classes.values().flat_map(|class| &class.methods);

@@ -4,31 +4,14 @@ mod watched;
 
 use serde_json::Value;
 use std::collections::HashMap;
-use std::io::{BufRead, BufReader};
-use std::path::Path;
-use std::process::{Command, Stdio};
-use watched::{Page, Program, lab, run_live_of};
+use watched::{Page, Program, compiled, lab, start_live};
 
 fn with_program(test: &str, body: impl Fn(&mut Program, &Page)) {
-    let Some(lab) = lab(test) else { return };
-    let classes = tempfile::tempdir().expect("a folder");
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/Fills.java");
-    let compiler = testkit::jvm::newest_compiler().expect("the lab has one");
-    compiler
-        .compile(&source, 8, classes.path())
-        .expect("compiled");
-    for jdk in &lab.jdks {
-        let folder = tempfile::tempdir().expect("a folder");
-        let (mut program, page) = run_live_of(
-            lab,
-            jdk,
-            (folder.path(), &["--record", "full"]),
-            (classes.path(), &["Fills"]),
-        );
-        page.counting(&mut program);
-        body(&mut program, &page);
-        program.child.kill().expect("killed");
-    }
+    let flags = ["--record", "full"];
+    watched::with_program(test, "Fills", &flags, |program, page, _| {
+        page.counting(program);
+        body(program, page);
+    });
 }
 
 /// Sum, maximum and maximum ever of a measure; nothing if there is none.
@@ -273,38 +256,18 @@ fn the_zoo_holds_what_it_says() {
         return testkit::skip("live Zoo", "needs the shared workloads");
     };
     let Some(jdk) = lab.jdks.last() else { return };
-    let classes = tempfile::tempdir().expect("a folder");
-    let compiler = testkit::jvm::newest_compiler().expect("the lab has one");
-    compiler
-        .compile(&source, 8, classes.path())
-        .expect("compiled");
+    let classes = compiled(&source);
     let folder = tempfile::tempdir().expect("a folder");
-    let mut child = Command::new(env!("CARGO_BIN_EXE_tenure"))
-        .args([
-            "run",
-            "--live",
-            "--no-browser",
-            "--record",
-            "full",
-            "--dumps",
-        ])
-        .arg(folder.path())
-        .arg("--")
-        .arg(jdk.tool("java"))
-        .arg("-cp")
-        .arg(classes.path())
-        .args(["Zoo", "wait"])
-        .env("TENURE_AGENT", &lab.agent)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("started");
-    let page = Page::of(&mut child);
+    let (child, page) = start_live(
+        lab,
+        jdk,
+        (folder.path(), &["--record", "full"]),
+        (classes.path(), &["-Xmx400m", "Zoo", "wait"]),
+    );
+    let mut program = Program::that_speaks(child);
     let mut facts: HashMap<String, u64> = HashMap::new();
-    let output = BufReader::new(child.stdout.take().expect("piped"));
-    for line in output.split(b'\n') {
-        let line = String::from_utf8_lossy(&line.expect("read")).into_owned();
+    loop {
+        let line = program.line().expect("it goes on");
         let words: Vec<&str> = line.split_whitespace().collect();
         match words[..] {
             ["READY"] => break,
@@ -348,6 +311,4 @@ fn the_zoo_holds_what_it_says() {
         let row = rows.iter().find(|row| row["value"] == text.as_str());
         assert_eq!(row.expect("it is there")["estimated"], 100, "{text}");
     }
-    let _ = child.kill();
-    let _ = child.wait();
 }

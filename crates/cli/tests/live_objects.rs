@@ -4,31 +4,15 @@
 mod watched;
 
 use serde_json::Value;
-use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
-use watched::{Page, Program, lab, run_live_of};
+use watched::{Page, Program};
 
 fn with_program(test: &str, flags: &[&str], body: impl Fn(&mut Program, &Page)) {
-    let Some(lab) = lab(test) else { return };
-    let classes = tempfile::tempdir().expect("a folder");
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/Speakers.java");
-    let compiler = testkit::jvm::newest_compiler().expect("the lab has one");
-    compiler
-        .compile(&source, 8, classes.path())
-        .expect("compiled");
-    for jdk in &lab.jdks {
-        let folder = tempfile::tempdir().expect("a folder");
-        let flags = [&["--record", "full"], flags].concat();
-        let (mut program, page) = run_live_of(
-            lab,
-            jdk,
-            (folder.path(), &flags),
-            (classes.path(), &["Speakers"]),
-        );
-        page.counting(&mut program);
-        body(&mut program, &page);
-        program.child.kill().expect("killed");
-    }
+    let flags = [&["--record", "full"], flags].concat();
+    watched::with_program(test, "Speakers", &flags, |program, page, _| {
+        page.counting(program);
+        body(program, page);
+    });
 }
 
 fn rows(answer: &Value) -> &[Value] {

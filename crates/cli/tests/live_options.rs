@@ -3,44 +3,15 @@
 mod watched;
 
 use serde_json::Value;
-use std::path::Path;
-use watched::{Lab, Page, Program, lab, run_live_of};
+use watched::{Page, Program};
 
 /// Objects of each `K` in a round of `Chosen.java`, and how many of them are kept.
 const MADE: [u64; 10] = [60, 100, 160, 240, 320, 400, 500, 600, 800, 1000];
 const KEPT: [u64; 10] = [20, 50, 80, 60, 160, 100, 250, 150, 400, 250];
 const ROUNDS: usize = 20;
 
-/// The program under the page, on each JVM that the test is to run on.
 fn with_program(test: &str, flags: &[&str], body: impl Fn(&mut Program, &Page, u32)) {
-    let Some(lab) = lab(test) else { return };
-    let classes = compiled();
-    for jdk in &lab.jdks {
-        let folder = tempfile::tempdir().expect("a folder");
-        let (mut program, page) = start(lab, jdk, folder.path(), flags, classes.path());
-        body(&mut program, &page, jdk.version);
-        program.child.kill().expect("killed");
-    }
-}
-
-fn compiled() -> tempfile::TempDir {
-    let classes = tempfile::tempdir().expect("a folder");
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/Chosen.java");
-    let compiler = testkit::jvm::newest_compiler().expect("the lab has one");
-    compiler
-        .compile(&source, 8, classes.path())
-        .expect("compiled");
-    classes
-}
-
-fn start(
-    lab: &Lab,
-    jdk: &testkit::jvm::Jdk,
-    folder: &Path,
-    flags: &[&str],
-    classes: &Path,
-) -> (Program, Page) {
-    run_live_of(lab, jdk, (folder, flags), (classes, &["Chosen"]))
+    watched::with_program(test, "Chosen", flags, body);
 }
 
 fn options(page: &Page, text: &str) {

@@ -28,6 +28,8 @@ pub fn used_monitors(
 }
 
 /// What a dump says of the monitor of an object with this id; `None` if the VM does not say.
+///
+/// VMs before 23 count those who wait to be notified also among those who wait to enter.
 pub fn monitor_record(
     env: Env<Live>,
     monitor: Object,
@@ -35,13 +37,16 @@ pub fn monitor_record(
     env_of: impl Fn(Object) -> EnvId,
 ) -> Option<MonitorRecord> {
     let usage = env.monitor_usage(monitor).ok()?;
-    let envs = |threads: Vec<Object>| threads.into_iter().map(&env_of).collect();
+    let envs = |threads: Vec<Object>| threads.into_iter().map(&env_of).collect::<Vec<EnvId>>();
+    let waiting_to_be_notified = envs(usage.waiting_to_be_notified);
+    let mut waiting_to_enter = envs(usage.waiting_to_enter);
+    waiting_to_enter.retain(|env| !waiting_to_be_notified.contains(env));
     Some(MonitorRecord {
         monitor: MonitorName::Java(id),
         owner: usage.owner.map_or(EnvId(0), &env_of),
         entry_count: usage.entry_count,
-        waiting_to_enter: envs(usage.waiting_to_enter),
-        waiting_to_be_notified: envs(usage.waiting_to_be_notified),
+        waiting_to_enter,
+        waiting_to_be_notified,
     })
 }
 

@@ -22,12 +22,8 @@ pub(crate) struct Lab {
 pub(crate) fn lab(test: &str) -> Option<&'static Lab> {
     static LAB: OnceLock<Option<Lab>> = OnceLock::new();
     let made = LAB.get_or_init(|| {
-        let compiler = newest_compiler()?;
-        let classes = tempfile::tempdir().expect("a folder");
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/Populations.java");
-        compiler
-            .compile(&source, 8, classes.path())
-            .expect("compiled");
+        newest_compiler()?;
+        let classes = compiled(&test_source("Populations"));
         // One runtime of each version is enough for what attaches from outside.
         let mut jdks = jdks();
         let mut known = Vec::new();
@@ -54,6 +50,39 @@ pub(crate) fn lab(test: &str) -> Option<&'static Lab> {
     made.as_ref()
 }
 
+/// A program of this folder.
+pub(crate) fn test_source(main: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/{main}.java"))
+}
+
+/// Its classes. There is a compiler: the lab has been there.
+pub(crate) fn compiled(source: &Path) -> tempfile::TempDir {
+    let classes = tempfile::tempdir().expect("a folder");
+    let compiler = newest_compiler().expect("the lab has one");
+    compiler
+        .compile(source, 8, classes.path())
+        .expect("compiled");
+    classes
+}
+
+/// A program of this folder under its page, on each JVM; `body` gets the JVM's version, too.
+pub(crate) fn with_program(
+    test: &str,
+    main: &str,
+    flags: &[&str],
+    body: impl Fn(&mut Program, &Page, u32),
+) {
+    let Some(lab) = lab(test) else { return };
+    let classes = compiled(&test_source(main));
+    for jdk in &lab.jdks {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (mut program, page) =
+            run_live_of(lab, jdk, (folder.path(), flags), (classes.path(), &[main]));
+        body(&mut program, &page, jdk.version);
+        program.child.kill().expect("killed");
+    }
+}
+
 /// The program under watch.
 pub(crate) struct Program {
     pub(crate) child: Child,
@@ -62,22 +91,32 @@ pub(crate) struct Program {
 }
 
 impl Program {
-    pub(crate) fn of(mut child: Child) -> Program {
-        let input = child.stdin.take().expect("piped");
-        let output = BufReader::new(child.stdout.take().expect("piped"));
-        let mut program = Program {
-            child,
-            input,
-            output,
-        };
+    pub(crate) fn of(child: Child) -> Program {
+        let mut program = Self::that_speaks(child);
         program.expect("ready");
         program
     }
 
+    /// One that says something else first.
+    pub(crate) fn that_speaks(mut child: Child) -> Program {
+        let input = child.stdin.take().expect("piped");
+        let output = BufReader::new(child.stdout.take().expect("piped"));
+        Program {
+            child,
+            input,
+            output,
+        }
+    }
+
+    /// The next line that it prints; `None` at its end.
+    pub(crate) fn line(&mut self) -> Option<String> {
+        let mut line = Vec::new();
+        let count = self.output.read_until(b'\n', &mut line).expect("a line");
+        (count > 0).then(|| String::from_utf8_lossy(&line).trim().to_owned())
+    }
+
     pub(crate) fn expect(&mut self, word: &str) {
-        let mut line = String::new();
-        self.output.read_line(&mut line).expect("an answer");
-        assert_eq!(line.trim(), word);
+        assert_eq!(self.line().as_deref(), Some(word));
     }
 
     pub(crate) fn tell(&mut self, line: &str) {
@@ -228,9 +267,20 @@ pub(crate) fn run_live(lab: &Lab, jdk: &Jdk, folder: &Path, flags: &[&str]) -> (
 pub(crate) fn run_live_of(
     lab: &Lab,
     jdk: &Jdk,
+    places: (&Path, &[&str]),
+    program: (&Path, &[&str]),
+) -> (Program, Page) {
+    let (child, page) = start_live(lab, jdk, places, program);
+    (Program::of(child), page)
+}
+
+/// The same, of a program that may say something else than that it is ready.
+pub(crate) fn start_live(
+    lab: &Lab,
+    jdk: &Jdk,
     (folder, flags): (&Path, &[&str]),
     (classes, program): (&Path, &[&str]),
-) -> (Program, Page) {
+) -> (Child, Page) {
     let mut child = Command::new(env!("CARGO_BIN_EXE_tenure"))
         .args(["run", "--live", "--no-browser", "--dumps"])
         .arg(folder)
@@ -247,7 +297,7 @@ pub(crate) fn run_live_of(
         .spawn()
         .expect("started");
     let page = Page::of(&mut child);
-    (Program::of(child), page)
+    (child, page)
 }
 
 pub(crate) fn wait(child: &mut Child) -> Option<i32> {
