@@ -58,7 +58,7 @@ export function chart({ title, series, format, stacked, main, model, floor }) {
     const foot = main ? 13 : 0;
     const y = (value) => height - foot - (value / most) * (height - foot - 14);
     grid(pen, x, [from, to], [width, height, foot]);
-    if (stacked) areas(pen, rows, x, y);
+    if (stacked) watched(rows).forEach((run) => areas(pen, run, x, y));
     for (const s of series.filter((s) => !stacked || s.line)) line(pen, rows, s, x, y);
     pen.font = "11px system-ui";
     pen.textBaseline = "top";
@@ -100,6 +100,16 @@ export function chart({ title, series, format, stacked, main, model, floor }) {
       pen.fillText(text, left, height + 1);
       free = left + wide + 8;
     }
+  }
+
+  /** The rows in runs: one without any value says that nobody watched from then until the next one. */
+  function watched(rows) {
+    const runs = [[]];
+    for (const row of rows) {
+      if (row.some((value, n) => n > 0 && value !== null)) runs[runs.length - 1].push(row);
+      else runs.push([]);
+    }
+    return runs;
   }
 
   function areas(pen, all, x, y) {

@@ -43,8 +43,9 @@ impl Args {
         };
         if self.live.live {
             self.live.check()?;
-            let page = Page::open(&self.live, jvm::find(target)?, self.agent.clone())?;
-            if let Some(recording) = self.live.recording()
+            let page = Page::open(&self.live, jvm::find(target)?, self.agent.clone(), session)?;
+            let earlier = page.live.resume();
+            if let Some(recording) = self.live.recording().or(earlier)
                 && let Err(error) = page.live.start_recording(recording)
             {
                 note(&error);

@@ -97,8 +97,8 @@ fn say(session: &Session, entries: &[Entry], removed: bool) -> std::io::Result<(
     session.say_doc(&Doc::new().table(table))
 }
 
-/// The folder for indexes that cannot be beside their dump.
-fn user_cache(session: &Session) -> Option<PathBuf> {
+/// The folder for indexes that cannot be beside their dump, and for the past of watched programs.
+pub(crate) fn user_cache(session: &Session) -> Option<PathBuf> {
     if let Some(dir) = &session.global.cache_dir {
         return Some(dir.clone());
     }

@@ -63,7 +63,7 @@ impl Args {
     /// Runs the program.
     pub(crate) fn run(&self, session: &Session) -> Outcome {
         if self.live.live {
-            return self.run_live();
+            return self.run_live(session);
         }
         let words = match self.events {
             Some(_) => format!("events={},depth={}", self.interval, self.depth),
@@ -123,7 +123,7 @@ impl Args {
 
     /// Runs the program with its page. The agent is there from the beginning only if something is
     /// to be recorded from the beginning.
-    fn run_live(&self) -> Outcome {
+    fn run_live(&self, session: &Session) -> Outcome {
         self.live.check()?;
         let listener = TcpListener::bind("127.0.0.1:0").context("no free port")?;
         let port = listener.local_addr()?.port();
@@ -148,7 +148,7 @@ impl Args {
             if page.is_none()
                 && let Some(found) = jvm::of_family(child.id())
             {
-                let opened = Page::open(&self.live, found, self.agent.clone())?;
+                let opened = Page::open(&self.live, found, self.agent.clone(), session)?;
                 if let Some(recording) = recording {
                     let live = Arc::clone(&opened.live);
                     let listener = listener.try_clone()?;

@@ -4,7 +4,7 @@ use super::target::limit;
 use crate::Outcome;
 use crate::exit::{Exit, NotFound, Usage};
 use crate::live::jvm::{self, Jvm};
-use crate::live::page::{Record, keep_recording, size};
+use crate::live::page::{Record, keep_recording, past_folder, size};
 use crate::live::watched::Watched;
 use crate::session::Session;
 use anyhow::{Context, Result};
@@ -66,9 +66,12 @@ impl Args {
         let folder = self.dumps.clone().unwrap_or_else(|| PathBuf::from("."));
         let folder = std::path::absolute(&folder).with_context(|| folder.display().to_string())?;
         let watched = Watched::new(jvm, self.agent.clone());
-        let live = Live::watch(Arc::new(watched), folder, Vec::new());
-        if let Some(record) = self.record {
-            let (live, recording) = (Arc::clone(&live), record.recording(self.native));
+        let past = past_folder(session);
+        let live = Live::watch(Arc::new(watched), folder, Vec::new(), past.as_deref());
+        let earlier = live.resume();
+        let asked = self.record.map(|record| record.recording(self.native));
+        if let Some(recording) = asked.or(earlier) {
+            let live = Arc::clone(&live);
             // What goes wrong is in the state that is shown.
             std::thread::spawn(move || live.start_recording(recording));
         }

@@ -3,8 +3,10 @@
 use super::jvm::Jvm;
 use super::push::PushArgs;
 use super::watched::Watched;
+use crate::commands::cache::user_cache;
 use crate::exit::Usage;
 use crate::output::note;
+use crate::session::Session;
 use anyhow::{Context, Result};
 use server::live::program::Recording;
 use server::live::{Live, router};
@@ -173,14 +175,20 @@ fn follow_rules(live: &Weak<Live>, file: &Path) {
 /// runs on the agent knows it, and tells it to the next page.
 pub(crate) fn keep_recording(live: &Live) {
     match live.keep_recording() {
-        Ok(files) if files.is_empty() => {}
+        Ok(files) if files.is_empty() => live.forget(),
         Ok(files) => {
+            live.forget();
             let names = files.iter().map(|file| file.display().to_string());
             let names = names.collect::<Vec<_>>().join(" and ");
             note(&format!("what was recorded is in {names}"));
         }
         Err(error) => note(&format!("what was recorded could not be kept: {error}")),
     }
+}
+
+/// Where the past of watched programs is kept for a server that comes when this one was killed.
+pub(crate) fn past_folder(session: &Session) -> Option<PathBuf> {
+    Some(user_cache(session)?.join("live"))
 }
 
 /// A page at work.
@@ -192,13 +200,19 @@ pub(crate) struct Page {
 
 impl Page {
     /// Begins to watch a JVM and serves its page.
-    pub(crate) fn open(args: &LiveArgs, jvm: Jvm, library: Option<PathBuf>) -> Result<Page> {
+    pub(crate) fn open(
+        args: &LiveArgs,
+        jvm: Jvm,
+        library: Option<PathBuf>,
+        session: &Session,
+    ) -> Result<Page> {
         let folder = args.dumps.clone().unwrap_or_else(|| PathBuf::from("."));
         let folder = std::path::absolute(&folder).with_context(|| folder.display().to_string())?;
         let live = Live::watch(
             Arc::new(Watched::new(jvm, library)),
             folder,
             args.source.clone(),
+            past_folder(session).as_deref(),
         );
         live.save_every(args.save_every)
             .map_err(anyhow::Error::msg)?;

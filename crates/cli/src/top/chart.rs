@@ -45,26 +45,32 @@ pub(super) fn shown(app: &Top, first: Option<u64>) -> (u64, u64) {
     (from.min(to.saturating_sub(1000)), to)
 }
 
-/// Mean values by column of the screen; the last known one where none was measured.
+/// Mean values by column of the screen; the last known one where none was measured, but none where nobody
+/// watched.
 fn columns(
     answer: &TimelineAnswer,
     (from, to): (u64, u64),
     width: usize,
     value: impl Fn(&Row) -> Option<f64>,
 ) -> Vec<Option<f64>> {
-    let mut sums = vec![(0.0, 0u32); width];
+    let mut sums = vec![(0.0, 0u32, false); width];
     for row in &answer.rows {
-        let Some(value) = value(row) else { continue };
-        if let Some(sum) = column_of(row.time_ms, (from, to), width).map(|at| &mut sums[at]) {
-            *sum = (sum.0 + value, sum.1 + 1);
+        let Some(at) = column_of(row.time_ms, (from, to), width) else {
+            continue;
+        };
+        match value(row) {
+            Some(value) => sums[at] = (sums[at].0 + value, sums[at].1 + 1, false),
+            None => sums[at].2 |= !row.is_known(),
         }
     }
     let mut last = None;
-    let means = sums.into_iter().map(|(sum, count)| {
+    let means = sums.into_iter().map(|(sum, count, is_end)| {
         if count > 0 {
             last = Some(sum / f64::from(count));
         }
-        last
+        let shown = last;
+        last = last.filter(|_| !is_end);
+        shown
     });
     means.collect()
 }

@@ -56,6 +56,17 @@ impl StreamReader {
         }
     }
 
+    /// Another stream of the same program begins with this header: what was read stays, numbers of classes,
+    /// stacks and threads mean what they meant, and those of names and frames are given anew.
+    pub fn go_on(&mut self, header: &hprof::Header) {
+        self.ids = header.id_size;
+        self.builder.ids = Some(header.id_size);
+        self.builder.texts.clear();
+        self.builder.frames.clear();
+        self.builder.variances.clear();
+        self.builder.goes_on = true;
+    }
+
     /// Takes the next record. Damaged and unknown ones change nothing.
     pub fn record(&mut self, raw: &RawRecord<'_>) {
         match raw.decode(self.ids) {
@@ -93,6 +104,8 @@ struct Builder<'a> {
     traces: FxHashMap<Serial, TraceId>,
     /// Of the rows of the next table.
     variances: Vec<[f64; 2]>,
+    /// This is not the first stream: stacks and threads that were told of are told of again.
+    goes_on: bool,
 }
 
 impl Builder<'_> {
@@ -128,6 +141,12 @@ impl Builder<'_> {
                     serial: *serial,
                     thread,
                 };
+                // What stood in a table before it was told of has no frames yet.
+                let is_whole =
+                    |id: &TraceId| frames.is_empty() || !self.profile.stacks.frames(*id).is_empty();
+                if self.goes_on && self.traces.get(serial).is_some_and(is_whole) {
+                    return;
+                }
                 let id = self.profile.stacks.push_trace(key, &frames);
                 self.traces.insert(*serial, id);
             }
@@ -144,7 +163,17 @@ impl Builder<'_> {
                     group,
                     ended: false,
                 };
-                self.profile.threads.push(thread);
+                let mut all = self.profile.threads.iter_mut();
+                let known = match self.goes_on {
+                    true => all.find(|one| one.serial == thread.serial),
+                    false => None,
+                };
+                match known {
+                    // Of one that has ended the VM does not say the name any more.
+                    Some(_) if thread.name == NameId::default() => {}
+                    Some(known) => *known = thread,
+                    None => self.profile.threads.push(thread),
+                }
             }
             Record::EndThread { thread } => {
                 let threads = self.profile.threads.iter_mut();

@@ -3,7 +3,6 @@
 use super::advice::Savings;
 use super::contents::ClassContents;
 use super::references::{Held, Holding, holdings};
-use super::session::now_ms;
 use crate::explorer::Explorer;
 use crate::reply::Fault;
 use heap_graph::Heap;
@@ -190,12 +189,12 @@ impl Dumps {
         Ok((path, file))
     }
 
-    /// Adds a dump that is whole, begins to open it, and gives its number.
-    pub fn add(&self, path: PathBuf, joined: bool, held: Option<Held>) -> usize {
+    /// Adds a dump that was whole at this time, begins to open it, and gives its number.
+    pub fn add(&self, time_ms: u64, path: PathBuf, joined: bool, held: Option<Held>) -> usize {
         let explorer = Explorer::open(&path, heap_graph::Options::default());
         let mut inner = self.inner();
         inner.dumps.push(Arc::new(Dump {
-            time_ms: now_ms(),
+            time_ms,
             path,
             joined,
             held,

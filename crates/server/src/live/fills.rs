@@ -4,7 +4,8 @@
 
 use super::classes::{Apart, ClassRow, Measure};
 use super::program::Ask;
-use super::session::{Live, Recorded, now_ms};
+use super::recorded::Recorded;
+use super::session::{Live, now_ms};
 use super::table::{NO_CONTEXT, context, place};
 use hprof::Serial;
 use profile::Estimate;
@@ -81,6 +82,11 @@ impl Readings {
             time_ms: now_ms(),
             fills,
         });
+    }
+
+    /// Who was asked is gone.
+    pub(super) fn ask_again(&mut self) {
+        self.asked = None;
     }
 
     /// Where the last reading came from.

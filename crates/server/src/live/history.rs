@@ -179,6 +179,29 @@ impl History {
         &self.times
     }
 
+    /// Whether a site changed at the last snapshot.
+    pub fn has_changed(&self, class: NameId, trace: TraceId) -> bool {
+        let site = self.rows.get(&(class, trace));
+        let last = site.and_then(|row| self.sites[*row as usize].changes.last());
+        last.is_some_and(|change| change.snapshot as usize + 1 == self.times.len())
+    }
+
+    /// Whether any site changed at the last snapshot.
+    pub fn has_any_changed(&self) -> bool {
+        let last = self.times.len();
+        let mut changes = self.sites.iter().filter_map(|site| site.changes.last());
+        changes.any(|change| change.snapshot as usize + 1 == last)
+    }
+
+    /// Objects and bytes that were live at the last snapshot.
+    pub fn live(&self) -> Volume {
+        let mut live = Volume::default();
+        for change in self.sites.iter().filter_map(|site| site.changes.last()) {
+            live.add(change.live);
+        }
+        live
+    }
+
     /// What every site did from the last snapshot at or before `from` (from nothing when there is
     /// none) to the last one at or before `to`.
     pub fn range(&self, from: u64, to: u64) -> Vec<Delta> {

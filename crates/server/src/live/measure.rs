@@ -2,7 +2,8 @@
 //! `block` of the pprof addresses are. The agent does neither in between.
 
 use super::program::{Ask, SAMPLES_NS};
-use super::session::{Live, Recorded, locked, now_ms};
+use super::recorded::Recorded;
+use super::session::{Live, locked, now_ms};
 use crate::reply::Fault;
 use profile::{
     Contention, ContentionTable, Cost, CostTable, NameId, Profile, SampleTable, TraceId,

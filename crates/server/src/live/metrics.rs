@@ -228,6 +228,11 @@ impl Row {
         value.is_finite().then_some(value)
     }
 
+    /// Whether anything is known.
+    pub fn is_known(&self) -> bool {
+        self.values.iter().any(|value| value.is_finite())
+    }
+
     /// One row for several: amounts by their mean over what is known, at the time of the last.
     pub fn merge(rows: &[Row]) -> Option<Row> {
         let mut merged = Row::new(rows.last()?.time_ms);

@@ -4,7 +4,7 @@
 //!
 //! In reading order: [`program`] (what can be asked of a VM); from readings to the timeline:
 //! [`perfdata`], [`process`], [`ranges`] and [`resident`], [`nmt`], [`memory`], [`sampler`], [`metrics`], [`timeline`]; from the agent's stream
-//! to the past of every site: [`tap`], [`history`]; heap dumps: [`dumps`], [`contents`],
+//! to the past of every site: [`tap`], [`history`], [`recorded`]; what outlives the server: [`kept`] of the stream, `past`, [`journal`]; heap dumps: [`dumps`], [`contents`],
 //! [`instances`], [`moments`], [`references`]; the agent's answers about live objects: [`fills`], [`live_objects`],
 //! [`objects`] (from there or from a dump); what is looked at of each class: [`rules`]; tables that were kept: [`shelf`], `schedule`; CPU and contention for a while: [`measure`]; answers: [`table`], [`classes`], [`advice`], [`source`]; [`status`], [`session`] (all of it for one
 //! program), [`ask`] and `routes` (addresses), and the other doors: [`prometheus`], [`pprof`], [`cougaar`],
@@ -19,6 +19,8 @@ pub mod dumps;
 pub mod fills;
 pub mod history;
 pub mod instances;
+pub mod journal;
+pub mod kept;
 pub mod live_objects;
 pub mod measure;
 pub mod memory;
@@ -26,6 +28,7 @@ pub mod metrics;
 pub mod moments;
 pub mod nmt;
 pub mod objects;
+mod past;
 pub mod perfdata;
 mod plain;
 mod plain_more;
@@ -34,6 +37,7 @@ pub mod process;
 pub mod program;
 pub mod prometheus;
 pub mod ranges;
+pub mod recorded;
 pub mod references;
 pub mod resident;
 mod routes;

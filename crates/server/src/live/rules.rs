@@ -6,7 +6,8 @@ use super::classes::ClassRow;
 use super::history::Delta;
 use super::instances::Instances;
 use super::program::Ask;
-use super::session::{Live, Recorded};
+use super::recorded::Recorded;
+use super::session::{Live, locked};
 use super::table::module;
 use profile::NameId;
 use rustc_hash::FxHashMap;
@@ -123,6 +124,7 @@ impl Live {
     /// The first line that is wrong; the ones before then hold on.
     pub fn choose(&self, text: &str) -> Result<(), String> {
         let rules = Rules::parse(text).map_err(|wrong| wrong.to_string())?;
+        locked(&self.past).classes(rules.text());
         let chosen = &self.rules.0;
         *chosen.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(rules);
         self.tell_rules();

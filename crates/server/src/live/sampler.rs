@@ -5,6 +5,7 @@ use super::metrics::Row;
 use super::perfdata::Counters;
 use super::process::Process;
 use super::timeline::EventKind;
+use serde::{Deserialize, Serialize};
 
 /// Collectors a VM may have counters of.
 const COLLECTORS: usize = 4;
@@ -13,6 +14,8 @@ const COLLECTORS: usize = 4;
 #[derive(Clone, Debug, Default)]
 pub struct Sampler {
     before: Option<Reading>,
+    /// What collectors had done when somebody last looked, before this began.
+    earlier: Option<Collectors>,
 }
 
 /// What one tick read.
@@ -31,7 +34,32 @@ pub struct Reading {
 /// Live and tracked objects and bytes, as the agent last said.
 pub type Tracked = Option<(u64, u64)>;
 
+/// What one collector has done since the VM began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Done {
+    /// Collections.
+    pub runs: i64,
+    /// Their time, in ticks of the VM's clock.
+    pub time: i64,
+}
+
+/// What the collectors of a VM have done since it began.
+pub type Collectors = [Done; COLLECTORS];
+
 impl Sampler {
+    /// Goes on where another sampler ended: collections since then are told with the first row.
+    pub fn after(earlier: Option<Collectors>) -> Sampler {
+        Sampler {
+            before: None,
+            earlier,
+        }
+    }
+
+    /// What the collectors had done at the last tick; none without counters.
+    pub fn collectors(&self) -> Option<Collectors> {
+        Some(done(self.before.as_ref()?.counters.as_ref()?))
+    }
+
     /// The row of a reading, and the collections since the reading before.
     pub fn tick(&mut self, reading: Reading, tracked: Tracked) -> (Row, Vec<EventKind>) {
         let mut row = Row::new(reading.time_ms);
@@ -48,6 +76,11 @@ impl Sampler {
             set_levels(&mut row, counters);
         }
         let mut events = Vec::new();
+        if let Some(new) = &reading.counters
+            && let Some(earlier) = self.earlier.take()
+        {
+            events = collections(earlier, new);
+        }
         if let Some(before) = &self.before {
             let seconds = reading.time_ms.saturating_sub(before.time_ms) as f64 / 1000.0;
             if seconds > 0.0 {
@@ -55,7 +88,7 @@ impl Sampler {
                 row.set("cpu_cores", (cpu / seconds).max(0.0));
                 if let (Some(old), Some(new)) = (&before.counters, &reading.counters) {
                     set_rates(&mut row, old, new, seconds);
-                    events = collections(old, new);
+                    events = collections(done(old), new);
                 }
             }
         }
@@ -194,14 +227,21 @@ fn runs(counters: &Counters) -> i64 {
     collector(counters, 0, "invocations") + collector(counters, 1, "invocations")
 }
 
-fn collections(old: &Counters, new: &Counters) -> Vec<EventKind> {
+fn done(counters: &Counters) -> Collectors {
+    std::array::from_fn(|n| Done {
+        runs: collector(counters, n, "invocations"),
+        time: collector(counters, n, "time"),
+    })
+}
+
+fn collections(old: Collectors, new: &Counters) -> Vec<EventKind> {
     let mut events = Vec::new();
-    for n in 0..COLLECTORS {
-        let runs = collector(new, n, "invocations") - collector(old, n, "invocations");
+    for (n, (old, now)) in old.into_iter().zip(done(new)).enumerate() {
+        let runs = now.runs.saturating_sub(old.runs);
         if runs <= 0 {
             continue;
         }
-        let time = collector(new, n, "time") - collector(old, n, "time");
+        let time = now.time.saturating_sub(old.time);
         let name = new.text(&format!("sun.gc.collector.{n}.name"));
         events.push(EventKind::Gc {
             collector: name.unwrap_or("collector").to_owned(),

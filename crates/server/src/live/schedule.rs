@@ -1,7 +1,7 @@
 //! Tables of all classes that are kept: when somebody asks, and on schedule.
 
 use super::ask;
-use super::session::Live;
+use super::session::{Live, locked};
 use super::status::RecordingState;
 use crate::explorer::params::Params;
 use report::profile::Form;
@@ -54,6 +54,9 @@ impl Live {
             .shelf
             .keep(classes.source, sized, classes.rows)
             .map_err(|error| error.to_string())?;
+        if let Some(saved) = self.shelf.get(number) {
+            locked(&self.past).saved(saved);
+        }
         let saved = self.shelf.list();
         self.status.send_modify(|status| status.saved = saved);
         Ok(number)

@@ -1,25 +1,22 @@
 //! One watched program: what is known of it, and the threads that keep it known.
 
 use super::dumps::Dumps;
-use super::fills::Readings;
-use super::history::History;
 use super::live_objects::Asking;
 use super::memory::Memory;
 use super::metrics::{METRICS, MetricInfo, Row};
+use super::past::{Earlier, Past};
 use super::perfdata::Counters;
 use super::process;
-use super::program::{Agent, Ask, Commands, Program, Recording};
-use super::references::{self, Held, held};
-use super::rules::{Answers, Chosen};
-use super::sampler::{Reading, Sampler};
+use super::program::{Ask, Commands, Program, Recording};
+use super::recorded::Recorded;
+use super::references::{Held, held};
+use super::rules::Chosen;
+use super::sampler::{Collectors, Reading, Sampler};
 use super::shelf::Shelf;
 use super::status::{RecordingState, Status};
-use super::tap::{Arrived, Tap};
-use super::timeline::{EventKind, Timeline};
-use profile::Profile;
+use super::timeline::EventKind;
 use serde::Serialize;
-use std::io::{ErrorKind, Read};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -38,46 +35,6 @@ const SETTLE: Duration = Duration::from_secs(10);
 /// Rows in every state that pages follow: enough for a page that missed some.
 const ROWS_IN_STATE: usize = 16;
 
-/// What the agent has said so far.
-#[derive(Debug, Default)]
-pub struct Recorded {
-    tap: Option<Tap>,
-    /// The sites at each snapshot.
-    pub history: History,
-    /// The blocks of native code at each snapshot; the class is the library.
-    pub native: History,
-    /// Global and weak references of native code at each snapshot.
-    pub made: [History; 2],
-    /// Objects and bytes tracked and live at the last snapshot.
-    tracked: Option<(u64, u64)>,
-    asked: Option<Instant>,
-    /// How often each JNI reference was sent.
-    pub(super) references: u64,
-    /// The last live objects that were listed.
-    pub(super) listing: Option<vmpi::Listing>,
-    /// How big and how full live objects were when the agent read that.
-    pub(super) fills: Readings,
-    /// How often CPU samples were sent, and contention of monitors.
-    pub(super) measured: [u64; 2],
-}
-
-impl Recorded {
-    /// Names and stacks of everything in the history.
-    pub fn profile(&self) -> Option<&Profile> {
-        self.tap.as_ref().and_then(Tap::profile)
-    }
-
-    /// What the agent sends.
-    pub(super) fn tap(&self) -> Option<&Tap> {
-        self.tap.as_ref()
-    }
-
-    /// What factories of the program have said of classes.
-    pub fn answers(&self) -> Option<&Answers> {
-        self.tap.as_ref().map(Tap::answers)
-    }
-}
-
 /// Metrics of the timeline with rows and events: `tenure.live.timeline/1`.
 #[derive(Clone, Debug, Serialize)]
 pub struct TimelineAnswer {
@@ -94,7 +51,8 @@ pub struct TimelineAnswer {
 /// A watched program.
 pub struct Live {
     program: Arc<dyn Program>,
-    timeline: Mutex<Timeline>,
+    /// The timeline, and what keeps all that is known by time. Locked after `recorded`, if both are.
+    pub(super) past: Mutex<Past>,
     recorded: RwLock<Recorded>,
     commands: Mutex<Option<Arc<Commands>>>,
     /// What was last known of memory by category.
@@ -115,7 +73,7 @@ pub struct Live {
     pub(super) measuring: Mutex<()>,
     /// One question about objects after the other.
     pub(super) asking: Mutex<Asking>,
-    stop: AtomicBool,
+    pub(super) stop: AtomicBool,
 }
 
 impl std::fmt::Debug for Live {
@@ -140,9 +98,27 @@ pub fn now_ms() -> u64 {
 
 impl Live {
     /// Begins to watch a program; heap dumps and tables go into `folder`, and the sources of frames are
-    /// looked for below `sources`.
-    pub fn watch(program: Arc<dyn Program>, folder: PathBuf, sources: Vec<PathBuf>) -> Arc<Live> {
+    /// looked for below `sources`. What is known by time is kept in the folder `past`, if there is one, and
+    /// what a server that is no more has kept of this program there is known again.
+    pub fn watch(
+        program: Arc<dyn Program>,
+        folder: PathBuf,
+        sources: Vec<PathBuf>,
+        past: Option<&Path>,
+    ) -> Arc<Live> {
+        let (past, mut earlier) = Past::open(past, program.pid());
+        let recorded = std::mem::take(&mut earlier.recorded);
+        let (snapshots, range) = recorded.snapshots();
+        let recording = earlier.recording.map(|(recording, _)| RecordingState {
+            recording,
+            on: false,
+            connected: false,
+            counting: recorded.tracked.is_some(),
+            snapshots,
+            range,
+        });
         let status = Status {
+            recording,
             schema: "tenure.live.state/1",
             pid: program.pid(),
             name: program.name(),
@@ -153,8 +129,8 @@ impl Live {
         let stem = format!("{}-{}", file_stem(&status.name), status.pid);
         let live = Arc::new(Live {
             program,
-            timeline: Mutex::default(),
-            recorded: RwLock::default(),
+            past: Mutex::new(past),
+            recorded: RwLock::new(recorded),
             commands: Mutex::default(),
             memory: Mutex::default(),
             rules: Chosen::default(),
@@ -168,14 +144,49 @@ impl Live {
             asking: Mutex::default(),
             stop: AtomicBool::new(false),
         });
-        live.thread("tenure-timeline", Live::measure);
+        live.take_up(&earlier);
+        let collectors = earlier.collectors;
+        live.thread("tenure-timeline", move |live| live.measure(collectors));
         live.thread("tenure-memory", Live::ask_memory);
         live.thread("tenure-save", Live::save_on_schedule);
         live
     }
 
+    /// Takes up what another server left.
+    fn take_up(&self, earlier: &Earlier) {
+        for (time_ms, path, joined) in &earlier.dumps {
+            if path.is_file() {
+                self.dumps.add(*time_ms, path.clone(), *joined, None);
+            }
+        }
+        for saved in &earlier.saved {
+            self.shelf.add(saved.clone());
+        }
+        let saved = self.shelf.list();
+        self.status.send_modify(|status| status.saved = saved);
+        if let Some(text) = &earlier.classes {
+            // It was right when it was kept.
+            let _ = self.choose(text);
+        }
+    }
+
+    /// What was being recorded when the server before this one ended; once.
+    pub fn resume(&self) -> Option<Recording> {
+        locked(&self.past).resume.take()
+    }
+
+    /// Removes what is kept of the past by time: the program has ended, and what was recorded is kept
+    /// elsewhere.
+    pub fn forget(&self) {
+        locked(&self.past).forget();
+    }
+
     /// Runs something on a thread of its own.
-    fn thread(self: &Arc<Self>, name: &str, work: impl FnOnce(&Arc<Live>) + Send + 'static) {
+    pub(super) fn thread(
+        self: &Arc<Self>,
+        name: &str,
+        work: impl FnOnce(&Arc<Live>) + Send + 'static,
+    ) {
         let live = Arc::clone(self);
         let spawned = std::thread::Builder::new()
             .name(name.to_owned())
@@ -214,7 +225,7 @@ impl Live {
         points: usize,
         after: Option<u64>,
     ) -> TimelineAnswer {
-        let timeline = locked(&self.timeline);
+        let timeline = &locked(&self.past).timeline;
         TimelineAnswer {
             schema: "tenure.live.timeline/1",
             metrics: &METRICS,
@@ -249,14 +260,14 @@ impl Live {
     /// Puts a mark on the timeline.
     pub fn mark(&self, text: impl Into<String>) {
         let kind = EventKind::Marker { text: text.into() };
-        let id = locked(&self.timeline).mark(now_ms(), kind);
+        let id = locked(&self.past).mark(now_ms(), kind);
         self.status
             .send_modify(|status| status.last_event = Some(id));
     }
 
     /// The ticks, until the program or the watch ends.
-    fn measure(self: &Arc<Self>) {
-        let mut sampler = Sampler::default();
+    fn measure(self: &Arc<Self>, earlier: Option<Collectors>) {
+        let mut sampler = Sampler::after(earlier);
         let mut started = None;
         let mut sites = Instant::now();
         while self.alive() {
@@ -280,7 +291,7 @@ impl Live {
             self.note_missing(&reading);
             let tracked = self.recorded(|recorded| recorded.tracked);
             let (row, events) = sampler.tick(reading, tracked);
-            self.add(row, events);
+            self.add(row, events, sampler.collectors());
             if sites.elapsed() >= SITES_EVERY {
                 sites = Instant::now();
                 self.ask_sites();
@@ -295,7 +306,7 @@ impl Live {
     }
 
     fn note_missing(&self, reading: &Reading) {
-        let mut notes = Vec::new();
+        let mut notes: Vec<String> = locked(&self.past).fault.iter().cloned().collect();
         if reading.counters.is_none() {
             notes.push(
                 "The VM has no counters file (-XX:-UsePerfData, or another user's).".to_owned(),
@@ -308,13 +319,15 @@ impl Live {
         });
     }
 
-    fn add(&self, row: Row, events: Vec<EventKind>) {
+    fn add(&self, row: Row, events: Vec<EventKind>, collectors: Option<Collectors>) {
         let (rows, last_event) = {
-            let mut timeline = locked(&self.timeline);
+            let mut past = locked(&self.past);
             for event in events {
-                timeline.mark(row.time_ms, event);
+                past.mark(row.time_ms, event);
             }
-            timeline.push(row);
+            past.collectors(collectors);
+            past.push(row);
+            let timeline = &past.timeline;
             (
                 timeline.recent(ROWS_IN_STATE).copied().collect(),
                 timeline.last_event(),
@@ -450,7 +463,7 @@ impl Live {
                     let path = self.dumps.next_path().map_err(|error| error.to_string())?;
                     let held = agent.and_then(|commands| self.held(&commands));
                     self.program.dump(&path, true)?;
-                    self.dumps.add(path, false, held)
+                    self.add_dump(path, false, held)
                 }
             };
             let dumps = self.dumps.list();
@@ -498,6 +511,7 @@ impl Live {
     }
 
     fn set_recording(&self, on: bool) {
+        locked(&self.past).on(on);
         self.status.send_modify(|status| {
             if let Some(state) = &mut status.recording {
                 state.on = on;
@@ -505,134 +519,14 @@ impl Live {
         });
     }
 
+    /// The way to the agent that is connected; `None` when it is gone.
+    pub(super) fn set_commands(&self, commands: Option<Commands>) {
+        *locked(&self.commands) = commands.map(Arc::new);
+    }
+
     /// The way to the agent that is connected.
     pub(super) fn commands(&self) -> Option<Arc<Commands>> {
         locked(&self.commands).clone()
-    }
-
-    /// Takes an agent that is connected.
-    pub fn connect(self: &Arc<Self>, agent: Agent) {
-        let dumps = self.dumps.clone();
-        let tap = Tap::new(Box::new(move || dumps.create()));
-        self.recorded_mut(|recorded| {
-            *recorded = Recorded {
-                tap: Some(tap),
-                ..Recorded::default()
-            };
-        });
-        *locked(&self.commands) = Some(Arc::new(agent.commands));
-        self.tell_rules();
-        if self.status.borrow().own_code {
-            let _ = self.set_own_code(true);
-        }
-        self.status.send_modify(|status| {
-            status.recording = Some(RecordingState {
-                recording: agent.recording,
-                on: true,
-                connected: true,
-                counting: false,
-                snapshots: 0,
-                range: None,
-            });
-        });
-        self.thread("tenure-agent", move |live| live.receive(agent.stream));
-    }
-
-    /// Reads what the agent sends until it is gone.
-    fn receive(&self, mut stream: Box<dyn Read + Send>) {
-        let mut buffer = vec![0; 1 << 16];
-        while !self.stop.load(Ordering::Relaxed) {
-            let count = match stream.read(&mut buffer) {
-                Ok(0) => break,
-                Ok(count) => count,
-                Err(error) => match error.kind() {
-                    ErrorKind::Interrupted | ErrorKind::WouldBlock | ErrorKind::TimedOut => {
-                        continue;
-                    }
-                    _ => break,
-                },
-            };
-            if let Err(error) = self.take(&buffer[..count]) {
-                self.fail(&error);
-                break;
-            }
-        }
-        locked(&self.commands).take();
-        self.status.send_modify(|status| {
-            if let Some(state) = &mut status.recording {
-                state.connected = false;
-                state.on = false;
-            }
-        });
-    }
-
-    fn take(&self, bytes: &[u8]) -> Result<(), String> {
-        let now = now_ms();
-        let mut counting = false;
-        let (arrived, state) = self.recorded_mut(|recorded| {
-            let Some(tap) = &mut recorded.tap else {
-                return Ok((Vec::new(), None));
-            };
-            let arrived = tap.push(bytes).map_err(|error| error.to_string())?;
-            let mut state = None;
-            let sent = |what| u64::from(arrived.contains(&what));
-            recorded.references += sent(Arrived::References);
-            if arrived.contains(&Arrived::ReferenceTable)
-                && let Some(table) = tap.profile().and_then(|it| it.references.as_ref())
-            {
-                for (history, weak) in recorded.made.iter_mut().zip([false, true]) {
-                    history.push(now, &references::as_sites(table, weak));
-                }
-            }
-            recorded.measured[0] += sent(Arrived::Samples);
-            recorded.measured[1] += sent(Arrived::Contention);
-            if arrived.contains(&Arrived::Sites)
-                && let Some(table) = tap.profile().and_then(|profile| profile.sites.as_ref())
-            {
-                recorded.history.push(now, table);
-                if let Some(native) = tap.profile().and_then(|profile| profile.native.as_ref()) {
-                    recorded.native.push(now, native);
-                }
-                let live = table.totals().0;
-                recorded.tracked = Some((live.objects, live.bytes));
-                counting = !table.sites().is_empty();
-                recorded.asked = None;
-                let times = recorded.history.times();
-                state = times
-                    .first()
-                    .copied()
-                    .zip(times.last().copied())
-                    .map(|r| (times.len(), r));
-            }
-            Ok::<_, String>((arrived, state))
-        })?;
-        if let Some((snapshots, range)) = state {
-            let mut began = false;
-            self.status.send_modify(|status| {
-                if let Some(recording) = &mut status.recording {
-                    recording.snapshots = snapshots;
-                    recording.range = Some(range);
-                    began = counting && !recording.counting;
-                    recording.counting |= counting;
-                }
-            });
-            if began {
-                self.mark("Counting");
-            }
-        }
-        for event in arrived {
-            match event {
-                Arrived::Dump(path, held) => {
-                    self.dumps.add(path, true, Some(held));
-                }
-                Arrived::Listing(listing) => {
-                    self.recorded_mut(|recorded| recorded.listing = Some(*listing));
-                }
-                Arrived::Fills(fills) => self.recorded_mut(|recorded| recorded.fills.take(*fills)),
-                _ => {}
-            }
-        }
-        Ok(())
     }
 }
 

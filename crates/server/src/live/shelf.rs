@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 /// A table that was kept.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Saved {
     /// Number, from 1.
     pub number: usize,
@@ -90,6 +90,15 @@ impl Shelf {
             stem,
         });
         Ok(number)
+    }
+
+    /// Takes a table up that was kept earlier, if its file is there yet.
+    pub fn add(&self, saved: Saved) {
+        let mut list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
+        if saved.file("json").is_file() {
+            let number = list.len() + 1;
+            list.push(Saved { number, ..saved });
+        }
     }
 
     /// Keeps a file of another kind, named `STEM-WHAT-N.FORM`. Nothing that exists is overwritten.

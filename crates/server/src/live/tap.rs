@@ -2,6 +2,7 @@
 //! snapshot, and each heap dump a file of its own that every heap tool opens, because the names,
 //! classes and stacks that came before go into it too.
 
+use super::kept::Kept;
 use super::references::{Held, held};
 use super::rules::Answers;
 use hprof::{Header, HeaderError, RawRecord, RecordTag};
@@ -72,6 +73,10 @@ pub type NextDump = Box<dyn FnMut() -> io::Result<(PathBuf, File)> + Send + Sync
 pub struct Tap {
     waiting: Vec<u8>,
     reader: Option<StreamReader>,
+    /// The header of this stream has come.
+    is_open: bool,
+    /// What a server that comes later needs.
+    kept: Kept,
     /// Header and every record that is not about one heap or one table.
     prelude: Vec<u8>,
     storing: Option<Storing>,
@@ -95,12 +100,30 @@ impl Tap {
         Tap {
             waiting: Vec::new(),
             reader: None,
+            is_open: false,
+            kept: Kept::default(),
             prelude: Vec::new(),
             storing: None,
             segment: 0,
             next_dump,
             answers: Answers::default(),
         }
+    }
+
+    /// Another stream of the same agent follows; what was recorded so far stays.
+    pub fn go_on(&mut self, next_dump: NextDump) {
+        self.waiting.clear();
+        self.is_open = false;
+        self.kept = Kept::default();
+        self.prelude.clear();
+        self.storing = None;
+        self.segment = 0;
+        self.next_dump = next_dump;
+    }
+
+    /// What a server that comes later needs of what has arrived.
+    pub(super) fn kept(&mut self) -> &mut Kept {
+        &mut self.kept
     }
 
     /// What has been recorded so far.
@@ -158,10 +181,10 @@ impl Tap {
         }
         self.waiting.extend_from_slice(bytes);
         let mut at = 0;
-        if self.reader.is_none() {
+        if !self.is_open {
             at = self.header()?;
         }
-        if self.reader.is_some() {
+        if self.is_open {
             while let Some(used) = self.record(at, &mut arrived)? {
                 at += used;
             }
@@ -179,8 +202,14 @@ impl Tap {
         }
         let header = Header::parse(&self.waiting).map_err(TapError::Header)?;
         let length = usize::try_from(header.len).unwrap_or(self.waiting.len());
-        self.prelude.extend_from_slice(&self.waiting[..length]);
-        self.reader = Some(StreamReader::new(&header));
+        let header_bytes = self.waiting.get(..length).unwrap_or_default();
+        self.prelude.extend_from_slice(header_bytes);
+        self.kept.header(header_bytes);
+        match &mut self.reader {
+            Some(reader) => reader.go_on(&header),
+            None => self.reader = Some(StreamReader::new(&header)),
+        }
+        self.is_open = true;
         Ok(length)
     }
 
@@ -250,6 +279,9 @@ impl Tap {
                 }
             }
             _ => {}
+        }
+        if let Some(tag) = known {
+            self.kept.record(tag, record);
         }
         Ok(Some(HEAD + length as usize))
     }

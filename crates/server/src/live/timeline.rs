@@ -2,7 +2,7 @@
 //! and what happened in between.
 
 use super::metrics::Row;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
 /// Rows kept per level.
@@ -27,7 +27,7 @@ pub struct Event {
 }
 
 /// What happened.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum EventKind {
     /// Garbage collections since the tick before.
@@ -63,11 +63,7 @@ impl Timeline {
     pub fn push(&mut self, row: Row) {
         let mut row = row;
         for level in 0..LEVELS {
-            let kept = &mut self.levels[level];
-            if kept.len() == ROWS {
-                kept.pop_front();
-            }
-            kept.push_back(row);
+            keep(&mut self.levels[level], row);
             let waiting = &mut self.waiting[level];
             waiting.push(row);
             if waiting.len() < FACTOR {
@@ -78,6 +74,21 @@ impl Timeline {
             };
             waiting.clear();
             row = merged;
+        }
+    }
+
+    /// Says that from then until the next row nobody measured: a row in which nothing is known, on every
+    /// level, so that nothing before it is merged with anything after it.
+    pub fn interrupt(&mut self, time_ms: u64) {
+        let gap = Row::new(time_ms);
+        for level in 0..LEVELS {
+            let waiting = std::mem::take(&mut self.waiting[level]);
+            let merged = Row::merge(&waiting).filter(|_| level + 1 < LEVELS);
+            if let Some(merged) = merged {
+                keep(&mut self.levels[level + 1], merged);
+                self.waiting[level + 1].push(merged);
+            }
+            keep(&mut self.levels[level], gap);
         }
     }
 
@@ -118,7 +129,11 @@ impl Timeline {
         let step = rows.len().div_ceil(points);
         match step {
             0 | 1 => rows,
-            step => rows.chunks(step).filter_map(Row::merge).collect(),
+            step => {
+                let known = rows.chunk_by(|a, b| a.is_known() == b.is_known());
+                let chunks = known.flat_map(|rows| rows.chunks(step));
+                chunks.filter_map(Row::merge).collect()
+            }
         }
     }
 
@@ -136,9 +151,42 @@ impl Timeline {
     }
 }
 
+/// Puts a row at the end of a level; the oldest goes.
+fn keep(level: &mut VecDeque<Row>, row: Row) {
+    if level.len() == ROWS {
+        level.pop_front();
+    }
+    level.push_back(row);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_interruption_stays_one_on_every_level() {
+        let mut timeline = line(1003);
+        timeline.interrupt(1003 * 250);
+        for n in 0..1001u64 {
+            let mut row = Row::new((n + 5000) * 250);
+            row.set("eden_bytes", -1.0);
+            timeline.push(row);
+        }
+        for level in &timeline.levels {
+            let values: Vec<Option<f64>> = level.iter().map(|row| row.get("eden_bytes")).collect();
+            let at = values.iter().position(Option::is_none).unwrap();
+            assert!(values[..at].iter().all(|value| value.unwrap() >= 0.0));
+            assert!(values[at + 1..].iter().all(|value| *value == Some(-1.0)));
+            assert!(level.iter().is_sorted_by_key(|row| row.time_ms));
+        }
+        for points in [10, 100, 5000] {
+            let rows = timeline.rows(0, u64::MAX, points);
+            let unknown = rows.iter().filter(|row| !row.is_known()).count();
+            assert_eq!(unknown, 1, "{points} points");
+            let mixed = |row: &Row| row.get("eden_bytes").is_some_and(|v| v < 0.0 && v > -1.0);
+            assert!(!rows.iter().any(mixed));
+        }
+    }
 
     fn line(count: u64) -> Timeline {
         let mut timeline = Timeline::default();
