@@ -222,6 +222,11 @@ impl Journal {
         let _ = fs::remove_file(&self.path);
     }
 
+    #[cfg(test)]
+    pub(super) fn bound(&mut self, most: u64) {
+        self.most = most;
+    }
+
     fn cut(&mut self, length: u64) -> io::Result<()> {
         self.file.set_len(length)?;
         self.file.seek(SeekFrom::Start(length))?;
@@ -391,7 +396,7 @@ mod tests {
     fn it_ends_at_its_bound_and_only_its_owner_may_read_it() {
         let folder = tempfile::tempdir().unwrap();
         let mut journal = Journal::open(&folder.path().join("a/b"), &here()).unwrap();
-        journal.most = journal.length + 100;
+        journal.bound(journal.length + 100);
         assert!(journal.write(1, 1, &[0; 50]).is_ok());
         assert!(matches!(
             journal.write(1, 1, &[0; 50]),

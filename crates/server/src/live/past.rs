@@ -347,6 +347,26 @@ mod tests {
     }
 
     #[test]
+    fn who_cannot_keep_the_past_says_so_and_goes_on() {
+        let folder = tempfile::tempdir().unwrap();
+        let (mut past, _) = open(folder.path());
+        past.push(Row::new(1));
+        let (mut second, _) = open(folder.path());
+        let fault = second.fault.clone().unwrap();
+        assert!(fault.contains("another tenure"), "{fault}");
+        second.push(Row::new(2));
+        second.forget();
+        past.journal.as_mut().unwrap().bound(0);
+        past.push(Row::new(3));
+        assert!(past.fault.clone().unwrap().contains("it has 256 MiB"));
+        assert_eq!(past.timeline.recent(9).count(), 2);
+        drop(past);
+        // What was kept before is there, with the row that says where it ends.
+        let (past, _) = open(folder.path());
+        assert_eq!((past.timeline.recent(9).count(), past.fault), (2, None));
+    }
+
+    #[test]
     fn what_is_no_entry_changes_nothing() {
         let (mut past, mut earlier) = (Past::default(), Earlier::default());
         for content in [&[][..], &[255; 7], &[255; 40], b"{}", b"{\"event\":1}"] {
