@@ -85,6 +85,19 @@ public class Fills {
         }
     }
 
+    static volatile boolean churns;
+
+    /** Makes objects that die soon, all the time. */
+    static void churn() {
+        churns = true;
+        Thread thread = new Thread(() -> {
+            Bag[] few = new Bag[20_000];
+            for (int i = 0; churns; i++) few[i % few.length] = new Bag(10, 1);
+        });
+        thread.setDaemon(true);
+        thread.start();
+    }
+
     public static void main(String[] arguments) throws Exception {
         Scanner in = new Scanner(System.in);
         System.out.println("ready");
@@ -103,6 +116,8 @@ public class Fills {
                     for (Object one : kept) if (one instanceof Bag) ((Bag) one).clear();
                     break;
                 case "loaders": loaders(count); break;
+                case "churn": churn(); break;
+                case "calm": churns = false; break;
                 case "drop": kept.clear(); break;
                 case "exit": return;
                 default: break;

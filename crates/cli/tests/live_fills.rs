@@ -112,6 +112,23 @@ fn sizes_of_all_classes_are_those_that_the_program_made_without_a_heap_dump() {
     });
 }
 
+#[test]
+fn objects_that_die_while_sizes_are_read_do_not_make_it_a_sample() {
+    with_program("live sizes while objects die", |program, page| {
+        program.tell("bags 50000");
+        program.tell("churn");
+        for _ in 0..5 {
+            let answer = read_again(page);
+            let sizes = &answer["sizes"];
+            assert_eq!(sizes["read"], sizes["objects"], "{sizes}");
+            assert_eq!(sizes["left_out"], 0, "{sizes}");
+            assert_eq!(sizes["by_class"], false, "{sizes}");
+            assert!(sizes["read"].as_u64() >= Some(50_000), "{sizes}");
+        }
+        program.tell("calm");
+    });
+}
+
 /// The servlet's pages have the same numbers.
 fn old_pages(page: &Page, bags: &Value) {
     assert_eq!(

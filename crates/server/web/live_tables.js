@@ -183,7 +183,9 @@ function sizesFrom(sizes) {
   const time = new Date(sizes.time_ms).toLocaleTimeString();
   if (sizes.source === "dump") return `Sizes and capacities are from heap dump ${sizes.dump}, ${time}. `;
   const part = sizes.read < sizes.objects ? ` from a fair sample of ${count(sizes.read)} of ${count(sizes.objects)} objects` : "";
-  return `Sizes and capacities were read in the program at ${time}${part}. `;
+  const only = sizes.by_class ? "There are so many stacks and threads that they are known by class alone, not by thread. " : "";
+  const left = sizes.left_out ? `${count(sizes.left_out)} objects that were counted as another class's are not among them. ` : "";
+  return `Sizes and capacities were read in the program at ${time}${part}. ${only}${left}`;
 }
 
 /** The instances of every class. */

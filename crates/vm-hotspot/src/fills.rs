@@ -8,7 +8,7 @@ use jvmti::{Env, Jni, Live, Object};
 use rustc_hash::FxHashMap;
 use vmpi::fills::SiteFill;
 use vmpi::info::java_name;
-use vmpi::{ClassId, ClassOptions, Event, Fills, Share, TraceId};
+use vmpi::{ClassId, ClassOptions, Event, Fills, Share, ThreadId, TraceId};
 
 use crate::choices::{Chosen, Dice};
 use crate::config::Clock;
@@ -22,7 +22,8 @@ use crate::worker::Place;
 const MOST_WAITING: usize = 2;
 /// Objects that are looked at for one answer; of more, a sample of each site that has many.
 const MOST: u64 = 2 << 20;
-/// Rows of an answer: with more sites than that, the sites of a class are one row.
+/// Rows of an answer: with more sites than that, those of a class and thread are one row; if that is
+/// not enough, those of a class.
 const MOST_ROWS: usize = 20_000;
 /// Local references of an object that is looked at.
 const REFERENCES: i32 = 8;
@@ -57,39 +58,53 @@ impl HotSpot {
         }
         worker.give(move |env, jni| {
             if let Some(hotspot) = Self::get() {
-                let fills = fills(hotspot, env, jni, number);
-                hotspot.tell(&Event::Fills(&fills));
+                // Half a reading would be taken for all there is.
+                if let Some(fills) = fills(hotspot, env, jni, number) {
+                    hotspot.tell(&Event::Fills(&fills));
+                }
             }
         });
         Ok(())
     }
 }
 
-/// The answer to a question.
-fn fills(hotspot: &HotSpot, env: Env<Live>, jni: Jni, number: u32) -> Fills {
+/// The answer to a question; none if the VM ends before all is read.
+fn fills(hotspot: &HotSpot, env: Env<Live>, jni: Jni, number: u32) -> Option<Fills> {
     let begun = Clock::ThreadCpu.now();
     hotspot.follow_all_gathered(jni);
     let counts = hotspot.followed.see_all(jni);
-    let mut answer = Fills {
-        number,
-        ..Fills::default()
-    };
     let known = hotspot.lock().registry.classes.len() as i32;
     jni.local_frame(known.min(i32::from(u16::MAX) - BESIDES) + BESIDES, || {
         let (classes, mut sites) = plan(hotspot, env, jni, &counts);
-        let objects = || sites.iter().flatten().map(|site| site.objects);
-        answer.objects = objects().sum();
-        let limit = limit(objects().collect(), MOST);
+        let limit = limit(
+            sites.iter().flatten().map(|site| site.objects).collect(),
+            MOST,
+        );
         for site in sites.iter_mut().flatten() {
             let ratio = limit as f64 / site.objects.max(1) as f64;
             site.share = Share::new(ratio.min(1.0)).unwrap_or_default();
         }
         let interval = hotspot.config.sampled_allocations.unwrap_or(0);
-        answer.read = read(hotspot, jni, &classes, &mut sites, interval);
-        answer.rows = rows(sites);
-    });
-    answer.cpu_us = u64::try_from(Clock::ThreadCpu.now() - begun).unwrap_or(0) / 1000;
-    answer
+        let seen = read(hotspot, jni, &classes, &mut sites, interval)?;
+        let thread_of = |trace: TraceId| {
+            let state = hotspot.lock();
+            let trace = state
+                .registry
+                .traces
+                .get((trace.0 as usize).wrapping_sub(1));
+            trace.map_or(ThreadId::NONE, |trace| trace.thread)
+        };
+        let (rows, by_class) = rows(sites, thread_of);
+        Some(Fills {
+            number,
+            objects: seen.objects(),
+            read: seen.read,
+            left_out: seen.left_out,
+            by_class,
+            cpu_us: u64::try_from(Clock::ThreadCpu.now() - begun).unwrap_or(0) / 1000,
+            rows,
+        })
+    })
 }
 
 /// Which sites are looked at, by their numbers, and their classes.
@@ -184,31 +199,70 @@ fn limit(mut counts: Vec<u64>, most: u64) -> u64 {
     u64::MAX
 }
 
-/// Looks at the objects and adds them to their sites; how many there were.
+/// What a reading came across.
+#[derive(Clone, Copy, Debug, Default)]
+struct Seen {
+    /// Objects that might be looked at.
+    met: u64,
+    /// How many those stand for that were chosen, and those of them that could be looked at: the
+    /// others died before, or are left out.
+    chosen: f64,
+    found: f64,
+    /// Those that were looked at.
+    read: u64,
+    /// Those whose class is not that of their site.
+    left_out: u64,
+}
+
+impl Seen {
+    /// The objects that sums are of: as many as were looked at, if none was passed over by chance.
+    fn objects(&self) -> u64 {
+        let gone = (self.chosen - self.found).round() as u64;
+        self.met.saturating_sub(gone).max(self.read)
+    }
+}
+
+/// Looks at the objects and adds them to their sites; `None` if the VM ends meanwhile.
 fn read(
     hotspot: &HotSpot,
     jni: Jni,
     classes: &[Class],
     sites: &mut [Option<Site>],
     interval: u64,
-) -> u64 {
-    let (mut dice, mut count, mut is_done) = (Dice::default(), 0, false);
-    while !is_done && !hotspot.dead.load(Ordering::Relaxed) {
+) -> Option<Seen> {
+    let (mut dice, mut seen, mut is_done) = (Dice::default(), Seen::default(), false);
+    while !is_done {
+        if hotspot.dead.load(Ordering::Relaxed) {
+            return None;
+        }
         jni.local_frame(PIECE as i32 * REFERENCES, || {
             let wants = |entry: Entry| {
                 let site = sites.get(entry.site().0 as usize);
-                let site = site.and_then(Option::as_ref);
-                site.is_some_and(|site| dice.choose(site.share))
+                let Some(site) = site.and_then(Option::as_ref) else {
+                    return false;
+                };
+                seen.met += 1;
+                let is_chosen = dice.choose(site.share);
+                if is_chosen {
+                    seen.chosen += 1.0 / site.share.ratio();
+                }
+                is_chosen
             };
             let Some(piece) = hotspot.followed.see(jni, wants) else {
                 is_done = true;
                 return;
             };
-            count += piece.len() as u64;
             for (object, entry) in piece {
                 let site = sites[entry.site().0 as usize].as_mut();
                 let Some(site) = site else { continue };
                 let class = &classes[site.class];
+                // Two classes may share a site, and where one has a field the other may not.
+                if !class.fields.is_of(object) {
+                    seen.left_out += 1;
+                    continue;
+                }
+                seen.read += 1;
+                seen.found += 1.0 / site.share.ratio();
                 let weight = site.weight / site.share.ratio()
                     * f64::from(1_u32 << entry.weight_log2())
                     / chance(interval, entry.array_bytes());
@@ -224,19 +278,37 @@ fn read(
             }
         });
     }
-    count
+    Some(seen)
 }
 
-/// The rows that say something, by class and stack; by class alone if that are too many.
-fn rows(sites: Vec<Option<Site>>) -> Vec<SiteFill> {
+/// The rows that say something, by class and stack; if that are too many, by class and thread, each
+/// with one of the stacks, or by class alone. Whether it is by class alone.
+fn rows(
+    sites: Vec<Option<Site>>,
+    thread_of: impl Fn(TraceId) -> ThreadId,
+) -> (Vec<SiteFill>, bool) {
     let rows = sites.into_iter().flatten().map(|site| site.row);
     let rows = rows.filter(|row| !(row.size.is_empty() && row.capacity.is_empty()));
     let mut rows: Vec<SiteFill> = rows.collect();
-    let is_long = rows.len() > MOST_ROWS;
-    if is_long {
-        rows.iter_mut().for_each(|row| row.trace = TraceId::EMPTY);
-    }
     // A site may be there for several shares.
+    merge(&mut rows);
+    if rows.len() > MOST_ROWS {
+        let mut of_threads = FxHashMap::default();
+        for row in &mut rows {
+            row.trace = *of_threads.entry(thread_of(row.trace)).or_insert(row.trace);
+        }
+        merge(&mut rows);
+    }
+    let by_class = rows.len() > MOST_ROWS;
+    if by_class {
+        rows.iter_mut().for_each(|row| row.trace = TraceId::EMPTY);
+        merge(&mut rows);
+    }
+    (rows, by_class)
+}
+
+/// Makes one row of those with the same class and stack.
+fn merge(rows: &mut Vec<SiteFill>) {
     rows.sort_unstable_by_key(|row| (row.class.0, row.trace.0));
     rows.dedup_by(|row, kept| {
         let is_same = (row.class, row.trace) == (kept.class, kept.trace);
@@ -247,7 +319,6 @@ fn rows(sites: Vec<Option<Site>>) -> Vec<SiteFill> {
         }
         is_same
     });
-    rows
 }
 
 #[cfg(test)]
@@ -272,5 +343,65 @@ mod tests {
         assert_eq!(chance(1000, 0), 1.0);
         assert!((chance(1 << 20, 16) - 16.0 / f64::from(1 << 20)).abs() < 1e-9);
         assert!(chance(1000, 100_000) > 0.999_999);
+    }
+
+    /// As many sites of so many classes, each with one object of size 3 at a stack of its own.
+    fn sites(count: u32, classes: u32) -> Vec<Option<Site>> {
+        let site = |n: u32| {
+            let mut row = SiteFill {
+                class: ClassId(1 + n % classes),
+                trace: TraceId(1 + n),
+                ..SiteFill::default()
+            };
+            row.size.add(3, 1.0);
+            Some(Site {
+                class: 0,
+                objects: 1,
+                weight: 1.0,
+                share: Share::ALL,
+                row,
+            })
+        };
+        (0..count).map(site).collect()
+    }
+
+    #[test]
+    fn rows_of_too_many_sites_still_say_the_thread() {
+        let total = |rows: &[SiteFill]| rows.iter().map(|row| row.size.sum).sum::<f64>();
+        let threads = |count: u32| move |trace: TraceId| ThreadId(trace.0 % count);
+        let few = MOST_ROWS as u32;
+        let (all, by_class) = rows(sites(few, 5), threads(7));
+        assert_eq!((all.len(), by_class), (MOST_ROWS, false));
+        let (some, by_class) = rows(sites(few + 1, 5), threads(7));
+        assert_eq!((some.len(), by_class), (35, false));
+        assert_eq!(total(&some), f64::from(3 * (few + 1)));
+        let of: std::collections::HashSet<_> = some
+            .iter()
+            .map(|row| (row.class, row.trace.0 % 7))
+            .collect();
+        assert_eq!(
+            of.len(),
+            35,
+            "each thread of each class by a stack of its own"
+        );
+        let (least, by_class) = rows(sites(few + 1, 5), threads(few + 1));
+        assert_eq!((least.len(), by_class), (5, true));
+        assert_eq!(total(&least), f64::from(3 * (few + 1)));
+        assert!(least.iter().all(|row| row.trace == TraceId::EMPTY));
+    }
+
+    #[test]
+    fn who_dies_before_being_looked_at_is_not_among_the_objects() {
+        let mut seen = Seen {
+            met: 1000,
+            chosen: 1000.0,
+            found: 990.0,
+            read: 990,
+            left_out: 4,
+        };
+        assert_eq!(seen.objects(), 990, "all of them were read");
+        // One of ten was looked at; two of these are gone.
+        (seen.chosen, seen.found, seen.read) = (1000.0, 980.0, 98);
+        assert_eq!(seen.objects(), 980);
     }
 }

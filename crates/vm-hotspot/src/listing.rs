@@ -14,7 +14,7 @@ use crate::births::{Dated, keep_births};
 use crate::choices::Chosen;
 use crate::config::Follow;
 use crate::hotspot::{HotSpot, locked};
-use crate::live_fields::LiveFields;
+use crate::live_fields::{LiveFields, is_of};
 use crate::own_answers;
 use crate::worker::Place;
 
@@ -86,6 +86,19 @@ impl HotSpot {
     }
 }
 
+impl Classes {
+    /// Leaves out objects that are of none of the classes, as two classes may share a site; how many.
+    fn leave_out(&self, jni: Jni, found: &mut Vec<Found>) -> usize {
+        let before = found.len();
+        found.retain(|(object, site, _)| {
+            let class = self.sites.get(site);
+            let mirror = class.and_then(|(class, _)| self.mirrors.get(*class as usize));
+            mirror.is_some_and(|(_, mirror)| is_of(jni, *object, *mirror))
+        });
+        before - found.len()
+    }
+}
+
 /// The answer to a question.
 fn list(hotspot: &HotSpot, env: Env<Live>, jni: Jni, query: &InstanceQuery) -> Listing {
     let mut listing = Listing {
@@ -103,10 +116,17 @@ fn list(hotspot: &HotSpot, env: Env<Live>, jni: Jni, query: &InstanceQuery) -> L
             .map(|class| describe(hotspot, jni, *class))
             .collect();
         let is_asked = |site: u32| classes.sites.contains_key(&site);
-        let (objects, found) = hotspot
+        let (objects, mut found) = hotspot
             .followed
             .living(jni, |all| sample(jni, all, (most, query.number), is_asked));
         listing.objects = objects;
+        let left_out = classes.leave_out(jni, &mut found);
+        if left_out > 0 {
+            listing.objects = objects.saturating_sub(left_out as u64);
+            listing.notes.push(format!(
+                "{left_out} objects of other classes that were counted as these are left out"
+            ));
+        }
         listing.rows = rows(hotspot, (env, jni), &query.class, &classes, &found);
         for row in &mut listing.rows {
             let options = listing.classes.get(row.class as usize);

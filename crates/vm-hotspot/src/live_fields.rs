@@ -83,6 +83,16 @@ fn may_be_array(descriptor: &str) -> bool {
     )
 }
 
+/// Whether an object is of this class, and of no subclass.
+pub(crate) fn is_of(jni: Jni, object: Object, class: Object) -> bool {
+    let Some(own) = jni.object_class(object) else {
+        return false;
+    };
+    let is_it = jni.is_same(own, class);
+    jni.delete_local(own);
+    is_it
+}
+
 /// The live objects of one class, and what they refer to.
 pub(crate) struct LiveFields {
     env: Env<Live>,
@@ -122,7 +132,13 @@ impl LiveFields {
             || content::may_be_filled(&self.name, !self.own.arrays.is_empty(), int_field)
     }
 
-    /// Size and capacity of one of its objects. Leaves local references behind.
+    /// Whether an object is one of its objects, and of no subclass.
+    pub(crate) fn is_of(&self, object: Object) -> bool {
+        is_of(self.jni, object, self.own.class)
+    }
+
+    /// Size and capacity of an object that [is of the class](Self::is_of): the VM does not look where
+    /// the fields of another are. Leaves local references behind.
     pub(crate) fn fill(&self, object: Object) -> Fill {
         self.root.set(Some(object));
         content::fill(self, object, &self.name)

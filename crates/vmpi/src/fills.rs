@@ -62,17 +62,21 @@ pub struct SiteFill {
 pub struct Fills {
     /// Number of the question.
     pub number: u32,
-    /// Live objects of classes that say something.
+    /// Live objects of classes that say something, without those that died before it was their turn.
     pub objects: u64,
     /// Those that were looked at; with fewer than all, sums are estimates.
     pub read: u64,
+    /// Objects that were counted as another class's, and so are in no row and no number.
+    pub left_out: u64,
+    /// There are so many stacks and threads that each row has all objects of a class, without a stack.
+    pub by_class: bool,
     /// CPU time that it took, in microseconds.
     pub cpu_us: u64,
     /// The sums.
     pub rows: Vec<SiteFill>,
 }
 
-const HEAD: usize = 28;
+const HEAD: usize = 37;
 const SUM: usize = 32;
 const ROW: usize = 8 + 3 * SUM;
 
@@ -111,9 +115,10 @@ impl Fills {
     pub fn encode(&self, mut numbers: impl FnMut(ClassId, TraceId) -> (u32, u32)) -> Vec<u8> {
         let mut out = Vec::with_capacity(HEAD + ROW * self.rows.len());
         out.extend(self.number.to_be_bytes());
-        for number in [self.objects, self.read, self.cpu_us] {
+        for number in [self.objects, self.read, self.cpu_us, self.left_out] {
             out.extend(number.to_be_bytes());
         }
+        out.push(u8::from(self.by_class));
         for row in &self.rows {
             let (class, trace) = numbers(row.class, row.trace);
             out.extend(class.to_be_bytes());
@@ -146,6 +151,8 @@ impl Fills {
             objects: long(head, 4),
             read: long(head, 12),
             cpu_us: long(head, 20),
+            left_out: long(head, 28),
+            by_class: head[36] != 0,
             rows: rows.map(row).collect(),
         })
     }
@@ -170,6 +177,8 @@ mod tests {
             objects: 1 << 33,
             read: 2,
             cpu_us: 77,
+            left_out: 3,
+            by_class: true,
             rows: vec![row, SiteFill::default()],
         }
     }

@@ -296,6 +296,8 @@ fn class_source(live: &Live, params: &Params) -> Result<Classes, Fault> {
         dump: Some(*number),
         objects: None,
         read: None,
+        left_out: None,
+        by_class: false,
         cpu_us: None,
     });
     let recording = live.status().borrow().recording.clone();

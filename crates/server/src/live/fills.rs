@@ -65,6 +65,10 @@ pub struct Source {
     pub objects: Option<u64>,
     /// See `objects`.
     pub read: Option<u64>,
+    /// Objects of the program that were counted as another class's, and have no sizes here.
+    pub left_out: Option<u64>,
+    /// Whether there were so many stacks and threads that sizes are known by class alone.
+    pub by_class: bool,
     /// CPU time of the program that reading took, in microseconds.
     pub cpu_us: Option<u64>,
 }
@@ -98,6 +102,8 @@ impl Readings {
             dump: None,
             objects: Some(last.fills.objects),
             read: Some(last.fills.read),
+            left_out: Some(last.fills.left_out),
+            by_class: last.fills.by_class,
             cpu_us: Some(last.fills.cpu_us),
         })
     }
