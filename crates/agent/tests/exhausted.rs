@@ -11,9 +11,11 @@ use testkit::jvm::Jdk;
 
 fn exhausted(lab: &Lab, classes: &Path, jdk: &Jdk, options: &str) -> Ran {
     let ran = lab.run_in(jdk, classes, Some(options), &["-Xmx24m"], &["Exhausted"]);
-    // A VM may take itself down while other threads run on (8; 17 with Serial), without an agent, too.
+    // These VMs may take themselves down while other threads run on (17 with Serial), without an
+    // agent, too.
     let code = ran.output.status.code();
-    let fell = ran.stderr().contains("pure virtual method called");
+    let may_fall = matches!(jdk.version, 8 | 17);
+    let fell = may_fall && ran.stderr().contains("pure virtual method called");
     assert!(
         code == Some(1) || fell,
         "{} {options}: {code:?} {}",

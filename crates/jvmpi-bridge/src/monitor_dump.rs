@@ -61,7 +61,7 @@ impl Bridge {
         let threads = stacks.envs().map(|(thread, _)| thread);
         for monitor in used_monitors(env, jni, threads) {
             let id = ObjectHandle(self.id_of(env, jni, monitor) as u64);
-            if let Some(record) = monitor_record(env, monitor, id, env_of) {
+            if let Some(record) = monitor_record((env, jni), monitor, id, env_of) {
                 encode(&mut dump, &record, IdLayout::NATIVE);
             }
         }

@@ -6,14 +6,20 @@ use rustc_hash::FxHashMap;
 use serde::Serialize;
 use vmpi::dump::heap::{decode, decode_ids};
 use vmpi::dump::monitor::{MonitorName, decode as decode_monitors};
-use vmpi::dump::{HeapRecord, IdLayout, RootKind, Shapes, field_values};
+use vmpi::dump::{HeapRecord, IdLayout, MonitorRecord, RootKind, Shapes, field_values};
 use vmpi::vm_event::thread_status;
 use vmpi::{BasicType, DumpLevel, EnvId, HeapDump, MonitorDump, ObjectAlloc, ObjectHandle, Value};
 
 use crate::heap::LiveHeap;
+use crate::names::Room;
 
 /// Dumps of a kind that are kept; of more, the last.
 const KEPT: usize = 100;
+/// Bytes of text of all monitor dumps that are kept: a stream names a thread or a method by a few
+/// bytes, as often as it likes.
+const TEXT: usize = 64 << 20;
+/// Bytes of text of an object dump.
+const TEXT_OF_OBJECT: usize = 256 << 10;
 /// Objects that may be described for one monitor dump.
 const DESCRIBED: usize = 1 << 16;
 
@@ -76,6 +82,8 @@ pub struct ObjectDumpRow {
     /// The fields that its class declares, or the static ones of a class; those of superclasses are
     /// not among them.
     pub fields: Vec<DumpedField>,
+    /// Fields not listed: there is too much text.
+    pub omitted_fields: u64,
     /// Elements of an array.
     pub elements: Option<u64>,
 }
@@ -98,6 +106,11 @@ pub struct MonitorDumpRow {
     pub monitors: Vec<MonitorRow>,
     /// All threads.
     pub threads: Vec<ThreadRow>,
+    /// Monitors, threads and frames not listed: there is too much text.
+    pub omitted: u64,
+    /// Bytes of text.
+    #[serde(skip)]
+    text: usize,
     /// What is wrong with its bytes; the monitors are those that come before.
     pub damage: Option<String>,
 }
@@ -153,10 +166,16 @@ pub struct Dumps {
 impl Dumps {
     /// The answer, with at most `top` classes.
     pub(crate) fn answer(&self, top: usize) -> Self {
-        let mut answer = self.clone();
-        answer.omitted_classes = answer.classes.len().saturating_sub(top) as u64;
-        answer.classes.truncate(top);
-        answer
+        let classes = self.classes.iter().take(top);
+        Self {
+            heap: self.heap.clone(),
+            classes: classes.cloned().collect(),
+            omitted_classes: self.classes.len().saturating_sub(top) as u64,
+            objects: self.objects.clone(),
+            monitors: self.monitors.clone(),
+            omitted: self.omitted,
+            described: FxHashMap::default(),
+        }
     }
 
     /// Whether there are any.
@@ -317,12 +336,15 @@ impl LiveHeap {
             });
             fields.unwrap_or_default()
         };
-        let shown = |fields: &[vmpi::FieldDef], values: &[Value]| {
-            let field = |(field, value): (&vmpi::FieldDef, &Value)| DumpedField {
-                name: field.name.clone(),
-                value: shown(*value),
+        let mut room = Room::new(TEXT_OF_OBJECT);
+        let mut shown = |fields: &[vmpi::FieldDef], values: &[Value]| {
+            let field = |(field, value): (&vmpi::FieldDef, &Value)| {
+                Some(DumpedField {
+                    name: room.take(|| field.name.clone())?,
+                    value: shown(*value),
+                })
             };
-            fields.iter().zip(values).map(field).collect()
+            fields.iter().zip(values).filter_map(field).collect()
         };
         let (object, class, fields, elements) = match record {
             HeapRecord::Root { .. } => return,
@@ -374,6 +396,7 @@ impl LiveHeap {
             id: format!("{:#x}", object.0),
             class,
             fields,
+            omitted_fields: room.omitted,
             elements,
         };
         keep(&mut self.dumps.objects, row, &mut self.dumps.omitted);
@@ -382,40 +405,60 @@ impl LiveHeap {
     pub(crate) fn monitor_dump(&mut self, dump: &MonitorDump) {
         let layout = IdLayout::of(&self.hello);
         let (records, damage) = decode_monitors(&dump.data, layout);
-        let thread = |env: &EnvId| self.names.thread_name(*env);
-        let monitors = records.iter().map(|record| {
-            let (id, class) = match record.monitor {
-                MonitorName::Java(object) => (object.0, self.class_of(object.0)),
-                MonitorName::Raw { monitor, .. } => (monitor.0, "raw monitor".to_owned()),
-            };
-            MonitorRow {
-                id: format!("{id:#x}"),
-                class,
-                owner: (record.owner != EnvId(0)).then(|| thread(&record.owner)),
-                entry_count: record.entry_count,
-                entering: record.waiting_to_enter.iter().map(thread).collect(),
-                waiting: record.waiting_to_be_notified.iter().map(thread).collect(),
-            }
-        });
+        let mut room = Room::new(TEXT);
+        let monitors = records.iter();
+        let monitors = monitors.filter_map(|record| self.monitor_row(record, &mut room));
+        let monitors = monitors.collect();
         let statuses = dump.status.iter().copied().chain(std::iter::repeat(0));
-        let threads = dump
-            .traces
-            .iter()
-            .zip(statuses)
-            .map(|(trace, status)| ThreadRow {
-                name: thread(&trace.env),
+        let threads = dump.traces.iter().zip(statuses);
+        let threads = threads.filter_map(|(trace, status)| {
+            Some(ThreadRow {
+                name: room.take(|| self.names.thread_name(trace.env))?,
                 status: status_name(status),
-                frames: self.names.frames(&trace.frames),
-            });
-        let row = MonitorDumpRow {
+                frames: self.names.frames(&trace.frames, &mut room),
+            })
+        });
+        let mut row = MonitorDumpRow {
             moment: self.moment(),
-            monitors: monitors.collect(),
+            monitors,
             threads: threads.collect(),
             damage: damage.map(|damage| damage.to_string()),
+            ..MonitorDumpRow::default()
         };
+        (row.omitted, row.text) = (room.omitted, TEXT - room.left());
         // Who was described for it has no id after it.
-        self.dumps.described.clear();
-        keep(&mut self.dumps.monitors, row, &mut self.dumps.omitted);
+        let dumps = &mut self.dumps;
+        dumps.described.clear();
+        keep(&mut dumps.monitors, row, &mut dumps.omitted);
+        let text = |rows: &[MonitorDumpRow]| rows.iter().map(|row| row.text).sum::<usize>();
+        while text(&dumps.monitors) > TEXT {
+            dumps.monitors.remove(0);
+            dumps.omitted += 1;
+        }
+    }
+
+    fn monitor_row(&self, record: &MonitorRecord, room: &mut Room) -> Option<MonitorRow> {
+        let thread = |env: &EnvId| self.names.thread_name(*env);
+        let (id, class) = match record.monitor {
+            MonitorName::Java(object) => (object.0, room.take(|| self.class_of(object.0))?),
+            MonitorName::Raw { monitor, .. } => {
+                (monitor.0, room.take(|| "raw monitor".to_owned())?)
+            }
+        };
+        let is_owned = record.owner != EnvId(0);
+        let owner = is_owned.then(|| room.take(|| thread(&record.owner)));
+        let mut threads = |envs: &[EnvId]| -> Vec<String> {
+            let names = envs.iter();
+            names.filter_map(|env| room.take(|| thread(env))).collect()
+        };
+        Some(MonitorRow {
+            id: format!("{id:#x}"),
+            class,
+            owner: owner.flatten(),
+            entry_count: record.entry_count,
+            entering: threads(&record.waiting_to_enter),
+            waiting: threads(&record.waiting_to_be_notified),
+        })
     }
 
     /// The class of an object that is present, or that was described.
@@ -456,5 +499,106 @@ fn shown(value: Value) -> String {
         Value::Short(x) => x.to_string(),
         Value::Int(x) => x.to_string(),
         Value::Long(x) => x.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use vmpi::wire::{Hello, Item};
+    use vmpi::{
+        Body, CallFrame, CallTrace, ClassLoad, FieldDef, JMethodId, MethodDef, ThreadStart,
+    };
+
+    fn told(heap: &mut LiveHeap, body: Body) {
+        heap.apply(&Item::event(body));
+    }
+
+    /// What a file of a megabyte can say.
+    #[test]
+    fn names_that_are_said_at_every_frame_do_not_fill_the_memory() {
+        let mut heap = LiveHeap::new(&Hello::default());
+        let long = "n".repeat(100_000);
+        let method = MethodDef {
+            name: long.clone(),
+            method: JMethodId(7),
+            ..MethodDef::default()
+        };
+        let field = FieldDef {
+            name: long.clone(),
+            signature: "B".to_owned(),
+        };
+        let class = ClassLoad {
+            class: ObjectHandle(8),
+            name: long.clone(),
+            methods: vec![method],
+            instances: vec![field; 1000],
+            ..ClassLoad::default()
+        };
+        told(&mut heap, Body::ClassLoad(Box::new(class)));
+        let start = ThreadStart {
+            env: EnvId(1),
+            name: long,
+            ..ThreadStart::default()
+        };
+        told(&mut heap, Body::ThreadStart(Box::new(start)));
+        let frame = CallFrame {
+            line: 1,
+            method: JMethodId(7),
+        };
+        let trace = |frames: usize| CallTrace {
+            env: EnvId(1),
+            frames: vec![frame; frames],
+        };
+        let dump = |traces: Vec<CallTrace>| {
+            Body::MonitorDump(Box::new(MonitorDump {
+                status: vec![1; traces.len()],
+                traces,
+                ..MonitorDump::default()
+            }))
+        };
+        // One with a deep stack, and many of one frame each.
+        told(&mut heap, dump(vec![trace(3000)]));
+        for _ in 0..4 {
+            told(&mut heap, dump(vec![trace(1); 3000]));
+        }
+        told(&mut heap, dump(vec![trace(1); 200_000]));
+        let dumps = &heap.answer(10).dumps;
+        let text = |row: &MonitorDumpRow| {
+            let thread = |row: &ThreadRow| {
+                row.name.len() + row.frames.iter().map(String::len).sum::<usize>()
+            };
+            row.threads.iter().map(thread).sum::<usize>()
+        };
+        let all: usize = dumps.monitors.iter().map(text).sum();
+        assert!((1..=TEXT).contains(&all), "{all}");
+        let last = dumps.monitors.last().expect("the last one is kept");
+        assert_eq!(last.threads[0].frames.len(), 1);
+        let shown: usize = last.threads.iter().map(|row| 1 + row.frames.len()).sum();
+        // A thread that is left out is so with its frame.
+        assert!(last.omitted > 0 && shown as u64 + last.omitted <= 400_000);
+        assert_eq!(dumps.monitors.len() as u64 + dumps.omitted, 6);
+    }
+
+    #[test]
+    fn dumps_of_real_programs_are_listed_in_full() {
+        let mut heap = LiveHeap::new(&Hello::default());
+        let frame = CallFrame {
+            line: 12,
+            method: JMethodId(7),
+        };
+        let traces = (1..=5000).map(|env| CallTrace {
+            env: EnvId(env),
+            frames: vec![frame; 100],
+        });
+        let dump = MonitorDump {
+            traces: traces.collect(),
+            ..MonitorDump::default()
+        };
+        told(&mut heap, Body::MonitorDump(Box::new(dump)));
+        let row = &heap.answer(10).dumps.monitors[0];
+        assert_eq!((row.omitted, row.threads.len()), (0, 5000));
+        assert!(row.threads.iter().all(|thread| thread.frames.len() == 100));
+        assert_eq!(row.threads[0].frames[0], "method 0x7:12");
     }
 }

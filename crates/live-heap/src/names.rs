@@ -1,11 +1,65 @@
 //! What ids stand for: classes, sites, arenas.
 
+use std::sync::Arc;
+
 use rustc_hash::FxHashMap;
 use vmpi::{BasicType, CallFrame, ClassLoad, EnvId, ObjectHandle, ThreadStart};
 
 /// Classes and sites told apart; what comes after shares the last number, so that
 /// no stream makes the tables larger than they can be.
 const GROUPS: u32 = 1 << 16;
+
+/// Bytes of a name that are shown: a stream may have one of any length, and name it at every frame.
+const SHOWN: usize = 4096;
+/// Frames of a stack that are shown: no host dumps more.
+const DEEPEST: usize = 1024;
+
+/// As much of a name as is shown.
+fn cut(name: &str) -> &str {
+    let mut end = name.len().min(SHOWN);
+    while !name.is_char_boundary(end) {
+        end -= 1;
+    }
+    &name[..end]
+}
+
+/// Room for text, in bytes; what does not fit is left out, as is all that comes after.
+#[derive(Debug)]
+pub(crate) struct Room {
+    left: usize,
+    /// How much was left out.
+    pub(crate) omitted: u64,
+}
+
+impl Room {
+    pub(crate) fn new(bytes: usize) -> Self {
+        Self {
+            left: bytes,
+            omitted: 0,
+        }
+    }
+
+    /// Bytes that are left.
+    pub(crate) fn left(&self) -> usize {
+        self.left
+    }
+
+    /// A text, if there is room for it.
+    pub(crate) fn take(&mut self, text: impl FnOnce() -> String) -> Option<String> {
+        if self.left > 0 {
+            let text = text();
+            // Even an empty one takes some.
+            let bytes = text.len() + size_of::<String>();
+            if bytes <= self.left {
+                self.left -= bytes;
+                return Some(text);
+            }
+            self.left = 0;
+        }
+        self.omitted += 1;
+        None
+    }
+}
 
 /// What an allocation says of its kind: class, element type, stack.
 type KindKey = (u64, u8, u32);
@@ -33,7 +87,8 @@ impl Recent {
 #[derive(Debug, Default)]
 pub(crate) struct Names {
     pub(crate) classes: FxHashMap<u64, ClassLoad>,
-    methods: FxHashMap<u64, String>,
+    /// Class and name of each method.
+    methods: FxHashMap<u64, (Arc<str>, Box<str>)>,
     /// Names of threads by env; of ended ones until the env is another's.
     threads: FxHashMap<u64, String>,
     traces: FxHashMap<u32, Vec<CallFrame>>,
@@ -52,8 +107,9 @@ pub(crate) struct Names {
 
 impl Names {
     pub(crate) fn load(&mut self, class: &ClassLoad) {
+        let name: Arc<str> = cut(&class.name).into();
         for method in &class.methods {
-            let name = format!("{}.{}", class.name, method.name);
+            let name = (Arc::clone(&name), cut(&method.name).into());
             self.methods.insert(method.method.0, name);
         }
         let old = self.classes.insert(class.class.0, class.clone());
@@ -69,7 +125,8 @@ impl Names {
 
     pub(crate) fn start(&mut self, thread: &ThreadStart) {
         if self.threads.len() < GROUPS as usize || self.threads.contains_key(&thread.env.0) {
-            self.threads.insert(thread.env.0, thread.name.clone());
+            self.threads
+                .insert(thread.env.0, cut(&thread.name).to_owned());
         }
     }
 
@@ -190,27 +247,34 @@ impl Names {
     /// stack.
     pub(crate) fn site_frames(&self, site: u32) -> Vec<String> {
         let trace = self.site_traces.get(site as usize).copied().unwrap_or(0);
-        self.frames(self.traces.get(&trace).map_or(&[][..], Vec::as_slice))
+        let frames = self.traces.get(&trace).map_or(&[][..], Vec::as_slice);
+        self.frames(frames, &mut Room::new(usize::MAX))
     }
 
     /// Frames by name.
-    pub(crate) fn frames(&self, frames: &[CallFrame]) -> Vec<String> {
-        let name = |frame: &CallFrame| {
-            let method = self.methods.get(&frame.method.0);
-            let method = method
-                .cloned()
-                .unwrap_or_else(|| format!("method {:#x}", frame.method.0));
-            if frame.line > 0 {
-                format!("{method}:{}", frame.line)
-            } else {
-                method
-            }
+    pub(crate) fn frames(&self, frames: &[CallFrame], room: &mut Room) -> Vec<String> {
+        let (shown, others) = frames.split_at(frames.len().min(DEEPEST));
+        room.omitted += others.len() as u64;
+        let shown = shown.iter();
+        shown
+            .filter_map(|frame| room.take(|| self.frame(frame)))
+            .collect()
+    }
+
+    fn frame(&self, frame: &CallFrame) -> String {
+        let method = match self.methods.get(&frame.method.0) {
+            Some((class, name)) => format!("{class}.{name}"),
+            None => format!("method {:#x}", frame.method.0),
         };
-        frames.iter().map(name).collect()
+        match frame.line {
+            line if line > 0 => format!("{method}:{line}"),
+            _ => method,
+        }
     }
 }
 
 fn titled(name: &str, code: u8) -> String {
+    let name = cut(name);
     match vmpi::dump::basic_type(code) {
         None => name.into(),
         Some(BasicType::Object) => format!("{name}[]"),

@@ -94,6 +94,8 @@ impl Layouts {
         if let Some(layout) = self.0.get_mut(&class.0) {
             (layout.declared, layout.interfaces) = (Vec::new(), Vec::new());
             layout.statics.clear();
+            layout.instance.clear();
+            layout.zeros.clear();
         }
     }
 

@@ -2,7 +2,9 @@
 //!
 //! The VM reports all that one object holds before it goes on to the next, so one object is
 //! gathered at a time and written when the next begins; classes, whose parts may come in
-//! between, are written at the end. What objects are called is the affair of [`Ids`].
+//! between, are written at the end. Classes go on being loaded until all threads stand still; what is
+//! held by one that was not planned for, or by its objects, has a root of its own, so that nobody takes
+//! it for garbage. What objects are called is the affair of [`Ids`].
 
 use jvmti::{Env, HeapWalk, Live, Object, Primitive, Reference, Walk};
 use rustc_hash::FxHashMap;
@@ -236,11 +238,22 @@ impl<'a> Gather<'a> {
         self.put(&HeapRecord::Root { object, why });
     }
 
+    /// Something is held in a way that no record can tell.
+    fn held_somehow(&mut self, to: i64) {
+        if self.only.is_none() {
+            let (object, why) = (self.ids.id(to), RootKind::Unknown);
+            self.put(&HeapRecord::Root { object, why });
+        }
+    }
+
     /// What a class holds.
     fn held_by_class(&mut self, class: i64, to: i64, reference: &Reference<'_>) {
         let class = self.ids.class(class);
         let layout = self.layout(class);
         let place = layout.and_then(|layout| layout.statics.get(&reference.index).copied());
+        if (reference.kind, place) == (8, None) {
+            return self.held_somehow(to);
+        }
         let to = self.ids.id(to);
         let parts = self.classes.entry(class.0).or_default();
         match (reference.kind, place) {
@@ -261,15 +274,17 @@ impl<'a> Gather<'a> {
         }
     }
 
-    /// Puts a value of an instance in its place.
-    fn field(&mut self, index: i32, value: Value) {
-        if let Current::Instance(_, class, values) = &mut self.current {
-            let layout = self.plan.layouts.0.get(&class.0);
-            let place = layout.and_then(|layout| layout.instance.get(&index));
-            if let Some(slot) = place.and_then(|place| values.get_mut(*place)) {
-                *slot = value;
-            }
-        }
+    /// Puts a value of an instance in its place; whether there is one.
+    fn field(&mut self, index: i32, value: Value) -> bool {
+        let Current::Instance(_, class, values) = &mut self.current else {
+            return false;
+        };
+        let layout = self.plan.layouts.0.get(&class.0);
+        let place = layout.and_then(|layout| layout.instance.get(&index));
+        let slot = place.and_then(|place| values.get_mut(*place));
+        let is_there = slot.is_some();
+        slot.into_iter().for_each(|slot| *slot = value);
+        is_there
     }
 
     /// One class record.
@@ -335,7 +350,12 @@ impl HeapWalk for Gather<'_> {
                 if self.is_class(referrer) {
                     self.held_by_class(referrer, to, &reference);
                 } else if reference.kind == 2 {
-                    self.field(reference.index, Value::Object(self.ids.id(to)));
+                    if !self.field(reference.index, Value::Object(self.ids.id(to))) {
+                        self.held_somehow(to);
+                    }
+                } else if (4..=9).contains(&reference.kind) {
+                    // A class, but not one of the plan's.
+                    self.held_somehow(to);
                 } else if let (Current::Array(_, _, elements), 3) =
                     (&mut self.current, reference.kind)
                 {
@@ -507,5 +527,110 @@ pub fn dump_object(
         0 => Err(Fault::Missing),
         len if len > most => Err(Fault::TooLarge(most)),
         _ => Ok(gather.out),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashMap;
+    use vmpi::dump::heap::decode;
+
+    /// Tags are ids; classes have the tags 1 and 2.
+    struct Plain(i64);
+
+    impl Ids for Plain {
+        fn tag(&mut self, _class: i64, _shape: Option<Shape>, _size: i64) -> i64 {
+            self.0 += 1;
+            self.0
+        }
+
+        fn id(&self, tag: i64) -> ObjectHandle {
+            ObjectHandle(tag.cast_unsigned())
+        }
+
+        fn place(&self, tag: i64) -> usize {
+            tag as usize
+        }
+
+        fn class(&self, tag: i64) -> ClassId {
+            ClassId(tag as u32)
+        }
+
+        fn class_tag(&self, class: ClassId) -> i64 {
+            i64::from(class.0)
+        }
+    }
+
+    /// One step of a walk: the kind, who holds, whom, and the class of whom.
+    fn step(gather: &mut Gather<'_>, kind: i32, from: Option<i64>, to: i64, class: i64) -> i64 {
+        let mut tag = to;
+        let reference = Reference {
+            kind,
+            index: 0,
+            stack: None,
+            class_tag: class,
+            referrer_class_tag: 0,
+            size: 16,
+            tag: &mut tag,
+            referrer: from,
+            length: -1,
+        };
+        assert_eq!(gather.reference(reference), Walk::On);
+        tag
+    }
+
+    #[test]
+    fn what_a_class_of_the_last_moment_holds_is_no_garbage() {
+        let shape = Shape {
+            array: None,
+            class: ObjectHandle::NULL,
+        };
+        let known = (1..3).map(|class| (class as u32, Layout::default()));
+        let plan = Plan {
+            level: DumpLevel::Values,
+            layouts: Layouts(known.collect()),
+            shapes: [(1, shape), (2, shape)].into_iter().collect(),
+            threads: FxHashMap::default(),
+            globals: FxHashMap::default(),
+            most: 1 << 20,
+        };
+        let mut ids = Plain(100);
+        let mut gather = Gather::new(plan, &mut ids, None);
+        // A loader holds a class (an object of `Class`, which is 1) that nobody has planned for.
+        let loader = step(&mut gather, 25, None, 0, 2);
+        let class = step(&mut gather, 2, Some(loader), 0, 1);
+        step(&mut gather, 1, Some(class), 1, 1);
+        let by_static = step(&mut gather, 8, Some(class), 0, 2);
+        // An object of that class: it has no tag, so that of the object's class is 0.
+        let object = step(&mut gather, 25, None, 0, 0);
+        let by_field = step(&mut gather, 2, Some(object), 0, 2);
+        gather.rest();
+        let shapes: HashMap<ObjectHandle, vmpi::ClassLoad> = [1, 2]
+            .map(|class| (ObjectHandle(class), vmpi::ClassLoad::default()))
+            .into();
+        let (records, damage) = decode(&gather.out, DumpLevel::Values, IdLayout::NATIVE, &shapes);
+        assert_eq!(damage, None);
+        let kept = |record: &HeapRecord| match record {
+            HeapRecord::Root {
+                object,
+                why: RootKind::Unknown,
+            } => Some(object.0.cast_signed()),
+            _ => None,
+        };
+        let kept: Vec<i64> = records.iter().filter_map(kept).collect();
+        for held in [by_static, by_field] {
+            assert!(kept.contains(&held), "{held} {kept:?}");
+        }
+        let is_there = |tag: i64| {
+            records.iter().any(|record| {
+                matches!(record, HeapRecord::Instance { object, .. } if object.0.cast_signed() == tag)
+            })
+        };
+        assert!(
+            [class, by_static, object, by_field]
+                .into_iter()
+                .all(is_there)
+        );
     }
 }

@@ -6,7 +6,7 @@
 //! no shutdown hooks, no death of the VM is told, and the profile would be lost when it is wanted
 //! most. So a thread of the agent's own, attached while there was room, stands by.
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use jvmti::{Agent, Env, Jni, Live};
 use vmpi::Event;
 
 use crate::hotspot::HotSpot;
-use crate::worker::Worker;
+use crate::worker::{Worker, fenced};
 
 /// Longest wait for the profile of a process that ends: it is worth some time, but not for ever.
 const AT_THE_END: Duration = Duration::from_secs(600);
@@ -25,10 +25,14 @@ const AT_AN_ERROR: Duration = Duration::from_secs(60);
 /// The thread that stands by.
 static STANDS_BY: OnceLock<Arc<Worker>> = OnceLock::new();
 
+/// The process that it belongs to: in a copy of the process, which `fork` makes, it is not there.
+static PROCESS: AtomicU32 = AtomicU32::new(0);
+
 /// Starts it.
 pub(crate) fn stand_by(hotspot: &HotSpot, env: Env<Live>, jni: Jni) -> jvmti::Result<()> {
     let worker = Worker::start(hotspot, env, jni, "HPROF last words")?;
     let _ = STANDS_BY.set(worker);
+    PROCESS.store(std::process::id(), Ordering::SeqCst);
     // SAFETY: the function takes nothing and returns nothing, as `atexit` calls it.
     match unsafe { libc::atexit(process_ends) } {
         0 => Ok(()),
@@ -36,18 +40,28 @@ pub(crate) fn stand_by(hotspot: &HotSpot, env: Env<Live>, jni: Jni) -> jvmti::Re
     }
 }
 
-/// Has it do something, and waits for that.
-fn have(job: impl FnOnce(&HotSpot, Env<Live>, Jni) + Send + 'static, patience: Duration) {
+/// Has it do something, and waits for that. If the process `ends`, it does nothing more.
+fn have(
+    job: impl FnOnce(&HotSpot, Env<Live>, Jni) + Send + 'static,
+    patience: Duration,
+    ends: bool,
+) {
     let Some(worker) = STANDS_BY.get() else {
         return;
     };
     let (done, wait) = std::sync::mpsc::channel();
     worker.give(move |env, jni| {
-        if let Some(hotspot) = HotSpot::get() {
-            job(hotspot, env, jni);
-        }
+        fenced(|| {
+            if let Some(hotspot) = HotSpot::get() {
+                job(hotspot, env, jni);
+            }
+        });
         // Nobody listens any more when the wait has ended.
         let _ = done.send(());
+        while ends {
+            // The VM's destructors run: who came back into the VM would call what is no more.
+            std::thread::park();
+        }
     });
     let _ = wait.recv_timeout(patience);
 }
@@ -58,16 +72,22 @@ pub(crate) fn dump() {
     have(
         |hotspot, _, _| hotspot.tell(&Event::DumpRequested),
         AT_AN_ERROR,
+        false,
     );
 }
 
 /// The process ends by `exit`, whoever called it. A thread of the VM's may be in the middle of
 /// anything, and others may wait for it in vain; only one that is none can wait for them.
 extern "C" fn process_ends() {
-    if let Some(hotspot) = HotSpot::get()
+    if PROCESS.load(Ordering::SeqCst) == std::process::id()
+        && let Some(hotspot) = HotSpot::get()
         && !hotspot.dead.load(Ordering::SeqCst)
         && hotspot.java.jni().is_none()
     {
-        have(|hotspot, env, jni| hotspot.vm_death(env, jni), AT_THE_END);
+        have(
+            |hotspot, env, jni| hotspot.vm_death(env, jni),
+            AT_THE_END,
+            true,
+        );
     }
 }

@@ -13,7 +13,7 @@ use vmpi::instances::{EQUAL, HASH, ORDER, Said};
 
 use crate::hotspot::{HotSpot, locked};
 use crate::own_code::helper;
-use crate::worker::Worker;
+use crate::worker::Place;
 
 /// A call that takes longer does not return.
 const CALL: Duration = Duration::from_secs(2);
@@ -29,7 +29,7 @@ static IS_ALLOWED: AtomicBool = AtomicBool::new(false);
 /// Threads that have not come back.
 static LEFT: AtomicUsize = AtomicUsize::new(0);
 /// The thread that asks.
-static ASKER: Mutex<Option<Arc<Worker>>> = Mutex::new(None);
+static ASKER: Place = Mutex::new(None);
 
 /// Allows it from now on, or does not.
 pub(crate) fn allow(on: bool) {
@@ -53,13 +53,6 @@ impl Standing {
         self.0.load(Ordering::SeqCst) == Self::DONE
     }
 
-    /// The thread is back.
-    fn end(&self) {
-        if self.0.swap(Self::DONE, Ordering::SeqCst) == Self::LEFT {
-            LEFT.fetch_sub(1, Ordering::SeqCst);
-        }
-    }
-
     /// Waits no longer; false if it is done after all.
     fn leave(&self) -> bool {
         LEFT.fetch_add(1, Ordering::SeqCst);
@@ -69,6 +62,18 @@ impl Standing {
             LEFT.fetch_sub(1, Ordering::SeqCst);
         }
         was != Self::DONE
+    }
+}
+
+/// Dropped when the thread is back, or will never begin.
+struct Back(Arc<Standing>);
+
+impl Drop for Back {
+    fn drop(&mut self) {
+        let standing = &self.0.0;
+        if standing.swap(Standing::DONE, Ordering::SeqCst) == Standing::LEFT {
+            LEFT.fetch_sub(1, Ordering::SeqCst);
+        }
     }
 }
 
@@ -146,26 +151,17 @@ impl Asked {
         class: &str,
     ) -> jvmti::Result<Option<String>> {
         let jni = self.jni;
-        let worker = {
-            let mut asker = locked(&ASKER);
-            match &*asker {
-                Some(worker) => Arc::clone(worker),
-                None => {
-                    let new = Worker::start(hotspot, env, jni, "HPROF own code")?;
-                    Arc::clone(asker.insert(new))
-                }
-            }
-        };
+        let worker = hotspot.worker(&ASKER, (env, jni), "HPROF own code")?;
         let standing = Arc::new(Standing::default());
         let run = jni.method(self.class, "run", "()V")?;
-        let (weak, own) = (jni.new_weak(self.asker)?, Arc::clone(&standing));
+        let (weak, own) = (jni.new_weak(self.asker)?, Back(Arc::clone(&standing)));
         worker.give(move |_, jni| {
+            let _own = own;
             // Nobody waits any more: it is gone.
             if let Some(asker) = jni.new_local(weak) {
                 let _ = jni.call_void(asker, run, &[]);
             }
             jni.delete_weak(weak);
-            own.end();
         });
         let note = self.wait(hotspot, &standing)?;
         if note.is_some() && !standing.is_done() && standing.leave() {

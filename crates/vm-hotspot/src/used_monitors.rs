@@ -31,22 +31,30 @@ pub fn used_monitors(
 ///
 /// VMs before 23 count those who wait to be notified also among those who wait to enter.
 pub fn monitor_record(
-    env: Env<Live>,
+    (env, jni): (Env<Live>, Jni),
     monitor: Object,
     id: ObjectHandle,
     env_of: impl Fn(Object) -> EnvId,
 ) -> Option<MonitorRecord> {
     let usage = env.monitor_usage(monitor).ok()?;
-    let envs = |threads: Vec<Object>| threads.into_iter().map(&env_of).collect::<Vec<EnvId>>();
-    let waiting_to_be_notified = envs(usage.waiting_to_be_notified);
-    let mut waiting_to_enter = envs(usage.waiting_to_enter);
-    waiting_to_enter.retain(|env| !waiting_to_be_notified.contains(env));
+    let with_env = |thread: Object| (thread, env_of(thread));
+    let waiting = usage.waiting_to_be_notified.into_iter().map(with_env);
+    let waiting: Vec<(Object, EnvId)> = waiting.collect();
+    // All virtual threads have one env.
+    let is_other = |(thread, env): &(Object, EnvId)| {
+        let is_it = |(other, same): &(Object, EnvId)| {
+            env == same && (*env != EnvId(0) || jni.is_same(*other, *thread))
+        };
+        !waiting.iter().any(is_it)
+    };
+    let entering = usage.waiting_to_enter.into_iter().map(with_env);
+    let entering = entering.filter(is_other);
     Some(MonitorRecord {
         monitor: MonitorName::Java(id),
         owner: usage.owner.map_or(EnvId(0), &env_of),
         entry_count: usage.entry_count,
-        waiting_to_enter,
-        waiting_to_be_notified,
+        waiting_to_enter: entering.map(|(_, env)| env).collect(),
+        waiting_to_be_notified: waiting.iter().map(|(_, env)| *env).collect(),
     })
 }
 

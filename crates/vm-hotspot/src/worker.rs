@@ -1,11 +1,12 @@
 //! Threads of the agent's own that wait for something to do, one thing after the other.
 
 use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::Thread;
 
-use jvmti::{Env, Jni, Live};
+use jvmti::{Agent, Env, Jni, Live};
 
 use crate::hotspot::{HotSpot, locked};
 use crate::natives::uncounted;
@@ -25,6 +26,15 @@ pub(crate) type Place = Mutex<Option<Arc<Worker>>>;
 
 /// All of them, to be woken in the end.
 static WORKERS: Mutex<Vec<Arc<Worker>>> = Mutex::new(Vec::new());
+
+/// Does a job; one that fails does not take its thread along, on which others rely.
+pub(crate) fn fenced(job: impl FnOnce()) {
+    if catch_unwind(AssertUnwindSafe(job)).is_err()
+        && let Some(hotspot) = HotSpot::get()
+    {
+        hotspot.panicked("a thread of the agent");
+    }
+}
 
 /// Lets all of them see that the VM ends.
 pub(crate) fn wake_all() {
@@ -99,7 +109,7 @@ impl Worker {
         while !is_over() {
             let job = locked(&self.jobs).as_mut().and_then(VecDeque::pop_front);
             match job {
-                Some(job) => uncounted(|| jni.local_frame(REFERENCES, || job(env, jni))),
+                Some(job) => uncounted(|| jni.local_frame(REFERENCES, || fenced(|| job(env, jni)))),
                 None if self.is_dismissed.load(Ordering::SeqCst) => break,
                 None => std::thread::park(),
             }
@@ -107,5 +117,25 @@ impl Worker {
         // Who waits for one of them need not.
         drop(locked(&self.jobs).take());
         locked(&WORKERS).retain(|worker| !std::ptr::eq(&raw const **worker, self));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc;
+
+    #[test]
+    fn a_job_that_fails_lets_go_of_who_waits_for_it_and_leaves_its_thread() {
+        let (done, wait) = mpsc::channel::<()>();
+        let thread = std::thread::spawn(move || {
+            fenced(move || {
+                let _done = done;
+                panic!("a fault on purpose");
+            });
+            7
+        });
+        assert_eq!(wait.recv(), Err(mpsc::RecvError));
+        assert_eq!(thread.join().ok(), Some(7));
     }
 }

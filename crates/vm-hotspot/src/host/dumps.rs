@@ -17,6 +17,7 @@ use vmpi::{
 };
 
 use super::names::id_of;
+use super::stream::get_on;
 use super::threads::Stack;
 use super::{Entry, Host, Message};
 use crate::field_layout::Layouts;
@@ -24,7 +25,8 @@ use crate::heap_records::{self, Ids, Plan, Shape, Wanted};
 use crate::hotspot::locked;
 use crate::used_monitors::{monitor_record, status_of, used_monitors};
 
-/// Bytes that a heap dump may have: it is held in memory, some three times while it is sent.
+/// Bytes that a heap dump may have: it is held in memory, three times while it is put on the wire
+/// (a test of `vmpi` counts).
 const MOST: usize = 256 << 20;
 /// Above all addresses and numbers: ids that objects have in one dump.
 const PASSING_IDS: u64 = 1 << 61;
@@ -119,6 +121,7 @@ impl<'h> Tags<'h> {
     }
 
     fn pass(&mut self) -> i64 {
+        get_on();
         self.count += 1;
         PASSING | (self.count - 1) as i64
     }
@@ -300,7 +303,7 @@ impl Host {
         let mut used = Vec::new();
         for object in used_monitors(env, jni, threads) {
             let env_of = |thread| self.env_of(jni, thread);
-            let record = monitor_record(env, object, ObjectHandle::NULL, env_of);
+            let record = monitor_record((env, jni), object, ObjectHandle::NULL, env_of);
             used.extend(record.map(|record| (object, record)));
         }
         let mut tags = Tags::new(self).ok()?;

@@ -1,5 +1,6 @@
 //! JVMTI events, in.
 
+use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -8,13 +9,16 @@ use jvmti::{Agent, Env, FrameRow, Jni, Live, Object};
 use vmpi::wire::Item;
 use vmpi::{ArenaId, Body, EnvId, ObjectAlloc, ObjectHandle, TraceId};
 
+use super::stream::progress;
 use super::{Collection, Host, What};
 use crate::hotspot::locked;
 
 /// Frames looked at where inserted code and constructors stand on top.
 const CONSTRUCTORS: usize = 16;
-/// The writer is not waited for longer when the VM ends.
+/// When the VM ends, the writer is waited for until it has not got on for so long.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// And not longer than this: a reader may take what is left by the byte.
+const AT_ALL: Duration = Duration::from_secs(30);
 
 impl Host {
     pub(super) fn sampled(
@@ -86,7 +90,13 @@ impl Agent for Host {
         self.wake();
         let (finished, changed) = &self.is_finished;
         let is_open = |finished: &mut bool| !*finished;
-        let _ = changed.wait_timeout_while(locked(finished), PATIENCE, is_open);
+        let (begun, mut finished) = (Instant::now(), locked(finished));
+        let mut before = progress().wrapping_sub(1);
+        while !*finished && before != progress() && begun.elapsed() < AT_ALL {
+            before = progress();
+            let waited = changed.wait_timeout_while(finished, PATIENCE, is_open);
+            finished = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
     }
 
     fn thread_end(&self, env: Env<Live>, jni: Jni, _thread: Object) {

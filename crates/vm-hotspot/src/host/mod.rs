@@ -23,8 +23,8 @@ use std::time::{Duration, Instant};
 use jvmti::sys::Value;
 use jvmti::{Capabilities, Capability, Env, EventKind, JavaVm, Jni, Live, Object, OnLoad};
 use rustc_hash::FxHashSet;
-use vmpi::wire::{ArenaState, Hello, Item};
-use vmpi::{ArenaId, BasicType, Body, EnvId, GcInfo, GcKind, ObjectAlloc, ObjectHandle};
+use vmpi::wire::{Answer, ArenaState, Hello, Item};
+use vmpi::{ArenaId, BasicType, Body, EnvId, GcInfo, GcKind, ObjectAlloc, ObjectHandle, Outcome};
 
 use crate::ThreadEnvs;
 use crate::hotspot::locked;
@@ -57,6 +57,8 @@ const MOST: usize = 1 << 20;
 const AFTERWARDS: Duration = Duration::from_millis(250);
 /// How often bytes are written.
 const TICK: Duration = Duration::from_millis(20);
+/// Commands carried out before the program's events have their turn again.
+const AT_ONCE: usize = 64;
 
 /// What the agent gives at load time.
 #[derive(Debug)]
@@ -450,6 +452,7 @@ impl Host {
         let is_gc = |message: &Message| matches!(message.what, What::Gc(_));
         let has_collected = messages.iter().any(is_gc);
         for message in messages {
+            stream::get_on();
             match message.what {
                 What::Item(item) => stream.item(message.at, message.env, &item),
                 What::Alloc(alloc) => {
@@ -475,8 +478,17 @@ impl Host {
         loop {
             let is_last = self.is_stopped.load(Ordering::SeqCst);
             let mut has_collected = self.drain(&mut stream, jni);
-            for asked in stream.asked() {
-                has_collected |= self.answer(env, jni, &mut stream, asked);
+            for _ in 0..AT_ONCE {
+                let Some(asked) = stream.asked() else { break };
+                // A VM that ends may wait for ever for the end of a collection.
+                if self.is_stopped.load(Ordering::SeqCst) {
+                    stream.answer(Answer {
+                        serial: asked.serial,
+                        outcome: Outcome::Fail,
+                    });
+                } else {
+                    has_collected |= self.answer(env, jni, &mut stream, asked);
+                }
             }
             if has_collected && has_numbers {
                 ask_at = Some(Instant::now() + AFTERWARDS);

@@ -4,6 +4,7 @@
 use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use vmpi::wire::{Answer, ArenaState, CommandReader, Encoder, Hello, Item, Numbered};
@@ -11,10 +12,21 @@ use vmpi::{Body, EnvId, EventKind, Switches};
 
 /// Bytes that may wait for the reader before events are dropped.
 const LIMIT: usize = 8 << 20;
-/// Commands carried out before the program's events have their turn again.
-const AT_ONCE: usize = 64;
 /// At the end, a reader that takes nothing for so long is not waited for.
 const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Grows whenever the writer gets on.
+static PROGRESS: AtomicU64 = AtomicU64::new(0);
+
+/// The writer gets on.
+pub(super) fn get_on() {
+    PROGRESS.fetch_add(1, Ordering::Relaxed);
+}
+
+/// Another number than before if the writer got on meanwhile.
+pub(super) fn progress() -> u64 {
+    PROGRESS.load(Ordering::Relaxed)
+}
 
 /// Where a recording goes.
 #[derive(Debug)]
@@ -114,24 +126,26 @@ impl Stream {
         self.encoder.answer(answer);
     }
 
-    /// What the front end has asked since the last time. Bytes that are no commands end
-    /// the way back, not the stream.
-    pub(crate) fn asked(&mut self) -> Vec<Numbered> {
-        let mut asked = Vec::new();
+    /// The next that the front end has asked, once the reader has taken most of what was said
+    /// before. Bytes that are no commands end the way back, not the stream.
+    pub(crate) fn asked(&mut self) -> Option<Numbered> {
+        if self.waiting() > LIMIT {
+            return None;
+        }
         let mut bytes = [0; 512];
-        while let Some(commands) = self.commands.as_mut().filter(|_| asked.len() < AT_ONCE) {
+        while let Some(commands) = &mut self.commands {
             match commands.next_command() {
-                Ok(Some(command)) => asked.push(command),
+                Ok(Some(command)) => return Some(command),
                 Ok(None) => match self.sink.read(&mut bytes) {
                     Ok(count) if count > 0 => commands.push(&bytes[..count]),
                     Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                    Err(error) if error.kind() == ErrorKind::WouldBlock => return asked,
+                    Err(error) if error.kind() == ErrorKind::WouldBlock => return None,
                     Ok(_) | Err(_) => self.commands = None,
                 },
                 Err(_) => self.commands = None,
             }
         }
-        asked
+        None
     }
 
     /// How full the arenas are.
@@ -169,6 +183,7 @@ impl Stream {
                 Ok(count) => {
                     self.pending.1 += count;
                     any = true;
+                    get_on();
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return any,
@@ -177,15 +192,15 @@ impl Stream {
         }
     }
 
-    /// Whether the reader has been given everything so far.
-    fn is_through(&self) -> bool {
-        self.pending.1 == self.pending.0.len() && self.encoder.waiting() == 0
+    /// Bytes that the reader has not been given so far.
+    fn waiting(&self) -> usize {
+        self.pending.0.len() - self.pending.1 + self.encoder.waiting()
     }
 
     /// Ends the recording. The reader gets what is left as long as it reads.
     pub(crate) fn finish(mut self) {
         let mut last = Instant::now();
-        while !self.is_through() && last.elapsed() < PATIENCE {
+        while self.waiting() > 0 && last.elapsed() < PATIENCE {
             if self.write() {
                 last = Instant::now();
             } else {
@@ -200,6 +215,7 @@ impl Stream {
                 Ok(count) if count > 0 => {
                     done += count;
                     last = Instant::now();
+                    get_on();
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
                     std::thread::sleep(Duration::from_millis(1));
@@ -216,8 +232,8 @@ mod tests {
     use super::*;
     use std::io::Read;
     use std::net::TcpListener;
-    use vmpi::ObjectHandle;
-    use vmpi::wire::{Frame, read_all};
+    use vmpi::wire::{Command, CommandWriter, Frame, read_all};
+    use vmpi::{DumpLevel, HeapDump, ObjectHandle};
 
     #[test]
     fn a_reader_that_stops_costs_counted_events_and_no_time() {
@@ -259,5 +275,46 @@ mod tests {
         })
         .expect("a whole stream");
         assert_eq!((events + lost, lost >= dropped), (EVENTS, true));
+    }
+
+    #[test]
+    fn who_has_not_read_a_dump_is_given_no_second_one() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (mut reader, _) = listener.accept().unwrap();
+        let mut wire = Stream::new(&Hello::default(), Sink::Socket(stream), Instant::now());
+        let mut commands = CommandWriter::new();
+        for _ in 0..2 {
+            let (_, bytes) = commands.command(Command::HeapDump(DumpLevel::Values));
+            reader.write_all(&bytes).unwrap();
+        }
+        let mut next = || loop {
+            if let Some(asked) = wire.asked() {
+                break asked.serial;
+            }
+            std::thread::yield_now();
+        };
+        assert_eq!(next(), 1);
+        let body = Body::HeapDump(Box::new(HeapDump {
+            level: DumpLevel::Values,
+            data: vec![0; 3 * LIMIT],
+            traces: Vec::new(),
+        }));
+        let requested = true;
+        wire.item(Instant::now(), EnvId(0), &Item::Event { requested, body });
+        wire.write();
+        assert!(wire.waiting() > LIMIT, "a socket takes less at once");
+        assert_eq!(wire.asked(), None);
+        let read = std::thread::spawn(move || {
+            let mut bytes = Vec::new();
+            reader.read_to_end(&mut bytes).unwrap();
+            bytes.len()
+        });
+        while wire.waiting() > 0 {
+            wire.write();
+        }
+        assert_eq!(wire.asked().map(|asked| asked.serial), Some(2));
+        wire.finish();
+        assert!(read.join().unwrap() > 3 * LIMIT);
     }
 }

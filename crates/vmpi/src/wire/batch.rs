@@ -87,7 +87,12 @@ pub(crate) struct BatchWriter {
     slot: [u8; CODES],
     row: Row,
     pub(crate) ordered: bool,
+    /// Some of it can be left out for want of room.
+    pub(crate) may_be_thinned: bool,
 }
+
+/// More than a batch has beside its items.
+const HEAD: usize = 64;
 
 const NO_SLOT: u8 = u8::MAX;
 
@@ -102,6 +107,7 @@ impl BatchWriter {
             slot: [NO_SLOT; CODES],
             row: Row::default(),
             ordered: false,
+            may_be_thinned: false,
         }
     }
 
@@ -134,11 +140,13 @@ impl BatchWriter {
         self.items += 1;
         self.size += 12 + self.row.bytes.len() + 2 * columns.numbers.len();
         self.ordered |= item.is_ordered();
+        self.may_be_thinned |= item.may_be_dropped();
+        self.row.shrink();
     }
 
     /// The payload; the writer is empty afterwards.
     pub(crate) fn finish(&mut self) -> Vec<u8> {
-        let mut out = Vec::with_capacity(self.size);
+        let mut out = Vec::with_capacity(HEAD + self.size);
         put(&mut out, self.env.0);
         put(&mut out, self.items);
         put(&mut out, self.runs.len() as u64);
@@ -157,6 +165,7 @@ impl BatchWriter {
         self.items = 0;
         self.size = 0;
         self.ordered = false;
+        self.may_be_thinned = false;
         out
     }
 }

@@ -103,6 +103,10 @@ impl Encoder {
     /// Puts down one item of a thread.
     pub fn item(&mut self, env: EnvId, item: &Item) {
         let at = self.batch_of(env);
+        if item.is_dump() {
+            // It has a batch of its own, which is never taken apart to leave something out.
+            self.close(at);
+        }
         if item.is_ordered() {
             // If this thread already holds an ordered item, the others are closed.
             if self.ordered != Some(at) {
@@ -206,8 +210,9 @@ impl Encoder {
         if self.batches[at].is_empty() {
             return;
         }
+        let may_be_thinned = self.batches[at].may_be_thinned;
         let payload = self.batches[at].finish();
-        if self.out.len().saturating_add(payload.len()) > self.limit {
+        if self.out.len().saturating_add(payload.len()) > self.limit && may_be_thinned {
             self.thin(&payload);
         } else {
             self.tell_losses();

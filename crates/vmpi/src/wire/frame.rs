@@ -67,6 +67,7 @@ fn put_one(out: &mut Vec<u8>, kind: FrameType, payload: &[u8]) {
 
 /// Appends a payload as one frame, or as pieces and a frame.
 pub(crate) fn put(out: &mut Vec<u8>, kind: FrameType, mut payload: &[u8]) {
+    out.reserve(payload.len() + HEAD * (payload.len() / PIECE + 1));
     while payload.len() > PIECE {
         let (piece, rest) = payload.split_at(PIECE);
         put_one(out, FrameType::Piece, piece);

@@ -79,6 +79,17 @@ impl Item {
         }
     }
 
+    /// Whether it may have as many bytes as a heap.
+    pub(crate) fn is_dump(&self) -> bool {
+        let Self::Event { body, .. } = self else {
+            return false;
+        };
+        matches!(
+            body,
+            Body::HeapDump(_) | Body::ObjectDump { .. } | Body::MonitorDump(_)
+        )
+    }
+
     /// Whether a reader could still make sense of the stream without it.
     /// Definitions, arenas and the brackets of collections are always delivered.
     #[must_use]

@@ -79,6 +79,14 @@ impl Row {
         self.numbers[..numbers.len()].copy_from_slice(numbers);
     }
 
+    /// Gives back the room that a dump took.
+    pub(crate) fn shrink(&mut self) {
+        const MUCH: usize = 1 << 20;
+        if self.bytes.capacity() > MUCH {
+            self.bytes = Vec::new();
+        }
+    }
+
     /// Takes an item apart and returns its code, with the top bit for requested.
     pub(crate) fn spread(&mut self, item: &Item) -> u8 {
         self.bytes.clear();
