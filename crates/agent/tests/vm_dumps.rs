@@ -545,3 +545,35 @@ fn dumps_of_a_program_that_goes_on_agree_with_the_stream_at_their_place() {
         }
     }
 }
+
+/// A collection may never end in a VM that ends, and a dump takes its time.
+#[test]
+fn what_is_asked_of_a_program_that_ends_is_refused() {
+    const ASKED: usize = 400;
+    let Some(lab) = common::lab() else { return };
+    for jdk in lab.some_jdks() {
+        let Some(mut play) = play(lab, jdk, "G1", &[]) else {
+            continue;
+        };
+        for at in 0..ASKED {
+            play.front.give(match at % 2 {
+                0 => Command::HeapDump(DumpLevel::Values),
+                _ => Command::RunGc,
+            });
+        }
+        let pid = play.java.child.id().to_string();
+        let killed = Process::new("kill").arg(pid).status();
+        assert!(killed.is_ok_and(|status| status.success()));
+        let (outcomes, is_whole) = play.front.rest();
+        assert!(is_whole, "{}: {} answers", play.what, outcomes.len());
+        assert_eq!(outcomes.len(), ASKED, "{}", play.what);
+        assert_eq!(outcomes.last(), Some(&Outcome::Fail), "{}", play.what);
+        let refused = outcomes.iter().position(|one| *one == Outcome::Fail);
+        let rest = &outcomes[refused.unwrap_or(0)..];
+        assert!(
+            rest.iter().all(|one| *one == Outcome::Fail),
+            "{}",
+            play.what
+        );
+    }
+}

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 
 use vmpi::wire::{Command, CommandWriter, Decoder, Frame, Hello, Item};
 use vmpi::{Body, ClassLoad, EnvId, HeapDump, MonitorDump, ObjectAlloc, ObjectHandle, Outcome};
@@ -100,6 +100,32 @@ impl Front {
             decoder: Decoder::new(),
             commands: CommandWriter::new(),
             told: Told::default(),
+        }
+    }
+
+    /// Gives a command without waiting for its answer.
+    pub(crate) fn give(&mut self, command: Command) {
+        let (_, bytes) = self.commands.command(command);
+        self.stream.write_all(&bytes).expect("sent");
+    }
+
+    /// All answers that have not been taken, until the program closes the stream; and whether that
+    /// has an end.
+    pub(crate) fn rest(mut self) -> (Vec<Outcome>, bool) {
+        let (mut outcomes, mut is_whole) = (Vec::new(), false);
+        loop {
+            while let Some(frame) = self.decoder.next_frame().expect("a sound stream") {
+                match frame {
+                    Frame::Answer(answer) => outcomes.push(answer.outcome),
+                    Frame::End => is_whole = true,
+                    _ => {}
+                }
+            }
+            match self.bytes.recv_timeout(PATIENCE) {
+                Ok(bytes) => self.decoder.push(&bytes),
+                Err(RecvTimeoutError::Disconnected) => return (outcomes, is_whole),
+                Err(RecvTimeoutError::Timeout) => panic!("the stream does not end"),
+            }
         }
     }
 

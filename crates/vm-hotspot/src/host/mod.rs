@@ -59,6 +59,8 @@ const AFTERWARDS: Duration = Duration::from_millis(250);
 const TICK: Duration = Duration::from_millis(20);
 /// Commands carried out before the program's events have their turn again.
 const AT_ONCE: usize = 64;
+/// Commands that are refused when the VM ends.
+const AT_THE_END: usize = 1 << 16;
 
 /// What the agent gives at load time.
 #[derive(Debug)]
@@ -478,8 +480,12 @@ impl Host {
         loop {
             let is_last = self.is_stopped.load(Ordering::SeqCst);
             let mut has_collected = self.drain(&mut stream, jni);
-            for _ in 0..AT_ONCE {
-                let Some(asked) = stream.asked() else { break };
+            // A socket that is closed with something unread in it loses what was written last.
+            let most = if is_last { AT_THE_END } else { AT_ONCE };
+            for _ in 0..most {
+                let Some(asked) = stream.asked(is_last) else {
+                    break;
+                };
                 // A VM that ends may wait for ever for the end of a collection.
                 if self.is_stopped.load(Ordering::SeqCst) {
                     stream.answer(Answer {

@@ -126,10 +126,10 @@ impl Stream {
         self.encoder.answer(answer);
     }
 
-    /// The next that the front end has asked, once the reader has taken most of what was said
-    /// before. Bytes that are no commands end the way back, not the stream.
-    pub(crate) fn asked(&mut self) -> Option<Numbered> {
-        if self.waiting() > LIMIT {
+    /// The next that the front end has asked; if not `all` is wanted, once the reader has taken most of
+    /// what was said before. Bytes that are no commands end the way back, not the stream.
+    pub(crate) fn asked(&mut self, all: bool) -> Option<Numbered> {
+        if !all && self.waiting() > LIMIT {
             return None;
         }
         let mut bytes = [0; 512];
@@ -289,7 +289,7 @@ mod tests {
             reader.write_all(&bytes).unwrap();
         }
         let mut next = || loop {
-            if let Some(asked) = wire.asked() {
+            if let Some(asked) = wire.asked(false) {
                 break asked.serial;
             }
             std::thread::yield_now();
@@ -304,7 +304,7 @@ mod tests {
         wire.item(Instant::now(), EnvId(0), &Item::Event { requested, body });
         wire.write();
         assert!(wire.waiting() > LIMIT, "a socket takes less at once");
-        assert_eq!(wire.asked(), None);
+        assert_eq!(wire.asked(false), None);
         let read = std::thread::spawn(move || {
             let mut bytes = Vec::new();
             reader.read_to_end(&mut bytes).unwrap();
@@ -313,7 +313,7 @@ mod tests {
         while wire.waiting() > 0 {
             wire.write();
         }
-        assert_eq!(wire.asked().map(|asked| asked.serial), Some(2));
+        assert_eq!(wire.asked(false).map(|asked| asked.serial), Some(2));
         wire.finish();
         assert!(read.join().unwrap() > 3 * LIMIT);
     }
