@@ -58,9 +58,11 @@ fn have(
         });
         // Nobody listens any more when the wait has ended.
         let _ = done.send(());
-        while ends {
+        if ends {
             // The VM's destructors run: who came back into the VM would call what is no more.
-            std::thread::park();
+            loop {
+                std::thread::park();
+            }
         }
     });
     let _ = wait.recv_timeout(patience);
