@@ -6,7 +6,8 @@ mod watched;
 
 use cli::top::app::{Action, Top};
 use cli::top::draw::draw;
-use cli::top::question::{Question, Row, Sheet, View};
+use cli::top::question::{Question, Row, Sheet};
+use cli::top::view::View;
 use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{KeyCode, KeyModifiers};
 use server::live::metrics;
@@ -200,7 +201,7 @@ fn keys_choose_order_groups_filter_range_and_what_is_behind_a_row() {
 #[test]
 fn every_view_can_be_drawn_on_any_screen() {
     let mut top = some_top();
-    for view in "manjif".chars() {
+    for view in "manjifvo".chars() {
         press(&mut top, &view.to_string());
         for state in 0..4 {
             match state {
@@ -240,6 +241,120 @@ fn every_view_can_be_drawn_on_any_screen() {
         "{}",
         page(&mut top, 80, 24)
     );
+}
+
+/// The view with an answer of rows that say these keys, each with a stack.
+fn with_rows(top: &mut Top, keys: &[&str]) {
+    let row = |key: &&str| Row {
+        cells: vec![String::new(); top.view().columns().len()],
+        name: (*key).to_owned(),
+        key: (*key).to_owned(),
+        details: vec!["a.B.c(B.java:7)".to_owned()],
+    };
+    let rows = keys.iter().map(row).collect();
+    let sheet = Sheet {
+        rows,
+        ..Sheet::default()
+    };
+    top.take(top.question(), Ok(sheet));
+}
+
+#[test]
+fn saved_tables_are_compared_with_the_marked_one_or_the_one_before() {
+    let mut top = some_top();
+    press(&mut top, "v");
+    let tables = |top: &mut Top| {
+        let row = |key: &&str| Row {
+            key: (*key).to_owned(),
+            ..Row::default()
+        };
+        let sheet = Sheet {
+            rows: ["3", "2", "1"].iter().map(row).collect(),
+            ..Sheet::default()
+        };
+        top.take(top.question(), Ok(sheet));
+    };
+    tables(&mut top);
+    press(&mut top, "\n");
+    assert_eq!((top.view(), top.question().tables), (View::Changes, (2, 3)));
+    assert_eq!(top.question().sort, "bytes_change");
+    press(&mut top, "<");
+    tables(&mut top);
+    press(&mut top, "↓↓\n");
+    assert!(top.message.contains("no table before"), "{}", top.message);
+    press(&mut top, "c");
+    assert!(top.trail().contains("compared from 1"), "{}", top.trail());
+    press(&mut top, "\n");
+    assert_eq!(
+        top.view(),
+        View::Saved,
+        "a table is not compared with itself"
+    );
+    top.key(KeyCode::Home, KeyModifiers::NONE, 0);
+    press(&mut top, "\n");
+    assert_eq!(top.question().tables, (1, 3));
+    assert!(top.trail().contains("from table 1 to 3"), "{}", top.trail());
+    // A table that comes makes the list old.
+    let age = top.age();
+    top.status.saved.push(server::live::shelf::Saved {
+        number: 4,
+        time_ms: 0,
+        source: String::new(),
+        sizes_ms: None,
+        stem: "t".into(),
+    });
+    assert_ne!(top.age(), age);
+}
+
+#[test]
+fn options_of_classes_are_changed_line_by_line() {
+    let mut top = some_top();
+    press(&mut top, "A");
+    assert!(top.typing.is_none(), "there are no lines in this view");
+    press(&mut top, "o");
+    with_rows(&mut top, &["* a.A off", "* a.B count"]);
+    let told = |text: &str| Some(Action::Command("options", vec![("text", text.to_owned())]));
+    // The chosen line is there to be changed.
+    assert_eq!(
+        press(&mut top, "↓\n,stack\n"),
+        told("* a.A off\n* a.B count,stack")
+    );
+    top.key(KeyCode::Home, KeyModifiers::NONE, 0);
+    assert_eq!(
+        press(&mut top, "A* a.C off\n"),
+        told("* a.A off\n* a.C off\n* a.B count,stack")
+    );
+    // The new line is the chosen one.
+    assert_eq!(press(&mut top, "X"), told("* a.A off\n* a.B count,stack"));
+    assert_eq!(press(&mut top, "X"), told("* a.A off"));
+    assert_eq!(press(&mut top, "X"), told(""));
+    assert_eq!(press(&mut top, "X"), None);
+    assert_eq!(press(&mut top, "\n* ** count\n"), told("* ** count"));
+    // What is refused is said, and asked again.
+    let age = top.age();
+    top.done(Err("line 1: no such option".to_owned()));
+    assert_ne!(top.age(), age);
+    assert!(page(&mut top, 100, 40).contains("line 1: no such option"));
+}
+
+#[test]
+fn the_source_of_a_stack_is_one_key_away() {
+    let mut top = some_top();
+    press(&mut top, "l");
+    assert!(top.message.contains("no stack"), "{}", top.message);
+    press(&mut top, "j");
+    with_rows(&mut top, &["a.B"]);
+    press(&mut top, "l");
+    assert_eq!(top.view(), View::Source);
+    assert_eq!(top.question().stack, ["a.B.c(B.java:7)"]);
+    with_rows(&mut top, &["a.B.c(B.java:7)"]);
+    // The lines of the chosen frame are open from the beginning.
+    assert_eq!(
+        page(&mut top, 100, 40).matches("a.B.c(B.java:7)").count(),
+        2
+    );
+    press(&mut top, "<");
+    assert_eq!(top.view(), View::References);
 }
 
 fn start(lab: &Lab) -> Option<Program> {
@@ -328,6 +443,99 @@ fn a_running_program_is_recorded_collected_and_explored_in_a_terminal() {
     top.wait("the program has ended");
     top.press("a");
     top.wait("Populations");
+    top.press("q");
+    top.is_given_back("0");
+}
+
+#[test]
+fn tables_are_kept_classes_left_out_and_source_is_shown_in_a_terminal() {
+    const TEST: &str = "tables, options and source on a terminal";
+    let Some(lab) = lab(TEST) else { return };
+    if !terminal::is_there() {
+        return testkit::skip(TEST, "there is no script(1)");
+    }
+    let Some(mut program) = start(lab) else {
+        return;
+    };
+    let folder = tempfile::tempdir().expect("a folder");
+    let sources = watched::test_source("Populations");
+    let words = format!(
+        "top {} --record full --dumps {} --source {}",
+        program.child.id(),
+        folder.path().display(),
+        sources.parent().expect("a folder").display()
+    );
+    let mut top = Terminal::start(&words, &lab.agent);
+    top.until("recording", |screen| {
+        program.tell("nothing");
+        screen.contains("  recording every allocation")
+    });
+    program.tell("keep 1234");
+    program.tell("bags 3");
+    top.press("a/Populations$Node\r");
+    top.until("allocations", |screen| {
+        line_of(screen, "Populations$Node").contains(" 1,234 ")
+    });
+    top.press("\r");
+    top.wait("Populations.keep(Populations.java:");
+    // From the innermost frame to the one that says new.
+    top.press("l");
+    top.wait("►");
+    let text = std::fs::read_to_string(&sources).expect("the program");
+    let line = text
+        .lines()
+        .position(|line| line.contains("Node node = new Node();"));
+    let own = format!("►{:>5}  ", line.expect("a line") + 1);
+    for _ in 0..3 {
+        if top.screen().contains(&own) {
+            break;
+        }
+        let before = top.screen();
+        top.press("\x1b[B");
+        top.until("the next frame", |screen| *screen != before);
+    }
+    assert!(top.screen().contains(&own), "{own}: {}", top.screen());
+
+    // Two tables, and what came between them.
+    top.press("v");
+    top.wait("No table of all classes was kept");
+    top.press("w");
+    top.wait("-classes-1.html");
+    program.tell("keep 66");
+    top.press("a/Populations$Node\r");
+    top.until("more of them", |screen| {
+        line_of(screen, "Populations$Node").contains(" 1,300 ")
+    });
+    top.press("vw");
+    top.wait("-classes-2.html");
+    top.press("\r");
+    top.until("the change", |screen| {
+        line_of(screen, "Populations$Node").contains(" +66 ")
+    });
+
+    // A class is left out, and comes back.
+    top.press("i/Populations$Bag\r");
+    top.until("bags", |screen| {
+        line_of(screen, "Populations$Bag").contains(" 3 ")
+    });
+    top.press("o");
+    top.wait("Every class is recorded in full");
+    top.press("A* Populations$Bag off\r");
+    top.wait("\n* Populations$Bag off");
+    top.press("i/Populations$Bag\r");
+    top.wait("No class has instances");
+    top.press("o");
+    top.wait("\n* Populations$Bag off");
+    top.press("Anonsense\r");
+    top.until("it is refused", |screen| {
+        screen.contains("line 2: ") && !screen.contains("\nnonsense")
+    });
+    top.press("X");
+    top.wait("Every class is recorded in full");
+    top.press("i/Populations$Bag\r");
+    top.until("bags again", |screen| {
+        line_of(screen, "Populations$Bag").contains(" 3 ")
+    });
     top.press("q");
     top.is_given_back("0");
 }

@@ -1,7 +1,8 @@
 //! The written forms before the programs that read them. A program that is not installed is said
 //! and skipped.
 
-use ::profile::Profile;
+use ::profile::{Metric, Profile};
+use report::profile::jfr::{self, Allocation, Timed};
 use report::profile::{Form, render};
 use std::path::Path;
 use std::process::Command;
@@ -76,6 +77,8 @@ fn the_jdk_prints_a_recording() {
     assert_eq!(count("jdk.ExecutionSample"), Some(12), "{summary}");
     assert_eq!(count("jdk.ObjectAllocationSample"), Some(1), "{summary}");
     assert_eq!(count("jdk.JavaMonitorEnter"), Some(4), "{summary}");
+    assert_eq!(count("jdk.OldObjectSample"), Some(1), "{summary}");
+    assert_eq!(count("tenure.NativeAllocation"), Some(0), "{summary}");
     let (ok, print) = output("jfr", &["print", "--stack-depth", "5", &path]).expect("jfr");
     assert!(ok, "{print}");
     assert_eq!(
@@ -91,6 +94,61 @@ fn the_jdk_prints_a_recording() {
     );
     assert!(print.contains("duration = 10.0 ms"), "{print}");
     assert!(print.contains("\"main\""), "{print}");
+    // What lives: ten arrays of eighty bytes.
+    assert!(print.contains("objectSize = 800 bytes"), "{print}");
+    assert!(print.contains("objects = 10"), "{print}");
+    assert!(print.contains("10 objects"), "{print}");
+}
+
+#[test]
+fn the_jdk_prints_allocations_at_their_time() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("timed.jfr");
+    let profile = profile();
+    let stacks: Vec<_> = profile.stacks(Metric::AllocatedBytes).collect();
+    let begin_ms = 1_763_700_000_000;
+    let allocation = |time_ms, bytes| Allocation {
+        time_ms,
+        class: stacks[0].class.expect("a class"),
+        trace: stacks[0].trace,
+        bytes,
+    };
+    let timed = Timed {
+        begin_ms,
+        end_ms: begin_ms + 9000,
+        allocations: vec![allocation(begin_ms, 24), allocation(begin_ms + 2500, 48)],
+    };
+    let metrics = [Metric::AllocatedBytes, Metric::LiveBytes];
+    std::fs::write(&path, jfr::write_timed(&profile, &metrics, &timed)).expect("written");
+    let path = path.display().to_string();
+    let Some((ok, print)) = output("jfr", &["print", &path]) else {
+        return;
+    };
+    assert!(ok, "{print}");
+    // Minutes and seconds: hours are those of the time zone. Older tools say no date.
+    let starts = print.split("startTime = ").skip(1);
+    let seconds: Vec<f64> = starts
+        .map(|rest| {
+            let clock = rest.split([' ', '\n']).next().unwrap_or_default();
+            let mut parts = clock.rsplit(':');
+            let seconds: f64 = parts.next().and_then(|s| s.parse().ok()).expect(rest);
+            seconds
+                + 60.0
+                    * parts
+                        .next()
+                        .and_then(|m| m.parse::<f64>().ok())
+                        .expect(rest)
+        })
+        .collect();
+    let after: Vec<f64> = seconds.iter().map(|one| one - seconds[0]).collect();
+    assert_eq!(after, [0.0, 2.5, 9.0], "{print}");
+    for weight in [
+        "weight = 24 bytes",
+        "weight = 48 bytes",
+        "objectSize = 800 bytes",
+    ] {
+        assert!(print.contains(weight), "{weight}: {print}");
+    }
 }
 
 #[test]

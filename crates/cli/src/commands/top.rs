@@ -38,6 +38,9 @@ pub struct Args {
     /// Of a JVM: folder of heap dumps that the keys take [default: this one]
     #[arg(long, value_name = "FOLDER", value_hint = clap::ValueHint::DirPath)]
     dumps: Option<PathBuf>,
+    /// Of a JVM: folder of a project, for the source of a frame (may be repeated)
+    #[arg(long, value_name = "FOLDER", value_hint = clap::ValueHint::DirPath)]
+    source: Vec<PathBuf>,
     /// Of a JVM: the agent library [default: beside this program]
     #[arg(long, value_name = "PATH", value_hint = clap::ValueHint::FilePath)]
     agent: Option<PathBuf>,
@@ -67,7 +70,7 @@ impl Args {
         let folder = std::path::absolute(&folder).with_context(|| folder.display().to_string())?;
         let watched = Watched::new(jvm, self.agent.clone());
         let past = past_folder(session);
-        let live = Live::watch(Arc::new(watched), folder, Vec::new(), past.as_deref());
+        let live = Live::watch(Arc::new(watched), folder, self.source.clone(), past.as_deref());
         let earlier = live.resume();
         let asked = self.record.map(|record| record.recording(self.native));
         if let Some(recording) = asked.or(earlier) {

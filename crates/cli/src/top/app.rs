@@ -1,7 +1,8 @@
 //! The live view as a state machine: keys and answers in, questions and actions out. No terminal
 //! and no program in here.
 
-use super::question::{Question, Sheet, View};
+use super::question::{Question, Row, Sheet};
+use super::view::View;
 use ratatui::crossterm::event::{KeyCode, KeyModifiers};
 use server::live::status::Status;
 
@@ -10,6 +11,10 @@ pub const KEYS: &[(&str, &str)] = &[
     (
         "m a n j i f",
         "memory, allocations, native memory, JNI references, instances, what to fix",
+    ),
+    (
+        "v o",
+        "saved tables; options of classes: what is recorded and looked at",
     ),
     ("↓ ↑ PgDn PgUp Home End", "move"),
     ("← →", "sort by the column before, the next"),
@@ -20,6 +25,15 @@ pub const KEYS: &[(&str, &str)] = &[
     ),
     ("Enter", "what is behind the row: its stacks, its objects"),
     ("Backspace Esc", "back"),
+    ("l", "lines of source of the row's stack (--source FOLDER)"),
+    (
+        "c Enter",
+        "saved tables: compare from this one; with it, or with the one before",
+    ),
+    (
+        "Enter A X",
+        "options of classes: change the line, add one below it, remove it",
+    ),
     (
         "/ %",
         "filter by a text in class or frame; by a regular expression",
@@ -46,22 +60,27 @@ const INTERVALS: [u64; 4] = [100, 250, 1000, 5000];
 
 /// A view with what was chosen in it.
 #[derive(Clone, Debug, Default)]
-struct Place {
-    view: View,
-    by: usize,
+pub(super) struct Place {
+    pub(super) view: View,
+    pub(super) by: usize,
     /// Place of the column rows are sorted by; the name is behind the last.
-    sort: usize,
-    up: bool,
-    filter: String,
-    regex: bool,
-    class: String,
-    chosen: usize,
+    pub(super) sort: usize,
+    pub(super) up: bool,
+    pub(super) filter: String,
+    pub(super) regex: bool,
+    pub(super) class: String,
+    /// Numbers of the tables that are compared.
+    pub(super) tables: (usize, usize),
+    /// The saved table that is compared from.
+    pub(super) marked: Option<usize>,
+    pub(super) stack: Vec<String>,
+    pub(super) chosen: usize,
     /// The row is shown in full.
-    open: bool,
+    pub(super) open: bool,
 }
 
 impl Place {
-    fn of(view: View) -> Place {
+    pub(super) fn of(view: View) -> Place {
         Place {
             view,
             sort: view.first_sort(),
@@ -79,6 +98,10 @@ pub enum Prompt {
     Regex,
     /// The text of a mark.
     Mark,
+    /// A line of the options of classes.
+    Line,
+    /// A new one below it.
+    NewLine,
 }
 
 /// What a key asks of the program that is watched, by the names of the API.
@@ -95,13 +118,13 @@ pub enum Action {
 pub struct Top {
     /// The state of the program.
     pub status: Status,
-    places: Vec<Place>,
+    pub(super) places: Vec<Place>,
     /// The range, in milliseconds since 1970.
     pub range: (Option<u64>, Option<u64>),
     /// Place in [`SPANS`].
     pub span: usize,
     /// The last answer, and what was asked.
-    sheet: Option<(Question, Result<Sheet, String>)>,
+    pub(super) sheet: Option<(Question, Result<Sheet, String>)>,
     /// What is being typed, and the text so far.
     pub typing: Option<(Prompt, String)>,
     /// A word to the user.
@@ -128,12 +151,12 @@ impl Top {
         }
     }
 
-    fn place(&self) -> &Place {
+    pub(super) fn place(&self) -> &Place {
         // There is always one: going back stops at the first.
         &self.places[self.places.len() - 1]
     }
 
-    fn place_mut(&mut self) -> &mut Place {
+    pub(super) fn place_mut(&mut self) -> &mut Place {
         let last = self.places.len() - 1;
         &mut self.places[last]
     }
@@ -156,6 +179,8 @@ impl Top {
             filter: place.filter.clone(),
             regex: place.regex,
             class: place.class.clone(),
+            tables: place.tables,
+            stack: place.stack.clone(),
             from: self.range.0,
             to: self.range.1,
         }
@@ -169,8 +194,11 @@ impl Top {
         let recording = status.recording.as_ref();
         let snapshots = recording.map(|recording| (recording.snapshots, recording.on));
         format!(
-            "{} {dumps} {snapshots:?} {:?} {}",
-            self.renewed, status.last_event, status.ended
+            "{} {dumps} {snapshots:?} {:?} {} {}",
+            self.renewed,
+            status.last_event,
+            status.ended,
+            status.saved.len()
         )
     }
 
@@ -186,7 +214,11 @@ impl Top {
     pub fn sheet(&self) -> Option<&Result<Sheet, String>> {
         let (question, sheet) = self.sheet.as_ref()?;
         // An answer in another order is better than none while the new one is on its way.
-        let same = question.view == self.place().view && question.class == self.place().class;
+        let place = self.place();
+        let same = question.view == place.view
+            && question.class == place.class
+            && question.tables == place.tables
+            && question.stack == place.stack;
         same.then_some(sheet)
     }
 
@@ -213,6 +245,11 @@ impl Top {
         let title = |place: &Place| {
             let question = match place.view {
                 View::Objects => format!("of {}", place.class),
+                View::Changes => format!("from table {} to {}", place.tables.0, place.tables.1),
+                View::Saved => {
+                    let marked = place.marked.map(|number| format!("compared from {number}"));
+                    marked.unwrap_or_default()
+                }
                 view => {
                     let group = view.groups().get(place.by).filter(|word| !word.is_empty());
                     group.map(|word| format!("by {word}")).unwrap_or_default()
@@ -254,6 +291,12 @@ impl Top {
             KeyCode::Char('j') => self.go(View::References),
             KeyCode::Char('i') => self.go(View::Instances),
             KeyCode::Char('f') => self.go(View::Advice),
+            KeyCode::Char('v') => self.go(View::Saved),
+            KeyCode::Char('o') => self.go(View::Options),
+            KeyCode::Char('l') => self.show_source(),
+            KeyCode::Char('c') => self.mark_table(),
+            KeyCode::Char('A') => self.type_line(Prompt::NewLine),
+            KeyCode::Char('X') => return self.remove_line(),
             KeyCode::Char('/') => {
                 self.typing = Some((Prompt::Filter, self.place().filter.clone()));
             }
@@ -330,13 +373,19 @@ impl Top {
         place.chosen = 0;
     }
 
-    /// What is behind the chosen row.
-    fn open(&mut self) {
-        let row = match self.sheet() {
+    pub(super) fn chosen_row(&self) -> Option<Row> {
+        match self.sheet() {
             Some(Ok(sheet)) => sheet.rows.get(self.place().chosen).cloned(),
             _ => None,
-        };
-        let Some(row) = row else { return };
+        }
+    }
+
+    /// What is behind the chosen row.
+    fn open(&mut self) {
+        if self.view() == View::Options {
+            return self.type_line(Prompt::Line);
+        }
+        let Some(row) = self.chosen_row() else { return };
         let place = self.place_mut();
         if !row.details.is_empty() {
             place.open = !place.open;
@@ -350,6 +399,7 @@ impl Top {
                     ..Place::of(View::Objects)
                 });
             }
+            View::Saved => self.compare(&row),
             // Of a class, a library or a method the sites are those that name it.
             View::Allocations | View::Native if row.name != "All" => {
                 let groups = place.view.groups();
@@ -373,7 +423,8 @@ impl Top {
     fn back(&mut self) {
         let is_first = self.places.len() == 1;
         let place = self.place_mut();
-        match (place.open, is_first) {
+        let closes = place.open && place.view != View::Source;
+        match (closes, is_first) {
             (true, _) => place.open = false,
             (false, true) => place.filter.clear(),
             (false, false) => drop(self.places.pop()),
@@ -416,6 +467,14 @@ impl Top {
         }
     }
 
+    /// The outcome of a command: what is shown may be old now.
+    pub fn done(&mut self, outcome: Result<(), String>) {
+        self.renewed += 1;
+        if let Err(what) = outcome {
+            self.message = what;
+        }
+    }
+
     fn typed(&mut self, prompt: Prompt, mut text: String, code: KeyCode) -> Option<Action> {
         match code {
             KeyCode::Char(c) => text.push(c),
@@ -423,6 +482,9 @@ impl Top {
             KeyCode::Esc => return None,
             KeyCode::Enter if prompt == Prompt::Mark => {
                 return Some(Action::Command("mark", vec![("text", text)]));
+            }
+            KeyCode::Enter if matches!(prompt, Prompt::Line | Prompt::NewLine) => {
+                return self.change_lines(prompt, text);
             }
             KeyCode::Enter => {
                 let place = self.place_mut();

@@ -2,7 +2,8 @@
 
 use super::app::{KEYS, Prompt, Top};
 use super::chart;
-use super::question::{Row, Sheet, View};
+use super::question::{Row, Sheet};
+use super::view::View;
 use crate::tui::draw::{from_the_left, keys};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -18,7 +19,7 @@ use server::live::session::TimelineAnswer;
 /// Columns that the name keeps.
 const NAME: usize = 28;
 /// The keys at the bottom.
-const FOOT: &str = "q end  ? keys  m a n j i f views  ←→ sort  b group  / filter  Enter more  r record  g GC  d dump  e explore  t range";
+const FOOT: &str = "q end  ? keys  m a n j i f v o views  ←→ sort  b group  / filter  Enter more  r record  g GC  d dump  e explore  t range";
 
 fn bold() -> Style {
     Style::new().add_modifier(Modifier::BOLD)
@@ -153,7 +154,9 @@ fn table(app: &mut Top, frame: &mut Frame<'_>, area: Rect) {
         None => return frame.render_widget(Line::styled("asking…", dim()), area),
         Some(Err(error)) => {
             let text = visible(error).into_owned();
+            let is_kept = matches!(app.view(), View::Changes | View::Source);
             let hint = match app.status.recording {
+                _ if is_kept => "Backspace goes back",
                 None => "r records every allocation, s a sample; d takes a heap dump",
                 Some(_) => "d takes a heap dump; Space asks again",
             };
@@ -209,7 +212,7 @@ fn lines_of(app: &Top, sheet: &Sheet, area: Rect) -> Vec<Line<'static>> {
     for at in range.clone() {
         head += &format!("{:>1$}  ", title(at, columns[at].0), widths[at]);
     }
-    head += &title(columns.len(), "Name");
+    head += &title(columns.len(), app.view().name_head());
     let mut lines = vec![Line::styled(head, dim())];
     let line = |row: &Row| {
         let mut text = String::new();
@@ -238,6 +241,8 @@ fn foot_line(app: &Top, width: usize) -> Line<'static> {
             Prompt::Filter => "class or frame contains",
             Prompt::Regex => "class or frame is like",
             Prompt::Mark => "mark",
+            Prompt::Line => "the line (MODULE CLASS OPTIONS)",
+            Prompt::NewLine => "new line (MODULE CLASS OPTIONS)",
         };
         return Line::raw(format!("{what}: {text}▏"));
     }

@@ -1,11 +1,13 @@
 //! A running program in a terminal: the live page without a browser. What is watched, recorded and
-//! asked is the page's own (`server::live`); here it becomes text. In reading order: [`question`]
-//! (the answers as sheets), [`app`] (keys: a state machine without a terminal), `chart`, [`draw`].
+//! asked is the page's own (`server::live`); here it becomes text. In reading order: [`view`] (the columns), [`question`]
+//! (the answers as sheets; those about what was kept and chosen in `kept`), [`app`] (keys: a state machine without a terminal), `chart`, [`draw`].
 
 pub mod app;
 mod chart;
 pub mod draw;
+mod kept;
 pub mod question;
+pub mod view;
 
 use crate::tui;
 use crate::tui::terminal::{Ended, with_terminal};
@@ -43,8 +45,10 @@ fn follow(
     let status = live.status();
     let mut app = Top::new(status.borrow().clone());
     let mut asking = Asking::new();
+    let (done, outcomes) = channel();
     while !app.ended && !ended.is_set() {
         app.status = status.borrow().clone();
+        outcomes.try_iter().for_each(|outcome| app.done(outcome));
         asking.step(live, &mut app);
         let (from, to) = chart::shown(&app, None);
         let timeline = live.timeline(from, to, POINTS, None);
@@ -54,7 +58,7 @@ fn follow(
         };
         match app.key(key.code, key.modifiers, now_ms()) {
             None => {}
-            Some(Action::Command(name, parameters)) => command(live, name, parameters),
+            Some(Action::Command(name, parameters)) => command(live, name, parameters, &done),
             Some(Action::Explore) => {
                 if let Err(error) = explore(live, terminal, ended, color) {
                     app.message = format!("{error:#}");
@@ -108,12 +112,21 @@ impl Asking {
     }
 }
 
-/// Carries out a command on a thread; what came of it is in the state.
-fn command(live: &Arc<Live>, name: &'static str, parameters: Vec<(&'static str, String)>) {
-    let live = Arc::clone(live);
+/// Carries out a command on a thread, and says what came of it.
+fn command(
+    live: &Arc<Live>,
+    name: &'static str,
+    parameters: Vec<(&'static str, String)>,
+    done: &Sender<Result<(), String>>,
+) {
+    let (live, done) = (Arc::clone(live), done.clone());
     let pairs = parameters.into_iter();
     let params = Params::new(pairs.map(|(name, value)| (name.to_owned(), value)));
-    std::thread::spawn(move || carry_out(&live, name, &params));
+    std::thread::spawn(move || {
+        let outcome = carry_out(&live, name, &params);
+        // Nobody listens any more: the view has ended.
+        let _ = done.send(outcome.map(drop).map_err(|fault| fault.message));
+    });
 }
 
 /// The last heap dump in the explorer, on the same terminal.

@@ -1,6 +1,8 @@
 //! The questions of the live view, and their answers as sheets of text: the same functions that
 //! answer the page (`server::live::ask`).
 
+use super::kept;
+use super::view::View;
 use report::escape::visible;
 use report::units::{grouped, human_bytes, percent, utc};
 use server::explorer::params::Params;
@@ -10,125 +12,9 @@ use server::live::{Live, ask, references, table};
 use server::reply::Fault;
 
 /// Most rows of a sheet: a screen is for looking.
-const ROWS: usize = 1000;
+pub(super) const ROWS: usize = 1000;
 /// Objects of a class that are looked at.
 const SAMPLE: usize = 10_000;
-
-/// A view.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum View {
-    /// The timeline, and what happened.
-    #[default]
-    Memory,
-    /// What was allocated in the range.
-    Allocations,
-    /// Blocks of native code.
-    Native,
-    /// Global references of native code.
-    References,
-    /// Instances of every class.
-    Instances,
-    /// The objects of one class in the last heap dump.
-    Objects,
-    /// What grows, and what could be saved.
-    Advice,
-}
-
-/// A column: its title, and its name when rows are sorted by it (empty where they are not).
-pub type Column = (&'static str, &'static str);
-
-impl View {
-    /// What stands above it.
-    pub fn title(self) -> &'static str {
-        match self {
-            View::Memory => "Memory",
-            View::Allocations => "Allocations",
-            View::Native => "Native memory",
-            View::References => "JNI references",
-            View::Instances => "Instances",
-            View::Objects => "Objects",
-            View::Advice => "What to fix",
-        }
-    }
-
-    /// The columns in front of the name.
-    pub fn columns(self) -> &'static [Column] {
-        match self {
-            View::Memory => &[("When (UTC)", ""), ("Pause", "")],
-            View::Allocations | View::Native => &[
-                ("Allocs", "allocations"),
-                ("Deallocs", "deallocations"),
-                ("Remaining", "remaining"),
-                ("Allocated", "allocated_bytes"),
-                ("Dealloc'd", "deallocated_bytes"),
-                ("Remaining B", "remaining_bytes"),
-                ("Live", "live"),
-                ("Live bytes", "live_bytes"),
-            ],
-            View::References => &[
-                ("Kind", ""),
-                ("Created", "created"),
-                ("Deleted", "deleted"),
-                ("Remaining", "remaining"),
-                ("Cleared", "cleared"),
-                ("Shallow", "bytes"),
-                ("Objects", "held"),
-                ("Retained", "retained"),
-                ("Oldest", "oldest_ms"),
-            ],
-            View::Instances => &[
-                ("Sample%", "sample_percent"),
-                ("Live", "live"),
-                ("GC'd", "dead"),
-                ("Total", "total"),
-                ("Bytes each", "bytes_each"),
-                ("Live bytes", "live_bytes"),
-                ("+Capacity", "with_capacity_bytes"),
-                ("Size sum", "size_sum"),
-                ("Size max", "size_max"),
-                ("Max ever", "size_max_ever"),
-                ("Size mean", "size_mean"),
-                ("Cap. sum", "capacity_sum"),
-                ("Cap. max", "capacity_max"),
-                ("Max ever", "capacity_max_ever"),
-                ("Cap. mean", "capacity_mean"),
-            ],
-            View::Objects => &[
-                ("Address", "none"),
-                ("Size", "size"),
-                ("Capacity", "capacity"),
-                ("Excess", "excess"),
-                ("Cap. bytes", "capacity_bytes"),
-            ],
-            View::Advice => &[("Bytes", ""), ("Objects", ""), ("Collections", "")],
-        }
-    }
-
-    /// The words rows can be grouped by, or the sources they can come from.
-    pub fn groups(self) -> &'static [&'static str] {
-        match self {
-            View::Allocations => &[
-                "class", "site", "package", "module", "loader", "method", "context",
-            ],
-            View::Native => &["class", "site", "method"],
-            // The VM's own histogram stops the program, so it is asked for, not followed.
-            View::Instances => &["", "recording", "dump", "vm"],
-            _ => &[],
-        }
-    }
-
-    /// The column rows are sorted by at first, by its place in [`View::columns`].
-    pub fn first_sort(self) -> usize {
-        match self {
-            View::Allocations => 3,
-            View::Native => 7,
-            View::References => 3,
-            View::Instances => 5,
-            View::Objects => 1,
-            View::Memory | View::Advice => 0,
-        }
-    }
-}
 
 /// A question.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -147,6 +33,10 @@ pub struct Question {
     pub regex: bool,
     /// Class of the objects.
     pub class: String,
+    /// Numbers of the tables that are compared.
+    pub tables: (usize, usize),
+    /// The stack whose source is shown, innermost frame first.
+    pub stack: Vec<String>,
     /// Milliseconds since 1970.
     pub from: Option<u64>,
     /// Milliseconds since 1970.
@@ -178,7 +68,7 @@ pub struct Sheet {
 }
 
 impl Question {
-    fn params(&self, by: &str) -> Params {
+    pub(super) fn params(&self, by: &str) -> Params {
         let number = |n: Option<u64>| n.map(|n| n.to_string()).unwrap_or_default();
         let filter = if self.regex { "regex" } else { "filter" };
         let pairs = [
@@ -206,6 +96,10 @@ impl Question {
             View::Instances => self.classes(live),
             View::Objects => self.objects(live),
             View::Advice => Ok(advice(live, self.range())),
+            View::Saved => Ok(kept::tables(live)),
+            View::Changes => kept::changes(self, live),
+            View::Options => Ok(kept::options(live)),
+            View::Source => kept::source(self, live),
         };
         answer.map_err(|fault| fault.message)
     }
@@ -442,7 +336,7 @@ fn class_row(row: &ClassRow) -> Row {
 }
 
 /// Names come from the program: what would move the cursor is made visible.
-fn plain_row(cells: Vec<String>, name: &str, details: Vec<String>) -> Row {
+pub(super) fn plain_row(cells: Vec<String>, name: &str, details: Vec<String>) -> Row {
     let clean = |text: &str| visible(text).replace(['\n', '\t'], " ");
     Row {
         cells: cells.iter().map(|cell| clean(cell)).collect(),
@@ -452,11 +346,11 @@ fn plain_row(cells: Vec<String>, name: &str, details: Vec<String>) -> Row {
     }
 }
 
-fn known(number: Option<u64>) -> String {
+pub(super) fn known(number: Option<u64>) -> String {
     number.map(grouped).unwrap_or_default()
 }
 
-fn signed(number: i64) -> String {
+pub(super) fn signed(number: i64) -> String {
     let text = grouped(number.unsigned_abs());
     match number {
         0 => text,
@@ -465,7 +359,7 @@ fn signed(number: i64) -> String {
     }
 }
 
-fn signed_bytes(number: i64) -> String {
+pub(super) fn signed_bytes(number: i64) -> String {
     let text = human_bytes(number.unsigned_abs());
     if number < 0 { format!("-{text}") } else { text }
 }

@@ -3,7 +3,7 @@
 use super::advice::{self, Growing, Savings};
 use super::classes::{self, Apart, ClassRow};
 use super::fills;
-use super::history::Delta;
+use super::history::{self, Delta, History};
 use super::instances::{self, Instances, Query, Sort};
 use super::references;
 use super::rules;
@@ -14,8 +14,11 @@ use super::timeline::EventKind;
 use crate::explorer::params::Params;
 use crate::reply::Fault;
 use heap_graph::Heap;
-use profile::Profile;
+use profile::{Metric, NameId, Profile, TraceId};
 use regex::{Regex, RegexBuilder};
+use report::profile::Form;
+use report::profile::jfr::{self, Allocation, Timed};
+use rustc_hash::FxHashSet;
 use serde::Serialize;
 use vmpi::{ClassOptions, Share};
 
@@ -133,7 +136,7 @@ fn is_native(params: &Params) -> Result<bool, Fault> {
 fn deltas<T>(
     live: &Live,
     params: &Params,
-    look: impl FnOnce(&Profile, Vec<Delta>) -> Result<T, Fault>,
+    look: impl FnOnce(&Profile, &History, Vec<Delta>) -> Result<T, Fault>,
 ) -> Result<T, Fault> {
     let (range, pattern) = (range(params)?, pattern(params)?);
     live.recorded(|recorded| {
@@ -148,7 +151,7 @@ fn deltas<T>(
             rules::cut_sites(&live.rules.get(), recorded, &mut deltas);
         }
         table::filter(profile, &mut deltas, pattern.as_ref());
-        look(profile, deltas)
+        look(profile, history, deltas)
     })
 }
 
@@ -169,7 +172,7 @@ pub fn allocations(live: &Live, params: &Params) -> Result<Table<Row>, Fault> {
         }
     };
     let range = range(params)?;
-    deltas(live, params, |profile, mut deltas| {
+    deltas(live, params, |profile, _, mut deltas| {
         deltas.retain(Delta::is_something);
         let mut rows = table::rows(profile, &deltas, by);
         let column = |row: &Row, name: &str| row.column(name).map(|n| n as f64);
@@ -210,7 +213,7 @@ pub struct Stacks {
 pub fn stacks(live: &Live, params: &Params) -> Result<Stacks, Fault> {
     let range = range(params)?;
     let most = params.limit(NODES)?;
-    deltas(live, params, |profile, deltas| {
+    deltas(live, params, |profile, _, deltas| {
         Ok(Stacks {
             schema: "tenure.live.stacks/1",
             range,
@@ -221,15 +224,14 @@ pub fn stacks(live: &Live, params: &Params) -> Result<Stacks, Fault> {
 }
 
 /// A range as a profile in a form other tools read.
-pub fn profile(
-    live: &Live,
-    params: &Params,
-    form: report::profile::Form,
-) -> Result<Vec<u8>, Fault> {
+pub fn profile(live: &Live, params: &Params, form: Form) -> Result<Vec<u8>, Fault> {
     let metric = match params.get("metric") {
         None => None,
         Some(name) => Some(metric(name)?),
     };
+    if form == Form::Jfr && !is_native(params)? {
+        return recording(live, params, metric);
+    }
     let title = match is_native(params)? {
         true => "Native allocations",
         false => "Allocations",
@@ -238,10 +240,52 @@ pub fn profile(
     Ok(report::profile::render(&range, form, metric, title))
 }
 
+/// A range as a JFR recording, in which everything was allocated when it was: at the first snapshot
+/// that has it.
+fn recording(live: &Live, params: &Params, metric: Option<Metric>) -> Result<Vec<u8>, Fault> {
+    let range = range(params)?;
+    deltas(live, params, |profile, history, deltas| {
+        let kept: FxHashSet<(NameId, TraceId)> = deltas
+            .iter()
+            .map(|delta| (delta.class, delta.trace))
+            .collect();
+        // Stacks that the options of a class leave out have become the empty one.
+        let place = |class, trace| {
+            let stacks = [trace, TraceId::EMPTY];
+            stacks
+                .into_iter()
+                .find(|trace| kept.contains(&(class, *trace)))
+        };
+        let all = history.allocations(range.from, range.to).into_iter();
+        let allocations = all.filter_map(|(time_ms, class, trace, volume)| {
+            Some(Allocation {
+                time_ms,
+                class,
+                trace: place(class, trace)?,
+                bytes: volume.bytes,
+            })
+        });
+        let times = history.times();
+        let in_range = |time: &&u64| (range.from..=range.to).contains(*time);
+        let last = times.iter().rev().find(in_range).copied();
+        let first = times.iter().find(in_range).copied();
+        let begin = profile.created_ms.max(range.from);
+        let begin_ms = first.map_or(begin, |first| first.min(begin));
+        let timed = Timed {
+            begin_ms,
+            end_ms: last.unwrap_or(begin_ms),
+            allocations: allocations.collect(),
+        };
+        let made = history::as_profile(profile, &deltas);
+        let metrics = metric.map_or_else(|| made.metrics(), |one| vec![one]);
+        Ok(jfr::write_timed(&made, &metrics, &timed))
+    })
+}
+
 /// The sites of a range as a profile of their own: what was allocated, and as live what remains.
 pub fn range_profile(live: &Live, params: &Params) -> Result<Profile, Fault> {
-    deltas(live, params, |profile, deltas| {
-        let mut range = super::history::as_profile(profile, &deltas);
+    deltas(live, params, |profile, _, deltas| {
+        let mut range = history::as_profile(profile, &deltas);
         if is_native(params)? {
             range.native = range.sites.take();
         }
@@ -249,8 +293,8 @@ pub fn range_profile(live: &Live, params: &Params) -> Result<Profile, Fault> {
     })
 }
 
-fn metric(name: &str) -> Result<profile::Metric, Fault> {
-    let mut all = profile::Metric::ALL.into_iter();
+fn metric(name: &str) -> Result<Metric, Fault> {
+    let mut all = Metric::ALL.into_iter();
     let found = all.find(|metric| metric.name() == name);
     found.ok_or_else(|| Fault::bad(format!("metric={name}: no such metric")))
 }

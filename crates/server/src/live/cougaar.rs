@@ -46,6 +46,16 @@ const COLUMNS: [&str; 16] = [
     "Capacity Mean",
 ];
 
+/// Columns behind the servlet's own, each only where counts are estimates: scripts that know the old
+/// ones by their places find them there.
+const INTERVALS: [&str; 5] = [
+    "Live 95%",
+    "Total 95%",
+    "+Capacity Bytes 95%",
+    "Size Sum 95%",
+    "Capacity Sum 95%",
+];
+
 /// `sort` values that list instances; every other one begins with `uniq_`.
 const SORTS: [(&str, Sort); 9] = [
     ("time", Sort::Time),
@@ -192,6 +202,37 @@ fn cells(row: &ClassRow) -> Vec<String> {
     cells
 }
 
+/// The ends of the 95 % intervals of a row, in the order of [`INTERVALS`].
+fn intervals(row: &ClassRow) -> [Option<(u64, u64)>; 5] {
+    let live = |n: u64| n.saturating_add(row.live_bytes);
+    let of_sum = |m: Option<Measure>| m.and_then(|m| m.interval);
+    [
+        row.live_interval,
+        row.total_interval,
+        row.capacity_bytes_interval
+            .map(|(low, high)| (live(low), live(high))),
+        of_sum(row.size),
+        of_sum(row.capacity),
+    ]
+}
+
+/// The heads of the table of classes and its cells.
+fn columns(rows: &[ClassRow]) -> (Vec<&'static str>, Vec<Vec<String>>) {
+    let mut heads = COLUMNS.to_vec();
+    let mut table: Vec<Vec<String>> = rows.iter().map(cells).collect();
+    for (at, head) in INTERVALS.into_iter().enumerate() {
+        let ends: Vec<_> = rows.iter().map(|row| intervals(row)[at]).collect();
+        if ends.iter().all(Option::is_none) {
+            continue;
+        }
+        heads.push(head);
+        for (cells, ends) in table.iter_mut().zip(ends) {
+            cells.push(ends.map_or_else(String::new, |(low, high)| format!("{low} to {high}")));
+        }
+    }
+    (heads, table)
+}
+
 /// A query's value.
 pub(super) fn encoded(text: &str) -> String {
     let mut out = String::new();
@@ -207,8 +248,8 @@ pub(super) fn encoded(text: &str) -> String {
 
 fn class_table(rows: &[ClassRow], out: &mut String) {
     let mut table = String::new();
-    let cells: Vec<Vec<String>> = rows.iter().map(cells).collect();
-    push_table(&mut table, &COLUMNS, &cells);
+    let (heads, cells) = columns(rows);
+    push_table(&mut table, &heads, &cells);
     // The first cell of each row leads to the class.
     let mut rest = table.as_str();
     for row in rows {
@@ -453,4 +494,39 @@ fn instance_table(list: &Instances, lines: usize, out: &mut String) {
     };
     let cells: Vec<Vec<String>> = list.rows.iter().map(row).collect();
     push_table(out, &columns, &cells);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(class: &str) -> ClassRow {
+        ClassRow {
+            class: class.to_owned(),
+            live: 1000,
+            live_bytes: 16_000,
+            total: Some(3000),
+            ..ClassRow::default()
+        }
+    }
+
+    #[test]
+    fn intervals_stand_behind_the_old_columns_where_counts_are_estimates() {
+        let exact = row("a.Exact");
+        let (heads, cells) = columns(std::slice::from_ref(&exact));
+        assert_eq!(heads, COLUMNS);
+        assert_eq!(cells[0].len(), COLUMNS.len());
+        let sampled = ClassRow {
+            live_interval: Some((900, 1100)),
+            capacity_bytes: Some(500),
+            capacity_bytes_interval: Some((400, 600)),
+            ..row("a.Sampled")
+        };
+        let (heads, cells) = columns(&[exact, sampled]);
+        assert_eq!(heads[..COLUMNS.len()], COLUMNS);
+        assert_eq!(heads[COLUMNS.len()..], ["Live 95%", "+Capacity Bytes 95%"]);
+        assert_eq!(cells[0][COLUMNS.len()..], ["", ""]);
+        assert_eq!(cells[1][..3], ["a.Sampled", "0.00", "1000"]);
+        assert_eq!(cells[1][COLUMNS.len()..], ["900 to 1100", "16400 to 16600"]);
+    }
 }

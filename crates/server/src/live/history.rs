@@ -233,6 +233,30 @@ impl History {
         found
     }
 
+    /// What each site allocated in a range as [`History::range`] has it, in order of the snapshots
+    /// that have it first: time, class, stack and volume.
+    pub fn allocations(&self, from: u64, to: u64) -> Vec<(u64, NameId, TraceId, Volume)> {
+        let before = |time: u64| self.times.partition_point(|t| *t <= time) as u32;
+        let (begin, end) = (before(from), before(to));
+        let mut found = Vec::new();
+        for site in &self.sites {
+            let mut known = Volume::default();
+            for change in &site.changes {
+                let mut new = change.allocated;
+                new.remove(known);
+                known = change.allocated;
+                if (begin..end).contains(&change.snapshot) && new != Volume::default() {
+                    found.push((change.snapshot, site.class, site.trace, new));
+                }
+            }
+        }
+        found.sort_by_key(|one| one.0);
+        let timed = found.into_iter();
+        timed
+            .map(|(n, class, trace, new)| (self.times[n as usize], class, trace, new))
+            .collect()
+    }
+
     /// Live objects and bytes of a site at each snapshot.
     pub fn live_at(&self, class: NameId, trace: TraceId) -> Vec<Volume> {
         let mut live = vec![Volume::default(); self.times.len()];
@@ -291,6 +315,8 @@ pub fn as_profile(source: &Profile, deltas: &[Delta]) -> Profile {
         created_ms: source.created_ms,
         names: source.names.clone(),
         stacks: source.stacks.clone(),
+        threads: source.threads.clone(),
+        places: source.places.clone(),
         sites: Some(table),
         ..Profile::default()
     }
@@ -344,6 +370,12 @@ mod tests {
         assert_eq!(end[0].remaining_bytes(), -96);
         let all = history.allocated_at(|class| class == NameId(1));
         assert_eq!(all, [(100, volume(5)), (200, volume(5)), (300, volume(0))]);
+        let by_time = history.allocations(150, 400);
+        let seen: Vec<_> = by_time
+            .iter()
+            .map(|(time, class, _, new)| (*time, class.0, *new))
+            .collect();
+        assert_eq!(seen, [(200, 1, volume(5)), (200, 2, volume(3))]);
         assert!(of(0, 50).is_empty());
         assert_eq!(
             history.live_at(NameId(1), TraceId(1)),

@@ -3,7 +3,7 @@
 use super::buffer::Buffer;
 use std::collections::HashMap;
 
-/// Ids of types. 20 to 39 are values, 100 and up are events.
+/// Ids of types. 20 to 49 are values, 100 and up are events, 200 and up annotations.
 pub(super) mod types {
     pub(in super::super) const BOOLEAN: u64 = 4;
     pub(in super::super) const INT: u64 = 10;
@@ -17,21 +17,34 @@ pub(super) mod types {
     pub(in super::super) const SYMBOL: u64 = 31;
     pub(in super::super) const FRAME_TYPE: u64 = 24;
     pub(in super::super) const THREAD_STATE: u64 = 25;
+    pub(in super::super) const THREAD_GROUP: u64 = 32;
+    pub(in super::super) const PACKAGE: u64 = 33;
+    pub(in super::super) const MODULE: u64 = 34;
+    pub(in super::super) const OLD_OBJECT: u64 = 35;
+    pub(in super::super) const REFERENCE: u64 = 36;
     pub(in super::super) const EXECUTION_SAMPLE: u64 = 101;
     pub(in super::super) const ALLOCATION_SAMPLE: u64 = 102;
     pub(in super::super) const MONITOR_ENTER: u64 = 103;
+    pub(in super::super) const OLD_OBJECT_SAMPLE: u64 = 104;
+    pub(in super::super) const NATIVE_ALLOCATION: u64 = 105;
     pub(in super::super) const TIMESTAMP: u64 = 200;
     pub(in super::super) const TIMESPAN: u64 = 201;
     pub(in super::super) const DATA_AMOUNT: u64 = 202;
     pub(in super::super) const LABEL: u64 = 203;
     pub(in super::super) const CONTENT_TYPE: u64 = 204;
+    pub(in super::super) const CATEGORY: u64 = 205;
+    pub(in super::super) const MEMORY_ADDRESS: u64 = 206;
 }
 
 use types::{
-    ALLOCATION_SAMPLE, BOOLEAN, CLASS, CONTENT_TYPE, DATA_AMOUNT, EXECUTION_SAMPLE, FRAME_TYPE,
-    INT, LABEL, LONG, METHOD, MONITOR_ENTER, STACK_FRAME, STACK_TRACE, STRING, SYMBOL, THREAD,
-    THREAD_STATE, TIMESPAN, TIMESTAMP,
+    ALLOCATION_SAMPLE, BOOLEAN, CATEGORY, CLASS, CONTENT_TYPE, DATA_AMOUNT, EXECUTION_SAMPLE,
+    FRAME_TYPE, INT, LABEL, LONG, MEMORY_ADDRESS, METHOD, MODULE, MONITOR_ENTER, NATIVE_ALLOCATION,
+    OLD_OBJECT, OLD_OBJECT_SAMPLE, PACKAGE, REFERENCE, STACK_FRAME, STACK_TRACE, STRING, SYMBOL,
+    THREAD, THREAD_GROUP, THREAD_STATE, TIMESPAN, TIMESTAMP,
 };
+
+/// What annotations are derived from.
+const ANNOTATION: &str = "java.lang.annotation.Annotation";
 
 /// An element of the tree: a name, attributes and children.
 struct Element {
@@ -81,6 +94,19 @@ impl Element {
         }
         self
     }
+
+    /// Names the last field for people.
+    fn label(self, text: &str) -> Element {
+        self.note(LABEL, text)
+    }
+
+    /// The thread and the stack that an event belongs to.
+    fn origin(self, thread: &str) -> Element {
+        self.field(thread, THREAD, Kind::Pool)
+            .label("Thread")
+            .field("stackTrace", STACK_TRACE, Kind::Pool)
+            .label("Stack Trace")
+    }
 }
 
 fn class(name: &str, id: u64, parent: Option<&str>) -> Element {
@@ -91,16 +117,21 @@ fn class(name: &str, id: u64, parent: Option<&str>) -> Element {
     class
 }
 
-fn event(name: &str, id: u64, label: &str) -> Element {
+fn event(name: &str, id: u64, label: &str, category: &[&str]) -> Element {
     let mut class = class(name, id, Some("jdk.jfr.Event"));
-    let label_class = LABEL.to_string();
-    class.children.push(element(
-        "annotation",
-        &[("class", &label_class), ("value", label)],
-    ));
+    let annotation = |id: u64| element("annotation", &[("class", &id.to_string())]);
+    let mut labelled = annotation(LABEL);
+    labelled.attributes.push(("value", label.to_owned()));
+    let mut sorted = annotation(CATEGORY);
+    let places = ["value-0", "value-1"].into_iter().zip(category);
+    sorted
+        .attributes
+        .extend(places.map(|(place, word)| (place, (*word).to_owned())));
+    class.children.extend([labelled, sorted]);
     class
         .field("startTime", LONG, Kind::Plain)
         .note(TIMESTAMP, "TICKS")
+        .label("Start Time")
 }
 
 fn simple(name: &str, id: u64, field: &str) -> Element {
@@ -110,24 +141,36 @@ fn simple(name: &str, id: u64, field: &str) -> Element {
 }
 
 fn annotation(name: &str, id: u64) -> Element {
-    class(name, id, Some("java.lang.annotation.Annotation")).field("value", STRING, Kind::Plain)
+    class(name, id, Some(ANNOTATION)).field("value", STRING, Kind::Plain)
 }
 
-fn classes() -> Vec<Element> {
+/// Values.
+fn values() -> Vec<Element> {
     vec![
         class("boolean", BOOLEAN, None),
         class("int", INT, None),
         class("long", LONG, None),
         class("java.lang.String", STRING, None),
-        class("java.lang.Class", CLASS, None).field("name", SYMBOL, Kind::Pool),
+        class("java.lang.Class", CLASS, None)
+            .field("name", SYMBOL, Kind::Pool)
+            .field("package", PACKAGE, Kind::Pool),
         class("java.lang.Thread", THREAD, None)
             .field("osName", STRING, Kind::Plain)
             .field("osThreadId", LONG, Kind::Plain)
             .field("javaName", STRING, Kind::Plain)
-            .field("javaThreadId", LONG, Kind::Plain),
+            .field("javaThreadId", LONG, Kind::Plain)
+            .field("group", THREAD_GROUP, Kind::Pool),
+        class("jdk.types.ThreadGroup", THREAD_GROUP, None)
+            .field("parent", THREAD_GROUP, Kind::Pool)
+            .field("name", STRING, Kind::Plain),
         simple("jdk.types.FrameType", FRAME_TYPE, "description"),
         simple("jdk.types.ThreadState", THREAD_STATE, "name"),
         simple("jdk.types.Symbol", SYMBOL, "string"),
+        class("jdk.types.Package", PACKAGE, None)
+            .field("name", SYMBOL, Kind::Pool)
+            .field("module", MODULE, Kind::Pool)
+            .field("exported", BOOLEAN, Kind::Plain),
+        class("jdk.types.Module", MODULE, None).field("name", SYMBOL, Kind::Pool),
         class("jdk.types.StackTrace", STACK_TRACE, None)
             .field("truncated", BOOLEAN, Kind::Plain)
             .field("frames", STACK_FRAME, Kind::Array),
@@ -142,43 +185,100 @@ fn classes() -> Vec<Element> {
             .field("descriptor", SYMBOL, Kind::Pool)
             .field("modifiers", INT, Kind::Plain)
             .field("hidden", BOOLEAN, Kind::Plain),
+        class("jdk.types.OldObject", OLD_OBJECT, None)
+            .field("address", LONG, Kind::Plain)
+            .note(MEMORY_ADDRESS, "")
+            .field("type", CLASS, Kind::Pool)
+            .field("description", STRING, Kind::Plain)
+            .field("referrer", REFERENCE, Kind::Pool),
+        class("jdk.types.Reference", REFERENCE, None)
+            .field("object", OLD_OBJECT, Kind::Pool)
+            .field("skip", INT, Kind::Plain),
+    ]
+}
+
+const APPLICATION: &[&str] = &["Java Application"];
+const PROFILING: &[&str] = &["Java Virtual Machine", "Profiling"];
+
+/// Events. Those of the JDK have its names, labels and units, and of its fields those that are known.
+fn events() -> Vec<Element> {
+    vec![
         event(
             "jdk.ExecutionSample",
             EXECUTION_SAMPLE,
             "Method Profiling Sample",
+            PROFILING,
         )
-        .field("sampledThread", THREAD, Kind::Pool)
-        .field("stackTrace", STACK_TRACE, Kind::Pool)
-        .field("state", THREAD_STATE, Kind::Pool),
+        .origin("sampledThread")
+        .field("state", THREAD_STATE, Kind::Pool)
+        .label("Thread State"),
         event(
             "jdk.ObjectAllocationSample",
             ALLOCATION_SAMPLE,
             "Object Allocation Sample",
+            APPLICATION,
         )
-        .field("eventThread", THREAD, Kind::Pool)
-        .field("stackTrace", STACK_TRACE, Kind::Pool)
+        .origin("eventThread")
         .field("objectClass", CLASS, Kind::Pool)
+        .label("Object Class")
         .field("weight", LONG, Kind::Plain)
-        .note(DATA_AMOUNT, "BYTES"),
+        .note(DATA_AMOUNT, "BYTES")
+        .label("Sample Weight"),
         event(
             "jdk.JavaMonitorEnter",
             MONITOR_ENTER,
             "Java Monitor Blocked",
+            APPLICATION,
         )
         .field("duration", LONG, Kind::Plain)
         .note(TIMESPAN, "TICKS")
-        .field("eventThread", THREAD, Kind::Pool)
-        .field("stackTrace", STACK_TRACE, Kind::Pool)
-        .field("monitorClass", CLASS, Kind::Pool),
+        .label("Duration")
+        .origin("eventThread")
+        .field("monitorClass", CLASS, Kind::Pool)
+        .label("Monitor Class"),
+        event(
+            "jdk.OldObjectSample",
+            OLD_OBJECT_SAMPLE,
+            "Old Object Sample",
+            PROFILING,
+        )
+        .origin("eventThread")
+        .field("objectSize", LONG, Kind::Plain)
+        .note(DATA_AMOUNT, "BYTES")
+        .label("Object Size")
+        .field("objects", LONG, Kind::Plain)
+        .label("Objects")
+        .field("object", OLD_OBJECT, Kind::Pool)
+        .label("Object")
+        .field("arrayElements", INT, Kind::Plain)
+        .label("Array Elements"),
+        event(
+            "tenure.NativeAllocation",
+            NATIVE_ALLOCATION,
+            "Native Allocation",
+            &["Native Memory"],
+        )
+        .origin("eventThread")
+        .field("library", STRING, Kind::Plain)
+        .label("Library")
+        .field("allocated", LONG, Kind::Plain)
+        .note(DATA_AMOUNT, "BYTES")
+        .label("Allocated")
+        .field("remaining", LONG, Kind::Plain)
+        .note(DATA_AMOUNT, "BYTES")
+        .label("Not Freed"),
+    ]
+}
+
+fn annotations() -> Vec<Element> {
+    vec![
         content_type("jdk.jfr.Timestamp", TIMESTAMP),
         content_type("jdk.jfr.Timespan", TIMESPAN),
         content_type("jdk.jfr.DataAmount", DATA_AMOUNT),
+        content_type("jdk.jfr.MemoryAddress", MEMORY_ADDRESS),
         annotation("jdk.jfr.Label", LABEL),
-        class(
-            "jdk.jfr.ContentType",
-            CONTENT_TYPE,
-            Some("java.lang.annotation.Annotation"),
-        ),
+        class("jdk.jfr.Category", CATEGORY, Some(ANNOTATION)).field("value", STRING, Kind::Array),
+        class("jdk.jfr.ContentType", CONTENT_TYPE, Some(ANNOTATION)),
     ]
 }
 
@@ -195,7 +295,10 @@ fn content_type(name: &str, id: u64) -> Element {
 /// The body of the metadata event, without its size.
 pub(super) fn body() -> Buffer {
     let mut metadata = element("metadata", &[]);
-    metadata.children = classes();
+    metadata.children = [values(), events(), annotations()]
+        .into_iter()
+        .flatten()
+        .collect();
     let region = element("region", &[("locale", "en_US"), ("gmtOffset", "0")]);
     let mut root = element("root", &[]);
     root.children = vec![metadata, region];

@@ -2,68 +2,104 @@
 //! Mission Control and every other reader shows them without a plug-in.
 //!
 //! CPU samples become `jdk.ExecutionSample`, one each. CPU time becomes one sample for each 10 ms,
-//! as JFR has no weighted sample. Allocation sites become `jdk.ObjectAllocationSample` with their
-//! bytes as weight, and contention `jdk.JavaMonitorEnter`, one for each wait with the mean
-//! duration. A profile has no times of events: they are spread evenly.
+//! as JFR has no weighted sample. What a stack allocated of a class becomes
+//! `jdk.ObjectAllocationSample` with its bytes as weight, what of it lives `jdk.OldObjectSample` with
+//! their sum as size and their number as description, and contention `jdk.JavaMonitorEnter`, one for
+//! each wait with the mean duration. Blocks of native code become `tenure.NativeAllocation`: the JDK
+//! has no event for them. A profile has no times of events: they stand one behind the other, 10 ms
+//! apart. [`write_timed`] is for what knows when it was allocated.
 
 mod buffer;
+mod events;
 mod metadata;
 mod pools;
 
-use ::profile::{Metric, Profile, WeightedStack};
-use buffer::Buffer;
-use metadata::types;
-use pools::Pools;
+use ::profile::{Metric, NameId, Profile, TraceId};
+use events::Events;
 
 /// Bytes of the chunk header.
 const HEADER: usize = 68;
-/// Nanoseconds that one event of the recording takes.
-const STEP: u64 = 10_000_000;
-/// More events than this of one stack are not written one by one.
-const MOST: u64 = 1_000_000;
+
+/// When what was allocated. Times are in milliseconds since 1970.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Timed {
+    /// When the recording began.
+    pub begin_ms: u64,
+    /// When it ended.
+    pub end_ms: u64,
+    /// What was allocated, in order of time.
+    pub allocations: Vec<Allocation>,
+}
+
+/// Objects of a class that a stack has allocated by a moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Allocation {
+    /// The moment.
+    pub time_ms: u64,
+    /// Their class.
+    pub class: NameId,
+    /// The stack.
+    pub trace: TraceId,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+impl Timed {
+    /// Nanoseconds from the begin to a moment.
+    fn offset_ns(&self, time_ms: u64) -> u64 {
+        time_ms
+            .saturating_sub(self.begin_ms)
+            .saturating_mul(1_000_000)
+    }
+}
 
 /// The recording.
 pub fn write(profile: &Profile, metrics: &[Metric]) -> Vec<u8> {
-    let mut pools = Pools::new(profile);
-    let mut events = Events {
-        out: Buffer(vec![0; HEADER]),
-        time: 0,
-    };
-    let has = |metric| metrics.contains(&metric);
-    if has(Metric::Samples) {
-        for stack in profile.stacks(Metric::Samples) {
-            events.samples(&mut pools, &stack, stack.value);
-        }
-    } else if has(Metric::CpuTime) {
-        for stack in profile.stacks(Metric::CpuTime) {
-            events.samples(&mut pools, &stack, (stack.value + STEP / 2) / STEP);
-        }
+    written(profile, metrics, None)
+}
+
+/// The recording of a profile whose allocations were made at known times.
+pub fn write_timed(profile: &Profile, metrics: &[Metric], timed: &Timed) -> Vec<u8> {
+    written(profile, metrics, Some(timed))
+}
+
+fn written(profile: &Profile, metrics: &[Metric], timed: Option<&Timed>) -> Vec<u8> {
+    let mut events = Events::new(profile, HEADER);
+    let has = |metric: &Metric| metrics.contains(metric);
+    let cpu = [Metric::Samples, Metric::CpuTime];
+    if let Some(metric) = cpu.into_iter().find(has) {
+        events.cpu(metric);
     }
-    let bytes = [Metric::AllocatedBytes, Metric::LiveBytes]
-        .into_iter()
-        .find(|one| has(*one));
-    for stack in bytes.into_iter().flat_map(|metric| profile.stacks(metric)) {
-        events.allocation(&mut pools, &stack);
+    if has(&Metric::Blocked) {
+        events.contention();
     }
-    if has(Metric::Blocked) {
-        let counts: Vec<_> = profile.stacks(Metric::Contentions).collect();
-        for stack in profile.stacks(Metric::Blocked) {
-            let same = |one: &&WeightedStack| one.trace == stack.trace && one.class == stack.class;
-            let count = counts.iter().find(same).map_or(1, |one| one.value);
-            events.contention(&mut pools, &stack, count);
-        }
+    let allocated = has(&Metric::AllocatedBytes);
+    match timed {
+        Some(timed) if allocated => events.timed_allocations(timed),
+        _ if allocated => events.allocations(Metric::AllocatedBytes),
+        // What lives, where nothing else is asked for, as what was allocated and stayed.
+        _ if has(&Metric::LiveBytes) => events.allocations(Metric::LiveBytes),
+        _ => {}
     }
-    let Events { mut out, time } = events;
-    let metadata_at = out.0.len();
+    if has(&Metric::LiveBytes) {
+        events.live();
+    }
+    if has(&Metric::NativeAllocatedBytes) {
+        events.native();
+    }
+    let (mut out, pools, duration_ns) = events.finish();
+    let metadata = out.0.len() as u64;
     out.event(&metadata::body());
-    let checkpoint_at = out.0.len();
+    let checkpoint = out.0.len() as u64;
     out.event(&pools.checkpoint());
     let header = Header {
         size: out.0.len() as u64,
-        checkpoint: checkpoint_at as u64,
-        metadata: metadata_at as u64,
-        start_ns: profile.created_ms * 1_000_000,
-        duration_ns: time,
+        checkpoint,
+        metadata,
+        start_ns: timed
+            .map_or(profile.created_ms, |timed| timed.begin_ms)
+            .saturating_mul(1_000_000),
+        duration_ns,
     };
     out.0[..HEADER].copy_from_slice(&header.bytes());
     out.0
@@ -98,46 +134,5 @@ impl Header {
         let mut header = [0; HEADER];
         header.copy_from_slice(&bytes);
         header
-    }
-}
-
-struct Events {
-    out: Buffer,
-    time: u64,
-}
-
-impl Events {
-    fn put(&mut self, kind: u64, values: &[u64]) {
-        let mut body = Buffer::default();
-        body.varint(kind);
-        body.varint(self.time);
-        values.iter().for_each(|value| body.varint(*value));
-        self.out.event(&body);
-        self.time += STEP;
-    }
-
-    fn samples(&mut self, pools: &mut Pools<'_>, stack: &WeightedStack, count: u64) {
-        let (thread, trace) = (pools.thread(stack.trace), pools.stack(stack.trace));
-        for _ in 0..count.min(MOST) {
-            self.put(types::EXECUTION_SAMPLE, &[thread, trace, pools.runnable()]);
-        }
-    }
-
-    fn allocation(&mut self, pools: &mut Pools<'_>, stack: &WeightedStack) {
-        let (thread, trace) = (pools.thread(stack.trace), pools.stack(stack.trace));
-        let class = pools.class(stack.class);
-        self.put(
-            types::ALLOCATION_SAMPLE,
-            &[thread, trace, class, stack.value],
-        );
-    }
-
-    fn contention(&mut self, pools: &mut Pools<'_>, stack: &WeightedStack, count: u64) {
-        let (thread, trace) = (pools.thread(stack.trace), pools.stack(stack.trace));
-        let class = pools.class(stack.class);
-        for _ in 0..count.clamp(1, MOST) {
-            let duration = stack.value / count.max(1);
-            self.put(types::MONITOR_ENTER, &[duration, thread, trace, class]);
-        }
     }
 }

@@ -6,7 +6,7 @@ use ::profile::{Frame, Line, NameId, Profile, TraceId};
 use std::collections::HashMap;
 
 /// Frame types of the pool.
-const FRAME_TYPES: [&str; 2] = ["JIT compiled", "Native"];
+const FRAME_TYPES: [&str; 3] = ["Unknown", "JIT compiled", "Native"];
 /// The state of a sampled thread.
 const STATE_RUNNABLE: &str = "STATE_RUNNABLE";
 
@@ -29,9 +29,12 @@ impl Pool {
 /// All pools. 0 is "nothing" in each.
 pub(super) struct Pools<'a> {
     profile: &'a Profile,
-    pools: [(u64, Pool); 7],
+    pools: [(u64, Pool); 11],
     symbols: HashMap<String, u64>,
-    classes: HashMap<String, u64>,
+    classes: HashMap<NameId, u64>,
+    packages: HashMap<(String, u64), u64>,
+    modules: HashMap<NameId, u64>,
+    groups: HashMap<NameId, u64>,
     methods: HashMap<::profile::MethodId, u64>,
     stacks: HashMap<TraceId, u64>,
     threads: HashMap<u32, u64>,
@@ -45,6 +48,10 @@ const STACKS: usize = 3;
 const THREADS: usize = 4;
 const FRAMES: usize = 5;
 const STATES: usize = 6;
+const GROUPS: usize = 7;
+const PACKAGES: usize = 8;
+const MODULES: usize = 9;
+const OBJECTS: usize = 10;
 
 impl<'a> Pools<'a> {
     pub(super) fn new(profile: &'a Profile) -> Pools<'a> {
@@ -59,9 +66,16 @@ impl<'a> Pools<'a> {
                 pool(types::THREAD),
                 pool(types::FRAME_TYPE),
                 pool(types::THREAD_STATE),
+                pool(types::THREAD_GROUP),
+                pool(types::PACKAGE),
+                pool(types::MODULE),
+                pool(types::OLD_OBJECT),
             ],
             symbols: HashMap::new(),
             classes: HashMap::new(),
+            packages: HashMap::new(),
+            modules: HashMap::new(),
+            groups: HashMap::new(),
             methods: HashMap::new(),
             stacks: HashMap::new(),
             threads: HashMap::new(),
@@ -87,21 +101,73 @@ impl<'a> Pools<'a> {
         id
     }
 
-    fn class_of(&mut self, name: &str) -> u64 {
-        if let Some(id) = self.classes.get(name) {
+    fn class_of(&mut self, class: NameId) -> u64 {
+        if let Some(id) = self.classes.get(&class) {
             return *id;
         }
         // JFR holds class names as the VM does: slashes, and descriptors for arrays.
+        let name = self.profile.names.get(class);
+        let package = self.package(class);
         let symbol = self.symbol(&vm_name(name));
-        let id = self.pools[CLASSES].1.add(|out| out.varint(symbol));
-        self.classes.insert(name.to_owned(), id);
+        let id = self.pools[CLASSES].1.add(|out| {
+            out.varint(symbol);
+            out.varint(package);
+        });
+        self.classes.insert(class, id);
+        id
+    }
+
+    /// The id of a class's package; 0 for the nameless one.
+    fn package(&mut self, class: NameId) -> u64 {
+        let profile = self.profile;
+        let Some(name) = package_name(profile.names.get(class)) else {
+            return 0;
+        };
+        let place = profile.places.get(class).unwrap_or_default();
+        let module = self.module(place.module);
+        let key = (name.replace('.', "/"), module);
+        if let Some(id) = self.packages.get(&key) {
+            return *id;
+        }
+        let symbol = self.symbol(&key.0);
+        let id = self.pools[PACKAGES].1.add(|out| {
+            out.varint(symbol);
+            out.varint(module);
+            out.byte(0);
+        });
+        self.packages.insert(key, id);
+        id
+    }
+
+    /// The id of a named module; 0 for none.
+    fn module(&mut self, name: NameId) -> u64 {
+        let text = self.profile.names.get(name);
+        if text.is_empty() {
+            return 0;
+        }
+        if let Some(id) = self.modules.get(&name) {
+            return *id;
+        }
+        let symbol = self.symbol(text);
+        let id = self.pools[MODULES].1.add(|out| out.varint(symbol));
+        self.modules.insert(name, id);
         id
     }
 
     /// The id of a class; 0 for none.
     pub(super) fn class(&mut self, class: Option<NameId>) -> u64 {
-        let profile = self.profile;
-        class.map_or(0, |class| self.class_of(profile.names.get(class)))
+        class.map_or(0, |class| self.class_of(class))
+    }
+
+    /// Objects that live. Where they lie is not known: the address is their number among these.
+    pub(super) fn old_objects(&mut self, class: u64, description: &str) -> u64 {
+        let address = self.pools[OBJECTS].1.count + 1;
+        self.pools[OBJECTS].1.add(|out| {
+            out.varint(address);
+            out.varint(class);
+            out.string(description);
+            out.varint(0); // Who refers to them is not known.
+        })
     }
 
     fn method(&mut self, id: ::profile::MethodId) -> u64 {
@@ -110,7 +176,7 @@ impl<'a> Pools<'a> {
         }
         let profile = self.profile;
         let method = profile.stacks.method(id);
-        let class = self.class_of(profile.names.get(method.class));
+        let class = self.class_of(method.class);
         let name = self.symbol(profile.names.get(method.name));
         let signature = match profile.names.get(method.signature) {
             // The text form has no descriptors, and readers insist on one.
@@ -144,8 +210,9 @@ impl<'a> Pools<'a> {
                 let Frame { method, line } = profile.stacks.frame(*id);
                 let (number, kind) = match line {
                     Line::Number(number) => (u64::from(number), 1),
-                    Line::Native => (0, 2),
-                    _ => (0, 1),
+                    Line::Compiled => (0, 2),
+                    Line::Native => (0, 3),
+                    Line::Unknown => (0, 1),
                 };
                 (self.method(method), number, kind)
             })
@@ -174,13 +241,32 @@ impl<'a> Pools<'a> {
         }
         let known = profile.thread(serial.0);
         let name = known.map_or("", |thread| profile.names.get(thread.name));
+        let group = known.map_or(0, |thread| self.group(thread.group));
         let id = self.pools[THREADS].1.add(|out| {
             out.string(name);
             out.varint(u64::from(serial.0));
             out.string(name);
             out.varint(u64::from(serial.0));
+            out.varint(group);
         });
         self.threads.insert(serial.0, id);
+        id
+    }
+
+    /// The id of a thread group; 0 for none. Groups above it are not known.
+    fn group(&mut self, name: NameId) -> u64 {
+        let text = self.profile.names.get(name);
+        if text.is_empty() {
+            return 0;
+        }
+        if let Some(id) = self.groups.get(&name) {
+            return *id;
+        }
+        let id = self.pools[GROUPS].1.add(|out| {
+            out.varint(0);
+            out.string(text);
+        });
+        self.groups.insert(name, id);
         id
     }
 
@@ -201,6 +287,12 @@ impl<'a> Pools<'a> {
         }
         body
     }
+}
+
+/// `java.lang` of `java.lang.String[]`; a hidden class may have dots behind its slash.
+fn package_name(class: &str) -> Option<&str> {
+    let visible = class.split('/').next().unwrap_or(class);
+    visible.rsplit_once('.').map(|(package, _)| package)
 }
 
 /// `int[][]` to `[[I`, `java.lang.String` to `java/lang/String`.
@@ -227,7 +319,20 @@ fn vm_name(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::vm_name;
+    use super::{package_name, vm_name};
+
+    #[test]
+    fn packages_are_what_stands_before_the_last_dot() {
+        for (class, package) in [
+            ("java.lang.String[]", Some("java.lang")),
+            ("a.b.C$D", Some("a.b")),
+            ("a.B$$Lambda/0x00.7f", Some("a")),
+            ("Main", None),
+            ("int[]", None),
+        ] {
+            assert_eq!(package_name(class), package, "{class}");
+        }
+    }
 
     #[test]
     fn names_become_those_of_the_vm() {

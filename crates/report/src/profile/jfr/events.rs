@@ -1,0 +1,168 @@
+//! The events of a chunk, one after the other.
+
+use super::Timed;
+use super::buffer::Buffer;
+use super::metadata::types;
+use super::pools::Pools;
+use ::profile::{Metric, NameId, Profile, TraceId, WeightedStack};
+use std::collections::HashMap;
+
+/// Nanoseconds that an event without a time of its own takes.
+const STEP: u64 = 10_000_000;
+/// More events than this of one stack are not written one by one.
+const MOST: u64 = 1_000_000;
+
+/// How the JDK says that an old object is no array, and here that its length is not known.
+const NO_LENGTH: u64 = 1 << 31;
+
+/// The numbers of another metric for the same stacks.
+struct Beside(HashMap<(TraceId, Option<NameId>), u64>);
+
+impl Beside {
+    fn of(profile: &Profile, metric: Metric) -> Beside {
+        let stacks = profile.stacks(metric);
+        let mut sums = HashMap::new();
+        for stack in stacks {
+            let sum: &mut u64 = sums.entry((stack.trace, stack.class)).or_default();
+            *sum = sum.saturating_add(stack.value);
+        }
+        Beside(sums)
+    }
+
+    fn get(&self, stack: &WeightedStack) -> Option<u64> {
+        self.0.get(&(stack.trace, stack.class)).copied()
+    }
+}
+
+/// Events as they are written, and the time of the next one that has none of its own.
+pub(super) struct Events<'p> {
+    profile: &'p Profile,
+    pools: Pools<'p>,
+    out: Buffer,
+    /// Nanoseconds since the chunk began.
+    time: u64,
+}
+
+impl<'p> Events<'p> {
+    /// None yet; `header` bytes are left free in front.
+    pub(super) fn new(profile: &'p Profile, header: usize) -> Events<'p> {
+        Events {
+            profile,
+            pools: Pools::new(profile),
+            out: Buffer(vec![0; header]),
+            time: 0,
+        }
+    }
+
+    /// The bytes, the pools, and when the last event was.
+    pub(super) fn finish(self) -> (Buffer, Pools<'p>, u64) {
+        (self.out, self.pools, self.time)
+    }
+
+    /// An event now: the numbers of its fields.
+    fn put(&mut self, kind: u64, values: &[u64]) {
+        self.put_body(kind, |body| {
+            values.iter().for_each(|value| body.varint(*value))
+        });
+    }
+
+    fn put_body(&mut self, kind: u64, fields: impl FnOnce(&mut Buffer)) {
+        let mut body = Buffer::default();
+        body.varint(kind);
+        body.varint(self.time);
+        fields(&mut body);
+        self.out.event(&body);
+    }
+
+    /// The thread and the stack, which stand first in every event.
+    fn origin(&mut self, trace: TraceId) -> [u64; 2] {
+        [self.pools.thread(trace), self.pools.stack(trace)]
+    }
+
+    /// CPU samples, or CPU time in steps.
+    pub(super) fn cpu(&mut self, metric: Metric) {
+        for stack in self.profile.stacks(metric) {
+            let count = match metric {
+                Metric::Samples => stack.value,
+                _ => (stack.value + STEP / 2) / STEP,
+            };
+            let [thread, trace] = self.origin(stack.trace);
+            let state = self.pools.runnable();
+            for _ in 0..count.min(MOST) {
+                self.put(types::EXECUTION_SAMPLE, &[thread, trace, state]);
+                self.time += STEP;
+            }
+        }
+    }
+
+    /// What each stack allocated, at no time of its own.
+    pub(super) fn allocations(&mut self, metric: Metric) {
+        for stack in self.profile.stacks(metric) {
+            self.allocation(stack.trace, stack.class, stack.value);
+            self.time += STEP;
+        }
+    }
+
+    /// What was allocated, when it was.
+    pub(super) fn timed_allocations(&mut self, timed: &Timed) {
+        for one in &timed.allocations {
+            self.time = timed.offset_ns(one.time_ms);
+            self.allocation(one.trace, Some(one.class), one.bytes);
+        }
+        self.time = timed.offset_ns(timed.end_ms);
+    }
+
+    fn allocation(&mut self, trace: TraceId, class: Option<NameId>, bytes: u64) {
+        let [thread, trace] = self.origin(trace);
+        let class = self.pools.class(class);
+        self.put(types::ALLOCATION_SAMPLE, &[thread, trace, class, bytes]);
+    }
+
+    /// What lives, at the end.
+    pub(super) fn live(&mut self) {
+        let objects = Beside::of(self.profile, Metric::LiveObjects);
+        for stack in self.profile.stacks(Metric::LiveBytes) {
+            let count = objects.get(&stack).unwrap_or(0);
+            let [thread, trace] = self.origin(stack.trace);
+            let class = self.pools.class(stack.class);
+            let plural = if count == 1 { "object" } else { "objects" };
+            let object = self.pools.old_objects(class, &format!("{count} {plural}"));
+            self.put(
+                types::OLD_OBJECT_SAMPLE,
+                &[thread, trace, stack.value, count, object, NO_LENGTH],
+            );
+        }
+    }
+
+    /// What native code allocated, and what of it was not freed.
+    pub(super) fn native(&mut self) {
+        let profile = self.profile;
+        let remaining = Beside::of(profile, Metric::NativeLiveBytes);
+        for stack in profile.stacks(Metric::NativeAllocatedBytes) {
+            let left = remaining.get(&stack).unwrap_or(0);
+            let origin = self.origin(stack.trace);
+            let library = stack.class.map_or("", |name| profile.names.get(name));
+            self.put_body(types::NATIVE_ALLOCATION, |body| {
+                origin.into_iter().for_each(|id| body.varint(id));
+                body.string(library);
+                body.varint(stack.value);
+                body.varint(left);
+            });
+        }
+    }
+
+    /// Waits for monitors, each as long as the mean of its stack.
+    pub(super) fn contention(&mut self) {
+        let counts = Beside::of(self.profile, Metric::Contentions);
+        for stack in self.profile.stacks(Metric::Blocked) {
+            let count = counts.get(&stack).unwrap_or(1).max(1);
+            let [thread, trace] = self.origin(stack.trace);
+            let class = self.pools.class(stack.class);
+            for _ in 0..count.min(MOST) {
+                let duration = stack.value / count;
+                self.put(types::MONITOR_ENTER, &[duration, thread, trace, class]);
+                self.time += STEP;
+            }
+        }
+    }
+}
