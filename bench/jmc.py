@@ -199,8 +199,8 @@ def live(args, checks, classes, folder):
     for door, query in [("live", f"to={now}"), ("live-range", f"from={begun}&to={now}&filter=shop")]:
         said = recording(door, query)
         rows = program.json(f"allocations?by=site&limit=1000000&{query}")["rows"]
-        for name, key in [("class", lambda row: row["name"]), ("method", lambda row: method(row["stack"])),
-                          ("package", lambda row: package(row["stack"]))]:
+        for name, key in [("class", lambda row: row["name"]), ("method", lambda row: method(row.get("stack", []))),
+                          ("package", lambda row: package(row.get("stack", [])))]:
             checks.same(f"allocated bytes by {name}", said[name], sums(rows, key, lambda row: row["allocated_bytes"]))
         remaining = [row for row in rows if row["remaining"] > 0]
         checks.same("live objects by class", said["old_objects"], sums(remaining, lambda row: row["name"], lambda row: row["remaining"]))

@@ -21,6 +21,7 @@ import org.openjdk.jmc.flightrecorder.jdk.JdkAggregators;
 import org.openjdk.jmc.flightrecorder.jdk.JdkAttributes;
 import org.openjdk.jmc.flightrecorder.rules.IResult;
 import org.openjdk.jmc.flightrecorder.rules.IRule;
+import org.openjdk.jmc.flightrecorder.rules.ResultToolkit;
 import org.openjdk.jmc.flightrecorder.rules.RuleRegistry;
 import org.openjdk.jmc.flightrecorder.rules.util.RulesToolkit;
 
@@ -100,7 +101,7 @@ public class Jmc {
             }
             for (IItem item : some) {
                 String name = key == null ? "" : key.getMember(item).getFullName();
-                sums.merge(name, ((IQuantity) value.getMember(item)).longValue(), Long::sum);
+                sums.merge(name, ((Number) value.getMember(item)).longValue(), Long::sum);
             }
         }
         sums.forEach((key, sum) -> say(what, key, sum));
@@ -136,10 +137,10 @@ public class Jmc {
         for (Map.Entry<IRule, Future<IResult>> one : results.entrySet()) {
             try {
                 IResult result = one.getValue().get();
-                String severity = result.getSeverity().getName().toLowerCase(Locale.ROOT);
+                String severity = result.getSeverity().name().toLowerCase(Locale.ROOT);
                 severities.merge(severity, 1L, Long::sum);
-                String summary = result.getSummary();
-                if (!severity.equals("n/a") && !severity.equals("ignore")) {
+                String summary = ResultToolkit.populateMessage(result, result.getSummary(), false);
+                if (!severity.equals("na") && !severity.equals("ignore")) {
                     System.out.println("rule\t" + one.getKey().getId() + ": " + severity + ": " + summary + "\t1");
                 } else if (summary != null && summary.contains("xception")) {
                     System.out.println("failed\t" + one.getKey().getId() + ": " + summary + "\t1");
