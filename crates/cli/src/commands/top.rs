@@ -70,7 +70,12 @@ impl Args {
         let folder = std::path::absolute(&folder).with_context(|| folder.display().to_string())?;
         let watched = Watched::new(jvm, self.agent.clone());
         let past = past_folder(session);
-        let live = Live::watch(Arc::new(watched), folder, self.source.clone(), past.as_deref());
+        let live = Live::watch(
+            Arc::new(watched),
+            folder,
+            self.source.clone(),
+            past.as_deref(),
+        );
         let earlier = live.resume();
         let asked = self.record.map(|record| record.recording(self.native));
         if let Some(recording) = asked.or(earlier) {
