@@ -6,7 +6,8 @@ use serde_json::Value;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::process::{Command, Stdio};
-use watched::{Page, Program, java, jvm_of, lab, run_live, wait};
+use testkit::jvm::Jdk;
+use watched::{Lab, Page, Program, java, jvm_of, lab, run_live, wait};
 
 /// A row's numbers.
 fn numbers<const N: usize>(row: &Value, names: [&str; N]) -> [i64; N] {
@@ -386,12 +387,28 @@ fn what_was_recorded_outlives_the_program_and_its_page() {
         return;
     };
     let Some(jdk) = lab.jdks.last() else { return };
+    for stays in [false, true] {
+        keeps_what_was_recorded(lab, jdk, stays);
+    }
+}
+
+fn keeps_what_was_recorded(lab: &Lab, jdk: &Jdk, stays: bool) {
     let folder = tempfile::tempdir().expect("a folder");
-    let (mut program, page) = run_live(lab, jdk, folder.path(), &["--record", "full"]);
+    let mut flags = vec!["--record", "full"];
+    flags.extend(stays.then_some("--stay"));
+    let (mut program, page) = run_live(lab, jdk, folder.path(), &flags);
     page.counting(&mut program);
     // What comes after the last snapshot is counted, too.
     program.tell("keep 1234");
     program.say("exit");
+    if stays {
+        // At once: nothing has been measured since the program ended.
+        page.hears("Ctrl-C ends the page");
+        let interrupt = Command::new("kill")
+            .args(["-INT", &program.child.id().to_string()])
+            .status();
+        assert!(interrupt.expect("kill").success());
+    }
     assert_eq!(wait(&mut program.child), Some(0));
     page.hears("what was recorded is in");
     let file = |ending: &str| {

@@ -131,6 +131,20 @@ fn everything_goes_by_keys(browser: &mut Browser, begin: u64, end: u64) {
     }
 }
 
+/// Forms without script are of this site.
+fn a_plain_button_is_pressed(browser: &mut Browser, url: &str) {
+    browser.open(&format!("{url}plain/events"));
+    let marked = "document.body.textContent.includes('Pressed by hand')";
+    assert_eq!(browser.eval(marked), false);
+    browser.open(&format!("{url}plain/"));
+    browser.wait("document.querySelector('input[name=text]') !== null");
+    browser.eval("document.querySelector('input[name=text]').value = 'Pressed by hand & foot'");
+    browser.click("document.querySelector('form[action$=\"commands/mark\"] button')");
+    browser.wait("location.pathname.endsWith('/plain/')");
+    browser.open(&format!("{url}plain/events"));
+    browser.wait("document.body.textContent.includes('Pressed by hand & foot')");
+}
+
 #[test]
 fn a_range_is_recorded_selected_collected_and_dumped_in_the_browser() {
     const TEST: &str = "live page in a browser";
@@ -244,5 +258,6 @@ fn a_range_is_recorded_selected_collected_and_dumped_in_the_browser() {
     browser.wait("document.querySelector('main')?.dataset.view === 'overview'");
     browser.click("document.querySelector('#program')");
     browser.wait("document.querySelector('#dump-list') !== null");
+    a_plain_button_is_pressed(&mut browser, &format!("http://{}{}", page.host, page.base));
     program.child.kill().expect("killed");
 }

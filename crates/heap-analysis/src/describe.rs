@@ -2,6 +2,7 @@
 //! one (`"main"` for a thread, the text of a string, the size of a collection).
 
 use crate::fields::{field_int, field_ref, is_subclass_of};
+use crate::object::chars_of;
 use heap_graph::{ClassIdx, Heap, ObjIdx, ObjectKind, ObjectView, Value};
 use hprof::{BasicType, Bytes, ObjectId};
 use serde::{Serialize, Serializer};
@@ -187,23 +188,8 @@ fn value_by_ancestry(heap: &Heap, object: ObjIdx, class: ClassIdx, name: &str) -
 /// The name of a thread: a String since JDK 8u, a `char[]` before.
 pub fn thread_name(heap: &Heap, thread: ObjIdx) -> Option<String> {
     let name = field_ref(heap, thread, "name")?;
-    if let Some(text) = heap.string(name) {
-        return Some(text);
-    }
-    match heap.object(name).ok()? {
-        ObjectView::PrimitiveArray {
-            element: BasicType::Char,
-            data,
-            ..
-        } => {
-            let units: Vec<u16> = data
-                .chunks_exact(2)
-                .map(|c| u16::from_be_bytes([c[0], c[1]]))
-                .collect();
-            Some(String::from_utf16_lossy(&units))
-        }
-        _ => None,
-    }
+    // A `char[]` before JDK 9.
+    heap.string(name).or_else(|| chars_of(heap, name))
 }
 
 fn text_field(heap: &Heap, object: ObjIdx, name: &str) -> Option<String> {

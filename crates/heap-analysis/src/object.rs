@@ -138,7 +138,7 @@ pub fn details(
         roots: root_kinds(heap, object),
         heap: heap.heap_name(object).map(str::to_owned),
         of_class: class_facts(heap, class),
-        text: heap.string(object).or_else(|| text_of(heap, object)),
+        text: heap.string(object).or_else(|| chars_of(heap, object)),
         slots,
         omitted_slots,
         statics: match stands_for {
@@ -170,7 +170,8 @@ fn class_facts(heap: &Heap, class: ClassIdx) -> ClassFacts {
     }
 }
 
-fn text_of(heap: &Heap, object: ObjIdx) -> Option<String> {
+/// The text of a `char[]`.
+pub(crate) fn chars_of(heap: &Heap, object: ObjIdx) -> Option<String> {
     match heap.object(object).ok()? {
         ObjectView::PrimitiveArray {
             element: BasicType::Char,

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{corpus_heap, known, rows, show};
+use common::{corpus_heap, fails, known, rows, show};
 use heap_query::{Cell, Cut, Lang, Limits, QueryError, Session};
 use proptest::prelude::*;
 use std::time::Duration;
@@ -163,16 +163,7 @@ fn the_frame_is_checked_at_its_places() {
         ("select x from a.Node x where", 28, "nothing after where"),
         ("select x from a.Absent x", 14, "no class a.Absent"),
     ] {
-        match session.run(text, Some(Lang::Jhat), &Limits::default()) {
-            Err(QueryError::Text {
-                message: said,
-                place: at,
-            }) => {
-                assert!(said.contains(message), "{text}: {said}");
-                assert_eq!(at.offset, place, "{text}: {said}");
-            }
-            other => panic!("{text}: {other:?}"),
-        }
+        fails(&session, Lang::Jhat, text, place, message);
     }
 }
 

@@ -3,8 +3,8 @@
 
 mod common;
 
-use common::{corpus_heap, known, rows, show};
-use heap_query::{Cell, Lang, Limits, QueryError, Session};
+use common::{corpus_heap, fails, known, rows, show};
+use heap_query::{Cell, Lang, Limits, Session};
 
 fn check(session: &Session, names: &[(u64, &str)], text: &str, want: &[&str]) {
     let found = match session.run(text, Some(Lang::Oql), &Limits::default()) {
@@ -21,19 +21,6 @@ fn check(session: &Session, names: &[(u64, &str)], text: &str, want: &[&str]) {
         })
         .collect();
     assert_eq!(found, want, "{text}");
-}
-
-fn fails(session: &Session, text: &str, place: usize, message: &str) {
-    match session.run(text, Some(Lang::Oql), &Limits::default()) {
-        Err(QueryError::Text {
-            message: said,
-            place: at,
-        }) => {
-            assert!(said.contains(message), "{text}: {said}");
-            assert_eq!(at.offset, place, "{text}: {said}");
-        }
-        other => panic!("{text}: {other:?}"),
-    }
 }
 
 #[test]
@@ -391,7 +378,7 @@ fn errors_point_at_the_place() {
         ("SELECT ${other} FROM a.Node", 7, "${other}"),
         ("SELECT 99999999999 FROM a.Node", 7, "int"),
     ] {
-        fails(&session, text, place, message);
+        fails(&session, Lang::Oql, text, place, message);
     }
 }
 

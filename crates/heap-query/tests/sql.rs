@@ -3,9 +3,9 @@
 
 mod common;
 
-use common::{corpus_heap, known, rows, session_of, show};
+use common::{corpus_heap, fails, known, rows, session_of, show};
 use heap_graph::LayoutModel;
-use heap_query::{Cell, Cut, Lang, Limits, QueryError, Session, Watch};
+use heap_query::{Cell, Cut, Lang, Limits, Session, Watch};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -347,16 +347,7 @@ fn errors_point_at_the_place_and_nothing_can_be_changed() {
         ("select 1; select 2", 10, "one statement"),
         ("select * form objects", 9, "syntax error"),
     ] {
-        match session.run(sql, Some(Lang::Sql), &Limits::default()) {
-            Err(QueryError::Text {
-                message: said,
-                place: at,
-            }) => {
-                assert!(said.contains(message), "{sql}: {said}");
-                assert_eq!(at.offset, place, "{sql}: {said}");
-            }
-            other => panic!("{sql}: {other:?}"),
-        }
+        fails(&session, Lang::Sql, sql, place, message);
     }
     for sql in [
         "attach 'x.db' as x",

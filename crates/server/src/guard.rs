@@ -87,7 +87,8 @@ pub(crate) async fn gate(gate: &Gate, site: Router, request: Request) -> Respons
     let headers = response.headers_mut();
     for (name, value) in [
         ("x-content-type-options", "nosniff"),
-        ("referrer-policy", "no-referrer"),
+        // With `no-referrer`, forms of our own pages come from `Origin: null`.
+        ("referrer-policy", "same-origin"),
         ("cross-origin-resource-policy", "same-origin"),
         ("cross-origin-opener-policy", "same-origin"),
         ("cache-control", "no-store"),

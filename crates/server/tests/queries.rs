@@ -1,86 +1,14 @@
 //! Queries of the explorer over real sockets: answers, places of errors, completion, history, an
 //! end when nobody waits; and the queries that views show, which give the same rows.
 
+mod site;
+
 use heap_graph::{Control, Heap, Options};
 use heap_query::{Cell, Limits, Session};
 use serde_json::Value as Json;
-use server::explorer::state::Stage;
-use server::explorer::{Explorer, router};
-use server::{Config, Running, start};
-use std::io::{Read, Write};
-use std::net::TcpStream;
-use std::path::PathBuf;
+use site::Site;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-
-struct Site {
-    explorer: Arc<Explorer>,
-    running: Running,
-    folder: tempfile::TempDir,
-}
-
-impl Site {
-    fn new() -> Site {
-        let folder = tempfile::tempdir().unwrap();
-        let packed = testkit::corpus::workspace().join("demo/leak-small.hprof.gz");
-        let file = folder.path().join("leak.hprof");
-        std::fs::write(&file, testkit::corpus::unpacked(&packed)).unwrap();
-        let explorer = Explorer::open(&file, Options::default());
-        let running = start(router(Arc::clone(&explorer)), &Config::default()).unwrap();
-        let site = Site {
-            explorer,
-            running,
-            folder,
-        };
-        let state = site.explorer.state();
-        let began = Instant::now();
-        while state.borrow().stage != Stage::Ready {
-            assert!(began.elapsed() < Duration::from_secs(300));
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        site
-    }
-
-    fn file(&self) -> PathBuf {
-        self.folder.path().join("leak.hprof")
-    }
-
-    fn send(&self, method: &str, path: &str, body: &str) -> TcpStream {
-        let mut stream = TcpStream::connect(self.running.address()).unwrap();
-        let (address, token) = (self.running.address(), self.running.token());
-        let length = body.len();
-        write!(
-            stream,
-            "{method} /{token}/api/v1/{path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\
-             content-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
-        )
-        .unwrap();
-        stream
-    }
-
-    fn ask(&self, method: &str, path: &str, body: &str) -> (u16, String) {
-        let mut answer = String::new();
-        self.send(method, path, body)
-            .read_to_string(&mut answer)
-            .unwrap();
-        let status = answer.split(' ').nth(1).unwrap().parse().unwrap();
-        let (_, body) = answer.split_once("\r\n\r\n").unwrap();
-        (status, body.to_owned())
-    }
-
-    fn get(&self, path: &str) -> Json {
-        let (status, body) = self.ask("GET", path, "");
-        assert_eq!(status, 200, "{path}: {body}");
-        serde_json::from_str(&body).unwrap()
-    }
-}
-
-impl Drop for Site {
-    fn drop(&mut self) {
-        self.explorer.close();
-        self.running.stop();
-    }
-}
 
 /// A text as part of an address.
 fn encoded(text: &str) -> String {
@@ -88,7 +16,7 @@ fn encoded(text: &str) -> String {
 }
 
 fn query(text: &str) -> String {
-    format!("query?text={}", encoded(text))
+    format!("api/v1/query?text={}", encoded(text))
 }
 
 #[test]
@@ -110,24 +38,24 @@ fn a_query_has_rows_places_proposals_and_a_history() {
         (&cut["cut"], cut["rows"].as_array().unwrap().len()),
         (&"rows".into(), 10)
     );
-    let (_, csv) = site.ask("GET", &format!("{whole}&form=csv"), "");
+    let (_, _, csv) = site.ask("GET", &format!("{whole}&form=csv"), "");
     assert_eq!(csv.lines().count(), sessions + 1);
 
     // The objects of an answer are a set like any other.
     let set = encoded("sql:(select this from shop.Session)");
-    let objects = site.get(&format!("objects?set={set}&limit=5"));
+    let objects = site.get(&format!("api/v1/objects?set={set}&limit=5"));
     assert_eq!(objects["total"]["objects"], sessions);
     let retained = site.get(&format!(
-        "histogram?set={}",
+        "api/v1/histogram?set={}",
         encoded("retained:oql:(SELECT s FROM shop.Session s)")
     ));
-    let same = site.get("histogram?set=retained:class:shop.Session");
+    let same = site.get("api/v1/histogram?set=retained:class:shop.Session");
     assert_eq!(retained["rows"], same["rows"]);
-    let (status, body) = site.ask("GET", "objects?set=sql:(select%201)", "");
+    let (status, _, body) = site.ask("GET", "api/v1/objects?set=sql:(select%201)", "");
     assert_eq!(status, 400, "{body}");
     assert!(body.contains("no column of objects"), "{body}");
 
-    let (status, body) = site.ask("GET", &query("select class,\n  nosuch from objects"), "");
+    let (status, _, body) = site.ask("GET", &query("select class,\n  nosuch from objects"), "");
     let fault: Json = serde_json::from_str(&body).unwrap();
     assert_eq!(status, 400);
     assert_eq!(fault["error"]["kind"], "bad_request");
@@ -141,7 +69,7 @@ fn a_query_has_rows_places_proposals_and_a_history() {
 
     let proposals = |before: &str, after: &str| {
         let path = format!(
-            "complete?before={}&after={}",
+            "api/v1/complete?before={}&after={}",
             encoded(before),
             encoded(after)
         );
@@ -160,12 +88,12 @@ fn a_query_has_rows_places_proposals_and_a_history() {
             .any(|p| p.starts_with("s.vis"))
     );
 
-    assert_eq!(site.get("queries")["queries"], serde_json::json!([]));
+    assert_eq!(site.get("api/v1/queries")["queries"], serde_json::json!([]));
     for text in ["select 1", "select 2", "select 2", "select 1"] {
         let body = serde_json::json!({ "text": text }).to_string();
-        assert_eq!(site.ask("POST", "queries", &body).0, 200);
+        assert_eq!(site.ask("POST", "api/v1/queries", &body).0, 200);
     }
-    let kept = site.get("queries");
+    let kept = site.get("api/v1/queries");
     let texts: Vec<&str> = kept["queries"]
         .as_array()
         .unwrap()
@@ -173,9 +101,12 @@ fn a_query_has_rows_places_proposals_and_a_history() {
         .map(|q| q["text"].as_str().unwrap())
         .collect();
     assert_eq!(texts, ["select 1", "select 2"]);
-    let beside = site.folder.path().join("leak.hprof.queries.jsonl");
+    let beside = site.file().with_extension("hprof.queries.jsonl");
     assert_eq!(std::fs::read_to_string(beside).unwrap().lines().count(), 3);
-    assert_eq!(site.ask("POST", "queries", "{\"text\":\" \"}").0, 400);
+    assert_eq!(
+        site.ask("POST", "api/v1/queries", "{\"text\":\" \"}").0,
+        400
+    );
 }
 
 const ENDLESS: &str =
@@ -486,11 +417,11 @@ fn the_query_that_a_view_shows_gives_its_rows() {
     let mut seen = 0;
     for (view, number, place, columns) in SAME {
         let view = view.replace("MAP", &map).replace("CLASS", &class);
-        let shown = site.get(&format!("command/{view}"));
+        let shown = site.get(&format!("api/v1/command/{view}"));
         let sql = shown["queries"][number]["sql"].as_str().unwrap();
         let table = session.run(sql, Some(heap_query::Lang::Sql), &Limits::default());
         let table = table.unwrap_or_else(|error| panic!("{view}: {error}\n{sql}"));
-        let answer = site.get(&view);
+        let answer = site.get(&format!("api/v1/{view}"));
         let rows = answer.pointer(place).and_then(Json::as_array).unwrap();
         let pairs: Vec<(&str, &str)> = columns
             .split(' ')

@@ -1,75 +1,13 @@
 //! The rule of the explorer, for each of its views: JSON, CSV, a page without script, the query it
 //! shows, and rows that are sets which can be passed on.
 
-use heap_graph::Options;
+mod site;
+
 use serde_json::Value as Json;
-use server::explorer::state::Stage;
-use server::explorer::{Explorer, router, view_names};
-use server::{Config, Running, start};
+use server::explorer::view_names;
+use site::Site;
 use std::collections::BTreeSet;
-use std::io::{Read, Write};
-use std::net::TcpStream;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
-
-struct Site {
-    explorer: Arc<Explorer>,
-    running: Running,
-    _folder: tempfile::TempDir,
-}
-
-impl Site {
-    fn new() -> Site {
-        let folder = tempfile::tempdir().unwrap();
-        let packed = testkit::corpus::workspace().join("demo/leak-small.hprof.gz");
-        let file = folder.path().join("leak.hprof");
-        std::fs::write(&file, testkit::corpus::unpacked(&packed)).unwrap();
-        let explorer = Explorer::open(&file, Options::default());
-        let running = start(router(Arc::clone(&explorer)), &Config::default()).unwrap();
-        let state = explorer.state();
-        let began = Instant::now();
-        while state.borrow().stage != Stage::Ready {
-            assert!(began.elapsed() < Duration::from_secs(300));
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        Site {
-            explorer,
-            running,
-            _folder: folder,
-        }
-    }
-
-    /// Status, head and body of what is at an address behind the token.
-    fn ask(&self, method: &str, path: &str, body: &str) -> (u16, String, String) {
-        let (address, token) = (self.running.address(), self.running.token());
-        let mut stream = TcpStream::connect(address).unwrap();
-        let length = body.len();
-        write!(
-            stream,
-            "{method} /{token}/{path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\
-             content-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
-        )
-        .unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        let status = answer.split(' ').nth(1).unwrap().parse().unwrap();
-        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
-        (status, head.to_lowercase(), body.to_owned())
-    }
-
-    fn get(&self, path: &str) -> Json {
-        let (status, _, body) = self.ask("GET", path, "");
-        assert_eq!(status, 200, "{path}: {body}");
-        serde_json::from_str(&body).unwrap()
-    }
-}
-
-impl Drop for Site {
-    fn drop(&mut self) {
-        self.explorer.close();
-        self.running.stop();
-    }
-}
 
 /// What a view must be asked with.
 fn asked(view: &str, map: &str) -> Vec<String> {

@@ -4,9 +4,12 @@ use super::{Command, Switch};
 
 /// Bytes of tag, serial and length.
 const HEAD: usize = 9;
+/// A switch that is not known has no longer body.
+const MOST_UNKNOWN: usize = 1 << 16;
 
 /// Collects bytes until a command is complete. The length word is ignored, as by the original:
-/// a command's length follows from its tag, and old peers sent anything there.
+/// a command's length follows from its tag, and old peers sent anything there. Switches that are
+/// not known are younger than that: theirs is believed.
 #[derive(Clone, Debug, Default)]
 pub struct Decoder {
     waiting: Vec<u8>,
@@ -33,6 +36,8 @@ fn decode(bytes: &[u8]) -> Option<(Command, usize)> {
         return Some((Command::Eof, 1));
     }
     let body = bytes.get(HEAD..)?;
+    let head = |at: usize| Some(u32::from_be_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
+    let (serial, length) = (head(1)?, head(5)?);
     let word = |at: usize| Some(u16::from_be_bytes(body.get(at..at + 2)?.try_into().ok()?));
     let long = |at: usize| Some(u32::from_be_bytes(body.get(at..at + 4)?.try_into().ok()?));
     let (command, used) = match tag {
@@ -73,7 +78,7 @@ fn decode(bytes: &[u8]) -> Option<(Command, usize)> {
                 7 => (Switch::Depth(word(2)?), 4),
                 9 | 10 => (Switch::Monitors(number == 9), 2),
                 11 | 12 => (Switch::OwnCode(number == 11), 2),
-                14 => (Switch::Fills(long(2)?), 6),
+                14 => (Switch::Fills(serial), 2),
                 8 | 13 => {
                     let length = long(2)? as usize;
                     if length > vmpi::class_options::MOST_TEXT {
@@ -86,7 +91,13 @@ fn decode(bytes: &[u8]) -> Option<(Command, usize)> {
                     };
                     (switch, 6 + length)
                 }
-                _ => (Switch::Unknown(number), 2),
+                _ => {
+                    let used = match length as usize {
+                        used @ 2..=MOST_UNKNOWN => body.get(..used)?.len(),
+                        _ => 2,
+                    };
+                    (Switch::Unknown(number), used)
+                }
             };
             (Command::Control(switch), used)
         }
@@ -164,6 +175,23 @@ mod tests {
         let mut decoder = Decoder::default();
         decoder.push(&[8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 8, 0xff, 0xff, 0xff, 0xff]);
         assert_eq!(decoder.next_command(), Some(Command::Unknown(8)));
+    }
+
+    #[test]
+    fn a_switch_that_is_not_known_is_as_long_as_it_says() {
+        let mut decoder = Decoder::default();
+        // Its body looks like EXIT.
+        let unknown = [
+            8, 0, 0, 0, 1, 0, 0, 0, 12, 0, 77, 5, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+        ];
+        decoder.push(&unknown);
+        decoder.push(&Command::HeapSummary.encode(2));
+        let known = [(); 2].map(|()| decoder.next_command());
+        assert_eq!(
+            known,
+            [Command::Control(Switch::Unknown(77)), Command::HeapSummary].map(Some)
+        );
+        assert_eq!(decoder.next_command(), None);
     }
 
     #[test]

@@ -68,7 +68,8 @@ pub enum Switch {
     OwnCode(bool),
     /// Ours, 13: list the live objects of a class.
     Instances(vmpi::InstanceQuery),
-    /// Ours, 14: read how big and how full all live objects are; the answer has this number.
+    /// Ours, 14: read how big and how full all live objects are. The number of the answer is the
+    /// serial of the command: agents that do not know it take a switch for two bytes.
     Fills(u32),
     /// Any other number: no effect.
     Unknown(u16),
@@ -102,6 +103,10 @@ impl Command {
             Command::Eof => return vec![0xff],
             Command::Unknown(tag) => *tag,
         };
+        let serial = match self {
+            Command::Control(Switch::Fills(number)) => *number,
+            _ => serial,
+        };
         let mut bytes = vec![tag];
         bytes.extend(serial.to_be_bytes());
         bytes.extend((body.len() as u32).to_be_bytes());
@@ -131,7 +136,6 @@ impl Switch {
                 body.extend((thread.unwrap_or(0) as u32).to_be_bytes());
             }
             Switch::Depth(depth) => body.extend(depth.to_be_bytes()),
-            Switch::Fills(number) => body.extend(number.to_be_bytes()),
             Switch::Classes(text) => put_text(body, text),
             Switch::Instances(query) => put_text(body, &query.to_string()),
             _ => {}

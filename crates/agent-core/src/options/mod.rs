@@ -225,7 +225,11 @@ impl Options {
     /// Whether a peer gets the last counts when the VM ends without a dump. The original sent nothing;
     /// whoever watches a program wants what came after the last question, too.
     pub fn tells_last_counts(&self) -> bool {
-        let is_counted = self.heap.sites || self.heap.dump || self.sampled.is_some();
+        let is_counted = self.heap.sites
+            || self.heap.dump
+            || self.heap.native.is_some()
+            || self.heap.references
+            || self.sampled.is_some();
         let has_peer = matches!(self.output.target, Target::Net { .. });
         is_counted && has_peer && !self.dump_on_exit && self.mode == Mode::Modern
     }

@@ -258,7 +258,10 @@ impl Page {
     pub(crate) fn finish(self) {
         if self.stay {
             note("the program has ended; Ctrl-C ends the page");
-            return self.serve();
+            let stopper = self.running.stopper();
+            while !stopper.is_stopped() {
+                std::thread::sleep(Duration::from_millis(100));
+            }
         }
         self.close(true);
     }

@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 use heap_graph::{Control, Heap, LayoutModel, Options, Strength};
-use heap_query::{Cell, Limits, Session};
+use heap_query::{Cell, Lang, Limits, QueryError, Session};
 use std::sync::Arc;
 use testkit::corpus;
 
@@ -118,4 +118,18 @@ pub(crate) fn known() -> (Session, Vec<(u64, &'static str)>) {
         (sub, "class Sub"),
     ];
     (session_of(&heap.bytes(), LayoutModel::Measured), names)
+}
+
+/// A query that is refused, with what is said and where in its text.
+pub(crate) fn fails(session: &Session, lang: Lang, text: &str, place: usize, message: &str) {
+    match session.run(text, Some(lang), &Limits::default()) {
+        Err(QueryError::Text {
+            message: said,
+            place: at,
+        }) => {
+            assert!(said.contains(message), "{text}: {said}");
+            assert_eq!(at.offset, place, "{text}: {said}");
+        }
+        other => panic!("{text}: {other:?}"),
+    }
 }

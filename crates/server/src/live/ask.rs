@@ -2,6 +2,8 @@
 
 use super::advice::{self, Growing, Savings};
 use super::classes::{self, Apart, ClassRow};
+use super::contents::ClassContents;
+use super::dumps::Dump;
 use super::fills;
 use super::history::{self, Delta, History};
 use super::instances::{self, Instances, Query, Sort};
@@ -20,6 +22,7 @@ use report::profile::Form;
 use report::profile::jfr::{self, Allocation, Timed};
 use rustc_hash::FxHashSet;
 use serde::Serialize;
+use std::sync::Arc;
 use vmpi::{ClassOptions, Share};
 
 /// Rows of a page when nothing else is asked for.
@@ -327,69 +330,101 @@ pub fn class_rows(live: &Live, params: &Params) -> Result<Classes, Fault> {
     Ok(classes)
 }
 
+/// What the dumps of a time say of classes.
+struct Dumped<'d> {
+    contents: Vec<&'d [ClassContents]>,
+    /// The last of them.
+    source: Option<fills::Source>,
+}
+
+/// Of the dumps that can be read; with `brief` of those that have been read.
+fn dumped(dumps: &[Arc<Dump>], brief: bool) -> Dumped<'_> {
+    let mut found = Dumped {
+        contents: Vec::new(),
+        source: None,
+    };
+    for (n, dump) in dumps.iter().enumerate() {
+        let contents = match brief {
+            true => dump.read_contents(),
+            false => dump.contents().ok(),
+        };
+        let Some(contents) = contents else { continue };
+        found.contents.push(contents);
+        found.source = Some(fills::Source {
+            source: "dump",
+            time_ms: dump.time_ms,
+            dump: Some(n + 1),
+            objects: None,
+            read: None,
+            left_out: None,
+            by_class: false,
+            cpu_us: None,
+        });
+    }
+    found
+}
+
 fn class_source(live: &Live, params: &Params) -> Result<Classes, Fault> {
     let range = range(params)?;
+    let brief = params.flag("brief");
     let dumps = live.dumps.of_time(range.to);
-    let open = dumps.iter().enumerate();
-    let open = open.filter_map(|(n, dump)| Some((n + 1, dump.time_ms, dump.contents().ok()?)));
-    let open: Vec<_> = open.collect();
-    let contents: Vec<&[_]> = open.iter().map(|(.., contents)| *contents).collect();
-    let dumped = open.last().map(|(number, time_ms, _)| fills::Source {
-        source: "dump",
-        time_ms: *time_ms,
-        dump: Some(*number),
-        objects: None,
-        read: None,
-        left_out: None,
-        by_class: false,
-        cpu_us: None,
-    });
-    let recording = live.status().borrow().recording.clone();
+    let is_open = |dump: &Arc<Dump>| dump.explorer.heap().is_ok();
+    let not_open = || Fault::not_ready("there is no heap dump that is open");
+    let is_recording = live.status().borrow().recording.is_some();
     let source = match params.get("source") {
         Some(source) => source,
-        None if recording.is_some() => "recording",
-        None if !contents.is_empty() => "dump",
+        None if is_recording => "recording",
+        None if dumps.iter().any(is_open) => "dump",
         None => "vm",
+    };
+    let apart = Apart {
+        loaders: params.flag("loaders"),
+        contexts: params.flag("contexts"),
     };
     let (source, sizes, rows) = match source {
         "recording" => {
-            recording.ok_or_else(no_recording)?;
-            live.read_fills(params.flag("brief"));
-            live.recorded(|recorded| {
+            is_recording.then_some(()).ok_or_else(no_recording)?;
+            live.read_fills(brief);
+            let (mut rows, sizes) = live.recorded(|recorded| {
                 let profile = recorded.profile().ok_or_else(no_recording)?;
                 let mut deltas = recorded.history.range(range.from, range.to);
                 deltas.retain(|delta| delta.live.objects > 0 || delta.is_something());
                 deltas.iter_mut().for_each(Delta::forget_before);
-                let apart = Apart {
-                    loaders: params.flag("loaders"),
-                    contexts: params.flag("contexts"),
-                };
                 let mut rows = classes::of_recording(profile, &deltas, apart);
-                if fills::add(recorded, &mut rows, apart) {
-                    return Ok(("recording", recorded.fills.source(), rows));
+                let is_known = fills::add(recorded, &mut rows, apart);
+                Ok::<_, Fault>((rows, is_known.then(|| recorded.fills.source()).flatten()))
+            })?;
+            match sizes {
+                Some(sizes) => ("recording", Some(sizes), rows),
+                None => {
+                    let dumped = dumped(&dumps, brief);
+                    classes::add_contents(&mut rows, &dumped.contents);
+                    ("recording", dumped.source, rows)
                 }
-                classes::add_contents(&mut rows, &contents);
-                Ok::<_, Fault>(("recording", dumped, rows))
-            })?
+            }
         }
-        "dump" if contents.is_empty() => {
-            return Err(Fault::not_ready("there is no heap dump that is open"));
+        "dump" => {
+            let dumped = dumped(&dumps, false);
+            let rows = match dumped.contents.is_empty() {
+                true => return Err(not_open()),
+                false if apart.loaders => {
+                    let mut open = dumps.iter().rev();
+                    let open = open.find(|dump| is_open(dump)).ok_or_else(not_open)?;
+                    classes::of_loaders(open.contents_per_loader()?)
+                }
+                false => classes::of_dump(&dumped.contents),
+            };
+            ("dump", dumped.source, rows)
         }
-        "dump" if params.flag("loaders") => {
-            let open = dumps.iter().rev().find(|dump| dump.contents().is_ok());
-            let none = || Fault::not_ready("there is no heap dump that is open");
-            let rows = open.ok_or_else(none)?.contents_per_loader()?;
-            ("dump", dumped, classes::of_loaders(rows))
-        }
-        "dump" => ("dump", dumped, classes::of_dump(&contents)),
         "vm" => {
             let text = live
                 .program()
                 .diagnose("GC.class_histogram -all")
                 .map_err(Fault::failed)?;
             let mut rows = classes::of_histogram(&text);
-            classes::add_contents(&mut rows, &contents);
-            ("vm", dumped, rows)
+            let dumped = dumped(&dumps, brief);
+            classes::add_contents(&mut rows, &dumped.contents);
+            ("vm", dumped.source, rows)
         }
         other => {
             return Err(Fault::bad(format!(

@@ -78,6 +78,11 @@ impl Dump {
             .get_or_init(|| super::contents::by_class(heap, false)))
     }
 
+    /// What [`Dump::contents`] has read before; nobody waits.
+    pub fn read_contents(&self) -> Option<&[ClassContents]> {
+        self.contents.get().map(Vec::as_slice)
+    }
+
     /// The same, with classes of one name from several loaders apart.
     ///
     /// # Errors

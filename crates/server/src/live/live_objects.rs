@@ -24,16 +24,19 @@ const GROUP_TEXT: u32 = 2000;
 
 /// A list that can be paged through is the same on every page for so long.
 const KEPT: Duration = Duration::from_secs(60);
+/// Lists that are kept: as many may page through lists of their own.
+const MOST_KEPT: usize = 4;
 
 /// Questions about objects, one after the other.
 #[derive(Debug, Default)]
 pub struct Asking {
     /// Number of the last.
     number: u32,
-    kept: Option<Kept>,
+    /// The oldest first.
+    kept: Vec<Kept>,
 }
 
-/// The last answer, for its other pages: each question finds others alive, and chooses other ones.
+/// An answer, for its other pages: each question finds others alive, and chooses other ones.
 #[derive(Debug)]
 struct Kept {
     query: InstanceQuery,
@@ -48,7 +51,7 @@ impl Kept {
             number,
             ..query.clone()
         };
-        self.query == same && self.arrived.elapsed() < KEPT
+        self.query == same
     }
 }
 
@@ -82,8 +85,9 @@ impl Live {
     fn listing(&self, mut query: InstanceQuery, page: Page) -> Result<Listing, Fault> {
         let none = || Fault::not_found("nothing is being recorded; start a recording first");
         let mut asking = locked(&self.asking);
-        let kept = asking.kept.as_ref().filter(|kept| kept.is_of(&query));
-        if let Some(kept) = kept.filter(|_| page == Page::Later) {
+        asking.kept.retain(|kept| kept.arrived.elapsed() < KEPT);
+        let mut kept = asking.kept.iter().filter(|_| page == Page::Later);
+        if let Some(kept) = kept.find(|kept| kept.is_of(&query)) {
             return Ok(kept.listing.clone());
         }
         let commands = self.commands().ok_or_else(none)?;
@@ -104,7 +108,11 @@ impl Live {
                     is_news
                 });
                 if page != Page::None {
-                    asking.kept = Some(Kept {
+                    asking.kept.retain(|kept| !kept.is_of(&query));
+                    if asking.kept.len() == MOST_KEPT {
+                        asking.kept.remove(0);
+                    }
+                    asking.kept.push(Kept {
                         query,
                         listing: listing.clone(),
                         arrived: Instant::now(),
@@ -225,6 +233,15 @@ fn rows_of(live: &Live, listing: &mut Listing, options: &ClassOptions) -> Vec<In
     })
 }
 
+/// Whether a range can be one of births; a note says that it cannot.
+fn knows_births(listing: &mut Listing, options: &ClassOptions, query: &Query) -> bool {
+    if !options.time && query.born.is_some() {
+        let note = "when these objects were made is not recorded: those of all time are here";
+        listing.notes.push(note.to_owned());
+    }
+    options.time
+}
+
 /// The live instances of a class.
 ///
 /// # Errors
@@ -249,7 +266,9 @@ pub fn list(live: &Live, class: &str, query: &Query) -> Result<Instances, Fault>
     let options = options(&listing)?;
     let mut rows = rows_of(live, &mut listing, &options);
     let sampled = rows.len();
-    rows.retain(|row| query.is_of(row.born_ms));
+    if knows_births(&mut listing, &options, query) {
+        rows.retain(|row| query.is_of(row.born_ms));
+    }
     let rows = instances::arrange(rows, query);
     Ok(Instances {
         schema: "tenure.live.instances/1",
@@ -293,12 +312,13 @@ pub fn groups(
         .collect();
     let rows = rows_of(live, &mut listing, &options);
     let sampled = rows.len();
+    let knows_births = knows_births(&mut listing, &options, query);
     // Of equal objects the first one says what they are.
     let mut values: FxHashMap<u32, String> = FxHashMap::default();
     let keys = rows
         .into_iter()
         .zip(loaders)
-        .filter(|(row, _)| query.is_of(row.born_ms))
+        .filter(|(row, _)| !knows_births || query.is_of(row.born_ms))
         .map(|(row, loader)| match uniq {
             Uniq::Value => match row.group {
                 Some(group) => {

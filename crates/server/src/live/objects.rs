@@ -58,7 +58,10 @@ fn dump_of(live: &Live, params: &Params) -> Result<(usize, Arc<Dump>), Fault> {
         let number = params.number("dump", 0)?;
         return Ok((number, live.dumps.get(number).ok_or_else(none)?));
     }
-    let all = live.dumps.all();
+    let all = match range(params)? {
+        Some(range) => live.dumps.of_time(range.to),
+        None => live.dumps.all(),
+    };
     let last = all.len();
     let open = all
         .iter()

@@ -169,9 +169,9 @@ pub fn as_sites(table: &ReferenceTable, weak: bool) -> SiteTable {
     sites
 }
 
-/// The last dump that knows what native code held and is open.
-fn known(live: &Live) -> Option<(usize, std::sync::Arc<Dump>)> {
-    let dumps = live.dumps.all().into_iter().enumerate().rev();
+/// The last dump of a time that knows what native code held and is open.
+fn known(live: &Live, time_ms: u64) -> Option<(usize, std::sync::Arc<Dump>)> {
+    let dumps = live.dumps.of_time(time_ms).into_iter().enumerate().rev();
     let mut open = dumps.filter(|(_, dump)| dump.knows_references());
     open.find(|(_, dump)| dump.explorer.heap().is_ok())
         .map(|(n, dump)| (n + 1, dump))
@@ -187,7 +187,7 @@ pub fn rows(
     range: Range,
     pattern: Option<&Regex>,
 ) -> Result<(Option<usize>, Vec<Row>), Fault> {
-    let dump = known(live);
+    let dump = known(live, range.to);
     let none = || {
         Fault::not_found(
             "no JNI references have been recorded; a recording brings them every 2 seconds",

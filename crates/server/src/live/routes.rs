@@ -314,11 +314,7 @@ async fn plain_command(
     Query(mut asked): Asked,
     body: String,
 ) -> Response {
-    if let Ok(uri) = format!("/?{body}").parse::<Uri>()
-        && let Ok(Query(fields)) = Query::<Vec<(String, String)>>::try_from_uri(&uri)
-    {
-        asked.extend(fields);
-    }
+    asked.extend(form_urlencoded::parse(body.as_bytes()).into_owned());
     let params = Params::new(asked);
     let done = answered(live, move |live| {
         carry_out(live, &name, &params)?;

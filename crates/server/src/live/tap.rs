@@ -246,6 +246,7 @@ impl Tap {
             reader.record(&raw);
         }
         match known {
+            Some(RecordTag::AllocSites) if self.is_cut() => {}
             Some(RecordTag::AllocSites | RecordTag::WideAllocSites) => arrived.push(Arrived::Sites),
             Some(RecordTag::JniReferences) => arrived.push(Arrived::ReferenceTable),
             Some(RecordTag::JniHandles) => arrived.push(Arrived::References),
@@ -284,6 +285,16 @@ impl Tap {
             self.kept.record(tag, record);
         }
         Ok(Some(HEAD + length as usize))
+    }
+
+    /// Whether the last table had not room for its numbers: one with whole numbers follows it.
+    fn is_cut(&self) -> bool {
+        let table = self.profile().and_then(|profile| profile.sites.as_ref());
+        let is_full = |site: &profile::Site| {
+            let allocated = site.allocated;
+            allocated.bytes.max(allocated.objects) == u64::from(u32::MAX)
+        };
+        table.is_some_and(|table| table.sites().iter().any(is_full))
     }
 
     /// Begins a segment, and stores what of it is there.
