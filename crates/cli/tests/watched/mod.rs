@@ -233,6 +233,8 @@ impl Page {
 
     /// Waits until the agent counts. It notices by what the program allocates, so that is made to.
     pub(crate) fn counting(&self, program: &mut Program) {
+        // Snapshots come four times as often, and tests wait for them.
+        self.command("interval?ms=100");
         self.until("state", |state| {
             program.tell("nothing");
             state["recording"]["counting"] == true

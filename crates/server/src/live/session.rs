@@ -26,8 +26,10 @@ use tokio::sync::watch;
 const INTERVAL_MS: u64 = 250;
 /// What the page may ask for.
 const INTERVALS_MS: std::ops::RangeInclusive<u64> = 50..=60_000;
-/// Allocation sites are asked for so often while recording.
-const SITES_EVERY: Duration = Duration::from_secs(2);
+/// While recording, allocation sites are asked for once in so many ticks,
+const SITES_TICKS: u64 = 8;
+/// and once in so many milliseconds at least and at most.
+const SITES_MS: [u64; 2] = [500, 2000];
 /// An answer that has not come after this long is no longer waited for.
 const SITES_PATIENCE: Duration = Duration::from_secs(30);
 /// A collection does not wait longer for the agent.
@@ -292,11 +294,13 @@ impl Live {
             let tracked = self.recorded(|recorded| recorded.tracked);
             let (row, events) = sampler.tick(reading, tracked);
             self.add(row, events, sampler.collectors());
-            if sites.elapsed() >= SITES_EVERY {
+            let interval_ms = self.interval_ms.load(Ordering::Relaxed);
+            let sites_ms = (interval_ms * SITES_TICKS).clamp(SITES_MS[0], SITES_MS[1]);
+            if sites.elapsed() >= Duration::from_millis(sites_ms) {
                 sites = Instant::now();
                 self.ask_sites();
             }
-            let interval = Duration::from_millis(self.interval_ms.load(Ordering::Relaxed));
+            let interval = Duration::from_millis(interval_ms);
             // In short steps, so that the end is noticed.
             while begun.elapsed() < interval && self.alive() {
                 let rest = interval.saturating_sub(begun.elapsed());
