@@ -200,7 +200,8 @@ impl Agent for Bridge {
         });
     }
 
-    fn class_file(&self, redefined: bool, name: &str, bytes: &[u8]) -> Option<Vec<u8>> {
+    fn class_file(&self, redefined: Option<Object>, name: &str, bytes: &[u8]) -> Option<Vec<u8>> {
+        let redefined = redefined.is_some();
         let changed = self.shown_class_file(redefined, bytes);
         self.insert(redefined, name, bytes, changed)
     }

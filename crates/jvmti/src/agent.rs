@@ -27,8 +27,9 @@ pub trait Agent: Sync + Send {
     /// A virtual thread ends, on itself.
     fn virtual_thread_end(&self, env: Env<Live>, jni: Jni, thread: Object) {}
     /// A class file is about to be used; new bytes replace it. May come in any
-    /// phase; `name` is empty for classes without one.
-    fn class_file(&self, redefined: bool, name: &str, bytes: &[u8]) -> Option<Vec<u8>> {
+    /// phase; `name` is empty for classes without one. `redefined` is the class that is
+    /// there already.
+    fn class_file(&self, redefined: Option<Object>, name: &str, bytes: &[u8]) -> Option<Vec<u8>> {
         None
     }
     /// A class is prepared.
@@ -253,7 +254,7 @@ extern "system" fn class_file_load_hook(
         (bytes, name.unwrap_or_default())
     };
     deliver("ClassFileLoadHook", |agent| {
-        let Some(patched) = agent.class_file(!class.is_null(), &name, bytes) else {
+        let Some(patched) = agent.class_file(Object::new(class), &name, bytes) else {
             return;
         };
         let Ok(patched_len) = i32::try_from(patched.len()) else {

@@ -153,6 +153,21 @@ impl Env<Live> {
         Ok(raw.iter().map(entry).collect())
     }
 
+    /// Where the code of a method ends: the index of its last byte. Methods that were replaced by a
+    /// redefinition of their class keep theirs.
+    ///
+    /// # Errors
+    /// For a native method, and when the VM knows it no longer.
+    pub fn method_end(self, method: MethodPtr) -> Result<i64> {
+        let (mut start, mut end) = (0, 0);
+        // SAFETY: slot 71 is (method, start, end), both 64 bits wide.
+        let code = unsafe {
+            table_call!(self.raw, 1, slot::GetMethodLocation, (method => MethodPtr, &raw mut start => *mut i64, &raw mut end => *mut i64) -> i32)
+        };
+        check("GetMethodLocation", code)?;
+        Ok(end)
+    }
+
     /// Type descriptor of a class.
     pub fn class_signature(self, class: Object) -> Result<String> {
         let mut text: *mut c_char = ptr::null_mut();

@@ -245,7 +245,7 @@ pub mod jvmti_slot {
         GetImplementedInterfaces = 54, IsInterface = 55, IsArrayClass = 56,
         GetClassLoader = 57, GetObjectHashCode = 58, GetObjectMonitorUsage = 59, GetFieldName = 60,
         GetFieldModifiers = 62, GetMethodName = 64, GetMethodDeclaringClass = 65,
-        GetLineNumberTable = 70, IsMethodNative = 76, GetLoadedClasses = 78,
+        GetLineNumberTable = 70, GetMethodLocation = 71, IsMethodNative = 76, GetLoadedClasses = 78,
         GetCapabilities = 89, GetAllStackTraces = 100, GetThreadListStackTraces = 101,
         GetThreadLocalStorage = 102, SetThreadLocalStorage = 103, GetStackTrace = 104,
         GetTag = 106, SetTag = 107, ForceGarbageCollection = 108,

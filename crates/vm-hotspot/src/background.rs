@@ -121,20 +121,58 @@ pub(crate) fn keep_time(env: Env<Live>, jni: Jni) {
     }
 }
 
+/// Classes that are changed at a time: all threads stand still for each group.
+const GROUP: usize = 512;
+
 /// Has the VM ask for the code of every class there is once more. Returns the names of those that it
 /// does not change.
 ///
 /// # Errors
 /// When the VM does not list its classes.
 pub fn retransform_all(env: Env<Live>, jni: Jni) -> jvmti::Result<Vec<String>> {
-    let (changeable, others): (Vec<Object>, Vec<Object>) = env
-        .loaded_classes()?
-        .into_iter()
-        .partition(|class| env.is_modifiable(*class).unwrap_or(false));
-    let refused = retransform(env, &changeable);
-    let all = changeable.into_iter().chain(others);
-    all.for_each(|class| jni.delete_local(class));
-    Ok(refused)
+    retransform_those(env, jni, |_| true, || true).map(|(_, refused)| refused)
+}
+
+/// The same for classes with names (with slashes) that `choose` wants, a group at a time as long as
+/// `goes_on` says so. How many they are, and the names of those that the VM does not change.
+///
+/// # Errors
+/// When the VM does not list its classes.
+pub(crate) fn retransform_those(
+    env: Env<Live>,
+    jni: Jni,
+    mut choose: impl FnMut(&str) -> bool,
+    goes_on: impl Fn() -> bool,
+) -> jvmti::Result<(usize, Vec<String>)> {
+    let is_wanted = |class: &Object| {
+        let name = class_name(env, *class);
+        env.is_modifiable(*class).unwrap_or(false) && !is_anonymous(&name) && choose(&name)
+    };
+    let (wanted, others): (Vec<Object>, Vec<Object>) =
+        env.loaded_classes()?.into_iter().partition(is_wanted);
+    others.into_iter().for_each(|class| jni.delete_local(class));
+    let mut refused = Vec::new();
+    for group in wanted.chunks(GROUP) {
+        if goes_on() {
+            refused.extend(retransform(env, group));
+        }
+        group.iter().for_each(|class| jni.delete_local(*class));
+    }
+    Ok((wanted.len(), refused))
+}
+
+/// Whether a class is one without a name, to which the VM has given a number instead, behind a slash.
+/// JDK 8 calls them modifiable, and crashes when it is to say what stands in those of method handles.
+fn is_anonymous(name: &str) -> bool {
+    let number = name.rsplit_once('/').map(|(_, number)| number);
+    number.is_some_and(|number| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))
+}
+
+/// The name of a class, with slashes.
+fn class_name(env: Env<Live>, class: Object) -> String {
+    let signature = env.class_signature(class).unwrap_or_default();
+    let name = signature.strip_prefix('L').unwrap_or(&signature);
+    name.strip_suffix(';').unwrap_or(name).to_owned()
 }
 
 /// Retransforms all; when the VM refuses a group, its halves are tried, so that
@@ -144,12 +182,26 @@ fn retransform(env: Env<Live>, classes: &[Object]) -> Vec<String> {
         return Vec::new();
     }
     if let [class] = classes {
-        let signature = env.class_signature(*class).unwrap_or_default();
-        let name = signature.trim_start_matches('L').trim_end_matches(';');
-        return vec![name.replace('/', ".")];
+        return vec![class_name(env, *class)];
     }
     let (left, right) = classes.split_at(classes.len() / 2);
     let mut refused = retransform(env, left);
     refused.extend(retransform(env, right));
     refused
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_without_a_name_are_known_by_their_number() {
+        let check = |name, expected| assert_eq!(is_anonymous(name), expected, "{name}");
+        check("java/lang/invoke/LambdaForm$MH/1510467688", true);
+        check("Main$$Lambda$1/883049899", true);
+        check("java/lang/Object", false);
+        check("Main$1", false);
+        check("1", false);
+        check("", false);
+    }
 }

@@ -113,6 +113,11 @@ impl Choices {
         self.epoch += 1;
     }
 
+    /// What threads have found out holds no longer, though the options do.
+    pub(crate) fn begin_epoch(&mut self) {
+        self.epoch += 1;
+    }
+
     /// How often the options have changed.
     pub(crate) fn epoch(&self) -> u32 {
         self.epoch

@@ -140,6 +140,13 @@ impl Config {
         self.samples.is_some() || self.native.is_some()
     }
 
+    /// Whether inserted code is taken out again when nobody wants to have allocations counted any
+    /// more, which a peer may say. What counts calls stays.
+    #[must_use]
+    pub fn takes_code_out(&self) -> bool {
+        self.has_peer && self.allocations && !self.calls
+    }
+
     /// Whether classes have to be changed.
     #[must_use]
     pub fn instruments(&self) -> bool {

@@ -41,13 +41,15 @@ impl Agent for HotSpot {
         self.define_tracker(jni);
     }
 
-    fn class_file(&self, _redefined: bool, name: &str, bytes: &[u8]) -> Option<Vec<u8>> {
+    fn class_file(&self, redefined: Option<Object>, name: &str, bytes: &[u8]) -> Option<Vec<u8>> {
         let tracker = self.tracker()?;
-        if !is_eligible(name) {
+        if !is_eligible(name) || self.inserted.leaves_classes() {
             return None;
         }
+        let class = redefined.and_then(|class| self.known_class(class));
         let mut tracking = Tracking {
             numbers: &self.numbers,
+            sites: self.numbers.sites_of(class),
             allocations: self.config.allocations,
             calls: self.config.calls,
             unsafe_class: tracker.unsafe_class(),
@@ -56,7 +58,16 @@ impl Agent for HotSpot {
             Ok(patched) => {
                 let patched = patched?;
                 self.refuse_methods(bytes, &patched.skipped);
-                (patched.changed > 0).then_some(patched.bytes)
+                if patched.changed == 0 {
+                    return None;
+                }
+                if self.config.takes_code_out() {
+                    self.inserted.changed.note(name);
+                    if let Some(class) = class {
+                        self.numbers.keep_sites(class, tracking.sites);
+                    }
+                }
+                Some(patched.bytes)
             }
             Err(error) => {
                 let name = name.replace('/', ".");

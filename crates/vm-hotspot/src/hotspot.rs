@@ -8,11 +8,12 @@ use jvmti::sys::Value;
 use jvmti::{Capabilities, Capability, Env, EventKind, JavaVm, Jni, Live, Object, OnLoad};
 use vmpi::{Event, Profiler, ThreadId, VmInfo};
 
-use crate::background::{collect_at_end, count_soon, keep_time, retransform_all};
+use crate::background::{collect_at_end, count_soon};
 use crate::config::{Clock, Config, Follow};
 use crate::followed::Followed;
 use crate::host::spaces::Collector;
 use crate::host::vm_structs::VmStructs;
+use crate::inserted::Inserted;
 use crate::instrument::Numbers;
 use crate::natives::uncounted;
 use crate::registry::{CLASS_TAG, Pending};
@@ -39,6 +40,7 @@ pub struct HotSpot {
     live: OnceLock<Env<Live>>,
     pub(crate) tracker: OnceLock<Tracker>,
     pub(crate) numbers: Numbers,
+    pub(crate) inserted: Inserted,
     pub(crate) state: Mutex<State>,
     /// Tags of the dead, put there by the VM thread.
     pub(crate) deaths: Mutex<Vec<i64>>,
@@ -132,6 +134,7 @@ impl HotSpot {
             live: OnceLock::new(),
             tracker: OnceLock::new(),
             numbers: Numbers::default(),
+            inserted: Inserted::default(),
             state: Mutex::new(state),
             deaths: Mutex::default(),
             profiler: Mutex::new(Some(setup.profiler)),
@@ -524,36 +527,6 @@ impl HotSpot {
         if self.config.instruments() {
             self.spawn(env, jni, "HPROF attach", |env, jni| {
                 uncounted(|| count_soon(env, jni))
-            })?;
-        }
-        Ok(())
-    }
-
-    /// Counts from here on: the tracker is set up, and classes that are there
-    /// already are sent through the hook.
-    pub(crate) fn start_counting(&self, env: Env<Live>, jni: Jni) -> jvmti::Result<()> {
-        let Some(tracker) = self.tracker() else {
-            return Err(jvmti::Error::Jni("tracker"));
-        };
-        let depth = self.lock().depth;
-        tracker.configure(env, jni, &self.config, depth)?;
-        let failed = retransform_all(env, jni)?;
-        if !failed.is_empty() {
-            let count = failed.len();
-            (self.message)(&format!("{count} classes could not be instrumented"));
-        }
-        for name in failed {
-            self.numbers.refuse(&name, "the VM takes no other bytes");
-        }
-        tracker.set_clock(jni, Clock::Elapsed.now(), 0);
-        tracker.switch_allocations(jni, self.config.allocations)?;
-        tracker.switch(jni, true);
-        if self.config.allocations {
-            crate::native_made::begin(self, env, jni)?;
-        }
-        if self.config.calls {
-            self.spawn(env, jni, "HPROF clock", |env, jni| {
-                uncounted(|| keep_time(env, jni))
             })?;
         }
         Ok(())

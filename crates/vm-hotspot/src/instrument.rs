@@ -17,11 +17,13 @@
 //! are found and closed by whoever catches it. A call of a [leaf](crate::leaf) is only
 //! counted, most of the time.
 
+use std::ops::Range;
 use std::sync::Mutex;
 
 use classfile::instruction::{ANEWARRAY, INVOKESTATIC, MULTIANEWARRAY, NEWARRAY};
 use classfile::{Class, Instruction, Instrument, LocalType, MethodEdit, Place};
 use rustc_hash::{FxHashMap, FxHashSet};
+use vmpi::ClassId;
 
 use crate::leaf::is_leaf;
 
@@ -65,6 +67,8 @@ struct NumbersInner {
     methods: Vec<NumberedMethod>,
     by_method: FxHashMap<NumberedMethod, u32>,
     sites: u64,
+    /// Those of classes that were changed while they were there.
+    sites_of: FxHashMap<ClassId, Vec<Range<u64>>>,
     refused: Refused,
     /// All that were ever in there.
     ever_refused: FxHashSet<String>,
@@ -126,16 +130,51 @@ impl Numbers {
             .cloned()
     }
 
-    /// The constant of a new call site. The low bits count, so that contexts that differ
+    /// The call sites of a class that is about to be changed: those that it had when it was
+    /// changed before. A VM never takes a constant out of a class, so that others would be added
+    /// each time.
+    pub(crate) fn sites_of(&self, class: Option<ClassId>) -> Sites {
+        let inner = self.lock();
+        let known = class.and_then(|class| inner.sites_of.get(&class).cloned());
+        Sites {
+            known: known.unwrap_or_default().into_iter().flatten(),
+            used: Vec::new(),
+        }
+    }
+
+    /// Remembers the call sites that a class has now.
+    pub(crate) fn keep_sites(&self, class: ClassId, sites: Sites) {
+        self.lock().sites_of.insert(class, sites.used);
+    }
+}
+
+/// Call sites of one class, in order.
+#[derive(Debug)]
+pub struct Sites {
+    /// Those that it had before, as far as they were not given yet.
+    known: std::iter::Flatten<std::vec::IntoIter<Range<u64>>>,
+    /// Those that were given.
+    used: Vec<Range<u64>>,
+}
+
+impl Sites {
+    /// The constant of the next one. The low bits count, so that contexts that differ
     /// in one site differ; the rest is noise, so that sums of sites do not meet.
-    fn site(&self) -> i64 {
-        let mut inner = self.lock();
-        inner.sites += 1;
-        let mut noise = inner.sites.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    fn next(&mut self, numbers: &Numbers) -> i64 {
+        let site = self.known.next().unwrap_or_else(|| {
+            let mut inner = numbers.lock();
+            inner.sites += 1;
+            inner.sites
+        });
+        match self.used.last_mut() {
+            Some(last) if last.end == site => last.end += 1,
+            _ => self.used.push(site..site + 1),
+        }
+        let mut noise = site.wrapping_mul(0x9E37_79B9_7F4A_7C15);
         noise ^= noise >> 30;
         noise = noise.wrapping_mul(0xBF58_476D_1CE4_E5B9);
         noise ^= noise >> 27;
-        (noise << SITE_BITS | (inner.sites & ((1 << SITE_BITS) - 1))).cast_signed()
+        (noise << SITE_BITS | (site & ((1 << SITE_BITS) - 1))).cast_signed()
     }
 }
 
@@ -144,6 +183,8 @@ impl Numbers {
 pub struct Tracking<'a> {
     /// Where numbers come from.
     pub numbers: &'a Numbers,
+    /// The class's call sites.
+    pub sites: Sites,
     /// Insert what counts allocations.
     pub allocations: bool,
     /// Insert what counts calls.
@@ -313,7 +354,7 @@ impl Tracking<'_> {
         context
     }
 
-    fn add_contexts(&self, class: &Class<'_>, edit: &mut MethodEdit<'_>, tracker: u16) {
+    fn add_contexts(&mut self, class: &Class<'_>, edit: &mut MethodEdit<'_>, tracker: u16) {
         let context = edit.add_local(LocalType::Long);
         let found = invoke(edit, "context", "(Ljava/lang/HprofTracker;)J");
         let entry = [&found[..], &local(LSTORE, context)].concat();
@@ -334,7 +375,7 @@ impl Tracking<'_> {
             if !allocates(&instruction) {
                 continue;
             }
-            let [high, low] = edit.pool.long(self.numbers.site()).to_be_bytes();
+            let [high, low] = edit.pool.long(self.sites.next(self.numbers)).to_be_bytes();
             let leave = [
                 &local(ALOAD, tracker)[..],
                 &local(LLOAD, context),
@@ -493,13 +534,34 @@ mod tests {
         assert_eq!(numbers.method(method("a")), 1);
         assert_eq!(numbers.method_name(2), Some(method("b")));
         assert_eq!(numbers.method_name(0), None);
-        let sites: Vec<i64> = (0..1000).map(|_| numbers.site()).collect();
+        let mut of_class = numbers.sites_of(None);
+        let sites: Vec<i64> = (0..1000).map(|_| of_class.next(&numbers)).collect();
         let low: Vec<i64> = sites
             .iter()
             .map(|site| site & ((1 << SITE_BITS) - 1))
             .collect();
         let counted: Vec<i64> = (1..=1000).collect();
         assert_eq!(low, counted, "the oldest site of a context stays distinct");
+    }
+
+    #[test]
+    fn a_class_that_is_changed_again_has_the_sites_it_had() {
+        let numbers = Numbers::default();
+        let take = |class: u32, count: usize| {
+            let mut sites = numbers.sites_of(Some(ClassId(class)));
+            let taken: Vec<i64> = (0..count).map(|_| sites.next(&numbers)).collect();
+            numbers.keep_sites(ClassId(class), sites);
+            taken
+        };
+        let first = take(1, 3);
+        let other = take(2, 2);
+        // Another agent has added a call, which gets a number of its own.
+        let longer = take(1, 4);
+        assert_eq!(first, longer[..3]);
+        assert!(!first.contains(&longer[3]) && !other.contains(&longer[3]));
+        assert_eq!(take(1, 4), longer);
+        assert_eq!(take(2, 2), other);
+        assert_eq!(numbers.lock().sites, 6);
     }
 
     #[test]

@@ -82,7 +82,10 @@ pub(crate) struct Registry {
     pub(crate) classes: Vec<ClassEntry>,
     pub(crate) loaders: Vec<Object>,
     pub(crate) methods: Vec<MethodEntry>,
-    by_ptr: FxHashMap<MethodPtr, MethodId>,
+    /// By the VM's id and the end of the code: with inserted code a method has other places.
+    by_ptr: FxHashMap<(MethodPtr, i64), MethodId>,
+    /// Inserted code is taken out and put in again.
+    pub(crate) code_changes: bool,
     by_number: FxHashMap<u32, MethodId>,
     pub(crate) threads: Vec<ThreadInfo>,
     /// Threads that have ended.
@@ -94,8 +97,8 @@ pub(crate) struct Registry {
     pub(crate) tracker: Option<ClassId>,
     /// The first virtual thread of each name, which stands for all.
     virtual_makers: FxHashMap<String, ThreadId>,
-    /// Object's constructor, cut once.
-    object_init: Option<MethodId>,
+    /// Object's constructor, cut once: with inserted code and without.
+    object_init: Vec<MethodId>,
     /// Threads being started by the agent itself.
     pub(crate) agent_threads: Vec<String>,
 }
@@ -190,7 +193,11 @@ impl Registry {
 
     /// The method behind a VM id.
     pub(crate) fn method(&mut self, env: Env<Live>, jni: Jni, ptr: MethodPtr) -> MethodId {
-        if let Some(id) = self.by_ptr.get(&ptr) {
+        let end = match self.code_changes {
+            true => env.method_end(ptr).unwrap_or(-1),
+            false => 0,
+        };
+        if let Some(id) = self.by_ptr.get(&(ptr, end)) {
             return *id;
         }
         let Ok((name, descriptor)) = env.method_name(ptr) else {
@@ -227,9 +234,9 @@ impl Registry {
             lines: lines.into(),
         });
         let id = MethodId(self.methods.len() as u32);
-        self.by_ptr.insert(ptr, id);
+        self.by_ptr.insert((ptr, end), id);
         if is_object_init {
-            self.object_init = Some(id);
+            self.object_init.push(id);
         }
         id
     }
@@ -301,7 +308,7 @@ impl Registry {
                     continue;
                 }
                 at_top = false;
-                if rows.len() > 1 && Some(method) == self.object_init {
+                if rows.len() > 1 && self.object_init.contains(&method) {
                     continue;
                 }
             }

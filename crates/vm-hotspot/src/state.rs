@@ -86,6 +86,7 @@ impl State {
         let mut state = Self::default();
         state.set_depth(config, config.depth);
         state.sites.follows = config.counts_objects() && config.follow != Follow::None;
+        state.registry.code_changes = config.takes_code_out();
         state
     }
 
@@ -149,6 +150,15 @@ impl State {
                 .entry("changes of the options of classes")
                 .or_default() += 1;
         }
+    }
+
+    /// Counting begins again: code that left no contexts has run meanwhile, and stacks are looked at anew.
+    pub(crate) fn begin_again(&mut self, jni: Jni, tracker: &Tracker) {
+        self.choices.begin_epoch();
+        self.renew_keys(jni, Some(tracker));
+        tracker.for_each(jni, |_, object| {
+            let _ = tracker.set_context(jni, object, 0);
+        });
     }
 
     /// Finds out what holds for a class before it has objects.

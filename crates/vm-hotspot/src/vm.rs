@@ -128,12 +128,11 @@ impl HotSpot {
                 "allocation counting, which heap=sites starts",
             ));
         }
+        let (env, _) = self.here()?;
         if self.config.allocations {
             let tracker = self.tracker().ok_or(VmError::WrongPhase)?;
-            tracker.switch_allocations(jni, on).map_err(failed)?;
-            crate::native_made::switch(on);
+            self.switch_code(env, jni, tracker, on).map_err(failed)?;
         }
-        let (env, _) = self.here()?;
         for (capability, event) in [
             (
                 Capability::GenerateVmObjectAllocEvents,

@@ -81,7 +81,7 @@ impl Agent for Host {
     }
 
     fn vm_death(&self, env: Env<Live>, jni: Jni) {
-        self.switch_sampling(env, jni, false);
+        self.tell_sampled(env, jni, false);
         self.item(EnvId(0), Item::event(Body::JvmShutDown));
         self.is_stopped.store(true, Ordering::SeqCst);
         if self.writer.get().is_none() {
@@ -127,7 +127,7 @@ impl Agent for Host {
         self.made_by_vm(env, jni, object, class, size);
     }
 
-    fn class_file(&self, _redefined: bool, name: &str, bytes: &[u8]) -> Option<Vec<u8>> {
+    fn class_file(&self, _redefined: Option<Object>, name: &str, bytes: &[u8]) -> Option<Vec<u8>> {
         self.with_births(name, bytes)
     }
 

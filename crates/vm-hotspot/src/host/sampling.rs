@@ -3,14 +3,16 @@
 //! makes (clone, reflection) has an event, and is counted here.
 
 use std::cell::Cell;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use jvmti::sys::{FieldPtr, Value};
 use jvmti::{Env, EventKind, FrameRow, Jni, Live, Object};
 
 use super::Host;
-use crate::background::retransform_all;
+use crate::background::retransform_those;
 use crate::birth_calls::{Births, Step, hidden_frames};
+use crate::changed_classes::ChangedClasses;
+use crate::hotspot::locked;
 use crate::instrument::is_eligible;
 use crate::tracker::ArrayLayout;
 
@@ -38,6 +40,9 @@ pub(super) struct Inserted {
     /// Held weakly.
     class: Object,
     on: FieldPtr,
+    changed: ChangedClasses,
+    /// Classes stay as they are.
+    is_out: AtomicBool,
 }
 
 impl Host {
@@ -56,6 +61,8 @@ impl Host {
             env,
             class: jni.new_weak(class)?,
             on: jni.static_field(class, "on", "Z")?,
+            changed: ChangedClasses::default(),
+            is_out: AtomicBool::new(false),
         };
         // The VM looks for native methods with the help of Java code: before anything is told.
         let null = [Value {
@@ -67,16 +74,47 @@ impl Host {
         jni.call_static_int(class, size, &null)?;
         let _ = self.inserted.set(inserted);
         env.enable(EventKind::ClassFileLoadHook, true)?;
-        let refused = retransform_all(env, jni)?.len();
-        if refused > 0 {
-            (self.message)(&format!("arrays made in {refused} classes are not told"));
-        }
-        self.switch_sampling(env, jni, true);
+        self.insert(env, jni)?;
+        self.tell_sampled(env, jni, true);
         Ok(())
     }
 
-    /// Has inserted code tell objects or not; whether there is such code.
+    fn insert(&self, env: Env<Live>, jni: Jni) -> jvmti::Result<()> {
+        let goes_on = || !self.is_stopped.load(Ordering::SeqCst);
+        let (_, refused) = retransform_those(env, jni, |_| true, goes_on)?;
+        // Lines of methods are at other places.
+        locked(&self.names).forget_traces();
+        if !refused.is_empty() {
+            let count = refused.len();
+            (self.message)(&format!("arrays made in {count} classes are not told"));
+        }
+        Ok(())
+    }
+
+    /// Tells objects from now on, or no longer, and then takes the code out again; whether that is
+    /// done by inserted code.
     pub(super) fn switch_sampling(&self, env: Env<Live>, jni: Jni, on: bool) -> bool {
+        let Some(inserted) = self.inserted.get() else {
+            return false;
+        };
+        let was_out = inserted.is_out.swap(!on, Ordering::SeqCst);
+        if on && was_out && self.insert(env, jni).is_err() {
+            return false;
+        }
+        self.tell_sampled(env, jni, on);
+        if !on && !was_out {
+            let goes_on = || !self.is_stopped.load(Ordering::SeqCst);
+            let refused = inserted.changed.put_back(env, jni, goes_on);
+            locked(&self.names).forget_traces();
+            if refused > 0 {
+                (self.message)(&format!("{refused} classes keep code that does nothing"));
+            }
+        }
+        true
+    }
+
+    /// Has inserted code tell objects or not; whether there is such code.
+    pub(super) fn tell_sampled(&self, env: Env<Live>, jni: Jni, on: bool) -> bool {
         let Some(inserted) = self.inserted.get() else {
             return false;
         };
@@ -87,13 +125,14 @@ impl Host {
 
     /// A class file with the calls in it; `None` if it stays as it is.
     pub(super) fn with_births(&self, name: &str, bytes: &[u8]) -> Option<Vec<u8>> {
-        self.inserted.get()?;
-        if !is_eligible(name) || name == CLASS {
+        let inserted = self.inserted.get()?;
+        if !is_eligible(name) || name == CLASS || inserted.is_out.load(Ordering::SeqCst) {
             return None;
         }
         let mut births = BIRTHS;
-        let patched = classfile::patch(bytes, &mut births);
-        patched.ok().flatten().map(|patched| patched.bytes)
+        let patched = classfile::patch(bytes, &mut births).ok().flatten()?;
+        inserted.changed.note(name);
+        Some(patched.bytes)
     }
 
     /// Bytes to the next sample: exponential, so that every byte is as likely as any other.

@@ -1,0 +1,69 @@
+//! Which classes inserted code has changed, so that they can be put back.
+
+use std::sync::Mutex;
+use std::time::Duration;
+
+use jvmti::{Env, Jni, Live};
+use rustc_hash::FxHashSet;
+
+use crate::background::retransform_those;
+use crate::hotspot::locked;
+
+/// How often classes are looked for that were being loaded when code was last inserted.
+const LOOKS: usize = 3;
+const BETWEEN: Duration = Duration::from_millis(100);
+
+/// Names, with slashes, of classes that were changed and not put back. Classes of one name are put
+/// back together.
+#[derive(Debug, Default)]
+pub(crate) struct ChangedClasses(Mutex<FxHashSet<String>>);
+
+impl ChangedClasses {
+    /// A class gets other bytes.
+    pub(crate) fn note(&self, name: &str) {
+        let mut names = locked(&self.0);
+        if !names.contains(name) {
+            names.insert(name.to_owned());
+        }
+    }
+
+    /// Has the VM ask for the code of them once more, which by now is not changed any more, as long
+    /// as `goes_on` says so. How many the VM does not put back.
+    pub(crate) fn put_back(&self, env: Env<Live>, jni: Jni, goes_on: impl Fn() -> bool) -> usize {
+        let mut refused = FxHashSet::default();
+        for look in 0..LOOKS {
+            if look > 0 {
+                std::thread::sleep(BETWEEN);
+            }
+            let names = std::mem::take(&mut *locked(&self.0));
+            let mut found = FxHashSet::default();
+            let is_changed = |name: &str| {
+                let is_changed = names.contains(name);
+                if is_changed {
+                    found.insert(name.to_owned());
+                }
+                is_changed
+            };
+            let done = retransform_those(env, jni, is_changed, &goes_on);
+            let count = match done {
+                Ok((count, still)) if goes_on() => {
+                    refused.extend(still);
+                    count
+                }
+                // They are looked for again at the next time.
+                _ => {
+                    locked(&self.0).extend(names.into_iter().chain(refused));
+                    return 0;
+                }
+            };
+            if count == 0 {
+                break;
+            }
+            let missing = names.into_iter().filter(|name| !found.contains(name));
+            locked(&self.0).extend(missing);
+        }
+        let count = refused.len();
+        *locked(&self.0) = refused;
+        count
+    }
+}
