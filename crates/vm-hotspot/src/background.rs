@@ -122,7 +122,7 @@ pub(crate) fn keep_time(env: Env<Live>, jni: Jni) {
 }
 
 /// Classes that are changed at a time: all threads stand still for each group.
-const GROUP: usize = 512;
+const GROUP: usize = 128;
 
 /// Has the VM ask for the code of every class there is once more. Returns the names of those that it
 /// does not change.

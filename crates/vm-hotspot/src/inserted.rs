@@ -15,7 +15,7 @@ use jvmti::{Capability, Env, Jni, Live, Object};
 use vmpi::ClassId;
 
 use crate::background::{keep_time, retransform_those};
-use crate::changed_classes::ChangedClasses;
+use crate::changed_classes::{ChangedClasses, MOST_WHERE_SLOW};
 use crate::config::Clock;
 use crate::hotspot::{HotSpot, locked};
 use crate::native_made;
@@ -93,8 +93,6 @@ impl HotSpot {
         tracker: &Tracker,
         on: bool,
     ) -> jvmti::Result<()> {
-        let takes_out =
-            self.config.takes_code_out() && self.granted.has(Capability::RetransformClasses);
         let is_bare = self.inserted.leaves_classes();
         if on && is_bare {
             return self.count_again_soon(env, jni);
@@ -109,7 +107,7 @@ impl HotSpot {
             }
             *stopped = !on;
         }
-        if !on && takes_out && !is_bare {
+        if !on && !is_bare && self.takes_code_out() {
             let worker = self.worker(&self.inserted.worker, (env, jni), "HPROF classes")?;
             self.inserted.leaves.store(true, Ordering::SeqCst);
             worker.give(|env, jni| {
@@ -119,6 +117,17 @@ impl HotSpot {
             });
         }
         Ok(())
+    }
+
+    /// Whether the code is taken out when nothing is counted any more.
+    fn takes_code_out(&self) -> bool {
+        const FAST: u32 = 17;
+        let version = self.env.system_property("java.vm.specification.version");
+        let number = version.and_then(|version| version.parse::<u32>().ok());
+        let may_be_slow = || number.is_none_or(|number| number < FAST);
+        self.config.takes_code_out()
+            && self.granted.has(Capability::RetransformClasses)
+            && !(may_be_slow() && self.inserted.changed.count() > MOST_WHERE_SLOW)
     }
 
     fn count_again_soon(&self, env: Env<Live>, jni: Jni) -> jvmti::Result<()> {

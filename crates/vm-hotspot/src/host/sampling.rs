@@ -11,7 +11,7 @@ use jvmti::{Env, EventKind, FrameRow, Jni, Live, Object};
 use super::Host;
 use crate::background::retransform_those;
 use crate::birth_calls::{Births, Step, hidden_frames};
-use crate::changed_classes::ChangedClasses;
+use crate::changed_classes::{ChangedClasses, MOST_WHERE_SLOW};
 use crate::hotspot::locked;
 use crate::instrument::is_eligible;
 use crate::tracker::ArrayLayout;
@@ -97,12 +97,13 @@ impl Host {
         let Some(inserted) = self.inserted.get() else {
             return false;
         };
-        let was_out = inserted.is_out.swap(!on, Ordering::SeqCst);
+        let takes_out = !on && inserted.changed.count() <= MOST_WHERE_SLOW;
+        let was_out = inserted.is_out.swap(takes_out, Ordering::SeqCst);
         if on && was_out && self.insert(env, jni).is_err() {
             return false;
         }
         self.tell_sampled(env, jni, on);
-        if !on && !was_out {
+        if takes_out && !was_out {
             let goes_on = || !self.is_stopped.load(Ordering::SeqCst);
             let refused = inserted.changed.put_back(env, jni, goes_on);
             locked(&self.names).forget_traces();
