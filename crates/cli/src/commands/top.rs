@@ -32,13 +32,13 @@ pub struct Args {
     /// Of a JVM: record allocations from the beginning [default: when a key asks]
     #[arg(long, value_name = "HOW")]
     record: Option<Record>,
-    /// With --record: record malloc and its family, too, one block per so many bytes (1: every one)
+    /// With --record: malloc, too: a block per so many bytes (1: every one)
     #[arg(long, value_name = "BYTES", requires = "record", value_parser = size)]
     native: Option<u64>,
     /// Of a JVM: folder of heap dumps that the keys take [default: this one]
     #[arg(long, value_name = "FOLDER", value_hint = clap::ValueHint::DirPath)]
     dumps: Option<PathBuf>,
-    /// Of a JVM: folder of a project, for the source of a frame (may be repeated)
+    /// Of a JVM: folder with the source of frames (may be repeated)
     #[arg(long, value_name = "FOLDER", value_hint = clap::ValueHint::DirPath)]
     source: Vec<PathBuf>,
     /// Of a JVM: the agent library [default: beside this program]

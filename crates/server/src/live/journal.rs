@@ -2,7 +2,7 @@
 //! only added, so that a server that is killed loses none, and the next one begins where it ended. This
 //! module knows files and entries; what entries mean is the business of [`super::past`].
 //!
-//! A file is a line that says whose it is, then entries: length and checksum (four bytes each, little
+//! A file is a line that says whose it is, then entries: length and CRC-32 (four bytes each, little
 //! endian) of kind (a byte), time (eight bytes, milliseconds since 1970) and content. What follows the first entry
 //! that is not whole is damage and is cut off.
 
@@ -178,7 +178,7 @@ impl Journal {
             }
             body.resize(length as usize, 0);
             reader.read_exact(&mut body)?;
-            if checksum(&body) != sum {
+            if crc32fast::hash(&body) != sum {
                 break;
             }
             let time = u64::from_le_bytes(std::array::from_fn(|n| body[1 + n]));
@@ -210,7 +210,7 @@ impl Journal {
         entry.push(kind);
         entry.extend(time_ms.to_le_bytes());
         entry.extend(content);
-        let sum = checksum(&entry[HEAD..]);
+        let sum = crc32fast::hash(&entry[HEAD..]);
         entry[4..HEAD].copy_from_slice(&sum.to_le_bytes());
         self.file.write_all(&entry)?;
         self.length += whole;
@@ -236,13 +236,6 @@ impl Journal {
 
 fn word(bytes: &[u8]) -> u32 {
     u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])
-}
-
-/// FNV-1a.
-fn checksum(bytes: &[u8]) -> u32 {
-    bytes.iter().fold(0x811c_9dc5, |sum, byte| {
-        (sum ^ u32::from(*byte)).wrapping_mul(0x0100_0193)
-    })
 }
 
 fn private_folder(folder: &Path) -> io::Result<()> {
