@@ -42,7 +42,7 @@ pub struct Args {
     #[arg(long, value_name = "BYTES", default_value = "64k", requires = "events")]
     interval: String,
     /// With --events: frames kept of a stack, 64 at most
-    #[arg(long, value_name = "FRAMES", default_value_t = 8, requires = "events", value_parser = clap::value_parser!(u8).range(0..=64))]
+    #[arg(long, value_name = "FRAMES", default_value_t = 4, requires = "events", value_parser = clap::value_parser!(u8).range(0..=64))]
     depth: u8,
     /// The agent library [default: beside this program]
     #[arg(long, value_name = "PATH", value_hint = clap::ValueHint::FilePath)]

@@ -47,7 +47,7 @@ pub(crate) mod vm_structs;
 pub use stream::Sink;
 
 /// Frames kept of a stack unless asked otherwise: the VM takes longest for them.
-pub const DEPTH: usize = 8;
+pub const DEPTH: usize = 4;
 /// Most frames that can be asked for.
 pub const MOST_DEPTH: usize = 64;
 /// Objects followed at a time; more are counted as lost.
