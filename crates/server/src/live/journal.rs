@@ -109,6 +109,8 @@ pub struct Journal {
     path: PathBuf,
     length: u64,
     most: u64,
+    /// Bytes of another version, or of nothing that is known, that were there instead.
+    foreign: u64,
 }
 
 /// What reading a journal found.
@@ -116,7 +118,7 @@ pub struct Journal {
 pub struct Found {
     /// Entries that are whole.
     pub entries: u64,
-    /// Bytes after them, which were cut off.
+    /// Bytes after them, which were cut off, or all of a journal of another version.
     pub damaged: u64,
 }
 
@@ -141,11 +143,13 @@ impl Journal {
             path,
             length: 0,
             most: MOST,
+            foreign: 0,
         };
         let line = program.line();
         let mut first = Vec::new();
         (&journal.file).take(LINE).read_to_end(&mut first)?;
         if !first.starts_with(line.as_bytes()) {
+            journal.foreign = journal.file.metadata()?.len();
             journal.cut(0)?;
             journal.file.write_all(line.as_bytes())?;
         }
@@ -186,7 +190,7 @@ impl Journal {
             self.length += HEAD as u64 + u64::from(length);
             found.entries += 1;
         }
-        found.damaged = all - self.length;
+        found.damaged = all - self.length + std::mem::take(&mut self.foreign);
         self.cut(self.length)?;
         Ok(found)
     }
@@ -378,9 +382,14 @@ mod tests {
         // What says in its first line that it is another's is not read.
         let path = journal.path.clone();
         drop(journal);
-        fs::write(&path, fs::read(&path).unwrap().split_off(3)).unwrap();
+        let others = fs::read(&path).unwrap().split_off(3);
+        fs::write(&path, &others).unwrap();
         let mut journal = Journal::open(folder.path(), &here()).unwrap();
-        assert_eq!(all(&mut journal), (Vec::new(), Found::default()));
+        let found = Found {
+            entries: 0,
+            damaged: others.len() as u64,
+        };
+        assert_eq!(all(&mut journal), (Vec::new(), found));
         journal.remove();
         assert!(!path.exists());
     }

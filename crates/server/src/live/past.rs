@@ -88,8 +88,19 @@ impl Past {
             return (past, earlier);
         };
         match past.replay(folder, &program, &mut earlier) {
-            Ok(found) if found.entries > 0 => past.go_on(&earlier, found.damaged),
-            Ok(_) => {}
+            Ok(found) => {
+                if found.entries > 0 {
+                    past.go_on(&earlier);
+                }
+                if found.damaged > 0 {
+                    let damaged = found.damaged;
+                    let text = format!(
+                        "The journal was damaged or of another version: {damaged} bytes are lost"
+                    );
+                    let at = now_ms().max(earlier.last_ms.saturating_add(1));
+                    past.mark(at, EventKind::Marker { text });
+                }
+            }
             Err(error) => past.give_up(&error),
         }
         (past, earlier)
@@ -165,7 +176,7 @@ impl Past {
     }
 
     /// Marks the time in which nobody watched.
-    fn go_on(&mut self, earlier: &Earlier, damaged: u64) {
+    fn go_on(&mut self, earlier: &Earlier) {
         let (from, now) = (earlier.last_ms.saturating_add(1), now_ms());
         let on = earlier.recording.filter(|(_, on)| *on);
         self.resume = on.map(|(recording, _)| recording);
@@ -176,10 +187,6 @@ impl Past {
         let text =
             format!("Nobody watched for {seconds} s; what was counted meanwhile counts here");
         self.mark(now.max(from), EventKind::Marker { text });
-        if damaged > 0 {
-            let text = format!("The journal was damaged at its end: {damaged} bytes are lost");
-            self.mark(now.max(from), EventKind::Marker { text });
-        }
     }
 
     fn give_up(&mut self, error: &JournalError) {
