@@ -31,7 +31,14 @@ pub fn run(args: Vec<OsString>) -> u8 {
         Err(error) => return exit::of_clap(&error),
     };
     let session = Session::new(cli.global);
+    hprof::source::guard_mappings();
     let result = cli.command.run(&session);
+    if result.is_ok() && hprof::source::input_changed() {
+        session.discard();
+        return exit::of_error(&anyhow::anyhow!(
+            "a file changed while it was being read; run the command again when it is at rest"
+        ));
+    }
     let flushed = session.flush();
     match result.and_then(|exit| flushed.map(|()| exit)) {
         Ok(exit) => exit.code(),

@@ -156,6 +156,11 @@ impl Session {
         Exit::Damaged
     }
 
+    /// Drops what was not handed over to standard output yet.
+    pub(crate) fn discard(&self) {
+        let _ = self.out.replace(output::stdout()).into_parts();
+    }
+
     /// Hands everything over to standard output.
     pub fn flush(&self) -> anyhow::Result<()> {
         Ok(self.out.borrow_mut().flush()?)

@@ -44,13 +44,13 @@ impl Columns<'_> {
     /// True when some root reaches the object.
     #[inline]
     pub fn is_reachable(&self, object: ObjIdx) -> bool {
-        object.0 < self.len && self.dominators.get(object.0) <= self.len
+        object.0 < self.dominators.len() && self.dominators.get(object.0) <= self.len
     }
 
     /// The immediate dominator.
     #[inline]
     pub fn dominator(&self, object: ObjIdx) -> Dominator {
-        if object.0 >= self.len {
+        if object.0 >= self.dominators.len() {
             return Dominator::Unreachable;
         }
         match self.dominators.get(object.0) {

@@ -94,6 +94,9 @@ impl ContentSteps {
         };
         let known = |id| self.known.contains(&id);
         let walked = walk_stretch(source.bytes(), heap.id_size(), part, &known, &mut worker);
+        if source.has_failed() {
+            heap.check()?;
+        }
         let to = walked.next.max(part.until.min(unit.end));
         source.release(from, to);
         self.done += to - from;
@@ -220,6 +223,7 @@ impl Heap {
             })
             .collect();
         let (workers, _) = run_pass(&input, phase, &units, visitors)?;
+        self.check()?;
         Ok(workers.into_iter().map(|w| w.visitor).collect())
     }
 

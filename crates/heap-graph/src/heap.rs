@@ -1,14 +1,15 @@
 //! An opened heap: every question that the index answers.
 
-use crate::build::{self, Detail, Meta, is_local};
+use crate::build::{Detail, Meta, is_local};
 use crate::idmap::{Block, Directory, IdMap, select};
-use crate::index::{Identity, IndexFile, Tag, VERSION, index_path, spill_dir};
+use crate::index::{Identity, IndexFile, IndexPlace, Tag, VERSION, spill_dir};
 use crate::packed::{Column, Packed, width_for};
+use crate::sections::{self, Sections};
 use crate::{
     ClassIdx, ClassInfo, Control, FrameInfo, GroupSums, HeapError, ObjIdx, ObjectKind, Options,
     RefStrength, RootInfo, Summary, ThreadInfo,
 };
-use hprof::source::Source;
+use hprof::source::{Changed, Source};
 use hprof::{Bytes, HeapTag, IdSize, ObjectId, Serial, SubRecord, read_sub_record};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -26,7 +27,7 @@ pub enum Dominator {
 
 /// One snapshot of a dump, opened.
 pub struct Heap {
-    pub(crate) index: IndexFile,
+    pub(crate) index: Sections,
     meta: Meta,
     detail: OnceLock<Detail>,
     groups: OnceLock<GroupSums>,
@@ -68,42 +69,28 @@ impl Heap {
     /// a snapshot, `-` is standard input.
     pub fn open(path: &Path, options: &Options, control: &Control<'_>) -> Result<Heap, HeapError> {
         let (path, options) = split_snapshot(path, options);
-        let index = index_path(&path, &options, options.snapshot.max(1));
-        let identity = identity(&path, &options);
-        if let (Some(index), Some(identity)) = (&index, identity)
-            && let Some(file) = IndexFile::open(index, identity)
-            && let Some(meta) = postcard_of::<Meta>(&file, Tag::Meta)
+        let place = IndexPlace::of(&path, &options);
+        if let Some(identity) = sections::identity(&path, &options)
+            && let Some(file) = place.find(identity)
+            && let Some(meta) = file.verified(Tag::Meta).and_then(decode::<Meta>)
         {
-            return Ok(Heap::from_parts(file, meta, path, options, true));
+            let index = Sections::new(file, &path, &options);
+            return Ok(Heap::from_parts(index, meta, path, options, true));
         }
-        let spill = spill_dir(&path, &options);
-        let source = Source::open(&path, Some(&spill))?;
-        source.advise(true);
-        let mapped = build::map(&source, false)?;
-        let identity = identity.unwrap_or(Identity([0; 4]));
-        let file = build::build(
-            &mapped,
-            &path,
-            index.as_deref(),
-            &spill,
-            identity,
-            &options,
-            control,
-        )?;
-        drop(mapped);
-        source.advise(false);
-        let meta = postcard_of::<Meta>(&file, Tag::Meta).ok_or_else(|| HeapError::Io {
+        let (file, source) = sections::build(&path, &options, control)?;
+        let meta = decode::<Meta>(file.bytes(Tag::Meta)).ok_or_else(|| HeapError::Io {
             what: "index".to_owned(),
             error: std::io::Error::other("what was just written cannot be read back"),
         })?;
-        let heap = Heap::from_parts(file, meta, path, options, false);
+        let index = Sections::new(file, &path, &options);
+        let heap = Heap::from_parts(index, meta, path, options, false);
         // A new cell is empty, so this cannot fail.
         let _ = heap.source.set(source);
         Ok(heap)
     }
 
     fn from_parts(
-        index: IndexFile,
+        index: Sections,
         meta: Meta,
         path: PathBuf,
         options: Options,
@@ -132,8 +119,8 @@ impl Heap {
     /// A file beside the index for what was worked out with it, and a text that is another one for another dump,
     /// other options or another format of the index. `None` when the index is not on disk.
     pub fn beside_index(&self, what: &str) -> Option<(PathBuf, String)> {
-        let index = index_path(&self.path, &self.options, self.options.snapshot.max(1))?;
-        let Identity(parts) = identity(&self.path, &self.options)?;
+        let index = IndexPlace::of(&self.path, &self.options).make()?;
+        let Identity(parts) = sections::identity(&self.path, &self.options)?;
         let parts = parts.map(|part| format!("{part:x}")).join(" ");
         Some((index.with_extension(what), format!("{VERSION} {parts}")))
     }
@@ -152,19 +139,43 @@ impl Heap {
         if let Some(source) = self.source.get() {
             return Ok(source);
         }
-        let source = Source::open(&self.path, Some(&spill_dir(&self.path, &self.options)))?;
+        let spill = spill_dir(&self.path, &self.options);
+        let control = Control::quiet();
+        let source = Source::open(
+            &self.path,
+            &sections::unpack(&spill, &self.options, &control),
+        )?;
         Ok(self.source.get_or_init(|| source))
+    }
+
+    /// Whether the answers given so far can be trusted: ask before one is handed out.
+    ///
+    /// # Errors
+    /// When the dump or its index was shortened or written to since they were opened.
+    pub fn check(&self) -> Result<(), HeapError> {
+        let inbound = self.inbound.get().map(|file| file.health().check());
+        let source = self.source.get().map(Source::check);
+        let all = [Some(self.index.check()), inbound, source];
+        let why = all.into_iter().flatten().find_map(Result::err);
+        why.map_or(Ok(()), |why| Err(self.changed(why)))
+    }
+
+    pub(crate) fn changed(&self, why: Changed) -> HeapError {
+        HeapError::Changed {
+            path: self.path.display().to_string(),
+            why,
+        }
     }
 
     pub(crate) fn detail(&self) -> &Detail {
         self.detail
-            .get_or_init(|| postcard_of(&self.index, Tag::Detail).unwrap_or_default())
+            .get_or_init(|| decode(self.index.bytes(Tag::Detail)).unwrap_or_default())
     }
 
     /// What packages, loaders, sites and classes with their subclasses retain.
     pub fn group_sums(&self) -> &GroupSums {
         self.groups
-            .get_or_init(|| postcard_of(&self.index, Tag::Groups).unwrap_or_default())
+            .get_or_init(|| decode(self.index.bytes(Tag::Groups)).unwrap_or_default())
     }
 
     fn blocks(&self) -> &[Block] {
@@ -346,13 +357,11 @@ impl Heap {
     /// The immediate dominator.
     pub fn dominator(&self, object: ObjIdx) -> Dominator {
         let count = self.meta.objects;
-        if object.0 >= count {
+        let dominators = self.packed(Tag::Dominators, width_for(count + 1));
+        if object.0 >= dominators.len() {
             return Dominator::Unreachable;
         }
-        match self
-            .packed(Tag::Dominators, width_for(count + 1))
-            .get(object.0)
-        {
+        match dominators.get(object.0) {
             n if n < count => Dominator::Object(ObjIdx(n)),
             n if n == count => Dominator::Root,
             _ => Dominator::Unreachable,
@@ -531,11 +540,12 @@ impl Heap {
         let data = self.source()?.bytes();
         let id = self.id(object);
         let mut at = self.anchor(object);
-        let lost = |offset| HeapError::Object { id, offset };
         // At most 64 objects lie between an anchor and the object, and some roots.
         for _ in 0..1 << 16 {
-            let (record, next) =
-                read_sub_record(data, self.id_size(), at, u64::MAX).map_err(|s| lost(s.at))?;
+            let read = read_sub_record(data, self.id_size(), at, u64::MAX);
+            let Ok((record, next)) = read else {
+                break;
+            };
             let found = match record {
                 SubRecord::Instance(i) => i.id,
                 SubRecord::ObjectArray(a) => a.id,
@@ -548,33 +558,27 @@ impl Heap {
             }
             at = next;
         }
-        Err(lost(at))
+        self.check()?;
+        Err(HeapError::Object { id, offset: at })
     }
 
     /// The record of an object.
     pub(crate) fn record(&self, object: ObjIdx) -> Result<SubRecord<'_>, HeapError> {
         let at = self.position(object)?;
+        let source = self.source()?;
+        let read = read_sub_record(source.bytes(), self.id_size(), at, u64::MAX);
+        if source.has_failed() {
+            return Err(self.changed(Changed::Unreadable));
+        }
         let lost = |s: hprof::Stop| HeapError::Object {
             id: self.id(object),
             offset: s.at,
         };
-        Ok(
-            read_sub_record(self.source()?.bytes(), self.id_size(), at, u64::MAX)
-                .map_err(lost)?
-                .0,
-        )
+        Ok(read.map_err(lost)?.0)
     }
 }
 
-/// Size, head and tail of the file, and the options that change the index.
-fn identity(path: &Path, options: &Options) -> Option<Identity> {
-    let wide = u64::from(options.wide);
-    if path == Path::new("-") {
-        return None;
-    }
-    Identity::of_file(path, wide).ok()
-}
-
-fn postcard_of<T: serde::de::DeserializeOwned>(index: &IndexFile, tag: Tag) -> Option<T> {
-    postcard::from_bytes(index.bytes(tag)).ok()
+/// A value that a section holds as postcard.
+fn decode<T: serde::de::DeserializeOwned>(section: &[u8]) -> Option<T> {
+    postcard::from_bytes(section).ok()
 }

@@ -2,7 +2,7 @@
 //! in a file of its own beside the index.
 
 use crate::build::references_of::{InboundPass, run};
-use crate::index::{Identity, IndexFile, IndexWriter, Tag, index_path, spill_dir};
+use crate::index::{Identity, IndexFile, IndexPlace, IndexWriter, Tag, spill_dir};
 use crate::raw::{Budget, bytes_of};
 use crate::{Control, Heap, HeapError, LayoutModel, ObjIdx};
 use std::io::Write;
@@ -39,10 +39,10 @@ impl Heap {
         let mut at = *start as usize;
         for _ in 0..object.0 % BLOCK {
             let (bytes, next) = take(rows, at);
-            at = next + bytes as usize;
+            at = next.saturating_add(bytes as usize);
         }
         let (bytes, mut at) = take(rows, at);
-        let end = at + bytes as usize;
+        let end = at.saturating_add(bytes as usize).min(rows.len());
         let mut out = Vec::new();
         let mut source = 0;
         while at < end {
@@ -56,15 +56,18 @@ impl Heap {
 
     fn open_inbound(&self, control: &Control<'_>) -> Result<IndexFile, HeapError> {
         let io = || HeapError::io("referrers");
-        let snapshot = self.options.snapshot.max(1);
-        let path =
-            index_path(&self.path, &self.options, snapshot).map(|p| p.with_extension("inbound"));
         // The references do not depend on sizes, but thread locals and some of classes do on the model:
         // one file each.
         let mat = u64::from(self.options.layout == LayoutModel::Mat);
-        let identity = Identity::of_file(&self.path, mat).unwrap_or(Identity([0; 4]));
-        if let Some(path) = &path
-            && let Some(file) = IndexFile::open(path, identity)
+        let place = Identity::of_file(&self.path, mat).ok().map(|identity| {
+            let place = IndexPlace::of(&self.path, &self.options);
+            (place.with_extension("inbound"), identity)
+        });
+        if let Some((place, identity)) = &place
+            && let Some(file) = place.find(*identity)
+            && [Tag::InboundStarts, Tag::InboundRows]
+                .iter()
+                .all(|tag| file.verified(*tag).is_some())
         {
             return Ok(file);
         }
@@ -73,7 +76,7 @@ impl Heap {
             &spill_dir(&self.path, &self.options),
         );
         let mut passes = run(self, control)?;
-        let mut index = IndexWriter::create(path.as_deref(), &budget).map_err(io())?;
+        let mut index = IndexWriter::create(place.as_ref(), &budget).map_err(io())?;
         let mut starts: Vec<u64> = Vec::new();
         index
             .section(Tag::InboundRows, |out| {
@@ -83,7 +86,7 @@ impl Heap {
         index
             .section(Tag::InboundStarts, |out| out.write_all(bytes_of(&starts)))
             .map_err(io())?;
-        index.finish(identity).map_err(io())
+        index.finish().map_err(io())
     }
 }
 

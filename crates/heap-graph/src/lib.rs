@@ -13,7 +13,7 @@
 //!
 //! In reading order: [`model`](Summary) (the plain data), [`options`](Options), `layout` (sizes),
 //! `idmap` (ids to numbers), `packed` (columns), `build` (two passes, search, dominators), `index`
-//! (the file), [`heap`](Heap) (the questions), [`columns`](Columns), [`object`](ObjectView), [`contents`](ContentVisitor) (all
+//! (the file), `sections` (its checksums), [`heap`](Heap) (the questions), [`columns`](Columns), [`object`](ObjectView), [`contents`](ContentVisitor) (all
 //! objects at reading speed), `inbound`, `strings`, [`mapping`](Mapping) (names back from R8), and
 //! [`quick`](quick_histogram) (answers without a graph).
 
@@ -32,11 +32,14 @@ mod options;
 mod packed;
 mod quick;
 mod raw;
+mod sections;
 mod strings;
 
 pub use columns::Columns;
 pub use contents::{ContentSteps, ContentVisitor, Slot};
 pub use heap::{Dominator, Heap};
+pub use hprof::source::{Control, Progress};
+pub use index::open_own;
 pub use mapping::Mapping;
 pub use model::{
     ClassIdx, ClassInfo, FieldInfo, FrameInfo, GroupSums, LayoutInfo, LayoutModel, ObjIdx,
@@ -44,6 +47,6 @@ pub use model::{
     ThreadInfo,
 };
 pub use object::{FieldValue, ObjectView, RefStrength, Reference, Value, Via};
-pub use options::{Control, HeapError, Options, Progress};
+pub use options::{HeapError, Options};
 pub use quick::{QuickHistogram, QuickRow, quick_histogram};
 pub use strings::string_text;

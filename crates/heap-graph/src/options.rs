@@ -2,10 +2,9 @@
 
 use crate::{LayoutModel, Strength};
 use hprof::HeaderError;
-use hprof::source::SourceError;
+use hprof::source::{Cancelled, Changed, SourceError};
 use std::io;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
 use thiserror::Error;
 
 /// How to open a dump.
@@ -39,58 +38,12 @@ impl Options {
     }
 }
 
-/// A step of the work.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Progress {
-    /// What is being done.
-    pub phase: &'static str,
-    /// Units done (bytes of the dump or objects).
-    pub done: u64,
-    /// Units in all; 0 if unknown.
-    pub total: u64,
-}
-
-/// Progress out, cancellation in.
-#[derive(Clone, Copy)]
-pub struct Control<'a> {
-    /// Called from any worker thread, some ten times a second at most.
-    pub progress: &'a (dyn Fn(Progress) + Sync),
-    /// Set it to stop; the work ends with [`HeapError::Cancelled`] within milliseconds.
-    pub cancel: &'a AtomicBool,
-}
-
-static NEVER: AtomicBool = AtomicBool::new(false);
-
-impl Control<'static> {
-    /// Nobody listens and nobody cancels.
-    pub fn quiet() -> Control<'static> {
-        Control {
-            progress: &|_| {},
-            cancel: &NEVER,
-        }
-    }
-}
-
-impl Control<'_> {
-    pub(crate) fn check(&self) -> Result<(), HeapError> {
-        if self.cancel.load(Ordering::Relaxed) {
-            Err(HeapError::Cancelled)
-        } else {
-            Ok(())
-        }
-    }
-
-    pub(crate) fn report(&self, phase: &'static str, done: u64, total: u64) {
-        (self.progress)(Progress { phase, done, total });
-    }
-}
-
 /// Why a heap could not be opened or asked.
 #[derive(Debug, Error)]
 pub enum HeapError {
     /// The file could not be read or unpacked.
     #[error(transparent)]
-    Source(#[from] SourceError),
+    Source(SourceError),
     /// The file is not a dump.
     #[error(transparent)]
     Header(#[from] HeaderError),
@@ -120,9 +73,17 @@ pub enum HeapError {
         /// Why it failed.
         error: io::Error,
     },
-    /// The caller stopped the work.
-    #[error("stopped")]
+    /// The caller cancelled the work.
+    #[error("cancelled")]
     Cancelled,
+    /// The dump or its index changed while it was read, so no answer can be trusted.
+    #[error("{path}: {why}; run the command again when the file is at rest")]
+    Changed {
+        /// The dump.
+        path: String,
+        /// What happened.
+        why: Changed,
+    },
     /// An object could not be read back from the dump.
     #[error("object {id} cannot be read at offset {offset} of the dump")]
     Object {
@@ -131,6 +92,21 @@ pub enum HeapError {
         /// Where it should be.
         offset: u64,
     },
+}
+
+impl From<SourceError> for HeapError {
+    fn from(error: SourceError) -> HeapError {
+        match error {
+            SourceError::Cancelled => HeapError::Cancelled,
+            error => HeapError::Source(error),
+        }
+    }
+}
+
+impl From<Cancelled> for HeapError {
+    fn from(_: Cancelled) -> HeapError {
+        HeapError::Cancelled
+    }
 }
 
 impl HeapError {

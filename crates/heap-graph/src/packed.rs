@@ -79,9 +79,17 @@ pub(crate) struct Packed<'a> {
 }
 
 impl<'a> Packed<'a> {
-    /// Views `len` values of `width` bits (at most 56).
+    /// Views at most `len` values of `width` bits (at most 56).
     pub(crate) fn new(bytes: &'a [u8], width: u32, len: u64) -> Packed<'a> {
+        let held = bytes.len() as u64 * 8 / u64::from(width.max(1));
+        let len = len.min(held);
         Packed { bytes, width, len }
+    }
+
+    /// Number of values.
+    #[inline(always)]
+    pub(crate) fn len(&self) -> u64 {
+        self.len
     }
 
     /// The value at `at`; 0 out of range.

@@ -6,6 +6,7 @@ use crate::build::units::units_of;
 use crate::build::{self};
 use crate::heap::split_snapshot;
 use crate::index::spill_dir;
+use crate::sections::unpack;
 use crate::{Control, HeapError, Options, Strength, Summary};
 use hprof::source::Source;
 use hprof::{Bytes, Diagnostics, ObjectId};
@@ -42,13 +43,15 @@ pub fn quick_histogram(
     control: &Control<'_>,
 ) -> Result<QuickHistogram, HeapError> {
     let (path, options) = split_snapshot(path, options);
-    let source = Source::open(&path, Some(&spill_dir(&path, &options)))?;
+    let spill = spill_dir(&path, &options);
+    let source = Source::open(&path, &unpack(&spill, &options, control))?;
     source.advise(true);
     let mapped = build::map(&source, true)?;
     let snapshot = mapped.choose_snapshot(&path, options.snapshot)?;
     let units = units_of(mapped.map.snapshot(snapshot));
     let release = |from, to| source.release(from, to);
     let objects = mapped.objects(&units, &options, control, false, Some(&release))?;
+    mapped.check(&path)?;
     let mut found = Diagnostics::default();
     let mut table = ClassTable::build(
         mapped.data,

@@ -2,7 +2,8 @@
 //! several threads to places of one array that never overlap, and cache hints.
 #![allow(unsafe_code)]
 
-use memmap2::{Mmap, MmapMut, MmapOptions};
+use hprof::source::{Guard, Health, Pages};
+use memmap2::{MmapMut, MmapOptions};
 use std::cell::UnsafeCell;
 use std::fs::File;
 use std::io;
@@ -34,6 +35,8 @@ pub(crate) struct Budget {
     used: AtomicU64,
     spilled: AtomicBool,
     dir: std::path::PathBuf,
+    /// Fails when the disk under a temporary file is full.
+    health: Health,
 }
 
 impl Budget {
@@ -44,6 +47,20 @@ impl Budget {
             used: AtomicU64::new(0),
             spilled: AtomicBool::new(false),
             dir: dir.to_owned(),
+            health: Health::default(),
+        }
+    }
+
+    /// Looks whether all temporary files could be written: at the end of each phase, before its
+    /// results are used.
+    ///
+    /// # Errors
+    /// When a disk is full.
+    pub(crate) fn check(&self) -> io::Result<()> {
+        if self.health.has_failed() {
+            Err(io::ErrorKind::StorageFull.into())
+        } else {
+            Ok(())
         }
     }
 
@@ -62,6 +79,8 @@ impl Budget {
 /// that were never touched take no memory.
 #[derive(Debug)]
 pub(crate) struct BigVec<'b, T: Plain> {
+    // Dropped before the mapping that it guards.
+    _guard: Option<Guard>,
     map: MmapMut,
     len: usize,
     charged: Option<(&'b Budget, u64)>,
@@ -83,6 +102,7 @@ impl<'b, T: Plain> BigVec<'b, T> {
         let bytes = len.max(1) * size_of::<T>();
         let charge = (expect.max(1) * size_of::<T>()) as u64;
         let before = budget.used.fetch_add(charge, Ordering::Relaxed);
+        let mut guard = None;
         let map = if before.saturating_add(charge) <= budget.limit {
             let map = MmapOptions::new().len(bytes).no_reserve_swap().map_anon()?;
             #[cfg(target_os = "linux")]
@@ -95,16 +115,41 @@ impl<'b, T: Plain> BigVec<'b, T> {
             budget.spilled.store(true, Ordering::Relaxed);
             let file = tempfile::tempfile_in(&budget.dir)?;
             file.set_len(bytes as u64)?;
+            allocate(&file, charge)?;
             // SAFETY: the file is new, unlinked and known to nobody else.
-            unsafe { MmapOptions::new().len(bytes).map_mut(&file)? }
+            let map = unsafe { MmapOptions::new().len(bytes).map_mut(&file)? };
+            let health = budget.health.clone();
+            // SAFETY: the range is the mapping's own, the guard is dropped before it, and zeros are
+            // values of every plain type.
+            guard = Some(unsafe { Guard::new(map.as_ptr() as usize, bytes, Pages::One, health) });
+            map
         };
         Ok(BigVec {
+            _guard: guard,
             map,
             len,
             charged: Some((budget, charge)),
             marker: PhantomData,
         })
     }
+}
+
+/// Takes room on the disk for the first bytes of a file, so that a full disk is an error here and
+/// not a signal where the mapping is written to.
+fn allocate(file: &File, bytes: u64) -> io::Result<()> {
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::fs::{FallocateFlags, fallocate};
+        use rustix::io::Errno;
+        match fallocate(file, FallocateFlags::empty(), 0, bytes) {
+            // A file system that cannot take room ahead: the guard of the mapping finds a full disk.
+            Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = (file, bytes);
+    Ok(())
 }
 
 impl<T: Plain> Drop for BigVec<'_, T> {
@@ -210,14 +255,6 @@ pub(crate) fn prefetch<T>(slice: &[T], at: usize) {
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = (slice, at);
-}
-
-/// Maps a finished file read-only.
-pub(crate) fn map_file(file: &File) -> io::Result<Mmap> {
-    // SAFETY: index files are written under another name, renamed when whole and never changed
-    // afterwards; should someone change one all the same, every access is bounds-checked and
-    // integers have no invalid values.
-    unsafe { Mmap::map(file) }
 }
 
 /// Views bytes as an array of T; `None` if misaligned or not a whole number of elements.

@@ -139,7 +139,11 @@ proptest! {
 #[test]
 fn every_dump_of_the_corpus_has_the_expected_dominators() {
     let Some(dumps) = testkit::corpus::corpus() else {
-        return testkit::skip("dominators of the corpus", "no ../shared/corpus");
+        return testkit::skip(
+            "dominators of the corpus",
+            testkit::Need::Shared,
+            "no ../shared/corpus",
+        );
     };
     let mut checked = 0;
     for dump in dumps {

@@ -16,7 +16,11 @@ fn readable(name: &str) -> String {
 #[test]
 fn measured_sizes_are_within_half_a_percent_of_the_jvms_histogram() {
     let Some(dumps) = testkit::corpus::corpus() else {
-        return testkit::skip("sizes of the corpus", "no ../shared/corpus");
+        return testkit::skip(
+            "sizes of the corpus",
+            testkit::Need::Shared,
+            "no ../shared/corpus",
+        );
     };
     let mut checked = 0;
     for dump in dumps {
@@ -130,6 +134,10 @@ fn the_layout_of_fresh_jvms_is_solved_for_every_header_and_reference_width() {
         }
     }
     if checked == 0 {
-        testkit::skip("layouts of fresh JVMs", "no JDK, or no ../shared/workloads");
+        testkit::skip(
+            "layouts of fresh JVMs",
+            testkit::Need::Jdk,
+            "no JDK, or no ../shared/workloads",
+        );
     }
 }

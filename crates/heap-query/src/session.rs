@@ -118,6 +118,7 @@ impl Session {
             rows: 0,
         };
         let result = run(&self.env(limits), text, lang, &mut limited);
+        let result = result.and_then(|cut| self.heap.check().map(|()| cut).map_err(Into::into));
         self.remember(HistoryEntry {
             text: text.to_owned(),
             lang,

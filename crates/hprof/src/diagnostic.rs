@@ -78,6 +78,12 @@ impl Diagnostic {
         }
     }
 
+    /// By place, and by everything else where that is the same.
+    fn order(&self) -> impl Ord + '_ {
+        let texts = (&self.record, &self.field, &self.expected, &self.found);
+        (self.offset, self.kind, texts)
+    }
+
     /// One line without the offset: `INSTANCE_DUMP length: expected …, found …`.
     pub fn message(&self) -> String {
         let mut text = String::new();
@@ -101,7 +107,8 @@ impl fmt::Display for Diagnostic {
 }
 
 /// The findings of one file. Many of one sort would hide the others, so only the first of each
-/// sort are kept and the rest are counted.
+/// sort (by place in the file) are kept and the rest are counted. What is kept does not depend on
+/// the order in which findings are added, so several workers give the same list as one.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Diagnostics {
     kept: Vec<Diagnostic>,
@@ -114,15 +121,17 @@ impl Diagnostics {
 
     /// Adds a finding.
     pub fn push(&mut self, diagnostic: Diagnostic) {
-        let same = self
-            .kept
-            .iter()
-            .filter(|d| d.kind == diagnostic.kind)
-            .count();
-        if same < Self::PER_KIND {
+        let same = |d: &&mut Diagnostic| d.kind == diagnostic.kind;
+        if self.kept.iter_mut().filter(same).count() < Self::PER_KIND {
             self.kept.push(diagnostic);
-        } else {
-            self.dropped += 1;
+            return;
+        }
+        self.dropped += 1;
+        let last = self.kept.iter_mut().filter(same);
+        if let Some(last) = last.max_by(|a, b| a.order().cmp(&b.order()))
+            && diagnostic.order() < last.order()
+        {
+            *last = diagnostic;
         }
     }
 
@@ -167,6 +176,6 @@ impl Diagnostics {
 
     /// Orders the findings by place.
     pub fn sort(&mut self) {
-        self.kept.sort_by_key(|d| d.offset);
+        self.kept.sort_by(|a, b| a.order().cmp(&b.order()));
     }
 }

@@ -179,7 +179,11 @@ fn bad_headers_are_named_with_what_was_expected_and_found() {
 fn two_dumps_in_one_file_are_two_snapshots() {
     let name = "eclipse-mat+mat__oracle_jdk7_21_hprofagent.hprof";
     let Some(dump) = testkit::corpus::corpus_dump(name) else {
-        return testkit::skip("two dumps in one file", "no ../shared/corpus");
+        return testkit::skip(
+            "two dumps in one file",
+            testkit::Need::Shared,
+            "no ../shared/corpus",
+        );
     };
     let data = dump.bytes();
     assert_eq!(map_file(&data, |_| {}).expect("a dump").snapshots, 2);

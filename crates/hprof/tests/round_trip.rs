@@ -1,6 +1,6 @@
 //! Reading and writing again gives the same bytes, for every record of every dump at hand.
 
-use hprof::source::Source;
+use hprof::source::{Source, Unpack};
 use hprof::{Header, RecordTag, Writer, map_file, read_sub_record};
 
 /// Decodes and encodes every record and sub-record.
@@ -45,14 +45,18 @@ fn rewritten(data: &[u8]) -> Vec<u8> {
 #[test]
 fn every_undamaged_dump_of_the_corpus_is_written_back_byte_for_byte() {
     let Some(dumps) = testkit::corpus::corpus() else {
-        return testkit::skip("round trip of the corpus", "no ../shared/corpus");
+        return testkit::skip(
+            "round trip of the corpus",
+            testkit::Need::Shared,
+            "no ../shared/corpus",
+        );
     };
     let mut checked = 0;
     for dump in dumps {
         if dump.path.is_dir() {
             continue;
         }
-        let source = Source::open(&dump.path, None).expect("the file can be read");
+        let source = Source::open(&dump.path, &Unpack::default()).expect("the file can be read");
         let data = source.bytes();
         let Ok(map) = map_file(data, |_| {}) else {
             continue;
@@ -69,13 +73,17 @@ fn every_undamaged_dump_of_the_corpus_is_written_back_byte_for_byte() {
 #[test]
 fn record_and_root_counts_of_the_corpus_are_as_expected() {
     let Some(dumps) = testkit::corpus::corpus() else {
-        return testkit::skip("record counts of the corpus", "no ../shared/corpus");
+        return testkit::skip(
+            "record counts of the corpus",
+            testkit::Need::Shared,
+            "no ../shared/corpus",
+        );
     };
     for dump in dumps {
         let Some(expected) = &dump.expected else {
             continue;
         };
-        let source = Source::open(&dump.path, None).expect("the file can be read");
+        let source = Source::open(&dump.path, &Unpack::default()).expect("the file can be read");
         let map = map_file(source.bytes(), |_| {}).expect("a dump");
         assert_eq!(map.header.format, expected.format, "{}", dump.name);
         assert_eq!(

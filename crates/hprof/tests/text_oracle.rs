@@ -16,13 +16,12 @@ fn oracle() -> Option<PathBuf> {
     if cases.is_dir() {
         return Some(cases);
     }
-    eprintln_skip(&cases);
+    testkit::skip(
+        "text profiles",
+        testkit::Need::Shared,
+        &format!("no {}", cases.display()),
+    );
     None
-}
-
-#[allow(clippy::print_stderr)]
-fn eprintln_skip(path: &Path) {
-    eprintln!("skipped: no oracle at {}", path.display());
 }
 
 /// Every text profile of the oracle with its name.

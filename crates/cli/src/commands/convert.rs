@@ -9,6 +9,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use hprof::Rewriter;
 use hprof::android::{ToAndroid, ToStandard};
+use hprof::source::{Source, Unpack};
 use profile::{Metric, Profile};
 use report::profile::{Form, main_metric, render};
 use std::io::{BufWriter, Write};
@@ -154,8 +155,8 @@ pub(super) fn metric_of(profile: &Profile, name: Option<&str>) -> Result<Option<
 
 /// Reads a profile file, unpacked if need be, and says what was wrong with it.
 pub(super) fn read_profile(path: &Path) -> Result<(Profile, Exit)> {
-    let source =
-        hprof::source::Source::open(path, None).with_context(|| path.display().to_string())?;
+    let source = Source::open(path, &Unpack::default());
+    let source = source.with_context(|| path.display().to_string())?;
     let (profile, diagnostics) =
         profile::read(source.bytes()).with_context(|| path.display().to_string())?;
     for finding in diagnostics.iter().take(5) {

@@ -7,7 +7,7 @@ use crate::session::Session;
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 use heap_analysis::redact::{Method, PLATFORM, RedactOptions, Redactor, verify};
-use hprof::source::Source;
+use hprof::source::{Control, Source, Unpack};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
@@ -53,8 +53,15 @@ enum How {
 
 /// The decoded bytes of a dump; `-` is standard input.
 pub(crate) fn source(session: &Session, path: &Path) -> Result<Source> {
-    let spill = session.global.cache_dir.as_deref();
-    Ok(Source::open(path, spill)?)
+    let open = |control: &Control<'_>| {
+        let unpack = Unpack {
+            dir: session.global.cache_dir.as_deref(),
+            threads: session.global.threads,
+            control: *control,
+        };
+        Source::open(path, &unpack)
+    };
+    Ok(session.with_control(open)?)
 }
 
 /// Refuses to write over the dump that is being read, whatever `--force` says.
@@ -109,7 +116,7 @@ impl Args {
         if let (Some(path), Some(names)) = (&self.rename, redactor.names()) {
             write_file(path, session.global.force, names.mapping().as_bytes())?;
         }
-        let written = Source::open(&self.output, None)?;
+        let written = Source::open(&self.output, &Unpack::default())?;
         let found = verify(source.bytes(), written.bytes(), &redactor)?;
         if !found.clean() {
             // What cannot be vouched for must not be there to be sent.

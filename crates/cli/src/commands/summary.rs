@@ -5,7 +5,6 @@ use crate::Outcome;
 use crate::session::Session;
 use heap_analysis::summary::{summary, without_heap};
 use heap_graph::{HeapError, Summary};
-use hprof::source::Source;
 
 /// What is in the file: records, roots, objects by kind, damage
 #[derive(Debug, clap::Args)]
@@ -29,7 +28,7 @@ impl Args {
 
     /// The records of a file that has no heap are still an answer.
     fn without_heap(&self, session: &Session) -> Outcome {
-        let source = Source::open(&self.dump.file, session.global.cache_dir.as_deref())?;
+        let source = super::redact::source(session, &self.dump.file)?;
         let map = hprof::map_file(source.bytes(), |_| {})?;
         let mut known = Summary {
             diagnostics: map.diagnostics.clone(),

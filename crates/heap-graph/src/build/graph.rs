@@ -17,11 +17,13 @@ use crate::model::LayoutModel;
 use crate::raw::{BigVec, Budget, SharedSlice, trim};
 use crate::{Control, HeapError, Options};
 use rustc_hash::FxHashMap;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Everything the graph is built from.
 pub(crate) struct Job<'a> {
     pub(crate) mapped: &'a Mapped<'a>,
+    pub(crate) path: &'a Path,
     pub(crate) objects: &'a Objects,
     pub(crate) table: &'a ClassTable,
     pub(crate) map: &'a IdMap<'a>,
@@ -114,6 +116,7 @@ impl Job<'_> {
         });
         let search = search?;
         written?;
+        self.check()?;
         drop(rows);
         self.control.report("class edges", 0, 0);
         let view = index.view().map_err(HeapError::io("index"))?;
@@ -144,9 +147,20 @@ impl Job<'_> {
         trim();
         self.control.report("dominators", 0, n);
         let idom = immediate_dominators(search, edges, self.budget, self.control)?;
+        self.check()?;
         let mut reached = retained::write(self, index, &numbers, idom, n, &sizes)?;
+        self.check()?;
         reached.virtual_threads = virtual_threads;
         Ok(Some(reached))
+    }
+
+    /// Fails when the dump changed while it was read, or a temporary file could not be written: what
+    /// was built is not what the next phase expects.
+    fn check(&self) -> Result<(), HeapError> {
+        self.mapped.check(self.path)?;
+        let dir = self.budget.dir().display();
+        let what = || format!("temporary files in {dir} (--cache-dir names another folder)");
+        self.budget.check().map_err(HeapError::io(what()))
     }
 
     /// The second pass, and the sections that come out of it.
@@ -203,6 +217,7 @@ impl Job<'_> {
             .map(|_| ReferencePass::<C>::new(&shared))
             .collect();
         let (mut passes, _) = run_pass(&input, "references", units, visitors)?;
+        self.check()?;
         if shared.too_long.load(Ordering::Relaxed) {
             return Ok(None);
         }
@@ -216,6 +231,7 @@ impl Job<'_> {
         drop(passes);
         anchors.sort_unstable();
         large.sort_unstable();
+        virtual_threads.sort_unstable();
         let facts = ObjectFacts {
             class_low,
             class_high,

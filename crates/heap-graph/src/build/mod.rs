@@ -31,7 +31,7 @@ pub(crate) mod units;
 mod varint;
 
 use crate::idmap::{Directory, FinishedIds, IdMap, IdSetBuilder};
-use crate::index::{Identity, IndexFile, IndexWriter, Tag};
+use crate::index::{Identity, IndexFile, IndexPlace, IndexWriter, Tag};
 use crate::layout::{self, SizeRules};
 use crate::model::*;
 use crate::raw::{Budget, bytes_of};
@@ -118,6 +118,14 @@ pub(crate) struct Objects {
 }
 
 impl Mapped<'_> {
+    /// Fails when the dump changed while it was read.
+    pub(crate) fn check(&self, path: &Path) -> Result<(), HeapError> {
+        self.source.check().map_err(|why| HeapError::Changed {
+            path: path.display().to_string(),
+            why,
+        })
+    }
+
     /// The snapshot asked for, from 0.
     pub(crate) fn choose_snapshot(&self, path: &Path, wanted: u32) -> Result<u32, HeapError> {
         let found = self.map.snapshots;
@@ -298,9 +306,8 @@ pub(crate) fn count_class_objects(table: &mut ClassTable, model: LayoutModel) {
 pub(crate) fn build(
     mapped: &Mapped<'_>,
     path: &Path,
-    index_path: Option<&Path>,
+    place: Option<&(IndexPlace, Identity)>,
     spill: &Path,
-    identity: Identity,
     options: &Options,
     control: &Control<'_>,
 ) -> Result<IndexFile, HeapError> {
@@ -335,7 +342,7 @@ pub(crate) fn build(
     summary.dangling_roots = roots.dangling;
 
     let io = || HeapError::io("index");
-    let mut index = IndexWriter::create(index_path, &budget).map_err(io())?;
+    let mut index = IndexWriter::create(place, &budget).map_err(io())?;
     index
         .section(Tag::IdBlocks, |o| {
             o.write_all(bytes_of(&objects.ids.blocks))
@@ -350,6 +357,7 @@ pub(crate) fn build(
     let class_objects = output::class_object_set(&table, &map);
     let job = graph::Job {
         mapped,
+        path,
         objects: &objects,
         table: &table,
         map: &map,
@@ -408,7 +416,8 @@ pub(crate) fn build(
     write_postcard(&mut index, Tag::Detail, &detail)?;
     write_postcard(&mut index, Tag::Groups, &groups)?;
     control.check()?;
-    index.finish(identity).map_err(io())
+    mapped.check(path)?;
+    index.finish().map_err(io())
 }
 
 fn write_postcard(

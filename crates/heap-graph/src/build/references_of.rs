@@ -106,6 +106,7 @@ pub(crate) fn run<'a>(
         })
         .collect();
     let (mut passes, _) = run_pass(&input, "referrers", &units, visitors)?;
+    heap.check()?;
     if let Some(first) = passes.first_mut() {
         for thread in heap.threads().iter().filter_map(|t| t.object) {
             for local in heap.locals_of(ObjIdx(thread.0)) {

@@ -1,7 +1,12 @@
 //! The index file beside a dump.
 
 mod format;
+mod identity;
 mod place;
+mod writer;
 
-pub(crate) use format::{Identity, IndexFile, IndexWriter, Tag, VERSION, hash};
-pub(crate) use place::{index_path, spill_dir};
+pub(crate) use format::{IndexFile, Tag, VERSION};
+pub(crate) use identity::{Identity, hash};
+pub use place::open_own;
+pub(crate) use place::{IndexPlace, spill_dir};
+pub(crate) use writer::IndexWriter;

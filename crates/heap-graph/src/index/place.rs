@@ -1,7 +1,11 @@
-//! Where an index file goes: a folder beside the dump, or the user's cache folder.
+//! Where an index file goes: a folder beside the dump, or the user's cache folder. Only what
+//! belongs to this user and can be written by nobody else is read: whoever can write an index can
+//! choose the answers.
 
+use super::{Identity, IndexFile};
 use crate::{LayoutModel, Options, Strength};
-use std::fs;
+use std::fs::{self, File, Metadata};
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// The file name for these options: sizes and dominators differ between them.
@@ -19,26 +23,125 @@ fn file_name(options: &Options, snapshot: u32) -> String {
     format!("{snapshot}-{layout}-{strength}.idx")
 }
 
-/// The folder for what belongs to a dump: `DUMP.tenure/` beside it, or a folder of that name in
-/// the cache.
-fn folder(dump: &Path, options: &Options) -> Option<PathBuf> {
-    let name = dump.file_name()?.to_string_lossy().into_owned() + ".tenure";
+/// The places of one index file, best first. Making this value creates nothing on disk.
+#[derive(Debug)]
+pub(crate) struct IndexPlace {
+    folders: Vec<PathBuf>,
+    name: String,
+}
+
+impl IndexPlace {
+    /// The places for a dump under these options; none when no index is wanted.
+    pub(crate) fn of(dump: &Path, options: &Options) -> IndexPlace {
+        let wanted = !options.no_index && dump != Path::new("-");
+        IndexPlace {
+            folders: if wanted {
+                folders(dump, options)
+            } else {
+                Vec::new()
+            },
+            name: file_name(options, options.snapshot.max(1)),
+        }
+    }
+
+    /// The same places with another extension of the file.
+    pub(crate) fn with_extension(mut self, extension: &str) -> IndexPlace {
+        let name = Path::new(&self.name).with_extension(extension);
+        self.name = name.to_string_lossy().into_owned();
+        self
+    }
+
+    /// The first index of this dump that is there and is ours.
+    pub(crate) fn find(&self, identity: Identity) -> Option<IndexFile> {
+        let ours = self.folders.iter().filter(|folder| is_own_folder(folder));
+        ours.filter_map(|folder| IndexFile::open(&folder.join(&self.name), identity))
+            .next()
+    }
+
+    /// The file to write, its folder made; `None` when there is no place for one.
+    pub(crate) fn make(&self) -> Option<PathBuf> {
+        let folder = self.folders.iter().find(|folder| make_own_folder(folder));
+        folder.map(|folder| folder.join(&self.name))
+    }
+}
+
+/// The folders for what belongs to a dump: `DUMP.tenure/` beside it and a folder of that name in
+/// the user's cache, or in the cache folder that was asked for.
+fn folders(dump: &Path, options: &Options) -> Vec<PathBuf> {
+    let Some(name) = dump.file_name() else {
+        return Vec::new();
+    };
+    let name = name.to_string_lossy().into_owned() + ".tenure";
     if let Some(cache) = &options.cache_dir {
-        return Some(cache.join(name));
+        return vec![cache.join(name)];
     }
-    let beside = dump.with_file_name(&name);
-    if beside.is_dir() || private_dir(&beside) {
-        return Some(beside);
-    }
+    let mut found = vec![dump.with_file_name(&name)];
     let home = |key: &str| {
         std::env::var_os(key)
             .filter(|v| !v.is_empty())
             .map(PathBuf::from)
     };
-    let cache = home("XDG_CACHE_HOME").or_else(|| Some(home("HOME")?.join(".cache")))?;
-    let full = fs::canonicalize(dump).ok()?;
-    let tag = super::hash(full.as_os_str().as_encoded_bytes());
-    Some(cache.join("tenure").join(format!("{tag:016x}-{name}")))
+    let cache = home("XDG_CACHE_HOME").or_else(|| Some(home("HOME")?.join(".cache")));
+    if let (Some(cache), Ok(full)) = (cache, fs::canonicalize(dump)) {
+        let tag = super::hash(full.as_os_str().as_encoded_bytes());
+        found.push(cache.join("tenure").join(format!("{tag:016x}-{name}")));
+    }
+    found
+}
+
+/// True when this user owns it and nobody else can write to it.
+#[cfg(unix)]
+fn is_own(about: &Metadata) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    about.uid() == rustix::process::geteuid().as_raw() && about.mode() & 0o022 == 0
+}
+
+#[cfg(not(unix))]
+fn is_own(_: &Metadata) -> bool {
+    true
+}
+
+/// True for a folder of this user's; a link to one is none.
+fn is_own_folder(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|about| about.is_dir() && is_own(&about))
+}
+
+/// Makes the folder if it is not there; false if it cannot be trusted.
+fn make_own_folder(path: &Path) -> bool {
+    let made = fs::symlink_metadata(path).is_err() && private_dir(path);
+    let ours = is_own_folder(path);
+    if made && !ours {
+        // A file system without owners and modes; what was made is empty.
+        let _ = fs::remove_dir(path);
+    }
+    ours
+}
+
+/// Opens a file for reading if it is a regular file of this user's that nobody else can write to
+/// and that has no other name.
+///
+/// # Errors
+/// If it is not, or cannot be opened.
+pub fn open_own(path: &Path) -> io::Result<File> {
+    let mut options = File::options();
+    options.read(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt;
+        // A pipe of that name must not stop the opening.
+        options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
+    }
+    let file = options.open(path)?;
+    let about = file.metadata()?;
+    #[cfg(unix)]
+    let names = std::os::unix::fs::MetadataExt::nlink(&about);
+    #[cfg(not(unix))]
+    let names = 1;
+    if about.is_file() && is_own(&about) && names == 1 {
+        Ok(file)
+    } else {
+        Err(io::ErrorKind::PermissionDenied.into())
+    }
 }
 
 /// Makes a folder that only its owner can enter.
@@ -51,15 +154,6 @@ fn private_dir(path: &Path) -> bool {
         builder.mode(0o700);
     }
     builder.create(path).is_ok()
-}
-
-/// The index file for a dump, its folder made; `None` when there is no place for one.
-pub(crate) fn index_path(dump: &Path, options: &Options, snapshot: u32) -> Option<PathBuf> {
-    if options.no_index || dump == Path::new("-") {
-        return None;
-    }
-    let folder = folder(dump, options)?;
-    (folder.is_dir() || private_dir(&folder)).then(|| folder.join(file_name(options, snapshot)))
 }
 
 /// The folder for temporary files: large ones must not go to a memory file system.

@@ -1,9 +1,12 @@
 //! Where the bytes of a dump come from: a plain file (mapped, nothing copied), gzip with any
 //! number of members, zip, or standard input. All are told apart by content, never by name.
 //! Whatever is not a plain file is decoded once into an unlinked temporary file (mode 0600) and
-//! mapped from there, so that every reader above sees one slice.
+//! mapped from there, so that every reader above sees one slice. Of a stream that does not begin
+//! like a dump nothing but its first bytes is read, so that endless input ends with an error.
 
+mod control;
 mod gzip;
+mod health;
 mod mmap;
 mod zipped;
 
@@ -11,11 +14,14 @@ use crate::{DamageKind, Diagnostic, Diagnostics};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use thiserror::Error;
 
+pub use control::{Cancelled, Control, Progress};
 pub use gzip::GzipReport;
+pub use health::{Changed, Health, input_changed};
 use mmap::Mapped;
+pub use mmap::{Guard, GuardedMap, Pages, guard_mappings};
 
 /// How the file was packed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -54,6 +60,17 @@ pub enum SourceError {
         /// Why.
         error: io::Error,
     },
+    /// The file changed while it was unpacked.
+    #[error("{path}: {why}")]
+    Changed {
+        /// The file.
+        path: String,
+        /// What happened.
+        why: Changed,
+    },
+    /// The caller cancelled the unpacking.
+    #[error("cancelled")]
+    Cancelled,
     /// A zip archive without a dump in it.
     #[error("the zip archive has no HPROF dump in it ({entries} entries)")]
     EmptyArchive {
@@ -65,6 +82,44 @@ pub enum SourceError {
     Archive(String),
 }
 
+/// How a packed dump is unpacked.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Unpack<'a> {
+    /// The folder for temporary files; `None` for the system's.
+    pub dir: Option<&'a Path>,
+    /// Worker threads; 0 for one per core.
+    pub threads: usize,
+    /// Progress and cancellation.
+    pub control: Control<'a>,
+}
+
+impl Unpack<'_> {
+    fn file(&self) -> Result<File, SourceError> {
+        let dir = self.dir.map_or_else(std::env::temp_dir, Path::to_owned);
+        tempfile::tempfile_in(dir).map_err(|e| self.error(e))
+    }
+
+    /// Why a copy could not be written; cancellation comes as an error of the kind `Interrupted`
+    /// with [`Cancelled`] in it.
+    fn error(&self, error: io::Error) -> SourceError {
+        if error.get_ref().is_some_and(|e| e.is::<Cancelled>()) {
+            return SourceError::Cancelled;
+        }
+        let dir = self.dir.map_or_else(std::env::temp_dir, Path::to_owned);
+        SourceError::Spill {
+            dir: dir.display().to_string(),
+            error,
+        }
+    }
+
+    /// Called once per buffer.
+    fn step(&self, done: u64, total: u64) -> io::Result<()> {
+        self.control.check().map_err(io::Error::other)?;
+        self.control.report("unpacking", done, total);
+        Ok(())
+    }
+}
+
 /// The bytes of a dump.
 #[derive(Debug)]
 pub struct Source {
@@ -74,16 +129,27 @@ pub struct Source {
     packed_len: u64,
 }
 
+/// What every dump begins with.
+const MAGIC: &[u8] = b"JAVA PROFILE ";
+
+/// Bytes of a stream that are read to see whether it is a dump.
+const HEAD: u64 = 1 << 14;
+
+/// Bytes that are copied between two looks at the control.
+const BUFFER: usize = 1 << 18;
+
 impl Source {
-    /// Opens a dump; `-` is standard input. Temporary files go to `spill_dir`, or the system's
-    /// folder for them.
-    pub fn open(path: &Path, spill_dir: Option<&Path>) -> Result<Source, SourceError> {
+    /// Opens a dump; `-` is standard input.
+    ///
+    /// # Errors
+    /// When the file cannot be read or unpacked, or the caller cancels.
+    pub fn open(path: &Path, unpack: &Unpack<'_>) -> Result<Source, SourceError> {
         let read = |error| SourceError::Read {
             path: path.display().to_string(),
             error,
         };
         if path == Path::new("-") {
-            return Self::from_reader(&mut io::stdin().lock(), spill_dir);
+            return Self::from_reader(&mut io::stdin().lock(), unpack);
         }
         let file = File::open(path).map_err(read)?;
         let kind = file.metadata().map_err(read)?;
@@ -92,35 +158,55 @@ impl Source {
         }
         if !kind.is_file() {
             let mut file = file;
-            return Self::from_reader(&mut file, spill_dir);
+            return Self::from_reader(&mut file, unpack);
         }
-        Self::from_mapped(Mapped::file(&file).map_err(read)?, spill_dir)
+        let packed = Mapped::file(&file).map_err(read)?;
+        let health = packed.health();
+        let source = Self::from_mapped(packed, unpack)?;
+        if source.packing != Packing::Plain
+            && let Err(why) = health.check()
+        {
+            let path = path.display().to_string();
+            return Err(SourceError::Changed { path, why });
+        }
+        Ok(source)
     }
 
-    /// Copies a stream and opens the copy.
-    pub fn from_reader(
-        reader: &mut dyn Read,
-        spill_dir: Option<&Path>,
-    ) -> Result<Source, SourceError> {
-        let spill = Spill::new(spill_dir);
-        let mut file = spill.file()?;
-        io::copy(reader, &mut file).map_err(|e| spill.error(e))?;
-        Self::from_mapped(Mapped::file(&file).map_err(|e| spill.error(e))?, spill_dir)
+    /// Copies a stream and opens the copy. Of a stream that is no dump, packed or not, only the
+    /// first bytes are read.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn from_reader(reader: &mut dyn Read, unpack: &Unpack<'_>) -> Result<Source, SourceError> {
+        let mut head = Vec::new();
+        let begun = (&mut *reader).take(HEAD).read_to_end(&mut head);
+        begun.map_err(|e| unpack.error(e))?;
+        let known = head.starts_with(MAGIC) || zipped::is_zip(&head);
+        if !known && !gzip::begins_with(&head, MAGIC) {
+            return Self::from_bytes(head);
+        }
+        let mut file = unpack.file()?;
+        let copied = copy_stream(&head, reader, &mut file, unpack);
+        copied.map_err(|e| unpack.error(e))?;
+        Self::from_mapped(Mapped::file(&file).map_err(|e| unpack.error(e))?, unpack)
     }
 
     /// Takes bytes that are already in memory.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open), for packed ones.
     pub fn from_bytes(bytes: Vec<u8>) -> Result<Source, SourceError> {
-        Self::from_mapped(Mapped::memory(bytes), None)
+        Self::from_mapped(Mapped::memory(bytes), &Unpack::default())
     }
 
-    fn from_mapped(packed: Mapped, spill_dir: Option<&Path>) -> Result<Source, SourceError> {
-        let spill = Spill::new(spill_dir);
+    fn from_mapped(packed: Mapped, unpack: &Unpack<'_>) -> Result<Source, SourceError> {
         let packed_len = packed.bytes().len() as u64;
         if gzip::is_gzip(packed.bytes()) {
-            let mut file = spill.file()?;
-            let report = gzip::decode(packed.bytes(), &mut file).map_err(|e| spill.error(e))?;
-            file.flush().map_err(|e| spill.error(e))?;
-            let bytes = Mapped::file(&file).map_err(|e| spill.error(e))?;
+            let mut file = unpack.file()?;
+            let report = gzip::decode(packed.bytes(), &mut file, unpack);
+            let report = report.map_err(|e| unpack.error(e))?;
+            file.flush().map_err(|e| unpack.error(e))?;
+            let bytes = Mapped::file(&file).map_err(|e| unpack.error(e))?;
             let packing = Packing::Gzip {
                 members: report.members,
             };
@@ -132,10 +218,10 @@ impl Source {
             });
         }
         if zipped::is_zip(packed.bytes()) {
-            let mut file = spill.file()?;
-            let report = zipped::extract(packed.bytes(), &mut file, &|e| spill.error(e))?;
-            let inner = Mapped::file(&file).map_err(|e| spill.error(e))?;
-            let mut source = Self::from_mapped(inner, spill_dir)?;
+            let mut file = unpack.file()?;
+            let report = zipped::extract(packed.bytes(), &mut file, unpack)?;
+            let inner = Mapped::file(&file).map_err(|e| unpack.error(e))?;
+            let mut source = Self::from_mapped(inner, unpack)?;
             source.packing = Packing::Zip {
                 entry: report.entry,
             };
@@ -172,6 +258,19 @@ impl Source {
         self.bytes.read_at(at, out)
     }
 
+    /// Whether the bytes can still be trusted: ask before an answer about them is handed out.
+    ///
+    /// # Errors
+    /// When the file changed since it was opened.
+    pub fn check(&self) -> Result<(), Changed> {
+        self.bytes.health().check()
+    }
+
+    /// True when bytes could not be read any more: one load, for use inside of loops.
+    pub fn has_failed(&self) -> bool {
+        self.bytes.health().has_failed()
+    }
+
     /// How it was packed.
     pub fn packing(&self) -> &Packing {
         &self.packing
@@ -199,26 +298,25 @@ impl Source {
     }
 }
 
-/// The folder for temporary files.
-struct Spill {
-    dir: PathBuf,
-}
-
-impl Spill {
-    fn new(dir: Option<&Path>) -> Spill {
-        Spill {
-            dir: dir.map_or_else(std::env::temp_dir, Path::to_owned),
-        }
-    }
-
-    fn file(&self) -> Result<File, SourceError> {
-        tempfile::tempfile_in(&self.dir).map_err(|e| self.error(e))
-    }
-
-    fn error(&self, error: io::Error) -> SourceError {
-        SourceError::Spill {
-            dir: self.dir.display().to_string(),
-            error,
+fn copy_stream(
+    head: &[u8],
+    reader: &mut dyn Read,
+    out: &mut File,
+    unpack: &Unpack<'_>,
+) -> io::Result<()> {
+    out.write_all(head)?;
+    let mut buffer = vec![0u8; BUFFER];
+    let mut done = head.len() as u64;
+    loop {
+        unpack.step(done, 0)?;
+        match reader.read(&mut buffer) {
+            Ok(0) => return Ok(()),
+            Ok(n) => {
+                out.write_all(&buffer[..n])?;
+                done += n as u64;
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
         }
     }
 }

@@ -6,7 +6,7 @@ use super::views;
 use crate::reply::{Fault, Form, Written};
 use heap_graph::Heap;
 use serde::{Deserialize, Serialize};
-use std::fs::{self, File};
+use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 
@@ -71,7 +71,7 @@ pub(super) fn keep(explorer: &Explorer, heap: &Heap) {
 }
 
 fn read(path: &Path, key: &str) -> Vec<Line> {
-    let Ok(file) = File::open(path) else {
+    let Ok(file) = heap_graph::open_own(path) else {
         return Vec::new();
     };
     let mut lines = BufReader::new(file.take(MOST_BYTES))

@@ -200,11 +200,15 @@ impl Explorer {
         form: Form,
         cancel: Arc<AtomicBool>,
     ) -> Result<Arc<Written>, Fault> {
-        match query::answer(self, view, params, form, cancel) {
+        let answer = match query::answer(self, view, params, form, cancel) {
             Some(answer) => answer.map(Arc::new),
             None if form == Form::Json && params.flag("soon") => views::soon(self, view, params),
             None => views::answer(self, view, params, form),
+        };
+        if let Some(heap) = self.heap.get() {
+            heap.check().map_err(|e| Fault::failed(e.to_string()))?;
         }
+        answer
     }
 
     fn fail(&self, message: &str) {
@@ -264,8 +268,8 @@ impl Explorer {
                 };
                 Heap::open(&self.path, &self.options, &control)
             });
-            // Standard input can be read only once.
-            if self.path.as_os_str() != "-" && begins.recv().is_ok() {
+            // Standard input and pipes can be read only once.
+            if self.path.is_file() && begins.recv().is_ok() {
                 self.count();
             }
             opening.join().unwrap_or(Err(HeapError::Cancelled))

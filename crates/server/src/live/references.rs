@@ -8,7 +8,7 @@ use super::session::Live;
 use super::table::stack_text;
 use crate::reply::Fault;
 use heap_graph::{Heap, ObjIdx};
-use hprof::source::Source;
+use hprof::source::{Source, Unpack};
 use hprof::{FileOffset, HeapTag, HeapVisitor, Root, Stretch, map_file, walk_stretch};
 use profile::{NameId, Profile, Reference, ReferenceTable, Site, SiteTable, TraceId, Volume};
 use regex::Regex;
@@ -104,7 +104,8 @@ impl HeapVisitor for Roots {
 }
 
 fn roots(path: &Path) -> Result<Roots, Fault> {
-    let source = Source::open(path, None).map_err(|error| Fault::failed(error.to_string()))?;
+    let source =
+        Source::open(path, &Unpack::default()).map_err(|error| Fault::failed(error.to_string()))?;
     let data = source.bytes();
     let map = map_file(data, |_| {}).map_err(|error| Fault::failed(error.to_string()))?;
     let mut roots = Roots::default();

@@ -97,7 +97,8 @@ fn dumped<T>(
         function: "reading the VM's heap dump",
         reason,
     };
-    let opened = hprof::source::Source::open(file.0, None).map_err(|e| broken(e.to_string()))?;
+    let opened = hprof::source::Source::open(file.0, &hprof::source::Unpack::default());
+    let opened = opened.map_err(|e| broken(e.to_string()))?;
     let data = opened.bytes();
     let mut top = Top::default();
     let map = map_file(data, |record| {

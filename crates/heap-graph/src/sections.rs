@@ -1,0 +1,102 @@
+//! The sections of an opened heap's index. One whose checksum is wrong is read from an index that
+//! is built again, so a damaged index costs time and never changes an answer.
+
+use crate::index::{Identity, IndexFile, IndexPlace, Tag, spill_dir};
+use crate::raw::{Plain, view};
+use crate::{Control, HeapError, Options, build};
+use hprof::source::{Changed, Source, Unpack};
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+/// An index file, and the one that replaced it when a section was found to be damaged.
+pub(crate) struct Sections {
+    file: IndexFile,
+    again: OnceLock<Option<IndexFile>>,
+    path: PathBuf,
+    options: Options,
+}
+
+impl Sections {
+    /// The sections of the index of a dump.
+    pub(crate) fn new(file: IndexFile, path: &Path, options: &Options) -> Sections {
+        Sections {
+            file,
+            again: OnceLock::new(),
+            path: path.to_owned(),
+            options: options.clone(),
+        }
+    }
+
+    /// The bytes of a section; empty if there is none, or if it is damaged and cannot be made
+    /// again.
+    pub(crate) fn bytes(&self, tag: Tag) -> &[u8] {
+        match self.file.verified(tag) {
+            Some(bytes) => bytes,
+            None => self.again().map_or(&[], |file| file.bytes(tag)),
+        }
+    }
+
+    /// A section as an array, as [`bytes`](Self::bytes).
+    pub(crate) fn array<T: Plain>(&self, tag: Tag) -> &[T] {
+        view(self.bytes(tag)).unwrap_or_default()
+    }
+
+    /// Section sizes in bytes, by tag.
+    pub(crate) fn sizes(&self) -> Vec<(u64, u64)> {
+        self.file.sizes()
+    }
+
+    /// Whether what was read so far can be trusted.
+    pub(crate) fn check(&self) -> Result<(), Changed> {
+        self.file.health().check()
+    }
+
+    #[cold]
+    fn again(&self) -> Option<&IndexFile> {
+        let build = || {
+            let (file, _) = build(&self.path, &self.options, &Control::quiet()).ok()?;
+            // The same dump gives the same index. If this one differs, the dump is another by now,
+            // and sections of both must not be mixed.
+            let same = file.bytes(Tag::Meta) == self.file.bytes(Tag::Meta);
+            same.then_some(file)
+        };
+        let again = self.again.get_or_init(build).as_ref();
+        if again.is_none() {
+            self.file.health().fail();
+        }
+        again
+    }
+}
+
+/// What tells the dump and the options of an index from others; `None` for what is no regular file.
+pub(crate) fn identity(path: &Path, options: &Options) -> Option<Identity> {
+    Identity::of_file(path, u64::from(options.wide)).ok()
+}
+
+/// How a packed dump is unpacked.
+pub(crate) fn unpack<'a>(dir: &'a Path, options: &Options, control: &Control<'a>) -> Unpack<'a> {
+    Unpack {
+        dir: Some(dir),
+        threads: options.threads,
+        control: *control,
+    }
+}
+
+/// Reads a dump and writes its index, where there is a place for one.
+pub(crate) fn build(
+    path: &Path,
+    options: &Options,
+    control: &Control<'_>,
+) -> Result<(IndexFile, Source), HeapError> {
+    // Taken before the first byte is read: what changes from here on makes the index void.
+    let identity = identity(path, options);
+    let spill = spill_dir(path, options);
+    let source = Source::open(path, &unpack(&spill, options, control))?;
+    source.advise(true);
+    let mapped = build::map(&source, false)?;
+    let place = identity.map(|identity| (IndexPlace::of(path, options), identity));
+    let file = build::build(&mapped, path, place.as_ref(), &spill, options, control)?;
+    drop(mapped);
+    source.advise(false);
+    Ok((file, source))
+}

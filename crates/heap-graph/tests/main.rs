@@ -1,0 +1,9 @@
+//! The integration tests of `heap-graph` as one program, so that it is linked once.
+
+mod changed;
+mod contents;
+mod dominators;
+mod index;
+mod sizes;
+mod trust;
+mod work;

@@ -1,0 +1,7 @@
+//! The integration tests of `hprof` as one program, so that it is linked once.
+
+mod damage;
+mod hostile_source;
+mod rewrite;
+mod round_trip;
+mod text_oracle;
