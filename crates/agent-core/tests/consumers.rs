@@ -2,25 +2,18 @@
 //! `gprof2dot` and `stackcollapse-hprof` (package hprof2flamegraph) are on PyPI, `hprof-slurp` on
 //! crates.io.
 
-mod scripted;
-
-use scripted::{Batch, ScriptedVm, recorder};
+use crate::scripted::{Batch, ScriptedVm, recorder};
 use std::process::Command;
 use vmpi::{
     AllocationRow, ClassId, CostRow, Event, Profiler, SampleRow, ThreadId, ThreadInfo, TraceId,
 };
-
-#[allow(clippy::print_stderr)]
-fn skip(program: &str, error: &std::io::Error) {
-    eprintln!("skipped: {program}: {error}");
-}
 
 /// Standard output of a program that must succeed; `None` when it is not installed.
 fn output(program: &str, arguments: &[&str]) -> Option<String> {
     let done = match Command::new(program).args(arguments).output() {
         Ok(done) => done,
         Err(error) => {
-            skip(program, &error);
+            testkit::skip(program, testkit::Need::Program, &error.to_string());
             return None;
         }
     };

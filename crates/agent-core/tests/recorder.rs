@@ -1,13 +1,11 @@
 //! The recorder on a small scripted VM: binary output, commands, and what it survives.
 
-mod scripted;
-
+use crate::scripted::{Batch, Process, ScriptedVm, Shared, Thing, recorder};
 use agent_core::control::{Command, Decoder, Form, StreamMeter, Switch};
 use agent_core::options::{Parsed, parse};
 use agent_core::{Reaction, Recorder};
 use hprof::{HeapTag, Record, RecordTag, map_file};
 use profile::Metric;
-use scripted::{Batch, Process, ScriptedVm, Shared, Thing, recorder};
 use std::io::{self, Write};
 use vmpi::{
     AllocationRow, BasicType, ClassId, CostRow, Event, FieldInfo, FreeRow, Location, MonitorEvent,

@@ -5,16 +5,13 @@
 //! Masked: dates. Deliberately different, and left out of the comparison (facts, section 7):
 //! constant pool entries in `CLS`, the trace of a JNI global root, THREAD END without THREAD START.
 
-mod scripted;
-mod teller;
-
+use crate::scripted::recorder;
+use crate::teller::{Teller, handle, tell, text, thread};
 use agent_core::Recorder;
 use agent_core::options::{Parsed, parse};
 use hprof::text::{
     MonitorWait, Root as TextRoot, RootKind, TextReader, TextRecord, ThreadStart, write_record,
 };
-use scripted::recorder;
-use teller::{Teller, handle, tell, text, thread};
 use testkit::oracle::{Case, cases};
 use vmpi::{ClassId, Event, MonitorEvent, MonitorId, Profiler, ThreadId, ThreadInfo, TraceId};
 

@@ -1,12 +1,12 @@
 //! A program that runs already: `tenure dump`, `tenure attach`, `jcmd`.
 
-mod common;
-
-use common::stage::*;
+use crate::common::stage::*;
 
 #[test]
 fn a_running_program_is_dumped_and_profiled_from_outside() {
-    let Some(lab) = common::lab() else { return };
+    let Some(lab) = crate::common::lab() else {
+        return;
+    };
     for jdk in lab.some_jdks() {
         let Some(stage) = stage(lab) else { continue };
         let mut program = stage.patient(jdk, None);
@@ -45,7 +45,9 @@ fn a_running_program_is_dumped_and_profiled_from_outside() {
 
 #[test]
 fn a_running_program_is_sampled_after_an_attach() {
-    let Some(lab) = common::lab() else { return };
+    let Some(lab) = crate::common::lab() else {
+        return;
+    };
     for jdk in lab.some_jdks() {
         let Some(stage) = stage(lab) else { continue };
         let mut program = stage.patient(jdk, None);
@@ -72,7 +74,9 @@ fn a_running_program_is_sampled_after_an_attach() {
 
 #[test]
 fn jcmd_loads_the_agent_into_a_running_program() {
-    let Some(lab) = common::lab() else { return };
+    let Some(lab) = crate::common::lab() else {
+        return;
+    };
     let has_jcmd = |jdk: &&testkit::jvm::Jdk| jdk.version >= 9 && jdk.tool("jcmd").is_file();
     for jdk in lab.jdks.iter().filter(has_jcmd) {
         let Some(stage) = stage(lab) else { continue };

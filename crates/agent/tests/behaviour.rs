@@ -1,10 +1,10 @@
 //! The agent changes nothing that a program can see: output, exit code, errors.
 
-mod common;
-
 #[test]
 fn troubled_programs_behave_as_without_the_agent() {
-    let Some(lab) = common::lab() else { return };
+    let Some(lab) = crate::common::lab() else {
+        return;
+    };
     let cases: &[(&str, &[&str])] = &[
         ("overflow", &["-Xss512k"]),
         ("memory", &["-Xmx48m"]),
@@ -19,7 +19,7 @@ fn troubled_programs_behave_as_without_the_agent() {
         for (case, flags) in cases {
             let program = ["Trouble", case];
             let plain = lab.run(jdk, None, flags, &program);
-            for mode in common::MODES {
+            for mode in crate::common::MODES {
                 let ran = lab.run(jdk, Some(mode), flags, &program);
                 let what = format!(
                     "{case} with {mode} on {}\n{}",
@@ -40,7 +40,9 @@ fn troubled_programs_behave_as_without_the_agent() {
 
 #[test]
 fn option_errors_end_the_program_with_the_original_words() {
-    let Some(lab) = common::lab() else { return };
+    let Some(lab) = crate::common::lab() else {
+        return;
+    };
     let Some(jdk) = lab.jdks.last() else { return };
     let check = |options: &str, code, text: &str| {
         let ran = lab.run(jdk, Some(options), &[], &["Trouble", "lambda"]);
@@ -76,7 +78,9 @@ fn option_errors_end_the_program_with_the_original_words() {
 
 #[test]
 fn hot_methods_are_found_where_they_are() {
-    let Some(lab) = common::lab() else { return };
+    let Some(lab) = crate::common::lab() else {
+        return;
+    };
     for jdk in &lab.jdks {
         let ran = lab.run(
             jdk,

@@ -1,8 +1,6 @@
 //! Other people's readers before what the agent writes on a real JVM. They are installed from PyPI
 //! into the target folder; without a network each is skipped with a line.
 
-mod common;
-
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
@@ -51,7 +49,11 @@ fn install() -> Option<PathBuf> {
             Err(error) => error.to_string(),
         };
         let line = failure.trim().lines().last().unwrap_or_default();
-        testkit::skip("gprof2dot and hprof2flamegraph", line);
+        testkit::skip(
+            "gprof2dot and hprof2flamegraph",
+            testkit::Need::Network,
+            line,
+        );
         return None;
     }
     Some(bin)
@@ -73,7 +75,9 @@ fn output(program: &Path, arguments: &[&str], what: &str) -> String {
 
 #[test]
 fn live_text_is_read_by_gprof2dot_and_stackcollapse() {
-    let Some(lab) = common::lab() else { return };
+    let Some(lab) = crate::common::lab() else {
+        return;
+    };
     let Some(bin) = installed() else { return };
     let Some(classes) = lab.compile("Busy.java", 8) else {
         return;
@@ -106,10 +110,12 @@ fn live_text_is_read_by_gprof2dot_and_stackcollapse() {
 
 #[test]
 fn a_live_binary_dump_is_read_by_hprof_slurp() {
-    if !common::is_matrix() {
-        return testkit::skip("hprof-slurp", "only in ./x matrix");
+    if !crate::common::is_matrix() {
+        return testkit::skip("hprof-slurp", testkit::Need::Matrix, "only in ./x matrix");
     }
-    let Some(lab) = common::lab() else { return };
+    let Some(lab) = crate::common::lab() else {
+        return;
+    };
     let root = testkit::corpus::workspace().join("target/consumers");
     let slurp = root.join("bin/hprof-slurp");
     if !slurp.is_file() {
@@ -118,7 +124,11 @@ fn a_live_binary_dump_is_read_by_hprof_slurp() {
             .args(["install", "--quiet", "hprof-slurp", "--root"])
             .arg(&root);
         if !install.status().is_ok_and(|status| status.success()) {
-            return testkit::skip("hprof-slurp", "cargo cannot install it");
+            return testkit::skip(
+                "hprof-slurp",
+                testkit::Need::Network,
+                "cargo cannot install it",
+            );
         }
     }
     for jdk in lab.some_jdks() {
@@ -137,10 +147,12 @@ fn a_live_binary_dump_is_read_by_hprof_slurp() {
 
 #[test]
 fn jhat_skips_the_records_that_the_original_did_not_have() {
-    let Some(lab) = common::lab() else { return };
+    let Some(lab) = crate::common::lab() else {
+        return;
+    };
     let jhats = testkit::jvm::jdks().into_iter().map(|jdk| jdk.tool("jhat"));
     let Some(jhat) = jhats.into_iter().find(|jhat| jhat.is_file()) else {
-        return testkit::skip("jhat", "no JDK 8 with it");
+        return testkit::skip("jhat", testkit::Need::Jdk8, "no JDK 8 with it");
     };
     for jdk in lab.some_jdks() {
         let mode = "heap=all,cpu=times,monitor=y,format=b,modern=y,file=out";

@@ -1,11 +1,9 @@
 //! Every way into a VM that is not `-agentpath`, and a disk that is full.
 
-mod common;
-
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use common::Lab;
+use crate::common::Lab;
 use testkit::jvm::Jdk;
 
 /// What the program prints, whatever watches it.
@@ -36,10 +34,12 @@ fn sites(folder: &Path, name: &str) -> bool {
 
 #[test]
 fn the_installed_agent_answers_to_the_name_it_always_had() {
-    let Some(lab) = common::lab() else { return };
+    let Some(lab) = crate::common::lab() else {
+        return;
+    };
     let folder = tempfile::tempdir().expect("temporary folder");
     let place = folder.path().join("agents");
-    let installed = Command::new(common::tenure())
+    let installed = Command::new(testkit::built::tenure())
         .args(["install-agent", "--dir"])
         .arg(&place)
         .arg("--agent")
@@ -61,7 +61,9 @@ fn the_installed_agent_answers_to_the_name_it_always_had() {
 
 #[test]
 fn a_vm_takes_the_agent_from_its_environment() {
-    let Some(lab) = common::lab() else { return };
+    let Some(lab) = crate::common::lab() else {
+        return;
+    };
     for jdk in lab.some_jdks() {
         let folder = tempfile::tempdir().expect("temporary folder");
         let agent = lab.agent.display();
@@ -84,7 +86,9 @@ fn a_vm_takes_the_agent_from_its_environment() {
 
 #[test]
 fn a_full_disk_is_said_and_ends_nothing() {
-    let Some(lab) = common::lab() else { return };
+    let Some(lab) = crate::common::lab() else {
+        return;
+    };
     for jdk in lab.some_jdks() {
         for options in [
             "heap=sites",

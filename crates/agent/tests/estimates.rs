@@ -1,7 +1,5 @@
 //! Sampled allocation: estimates of numbers that are known, with intervals that hold them.
 
-mod common;
-
 use std::fmt::Write;
 
 /// Classes of the program, each with its own size and number of objects.
@@ -91,7 +89,9 @@ fn sizes(profile: &str, what: &str) -> Vec<f64> {
 
 #[test]
 fn intervals_of_95_percent_hold_the_exact_numbers() {
-    let Some(lab) = common::lab() else { return };
+    let Some(lab) = crate::common::lab() else {
+        return;
+    };
     let Some(compiler) = testkit::jvm::newest_compiler() else {
         return;
     };

@@ -1,7 +1,5 @@
 //! Counts of a program that can be counted by hand, on every runtime here.
 
-mod common;
-
 use std::collections::HashMap;
 
 /// Rows of SITES by class and innermost frame: (live objects, allocated objects).
@@ -40,7 +38,9 @@ fn sites(profile: &str) -> HashMap<(String, String), (u64, u64)> {
 
 #[test]
 fn every_allocation_is_counted_once_at_its_site() {
-    let Some(lab) = common::lab() else { return };
+    let Some(lab) = crate::common::lab() else {
+        return;
+    };
     for jdk in &lab.jdks {
         let ran = lab.run(jdk, Some("heap=sites,cutoff=0"), &[], &["Known"]);
         assert_eq!(ran.stdout(), "kept 1532\n", "{jdk:?} {}", ran.stderr());
@@ -86,7 +86,9 @@ fn every_allocation_is_counted_once_at_its_site() {
 
 #[test]
 fn every_call_is_counted_with_its_caller() {
-    let Some(lab) = common::lab() else { return };
+    let Some(lab) = crate::common::lab() else {
+        return;
+    };
     for jdk in &lab.jdks {
         let ran = lab.run(jdk, Some("cpu=old"), &[], &["Known", "calls"]);
         assert_eq!(ran.stdout(), "done\n", "{jdk:?} {}", ran.stderr());
@@ -126,7 +128,9 @@ fn every_call_is_counted_with_its_caller() {
 #[test]
 fn stacks_that_differ_only_at_their_outer_end_are_different_sites() {
     const STACKS: usize = 3000;
-    let Some(lab) = common::lab() else { return };
+    let Some(lab) = crate::common::lab() else {
+        return;
+    };
     let Some(compiler) = testkit::jvm::newest_compiler() else {
         return;
     };
@@ -182,7 +186,9 @@ fn stacks_that_differ_only_at_their_outer_end_are_different_sites() {
 /// Loaders, initializers and the linking of lambdas run in the midst of other code.
 #[test]
 fn what_the_vm_calls_by_itself_has_its_own_stack() {
-    let Some(lab) = common::lab() else { return };
+    let Some(lab) = crate::common::lab() else {
+        return;
+    };
     let Some(classes) = lab.compile("Upcalls.java", 8) else {
         return;
     };
@@ -209,7 +215,9 @@ fn what_the_vm_calls_by_itself_has_its_own_stack() {
 
 #[test]
 fn threads_are_counted_whatever_they_say_their_id_is() {
-    let Some(lab) = common::lab() else { return };
+    let Some(lab) = crate::common::lab() else {
+        return;
+    };
     let Some(classes) = lab.compile("Ids.java", 8) else {
         return;
     };
@@ -275,7 +283,7 @@ fn times(bytes: &[u8]) -> HashMap<String, [u64; 3]> {
 }
 
 /// Which methods of `Durations` were given a time that they cannot have taken.
-fn wrong_times(ran: &common::Ran, what: &str, is_cpu_time: bool) -> Vec<String> {
+fn wrong_times(ran: &crate::common::Ran, what: &str, is_cpu_time: bool) -> Vec<String> {
     let bytes = std::fs::read(ran.folder.path().join("out")).expect("a profile");
     let times = times(&bytes);
     let said = ran.stdout();
@@ -300,7 +308,9 @@ fn wrong_times(ran: &common::Ran, what: &str, is_cpu_time: bool) -> Vec<String> 
 
 #[test]
 fn short_methods_have_the_time_they_took() {
-    let Some(lab) = common::lab() else { return };
+    let Some(lab) = crate::common::lab() else {
+        return;
+    };
     let Some(classes) = lab.compile("Durations.java", 8) else {
         return;
     };

@@ -1,12 +1,10 @@
 //! Programs that end because their heap is full: the launcher cannot even attach the thread that
 //! would end the VM, and leaves. Nothing that was recorded may be lost.
 
-mod common;
-
 use std::path::Path;
 use std::process::Command;
 
-use common::{Lab, Ran, lab};
+use crate::common::{Lab, Ran, lab};
 use testkit::jvm::Jdk;
 
 fn exhausted(lab: &Lab, classes: &Path, jdk: &Jdk, options: &str) -> Ran {
@@ -27,7 +25,7 @@ fn exhausted(lab: &Lab, classes: &Path, jdk: &Jdk, options: &str) -> Ran {
 
 /// What `tenure` says of a file, in lines.
 fn said(folder: &Path, arguments: &[&str]) -> String {
-    let tenure = Command::new(common::tenure())
+    let tenure = Command::new(testkit::built::tenure())
         .args(arguments)
         .current_dir(folder)
         .output()

@@ -1,7 +1,5 @@
 //! References of JNI that a program makes: exact counts, and nothing else is changed.
 
-mod common;
-
 use profile::{Profile, Reference};
 use std::path::{Path, PathBuf};
 
@@ -76,7 +74,9 @@ fn check(profile: &Profile, what: &str) {
 
 #[test]
 fn every_reference_is_counted_with_the_stack_that_made_it() {
-    let Some(lab) = common::lab() else { return };
+    let Some(lab) = crate::common::lab() else {
+        return;
+    };
     let folder = tempfile::tempdir().expect("temporary folder");
     let Some(library) = library(folder.path()) else {
         return;

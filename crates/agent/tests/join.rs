@@ -1,8 +1,6 @@
 //! The two worlds joined: a heap dump of the agent, opened by the analyzer, still knows which
 //! stack allocated what fills the heap.
 
-mod common;
-
 use heap_analysis::group::{GroupBy, GroupKey};
 use heap_analysis::histogram::{HistogramOptions, histogram};
 use heap_analysis::{leaks, object};
@@ -10,7 +8,9 @@ use heap_graph::{Control, Heap, Options};
 
 #[test]
 fn a_dump_of_the_agent_names_the_stack_that_allocated_the_leak() {
-    let Some(lab) = common::lab() else { return };
+    let Some(lab) = crate::common::lab() else {
+        return;
+    };
     for jdk in [lab.jdks.first(), lab.jdks.last()].into_iter().flatten() {
         let Some(classes) = lab.compile("Leak.java", 8) else {
             continue;

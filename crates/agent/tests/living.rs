@@ -1,8 +1,6 @@
 //! Who is alive: exact counts of sites that make very many objects, and dumps at the end of a
 //! program without what nobody holds any more.
 
-mod common;
-
 use std::collections::HashSet;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -23,7 +21,9 @@ fn live_counts_are_exact_where_they_are_wanted_so() {
     // 3 threads keep every third of 40,000.
     const MADE: u64 = 3 * 40_000;
     const KEPT: u64 = 3 * 13_334;
-    let Some(lab) = common::lab() else { return };
+    let Some(lab) = crate::common::lab() else {
+        return;
+    };
     let Some(classes) = lab.compile("Living.java", 8) else {
         return;
     };
@@ -59,7 +59,9 @@ fn live_counts_are_exact_where_they_are_wanted_so() {
 
 #[test]
 fn a_dump_at_the_end_has_no_garbage_on_any_collector() {
-    let Some(lab) = common::lab() else { return };
+    let Some(lab) = crate::common::lab() else {
+        return;
+    };
     let Some(classes) = lab.compile("Living.java", 8) else {
         return;
     };
@@ -70,7 +72,7 @@ fn a_dump_at_the_end_has_no_garbage_on_any_collector() {
             let plain = lab.run(jdk, None, &flags, &["Trouble", "lambda"]);
             if !plain.output.status.success() {
                 let name = format!("{collector} on JDK {}", jdk.full_version);
-                testkit::skip(&name, "not built into this runtime");
+                testkit::skip(&name, testkit::Need::JdkPart, "not built into this runtime");
                 continue;
             }
             for (end, code) in [("return", 0), ("exit", 5)] {
@@ -104,7 +106,9 @@ fn a_dump_at_the_end_has_no_garbage_on_any_collector() {
 
 #[test]
 fn a_profile_says_when_it_was_begun() {
-    let Some(lab) = common::lab() else { return };
+    let Some(lab) = crate::common::lab() else {
+        return;
+    };
     let Some(jdk) = lab.jdks.last() else { return };
     let now = || {
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
@@ -148,7 +152,9 @@ fn loaded_and_unloaded(bytes: &[u8], class: &str) -> (usize, usize) {
 
 #[test]
 fn twenty_loaders_that_are_dropped_are_unloaded_all() {
-    let Some(lab) = common::lab() else { return };
+    let Some(lab) = crate::common::lab() else {
+        return;
+    };
     let Some(classes) = lab.compile("Loaders.java", 8) else {
         return;
     };

@@ -1,20 +1,20 @@
 //! Peers that go away, or stop reading: the program goes on, and what they have got is a profile.
 
-mod common;
-
 use std::io::{BufRead, Read, Write};
 use std::net::TcpListener;
 use std::sync::mpsc::channel;
 use std::time::Instant;
 
-use common::stage::*;
+use crate::common::stage::*;
 
 /// What is said of a peer that is given up.
 const LOST: &str = "HPROF ERROR: the output is lost: the peer does not read; ";
 
 #[test]
 fn a_lost_listener_costs_the_program_nothing() {
-    let Some(lab) = common::lab() else { return };
+    let Some(lab) = crate::common::lab() else {
+        return;
+    };
     for jdk in lab.some_jdks() {
         for mode in [
             "heap=all,format=b",
@@ -41,7 +41,9 @@ fn a_lost_listener_costs_the_program_nothing() {
 
 #[test]
 fn a_peer_that_stops_reading_is_given_up() {
-    let Some(lab) = common::lab() else { return };
+    let Some(lab) = crate::common::lab() else {
+        return;
+    };
     for jdk in lab.some_jdks() {
         for mode in ["heap=all,format=b", "cpu=times,monitor=y"] {
             let Some(stage) = stage(lab) else { continue };

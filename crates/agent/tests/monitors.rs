@@ -1,7 +1,5 @@
 //! Contention and dumps at once: nobody waits for the agent, and the agent for nobody.
 
-mod common;
-
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Stdio};
 use std::sync::mpsc::channel;
@@ -12,7 +10,9 @@ const PATIENCE: Duration = Duration::from_secs(300);
 
 #[test]
 fn dumps_end_while_threads_contend_for_what_they_need() {
-    let Some(lab) = common::lab() else { return };
+    let Some(lab) = crate::common::lab() else {
+        return;
+    };
     for jdk in lab.some_jdks() {
         let Some(classes) = lab.compile("Contended.java", 8) else {
             continue;

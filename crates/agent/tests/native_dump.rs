@@ -1,8 +1,6 @@
 //! Dumps that the VM writes for the agent: every stack is the right one, nothing is
 //! missing, and the counts are those of the VM.
 
-mod common;
-
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -125,12 +123,12 @@ struct Running {
 
 impl Running {
     fn start(jdk: &Jdk, options: &str, flags: &[&str], program: &[&str]) -> Self {
-        let lab = common::lab().expect("a laboratory");
+        let lab = crate::common::lab().expect("a laboratory");
         let folder = tempfile::tempdir().expect("temporary folder");
         let mut child = Command::new(jdk.tool("java"))
             .current_dir(folder.path())
             .env_remove("_JAVA_HPROF_OPTIONS")
-            .arg(common::kept_report("Placed"))
+            .arg(crate::common::kept_report("Placed"))
             .arg(format!("-agentpath:{}={options}", lab.agent.display()))
             .args(flags)
             .arg("-cp")
@@ -185,7 +183,9 @@ const RUNS: [&[&str]; 7] = [
 
 #[test]
 fn every_object_carries_the_stack_that_made_it_on_every_collector() {
-    let Some(lab) = common::lab() else { return };
+    let Some(lab) = crate::common::lab() else {
+        return;
+    };
     for jdk in lab.some_jdks() {
         for flags in RUNS {
             let flags = [flags, &["-XX:+UnlockExperimentalVMOptions", "-Xmx200m"]].concat();
@@ -193,7 +193,7 @@ fn every_object_carries_the_stack_that_made_it_on_every_collector() {
             let mut plain = Command::new(jdk.tool("java"));
             let plain = plain.args(&flags).arg("-version").output();
             if !plain.expect("java runs").status.success() {
-                testkit::skip(&what, "not built into this runtime");
+                testkit::skip(&what, testkit::Need::JdkPart, "not built into this runtime");
                 continue;
             }
             // Ids of four bytes and of eight differ by no collector.
@@ -224,7 +224,9 @@ fn every_object_carries_the_stack_that_made_it_on_every_collector() {
 
 #[test]
 fn dumps_are_whole_and_their_counts_are_those_of_the_vm() {
-    let Some(lab) = common::lab() else { return };
+    let Some(lab) = crate::common::lab() else {
+        return;
+    };
     for jdk in lab.jdks.iter().filter(|jdk| jdk.tool("jcmd").is_file()) {
         for options in [
             "heap=dump,format=b,file=out",
@@ -298,7 +300,9 @@ fn compare(counted: &heap_graph::QuickHistogram, jcmd: &str, what: &str) {
 
 #[test]
 fn a_text_dump_has_the_objects_and_sizes_that_the_vm_has() {
-    let Some(lab) = common::lab() else { return };
+    let Some(lab) = crate::common::lab() else {
+        return;
+    };
     // Both widths of references, and heads of both sizes where the VM has them.
     let layouts: [&[&str]; 4] = [
         &[],

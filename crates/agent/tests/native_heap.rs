@@ -1,7 +1,5 @@
 //! Native allocations of real programs with known amounts.
 
-mod common;
-
 use std::path::Path;
 use std::process::Command;
 
@@ -9,7 +7,7 @@ use profile::{Profile, Site};
 
 /// The program and its libraries.
 struct Program {
-    lab: &'static common::Lab,
+    lab: &'static crate::common::Lab,
     classes: tempfile::TempDir,
     libraries: tempfile::TempDir,
     /// C++ can be compiled.
@@ -18,7 +16,7 @@ struct Program {
 
 impl Program {
     fn new() -> Option<Program> {
-        let lab = common::lab()?;
+        let lab = crate::common::lab()?;
         let libraries = tempfile::tempdir().expect("temporary folder");
         lab.library("blocks.c", libraries.path())?;
         lab.library("late.c", libraries.path())?;

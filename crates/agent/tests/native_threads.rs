@@ -1,10 +1,10 @@
 //! Threads that the program's native code attaches to the VM.
 
-mod common;
-
 #[test]
 fn what_native_threads_do_is_counted_and_unchanged() {
-    let Some(lab) = common::lab() else { return };
+    let Some(lab) = crate::common::lab() else {
+        return;
+    };
     let folder = tempfile::tempdir().expect("temporary folder");
     let Some(library) = lab.library("attached.c", folder.path()) else {
         return;
@@ -14,7 +14,7 @@ fn what_native_threads_do_is_counted_and_unchanged() {
         return;
     };
     for jdk in lab.some_jdks() {
-        for mode in common::MODES
+        for mode in crate::common::MODES
             .iter()
             .chain(&["heap=sites,cutoff=0", "cpu=old"])
         {

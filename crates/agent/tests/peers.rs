@@ -1,12 +1,12 @@
 //! Who listens to the agent: `tenure listen`, and the commands typed there.
 
-mod common;
-
-use common::stage::*;
+use crate::common::stage::*;
 
 #[test]
 fn threads_are_sampled_as_a_listener_orders() {
-    let Some(lab) = common::lab() else { return };
+    let Some(lab) = crate::common::lab() else {
+        return;
+    };
     for jdk in lab.some_jdks() {
         // Samples at safepoints, which nobody asked for at the start, and by timers.
         for options in ["heap=sites", "heap=sites,cpu=samples,interval=1"] {
@@ -66,7 +66,9 @@ fn threads_are_sampled_as_a_listener_orders() {
 
 #[test]
 fn stacks_are_as_deep_as_a_listener_orders() {
-    let Some(lab) = common::lab() else { return };
+    let Some(lab) = crate::common::lab() else {
+        return;
+    };
     for jdk in lab.some_jdks() {
         let Some(stage) = stage(lab) else { continue };
         let (mut listener, port) = stage.listen();
@@ -105,7 +107,9 @@ fn stacks_are_as_deep_as_a_listener_orders() {
 
 #[test]
 fn a_listener_gets_what_it_asks_for_when_it_asks() {
-    let Some(lab) = common::lab() else { return };
+    let Some(lab) = crate::common::lab() else {
+        return;
+    };
     for jdk in lab.some_jdks() {
         let Some(stage) = stage(lab) else { continue };
         let (mut listener, port) = stage.listen();
@@ -194,7 +198,9 @@ fn a_listener_gets_what_it_asks_for_when_it_asks() {
 
 #[test]
 fn a_binary_stream_is_a_dump_that_validates() {
-    let Some(lab) = common::lab() else { return };
+    let Some(lab) = crate::common::lab() else {
+        return;
+    };
     for jdk in lab.some_jdks() {
         let Some(stage) = stage(lab) else { continue };
         let (mut listener, port) = stage.listen();
@@ -228,7 +234,9 @@ fn a_binary_stream_is_a_dump_that_validates() {
 
 #[test]
 fn an_order_to_exit_ends_the_program() {
-    let Some(lab) = common::lab() else { return };
+    let Some(lab) = crate::common::lab() else {
+        return;
+    };
     let Some(jdk) = lab.jdks.last() else { return };
     let Some(stage) = stage(lab) else { return };
     let (mut listener, port) = stage.listen();
@@ -243,7 +251,9 @@ fn an_order_to_exit_ends_the_program() {
 
 #[test]
 fn what_was_there_when_sites_were_cleared_dies_uncounted() {
-    let Some(lab) = common::lab() else { return };
+    let Some(lab) = crate::common::lab() else {
+        return;
+    };
     for jdk in lab.some_jdks() {
         for mode in ["heap=sites", "heap=sites,exact=y,thread=y", "heap=all"] {
             let Some(stage) = stage(lab) else { continue };

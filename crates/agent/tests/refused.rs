@@ -1,7 +1,5 @@
 //! What cannot be instrumented is named in the profile, and costs only itself.
 
-mod common;
-
 use std::fmt::Write;
 use std::path::Path;
 
@@ -59,7 +57,9 @@ fn write(folder: &Path, strings: usize) -> Vec<std::path::PathBuf> {
 
 #[test]
 fn what_cannot_be_instrumented_is_named_in_the_profile() {
-    let Some(lab) = common::lab() else { return };
+    let Some(lab) = crate::common::lab() else {
+        return;
+    };
     let Some(compiler) = testkit::jvm::newest_compiler() else {
         return;
     };

@@ -1,12 +1,12 @@
 //! Collectors, virtual threads, verification, attaching: what differs by runtime.
 
-mod common;
-
-use common::Ran;
+use crate::common::Ran;
 
 #[test]
 fn virtual_threads_are_counted_and_none_is_lost() {
-    let Some(lab) = common::lab() else { return };
+    let Some(lab) = crate::common::lab() else {
+        return;
+    };
     for jdk in lab.jdks.iter().filter(|jdk| jdk.version >= 21) {
         let Some(classes) = lab.compile("Virtual.java", 21) else {
             continue;
@@ -67,7 +67,9 @@ fn check_known(ran: &Ran, mode: &str, what: &str) {
 
 #[test]
 fn every_collector_runs_every_mode() {
-    let Some(lab) = common::lab() else { return };
+    let Some(lab) = crate::common::lab() else {
+        return;
+    };
     for jdk in lab.some_jdks() {
         for collector in ["Serial", "Parallel", "G1", "Z", "Shenandoah"] {
             let flag = format!("-XX:+Use{collector}GC");
@@ -75,7 +77,7 @@ fn every_collector_runs_every_mode() {
             let plain = lab.run(jdk, None, &flags, &["Trouble", "lambda"]);
             if !plain.output.status.success() {
                 let name = format!("{collector} on JDK {}", jdk.full_version);
-                testkit::skip(&name, "not built into this runtime");
+                testkit::skip(&name, testkit::Need::JdkPart, "not built into this runtime");
                 continue;
             }
             let each = [
@@ -86,8 +88,8 @@ fn every_collector_runs_every_mode() {
                 "alloc=4k,cutoff=0",
                 "heap=sites,alloc=4k",
             ];
-            let all: &[&str] = if common::is_matrix() {
-                common::MODES
+            let all: &[&str] = if crate::common::is_matrix() {
+                crate::common::MODES
             } else {
                 &[]
             };
@@ -113,7 +115,9 @@ fn every_collector_runs_every_mode() {
 
 #[test]
 fn every_class_of_java_base_is_instrumented_under_the_verifier() {
-    let Some(lab) = common::lab() else { return };
+    let Some(lab) = crate::common::lab() else {
+        return;
+    };
     for jdk in lab.jdks.iter().filter(|jdk| jdk.version >= 11) {
         let Some(classes) = lab.compile("LoadBase.java", 11) else {
             continue;
@@ -139,7 +143,9 @@ fn every_class_of_java_base_is_instrumented_under_the_verifier() {
 
 #[test]
 fn a_running_vm_can_be_profiled() {
-    let Some(lab) = common::lab() else { return };
+    let Some(lab) = crate::common::lab() else {
+        return;
+    };
     for jdk in lab.jdks.iter().filter(|jdk| jdk.version >= 11) {
         let Some(classes) = lab.compile("Attach.java", 11) else {
             continue;

@@ -1,12 +1,10 @@
 //! Samples where something is missing that they need, which is said; and of threads that wait.
 
-mod common;
-
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-use common::Ran;
-use common::stage::samples_under;
+use crate::common::Ran;
+use crate::common::stage::samples_under;
 
 /// Samples below a method, and the words that say how they were taken.
 fn check(ran: &Ran, why: &str, what: &str) {
@@ -28,7 +26,9 @@ fn check(ran: &Ran, why: &str, what: &str) {
 
 #[test]
 fn a_vm_without_the_symbol_is_sampled_at_safepoints() {
-    let Some(lab) = common::lab() else { return };
+    let Some(lab) = crate::common::lab() else {
+        return;
+    };
     let folder = tempfile::tempdir().expect("temporary folder");
     let Some(library) = lab.library("symbols.c", folder.path()) else {
         return;
@@ -64,7 +64,9 @@ fn without_timers(java: &mut Command) {
 
 #[test]
 fn a_program_that_may_have_no_timers_is_sampled_at_safepoints() {
-    let Some(lab) = common::lab() else { return };
+    let Some(lab) = crate::common::lab() else {
+        return;
+    };
     let Some(classes) = lab.compile("Busy.java", 8) else {
         return;
     };
@@ -81,7 +83,9 @@ fn a_program_that_may_have_no_timers_is_sampled_at_safepoints() {
 
 #[test]
 fn safepoints_that_were_asked_for_are_not_remarked() {
-    let Some(lab) = common::lab() else { return };
+    let Some(lab) = crate::common::lab() else {
+        return;
+    };
     let Some(classes) = lab.compile("Busy.java", 8) else {
         return;
     };
@@ -101,7 +105,9 @@ fn safepoints_that_were_asked_for_are_not_remarked() {
 
 #[test]
 fn a_thread_that_sleeps_is_sampled_only_when_asked_for() {
-    let Some(lab) = common::lab() else { return };
+    let Some(lab) = crate::common::lab() else {
+        return;
+    };
     let Some(classes) = lab.compile("Sleepy.java", 8) else {
         return;
     };
@@ -127,10 +133,16 @@ fn a_thread_that_sleeps_is_sampled_only_when_asked_for() {
 
 #[test]
 fn what_a_vm_cannot_sample_is_said_there_and_in_the_profile() {
-    let Some(lab) = common::lab() else { return };
+    let Some(lab) = crate::common::lab() else {
+        return;
+    };
     // None but JDK 8 lacks it, which other machines may not have.
     let Some(jdk) = lab.jdks.iter().find(|jdk| jdk.version == 8) else {
-        return testkit::skip("sampled allocations on JDK 8", "no JDK 8");
+        return testkit::skip(
+            "sampled allocations on JDK 8",
+            testkit::Need::Jdk8,
+            "no JDK 8",
+        );
     };
     let ran = lab.run(jdk, Some("alloc=4k"), &[], &["Known"]);
     assert_eq!(ran.stdout(), "kept 1532\n", "{}", ran.stderr());
@@ -141,7 +153,9 @@ fn what_a_vm_cannot_sample_is_said_there_and_in_the_profile() {
 
 #[test]
 fn samples_fall_where_the_time_is_spent() {
-    let Some(lab) = common::lab() else { return };
+    let Some(lab) = crate::common::lab() else {
+        return;
+    };
     let Some(classes) = lab.compile("Busy.java", 8) else {
         return;
     };

@@ -1,18 +1,16 @@
 //! Counting that a peer stops and starts again: the code in the classes goes and comes back.
 
-mod common;
-
 use std::process::Command;
 use std::time::Instant;
 
-use common::stage::*;
+use crate::common::stage::*;
 use testkit::jvm::Jdk;
 
-fn stage_of(lab: &common::Lab) -> Option<Stage> {
+fn stage_of(lab: &crate::common::Lab) -> Option<Stage> {
     Some(Stage {
         folder: tempfile::tempdir().expect("temporary folder"),
         classes: lab.compile("Stopped.java", 8)?,
-        tenure: common::tenure().to_path_buf(),
+        tenure: testkit::built::tenure(),
     })
 }
 
@@ -21,7 +19,7 @@ struct Subject(Talk);
 
 impl Subject {
     fn start(
-        lab: &common::Lab,
+        lab: &crate::common::Lab,
         stage: &Stage,
         jdk: &Jdk,
         library: &str,
@@ -30,7 +28,7 @@ impl Subject {
         let mut java = Command::new(jdk.tool("java"));
         java.current_dir(stage.folder.path())
             .env_remove("_JAVA_HPROF_OPTIONS")
-            .arg(common::kept_report("Stopped"))
+            .arg(crate::common::kept_report("Stopped"))
             .arg("-XX:+IgnoreUnrecognizedVMOptions");
         if let Some(options) = agent {
             java.arg(format!("-agentpath:{}={options}", lab.agent.display()));
@@ -75,7 +73,9 @@ impl Subject {
 
 #[test]
 fn a_stop_takes_the_code_out_and_a_start_counts_exactly_again() {
-    let Some(lab) = common::lab() else { return };
+    let Some(lab) = crate::common::lab() else {
+        return;
+    };
     let folder = tempfile::tempdir().expect("temporary folder");
     let Some(library) = lab.library("code.c", folder.path()) else {
         return;
@@ -162,7 +162,9 @@ fn a_stop_takes_the_code_out_and_a_start_counts_exactly_again() {
 
 #[test]
 fn calls_go_on_to_be_counted_while_allocations_are_not() {
-    let Some(lab) = common::lab() else { return };
+    let Some(lab) = crate::common::lab() else {
+        return;
+    };
     let folder = tempfile::tempdir().expect("temporary folder");
     let Some(library) = lab.library("code.c", folder.path()) else {
         return;
@@ -194,7 +196,9 @@ fn calls_go_on_to_be_counted_while_allocations_are_not() {
 
 #[test]
 fn events_of_objects_that_are_disabled_leave_no_code() {
-    let Some(lab) = common::lab() else { return };
+    let Some(lab) = crate::common::lab() else {
+        return;
+    };
     let folder = tempfile::tempdir().expect("temporary folder");
     let Some(library) = lab.library("code.c", folder.path()) else {
         return;

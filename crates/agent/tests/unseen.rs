@@ -1,8 +1,6 @@
 //! What the original did not see being made: copies, reflection, inner arrays, objects of the VM
 //! and of native code. All of it is counted, once.
 
-mod common;
-
 use std::collections::HashMap;
 
 /// Allocated objects by class, and by class and one frame of the stack.
@@ -50,7 +48,9 @@ impl Made {
 
 #[test]
 fn what_the_original_missed_is_counted_once() {
-    let Some(lab) = common::lab() else { return };
+    let Some(lab) = crate::common::lab() else {
+        return;
+    };
     let folder = tempfile::tempdir().expect("temporary folder");
     let Some(library) = lab.library("unseen.c", folder.path()) else {
         return;

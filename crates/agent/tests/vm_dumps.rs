@@ -1,15 +1,13 @@
 //! Dumps over the wire: a stock VM tells a front end what is in its heap and at its monitors, by
 //! the ids that the stream knows.
 
-mod common;
-
 use std::collections::{HashMap, HashSet};
 use std::net::TcpListener;
 use std::process::Command as Process;
 
-use common::Lab;
-use common::front::{Front, Told};
-use common::stage::Talk;
+use crate::common::Lab;
+use crate::common::front::{Front, Told};
+use crate::common::stage::Talk;
 use testkit::jvm::Jdk;
 use vmpi::dump::heap::decode;
 use vmpi::dump::monitor::{MonitorName, MonitorRecord, decode as decode_monitors};
@@ -22,7 +20,7 @@ const NODES: usize = 3000;
 /// Collectors to be tried; those that a runtime does not have are passed over.
 fn collectors(lab: &Lab, jdk: &Jdk) -> &'static [&'static str] {
     let is_newest = lab.jdks.last().is_some_and(|last| last.home == jdk.home);
-    match common::is_matrix() {
+    match crate::common::is_matrix() {
         true => &["Serial", "Parallel", "G1", "Z", "Shenandoah"],
         false if is_newest => &["Serial", "G1", "Z"],
         false => &["G1"],
@@ -55,7 +53,7 @@ fn play(lab: &Lab, jdk: &Jdk, collector: &str, more: &[&str]) -> Option<Play> {
         "-agentpath:{}=events=512,net={address}",
         lab.agent.display()
     ))
-    .args([common::kept_report("Still"), flag])
+    .args([crate::common::kept_report("Still"), flag])
     .args(["-Xmx96m", "-cp"])
     .arg(classes.path())
     .arg("Still")
@@ -241,7 +239,9 @@ fn histogram(jcmd: &Jdk, pid: u32) -> HashMap<String, u64> {
 
 #[test]
 fn a_dump_has_what_is_in_the_heap_by_the_ids_that_the_stream_knows() {
-    let Some(lab) = common::lab() else { return };
+    let Some(lab) = crate::common::lab() else {
+        return;
+    };
     for jdk in lab.jdks.iter() {
         for collector in collectors(lab, jdk) {
             let Some(mut play) = play(lab, jdk, collector, &[]) else {
@@ -515,7 +515,9 @@ fn check_monitors(told: &mut Told, version: u32, what: &str) {
 /// Objects are made, moved and freed while the dumps are made.
 #[test]
 fn dumps_of_a_program_that_goes_on_agree_with_the_stream_at_their_place() {
-    let Some(lab) = common::lab() else { return };
+    let Some(lab) = crate::common::lab() else {
+        return;
+    };
     for jdk in lab.some_jdks() {
         for collector in collectors(lab, jdk) {
             let Some(mut play) = play(lab, jdk, collector, &["on"]) else {
@@ -550,7 +552,9 @@ fn dumps_of_a_program_that_goes_on_agree_with_the_stream_at_their_place() {
 #[test]
 fn what_is_asked_of_a_program_that_ends_is_refused() {
     const ASKED: usize = 400;
-    let Some(lab) = common::lab() else { return };
+    let Some(lab) = crate::common::lab() else {
+        return;
+    };
     for jdk in lab.some_jdks() {
         let Some(mut play) = play(lab, jdk, "G1", &[]) else {
             continue;

@@ -1,14 +1,12 @@
 //! The stream of VM events: collections, arenas, births, moves and deaths of
 //! sampled objects on a stock VM.
 
-mod common;
-
 use std::collections::HashMap;
 use std::io::Read;
 use std::net::TcpListener;
 use std::path::Path;
 
-use common::Lab;
+use crate::common::Lab;
 use testkit::jvm::Jdk;
 use vmpi::wire::{ArenaState, Frame, Hello, Item, read_all};
 use vmpi::{ArenaId, Body, ObjectAlloc};
@@ -170,7 +168,9 @@ fn record(lab: &Lab, jdk: &Jdk, flags: &[&str], interval: &str, program: &[&str]
 
 #[test]
 fn promoted_bytes_agree_with_the_growth_of_the_old_generation() {
-    let Some(lab) = common::lab() else { return };
+    let Some(lab) = crate::common::lab() else {
+        return;
+    };
     for jdk in lab.some_jdks() {
         for collector in ["Serial", "Parallel", "G1"] {
             let flag = format!("-XX:+Use{collector}GC");
@@ -203,9 +203,15 @@ fn promoted_bytes_agree_with_the_growth_of_the_old_generation() {
 
 #[test]
 fn every_collector_tells_sensible_events() {
-    let Some(lab) = common::lab() else { return };
+    let Some(lab) = crate::common::lab() else {
+        return;
+    };
     let Some(jdk) = lab.jdks.iter().rfind(|jdk| jdk.version >= 11) else {
-        return testkit::skip("events", "no JDK from 11 on, which samples allocations");
+        return testkit::skip(
+            "events",
+            testkit::Need::JdkPart,
+            "no JDK from 11 on, which samples allocations",
+        );
     };
     for collector in ["Serial", "Parallel", "G1", "Z", "Shenandoah"] {
         let flag = format!("-XX:+Use{collector}GC");
@@ -237,9 +243,15 @@ fn every_collector_tells_sensible_events() {
 
 #[test]
 fn a_reader_that_stops_or_goes_away_does_not_hold_the_program() {
-    let Some(lab) = common::lab() else { return };
+    let Some(lab) = crate::common::lab() else {
+        return;
+    };
     let Some(jdk) = lab.jdks.iter().rfind(|jdk| jdk.version >= 11) else {
-        return testkit::skip("events", "no JDK from 11 on, which samples allocations");
+        return testkit::skip(
+            "events",
+            testkit::Need::JdkPart,
+            "no JDK from 11 on, which samples allocations",
+        );
     };
     let classes = lab.compile("Promote.java", 8).expect("compiles");
     for goes_away in [false, true] {
@@ -288,7 +300,9 @@ fn a_reader_that_stops_or_goes_away_does_not_hold_the_program() {
 
 #[test]
 fn stacks_are_as_deep_as_was_asked() {
-    let Some(lab) = common::lab() else { return };
+    let Some(lab) = crate::common::lab() else {
+        return;
+    };
     for jdk in lab.some_jdks() {
         for (interval, deepest) in [("1k", 4), ("1k,depth=3", 3), ("1k,depth=20", 20)] {
             let recording = record(lab, jdk, &["-Xmx160m"], interval, &["Deep"]);
@@ -302,7 +316,9 @@ fn stacks_are_as_deep_as_was_asked() {
 /// inserted code on top.
 #[test]
 fn every_object_is_told_at_the_method_that_makes_it() {
-    let Some(lab) = common::lab() else { return };
+    let Some(lab) = crate::common::lab() else {
+        return;
+    };
     const COUNT: u64 = 20_000;
     for jdk in lab.some_jdks().iter().filter(|jdk| jdk.version < 11) {
         let program = ["Made", &COUNT.to_string()];

@@ -113,11 +113,11 @@ fn class_files(dir: &Path, into: &mut Vec<PathBuf>) {
 #[test]
 fn every_class_of_java_base_survives_every_patch() {
     let Some(home) = java_home() else {
-        #[expect(clippy::print_stderr, reason = "tells why nothing was tested")]
-        {
-            eprintln!("skipped: no JDK found (JAVA_HOME or java on the path)");
-        }
-        return;
+        return testkit::skip(
+            "java.base",
+            testkit::Need::Jdk,
+            "no JDK found (JAVA_HOME or java on the path)",
+        );
     };
     let work = tempfile::tempdir().expect("temporary folder");
     let (plain, patched) = (work.path().join("plain"), work.path().join("patched"));

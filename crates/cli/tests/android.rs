@@ -231,7 +231,11 @@ fn conversion_keeps_every_object_both_ways() {
 #[test]
 fn real_android_dumps_convert_too() {
     let Some(corpus) = testkit::corpus::corpus() else {
-        return testkit::skip("conversion of real dumps", "no corpus");
+        return testkit::skip(
+            "conversion of real dumps",
+            testkit::Need::Shared,
+            "no corpus",
+        );
     };
     let mut converted = 0;
     for dump in corpus {
@@ -297,10 +301,14 @@ fn slurped(program: &Path, at: &Path, file: &str) -> std::collections::BTreeMap<
 fn hprof_slurp_counts_the_same_objects_in_a_converted_android_dump() {
     if !std::env::var("TENURE_MATRIX").is_ok_and(|v| v == "all") {
         let why = "it installs a program; TENURE_MATRIX=all runs it";
-        return testkit::skip("hprof-slurp on converted dumps", why);
+        return testkit::skip("hprof-slurp on converted dumps", testkit::Need::Matrix, why);
     }
     let Some(program) = slurp() else {
-        return testkit::skip("hprof-slurp on converted dumps", "cargo cannot install it");
+        return testkit::skip(
+            "hprof-slurp on converted dumps",
+            testkit::Need::Network,
+            "cargo cannot install it",
+        );
     };
     let mut dumps = vec![("made by hand".to_owned(), app())];
     for dump in testkit::corpus::corpus().unwrap_or_default() {

@@ -29,7 +29,7 @@ fn answer(folder: &Path, args: &[&str], code: i32) -> Json {
 fn dumps(leaked: &[&str]) -> Option<Vec<FreshDump>> {
     let found = jdks();
     let (Some(jdk), Some(_)) = (found.last(), newest_compiler()) else {
-        testkit::skip("changes of a program", NO_JDK);
+        testkit::skip("changes of a program", testkit::Need::Jdk, NO_JDK);
         return None;
     };
     let source = workspace().join("crates/cli/tests/Leak.java");

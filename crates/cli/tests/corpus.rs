@@ -7,7 +7,6 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use testkit::corpus::{CorpusDump, Expected, corpus};
-use testkit::skip;
 
 const TENURE: &str = env!("CARGO_BIN_EXE_tenure");
 
@@ -35,7 +34,7 @@ fn json(dump: &Path, args: &[&str]) -> Json {
 /// Runs a check on every dump of the corpus that has a heap and expected answers.
 fn each(test: &str, check: impl Fn(&CorpusDump, &Expected)) {
     let Some(dumps) = corpus() else {
-        return skip(test, "the shared corpus is not here");
+        return testkit::skip(test, testkit::Need::Shared, "the shared corpus is not here");
     };
     for dump in &dumps {
         let Some(expected) = &dump.expected else {
@@ -99,7 +98,11 @@ fn histograms_agree_with_the_independent_reader() {
 #[test]
 fn dominators_agree_with_the_independent_reader() {
     if Command::new("sha256sum").arg("--version").output().is_err() {
-        return skip("dominators", "there is no sha256sum");
+        return testkit::skip(
+            "dominators",
+            testkit::Need::Program,
+            "there is no sha256sum",
+        );
     }
     each("dominators", |dump, want| {
         let Some(want) = &want.dominators else {
@@ -127,7 +130,11 @@ fn sha256(text: &str) -> String {
 #[test]
 fn every_command_answers_every_dump() {
     let Some(dumps) = corpus() else {
-        return skip("every command", "the shared corpus is not here");
+        return testkit::skip(
+            "every command",
+            testkit::Need::Shared,
+            "the shared corpus is not here",
+        );
     };
     let commands: [&[&str]; 13] = [
         &["overview"],

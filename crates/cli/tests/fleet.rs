@@ -143,6 +143,7 @@ fn duckdb_adds_up_what_the_histograms_say() {
     if !python_has("duckdb") {
         return testkit::skip(
             "DuckDB over exported dumps",
+            testkit::Need::DuckDb,
             "python3 has no module duckdb (pip install duckdb)",
         );
     }
@@ -176,6 +177,7 @@ fn spark_adds_up_what_the_histograms_say() {
     if !std::env::var("TENURE_MATRIX").is_ok_and(|v| v == "all") {
         return testkit::skip(
             "Spark over exported dumps",
+            testkit::Need::Matrix,
             "it takes a minute; TENURE_MATRIX=all runs it",
         );
     }
@@ -183,6 +185,7 @@ fn spark_adds_up_what_the_histograms_say() {
     let (true, Some(java)) = (python_has("pyspark"), java) else {
         return testkit::skip(
             "Spark over exported dumps",
+            testkit::Need::Program,
             "needs JDK 17 and python3 with pyspark (pip install pyspark)",
         );
     };

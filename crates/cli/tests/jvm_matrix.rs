@@ -181,7 +181,7 @@ fn measured_sizes_are_the_jvms_own_on_every_jdk_and_layout() {
     let all = is_matrix();
     let mut found = if all { matrix() } else { jdks() };
     if found.is_empty() || newest_compiler().is_none() {
-        return testkit::skip("the JVM matrix", NO_JDK);
+        return testkit::skip("the JVM matrix", testkit::Need::Jdk, NO_JDK);
     }
     if !all {
         found.drain(..found.len() - 1);

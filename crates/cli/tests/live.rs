@@ -1,13 +1,11 @@
 //! The live page of real programs with known populations, through the binary.
 
-mod watched;
-
+use crate::watched::{Lab, Page, Program, java, jvm_of, lab, run_live, wait};
 use serde_json::Value;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::process::{Command, Stdio};
 use testkit::jvm::Jdk;
-use watched::{Lab, Page, Program, java, jvm_of, lab, run_live, wait};
 
 /// A row's numbers.
 fn numbers<const N: usize>(row: &Value, names: [&str; N]) -> [i64; N] {

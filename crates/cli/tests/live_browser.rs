@@ -2,12 +2,10 @@
 //! force a collection, see it gone, take a dump, reach the explorer. `TENURE_SCREENSHOTS=DIR` keeps
 //! pictures.
 
-mod watched;
-
+use crate::watched::{lab, run_live};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use testkit::browser::Browser;
-use watched::{lab, run_live};
 
 /// Drags over the first chart, from one share of its width to another.
 fn drag(browser: &mut Browser, from: f64, to: f64) {
@@ -155,7 +153,7 @@ fn a_range_is_recorded_selected_collected_and_dumped_in_the_browser() {
         return;
     };
     let Some(mut browser) = Browser::start() else {
-        return testkit::skip(TEST, "there is no Chromium");
+        return testkit::skip(TEST, testkit::Need::Chromium, "there is no Chromium");
     };
     let folder = tempfile::tempdir().expect("a folder");
     let (mut program, page) = run_live(

@@ -1,14 +1,12 @@
 //! How big and how full the live objects of all classes are, read in the program without a heap dump.
 
-mod watched;
-
+use crate::watched::{Page, Program, compiled, lab, start_live};
 use serde_json::Value;
 use std::collections::HashMap;
-use watched::{Page, Program, compiled, lab, start_live};
 
 fn with_program(test: &str, body: impl Fn(&mut Program, &Page)) {
     let flags = ["--record", "full"];
-    watched::with_program(test, "Fills", &flags, |program, page, _| {
+    crate::watched::with_program(test, "Fills", &flags, |program, page, _| {
         page.counting(program);
         body(program, page);
     });
@@ -270,7 +268,11 @@ fn the_zoo_holds_what_it_says() {
     let Some(lab) = lab("live Zoo") else { return };
     let source = testkit::corpus::shared().map(|shared| shared.join("workloads/Zoo.java"));
     let Some(source) = source.filter(|source| source.is_file()) else {
-        return testkit::skip("live Zoo", "needs the shared workloads");
+        return testkit::skip(
+            "live Zoo",
+            testkit::Need::Shared,
+            "needs the shared workloads",
+        );
     };
     let Some(jdk) = lab.jdks.last() else { return };
     let classes = compiled(&source);

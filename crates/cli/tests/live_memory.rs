@@ -1,11 +1,9 @@
 //! Memory by category on the live page of real programs, and what of it could be saved.
 
-mod watched;
-
+use crate::watched::{Page, lab, run_live, run_live_of};
 use serde_json::Value;
 use server::live::nmt;
 use std::process::Command;
-use watched::{Page, lab, run_live, run_live_of};
 
 const MIB: f64 = (1 << 20) as f64;
 const CATEGORIES: [&str; 7] = ["java", "native", "code", "stack", "gc", "class", "other"];

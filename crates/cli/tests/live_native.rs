@@ -1,8 +1,6 @@
 //! Native memory on the live page of a real program.
 
-mod watched;
-
-use watched::{lab, run_live, run_live_of};
+use crate::watched::{lab, run_live, run_live_of};
 
 const MIB: i64 = 1 << 20;
 
@@ -98,13 +96,13 @@ fn remaining_bytes_are_what_the_program_holds() {
         // Half of them go some time after the collection that finds them dead.
         program.tell("halve");
         let begun = std::time::Instant::now();
-        while live() > (BLOCKS << 10) * 9 / 16 && begun.elapsed() < watched::PATIENCE {
+        while live() > (BLOCKS << 10) * 9 / 16 && begun.elapsed() < crate::watched::PATIENCE {
             page.command("gc");
             page.snapshot();
         }
         // Until nothing changes any more: cleaners work one block after the other.
         let mut before = live();
-        while begun.elapsed() < watched::PATIENCE {
+        while begun.elapsed() < crate::watched::PATIENCE {
             page.snapshot();
             let now = live();
             if now == before {

@@ -1,15 +1,13 @@
 //! Live objects of a running program: when and where they were made, and what they say of themselves
 //! when they may be asked.
 
-mod watched;
-
+use crate::watched::{Page, Program};
 use serde_json::Value;
 use std::time::{SystemTime, UNIX_EPOCH};
-use watched::{Page, Program};
 
 fn with_program(test: &str, flags: &[&str], body: impl Fn(&mut Program, &Page)) {
     let flags = [&["--record", "full"], flags].concat();
-    watched::with_program(test, "Speakers", &flags, |program, page, _| {
+    crate::watched::with_program(test, "Speakers", &flags, |program, page, _| {
         page.counting(program);
         body(program, page);
     });

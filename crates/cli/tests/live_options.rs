@@ -1,9 +1,7 @@
 //! Options of classes change what is recorded, while the program runs.
 
-mod watched;
-
+use crate::watched::{Page, Program};
 use serde_json::Value;
-use watched::{Page, Program};
 
 /// Objects of each `K` in a round of `Chosen.java`, and how many of them are kept.
 const MADE: [u64; 10] = [60, 100, 160, 240, 320, 400, 500, 600, 800, 1000];
@@ -11,7 +9,7 @@ const KEPT: [u64; 10] = [20, 50, 80, 60, 160, 100, 250, 150, 400, 250];
 const ROUNDS: usize = 20;
 
 fn with_program(test: &str, flags: &[&str], body: impl Fn(&mut Program, &Page, u32)) {
-    watched::with_program(test, "Chosen", flags, body);
+    crate::watched::with_program(test, "Chosen", flags, body);
 }
 
 fn options(page: &Page, text: &str) {

@@ -1,8 +1,7 @@
 //! pprof of a running JVM with known costs, read by a decoder of its own: pulled from
 //! `/debug/pprof`, and pushed to a server as Pyroscope takes it.
 
-mod watched;
-
+use crate::watched::{PATIENCE, Page, lab, run_live};
 use flate2::read::GzDecoder;
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -11,7 +10,6 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::Duration;
 use testkit::pprof::Decoded;
-use watched::{PATIENCE, Page, lab, run_live};
 
 /// The sums of both values of the stacks that have a frame like this.
 fn sum(profile: &Decoded, frame: &str) -> [u64; 2] {

@@ -1,11 +1,9 @@
 //! JNI references of a real program on the live page: counted exactly, with what they retain in a
 //! heap dump, written by the agent or by the VM itself.
 
-mod watched;
-
+use crate::watched::{Page, lab, run_live_of};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
-use watched::{Page, lab, run_live_of};
 
 /// The native half of `References.java` and its class, of the agent's tests.
 fn program(folder: &Path) -> Option<PathBuf> {
@@ -42,7 +40,7 @@ fn until(page: &Page, kind: &str, method: &str, created: u64) -> u64 {
         if sum("created") == created {
             return sum("remaining");
         }
-        let late = begun.elapsed() > watched::PATIENCE;
+        let late = begun.elapsed() > crate::watched::PATIENCE;
         assert!(!late, "{method}: {}", page.text("api/v1/references"));
         std::thread::sleep(std::time::Duration::from_millis(200));
     }

@@ -1,12 +1,10 @@
 //! A server of the live page is killed and another one takes its place: what was known by time is known.
 
-mod watched;
-
+use crate::watched::{Lab, Page, Program, java, lab, wait};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use watched::{Lab, Page, Program, java, lab, wait};
 
 const NODES: &str = "filter=Populations$Node";
 

@@ -217,7 +217,7 @@ fn compare(
 
 fn check(base: &Path, random: u32, seed: u32) {
     let Some(all) = mutants(base, random, seed) else {
-        return testkit::skip("mutants", NO_MUTANTS);
+        return testkit::skip("mutants", testkit::Need::Shared, NO_MUTANTS);
     };
     let said = histogram_of(&base.to_string_lossy());
     assert_eq!(said.code, Some(0), "the good file: {}", said.stderr);

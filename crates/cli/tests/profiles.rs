@@ -195,7 +195,11 @@ fn line_of(said: &mut impl BufRead) -> String {
 fn the_front_end_of_a_stream_of_events_gives_commands_and_gets_answers() {
     let compiler = testkit::jvm::newest_compiler();
     let Some(jdk) = compiler.filter(|jdk| jdk.version >= 11) else {
-        let _ = writeln!(std::io::stderr(), "skipped: {}", testkit::jvm::NO_JDK);
+        testkit::skip(
+            "profiles of a program",
+            testkit::Need::Jdk,
+            testkit::jvm::NO_JDK,
+        );
         return;
     };
     let folder = folder();
@@ -218,7 +222,7 @@ fn the_front_end_of_a_stream_of_events_gives_commands_and_gets_answers() {
     let mut said = BufReader::new(listener.stderr.take().expect("a pipe"));
     let line = line_of(&mut said);
     let port = line.trim().rsplit(':').next().expect("a port").to_owned();
-    let agent = testkit::run::cargo_build("agent", "libhprof.so");
+    let agent = testkit::built::agent();
     let agent = agent.display();
     let mut java = Command::new(jdk.tool("java"))
         .arg(format!(
@@ -383,7 +387,11 @@ fn check_answers(bytes: &[u8]) {
 fn events_of_a_running_vm_are_recorded_in_another_process() {
     let compiler = testkit::jvm::newest_compiler();
     let Some(jdk) = compiler.filter(|jdk| jdk.version >= 11) else {
-        let _ = writeln!(std::io::stderr(), "skipped: {}", testkit::jvm::NO_JDK);
+        testkit::skip(
+            "profiles of a program",
+            testkit::Need::Jdk,
+            testkit::jvm::NO_JDK,
+        );
         return;
     };
     let folder = folder();
@@ -392,7 +400,7 @@ fn events_of_a_running_vm_are_recorded_in_another_process() {
         for (int i = 0; i < 2000000; i++) kept = new int[20]; System.out.println(\"busy\"); } }";
     std::fs::write(&source, program).expect("written");
     jdk.compile(&source, 11, folder.path()).expect("compiles");
-    let agent = testkit::run::cargo_build("agent", "libhprof.so");
+    let agent = testkit::built::agent();
     let (agent, java) = (agent, jdk.tool("java"));
     let run = |more: &[&str]| {
         let mut arguments = vec!["run", "--agent", agent.to_str().expect("text")];

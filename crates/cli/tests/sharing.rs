@@ -31,7 +31,7 @@ fn json(folder: &Path, args: &[&str], code: i32) -> Json {
 fn program() -> Option<FreshDump> {
     let found = jdks();
     let (Some(jdk), Some(_)) = (found.last(), newest_compiler()) else {
-        testkit::skip("sharing of a dump", NO_JDK);
+        testkit::skip("sharing of a dump", testkit::Need::Jdk, NO_JDK);
         return None;
     };
     let source = workspace().join("crates/cli/tests/Secrets.java");

@@ -1,9 +1,8 @@
 //! The live view in a terminal: its state machine by keys, its drawing on screens of several sizes,
 //! and the program on a real terminal with a real JVM.
 
-mod terminal;
-mod watched;
-
+use crate::terminal::Terminal;
+use crate::watched::{Lab, Program, java, lab};
 use cli::top::app::{Action, Top};
 use cli::top::draw::draw;
 use cli::top::question::{Question, Row, Sheet};
@@ -15,8 +14,6 @@ use server::live::session::TimelineAnswer;
 use server::live::status::Status;
 use server::live::timeline::{Event, EventKind};
 use std::process::{Command, Stdio};
-use terminal::Terminal;
-use watched::{Lab, Program, java, lab};
 
 fn press(top: &mut Top, keys: &str) -> Option<Action> {
     let mut last = None;
@@ -374,8 +371,8 @@ fn line_of<'s>(screen: &'s str, name: &str) -> &'s str {
 fn a_running_program_is_recorded_collected_and_explored_in_a_terminal() {
     const TEST: &str = "top on a terminal";
     let Some(lab) = lab(TEST) else { return };
-    if !terminal::is_there() {
-        return testkit::skip(TEST, "there is no script(1)");
+    if !crate::terminal::is_there() {
+        return testkit::skip(TEST, testkit::Need::Program, "there is no script(1)");
     }
     let Some(mut program) = start(lab) else {
         return;
@@ -451,14 +448,14 @@ fn a_running_program_is_recorded_collected_and_explored_in_a_terminal() {
 fn tables_are_kept_classes_left_out_and_source_is_shown_in_a_terminal() {
     const TEST: &str = "tables, options and source on a terminal";
     let Some(lab) = lab(TEST) else { return };
-    if !terminal::is_there() {
-        return testkit::skip(TEST, "there is no script(1)");
+    if !crate::terminal::is_there() {
+        return testkit::skip(TEST, testkit::Need::Program, "there is no script(1)");
     }
     let Some(mut program) = start(lab) else {
         return;
     };
     let folder = tempfile::tempdir().expect("a folder");
-    let sources = watched::test_source("Populations");
+    let sources = crate::watched::test_source("Populations");
     let words = format!(
         "top {} --record full --dumps {} --source {}",
         program.child.id(),
@@ -544,8 +541,8 @@ fn tables_are_kept_classes_left_out_and_source_is_shown_in_a_terminal() {
 fn a_signal_gives_the_terminal_back() {
     const TEST: &str = "top and signals";
     let Some(lab) = lab(TEST) else { return };
-    if !terminal::is_there() {
-        return testkit::skip(TEST, "there is no script(1)");
+    if !crate::terminal::is_there() {
+        return testkit::skip(TEST, testkit::Need::Program, "there is no script(1)");
     }
     let Some(program) = start(lab) else { return };
     for (signal, keys) in [("TERM", ""), ("HUP", ""), ("", "\x03")] {

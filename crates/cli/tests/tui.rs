@@ -142,7 +142,11 @@ fn the_program_runs_on_a_terminal_and_gives_it_back() {
         .output()
         .is_ok_and(|o| o.status.success())
     {
-        testkit::skip("the_program_runs_on_a_terminal", "there is no script(1)");
+        testkit::skip(
+            "the_program_runs_on_a_terminal",
+            testkit::Need::Program,
+            "there is no script(1)",
+        );
         return;
     }
     let (_dir, file) = demo();

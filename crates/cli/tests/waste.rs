@@ -31,7 +31,7 @@ fn array(len: u64) -> u64 {
 fn known_waste_is_found_to_the_byte() {
     let found = jdks();
     let (Some(jdk), Some(_)) = (found.last(), newest_compiler()) else {
-        return testkit::skip("waste of a program", NO_JDK);
+        return testkit::skip("waste of a program", testkit::Need::Jdk, NO_JDK);
     };
     let source = workspace().join("crates/cli/tests/Waste.java");
     let flags = ["-Xmx64m", "-XX:+UseSerialGC"];

@@ -31,7 +31,11 @@ public class Readable {
 #[test]
 fn values_are_what_java_prints() {
     let Some(jdk) = testkit::jvm::newest_compiler() else {
-        testkit::skip("values_are_what_java_prints", "there is no JDK");
+        testkit::skip(
+            "values_are_what_java_prints",
+            testkit::Need::Jdk,
+            "there is no JDK",
+        );
         return;
     };
     let folder = tempfile::tempdir().unwrap();

@@ -1,8 +1,6 @@
 //! jhat's OQL: the frame around the JavaScript, the examples of jhat's help, and VisualVM's additions.
 
-mod common;
-
-use common::{corpus_heap, fails, known, rows, show};
+use crate::common::{corpus_heap, fails, known, rows, show};
 use heap_query::{Cell, Cut, Lang, Limits, QueryError, Session};
 use proptest::prelude::*;
 use std::time::Duration;

@@ -1,8 +1,6 @@
 //! The examples of jhat's help page on a real dump, each against SQL that says the same.
 
-mod common;
-
-use common::{corpus_heap, rows};
+use crate::common::{corpus_heap, rows};
 use heap_query::{Cell, Lang, Limits, Session};
 
 fn ask(session: &Session, text: &str) -> Vec<Vec<Cell>> {

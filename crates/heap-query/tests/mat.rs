@@ -1,9 +1,7 @@
 //! Heaps as Eclipse MAT's own parser and snapshot see them: objects, sizes, dominators, references, paths, classes, and the rows of
 //! the queries of MAT's help. The answers were recorded by `bench/mat.py`.
 
-mod common;
-
-use common::{corpus_heap_of, rows};
+use crate::common::{corpus_heap_of, rows};
 use heap_analysis::paths::{Exclusions, PathOptions, to_roots};
 use heap_graph::{ClassIdx, Dominator, Heap, LayoutModel, ObjIdx, RefStrength, Strength, Via};
 use heap_query::{Cell, Lang, Limits, Session};

@@ -1,9 +1,7 @@
 //! MAT's OQL: every production of its grammar and its quirks, on a heap small enough to know, and
 //! the queries of MAT's help on MAT's own sample.
 
-mod common;
-
-use common::{corpus_heap, fails, known, rows, show};
+use crate::common::{corpus_heap, fails, known, rows, show};
 use heap_query::{Cell, Lang, Limits, Session};
 
 fn check(session: &Session, names: &[(u64, &str)], text: &str, want: &[&str]) {

@@ -1,9 +1,7 @@
 //! SQL against answers that come from elsewhere: the JVM's histogram, the reference reader, the
 //! naive oracles, and the same question asked in a way that no table can speed up.
 
-mod common;
-
-use common::{corpus_heap, fails, known, rows, session_of, show};
+use crate::common::{corpus_heap, fails, known, rows, session_of, show};
 use heap_graph::LayoutModel;
 use heap_query::{Cell, Cut, Lang, Limits, Session, Watch};
 use proptest::prelude::*;

@@ -14,10 +14,11 @@ fn cases() -> Option<PathBuf> {
     if cases.is_dir() {
         return Some(cases);
     }
-    #[allow(clippy::print_stderr)]
-    {
-        eprintln!("skipped: no oracle at {}", cases.display());
-    }
+    testkit::skip(
+        "recorded runs",
+        testkit::Need::Shared,
+        &format!("no {}", cases.display()),
+    );
     None
 }
 

@@ -7,11 +7,6 @@ use report::profile::{Form, render};
 use std::path::Path;
 use std::process::Command;
 
-#[allow(clippy::print_stderr)]
-fn skip(what: &str) {
-    eprintln!("skipped: {what}");
-}
-
 /// What a program prints; `None` with a line when it is not installed.
 fn output(program: &str, arguments: &[&str]) -> Option<(bool, String)> {
     match Command::new(program).args(arguments).output() {
@@ -23,7 +18,7 @@ fn output(program: &str, arguments: &[&str]) -> Option<(bool, String)> {
             ))
         }
         Err(error) => {
-            skip(&format!("{program}: {error}"));
+            testkit::skip(program, testkit::Need::Program, &error.to_string());
             None
         }
     }

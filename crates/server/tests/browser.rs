@@ -107,7 +107,7 @@ fn demo() -> PathBuf {
 fn browser(test: &str) -> Option<Browser> {
     let browser = Browser::start();
     if browser.is_none() {
-        testkit::skip(test, "there is no Chromium");
+        testkit::skip(test, testkit::Need::Chromium, "there is no Chromium");
     }
     browser
 }

@@ -1,12 +1,10 @@
 //! Queries of the explorer over real sockets: answers, places of errors, completion, history, an
 //! end when nobody waits; and the queries that views show, which give the same rows.
 
-mod site;
-
+use crate::site::Site;
 use heap_graph::{Control, Heap, Options};
 use heap_query::{Cell, Limits, Session};
 use serde_json::Value as Json;
-use site::Site;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 

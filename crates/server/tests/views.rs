@@ -1,11 +1,9 @@
 //! The rule of the explorer, for each of its views: JSON, CSV, a page without script, the query it
 //! shows, and rows that are sets which can be passed on.
 
-mod site;
-
+use crate::site::Site;
 use serde_json::Value as Json;
 use server::explorer::view_names;
-use site::Site;
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 

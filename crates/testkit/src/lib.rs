@@ -12,26 +12,21 @@
 //! Reading order: [`dump`] (bytes of a dump), [`graph`] (dominators by the definition), [`shapes`]
 //! (random graphs, and dumps made of them), [`census`] (objects of a cut dump), [`corpus`] (real dumps with expected answers),
 //! [`oracle`] (recorded runs of the original agent), [`jvm`] (JDKs on this machine, and fresh dumps by them),
-//! [`mutants`] (damaged dumps), [`pprof`] (profiles read back), [`browser`] (Chromium), and
+//! [`mutants`] (damaged dumps), [`needs`] (what a machine may lack), [`built`] (what this workspace builds), [`pprof`] (profiles read back), [`browser`] (Chromium), and
 //! [`run`] (the program under test with limits).
 
 pub mod browser;
+pub mod built;
 pub mod census;
 pub mod corpus;
 pub mod dump;
 pub mod graph;
 pub mod jvm;
 pub mod mutants;
+pub mod needs;
 pub mod oracle;
 pub mod pprof;
 pub mod run;
 pub mod shapes;
 
-/// Says on one line why a test did nothing, so that a green run does not hide it.
-#[expect(
-    clippy::print_stderr,
-    reason = "tests talk to the person who runs them"
-)]
-pub fn skip(test: &str, reason: &str) {
-    eprintln!("SKIPPED {test}: {reason}");
-}
+pub use needs::{Need, skip};

@@ -11,7 +11,11 @@ pub fn folder() -> Option<PathBuf> {
     let oracle = crate::corpus::shared().map(|shared| shared.join("oracle"));
     let found = oracle.filter(|oracle| oracle.join("manifest.json").is_file());
     if found.is_none() {
-        crate::skip("the recorded runs", "no oracle beside the workspace");
+        crate::skip(
+            "the recorded runs",
+            crate::Need::Shared,
+            "no oracle beside the workspace",
+        );
     }
     found
 }

@@ -1,7 +1,7 @@
 //! The program under test as a child process, with a time limit and an address-space limit.
 
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
@@ -107,22 +107,4 @@ fn signal(status: ExitStatus) -> Option<i32> {
 #[cfg(not(unix))]
 fn signal(_: ExitStatus) -> Option<i32> {
     None
-}
-
-/// Builds a package of this workspace and gives the path of `file`, one of the files it consists of. A test
-/// does not link a library for other programs, nor another package's program, so cargo is asked for it.
-pub fn cargo_build(package: &str, file: &str) -> PathBuf {
-    let output = Command::new(env!("CARGO"))
-        .args(["build", "--message-format=json", "--package", package])
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .output()
-        .expect("cargo runs");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{said}");
-    let text = String::from_utf8_lossy(&output.stdout);
-    let end = text
-        .find(&format!("/{file}\""))
-        .expect("cargo names the file");
-    let start = text[..end].rfind('"').expect("a quoted path") + 1;
-    PathBuf::from(&text[start..end]).join(file)
 }

@@ -23,7 +23,11 @@ fn reference(name: &str, bytes: &[u8]) -> Option<Json> {
             .ok()
     });
     let Some(ran) = ran else {
-        testkit::skip(name, "needs python3 and the shared corpus");
+        testkit::skip(
+            name,
+            testkit::Need::Shared,
+            "needs python3 and the shared corpus",
+        );
         return None;
     };
     let said = String::from_utf8_lossy(&ran.stderr);

@@ -7,7 +7,11 @@ use testkit::mutants::{NO_MUTANTS, mutants};
 #[test]
 fn every_dump_of_the_corpus_has_the_size_its_answers_say() {
     let Some(dumps) = corpus() else {
-        return testkit::skip("corpus", "no shared corpus beside the workspace");
+        return testkit::skip(
+            "corpus",
+            testkit::Need::Shared,
+            "no shared corpus beside the workspace",
+        );
     };
     let expected: Vec<_> = dumps
         .iter()
@@ -43,7 +47,7 @@ fn histograms_of_old_and_new_jvms_are_read() {
 #[test]
 fn a_fresh_dump_comes_with_the_jvms_own_histogram() {
     let (Some(compiler), Some(jdk)) = (newest_compiler(), jdks().pop()) else {
-        return testkit::skip("a fresh dump", NO_JDK);
+        return testkit::skip("a fresh dump", testkit::Need::Jdk, NO_JDK);
     };
     assert!(compiler.version >= 8);
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -74,7 +78,7 @@ fn mutants_are_named_files_with_what_a_reader_must_do() {
     );
     std::fs::write(&good, dump.heap.bytes()).expect("writing it");
     let Some(made) = mutants(&good, 5, 1) else {
-        return testkit::skip("mutants", NO_MUTANTS);
+        return testkit::skip("mutants", testkit::Need::Shared, NO_MUTANTS);
     };
     assert!(made.all.len() > 100, "only {}", made.all.len());
     assert!(
@@ -96,7 +100,7 @@ fn mutants_are_named_files_with_what_a_reader_must_do() {
 fn jdks_say_the_version_that_they_are_listed_with() {
     let found = jdks();
     if found.is_empty() {
-        return testkit::skip("JDKs", NO_JDK);
+        return testkit::skip("JDKs", testkit::Need::Jdk, NO_JDK);
     }
     for jdk in found {
         let asked = std::process::Command::new(jdk.tool("java"))

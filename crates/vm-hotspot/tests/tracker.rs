@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use testkit::jvm::{NO_JDK, jdks};
+use testkit::jvm::jdks;
 
 #[test]
 fn committed_classes_are_compiled_from_the_source_beside_them() {
@@ -12,11 +12,11 @@ fn committed_classes_are_compiled_from_the_source_beside_them() {
         .into_iter()
         .find(|j| j.version == 17 && j.tool("javac").is_file())
     else {
-        #[expect(clippy::print_stderr, reason = "tells why nothing was tested")]
-        {
-            eprintln!("skipped: needs a JDK 17 compiler ({NO_JDK})");
-        }
-        return;
+        return testkit::skip(
+            "the committed classes",
+            testkit::Need::Jdk,
+            "no compiler of JDK 17",
+        );
     };
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     for (folder, name) in [

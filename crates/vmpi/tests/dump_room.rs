@@ -15,7 +15,7 @@ fn peak() -> Option<usize> {
 fn a_dump_is_there_three_times_while_it_is_put_on_the_wire() {
     const BYTES: usize = 64 << 20;
     let Some(before) = peak() else {
-        return testkit::skip("room of dumps", "needs /proc");
+        return testkit::skip("room of dumps", testkit::Need::Program, "needs /proc");
     };
     // What waits already is over the limit: nothing may be taken apart to find what can be left out.
     let mut encoder = Encoder::with_limit(&Hello::default(), 1);

@@ -1,8 +1,6 @@
 //! The wire: what goes in comes out, in an order the VM could have had; what is
 //! dropped is counted; what is damaged is said to be, and never panics.
 
-mod any;
-
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
@@ -44,7 +42,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
-    fn every_thread_says_what_it_said(items in prop::collection::vec((0u64..4, any::item()), 0..200)) {
+    fn every_thread_says_what_it_said(items in prop::collection::vec((0u64..4, crate::any::item()), 0..200)) {
         let (got, damage) = decode(&encode(&Hello::default(), &items));
         prop_assert_eq!(damage, None);
         prop_assert_eq!(by_thread(&got), by_thread(&items));
@@ -52,7 +50,7 @@ proptest! {
 
     #[test]
     fn one_thread_keeps_its_order_whatever_the_portions(
-        items in prop::collection::vec(any::item(), 0..60),
+        items in prop::collection::vec(crate::any::item(), 0..60),
         portion in 1usize..40,
     ) {
         let items: Vec<_> = items.into_iter().map(|item| (7, item)).collect();
@@ -73,7 +71,7 @@ proptest! {
 
     #[test]
     fn a_cut_recording_answers_up_to_the_cut(
-        items in prop::collection::vec((0u64..3, any::item()), 1..60),
+        items in prop::collection::vec((0u64..3, crate::any::item()), 1..60),
         cut in 0.0..1.0f64,
     ) {
         let bytes = encode(&Hello::default(), &items);
@@ -87,7 +85,7 @@ proptest! {
 
     #[test]
     fn a_changed_byte_is_found_and_nothing_wrong_is_told(
-        items in prop::collection::vec((0u64..3, any::item()), 1..60),
+        items in prop::collection::vec((0u64..3, crate::any::item()), 1..60),
         at in 0.0..1.0f64,
         change in 1u8..=255,
     ) {

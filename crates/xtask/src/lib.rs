@@ -7,10 +7,11 @@
 //! ```
 //!
 //! Reading order: [`rows`] (which crate may use which), [`source`] (Rust text without comments and
-//! strings), [`tidy`] (rules about files), [`readme`] (commands in Markdown), [`tree`] (the files
+//! strings), [`tidy`] (rules about files), [`commands`] (commands in Markdown), [`licences`] (what users get), [`tree`] (the files
 //! of the repository).
 
-pub mod readme;
+pub mod commands;
+pub mod licences;
 pub mod rows;
 pub mod source;
 pub mod tidy;

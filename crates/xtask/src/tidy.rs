@@ -81,6 +81,43 @@ pub fn lengths(path: &str, text: &str) -> Vec<String> {
     found
 }
 
+/// Rust files below `crates/` that no other file declares as a module: the compiler passes over
+/// them in silence, tests included. Takes all files, by path and text.
+pub fn orphans(files: &[(String, String)]) -> Vec<String> {
+    let is_rust = |path: &str| path.starts_with("crates/") && path.ends_with(".rs");
+    let declares = |(path, text): &(String, String), folder: &str, name: &str| {
+        let parents = ["lib.rs", "main.rs", "mod.rs"].map(|parent| format!("{folder}/{parent}"));
+        let beside = parents.contains(path) || *path == format!("{folder}.rs");
+        beside && code_only(text).contains(&format!("mod {name};"))
+            || path.ends_with(".rs") && text.contains(&format!("{name}.rs\"]"))
+            || path.ends_with("/Cargo.toml") && text.contains(&format!("/{name}.rs\""))
+    };
+    let is_orphan = |path: &str| {
+        let (folder, file) = path.rsplit_once('/').unwrap_or_default();
+        let (folder, name) = match file {
+            "lib.rs" | "main.rs" | "build.rs" => return false,
+            "mod.rs" => folder.rsplit_once('/').unwrap_or_default(),
+            _ => (folder, file.trim_end_matches(".rs")),
+        };
+        let stands_alone = ["examples", "bin"].iter().any(|own| folder.ends_with(own));
+        // A crate with one file of tests needs no list of them.
+        let is_test = folder.ends_with("/tests");
+        let has_list = files
+            .iter()
+            .any(|(path, _)| *path == format!("{folder}/main.rs"));
+        let is_own_program = stands_alone || (is_test && !has_list);
+        !is_own_program && !files.iter().any(|file| declares(file, folder, name))
+    };
+    let paths = files
+        .iter()
+        .map(|(path, _)| path)
+        .filter(|path| is_rust(path));
+    let found = paths.filter(|path| is_orphan(path));
+    found
+        .map(|path| format!("{path}: no file declares this module"))
+        .collect()
+}
+
 /// `unsafe` outside the crates and modules that exist for it.
 pub fn unsafe_in_the_wrong_place(path: &str, text: &str) -> Vec<String> {
     let parts: Vec<&str> = path.split('/').collect();

@@ -82,6 +82,25 @@ fn files_and_functions_stay_short_unless_they_are_tables() {
 }
 
 #[test]
+fn no_rust_file_is_left_out_of_the_build() {
+    let file = |path: &str, text: &str| (path.to_owned(), text.to_owned());
+    let mut files = vec![
+        file("crates/a/src/lib.rs", "mod b;\n"),
+        file("crates/a/src/b.rs", "mod c;\n// mod d;\n"),
+        file("crates/a/src/b/c.rs", ""),
+        file("crates/a/tests/main.rs", "mod e;\n"),
+        file("crates/a/tests/e/mod.rs", ""),
+        file("crates/b/tests/alone.rs", ""),
+    ];
+    assert_eq!(tidy::orphans(&files), Vec::<String>::new());
+    files.push(file("crates/a/src/b/d.rs", ""));
+    files.push(file("crates/a/tests/f.rs", ""));
+    assert_eq!(tidy::orphans(&files).len(), 2);
+    let problems = tidy::orphans(&text_files());
+    assert!(problems.is_empty(), "\n{}\n", problems.join("\n"));
+}
+
+#[test]
 fn unsafe_is_only_where_the_design_names_it() {
     let text = "fn f() { unsafe { g() } }";
     breaks(

@@ -44,10 +44,11 @@ pub(crate) fn lab() -> Option<&'static Lab> {
 
 fn make() -> Option<Lab> {
     let Some(compiler) = newest_compiler() else {
-        #[expect(clippy::print_stderr, reason = "tells why nothing was tested")]
-        {
-            eprintln!("skipped: {}", testkit::jvm::NO_JDK);
-        }
+        testkit::skip(
+            "programs under the agent",
+            testkit::Need::Jdk,
+            testkit::jvm::NO_JDK,
+        );
         return None;
     };
     let classes = tempfile::tempdir().expect("temporary folder");
@@ -57,35 +58,10 @@ fn make() -> Option<Lab> {
             .compile(&sources.join(program), 8, classes.path())
             .expect("compiles");
     }
-    let mut found = if is_matrix() {
-        testkit::jvm::matrix()
-    } else {
-        jdks()
-    };
-    if !is_matrix() && found.len() > 2 {
-        found.drain(1..found.len() - 1);
-    }
     Some(Lab {
-        agent: library(),
-        jdks: found,
+        agent: testkit::built::agent(),
+        jdks: testkit::jvm::tested(),
         classes,
-    })
-}
-
-/// The agent: the one that `TENURE_AGENT` names, or the one built now.
-fn library() -> PathBuf {
-    match std::env::var_os("TENURE_AGENT") {
-        Some(path) => PathBuf::from(path),
-        None => testkit::run::cargo_build("agent", "libhprof.so"),
-    }
-}
-
-/// The program `tenure`: the one that `./x test` has built, or built now.
-pub(crate) fn tenure() -> &'static Path {
-    static TENURE: OnceLock<PathBuf> = OnceLock::new();
-    TENURE.get_or_init(|| match std::env::var_os("TENURE_BIN") {
-        Some(path) => PathBuf::from(path),
-        None => testkit::run::cargo_build("cli", "tenure"),
     })
 }
 
@@ -138,7 +114,11 @@ impl Lab {
     /// compiler can.
     pub(crate) fn compile(&self, source: &str, release: u32) -> Option<tempfile::TempDir> {
         let Some(compiler) = newest_compiler().filter(|jdk| jdk.version >= release) else {
-            testkit::skip(source, &format!("no compiler for Java {release}"));
+            testkit::skip(
+                source,
+                testkit::Need::JdkPart,
+                &format!("no compiler for Java {release}"),
+            );
             return None;
         };
         let classes = tempfile::tempdir().expect("temporary folder");
@@ -157,7 +137,7 @@ impl Lab {
         let (stem, ending) = source.split_once('.').expect("a source");
         let mut homes = jdks().into_iter().map(|jdk| jdk.home.join("include"));
         let Some(include) = homes.find(|home| home.join("jni.h").is_file()) else {
-            testkit::skip(source, "no jni.h in any JDK");
+            testkit::skip(source, testkit::Need::Jdk, "no jni.h in any JDK");
             return None;
         };
         let made = folder.join(format!("lib{stem}.so"));
@@ -175,7 +155,11 @@ impl Lab {
                 Some(made)
             }
             Err(error) => {
-                testkit::skip(source, &format!("the C compiler: {error}"));
+                testkit::skip(
+                    source,
+                    testkit::Need::Cc,
+                    &format!("the C compiler: {error}"),
+                );
                 None
             }
         }

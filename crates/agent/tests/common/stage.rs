@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use testkit::jvm::Jdk;
 
-use super::{Lab, kept_report, tenure};
+use super::{Lab, kept_report};
 
 /// How long a thing may take on a loaded machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
@@ -140,7 +140,7 @@ pub(crate) fn stage(lab: &Lab) -> Option<Stage> {
     Some(Stage {
         folder: tempfile::tempdir().expect("temporary folder"),
         classes: lab.compile("Patient.java", 8)?,
-        tenure: tenure().to_path_buf(),
+        tenure: testkit::built::tenure(),
     })
 }
 

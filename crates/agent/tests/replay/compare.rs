@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use testkit::oracle::Case;
 
-use crate::facts::{Facts, Row, Site, Volume, facts};
-use crate::live::{KEPT, Left};
+use super::facts::{Facts, Row, Site, Volume, facts};
+use super::live::{KEPT, Left};
 
 /// What the original did and what we did.
 pub(crate) struct Pair<'a> {

@@ -67,9 +67,9 @@ impl Facts {
 /// What a file says, in whichever form it is.
 pub(crate) fn facts(bytes: &[u8]) -> Facts {
     if hprof::text::is_text(bytes) {
-        crate::facts_text::read(bytes)
+        crate::replay::facts_text::read(bytes)
     } else {
-        crate::facts_binary::read(bytes)
+        crate::replay::facts_binary::read(bytes)
     }
 }
 

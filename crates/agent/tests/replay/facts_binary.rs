@@ -7,7 +7,7 @@ use hprof::{
     Record, Serial, Stretch, map_file, readable_class_name, walk_stretch,
 };
 
-use crate::facts::{Facts, Site, Volume, plain};
+use super::facts::{Facts, Site, Volume, plain};
 
 /// Names and traces that later records refer to.
 #[derive(Default)]

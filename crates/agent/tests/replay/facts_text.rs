@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use hprof::text::{CpuKind, Frame, TextLine, TextReader, TextRecord, write_record};
 
-use crate::facts::{Facts, Site, Volume, plain};
+use super::facts::{Facts, Site, Volume, plain};
 
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
-use testkit::jvm::{Jdk, jdks, newest_compiler};
+use testkit::jvm::{Jdk, newest_compiler};
 
 /// The machine may be busy, but nothing here takes longer unless it hangs.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
@@ -24,28 +24,14 @@ pub(crate) fn lab(test: &str) -> Option<&'static Lab> {
     let made = LAB.get_or_init(|| {
         newest_compiler()?;
         let classes = compiled(&test_source("Populations"));
-        // One runtime of each version is enough for what attaches from outside.
-        let mut jdks = jdks();
-        let mut known = Vec::new();
-        jdks.retain(|jdk| {
-            let major = jdk
-                .full_version
-                .split('.')
-                .next()
-                .unwrap_or_default()
-                .to_owned();
-            let new = !known.contains(&major);
-            known.push(major);
-            new
-        });
         Some(Lab {
-            agent: testkit::run::cargo_build("agent", "libhprof.so"),
+            agent: testkit::built::agent(),
             classes,
-            jdks,
+            jdks: testkit::jvm::tested(),
         })
     });
     if made.is_none() {
-        testkit::skip(test, testkit::jvm::NO_JDK);
+        testkit::skip(test, testkit::Need::Jdk, testkit::jvm::NO_JDK);
     }
     made.as_ref()
 }

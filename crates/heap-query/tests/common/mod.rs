@@ -19,7 +19,7 @@ pub(crate) fn corpus_heap_of(
     strength: Strength,
 ) -> Option<Arc<Heap>> {
     let Some(dump) = corpus::corpus_dump(name) else {
-        testkit::skip(test, "no corpus");
+        testkit::skip(test, testkit::Need::Shared, "no corpus");
         return None;
     };
     Some(heap_of(&dump.path, layout, strength))

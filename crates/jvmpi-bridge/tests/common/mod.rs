@@ -1,12 +1,11 @@
 //! Builds the bridge and the agents, and runs Java programs under them.
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use testkit::jvm::{Jdk, compile_agent, is_matrix, jdks, matrix, newest_compiler};
+use testkit::jvm::{Jdk, compile_agent, is_matrix, newest_compiler, tested};
 use testkit::run::run_command;
 
 /// Compiled libraries and programs, and the runtimes.
@@ -21,10 +20,6 @@ pub(crate) struct Run {
     pub(crate) stdout: String,
     pub(crate) stderr: String,
     pub(crate) report: String,
-}
-
-fn skipped(why: &str) {
-    let _ = writeln!(std::io::stderr(), "skipped: {why}");
 }
 
 /// Collectors to run under: two, or all in the matrix.
@@ -44,9 +39,13 @@ pub(crate) fn lab() -> Option<&'static Lab> {
 
 fn make() -> Option<Lab> {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let jdks = if is_matrix() { matrix() } else { jdks() };
+    let jdks = tested();
     let Some(compiler) = newest_compiler() else {
-        skipped(testkit::jvm::NO_JDK);
+        testkit::skip(
+            "agents of the profiler interface",
+            testkit::Need::Jdk,
+            testkit::jvm::NO_JDK,
+        );
         return None;
     };
     let folder = tempfile::tempdir().expect("temporary folder");
@@ -66,7 +65,7 @@ fn make() -> Option<Lab> {
             .expect("compiles");
     }
     Some(Lab {
-        bridge: testkit::run::cargo_build("jvmpi-bridge", "libjvmpi.so"),
+        bridge: testkit::built::bridge(),
         folder,
         jdks,
     })
@@ -147,7 +146,7 @@ impl Lab {
 
     /// The text profile of `libhprof.so` with every site in it.
     pub(crate) fn profile(&self, jdk: &Jdk, program: &[&str]) -> String {
-        let agent = testkit::run::cargo_build("agent", "libhprof.so");
+        let agent = testkit::built::agent();
         let folder = tempfile::tempdir().expect("temporary folder");
         let file = folder.path().join("profile.txt");
         let load = format!(

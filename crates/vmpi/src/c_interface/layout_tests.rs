@@ -91,15 +91,12 @@ fn layouts_are_those_of_the_document() {
 
 #[test]
 fn layouts_are_those_of_our_header() {
-    let say = |text: &str| {
-        use std::io::Write;
-        let _ = writeln!(std::io::stderr(), "skipped: {text}");
-    };
+    let skip = |need, text: &str| testkit::skip("layouts of the header", need, text);
     let Some(jdk) = testkit::jvm::jdks()
         .into_iter()
         .find(|jdk| jdk.home.join("include/jni.h").is_file())
     else {
-        return say("no JDK with include/jni.h");
+        return skip(testkit::Need::Jdk, "no JDK with include/jni.h");
     };
     let folder = tempfile::tempdir().unwrap();
     let source = folder.path().join("layout.c");
@@ -121,7 +118,7 @@ fn layouts_are_those_of_our_header() {
         .arg(&source)
         .output();
     match compiled {
-        Err(_) => say("no C compiler (cc)"),
+        Err(_) => skip(testkit::Need::Cc, "no C compiler (cc)"),
         Ok(compiled) => assert!(
             compiled.status.success(),
             "{}",

@@ -8,6 +8,7 @@
 //! <!-- test: exit 1 -->              the last command ends with this code, not 0
 //! <!-- test: not run: reason -->     not run at all
 //! <!-- test: output varies -->       the exit code is checked, the output is not
+//! <!-- test: file rules.toml -->     not run: the commands of this document find it as a file
 //! ```
 //!
 //! In shown output, `...` stands for any lines, and times are not compared.
@@ -38,12 +39,24 @@ pub struct Step {
     pub output: Vec<String>,
 }
 
-/// All `sh` and `console` blocks of a Markdown text.
+/// A Markdown text as its test sees it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Document {
+    /// All `sh` and `console` blocks.
+    pub blocks: Vec<Block>,
+    /// Name and content of the blocks that are marked as files.
+    pub files: Vec<(String, String)>,
+    /// Line and text of the code spans in sentences and tables.
+    pub spans: Vec<(usize, String)>,
+}
+
+/// Reads a Markdown text.
 ///
 /// # Errors
-/// The line of a comment `test:` that says something unknown, or of a block that does not close.
-pub fn blocks(markdown: &str) -> Result<Vec<Block>, String> {
-    let mut found = Vec::new();
+/// The line of a comment `test:` that says something unknown, of a block that does not close, or
+/// of a command in a block of another language.
+pub fn document(markdown: &str) -> Result<Document, String> {
+    let mut found = Document::default();
     let mut marks: Vec<(usize, String)> = Vec::new();
     let mut lines = markdown.lines().enumerate();
     while let Some((i, line)) = lines.next() {
@@ -58,15 +71,39 @@ pub fn blocks(markdown: &str) -> Result<Vec<Block>, String> {
                     None => return Err(format!("line {}: the block does not close", i + 1)),
                 }
             }
-            if language == "sh" || language == "console" {
-                found.push(block(i + 1, language, body, &marks)?);
+            let file = marks
+                .iter()
+                .find_map(|(_, mark)| mark.strip_prefix("file "));
+            if let Some(name) = file {
+                found.files.push((name.to_owned(), body.join("\n") + "\n"));
+            } else if language == "sh" || language == "console" {
+                found.blocks.push(block(i + 1, language, body, &marks)?);
+            } else if let Some(command) = body.iter().find(|line| is_command(line)) {
+                return Err(format!(
+                    "line {}: `{command}` is not in a block of sh or console",
+                    i + 1
+                ));
             }
             marks.clear();
-        } else if !line.is_empty() {
-            marks.clear();
+        } else {
+            let spans = line.split('`').skip(1).step_by(2);
+            found
+                .spans
+                .extend(spans.map(|span| (i + 1, span.to_owned())));
+            if !line.is_empty() {
+                marks.clear();
+            }
         }
     }
     Ok(found)
+}
+
+/// Whether a line starts one of the programs of this repository.
+fn is_command(line: &str) -> bool {
+    let line = line.strip_prefix("$ ").unwrap_or(line);
+    ["tenure ", "./x "]
+        .iter()
+        .any(|program| line.starts_with(program))
 }
 
 fn mark_of(line: &str) -> Option<&str> {
@@ -162,13 +199,13 @@ fn without_times(line: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Step, blocks, first_untrue};
+    use super::{Step, document, first_untrue};
 
     #[test]
     fn commands_output_and_marks_are_read() {
         let text = "<!-- test: exit 4 -->\n<!-- test: needs a JDK -->\n\n```console\n$ a b\nx\ny\n$ c\n```\n\
             text\n```sh\nd\ne\n```\n```rust\nfn f() {}\n```\n";
-        let found = blocks(text).expect("good text");
+        let found = document(text).expect("good text").blocks;
         assert_eq!(found.len(), 2);
         assert!(found[0].needs_jdk && found[0].exit == 4 && found[0].line == 4);
         let step = |c: &str, o: &[&str]| Step {
@@ -182,9 +219,25 @@ mod tests {
 
     #[test]
     fn a_misspelt_mark_and_an_open_block_are_errors() {
-        assert!(blocks("<!-- test: need a JDK -->\n```sh\na\n```\n").is_err());
-        assert!(blocks("```sh\na\n").is_err());
-        assert!(blocks("```console\nno command\n```\n").is_err());
+        assert!(document("<!-- test: need a JDK -->\n```sh\na\n```\n").is_err());
+        assert!(document("```sh\na\n").is_err());
+        assert!(document("```console\nno command\n```\n").is_err());
+        assert!(document("```\n$ tenure leaks\n```\n").is_err());
+    }
+
+    #[test]
+    fn files_and_spans_are_found() {
+        let text = "Say `tenure x --y` or\n| `a` | b `c` |\n\n<!-- test: file r.toml -->\n```toml\n[a]\nb = `1`\n```\n";
+        let found = document(text).expect("good text");
+        let span = |line: usize, text: &str| (line, text.to_owned());
+        assert_eq!(
+            found.spans,
+            [span(1, "tenure x --y"), span(2, "a"), span(2, "c")]
+        );
+        assert_eq!(
+            found.files,
+            [("r.toml".to_owned(), "[a]\nb = `1`\n".to_owned())]
+        );
     }
 
     #[test]

@@ -1,8 +1,7 @@
-//! How fast a stream goes into the heap. Ignored: run it alone on a quiet machine
-//! It counts CPU time of the thread, so that other programs disturb it less.
-//! (`cargo test -p live-heap --release --test speed -- --ignored --nocapture`).
+//! Measures how many events a second a stream is decoded and replayed with, in CPU time of the
+//! thread: `cargo run -p live-heap --release --example replay_speed`, on a quiet machine.
 
-#![allow(clippy::print_stdout)]
+#![allow(clippy::print_stdout, reason = "it prints what it measures")]
 
 use live_heap::Replay;
 use vmpi::wire::{Encoder, Hello, Item};
@@ -90,9 +89,7 @@ fn cpu_seconds() -> f64 {
     first.expect("a number") / 1e9
 }
 
-#[test]
-#[ignore = "a measurement, not a check"]
-fn events_per_second() {
+fn main() {
     let (bytes, events) = stream(100, 60_000);
     for _ in 0..3 {
         let start = cpu_seconds();

@@ -5,8 +5,6 @@
 //! (`TENURE_MATRIX=all`, or `=8,21`) takes every run on every JDK. A VM that crashes leaves its
 //! report in `target/tmp`.
 
-#[path = "../common/mod.rs"]
-mod common;
 mod compare;
 mod explained;
 mod facts;
@@ -21,7 +19,7 @@ use std::sync::Mutex;
 use testkit::jvm::{Jdk, newest_compiler};
 use testkit::oracle::{Case, cases, folder};
 
-use common::is_matrix;
+use crate::common::is_matrix;
 use compare::Pair;
 use explained::{LONG, NOT_APPLICABLE, reason};
 use live::Left;
@@ -82,7 +80,7 @@ fn invalid(name: &str, bytes: &[u8]) -> Option<String> {
     }
     let file = tempfile::NamedTempFile::new().expect("temporary file");
     std::fs::write(file.path(), bytes).expect("written");
-    let mut validate = std::process::Command::new(common::tenure());
+    let mut validate = std::process::Command::new(testkit::built::tenure());
     validate.args(["validate", "--no-index"]).arg(file.path());
     let ran = validate.output().expect("tenure runs");
     let said = String::from_utf8_lossy(&ran.stdout).into_owned();
@@ -158,7 +156,9 @@ fn chosen() -> Vec<Case> {
 #[test]
 #[expect(clippy::print_stdout, reason = "no case is left out silently")]
 fn every_recorded_run_comes_out_the_same() {
-    let Some(lab) = common::lab() else { return };
+    let Some(lab) = crate::common::lab() else {
+        return;
+    };
     let Some(compiler) = newest_compiler() else {
         return;
     };
@@ -189,10 +189,16 @@ fn every_recorded_run_comes_out_the_same() {
 /// JDK 8 has the original: both run the same programs on the same VM, one after the other.
 #[test]
 fn the_original_beside_us_says_the_same() {
-    let Some(lab) = common::lab() else { return };
+    let Some(lab) = crate::common::lab() else {
+        return;
+    };
     let has_original = |jdk: &&Jdk| jdk.home.join("jre/lib/amd64/libhprof.so").is_file();
     let Some(jdk) = lab.jdks.iter().find(has_original) else {
-        return testkit::skip("the original beside us", "no JDK 8 with its agent");
+        return testkit::skip(
+            "the original beside us",
+            testkit::Need::Jdk8,
+            "no JDK 8 with its agent",
+        );
     };
     let Some(compiler) = newest_compiler() else {
         return;

@@ -1,0 +1,173 @@
+//! What `--json` prints against `docs/json.md`: every schema and every field has a name there.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+use testkit::corpus::workspace;
+
+/// Questions to a heap dump, with the schema of their answer; `HEAP` is the dump.
+const QUESTIONS: &[(&str, &str)] = &[
+    ("HEAP", "overview"),
+    ("summary HEAP", "summary"),
+    ("histogram HEAP", "histogram"),
+    ("histogram HEAP --by package", "histogram"),
+    ("histogram HEAP --by loader", "histogram"),
+    ("histogram HEAP --by site", "histogram"),
+    ("dominators HEAP", "dominators"),
+    ("dominators HEAP --by class", "dominator_groups"),
+    ("top HEAP", "top"),
+    ("leaks HEAP", "leaks"),
+    ("leaks HEAP --deep", "leaks"),
+    ("object HEAP ID", "object"),
+    ("objects HEAP class:shop.Session", "objects"),
+    (
+        "objects HEAP class:shop.Session --dominators",
+        "immediate_dominators",
+    ),
+    ("paths HEAP ID", "paths"),
+    ("paths HEAP --class shop.Session", "merged_paths"),
+    ("roots HEAP", "roots"),
+    ("threads HEAP", "threads"),
+    ("strings HEAP", "duplicate_strings"),
+    ("strings HEAP --find s", "strings"),
+    ("collections HEAP", "collections"),
+    ("waste HEAP", "waste"),
+    ("loaders HEAP", "loaders"),
+    ("properties HEAP", "properties"),
+    ("query HEAP --tables", "query_tables"),
+    ("unreachable HEAP", "unreachable"),
+    ("validate HEAP", "validate"),
+    ("diff HEAP HEAP", "diff"),
+    ("secrets HEAP", "secrets"),
+    ("android HEAP", "android"),
+    ("collectors --gc generational", "collectors"),
+    ("events EVENTS", "events"),
+    ("profile PROFILE", "profile"),
+];
+
+/// Fields whose members are named by the data: kinds of records, classes, languages of events.
+const NAMED_BY_DATA: &[&str] = &[
+    "records",
+    "sub_records",
+    "gc_roots",
+    "rules",
+    "lost",
+    "roots",
+];
+
+/// The words between backticks, and the pieces of words that the text puts together.
+struct Documented {
+    words: BTreeSet<String>,
+}
+
+impl Documented {
+    fn read() -> Documented {
+        let text = std::fs::read_to_string(workspace().join("docs/json.md")).expect("the document");
+        let spans = text.split('`').skip(1).step_by(2);
+        let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        let words = spans.flat_map(|span| span.split(|c: char| !is_word(c)).map(str::to_owned));
+        Documented {
+            words: words.filter(|word| !word.is_empty()).collect(),
+        }
+    }
+
+    /// `allocated_` and `bytes` stand for `allocated_bytes`, `bytes_before` and `_after` for
+    /// `bytes_after`.
+    fn has(&self, field: &str) -> bool {
+        if self.words.contains(field) {
+            return true;
+        }
+        let cuts = field.match_indices('_').map(|(at, _)| at);
+        cuts.into_iter().any(|at| {
+            let (first, second) = (&field[..=at], &field[at + 1..]);
+            let starts = self.words.contains(&field[..at])
+                || self.words.iter().any(|word| word.starts_with(first));
+            let ends = self.words.contains(second)
+                || self.words.iter().any(|word| word.ends_with(&field[at..]));
+            let has_half = self.words.contains(first) || self.words.contains(&field[at..]);
+            starts && ends && has_half
+        })
+    }
+
+    fn missing(&self, answer: &Value, into: &mut BTreeSet<String>) {
+        match answer {
+            Value::Object(members) => {
+                for (name, value) in members {
+                    if !self.has(name) {
+                        into.insert(name.clone());
+                    }
+                    if !(NAMED_BY_DATA.contains(&name.as_str()) && value.is_object()) {
+                        self.missing(value, into);
+                    }
+                }
+            }
+            Value::Array(values) => values.iter().for_each(|value| self.missing(value, into)),
+            _ => {}
+        }
+    }
+}
+
+fn tenure(folder: &Path, arguments: &[&str]) -> (Option<i32>, String, String) {
+    let ran = Command::new(env!("CARGO_BIN_EXE_tenure"))
+        .args(arguments)
+        .current_dir(folder)
+        .output()
+        .expect("tenure runs");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (ran.status.code(), text(&ran.stdout), text(&ran.stderr))
+}
+
+#[test]
+fn every_schema_and_field_that_is_printed_is_documented() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let at = folder.path();
+    let packed = workspace().join("demo/leak-small.hprof.gz");
+    std::fs::write(at.join("heap.hprof"), testkit::corpus::unpacked(&packed)).expect("the dump");
+    let profile = "TRACE 300001:\n\ta.B.c(B.java:3)\nCPU SAMPLES BEGIN (total = 9) Sat Nov 21 04:57:27 2026\n   1 100.00% 100.00%       9 300001 a.B.c\nCPU SAMPLES END\n";
+    let text = format!("JAVA PROFILE 1.0.1, created Sat Nov 21 04:57:27 2026\n{profile}");
+    std::fs::write(at.join("profile.txt"), text).expect("the profile");
+    let made = tenure(
+        at,
+        &["collectors", "--gc", "generational", "--record", "run.vmpi"],
+    );
+    assert_eq!(made.0, Some(0), "{}", made.2);
+    let rows = tenure(
+        at,
+        &["objects", "heap.hprof", "class:shop.Session", "--json"],
+    );
+    let rows: Value = serde_json::from_str(&rows.1).expect("JSON");
+    let id = rows["rows"][0]["object"]
+        .as_str()
+        .expect("an object")
+        .to_owned();
+
+    let documented = Documented::read();
+    assert!(!documented.has("no_such_field") && documented.has("retained"));
+    let mut problems = Vec::new();
+    for (question, name) in QUESTIONS {
+        let words = question.split(' ').map(|word| match word {
+            "HEAP" => "heap.hprof",
+            "EVENTS" => "run.vmpi",
+            "PROFILE" => "profile.txt",
+            "ID" => &id,
+            _ => word,
+        });
+        let arguments: Vec<&str> = words.chain(["--json"]).collect();
+        let (code, out, error) = tenure(at, &arguments);
+        let Ok(answer) = serde_json::from_str::<Value>(&out) else {
+            problems.push(format!("{question}: exit {code:?}, no JSON: {error}"));
+            continue;
+        };
+        if answer["schema"] != format!("tenure.{name}/1") {
+            problems.push(format!("{question}: the schema is {}", answer["schema"]));
+        }
+        let mut missing = BTreeSet::new();
+        documented.missing(&answer, &mut missing);
+        if !missing.is_empty() {
+            problems.push(format!("{question}: docs/json.md lacks {missing:?}"));
+        }
+    }
+    assert!(problems.is_empty(), "\n{}\n", problems.join("\n"));
+}

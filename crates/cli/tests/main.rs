@@ -1,0 +1,33 @@
+//! The integration tests of `cli` as one program, so that it is linked once.
+
+mod android;
+mod changes;
+mod collectors_agent;
+mod corpus;
+mod events;
+mod fleet;
+mod json_documents;
+mod jvm_matrix;
+mod live;
+mod live_browser;
+mod live_fills;
+mod live_memory;
+mod live_native;
+mod live_objects;
+mod live_options;
+mod live_pprof;
+mod live_references;
+mod live_restart;
+mod live_traffic;
+mod mcp;
+mod mutants;
+mod open;
+mod profiles;
+mod program;
+mod queries;
+mod sharing;
+mod terminal;
+mod top;
+mod tui;
+mod waste;
+mod watched;

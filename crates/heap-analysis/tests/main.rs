@@ -1,0 +1,7 @@
+//! The integration tests of `heap-analysis` as one program, so that it is linked once.
+
+mod groups;
+mod naive;
+mod readable;
+mod sets;
+mod waste;

@@ -1,0 +1,8 @@
+//! The integration tests of `heap-query` as one program, so that it is linked once.
+
+mod common;
+mod jhat;
+mod jhat_help;
+mod mat;
+mod oql;
+mod sql;

@@ -1,0 +1,8 @@
+//! The integration tests of `server` as one program, so that it is linked once.
+
+mod browser;
+mod guard;
+mod modules;
+mod queries;
+mod site;
+mod views;
