@@ -1,4 +1,4 @@
-//! See `tenure_fuzz::dump`.
+//! See `hostile::dump`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| tenure_fuzz::dump(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| hostile::dump(data));

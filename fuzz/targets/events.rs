@@ -1,4 +1,4 @@
-//! See `tenure_fuzz::events`.
+//! See `hostile::events`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| tenure_fuzz::events(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| hostile::events(data));

@@ -1,4 +1,4 @@
-//! See `tenure_fuzz::index`.
+//! See `hostile::index`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| tenure_fuzz::index(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| hostile::index(data));

@@ -1,4 +1,4 @@
-//! See `tenure_fuzz::query`.
+//! See `hostile::query`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| tenure_fuzz::query(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| hostile::query(data));

@@ -1,4 +1,4 @@
-//! See `tenure_fuzz::records`.
+//! See `hostile::records`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| tenure_fuzz::records(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| hostile::records(data));

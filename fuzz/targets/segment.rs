@@ -1,4 +1,4 @@
-//! See `tenure_fuzz::segment`.
+//! See `hostile::segment`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| tenure_fuzz::segment(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| hostile::segment(data));

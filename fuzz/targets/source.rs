@@ -1,4 +1,4 @@
-//! See `tenure_fuzz::source`.
+//! See `hostile::source`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| tenure_fuzz::source(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| hostile::source(data));

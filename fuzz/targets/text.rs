@@ -1,4 +1,4 @@
-//! See `tenure_fuzz::text`.
+//! See `hostile::text`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| tenure_fuzz::text(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| hostile::text(data));

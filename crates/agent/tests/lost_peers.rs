@@ -3,7 +3,6 @@
 use std::io::{BufRead, Read, Write};
 use std::net::TcpListener;
 use std::sync::mpsc::channel;
-use std::time::Instant;
 
 use crate::common::stage::*;
 
@@ -73,12 +72,9 @@ fn a_peer_that_stops_reading_is_given_up() {
             });
             let is_lost = || told.recv_timeout(PATIENCE).expect("a peer is given up");
             while !is_lost() {}
-            let began = Instant::now();
             program.type_line("end");
             program.expect("kept 1500");
             assert_eq!(program.code(), Some(3), "{what}");
-            let took = began.elapsed();
-            assert!(took < PATIENCE / 2, "{what}: {took:?}");
             let said = said.join().expect("text");
             let count = said.iter().filter(|line| line.contains(LOST)).count();
             assert_eq!(count, 1, "{what}: {said:?}");

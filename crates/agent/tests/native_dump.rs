@@ -5,7 +5,6 @@ use std::collections::HashMap;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
 
 use hprof::text::{TextReader, TextRecord};
 use hprof::{BasicType, HeapVisitor, IdSize, Record, map_file};
@@ -153,11 +152,10 @@ impl Running {
         assert!(sent.expect("kill runs").success());
         let mut lines = BufReader::new(self.child.stderr.as_mut().expect("piped"));
         let mut line = String::new();
-        let began = Instant::now();
         while !line.contains(" done.\n") {
             line.clear();
             let count = lines.read_line(&mut line).expect("a line");
-            assert!(count > 0 && began.elapsed() < Duration::from_secs(120));
+            assert!(count > 0, "it ended");
         }
     }
 

@@ -1,7 +1,6 @@
 //! Counting that a peer stops and starts again: the code in the classes goes and comes back.
 
 use std::process::Command;
-use std::time::Instant;
 
 use crate::common::stage::*;
 use testkit::jvm::Jdk;
@@ -56,18 +55,10 @@ impl Subject {
     }
 
     fn await_code(&mut self, bytes: i64, what: &str) {
-        let begun = Instant::now();
-        loop {
-            let now = self.code();
-            if now == bytes {
-                return;
-            }
-            assert!(
-                begun.elapsed() < PATIENCE,
-                "{what}: {now} bytes, not {bytes}"
-            );
-            std::thread::sleep(std::time::Duration::from_millis(20));
-        }
+        testkit::until(|| match self.code() {
+            now if now == bytes => Ok(()),
+            now => Err(format!("{what}: {now} bytes, not {bytes}")),
+        });
     }
 }
 

@@ -4,7 +4,7 @@
 
 use crate::watched::{lab, run_live};
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use testkit::browser::Browser;
 
 /// Drags over the first chart, from one share of its width to another.
@@ -101,6 +101,13 @@ fn a_filter_is_typed(browser: &mut Browser) {
     }
 }
 
+/// Whether a range is in the address once the page has drawn what came of it.
+fn is_selected(browser: &mut Browser) -> Result<(), &'static str> {
+    browser.eval("new Promise((drawn) => requestAnimationFrame(() => setTimeout(drawn)))");
+    let selected = browser.eval("/from=\\d+/.test(location.hash)") == true;
+    selected.then_some(()).ok_or("no range is selected")
+}
+
 /// A range goes from view to view by keys, and is selected by them.
 fn everything_goes_by_keys(browser: &mut Browser, begin: u64, end: u64) {
     browser.eval(&format!(
@@ -113,20 +120,15 @@ fn everything_goes_by_keys(browser: &mut Browser, begin: u64, end: u64) {
     ));
     browser.eval("location.hash = '#/memory'");
     browser.wait("document.querySelector('#dump-list') !== null");
-    let begun = Instant::now();
     // A view that is renewed between two keys takes the selection away.
-    while browser.eval("/from=\\d+/.test(location.hash)") != true {
-        assert!(
-            begun.elapsed() < Duration::from_secs(60),
-            "no range by keys"
-        );
+    testkit::until(|| {
         browser.eval(
             "(() => { const canvas = document.querySelector('.chart canvas'); canvas.focus(); \
              const send = (type, key) => canvas.dispatchEvent(new KeyboardEvent(type, { key, shiftKey: true, bubbles: true })); \
              for (let n = 0; n < 9; n += 1) send('keydown', 'ArrowLeft'); send('keyup', 'Shift'); })()",
         );
-        std::thread::sleep(Duration::from_millis(500));
-    }
+        is_selected(browser)
+    });
 }
 
 /// Forms without script are of this site.
@@ -185,15 +187,10 @@ fn a_range_is_recorded_selected_collected_and_dumped_in_the_browser() {
     let end = page.snapshot();
     // The selection by mouse is a range in the address; the test then takes the exact one.
     // A view that was just renewed has another canvas than the drag began on.
-    let begun = Instant::now();
-    while browser.eval("/from=\\d+/.test(location.hash)") != true {
-        assert!(
-            begun.elapsed() < Duration::from_secs(60),
-            "no range was selected"
-        );
+    testkit::until(|| {
         drag(&mut browser, 0.5, 0.9);
-        std::thread::sleep(Duration::from_millis(500));
-    }
+        is_selected(&mut browser)
+    });
     browser.eval(&format!(
         "location.hash = '#/allocations?from={begin}&to={end}&by=site&filter=Populations'"
     ));
@@ -228,7 +225,7 @@ fn a_range_is_recorded_selected_collected_and_dumped_in_the_browser() {
     ));
     browser.wait("document.querySelector('main').textContent.includes('3.0 MiB')");
     browser.eval(&format!(
-        "location.hash = '#/native?from={native_end}&by=site&filter=Populations.direct('"
+        "location.hash = '#/native?from={native_end}&by=site&filter=Unsafe.allocateMemory'"
     ));
     browser.wait(
         "document.querySelector('main').textContent.includes('Nothing matches in this range')",

@@ -33,17 +33,14 @@ fn rows(page: &Page, kind: &str, method: &str) -> Vec<Value> {
 
 /// Waits until a method has made so many, on all of its lines, and gives how many remain.
 fn until(page: &Page, kind: &str, method: &str, created: u64) -> u64 {
-    let begun = std::time::Instant::now();
-    loop {
+    testkit::until(|| {
         let rows = rows(page, kind, method);
         let sum = |field: &str| -> u64 { rows.iter().filter_map(|row| row[field].as_u64()).sum() };
         if sum("created") == created {
-            return sum("remaining");
+            return Ok(sum("remaining"));
         }
-        let late = begun.elapsed() > crate::watched::PATIENCE;
-        assert!(!late, "{method}: {}", page.text("api/v1/references"));
-        std::thread::sleep(std::time::Duration::from_millis(200));
-    }
+        Err(format!("{method}: {rows:?}"))
+    })
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 fn demo(dir: &tempfile::TempDir) -> PathBuf {
     let file = dir.path().join("leak.hprof");
@@ -46,11 +46,10 @@ fn the_api_says_what_the_command_says_and_a_signal_ends_it() {
         .unwrap();
     let url = url.trim_end();
     assert!(url.starts_with("http://127.0.0.1:"), "{url}");
-    let began = Instant::now();
-    while !get(url, "api/v1/state").contains("\"ready\"") {
-        assert!(began.elapsed() < Duration::from_secs(60));
-        std::thread::sleep(Duration::from_millis(50));
-    }
+    testkit::until(|| {
+        let state = get(url, "api/v1/state");
+        state.contains("\"ready\"").then_some(()).ok_or(state)
+    });
     for (view, words) in [
         ("histogram?limit=0", "histogram"),
         ("leaks", "leaks"),
@@ -104,15 +103,7 @@ fn the_api_says_what_the_command_says_and_a_signal_ends_it() {
         .status()
         .unwrap();
     assert!(killed.success());
-    let began = Instant::now();
-    let status = loop {
-        if let Some(status) = child.try_wait().unwrap() {
-            break status;
-        }
-        assert!(began.elapsed() < Duration::from_secs(15), "still running");
-        std::thread::sleep(Duration::from_millis(20));
-    };
-    assert_eq!(status.code(), Some(0));
+    assert_eq!(testkit::wait::ended(&mut child).code(), Some(0));
 }
 
 #[test]

@@ -80,16 +80,14 @@ impl Opened {
 
     fn wait_until_ready(&self) {
         let state = self.explorer.state();
-        let began = Instant::now();
-        loop {
+        testkit::until(|| {
             let now = state.borrow().clone();
             assert_ne!(now.stage, Stage::Failed, "{:?}", now.error);
             if now.stage == Stage::Ready && now.phase.is_none() {
-                return;
+                return Ok(());
             }
-            assert!(began.elapsed() < Duration::from_secs(1200), "{now:?}");
-            std::thread::sleep(Duration::from_millis(20));
-        }
+            Err(format!("{now:?}"))
+        });
     }
 }
 

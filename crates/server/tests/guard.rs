@@ -4,7 +4,6 @@ use server::explorer::{Explorer, router};
 use server::{Config, Running, start};
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::time::{Duration, Instant};
 
 fn a_server() -> (tempfile::TempDir, Running) {
     let dir = tempfile::tempdir().unwrap();
@@ -116,11 +115,10 @@ fn another_site_cannot_write_a_note() {
 fn a_file_that_is_no_dump_is_a_fault_in_words() {
     let (_dir, running) = a_server();
     let state = format!("/{}/api/v1/state", running.token());
-    let deadline = Instant::now() + Duration::from_secs(20);
-    while !ask(&running, &state, &[]).1.contains("\"failed\"") {
-        assert!(Instant::now() < deadline);
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    testkit::until(|| {
+        let said = ask(&running, &state, &[]).1;
+        said.contains("\"failed\"").then_some(()).ok_or(said)
+    });
     let (status, answer) = ask(
         &running,
         &format!("/{}/api/v1/overview", running.token()),
@@ -147,12 +145,7 @@ fn the_server_ends_although_a_page_is_listening() {
     assert!(String::from_utf8_lossy(&first[..n]).contains("text/event-stream"));
     // Another peer connects and says nothing.
     let _silent = TcpStream::connect(running.address()).unwrap();
-    let began = Instant::now();
+    // A server that waits for its peers never ends, and with it the test.
     running.stop();
     running.wait();
-    assert!(
-        began.elapsed() < Duration::from_secs(10),
-        "{:?}",
-        began.elapsed()
-    );
 }

@@ -12,8 +12,8 @@
 //! Reading order: [`dump`] (bytes of a dump), [`graph`] (dominators by the definition), [`shapes`]
 //! (random graphs, and dumps made of them), [`census`] (objects of a cut dump), [`corpus`] (real dumps with expected answers),
 //! [`oracle`] (recorded runs of the original agent), [`jvm`] (JDKs on this machine, and fresh dumps by them),
-//! [`mutants`] (damaged dumps), [`needs`] (what a machine may lack), [`built`] (what this workspace builds), [`pprof`] (profiles read back), [`browser`] (Chromium), and
-//! [`run`] (the program under test with limits).
+//! [`mutants`] (damaged dumps), [`needs`] (what a machine may lack), [`built`] (what this workspace builds), [`pprof`] (profiles read back), [`browser`] (Chromium),
+//! [`run`] (the program under test with limits), and [`mod@wait`] (for what others do).
 
 pub mod browser;
 pub mod built;
@@ -28,5 +28,7 @@ pub mod oracle;
 pub mod pprof;
 pub mod run;
 pub mod shapes;
+pub mod wait;
 
 pub use needs::{Need, skip};
+pub use wait::until;

@@ -4,7 +4,7 @@
 use std::io::{BufRead, BufReader, Lines, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use testkit::jvm::Jdk;
 
@@ -61,16 +61,14 @@ impl Drop for Talk {
 
 /// Waits until the file satisfies `done`; what it holds then.
 pub(crate) fn wait_for(path: &Path, what: &str, done: impl Fn(&str) -> bool) -> String {
-    let start = Instant::now();
-    loop {
+    testkit::until(|| {
         let bytes = std::fs::read(path).unwrap_or_default();
         let text = String::from_utf8_lossy(&bytes).into_owned();
         if done(&text) {
-            return text;
+            return Ok(text);
         }
-        assert!(start.elapsed() < PATIENCE, "no {what} in\n{text}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+        Err(format!("no {what} in\n{text}"))
+    })
 }
 
 pub(crate) struct Stage {

@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// The machine may be busy, but nothing here takes longer unless it hangs.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -83,15 +83,13 @@ impl Terminal {
 
     /// Waits until the screen is as wanted, and gives it.
     pub(crate) fn until(&self, what: &str, mut wanted: impl FnMut(&str) -> bool) -> String {
-        let begun = Instant::now();
-        loop {
+        testkit::until(|| {
             let screen = self.screen();
             if wanted(&screen) {
-                return screen;
+                return Ok(screen);
             }
-            assert!(begun.elapsed() < PATIENCE, "{what}:\n{screen}");
-            std::thread::sleep(Duration::from_millis(50));
-        }
+            Err(format!("{what}:\n{screen}"))
+        })
     }
 
     pub(crate) fn wait(&self, words: &str) -> String {
@@ -100,15 +98,13 @@ impl Terminal {
 
     /// Waits for words in all that was written.
     pub(crate) fn wait_raw(&self, words: &str) -> String {
-        let begun = Instant::now();
-        loop {
+        testkit::until(|| {
             let raw = self.raw();
             if raw.contains(words) {
-                return raw;
+                return Ok(raw);
             }
-            assert!(begun.elapsed() < PATIENCE, "{words}: {raw:?}");
-            std::thread::sleep(Duration::from_millis(50));
-        }
+            Err(format!("{words}: {raw:?}"))
+        })
     }
 
     /// The process id of `tenure`.

@@ -7,11 +7,9 @@ use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::{Arc, Mutex, OnceLock};
-use std::time::{Duration, Instant};
 use testkit::jvm::{Jdk, newest_compiler};
 
-/// The machine may be busy, but nothing here takes longer unless it hangs.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
+pub(crate) use testkit::wait::PATIENCE;
 
 pub(crate) struct Lab {
     pub(crate) agent: PathBuf,
@@ -193,28 +191,24 @@ impl Page {
 
     /// Asks until the answer is as wanted.
     pub(crate) fn until(&self, path: &str, mut wanted: impl FnMut(&Value) -> bool) -> Value {
-        let begun = Instant::now();
-        loop {
+        testkit::until(|| {
             let answer = self.json(path);
             if wanted(&answer) {
-                return answer;
+                return Ok(answer);
             }
-            assert!(begun.elapsed() < PATIENCE, "{path}: {answer}");
-            std::thread::sleep(Duration::from_millis(100));
-        }
+            Err(format!("{path}: {answer}"))
+        })
     }
 
     /// Waits until this was said on standard error.
     pub(crate) fn hears(&self, words: &str) {
-        let begun = Instant::now();
-        loop {
+        testkit::until(|| {
             let said = self.said.lock().expect("nobody panics with it").clone();
             if said.contains(words) {
-                return;
+                return Ok(());
             }
-            assert!(begun.elapsed() < PATIENCE, "{words}: {said}");
-            std::thread::sleep(Duration::from_millis(100));
-        }
+            Err(format!("{words}: {said}"))
+        });
     }
 
     /// Waits until the agent counts. It notices by what the program allocates, so that is made to.
@@ -289,14 +283,7 @@ pub(crate) fn start_live(
 }
 
 pub(crate) fn wait(child: &mut Child) -> Option<i32> {
-    let begun = Instant::now();
-    while begun.elapsed() < PATIENCE {
-        if let Some(status) = child.try_wait().expect("a child") {
-            return status.code();
-        }
-        std::thread::sleep(Duration::from_millis(50));
-    }
-    panic!("it hangs");
+    testkit::wait::ended(child).code()
 }
 
 /// The JVM below a tenure process.

@@ -72,7 +72,10 @@ fn run(
         ..Limits::default()
     };
     let session = session(e)?;
-    let table = session.run(text(params)?, lang(params)?, &limits)?;
+    e.running_queries.fetch_add(1, Ordering::Relaxed);
+    let table = session.run(text(params)?, lang(params)?, &limits);
+    e.running_queries.fetch_sub(1, Ordering::Relaxed);
+    let table = table?;
     if form == Form::Csv {
         let mut lines = line(&table.columns);
         lines.extend(table.rows.iter().map(|cells| row(cells)));

@@ -17,7 +17,7 @@ use heap_graph::{Control, Heap, HeapError, Mapping, ObjIdx, Options, Progress, Q
 use heap_query::Session;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, mpsc};
 use tokio::sync::watch;
 
@@ -84,6 +84,7 @@ pub struct Explorer {
     /// What the user asked.
     pub history: History,
     pub(super) queries: OnceLock<Session>,
+    pub(super) running_queries: AtomicUsize,
     pub(super) answers: Recent<String, Written>,
     pub(super) histograms: Recent<(GroupBy, bool), Histogram>,
     pub(super) sets: Recent<SetKey, Chosen>,
@@ -99,6 +100,11 @@ impl std::fmt::Debug for Explorer {
 }
 
 impl Explorer {
+    /// How many queries run now.
+    pub fn running_queries(&self) -> usize {
+        self.running_queries.load(Ordering::Relaxed)
+    }
+
     /// Begins to open a dump and returns at once.
     pub fn open(path: &Path, options: Options) -> Arc<Explorer> {
         Explorer::open_renamed(path, options, None)
@@ -116,6 +122,7 @@ impl Explorer {
             notes: Notes::beside(path, options.cache_dir.as_deref()),
             history: History::beside(path, options.cache_dir.as_deref()),
             queries: OnceLock::new(),
+            running_queries: AtomicUsize::new(0),
             path: path.to_owned(),
             options,
             mapping,

@@ -9,6 +9,7 @@ use profile::{
     Contention, ContentionTable, Cost, CostTable, NameId, Profile, SampleTable, TraceId,
 };
 use rustc_hash::FxHashMap;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// How long the agent may take to send what it found.
@@ -150,10 +151,18 @@ impl Live {
     }
 
     fn pass(&self, time: Duration) {
-        let begun = Instant::now();
-        while self.alive() && begun.elapsed() < time {
+        let (begun, before) = (Instant::now(), self.finished.load(Ordering::Relaxed));
+        let goes_on = || self.alive() && self.finished.load(Ordering::Relaxed) == before;
+        self.status.send_modify(|status| status.measuring += 1);
+        while goes_on() && begun.elapsed() < time {
             let rest = time.saturating_sub(begun.elapsed());
-            std::thread::sleep(rest.min(Duration::from_millis(100)));
+            std::thread::sleep(rest.min(Duration::from_millis(50)));
         }
+        self.status.send_modify(|status| status.measuring -= 1);
+    }
+
+    /// Ends what is being measured now; the answers are of the time until then.
+    pub fn finish(&self) {
+        self.finished.fetch_add(1, Ordering::Relaxed);
     }
 }

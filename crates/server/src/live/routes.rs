@@ -252,6 +252,7 @@ pub fn carry_out(live: &Arc<Live>, name: &str, params: &Params) -> Result<Option
             let text = params.get("text").unwrap_or_default();
             live.choose(text).map_err(Fault::bad)?;
         }
+        "finish" => live.finish(),
         "own" => live.set_own_code(params.flag("on")).map_err(failed)?,
         "interval" => {
             let ms = params.number("ms", 0)? as u64;
@@ -259,7 +260,7 @@ pub fn carry_out(live: &Arc<Live>, name: &str, params: &Params) -> Result<Option
         }
         _ => {
             return Err(Fault::not_found(
-                "there is no such command; expected gc, dump, record, stop, mark, save, schedule, options, own or interval",
+                "there is no such command; expected gc, dump, record, stop, mark, save, schedule, options, own, finish or interval",
             ));
         }
     }

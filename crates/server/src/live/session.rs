@@ -73,6 +73,8 @@ pub struct Live {
     turn: Mutex<()>,
     /// One measurement after the other.
     pub(super) measuring: Mutex<()>,
+    /// How often measuring has been ended early.
+    pub(super) finished: AtomicU64,
     /// One question about objects after the other.
     pub(super) asking: Mutex<Asking>,
     pub(super) stop: AtomicBool,
@@ -143,6 +145,7 @@ impl Live {
             interval_ms: AtomicU64::new(INTERVAL_MS),
             turn: Mutex::default(),
             measuring: Mutex::default(),
+            finished: AtomicU64::new(0),
             asking: Mutex::default(),
             stop: AtomicBool::new(false),
         });

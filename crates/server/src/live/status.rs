@@ -37,6 +37,8 @@ pub struct Status {
     pub sources: bool,
     /// What is being done at the moment.
     pub busy: Option<String>,
+    /// Profiles of some seconds that are being measured now.
+    pub measuring: usize,
     /// Why the last command failed.
     pub error: Option<String>,
     /// What cannot be measured here, and why.

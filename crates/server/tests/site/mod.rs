@@ -10,7 +10,6 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 pub(crate) struct Site {
     pub(crate) explorer: Arc<Explorer>,
@@ -28,11 +27,13 @@ impl Site {
         let explorer = Explorer::open(&file, Options::default());
         let running = start(router(Arc::clone(&explorer)), &Config::default()).unwrap();
         let state = explorer.state();
-        let began = Instant::now();
-        while state.borrow().stage != Stage::Ready {
-            assert!(began.elapsed() < Duration::from_secs(300));
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        testkit::until(|| {
+            let now = state.borrow();
+            if now.stage == Stage::Ready {
+                return Ok(());
+            }
+            Err(format!("{now:?}"))
+        });
         Site {
             explorer,
             running,

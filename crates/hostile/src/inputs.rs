@@ -1,93 +1,62 @@
-//! Sends damaged dumps through every entrance on a stable toolchain: the files given, or the
-//! mutants of a small dump together with random damage to it. `replay [FILE|FOLDER]...`
+//! Hostile bytes to send through the entrances: mutants of a small dump, of packed ones, of event
+//! streams and of queries, and random damage to them; the same bytes each time.
 
 use std::cell::RefCell;
-use std::panic::catch_unwind;
-use std::path::PathBuf;
-use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::path::Path;
 
-use tenure_fuzz::ENTRANCES;
 use testkit::dump::{IdSize, gzip_members, zip};
 use testkit::graph::Graph;
 use testkit::shapes::{Encoding, dump_of};
 
-/// What one input may take; they are all small.
-const SLOW: Duration = Duration::from_secs(5);
+/// An input: what it is called, and its bytes.
+pub type Input = (String, Vec<u8>);
 
-fn main() -> ExitCode {
-    let given: Vec<PathBuf> = std::env::args_os().skip(1).map(PathBuf::from).collect();
-    let inputs = if given.is_empty() {
-        made()
-    } else {
-        given.iter().flat_map(read).collect()
-    };
-    // The panics are counted below; their first line is enough.
-    std::panic::set_hook(Box::new(|info| println!("  {info}")));
-    let mut bad = 0;
-    for (entrance, run) in ENTRANCES {
-        let start = Instant::now();
-        let mut failed = 0;
-        // Each index is built anew, and a whole dump says no more as a patch than its first bytes;
-        // nor does it say much as a query.
-        let fits = |d: &[u8]| match *entrance {
-            "index" => d.len() < 100,
-            "query" => d.len() < 1000,
-            _ => true,
-        };
-        for (name, data) in inputs.iter().filter(|(_, d)| fits(d)) {
-            let one = Instant::now();
-            let panicked = catch_unwind(|| run(data)).is_err();
-            if panicked || one.elapsed() > SLOW {
-                let why = if panicked { "PANIC" } else { "SLOW" };
-                println!(
-                    "{why} {entrance}: {name} ({} bytes, {:?})",
-                    data.len(),
-                    one.elapsed()
-                );
-                failed += 1;
-            }
-        }
-        println!(
-            "{entrance}: {} inputs, {failed} bad, {:.1?}",
-            inputs.len(),
-            start.elapsed()
-        );
-        bad += failed;
-    }
-    if bad == 0 {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
+/// Whether an input says anything to an entrance: each index is built anew, and a whole dump says no
+/// more as a patch than its first bytes; nor does it say much as a query.
+pub fn suits(entrance: &str, input: &[u8]) -> bool {
+    match entrance {
+        "index" => input.len() < 100,
+        "query" => input.len() < 1000,
+        _ => true,
     }
 }
 
-fn read(path: &PathBuf) -> Vec<(String, Vec<u8>)> {
-    if path.is_dir() {
-        let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
-        return entries.flat_map(|e| read(&e.path())).collect();
+/// A file, or all files below a folder.
+///
+/// # Errors
+/// When one cannot be read.
+pub fn read(path: &Path) -> std::io::Result<Vec<Input>> {
+    if !path.is_dir() {
+        return Ok(vec![(path.display().to_string(), std::fs::read(path)?)]);
     }
-    let data = std::fs::read(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
-    vec![(path.display().to_string(), data)]
+    let mut all = Vec::new();
+    for entry in std::fs::read_dir(path)? {
+        all.extend(read(&entry?.path())?);
+    }
+    Ok(all)
 }
 
-/// Mutants of a small dump by the corpus's script where there is one, and random damage always.
-fn made() -> Vec<(String, Vec<u8>)> {
+/// Mutants of a small dump by the corpus's script where there is one, and random damage always:
+/// `times` each.
+///
+/// # Panics
+/// When a temporary file cannot be written.
+pub fn made(times: usize) -> Vec<Input> {
     let edges: Vec<(usize, usize)> = (1..400)
         .flat_map(|i| [(i / 2, i), (i, i * 7 % 400)])
         .collect();
     let graph = Graph::from_edges(400, &[0, 7], &edges);
     // Short noise is what the index entrance reads as patches.
     let noise = |i: u64| damaged(&[0x5a; 41], 5, i + 1000);
-    let mut all: Vec<_> = (0..200).flat_map(noise).collect();
-    all.extend(queries());
+    let mut all: Vec<_> = (0..times as u64).flat_map(noise).collect();
+    all.extend(queries(times / 5 + 1));
     for id_size in IdSize::ALL {
         let good = dump_of(&graph, Encoding::Mixed, id_size).heap.bytes();
         let file = tempfile::NamedTempFile::new().expect("a temporary file");
         std::fs::write(file.path(), &good).expect("writing it");
-        match testkit::mutants::mutants(file.path(), 200, 1) {
-            Some(mutants) => all.extend(mutants.all.iter().flat_map(|m| read(&m.path))),
-            None => println!("no mutants: {}", testkit::mutants::NO_MUTANTS),
+        let mutants = testkit::mutants::mutants(file.path(), times as u32, 1);
+        for mutant in mutants.iter().flat_map(|mutants| &mutants.all) {
+            all.extend(read(&mutant.path).expect("a mutant"));
         }
         let packed = [gzip_members(&good, 1000), zip(&good, "heap.hprof")];
         let text = std::fs::read(testkit::corpus::workspace().join("demo/Leak.java"));
@@ -95,11 +64,11 @@ fn made() -> Vec<(String, Vec<u8>)> {
         all.extend(
             bases
                 .enumerate()
-                .flat_map(|(i, base)| damaged(&base, 200, i as u64 + 1)),
+                .flat_map(|(i, base)| damaged(&base, times, i as u64 + 1)),
         );
     }
     for (i, stream) in streams().into_iter().enumerate() {
-        all.extend(damaged(&stream, 100, i as u64 + 50));
+        all.extend(damaged(&stream, times / 2, i as u64 + 50));
         all.push((format!("stream {i}"), stream));
     }
     all
@@ -125,7 +94,7 @@ fn streams() -> Vec<Vec<u8>> {
 }
 
 /// Queries, and damage to them, each in every language.
-fn queries() -> Vec<(String, Vec<u8>)> {
+fn queries(times: usize) -> Vec<Input> {
     const TEXTS: &[&str] = &[
         "select class, count(*), sum(shallow) from objects where retained > 16 group by class order by 3 desc limit 5",
         "with recursive n(i) as (select 1 union all select i + 1 from n) select sum(i) from n",
@@ -142,7 +111,11 @@ fn queries() -> Vec<(String, Vec<u8>)> {
     for lang in 0..4u8 {
         for (n, text) in TEXTS.iter().enumerate() {
             let bytes = [&[lang], text.as_bytes()].concat();
-            all.extend(damaged(&bytes, 40, u64::from(lang) * 100 + n as u64 + 5000));
+            all.extend(damaged(
+                &bytes,
+                times,
+                u64::from(lang) * 100 + n as u64 + 5000,
+            ));
             all.push((format!("query {lang}/{n}"), bytes));
         }
     }
@@ -150,7 +123,7 @@ fn queries() -> Vec<(String, Vec<u8>)> {
 }
 
 /// Copies with bits flipped, words overwritten, and tails cut; the same for the same seed.
-fn damaged(base: &[u8], n: usize, seed: u64) -> Vec<(String, Vec<u8>)> {
+fn damaged(base: &[u8], n: usize, seed: u64) -> Vec<Input> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let mut random = move |below: usize| {
         state ^= state << 13;

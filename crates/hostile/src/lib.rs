@@ -7,14 +7,20 @@
 //! | [`segment`] | one byte for the id width, then heap sub-records |
 //! | [`source`] | a file as it lies on disk: plain, gzip, zip |
 //! | [`text`] | a text profile of the JDK agent |
-//! | [`dump`] | a dump, through graph, dominators and every object |
+//! | [`dump`] | a dump, through graph, dominators, the contents of every object and its referrers |
+//! | [`commands`] | a dump, through every command that reads one: all analyses, queries, `redact`, `extract`, `convert` and `export` |
 //! | [`events`] | an event stream: frames, batches, dumps, its replay, and the way back |
 //! | [`index`] | patches to the index file of a good dump |
 //! | [`query`] | one byte for the language, then the text of a query over a small heap |
+//!
+//! `fuzz/` makes a libFuzzer target of each; the tests of this crate replay [`inputs`] through them
+//! on a stable toolchain, and the example `replay` does so with any files or with many more mutants.
+
+pub mod inputs;
 
 use std::path::Path;
 use std::sync::OnceLock;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use heap_graph::{Control, Heap, Options};
 use heap_query::{Lang, Limits, Session};
@@ -25,13 +31,17 @@ use hprof::{
 use testkit::graph::Graph;
 use testkit::shapes::{Encoding, dump_of};
 
+/// Eats any bytes and comes back.
+pub type Entrance = fn(&[u8]);
+
 /// Every entrance by name.
-pub const ENTRANCES: &[(&str, fn(&[u8]))] = &[
+pub const ENTRANCES: &[(&str, Entrance)] = &[
     ("records", records),
     ("segment", segment),
     ("source", source),
     ("text", text),
     ("dump", dump),
+    ("commands", commands),
     ("events", events),
     ("index", index),
     ("query", query),
@@ -68,7 +78,7 @@ impl HeapVisitor for Touch {
 /// Reads every top-level record and every segment of a dump.
 pub fn records(data: &[u8]) {
     let mut raw = Vec::new();
-    let Ok(map) = map_file(data, |record| raw.push(record.clone())) else {
+    let Ok(map) = map_file(data, |record| raw.push(*record)) else {
         return;
     };
     for record in &raw {
@@ -149,6 +159,79 @@ pub fn dump(data: &[u8]) {
     ask_everything(&file, &options);
 }
 
+/// What is asked of a dump: the words of each command, `FILE` for the dump and `OUT` for a new file.
+const COMMANDS: &[&str] = &[
+    "overview FILE",
+    "summary FILE",
+    "validate FILE",
+    "histogram FILE --by package --empty",
+    "histogram FILE --by loader --unreachable",
+    "dominators FILE",
+    "leaks FILE",
+    "report FILE -o OUT.html",
+    "report FILE -o OUT.md",
+    "top FILE",
+    "object FILE @1",
+    "objects FILE retained:all --by class",
+    "objects FILE class:java.lang.Object --paths",
+    "paths FILE --class java.lang.Object",
+    "roots FILE",
+    "threads FILE",
+    "strings FILE --duplicates --holders",
+    "strings FILE --find a.*b",
+    "collections FILE",
+    "waste FILE",
+    "loaders FILE",
+    "properties FILE",
+    "unreachable FILE",
+    "android FILE",
+    "secrets FILE --show",
+    "diff FILE FILE",
+    "query FILE --lang oql --limit 20 --timeout 1s SELECT_*,_dominators(s)_FROM_INSTANCEOF_java.lang.Object_s",
+    "query FILE --lang sql --limit 20 --timeout 1s select_*_from_objects_o_join_\"references\"_r_on_r.from_id=o.id",
+    "query FILE --lang jhat --limit 20 --timeout 1s select_referrers(x)_from_instanceof_java.lang.Object_x",
+    "redact FILE OUT.redacted",
+    "redact FILE OUT.zeros --numbers --method zero",
+    "extract FILE OUT.part --class java.lang.Object",
+    "convert FILE --to android -o OUT.android",
+    "convert FILE --to hprof -o OUT.standard",
+    "export FILE -o OUT.tables --format ndjson --objects",
+    "export FILE -o OUT.parquet --format parquet --objects",
+];
+
+/// Runs every command that reads a dump. Each ends with one of the documented exit codes.
+pub fn commands(data: &[u8]) {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let file = folder.path().join("fuzz.hprof");
+    std::fs::write(&file, data).expect("writing it");
+    let (file, out) = (file.display().to_string(), folder.path().join("out"));
+    let out = out.display().to_string();
+    for command in COMMANDS {
+        let words = command.split(' ').map(|word| match word {
+            "FILE" => file.clone(),
+            _ if word.starts_with("OUT") => word.replace("OUT", &out),
+            _ => word.replace('_', " "),
+        });
+        let line = ["tenure".to_owned()].into_iter().chain(words);
+        let line = line.chain(["--no-index", "--quiet", "--threads", "2"].map(str::to_owned));
+        let code = cli::run(line.map(Into::into).collect());
+        // A class that a query names may be one of those that a damaged dump has lost.
+        let is_expected =
+            matches!(code, 0 | 1 | 3 | 4) || code == 2 && command.starts_with("query");
+        assert!(is_expected, "{command}: exit code {code}");
+    }
+}
+
+/// Sends what the commands answer to nowhere, and what they say of damage.
+///
+/// # Errors
+/// When there is no such place.
+pub fn answer_nobody() -> std::io::Result<()> {
+    let nowhere = std::fs::File::options().write(true).open("/dev/null")?;
+    rustix::stdio::dup2_stdout(&nowhere)?;
+    Ok(rustix::stdio::dup2_stderr(&nowhere)?)
+}
+
 fn ask_everything(file: &Path, options: &Options) {
     let Ok(heap) = Heap::open(file, options, &Control::quiet()) else {
         return;
@@ -162,6 +245,14 @@ fn ask_everything(file: &Path, options: &Options) {
             heap.retained(object),
         );
         let _ = heap.dominator(object);
+        // A damaged object is an error in words, and so are the referrers of one.
+        let _ = heap.object(object).map(|contents| format!("{contents:?}"));
+        if let Ok(from) = heap.inbound(object) {
+            assert!(
+                from.len() as u64 <= heap.len(),
+                "more referrers than objects"
+            );
+        }
     }
     assert!(reachable <= heap.len());
     for object in heap.dominated(None).take(1000) {
@@ -228,17 +319,11 @@ pub fn query(data: &[u8]) {
         ..Limits::default()
     };
     let session = small_session();
-    let began = Instant::now();
     if let Ok(table) = session.run(&text, lang, &limits) {
         assert!(table.rows.len() <= 100, "more rows than were asked for");
     }
     let _ = session.explain(&text, lang, &limits);
     let _ = session.complete(&text, text.len() / 2, 20);
-    // Twenty times the limit: one step of a machine is not interrupted.
-    assert!(
-        began.elapsed() < Duration::from_secs(4),
-        "the time limit did not end it"
-    );
 }
 
 fn small_session() -> &'static Session {
