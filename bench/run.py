@@ -113,7 +113,7 @@ def run(argv, out, sample_memory, timeout):
     # The kernel counts that in ticks of 10 ms: of a short run it says nothing.
     others = max(0.0, others_busy() - busy - cpu) / wall if wall > 0.25 else None
     return {"wall": wall, "user": usage.ru_utime, "sys": usage.ru_stime, "cpu": cpu, "exit": os.waitstatus_to_exitcode(status),
-            "read_from_disk": usage.ru_inblock * 512, "others_cores": others, **memory}
+            "read_from_disk": usage.ru_inblock * 512, "peak_rss": usage.ru_maxrss * 1024, "others_cores": others, **memory}
 
 
 def warm(files):

@@ -5,6 +5,7 @@ use crate::ids::{thread_serial, trace_serial};
 use hprof::Serial;
 use hprof::text::TextLine;
 use rustc_hash::FxHashMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use vmpi::{
     ClassId, ClassInfo, Frame, LineEntry, Location, MethodId, ObjectHandle, ThreadId, TraceId, Vm,
@@ -55,13 +56,24 @@ pub(crate) struct ResolvedTrace {
     pub(crate) frames: Vec<Arc<ResolvedFrame>>,
 }
 
-/// A thread and whether the output knows it.
-#[derive(Clone, Debug, Default)]
+/// What the output knows of a thread.
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Thread {
-    pub(crate) id: ThreadId,
     pub(crate) announced: bool,
     pub(crate) ended: bool,
+    /// A trace is said to be this thread's.
+    is_named: bool,
 }
+
+impl Thread {
+    /// Whether what follows in the output may refer to it.
+    pub(crate) fn is_wanted(self) -> bool {
+        self.announced && (self.is_named || !self.ended)
+    }
+}
+
+/// Threads that have ended and are remembered without being named.
+const MOST_ENDED: usize = 1024;
 
 /// Everything that was defined so far.
 #[derive(Debug, Default)]
@@ -70,7 +82,10 @@ pub(crate) struct Catalog {
     line_numbers: bool,
     /// Mark native frames (the original never did).
     mark_native: bool,
-    pub(crate) threads: Vec<Thread>,
+    /// Those that live, those that have ended and are named by a trace, and the last ones that have
+    /// ended, which MONITOR DUMP lists.
+    pub(crate) threads: BTreeMap<ThreadId, Thread>,
+    ended: VecDeque<ThreadId>,
     /// With `thread=y`, the thread that the empty trace is said to be of: main.
     pub(crate) owner_of_empty: Option<ThreadId>,
     classes: FxHashMap<ClassId, Arc<Class>>,
@@ -121,6 +136,34 @@ impl Catalog {
             self.traces.resize(at + 1, None);
         }
         self.traces[at] = Some(trace.clone());
+        if let Some(thread) = self.threads.get_mut(&trace.thread) {
+            thread.is_named = true;
+        }
+    }
+
+    /// A thread is there.
+    pub(crate) fn define_thread(&mut self, id: ThreadId, announced: bool) {
+        let thread = Thread {
+            announced,
+            ..Thread::default()
+        };
+        self.threads.insert(id, thread);
+    }
+
+    /// A thread has ended; what was known of it, the first time.
+    pub(crate) fn end_thread(&mut self, id: ThreadId) -> Option<Thread> {
+        let known = self.threads.get_mut(&id).filter(|known| !known.ended)?;
+        known.ended = true;
+        let known = *known;
+        if !known.is_named {
+            self.ended.push_back(id);
+        }
+        if self.ended.len() > MOST_ENDED
+            && let Some(oldest) = self.ended.pop_front()
+        {
+            self.threads.remove(&oldest);
+        }
+        Some(known)
     }
 
     /// Whether a trace was defined.

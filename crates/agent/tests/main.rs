@@ -21,6 +21,7 @@ mod refused;
 mod replay;
 mod runtimes;
 mod sampling;
+mod scale;
 mod stopped;
 mod unseen;
 mod vm_dumps;

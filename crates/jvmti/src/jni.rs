@@ -504,10 +504,16 @@ impl Jni {
     }
 
     /// Writes a static object field.
-    pub fn set_static_object(self, class: Object, field: FieldPtr, value: Object) {
+    pub fn set_static_object(
+        self,
+        class: Object,
+        field: FieldPtr,
+        value: impl Into<Option<Object>>,
+    ) {
+        let raw = value.into().map_or(ptr::null_mut(), Object::raw);
         // SAFETY: slot 154 is (class, field, value).
         unsafe {
-            table_call!(self.0, 0, slot::SetStaticObjectField, (class.raw() => RawObject, field => FieldPtr, value.raw() => RawObject) -> ())
+            table_call!(self.0, 0, slot::SetStaticObjectField, (class.raw() => RawObject, field => FieldPtr, raw => RawObject) -> ())
         };
     }
 

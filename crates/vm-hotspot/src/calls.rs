@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 use crate::tracker::{EDGE_WORDS, node_of};
 
 /// Contexts of one thread. Node 0 is the empty context.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Contexts {
     /// Methods of each node, innermost first, at most the depth kept.
     nodes: Vec<Box<[u32]>>,

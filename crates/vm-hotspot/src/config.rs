@@ -134,6 +134,12 @@ impl Config {
         self.allocations || self.sampled_allocations.is_some()
     }
 
+    /// Whether it may be asked which thread has made something.
+    #[must_use]
+    pub fn tells_threads_apart(&self) -> bool {
+        self.per_thread || self.has_peer
+    }
+
     /// Whether stacks are taken without a safepoint, for which methods have to be known before.
     #[must_use]
     pub fn takes_async_stacks(&self) -> bool {

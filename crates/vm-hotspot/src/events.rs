@@ -129,7 +129,7 @@ impl Agent for HotSpot {
     }
 
     fn virtual_thread_end(&self, env: Env<Live>, jni: Jni, thread: Object) {
-        self.retire(env, jni, thread);
+        uncounted(|| self.virtual_thread_ended(env, jni, thread));
     }
 
     fn class_prepare(&self, env: Env<Live>, jni: Jni, _thread: Object, class: Object) {

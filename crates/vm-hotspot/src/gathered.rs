@@ -67,7 +67,9 @@ impl HotSpot {
     /// Follows what all threads have gathered.
     pub(crate) fn follow_all_gathered(&self, jni: Jni) {
         if let Some(tracker) = self.tracker() {
-            tracker.for_each(jni, |_, object| self.follow_gathered(jni, object, false));
+            let follow = |object| self.follow_gathered(jni, object, false);
+            tracker.for_each(jni, follow);
+            tracker.for_each_home(jni, follow);
         }
     }
 }

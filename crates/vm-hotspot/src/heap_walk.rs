@@ -531,11 +531,14 @@ fn name_threads(
                 thread: owner,
                 frames,
             });
-            let tag = objects.name(env, row.thread, handles::thread(thread));
+            let Some(object) = state.registry.thread_info(thread).map(|info| info.object) else {
+                continue;
+            };
+            let tag = objects.name(env, row.thread, object);
             threads.insert(tag, (thread, trace));
         }
-        for (index, weak) in state.registry.loaders.iter().enumerate() {
-            if let Some(loader) = jni.new_local(*weak) {
+        for (index, weak) in state.registry.loaders.iter() {
+            if let Some(loader) = jni.new_local(weak) {
                 objects.name(env, loader, handles::loader(index));
             }
         }

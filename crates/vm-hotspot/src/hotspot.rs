@@ -11,6 +11,8 @@ use vmpi::{Event, Profiler, ThreadId, VmInfo};
 use crate::background::{collect_at_end, count_soon};
 use crate::config::{Clock, Config, Follow};
 use crate::followed::Followed;
+use crate::guests::Lodging;
+use crate::harvest::How;
 use crate::host::spaces::Collector;
 use crate::host::vm_structs::VmStructs;
 use crate::inserted::Inserted;
@@ -18,7 +20,7 @@ use crate::instrument::Numbers;
 use crate::natives::uncounted;
 use crate::registry::{CLASS_TAG, Pending};
 use crate::sampler::Sampler;
-use crate::state::{At, How, State};
+use crate::state::{At, State};
 use crate::tracker::{Tracker, Want};
 
 /// What the agent gives at load time.
@@ -57,6 +59,7 @@ pub struct HotSpot {
     /// What [`collect_at_end`] has made, if it was needed.
     pub(crate) end_hook: OnceLock<[Object; 2]>,
     pub(crate) followed: Followed,
+    pub(crate) lodging: Mutex<Lodging>,
     /// The heap was exhausted once.
     pub(crate) exhausted: AtomicBool,
     pub(crate) message: fn(&str),
@@ -66,6 +69,11 @@ pub struct HotSpot {
 /// meanwhile, so where counts are to be exact it is one, and large ones are never
 /// held.
 const GATHERED: usize = 256;
+
+/// Unloaded classes that are cleared up after by whoever locks the state.
+const CLEARED_UP: usize = 32;
+/// Announcements that a thread of the program makes at a time; others make the rest.
+const ANNOUNCED: usize = 256;
 
 static HOTSPOT: OnceLock<HotSpot> = OnceLock::new();
 
@@ -147,6 +155,7 @@ impl HotSpot {
             collector: OnceLock::new(),
             end_hook: OnceLock::new(),
             followed: Followed::default(),
+            lodging: Mutex::default(),
             exhausted: AtomicBool::new(false),
             message: setup.message,
         });
@@ -202,9 +211,9 @@ impl HotSpot {
             if !self.starts_before_java() {
                 events.push(EventKind::VmStart);
             }
-            if self.granted.has(Capability::SupportVirtualThreads) {
-                events.push(EventKind::VirtualThreadEnd);
-            }
+        }
+        if self.tells_of_virtual_threads() && self.granted.has(Capability::SupportVirtualThreads) {
+            events.push(EventKind::VirtualThreadEnd);
         }
         if self.config.monitors {
             events.extend([
@@ -219,6 +228,11 @@ impl HotSpot {
                 self.degrade(&format!("{event:?} events are missing: {error}"));
             }
         }
+    }
+
+    /// Whether something is kept of virtual threads that has to go when they end.
+    fn tells_of_virtual_threads(&self) -> bool {
+        self.config.instruments() || self.config.monitors
     }
 
     /// JDK 8 announces its start before it has run any Java code; who looks up a
@@ -255,7 +269,10 @@ impl HotSpot {
         let deaths = std::mem::take(&mut *locked(&self.deaths));
         for tag in deaths.into_iter().filter(|tag| tag & CLASS_TAG != 0) {
             let class = vmpi::ClassId((tag & !CLASS_TAG) as u32);
-            state.registry.class_gone(self.java.jni(), class);
+            state.registry.class_gone(class);
+        }
+        if !state.registry.is_clear() {
+            state.registry.clear_up(|| self.java.jni(), CLEARED_UP);
         }
         state
     }
@@ -297,28 +314,16 @@ impl HotSpot {
         }
         let mut state = self.lock();
         let id = state.registry.thread(env, Some(thread), false);
-        let is_agent = state
-            .registry
-            .threads
-            .get((id.0 as usize).wrapping_sub(1))
-            .is_some_and(|t| t.is_agent);
+        let is_agent = state.registry.is_agent(id).unwrap_or(false);
         if is_agent || !state.may_enroll(id) {
             return None;
         }
-        let number = state.add_counters(id);
-        let want = Want {
-            sites: self.config.allocations,
-            calls: self.config.calls,
-            pending: match self.config.follow {
-                Follow::Every => GATHERED,
-                _ => 1,
-            },
-            now: match self.config.clock {
-                Clock::ThreadCpu => env.thread_cpu_time(thread).unwrap_or(0),
-                Clock::Elapsed => Clock::Elapsed.now(),
-            },
+        let number = state.add_counters(id, None);
+        let now = match self.config.clock {
+            Clock::ThreadCpu => env.thread_cpu_time(thread).unwrap_or(0),
+            Clock::Elapsed => Clock::Elapsed.now(),
         };
-        match tracker.enroll(jni, thread, number, want) {
+        match tracker.enroll(jni, thread, number, (self.wanted_tables(), now)) {
             Ok(object) => Some(object),
             Err(_) => {
                 state.refuse(id, number);
@@ -327,10 +332,22 @@ impl HotSpot {
         }
     }
 
+    /// Which tables a thread needs.
+    pub(crate) fn wanted_tables(&self) -> Want {
+        Want {
+            sites: self.config.allocations,
+            calls: self.config.calls,
+            pending: match self.config.follow {
+                Follow::Every => GATHERED,
+                _ => 1,
+            },
+        }
+    }
+
     /// Tells the profiler what is pending, and then `event`.
     pub(crate) fn tell(&self, event: &Event<'_>) {
         if let Some(profiler) = locked(&self.profiler).as_mut() {
-            self.announce(&mut |event| profiler.notify(self, event));
+            self.announce(usize::MAX, &mut |event| profiler.notify(self, event));
             profiler.notify(self, event);
         }
         self.tell_pending();
@@ -340,7 +357,8 @@ impl HotSpot {
     /// then does this as well. So a thread of the program never waits for a dump, while it
     /// holds a monitor that the dump may wait for.
     pub(crate) fn tell_pending(&self) {
-        while !self.lock().registry.pending.is_empty() {
+        let mut left = ANNOUNCED;
+        while left > 0 && !self.lock().registry.pending.is_empty() {
             let mut profiler = match self.profiler.try_lock() {
                 Ok(profiler) => profiler,
                 Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
@@ -349,7 +367,7 @@ impl HotSpot {
             let Some(profiler) = profiler.as_mut() else {
                 return;
             };
-            self.announce(&mut |event| profiler.notify(self, event));
+            left -= self.announce(left, &mut |event| profiler.notify(self, event));
         }
     }
 
@@ -364,12 +382,12 @@ impl HotSpot {
         result
     }
 
-    /// Hands over all pending announcements.
-    pub(crate) fn announce(&self, sink: &mut dyn FnMut(&Event<'_>)) {
-        loop {
+    /// Hands over pending announcements, at most so many; how many they were.
+    pub(crate) fn announce(&self, most: usize, sink: &mut dyn FnMut(&Event<'_>)) -> usize {
+        for count in 0..most {
             let mut state = self.lock();
             let Some(pending) = state.registry.pending.pop_front() else {
-                return;
+                return count;
             };
             let registry = &state.registry;
             match pending {
@@ -393,7 +411,7 @@ impl HotSpot {
                     sink(&Event::TraceDefined { id, trace: &trace });
                 }
                 Pending::Thread(thread) => {
-                    let info = registry.threads[thread.0 as usize - 1].clone();
+                    let info = registry.thread_info(thread).cloned().unwrap_or_default();
                     drop(state);
                     let trace = vmpi::TraceId::EMPTY;
                     sink(&Event::ThreadStarted {
@@ -403,6 +421,7 @@ impl HotSpot {
                     });
                 }
                 Pending::ThreadGone(thread) => {
+                    state.registry.forget_thread(thread);
                     drop(state);
                     sink(&Event::ThreadEnded { thread });
                 }
@@ -412,6 +431,7 @@ impl HotSpot {
                 }
             }
         }
+        most
     }
 
     /// Takes over what all threads have counted.
@@ -435,7 +455,8 @@ impl HotSpot {
             numbers: &self.numbers,
             per_thread: self.config.per_thread,
         };
-        tracker.for_each(jni, |_, object| state.harvest(&at(object), &how));
+        tracker.for_each(jni, |object| state.harvest(&at(object), &how));
+        state.harvest_guests(jni, tracker, &how);
     }
 
     /// A thread ends: its counts are kept, its place is freed.
@@ -455,25 +476,24 @@ impl HotSpot {
                     config: &self.config,
                     followed: &self.followed,
                 };
-                tracker.for_each(jni, |_, object| {
-                    if tracker.is_owned_by(jni, object, thread) {
-                        self.follow_gathered(jni, object, false);
-                        state.harvest(&at(object), &how);
-                        let id = tracker.id(jni, object);
-                        tracker.retire(jni, object);
-                        state.remove_counters(id);
-                    }
-                });
+                if let Some(object) = tracker.retire(jni, thread) {
+                    self.follow_gathered(jni, object, false);
+                    state.harvest(&at(object), &how);
+                    state.clear_homes(jni, tracker, object);
+                    state.remove_counters(tracker.id(jni, object));
+                }
             }
+        });
+        self.thread_ended(env, thread);
+    }
+
+    /// A thread that something has named ends.
+    pub(crate) fn thread_ended(&self, env: Env<Live>, thread: Object) {
+        uncounted(|| {
+            let mut state = self.lock();
             let id = state.registry.thread(env, Some(thread), true);
-            if let Some(ended) = state
-                .registry
-                .ended
-                .get_mut((id.0 as usize).wrapping_sub(1))
-            {
-                *ended = true;
-                state.registry.pending.push_back(Pending::ThreadGone(id));
-            }
+            state.forget_thread(id);
+            state.registry.pending.push_back(Pending::ThreadGone(id));
         });
     }
 
@@ -485,7 +505,7 @@ impl HotSpot {
         name: &str,
         body: impl FnOnce(Env<Live>, Jni) + Send + 'static,
     ) -> jvmti::Result<()> {
-        self.lock().registry.agent_threads.push(name.to_owned());
+        self.lock().registry.name_agent_thread(name);
         uncounted(|| {
             jni.local_frame(8, || {
                 let class = jni.find_class("java/lang/Thread")?;

@@ -18,7 +18,7 @@
 //! counted, most of the time.
 
 use std::ops::Range;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use classfile::instruction::{ANEWARRAY, INVOKESTATIC, MULTIANEWARRAY, NEWARRAY};
 use classfile::{Class, Instruction, Instrument, LocalType, MethodEdit, Place};
@@ -64,8 +64,8 @@ pub struct Numbers(Mutex<NumbersInner>);
 
 #[derive(Debug, Default)]
 struct NumbersInner {
-    methods: Vec<NumberedMethod>,
-    by_method: FxHashMap<NumberedMethod, u32>,
+    methods: Vec<Arc<NumberedMethod>>,
+    by_method: FxHashMap<Arc<NumberedMethod>, u32>,
     sites: u64,
     /// Those of classes that were changed while they were there.
     sites_of: FxHashMap<ClassId, Vec<Range<u64>>>,
@@ -99,7 +99,8 @@ impl Numbers {
         if let Some(number) = inner.by_method.get(&method) {
             return *number;
         }
-        inner.methods.push(method.clone());
+        let method = Arc::new(method);
+        inner.methods.push(Arc::clone(&method));
         let number = inner.methods.len() as u32;
         inner.by_method.insert(method, number);
         number
@@ -123,7 +124,7 @@ impl Numbers {
 
     /// A method by its number.
     #[must_use]
-    pub fn method_name(&self, number: u32) -> Option<NumberedMethod> {
+    pub fn method_name(&self, number: u32) -> Option<Arc<NumberedMethod>> {
         self.lock()
             .methods
             .get((number as usize).checked_sub(1)?)
@@ -532,7 +533,7 @@ mod tests {
         assert_eq!(numbers.method(method("a")), 1);
         assert_eq!(numbers.method(method("b")), 2);
         assert_eq!(numbers.method(method("a")), 1);
-        assert_eq!(numbers.method_name(2), Some(method("b")));
+        assert_eq!(numbers.method_name(2).as_deref(), Some(&method("b")));
         assert_eq!(numbers.method_name(0), None);
         let mut of_class = numbers.sites_of(None);
         let sites: Vec<i64> = (0..1000).map(|_| of_class.next(&numbers)).collect();

@@ -14,16 +14,17 @@
 //!
 //! [`HotSpot::load`] is called from `Agent_OnLoad`; the rest happens in events.
 //!
-//! Locks, outermost first: the profiler, the state, the deaths. The first two are
+//! Locks, outermost first: the profiler, the state, the lodging of virtual threads, the deaths. The first two are
 //! never wanted by the VM thread, the last is held for a few instructions and
 //! never over a call into the VM. No Java code runs while the state is locked,
 //! because instrumented code may need the state.
 //!
-//! Reading order: [`config`], `instrument`, `registry`, `sites`, `calls`, [`birth_calls`],
-//! `tracker`, `tracker_class`, `followed`, `births`, `native_made`, `state`, `hotspot`, `events`, `monitors`, `sampler`, `timers`, `malloc`, `vm`,
+//! Reading order: [`config`], `instrument`, `registry`, `loaders`, `sites`, `calls`, [`birth_calls`],
+//! `tracker`, `guests`, `tracker_class`, `array_layout`, `followed`, `births`, `native_made`, `state`, `harvest`, `hotspot`, `events`, `monitors`, `sampler`, `timers`, `malloc`, `vm`,
 //! `slots`, `references`, `places`, `choices`, `own_code`, `listing`, `live_fields`, `fills`, `own_answers`, `worker`,
 //! `native_dump`, `heap_walk`, [`heap_records`], `used_monitors`, `thread_envs`.
 
+mod array_layout;
 mod background;
 pub mod birth_calls;
 mod births;
@@ -36,6 +37,8 @@ pub mod field_layout;
 mod fills;
 mod followed;
 mod gathered;
+mod guests;
+mod harvest;
 pub mod heap_records;
 mod heap_walk;
 pub mod host;
@@ -46,6 +49,7 @@ mod last_words;
 mod leaf;
 mod listing;
 mod live_fields;
+mod loaders;
 mod malloc;
 mod monitors;
 mod native_dump;

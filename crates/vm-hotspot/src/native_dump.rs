@@ -117,9 +117,9 @@ impl Known {
                 classes.push((mirror, ClassId(number)));
             }
         }
-        let loaders = state.registry.loaders.iter().enumerate();
+        let loaders = state.registry.loaders.iter();
         let loaders = loaders
-            .map(|(index, loader)| (*loader, handles::loader(index)))
+            .map(|(index, loader)| (loader, handles::loader(index)))
             .collect();
         let threads = threads
             .into_iter()

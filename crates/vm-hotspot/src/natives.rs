@@ -98,6 +98,33 @@ pub extern "system" fn Java_java_lang_HprofTracker_enroll(
     })
 }
 
+/// `HprofTracker.lodge`.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_java_lang_HprofTracker_lodge(
+    jni: RawEnv,
+    _class: RawObject,
+    thread: RawObject,
+) -> RawObject {
+    outside(ptr::null_mut(), || {
+        let (jni, thread) = wrap(jni, thread)?;
+        HotSpot::get()?.lodge(jni, thread).map(Object::raw)
+    })
+}
+
+/// `HprofTracker.house`.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_java_lang_HprofTracker_house(
+    jni: RawEnv,
+    _class: RawObject,
+    host: RawObject,
+    guest: RawObject,
+) -> RawObject {
+    outside(ptr::null_mut(), || {
+        let ((jni, host), (_, guest)) = (wrap(jni, host)?, wrap(jni, guest)?);
+        HotSpot::get()?.house(jni, host, guest).map(Object::raw)
+    })
+}
+
 /// `HprofTracker.site`.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_java_lang_HprofTracker_site(

@@ -7,6 +7,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use crate::loaders::Loaders;
 use crate::monitors::AtMonitor;
 use jvmti::sys::MethodPtr;
 use jvmti::{Env, FrameRow, Jni, Live, Object};
@@ -26,11 +27,13 @@ pub(crate) const HANDLE_TAG: i64 = 1 << 60;
 /// Handles are small numbers, so that four bytes hold them as in the original:
 /// classes, loaders and threads keep theirs, other objects get one for each walk.
 pub(crate) mod handles {
-    use vmpi::{ClassId, ObjectHandle, ThreadId};
+    use vmpi::{ClassId, ObjectHandle};
 
     const LOADERS: u64 = 1 << 21;
     const THREADS: u64 = 3 << 20;
     const OBJECTS: u64 = 1 << 22;
+    /// Threads that can have one at a time.
+    pub(crate) const MOST_THREADS: u64 = OBJECTS - THREADS - 1;
 
     /// Of a class's mirror.
     pub(crate) fn class(id: ClassId) -> ObjectHandle {
@@ -42,9 +45,9 @@ pub(crate) mod handles {
         ObjectHandle(LOADERS + index as u64)
     }
 
-    /// Of a thread.
-    pub(crate) fn thread(id: ThreadId) -> ObjectHandle {
-        ObjectHandle(THREADS + u64::from(id.0))
+    /// Of the `index`th thread, from 1.
+    pub(crate) fn thread(index: u64) -> ObjectHandle {
+        ObjectHandle(THREADS + index)
     }
 
     /// Of the `index`th object of a walk.
@@ -64,12 +67,39 @@ pub(crate) enum Pending {
     Monitor(AtMonitor),
 }
 
+#[derive(Default)]
 pub(crate) struct ClassEntry {
     pub(crate) info: ClassInfo,
     /// Weak reference to the mirror.
     pub(crate) mirror: Option<Object>,
     pub(crate) load_trace: TraceId,
+    /// What the VM calls its methods, those that are known.
+    methods: Vec<(MethodPtr, i64)>,
+    /// It has been unloaded: the VM may call other methods so.
+    is_gone: bool,
 }
+
+impl ClassEntry {
+    /// A class that is no object of the VM's.
+    pub(crate) fn of(info: ClassInfo) -> Self {
+        Self {
+            info,
+            ..Self::default()
+        }
+    }
+}
+
+struct ThreadEntry {
+    info: ThreadInfo,
+    /// A stack is said to be this thread's, so it is known after its end.
+    is_named: bool,
+}
+
+/// What JVMTI says of every virtual thread.
+const VIRTUAL_GROUP: &str = "VirtualThreads";
+/// Most names of virtual threads that are told apart, and what all others are called.
+const MOST_NAMES: usize = 32;
+const OTHER_NAMES: &str = "(other names)";
 
 #[derive(Clone, Default)]
 pub(crate) struct MethodEntry {
@@ -80,27 +110,34 @@ pub(crate) struct MethodEntry {
 #[derive(Default)]
 pub(crate) struct Registry {
     pub(crate) classes: Vec<ClassEntry>,
-    pub(crate) loaders: Vec<Object>,
+    /// The first class of each name.
+    by_signature: FxHashMap<Box<str>, ClassId>,
+    /// Classes that have been unloaded, of which something is to be cleared up.
+    gone: Vec<ClassId>,
+    pub(crate) loaders: Loaders,
     pub(crate) methods: Vec<MethodEntry>,
     /// By the VM's id and the end of the code: with inserted code a method has other places.
     by_ptr: FxHashMap<(MethodPtr, i64), MethodId>,
     /// Inserted code is taken out and put in again.
     pub(crate) code_changes: bool,
     by_number: FxHashMap<u32, MethodId>,
-    pub(crate) threads: Vec<ThreadInfo>,
-    /// Threads that have ended.
-    pub(crate) ended: Vec<bool>,
+    threads: FxHashMap<ThreadId, ThreadEntry>,
+    /// Numbers of threads given so far.
+    last_thread: u32,
+    /// Handles of threads given so far, and those given back, the oldest first.
+    last_handle: u64,
+    free_handles: VecDeque<ObjectHandle>,
     pub(crate) traces: Vec<Arc<Trace>>,
     by_trace: FxHashMap<Arc<Trace>, TraceId>,
     pub(crate) pending: VecDeque<Pending>,
     /// The tracker's class, whose frames are cut from stacks.
     pub(crate) tracker: Option<ClassId>,
-    /// The first virtual thread of each name, which stands for all.
-    virtual_makers: FxHashMap<String, ThreadId>,
+    /// Names of virtual threads, and the thread that stands for all of one name.
+    virtual_makers: Vec<(String, ThreadId)>,
     /// Object's constructor, cut once: with inserted code and without.
     object_init: Vec<MethodId>,
     /// Threads being started by the agent itself.
-    pub(crate) agent_threads: Vec<String>,
+    agent_threads: Vec<String>,
 }
 
 impl Registry {
@@ -114,11 +151,13 @@ impl Registry {
             return ClassId(0);
         };
         self.classes.push(ClassEntry {
-            info: ClassInfo::default(),
             mirror: jni.new_weak(mirror).ok(),
-            load_trace: TraceId::EMPTY,
+            ..ClassEntry::default()
         });
         let id = ClassId(self.classes.len() as u32);
+        if !self.by_signature.contains_key(signature.as_str()) {
+            self.by_signature.insert(signature.as_str().into(), id);
+        }
         let _ = env.set_tag(mirror, CLASS_TAG | i64::from(id.0));
         let superclass = match jni.superclass(mirror) {
             Some(superclass) => {
@@ -148,14 +187,7 @@ impl Registry {
         let Ok(Some(loader)) = env.class_loader(mirror) else {
             return ObjectHandle::NULL;
         };
-        let known = self
-            .loaders
-            .iter()
-            .position(|weak| jni.is_same(*weak, loader));
-        let index = known.or_else(|| {
-            self.loaders.push(jni.new_weak(loader).ok()?);
-            Some(self.loaders.len() - 1)
-        });
+        let index = self.loaders.number(env, jni, loader);
         jni.delete_local(loader);
         index.map_or(ObjectHandle::NULL, handles::loader)
     }
@@ -177,18 +209,38 @@ impl Registry {
         id
     }
 
-    /// A class died: its methods' ids may be given to others now.
-    pub(crate) fn class_gone(&mut self, jni: Option<Jni>, id: ClassId) {
-        let Some(entry) = self.classes.get_mut((id.0 as usize).wrapping_sub(1)) else {
-            return;
-        };
-        if let (Some(jni), Some(mirror)) = (jni, entry.mirror.take()) {
-            jni.delete_weak(mirror);
+    /// A class died: its methods' ids may be given to others now. The rest is done by
+    /// [`Registry::clear_up`].
+    pub(crate) fn class_gone(&mut self, id: ClassId) {
+        if let Some(entry) = self.classes.get_mut((id.0 as usize).wrapping_sub(1)) {
+            entry.is_gone = true;
+            self.gone.push(id);
         }
-        let methods = &self.methods;
-        self.by_ptr
-            .retain(|_, method| methods[method.0 as usize - 1].info.class != id);
-        self.pending.push_back(Pending::ClassGone(id));
+    }
+
+    /// Clears up after so many of the classes that were unloaded. Thousands may be at once, and
+    /// whoever needs the registry next is not to wait for all of them.
+    pub(crate) fn clear_up(&mut self, jni: impl Fn() -> Option<Jni>, most: usize) {
+        let first = self.gone.len().saturating_sub(most);
+        for id in self.gone.split_off(first) {
+            let entry = &mut self.classes[id.0 as usize - 1];
+            if let (Some(jni), Some(mirror)) = (jni(), entry.mirror.take()) {
+                jni.delete_weak(mirror);
+            }
+            for key in std::mem::take(&mut entry.methods) {
+                let method = self.by_ptr.get(&key);
+                let info = method.map(|method| &self.methods[method.0 as usize - 1].info);
+                if info.is_some_and(|info| info.class == id) {
+                    self.by_ptr.remove(&key);
+                }
+            }
+            self.pending.push_back(Pending::ClassGone(id));
+        }
+    }
+
+    /// Whether there is nothing to clear up.
+    pub(crate) fn is_clear(&self) -> bool {
+        self.gone.is_empty()
     }
 
     /// The method behind a VM id.
@@ -198,7 +250,10 @@ impl Registry {
             false => 0,
         };
         if let Some(id) = self.by_ptr.get(&(ptr, end)) {
-            return *id;
+            let class = self.methods[id.0 as usize - 1].info.class;
+            if !self.is_gone(class) {
+                return *id;
+            }
         }
         let Ok((name, descriptor)) = env.method_name(ptr) else {
             return MethodId(0);
@@ -235,10 +290,19 @@ impl Registry {
         });
         let id = MethodId(self.methods.len() as u32);
         self.by_ptr.insert((ptr, end), id);
+        if let Some(entry) = self.classes.get_mut((class.0 as usize).wrapping_sub(1)) {
+            entry.methods.push((ptr, end));
+        }
         if is_object_init {
             self.object_init.push(id);
         }
         id
+    }
+
+    /// Whether a class has been unloaded.
+    fn is_gone(&self, class: ClassId) -> bool {
+        let entry = self.classes.get((class.0 as usize).wrapping_sub(1));
+        entry.is_some_and(|entry| entry.is_gone)
     }
 
     /// Whether a class is one of arrays.
@@ -264,17 +328,13 @@ impl Registry {
             return MethodId(0);
         };
         let signature = format!("L{};", method.class);
-        let found = self
-            .classes
-            .iter()
-            .position(|entry| entry.info.signature == signature);
-        let Some(found) = found else {
+        let Some(class) = self.by_signature.get(signature.as_str()) else {
             return MethodId(0);
         };
         let info = MethodInfo {
-            class: ClassId(found as u32 + 1),
-            name: method.name,
-            descriptor: method.descriptor,
+            class: *class,
+            name: method.name.clone(),
+            descriptor: method.descriptor.clone(),
             is_native: false,
         };
         self.methods.push(MethodEntry {
@@ -329,6 +389,9 @@ impl Registry {
         if let Some(id) = self.by_trace.get(&trace) {
             return *id;
         }
+        if let Some(entry) = self.threads.get_mut(&trace.thread) {
+            entry.is_named = true;
+        }
         let trace = Arc::new(trace);
         self.traces.push(Arc::clone(&trace));
         let id = TraceId(self.traces.len() as u32);
@@ -340,17 +403,61 @@ impl Registry {
     /// The current thread as who makes something. There can be any number of virtual threads, most
     /// of them without a name, so those of one name are one.
     pub(crate) fn maker(&mut self, env: Env<Live>) -> ThreadId {
-        /// What JVMTI says of every virtual thread.
-        const GROUP: &str = "VirtualThreads";
-        let thread = self.thread(env, None, false);
-        let info = self.threads.get((thread.0 as usize).wrapping_sub(1));
-        match info.filter(|info| info.group == GROUP) {
-            Some(info) => *self
-                .virtual_makers
-                .entry(info.name.clone())
-                .or_insert(thread),
+        let thread = match env.thread_number(None) {
+            Ok(0) => match env.thread_info(None) {
+                Ok(row) if row.group == VIRTUAL_GROUP => {
+                    let kind = self.kind_named(&row.name);
+                    return self.maker_of(kind);
+                }
+                _ => self.thread(env, None, false),
+            },
+            Ok(number) => ThreadId(number as u32),
+            Err(_) => return ThreadId::NONE,
+        };
+        let virtual_name = self.thread_info(thread).filter(|info| info.is_virtual);
+        match virtual_name.map(|info| info.name.clone()) {
+            Some(name) => {
+                let kind = self.kind_named(&name);
+                self.maker_of(kind)
+            }
             None => thread,
         }
+    }
+
+    /// The number of the name of a virtual thread, from 1.
+    pub(crate) fn kind_of(&mut self, env: Env<Live>, thread: Object) -> i32 {
+        let name = env.thread_info(Some(thread)).map(|row| row.name);
+        self.kind_named(&name.unwrap_or_default()) as i32
+    }
+
+    fn kind_named(&mut self, name: &str) -> usize {
+        let known = |makers: &[(String, ThreadId)], name: &str| {
+            makers.iter().position(|(known, _)| known == name)
+        };
+        let name = match self.virtual_makers.len() {
+            0..MOST_NAMES => name,
+            _ if known(&self.virtual_makers, name).is_some() => name,
+            _ => OTHER_NAMES,
+        };
+        let at = known(&self.virtual_makers, name).unwrap_or_else(|| {
+            let info = ThreadInfo {
+                name: name.to_owned(),
+                group: VIRTUAL_GROUP.to_owned(),
+                is_virtual: true,
+                predates_profiler: true,
+                ..ThreadInfo::default()
+            };
+            let thread = self.add_thread(info);
+            self.virtual_makers.push((name.to_owned(), thread));
+            self.virtual_makers.len() - 1
+        });
+        at + 1
+    }
+
+    /// Who stands for the virtual threads whose name has this number.
+    pub(crate) fn maker_of(&self, kind: usize) -> ThreadId {
+        let maker = self.virtual_makers.get(kind.wrapping_sub(1));
+        maker.map_or(ThreadId::NONE, |(_, thread)| *thread)
     }
 
     /// The number of a live thread (`None`: the current one); found or given.
@@ -368,22 +475,71 @@ impl Registry {
         let Ok(row) = env.thread_info(thread) else {
             return ThreadId::NONE;
         };
-        let id = ThreadId(self.threads.len() as u32 + 1);
+        let id = ThreadId(self.last_thread + 1);
         if env.set_thread_number(thread, id.0 as usize).is_err() {
             return ThreadId::NONE;
         }
         let is_agent = self.agent_threads.contains(&row.name);
-        self.threads.push(ThreadInfo {
+        self.add_thread(ThreadInfo {
             is_agent,
+            is_virtual: row.group == VIRTUAL_GROUP,
             name: row.name,
             group: row.group,
             parent_group: row.parent_group,
-            object: handles::thread(id),
-            is_virtual: false,
+            object: ObjectHandle::NULL,
             predates_profiler: !is_new,
-        });
-        self.ended.push(false);
+        })
+    }
+
+    /// A thread of this name that starts is the agent's own.
+    pub(crate) fn name_agent_thread(&mut self, name: &str) {
+        if !self.agent_threads.iter().any(|known| known == name) {
+            self.agent_threads.push(name.to_owned());
+        }
+    }
+
+    /// Gives a thread a number and a handle.
+    fn add_thread(&mut self, mut info: ThreadInfo) -> ThreadId {
+        self.last_thread += 1;
+        let id = ThreadId(self.last_thread);
+        info.object = self.thread_handle();
+        let entry = ThreadEntry {
+            info,
+            is_named: false,
+        };
+        self.threads.insert(id, entry);
         self.pending.push_back(Pending::Thread(id));
         id
+    }
+
+    fn thread_handle(&mut self) -> ObjectHandle {
+        if self.last_handle < handles::MOST_THREADS {
+            self.last_handle += 1;
+            return handles::thread(self.last_handle);
+        }
+        self.free_handles.pop_front().unwrap_or(ObjectHandle::NULL)
+    }
+
+    /// What is known of a thread that lives, or that a stack names.
+    pub(crate) fn thread_info(&self, thread: ThreadId) -> Option<&ThreadInfo> {
+        self.threads.get(&thread).map(|entry| &entry.info)
+    }
+
+    /// Whether a thread is the agent's own, if it is known.
+    pub(crate) fn is_agent(&self, thread: ThreadId) -> Option<bool> {
+        self.thread_info(thread).map(|info| info.is_agent)
+    }
+
+    /// A thread has ended, and everybody has been told.
+    pub(crate) fn forget_thread(&mut self, thread: ThreadId) {
+        if self
+            .threads
+            .get(&thread)
+            .is_some_and(|entry| !entry.is_named)
+            && let Some(entry) = self.threads.remove(&thread)
+            && !entry.info.object.is_null()
+        {
+            self.free_handles.push_back(entry.info.object);
+        }
     }
 }

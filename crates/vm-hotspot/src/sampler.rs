@@ -231,14 +231,8 @@ impl Sampler {
         };
         let Some(env) = hotspot.live() else { return };
         let number = env.thread_number(None).unwrap_or(0);
-        let is_agent = {
-            let state = hotspot.lock();
-            state
-                .registry
-                .threads
-                .get(number.wrapping_sub(1))
-                .is_none_or(|thread| thread.is_agent)
-        };
+        let is_agent = hotspot.lock().registry.is_agent(ThreadId(number as u32));
+        let is_agent = is_agent.unwrap_or(true);
         if is_agent || !matches!(self.method, Method::Async(_)) {
             return;
         }
@@ -364,12 +358,7 @@ impl Sampler {
                 continue;
             }
             let thread = state.registry.thread(env, Some(row.thread), false);
-            let index = (thread.0 as usize).wrapping_sub(1);
-            let is_ours = state
-                .registry
-                .threads
-                .get(index)
-                .is_none_or(|info| info.is_agent);
+            let is_ours = state.registry.is_agent(thread).unwrap_or(true);
             let frames: &[FrameRow] = &row.frames;
             if is_ours || frames.is_empty() || !choice.has(thread) {
                 continue;
@@ -485,10 +474,7 @@ fn running_threads(hotspot: &HotSpot, env: Env<Live>) -> Vec<(String, ThreadId)>
     let mut running = Vec::new();
     for thread in threads {
         let number = state.registry.thread(env, Some(thread), false);
-        let info = state
-            .registry
-            .threads
-            .get((number.0 as usize).wrapping_sub(1));
+        let info = state.registry.thread_info(number);
         if let Some(info) = info.filter(|info| !info.is_agent) {
             running.push((info.name.clone(), number));
         }

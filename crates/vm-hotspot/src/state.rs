@@ -6,13 +6,13 @@ use std::sync::Arc;
 use jvmti::{Env, Jni, Live, Object};
 use rustc_hash::FxHashMap;
 use vmpi::class_options::Rules;
-use vmpi::{ClassId, ClassOptions, Frame, Location, MethodInfo, Share, ThreadId, Trace, TraceId};
+use vmpi::{ClassId, ClassOptions, Frame, MethodInfo, Share, ThreadId, Trace, TraceId};
 
 use crate::calls::Contexts;
 use crate::choices::{Choices, Chosen, Question};
 use crate::config::{Config, Follow};
 use crate::followed::Followed;
-use crate::instrument::Numbers;
+use crate::guests::Kind;
 use crate::registry::Registry;
 use crate::sites::{SPREAD, Seen, SiteId, Sites, find_slot, first_mask, grow, rebuild};
 use crate::tracker::{
@@ -39,11 +39,13 @@ const OFF: i64 = i32::MAX as i64;
 
 /// What one thread counts.
 pub(crate) struct Counters {
-    thread: ThreadId,
-    seen: FxHashMap<i64, Seen>,
+    pub(crate) thread: ThreadId,
+    /// Of a home: whose tables these are; they share contexts.
+    kind: Option<i32>,
+    pub(crate) seen: FxHashMap<i64, Seen>,
     /// Keys of the thread's sites as they stand in its table.
     keys: Vec<i64>,
-    contexts: Contexts,
+    pub(crate) contexts: Contexts,
     /// Keys of the thread's edges as they stand in its table.
     edge_keys: Vec<i64>,
     n_edges: usize,
@@ -61,8 +63,10 @@ pub(crate) struct State {
     pub(crate) registry: Registry,
     pub(crate) sites: Sites,
     /// By the number in the tracker object.
-    counters: HashMap<i32, Counters>,
+    pub(crate) counters: HashMap<i32, Counters>,
     next_counters: i32,
+    /// Virtual threads whose counts are kept together, by number.
+    pub(crate) kinds: Vec<Kind>,
     /// Calls and times by stack since the last report.
     pub(crate) costs: FxHashMap<TraceId, [i64; 3]>,
     /// Samples by thread and stack since the last report.
@@ -116,7 +120,7 @@ impl State {
         }
         // Known calls lead to nodes of the old depth, so all are forgotten.
         let (counters, call_depth) = (&mut self.counters, self.call_depth);
-        tracker.for_each(jni, |_, object| {
+        tracker.for_each(jni, |object| {
             let Some(counters) = counters.get_mut(&tracker.id(jni, object)) else {
                 return;
             };
@@ -129,6 +133,7 @@ impl State {
                 counters.contexts.set_depth(call_depth);
             }
         });
+        self.forget_guest_calls(jni, tracker);
     }
 
     /// From now on classes are recorded as these options say.
@@ -156,9 +161,10 @@ impl State {
     pub(crate) fn begin_again(&mut self, jni: Jni, tracker: &Tracker) {
         self.choices.begin_epoch();
         self.renew_keys(jni, Some(tracker));
-        tracker.for_each(jni, |_, object| {
-            let _ = tracker.set_context(jni, object, 0);
+        tracker.for_each(jni, |object| {
+            tracker.set_context(jni, object, 0);
         });
+        tracker.for_each_guest(jni, |guest| tracker.set_context(jni, guest, 0));
     }
 
     /// Finds out what holds for a class before it has objects.
@@ -200,12 +206,9 @@ impl State {
             true => self.current_frames(env, jni),
             false => Vec::new(),
         };
-        let thread = if config.per_thread {
-            self.registry.thread(env, None, false)
-        } else if options.context {
-            self.registry.maker(env)
-        } else {
-            ThreadId::NONE
+        let thread = match config.per_thread || options.context {
+            true => self.registry.maker(env),
+            false => ThreadId::NONE,
         };
         self.registry.trace(Trace { thread, frames })
     }
@@ -230,10 +233,11 @@ impl State {
     }
 
     /// A new thread's counters; their number.
-    pub(crate) fn add_counters(&mut self, thread: ThreadId) -> i32 {
+    pub(crate) fn add_counters(&mut self, thread: ThreadId, kind: Option<i32>) -> i32 {
         self.next_counters += 1;
         let counters = Counters {
             thread,
+            kind,
             seen: FxHashMap::default(),
             keys: vec![0; FIRST_SITES],
             contexts: Contexts::new(self.call_depth),
@@ -405,8 +409,7 @@ impl State {
         });
         let context = context.wrapping_mul(SPREAD.cast_unsigned());
         let context = (context ^ context >> 32).cast_signed();
-        // The field is always there; without it the method goes on from the last call.
-        let _ = at.tracker.set_context(at.jni, at.object, context);
+        at.tracker.set_context(at.jni, at.object, context);
     }
 
     /// Looks whether the current stack is that of a site: two contexts with one number
@@ -541,15 +544,22 @@ impl State {
         let Some(counters) = self.counters.get_mut(&tracker.id(jni, object)) else {
             return 0;
         };
-        let child = counters.contexts.call((key >> 32) as u32, key as u32);
-        if counters.contexts.len() > counters.room {
+        let shared = counters.kind.and_then(|kind| usize::try_from(kind).ok());
+        let shared = shared.and_then(|kind| self.kinds.get_mut(kind));
+        let contexts = match shared {
+            Some(kind) => &mut kind.contexts,
+            None => &mut counters.contexts,
+        };
+        let child = contexts.call((key >> 32) as u32, key as u32);
+        if contexts.len() > counters.room {
             let mut larger = tracker.costs(jni, object);
-            larger.resize(counters.room * 2 * COST_WORDS, 0);
+            let room = contexts.len().next_power_of_two();
+            larger.resize(room * COST_WORDS, 0);
             if tracker.set_costs(jni, object, &larger).is_err() {
                 *self.lost.entry("calls").or_default() += 1;
                 return 0;
             }
-            counters.room *= 2;
+            counters.room = room;
         }
         if (counters.n_edges + 1) * SPARSE > counters.edge_keys.len() {
             let shift = shift_of(counters.edge_keys.len());
@@ -569,55 +579,31 @@ impl State {
         child as i32
     }
 
-    /// Takes over what a tracker object has counted since it was last read.
-    pub(crate) fn harvest(&mut self, at: &At<'_>, how: &How<'_>) {
-        let At {
-            jni,
-            tracker,
-            object,
-            ..
-        } = *at;
-        let Some(counters) = self.counters.get_mut(&tracker.id(jni, object)) else {
-            return;
-        };
-        for entry in tracker.sites(jni, object).chunks_exact(SITE_WORDS) {
-            let [key, objects, bytes] = [entry[0], entry[1], entry[2]];
-            let Some(seen) = counters.seen.get_mut(&key).filter(|_| key != 0) else {
-                continue;
-            };
-            self.sites.take_over(seen, objects, bytes);
+    /// Methods kept of a calling context.
+    pub(crate) fn call_depth(&self) -> usize {
+        self.call_depth
+    }
+
+    /// The costs of a thread or home have been given room for so many nodes.
+    pub(crate) fn set_room(&mut self, id: i32, nodes: usize) {
+        if let Some(counters) = self.counters.get_mut(&id) {
+            counters.room = nodes;
         }
-        // Read before the calls are, so that what begins meanwhile is not taken from them.
-        let open = tracker.open_calls(jni, object);
-        let calls = counters.contexts.ended(&tracker.edges(jni, object), &open);
-        let costs = tracker.costs(jni, object);
-        let thread = if how.per_thread {
-            counters.thread
-        } else {
-            ThreadId::NONE
-        };
-        let nodes = costs
-            .chunks_exact(COST_WORDS)
-            .take(counters.contexts.len())
-            .enumerate();
-        for (node, entry) in nodes.skip(1) {
-            let seen = counters.contexts.seen[node];
-            let now = [calls[node], entry[0], entry[1]];
-            let new: [i64; 3] = std::array::from_fn(|i| now[i] - seen[i]);
-            if new == [0; 3] {
-                continue;
-            }
-            counters.contexts.seen[node] = now;
-            let registry = &mut self.registry;
-            let frames = counters.contexts.methods(node).iter().map(|number| Frame {
-                method: registry.numbered(*number, how.numbers),
-                location: Location::Unknown,
-            });
-            let frames = frames.collect();
-            let trace = registry.trace(Trace { thread, frames });
-            let sum = self.costs.entry(trace).or_default();
-            *sum = std::array::from_fn(|i| sum[i] + new[i]);
+    }
+
+    /// The edges of a thread or home are empty.
+    pub(crate) fn forget_edges(&mut self, id: i32) {
+        if let Some(counters) = self.counters.get_mut(&id) {
+            counters.edge_keys.fill(0);
+            counters.n_edges = 0;
         }
+    }
+
+    /// A thread ends: what is kept of it alone goes.
+    pub(crate) fn forget_thread(&mut self, thread: ThreadId) {
+        self.blocked.remove(&thread);
+        self.waiting.remove(&thread);
+        self.refused.remove(&thread);
     }
 
     /// Forgets the counters of an ended thread, after [`State::harvest`].
@@ -647,10 +633,4 @@ pub(crate) struct At<'a> {
     pub(crate) object: Object,
     pub(crate) config: &'a Config,
     pub(crate) followed: &'a Followed,
-}
-
-/// How counters become rows.
-pub(crate) struct How<'a> {
-    pub(crate) numbers: &'a Numbers,
-    pub(crate) per_thread: bool,
 }

@@ -3,7 +3,9 @@
 use jvmti::sys::{FieldPtr, Value};
 use jvmti::{Env, Jni, Live, Object, Result};
 
+use crate::array_layout::ArrayLayout;
 use crate::config::{Clock, Config, EXACT_PER_SITE, Follow};
+use crate::guests::{GuestFields, OBJECT, OBJECTS};
 use crate::instrument::{SITE_BITS, TRACKER};
 use crate::sites::SPREAD;
 use crate::tracker_class::{ThreadIds, class_bytes};
@@ -24,7 +26,7 @@ const STACK_WORDS: usize = 2;
 pub(crate) const EACH: i64 = 1 << 32;
 /// Slots of the thread table: at first, at most.
 const FIRST_TABLE: usize = 256;
-const LAST_TABLE: usize = 1 << 17;
+const LAST_TABLE: usize = 1 << 19;
 /// Places where a thread's object may stand, from its id on.
 const PROBES: usize = 8;
 
@@ -33,28 +35,32 @@ const PROBES: usize = 8;
 pub(crate) struct Tracker {
     /// A weak reference, so that the agent adds no root to the program's heap.
     pub(crate) class: Object,
+    nobody: FieldPtr,
     table: FieldPtr,
     counting: FieldPtr,
     on: FieldPtr,
     allocations: FieldPtr,
     clock: FieldPtr,
-    owner: FieldPtr,
-    id: FieldPtr,
+    pub(crate) owner: FieldPtr,
+    pub(crate) id: FieldPtr,
     sites: FieldPtr,
     sites_shift: FieldPtr,
-    stack: FieldPtr,
-    depth: FieldPtr,
-    node: FieldPtr,
-    starts: FieldPtr,
+    pub(crate) stack: FieldPtr,
+    pub(crate) depth: FieldPtr,
+    pub(crate) node: FieldPtr,
+    pub(crate) starts: FieldPtr,
     edges: FieldPtr,
     edges_shift: FieldPtr,
-    costs: FieldPtr,
+    pub(crate) costs: FieldPtr,
     pending: FieldPtr,
     pending_words: FieldPtr,
     pending_count: FieldPtr,
     peeked: FieldPtr,
-    seen: FieldPtr,
+    pub(crate) seen: FieldPtr,
     cpu: FieldPtr,
+    context: FieldPtr,
+    /// What virtual threads have besides.
+    pub(crate) guests: GuestFields,
     /// Thread's field `tid`.
     tid: FieldPtr,
     ids: ThreadIds,
@@ -72,11 +78,16 @@ impl Tracker {
             } else {
                 ThreadIds::Old
             };
-            let class = jni.define_boot_class(TRACKER, &class_bytes(ids))?;
+            let carrier = jni.static_method(thread, "currentCarrierThread", "()Ljava/lang/Thread;");
+            let has_carriers = carrier.is_ok();
+            let class = jni.define_boot_class(TRACKER, &class_bytes(ids, has_carriers))?;
+            let carriers = jni.static_field(class, "hasCarriers", "Z")?;
+            jni.set_static_boolean(class, carriers, has_carriers);
             Ok(Self {
                 class: jni.new_weak(class)?,
-                table: jni.static_field(class, "table", "[Ljava/lang/HprofTracker;")?,
-                counting: jni.static_field(class, "counting", "[Ljava/lang/HprofTracker;")?,
+                nobody: jni.static_field(class, "nobody", OBJECT)?,
+                table: jni.static_field(class, "table", OBJECTS)?,
+                counting: jni.static_field(class, "counting", OBJECTS)?,
                 on: jni.static_field(class, "on", "Z")?,
                 allocations: jni.static_field(class, "allocations", "Z")?,
                 clock: jni.static_field(class, "clock", "[J")?,
@@ -97,6 +108,8 @@ impl Tracker {
                 peeked: jni.field(class, "peeked", "I")?,
                 seen: jni.field(class, "seen", "J")?,
                 cpu: jni.field(class, "cpu", "J")?,
+                context: jni.field(class, "context", "J")?,
+                guests: GuestFields::find(jni, class)?,
                 tid: jni.field(thread, "tid", "J")?,
                 ids,
             })
@@ -144,7 +157,7 @@ impl Tracker {
                     jni.set_ints(array, 0, &values);
                 }
             }
-            self.resize_table(jni, FIRST_TABLE)?;
+            self.enlarge_table(jni)?;
             self.prepare(jni)?;
             self.link_natives(jni)
         })
@@ -202,15 +215,18 @@ impl Tracker {
             let method = of(name, "(Ljava/lang/HprofTracker;)V")?;
             jni.call_static_void(class, method, &[null])?;
         }
+        let lodge = of("lodge", "(Ljava/lang/Thread;)Ljava/lang/HprofTracker;")?;
+        jni.call_static_object(class, lodge, &[null])?;
+        let house = "(Ljava/lang/HprofTracker;Ljava/lang/HprofTracker;)Ljava/lang/HprofTracker;";
+        jni.call_static_object(class, of("house", house)?, &[null, null])?;
         let edge = of("edge", "(Ljava/lang/HprofTracker;J)I")?;
         jni.call_static_int(class, edge, &[null, zero])?;
         Ok(())
     }
 
     /// Sets the calling context of a thread.
-    pub(crate) fn set_context(&self, jni: Jni, object: Object, context: i64) -> Result<()> {
-        jni.set_long(object, jni.field(self.class, "context", "J")?, context);
-        Ok(())
+    pub(crate) fn set_context(&self, jni: Jni, object: Object, context: i64) {
+        jni.set_long(object, self.context, context);
     }
 
     /// Switches counting on or off.
@@ -224,8 +240,7 @@ impl Tracker {
             let table = if on {
                 self.table(jni)?
             } else {
-                let nobody = jni.alloc_object(self.class)?;
-                jni.new_objects(1, self.class, Some(nobody))?
+                jni.new_objects(1, self.class, self.nobody(jni))?
             };
             jni.set_static_boolean(self.class, self.allocations, on);
             jni.set_static_object(self.class, self.counting, table);
@@ -235,7 +250,7 @@ impl Tracker {
 
     /// Brings every thread's own clock up to date.
     pub(crate) fn set_cpu_clocks(&self, env: Env<Live>, jni: Jni) {
-        self.for_each(jni, |_, object| {
+        self.for_each(jni, |object| {
             let before = jni.get_long(object, self.cpu);
             let time = jni
                 .get_object(object, self.owner)
@@ -262,23 +277,16 @@ impl Tracker {
             .ok_or(jvmti::Error::Jni("table"))
     }
 
-    /// Replaces the table by one of `len` slots (a power of two); objects whose
-    /// places are taken are left out and will enroll again.
-    fn resize_table(&self, jni: Jni, len: usize) -> Result<()> {
+    /// What unused slots hold.
+    pub(crate) fn nobody(&self, jni: Jni) -> Option<Object> {
+        jni.get_static_object(self.class, self.nobody)
+    }
+
+    /// Replaces the table by a larger one.
+    fn enlarge_table(&self, jni: Jni) -> Result<()> {
         let old = self.table(jni)?;
         let counting = jni.get_static_object(self.class, self.counting);
-        let nobody = jni.alloc_object(self.class)?;
-        let new = jni.new_objects(len, self.class, Some(nobody))?;
-        for index in 0..jni.array_len(old) {
-            jni.local_frame(8, || {
-                let Some(object) = jni.array_get(old, index) else {
-                    return;
-                };
-                if let Some(owner) = jni.get_object(object, self.owner) {
-                    self.place(jni, new, owner, object);
-                }
-            });
-        }
+        let new = self.larger(jni, old)?;
         if counting.is_some_and(|counting| jni.is_same(counting, old)) {
             jni.set_static_object(self.class, self.counting, new);
         }
@@ -286,34 +294,72 @@ impl Tracker {
         Ok(())
     }
 
+    /// A table that has what this one has, and at least twice as many slots.
+    pub(crate) fn larger(&self, jni: Jni, old: Object) -> Result<Object> {
+        let mut len = jni.array_len(old);
+        while len < LAST_TABLE {
+            len = (len * 2).max(FIRST_TABLE);
+            if let Some(new) = self.resized(jni, old, len)? {
+                return Ok(new);
+            }
+        }
+        Err(jvmti::Error::Jni("thread table full"))
+    }
+
+    /// What a table has, in one of `len` slots (a power of two); `None` if a place is taken.
+    fn resized(&self, jni: Jni, old: Object, len: usize) -> Result<Option<Object>> {
+        let new = jni.new_objects(len, self.class, self.nobody(jni))?;
+        let mut has_all = true;
+        self.for_each_in(jni, old, |object| {
+            if let Some(owner) = jni.get_object(object, self.owner) {
+                has_all &= self.place(jni, new, owner, object);
+            }
+        });
+        Ok(has_all.then_some(new))
+    }
+
     /// Puts an object at a free place of its thread; false if there is none.
-    fn place(&self, jni: Jni, table: Object, thread: Object, object: Object) -> bool {
+    pub(crate) fn place(&self, jni: Jni, table: Object, thread: Object, object: Object) -> bool {
+        let free = self.probe(jni, table, thread, |owner| owner.is_none());
+        if let Some((at, found)) = free {
+            jni.delete_local(found);
+            jni.array_set(table, at, Some(object));
+        }
+        free.is_some()
+    }
+
+    /// The object of a thread in a table, and where it is.
+    pub(crate) fn find(&self, jni: Jni, table: Object, thread: Object) -> Option<(usize, Object)> {
+        let is_it = |owner: Option<Object>| owner.is_some_and(|owner| jni.is_same(owner, thread));
+        self.probe(jni, table, thread, is_it)
+    }
+
+    /// The first of a thread's places whose owner is wanted.
+    fn probe(
+        &self,
+        jni: Jni,
+        table: Object,
+        thread: Object,
+        wanted: impl Fn(Option<Object>) -> bool,
+    ) -> Option<(usize, Object)> {
         let id = jni.get_long(thread, self.tid);
         let len = jni.array_len(table);
         for probe in 0..PROBES {
             let at = (id as usize).wrapping_add(probe) & (len - 1);
-            let free = match jni.array_get(table, at) {
-                Some(found) => {
-                    let owner = jni.get_object(found, self.owner);
-                    jni.delete_local(found);
-                    let is_free = owner.is_none();
-                    if let Some(owner) = owner {
-                        jni.delete_local(owner);
-                    }
-                    is_free
-                }
-                None => true,
-            };
-            if free {
-                jni.array_set(table, at, Some(object));
-                return true;
+            let found = jni.element(table, at)?;
+            let owner = jni.get_object(found, self.owner);
+            let is_wanted = wanted(owner);
+            owner.into_iter().for_each(|owner| jni.delete_local(owner));
+            if is_wanted {
+                return Some((at, found));
             }
+            jni.delete_local(found);
         }
-        false
+        None
     }
 
-    /// Makes the object of a thread and enters it; a local reference.
-    pub(crate) fn enroll(&self, jni: Jni, thread: Object, id: i32, want: Want) -> Result<Object> {
+    /// Makes an object with tables.
+    pub(crate) fn with_tables(&self, jni: Jni, id: i32, want: Want) -> Result<Object> {
         let object = jni.alloc_object(self.class)?;
         jni.set_int(object, self.id, id);
         if want.sites {
@@ -331,9 +377,23 @@ impl Tracker {
                 self.costs,
                 Some(jni.new_longs(FIRST_NODES * COST_WORDS)?),
             );
+        }
+        Ok(object)
+    }
+
+    /// Makes the object of a thread and enters it; a local reference. `now`: time by the clock in
+    /// use, 0 if it cannot be known.
+    pub(crate) fn enroll(
+        &self,
+        jni: Jni,
+        thread: Object,
+        id: i32,
+        (want, now): (Want, i64),
+    ) -> Result<Object> {
+        let object = self.with_tables(jni, id, want)?;
+        if want.calls {
             jni.set_object(object, self.stack, Some(jni.new_longs(FIRST_STACK)?));
-            // The CPU time of a virtual thread is not known.
-            let now = if want.now == 0 { 0 } else { tick(want.now, 0) };
+            let now = if now == 0 { 0 } else { tick(now, 0) };
             jni.set_long(object, self.seen, now);
             jni.set_long(object, self.cpu, now);
         }
@@ -343,11 +403,7 @@ impl Tracker {
             if self.place(jni, table, thread, object) {
                 return Ok(object);
             }
-            let len = jni.array_len(table);
-            if len >= LAST_TABLE {
-                return Err(jvmti::Error::Jni("thread table full"));
-            }
-            self.resize_table(jni, len * 2)?;
+            self.enlarge_table(jni)?;
         }
     }
 
@@ -362,19 +418,12 @@ impl Tracker {
         let Ok(table) = self.table(jni) else {
             return own;
         };
-        let mut has_nobody = false;
-        for index in 0..jni.array_len(table) {
-            let Some(object) = jni.element(table, index) else {
-                continue;
-            };
-            let owner = jni.get_object(object, self.owner);
-            let is_nobody = owner.is_none();
-            owner.into_iter().for_each(|owner| jni.delete_local(owner));
-            if is_nobody && std::mem::replace(&mut has_nobody, true) {
-                // Retired ones are found by their class; most slots hold the same object.
-                jni.delete_local(object);
-                continue;
-            }
+        let mut objects = self.all_in(jni, table);
+        let (guests, tables) = self.own_guests(jni);
+        objects.extend(guests);
+        own.extend(tables);
+        objects.extend(self.nobody(jni));
+        for object in objects {
             let parts = [
                 self.sites,
                 self.stack,
@@ -396,31 +445,56 @@ impl Tracker {
         own
     }
 
-    /// All objects with an owner, as (place, local reference).
-    pub(crate) fn for_each(&self, jni: Jni, mut body: impl FnMut(usize, Object)) {
-        let Ok(table) = self.table(jni) else { return };
-        for index in 0..jni.array_len(table) {
-            jni.local_frame(8, || {
-                let Some(object) = jni.array_get(table, index) else {
-                    return;
-                };
-                if jni.get_object(object, self.owner).is_some() {
-                    body(index, object);
-                }
-            });
+    /// All objects that count for a thread that is not virtual.
+    pub(crate) fn for_each(&self, jni: Jni, body: impl FnMut(Object)) {
+        if let Ok(table) = self.table(jni) {
+            self.for_each_in(jni, table, body);
+            jni.delete_local(table);
         }
-        jni.delete_local(table);
     }
 
-    /// Frees the place of an object.
-    pub(crate) fn retire(&self, jni: Jni, object: Object) {
+    /// All objects in a table that have an owner.
+    pub(crate) fn for_each_in(&self, jni: Jni, table: Object, mut body: impl FnMut(Object)) {
+        let Some(nobody) = self.nobody(jni) else {
+            return;
+        };
+        for index in 0..jni.array_len(table) {
+            let Some(object) = jni.element(table, index) else {
+                continue;
+            };
+            if !jni.is_same(object, nobody) {
+                jni.local_frame(8, || body(object));
+            }
+            jni.delete_local(object);
+        }
+        jni.delete_local(nobody);
+    }
+
+    /// The same, as local references.
+    pub(crate) fn all_in(&self, jni: Jni, table: Object) -> Vec<Object> {
+        let nobody = self.nobody(jni);
+        let of_somebody = |object: &Object| {
+            let is_nobody = nobody.is_some_and(|nobody| jni.is_same(nobody, *object));
+            if is_nobody {
+                jni.delete_local(*object);
+            }
+            !is_nobody
+        };
+        let all = (0..jni.array_len(table)).filter_map(|index| jni.element(table, index));
+        let all = all.filter(of_somebody).collect();
+        nobody
+            .into_iter()
+            .for_each(|nobody| jni.delete_local(nobody));
+        all
+    }
+
+    /// The object of a thread that is not virtual, which has ended: its place is free.
+    pub(crate) fn retire(&self, jni: Jni, thread: Object) -> Option<Object> {
+        let table = self.table(jni).ok()?;
+        let (at, object) = self.find(jni, table, thread)?;
+        jni.array_set(table, at, self.nobody(jni));
         jni.set_object(object, self.owner, None);
-    }
-
-    /// Whether the object belongs to `thread`.
-    pub(crate) fn is_owned_by(&self, jni: Jni, object: Object, thread: Object) -> bool {
-        jni.get_object(object, self.owner)
-            .is_some_and(|owner| jni.is_same(owner, thread))
+        Some(object)
     }
 
     /// The number given at [`Tracker::enroll`].
@@ -448,9 +522,12 @@ impl Tracker {
     ) -> Result<()> {
         let array = jni.new_longs(words.len())?;
         jni.set_longs(array, 0, words);
-        jni.set_object(object, at.0, Some(array));
         let shift = 64 - (words.len() / stride).trailing_zeros();
-        jni.set_int(object, at.1, shift as i32);
+        for object in [Some(object), self.home_of_guest(jni, object)] {
+            let Some(object) = object else { continue };
+            jni.set_object(object, at.0, Some(array));
+            jni.set_int(object, at.1, shift as i32);
+        }
         jni.delete_local(array);
         Ok(())
     }
@@ -551,7 +628,11 @@ impl Tracker {
     pub(crate) fn set_costs(&self, jni: Jni, object: Object, words: &[i64]) -> Result<()> {
         let array = jni.new_longs(words.len())?;
         jni.set_longs(array, 0, words);
-        jni.set_object(object, self.costs, Some(array));
+        for object in [Some(object), self.home_of_guest(jni, object)] {
+            let Some(object) = object else { continue };
+            jni.set_object(object, self.costs, Some(array));
+        }
+        jni.delete_local(array);
         Ok(())
     }
 }
@@ -577,70 +658,11 @@ pub(crate) struct Want {
     pub(crate) calls: bool,
     /// How many objects to be followed are gathered.
     pub(crate) pending: usize,
-    /// Time now by the clock in use, 0 if it cannot be known.
-    pub(crate) now: i64,
 }
 
 /// A time as the tracker keeps it: the low 8 bits count ticks.
 fn tick(nanos: i64, ticks: i64) -> i64 {
     nanos & !0xff | ticks & 0xff
-}
-
-/// How this VM lays out arrays, by type code of `newarray` (2: reference).
-pub(crate) struct ArrayLayout {
-    /// Bytes before the elements, by type code of `newarray` (2: reference).
-    pub(crate) base: [i32; 12],
-    /// Binary logarithm of an element's width.
-    pub(crate) shift: [i32; 12],
-    /// Object alignment.
-    pub(crate) align: i32,
-}
-
-impl ArrayLayout {
-    /// Measured on arrays made for it: sizes jump where the alignment is crossed.
-    pub(crate) fn measure(env: Env<Live>, jni: Jni) -> Result<Self> {
-        let object = jni.find_class("java/lang/Object")?;
-        let bytes = |len: usize| env.object_size(jni.new_bytes(len)?);
-        let longs = |len: usize| env.object_size(jni.new_longs(len)?);
-        let objects = |len: usize| env.object_size(jni.new_objects(len, object, None)?);
-        let empty = bytes(0)?;
-        // base + full = empty exactly when one more byte needs more room.
-        let full = (0..64)
-            .find(|len| bytes(len + 1).is_ok_and(|size| size > empty))
-            .unwrap_or(0);
-        let align = bytes(full + 1)? - empty;
-        let byte_base = empty - full as u64;
-        let many = 64_usize;
-        let reference = (objects(many)? - objects(0)?) / many as u64;
-        let reference_shift = if reference >= 8 { 3 } else { 2 };
-        let wide_base = longs(many)?
-            .saturating_sub(8 * many as u64)
-            .min(byte_base.next_multiple_of(8));
-        let reference_base = byte_base.next_multiple_of(1 << reference_shift);
-        let (mut base, mut shift) = ([byte_base as i32; 12], [0; 12]);
-        for (code, width) in [
-            (4, 0),
-            (5, 1),
-            (6, 2),
-            (7, 3),
-            (8, 0),
-            (9, 1),
-            (10, 2),
-            (11, 3),
-        ] {
-            shift[code] = width;
-            base[code] = byte_base.next_multiple_of(1 << width) as i32;
-        }
-        base[7] = wide_base as i32;
-        base[11] = wide_base as i32;
-        base[2] = reference_base as i32;
-        shift[2] = reference_shift;
-        Ok(Self {
-            base,
-            shift,
-            align: align as i32,
-        })
-    }
 }
 
 #[cfg(test)]

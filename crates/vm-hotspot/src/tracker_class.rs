@@ -49,9 +49,12 @@ fn rename(bytes: Vec<u8>, old: &str, new: &str) -> Vec<u8> {
     }
 }
 
-/// The bytes to define.
-pub(crate) fn class_bytes(ids: ThreadIds) -> Vec<u8> {
-    let bytes = BYTES.to_vec();
+/// The bytes to define. `has_carriers`: virtual threads run on other threads.
+pub(crate) fn class_bytes(ids: ThreadIds, has_carriers: bool) -> Vec<u8> {
+    let mut bytes = BYTES.to_vec();
+    if has_carriers {
+        bytes = rename(bytes, "java/lang/HprofCarrier", "java/lang/Thread");
+    }
     match ids {
         ThreadIds::Final => rename(bytes, "getId", "threadId"),
         ThreadIds::Internal => {
@@ -86,7 +89,9 @@ mod tests {
             (ThreadIds::Internal, "getId", "jdk/internal/misc/Unsafe"),
             (ThreadIds::Old, "getId", "sun/misc/Unsafe"),
         ] {
-            let bytes = class_bytes(ids);
+            let has_carriers = ids == ThreadIds::Final;
+            let bytes = class_bytes(ids, has_carriers);
+            assert_eq!(has(&bytes, "java/lang/HprofCarrier"), !has_carriers);
             let new = classfile::Class::parse(&bytes).expect("a class file");
             assert_eq!(new.methods.len(), old.methods.len());
             assert!(has(&bytes, threads) && has(&bytes, reader), "{ids:?}");

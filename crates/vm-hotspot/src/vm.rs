@@ -304,10 +304,7 @@ impl Vm for HotSpot {
 
     fn thread(&self, thread: ThreadId) -> Result<ThreadInfo, VmError> {
         let state = self.lock();
-        let found = state
-            .registry
-            .threads
-            .get((thread.0 as usize).wrapping_sub(1));
+        let found = state.registry.thread_info(thread);
         found.cloned().ok_or(VmError::Gone("thread"))
     }
 
@@ -415,7 +412,7 @@ impl Vm for HotSpot {
             let rows = self.take_rows();
             let native = Malloc::get().map(|malloc| malloc.rows(self, env, jni));
             let (anew, answers) = self.lock().choices.take_news();
-            self.announce(sink);
+            self.announce(usize::MAX, sink);
             let answers = &answers;
             sink(&Event::ClassOptions { anew, answers });
             sink(&Event::Allocations(&rows.allocations));

@@ -11,17 +11,34 @@ package java.lang;
  * override: it uses native methods of Thread, Object and System, and of a thread's
  * id Thread.threadId, which is final and left alone by the instrumenter. Before JDK
  * 19 there is only getId, which a subclass may override; there the field is read.
- * (Names that differ by version, of threadId, Unsafe and DontInline, are replaced
- * before the class is defined.)
+ * (Names that differ by version, of threadId, Unsafe, DontInline and HprofCarrier, are
+ * replaced before the class is defined.)
+ *
+ * There can be any number of virtual threads, so each has only what differs from one to
+ * the other at one moment: its calling context and its open calls. What is counted is in
+ * tables of its carrier, the home of all that are mounted there. No virtual thread leaves
+ * its carrier inside of this class, so a table has one writer at a time; and who comes
+ * back to another carrier is found out where the tracker is looked up, before anything
+ * is counted.
  *
  * Compiled to Java 8 and kept as HprofTracker.class next to this file; a test
  * compares the two.
  */
 public final class HprofTracker {
-    /** All threads' objects, by thread id; unused slots hold an object without owner. */
-    static HprofTracker[] table = {new HprofTracker()};
+    /** Fills unused slots of tables; it has no owner. */
+    static final HprofTracker nobody = new HprofTracker();
+    /** Objects of all threads that are not virtual, by thread id. */
+    static HprofTracker[] table = {nobody};
     /** The same while allocations are counted, else a table that nobody is in. */
     static HprofTracker[] counting = table;
+    /** Objects of the virtual threads that live and have counted something, by thread id. */
+    static HprofTracker[] guests = {nobody};
+    /** Objects that virtual threads had which have ended, linked by host. */
+    static HprofTracker free;
+    /** All objects that hold tables for virtual threads. */
+    static HprofTracker[] homes = {};
+    /** Whether there are carriers, which virtual threads are mounted on. */
+    static final boolean hasCarriers;
     /** Whether anything is counted. Off before VM initialisation and after death. */
     static boolean on;
     /** Whether allocations are counted. */
@@ -66,6 +83,7 @@ public final class HprofTracker {
         contextShift = 12;
         depthMayChange = false;
         perThread = false;
+        hasCarriers = false;
         overhead = 0;
         unsafe = null;
         tid = 0;
@@ -103,8 +121,16 @@ public final class HprofTracker {
 
     /** The thread this belongs to. */
     Thread owner;
-    /** Number by which native code knows this object. */
+    /** Number by which native code knows the tables. */
     int id;
+    /** Of a virtual thread: where its tables are. Of a carrier and of a home: the next home of this carrier. */
+    HprofTracker home;
+    /** Of a virtual thread: the object of the carrier that it was mounted on when its tables were taken. */
+    HprofTracker host;
+    /** Of a carrier: the virtual thread that used its tables last. */
+    HprofTracker guest;
+    /** Of a virtual thread and of a home: whose counts are kept together. */
+    int kind;
 
     /** Calling context of the code that runs: the last call sites, shifted together. */
     long context;
@@ -185,14 +211,85 @@ public final class HprofTracker {
         if (!on || thread == null) {
             return null;
         }
-        HprofTracker[] all = table;
-        for (int i = 1, at = id(thread); i < 8; i++) {
+        if (hasCarriers) {
+            Thread carrier = HprofCarrier.currentCarrierThread();
+            if (carrier != thread) {
+                return mounted(thread, carrier);
+            }
+        }
+        HprofTracker found = among(table, thread);
+        return found != null ? found : enroll(thread);
+    }
+
+    /** The object of a thread in a table, or null. */
+    private static HprofTracker among(HprofTracker[] all, Thread thread) {
+        for (int i = 0, at = id(thread); i < 8; i++) {
             HprofTracker found = all[at + i & all.length - 1];
             if (found.owner == thread) {
                 return found;
             }
         }
-        return enroll(thread);
+        return null;
+    }
+
+    /** The object of a virtual thread, with the tables of its carrier. */
+    private static HprofTracker mounted(Thread thread, Thread carrier) {
+        HprofTracker[] all = table;
+        HprofTracker host = all[id(carrier) & all.length - 1];
+        if (host.owner != carrier) {
+            host = among(all, carrier);
+            if (host == null && (host = enroll(carrier)) == null) {
+                return null;
+            }
+        }
+        HprofTracker guest = host.guest;
+        if (guest != null && guest.owner == thread && guest.host == host) {
+            return guest;
+        }
+        return mount(thread, host);
+    }
+
+    @jdk.internal.vm.annotation.DontInline
+    private static HprofTracker mount(Thread thread, HprofTracker host) {
+        HprofTracker guest = among(guests, thread);
+        if (guest == null) {
+            guest = lodge(thread);
+            if (guest == null) {
+                return null;
+            }
+            guest.begin();
+        }
+        HprofTracker home = host.home;
+        while (home != null && home.kind != guest.kind) {
+            home = home.home;
+        }
+        // Costs have room for all nodes that the thread has been in.
+        if (home == null || guest.costs != null && guest.costs.length > home.costs.length) {
+            home = house(host, guest);
+            if (home == null) {
+                return null;
+            }
+        }
+        guest.id = home.id;
+        guest.sites = home.sites;
+        guest.sitesShift = home.sitesShift;
+        guest.edges = home.edges;
+        guest.edgesShift = home.edgesShift;
+        guest.costs = home.costs;
+        guest.home = home;
+        guest.host = host;
+        host.guest = guest;
+        return guest;
+    }
+
+    /** What it has of its own begins anew: another thread had it. Its CPU time is not known. */
+    private void begin() {
+        context = 0;
+        node = 0;
+        start = 0;
+        countdown = 0;
+        seen = perThread ? 0 : clock[0];
+        muteNewArray = false;
     }
 
     /** The context at the entry of a method. */
@@ -347,14 +444,15 @@ public final class HprofTracker {
 
     /** Puts an object among those to be followed until they die. */
     private void follow(Object made, int at, long bytes) {
-        int count = pendingCount;
-        long[] words = pendingWords;
-        Object[] objects = pending;
+        HprofTracker keeper = host == null ? this : home;
+        int count = keeper.pendingCount;
+        long[] words = keeper.pendingWords;
+        Object[] objects = keeper.pending;
         long how = sites[at + 3];
         words[count << 1] = how;
         words[(count << 1) + 1] = bytes;
         objects[count] = made;
-        pendingCount = count + 1;
+        keeper.pendingCount = count + 1;
         long made1 = sites[at + 1];
         if ((made1 & made1 - 1) == 0) {
             check(this, how);
@@ -364,12 +462,12 @@ public final class HprofTracker {
         }
         // Large ones are not held back: the program may be short of memory.
         if (count + 1 == objects.length || bytes > 512) {
-            drain(this);
+            drain(keeper);
             for (int i = 0; i <= count; i++) {
                 objects[i] = null;
             }
-            pendingCount = 0;
-            peeked = 0;
+            keeper.pendingCount = 0;
+            keeper.peeked = 0;
         }
     }
 
@@ -592,6 +690,10 @@ public final class HprofTracker {
     /** The slow part of a method's end, of the node with these costs. */
     @jdk.internal.vm.annotation.DontInline
     private void left(int at, int present, long now) {
+        if (host != null) {
+            // It may have come to another carrier since it was looked up.
+            find(owner);
+        }
         if (now != seen) {
             cross(at);
         }
@@ -690,8 +792,14 @@ public final class HprofTracker {
         }
     }
 
-    /** Makes the object of a thread, or answers null. */
+    /** Makes the object of a thread that is not virtual, or answers null. */
     private static native HprofTracker enroll(Thread thread);
+
+    /** Makes the object of a virtual thread, or answers null. */
+    private static native HprofTracker lodge(Thread thread);
+
+    /** Finds the carrier a home with tables large enough for the virtual thread, or answers null. */
+    private static native HprofTracker house(HprofTracker host, HprofTracker guest);
 
     /** Counts an allocation of a key not seen before, and enters the key. */
     private static native void site(HprofTracker tracker, Object made, long key, long bytes);
@@ -710,4 +818,9 @@ public final class HprofTracker {
 
     /** CPU time of the current thread. */
     private static native long cpuTime();
+}
+
+/** Stands for java.lang.Thread, whose method of this name the compiler of JDK 8 does not know. */
+final class HprofCarrier {
+    static native Thread currentCarrierThread();
 }

@@ -40,6 +40,8 @@ pub(crate) struct BinaryOutput {
     /// Version 1.0.1: a dump is one record.
     pub(super) one_record: bool,
     names: FxHashMap<Box<str>, ObjectId>,
+    /// Names written so far.
+    n_names: u64,
     frames: FxHashSet<u32>,
     classes: FxHashSet<ClassId>,
     pub(super) taken: Taken,
@@ -96,6 +98,7 @@ impl BinaryOutput {
             settings,
             one_record,
             names: FxHashMap::default(),
+            n_names: 0,
             frames: FxHashSet::default(),
             classes: FxHashSet::default(),
             taken: Taken::default(),
@@ -124,7 +127,23 @@ impl BinaryOutput {
         if let Some(id) = self.names.get(name) {
             return *id;
         }
-        let id = ObjectId(NAMES + self.names.len() as u64);
+        let id = self.new_name(vm, name);
+        self.names.insert(name.into(), id);
+        id
+    }
+
+    /// The name of a thread; the first ones are remembered: there is no end of names of threads.
+    fn thread_name(&mut self, vm: &dyn Vm, name: &str) -> ObjectId {
+        const REMEMBERED: usize = 4096;
+        if self.names.len() < REMEMBERED || name.is_empty() || self.names.contains_key(name) {
+            return self.name(vm, name);
+        }
+        self.new_name(vm, name)
+    }
+
+    fn new_name(&mut self, vm: &dyn Vm, name: &str) -> ObjectId {
+        let id = ObjectId(NAMES + self.n_names);
+        self.n_names += 1;
         self.put(
             vm,
             &Record::Utf8 {
@@ -132,7 +151,6 @@ impl BinaryOutput {
                 bytes: &encode(name),
             },
         );
-        self.names.insert(name.into(), id);
         id
     }
 
@@ -259,11 +277,12 @@ impl Emit for BinaryOutput {
     }
 
     fn thread_started(&mut self, context: &mut Context<'_>, thread: &ThreadRecord<'_>) {
+        let name = self.thread_name(context.vm, &thread.info.name);
         let record = Record::StartThread {
             thread: thread_serial(thread.thread),
             object: self.ids.id(thread.info.object),
             trace: trace_serial(thread.trace),
-            name: self.name(context.vm, &thread.info.name),
+            name,
             group: self.name(context.vm, &thread.info.group),
             parent_group: self.name(context.vm, &thread.info.parent_group),
         };

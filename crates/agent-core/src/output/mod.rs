@@ -10,6 +10,7 @@ mod text_heap;
 
 use crate::catalog::{Catalog, Class, ResolvedTrace};
 use profile::{ContentionTable, CostTable, Ranked, SampleTable, SiteOrder, SiteTable, Volume};
+use rustc_hash::FxHashMap;
 use std::path::Path;
 use std::sync::Arc;
 use vmpi::{ClassId, HeapSummary, MonitorInfo, ThreadId, ThreadInfo, ThreadStack, ThreadState, Vm};
@@ -124,20 +125,19 @@ pub(crate) trait Emit: Send {
     fn take_failure(&mut self) -> Option<String>;
 }
 
-/// The threads of MONITOR DUMP, in order of their numbers: state word and stack. A thread the VM no
-/// longer lists has ended.
+/// The threads of MONITOR DUMP, in order of their numbers: state word and stack. A thread that the VM
+/// does not list is ending.
 pub(crate) fn monitor_threads(
     catalog: &Catalog,
     now: &[ThreadStack],
 ) -> Vec<(ThreadId, u32, vmpi::TraceId)> {
-    let mut known: Vec<_> = catalog.threads.iter().map(|thread| thread.id).collect();
-    known.sort();
+    let now: FxHashMap<_, _> = now.iter().map(|now| (now.thread, now)).collect();
     let row = |id: ThreadId| {
-        let now = now.iter().find(|thread| thread.thread == id);
+        let now = now.get(&id);
         let (state, trace) = now.map(|now| (now.state, now.trace)).unwrap_or_default();
         (id, status(state), trace)
     };
-    known.into_iter().map(row).collect()
+    catalog.threads.keys().copied().map(row).collect()
 }
 
 /// A state as [`hprof::thread_status`] reads it.

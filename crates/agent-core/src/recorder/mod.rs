@@ -2,7 +2,7 @@
 
 mod report;
 
-use crate::catalog::{Catalog, Thread};
+use crate::catalog::Catalog;
 use crate::control::{Command, Switch};
 use crate::host::Host;
 use crate::ids::{ObjectIds, thread_of};
@@ -154,16 +154,16 @@ impl Recorder {
                 let entry = context.catalog.class(context.vm, class);
                 out.class_loaded(context, class, &entry);
             }
-            for thread in threads.iter().filter(|thread| thread.announced) {
-                let info = context.vm.thread(thread.id).unwrap_or_default();
+            for (id, thread) in threads.into_iter().filter(|(_, thread)| thread.is_wanted()) {
+                let info = context.vm.thread(id).unwrap_or_default();
                 let record = ThreadRecord {
-                    thread: thread.id,
+                    thread: id,
                     info: &info,
                     trace: TraceId::EMPTY,
                 };
                 out.thread_started(context, &record);
                 if thread.ended {
-                    out.thread_ended(context, thread.id);
+                    out.thread_ended(context, id);
                 }
             }
         });
@@ -204,12 +204,7 @@ impl Recorder {
     fn thread_started(&mut self, vm: &dyn Vm, thread: ThreadId, info: &ThreadInfo, trace: TraceId) {
         // Threads older than the profiler got a serial but no record from the original.
         let announced = !info.predates_profiler || self.options.mode == Mode::Modern;
-        self.catalog.threads.retain(|one| one.id != thread);
-        self.catalog.threads.push(Thread {
-            id: thread,
-            announced,
-            ended: false,
-        });
+        self.catalog.define_thread(thread, announced);
         if announced {
             let record = ThreadRecord {
                 thread,
@@ -222,12 +217,8 @@ impl Recorder {
 
     fn thread_ended(&mut self, vm: &dyn Vm, thread: ThreadId) {
         self.tables.entering.remove(&thread);
-        let known = self.catalog.threads.iter_mut().find(|one| one.id == thread);
-        let Some(known) = known.filter(|one| !one.ended) else {
-            return;
-        };
-        known.ended = true;
-        if known.announced {
+        let known = self.catalog.end_thread(thread);
+        if known.is_some_and(|known| known.announced) {
             self.write(vm, |out, context| out.thread_ended(context, thread));
         }
     }
@@ -404,14 +395,12 @@ impl Recorder {
     fn thread_of_object(&self, vm: &dyn Vm, id: u64) -> Option<ThreadId> {
         let ids = ObjectIds::new(self.options.mode, vm.info());
         let swapped = u64::from((id as u32).swap_bytes());
-        let threads = self.catalog.threads.iter().map(|thread| thread.id);
-        let mut found = threads.filter(|thread| {
+        let mut threads = self.catalog.threads.keys().copied();
+        let found = threads.find(|thread| {
             let object = vm.thread(*thread).map(|info| ids.id(info.object).0);
             object.is_ok_and(|object| object == id || object == swapped)
         });
-        found
-            .next()
-            .or_else(|| thread_of(id as u32).filter(|thread| vm.thread(*thread).is_ok()))
+        found.or_else(|| thread_of(id as u32).filter(|thread| vm.thread(*thread).is_ok()))
     }
 
     fn collect(&mut self, vm: &dyn Vm) {

@@ -9,12 +9,12 @@ use jvmti::sys::{FieldPtr, Value};
 use jvmti::{Env, EventKind, FrameRow, Jni, Live, Object};
 
 use super::Host;
+use crate::array_layout::ArrayLayout;
 use crate::background::retransform_those;
 use crate::birth_calls::{Births, Step, hidden_frames};
 use crate::changed_classes::{ChangedClasses, MOST_WHERE_SLOW};
 use crate::hotspot::locked;
 use crate::instrument::is_eligible;
-use crate::tracker::ArrayLayout;
 
 const CLASS: &str = "java/lang/HprofSample";
 /// Compiled from `tracker/HprofSample.java`.

@@ -308,15 +308,11 @@ impl Named {
             return *id;
         }
         let id = ClassId(registry.classes.len() as u32 + 1);
-        registry.classes.push(ClassEntry {
-            info: ClassInfo {
-                signature: format!("L{name};"),
-                mirror: handles::class(id),
-                ..ClassInfo::default()
-            },
-            mirror: None,
-            load_trace: TraceId::EMPTY,
-        });
+        registry.classes.push(ClassEntry::of(ClassInfo {
+            signature: format!("L{name};"),
+            mirror: handles::class(id),
+            ..ClassInfo::default()
+        }));
         self.libraries.insert(std::sync::Arc::clone(name), id);
         id
     }

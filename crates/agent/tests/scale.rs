@@ -1,0 +1,242 @@
+//! Programs with very many threads, classes and loaders: a tenth of them in an ordinary run, all in
+//! the matrix.
+
+use testkit::jvm::{Jdk, is_matrix};
+
+use crate::common::{Lab, Ran};
+
+/// Virtual threads that are there at the same time, and those of the short and of the long run.
+fn sizes() -> [u64; 3] {
+    match is_matrix() {
+        true => [10_000, 100_000, 1_000_000],
+        false => [1_000, 10_000, 100_000],
+    }
+}
+
+fn many_threads(lab: &Lab, jdk: &Jdk, options: Option<&str>, [kind, all, size]: [&str; 3]) -> Ran {
+    let classes = lab.compile("ManyThreads.java", 21).expect("compiles");
+    // The heap is there from the beginning, so that what the process grows by is something else.
+    let flags = ["-Xms512m", "-Xmx512m", "-XX:+AlwaysPreTouch"];
+    let program = ["ManyThreads", kind, all, size];
+    let ran = lab.run_in(jdk, classes.path(), options, &flags, &program);
+    let end = format!("threads {all}\n");
+    assert!(
+        ran.stdout().ends_with(&end),
+        "{options:?} on {}: {}{}",
+        jdk.full_version,
+        ran.stdout(),
+        ran.stderr()
+    );
+    ran
+}
+
+/// A number that the program prints, in KiB.
+fn printed(ran: &Ran, what: &str) -> u64 {
+    let lines = ran.stdout();
+    let mut found = lines.lines().filter_map(|line| line.strip_prefix(what));
+    let number = found.next().and_then(|number| number.trim().parse().ok());
+    number.unwrap_or_else(|| panic!("no {what} in {lines}"))
+}
+
+/// The sum of a column over the rows of a table that end with a name.
+fn sum(profile: &str, name: &str, column: usize) -> u64 {
+    let rows = profile.lines().filter(|row| row.ends_with(name));
+    rows.filter_map(|row| row.split_whitespace().nth(column)?.parse::<u64>().ok())
+        .sum()
+}
+
+/// Each thread makes five objects and calls as the program says.
+fn check_counts(profile: &str, options: &str, threads: u64) {
+    if options.starts_with("heap") {
+        assert_eq!(
+            sum(profile, " ManyThreads$Made", 6),
+            5 * threads,
+            "{options}"
+        );
+    } else {
+        let eighth = threads.div_ceil(8);
+        let deep = eighth * 151 + (threads - eighth) * 3;
+        for (method, calls) in [("run", 1), ("step", 2), ("fail", 4)] {
+            let name = format!(" ManyThreads.{method}");
+            assert_eq!(
+                sum(profile, &name, 3),
+                calls * threads,
+                "{options} {method}"
+            );
+        }
+        assert_eq!(sum(profile, " ManyThreads.deep", 3), deep, "{options}");
+    }
+}
+
+/// Sites or times of the program's own classes, stacks written out.
+fn own_rows(profile: &str, column: usize) -> Vec<String> {
+    let mut stacks = std::collections::HashMap::new();
+    let mut lines = profile.lines().peekable();
+    while let Some(line) = lines.next() {
+        let serial = line.strip_prefix("TRACE ");
+        if let Some(serial) = serial.and_then(|line| line.split(':').next()) {
+            let mut stack = String::new();
+            while let Some(frame) = lines.next_if(|line| line.starts_with('\t')) {
+                stack += frame.trim();
+                stack.push(' ');
+            }
+            stacks.insert(serial.to_owned(), stack);
+        }
+    }
+    let rows = profile.lines().filter_map(|line| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let name = fields
+            .last()
+            .filter(|name| name.starts_with("ManyThreads"))?;
+        let stack = stacks.get(*fields.get(fields.len().checked_sub(2)?)?)?;
+        Some(format!("{} {name} {stack}", fields.get(column)?))
+    });
+    let mut rows: Vec<String> = rows.filter(|row| !row.contains("main")).collect();
+    rows.sort();
+    rows
+}
+
+#[test]
+fn virtual_threads_are_counted_as_platform_threads_are() {
+    let Some(lab) = crate::common::lab() else {
+        return;
+    };
+    for jdk in lab.jdks.iter().filter(|jdk| jdk.version >= 21) {
+        for (options, column) in [
+            ("heap=sites,cutoff=0,depth=2", 6),
+            ("cpu=times,cutoff=0,depth=2", 3),
+        ] {
+            let [real, light] = ["platform", "virtual"].map(|kind| {
+                let ran = many_threads(lab, jdk, Some(options), [kind, "600", "60"]);
+                check_counts(&ran.profile(), options, 600);
+                own_rows(&ran.profile(), column)
+            });
+            assert!(!real.is_empty(), "{options}");
+            assert_eq!(real, light, "{options} on {}", jdk.full_version);
+        }
+    }
+}
+
+/// With `thread=y` the virtual threads of one name are one thread, whose stacks are its own.
+#[test]
+fn stacks_of_virtual_threads_are_kept_apart_by_name() {
+    let Some(lab) = crate::common::lab() else {
+        return;
+    };
+    for jdk in lab.jdks.iter().filter(|jdk| jdk.version >= 21) {
+        for options in [
+            "heap=sites,thread=y,cutoff=0",
+            "cpu=times,thread=y,cutoff=0",
+        ] {
+            let ran = many_threads(lab, jdk, Some(options), ["virtual", "600", "60"]);
+            let profile = ran.profile();
+            check_counts(&profile, options, 600);
+            let traces = profile.matches("\tManyThreads.step(").count();
+            assert!((1..10).contains(&traces), "{traces} {options}");
+        }
+    }
+}
+
+#[test]
+fn virtual_threads_that_have_ended_leave_nothing_behind() {
+    let Some(lab) = crate::common::lab() else {
+        return;
+    };
+    let [size, short, long] = sizes();
+    let run = |jdk: &Jdk, options: Option<&str>, threads: u64| {
+        let ran = many_threads(
+            lab,
+            jdk,
+            options,
+            ["virtual", &threads.to_string(), &size.to_string()],
+        );
+        if let Some(options) = options {
+            check_counts(&ran.profile(), options, threads);
+        }
+        ["heap", "resident"].map(|what| printed(&ran, what))
+    };
+    for jdk in lab.jdks.iter().filter(|jdk| jdk.version >= 21) {
+        let [plain_heap, _] = run(jdk, None, short);
+        for options in ["heap=sites,cutoff=0", "cpu=times,cutoff=0"] {
+            let [_, before] = run(jdk, Some(options), short);
+            let [heap, after] = run(jdk, Some(options), long);
+            let more = heap.saturating_sub(plain_heap);
+            let what = format!(
+                "{options} on {}: {more} KiB of heap, resident {before} and {after} KiB",
+                jdk.full_version
+            );
+            assert!(more <= 64 << 10, "{what}");
+            assert!(after <= before + (32 << 10), "{what}");
+        }
+    }
+}
+
+/// Ten arrays and calls of methods for each class that is defined. No VM lets hidden ones be changed,
+/// so what these make is not counted.
+fn check_classes(lab: &Lab, jdk: &Jdk, options: &str, [what, count]: [&str; 2], classes: u64) {
+    let made = lab.compile("ManyClasses.java", 8).expect("compiles");
+    let generated = lab.compile("Generated0000.java", 8).expect("compiles");
+    let file = "Generated0000.class";
+    std::fs::copy(generated.path().join(file), made.path().join(file)).expect("copied");
+    let program = ["ManyClasses", what, count];
+    let ran = lab.run_in(jdk, made.path(), Some(options), &["-Xmx512m"], &program);
+    let on = format!("{options} {what} on {}", jdk.full_version);
+    let end = format!("called {classes}\n");
+    assert!(ran.stdout().ends_with(&end), "{on} {}", ran.stderr());
+    let profile = ran.profile();
+    let rows = own_rows_of(
+        &profile,
+        "Generated",
+        if options.starts_with("heap") { 6 } else { 3 },
+    );
+    let counted = rows.iter().map(|row| row.0).sum::<u64>();
+    let expected = if what == "hidden" { 0 } else { 10 * classes };
+    assert_eq!(counted, expected, "{on}");
+}
+
+/// Counts of rows whose innermost frame is one of the ten methods of a generated class.
+fn own_rows_of(profile: &str, prefix: &str, column: usize) -> Vec<(u64, String)> {
+    let mut tops = std::collections::HashMap::new();
+    let mut lines = profile.lines().peekable();
+    while let Some(line) = lines.next() {
+        let serial = line.strip_prefix("TRACE ");
+        if let Some(serial) = serial.and_then(|line| line.split(':').next())
+            && let Some(frame) = lines.next_if(|line| line.starts_with('\t'))
+        {
+            tops.insert(serial.to_owned(), frame.trim().to_owned());
+        }
+    }
+    let rows = profile.lines().filter_map(|line| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let top = tops.get(*fields.get(fields.len().checked_sub(2)?)?)?;
+        let is_one = top.starts_with(prefix) && top.contains(".m");
+        let count = fields.get(column)?.parse().ok()?;
+        is_one.then(|| (count, top.clone()))
+    });
+    rows.collect()
+}
+
+#[test]
+fn classes_that_come_and_go_are_counted_and_cost_little() {
+    let Some(lab) = crate::common::lab() else {
+        return;
+    };
+    let part = if is_matrix() { 1 } else { 10 };
+    let (hidden, loaders, methods) = (20_000 / part, 1_000 / part, 50_000 / part);
+    for jdk in &lab.jdks {
+        for options in ["heap=sites,cutoff=0", "cpu=times,cutoff=0"] {
+            let text = |n: u64| n.to_string();
+            if jdk.version >= 17 {
+                check_classes(lab, jdk, options, ["hidden", &text(hidden)], hidden);
+            }
+            check_classes(
+                lab,
+                jdk,
+                options,
+                ["loaders", &text(loaders)],
+                loaders * 100,
+            );
+            check_classes(lab, jdk, options, ["methods", &text(methods)], methods / 10);
+        }
+    }
+}
