@@ -167,3 +167,31 @@ fn every_command_answers_every_dump() {
         }
     }
 }
+
+#[test]
+fn every_dump_that_can_be_read_can_be_redacted() {
+    let test = "redacted dumps";
+    let Some(dumps) = corpus() else {
+        return testkit::skip(test, testkit::Need::Shared, "the shared corpus is not here");
+    };
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = folder.path().join("redacted.hprof");
+    let run = |args: &[&str]| {
+        let ran = Command::new(TENURE).args(args).output();
+        let ran = ran.expect("running tenure");
+        let said = String::from_utf8_lossy(&ran.stderr).into_owned();
+        (ran.status.code(), said)
+    };
+    let (to, mut problems) = (out.to_string_lossy(), Vec::new());
+    for dump in &dumps {
+        let from = dump.path.to_string_lossy();
+        let (code, _) = run(&["summary", "--json", "--no-index", &from]);
+        if matches!(code, Some(0 | 4)) {
+            let (redacted, said) = run(&["redact", "--force", "--no-index", "-q", &from, &to]);
+            if !matches!(redacted, Some(0 | 4)) {
+                problems.push(format!("{}: {redacted:?} {said}", dump.name));
+            }
+        }
+    }
+    assert!(problems.is_empty(), "{}", problems.join("\n"));
+}

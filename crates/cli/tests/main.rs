@@ -2,6 +2,7 @@
 
 mod android;
 mod changes;
+mod claims;
 mod collectors_agent;
 mod corpus;
 mod events;

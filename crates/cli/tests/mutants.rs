@@ -169,6 +169,9 @@ fn problems(mutant: &Mutant, good: &Good) -> Vec<String> {
             found.push(format!("{name}: exit 3 without a word"));
         }
     }
+    if found.is_empty() && runs[1].1.code != Some(3) {
+        found.extend(redacted(mutant));
+    }
     if found.is_empty() && must.histogram != Compare::Free {
         let said = (&*runs[0].1.stdout, &*runs[1].1.stdout);
         found.extend(compare(must.histogram, &good.histogram, &bytes, said).err());
@@ -180,6 +183,16 @@ fn problems(mutant: &Mutant, good: &Good) -> Vec<String> {
         )
     };
     found.into_iter().map(tell).collect()
+}
+
+/// What is wrong with the redaction of a mutant that can be read.
+fn redacted(mutant: &Mutant) -> Option<String> {
+    let out = mutant.path.with_extension("redacted");
+    let (from, to) = (mutant.path.to_string_lossy(), out.to_string_lossy());
+    let ran = tenure(&["redact", "-q", &from, &to]);
+    let _ = std::fs::remove_file(&out);
+    let well = !ran.crashed() && matches!(ran.code, Some(0 | 4));
+    (!well).then(|| format!("redact: {:?} {}", ran.code, ran.stderr))
 }
 
 /// Compares what `summary` and `histogram` said.

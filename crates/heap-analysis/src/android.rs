@@ -1,21 +1,15 @@
 //! What Android adds: the heaps of ART, native memory registered for objects
 //! (`NativeAllocationRegistry`), bitmaps, and screens that were destroyed and are still held.
 //!
-//! Definitions follow the platform's own fields: an Activity is destroyed when `mDestroyed` is true,
-//! a Fragment when `mFragmentManager` is null after `onCreate`, a ViewModel when `mCleared` is
-//! true, a Dialog when `mDecor` is null after it was created. Only what strong references hold is
-//! told; the path ignores weak, soft, phantom and final ones. One look at each object of the classes
-//! concerned.
+//! One look at each object of the classes concerned.
 
 use crate::bitmaps::{Bitmap, bitmaps};
-use crate::describe::{ObjectRef, describe};
-use crate::fields::{class_named, field, field_int, field_ref, is_subclass_of};
-use crate::paths::{Exclusions, Path, PathOptions, to_roots};
+use crate::destroyed::{Destroyed, destroyed};
+use crate::fields::{class_named, field_int, field_ref, is_subclass_of};
 use heap_graph::{ClassIdx, Heap, HeapError, ObjIdx, Value};
 use hprof::Bytes;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
-use std::cmp::Reverse;
 
 /// One of ART's heaps.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -37,20 +31,6 @@ pub struct NativeRow {
     pub objects: u64,
     /// Bytes, as registered.
     pub bytes: Bytes,
-}
-
-/// A destroyed object that is still held.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Destroyed {
-    /// The object.
-    #[serde(flatten)]
-    pub object: ObjectRef,
-    /// `activity`, `fragment`, `view_model` or `dialog`.
-    pub kind: &'static str,
-    /// Why it is known to be finished.
-    pub reason: &'static str,
-    /// The shortest way from a root by strong references.
-    pub path: Path,
 }
 
 /// Everything about Android.
@@ -123,89 +103,15 @@ fn device(heap: &Heap) -> Option<String> {
 }
 
 /// The objects of all classes below one of this name.
-fn instances<'h>(heap: &'h Heap, ancestor: &'static str) -> impl Iterator<Item = ObjIdx> + 'h {
+pub(crate) fn instances<'h>(
+    heap: &'h Heap,
+    ancestor: &'static str,
+) -> impl Iterator<Item = ObjIdx> + 'h {
     let classes = (0..heap.classes().len() as u32).map(ClassIdx);
     classes
         .filter(move |c| heap.class(*c).reachable_objects > 0 && is_subclass_of(heap, *c, ancestor))
         .flat_map(|c| heap.objects_of(c))
         .filter(|o| heap.is_reachable(*o) && heap.class_by_object(*o).is_none())
-}
-
-fn is_true(heap: &Heap, object: ObjIdx, name: &str) -> bool {
-    field(heap, object, name) == Some(Value::Boolean(true))
-}
-
-/// A reference field that exists and is null.
-fn is_null(heap: &Heap, object: ObjIdx, name: &str) -> bool {
-    matches!(field(heap, object, name), Some(Value::Reference(id)) if id.is_null())
-}
-
-fn destroyed(heap: &Heap) -> Result<Vec<Destroyed>, HeapError> {
-    type Rule = (
-        &'static str,
-        &'static str,
-        &'static str,
-        fn(&Heap, ObjIdx) -> bool,
-    );
-    let rules: [Rule; 6] = [
-        (
-            "android.app.Activity",
-            "activity",
-            "Activity.mDestroyed is true",
-            |h, o| is_true(h, o, "mDestroyed"),
-        ),
-        (
-            "androidx.fragment.app.Fragment",
-            "fragment",
-            "Fragment.mFragmentManager is null",
-            |h, o| is_null(h, o, "mFragmentManager") && is_true(h, o, "mCalled"),
-        ),
-        (
-            "android.support.v4.app.Fragment",
-            "fragment",
-            "Fragment.mFragmentManager is null",
-            |h, o| is_null(h, o, "mFragmentManager") && is_true(h, o, "mCalled"),
-        ),
-        (
-            "android.app.Fragment",
-            "fragment",
-            "Fragment.mFragmentManager is null",
-            |h, o| is_null(h, o, "mFragmentManager") && is_true(h, o, "mCalled"),
-        ),
-        (
-            "androidx.lifecycle.ViewModel",
-            "view_model",
-            "ViewModel.mCleared is true",
-            |h, o| is_true(h, o, "mCleared"),
-        ),
-        (
-            "android.app.Dialog",
-            "dialog",
-            "Dialog.mDecor is null",
-            |h, o| is_null(h, o, "mDecor") && is_true(h, o, "mCreated"),
-        ),
-    ];
-    let options = PathOptions {
-        count: 1,
-        exclude: Exclusions::ALL,
-    };
-    let mut found = Vec::new();
-    for (ancestor, kind, reason, is_finished) in rules {
-        for object in instances(heap, ancestor).filter(|o| is_finished(heap, *o)) {
-            // Held by weak references only: it may go at any time.
-            let paths = to_roots(heap, object, &options)?;
-            if let Some(path) = paths.paths.into_iter().next() {
-                found.push(Destroyed {
-                    object: describe(heap, object),
-                    kind,
-                    reason,
-                    path,
-                });
-            }
-        }
-    }
-    found.sort_by_key(|d| (Reverse(d.object.retained), d.object.object));
-    Ok(found)
 }
 
 /// `sun.misc.Cleaner` (or the registry's own) leads to a thunk, and that to the registry with the

@@ -404,6 +404,19 @@ fn check_leaks(
     if !rules.new && rules.share.is_none() {
         return Ok(());
     }
+    if leaks.no_roots {
+        checks.push(Checked {
+            rule: "leak suspects".to_owned(),
+            subject: "the dump".to_owned(),
+            what: "leak",
+            passed: false,
+            found: 0,
+            limit: None,
+            baseline: None,
+            message: "the dump has no GC roots, so leak suspects cannot be found".to_owned(),
+            signature: None,
+        });
+    }
     for suspect in &leaks.suspects {
         let leak = known(suspect);
         let before = baseline

@@ -8,9 +8,10 @@
 //! walk over the top of each tree, and for every group on the way its members' children.
 
 use crate::identity::{Label, fields_of, key_text, label, signature, stable_name};
+use crate::leaks::is_plumbing;
 use heap_graph::{Heap, ObjIdx};
 use hprof::Bytes;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use serde::Serialize;
 use std::cmp::Reverse;
 
@@ -43,6 +44,10 @@ pub struct DumpFacts {
     pub objects: u64,
     /// Shallow size.
     pub shallow: Bytes,
+    /// True when it shares fewer than half of its classes with the first dump: it is of another
+    /// program, and what changed means little.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub unrelated: bool,
 }
 
 /// One class in all dumps; classes of one name are added up.
@@ -90,8 +95,13 @@ fn growth(retained: &[Bytes]) -> i64 {
 pub struct Change {
     /// From the top of the dominator tree to the place where the growth spreads out.
     pub path: Vec<GroupChange>,
-    /// The group directly below that grew (or shrank) most: what piles up there.
+    /// The group directly below that grew (or shrank) most: what piles up there. Nodes of a
+    /// collection are counted with those that hang on them, in the bins of a table or as a list.
     pub contents: Option<GroupChange>,
+    /// For nodes and entries of the platform's collections, which say nothing: what these hold
+    /// that grew (or shrank) most.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub holding: Option<GroupChange>,
     /// Growth of the last step of the path, in bytes; negative for less.
     pub growth: i64,
     /// True when it grew from every dump to the next.
@@ -147,6 +157,7 @@ pub fn diff(dumps: &[(String, &Heap)], options: &DiffOptions) -> Diff {
     let heaps: Vec<&Heap> = dumps.iter().map(|d| d.1).collect();
     let facts = dumps.iter().map(|(name, heap)| DumpFacts {
         name: name.clone(),
+        unrelated: heaps.first().is_some_and(|first| !are_related(first, heap)),
         timestamp_ms: heap.summary().timestamp_ms,
         objects: heap.summary().reachable_objects,
         shallow: heap.summary().reachable_shallow,
@@ -195,6 +206,22 @@ pub fn diff(dumps: &[(String, &Heap)], options: &DiffOptions) -> Diff {
         classes,
         omitted_classes,
     }
+}
+
+/// Whether two dumps may be of one program: the smaller set of the application's class names is at
+/// least half in the other one. Without any, all classes count.
+fn are_related(a: &Heap, b: &Heap) -> bool {
+    let names = |heap: &Heap, all: bool| -> FxHashSet<String> {
+        let classes = heap.classes().iter().filter(|c| c.dumped);
+        let classes = classes.filter(|c| all || !is_plumbing(&c.name) && !c.name.ends_with("[]"));
+        classes.map(|c| stable_name(&c.name)).collect()
+    };
+    let alike = |all: bool| {
+        let (a, b) = (names(a, all), names(b, all));
+        let least = a.len().min(b.len());
+        (least > 0).then(|| a.intersection(&b).count() * 2 >= least)
+    };
+    alike(false).or_else(|| alike(true)).unwrap_or(true)
 }
 
 /// Puts objects of equal label together; per heap the objects with their labels.
@@ -280,6 +307,7 @@ const STEPS: usize = 200;
 fn follow(heaps: &[&Heap], top: &Group, sign: i64) -> Change {
     let mut path = vec![top.clone()];
     let mut contents = None;
+    let mut chained = false;
     while path.len() < STEPS {
         let Some(group) = path.last() else { break };
         let moved = group.growth() * sign;
@@ -304,13 +332,20 @@ fn follow(heaps: &[&Heap], top: &Group, sign: i64) -> Change {
             Some(next) if enough(&next) && counts(&next) <= 1 => {
                 let links = path.iter().rev().take(2);
                 if links.clone().count() == 2 && links.clone().all(|l| l.label == next.label) {
-                    contents = Some(next.said());
+                    let same = |g: &&Group| g.label.class == next.label.class;
+                    let first = path.len() - path.iter().rev().take_while(same).count();
+                    // All links of the chain pile up, unless it begins at the top.
+                    contents = Some(match first {
+                        0 => next,
+                        _ => path.drain(first..).next().unwrap_or(next),
+                    });
+                    chained = true;
                     break;
                 }
                 path.push(next);
             }
             next => {
-                contents = next.map(|n| n.said());
+                contents = next;
                 break;
             }
         }
@@ -322,13 +357,46 @@ fn follow(heaps: &[&Heap], top: &Group, sign: i64) -> Change {
     });
     let mut words: Vec<String> = path.iter().map(|g| g.label.to_string()).collect();
     words.extend(contents.iter().map(|c| c.label.class.clone()));
+    let mut holding = None;
+    if let Some(nodes) = &mut contents {
+        let nameless = is_plumbing(&nodes.label.class);
+        if nameless || chained {
+            let held = unfold(heaps, nodes);
+            let most = held.into_iter().max_by_key(|g| g.growth() * sign);
+            let most = most.filter(|g| nameless && g.growth() * sign > 0);
+            holding = most.map(|g| g.said());
+        }
+    }
     Change {
         growth: path.last().map_or(0, Group::growth),
         path: path.iter().map(Group::said).collect(),
-        contents,
+        contents: contents.as_ref().map(Group::said),
+        holding,
         steady,
         signature: signature(words.iter().map(String::as_str)),
     }
+}
+
+/// Adds to the nodes of a collection those that hang on them: the rest of a bin, of a list, of a
+/// tree. Gives what all of them hold, by class; the sizes of the nodes include it already.
+fn unfold(heaps: &[&Heap], nodes: &mut Group) -> Vec<Group> {
+    let mut held = Vec::with_capacity(heaps.len());
+    for (heap, members) in heaps.iter().zip(&mut nodes.members) {
+        let mut list = Vec::new();
+        let mut at = 0;
+        while let Some(node) = members.get(at).copied() {
+            at += 1;
+            for child in heap.dominated(Some(node)) {
+                if heap.class_of(child) == heap.class_of(node) {
+                    members.push(child);
+                } else {
+                    list.push((child, label(heap, child, None)));
+                }
+            }
+        }
+        held.push(list);
+    }
+    grouped(heaps, held)
 }
 
 fn classes(heaps: &[&Heap], keep: usize) -> (Vec<ClassChange>, u64) {

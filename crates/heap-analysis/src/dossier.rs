@@ -79,7 +79,7 @@ pub fn dossier(heap: &Heap, options: &DossierOptions) -> Result<Dossier, HeapErr
                 ..HistogramOptions::default()
             },
         )?,
-        consumers: consumers(heap, &TopOptions::default()),
+        consumers: consumers(heap, &TopOptions::default())?,
         dominators: tree(
             heap,
             &TreeOptions {
@@ -97,7 +97,7 @@ pub fn dossier(heap: &Heap, options: &DossierOptions) -> Result<Dossier, HeapErr
             },
         ),
         roots: roots(heap, &RootOptions { kind: None, top: 5 }),
-        loaders: loaders(heap, Some(20)),
+        loaders: loaders(heap, Some(20))?,
         unreachable: unreachable(heap, Some(20)),
         properties: options.properties.then(|| properties(heap)),
         verdict: validate(heap),

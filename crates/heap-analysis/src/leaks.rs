@@ -12,6 +12,7 @@ use crate::allocation::{AllocatedBy, allocated_by};
 use crate::below::{Below, below};
 use crate::chain::{Step, field_to, steps};
 use crate::describe::{Address, ObjectRef, describe, thread_name};
+use crate::destroyed::{Destroyed, destroyed};
 use crate::group::{frame_text, trace_frames};
 use crate::merged_paths::{MergeOptions, common_point};
 use crate::ranking::share;
@@ -173,6 +174,19 @@ pub struct Suspect {
     pub stack: Vec<String>,
 }
 
+/// Objects of a class that says nothing about who made them, held from many places.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Scattered {
+    /// The class.
+    pub class: String,
+    /// How many of its objects no single object holds.
+    pub objects: u64,
+    /// What they retain.
+    pub retained: Bytes,
+    /// Share of the reachable heap, 0 to 1.
+    pub share: f64,
+}
+
 /// All suspects of a heap.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Leaks {
@@ -182,13 +196,36 @@ pub struct Leaks {
     pub threshold: u64,
     /// True when class suspects were followed to their accumulation points.
     pub deep: bool,
+    /// True when the dump has no GC roots, so that nothing is known of what keeps objects alive:
+    /// that there are no suspects means nothing.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub no_roots: bool,
     /// The suspects, largest first.
     pub suspects: Vec<Suspect>,
+    /// Classes of plain values that many places hold and that are too large a share of the heap
+    /// for silence, but no suspects: `deep` looks for a place that holds most of them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub scattered: Vec<Scattered>,
+    /// Android objects that are finished and still held.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub destroyed: Vec<Destroyed>,
 }
 
 /// Finds the suspects.
 pub fn find(heap: &Heap, options: &LeakOptions) -> Result<Leaks, HeapError> {
     let total = heap.summary().reachable_shallow;
+    let mut leaks = Leaks {
+        total,
+        threshold: options.threshold,
+        deep: options.deep,
+        no_roots: heap.summary().no_roots,
+        suspects: Vec::new(),
+        scattered: Vec::new(),
+        destroyed: Vec::new(),
+    };
+    if leaks.no_roots {
+        return Ok(leaks);
+    }
     let limit = u128::from(total.0) * u128::from(options.threshold) / 100;
     let limit = u64::try_from(limit).unwrap_or(u64::MAX);
     let mut suspects = Vec::new();
@@ -205,8 +242,22 @@ pub fn find(heap: &Heap, options: &LeakOptions) -> Result<Leaks, HeapError> {
     let mut groups: Vec<_> = groups.into_iter().filter(|(_, s)| s.1 > limit).collect();
     groups.sort_by_key(|(class, _)| *class);
     for (class, (count, retained)) in groups {
-        suspects.push(group(heap, class, count, Bytes(retained), limit, options)?);
+        let suspect = group(heap, class, count, Bytes(retained), limit, options)?;
+        // A healthy heap is full of classes, texts and arrays that several objects share.
+        if is_value(heap, class) && suspect.accumulation_point.is_none() {
+            leaks.scattered.push(Scattered {
+                class: suspect.class,
+                objects: suspect.instances,
+                retained: suspect.retained,
+                share: suspect.share,
+            });
+        } else {
+            suspects.push(suspect);
+        }
     }
+    leaks
+        .scattered
+        .sort_by_key(|s| std::cmp::Reverse(s.retained));
     suspects.sort_by(|a, b| {
         let order = |s: &Suspect| s.kind == SuspectKind::Class;
         b.retained
@@ -215,12 +266,9 @@ pub fn find(heap: &Heap, options: &LeakOptions) -> Result<Leaks, HeapError> {
             .then_with(|| a.class.cmp(&b.class))
             .then(a.object.cmp(&b.object))
     });
-    Ok(Leaks {
-        total,
-        threshold: options.threshold,
-        deep: options.deep,
-        suspects,
-    })
+    leaks.suspects = suspects;
+    leaks.destroyed = destroyed(heap)?;
+    Ok(leaks)
 }
 
 fn single(heap: &Heap, object: ObjIdx, options: &LeakOptions) -> Result<Suspect, HeapError> {
@@ -487,8 +535,26 @@ fn holder(path: &[Step]) -> Option<String> {
     })
 }
 
+/// Classes of which every heap has many: classes, texts, boxes, arrays of them.
+fn is_value(heap: &Heap, class: ClassIdx) -> bool {
+    const VALUES: [&str; 10] = [
+        "java.lang.Class",
+        "java.lang.String",
+        "java.lang.Object",
+        "java.lang.Boolean",
+        "java.lang.Byte",
+        "java.lang.Short",
+        "java.lang.Character",
+        "java.lang.Integer",
+        "java.lang.Long",
+        "java.lang.Double",
+    ];
+    let info = heap.class(class);
+    info.element.is_some() || VALUES.contains(&info.name.trim_end_matches("[]"))
+}
+
 /// Classes whose fields say nothing about who holds what.
-fn is_plumbing(class: &str) -> bool {
+pub(crate) fn is_plumbing(class: &str) -> bool {
     const PREFIXES: [&str; 7] = [
         "java.", "javax.", "jdk.", "sun.", "com.sun.", "android.", "dalvik.",
     ];

@@ -34,6 +34,7 @@ pub mod collection_table;
 pub mod collections;
 pub mod contents;
 pub mod describe;
+pub mod destroyed;
 pub mod diff;
 pub mod dominators;
 pub mod dossier;

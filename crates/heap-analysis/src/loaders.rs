@@ -2,8 +2,9 @@
 //! loader defines.
 
 use crate::describe::Address;
-use crate::group::loader_name;
-use heap_graph::{ClassIdx, Heap};
+use crate::group::{GroupBy, GroupKey, loader_name};
+use crate::histogram::{HistogramOptions, HistogramRow, histogram};
+use heap_graph::{ClassIdx, Heap, HeapError};
 use hprof::{Bytes, ObjectId};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -17,12 +18,14 @@ pub struct Loader {
     pub object: Address,
     /// Classes it defined.
     pub classes: u64,
-    /// Reachable objects of those classes.
+    /// Reachable objects of those classes, and their class objects.
     pub objects: u64,
     /// Their own size.
     pub shallow: Bytes,
-    /// What the loader object retains; `None` for the boot loader.
+    /// What all of them retain together, as in the histogram by loader and in `top`.
     pub retained: Option<Bytes>,
+    /// What the loader object retains; `None` for the boot loader.
+    pub loader_retained: Option<Bytes>,
     /// True when nothing reaches it any more although its classes are still in the dump.
     pub unreachable: bool,
 }
@@ -51,15 +54,29 @@ pub struct Loaders {
     pub duplicate_names: u64,
 }
 
+/// All loaders as the histogram counts them, what retains most first.
+pub(crate) fn loader_rows(heap: &Heap) -> Result<Vec<HistogramRow>, HeapError> {
+    let options = HistogramOptions {
+        by: GroupBy::Loader,
+        ..HistogramOptions::default()
+    };
+    Ok(histogram(heap, &options)?.rows)
+}
+
+fn loader_of(row: &HistogramRow) -> Option<ObjectId> {
+    match &row.key {
+        GroupKey::Loader { object, .. } => Some(object.0),
+        _ => None,
+    }
+}
+
 /// Sums up loaders; at most `top` duplicate classes.
-pub fn loaders(heap: &Heap, top: Option<usize>) -> Loaders {
-    let mut sums: BTreeMap<ObjectId, (u64, u64, u64)> = BTreeMap::new();
+pub fn loaders(heap: &Heap, top: Option<usize>) -> Result<Loaders, HeapError> {
+    let rows = loader_rows(heap)?;
+    let mut sums: BTreeMap<ObjectId, u64> = BTreeMap::new();
     let mut names: BTreeMap<&str, Vec<ClassIdx>> = BTreeMap::new();
     for (n, class) in heap.classes().iter().enumerate() {
-        let sum = sums.entry(class.loader).or_default();
-        sum.0 += u64::from(class.dumped);
-        sum.1 += class.reachable_objects;
-        sum.2 += class.reachable_shallow.0;
+        *sums.entry(class.loader).or_default() += u64::from(class.dumped);
         // Hidden classes share their name with the class they were made from, by design.
         if class.dumped && !class.name.contains('+') && class.element.is_none() {
             names
@@ -70,15 +87,17 @@ pub fn loaders(heap: &Heap, top: Option<usize>) -> Loaders {
     }
     let mut loaders: Vec<Loader> = sums
         .into_iter()
-        .map(|(id, (classes, objects, shallow))| {
+        .map(|(id, classes)| {
             let object = heap.find(id);
+            let row = rows.iter().find(|row| loader_of(row) == Some(id));
             Loader {
                 loader: loader_name(heap, id),
                 object: Address(id),
                 classes,
-                objects,
-                shallow: Bytes(shallow),
-                retained: object.map(|o| heap.retained(o)),
+                objects: row.map_or(0, |r| r.objects),
+                shallow: row.map_or(Bytes(0), |r| r.shallow),
+                retained: row.and_then(|r| r.retained),
+                loader_retained: object.map(|o| heap.retained(o)),
                 unreachable: object.is_some_and(|o| !heap.is_reachable(o)),
             }
         })
@@ -107,9 +126,9 @@ pub fn loaders(heap: &Heap, top: Option<usize>) -> Loaders {
     duplicates.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.class.cmp(&b.class)));
     let duplicate_names = duplicates.len() as u64;
     duplicates.truncate(top.unwrap_or(usize::MAX));
-    Loaders {
+    Ok(Loaders {
         loaders,
         duplicates,
         duplicate_names,
-    }
+    })
 }

@@ -7,11 +7,12 @@ use crate::leaks::root_kinds;
 use crate::paths::{Exclusions, Holders, root_set};
 use crate::ranking::share;
 use crate::selection::Selection;
-use heap_graph::{Heap, HeapError, ObjIdx};
+use heap_graph::{ClassIdx, Heap, HeapError, ObjIdx, ObjectKind};
 use hprof::Bytes;
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::Serialize;
 use std::cmp::Reverse;
+use std::collections::hash_map::Entry;
 
 /// How many objects one search may look at before it is given up. Real paths are found within a
 /// few hundred; what needs more is held by half of the heap.
@@ -218,13 +219,16 @@ fn paths_to(
 pub struct MergedNode {
     /// Level, from 0 for the objects that are roots.
     pub depth: usize,
-    /// The object.
+    /// The object; of several ones that which retains most.
     #[serde(flatten)]
     pub object: ObjectRef,
+    /// How many objects of its class this node is: those in the slots of an array are one node, and
+    /// so is what these hold by the same field.
+    pub objects: u64,
     /// Kinds of root, on level 0.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub roots: Vec<String>,
-    /// The field of the object above that holds this one.
+    /// The field of the object above that holds this one; `[*]` for any slot of an array.
     pub field: Option<String>,
     /// How many of the asked objects are reached through here.
     pub targets: u64,
@@ -294,65 +298,128 @@ pub fn to_objects(
     Ok(merged)
 }
 
-/// Builds the tree level by level from paths, with an explicit stack.
+/// Objects that are one node of the tree, and the paths through them.
+struct Branch<'p> {
+    /// Each once, the one that retains most first.
+    members: Vec<ObjIdx>,
+    /// The field by which the branch above holds each of them; `[*]` for slots of an array.
+    field: Option<String>,
+    paths: Vec<&'p [ObjIdx]>,
+}
+
+/// What objects are one branch by.
+#[derive(Clone, PartialEq, Eq, Hash)]
+enum Key {
+    Object(ObjIdx),
+    /// The slots of arrays that hold objects of a class.
+    Slots(ClassIdx),
+    /// A field of many objects, and the class of what is in it.
+    Field(Option<String>, ClassIdx),
+}
+
+/// The next level of a branch. The slots of an array are not told apart, nor is what the objects
+/// in them hold by the same field: `[*] -> Node -> val` is one way and not ten thousand.
+fn branches<'p>(
+    heap: &Heap,
+    above: &Branch<'p>,
+    depth: usize,
+) -> Result<Vec<Branch<'p>>, HeapError> {
+    let folded = above.members.len() > 1;
+    let mut fields: FxHashMap<(ObjIdx, ObjIdx), Option<String>> = FxHashMap::default();
+    let mut groups: FxHashMap<Key, Branch<'p>> = FxHashMap::default();
+    for path in &above.paths {
+        let (Some(parent), Some(child)) = (path.get(depth), path.get(depth + 1)) else {
+            continue;
+        };
+        let class = heap.class_of(*child);
+        let key = if heap.kind(*parent) == ObjectKind::ObjectArray {
+            Key::Slots(class)
+        } else if folded {
+            let field = match fields.entry((*parent, *child)) {
+                Entry::Occupied(known) => known.get().clone(),
+                Entry::Vacant(new) => new.insert(field_to(heap, *parent, *child)?).clone(),
+            };
+            Key::Field(field, class)
+        } else {
+            Key::Object(*child)
+        };
+        let branch = groups.entry(key).or_insert_with(|| Branch {
+            members: Vec::new(),
+            field: None,
+            paths: Vec::new(),
+        });
+        branch.members.push(*child);
+        branch.paths.push(path);
+    }
+    let mut found = Vec::with_capacity(groups.len());
+    for (key, mut branch) in groups {
+        branch.members.sort_unstable();
+        branch.members.dedup();
+        branch
+            .members
+            .sort_by_key(|o| (Reverse(heap.retained(*o)), *o));
+        branch.field = match (key, branch.paths.first()) {
+            (Key::Slots(_), _) if folded || branch.members.len() > 1 => Some("[*]".to_owned()),
+            (Key::Field(field, _), _) => field,
+            (_, Some(path)) => field_to(heap, path[depth], branch.members[0])?,
+            (_, None) => None,
+        };
+        found.push(branch);
+    }
+    found.sort_by(|a, b| {
+        let order = |b: &Branch<'_>| (Reverse(b.paths.len()), b.members[0]);
+        (order(a), &a.field).cmp(&(order(b), &b.field))
+    });
+    Ok(found)
+}
+
+/// Builds the tree from paths, with an explicit stack.
 fn grow(
     heap: &Heap,
     paths: &[Vec<ObjIdx>],
     options: &MergedOptions,
     merged: &mut MergedPaths,
 ) -> Result<(), HeapError> {
-    type Below<'p> = (ObjIdx, Vec<&'p [ObjIdx]>);
-    let children = |paths: &[&'_ [ObjIdx]], depth: usize| -> Vec<(ObjIdx, Vec<usize>)> {
-        let mut groups: FxHashMap<ObjIdx, Vec<usize>> = FxHashMap::default();
-        for (n, path) in paths.iter().enumerate() {
-            if let Some(object) = path.get(depth) {
-                groups.entry(*object).or_default().push(n);
-            }
-        }
-        let mut groups: Vec<_> = groups.into_iter().collect();
-        groups.sort_by_key(|(object, members)| (Reverse(members.len()), *object));
-        groups
-    };
-    let all: Vec<&[ObjIdx]> = paths.iter().map(Vec::as_slice).collect();
-    let mut stack: Vec<(usize, Option<ObjIdx>, Below<'_>)> = Vec::new();
-    let first = children(&all, 0);
-    merged.omitted = first.len().saturating_sub(options.top) as u64;
-    for (object, members) in first.into_iter().take(options.top).rev() {
-        let below = members.iter().map(|n| all[*n]).collect();
-        stack.push((0, None, (object, below)));
+    let mut roots: FxHashMap<ObjIdx, Branch<'_>> = FxHashMap::default();
+    for path in paths {
+        let Some(root) = path.first() else { continue };
+        let branch = roots.entry(*root).or_insert_with(|| Branch {
+            members: vec![*root],
+            field: None,
+            paths: Vec::new(),
+        });
+        branch.paths.push(path.as_slice());
     }
-    while let Some((depth, above, (object, here))) = stack.pop() {
-        let next = children(&here, depth + 1);
-        let shown = if depth + 1 < options.depth {
-            next.len().min(options.top)
+    let mut roots: Vec<Branch<'_>> = roots.into_values().collect();
+    roots.sort_by_key(|b| (Reverse(b.paths.len()), b.members[0]));
+    merged.omitted = roots.len().saturating_sub(options.top) as u64;
+    roots.truncate(options.top);
+    let mut stack: Vec<(usize, Branch<'_>)> = roots.into_iter().rev().map(|b| (0, b)).collect();
+    while let Some((depth, here)) = stack.pop() {
+        let mut next = branches(heap, &here, depth)?;
+        let all = next.len();
+        next.truncate(if depth + 1 < options.depth {
+            options.top
         } else {
             0
-        };
+        });
+        let object = here.members[0];
+        let targets = here.paths.iter().filter_map(|p| p.last());
         merged.nodes.push(MergedNode {
             depth,
             object: describe(heap, object),
-            roots: match above {
-                None => root_kinds(heap, object),
-                Some(_) => Vec::new(),
+            objects: here.members.len() as u64,
+            roots: match depth {
+                0 => root_kinds(heap, object),
+                _ => Vec::new(),
             },
-            field: match above {
-                Some(above) => field_to(heap, above, object)?,
-                None => None,
-            },
-            targets: here.len() as u64,
-            targets_retained: Bytes(
-                here.iter()
-                    .filter_map(|p| p.last())
-                    .map(|o| heap.retained(*o).0)
-                    .sum(),
-            ),
-            is_target: here.iter().any(|p| p.len() == depth + 1),
-            omitted: (next.len() - shown) as u64,
+            field: here.field,
+            targets: here.paths.len() as u64,
+            targets_retained: Bytes(targets.map(|o| heap.retained(*o).0).sum()),
+            is_target: here.paths.iter().any(|p| p.len() == depth + 1),
+            omitted: (all - next.len()) as u64,
         });
-        for (child, members) in next.into_iter().take(shown).rev() {
-            let below = members.iter().map(|n| here[*n]).collect();
-            stack.push((depth + 1, Some(object), (child, below)));
-        }
+        stack.extend(next.into_iter().rev().map(|b| (depth + 1, b)));
     }
     Ok(())
 }

@@ -4,6 +4,7 @@ use crate::chain::{Step, steps};
 use crate::leaks::root_kinds;
 use crate::selection::Selection;
 use heap_graph::{ClassIdx, Heap, HeapError, ObjIdx, RefStrength};
+use hprof::HeapTag;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 use std::cell::Cell;
@@ -175,13 +176,42 @@ impl<'h> Holders<'h> {
 /// The shortest paths from roots to an object; through the instances of a class only where nothing
 /// else leads to a root.
 pub fn to_roots(heap: &Heap, target: ObjIdx, options: &PathOptions) -> Result<Paths, HeapError> {
+    from_roots(heap, target, options, &root_set(heap))
+}
+
+/// The shortest path that does not start at what only native code holds, if there is one, else the
+/// shortest one: a binder has a JNI global as long as another process knows it.
+pub(crate) fn best_path(
+    heap: &Heap,
+    target: ObjIdx,
+    exclude: Exclusions,
+) -> Result<Option<Path>, HeapError> {
+    let options = PathOptions { count: 1, exclude };
+    let others = heap.roots().iter();
+    let others = others.filter(|r| r.kind != HeapTag::RootJniGlobal);
+    let others = Selection::of(heap, others.map(|r| r.object));
+    for roots in [others, root_set(heap)] {
+        let found = from_roots(heap, target, &options, &roots)?;
+        if let Some(path) = found.paths.into_iter().next() {
+            return Ok(Some(path));
+        }
+    }
+    Ok(None)
+}
+
+fn from_roots(
+    heap: &Heap,
+    target: ObjIdx,
+    options: &PathOptions,
+    roots: &Selection,
+) -> Result<Paths, HeapError> {
     let holders = Holders::new(heap, options.exclude);
-    let found = search(heap, target, options, &holders)?;
+    let found = search(heap, target, options, &holders, roots)?;
     if !found.paths.is_empty() || !found.reachable {
         return Ok(found);
     }
     holders.with_instances();
-    search(heap, target, options, &holders)
+    search(heap, target, options, &holders, roots)
 }
 
 fn search(
@@ -189,8 +219,8 @@ fn search(
     target: ObjIdx,
     options: &PathOptions,
     holders: &Holders<'_>,
+    roots: &Selection,
 ) -> Result<Paths, HeapError> {
-    let roots = root_set(heap);
     let mut seen = Selection::none(heap);
     // For every object that was reached, the next one on the way to the target.
     let mut next: FxHashMap<ObjIdx, ObjIdx> = FxHashMap::default();

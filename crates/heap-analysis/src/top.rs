@@ -4,8 +4,9 @@
 use crate::describe::{ObjectRef, describe};
 use crate::dominators::{DominatorGroup, by_group};
 use crate::group::GroupBy;
+use crate::loaders::loader_rows;
 use crate::ranking::share;
-use heap_graph::Heap;
+use heap_graph::{Heap, HeapError};
 use hprof::Bytes;
 use serde::Serialize;
 
@@ -48,7 +49,8 @@ pub struct Consumers {
     pub objects: Vec<BigObject>,
     /// Big classes.
     pub classes: Vec<DominatorGroup>,
-    /// Big loaders.
+    /// Big loaders, with all reachable objects of their classes and what these retain together (as
+    /// `loaders` and the histogram say it; the other rows are of the top of the dominator tree).
     pub loaders: Vec<DominatorGroup>,
     /// Big packages.
     pub packages: Vec<DominatorGroup>,
@@ -67,7 +69,7 @@ pub fn largest_objects(heap: &Heap, count: usize) -> Vec<BigObject> {
 }
 
 /// Everything above the threshold.
-pub fn consumers(heap: &Heap, options: &TopOptions) -> Consumers {
+pub fn consumers(heap: &Heap, options: &TopOptions) -> Result<Consumers, HeapError> {
     let total = heap.summary().reachable_shallow;
     let limit = (total.0 as f64 * options.threshold / 100.0) as u64;
     let count = options.top.unwrap_or(usize::MAX);
@@ -85,12 +87,25 @@ pub fn consumers(heap: &Heap, options: &TopOptions) -> Consumers {
         rows.retain(|row| row.retained.0 > limit);
         rows
     };
-    Consumers {
+    let loaders = loader_rows(heap)?.into_iter().map(|row| {
+        let retained = row.retained.unwrap_or(row.shallow);
+        DominatorGroup {
+            key: row.key,
+            objects: row.objects,
+            shallow: row.shallow,
+            retained,
+            share: share(retained.0, total.0),
+        }
+    });
+    Ok(Consumers {
         total,
         threshold: options.threshold,
         objects,
         classes: groups(GroupBy::Class),
-        loaders: groups(GroupBy::Loader),
+        loaders: loaders
+            .filter(|row| row.retained.0 > limit)
+            .take(count)
+            .collect(),
         packages: groups(GroupBy::Package),
-    }
+    })
 }

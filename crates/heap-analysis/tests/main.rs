@@ -3,5 +3,6 @@
 mod groups;
 mod naive;
 mod readable;
+mod redact;
 mod sets;
 mod waste;

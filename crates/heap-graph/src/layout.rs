@@ -8,10 +8,22 @@ use hprof::{
     walk,
 };
 
-/// The first distances of one class in the order of the file, with their offsets: the same ones
-/// however many threads looked.
+/// The first objects of one class in the order of the file, with their offsets and the distances to
+/// their neighbours: the same ones however many threads looked.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct FirstGaps(Vec<(u64, u32)>);
+pub(crate) struct FirstGaps(Vec<(u64, Sample)>);
+
+/// An object of a class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Sample {
+    /// The distance to the next object of the file, which is the next one by address, too.
+    Gap(u32),
+    /// Its id: the file is not in the order of addresses, so its neighbour is known at the end.
+    Id(u64),
+}
+
+/// Gaps above this are holes, not sizes.
+pub(crate) const LARGEST_GAP: u64 = 1 << 16;
 
 impl FirstGaps {
     /// Enough samples of one class.
@@ -22,9 +34,23 @@ impl FirstGaps {
         self.0.len() < Self::ENOUGH
     }
 
-    /// Notes a distance; one worker goes forward in the file.
-    pub(crate) fn add(&mut self, at: u64, gap: u32) {
-        self.0.push((at, gap));
+    /// Notes an object; one worker goes forward in the file.
+    pub(crate) fn add(&mut self, at: u64, sample: Sample) {
+        self.0.push((at, sample));
+    }
+
+    /// Turns ids into distances: `next` gives the id of the next object by address.
+    pub(crate) fn measure(&mut self, next: impl Fn(u64) -> Option<u64>) {
+        self.0.retain_mut(|(_, sample)| {
+            if let Sample::Id(id) = *sample {
+                let gap = next(id).and_then(|next| next.checked_sub(id));
+                let Some(gap) = gap.filter(|gap| *gap > 0 && *gap < LARGEST_GAP) else {
+                    return false;
+                };
+                *sample = Sample::Gap(gap as u32);
+            }
+            true
+        });
     }
 
     pub(crate) fn merge(&mut self, other: FirstGaps) {
@@ -35,8 +61,10 @@ impl FirstGaps {
 
     pub(crate) fn votes(&self) -> GapVotes {
         let mut votes = GapVotes::default();
-        for (_, gap) in &self.0 {
-            votes.add(*gap);
+        for (_, sample) in &self.0 {
+            if let Sample::Gap(gap) = sample {
+                votes.add(*gap);
+            }
         }
         votes
     }
@@ -116,6 +144,9 @@ pub(crate) struct SizeRules {
     pub(crate) samples: u64,
     /// False when ids are serial numbers rather than addresses.
     pub(crate) addresses: bool,
+    /// False when objects that follow one another in the file do not by address, as ZGC and
+    /// Shenandoah write them.
+    pub(crate) in_order: bool,
     /// Slots of the id map are `1 << shift` apart.
     pub(crate) shift: u32,
 }
@@ -163,6 +194,7 @@ impl SizeRules {
             agreeing: 0,
             samples: 0,
             addresses: true,
+            in_order: true,
             shift: 3,
         }
     }
@@ -207,13 +239,7 @@ impl SizeRules {
 /// depend on every array and every gap.
 pub(crate) fn solve(model: LayoutModel, data: &[u8], ids: IdSize, units: &[Stretch]) -> SizeRules {
     let width = ids.bytes() as u64;
-    let mut sample = Sampler {
-        low_bits: 0,
-        gcd: 0,
-        before: None,
-        arrays: Vec::new(),
-        mat: MatRule::default(),
-    };
+    let mut sample = Sampler::default();
     let pieces = if model == LayoutModel::Mat {
         units.to_vec()
     } else {
@@ -223,6 +249,10 @@ pub(crate) fn solve(model: LayoutModel, data: &[u8], ids: IdSize, units: &[Stret
         sample.before = None;
         // Damage ends the sampling of a piece; the real passes report it.
         let _ = walk(data, ids, piece.from, piece.until, piece.end, &mut sample);
+    }
+    let in_order = sample.backward * 20 <= sample.forward;
+    if !in_order && model == LayoutModel::Measured {
+        sample = by_address(sample.low_bits, data, ids, units);
     }
     let shift = sample.low_bits.trailing_zeros().min(3);
     let addresses = sample.low_bits != 0 && shift >= 3;
@@ -249,8 +279,51 @@ pub(crate) fn solve(model: LayoutModel, data: &[u8], ids: IdSize, units: &[Stret
     };
     rules.id_bytes = width;
     rules.addresses = addresses;
+    rules.in_order = in_order || !addresses;
     rules.shift = if sample.low_bits == 0 { 3 } else { shift };
     rules
+}
+
+/// Objects whose distances by address are looked at, when the file is in another order.
+const NEIGHBOURS: usize = 1 << 20;
+
+/// The distances between neighbours by address. In a large dump the neighbours are anywhere, so all
+/// of it is read for the objects in one stretch of addresses.
+fn by_address(low_bits: u64, data: &[u8], ids: IdSize, units: &[Stretch]) -> Sampler {
+    let collect = |pieces: &[Stretch], window| {
+        let mut sample = Sampler {
+            low_bits,
+            window: Some(window),
+            ..Sampler::default()
+        };
+        for piece in pieces {
+            let _ = walk(data, ids, piece.from, piece.until, piece.end, &mut sample);
+        }
+        sample.objects.sort_unstable_by_key(|o| o.0);
+        sample.objects.dedup_by_key(|o| o.0);
+        sample
+    };
+    let length = |pieces: &[Stretch]| pieces.iter().map(|u| u.until - u.from).sum::<u64>();
+    let pieces = spread(units);
+    let (some, all) = (length(&pieces), length(units));
+    let mut sample = collect(&pieces, (0, u64::MAX));
+    if some < all {
+        // In the middle, where the heap is densest.
+        let seen = &sample.objects;
+        let wanted = (NEIGHBOURS as f64 * some as f64 / all as f64) as usize;
+        let from = seen.len().saturating_sub(wanted) / 2;
+        let until = (from + wanted).min(seen.len().saturating_sub(1));
+        if let (Some(first), Some(last)) = (seen.get(from), seen.get(until)) {
+            sample = collect(units, (first.0, last.0));
+        }
+    }
+    sample.gcd = 0;
+    sample.arrays.clear();
+    for at in 1..sample.objects.len() {
+        let (before, object) = (sample.objects[at - 1], sample.objects[at]);
+        sample.gap(object.0 - before.0, before.1);
+    }
+    sample
 }
 
 /// Bytes looked at to solve the layout.
@@ -277,13 +350,29 @@ struct MatRule {
     overlap: bool,
 }
 
+/// Element type and length of an array.
+type Array = (BasicType, u32);
+
+#[derive(Default)]
 struct Sampler {
     low_bits: u64,
     gcd: u64,
-    before: Option<(u64, Option<(BasicType, u32)>)>,
+    before: Option<(u64, Option<Array>)>,
     arrays: Vec<(BasicType, u32, u64)>,
     mat: MatRule,
+    /// Neighbours in the file whose addresses go up, and down.
+    forward: u64,
+    backward: u64,
+    /// Objects with an id in the window, for the order by address.
+    objects: Vec<(u64, Option<Array>)>,
+    window: Option<(u64, u64)>,
 }
+
+/// Most objects that are kept to be put in the order of their addresses.
+const MOST: usize = 4 * NEIGHBOURS;
+
+/// One array of so many may overlap its neighbour, in a damaged dump.
+const OVERLAPS: usize = 200;
 
 fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
@@ -291,20 +380,21 @@ fn gcd(a: u64, b: u64) -> u64 {
 
 impl Sampler {
     #[inline]
-    fn object(&mut self, id: u64, array: Option<(BasicType, u32)>) {
+    fn object(&mut self, id: u64, array: Option<Array>) {
         self.low_bits |= id;
-        if let Some((from, what)) = self.before.take()
-            && id > from
+        if let Some((from, what)) = self.before.take() {
+            if id > from {
+                self.forward += 1;
+                self.gap(id - from, what);
+            } else {
+                self.backward += 1;
+            }
+        }
+        if let Some((first, last)) = self.window
+            && (first..=last).contains(&id)
+            && self.objects.len() < MOST
         {
-            let gap = id - from;
-            if self.gcd != 8 {
-                self.gcd = gcd(self.gcd, gap);
-            }
-            if let Some((kind, len)) = what
-                && self.arrays.len() < 1 << 18
-            {
-                self.arrays.push((kind, len, gap));
-            }
+            self.objects.push((id, array));
         }
         self.before = Some((id, array));
         let mat = &mut self.mat;
@@ -320,7 +410,20 @@ impl Sampler {
         }
     }
 
-    /// The hypothesis about headers and reference width that explains most array gaps.
+    #[inline]
+    fn gap(&mut self, gap: u64, what: Option<Array>) {
+        if self.gcd != 8 {
+            self.gcd = gcd(self.gcd, gap);
+        }
+        if let Some((kind, len)) = what
+            && self.arrays.len() < 1 << 18
+        {
+            self.arrays.push((kind, len, gap));
+        }
+    }
+
+    /// The hypothesis about headers and reference width that explains most array gaps. One by
+    /// which objects overlap their neighbours is believed only if there is no other.
     fn best(&self, width: u64) -> SizeRules {
         const WIDE: &[(u64, u64, u64)] = &[
             (12, 16, 4),
@@ -329,10 +432,12 @@ impl Sampler {
             (12, 16, 8),
             (16, 20, 8),
             (8, 12, 8),
+            (16, 24, 4),
+            (16, 20, 4),
         ];
         const NARROW: &[(u64, u64, u64)] = &[(8, 12, 4), (12, 16, 4)];
         let alignment = 1 << self.gcd.trailing_zeros().clamp(3, 8);
-        let mut best: Option<SizeRules> = None;
+        let mut best: Option<(bool, SizeRules)> = None;
         for (header, array_header, reference) in if width == 8 { WIDE } else { NARROW } {
             let mut rules = SizeRules::new(
                 LayoutModel::Measured,
@@ -345,10 +450,17 @@ impl Sampler {
             let agree =
                 |(kind, len, gap): &&(BasicType, u32, u64)| rules.array(*kind, *len) == *gap;
             rules.agreeing = self.arrays.iter().filter(agree).count() as u64;
-            if best.as_ref().is_none_or(|b| rules.agreeing > b.agreeing) {
-                best = Some(rules);
+            // A hole makes a distance larger than the object, and nothing makes it smaller.
+            let overlaps =
+                |(kind, len, gap): &&(BasicType, u32, u64)| rules.array(*kind, *len) > *gap;
+            let overlapping = self.arrays.iter().filter(overlaps).count();
+            let possible = overlapping * OVERLAPS <= self.arrays.len();
+            let better = |(p, b): &(bool, SizeRules)| (possible, rules.agreeing) > (*p, b.agreeing);
+            if best.as_ref().is_none_or(better) {
+                best = Some((possible, rules));
             }
         }
+        let best = best.map(|(_, rules)| rules);
         best.unwrap_or_else(|| SizeRules::new(LayoutModel::Measured, 12, 16, 4, 8))
     }
 }

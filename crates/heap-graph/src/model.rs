@@ -250,6 +250,9 @@ pub struct Summary {
     pub gc_roots: BTreeMap<String, u64>,
     /// Root records whose object is not in the dump.
     pub dangling_roots: u64,
+    /// The dump does not say what is alive: no root record names an object. Every object counts as
+    /// reachable (except in the plain model), and retains nothing but itself.
+    pub no_roots: bool,
     /// Object ids that occur more than once (the first one counts).
     pub duplicate_objects: u64,
     /// Objects in the dump.

@@ -1,6 +1,7 @@
 //! What can be wrong with a query, and where.
 
 use crate::cell::Cut;
+use crate::lang::Lang;
 use heap_graph::HeapError;
 use serde::Serialize;
 use std::fmt;
@@ -72,6 +73,23 @@ impl QueryError {
         QueryError::Text {
             message: message.into(),
             place: Place::of(text, offset),
+        }
+    }
+
+    /// A fault in a text whose dialect nobody named says what it was taken for.
+    pub(crate) fn recognised_as(self, lang: Lang) -> QueryError {
+        match self {
+            QueryError::Text { message, place } => {
+                let others = [Lang::Sql, Lang::Oql, Lang::Jhat].map(Lang::name);
+                let others: Vec<_> = others.into_iter().filter(|n| *n != lang.name()).collect();
+                let message = format!(
+                    "{message}; the text was taken for {}, the other languages are {}",
+                    lang.name(),
+                    others.join(" and ")
+                );
+                QueryError::Text { message, place }
+            }
+            other => other,
         }
     }
 

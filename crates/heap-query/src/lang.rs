@@ -99,7 +99,16 @@ fn is_jhat(text: &str) -> bool {
     // `[I`, `[Ljava.lang.String;`, `instanceof 0x12`, an object literal, a pattern.
     let array = outside.contains("from [") || outside.contains("from instanceof [");
     let object = outside.trim_start()[6..].trim_start().starts_with('{');
-    array || object || JAVASCRIPT.iter().any(|w| outside.contains(w))
+    // Both signs are SQL's too, and a table of SQL is nothing in a heap.
+    let mut after_from = words(text).skip_while(|w| !w.eq_ignore_ascii_case("from"));
+    let of_table = after_from.nth(1).is_some_and(crate::sql::is_table);
+    let counts = |word: &&&str| !(of_table && ["==", "||"].contains(*word));
+    // MAT writes `@length`.
+    let length = !text.contains('@')
+        && outside.contains(".length")
+        && words(text).any(|w| w.ends_with(".length") && w.matches('.').count() > 1);
+    let mut signs = JAVASCRIPT.iter().filter(counts);
+    array || object || length || signs.any(|w| outside.contains(w))
 }
 
 /// The dialect of a text: OQL where it parses as OQL and its FROM is no table of SQL.
@@ -126,11 +135,7 @@ pub(crate) fn recognise(text: &str) -> Lang {
         .map_or("", |w| w[1]);
     // `from objects o` is the table, `FROM OBJECTS 0x12` and the like the keyword.
     if after_from.eq_ignore_ascii_case("objects") {
-        let rest = lower
-            .split("objects")
-            .nth(1)
-            .unwrap_or_default()
-            .trim_start();
+        let rest = after_words(&lower, "from", "objects").unwrap_or_default();
         let word = rest.split(char::is_whitespace).next().unwrap_or_default();
         let term =
             rest.starts_with(['(', '"', '$']) || rest.starts_with(|c: char| c.is_ascii_digit());
@@ -152,6 +157,17 @@ pub(crate) fn recognise(text: &str) -> Lang {
     } else {
         Lang::Sql
     }
+}
+
+/// What follows two words that stand one behind the other.
+fn after_words<'t>(text: &'t str, first: &str, second: &str) -> Option<&'t str> {
+    let is_part = |c: char| c.is_alphanumeric() || "._$".contains(c);
+    text.match_indices(first).find_map(|(at, _)| {
+        let whole = !text[..at].ends_with(is_part);
+        let rest = text[at + first.len()..].strip_prefix(char::is_whitespace)?;
+        let rest = rest.trim_start().strip_prefix(second)?;
+        (whole && !rest.starts_with(is_part)).then(|| rest.trim_start())
+    })
 }
 
 /// Words outside of strings, dotted names in one piece.

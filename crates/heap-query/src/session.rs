@@ -111,6 +111,7 @@ impl Session {
         limits: &Limits,
         sink: &mut dyn Sink,
     ) -> Result<(Lang, Option<Cut>), QueryError> {
+        let asked = lang.is_some();
         let lang = lang.unwrap_or_else(|| recognise(text));
         let mut limited = Limited {
             sink,
@@ -123,6 +124,10 @@ impl Session {
             text: text.to_owned(),
             lang,
             rows: result.is_ok().then_some(limited.rows),
+        });
+        let result = result.map_err(|error| match asked {
+            true => error,
+            false => error.recognised_as(lang),
         });
         Ok((lang, result?))
     }

@@ -169,7 +169,7 @@ impl Env {
 
     /// Whether OQL sees an object. A class is seen when it has objects that are: those of
     /// primitive arrays refer to their class in MAT's model only.
-    fn is_visible(&self, object: ObjIdx) -> bool {
+    pub(crate) fn is_visible(&self, object: ObjIdx) -> bool {
         self.unreachable
             || self.heap.is_reachable(object)
             || self

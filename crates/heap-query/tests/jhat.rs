@@ -252,6 +252,7 @@ fn javascript_is_recognised() {
         "heap.classes()",
         "select heap.findClass('a.Node')",
         "select { a: x } from a.Node x",
+        "select s from java.lang.String s where s.value.length >= 6",
     ] {
         let table = session.run(text, None, &Limits::default()).map(|t| t.lang);
         assert_eq!(table.map_err(|e| e.to_string()), Ok(Lang::Jhat), "{text}");

@@ -443,6 +443,9 @@ fn dialects_are_recognised() {
         ("select * from references", Lang::Sql),
         ("select count(*) from a.Node", Lang::Sql),
         ("select this from a.Node", Lang::Sql),
+        ("select name||'x' from classes", Lang::Sql),
+        ("select name from classes where name == 'a.Node'", Lang::Sql),
+        ("select numberOfObjects, x from OBJECTS 0x0 x", Lang::Oql),
         ("select * from \"a.Node\"", Lang::Sql),
         ("SELECT * FROM a.Node", Lang::Oql),
         ("select x.n from a.Node x where x.n > 1", Lang::Oql),
@@ -458,7 +461,21 @@ fn dialects_are_recognised() {
             "{query}"
         );
     }
-    assert_eq!(session.history().len(), 12);
+    assert_eq!(session.history().len(), 15);
+    // Who named no language hears which one it was taken for.
+    let error = session.run("select frm from objects", None, &Limits::default());
+    let said = error.expect_err("no query").to_string();
+    assert!(
+        said.contains("taken for sql, the other languages are oql and jhat"),
+        "{said}"
+    );
+    let error = session.run(
+        "select frm from objects",
+        Some(Lang::Sql),
+        &Limits::default(),
+    );
+    let said = error.expect_err("no query").to_string();
+    assert!(!said.contains("taken for"), "{said}");
     assert_eq!(session.complete("select x from a.S", 17, 9), ["a.Sub"]);
     assert!(
         session

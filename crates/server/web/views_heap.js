@@ -58,8 +58,7 @@ export const overview = {
         unreachable > 0 ? [human(unreachable), "unreachable"] : null]),
       answer.damaged ? notice("bad", "The file is damaged", h("p", null, "Everything that could be read is answered. ", h("a", { href: "#/file" }, "What is missing"), ".")) : null,
       h("h2", null, "Leak suspects"),
-      answer.leaks.suspects.length ? answer.leaks.suspects.map((s) => suspectCard(s, true))
-        : h("p", { class: "empty" }, `Nothing keeps more than ${answer.leaks.threshold} % of the heap alive on its own.`),
+      answer.leaks.suspects.length ? answer.leaks.suspects.map((s) => suspectCard(s, true)) : noSuspects(answer.leaks),
       more(answer.omitted_suspects, "#/leaks"),
       h("h2", null, "What fills the heap"), map,
       h("div", { class: "columns" },
@@ -74,12 +73,17 @@ export const overview = {
   },
 };
 
+// Nothing was found, or nothing can be found out.
+const noSuspects = (leaks) => h("p", { class: "empty" }, leaks.no_roots
+  ? "Unknown: the dump has no GC roots, so it does not say what keeps objects alive. All its objects are counted."
+  : `No suspects: no object, and no class of objects, keeps more than ${leaks.threshold} % of the heap alive.`);
+
 export const leaks = {
   name: "leaks", title: "Leak suspects", group: "", keys: "l",
   source: (p) => ["leaks", { deep: p.deep }],
   async show(context) {
     const answer = await context.ask("leaks", { deep: context.params.deep });
-    if (!answer.suspects.length) return h("p", { class: "empty" }, `Nothing keeps more than ${answer.threshold} % of the heap alive on its own.`);
+    if (!answer.suspects.length) return noSuspects(answer);
     return answer.suspects.map((s, n) => h("section", null, h("h2", null, `Suspect ${n + 1}`), suspectCard(s),
       s.path.length ? [h("h3", null, s.kind === "class" ? "From the root to the common point" : "From the suspect to the accumulation point"), steps(s.path)] : null,
       s.roots.length ? h("p", null, `Root: ${s.roots.join(", ")}`) : null,

@@ -111,7 +111,7 @@ function merged(answer) {
   if (!answer.nodes.length) return h("p", { class: "empty" }, "No path from a root with these exclusions.");
   return h("div", { class: "scroll tree" }, h("table", null, h("thead", null, h("tr", null, h("th", { class: "n" }, "Objects"), h("th", { class: "n" }, "They retain"), h("th", null, "From the roots"))),
     h("tbody", null, answer.nodes.map((n) => h("tr", { tabindex: "-1" }, h("td", { class: "n" }, grouped(n.targets)), h("td", { class: "n" }, bytes(n.targets_retained)),
-      h("td", { vars: { "--d": String(n.depth) } }, n.field ? [h("b", null, n.field), " → "] : null, objectLink(n), n.roots?.length ? h("span", { class: "dim" }, ` (${n.roots.join(", ")})`) : null,
+      h("td", { vars: { "--d": String(n.depth) } }, n.field ? [h("b", null, n.field), " → "] : null, n.objects > 1 ? `${grouped(n.objects)} of ${n.class}` : objectLink(n), n.roots?.length ? h("span", { class: "dim" }, ` (${n.roots.join(", ")})`) : null,
         n.omitted ? h("span", { class: "dim" }, ` … ${grouped(n.omitted)} more below`) : null))))));
 }
 

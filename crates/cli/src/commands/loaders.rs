@@ -22,6 +22,9 @@ impl Args {
     pub(crate) fn run(&self, session: &Session) -> Outcome {
         let heap = session.open(&self.dump.file)?;
         let top = limit(self.top, session.global.json, 40);
-        session.answer(&heap_analysis::loaders::loaders(&heap, top), heap.summary())
+        session.answer(
+            &heap_analysis::loaders::loaders(&heap, top)?,
+            heap.summary(),
+        )
     }
 }

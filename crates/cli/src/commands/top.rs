@@ -57,7 +57,7 @@ impl Args {
             threshold: self.threshold.max(0.0),
             top: limit(self.top, session.global.json, 20),
         };
-        session.answer(&consumers(&heap, &options), heap.summary())
+        session.answer(&consumers(&heap, &options)?, heap.summary())
     }
 
     fn watch(&self, jvm: Jvm, session: &Session) -> Outcome {

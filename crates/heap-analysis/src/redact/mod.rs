@@ -160,15 +160,23 @@ fn layout(shapes: &FxHashMap<u64, Shape>, class: u64, ids: IdSize) -> Vec<(usize
     out
 }
 
+/// Walks all segments, and finds the same way over damage as [`hprof::rewrite`].
 fn walk_all(data: &[u8], visitor: &mut impl HeapVisitor) -> Result<(), HeaderError> {
-    let map = map_file(data, |_| {})?;
+    let ids = hprof::Header::parse(data)?.id_size;
+    let mut classes = FxHashSet::default();
+    let map = map_file(data, |record| {
+        if let Some(Record::LoadClass { class, .. }) = record.decode(ids) {
+            classes.insert(class.0);
+        }
+    })?;
+    let known = |id: u64| classes.is_empty() || classes.contains(&id);
     for s in &map.segments {
         let all = Stretch {
             from: s.body,
             until: s.end,
             end: s.end,
         };
-        walk_stretch(data, map.header.id_size, all, &|_| true, visitor);
+        walk_stretch(data, ids, all, &known, visitor);
     }
     Ok(())
 }

@@ -36,14 +36,7 @@ impl Tokens {
             return;
         }
         match element {
-            // Bits stay bits: a fixed pad for each length.
-            BasicType::Boolean => {
-                let mut pad = vec![0; content.len()];
-                self.stream(1, &(content.len() as u64).to_le_bytes(), &mut pad);
-                for (bit, pad) in content.iter_mut().zip(pad) {
-                    *bit ^= pad & 1;
-                }
-            }
+            BasicType::Boolean => self.bits(content),
             _ if content.len() >= HASHED => self.hash(element, content),
             // Zeros are no token: go on until something else comes out.
             _ => loop {
@@ -52,6 +45,32 @@ impl Tokens {
                     break;
                 }
             },
+        }
+    }
+
+    /// Bits stay bits. Few of them are a number from 1 to the largest, which goes some steps on in
+    /// a circle: no zero and never itself. Many get a fixed pad for their length.
+    fn bits(&self, content: &mut [u8]) {
+        let len = content.len();
+        let mut pad = vec![0; len.max(8)];
+        self.stream(1, &(len as u64).to_le_bytes(), &mut pad);
+        if len > 63 {
+            for (bit, pad) in content.iter_mut().zip(pad) {
+                *bit = u8::from(*bit != 0) ^ (pad & 1);
+            }
+            return;
+        }
+        let circle = (1u64 << len) - 1;
+        let number = content.iter().fold(0, |n, b| n << 1 | u64::from(*b != 0));
+        if len < 2 {
+            content.fill(1);
+            return;
+        }
+        let draw = pad.iter().take(8).fold(0, |n, b| n << 8 | u64::from(*b));
+        let step = 1 + draw % (circle - 1);
+        let token = 1 + ((u128::from(number - 1) + u128::from(step)) % u128::from(circle)) as u64;
+        for (n, bit) in content.iter_mut().rev().enumerate() {
+            *bit = (token >> n & 1) as u8;
         }
     }
 
@@ -151,6 +170,26 @@ mod tests {
             })
             .collect();
         assert_eq!(two.len(), 65536);
+    }
+
+    #[test]
+    fn tokens_of_bits_are_permutations_too() {
+        for key in 0..40 {
+            let tokens = Tokens::new([key; 32]);
+            for len in 2..10 {
+                let all: HashSet<Vec<u8>> = (0..1 << len)
+                    .map(|n: u32| {
+                        let content: Vec<u8> = (0..len).map(|bit| (n >> bit & 1) as u8).collect();
+                        let mut token = content.clone();
+                        tokens.replace(BasicType::Boolean, &mut token);
+                        assert!(n == 0 || token != content, "{content:?} stays");
+                        assert!(token.iter().all(|b| *b < 2), "{token:?}");
+                        token
+                    })
+                    .collect();
+                assert_eq!(all.len(), 1 << len);
+            }
+        }
     }
 
     proptest! {

@@ -2,8 +2,8 @@
 
 use super::Redactor;
 use hprof::{
-    FileOffset, HeaderError, HeapVisitor, Instance, ObjectArray, PrimitiveArray, Record, Root,
-    Stretch, map_file, walk_stretch,
+    ClassDump, Edit, FileOffset, HeaderError, HeapVisitor, Instance, ObjectArray, ObjectId,
+    PrimitiveArray, Record, Rewriter, Root, SubRecord, encode_sub_record, map_file,
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::Serialize;
@@ -15,8 +15,8 @@ pub struct Verified {
     pub arrays: u64,
     /// Those of four bytes or more (not all zeros) that still have their elements.
     pub unchanged: u64,
-    /// Places in the output that hold 16 bytes of an original array: contents of other objects,
-    /// texts; names that stay are not searched.
+    /// Places in the output that hold 16 bytes of an original array which the original has nowhere
+    /// in what stays: references, numbers of objects. Names that stay are not searched.
     pub remains: u64,
     /// Objects and roots that the two dumps do not have in common.
     pub differences: u64,
@@ -35,8 +35,10 @@ const WINDOW: usize = 16;
 #[derive(Default)]
 struct Original<'r> {
     redactor: Option<&'r Redactor>,
-    /// Hash of the contents by id.
-    arrays: FxHashMap<u64, u64>,
+    /// Arrays that are hidden. Two dumps in one file can have two arrays of one id.
+    hidden: u64,
+    /// Id and hash of the contents of each.
+    arrays: FxHashSet<(u64, u64)>,
     windows: FxHashSet<u128>,
     objects: u64,
 }
@@ -65,13 +67,15 @@ impl HeapVisitor for Original<'_> {
     fn primitive_array(&mut self, _: FileOffset, a: PrimitiveArray<'_>) {
         self.objects += 1;
         if self.redactor.is_none_or(|r| r.hides_array(&a)) {
-            self.arrays.insert(a.id.0, hash(a.data));
+            self.hidden += 1;
+            self.arrays.insert((a.id.0, hash(a.data)));
             self.windows.extend(window(a.data));
         }
     }
 }
 
 struct Redacted<'a> {
+    redactor: &'a Redactor,
     original: &'a Original<'a>,
     found: Verified,
     objects: u64,
@@ -89,12 +93,12 @@ impl HeapVisitor for Redacted<'_> {
     }
     fn primitive_array(&mut self, _: FileOffset, a: PrimitiveArray<'_>) {
         self.objects += 1;
-        let Some(before) = self.original.arrays.get(&a.id.0) else {
+        if !self.redactor.hides_array(&a) {
             return;
-        };
+        }
         self.found.arrays += 1;
         let matters = a.data.len() >= 4 && a.data.iter().any(|b| *b != 0);
-        if matters && hash(a.data) == *before {
+        if matters && self.original.arrays.contains(&(a.id.0, hash(a.data))) {
             self.found.unchanged += 1;
         }
     }
@@ -128,17 +132,34 @@ impl<'a> Filter<'a> {
         )
     }
 
-    /// Places in a text that hold one of the windows.
-    fn count(&self, data: &[u8]) -> u64 {
-        let (mut window, mut found) = (0u128, 0);
-        for (n, byte) in data.iter().enumerate() {
-            window = window << 8 | u128::from(*byte);
-            let (word, bit) = self.place(window);
-            if n + 1 >= WINDOW && self.bits[word] & bit != 0 && self.windows.contains(&window) {
-                found += 1;
+    fn has(&self, window: u128) -> bool {
+        let (word, bit) = self.place(window);
+        self.bits[word] & bit != 0 && self.windows.contains(&window)
+    }
+
+    /// Counts the places in a text that hold one of the windows, by window.
+    fn count(&self, data: &[u8], found: &mut FxHashMap<u128, u64>) {
+        let mut slide = Slide::default();
+        for byte in data {
+            if let Some(window) = slide.push(*byte).filter(|w| self.has(*w)) {
+                *found.entry(window).or_default() += 1;
             }
         }
-        found
+    }
+}
+
+/// The last bytes that went by.
+#[derive(Default)]
+struct Slide {
+    window: u128,
+    bytes: usize,
+}
+
+impl Slide {
+    fn push(&mut self, byte: u8) -> Option<u128> {
+        self.window = self.window << 8 | u128::from(byte);
+        self.bytes += 1;
+        (self.bytes >= WINDOW).then_some(self.window)
     }
 }
 
@@ -153,58 +174,125 @@ pub fn verify(
         ..Original::default()
     };
     super::walk_all(original, &mut before)?;
-    // What stays readable may be in both.
-    let mut stays = Stays {
-        redactor,
-        windows: FxHashSet::default(),
-    };
-    if !redactor.kept.is_empty() {
-        super::walk_all(original, &mut stays)?;
-    }
-    before.windows.retain(|w| !stays.windows.contains(w));
     let filter = Filter::new(&before.windows);
     let mut after = Redacted {
+        redactor,
         original: &before,
         found: Verified::default(),
         objects: 0,
     };
-    let mut remains = 0;
-    let map = map_file(redacted, |record| {
-        match record.decode(redactor.ids) {
-            Some(Record::Utf8 { id, .. }) if redactor.is_name(id) => {}
-            _ => remains += filter.count(record.body),
-        };
+    let mut remains = FxHashMap::default();
+    let map = map_file(redacted, |record| match record.decode(redactor.ids) {
+        Some(Record::Utf8 { id, .. }) if redactor.is_name(id) => {}
+        _ => filter.count(record.body, &mut remains),
     })?;
     for s in &map.segments {
-        let all = Stretch {
-            from: s.body,
-            until: s.end,
-            end: s.end,
-        };
-        walk_stretch(redacted, map.header.id_size, all, &|_| true, &mut after);
         if let Some(bytes) = redacted.get(s.body as usize..s.end as usize) {
-            remains += filter.count(bytes);
+            filter.count(bytes, &mut remains);
         }
     }
+    super::walk_all(redacted, &mut after)?;
     let mut found = after.found;
-    found.remains = remains;
-    found.differences = after.objects.abs_diff(before.objects)
-        + (before.arrays.len() as u64).abs_diff(found.arrays);
+    found.differences =
+        after.objects.abs_diff(before.objects) + before.hidden.abs_diff(found.arrays);
+    drop(filter);
+    if !remains.is_empty() {
+        forget_what_stays(original, redactor, &mut remains)?;
+    }
+    found.remains = remains.values().sum();
     Ok(found)
 }
 
-/// The windows of arrays that stay readable.
+/// Takes out of what was found all that the original has outside of what is hidden as well: an
+/// `int[]` that once held references has the bytes of an array of references that is still there.
+fn forget_what_stays(
+    original: &[u8],
+    redactor: &Redactor,
+    found: &mut FxHashMap<u128, u64>,
+) -> Result<(), HeaderError> {
+    let mut stays = Stays {
+        redactor,
+        slide: Slide::default(),
+        found,
+        record: Vec::new(),
+    };
+    map_file(original, |record| {
+        if !matches!(record.decode(redactor.ids), Some(Record::Utf8 { .. })) {
+            stays.slide = Slide::default();
+            stays.bytes(record.body);
+        }
+    })?;
+    stays.slide = Slide::default();
+    super::walk_all(original, &mut stays)
+}
+
+/// Passes what stays readable of the original.
 struct Stays<'r> {
     redactor: &'r Redactor,
-    windows: FxHashSet<u128>,
+    slide: Slide,
+    found: &'r mut FxHashMap<u128, u64>,
+    record: Vec<u8>,
+}
+
+impl Stays<'_> {
+    fn bytes(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            if let Some(window) = self.slide.push(*byte) {
+                self.found.remove(&window);
+            }
+        }
+    }
+
+    /// Passes a sub-record but for the bytes that are hidden: those that the redactor changes, in
+    /// a record that keeps its length.
+    fn sub_record(&mut self, at: FileOffset, record: &SubRecord<'_>) {
+        let mut bytes = std::mem::take(&mut self.record);
+        bytes.clear();
+        encode_sub_record(record, self.redactor.ids, &mut bytes);
+        let mut redacted = Vec::new();
+        match record {
+            // All of an array, whatever byte of a token happens to be that of the content; but
+            // zeros stay zeros.
+            SubRecord::PrimitiveArray(a)
+                if self.redactor.hides_array(a) && a.data.iter().any(|b| *b != 0) =>
+            {
+                self.bytes(&bytes[..bytes.len() - a.data.len()]);
+                self.slide = Slide::default();
+            }
+            _ => match self.redactor.sub_record(at, record, &mut redacted) {
+                Edit::Replace => {
+                    for (byte, now) in bytes.iter().zip(&redacted) {
+                        if byte == now {
+                            self.bytes(&[*byte]);
+                        } else {
+                            self.slide = Slide::default();
+                        }
+                    }
+                }
+                Edit::Keep | Edit::Drop => self.bytes(&bytes),
+            },
+        }
+        self.record = bytes;
+    }
 }
 
 impl HeapVisitor for Stays<'_> {
-    fn primitive_array(&mut self, _: FileOffset, a: PrimitiveArray<'_>) {
-        if !self.redactor.hides_array(&a) {
-            for window in a.data.windows(WINDOW).filter_map(window) {
-                self.windows.insert(window);
-            }
-        }
+    fn root(&mut self, at: FileOffset, root: Root) {
+        self.sub_record(at, &SubRecord::Root(root));
+    }
+    fn class(&mut self, at: FileOffset, class: &ClassDump<'_>) {
+        self.sub_record(at, &SubRecord::Class(*class));
+    }
+    fn instance(&mut self, at: FileOffset, instance: Instance<'_>) {
+        self.sub_record(at, &SubRecord::Instance(instance));
+    }
+    fn object_array(&mut self, at: FileOffset, array: ObjectArray<'_>) {
+        self.sub_record(at, &SubRecord::ObjectArray(array));
+    }
+    fn primitive_array(&mut self, at: FileOffset, array: PrimitiveArray<'_>) {
+        self.sub_record(at, &SubRecord::PrimitiveArray(array));
+    }
+    fn heap_info(&mut self, at: FileOffset, heap: u32, name: ObjectId) {
+        self.sub_record(at, &SubRecord::HeapInfo { heap, name });
     }
 }

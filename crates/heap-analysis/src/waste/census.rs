@@ -81,7 +81,14 @@ pub(super) fn primitive_of(class: &str) -> Option<BasicType> {
 
 /// Classes (with subclasses) whose objects stand for themselves however equal they look; strings
 /// and boxes have tables of their own.
-const IDENTITIES: [&str; 6] = [
+const IDENTITIES: [&str; 12] = [
+    // What makes these differ is in fields of the VM's own, which no dump has.
+    "jdk.internal.vm.StackChunk",
+    "java.lang.invoke.MemberName",
+    "java.lang.invoke.ResolvedMethodName",
+    "java.lang.invoke.MethodHandleNatives$CallSiteContext",
+    "java.lang.StackFrameInfo",
+    "java.lang.Module",
     "java.lang.Thread",
     "java.lang.ClassLoader",
     "java.lang.ref.Reference",

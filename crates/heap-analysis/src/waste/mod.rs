@@ -219,7 +219,7 @@ pub fn waste(
         omitted_fields,
         contents: census.contents.rows(heap),
         object_arrays: census.contents.object_arrays,
-        references: references::sum(heap, &census.references, options.top),
+        references: references::sum(heap, &census.references, options.top)?,
         weak_maps: references::weak_maps(heap, &census.weak_entries, options.top)?,
         native: native::sum(heap, &census.buffers, options.top),
     };

@@ -20,7 +20,7 @@ pub struct ReferenceRow {
     pub class: String,
     /// References.
     pub references: u64,
-    /// Those whose referent nothing but the reference leads to.
+    /// Those whose referent nothing but the reference itself leads to, nor what the reference holds.
     pub only: u64,
     /// What those referents retain.
     pub only_retained: Bytes,
@@ -102,7 +102,12 @@ fn number(strength: RefStrength) -> usize {
 }
 
 /// References by strength and class of the referent.
-pub(super) fn sum(heap: &Heap, list: &[RawReference], top: Option<usize>) -> References {
+pub(super) fn sum(
+    heap: &Heap,
+    list: &[RawReference],
+    top: Option<usize>,
+) -> Result<References, HeapError> {
+    let mut budget = BUDGET;
     let mut answer = References::default();
     let mut rows: FxHashMap<(usize, u32), ReferenceRow> = FxHashMap::default();
     for reference in list {
@@ -124,7 +129,10 @@ pub(super) fn sum(heap: &Heap, list: &[RawReference], top: Option<usize>) -> Ref
             });
         row.references += 1;
         match heap.dominator(referent) {
-            Dominator::Object(above) if above == reference.object => {
+            Dominator::Object(above)
+                if above == reference.object
+                    && is_alone(heap, reference.object, referent, &mut budget)? =>
+            {
                 row.only += 1;
                 row.only_retained.0 += heap.retained(referent).0;
             }
@@ -142,7 +150,30 @@ pub(super) fn sum(heap: &Heap, list: &[RawReference], top: Option<usize>) -> Ref
     answer.omitted_rows = (rows.len() - keep) as u64;
     rows.truncate(keep);
     answer.rows = rows;
-    answer
+    Ok(answer)
+}
+
+/// Whether a reference that dominates its referent holds it by nothing else: the value of an entry
+/// of a map with weak keys may hold the key, too. False where the search would be too long.
+fn is_alone(
+    heap: &Heap,
+    reference: ObjIdx,
+    referent: ObjIdx,
+    budget: &mut usize,
+) -> Result<bool, HeapError> {
+    let class = &heap.class(heap.class_of(reference)).name;
+    // Another way leads through what the reference dominates. The platform's own classes add only
+    // links between references.
+    if heap.dominated_count(Some(reference)) == 1 || class.starts_with("java.lang.ref.") {
+        return Ok(true);
+    }
+    for other in heap.outbound(reference)? {
+        let ordinary = other.strength == RefStrength::Strong && other.via != Via::Class;
+        if ordinary && reaches(heap, other.target, referent, budget)? {
+            return Ok(false);
+        }
+    }
+    Ok(*budget > 0)
 }
 
 /// Entries of one class whose values of one class hold their keys.

@@ -411,12 +411,12 @@ impl ClassTable {
                     _ => rules.field(k),
                 };
                 // HotSpot lists the constant pool's resolved references and the like as
-                // statics; they lie elsewhere.
-                let plain = rules.model == LayoutModel::Plain;
+                // statics; they lie elsewhere. MAT counts them.
+                let measured = rules.model == LayoutModel::Measured;
                 let own = c
                     .statics
                     .iter()
-                    .filter(|s| plain || !s.name.starts_with('<'));
+                    .filter(|s| !measured || !s.name.starts_with('<'));
                 let statics: u64 = own.map(|s| wide(s.kind)).sum();
                 match rules.model {
                     LayoutModel::Plain => statics,

@@ -168,6 +168,8 @@ impl Mapped<'_> {
         let rules = layout::solve(options.layout, self.data, ids, units);
         let known_class = |id: u64| self.symbols.knows_class(id);
         let mut shift = rules.shift;
+        // The neighbours of objects are found among the ids, unless they are those of the file.
+        let with_ids = with_ids || !rules.in_order && rules.model == LayoutModel::Measured;
         let stack_chunk = self.symbols.class_id(b"jdk/internal/vm/StackChunk");
         let mut threads = options.thread_count().min(units.len()).max(1);
         loop {
@@ -189,7 +191,7 @@ impl Mapped<'_> {
                 })
                 .collect();
             let (passes, pass) = run_pass(&input, "objects", units, visitors)?;
-            let (tallies, sets) = objects::merge(passes);
+            let (mut tallies, sets) = objects::merge(passes);
             if sets.iter().any(IdSetBuilder::misaligned) && shift > 0 {
                 shift = 0;
                 continue;
@@ -199,6 +201,9 @@ impl Mapped<'_> {
             if ids.duplicates > seen_by_one && threads > 1 {
                 threads = 1;
                 continue;
+            }
+            if !rules.in_order {
+                tallies.measure(&ids);
             }
             return Ok(Objects {
                 rules,
@@ -340,6 +345,7 @@ pub(crate) fn build(
     let roots = roots::Roots::resolve(mapped, &objects, &table, &map, options.layout, &mut found);
     let mut detail = stacks::detail(mapped, &objects, &roots, &map);
     summary.dangling_roots = roots.dangling;
+    summary.no_roots = roots.none || roots.order.is_empty();
 
     let io = || HeapError::io("index");
     let mut index = IndexWriter::create(place, &budget).map_err(io())?;
@@ -476,7 +482,11 @@ pub(crate) fn note_findings(
         note(
             DamageKind::Missing,
             "HEAP_DUMP",
-            "there are no GC roots in the dump: nothing is reachable".to_owned(),
+            match options.layout {
+                LayoutModel::Plain => "there are no GC roots in the dump: nothing is reachable",
+                _ => "there are no GC roots in the dump: all objects are counted, and what keeps them alive is unknown",
+            }
+            .to_owned(),
         );
     } else if count(HeapTag::RootStickyClass) == 0
         && thread_kinds.iter().any(|t| count(*t) > 0)

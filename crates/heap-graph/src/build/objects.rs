@@ -3,8 +3,8 @@
 
 use super::id_table::IdTable;
 use super::units::UnitVisitor;
-use crate::idmap::IdSetBuilder;
-use crate::layout::{FirstGaps, SizeRules};
+use crate::idmap::{Directory, FinishedIds, IdMap, IdSetBuilder};
+use crate::layout::{FirstGaps, LARGEST_GAP, Sample, SizeRules};
 use hprof::{
     BasicType, ClassDump, FileOffset, HeapTag, HeapVisitor, Instance, ObjectArray, ObjectId,
     PrimitiveArray, Root, Serial,
@@ -65,9 +65,6 @@ pub(crate) struct ObjectPass<'a> {
 /// The span of the traces of no object.
 const NO_TRACES: (u32, u32) = (u32::MAX, 0);
 
-/// Gaps above this are holes, not sizes.
-const LARGEST_GAP: u64 = 1 << 16;
-
 impl<'a> ObjectPass<'a> {
     pub(crate) fn new(
         rules: &'a SizeRules,
@@ -119,7 +116,8 @@ impl<'a> ObjectPass<'a> {
         if let Some((at, from, class)) = self.before.take() {
             let gap = id.wrapping_sub(from);
             if gap < LARGEST_GAP {
-                self.classes[class as usize].gaps.add(at, gap as u32);
+                let gaps = &mut self.classes[class as usize].gaps;
+                gaps.add(at, Sample::Gap(gap as u32));
             }
         }
         match &mut self.ids {
@@ -157,7 +155,13 @@ impl HeapVisitor for ObjectPass<'_> {
                 self.stack_chunks.push((instance.id.0, at.0 + self.base));
                 return;
             }
-            if tally.gaps.wanted() {
+            if !tally.gaps.wanted() {
+                return;
+            }
+            if !self.rules.in_order {
+                let at = at.0 + self.base;
+                tally.gaps.add(at, Sample::Id(instance.id.0));
+            } else {
                 self.before = Some((at.0 + self.base, instance.id.0, slot));
             }
         }
@@ -224,6 +228,21 @@ pub(crate) struct Tallies {
     pub(crate) one_trace: Option<u32>,
     /// In file order.
     pub(crate) heap_switches: Vec<(u64, u32, ObjectId)>,
+}
+
+impl Tallies {
+    /// Finds the neighbours by address of the objects that classes are measured by.
+    pub(crate) fn measure(&mut self, ids: &FinishedIds) {
+        let directory = Directory::new(&ids.numbers);
+        let map = IdMap::new(ids.shift, ids.len, &ids.blocks, &ids.numbers, &directory);
+        let next = |id: u64| {
+            let after = map.rank(id)? + 1;
+            (after < map.len()).then(|| map.select(after))
+        };
+        for class in &mut self.classes {
+            class.gaps.measure(next);
+        }
+    }
 }
 
 fn span(a: (u32, u32), b: (u32, u32)) -> (u32, u32) {

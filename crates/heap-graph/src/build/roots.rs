@@ -16,6 +16,8 @@ pub(crate) struct Roots {
     /// Every root record whose object is in the dump.
     pub(crate) records: Vec<RootInfo>,
     pub(crate) dangling: u64,
+    /// No record says what is alive, so every object is a root.
+    pub(crate) none: bool,
     /// Thread object id: ids of the objects its stack holds.
     pub(crate) thread_locals: FxHashMap<u64, Vec<u64>>,
     /// The same by number: thread, object, kind, frame.
@@ -50,6 +52,7 @@ impl Roots {
             set: Bitmap::new(map.len()),
             records: Vec::new(),
             dangling: 0,
+            none: false,
             thread_locals: FxHashMap::default(),
             local_edges: Vec::new(),
             threads: FxHashMap::default(),
@@ -95,6 +98,7 @@ impl Roots {
         }
         if model != LayoutModel::Plain {
             roots.system_classes(objects, table, map, found);
+            roots.all_if_none(objects, map, found);
         }
         roots
     }
@@ -102,6 +106,27 @@ impl Roots {
     fn add(&mut self, object: ObjIdx) {
         if self.set.insert(object.0) {
             self.order.push(object.0);
+        }
+    }
+
+    /// A dump without roots, such as one whose end is missing: it does not say what is alive, so all
+    /// objects count, and none keeps another one alive.
+    fn all_if_none(&mut self, objects: &Objects, map: &IdMap<'_>, found: &mut Diagnostics) {
+        if !self.order.is_empty() || map.len() == 0 {
+            return;
+        }
+        self.none = true;
+        (0..map.len()).for_each(|object| self.add(ObjIdx(object)));
+        // That there is no root record at all is said elsewhere.
+        if !objects.tallies.roots.is_empty() {
+            found.push(Diagnostic::new(
+                DamageKind::Missing,
+                0,
+                "HEAP_DUMP",
+                "",
+                "",
+                "no GC root names an object of the dump: all objects are counted, and what keeps them alive is unknown",
+            ));
         }
     }
 

@@ -1,5 +1,6 @@
 //! Runs a parsed query: rows from FROM through WHERE to the selected columns.
 
+use super::alone::{Answer, Lookup, stands_alone};
 use super::ast::{Expr, Facet, Kind, Op, Query, Select, Source};
 use super::model::{self, object_argument};
 use super::value::{Number, Value};
@@ -8,7 +9,8 @@ use crate::graph::retained_set;
 use crate::shared::Env;
 use heap_graph::Dominator;
 use hprof::ObjectId;
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::cell::RefCell;
 use std::cmp::Ordering;
 use std::rc::Rc;
 
@@ -35,6 +37,9 @@ pub(super) struct Scope<'a> {
 pub(super) struct Runner<'a> {
     pub(super) env: &'a Env,
     pub(super) text: &'a str,
+    /// Answers of sub-queries that do not depend on the row, by the address of the query, which
+    /// does not move while it runs.
+    pub(super) answers: RefCell<FxHashMap<usize, Rc<Answer>>>,
 }
 
 /// Takes rows; false ends the query.
@@ -169,7 +174,12 @@ impl Runner<'_> {
         match self.value(expr, scope)? {
             Value::Bool(value) => Ok(value),
             Value::Null => Ok(false),
-            _ => Err(self.error(expr.at, "expected a condition (true or false)")),
+            // As in MAT: zero and the empty text are false, all else is true.
+            Value::Str(text) => Ok(!text.is_empty()),
+            other => Ok(other.number().is_none_or(|number| {
+                let number = number.real();
+                number != 0.0 && !number.is_nan()
+            })),
         }
     }
 
@@ -197,6 +207,12 @@ impl Runner<'_> {
                 if left == Value::Null {
                     return Ok(Value::Bool(false));
                 }
+                if let Kind::Query(query) = &right.kind
+                    && let Some(answer) = self.answer_alone(query, scope)?
+                {
+                    let found = self.is_in_answer(&left, &answer, expr.at)?;
+                    return Ok(Value::Bool(answer.value != Value::Null && found != *not));
+                }
                 let right = self.value(right, scope)?;
                 // Nothing to look in, an empty sub-query for example: false either way, as in MAT.
                 if right == Value::Null {
@@ -212,12 +228,43 @@ impl Runner<'_> {
                 };
                 Ok(Value::Bool(found.ok_or_else(unknown)?))
             }
-            Kind::Query(query) => self.sub_query(query, scope),
+            Kind::Query(query) => match self.answer_alone(query, scope)? {
+                Some(answer) => Ok(answer.value.clone()),
+                None => self.sub_query(query, scope),
+            },
             Kind::Path { env, facets } => self.path(env.as_deref(), facets, scope, expr.at),
             Kind::Of(value, facets) => {
                 let value = self.value(value, scope)?;
                 self.follow(value, facets, scope)
             }
+        }
+    }
+
+    /// The answer of a sub-query that is the same for every row; `None` if it is not.
+    fn answer_alone(&self, query: &Query, scope: &Scope<'_>) -> Evaluated<Option<Rc<Answer>>> {
+        let key = std::ptr::from_ref(query) as usize;
+        if let Some(answer) = self.answers.borrow().get(&key) {
+            return Ok(Some(answer.clone()));
+        }
+        let around = std::iter::successors(Some(scope), |s| s.outer);
+        let outer: Vec<&str> = around.filter_map(|s| s.alias).collect();
+        if !stands_alone(query, &outer) {
+            return Ok(None);
+        }
+        let answer = Rc::new(Answer::new(self.sub_query(query, scope)?));
+        self.answers.borrow_mut().insert(key, answer.clone());
+        Ok(Some(answer))
+    }
+
+    fn is_in_answer(&self, left: &Value, answer: &Answer, at: usize) -> Evaluated<bool> {
+        match (&answer.lookup, left) {
+            (Lookup::Objects(set), Value::Object(_) | Value::Int(_) | Value::Class(_)) => {
+                Ok(object_argument(self.env, left).is_some_and(|o| set.contains(&o)))
+            }
+            (Lookup::Whole(set), _) if left.whole().is_some() => {
+                Ok(left.whole().is_some_and(|n| set.contains(&n)))
+            }
+            _ => self.is_in(left, &answer.value, at),
         }
     }
 
@@ -466,8 +513,7 @@ impl Runner<'_> {
             )?)),
             "inbounds" => {
                 let object = object().ok_or_else(needs)?;
-                let found = self.env.stop.within(|c| heap.inbound_with(object, c))?;
-                Value::Ids(Rc::new(found))
+                Value::Ids(Rc::new(model::inbound_ids(self.env, object)?))
             }
             "classof" => Value::of_class(heap, heap.class_of(object().ok_or_else(needs)?)),
             "dominatorof" => match heap.dominator(object().ok_or_else(needs)?) {
@@ -494,13 +540,14 @@ pub(super) fn compare(left: &Value, right: &Value) -> Option<Ordering> {
     }
 }
 
-/// `+ - * /`: int with int gives int, with long long, everything else double.
+/// `+ - * /`: int with int gives int, with long long, everything else double; what is divided is
+/// always double, as in MAT, so that nothing is cut off and a division by zero is infinite.
 fn arithmetic(op: Op, left: &Value, right: &Value) -> Result<Value, &'static str> {
     let both = (left.number(), right.number());
     let (Some(a), Some(b)) = both else {
         return Err("only numbers can be calculated with (and text be added to text)");
     };
-    let (Number::Whole(a), Number::Whole(b)) = (a, b) else {
+    let (false, Number::Whole(a), Number::Whole(b)) = (op == Op::Div, a, b) else {
         let (a, b) = (a.real(), b.real());
         return Ok(Value::Double(match op {
             Op::Add => a + b,
@@ -509,14 +556,10 @@ fn arithmetic(op: Op, left: &Value, right: &Value) -> Result<Value, &'static str
             _ => a / b,
         }));
     };
-    if op == Op::Div && b == 0 {
-        return Err("division by zero");
-    }
     let result = match op {
         Op::Add => a.wrapping_add(b),
         Op::Sub => a.wrapping_sub(b),
-        Op::Mul => a.wrapping_mul(b),
-        _ => a.wrapping_div(b),
+        _ => a.wrapping_mul(b),
     };
     Ok(match (left, right) {
         (Value::Int(_), Value::Int(_)) => Value::Int(result as i32),

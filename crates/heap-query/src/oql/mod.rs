@@ -4,6 +4,7 @@
 //! In reading order: `lexer`, `ast`, `parser`, `value`, `model` (what `@x` and `x()` give),
 //! `eval`, `from`.
 
+mod alone;
 mod ast;
 mod eval;
 mod from;
@@ -19,6 +20,7 @@ use crate::session::Sink;
 use crate::shared::Env;
 use eval::{Row, Runner, columns};
 use heap_graph::Heap;
+use std::cell::RefCell;
 use value::Value;
 
 /// Columns of a list of objects.
@@ -32,7 +34,11 @@ pub(crate) fn run(env: &Env, text: &str, sink: &mut dyn Sink) -> Result<Option<C
         Some(names) => sink.columns(names),
         None => sink.columns(&OBJECTS.map(str::to_owned)),
     }
-    let runner = Runner { env, text };
+    let runner = Runner {
+        env,
+        text,
+        answers: RefCell::default(),
+    };
     let result = runner.run(&query, &mut |row| {
         let heap = &env.heap;
         let cells = match (row, &names) {

@@ -499,9 +499,7 @@ fn snapshot_method(env: &Env, name: &str, arguments: &[Value]) -> Found {
         ("getClassOf", [_], Some(o)) => Value::of_class(heap, heap.class_of(o)),
         ("getHeapSize", [_], Some(o)) => long(heap.shallow(o).0),
         ("getRetainedHeapSize", [_], Some(o)) => long(heap.retained(o).0),
-        ("getInboundRefererIds", [_], Some(o)) => {
-            Value::Ids(Rc::new(env.stop.within(|c| heap.inbound_with(o, c))?))
-        }
+        ("getInboundRefererIds", [_], Some(o)) => Value::Ids(Rc::new(inbound_ids(env, o)?)),
         ("getOutboundReferentIds", [_], Some(o)) => Value::Ids(Rc::new(outbound_ids(env, o)?)),
         ("getImmediateDominatedIds", [_], Some(o)) => {
             Value::Ids(Rc::new(heap.dominated(Some(o)).collect()))
@@ -542,6 +540,13 @@ fn snapshot_info(env: &Env) -> Vec<(String, Value)> {
         ),
         ("creationDate".to_owned(), long(summary.timestamp_ms)),
     ]
+}
+
+/// The objects that hold an object: those that OQL sees.
+pub(super) fn inbound_ids(env: &Env, o: ObjIdx) -> Result<Vec<ObjIdx>, QueryError> {
+    let mut found = env.stop.within(|c| env.heap.inbound_with(o, c))?;
+    found.retain(|holder| env.is_visible(*holder));
+    Ok(found)
 }
 
 /// Objects that an object refers to, each once, by number.

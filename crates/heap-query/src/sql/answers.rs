@@ -35,7 +35,7 @@ const HISTOGRAM_BY: &str = "name:text id:object objects:int shallow:int retained
                             @by:text @set:text @all:int";
 const IMMEDIATE_DOMINATORS: &str = "class:text class_id:object dominators:int dominated:int \
                                     shallow:int dominated_shallow:int @set:text @skip:text";
-const MERGED_PATHS: &str = "depth:int object:object class:text field:text roots:text \
+const MERGED_PATHS: &str = "depth:int object:object class:text field:text objects:int roots:text \
                             retained:int targets:int targets_retained:int @set:text @exclude:text";
 const PATHS: &str = "path:int position:int object:object class:text field:text retained:int \
                      @id:object @count:int @exclude:text";
@@ -56,7 +56,7 @@ const COLLECTIONS: &str = "class:text kind:text objects:int bytes:int elements:i
                            largest_size:int @all:int";
 const WASTE: &str = "kind:text objects:int wasted:int @all:int";
 const LOADERS: &str = "loader:text object:object classes:int objects:int shallow:int \
-                       retained:int unreachable:int";
+                       retained:int loader_retained:int unreachable:int";
 const DUPLICATE_CLASSES: &str = "class:text count:int objects:int loaders:text";
 const ROOT_KINDS: &str = "kind:text records:int objects:int shallow:int retained:int";
 const VIRTUAL_THREADS: &str = "threads:int retained:int stack:text";
@@ -102,7 +102,7 @@ pub(crate) fn all() -> Vec<(&'static str, Listed)> {
         (
             "loaders",
             few(LOADERS, |env, _| {
-                rows_of(LOADERS, &loaders::loaders(&env.heap, None).loaders)
+                rows_of(LOADERS, &loaders::loaders(&env.heap, None)?.loaders)
             }),
         ),
         (
@@ -110,7 +110,7 @@ pub(crate) fn all() -> Vec<(&'static str, Listed)> {
             few(DUPLICATE_CLASSES, |env, _| {
                 rows_of(
                     DUPLICATE_CLASSES,
-                    &loaders::loaders(&env.heap, None).duplicates,
+                    &loaders::loaders(&env.heap, None)?.duplicates,
                 )
             }),
         ),

@@ -3,7 +3,7 @@
 use super::render::render;
 use crate::escape::html as escape;
 use crate::json::Provenance;
-use crate::say::{chapters, facts_doc, provenance_text};
+use crate::say::{chapters, facts_doc, no_suspects, provenance_text};
 use crate::units::{human_bytes, percent};
 use heap_analysis::dossier::Dossier;
 use heap_analysis::leaks::{Suspect, SuspectKind};
@@ -80,11 +80,7 @@ fn in_short(dossier: &Dossier, provenance: &Provenance) -> String {
     }
     let suspects = &dossier.leaks.suspects;
     if suspects.is_empty() {
-        let _ = write!(
-            out,
-            "<p>Nothing keeps more than {} % of the heap alive on its own.</p>",
-            dossier.leaks.threshold
-        );
+        let _ = write!(out, "<p>{}</p>", escape(&no_suspects(&dossier.leaks)));
     }
     for suspect in suspects.iter().take(3) {
         let _ = write!(out, "<p><a href=\"#leaks\">{}</a></p>", one_line(suspect));

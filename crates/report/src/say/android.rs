@@ -1,9 +1,9 @@
 //! What Android adds.
 
 use super::Say;
-use super::leaks::path_table;
+use super::leaks::destroyed_doc;
 use super::sets::bitmap_table;
-use crate::doc::{Cell, Doc, Span, Table, number, object_spans, words};
+use crate::doc::{Cell, Doc, Span, Table, number, words};
 use heap_analysis::android::Android;
 
 impl Say for Android {
@@ -30,21 +30,10 @@ impl Say for Android {
         doc = doc.heading("Destroyed and still held");
         if self.destroyed.is_empty() {
             doc = doc.text([Span::from(
-                "No destroyed activity, fragment, dialog or cleared view model is held.",
+                "No destroyed activity, fragment, dialog or service, no cleared view model, and nothing that LeakCanary watches is held.",
             )]);
         }
-        for (n, found) in self.destroyed.iter().enumerate() {
-            let mut sentence = vec![Span::Strong(format!("{}. ", n + 1))];
-            sentence.extend(object_spans(&found.object));
-            sentence.push(Span::from(" retains "));
-            sentence.push(Span::Bytes(found.object.retained.0));
-            sentence.push(Span::from(format!(
-                "; {}. Held by ({}):",
-                found.reason,
-                found.path.roots.join(", ")
-            )));
-            doc = doc.text(sentence).table(path_table(&found.path.steps));
-        }
+        doc = doc.append(destroyed_doc(&self.destroyed));
         let mut native = Table::new([number("objects"), number("native"), words("class")]);
         for row in &self.native {
             native.row([

@@ -55,7 +55,7 @@ fn changes(doc: Doc, heading: &'static str, list: &[Change]) -> Doc {
         if let Some(place) = change.path.last() {
             sentence.extend(label_spans(place));
         }
-        if let Some(contents) = &change.contents {
+        if let Some(contents) = change.holding.as_ref().or(change.contents.as_ref()) {
             sentence.push(Span::from(", full of "));
             sentence.push(Span::Class(contents.label.class.clone()));
             sentence.push(Span::from(" ("));
@@ -72,7 +72,8 @@ fn changes(doc: Doc, heading: &'static str, list: &[Change]) -> Doc {
             number("objects"),
             words("path"),
         ]);
-        for (depth, group) in change.path.iter().chain(&change.contents).enumerate() {
+        let path = change.path.iter().chain(&change.contents);
+        for (depth, group) in path.chain(&change.holding).enumerate() {
             let retained = plain(&group.retained);
             table.row([
                 Span::Bytes(first(&retained)).into(),
@@ -120,7 +121,18 @@ impl Say for Diff {
                 Cell::value(dump.name.clone()),
             ]);
         }
-        let mut doc = Doc::new().table(dumps).heading("What grew");
+        let mut doc = Doc::new().table(dumps);
+        for dump in self.dumps.iter().filter(|d| d.unrelated) {
+            doc = doc.text([
+                Span::Strong("Other program: ".to_owned()),
+                Span::Value(dump.name.clone()),
+                Span::from(
+                    " has fewer than half of its classes in common with the first dump, so what changed \
+                     between them says little.",
+                ),
+            ]);
+        }
+        doc = doc.heading("What grew");
         if self.grown.is_empty() {
             doc = doc.text([Span::from("Nothing grew by more than the threshold.")]);
         }

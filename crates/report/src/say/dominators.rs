@@ -180,6 +180,7 @@ impl Say for Loaders {
             number("objects"),
             number("shallow"),
             number("retained"),
+            number("by the loader"),
             words("loader"),
         ]);
         for row in &self.loaders {
@@ -195,6 +196,7 @@ impl Say for Loaders {
                 Cell::count(row.objects),
                 Cell::bytes(row.shallow),
                 row.retained.map_or_else(Cell::empty, Cell::bytes),
+                row.loader_retained.map_or_else(Cell::empty, Cell::bytes),
                 Cell::new(name),
             ]);
         }

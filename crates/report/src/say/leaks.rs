@@ -1,11 +1,14 @@
 //! Suspects in sentences that a tired person understands.
 
 use super::Say;
-use crate::doc::{Cell, Doc, Span, Table, number, words};
+use crate::doc::{Cell, Doc, Span, Table, number, object_spans, words};
 use crate::units::plural;
 use heap_analysis::allocation::AllocatedBy;
 use heap_analysis::chain::Step;
-use heap_analysis::leaks::{AccumulationPoint, Leaks, MAX_LEVELS, Suspect, SuspectKind};
+use heap_analysis::destroyed::Destroyed;
+use heap_analysis::leaks::{
+    AccumulationPoint, Leaks, MAX_LEVELS, PiledClass, Scattered, Suspect, SuspectKind,
+};
 
 /// Longest path that is shown in full.
 const MAX_STEPS: usize = 24;
@@ -14,23 +17,86 @@ impl Say for Leaks {
     const NAME: &'static str = "leaks";
 
     fn doc(&self) -> Doc {
-        if self.suspects.is_empty() {
-            return Doc::new().text([Span::Text(format!(
-                "No suspects: no object, and no class of objects, keeps more than {} % of the heap alive.",
-                self.threshold
-            ))]);
-        }
         suspects_doc(self)
     }
 }
 
-/// All suspects, each with its own heading.
+/// Why there are no suspects: what was found, or what cannot be found out.
+pub(crate) fn no_suspects(leaks: &Leaks) -> String {
+    if leaks.no_roots {
+        return "Unknown: the dump has no GC roots, so it does not say what keeps objects alive. \
+                All its objects are counted; write the dump again for leak suspects."
+            .to_owned();
+    }
+    let class = if leaks.scattered.is_empty() {
+        "no class"
+    } else {
+        "no other class"
+    };
+    format!(
+        "No suspects: no object, and {class} of objects, keeps more than {} % of the heap alive.",
+        leaks.threshold
+    )
+}
+
+/// All suspects, each with its own heading, and what else is to be known.
 pub fn suspects_doc(leaks: &Leaks) -> Doc {
-    let mut doc = Doc::new();
+    let mut doc = destroyed_doc(&leaks.destroyed);
+    for values in &leaks.scattered {
+        doc = doc.text(scattered_sentence(values, leaks.deep));
+    }
+    if leaks.suspects.is_empty() {
+        doc = doc.text([Span::Text(no_suspects(leaks))]);
+    }
     for (n, suspect) in leaks.suspects.iter().enumerate() {
         doc = doc.append(suspect_doc(n + 1, suspect, leaks.deep));
     }
     doc
+}
+
+/// Finished objects of Android that are still held.
+pub(super) fn destroyed_doc(list: &[Destroyed]) -> Doc {
+    let mut doc = Doc::new();
+    for (n, found) in list.iter().enumerate() {
+        let mut heading = vec![Span::Text(format!("Destroyed and still held {}: ", n + 1))];
+        heading.extend(object_spans(&found.object));
+        let key = found.key.as_ref().map(|key| format!(" (key {key})"));
+        doc = doc
+            .subheading(heading)
+            .text([
+                Span::from("It retains "),
+                Span::Bytes(found.object.retained.0),
+                Span::from(format!(
+                    "; {}{}. Held by ({}):",
+                    found.reason,
+                    key.unwrap_or_default(),
+                    found.path.roots.join(", ")
+                )),
+            ])
+            .table(path_table(&found.path.steps));
+    }
+    doc
+}
+
+fn scattered_sentence(values: &Scattered, deep: bool) -> Vec<Span> {
+    let mut spans = vec![
+        Span::Count(values.objects),
+        Span::from(" objects of "),
+        Span::Class(values.class.clone()),
+        Span::from(", which several places hold together, keep "),
+        Span::Share(values.share),
+        Span::from(" of the heap alive: no suspect by themselves"),
+    ];
+    if deep {
+        spans.push(Span::from(", because no one place leads to most of them."));
+    } else {
+        spans.push(Span::from(
+            ". To look for a place that leads to most of them: ",
+        ));
+        spans.push(Span::Strong("tenure leaks --deep FILE".to_owned()));
+        spans.push(Span::from("."));
+    }
+    spans
 }
 
 fn suspect_doc(n: usize, suspect: &Suspect, deep: bool) -> Doc {
@@ -189,8 +255,19 @@ fn class_sentence(suspect: &Suspect) -> Vec<Span> {
 
 fn point_sentence(point: &AccumulationPoint, suspect: &Suspect) -> Vec<Span> {
     let mut spans = Vec::new();
+    // Half of it in one class is most of it.
+    let most = |of: &PiledClass| of.retained.0 * 2 >= point.retained.0;
+    let spread = point.of_class.as_ref().filter(|of| !most(of));
+    if point.object == suspect.object && point.of_class.is_none() {
+        return vec![Span::from(
+            "Nothing below it is large: that is its own size.",
+        )];
+    }
     if point.object == suspect.object {
-        spans.push(Span::from("It holds most of that directly"));
+        spans.push(Span::from(match spread {
+            None => "It holds most of that directly",
+            Some(_) => "It holds that in many parts; the class with most of it",
+        }));
     } else {
         spans.push(Span::from("It piles up in "));
         match &point.value {
@@ -208,8 +285,12 @@ fn point_sentence(point: &AccumulationPoint, suspect: &Suspect) -> Vec<Span> {
         ]);
     }
     if let Some(of) = &point.of_class {
+        let own = point.object == suspect.object;
         spans.extend([
-            Span::from(": "),
+            Span::from(match spread {
+                Some(_) if !own => " in many parts; the class with most of it: ",
+                _ => ": ",
+            }),
             Span::Text(plural(of.objects, "object", "objects")),
             Span::from(" of "),
             Span::Class(of.class.clone()),

@@ -18,6 +18,7 @@ mod threads;
 mod waste;
 
 pub use dossier::{Chapter, chapters};
+pub(crate) use leaks::no_suspects;
 pub use leaks::suspects_doc;
 pub use overview::facts_doc;
 pub use query::{Tables, cut_text};

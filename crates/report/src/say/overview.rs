@@ -62,13 +62,6 @@ impl Say for Overview {
             .heading("Objects by retained size")
             .table(objects_table(&self.objects));
         doc = doc.heading("Leak suspects");
-        if self.leaks.suspects.is_empty() {
-            let text = format!(
-                "None: nothing keeps more than {} % of the heap alive on its own.",
-                self.leaks.threshold
-            );
-            return doc.text([Span::Text(text)]);
-        }
         doc = doc.append(suspects_doc(&self.leaks));
         if self.omitted_suspects > 0 {
             let text = plural(self.omitted_suspects, "more suspect", "more suspects");

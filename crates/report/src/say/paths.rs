@@ -73,7 +73,15 @@ impl Say for MergedPaths {
             if let Some(field) = &node.field {
                 spans.extend([Span::Strong(field.clone()), Span::from(" → ")]);
             }
-            spans.extend(object_spans(&node.object));
+            if node.objects > 1 {
+                spans.extend([
+                    Span::Count(node.objects),
+                    Span::from(" of "),
+                    Span::Class(node.object.class.clone()),
+                ]);
+            } else {
+                spans.extend(object_spans(&node.object));
+            }
             if !node.roots.is_empty() {
                 spans.push(Span::Dim(format!(" ({})", node.roots.join(", "))));
             }

@@ -43,7 +43,7 @@ pub(super) fn of(view: &str, p: &Params) -> Vec<ShownQuery> {
         "merged_paths" => one(
             "Paths from roots",
             &format!(
-                "select depth, object, class, field, targets, targets_retained\nfrom merged_paths({})",
+                "select depth, object, class, field, objects, targets, targets_retained\nfrom merged_paths({})",
                 arguments(&[get(p, "set"), get(p, "exclude")])
             ),
         ),

@@ -90,7 +90,7 @@ pub(super) const VIEWS: &[(&str, Answer)] = &[
             top: Some(p.limit(20)?),
             ..top::TopOptions::default()
         };
-        say(heap, f, &top::consumers(heap, &options))
+        say(heap, f, &top::consumers(heap, &options)?)
     }),
     ("object", |e, p, f| {
         let heap = e.heap()?;
@@ -163,7 +163,7 @@ pub(super) const VIEWS: &[(&str, Answer)] = &[
     }),
     ("loaders", |e, p, f| {
         let heap = e.heap()?;
-        say(heap, f, &loaders::loaders(heap, Some(p.limit(1000)?)))
+        say(heap, f, &loaders::loaders(heap, Some(p.limit(1000)?))?)
     }),
     ("properties", |e, _, f| {
         let heap = e.heap()?;

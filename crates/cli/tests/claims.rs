@@ -1,0 +1,315 @@
+//! What an answer claims is what the dump shows, and no more.
+
+use serde_json::Value as Json;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use testkit::dump::{Elements, Heap as Builder, IdSize, Root, Type, Value};
+
+fn run(folder: &Path, args: &[&str], code: i32) -> String {
+    let out = Command::new(env!("CARGO_BIN_EXE_tenure"))
+        .current_dir(folder)
+        .args(args)
+        .output()
+        .expect("running tenure");
+    let said = String::from_utf8_lossy(&out.stderr);
+    assert_eq!(out.status.code(), Some(code), "{args:?}: {said}");
+    String::from_utf8(out.stdout).expect("text")
+}
+
+fn json(folder: &Path, args: &[&str]) -> Json {
+    json_with(folder, args, 0)
+}
+
+fn json_with(folder: &Path, args: &[&str], code: i32) -> Json {
+    serde_json::from_str(&run(folder, args, code)).expect("JSON")
+}
+
+/// A folder with these dumps.
+fn folder(dumps: &[(&str, &Builder)]) -> tempfile::TempDir {
+    let dir = tempfile::tempdir().expect("a folder");
+    for (name, heap) in dumps {
+        fs::write(dir.path().join(name), heap.bytes()).expect("the dump");
+    }
+    dir
+}
+
+/// A class whose static field holds `many` nodes, each with 1000 bytes, in an array.
+fn nodes(heap: &mut Builder, owner: &str, many: usize) -> u64 {
+    let object = heap.java_lang_object();
+    let node = heap.class("shop.Node", object, &[("val", Type::Object)]);
+    let slots = heap.object_array_class();
+    let held: Vec<u64> = (0..many)
+        .map(|_| {
+            let bytes = heap.primitive_array(Elements::Byte(vec![1; 1000]));
+            heap.instance(node, &[Value::Object(bytes)])
+        })
+        .collect();
+    let array = heap.object_array(slots, &held);
+    let class = heap.class(owner, object, &[]);
+    heap.set_static(class, "all", Value::Object(array));
+    class
+}
+
+#[test]
+fn a_dump_without_roots_counts_all_and_never_says_that_there_is_no_leak() {
+    let mut heap = Builder::new(IdSize::Eight);
+    nodes(&mut heap, "shop.Owner", 20);
+    let dir = folder(&[("heap.hprof", &heap)]);
+    let at = dir.path();
+    let rows = json_with(at, &["histogram", "--json", "heap.hprof"], 4);
+    let row = |class: &str| {
+        let rows = rows["rows"].as_array().expect("rows");
+        let row = rows
+            .iter()
+            .find(|r| r["class"] == class)
+            .expect("the class");
+        row["objects"].as_u64()
+    };
+    assert_eq!(row("shop.Node"), Some(20));
+    assert_eq!(row("byte[]"), Some(20));
+    for command in [&["leaks", "heap.hprof"][..], &["heap.hprof"]] {
+        let said = run(at, command, 4);
+        assert!(said.contains("no GC roots"), "{said}");
+        assert!(!said.contains("No suspects"), "{said}");
+    }
+    let answer = json_with(at, &["leaks", "--json", "heap.hprof"], 4);
+    assert_eq!(answer["no_roots"], true);
+    let page = run(
+        at,
+        &["report", "-o", "-", "--format", "html", "heap.hprof"],
+        4,
+    );
+    assert!(page.contains("no GC roots") && !page.contains("No suspects"));
+    fs::write(at.join("rules.toml"), "[leaks]\nshare = 99\n").expect("the rules");
+    let said = run(at, &["check", "heap.hprof", "--rules", "rules.toml"], 1);
+    assert!(said.contains("FAILED"), "{said}");
+}
+
+#[test]
+fn texts_and_classes_that_many_places_hold_are_no_suspects() {
+    let mut heap = Builder::new(IdSize::Eight);
+    let object = heap.java_lang_object();
+    let pair = heap.class("Pair", object, &[("left", Type::Object)]);
+    for n in 0..200 {
+        // Two roots share each text, so that none retains it.
+        let text = heap.string(&format!("a text that two objects share, number {n}"));
+        for _ in 0..2 {
+            let holder = heap.instance(pair, &[Value::Object(text)]);
+            heap.root(Root::JniGlobal { reference: 1 }, holder);
+        }
+    }
+    let dir = folder(&[("heap.hprof", &heap)]);
+    let answer = json(dir.path(), &["leaks", "--json", "heap.hprof"]);
+    let suspects = answer["suspects"].as_array().expect("suspects");
+    assert!(
+        suspects.iter().all(|s| s["class"] != "java.lang.String"),
+        "{suspects:?}"
+    );
+    assert_eq!(answer["scattered"][0]["class"], "java.lang.String");
+    assert_eq!(answer["scattered"][0]["objects"], 200);
+}
+
+#[test]
+fn leakcanarys_sample_leak_is_found() {
+    let Some(dump) = testkit::corpus::corpus_dump("square+leakcanary__leak_service_binder.hprof")
+    else {
+        let why = "the shared corpus is not here";
+        return testkit::skip("the leak of LeakCanary", testkit::Need::Shared, why);
+    };
+    let file = dump.path.to_string_lossy();
+    let dir = folder(&[]);
+    let answer = json(dir.path(), &["leaks", "--json", "--no-index", &file]);
+    let found = answer["destroyed"].as_array().expect("a list");
+    let watched = found
+        .iter()
+        .find(|d| d["key"] == "b3abfae6-2c53-42e1-b8c1-96b0558dbeae");
+    let steps = watched.expect("the watched one")["path"]["steps"].as_array();
+    let first = &steps.expect("steps")[0];
+    assert_eq!(
+        first["value"], "com.example.leakcanary.LeakyService",
+        "{first}"
+    );
+    assert!(
+        first["field"]
+            .as_str()
+            .is_some_and(|f| f.starts_with("static ")),
+        "{first}"
+    );
+    assert!(found.iter().any(|d| d["kind"] == "service"), "{found:?}");
+}
+
+#[test]
+fn most_is_said_of_more_than_half() {
+    let mut heap = Builder::new(IdSize::Eight);
+    let object = heap.java_lang_object();
+    let slots = heap.object_array_class();
+    // Twenty classes with as many bytes each: none is most of it.
+    let held: Vec<u64> = (0..20)
+        .map(|n| {
+            let class = heap.class(&format!("shop.Part{n}"), object, &[("val", Type::Object)]);
+            let bytes = heap.primitive_array(Elements::Byte(vec![1; 5000]));
+            heap.instance(class, &[Value::Object(bytes)])
+        })
+        .collect();
+    let array = heap.object_array(slots, &held);
+    heap.root(Root::JniGlobal { reference: 1 }, array);
+    let mut full = Builder::new(IdSize::Eight);
+    let owner = nodes(&mut full, "shop.Owner", 20);
+    full.root(Root::StickyClass, owner);
+    let dir = folder(&[("many.hprof", &heap), ("one.hprof", &full)]);
+    let said = run(dir.path(), &["leaks", "many.hprof"], 0);
+    assert!(!said.contains("holds most of that"), "{said}");
+    assert!(said.contains("in many parts"), "{said}");
+}
+
+#[test]
+fn merged_paths_fold_the_slots_of_an_array() {
+    let mut heap = Builder::new(IdSize::Eight);
+    let owner = nodes(&mut heap, "shop.Owner", 50);
+    heap.root(Root::StickyClass, owner);
+    let dir = folder(&[("heap.hprof", &heap)]);
+    let args = ["paths", "heap.hprof", "--class", "byte[]", "--json"];
+    let answer = json(dir.path(), &args);
+    let nodes = answer["nodes"].as_array().expect("nodes");
+    let way: Vec<_> = nodes
+        .iter()
+        .map(|n| {
+            (
+                n["field"].as_str(),
+                n["objects"].as_u64(),
+                n["targets"].as_u64(),
+            )
+        })
+        .collect();
+    let want = [
+        (None, Some(1), Some(50)),
+        (Some("static all"), Some(1), Some(50)),
+        (Some("[*]"), Some(50), Some(50)),
+        (Some("val"), Some(50), Some(50)),
+    ];
+    assert_eq!(way, want);
+}
+
+/// A map of `many` sessions in four bins of a table.
+fn map(many: usize) -> Builder {
+    let mut heap = Builder::new(IdSize::Eight);
+    let object = heap.java_lang_object();
+    let session = heap.class("shop.Session", object, &[("data", Type::Object)]);
+    let fields = [("value", Type::Object), ("next", Type::Object)];
+    let node = heap.class("java.util.HashMap$Node", object, &fields);
+    let slots = heap.object_array_class();
+    let mut bins = [0; 4];
+    for n in 0..many {
+        let data = heap.primitive_array(Elements::Byte(vec![1; 500]));
+        let value = heap.instance(session, &[Value::Object(data)]);
+        bins[n % 4] = heap.instance(node, &[Value::Object(value), Value::Object(bins[n % 4])]);
+    }
+    let table = heap.object_array(slots, &bins);
+    heap.root(Root::JniGlobal { reference: 1 }, table);
+    heap
+}
+
+#[test]
+fn a_difference_names_the_class_that_grew_and_counts_elements() {
+    let mut other = Builder::new(IdSize::Eight);
+    let object = other.java_lang_object();
+    for n in 0..5 {
+        let class = other.class(&format!("bank.Account{n}"), object, &[]);
+        let account = other.instance(class, &[]);
+        other.root(Root::JniGlobal { reference: 1 }, account);
+    }
+    let (few, many) = (map(40), map(100));
+    let dir = folder(&[("a.hprof", &few), ("b.hprof", &many), ("c.hprof", &other)]);
+    let at = dir.path();
+    let answer = json(at, &["diff", "a.hprof", "b.hprof", "--json"]);
+    let grown = &answer["grown"][0];
+    assert_eq!(grown["contents"]["class"], "java.util.HashMap$Node");
+    assert_eq!(grown["contents"]["objects"], serde_json::json!([40, 100]));
+    assert_eq!(grown["holding"]["class"], "shop.Session");
+    assert_eq!(grown["holding"]["objects"], serde_json::json!([40, 100]));
+    let said = run(at, &["diff", "a.hprof", "b.hprof"], 0);
+    assert!(
+        said.contains("full of shop.Session (40 → 100 objects)"),
+        "{said}"
+    );
+    assert!(!said.contains("Other program"), "{said}");
+    let said = run(at, &["diff", "a.hprof", "c.hprof"], 0);
+    assert!(said.contains("Other program: c.hprof"), "{said}");
+}
+
+#[test]
+fn loaders_and_top_say_the_same_of_a_loader() {
+    let demo = testkit::corpus::workspace().join("demo/leak-small.hprof.gz");
+    let file = demo.to_string_lossy();
+    let dir = folder(&[]);
+    let loaders = json(dir.path(), &["loaders", "--json", "--no-index", &file]);
+    let top = json(
+        dir.path(),
+        &["top", "--json", "--no-index", "--threshold", "0", &file],
+    );
+    let rows = json(
+        dir.path(),
+        &["histogram", "--by", "loader", "--json", "--no-index", &file],
+    );
+    let list = |answer: &Json, key: &str| {
+        let rows = answer[key].as_array().expect("rows").iter();
+        let mut rows: Vec<_> = rows
+            .filter(|r| r["objects"] != 0)
+            .map(|r| ["object", "objects", "shallow", "retained"].map(|f| r[f].to_string()))
+            .collect();
+        rows.sort();
+        rows
+    };
+    assert!(!list(&loaders, "loaders").is_empty());
+    assert_eq!(list(&loaders, "loaders"), list(&top, "loaders"));
+    assert_eq!(list(&loaders, "loaders"), list(&rows, "rows"));
+}
+
+#[test]
+fn waste_claims_only_what_the_dump_shows() {
+    let mut heap = Builder::new(IdSize::Eight);
+    let object = heap.java_lang_object();
+    // Objects of the VM whose contents are in no dump look alike.
+    let fields = [("flags", Type::Int)];
+    let member = heap.class("java.lang.invoke.MemberName", object, &fields);
+    let alike = heap.class("shop.Alike", object, &fields);
+    for class in [member, alike] {
+        for _ in 0..50 {
+            let one = heap.instance(class, &[Value::Int(7)]);
+            heap.root(Root::JniGlobal { reference: 1 }, one);
+        }
+    }
+    // Of three keys of a map with weak keys, one is held by its own value.
+    let reference = heap.class(
+        "java.lang.ref.Reference",
+        object,
+        &[("referent", Type::Object)],
+    );
+    let weak = heap.class("java.lang.ref.WeakReference", reference, &[]);
+    let entry = heap.class(
+        "java.util.WeakHashMap$Entry",
+        weak,
+        &[("value", Type::Object)],
+    );
+    let key_class = heap.class("shop.Key", object, &[]);
+    let value_class = heap.class("shop.Value", object, &[("key", Type::Object)]);
+    for holds in [true, false, false] {
+        let key = heap.instance(key_class, &[]);
+        let held = if holds { key } else { 0 };
+        let value = heap.instance(value_class, &[Value::Object(held)]);
+        let entry = heap.instance(entry, &[Value::Object(value), Value::Object(key)]);
+        heap.root(Root::JniGlobal { reference: 1 }, entry);
+    }
+    let dir = folder(&[("heap.hprof", &heap)]);
+    let answer = json(dir.path(), &["waste", "--json", "heap.hprof"]);
+    let rows = answer["objects"]["rows"].as_array().expect("rows");
+    let classes: Vec<_> = rows.iter().map(|r| r["class"].as_str()).collect();
+    assert_eq!(classes, [Some("shop.Alike")]);
+    let rows = answer["references"]["rows"].as_array().expect("rows");
+    let keys = rows
+        .iter()
+        .find(|r| r["class"] == "shop.Key")
+        .expect("keys");
+    assert_eq!((&keys["references"], &keys["only"]), (&3.into(), &2.into()));
+}
