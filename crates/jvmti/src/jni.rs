@@ -118,6 +118,18 @@ fn c(text: &str) -> CString {
     CString::new(text).unwrap_or_default()
 }
 
+/// A frame of local references, which ends with this value.
+struct Frame(Jni);
+
+impl Drop for Frame {
+    fn drop(&mut self) {
+        // SAFETY: pops the frame that `local_frame` has pushed on this thread.
+        unsafe {
+            table_call!(self.0.0, 0, slot::PopLocalFrame, (ptr::null_mut() => RawObject) -> RawObject)
+        };
+    }
+}
+
 impl Jni {
     /// Wraps the pointer given to a callback.
     ///
@@ -155,14 +167,9 @@ impl Jni {
         if pushed != 0 {
             self.clear_exception();
         }
-        let result = body();
-        if pushed == 0 {
-            // SAFETY: pops the frame pushed above.
-            unsafe {
-                table_call!(self.0, 0, slot::PopLocalFrame, (ptr::null_mut() => RawObject) -> RawObject)
-            };
-        }
-        result
+        // Also when a fault unwinds to the fence of a callback.
+        let _frame = (pushed == 0).then(|| Frame(self));
+        body()
     }
 
     pub(crate) fn found(self, what: &'static str, raw: RawObject) -> Result<Object> {

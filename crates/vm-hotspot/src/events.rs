@@ -202,6 +202,9 @@ impl Agent for HotSpot {
         _: Object,
         _: i64,
     ) {
+        if is_inside() {
+            return;
+        }
         uncounted(|| {
             self.lock()
                 .vm_allocated((env, jni), object, &self.config, &self.followed);
@@ -217,6 +220,10 @@ impl Agent for HotSpot {
         _: Object,
         _: i64,
     ) {
+        // The agent makes tables for threads while it has the state, and these are not the program's.
+        if is_inside() {
+            return;
+        }
         uncounted(|| {
             self.lock()
                 .sampled((env, jni), object, &self.config, &self.followed);

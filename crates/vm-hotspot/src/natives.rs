@@ -22,14 +22,22 @@ thread_local! {
     static INSIDE: Cell<bool> = const { Cell::new(false) };
 }
 
+/// Puts back what [`INSIDE`] was, also when a fault unwinds to a fence.
+struct Before(bool);
+
+impl Drop for Before {
+    fn drop(&mut self) {
+        INSIDE.set(self.0);
+    }
+}
+
 /// Runs `body` unless this thread is inside the agent already.
 fn outside<T>(default: T, body: impl FnOnce() -> Option<T>) -> T {
-    if INSIDE.replace(true) {
+    if is_inside() {
         return default;
     }
-    let result = catch_unwind(AssertUnwindSafe(body)).ok().flatten();
-    INSIDE.set(false);
-    result.unwrap_or(default)
+    let result = catch_unwind(AssertUnwindSafe(|| uncounted(body)));
+    result.ok().flatten().unwrap_or(default)
 }
 
 /// Whether this thread is inside the agent.
@@ -39,10 +47,8 @@ pub(crate) fn is_inside() -> bool {
 
 /// Runs `body` without counting what this thread does in it.
 pub(crate) fn uncounted<T>(body: impl FnOnce() -> T) -> T {
-    let before = INSIDE.replace(true);
-    let result = body();
-    INSIDE.set(before);
-    result
+    let _before = Before(INSIDE.replace(true));
+    body()
 }
 
 /// Wraps the arguments of a native method.
