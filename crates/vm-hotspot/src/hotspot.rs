@@ -72,7 +72,7 @@ const GATHERED: usize = 256;
 
 /// Unloaded classes that are cleared up after by whoever locks the state.
 const CLEARED_UP: usize = 32;
-/// Announcements that a thread of the program makes at a time; others make the rest.
+/// Unloaded classes that a thread of the program announces at a time; others announce the rest.
 const ANNOUNCED: usize = 256;
 
 static HOTSPOT: OnceLock<HotSpot> = OnceLock::new();
@@ -382,12 +382,14 @@ impl HotSpot {
         result
     }
 
-    /// Hands over pending announcements, at most so many; how many they were.
+    /// Hands over pending announcements until they include so many unloaded classes; how many of
+    /// these there were.
     pub(crate) fn announce(&self, most: usize, sink: &mut dyn FnMut(&Event<'_>)) -> usize {
-        for count in 0..most {
+        let mut gone = 0;
+        while gone < most {
             let mut state = self.lock();
             let Some(pending) = state.registry.pending.pop_front() else {
-                return count;
+                break;
             };
             let registry = &state.registry;
             match pending {
@@ -402,6 +404,7 @@ impl HotSpot {
                     });
                 }
                 Pending::ClassGone(class) => {
+                    gone += 1;
                     drop(state);
                     sink(&Event::ClassUnloaded { class });
                 }
@@ -431,7 +434,7 @@ impl HotSpot {
                 }
             }
         }
-        most
+        gone
     }
 
     /// Takes over what all threads have counted.
