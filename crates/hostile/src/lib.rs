@@ -222,16 +222,6 @@ pub fn commands(data: &[u8]) {
     }
 }
 
-/// Sends what the commands answer to nowhere, and what they say of damage.
-///
-/// # Errors
-/// When there is no such place.
-pub fn answer_nobody() -> std::io::Result<()> {
-    let nowhere = std::fs::File::options().write(true).open("/dev/null")?;
-    rustix::stdio::dup2_stdout(&nowhere)?;
-    Ok(rustix::stdio::dup2_stderr(&nowhere)?)
-}
-
 fn ask_everything(file: &Path, options: &Options) {
     let Ok(heap) = Heap::open(file, options, &Control::quiet()) else {
         return;
