@@ -1,21 +1,11 @@
 //! Android's dumps: what is told about them, and conversion both ways.
 
+use crate::ran::run;
 use serde_json::Value as Json;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 use testkit::dump::{Elements, Heap as Builder, IdSize, Root, Type, Value, Version};
-
-fn run(folder: &Path, args: &[&str], code: i32) -> String {
-    let out = Command::new(env!("CARGO_BIN_EXE_tenure"))
-        .current_dir(folder)
-        .args(args)
-        .output()
-        .expect("running tenure");
-    let said = String::from_utf8_lossy(&out.stderr);
-    assert_eq!(out.status.code(), Some(code), "{args:?}: {said}");
-    String::from_utf8(out.stdout).expect("text")
-}
 
 fn json(folder: &Path, args: &[&str]) -> Json {
     serde_json::from_str(&run(folder, args, 0)).expect("JSON")

@@ -1,21 +1,10 @@
 //! What an answer claims is what the dump shows, and no more.
 
+use crate::ran::run;
 use serde_json::Value as Json;
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 use testkit::dump::{Elements, Heap as Builder, IdSize, Root, Type, Value};
-
-fn run(folder: &Path, args: &[&str], code: i32) -> String {
-    let out = Command::new(env!("CARGO_BIN_EXE_tenure"))
-        .current_dir(folder)
-        .args(args)
-        .output()
-        .expect("running tenure");
-    let said = String::from_utf8_lossy(&out.stderr);
-    assert_eq!(out.status.code(), Some(code), "{args:?}: {said}");
-    String::from_utf8(out.stdout).expect("text")
-}
 
 fn json(folder: &Path, args: &[&str]) -> Json {
     json_with(folder, args, 0)

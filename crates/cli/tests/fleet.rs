@@ -1,5 +1,6 @@
 //! `export`, and the questions of `fleet/` over a folder of exported dumps.
 
+use crate::ran::run;
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
 use std::fs;
@@ -7,17 +8,6 @@ use std::path::Path;
 use std::process::Command;
 use testkit::corpus::workspace;
 use testkit::dump::{Elements, Heap as Builder, IdSize, Root, Type, Value};
-
-fn run(folder: &Path, args: &[&str], code: i32) -> String {
-    let out = Command::new(env!("CARGO_BIN_EXE_tenure"))
-        .current_dir(folder)
-        .args(args)
-        .output()
-        .expect("running tenure");
-    let said = String::from_utf8_lossy(&out.stderr);
-    assert_eq!(out.status.code(), Some(code), "{args:?}: {said}");
-    String::from_utf8(out.stdout).expect("text")
-}
 
 /// A service with a registry of `n` orders in one list.
 fn service(n: usize) -> Vec<u8> {

@@ -26,6 +26,7 @@ mod open;
 mod profiles;
 mod program;
 mod queries;
+mod ran;
 mod sharing;
 mod terminal;
 mod top;

@@ -5,7 +5,6 @@
 use heap_graph::{Control, Heap, HeapError, ObjIdx, Options, Progress, quick_histogram};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use testkit::dump::{Heap as Builder, IdSize, Root, Type, Value};
 
 /// Large enough that not all of it is read by one copy: its segments are mapped.
 const LINKS: u64 = 100_000;
@@ -17,18 +16,9 @@ struct Place {
 
 fn place() -> Place {
     hprof::source::guard_mappings();
-    let mut heap = Builder::new(IdSize::Eight);
-    let object = heap.java_lang_object();
-    let class = heap.class("Link", object, &[("next", Type::Object), ("n", Type::Int)]);
-    let ids: Vec<u64> = (0..LINKS)
-        .map(|n| heap.instance(class, &[Value::Object(0), Value::Int(n as i32)]))
-        .collect();
-    ids.windows(2)
-        .for_each(|pair| heap.set_reference(pair[0], 0, pair[1]));
-    heap.root(Root::JniGlobal { reference: 1 }, ids[0]);
     let dir = tempfile::tempdir().expect("a temporary folder");
     let dump = dir.path().join("heap.hprof");
-    fs::write(&dump, heap.bytes()).expect("the dump is written");
+    fs::write(&dump, crate::links::dump(LINKS, |n| n as i32)).expect("the dump is written");
     Place { dir, dump }
 }
 

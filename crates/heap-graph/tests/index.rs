@@ -4,19 +4,9 @@
 use heap_graph::{Control, Heap, HeapError, LayoutModel, Options, Progress};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use testkit::dump::{Heap as Builder, IdSize, Root, Type, Value};
 
 fn small_dump(links: u64) -> Vec<u8> {
-    let mut heap = Builder::new(IdSize::Eight);
-    let object = heap.java_lang_object();
-    let class = heap.class("Link", object, &[("next", Type::Object), ("n", Type::Int)]);
-    let ids: Vec<u64> = (0..links)
-        .map(|n| heap.instance(class, &[Value::Object(0), Value::Int(n as i32)]))
-        .collect();
-    ids.windows(2)
-        .for_each(|pair| heap.set_reference(pair[0], 0, pair[1]));
-    heap.root(Root::JniGlobal { reference: 1 }, ids[0]);
-    heap.bytes()
+    crate::links::dump(links, |n| n as i32)
 }
 
 struct Place {

@@ -4,6 +4,7 @@ mod changed;
 mod contents;
 mod dominators;
 mod index;
+mod links;
 mod sizes;
 mod trust;
 mod work;

@@ -4,23 +4,10 @@
 use heap_graph::{Control, Heap, Options};
 use std::fs;
 use std::path::{Path, PathBuf};
-use testkit::dump::{Heap as Builder, IdSize, Root, Type, Value};
 
 /// A chain of objects; `tag` is a number that lies in the middle of the file.
 fn dump_with(tag: i32) -> Vec<u8> {
-    let mut heap = Builder::new(IdSize::Eight);
-    let object = heap.java_lang_object();
-    let class = heap.class("Link", object, &[("next", Type::Object), ("n", Type::Int)]);
-    let ids: Vec<u64> = (0..20_000)
-        .map(|n| {
-            let value = if n == 10_000 { tag } else { n };
-            heap.instance(class, &[Value::Object(0), Value::Int(value)])
-        })
-        .collect();
-    ids.windows(2)
-        .for_each(|pair| heap.set_reference(pair[0], 0, pair[1]));
-    heap.root(Root::JniGlobal { reference: 1 }, ids[0]);
-    heap.bytes()
+    crate::links::dump(20_000, |n| if n == 10_000 { tag } else { n as i32 })
 }
 
 struct Place {
