@@ -47,6 +47,8 @@ pub struct HotSpot {
     /// Tags of the dead, put there by the VM thread.
     pub(crate) deaths: Mutex<Vec<i64>>,
     profiler: Mutex<Option<Box<dyn Profiler>>>,
+    /// The profiler knows of the VM; what is announced before that would be lost.
+    begun: AtomicBool,
     pub(crate) info: OnceLock<VmInfo>,
     /// All classes, while the heap is walked.
     pub(crate) classes_of_walk: Mutex<Option<Vec<vmpi::ClassInfo>>>,
@@ -146,6 +148,7 @@ impl HotSpot {
             state: Mutex::new(state),
             deaths: Mutex::default(),
             profiler: Mutex::new(Some(setup.profiler)),
+            begun: AtomicBool::new(false),
             info: OnceLock::new(),
             classes_of_walk: Mutex::default(),
             sampler: OnceLock::new(),
@@ -347,10 +350,16 @@ impl HotSpot {
     /// Tells the profiler what is pending, and then `event`.
     pub(crate) fn tell(&self, event: &Event<'_>) {
         if let Some(profiler) = locked(&self.profiler).as_mut() {
-            self.announce(usize::MAX, &mut |event| profiler.notify(self, event));
+            if self.has_begun() {
+                self.announce(usize::MAX, &mut |event| profiler.notify(self, event));
+            }
             profiler.notify(self, event);
         }
         self.tell_pending();
+    }
+
+    fn has_begun(&self) -> bool {
+        self.begun.load(Ordering::SeqCst)
     }
 
     /// Tells the profiler what is pending, unless somebody is telling it something, who
@@ -358,7 +367,7 @@ impl HotSpot {
     /// holds a monitor that the dump may wait for.
     pub(crate) fn tell_pending(&self) {
         let mut left = ANNOUNCED;
-        while left > 0 && !self.lock().registry.pending.is_empty() {
+        while left > 0 && self.has_begun() && !self.lock().registry.pending.is_empty() {
             let mut profiler = match self.profiler.try_lock() {
                 Ok(profiler) => profiler,
                 Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
@@ -587,6 +596,7 @@ impl HotSpot {
             if let Some(profiler) = profiler.as_mut() {
                 profiler.notify(self, &Event::VmInit { info: &info, main });
             }
+            self.begun.store(true, Ordering::SeqCst);
         });
         self.tell_pending();
         crate::malloc::begin(self, env, jni);
