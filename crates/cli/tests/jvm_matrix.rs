@@ -38,7 +38,13 @@ const ROWS: &[Row] = &[
             "-XX:-UseCompressedClassPointers",
         ],
         since: 8,
-        until: 24,
+        until: 25,
+    },
+    Row {
+        name: "no compressed class pointers",
+        flags: &["-XX:+UseSerialGC", "-XX:-UseCompressedClassPointers"],
+        since: 8,
+        until: 25,
     },
     Row {
         name: "16-byte alignment",
@@ -50,6 +56,52 @@ const ROWS: &[Row] = &[
         name: "compact object headers",
         flags: &["-XX:+UseSerialGC", "-XX:+UseCompactObjectHeaders"],
         since: 25,
+        until: 99,
+    },
+    Row {
+        name: "compact object headers, no compressed oops",
+        flags: &[
+            "-XX:+UseSerialGC",
+            "-XX:+UseCompactObjectHeaders",
+            "-XX:-UseCompressedOops",
+        ],
+        since: 25,
+        until: 99,
+    },
+    Row {
+        name: "compact object headers, ZGC",
+        flags: &["-XX:+UseZGC", "-XX:+UseCompactObjectHeaders"],
+        since: 25,
+        until: 99,
+    },
+    Row {
+        name: "CMS",
+        flags: &["-XX:+UseConcMarkSweepGC"],
+        since: 8,
+        until: 13,
+    },
+    Row {
+        name: "Epsilon",
+        flags: &["-XX:+UnlockExperimentalVMOptions", "-XX:+UseEpsilonGC"],
+        since: 11,
+        until: 99,
+    },
+    Row {
+        name: "G1, 16-byte alignment",
+        flags: &["-XX:+UseG1GC", "-XX:ObjectAlignmentInBytes=16"],
+        since: 8,
+        until: 99,
+    },
+    Row {
+        name: "generational ZGC",
+        flags: &["-XX:+UseZGC", "-XX:+ZGenerational"],
+        since: 21,
+        until: 23,
+    },
+    Row {
+        name: "Shenandoah, no compressed oops",
+        flags: &["-XX:+UseShenandoahGC", "-XX:-UseCompressedOops"],
+        since: 17,
         until: 99,
     },
     Row {
@@ -119,11 +171,8 @@ fn readable(jvm: &str) -> String {
     format!("{element}{}", "[]".repeat(dimensions))
 }
 
-/// Below this many objects a class may have no gap of its own to be measured by.
-const ENOUGH: u64 = 10;
-
 /// Compares every class whose count is the same in dump and histogram (both were taken of a running
-/// JVM): each class with enough objects, and the sum of all, within half a percent.
+/// JVM): each class, also one with a single object, and the sum of all, within half a percent.
 fn wrong_sizes(dump: &FreshDump) -> Vec<String> {
     let ours = measured(&dump.path);
     let mut wrong = Vec::new();
@@ -138,7 +187,7 @@ fn wrong_sizes(dump: &FreshDump) -> Vec<String> {
             continue;
         };
         sum = (sum.0 + objects, sum.1 + bytes, sum.2 + row.bytes);
-        if *objects >= ENOUGH && differ(*bytes, row.bytes) {
+        if differ(*bytes, row.bytes) {
             wrong.push(format!(
                 "{class}: {objects} objects, {bytes} bytes, the JVM says {}",
                 row.bytes
@@ -155,6 +204,20 @@ fn wrong_sizes(dump: &FreshDump) -> Vec<String> {
     wrong
 }
 
+/// Objects that would reach into the next one by address, class objects among them.
+fn overlapping(dump: &Path) -> Json {
+    let question = "select class, kind, shallow, next - address, count(*) from (select class, kind, \
+                    shallow, address, lead(address) over (order by address) as next from objects) \
+                    where address + shallow > next group by 1, 2, 3, 4";
+    let binary = Path::new(env!("CARGO_BIN_EXE_tenure"));
+    let file = dump.to_string_lossy();
+    let args = ["query", &*file, question, "--json"];
+    let ran = run(binary, &args, Limits::HOSTILE_INPUT);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let json: Json = serde_json::from_str(&ran.stdout).expect("JSON");
+    json["rows"].clone()
+}
+
 /// By more than half a percent.
 fn differ(ours: u64, jvms: u64) -> bool {
     ours.abs_diff(jvms) * 200 > jvms
@@ -167,7 +230,12 @@ fn check(jdk: &Jdk, row: &Row) -> Result<(), String> {
         &flags,
         &[],
     )?;
-    let wrong = wrong_sizes(&dump);
+    let mut wrong = wrong_sizes(&dump);
+    for row in overlapping(&dump.path).as_array().expect("rows") {
+        wrong.push(format!(
+            "overlaps (class, kind, bytes, bytes to the next one, objects): {row}"
+        ));
+    }
     if wrong.is_empty() {
         Ok(())
     } else {

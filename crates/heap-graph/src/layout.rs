@@ -80,7 +80,7 @@ pub(crate) struct GapVotes {
 
 impl GapVotes {
     /// Contended fields have 128 bytes on both sides.
-    const CONTENDED: std::ops::Range<u64> = 240..1024;
+    pub(crate) const CONTENDED: std::ops::Range<u64> = 240..1024;
 
     fn add(&mut self, gap: u32) {
         self.smallest = if self.n == 0 {
@@ -107,8 +107,15 @@ impl GapVotes {
 
     /// The size these distances speak for. Holes only ever make a distance larger, so no object
     /// is larger than the smallest one; a size above the formula (contended fields, fields that
-    /// the VM injects, at most `most_extra` bytes) is believed when most distances agree on it.
-    pub(crate) fn size(&self, least: u64, formula: u64, most_extra: u64) -> u64 {
+    /// the VM injects, at most `most_extra` bytes) is believed when most distances agree on it. A
+    /// class that is not known for contended fields must have many that do.
+    pub(crate) fn size(
+        &self,
+        least: u64,
+        formula: u64,
+        most_extra: u64,
+        is_contended: bool,
+    ) -> u64 {
         let smallest = u64::from(self.smallest);
         if self.n == 0 || smallest < least || smallest == formula {
             return formula;
@@ -119,7 +126,8 @@ impl GapVotes {
         let votes = self.votes_for(smallest);
         let agreed = votes >= 3 && votes * 5 >= u64::from(self.n) * 4;
         let extra = smallest - formula;
-        if agreed && (extra <= most_extra || Self::CONTENDED.contains(&extra)) {
+        let contended = Self::CONTENDED.contains(&extra) && (is_contended || votes >= 8);
+        if agreed && (extra <= most_extra || contended) {
             smallest
         } else {
             formula
@@ -147,6 +155,9 @@ pub(crate) struct SizeRules {
     /// False when objects that follow one another in the file do not by address, as ZGC and
     /// Shenandoah write them.
     pub(crate) in_order: bool,
+    /// The smallest distance between two objects: CMS gives no object less than 24 bytes, whatever
+    /// its size.
+    pub(crate) least_gap: u64,
     /// Slots of the id map are `1 << shift` apart.
     pub(crate) shift: u32,
 }
@@ -195,8 +206,15 @@ impl SizeRules {
             samples: 0,
             addresses: true,
             in_order: true,
+            least_gap: 0,
             shift: 3,
         }
+    }
+
+    /// Measured rules with this header and width of references.
+    #[cfg(test)]
+    pub(crate) fn with(header: u64, reference: u64) -> SizeRules {
+        SizeRules::new(LayoutModel::Measured, header, header + 4, reference, 8)
     }
 
     /// The rules that a solved layout stands for.
@@ -279,6 +297,7 @@ pub(crate) fn solve(model: LayoutModel, data: &[u8], ids: IdSize, units: &[Stret
     };
     rules.id_bytes = width;
     rules.addresses = addresses;
+    rules.least_gap = sample.least_gap.unwrap_or(0);
     rules.in_order = in_order || !addresses;
     rules.shift = if sample.low_bits == 0 { 3 } else { shift };
     rules
@@ -318,6 +337,7 @@ fn by_address(low_bits: u64, data: &[u8], ids: IdSize, units: &[Stretch]) -> Sam
         }
     }
     sample.gcd = 0;
+    sample.least_gap = None;
     sample.arrays.clear();
     for at in 1..sample.objects.len() {
         let (before, object) = (sample.objects[at - 1], sample.objects[at]);
@@ -360,6 +380,7 @@ struct Sampler {
     before: Option<(u64, Option<Array>)>,
     arrays: Vec<(BasicType, u32, u64)>,
     mat: MatRule,
+    least_gap: Option<u64>,
     /// Neighbours in the file whose addresses go up, and down.
     forward: u64,
     backward: u64,
@@ -412,6 +433,7 @@ impl Sampler {
 
     #[inline]
     fn gap(&mut self, gap: u64, what: Option<Array>) {
+        self.least_gap = Some(self.least_gap.map_or(gap, |least| least.min(gap)));
         if self.gcd != 8 {
             self.gcd = gcd(self.gcd, gap);
         }

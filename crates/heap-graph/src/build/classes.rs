@@ -1,7 +1,9 @@
 //! The class table: hierarchy, field layout, names and sizes, from CLASS_DUMPs and tallies.
 
+use super::field_layout::FieldLayout;
 use super::id_table::IdTable;
 use super::objects::{ClassTally, Tallies};
+use super::platform::{self, Fields};
 use super::symbols::Symbols;
 use crate::layout::{GapVotes, SizeRules, up};
 use crate::{ClassIdx, ClassInfo, FieldInfo, LayoutModel, StaticInfo, Strength};
@@ -41,19 +43,6 @@ pub(crate) fn reference_kind(name: &str) -> Option<RefKind> {
         | "java.lang.ref.Finalizer"
         | "java.lang.ref.FinalizerReference" => Some(RefKind::Final),
         _ => None,
-    }
-}
-
-/// Most bytes of fields that HotSpot adds to a class and no dump lists. Other classes have none,
-/// but older VMs leave a hole of up to eight bytes between a class and its superclass.
-fn injected_bytes(name: &str) -> u64 {
-    match name {
-        "java.lang.Class"
-        | "java.lang.ClassLoader"
-        | "java.lang.invoke.MemberName"
-        | "java.lang.invoke.ResolvedMethodName"
-        | "java.lang.StackFrameInfo" => 72,
-        _ => 8,
     }
 }
 
@@ -268,6 +257,14 @@ impl ClassTable {
         let stated_sizes = self.classes.iter().any(|c| {
             c.name == "java.lang.Object" && c.dumped && c.stated_size > 0 && c.fields.is_empty()
         });
+        // A class that the VM has loaded since JDK 16.
+        let packs = rules.model == LayoutModel::Measured
+            && self
+                .classes
+                .iter()
+                .any(|c| c.name == "jdk.internal.vm.vector.VectorSupport");
+        let header = FieldLayout::full(rules.header);
+        let mut layouts = vec![header.clone(); if packs { self.classes.len() } else { 0 }];
         let mut before_rounding = vec![0u64; self.classes.len()];
         let mut least_size = vec![0u64; self.classes.len()];
         let (mut agreeing, mut samples) = (rules.agreeing, rules.samples);
@@ -278,7 +275,18 @@ impl ClassTable {
             let own: u64 = info.fields.iter().map(|f| f.kind.size(8) as u64).sum();
             // Field bytes in the file use the id width for references.
             let own_file = own - self.narrow_ids(index, rules);
-            let raw = instance_bytes(info, above.map(|s| before_rounding[s]), rules);
+            let fields = match rules.model {
+                LayoutModel::Measured => Fields::of(info, packs, rules.id_bytes),
+                _ => Fields::listed(info),
+            };
+            let raw = if packs {
+                let mut layout = above.map_or(&header, |s| &layouts[s]).clone();
+                layout.add(&fields, rules);
+                layouts[index] = layout;
+                layouts[index].end()
+            } else {
+                instance_bytes(&fields, above.map(|s| before_rounding[s]), rules)
+            };
             before_rounding[index] = raw;
             let own_heap: u64 = info.fields.iter().map(|f| rules.field(f.kind)).sum();
             least_size[index] = above.map_or(rules.header, |s| least_size[s]) + own_heap;
@@ -292,8 +300,11 @@ impl ClassTable {
                     size = up(u64::from(info.stated_size), rules.alignment);
                 } else if rules.addresses {
                     let vote = &votes[index];
-                    let found = vote.size(least_size[index], formula, injected_bytes(&info.name));
-                    size = if found.is_multiple_of(rules.alignment) {
+                    let injected = platform::most_injected(&info.name).max(rules.alignment);
+                    let contended = platform::may_be_contended(&info.name);
+                    let found = vote.size(least_size[index], formula, injected, contended);
+                    let too_small_to_tell = found > formula && found == rules.least_gap;
+                    size = if found.is_multiple_of(rules.alignment) && !too_small_to_tell {
                         found
                     } else {
                         formula
@@ -301,6 +312,13 @@ impl ClassTable {
                     if size > formula {
                         // Padding of contended fields: subclasses have it too.
                         before_rounding[index] = size;
+                        if packs {
+                            layouts[index] = if GapVotes::CONTENDED.contains(&(size - formula)) {
+                                FieldLayout::padded(size)
+                            } else {
+                                FieldLayout::full(size)
+                            };
+                        }
                     }
                     samples += vote.samples();
                     agreeing += vote.votes_for(size);
@@ -410,13 +428,14 @@ impl ClassTable {
                     LayoutModel::Plain => k.size(rules.id_bytes as usize) as u64,
                     _ => rules.field(k),
                 };
-                // HotSpot lists the constant pool's resolved references and the like as
-                // statics; they lie elsewhere. MAT counts them.
+                // HotSpot lists the constant pool's resolved references and, in JDK 8, the lock of a
+                // class that is not initialized, as statics; they lie elsewhere. MAT counts them.
                 let measured = rules.model == LayoutModel::Measured;
-                let own = c
-                    .statics
-                    .iter()
-                    .filter(|s| !measured || !s.name.starts_with('<'));
+                let of_vm = |(n, s): (usize, &StaticInfo)| {
+                    s.name.starts_with('<') || s.name == "init_lock" && n + 1 == c.statics.len()
+                };
+                let own = c.statics.iter().enumerate();
+                let own = own.filter(|s| !(measured && of_vm(*s))).map(|(_, s)| s);
                 let statics: u64 = own.map(|s| wide(s.kind)).sum();
                 match rules.model {
                     LayoutModel::Plain => statics,
@@ -503,7 +522,7 @@ fn skips_referent(kind: Option<RefKind>, strength: Strength) -> bool {
     }
 }
 
-fn blank(id: ObjectId, name: String) -> ClassInfo {
+pub(super) fn blank(id: ObjectId, name: String) -> ClassInfo {
     ClassInfo {
         id,
         name,
@@ -568,27 +587,33 @@ pub(crate) fn value_bits(value: &Value<'_>) -> u64 {
     }
 }
 
-/// Size of an instance before the last rounding: MAT's formula, or HotSpot's way of laying out
-/// fields (eight-byte fields aligned, the hole before them filled with smaller ones).
-fn instance_bytes(info: &ClassInfo, above: Option<u64>, rules: &SizeRules) -> u64 {
-    let own: u64 = info.fields.iter().map(|f| rules.field(f.kind)).sum();
+/// Size of an instance before the last rounding: MAT's formula, or the way in which HotSpot laid out
+/// fields until JDK 14 (eight-byte fields aligned, the hole before them filled with smaller ones).
+fn instance_bytes(fields: &Fields, above: Option<u64>, rules: &SizeRules) -> u64 {
+    let sizes = || fields.ordinary.iter().map(|kind| rules.field(*kind));
+    let own: u64 = sizes().sum();
     match (rules.model, above) {
-        (LayoutModel::Mat, None) => rules.header,
-        (LayoutModel::Mat, Some(above)) => up(own + above, rules.reference),
-        (_, above) => {
-            let start = above.unwrap_or(rules.header);
-            let wide = info.fields.iter().any(|f| rules.field(f.kind) == 8);
-            if !wide || start.is_multiple_of(8) {
-                return start + own;
-            }
-            let hole = 8 - start % 8;
-            let small: u64 = info
-                .fields
-                .iter()
-                .map(|f| rules.field(f.kind))
-                .filter(|n| *n < 8)
-                .sum();
-            start + own + hole - small.min(hole)
-        }
+        (LayoutModel::Mat, None) => return rules.header,
+        (LayoutModel::Mat, Some(above)) => return up(own + above, rules.reference),
+        _ => {}
     }
+    // A class begins behind its superclass, at the next place for a reference.
+    let start = match rules.model {
+        LayoutModel::Measured => above.map_or(rules.header, |a| up(a, rules.reference)),
+        _ => above.unwrap_or(rules.header),
+    };
+    let wide = sizes().any(|size| size == 8);
+    let end = if !wide || start.is_multiple_of(8) {
+        start + own
+    } else if fields.references_first {
+        let is_reference = |kind: &&_| **kind == BasicType::Object;
+        let references = fields.ordinary.iter().filter(is_reference).count() as u64;
+        let references = references * rules.reference;
+        up(start + references, 8) + own - references
+    } else {
+        let hole = 8 - start % 8;
+        let small: u64 = sizes().filter(|n| *n < 8).sum();
+        start + own + hole - small.min(hole)
+    };
+    fields.contended_end(end, rules)
 }
