@@ -1,6 +1,7 @@
 //! The entry points that the VM looks for.
 
 use std::ffi::{CStr, c_char, c_void};
+use std::fmt;
 use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,8 +14,9 @@ use jvmti::sys::RawEnv;
 use vm_hotspot::{HotSpot, Setup};
 
 use crate::listener::{self, Shared};
+use crate::output::Output;
 use crate::process::{self, Process};
-use crate::{events, output, plan};
+use crate::{events, output, plan, recording};
 
 const JNI_OK: i32 = 0;
 const JNI_ERR: i32 = -1;
@@ -29,13 +31,19 @@ mod place {
     pub(super) const TWICE: &str = "hprof_init.c:1956";
 }
 
+/// A recording has begun in this process, or a start has been refused for good.
 static LOADED: AtomicBool = AtomicBool::new(false);
+/// Events are recorded, which nothing can change.
+static EVENTS: AtomicBool = AtomicBool::new(false);
 
-/// Whether the program has not started yet, so that a fault may still end it.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Moment {
-    Start,
-    Attach,
+/// Whether events are recorded instead of a profile.
+pub(crate) fn records_events() -> bool {
+    EVENTS.load(Ordering::SeqCst)
+}
+
+/// The recording has ended: another one may begin.
+pub(crate) fn allow_another() {
+    LOADED.store(false, Ordering::SeqCst);
 }
 
 /// The VM loads the agent at start-up.
@@ -49,7 +57,7 @@ pub unsafe extern "system" fn Agent_OnLoad(
     _reserved: *mut c_void,
 ) -> i32 {
     // SAFETY: the caller's promise.
-    unsafe { fenced(vm, options, Moment::Start) }
+    unsafe { fenced(vm, options, start) }
 }
 
 /// The agent is attached to a running VM.
@@ -63,7 +71,7 @@ pub unsafe extern "system" fn Agent_OnAttach(
     _reserved: *mut c_void,
 ) -> i32 {
     // SAFETY: the caller's promise.
-    unsafe { fenced(vm, options, Moment::Attach) }
+    unsafe { fenced(vm, options, attach) }
 }
 
 /// The VM is about to unload the library; everything was done at VM death.
@@ -74,7 +82,7 @@ pub extern "system" fn Agent_OnUnload(_vm: RawEnv) {}
 ///
 /// # Safety
 /// As [`Agent_OnLoad`].
-unsafe fn fenced(vm: RawEnv, options: *const c_char, moment: Moment) -> i32 {
+unsafe fn fenced(vm: RawEnv, options: *const c_char, begin: fn(JavaVm, &str) -> i32) -> i32 {
     let text = if options.is_null() {
         String::new()
     } else {
@@ -85,87 +93,95 @@ unsafe fn fenced(vm: RawEnv, options: *const c_char, moment: Moment) -> i32 {
     };
     // SAFETY: the caller's promise.
     let java = unsafe { JavaVm::from_raw(vm) };
-    let started = catch_unwind(AssertUnwindSafe(|| start(java, &text, moment)));
+    let started = catch_unwind(AssertUnwindSafe(|| begin(java, &text)));
     started.unwrap_or_else(|_| {
         process::note("internal fault at start; the program runs unprofiled");
         JNI_OK
     })
 }
 
-fn start(java: JavaVm, text: &str, moment: Moment) -> i32 {
+fn start(java: JavaVm, text: &str) -> i32 {
     if LOADED.swap(true, Ordering::SeqCst) {
-        return again(text, moment);
+        return refuse(&StartError::LoadedTwice.into(), text);
     }
     if let Some(wanted) = events::parse(text) {
-        return record(java, wanted, moment);
+        return record_events(java, wanted);
     }
     let environment = std::env::var(ENVIRONMENT).ok();
     let options = match parse(text, environment.as_deref()) {
         Ok(Parsed::Run(options)) => *options,
-        Ok(Parsed::Help) if moment == Moment::Start => {
+        Ok(Parsed::Help) => {
             let _ = std::io::stdout().write_all(help().as_bytes());
             process::exit(0)
         }
-        Ok(Parsed::Help) => return JNI_ERR,
-        Err(error) => return refuse_options(&error, moment),
+        Err(error) => return refuse(&Fault::Options(error), text),
     };
-    match run(java, options, moment) {
-        Ok(()) => JNI_OK,
-        Err(Fault::Start(error)) => refuse_start(&error, moment),
-        Err(Fault::Vm(error)) => {
-            process::note(&format!("the program runs unprofiled: {error}"));
-            JNI_OK
-        }
+    let opened = output::open(&options).map_err(Fault::Start);
+    match opened.and_then(|output| run(java, options, output)) {
+        Ok(_) => JNI_OK,
+        Err(fault) => refuse(&fault, text),
     }
 }
 
-/// The agent is there already: another peer may go on with what it records.
-fn again(text: &str, moment: Moment) -> i32 {
-    if moment == Moment::Start {
-        return refuse_start(&StartError::LoadedTwice, moment);
+fn attach(java: JavaVm, text: &str) -> i32 {
+    match recording::order(java, text) {
+        true => JNI_OK,
+        false => JNI_ERR,
     }
-    match parse(text, std::env::var(ENVIRONMENT).ok().as_deref()) {
-        Ok(Parsed::Run(options)) => match listener::come_back(&options) {
-            Ok(()) => JNI_OK,
-            Err(fault) => {
-                process::note(&fault);
-                refuse_start(&StartError::LoadedTwice, moment)
-            }
-        },
-        _ => refuse_start(&StartError::LoadedTwice, moment),
-    }
+}
+
+/// Begins a recording in a program that runs already.
+pub(crate) fn begin(java: JavaVm, options: Options, output: Output) -> Result<(), Fault> {
+    LOADED.store(true, Ordering::SeqCst);
+    let begun = run(java, options, output).and_then(|hotspot| hotspot.attach().map_err(Fault::Vm));
+    begun.inspect_err(|_| {
+        recording::forget();
+        allow_another();
+    })
 }
 
 /// Records events instead of a profile. It needs the VM from its start on.
-fn record(java: JavaVm, wanted: Result<events::Wanted<'_>, String>, moment: Moment) -> i32 {
-    let started = match moment {
-        Moment::Attach => Err("events= cannot be attached; give it at start".to_owned()),
-        Moment::Start => wanted.and_then(|wanted| events::start(java, &wanted)),
-    };
-    match started {
-        Ok(()) => JNI_OK,
-        Err(fault) => {
-            process::note(&fault);
-            JNI_ERR
-        }
+fn record_events(java: JavaVm, wanted: Result<events::Wanted<'_>, String>) -> i32 {
+    match wanted.and_then(|wanted| events::start(java, &wanted)) {
+        Ok(()) => EVENTS.store(true, Ordering::SeqCst),
+        Err(fault) => process::note(&format!("{fault}; the program runs unprofiled")),
     }
+    JNI_OK
 }
 
 /// Why nothing is profiled.
-enum Fault {
+#[derive(Debug)]
+pub(crate) enum Fault {
+    Options(OptionError),
     Start(StartError),
     Vm(jvmti::Error),
 }
 
-fn run(java: JavaVm, options: Options, moment: Moment) -> Result<(), Fault> {
+impl From<StartError> for Fault {
+    fn from(error: StartError) -> Self {
+        Self::Start(error)
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Options(error) => error.fmt(f),
+            Self::Start(error) => error.fmt(f),
+            Self::Vm(error) => error.fmt(f),
+        }
+    }
+}
+
+fn run(java: JavaVm, options: Options, output: Output) -> Result<&'static HotSpot, Fault> {
     let config = plan::config(&options);
-    let output = output::open(&options).map_err(Fault::Start)?;
     let process = Process {
         scratch: output.scratch,
     };
-    let recorder = Recorder::new(options, output.writer, Box::new(process));
+    let recorder = Recorder::new(options.clone(), output.writer, Box::new(process));
     let recorder = Arc::new(Mutex::new(recorder));
-    listener::keep(&recorder);
+    recording::begin(&recorder, &options, &output.place);
+    listener::begin();
     let profiler = Shared {
         recorder,
         is_socket: output.peer.is_some(),
@@ -176,37 +192,29 @@ fn run(java: JavaVm, options: Options, moment: Moment) -> Result<(), Fault> {
         profiler: Box::new(profiler),
         message: process::note,
     };
-    let hotspot = HotSpot::load(java, setup).map_err(Fault::Vm)?;
-    if moment == Moment::Attach {
-        hotspot.attach().map_err(Fault::Vm)?;
-    }
-    Ok(())
+    HotSpot::load(java, setup).map_err(Fault::Vm)
 }
 
-fn refuse_options(error: &OptionError, moment: Moment) -> i32 {
-    let text = format!("{error} [{}]", place::OPTIONS);
-    if moment == Moment::Start {
-        process::refuse(&text, OptionError::EXIT_CODE, false)
-    }
-    process::note(&text);
-    LOADED.store(false, Ordering::SeqCst);
-    JNI_ERR
-}
-
-fn refuse_start(error: &StartError, moment: Moment) -> i32 {
-    let place = match error {
-        StartError::Connect { .. } => place::CONNECT,
-        StartError::ProfileFile(_) => place::FILE,
-        StartError::TempHeapFile(_) => place::TEMPORARY,
-        StartError::LoadedTwice => place::TWICE,
+/// Says why nothing is profiled. The program runs on, unless `compat=y` is among the options: the original
+/// ended it.
+fn refuse(fault: &Fault, text: &str) -> i32 {
+    let place = match fault {
+        Fault::Options(_) => place::OPTIONS,
+        Fault::Start(StartError::ProfileFile(_)) => place::FILE,
+        Fault::Start(StartError::TempHeapFile(_)) => place::TEMPORARY,
+        Fault::Start(StartError::LoadedTwice) => place::TWICE,
+        Fault::Start(_) | Fault::Vm(_) => place::CONNECT,
     };
-    let text = format!("{error} [{place}]");
-    if moment == Moment::Start {
-        process::refuse(&text, error.exit_code(), error.is_fatal())
+    let environment = std::env::var(ENVIRONMENT).unwrap_or_default();
+    let mut words = text.split(',').chain(environment.split(','));
+    if words.any(|word| word == "compat=y") {
+        let text = format!("{fault} [{place}]");
+        match fault {
+            Fault::Options(_) => process::refuse(&text, OptionError::EXIT_CODE, false),
+            Fault::Start(error) => process::refuse(&text, error.exit_code(), error.is_fatal()),
+            Fault::Vm(_) => {}
+        }
     }
-    process::note(&text);
-    if *error != StartError::LoadedTwice {
-        LOADED.store(false, Ordering::SeqCst);
-    }
-    JNI_ERR
+    process::note(&format!("{fault}; the program runs unprofiled"));
+    JNI_OK
 }

@@ -1,20 +1,21 @@
-//! `events=INTERVAL[,depth=FRAMES],net=HOST:PORT`, or `file=PATH` at its end: the stream of VM
-//! events instead of a profile.
+//! `events=INTERVAL[,depth=FRAMES][,secret-file=FILE][,insecure=y],net=HOST:PORT`, or `net=unix:PATH` or
+//! `file=PATH` at its end: the stream of VM events instead of a profile.
 
-use std::fs::OpenOptions;
-use std::net::TcpStream;
-use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
 
 use jvmti::JavaVm;
 use vm_hotspot::host::{self, HostSetup, Sink};
 
-use crate::process;
+use crate::output::{dial, new_file};
+use crate::{collector, process};
 
 /// What the options ask for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Wanted<'a> {
     interval: u32,
     depth: usize,
+    secret_file: Option<&'a str>,
+    insecure: bool,
     target: Target<'a>,
 }
 
@@ -45,16 +46,21 @@ pub(crate) fn parse(text: &str) -> Option<Result<Wanted<'_>, String>> {
     let Some(interval) = bytes(interval) else {
         return Some(Err(format!("events={interval} is no number of bytes")));
     };
-    let mut depth = host::DEPTH;
+    let (mut depth, mut secret_file, mut insecure) = (host::DEPTH, None, false);
     let mut target = target;
-    if let Some(rest) = target.strip_prefix("depth=") {
-        let (frames, rest) = rest.split_once(',').unwrap_or((rest, ""));
-        match frames.parse() {
-            Ok(frames) if frames <= host::MOST_DEPTH => depth = frames,
-            _ => {
-                let most = host::MOST_DEPTH;
-                return Some(Err(format!("depth={frames} is no number up to {most}")));
-            }
+    while let Some((word, rest)) = target.split_once(',') {
+        match word.split_once('=') {
+            Some(("depth", frames)) => match frames.parse() {
+                Ok(frames) if frames <= host::MOST_DEPTH => depth = frames,
+                _ => {
+                    let most = host::MOST_DEPTH;
+                    return Some(Err(format!("depth={frames} is no number up to {most}")));
+                }
+            },
+            Some(("secret-file", file)) => secret_file = Some(file),
+            Some(("insecure", yes)) => insecure = yes == "y",
+            // The last word; a path may have commas.
+            _ => break,
         }
         target = rest;
     }
@@ -66,26 +72,27 @@ pub(crate) fn parse(text: &str) -> Option<Result<Wanted<'_>, String>> {
     Some(Ok(Wanted {
         interval,
         depth,
+        secret_file,
+        insecure,
         target,
     }))
 }
 
-fn open(target: &Target<'_>) -> std::io::Result<Sink> {
-    Ok(match target {
-        Target::Net(address) => {
-            let stream = TcpStream::connect(address)?;
-            let _ = stream.set_nodelay(true);
-            Sink::Socket(stream)
-        }
-        // Its owner's alone, as every file of the agent.
-        Target::File(path) => Sink::File(
-            OpenOptions::new()
-                .write(true)
-                .create(true)
-                .truncate(true)
-                .mode(0o600)
-                .open(path)?,
-        ),
+fn open(wanted: &Wanted<'_>) -> Result<Sink, String> {
+    let words = |error: std::io::Error| format!("{:?}: {error}", wanted.target);
+    Ok(match wanted.target {
+        Target::File(path) => Sink::File(new_file(Path::new(path)).map_err(words)?),
+        Target::Net(address) => Sink::Socket(match address.strip_prefix("unix:") {
+            Some(path) => collector::connect(Path::new(path)).map_err(words)?,
+            None => {
+                let (host, port) = address.rsplit_once(':').unwrap_or((address, ""));
+                let port = port
+                    .parse()
+                    .map_err(|_| format!("net={address} has no port"))?;
+                let stream = dial((host, port), wanted.secret_file, wanted.insecure);
+                stream.map_err(|error| error.to_string())?
+            }
+        }),
     })
 }
 
@@ -94,7 +101,7 @@ fn open(target: &Target<'_>) -> std::io::Result<Sink> {
 /// # Errors
 /// One line saying why there is none.
 pub(crate) fn start(java: JavaVm, wanted: &Wanted<'_>) -> Result<(), String> {
-    let sink = open(&wanted.target).map_err(|error| format!("{:?}: {error}", wanted.target))?;
+    let sink = open(wanted)?;
     let setup = HostSetup {
         interval: wanted.interval,
         depth: wanted.depth,
@@ -115,6 +122,8 @@ mod tests {
             let wanted = Wanted {
                 interval,
                 depth,
+                secret_file: None,
+                insecure: false,
                 target,
             };
             assert_eq!(parse(text), Some(Ok(wanted)));
@@ -130,6 +139,11 @@ mod tests {
         );
         check("events=1M,depth=0,file=x", 1 << 20, 0, Target::File("x"));
         check("events=1M,depth=64,file=x", 1 << 20, 64, Target::File("x"));
+        let Some(Ok(wanted)) = parse("events=1,secret-file=s,insecure=y,depth=2,net=h:1") else {
+            panic!("these words are known")
+        };
+        assert_eq!((wanted.secret_file, wanted.insecure), (Some("s"), true));
+        assert_eq!((wanted.depth, wanted.target), (2, Target::Net("h:1")));
         for wrong in [
             "events=",
             "events=64k",

@@ -2,18 +2,21 @@
 //!
 //! Only wiring: entry points of the C interface ([`entry`]), from options to what
 //! the VM side measures ([`plan`]), the output file or socket ([`output`]), the
-//! peer's commands ([`listener`]), the bytes to it ([`sender`]), and the process around it ([`process`]).
+//! peer's commands ([`listener`]), the bytes to it ([`sender`]), who it is ([`collector`]), what those
+//! who attach order ([`recording`]), and the process around it ([`process`]).
 //!
-//! Faults of the options end the process, as the original's did, before any Java
-//! code has run. After that nothing of the agent's ends or blocks the program.
+//! Nothing of the agent's ends or blocks the program. Only with `compat=y` do faults of the options end
+//! it, as the original's did, before any Java code has run.
 
 // The VM finds the tracker's native methods by name in this library.
 pub use vm_hotspot::natives;
 
+mod collector;
 pub mod entry;
 mod events;
 mod listener;
 mod output;
 mod plan;
 mod process;
+mod recording;
 mod sender;

@@ -3,15 +3,16 @@
 use std::io::Read;
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use agent_core::control::{Command, Decoder, Switch};
-use agent_core::options::{Options, Target};
+use agent_core::options::Options;
 use agent_core::{Reaction, Recorder};
 use vm_hotspot::HotSpot;
 use vmpi::{Event, Profiler, Vm};
 
+use crate::recording::{self, Recording};
 use crate::sender::Patience;
 use crate::{output, process};
 
@@ -54,8 +55,6 @@ impl Profiler for Shared {
     }
 }
 
-/// The recorder of the process, which a peer may come back to.
-static RECORDER: OnceLock<Arc<Mutex<Recorder>>> = OnceLock::new();
 /// How long its present peer is waited for.
 static PATIENCE: Mutex<Option<Patience>> = Mutex::new(None);
 /// The last peer is gone.
@@ -65,31 +64,37 @@ fn lock_patience() -> MutexGuard<'static, Option<Patience>> {
     PATIENCE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Remembers the recorder of the process.
-pub(crate) fn keep(recorder: &Arc<Mutex<Recorder>>) {
-    let _ = RECORDER.set(Arc::clone(recorder));
+/// A recording begins, and nobody is there yet.
+pub(crate) fn begin() {
+    *lock_patience() = None;
+    IS_ALONE.store(false, Ordering::SeqCst);
 }
 
 /// Goes on with another peer, when the last one is gone and what is to be recorded is what is
-/// recorded already. What was counted meanwhile is not lost.
+/// recorded already. What was counted meanwhile is not lost. False if something else is to be recorded.
 ///
 /// # Errors
 /// Why not, in words.
-pub(crate) fn come_back(options: &Options) -> Result<(), String> {
+pub(crate) fn come_back(now: &Recording, options: &Options) -> Result<bool, String> {
     const PATIENCE: Duration = Duration::from_secs(2);
-    let (Some(recorder), Some(vm)) = (RECORDER.get(), HotSpot::get()) else {
-        return Err("an agent is in this program already".to_owned());
+    let Some(vm) = HotSpot::get() else {
+        return Ok(false);
     };
+    let recorder = &now.recorder;
     let lock = || recorder.lock().unwrap_or_else(PoisonError::into_inner);
-    if !matches!(options.output.target, Target::Net { .. }) || !lock().options().records_as(options)
+    let is_collected = lock().options().output.target.is_collector();
+    if !options.output.target.is_collector()
+        || !is_collected
+        || !lock().options().records_as(options)
     {
-        let text = lock().options().text.clone();
-        return Err(format!("the agent in this program records {text}"));
+        return Ok(false);
     }
     let begun = Instant::now();
     while !IS_ALONE.swap(false, Ordering::SeqCst) {
         if begun.elapsed() > PATIENCE {
-            return Err("the agent in this program has a peer".to_owned());
+            return Err(
+                "the same is recorded already, for another collector; stop it first".to_owned(),
+            );
         }
         std::thread::sleep(Duration::from_millis(10));
     }
@@ -98,6 +103,7 @@ pub(crate) fn come_back(options: &Options) -> Result<(), String> {
     let Some((peer, patience)) = output.peer else {
         return Err("this is no peer".to_owned());
     };
+    recording::moved(&output.place);
     let begin = || {
         let mut recorder = lock();
         recorder.begin_again(vm, output.writer);
@@ -109,7 +115,7 @@ pub(crate) fn come_back(options: &Options) -> Result<(), String> {
     };
     vm.quietly(|| patience.while_waiting(begin));
     hear(vm, (peer, patience), recorder);
-    Ok(())
+    Ok(true)
 }
 
 /// Starts a thread that takes the peer's commands.
@@ -119,6 +125,7 @@ fn hear(
     recorder: &Arc<Mutex<Recorder>>,
 ) {
     *lock_patience() = Some(patience.clone());
+    IS_ALONE.store(false, Ordering::SeqCst);
     let recorder = Arc::clone(recorder);
     let listen = move || listen(vm, peer, &recorder, &patience);
     if let Err(error) = vm.run_thread("HPROF listener thread", listen) {
@@ -133,7 +140,13 @@ fn listen(vm: &HotSpot, mut peer: TcpStream, recorder: &Mutex<Recorder>, patienc
     loop {
         let count = match peer.read(&mut buffer) {
             Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
-            Ok(0) | Err(_) => return IS_ALONE.store(true, Ordering::SeqCst),
+            Ok(0) | Err(_) => {
+                // Another recording may have begun meanwhile, with a peer of its own.
+                if !vm.has_ended() {
+                    IS_ALONE.store(true, Ordering::SeqCst);
+                }
+                return;
+            }
             Ok(count) => count,
         };
         // Nobody is there for what a command would write. What is left unread would end the

@@ -2,7 +2,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
-use std::net::{TcpStream, ToSocketAddrs};
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -12,6 +12,7 @@ use agent_core::options::{
     Format, Mode, Options, Patterns, StartError, Target, expand, temporary_name, unique_name,
 };
 
+use crate::collector;
 use crate::process::wall_time;
 use crate::sender::{Patience, Sender};
 
@@ -21,6 +22,8 @@ pub(crate) struct Output {
     pub(crate) writer: Box<dyn Write + Send>,
     /// Where commands come from, in socket mode, and how long the peer is waited for.
     pub(crate) peer: Option<(TcpStream, Patience)>,
+    /// Where they go, as a person is told.
+    pub(crate) place: String,
     /// A name for a dump of the VM's own, beside the output or among temporary files.
     pub(crate) scratch: PathBuf,
 }
@@ -34,7 +37,13 @@ fn scratch(name: &str) -> PathBuf {
 /// Opens what the options name.
 pub(crate) fn open(options: &Options) -> Result<Output, StartError> {
     match &options.output.target {
-        Target::Net { host, port } => connect(host, *port),
+        Target::Net { host, port } => connect(options, host, *port),
+        Target::Unix(path) => {
+            let place = format!("a collector at {path}");
+            let refused = |error: io::Error| StartError::Stranger(place.clone(), error.to_string());
+            let stream = collector::connect(Path::new(path)).map_err(refused)?;
+            send_to(stream, place.clone()).map_err(refused)
+        }
         Target::File(name) => create(options, name),
     }
 }
@@ -68,13 +77,15 @@ fn create(options: &Options, name: &str) -> Result<Output, StartError> {
     Ok(Output {
         writer: Box::new(BufWriter::with_capacity(buffer, file)),
         peer: None,
+        place: std::path::absolute(&name)
+            .map_or_else(|_| name.clone(), |path| path.display().to_string()),
         scratch: scratch(&name),
     })
 }
 
 /// A new file in place of an old one, readable by its owner only: a dump holds
 /// what the program holds.
-fn new_file(path: &Path) -> io::Result<File> {
+pub(crate) fn new_file(path: &Path) -> io::Result<File> {
     if path.is_file() {
         fs::remove_file(path)?;
     }
@@ -86,30 +97,68 @@ fn new_file(path: &Path) -> io::Result<File> {
         .open(path)
 }
 
-/// Writes to the peer by a thread of its own: a buffer of ours only, given up at each flush.
-fn connect(host: &str, port: i64) -> Result<Output, StartError> {
-    let refused = || StartError::Connect {
-        host: host.to_owned(),
-        port,
-    };
+fn connect(options: &Options, host: &str, port: i64) -> Result<Output, StartError> {
     if port == 0 {
         return Err(StartError::ProfileFile("(null)".to_owned()));
     }
-    // The original passed the low 16 bits on.
-    let addresses = (host, port as u16)
-        .to_socket_addrs()
-        .map_err(|_| refused())?;
+    let output = &options.output;
+    // The original passed the low 16 bits on, and named the port as it was given.
+    let stream = dial(
+        (host, port as u16),
+        output.secret_file.as_deref(),
+        output.insecure,
+    );
+    let refused = |host: String| StartError::Connect { host, port };
+    let stream = stream.map_err(|error| match error {
+        StartError::Connect { host, .. } => refused(host),
+        error => error,
+    })?;
+    let place = format!("a collector at {host}:{port}");
+    send_to(stream, place).map_err(|_| refused(host.to_owned()))
+}
+
+/// Connects to a collector that listens at a port. One on another machine has to know the secret of
+/// a file, unless that is waived.
+pub(crate) fn dial(
+    (host, port): (&str, u16),
+    secret_file: Option<&str>,
+    insecure: bool,
+) -> Result<TcpStream, StartError> {
+    const PATIENCE: Duration = Duration::from_secs(10);
+    let refused = || StartError::Connect {
+        host: host.to_owned(),
+        port: i64::from(port),
+    };
+    let addresses = (host, port).to_socket_addrs().map_err(|_| refused())?;
+    let addresses: Vec<_> = addresses.collect();
+    let stranger = |what: String| StartError::Stranger(format!("{host}:{port}"), what);
+    let secret = secret_file.map(collector::secret).transpose();
+    let secret = secret.map_err(stranger)?;
+    let is_elsewhere = |address: &SocketAddr| !address.ip().to_canonical().is_loopback();
+    if secret.is_none() && !insecure && addresses.iter().any(is_elsewhere) {
+        return Err(StartError::Unprotected(format!("{host}:{port}")));
+    }
     let stream = addresses
-        .filter_map(|address| TcpStream::connect_timeout(&address, Duration::from_secs(10)).ok())
+        .iter()
+        .filter_map(|address| TcpStream::connect_timeout(address, PATIENCE).ok())
         .next()
         .ok_or_else(refused)?;
     let _ = stream.set_nodelay(true);
-    let peer = stream.try_clone().map_err(|_| refused())?;
-    let sender = Sender::new(stream).map_err(|_| refused())?;
+    if let Some(secret) = secret {
+        collector::meet(&stream, &secret, PATIENCE).map_err(|error| stranger(error.to_string()))?;
+    }
+    Ok(stream)
+}
+
+/// Writes to the collector by a thread of its own: a buffer of ours only, given up at each flush.
+fn send_to(stream: TcpStream, place: String) -> io::Result<Output> {
+    let peer = stream.try_clone()?;
+    let sender = Sender::new(stream)?;
     let patience = sender.patience();
     Ok(Output {
         writer: Box::new(BufWriter::with_capacity(64 << 10, sender)),
         peer: Some((peer, patience)),
+        place,
         scratch: scratch(&std::env::temp_dir().join("hprof").to_string_lossy()),
     })
 }

@@ -1,6 +1,6 @@
 //! From options to what the VM side measures.
 
-use agent_core::options::{Options, Target};
+use agent_core::options::Options;
 use vm_hotspot::{Clock, Config, Follow};
 
 /// What to measure for these options.
@@ -10,7 +10,7 @@ pub(crate) fn config(options: &Options) -> Config {
         depth: options.traces.depth,
         // The pairs of cpu=old are pairs whatever the depth is set to.
         call_depth: options.cpu.old.then_some(options.traces.cost_depth),
-        has_peer: matches!(options.output.target, Target::Net { .. }),
+        has_peer: options.output.target.is_collector(),
         allocations: exact,
         sampled_allocations: options.sampled.map(|sampled| sampled.interval),
         native: options.heap.native,

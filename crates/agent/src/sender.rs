@@ -206,7 +206,11 @@ fn send(shared: &Shared) {
             }
             match queue.pieces.pop_front() {
                 Some(piece) => break piece,
-                None if queue.is_closed => return,
+                None if queue.is_closed => {
+                    // Whoever reads the peer's commands still has the stream.
+                    let _ = peer.shutdown(Shutdown::Write);
+                    return;
+                }
                 None => {
                     let waited = shared.changed.wait(queue);
                     queue = waited.unwrap_or_else(PoisonError::into_inner);

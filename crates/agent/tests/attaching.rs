@@ -97,8 +97,8 @@ fn jcmd_loads_the_agent_into_a_running_program() {
         assert!(said.contains("return code: -1"), "{what}: {said}");
         let said = load(&format!("heap=sites,cutoff=0,file={}", file.display()));
         assert!(said.contains("return code: 0"), "{what}: {said}");
-        // Another one is refused, and the first goes on.
-        let said = load("cpu=samples");
+        // One that cannot be is refused, and the first goes on.
+        let said = load("cpu=samples,file=none/x.txt");
         assert!(said.contains("return code: -1"), "{what}: {said}");
         for line in ["counting", "late"] {
             program.type_line(line);

@@ -39,40 +39,62 @@ fn troubled_programs_behave_as_without_the_agent() {
 }
 
 #[test]
-fn option_errors_end_the_program_with_the_original_words() {
+fn option_errors_end_the_program_as_the_originals_did_only_when_asked_to() {
     let Some(lab) = crate::common::lab() else {
         return;
     };
     let Some(jdk) = lab.jdks.last() else { return };
+    let plain = lab.run(jdk, None, &[], &["Trouble", "lambda"]);
+    let first =
+        |ran: &crate::common::Ran| ran.stderr().lines().next().unwrap_or_default().to_owned();
     let check = |options: &str, code, text: &str| {
-        let ran = lab.run(jdk, Some(options), &[], &["Trouble", "lambda"]);
+        let asked = format!("compat=y,{options}");
+        let ran = lab.run(jdk, Some(&asked), &[], &["Trouble", "lambda"]);
         assert_eq!(ran.output.status.code(), Some(code), "{options}");
+        let (said, place) = text.rsplit_once(" [").expect("a place");
+        let said = said.replace(&format!("({options})"), &format!("({asked})"));
         assert_eq!(
-            ran.stderr().lines().next().unwrap_or_default(),
-            text,
+            first(&ran),
+            format!("HPROF ERROR: {said} [{place}"),
             "{options}"
         );
         assert_eq!(ran.stdout(), "", "{options}");
+        // Otherwise it is said in one sentence, and the program runs on.
+        let ran = lab.run(jdk, Some(options), &[], &["Trouble", "lambda"]);
+        assert_eq!(
+            ran.output.status.code(),
+            plain.output.status.code(),
+            "{options}"
+        );
+        assert_eq!(ran.stdout(), plain.stdout(), "{options}");
+        let (said, _) = text.rsplit_once(" [").expect("a place");
+        let sentence = format!("HPROF: {said}; the program runs unprofiled\n");
+        assert_eq!(ran.stderr(), sentence + &plain.stderr(), "{options}");
     };
     check(
         "foo=bar",
         1,
-        "HPROF ERROR: hprof option error: Unknown option: foo (foo=bar) [hprof_init.c:495]",
+        "hprof option error: Unknown option: foo (foo=bar) [hprof_init.c:495]",
+    );
+    check(
+        "format=b,cpu=times",
+        1,
+        "hprof option error: cpu=times|old is not supported with format=b (format=b,cpu=times) [hprof_init.c:495]",
     );
     check(
         "file=none/x.txt",
         9,
-        "HPROF ERROR: can't create temp heap file: none/x.txt.TMP [hprof_init.c:814]",
+        "can't create temp heap file: none/x.txt.TMP [hprof_init.c:814]",
     );
     check(
         "heap=sites,file=none/x.txt",
         1,
-        "HPROF ERROR: can't create profile file: none/x.txt [hprof_init.c:850]",
+        "can't create profile file: none/x.txt [hprof_init.c:850]",
     );
     check(
         "net=127.0.0.1:1",
         1,
-        "HPROF ERROR: can't connect to 127.0.0.1:1 [hprof_init.c:827]",
+        "can't connect to 127.0.0.1:1 [hprof_init.c:827]",
     );
 }
 

@@ -5,7 +5,7 @@ use std::process::Command;
 use crate::common::stage::*;
 use testkit::jvm::Jdk;
 
-fn stage_of(lab: &crate::common::Lab) -> Option<Stage> {
+pub(crate) fn stage_of(lab: &crate::common::Lab) -> Option<Stage> {
     Some(Stage {
         folder: tempfile::tempdir().expect("temporary folder"),
         classes: lab.compile("Stopped.java", 8)?,
@@ -14,10 +14,10 @@ fn stage_of(lab: &crate::common::Lab) -> Option<Stage> {
 }
 
 /// The program, which says how much bytecode its classes have: the VM says so, not the agent.
-struct Subject(Talk);
+pub(crate) struct Subject(Talk);
 
 impl Subject {
-    fn start(
+    pub(crate) fn start(
         lab: &crate::common::Lab,
         stage: &Stage,
         jdk: &Jdk,
@@ -41,12 +41,16 @@ impl Subject {
         Self(program)
     }
 
-    fn tell(&mut self, line: &str) {
+    pub(crate) fn pid(&self) -> String {
+        self.0.child.id().to_string()
+    }
+
+    pub(crate) fn tell(&mut self, line: &str) {
         self.0.type_line(line);
         self.0.expect(&format!("done {line}"));
     }
 
-    fn code(&mut self) -> i64 {
+    pub(crate) fn code(&mut self) -> i64 {
         self.0.type_line("code");
         let said = self.0.output.next().expect("a line").expect("text");
         self.0.expect("done code");
@@ -54,10 +58,17 @@ impl Subject {
         bytes.unwrap_or_else(|| panic!("{said}"))
     }
 
-    fn await_code(&mut self, bytes: i64, what: &str) {
+    pub(crate) fn await_code(&mut self, bytes: i64, what: &str) {
         testkit::until(|| match self.code() {
             now if now == bytes => Ok(()),
             now => Err(format!("{what}: {now} bytes, not {bytes}")),
+        });
+    }
+
+    pub(crate) fn await_other_code(&mut self, bytes: i64, what: &str) {
+        testkit::until(|| match self.code() {
+            now if now == bytes => Err(format!("{what}: no other code")),
+            _ => Ok(()),
         });
     }
 }

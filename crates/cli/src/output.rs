@@ -29,7 +29,16 @@ pub(crate) fn create(path: &Path, force: bool) -> Result<File> {
         use std::os::unix::fs::OpenOptionsExt;
         options.mode(0o600);
     }
-    options.open(path).map_err(|error| {
+    let made = options.open(path).and_then(|file| {
+        #[cfg(unix)]
+        if force && file.metadata()?.is_file() {
+            use std::os::unix::fs::PermissionsExt;
+            // One that was there may have been for others to read.
+            file.set_permissions(std::fs::Permissions::from_mode(0o600))?;
+        }
+        Ok(file)
+    });
+    made.map_err(|error| {
         let exists = error.kind() == io::ErrorKind::AlreadyExists;
         let error = anyhow::Error::new(error);
         if exists {

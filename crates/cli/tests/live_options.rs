@@ -237,6 +237,10 @@ fn a_factory_of_the_program_says_what_is_recorded_and_cannot_stop_it() {
     with_program("options factory", &[], |program, page, _| {
         page.command("record?mode=full");
         page.counting(program);
+        // A factory is code of the program, which runs only when that is allowed.
+        options(page, "* Chosen$A factory=Chosen$Config");
+        page.hears("which only own=y allows; default options hold");
+        page.command("own?on=1");
         options(
             page,
             "* Chosen$A factory=Chosen$Config\n* Chosen$B factory=Chosen$Config\n* Chosen$K0 factory=Chosen$Config",

@@ -3,7 +3,7 @@
 use std::ffi::{CStr, c_char, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
-use std::sync::OnceLock;
+use std::sync::atomic::{AtomicPtr, Ordering};
 
 use crate::env::{Env, EventKind, Live, OnLoad, Start, decode_modified_utf8};
 use crate::error::Result;
@@ -117,17 +117,37 @@ pub trait Agent: Sync + Send {
     fn panicked(&self, callback: &'static str) {}
 }
 
-static AGENT: OnceLock<&'static dyn Agent> = OnceLock::new();
+/// The receiver of events: null, or a reference in a box that is never freed.
+static AGENT: AtomicPtr<&'static dyn Agent> = AtomicPtr::new(ptr::null_mut());
+
+fn agent() -> Option<&'static dyn Agent> {
+    // SAFETY: null or a box that was leaked.
+    unsafe { AGENT.load(Ordering::Acquire).as_ref() }.copied()
+}
 
 /// Makes `agent` the receiver of this process and installs the callbacks.
 /// Events are then switched on one by one with [`Env::enable`]. A second agent is
 /// refused (`false`).
 pub fn install(env: Env<OnLoad>, agent: &'static dyn Agent) -> Result<bool> {
-    if AGENT.set(agent).is_err() {
+    let new = Box::into_raw(Box::new(agent));
+    let none = ptr::null_mut();
+    if AGENT
+        .compare_exchange(none, new, Ordering::AcqRel, Ordering::Acquire)
+        .is_err()
+    {
+        // SAFETY: made above and known to nobody else.
+        drop(unsafe { Box::from_raw(new) });
         return Ok(false);
     }
     env.set_callbacks(&callbacks())?;
     Ok(true)
+}
+
+/// Makes `agent` the receiver in place of the present one, which has switched its events off. A
+/// callback that is under way ends at the old one.
+pub fn replace(env: Env<OnLoad>, agent: &'static dyn Agent) -> Result<()> {
+    AGENT.store(Box::into_raw(Box::new(agent)), Ordering::Release);
+    env.set_callbacks(&callbacks())
 }
 
 /// Runs `body`; a panic is reported to the agent and ends here.
@@ -135,7 +155,7 @@ pub fn fence<T>(callback: &'static str, body: impl FnOnce() -> T) -> Option<T> {
     match catch_unwind(AssertUnwindSafe(body)) {
         Ok(value) => Some(value),
         Err(_) => {
-            if let Some(agent) = AGENT.get() {
+            if let Some(agent) = agent() {
                 let _ = catch_unwind(AssertUnwindSafe(|| agent.panicked(callback)));
             }
             None
@@ -145,8 +165,8 @@ pub fn fence<T>(callback: &'static str, body: impl FnOnce() -> T) -> Option<T> {
 
 /// Runs one callback on the installed agent.
 fn deliver(callback: &'static str, body: impl FnOnce(&dyn Agent)) {
-    if let Some(agent) = AGENT.get() {
-        fence(callback, || body(*agent));
+    if let Some(agent) = agent() {
+        fence(callback, || body(agent));
     }
 }
 

@@ -151,6 +151,15 @@ impl<P> Env<P> {
         Ok(granted)
     }
 
+    /// Gives capabilities back.
+    pub fn relinquish(self, granted: Capabilities) -> Result<()> {
+        // SAFETY: slot 143 has this signature; the set outlives the call.
+        let code = unsafe {
+            table_call!(self.raw, 1, slot::RelinquishCapabilities, (&raw const granted.0 => *const RawCapabilities) -> i32)
+        };
+        check("RelinquishCapabilities", code)
+    }
+
     /// Installs callbacks. The VM copies the table.
     pub(crate) fn set_callbacks(self, table: &EventCallbacks) -> Result<()> {
         let size = size_of::<EventCallbacks>() as i32;

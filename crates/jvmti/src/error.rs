@@ -14,6 +14,9 @@ pub enum Error {
     /// A JNI call left an exception (cleared) or gave null.
     #[error("{0}: the call threw or found nothing")]
     Jni(&'static str),
+    /// The VM is not one that the agent knows its way in.
+    #[error("{0}")]
+    OtherVm(&'static str),
 }
 
 /// A result of this crate.
@@ -25,7 +28,7 @@ impl Error {
     pub fn code(self) -> Option<i32> {
         match self {
             Self::Jvmti { code, .. } => Some(code),
-            Self::Jni(_) => None,
+            Self::Jni(_) | Self::OtherVm(_) => None,
         }
     }
 }

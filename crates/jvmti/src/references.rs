@@ -62,14 +62,34 @@ impl ReferenceFunctions {
 
 impl Env<Live> {
     /// Puts functions in the place of those that make and drop global references, for all
-    /// threads, once and for ever. Each is to call the one [`ReferenceFunctions::before`] it.
+    /// threads. Each is to call the one [`ReferenceFunctions::before`] it.
     ///
     /// # Errors
-    /// When the VM refuses, or when it was done before.
+    /// When the VM refuses, or when they are replaced already.
     pub fn replace_references(self, jni: Jni, ours: ReferenceFunctions) -> Result<()> {
-        if BEFORE.set(ReferenceFunctions::of(jni)).is_err() {
+        let now = ReferenceFunctions::of(jni);
+        if std::ptr::fn_addr_eq(now.make, ours.make) {
             return Err(Error::Jni("a second replacement"));
         }
+        BEFORE.get_or_init(|| now);
+        self.set_references(ours)
+    }
+
+    /// Puts those that stood there before back, unless others have come after `ours`, which call them.
+    ///
+    /// # Errors
+    /// When the VM refuses, or others have come.
+    pub fn restore_references(self, jni: Jni, ours: ReferenceFunctions) -> Result<()> {
+        let now = ReferenceFunctions::of(jni);
+        match BEFORE.get() {
+            Some(before) if std::ptr::fn_addr_eq(now.make, ours.make) => {
+                self.set_references(*before)
+            }
+            _ => Err(Error::Jni("another agent's functions")),
+        }
+    }
+
+    fn set_references(self, ours: ReferenceFunctions) -> Result<()> {
         let by = [
             (slot::NewGlobalRef, ours.make as *const c_void),
             (slot::DeleteGlobalRef, ours.drop as *const c_void),

@@ -1,10 +1,11 @@
 //! What threads of the agent's own do, and retransformation in bulk.
 
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use jvmti::sys::Value;
 use jvmti::{Env, Jni, Live, Object};
+use rustc_hash::FxHashSet;
 
 use crate::config::Clock;
 use crate::hotspot::HotSpot;
@@ -12,13 +13,13 @@ use crate::hotspot::HotSpot;
 /// Starts counting in a VM that runs already. It finds the tracker's native methods
 /// in the agent's library only when the attach has ended, so this is tried for a
 /// while from a thread of its own.
-pub(crate) fn count_soon(env: Env<Live>, jni: Jni) {
+pub(crate) fn count_soon(hotspot: &HotSpot, env: Env<Live>, jni: Jni) {
     const TRIES: usize = 1000;
-    let Some(hotspot) = HotSpot::get() else {
-        return;
-    };
     for last in (0..TRIES).rev() {
         std::thread::sleep(Duration::from_millis(2));
+        if hotspot.dead.load(Ordering::SeqCst) {
+            return;
+        }
         match hotspot.start_counting(env, jni) {
             Ok(()) => return,
             Err(error) if last == 0 => {
@@ -68,7 +69,11 @@ const LAST_HOOK: u8 = 9;
 pub(crate) fn collect_at_end(jni: Jni) -> jvmti::Result<[Object; 2]> {
     const CLASS: &[u8] = include_bytes!("../tracker/HprofEnd.class");
     jni.local_frame(8, || {
-        let class = jni.define_boot_class("java/lang/HprofEnd", CLASS)?;
+        // A recording before may have had it.
+        let class = match jni.find_class("java/lang/HprofEnd") {
+            Ok(class) => class,
+            Err(_) => jni.define_boot_class("java/lang/HprofEnd", CLASS)?,
+        };
         let hook = jni.alloc_object(class)?;
         let shutdown = jni.find_class("java/lang/Shutdown")?;
         let add = jni.static_method(shutdown, "add", "(IZLjava/lang/Runnable;)V")?;
@@ -86,16 +91,26 @@ pub(crate) fn collect_at_end(jni: Jni) -> jvmti::Result<[Object; 2]> {
 
 /// The last hook runs, and nobody needs it any more.
 pub(crate) fn at_end(hotspot: &HotSpot, env: Env<Live>, jni: Jni) {
-    jni.local_frame(8, || {
-        if let Some(hooks) = hooks(jni) {
-            jni.array_set(hooks, usize::from(LAST_HOOK), None);
-        }
-    });
+    forget_end_hook(jni);
     // What threads have gathered is held until it is taken over.
     hotspot.follow_all_gathered(jni);
     if let Err(error) = collect_garbage(hotspot, env, jni) {
         hotspot.degrade(&format!("the dump at the end will have garbage: {error}"));
     }
+}
+
+/// Takes the last hook away, if it is ours.
+pub(crate) fn forget_end_hook(jni: Jni) {
+    jni.local_frame(8, || {
+        let (Some(hooks), Ok(ours)) = (hooks(jni), jni.find_class("java/lang/HprofEnd")) else {
+            return;
+        };
+        let hook = jni.array_get(hooks, usize::from(LAST_HOOK));
+        let class = hook.and_then(|hook| jni.object_class(hook));
+        if class.is_some_and(|class| jni.is_same(class, ours)) {
+            jni.array_set(hooks, usize::from(LAST_HOOK), None);
+        }
+    });
 }
 
 fn hooks(jni: Jni) -> Option<Object> {
@@ -105,11 +120,11 @@ fn hooks(jni: Jni) -> Option<Object> {
 }
 
 /// The clock thread.
-pub(crate) fn keep_time(env: Env<Live>, jni: Jni) {
+pub(crate) fn keep_time(hotspot: &HotSpot, env: Env<Live>, jni: Jni) {
     for ticks in 1.. {
-        let Some(hotspot) = HotSpot::get().filter(|h| !h.dead.load(Ordering::Relaxed)) else {
+        if hotspot.dead.load(Ordering::Relaxed) {
             return;
-        };
+        }
         let Some(tracker) = hotspot.tracker() else {
             return;
         };
@@ -121,20 +136,18 @@ pub(crate) fn keep_time(env: Env<Live>, jni: Jni) {
     }
 }
 
-/// Classes that are changed at a time: all threads stand still for each group.
-const GROUP: usize = 128;
-
 /// Has the VM ask for the code of every class there is once more. Returns the names of those that it
 /// does not change.
 ///
 /// # Errors
 /// When the VM does not list its classes.
 pub fn retransform_all(env: Env<Live>, jni: Jni) -> jvmti::Result<Vec<String>> {
-    retransform_those(env, jni, |_| true, || true).map(|(_, refused)| refused)
+    retransform_those(env, jni, |_| true, || true, false).map(|(_, refused)| refused)
 }
 
-/// The same for classes with names (with slashes) that `choose` wants, a group at a time as long as
-/// `goes_on` says so. How many they are, and the names of those that the VM does not change.
+/// The same for classes with names (with slashes) that `choose` wants, a slice at a time as long as
+/// `goes_on` says so. How many they are, and the names of those that the VM does not change. If the
+/// program runs meanwhile, those whose methods run come first, and it has half of the time.
 ///
 /// # Errors
 /// When the VM does not list its classes.
@@ -143,22 +156,92 @@ pub(crate) fn retransform_those(
     jni: Jni,
     mut choose: impl FnMut(&str) -> bool,
     goes_on: impl Fn() -> bool,
+    runs: bool,
 ) -> jvmti::Result<(usize, Vec<String>)> {
-    let is_wanted = |class: &Object| {
-        let name = class_name(env, *class);
-        env.is_modifiable(*class).unwrap_or(false) && !is_anonymous(&name) && choose(&name)
+    let hot = match runs {
+        true => running_classes(env, jni),
+        false => FxHashSet::default(),
     };
-    let (wanted, others): (Vec<Object>, Vec<Object>) =
-        env.loaded_classes()?.into_iter().partition(is_wanted);
-    others.into_iter().for_each(|class| jni.delete_local(class));
-    let mut refused = Vec::new();
-    for group in wanted.chunks(GROUP) {
-        if goes_on() {
-            refused.extend(retransform(env, group));
+    let mut wanted = Vec::new();
+    for class in env.loaded_classes()? {
+        let name = class_name(env, class);
+        if env.is_modifiable(class).unwrap_or(false) && !is_anonymous(&name) && choose(&name) {
+            wanted.push((!hot.contains(&name), class));
+        } else {
+            jni.delete_local(class);
         }
-        group.iter().for_each(|class| jni.delete_local(*class));
+    }
+    wanted.sort_by_key(|(is_cold, _)| *is_cold);
+    let wanted: Vec<Object> = wanted.into_iter().map(|(_, class)| class).collect();
+    let mut refused = Vec::new();
+    let (mut rest, mut slices) = (&wanted[..], Slices::default());
+    while !rest.is_empty() {
+        let (slice, others) = rest.split_at(slices.next.min(rest.len()));
+        rest = others;
+        if goes_on() {
+            let begun = Instant::now();
+            refused.extend(retransform(env, slice));
+            let took = begun.elapsed();
+            slices.took(took);
+            if runs {
+                std::thread::sleep(took);
+            }
+        }
+        slice.iter().for_each(|class| jni.delete_local(*class));
     }
     Ok((wanted.len(), refused))
+}
+
+/// How many classes are changed at a time: all threads stand still for each slice. Before JDK 17 a VM may
+/// look at all classes for each one that is changed, so that one takes milliseconds where there are many.
+#[derive(Debug)]
+struct Slices {
+    next: usize,
+}
+
+impl Default for Slices {
+    fn default() -> Self {
+        Self { next: 16 }
+    }
+}
+
+impl Slices {
+    const MOST: usize = 128;
+    /// Longest time that a slice is to take; what the VM does before it stops the threads is in it.
+    const LONG: Duration = Duration::from_millis(100);
+
+    /// The last one took so long: the next one is to be half as long at most, or may be twice as large.
+    fn took(&mut self, time: Duration) {
+        if time > Self::LONG {
+            let less = self.next as u128 * Self::LONG.as_nanos() / time.as_nanos() / 2;
+            self.next = usize::try_from(less).unwrap_or(1).max(1);
+        } else if time < Self::LONG / 4 {
+            self.next = (self.next * 2).min(Self::MOST);
+        }
+    }
+}
+
+/// Names of the classes whose methods are on the stacks of the threads, at a few moments.
+fn running_classes(env: Env<Live>, jni: Jni) -> FxHashSet<String> {
+    const LOOKS: usize = 4;
+    const BETWEEN: Duration = Duration::from_millis(5);
+    const DEPTH: i32 = 64;
+    let mut methods = FxHashSet::default();
+    for _ in 0..LOOKS {
+        jni.local_frame(256, || {
+            for stack in env.all_stacks(DEPTH).unwrap_or_default() {
+                methods.extend(stack.frames.iter().map(|row| row.method));
+            }
+        });
+        std::thread::sleep(BETWEEN);
+    }
+    let class_of = |method| {
+        let class = env.method_class(method).ok().flatten()?;
+        let name = class_name(env, class);
+        jni.delete_local(class);
+        Some(name)
+    };
+    methods.into_iter().filter_map(class_of).collect()
 }
 
 /// Whether a class is one without a name, to which the VM has given a number instead, behind a slash.
@@ -193,6 +276,28 @@ fn retransform(env: Env<Live>, classes: &[Object]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_slice_that_takes_long_makes_the_next_one_short() {
+        let mut slices = Slices::default();
+        let mut stops = 0;
+        // As on JDK 8 with 3,000 classes: each takes 7 ms.
+        let (mut left, mut longest) = (3000_usize, Duration::ZERO);
+        while left > 0 {
+            let slice = slices.next.min(left);
+            let took = Duration::from_millis(7) * slice as u32;
+            slices.took(took);
+            (left, longest, stops) = (left - slice, longest.max(took), stops + 1);
+        }
+        assert!(longest < Duration::from_millis(250), "{longest:?}");
+        assert!(stops < 500, "{stops}");
+        // A VM that is fast at it is not slowed down.
+        let mut slices = Slices::default();
+        (0..4).for_each(|_| slices.took(Duration::from_millis(3)));
+        assert_eq!(slices.next, Slices::MOST);
+        slices.took(Duration::from_secs(10));
+        assert_eq!(slices.next, 1);
+    }
 
     #[test]
     fn classes_without_a_name_are_known_by_their_number() {

@@ -3,10 +3,11 @@
 //! begins, and the order survives the dead.
 
 use std::ops::{Deref, DerefMut, Range};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use jvmti::{Env, Jni, Live};
+use jvmti::Jni;
 
 use crate::followed::Entry;
 use crate::hotspot::HotSpot;
@@ -18,6 +19,8 @@ pub(crate) struct Clock {
     /// The same in milliseconds since 1970.
     began_ms: u64,
     is_on: AtomicBool,
+    /// A thread sees to it that births are known soon.
+    pub(crate) is_kept: Mutex<bool>,
 }
 
 impl Default for Clock {
@@ -27,6 +30,7 @@ impl Default for Clock {
             began: Instant::now(),
             began_ms: since_1970.map_or(0, |since| since.as_millis() as u64),
             is_on: AtomicBool::new(false),
+            is_kept: Mutex::new(false),
         }
     }
 }
@@ -194,12 +198,12 @@ impl Dated {
 
 /// Takes over what threads have gathered so often that births are known to about a tenth of a second:
 /// a thread that makes few objects would keep them longer. Costs a fiftieth of a core at most.
-pub(crate) fn keep_births(_env: Env<Live>, jni: Jni) {
+pub(crate) fn keep_births(hotspot: &HotSpot, jni: Jni) {
     use std::time::Duration;
     const STEP: Duration = Duration::from_millis(25);
     const EVERY: Duration = Duration::from_millis(100);
     let (mut last, mut rest) = (Instant::now(), EVERY);
-    while let Some(hotspot) = HotSpot::get().filter(|h| !h.dead.load(Ordering::Relaxed)) {
+    while !hotspot.dead.load(Ordering::Relaxed) {
         std::thread::sleep(STEP);
         if last.elapsed() < rest || !hotspot.followed.clock.is_on() {
             continue;

@@ -53,7 +53,7 @@ impl ChangedClasses {
                 }
                 is_changed
             };
-            let done = retransform_those(env, jni, is_changed, &goes_on);
+            let done = retransform_those(env, jni, is_changed, &goes_on, true);
             let count = match done {
                 Ok((count, still)) if goes_on() => {
                     refused.extend(still);

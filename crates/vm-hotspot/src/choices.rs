@@ -175,6 +175,11 @@ impl Choices {
         begins
     }
 
+    /// Whether options of classes name a factory.
+    pub(crate) fn asks(&self) -> bool {
+        self.rules.asks()
+    }
+
     /// Nobody asks any more.
     pub(crate) fn end_asking(&mut self) {
         self.factories.is_asking = false;

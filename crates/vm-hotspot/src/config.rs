@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use jvmti::Capability;
+
 /// How living objects are followed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Follow {
@@ -128,6 +130,44 @@ impl Default for Config {
 }
 
 impl Config {
+    /// What the VM is asked for; each is asked for alone and may be missing.
+    pub(crate) fn capabilities(&self) -> Vec<Capability> {
+        let mut wanted = vec![
+            Capability::TagObjects,
+            Capability::GetSourceFileName,
+            Capability::GetLineNumbers,
+            Capability::GenerateObjectFreeEvents,
+            Capability::GetThreadCpuTime,
+            Capability::SupportVirtualThreads,
+            Capability::GetOwnedMonitorInfo,
+            Capability::GetMonitorInfo,
+            Capability::GenerateGarbageCollectionEvents,
+        ];
+        if self.dumps_when_exhausted {
+            wanted.push(Capability::GenerateResourceExhaustionHeapEvents);
+        }
+        if self.instruments() {
+            wanted.extend([
+                Capability::RetransformClasses,
+                Capability::RetransformAnyClass,
+                Capability::GenerateAllClassHookEvents,
+            ]);
+        }
+        if self.allocations {
+            wanted.push(Capability::GenerateVmObjectAllocEvents);
+        }
+        if self.sampled_allocations.is_some() {
+            wanted.push(Capability::GenerateSampledObjectAllocEvents);
+        }
+        if self.monitors {
+            wanted.extend([
+                Capability::GenerateMonitorEvents,
+                Capability::GetCurrentContendedMonitor,
+            ]);
+        }
+        wanted
+    }
+
     /// Whether allocations are counted or sampled.
     #[must_use]
     pub fn counts_objects(&self) -> bool {

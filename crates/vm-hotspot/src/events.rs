@@ -48,7 +48,7 @@ impl Agent for HotSpot {
         }
         let class = redefined.and_then(|class| self.known_class(class));
         let mut tracking = Tracking {
-            numbers: &self.numbers,
+            numbers: self.numbers,
             sites: self.numbers.sites_of(class),
             allocations: self.config.allocations,
             calls: self.config.calls,
@@ -61,11 +61,11 @@ impl Agent for HotSpot {
                 if patched.changed == 0 {
                     return None;
                 }
-                if self.config.takes_code_out() {
-                    self.inserted.changed.note(name);
-                    if let Some(class) = class {
-                        self.numbers.keep_sites(class, tracking.sites);
-                    }
+                self.inserted.changed.note(name);
+                if self.config.takes_code_out()
+                    && let Some(class) = class
+                {
+                    self.numbers.keep_sites(class, tracking.sites);
                 }
                 Some(patched.bytes)
             }
@@ -87,6 +87,7 @@ impl Agent for HotSpot {
         {
             self.degrade(&format!("nothing can be counted: {error}"));
         }
+        self.is_under_way.store(true, Ordering::SeqCst);
     }
 
     fn vm_death(&self, _env: Env<Live>, jni: Jni) {
@@ -111,7 +112,7 @@ impl Agent for HotSpot {
         uncounted(|| {
             self.lock().registry.thread(env, Some(thread), true);
             if let Some(sampler) = self.sampler.get() {
-                sampler.thread_started();
+                sampler.thread_started(self);
             }
             self.tell_pending();
         });

@@ -56,12 +56,11 @@ impl HotSpot {
         if worker.waiting() >= MOST_WAITING {
             return Err(jvmti::Error::Jni("too many questions"));
         }
+        let hotspot = self.forever();
         worker.give(move |env, jni| {
-            if let Some(hotspot) = Self::get() {
-                // Half a reading would be taken for all there is.
-                if let Some(fills) = fills(hotspot, env, jni, number) {
-                    hotspot.tell(&Event::Fills(&fills));
-                }
+            // Half a reading would be taken for all there is.
+            if let Some(fills) = fills(hotspot, env, jni, number) {
+                hotspot.tell(&Event::Fills(&fills));
             }
         });
         Ok(())

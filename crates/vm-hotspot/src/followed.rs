@@ -322,6 +322,16 @@ impl Followed {
         }
     }
 
+    /// Forgets all, which nobody asks for any more.
+    pub(crate) fn release(&self, jni: Jni) {
+        let mut aged = locked(&self.aged);
+        let lists = self.young.iter();
+        let young = lists.map(|list| std::mem::take(&mut locked(list).entries));
+        for entries in young.chain([std::mem::take(&mut aged.entries)]) {
+            entries.iter().for_each(|entry| jni.delete_weak(entry.weak));
+        }
+    }
+
     /// All the living, for `body`. They may die meanwhile, but their references stay.
     pub(crate) fn living<T>(&self, jni: Jni, body: impl FnOnce(&Dated) -> T) -> T {
         let mut aged = locked(&self.aged);

@@ -125,6 +125,17 @@ impl Tracker {
         (own, tables)
     }
 
+    /// Lets go of the objects of virtual threads, which get others when they are to be counted.
+    pub(crate) fn forget_guests(&self, jni: Jni) -> Result<()> {
+        self.for_each_guest(jni, |guest| jni.set_object(guest, self.owner, None));
+        let guests = jni.new_objects(1, self.class, self.nobody(jni))?;
+        let homes = jni.new_objects(0, self.class, None)?;
+        jni.set_static_object(self.class, self.guests.guests, guests);
+        jni.set_static_object(self.class, self.guests.homes, homes);
+        jni.set_static_object(self.class, self.guests.free, None::<Object>);
+        Ok(())
+    }
+
     /// Has all virtual threads look for their tables again, because these were replaced.
     pub(crate) fn turn_out(&self, jni: Jni) {
         self.for_each(jni, |host| jni.set_object(host, self.guests.guest, None));

@@ -1,6 +1,6 @@
 //! The agent's centre: events in, notifications out.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use std::time::Instant;
 
@@ -33,7 +33,8 @@ pub struct Setup {
     pub message: fn(&str),
 }
 
-/// HotSpot with our hooks in it; one per process, for ever.
+/// HotSpot with our hooks in it: one recording. There is one at a time, and each stays in memory for
+/// ever, because the VM may be in the middle of a callback when it ends.
 pub struct HotSpot {
     pub(crate) config: Config,
     pub(crate) java: JavaVm,
@@ -41,12 +42,13 @@ pub struct HotSpot {
     pub(crate) env: Env<OnLoad>,
     live: OnceLock<Env<Live>>,
     pub(crate) tracker: OnceLock<Tracker>,
-    pub(crate) numbers: Numbers,
+    /// Those of the recording before, too: code that it has inserted may still run.
+    pub(crate) numbers: &'static Numbers,
     pub(crate) inserted: Inserted,
     pub(crate) state: Mutex<State>,
     /// Tags of the dead, put there by the VM thread.
     pub(crate) deaths: Mutex<Vec<i64>>,
-    profiler: Mutex<Option<Box<dyn Profiler>>>,
+    pub(crate) profiler: Mutex<Option<Box<dyn Profiler>>>,
     /// The profiler knows of the VM; what is announced before that would be lost.
     begun: AtomicBool,
     pub(crate) info: OnceLock<VmInfo>,
@@ -56,6 +58,11 @@ pub struct HotSpot {
     /// A command has asked for stacks that are taken without a safepoint.
     pub(crate) async_stacks: AtomicBool,
     started: Instant,
+    /// There was a recording before, in the same program.
+    pub(crate) follows_another: bool,
+    /// The program has begun: it runs while classes are changed.
+    pub(crate) is_under_way: AtomicBool,
+    /// It has ended, or the VM ends.
     pub(crate) dead: AtomicBool,
     collector: OnceLock<Collector>,
     /// What [`collect_at_end`] has made, if it was needed.
@@ -77,73 +84,59 @@ const CLEARED_UP: usize = 32;
 /// Unloaded classes that a thread of the program announces at a time; others announce the rest.
 const ANNOUNCED: usize = 256;
 
-static HOTSPOT: OnceLock<HotSpot> = OnceLock::new();
+/// The last recording that was begun: null, or one that is never freed.
+static HOTSPOT: AtomicPtr<HotSpot> = AtomicPtr::new(std::ptr::null_mut());
 
 pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Capabilities for `config`; each is asked for alone and may be missing.
-fn wanted(config: &Config) -> Vec<Capability> {
-    let mut wanted = vec![
-        Capability::TagObjects,
-        Capability::GetSourceFileName,
-        Capability::GetLineNumbers,
-        Capability::GenerateObjectFreeEvents,
-        Capability::GetThreadCpuTime,
-        Capability::SupportVirtualThreads,
-        Capability::GetOwnedMonitorInfo,
-        Capability::GetMonitorInfo,
-        Capability::GenerateGarbageCollectionEvents,
-    ];
-    if config.dumps_when_exhausted {
-        wanted.push(Capability::GenerateResourceExhaustionHeapEvents);
-    }
-    if config.instruments() {
-        wanted.extend([
-            Capability::RetransformClasses,
-            Capability::RetransformAnyClass,
-            Capability::GenerateAllClassHookEvents,
-        ]);
-    }
-    if config.allocations {
-        wanted.push(Capability::GenerateVmObjectAllocEvents);
-    }
-    if config.sampled_allocations.is_some() {
-        wanted.push(Capability::GenerateSampledObjectAllocEvents);
-    }
-    if config.monitors {
-        wanted.extend([
-            Capability::GenerateMonitorEvents,
-            Capability::GetCurrentContendedMonitor,
-        ]);
-    }
-    wanted
-}
-
 impl HotSpot {
-    /// The process's instance, once loaded.
+    /// The process's last recording, once loaded.
     #[must_use]
     pub fn get() -> Option<&'static Self> {
-        HOTSPOT.get()
+        // SAFETY: null, or made by `load`, which never frees it.
+        unsafe { HOTSPOT.load(Ordering::Acquire).as_ref() }
     }
 
-    /// Sets everything up while the agent is loaded. The rest follows in events.
+    /// Itself, for as long as a thread of its own may want it.
+    pub(crate) fn forever(&self) -> &'static Self {
+        // SAFETY: `load` makes all of them, and never frees one.
+        unsafe { &*std::ptr::from_ref(self) }
+    }
+
+    /// Sets everything up while the agent is loaded. The rest follows in events. A recording before
+    /// must have ended ([`HotSpot::end`]).
     ///
     /// # Errors
     /// When the VM gives no JVMTI environment; the program then runs unprofiled.
     pub fn load(java: JavaVm, setup: Setup) -> jvmti::Result<&'static Self> {
+        let before = Self::get();
+        if before.is_some_and(|before| !before.has_ended()) {
+            return Err(jvmti::Error::Jni("a second load"));
+        }
         let env = Env::create(java)?;
-        let granted = env.add_capabilities(&wanted(&setup.config))?;
-        let state = State::new(&setup.config);
-        let made = HOTSPOT.set(Self {
+        let name = env.system_property("java.vm.name");
+        if name.is_some_and(|name| name.contains("OpenJ9")) {
+            const WHY: &str = "this is OpenJ9; the agent needs a HotSpot JVM";
+            return Err(jvmti::Error::OtherVm(WHY));
+        }
+        let granted = env.add_capabilities(&setup.config.capabilities())?;
+        let mut state = State::new(&setup.config);
+        if let Some(before) = before {
+            state.follow_on(&before.lock());
+        }
+        let hotspot: &'static Self = Box::leak(Box::new(Self {
             config: setup.config,
             java,
             granted,
             env,
             live: OnceLock::new(),
             tracker: OnceLock::new(),
-            numbers: Numbers::default(),
+            numbers: match before {
+                Some(before) => before.numbers,
+                None => Box::leak(Box::default()),
+            },
             inserted: Inserted::default(),
             state: Mutex::new(state),
             deaths: Mutex::default(),
@@ -154,6 +147,8 @@ impl HotSpot {
             sampler: OnceLock::new(),
             async_stacks: AtomicBool::new(false),
             started: Instant::now(),
+            follows_another: before.is_some(),
+            is_under_way: AtomicBool::new(false),
             dead: AtomicBool::new(false),
             collector: OnceLock::new(),
             end_hook: OnceLock::new(),
@@ -161,12 +156,19 @@ impl HotSpot {
             lodging: Mutex::default(),
             exhausted: AtomicBool::new(false),
             message: setup.message,
-        });
-        let hotspot = HOTSPOT.get().ok_or(jvmti::Error::Jni("load"))?;
-        if made.is_err() {
-            return Err(jvmti::Error::Jni("a second load"));
+        }));
+        if let Some(before) = before {
+            hotspot.numbers.forget_classes();
+            if let Some(tracker) = before.tracker() {
+                let _ = hotspot.tracker.set(*tracker);
+            }
         }
-        jvmti::install(env, hotspot)?;
+        crate::own_answers::allow(false);
+        HOTSPOT.store(std::ptr::from_ref(hotspot).cast_mut(), Ordering::Release);
+        match before {
+            Some(_) => jvmti::replace(env, hotspot)?,
+            None => drop(jvmti::install(env, hotspot)?),
+        }
         hotspot.enable_events();
         if hotspot.config.sampled_allocations.is_some() && hotspot.samples_allocations() {
             // A thread draws its first sample when it is made, the first one right after this.
@@ -464,7 +466,7 @@ impl HotSpot {
         let mut state = self.lock();
         state.sites.take_chosen(&chosen);
         let how = How {
-            numbers: &self.numbers,
+            numbers: self.numbers,
             per_thread: self.config.per_thread,
         };
         tracker.for_each(jni, |object| state.harvest(&at(object), &how));
@@ -477,7 +479,7 @@ impl HotSpot {
             let mut state = self.lock();
             if let Some(tracker) = self.tracker() {
                 let how = How {
-                    numbers: &self.numbers,
+                    numbers: self.numbers,
                     per_thread: self.config.per_thread,
                 };
                 let at = |object| At {
@@ -550,15 +552,17 @@ impl HotSpot {
     pub fn attach(&self) -> jvmti::Result<()> {
         let jni = self.java.jni().ok_or(jvmti::Error::Jni("attach"))?;
         let env = self.env.attached_live();
-        if self.config.instruments() {
+        self.is_under_way.store(true, Ordering::SeqCst);
+        if self.config.instruments() && self.tracker().is_none() {
             let _ = self.tracker.set(Tracker::define(jni)?);
         }
         let threads = env.all_threads()?;
         let first = *threads.first().ok_or(jvmti::Error::Jni("attach"))?;
         self.begin(env, jni, first);
         if self.config.instruments() {
-            self.spawn(env, jni, "HPROF attach", |env, jni| {
-                uncounted(|| count_soon(env, jni))
+            let hotspot = self.forever();
+            self.spawn(env, jni, "HPROF attach", move |env, jni| {
+                uncounted(|| count_soon(hotspot, env, jni))
             })?;
         }
         Ok(())
@@ -601,17 +605,16 @@ impl HotSpot {
         self.tell_pending();
         crate::malloc::begin(self, env, jni);
         if self.config.counts_objects() && self.config.follow != Follow::None {
-            let watch = |_, jni| {
-                if let Some(hotspot) = Self::get() {
-                    let is_over = || hotspot.dead.load(Ordering::Relaxed);
-                    // What a thread has gathered is held no longer than to the next collection.
-                    let take_over = || {
-                        if hotspot.config.follow == Follow::Every {
-                            hotspot.follow_all_gathered(jni);
-                        }
-                    };
-                    uncounted(|| hotspot.followed.watch(jni, is_over, take_over));
-                }
+            let hotspot = self.forever();
+            let watch = move |_, jni| {
+                let is_over = || hotspot.dead.load(Ordering::Relaxed);
+                // What a thread has gathered is held no longer than to the next collection.
+                let take_over = || {
+                    if hotspot.config.follow == Follow::Every {
+                        hotspot.follow_all_gathered(jni);
+                    }
+                };
+                uncounted(|| hotspot.followed.watch(jni, is_over, take_over));
             };
             if let Err(error) = self.spawn(env, jni, "HPROF gc_finish watcher", watch) {
                 self.degrade(&format!("the dead are noticed late: {error}"));
@@ -638,10 +641,9 @@ impl HotSpot {
         if self.config.sampled_allocations.is_some() {
             self.start_sampling_allocations();
         }
-        if let Some(interval) = self.config.samples
-            && let Some(hotspot) = Self::get()
-        {
-            Sampler::start(hotspot, env, jni, interval, self.config.safepoint_samples);
+        if let Some(interval) = self.config.samples {
+            let safepoints = self.config.safepoint_samples;
+            Sampler::start(self.forever(), env, jni, interval, safepoints);
             if let Some(sampler) = self.sampler.get() {
                 sampler.switch(true, None);
             }

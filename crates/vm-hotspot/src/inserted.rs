@@ -64,6 +64,9 @@ impl HotSpot {
         };
         let depth = self.lock().depth;
         tracker.configure(env, jni, &self.config, depth)?;
+        if self.follows_another {
+            tracker.forget_compiled(env, jni)?;
+        }
         self.put_in(env, jni)?;
         tracker.set_clock(jni, Clock::Elapsed.now(), 0);
         {
@@ -77,8 +80,9 @@ impl HotSpot {
             }
         }
         if self.config.calls {
-            self.spawn(env, jni, "HPROF clock", |env, jni| {
-                uncounted(|| keep_time(env, jni))
+            let hotspot = self.forever();
+            self.spawn(env, jni, "HPROF clock", move |env, jni| {
+                uncounted(|| keep_time(hotspot, env, jni))
             })?;
         }
         Ok(())
@@ -110,11 +114,8 @@ impl HotSpot {
         if !on && !is_bare && self.takes_code_out() {
             let worker = self.worker(&self.inserted.worker, (env, jni), "HPROF classes")?;
             self.inserted.leaves.store(true, Ordering::SeqCst);
-            worker.give(|env, jni| {
-                if let Some(hotspot) = Self::get() {
-                    hotspot.take_out(env, jni);
-                }
-            });
+            let hotspot = self.forever();
+            worker.give(move |env, jni| hotspot.take_out(env, jni));
         }
         Ok(())
     }
@@ -135,10 +136,9 @@ impl HotSpot {
         *locked(&self.inserted.stopped) = false;
         self.inserted.leaves.store(false, Ordering::SeqCst);
         let (done, wait) = channel();
+        let hotspot = self.forever();
         worker.give(move |env, jni| {
-            if let Some(hotspot) = Self::get()
-                && let Err(error) = hotspot.count_again(env, jni)
-            {
+            if let Err(error) = hotspot.count_again(env, jni) {
                 hotspot.degrade(&format!("nothing can be counted: {error}"));
             }
             // Nobody listens any more when the wait has ended.
@@ -182,7 +182,8 @@ impl HotSpot {
         if *is_in || !goes_on() {
             return Ok(());
         }
-        let (_, refused) = retransform_those(env, jni, |_| true, goes_on)?;
+        let runs = self.is_under_way.load(Ordering::SeqCst);
+        let (_, refused) = retransform_those(env, jni, |_| true, goes_on, runs)?;
         *is_in = goes_on();
         if !refused.is_empty() {
             let count = refused.len();

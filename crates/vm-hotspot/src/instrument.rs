@@ -117,6 +117,14 @@ impl Numbers {
         }
     }
 
+    /// Classes have other numbers from now on.
+    pub(crate) fn forget_classes(&self) {
+        let mut inner = self.lock();
+        inner.sites_of.clear();
+        inner.ever_refused.clear();
+        inner.refused = Refused::default();
+    }
+
     /// What could not be instrumented since the last call.
     pub(crate) fn take_refused(&self) -> Refused {
         std::mem::take(&mut self.lock().refused)

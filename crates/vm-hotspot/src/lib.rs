@@ -20,7 +20,7 @@
 //! because instrumented code may need the state.
 //!
 //! Reading order: [`config`], `instrument`, `registry`, `loaders`, `sites`, `calls`, [`birth_calls`],
-//! `tracker`, `guests`, `tracker_class`, `array_layout`, `followed`, `births`, `native_made`, `state`, `harvest`, `hotspot`, `events`, `monitors`, `sampler`, `timers`, `malloc`, `vm`,
+//! `tracker`, `guests`, `tracker_class`, `array_layout`, `followed`, `births`, `native_made`, `state`, `harvest`, `hotspot`, `events`, `ending`, `monitors`, `sampler`, `timers`, `malloc`, `vm`,
 //! `slots`, `references`, `places`, `choices`, `own_code`, `listing`, `live_fields`, `fills`, `own_answers`, `worker`,
 //! `native_dump`, `heap_walk`, [`heap_records`], `used_monitors`, `thread_envs`.
 
@@ -32,6 +32,7 @@ mod calls;
 mod changed_classes;
 mod choices;
 pub mod config;
+mod ending;
 mod events;
 pub mod field_layout;
 mod fills;

@@ -40,26 +40,26 @@ impl HotSpot {
         if worker.waiting() >= MOST_WAITING {
             return Err(jvmti::Error::Jni("too many questions"));
         }
+        let hotspot = self.forever();
         worker.give(move |env, jni| {
-            if let Some(hotspot) = Self::get() {
-                let listing = list(hotspot, env, jni, &query);
-                hotspot.tell(&Event::Instances(&listing));
-            }
+            let listing = list(hotspot, env, jni, &query);
+            hotspot.tell(&Event::Instances(&listing));
         });
         Ok(())
     }
 
     /// Times of birth are wanted from now on, or not.
     pub(crate) fn keep_births(&self, env: Env<Live>, jni: Jni, wanted: bool) {
-        static IS_KEPT: Mutex<bool> = Mutex::new(false);
         self.followed.clock.switch(wanted);
         // Elsewhere objects are not gathered, and known as soon as they are made.
         if !wanted || self.config.follow != Follow::Every {
             return;
         }
-        let mut is_kept = locked(&IS_KEPT);
+        let mut is_kept = locked(&self.followed.clock.is_kept);
         if !*is_kept {
-            *is_kept = self.spawn(env, jni, "HPROF births", keep_births).is_ok();
+            let hotspot = self.forever();
+            let keep = move |_, jni| keep_births(hotspot, jni);
+            *is_kept = self.spawn(env, jni, "HPROF births", keep).is_ok();
         }
     }
 

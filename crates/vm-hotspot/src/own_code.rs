@@ -100,12 +100,24 @@ fn ask(jni: Jni, question: &Question) -> std::result::Result<Chosen, String> {
 
 impl HotSpot {
     /// Sees to it that factories are asked, if the options of classes name any.
+    ///
+    /// They are code of the program, which runs only where that is allowed.
     pub(crate) fn ask_factories(&self, env: Env<Live>, jni: Jni) {
+        if !crate::own_answers::is_allowed() {
+            if self.lock().choices.asks() {
+                self.degrade(
+                    "factory= in the options of classes runs code of the program, which only own=y \
+                     allows; default options hold",
+                );
+            }
+            return;
+        }
         let begins = self.lock().choices.begin_asking();
         if !begins {
             return;
         }
-        let body = |env, jni| uncounted(|| answer_questions(env, jni));
+        let hotspot = self.forever();
+        let body = move |_, jni| uncounted(|| answer_questions(hotspot, jni));
         if let Err(error) = self.spawn(env, jni, "HPROF options", body) {
             self.lock().choices.end_asking();
             (self.message)(&format!("no options factory is asked: {error}"));
@@ -125,9 +137,9 @@ impl HotSpot {
 }
 
 /// The thread that asks factories, until no options name one.
-fn answer_questions(_env: Env<Live>, jni: Jni) {
+fn answer_questions(hotspot: &HotSpot, jni: Jni) {
     let mut next = 1;
-    while let Some(hotspot) = HotSpot::get().filter(|h| !h.dead.load(Ordering::Relaxed)) {
+    while !hotspot.dead.load(Ordering::Relaxed) {
         // Those that are loaded already are asked about before they make objects.
         next = ask_about_loaded(hotspot, jni, next);
         let (questions, asking) = {

@@ -192,7 +192,8 @@ fn made(env: RawEnv, reference: RawObject, weak: bool) {
         return;
     };
     let is_over = hotspot.dead.load(std::sync::atomic::Ordering::Relaxed);
-    let (Some(live), false) = (hotspot.live(), is_over) else {
+    let is_wanted = hotspot.config.references && !is_over;
+    let (Some(live), true) = (hotspot.live(), is_wanted) else {
         return;
     };
     // SAFETY: JNI has just given it to the caller, with the caller's environment.
@@ -263,13 +264,24 @@ extern "system" fn drop_weak(env: RawEnv, reference: RawObject) {
 /// # Errors
 /// When the VM refuses.
 pub(crate) fn record(env: Env<Live>, jni: Jni) -> jvmti::Result<()> {
-    let ours = ReferenceFunctions {
-        make,
-        drop: drop_global,
-        make_weak,
-        drop_weak,
-    };
-    env.replace_references(jni, ours)
+    env.replace_references(jni, OURS)
+}
+
+const OURS: ReferenceFunctions = ReferenceFunctions {
+    make,
+    drop: drop_global,
+    make_weak,
+    drop_weak,
+};
+
+/// Records no more, and gives the VM its own functions back.
+pub(crate) fn forget(env: Env<Live>, jni: Jni) {
+    if let Err(error) = env.restore_references(jni, OURS)
+        && let Some(hotspot) = HotSpot::get()
+    {
+        (hotspot.message)(&format!("JNI's functions stay replaced: {error}"));
+    }
+    *locked(&TABLE) = None;
 }
 
 /// What was recorded so far.

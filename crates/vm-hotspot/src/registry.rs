@@ -141,6 +141,21 @@ pub(crate) struct Registry {
 }
 
 impl Registry {
+    /// Deletes the weak references to classes and loaders.
+    pub(crate) fn release(&mut self, jni: Jni) {
+        let mirrors = self.classes.iter_mut();
+        let mirrors = mirrors.filter_map(|entry| entry.mirror.take());
+        mirrors.for_each(|weak| jni.delete_weak(weak));
+        for (_, weak) in std::mem::take(&mut self.loaders).iter() {
+            jni.delete_weak(weak);
+        }
+    }
+
+    /// Threads of the agent's own that another registry knows are known here, too.
+    pub(crate) fn follow_on(&mut self, before: &Self) {
+        self.agent_threads.clone_from(&before.agent_threads);
+    }
+
     /// The class of a mirror; found or registered.
     pub(crate) fn class(&mut self, env: Env<Live>, jni: Jni, mirror: Object) -> ClassId {
         match env.tag(mirror) {

@@ -19,9 +19,10 @@ use jvmti::{Env, EventKind, FrameRow, Jni, Live};
 use rustc_hash::FxHashSet;
 use vmpi::{Frame, Location, ThreadId, Trace};
 
+use crate::host::vm_structs::exported_symbol;
 use crate::hotspot::{HotSpot, locked};
 use crate::natives::uncounted;
-use crate::timers::{self, Timers, own_tid};
+use crate::timers::{self, SystemNumbers, Timers, own_tid};
 
 /// Frames as AsyncGetCallTrace writes them.
 #[derive(Clone, Copy)]
@@ -47,8 +48,6 @@ const SLOTS: usize = 512;
 const EMPTY: u32 = 0;
 const BUSY: u32 = 1;
 const FULL: u32 = 2;
-/// Marks a thread that is known by the system's number only.
-const BY_TID: u32 = 1 << 31;
 /// Most frames of a sample.
 const MOST_FRAMES: usize = 256;
 /// How often slots are emptied.
@@ -56,7 +55,8 @@ const DRAIN: Duration = Duration::from_millis(20);
 
 struct Slot {
     state: AtomicU32,
-    thread: Cell<u32>,
+    /// The system's number of the thread.
+    tid: Cell<u32>,
     count: Cell<i32>,
     frames: UnsafeCell<Box<[CallFrame]>>,
 }
@@ -144,28 +144,9 @@ unsafe impl Sync for Sampler {}
 // SAFETY: nothing in it belongs to a thread.
 unsafe impl Send for Sampler {}
 
-thread_local! {
-    /// This thread's number, set before its timer runs; 0 if another thread armed it.
-    static NUMBER: Cell<u32> = const { Cell::new(0) };
-}
-
-/// Finds the VM's function. The launcher loads libjvm globally, embedders may not.
+/// Finds the VM's function.
 pub(crate) fn find_agct() -> Option<AsyncGetCallTrace> {
-    const NAME: &std::ffi::CStr = c"AsyncGetCallTrace";
-    // SAFETY: plain symbol lookups; a library that is not loaded stays so.
-    let symbol = unsafe {
-        let global = libc::dlsym(libc::RTLD_DEFAULT, NAME.as_ptr());
-        if global.is_null() {
-            let vm = libc::dlopen(c"libjvm.so".as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD);
-            if vm.is_null() {
-                ptr::null_mut()
-            } else {
-                libc::dlsym(vm, NAME.as_ptr())
-            }
-        } else {
-            global
-        }
-    };
+    let symbol = exported_symbol(c"AsyncGetCallTrace");
     // SAFETY: the symbol has this signature in every HotSpot that exports it.
     (!symbol.is_null()).then(|| unsafe { std::mem::transmute(symbol) })
 }
@@ -182,7 +163,7 @@ impl Sampler {
     ) {
         let slot = |_| Slot {
             state: AtomicU32::new(EMPTY),
-            thread: Cell::new(0),
+            tid: Cell::new(0),
             count: Cell::new(0),
             frames: UnsafeCell::new(
                 vec![
@@ -217,18 +198,14 @@ impl Sampler {
         };
         let body = move |env: Env<Live>, jni: Jni| uncounted(|| sampler.run(hotspot, env, jni));
         let _ = hotspot.spawn(env, jni, "HPROF cpu sampling thread", body);
-        sampler.thread_started();
+        sampler.thread_started(hotspot);
         if matches!(sampler.method, Method::Async(_)) {
-            let running = jni.local_frame(256, || running_threads(hotspot, env));
-            sampler.timers.arm_running(interval, &running);
+            sampler.arm_running(hotspot, env, jni);
         }
     }
 
     /// Arms the timer of the current thread.
-    pub(crate) fn thread_started(&self) {
-        let Some(hotspot) = HotSpot::get() else {
-            return;
-        };
+    pub(crate) fn thread_started(&self, hotspot: &HotSpot) {
         let Some(env) = hotspot.live() else { return };
         let number = env.thread_number(None).unwrap_or(0);
         let is_agent = hotspot.lock().registry.is_agent(ThreadId(number as u32));
@@ -236,8 +213,24 @@ impl Sampler {
         if is_agent || !matches!(self.method, Method::Async(_)) {
             return;
         }
-        NUMBER.set(number as u32);
+        // Whoever had the system's number before has ended without a word.
+        self.timers.disarm(own_tid());
         self.timers.arm(self.interval, own_tid(), number as u32);
+    }
+
+    /// Arms the timers of threads that run already.
+    fn arm_running(&self, hotspot: &HotSpot, env: Env<Live>, jni: Jni) {
+        let running = jni.local_frame(256, || running_threads(hotspot, env, jni));
+        match running {
+            Some(running) => {
+                for (tid, number) in running {
+                    self.timers.arm(self.interval, tid, number.0);
+                }
+            }
+            None => hotspot.degrade(
+                "threads that run already are not sampled: this VM does not say which they are",
+            ),
+        }
     }
 
     /// Disarms the timer of the current thread.
@@ -261,6 +254,11 @@ impl Sampler {
     /// Ends sampling.
     pub(crate) fn stop(&self) {
         self.stopped.store(true, Ordering::Relaxed);
+    }
+
+    /// Deletes all timers, of threads that go on.
+    pub(crate) fn disarm_all(&self) {
+        self.timers.disarm_all();
     }
 
     /// The sampling thread.
@@ -302,10 +300,7 @@ impl Sampler {
                 };
                 frames.iter().take(count).map(row).collect()
             });
-            let thread = match slot.thread.get() {
-                by_tid if by_tid & BY_TID != 0 => self.timers.number(by_tid & !BY_TID),
-                number => ThreadId(number),
-            };
+            let thread = self.timers.number(slot.tid.get());
             slot.state.store(EMPTY, Ordering::Release);
             if !choice.has(thread) {
                 continue;
@@ -321,6 +316,7 @@ impl Sampler {
             });
             *state.samples.entry((thread, trace)).or_default() += 1;
         }
+        self.timers.forget_ended();
         for (count, what) in [
             (
                 self.full.swap(0, Ordering::Relaxed),
@@ -400,10 +396,7 @@ impl Sampler {
         // SAFETY: called in a signal handler with its context, as the function wants.
         unsafe { function(&raw mut trace, depth as i32, context) };
         if trace.count > 0 {
-            slot.thread.set(match NUMBER.get() {
-                0 => BY_TID | own_tid(),
-                number => number,
-            });
+            slot.tid.set(own_tid());
             slot.count.set(trace.count);
             slot.state.store(FULL, Ordering::Release);
         } else {
@@ -467,19 +460,22 @@ impl HotSpot {
     }
 }
 
-/// Names and numbers of the program's threads.
-fn running_threads(hotspot: &HotSpot, env: Env<Live>) -> Vec<(String, ThreadId)> {
+/// The system's and the profile's numbers of the program's threads that run; `None` when the VM's
+/// tables do not say where it has them.
+fn running_threads(hotspot: &HotSpot, env: Env<Live>, jni: Jni) -> Option<Vec<(u32, ThreadId)>> {
+    let numbers = SystemNumbers::of(jni)?;
     let threads = env.all_threads().unwrap_or_default();
     let mut state = hotspot.lock();
     let mut running = Vec::new();
     for thread in threads {
         let number = state.registry.thread(env, Some(thread), false);
         let info = state.registry.thread_info(number);
-        if let Some(info) = info.filter(|info| !info.is_agent) {
-            running.push((info.name.clone(), number));
+        let is_agent = info.is_none_or(|info| info.is_agent);
+        if let Some(tid) = numbers.tid(jni, thread).filter(|_| !is_agent) {
+            running.push((tid, number));
         }
     }
-    running
+    Some(running)
 }
 
 #[cfg(test)]

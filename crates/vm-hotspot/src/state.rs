@@ -94,6 +94,13 @@ impl State {
         state
     }
 
+    /// Goes on where the recording before has ended: numbers of counters that inserted code may still
+    /// know are not given again, and threads of the agent's own that have not ended are known.
+    pub(crate) fn follow_on(&mut self, before: &Self) {
+        self.next_counters = before.next_counters;
+        self.registry.follow_on(&before.registry);
+    }
+
     fn set_depth(&mut self, config: &Config, depth: u32) {
         self.depth = depth;
         self.call_depth = (config.call_depth.unwrap_or(depth) as usize).max(1);

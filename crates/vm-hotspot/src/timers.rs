@@ -1,34 +1,21 @@
 //! Timers that signal a thread when it has used so much CPU time.
 
+use std::fs::File;
 use std::mem::MaybeUninit;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use std::{fs, io, ptr};
+use std::{io, ptr};
 
+use jvmti::sys::FieldPtr;
+use jvmti::{Jni, Object};
 use rustc_hash::FxHashMap;
 use vmpi::ThreadId;
 
+use crate::host::vm_structs::VmStructs;
 use crate::hotspot::locked;
-
-/// What the VM's own threads are called: they run no Java code.
-const OF_THE_VM: [&str; 15] = [
-    "C1 ",
-    "C2 ",
-    "GC Thread",
-    "G1 ",
-    "VM ",
-    "Sweeper",
-    "ZWorker",
-    "ZDirector",
-    "ZDriver",
-    "ZStat",
-    "ZUn",
-    "Shenandoah",
-    "ParGC",
-    "Service",
-    "HPROF ",
-];
 
 /// One armed timer.
 #[derive(Debug)]
@@ -43,6 +30,8 @@ struct Armed {
 #[derive(Debug, Default)]
 pub(crate) struct Timers {
     armed: Mutex<FxHashMap<u32, Armed>>,
+    /// Numbers of threads that have ended since samples were last taken over.
+    ended: Mutex<Vec<(u32, u32)>>,
     /// Threads that got none since the last look.
     refused: AtomicU64,
 }
@@ -80,57 +69,78 @@ impl Timers {
 
     /// Deletes the timer of a thread, which has ended.
     pub(crate) fn disarm(&self, tid: u32) {
-        if let Some(armed) = locked(&self.armed).remove(&tid) {
+        let armed = locked(&self.armed).remove(&tid);
+        if let Some(armed) = armed {
             delete(armed.timer);
+            locked(&self.ended).push((tid, armed.number));
         }
     }
 
-    /// The profile's number of a thread.
+    /// The profile's number of a thread that runs, or ended a moment ago.
     pub(crate) fn number(&self, tid: u32) -> ThreadId {
-        let timers = locked(&self.armed);
-        timers
-            .get(&tid)
-            .map_or(ThreadId::NONE, |armed| ThreadId(armed.number))
+        let running = locked(&self.armed).get(&tid).map(|armed| armed.number);
+        let ended = || {
+            let ended = locked(&self.ended);
+            let last = ended.iter().rev().find(|(one, _)| *one == tid);
+            last.map(|(_, number)| *number)
+        };
+        running.or_else(ended).map_or(ThreadId::NONE, ThreadId)
     }
 
-    /// Arms the timers of threads that run already. The system knows the first 15 bytes
-    /// of their names; one that several share leaves the number unknown.
-    pub(crate) fn arm_running(&self, interval: Duration, running: &[(String, ThreadId)]) {
-        let name_of = |tid: &str| fs::read_to_string(format!("/proc/self/task/{tid}/comm"));
-        let Ok(tasks) = fs::read_dir("/proc/self/task") else {
-            return;
-        };
-        // The thread of `main` still has the name of the program.
-        let program = name_of(&std::process::id().to_string()).unwrap_or_default();
-        for task in tasks.flatten() {
-            let task = task.file_name();
-            let Some((tid, text)) = task.to_str().and_then(|t| Some((t.parse().ok()?, t))) else {
-                continue;
-            };
-            let name = name_of(text).unwrap_or_default();
-            if OF_THE_VM.iter().any(|start| name.starts_with(start)) || tid == own_tid() {
-                continue;
-            }
-            let name = if name == program {
-                "main"
-            } else {
-                name.trim_end()
-            };
-            let mut same = running
-                .iter()
-                .filter(|(whole, _)| short(whole) == name.as_bytes());
-            let number = match (same.next(), same.next()) {
-                (Some((_, number)), None) => number.0,
-                _ => 0,
-            };
-            self.arm(interval, tid, number);
+    /// All samples of threads that have ended are taken over.
+    pub(crate) fn forget_ended(&self) {
+        locked(&self.ended).clear();
+    }
+
+    /// Deletes all timers.
+    pub(crate) fn disarm_all(&self) {
+        for (_, armed) in locked(&self.armed).drain() {
+            delete(armed.timer);
         }
     }
 }
 
-/// What the system keeps of a name.
-fn short(name: &str) -> &[u8] {
-    &name.as_bytes()[..name.len().min(15)]
+/// Where the VM keeps the system's number of a thread: the thread's object has the address of the
+/// VM's own thread, that has the address of its `OSThread`, and that the number.
+pub(crate) struct SystemNumbers {
+    /// Memory of this process, in which a thread may just have ended: what cannot be read is no fault.
+    memory: File,
+    /// Field `eetop` of `java.lang.Thread`.
+    address: FieldPtr,
+    os_thread: u64,
+    number: u64,
+}
+
+impl SystemNumbers {
+    /// Looks the places up; `None` when this VM does not have them.
+    pub(crate) fn of(jni: Jni) -> Option<Self> {
+        let structs = VmStructs::load()?;
+        let thread = jni.find_class("java/lang/Thread").ok()?;
+        Some(Self {
+            memory: File::open("/proc/self/mem").ok()?,
+            address: jni.field(thread, "eetop", "J").ok()?,
+            os_thread: structs.offset(&["JavaThread", "Thread"], "_osthread")? as u64,
+            number: structs.offset(&["OSThread"], "_thread_id")? as u64,
+        })
+    }
+
+    /// The system's number of a platform thread that runs.
+    pub(crate) fn tid(&self, jni: Jni, thread: Object) -> Option<u32> {
+        let own = jni.get_long(thread, self.address).cast_unsigned();
+        let os_thread = u64::from_ne_bytes(self.read(own, self.os_thread)?);
+        let tid = u32::from_ne_bytes(self.read(os_thread, self.number)?);
+        Path::new("/proc/self/task")
+            .join(tid.to_string())
+            .exists()
+            .then_some(tid)
+    }
+
+    fn read<const SIZE: usize>(&self, start: u64, offset: u64) -> Option<[u8; SIZE]> {
+        let mut bytes = [0; SIZE];
+        let at = start.checked_add(offset).filter(|_| start != 0)?;
+        self.memory.read_exact_at(&mut bytes, at).ok()?;
+        Some(bytes)
+    }
 }
 
 /// The system's number of the current thread; fit for signal handlers.

@@ -36,7 +36,7 @@ pub(crate) struct Tracker {
     /// A weak reference, so that the agent adds no root to the program's heap.
     pub(crate) class: Object,
     nobody: FieldPtr,
-    table: FieldPtr,
+    pub(crate) table: FieldPtr,
     counting: FieldPtr,
     on: FieldPtr,
     allocations: FieldPtr,

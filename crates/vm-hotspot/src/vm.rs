@@ -31,6 +31,7 @@ pub(crate) fn failed(error: jvmti::Error) -> VmError {
             function,
             reason: "exception".to_owned(),
         },
+        jvmti::Error::OtherVm(why) => VmError::Unsupported(why),
     }
 }
 
@@ -102,7 +103,7 @@ impl HotSpot {
         self.followed.clear(jni);
         self.harvest(env, jni);
         self.lock().sites.clear();
-        if let Some(malloc) = Malloc::get() {
+        if let Some(malloc) = Malloc::recording() {
             malloc.clear();
         }
     }
@@ -410,7 +411,7 @@ impl Vm for HotSpot {
             self.harvest(env, jni);
             self.count_living(jni);
             let rows = self.take_rows();
-            let native = Malloc::get().map(|malloc| malloc.rows(self, env, jni));
+            let native = Malloc::recording().map(|malloc| malloc.rows(self, env, jni));
             let (anew, answers) = self.lock().choices.take_news();
             self.announce(usize::MAX, sink);
             let answers = &answers;
@@ -445,7 +446,7 @@ impl Vm for HotSpot {
             Control::Allocations(on) => self.switch_allocations(jni, on),
             Control::Sampling { on, thread } => {
                 if on && self.sampler.get().is_none() {
-                    let hotspot = Self::get().ok_or(VmError::WrongPhase)?;
+                    let hotspot = self.forever();
                     let safepoints = self.config.safepoint_samples;
                     if !safepoints {
                         self.prepare_async_stacks(env);
@@ -485,6 +486,7 @@ impl Vm for HotSpot {
             }
             Control::OwnCode(on) => {
                 crate::own_answers::allow(on);
+                uncounted(|| self.ask_factories(env, jni));
                 Ok(())
             }
             Control::Instances(query) => uncounted(|| self.list(env, jni, query)).map_err(failed),

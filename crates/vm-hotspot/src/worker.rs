@@ -15,6 +15,8 @@ type Job = Box<dyn FnOnce(Env<Live>, Jni) + Send>;
 
 /// One such thread.
 pub(crate) struct Worker {
+    /// The recording that it belongs to, and ends with.
+    hotspot: &'static HotSpot,
     /// What it has not begun; `None` when it has ended and takes nothing more.
     jobs: Mutex<Option<VecDeque<Job>>>,
     thread: OnceLock<Thread>,
@@ -50,7 +52,9 @@ impl HotSpot {
         name: &str,
     ) -> jvmti::Result<Arc<Worker>> {
         let mut place = locked(place);
-        if let Some(worker) = &*place {
+        if let Some(worker) = &*place
+            && std::ptr::eq(worker.hotspot, self)
+        {
             return Ok(Arc::clone(worker));
         }
         let new = Worker::start(self, env, jni, name)?;
@@ -67,6 +71,7 @@ impl Worker {
         name: &str,
     ) -> jvmti::Result<Arc<Self>> {
         let worker = Arc::new(Self {
+            hotspot: hotspot.forever(),
             jobs: Mutex::new(Some(VecDeque::new())),
             thread: OnceLock::new(),
             is_dismissed: AtomicBool::new(false),
@@ -105,7 +110,7 @@ impl Worker {
     fn work(&self, env: Env<Live>, jni: Jni) {
         const REFERENCES: i32 = 64;
         let _ = self.thread.set(std::thread::current());
-        let is_over = || HotSpot::get().is_none_or(|h| h.dead.load(Ordering::Relaxed));
+        let is_over = || self.hotspot.dead.load(Ordering::Relaxed);
         while !is_over() {
             let job = locked(&self.jobs).as_mut().and_then(VecDeque::pop_front);
             match job {

@@ -3,6 +3,7 @@
 
 mod decode;
 mod peer;
+pub mod secret;
 mod words;
 
 pub use decode::Decoder;

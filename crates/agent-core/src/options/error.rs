@@ -73,6 +73,15 @@ pub enum StartError {
         /// Port as given, even when it is out of range.
         port: i64,
     },
+    /// What is recorded would go to another machine unprotected.
+    #[error(
+        "net={0} is another machine: give secret-file=FILE, which its tenure listen --secret-file gets, \
+         too, or insecure=y"
+    )]
+    Unprotected(String),
+    /// The collector does not know the secret, or there is no secret to ask for.
+    #[error("no profile goes to {0}: {1}")]
+    Stranger(String, String),
     /// The output file cannot be created. The name is `(null)` for a `net` whose port is 0.
     #[error("can't create profile file: {0}")]
     ProfileFile(String),
@@ -90,7 +99,10 @@ impl StartError {
     /// The code the process ends with.
     pub fn exit_code(&self) -> i32 {
         match self {
-            StartError::Connect { .. } | StartError::ProfileFile(_) => 1,
+            StartError::Connect { .. }
+            | StartError::ProfileFile(_)
+            | StartError::Unprotected(_)
+            | StartError::Stranger(..) => 1,
             StartError::TempHeapFile(_) | StartError::LoadedTwice => 9,
         }
     }

@@ -111,6 +111,10 @@ pub struct Output {
     pub target: Target,
     /// `force=y`: replace an existing file.
     pub force: bool,
+    /// `secret-file`: holds what a collector elsewhere has to know.
+    pub secret_file: Option<String>,
+    /// `insecure=y`: what is recorded may go to another machine unprotected.
+    pub insecure: bool,
 }
 
 /// The form of the output.
@@ -134,6 +138,15 @@ pub enum Target {
         /// Port as C's `strtol` reads it: 0 for anything that is no number.
         port: i64,
     },
+    /// A collector of this machine that listens at a socket in the file system.
+    Unix(String),
+}
+
+impl Target {
+    /// Whether a collector takes what is recorded.
+    pub fn is_collector(&self) -> bool {
+        !matches!(self, Target::File(_))
+    }
 }
 
 /// How stack traces are taken.
@@ -188,6 +201,8 @@ impl Options {
                 format: Format::Text,
                 target: Target::File(default_name(Format::Text).to_owned()),
                 force: true,
+                secret_file: None,
+                insecure: false,
             },
             traces: TraceOptions {
                 depth: 4,
@@ -230,7 +245,7 @@ impl Options {
             || self.heap.native.is_some()
             || self.heap.references
             || self.sampled.is_some();
-        let has_peer = matches!(self.output.target, Target::Net { .. });
+        let has_peer = self.output.target.is_collector();
         is_counted && has_peer && !self.dump_on_exit && self.mode == Mode::Modern
     }
 
@@ -238,7 +253,10 @@ impl Options {
     pub fn records_as(&self, other: &Options) -> bool {
         let mut other = other.clone();
         other.text.clone_from(&self.text);
-        other.output.target = self.output.target.clone();
+        other.output = Output {
+            format: other.output.format,
+            ..self.output.clone()
+        };
         // It may be switched at any time.
         other.heap.own_code = self.heap.own_code;
         *self == other

@@ -107,6 +107,7 @@ impl Parser {
             "safepoint" => options.cpu.safepoint = on,
             "exact" => options.exact = on,
             "own" => options.heap.own_code = on,
+            "insecure" => options.output.insecure = on,
             "jni" => options.heap.references = on,
             "oom" => options.heap.when_exhausted = Some(on),
             "live" => {
@@ -135,6 +136,12 @@ impl Parser {
             }
             _ => {}
         }
+        if name == "secret-file" {
+            let file = token(rest, ',', MAX_VALUE);
+            let file = file.ok_or(OptionFault::Syntax("secret-file=filename"))?;
+            self.options.output.secret_file = Some(file.to_owned());
+            return Ok(());
+        }
         if self.output_seen {
             return Err(OptionFault::TwoOutputs);
         }
@@ -151,6 +158,12 @@ impl Parser {
         let host = token(rest, ':', MAX_VALUE)
             .ok_or(OptionFault::NetColon)?
             .to_owned();
+        if host == "unix" {
+            let path = token(rest, ',', MAX_VALUE).ok_or(OptionFault::NetPort)?;
+            self.options.output.target = Target::Unix(path.to_owned());
+            self.output_seen = true;
+            return Ok(());
+        }
         let port = token(rest, ',', MAX_PORT).ok_or(OptionFault::NetPort)?;
         self.options.output.target = Target::Net {
             host,

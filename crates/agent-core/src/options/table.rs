@@ -243,6 +243,22 @@ pub const OPTIONS: &[OptionRow] = &[
     row(New, "own", Switch, "y|n", "run toString, equals, ...", "n"),
     row(
         New,
+        "secret-file",
+        Text,
+        "<file>",
+        "what a collector must know",
+        "none",
+    ),
+    row(
+        New,
+        "insecure",
+        Switch,
+        "y|n",
+        "net= elsewhere without secret",
+        "n",
+    ),
+    row(
+        New,
         "native",
         Size,
         "<size>",

@@ -6,7 +6,7 @@ use crate::catalog::Catalog;
 use crate::control::{Command, Switch};
 use crate::host::Host;
 use crate::ids::{ObjectIds, thread_of};
-use crate::options::{Format, Mode, Options, Target};
+use crate::options::{Format, Mode, Options};
 use crate::output::binary::{BinaryOutput, Settings};
 use crate::output::sink::Sink;
 use crate::output::text::TextOutput;
@@ -184,8 +184,7 @@ impl Recorder {
                     depth: options.traces.depth,
                     primitives: options.primitives,
                     // Some readers of files stop at a record that they do not know.
-                    places: options.mode == Mode::Modern
-                        && matches!(options.output.target, Target::Net { .. }),
+                    places: options.mode == Mode::Modern && options.output.target.is_collector(),
                 };
                 let max_memory = info.max_memory;
                 Box::new(BinaryOutput::new(
@@ -293,6 +292,9 @@ impl Recorder {
 
     /// Carries out a command of the socket's peer.
     pub fn command(&mut self, vm: &dyn Vm, command: &Command) -> Reaction {
+        if self.ended {
+            return Reaction::StopListening;
+        }
         match command {
             Command::ForceGc => self.collect(vm),
             Command::DumpHeap => {

@@ -79,6 +79,8 @@ impl Recorder {
             self.note(vm, &format!("{count} lost: {what}"));
         }
         self.flush();
+        // The output is closed: the program may go on for long.
+        self.out = None;
         self.ended = true;
     }
 

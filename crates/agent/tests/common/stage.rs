@@ -79,9 +79,15 @@ pub(crate) struct Stage {
 
 impl Stage {
     pub(crate) fn listen(&self) -> (Talk, u16) {
+        self.listen_with(&[])
+    }
+
+    /// The same with more arguments.
+    pub(crate) fn listen_with(&self, more: &[&str]) -> (Talk, u16) {
         let mut command = Command::new(&self.tenure);
         command
             .args(["listen", "0", "-o", "got"])
+            .args(more)
             .current_dir(self.folder.path());
         let mut listener = Talk::start(command);
         let mut said = listener.stderr();

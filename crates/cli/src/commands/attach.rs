@@ -1,22 +1,63 @@
 //! `tenure attach`.
 
+use super::convert::metric_of;
+use super::listen::say;
+use super::run::completed;
 use crate::Outcome;
-use crate::exit::Exit;
+use crate::exit::{Exit, Usage};
+use crate::live::collect::{Collected, Destination, collect};
+use crate::live::door::Door;
+use crate::live::jvm::{self, Jvm};
 use crate::live::page::{LiveArgs, Page};
-use crate::live::{agent, attach, jvm};
-use crate::output::note;
+use crate::live::{agent, attach};
+use crate::output::{create, note, write_file};
 use crate::session::Session;
-use std::path::PathBuf;
+use anyhow::{Context, Result, bail};
+use report::profile::{Form, main_metric, render};
+use rustix::fs::{MemfdFlags, memfd_create};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use std::fs::File;
+use std::io::{Read, Seek};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
-/// Load the agent into a running JVM, or watch it on a page
+/// What a recording under way is to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Order {
+    /// Say what is recorded, and where to
+    Status,
+    /// End the recording, which writes what it has
+    Stop,
+    /// Write what is known so far, and go on
+    Dump,
+}
+
+impl Order {
+    fn text(self) -> &'static str {
+        match self {
+            Order::Status => "status",
+            Order::Stop => "stop",
+            Order::Dump => "dump",
+        }
+    }
+}
+
+/// Record a running JVM with the agent, or watch it on a page
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Only the JVM's own user (and root) may attach. JDK 21 and later print a warning in the program\nunless it runs with -XX:+EnableDynamicAgentLoading. Without tenure: jcmd PID JVMTI.agent_load.\n\nExamples:\n  tenure attach --list\n  tenure attach 4711 --profile cpu=samples,file=/tmp/app.hprof.txt\n  tenure attach demo.Main --profile heap=sites,doe=y,file=/tmp/sites.txt\n  tenure attach 4711 --live"
+    after_help = "With --duration or -o the recording is written here; the program is left as it was. Otherwise it goes\nto a file of the JVM's until `tenure attach PID stop` or the end of the program. A second attach\nchanges what is recorded. Only the JVM's own user (and root) may attach. JDK 21 and later print a\nwarning in the program unless it runs with -XX:+EnableDynamicAgentLoading. Without tenure:\njcmd PID JVMTI.agent_load.\n\nExamples:\n  tenure attach\n  tenure attach 4711 --duration 30 -o flames.html\n  tenure attach demo.Main --profile heap=sites,file=/tmp/sites.txt\n  tenure attach demo.Main stop\n  tenure attach 4711 --live"
 )]
 pub struct Args {
-    /// Process id, or a part of the main class's name
-    #[arg(value_name = "PID|MAIN", required_unless_present = "list")]
+    /// Process id, or a part of the main class's name; without one the JVMs are listed
+    #[arg(value_name = "PID|MAIN")]
     target: Option<String>,
+    /// What a recording under way is to do
+    #[arg(value_name = "ORDER", conflicts_with_all = ["profile", "duration", "output", "live"])]
+    order: Option<Order>,
     /// Options of the agent, as in -agentlib:hprof=
     #[arg(
         long,
@@ -25,6 +66,13 @@ pub struct Args {
         conflicts_with = "live"
     )]
     profile: String,
+    /// Record for so long (30, 90s, 5m, 1h), write the recording here and end it
+    #[arg(long, value_name = "TIME", value_parser = duration, conflicts_with = "live")]
+    duration: Option<Duration>,
+    /// The file, whose ending chooses the form: .html .pb.gz .json .jfr .collapsed, or .hprof .hprof.txt
+    /// as the agent writes them; without --duration until Ctrl-C [with --duration: profile-TIME.hprof.txt]
+    #[arg(short, long, value_name = "PATH", value_hint = clap::ValueHint::FilePath, conflicts_with = "live")]
+    output: Option<PathBuf>,
     /// The agent library [default: beside this program]
     #[arg(long, value_name = "PATH", value_hint = clap::ValueHint::FilePath)]
     agent: Option<PathBuf>,
@@ -35,6 +83,22 @@ pub struct Args {
     live: LiveArgs,
 }
 
+/// Seconds, or a number with a unit.
+fn duration(text: &str) -> Result<Duration, String> {
+    let (digits, unit) = match text.as_bytes().last() {
+        Some(b's') => (&text[..text.len() - 1], 1),
+        Some(b'm') => (&text[..text.len() - 1], 60),
+        Some(b'h') => (&text[..text.len() - 1], 3600),
+        _ => (text, 1),
+    };
+    let seconds = digits.parse::<u64>().ok();
+    let seconds = seconds.and_then(|number| number.checked_mul(unit));
+    let seconds = seconds.filter(|seconds| (1..=86_400).contains(seconds));
+    seconds
+        .map(Duration::from_secs)
+        .ok_or_else(|| "expected a time up to a day such as 30, 90s, 5m or 1h".to_owned())
+}
+
 impl Args {
     /// Attaches.
     pub(crate) fn run(&self, session: &Session) -> Outcome {
@@ -42,33 +106,202 @@ impl Args {
             return list(session);
         };
         if self.live.live {
-            self.live.check()?;
-            let page = Page::open(&self.live, jvm::find(target)?, self.agent.clone(), session)?;
-            let earlier = page.live.resume();
-            if let Some(recording) = self.live.recording().or(earlier)
-                && let Err(error) = page.live.start_recording(recording)
-            {
-                note(&error);
-            }
-            page.serve();
-            return Ok(Exit::Ok);
+            return self.watch(target, session);
         }
-        let library = agent::find(self.agent.as_deref())?;
         let jvm = jvm::find(target)?;
-        let library = agent::visible(&jvm, &library)?;
-        attach::load_agent(&jvm, &library, &self.profile)?;
-        note(&format!(
-            "the agent runs in {} {} with {}",
-            jvm.pid, jvm.main, self.profile
-        ));
+        if let Some(order) = self.order {
+            return give(&jvm, order, session);
+        }
+        if self.duration.is_some() || self.output.is_some() {
+            return self.record(jvm, session);
+        }
+        let library = agent::visible(&jvm, self.agent.as_deref())?;
+        let said = attach::order(&jvm, &library, &self.profile)?;
+        note(&format!("{} {said}", jvm.name()));
+        note(&format!("tenure attach {} stop ends it", jvm.pid));
+        Ok(Exit::Ok)
+    }
+
+    fn watch(&self, target: &str, session: &Session) -> Outcome {
+        self.live.check()?;
+        let page = Page::open(&self.live, jvm::find(target)?, self.agent.clone(), session)?;
+        let earlier = page.live.resume();
+        if let Some(recording) = self.live.recording().or(earlier)
+            && let Err(error) = page.live.start_recording(recording)
+        {
+            note(&error);
+        }
+        page.serve();
+        Ok(Exit::Ok)
+    }
+
+    /// Records for a while, and writes the recording here.
+    fn record(&self, jvm: Jvm, session: &Session) -> Outcome {
+        let words = completed(&self.profile, self.output.as_deref());
+        let mut options = words.split(',');
+        if options.any(|option| option.starts_with("net=") || option.starts_with("file=")) {
+            let text = "--duration and -o take no net= or file= in --profile";
+            return Err(Usage(text.to_owned()).into());
+        }
+        let output = self.output.clone().unwrap_or_else(|| {
+            let mut name = super::listen::stem().into_os_string();
+            name.push(".hprof.txt");
+            PathBuf::from(name)
+        });
+        let form = form_of(&output);
+        let force = session.global.force;
+        // What cannot be written in the end is said at the beginning.
+        drop(create(&output, force)?);
+        let library = agent::visible(&jvm, self.agent.as_deref())?;
+        let door = Door::to(&jvm)?;
+        let begun = attach::order(&jvm, &library, &format!("{words},net={}", door.address()));
+        let begun = begun.and_then(|_| door.next()?.context("the agent did not connect"));
+        let stream = begun.inspect_err(|_| drop(std::fs::remove_file(&output)))?;
+        note(&match self.duration {
+            Some(time) => format!("{} is recorded for {} s", jvm.name(), time.as_secs()),
+            None => format!("{} is recorded until Ctrl-C", jvm.name()),
+        });
+        let ending = end_later(jvm, library, self.duration)?;
+        let memory = File::from(memfd_create("tenure profile", MemfdFlags::CLOEXEC)?);
+        let done = store(stream, form.map(|_| &memory), &output);
+        ending.0.store(true, Ordering::SeqCst);
+        // What it has made in the JVM's temporary folder goes with it.
+        drop(ending.1.join());
+        let done = done?;
+        if done.progress.bytes == 0 {
+            bail!("the program has ended before anything was recorded");
+        }
+        match form {
+            Some(form) => convert(memory, form, &output)?,
+            None => say(&done),
+        }
         Ok(Exit::Ok)
     }
 }
 
-fn list(session: &Session) -> Outcome {
+/// The form that a profile is turned into; `None` if it is kept as the agent writes it.
+fn form_of(output: &Path) -> Option<Form> {
+    let name = output.to_string_lossy();
+    let is_own = [".txt", ".hprof"]
+        .iter()
+        .any(|ending| name.ends_with(ending));
+    Form::of_file_name(&name).filter(|_| !is_own)
+}
+
+/// Ends the recording when its time is over or somebody presses Ctrl-C, unless what is given becomes true
+/// before.
+fn end_later(
+    jvm: Jvm,
+    library: String,
+    after: Option<Duration>,
+) -> Result<(Arc<AtomicBool>, JoinHandle<()>)> {
+    const STEP: Duration = Duration::from_millis(50);
+    let (over, pressed) = (Arc::<AtomicBool>::default(), Arc::<AtomicBool>::default());
+    for signal in [SIGINT, SIGTERM] {
+        signal_hook::flag::register(signal, Arc::clone(&pressed))?;
+    }
+    let begun = Instant::now();
+    let is_over = Arc::clone(&over);
+    let thread = std::thread::spawn(move || {
+        while !is_over.load(Ordering::SeqCst) {
+            let is_time = after.is_some_and(|after| begun.elapsed() >= after);
+            if is_time || pressed.load(Ordering::SeqCst) {
+                if let Err(error) = attach::order(&jvm, &library, Order::Stop.text()) {
+                    note(&format!("{error:#}"));
+                }
+                return;
+            }
+            std::thread::sleep(STEP);
+        }
+    });
+    Ok((over, thread))
+}
+
+/// Takes what comes until the agent closes the stream.
+fn store(stream: TcpStream, memory: Option<&File>, output: &Path) -> Result<Collected> {
+    let create = |path: &Path| match memory {
+        Some(memory) => Ok(memory.try_clone()?),
+        None => create(path, true),
+    };
+    let destination = Destination::File(output.to_owned());
+    collect(stream, &destination, || None, create, |_| {})
+}
+
+/// Writes a profile that was collected in memory in another form.
+fn convert(mut memory: File, form: Form, output: &Path) -> Result<()> {
+    let mut bytes = Vec::new();
+    memory.rewind()?;
+    memory.read_to_end(&mut bytes)?;
+    let (profile, _) = profile::read(&bytes).context("what the agent sent")?;
+    if main_metric(&profile).is_none() {
+        note("the profile has no counts: the output is empty");
+    }
+    let title = output.file_name().unwrap_or_default().to_string_lossy();
+    let text = render(&profile, form, metric_of(&profile, None)?, &title);
+    write_file(output, true, &text)?;
+    note(&format!("wrote {}", output.display()));
+    Ok(())
+}
+
+/// Gives an order to the agent in a JVM.
+fn give(jvm: &Jvm, order: Order, session: &Session) -> Outcome {
+    let Some(library) = &jvm.agent else {
+        session.write(format!("{} nothing is recorded\n", jvm.name()).as_bytes())?;
+        return Ok(Exit::No);
+    };
+    match attach::order(jvm, library, order.text()) {
+        Ok(said) => {
+            session.write(format!("{} {said}\n", jvm.name()).as_bytes())?;
+            Ok(Exit::Ok)
+        }
+        Err(error) => {
+            note(&format!("{} {error:#}", jvm.name()));
+            Ok(Exit::No)
+        }
+    }
+}
+
+/// Lists the JVMs.
+pub(super) fn list(session: &Session) -> Outcome {
     let found = jvm::list();
     for jvm in &found {
-        session.write(format!("{} {}\n", jvm.pid, jvm.main).as_bytes())?;
+        session.write(format!("{}\n", jvm.name()).as_bytes())?;
+    }
+    if found.is_empty() {
+        note("no JVM of this user runs");
     }
     Ok(if found.is_empty() { Exit::No } else { Exit::Ok })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_units() {
+        let check = |text: &str, seconds: Option<u64>| {
+            assert_eq!(
+                duration(text).ok(),
+                seconds.map(Duration::from_secs),
+                "{text}"
+            );
+        };
+        check("30", Some(30));
+        check("90s", Some(90));
+        check("5m", Some(300));
+        check("1h", Some(3600));
+        for wrong in ["", "0", "s", "-1", "2d", "25h", "1.5"] {
+            check(wrong, None);
+        }
+    }
+
+    #[test]
+    fn the_ending_of_the_file_chooses_the_form() {
+        let check = |name: &str, form| assert_eq!(form_of(Path::new(name)), form, "{name}");
+        check("flames.html", Some(Form::Html));
+        check("app.pb.gz", Some(Form::Pprof));
+        check("run.hprof", None);
+        check("run.hprof.txt", None);
+        check("stacks.collapsed", Some(Form::Collapsed));
+    }
 }

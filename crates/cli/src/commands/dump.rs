@@ -5,7 +5,7 @@ use crate::exit::{Exit, Usage};
 use crate::live::{attach, jvm};
 use crate::output::note;
 use crate::session::Session;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -38,19 +38,8 @@ impl Args {
             fs::remove_file(&path).with_context(|| path.display().to_string())?;
         }
         let jvm = jvm::find(&self.target)?;
-        let which = if self.all { "-all" } else { "-live" };
-        let inside = if jvm.has_own_files() {
-            format!("/tmp/tenure-{}.hprof", std::process::id())
-        } else {
-            path.to_str().context("the path is not UTF-8")?.to_owned()
-        };
-        let answer = attach::command(&jvm, "dumpheap", [&inside, which, ""])?;
-        if jvm.has_own_files() {
-            fetch(&jvm.path(&inside), &path)?;
-        }
-        let Ok(metadata) = fs::metadata(&path) else {
-            bail!("no dump was written: {}", answer.trim());
-        };
+        attach::dump(&jvm, &path, !self.all)?;
+        let metadata = fs::metadata(&path).with_context(|| path.display().to_string())?;
         note(&format!(
             "{} holds {} bytes",
             path.display(),
@@ -63,11 +52,4 @@ impl Args {
 /// The path from the root: the JVM works in another folder.
 fn absolute(path: &Path) -> Result<PathBuf> {
     std::path::absolute(path).with_context(|| path.display().to_string())
-}
-
-/// Moves a dump out of a container.
-fn fetch(from: &Path, to: &Path) -> Result<()> {
-    fs::copy(from, to).with_context(|| format!("cannot copy {}", from.display()))?;
-    let _ = fs::remove_file(from);
-    Ok(())
 }

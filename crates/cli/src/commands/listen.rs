@@ -1,11 +1,12 @@
 //! `tenure listen`.
 
 use crate::Outcome;
-use crate::exit::Exit;
+use crate::exit::{Exit, Usage};
 use crate::live::collect::{Collected, Destination, collect};
 use crate::live::collect_events::{self, Typed};
 use crate::output::{create, note};
 use crate::session::Session;
+use agent_core::control::secret::{Nonce, Secret, Side};
 use agent_core::control::{Command, WORDS};
 use anyhow::{Context, Result};
 use std::io::{BufRead, IsTerminal};
@@ -27,6 +28,10 @@ pub struct Args {
     /// The file [default: profile-TIME.hprof, .hprof.txt or .vmpi]
     #[arg(short, long, value_name = "PATH", value_hint = clap::ValueHint::FilePath)]
     output: Option<PathBuf>,
+    /// File with what an agent has to know, as its secret-file= says; needed for other machines unless
+    /// the agent has insecure=y
+    #[arg(long, value_name = "PATH", value_hint = clap::ValueHint::FilePath)]
+    secret_file: Option<PathBuf>,
     /// Go on with the next connection when one ends
     #[arg(long, conflicts_with = "output")]
     many: bool,
@@ -45,9 +50,16 @@ impl Args {
             "waiting for an agent at {}",
             listener.local_addr()?
         ));
+        let secret = self.secret_file.as_deref().map(read_secret).transpose()?;
         let lines = typed_lines();
         loop {
             let (stream, peer) = listener.accept().context("no connection")?;
+            if let Some(secret) = &secret
+                && let Err(error) = meet(&stream, secret)
+            {
+                note(&format!("{peer} is refused: {error}"));
+                continue;
+            }
             note(&format!("{peer} is connected"));
             let destination = match &self.output {
                 Some(path) => Destination::File(path.clone()),
@@ -75,6 +87,23 @@ impl Args {
             }
         }
     }
+}
+
+/// The secret of a file that others cannot read.
+fn read_secret(file: &Path) -> Result<Secret> {
+    let content = std::fs::read(file).with_context(|| file.display().to_string())?;
+    let short = || Usage(format!("{} has less than 16 bytes", file.display()));
+    Ok(Secret::of(&content).ok_or_else(short)?)
+}
+
+/// Lets an agent show that it knows the secret, and shows it the same.
+fn meet(stream: &TcpStream, secret: &Secret) -> std::io::Result<()> {
+    const PATIENCE: Duration = Duration::from_secs(10);
+    let mut own = Nonce::default();
+    getrandom::fill(&mut own).map_err(std::io::Error::other)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    secret.meet(Side::Collector, &own, stream)?;
+    stream.set_read_timeout(None)
 }
 
 /// How a connection is stored; may go to another thread.

@@ -4,14 +4,14 @@ use super::listen::{Store, say, stem};
 use crate::Outcome;
 use crate::exit::{Exit, Usage};
 use crate::live::collect::Destination;
+use crate::live::door::Door;
 use crate::live::page::{LiveArgs, Page};
 use crate::live::{agent, jvm, watched};
 use crate::output::{create, note};
 use crate::session::Session;
 use anyhow::{Context, Result};
 use std::ffi::{OsStr, OsString};
-use std::io::ErrorKind;
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
 use std::sync::Arc;
@@ -75,10 +75,8 @@ impl Args {
             return Err(Usage(text.to_owned()).into());
         }
         let library = agent::find(self.agent.as_deref())?;
-        let listener = TcpListener::bind("127.0.0.1:0").context("no free port")?;
-        let port = listener.local_addr()?.port();
-        listener.set_nonblocking(true)?;
-        let option = agent_option(&library, &words, port)?;
+        let door = Door::to_family()?;
+        let option = agent_option(&library, &words, &door.address())?;
         let mut child = start(&self.command, Some(&option))?;
         let store = Store::new(session, false);
         let output = self.events.as_ref().or(self.output.as_ref());
@@ -86,26 +84,20 @@ impl Args {
         let (named, force) = (output.is_some(), session.global.force);
         let mut collectors = Vec::new();
         let status = loop {
-            match listener.accept() {
-                Ok((stream, _)) => {
-                    stream.set_nonblocking(false)?;
-                    let destination = destination(&stem, named, collectors.len());
-                    let is_events = self.events.is_some();
-                    collectors.push(std::thread::spawn(move || {
-                        if is_events && let Destination::File(path) = &destination {
-                            return record(stream, path, force);
-                        }
-                        say(&store.run(stream, &destination, || None)?);
-                        Ok(())
-                    }));
-                }
-                Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    if let Some(status) = child.try_wait()? {
-                        break status;
+            if let Some(stream) = door.next()? {
+                let destination = destination(&stem, named, collectors.len());
+                let is_events = self.events.is_some();
+                collectors.push(std::thread::spawn(move || {
+                    if is_events && let Destination::File(path) = &destination {
+                        return record(stream, path, force);
                     }
-                    std::thread::sleep(Duration::from_millis(20));
-                }
-                Err(error) => return Err(error).context("no connection"),
+                    say(&store.run(stream, &destination, || None)?);
+                    Ok(())
+                }));
+            } else if let Some(status) = child.try_wait()? {
+                break status;
+            } else {
+                std::thread::sleep(Duration::from_millis(20));
             }
         };
         if collectors.is_empty() {
@@ -125,8 +117,7 @@ impl Args {
     /// to be recorded from the beginning.
     fn run_live(&self, session: &Session) -> Outcome {
         self.live.check()?;
-        let listener = TcpListener::bind("127.0.0.1:0").context("no free port")?;
-        let port = listener.local_addr()?.port();
+        let door = Arc::new(Door::to_family()?);
         let recording = self.live.recording();
         let option = match recording {
             Some(recording) => {
@@ -134,7 +125,7 @@ impl Args {
                 let library = library.to_str().context("the agent's path is not UTF-8")?;
                 Some(format!(
                     "-agentpath:{library}={}",
-                    watched::options(recording, port)
+                    watched::options(recording, &door.address())
                 ))
             }
             None => None,
@@ -151,8 +142,8 @@ impl Args {
                 let opened = Page::open(&self.live, found, self.agent.clone(), session)?;
                 if let Some(recording) = recording {
                     let live = Arc::clone(&opened.live);
-                    let listener = listener.try_clone()?;
-                    std::thread::spawn(move || match watched::accept(&listener, recording) {
+                    let door = Arc::clone(&door);
+                    std::thread::spawn(move || match watched::accept(&door, recording) {
                         Ok(agent) => live.connect(agent),
                         Err(error) => note(&format!("{error:#}")),
                     });
@@ -171,7 +162,7 @@ impl Args {
 
 /// The options with what a file that `tenure` opens wants: the defaults are the original's, whose
 /// heap dumps were text.
-fn completed(options: &str, output: Option<&Path>) -> String {
+pub(super) fn completed(options: &str, output: Option<&Path>) -> String {
     let says = |name: &str| {
         let mut words = options.split(',').filter_map(|word| word.split_once('='));
         words.any(|(key, _)| key == name)
@@ -220,13 +211,13 @@ fn destination(stem: &Path, named: bool, earlier: usize) -> Destination {
     }
 }
 
-/// `-agentpath:LIBRARY=OPTIONS,net=127.0.0.1:PORT`.
-fn agent_option(library: &Path, options: &str, port: u16) -> Result<String> {
+/// `-agentpath:LIBRARY=OPTIONS,net=ADDRESS`.
+fn agent_option(library: &Path, options: &str, address: &str) -> Result<String> {
     let library = library.to_str().context("the agent's path is not UTF-8")?;
     let options = options.trim_end_matches(',');
     let separator = if options.is_empty() { "" } else { "," };
     Ok(format!(
-        "-agentpath:{library}={options}{separator}net=127.0.0.1:{port}"
+        "-agentpath:{library}={options}{separator}net={address}"
     ))
 }
 
@@ -285,12 +276,14 @@ mod tests {
 
     #[test]
     fn the_agent_is_told_where_to_connect() {
-        let option = |options| agent_option(Path::new("/x/libhprof.so"), options, 7).expect("text");
+        let option = |options| {
+            agent_option(Path::new("/x/libhprof.so"), options, "unix:/t/s").expect("text")
+        };
         assert_eq!(
             option("cpu=samples"),
-            "-agentpath:/x/libhprof.so=cpu=samples,net=127.0.0.1:7"
+            "-agentpath:/x/libhprof.so=cpu=samples,net=unix:/t/s"
         );
-        assert_eq!(option(""), "-agentpath:/x/libhprof.so=net=127.0.0.1:7");
+        assert_eq!(option(""), "-agentpath:/x/libhprof.so=net=unix:/t/s");
     }
 
     #[test]

@@ -20,9 +20,9 @@ use std::sync::Arc;
     after_help = "A process id, or a part of the main class's name, shows that JVM while it runs: its memory, what is\nallocated by whom, instances of every class, what to fix. It is what `attach --live` shows in a\nbrowser. A file of the same name comes first; ./4711 is always a file. ? lists the keys, q ends.\n\nExamples:\n  tenure top heap.hprof\n  tenure top --json heap.hprof | jq '.packages[0]'\n  tenure top 4711 --record full"
 )]
 pub struct Args {
-    /// The dump (a file, `file#2`, or `-` for standard input), or a running JVM
+    /// The dump (a file, `file#2` or `-`), or a running JVM [default: list the JVMs]
     #[arg(value_name = "FILE|PID|MAIN", value_hint = clap::ValueHint::FilePath)]
-    target: PathBuf,
+    target: Option<PathBuf>,
     /// Only what retains more than this many percent of the heap
     #[arg(long, value_name = "PERCENT", default_value_t = 1.0)]
     threshold: f64,
@@ -49,10 +49,13 @@ pub struct Args {
 impl Args {
     /// Says the consumers, or shows the JVM.
     pub(crate) fn run(&self, session: &Session) -> Outcome {
-        if let Some(jvm) = running(&self.target)? {
+        let Some(target) = &self.target else {
+            return super::attach::list(session);
+        };
+        if let Some(jvm) = running(target)? {
             return self.watch(jvm, session);
         }
-        let heap = session.open(&self.target)?;
+        let heap = session.open(target)?;
         let options = TopOptions {
             threshold: self.threshold.max(0.0),
             top: limit(self.top, session.global.json, 20),

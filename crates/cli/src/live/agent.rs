@@ -1,5 +1,6 @@
 //! Where the agent library is.
 
+use super::inside::Inside;
 use super::jvm::Jvm;
 use crate::exit::Usage;
 use anyhow::{Context, Result};
@@ -36,14 +37,15 @@ pub(crate) fn find(given: Option<&Path>) -> Result<PathBuf> {
     .into())
 }
 
-/// A path of the library that the JVM sees: in a container it gets a copy.
-pub(crate) fn visible(jvm: &Jvm, library: &Path) -> Result<String> {
-    if !jvm.has_own_files() {
-        let path = library.to_str().context("the agent's path is not UTF-8")?;
-        return Ok(path.to_owned());
+/// A path of the library that the JVM sees: of the one it has, or of a copy if it sees other files.
+pub(crate) fn visible(jvm: &Jvm, given: Option<&Path>) -> Result<String> {
+    if let Some(loaded) = &jvm.agent {
+        return Ok(loaded.clone());
     }
-    let inside = format!("/tmp/{}-{LIBRARY}", std::process::id());
-    std::fs::copy(library, jvm.path(&inside))
-        .context("cannot copy the agent into the container")?;
-    Ok(inside)
+    let library = find(given)?;
+    if jvm.has_own_files() {
+        return Inside::of(jvm)?.library(&library, LIBRARY);
+    }
+    let path = library.to_str().context("the agent's path is not UTF-8")?;
+    Ok(path.to_owned())
 }

@@ -1,23 +1,28 @@
 //! HotSpot's attach mechanism: a socket in the JVM's temporary folder that it opens when asked.
 
+use super::inside::Inside;
 use super::jvm::Jvm;
+use crate::output::create;
 use anyhow::{Context, Result, bail};
-use std::fs::{self, File};
+use std::fs;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How long a JVM may take to open its socket; one that starts or collects takes its time. A signal
 /// that it comes to later than that prints a thread dump.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// The socket at which an answer of the agent is waited for.
+const REPLY: &str = "reply";
 /// How long a command may take: a heap dump of many gigabytes.
 const ANSWER: Duration = Duration::from_secs(3600);
 
 /// Sends one command and gives the JVM's answer.
 pub(crate) fn command(jvm: &Jvm, name: &str, arguments: [&str; 3]) -> Result<String> {
-    let mut stream = connect(jvm)?;
+    let inside = Inside::of(jvm)?;
+    let mut stream = inside.as_owner(|| connect(jvm, &inside))?;
     stream.set_read_timeout(Some(ANSWER))?;
     stream.write_all(&request(name, arguments))?;
     let mut answer = Vec::new();
@@ -47,35 +52,19 @@ fn read_answer(answer: &str) -> Result<String> {
     }
 }
 
-fn connect(jvm: &Jvm) -> Result<UnixStream> {
+fn connect(jvm: &Jvm, inside: &Inside) -> Result<UnixStream> {
     // Of two that ask at once the second would get a thread dump in the program's output.
     static ASKING: Mutex<()> = Mutex::new(());
-    let socket = jvm.path(&format!("/tmp/.java_pid{}", jvm.inner_pid));
-    {
-        let _one = ASKING.lock().unwrap_or_else(PoisonError::into_inner);
-        if !socket.exists() {
-            ask_for_socket(jvm, &socket)?;
-        }
+    let socket = format!(".java_pid{}", jvm.inner_pid);
+    let _one = ASKING.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(stream) = inside.connect(&socket)? {
+        return Ok(stream);
     }
-    UnixStream::connect(&socket)
-        .with_context(|| format!("process {} does not take commands", jvm.pid))
-}
-
-/// The JVM opens the socket on SIGQUIT when it finds a file `.attach_pidN`. Without the file the
-/// signal would print a thread dump, so the file comes first.
-fn ask_for_socket(jvm: &Jvm, socket: &Path) -> Result<()> {
+    // The JVM opens the socket on SIGQUIT when it finds a file `.attach_pidN`. Without the file the
+    // signal would print a thread dump, so the file comes first.
     wait_for_handler(jvm)?;
-    let name = format!(".attach_pid{}", jvm.inner_pid);
-    let places = [
-        PathBuf::from(format!("/proc/{}/cwd/{name}", jvm.pid)),
-        jvm.path(&format!("/tmp/{name}")),
-    ];
-    let trigger = places.into_iter().find(|path| File::create(path).is_ok());
-    let trigger = trigger
-        .with_context(|| format!("cannot write where process {} looks for requests", jvm.pid))?;
-    let opened = wait_for(jvm, socket);
-    let _ = fs::remove_file(trigger);
-    opened
+    let trigger = format!(".attach_pid{}", jvm.inner_pid);
+    inside.with_trigger(&trigger, || wait_for(jvm, inside, &socket))
 }
 
 /// True when the process has a handler for SIGQUIT: without one the signal would end it. A JVM that
@@ -125,7 +114,7 @@ fn wait_for_handler(jvm: &Jvm) -> Result<()> {
     )
 }
 
-fn wait_for(jvm: &Jvm, socket: &Path) -> Result<()> {
+fn wait_for(jvm: &Jvm, inside: &Inside, socket: &str) -> Result<UnixStream> {
     let pid = i32::try_from(jvm.pid)
         .ok()
         .and_then(rustix::process::Pid::from_raw);
@@ -134,8 +123,8 @@ fn wait_for(jvm: &Jvm, socket: &Path) -> Result<()> {
         .with_context(|| format!("cannot signal process {}", jvm.pid))?;
     let start = Instant::now();
     while start.elapsed() < PATIENCE {
-        if socket.exists() {
-            return Ok(());
+        if let Some(stream) = inside.connect(socket)? {
+            return Ok(stream);
         }
         std::thread::sleep(Duration::from_millis(20));
     }
@@ -145,16 +134,57 @@ fn wait_for(jvm: &Jvm, socket: &Path) -> Result<()> {
     )
 }
 
-/// Loads an agent library. The path is one of the JVM's own file system.
-pub(crate) fn load_agent(jvm: &Jvm, library: &str, options: &str) -> Result<()> {
-    let answer = command(jvm, "load", [library, "true", options])?;
+/// Has the JVM write a heap dump to a file of this process's.
+pub(crate) fn dump(jvm: &Jvm, path: &Path, live_only: bool) -> Result<()> {
+    const NAME: &str = "heap.hprof";
+    let which = if live_only { "-live" } else { "-all" };
+    if !jvm.has_own_files() {
+        let inside = path.to_str().context("the path is not UTF-8")?;
+        let answer = command(jvm, "dumpheap", [inside, which, ""])?;
+        return match path.is_file() {
+            true => Ok(()),
+            false => bail!("no dump was written: {}", answer.trim()),
+        };
+    }
+    let mut folder = Inside::of(jvm)?.private_folder()?;
+    let inside = folder.file(NAME);
+    let answer = command(jvm, "dumpheap", [&inside, which, ""])?;
+    let written = folder.open(NAME);
+    let mut written = written.with_context(|| format!("no dump was written: {}", answer.trim()))?;
+    let mut file = create(path, false)?;
+    std::io::copy(&mut written, &mut file).with_context(|| path.display().to_string())?;
+    Ok(())
+}
+
+/// Loads an agent library, or gives the one that is loaded already an order: options, `stop`, `dump` or
+/// `status`. What it answers. The path is one of the JVM's own file system.
+pub(crate) fn order(jvm: &Jvm, library: &str, text: &str) -> Result<String> {
+    let inside = Inside::of(jvm)?;
+    let mut folder = inside.private_folder()?;
+    let listener = folder.listen(&inside, REPLY)?;
+    listener.set_nonblocking(true)?;
+    let text = format!("reply={}/{REPLY},{text}", folder.path);
+    let answer = command(jvm, "load", [library, "true", &text]);
+    // The agent has answered before the JVM does, unless it was not even loaded.
+    if let Ok((mut stream, _)) = listener.accept() {
+        inside.check(&stream)?;
+        stream.set_nonblocking(false)?;
+        let mut said = String::new();
+        stream.read_to_string(&mut said)?;
+        return match said.split_once(' ') {
+            Some(("0", said)) => Ok(said.to_owned()),
+            Some((_, fault)) => bail!("{fault}"),
+            None => bail!("the agent gave no answer"),
+        };
+    }
     // JDK 8 says `0`, later ones `return code: 0`; a missing library is a sentence.
+    let answer = answer?;
+    if jvm.agent.is_some() {
+        bail!("another version of the agent is loaded, and stays until the program ends");
+    }
     let code = answer.trim();
     let code = code.strip_prefix("return code: ").unwrap_or(code);
-    match code {
-        "" | "0" => Ok(()),
-        other => bail!("the JVM could not load the agent: {other}"),
-    }
+    bail!("the JVM could not load the agent: {code}")
 }
 
 #[cfg(test)]

@@ -1,9 +1,12 @@
 //! Which JVMs run on this machine, from the process file system.
 
+use super::agent::LIBRARY;
 use crate::exit::{NotFound, Usage};
 use anyhow::Result;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::io::Read;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 
 /// A running JVM.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,20 +17,40 @@ pub(crate) struct Jvm {
     pub(crate) inner_pid: u32,
     /// Main class or jar, as its command line has it.
     pub(crate) main: String,
+    /// Its effective user and group.
+    pub(crate) user: (u32, u32),
+    /// The agent library that it has loaded, as it calls it.
+    pub(crate) agent: Option<String>,
 }
 
 impl Jvm {
-    /// A path of the JVM's own file system, which may be a container's.
-    pub(crate) fn path(&self, path: &str) -> PathBuf {
-        PathBuf::from(format!("/proc/{}/root{path}", self.pid))
+    /// True when the JVM sees other files than this process, or may not read this user's.
+    pub(crate) fn has_own_files(&self) -> bool {
+        self.has_own_root() || self.user.0 != rustix::process::geteuid().as_raw()
     }
 
     /// True when the JVM sees other files than this process.
-    pub(crate) fn has_own_files(&self) -> bool {
+    pub(crate) fn has_own_root(&self) -> bool {
         let link = |pid: &str| fs::read_link(format!("/proc/{pid}/ns/mnt")).ok();
-        link(&self.pid.to_string()) != link("self")
+        let root = |pid: &str| {
+            let root = fs::metadata(format!("/proc/{pid}/root")).ok();
+            root.map(|root| (root.dev(), root.ino()))
+        };
+        let pid = self.pid.to_string();
+        link(&pid) != link("self") || root(&pid) != root("self")
+    }
+
+    /// `4711 demo.Main`.
+    pub(crate) fn name(&self) -> String {
+        format!("{} {}", self.pid, self.main)
     }
 }
+
+/// What a process is that cannot be profiled.
+const OPENJ9: &str =
+    "runs OpenJ9, which has no such profiler interface; Tenure needs a HotSpot JVM";
+const NATIVE_IMAGE: &str =
+    "is a GraalVM native image, in which no agent can be loaded; Tenure needs a HotSpot JVM";
 
 /// Every JVM of this user (of all users, for root).
 pub(crate) fn list() -> Vec<Jvm> {
@@ -45,8 +68,7 @@ pub(crate) fn list() -> Vec<Jvm> {
 /// The JVM of a process id or of a part of its main class's name.
 pub(crate) fn find(selector: &str) -> Result<Jvm> {
     if let Ok(pid) = selector.parse() {
-        let gone = || NotFound(format!("process {pid} is no JVM of yours"));
-        return read(pid).ok_or_else(|| gone().into());
+        return read(pid).ok_or_else(|| NotFound(why_not(pid)).into());
     }
     let own = std::process::id();
     let mut found = list();
@@ -55,26 +77,65 @@ pub(crate) fn find(selector: &str) -> Result<Jvm> {
         [one] => Ok(one.clone()),
         [] => Err(NotFound(format!("no JVM runs {selector:?}{}", running())).into()),
         many => {
-            let names: Vec<_> = many
-                .iter()
-                .map(|jvm| format!("{} {}", jvm.pid, jvm.main))
-                .collect();
-            Err(Usage(format!("{selector:?} is not one JVM: {}", names.join(", "))).into())
+            let names: Vec<_> = many.iter().map(Jvm::name).collect();
+            let names = names.join(", ");
+            Err(Usage(format!("{selector:?} matches several JVMs: {names}")).into())
         }
     }
 }
 
-/// `; running: 12 Main, 15 app.jar`, or nothing.
+/// Why a process is not one to attach to.
+fn why_not(pid: u32) -> String {
+    let folder = Path::new("/proc").join(pid.to_string());
+    if !folder.exists() {
+        return format!("no process {pid}{}", running());
+    }
+    let maps = fs::read_to_string(folder.join("maps"));
+    let what = match maps {
+        Err(_) => format!("is no JVM that this user may look into{}", running()),
+        Ok(maps) if is_openj9(&maps) => OPENJ9.to_owned(),
+        Ok(_) if is_native_image(&folder.join("exe")) => NATIVE_IMAGE.to_owned(),
+        Ok(_) => format!("is no JVM{}", running()),
+    };
+    format!("process {pid} {what}")
+}
+
+/// `; running JVMs: 12 Main, 15 app.jar`, or nothing.
 fn running() -> String {
-    let names: Vec<_> = list()
-        .iter()
-        .map(|jvm| format!("{} {}", jvm.pid, jvm.main))
-        .collect();
+    let names: Vec<_> = list().iter().map(Jvm::name).collect();
     if names.is_empty() {
         String::new()
     } else {
-        format!("; running: {}", names.join(", "))
+        format!("; running JVMs: {}", names.join(", "))
     }
+}
+
+/// Whether a process has mapped OpenJ9.
+fn is_openj9(maps: &str) -> bool {
+    maps.lines().any(|line| line.contains("/libj9vm"))
+}
+
+/// Whether a program was made by GraalVM's native-image: it keeps the names of the runtime in itself.
+fn is_native_image(program: &Path) -> bool {
+    const NAME: &[u8] = b"com.oracle.svm.core";
+    let Ok(mut file) = fs::File::open(program) else {
+        return false;
+    };
+    let mut buffer = vec![0; 1 << 20];
+    let mut kept = 0;
+    while let Ok(count @ 1..) = file.read(&mut buffer[kept..]) {
+        let filled = kept + count;
+        if buffer[..filled]
+            .windows(NAME.len())
+            .any(|part| part == NAME)
+        {
+            return true;
+        }
+        // The name may be on both sides of what is read at once.
+        kept = filled.min(NAME.len());
+        buffer.copy_within(filled - kept..filled, 0);
+    }
+    false
 }
 
 /// The JVM of a process and of those it started, if there is one yet: the process itself when it is
@@ -83,23 +144,25 @@ pub(crate) fn of_family(pid: u32) -> Option<Jvm> {
     if let Some(jvm) = read(pid) {
         return Some(jvm);
     }
+    list().into_iter().find(|jvm| descends(jvm.pid, pid))
+}
+
+/// Whether a process is another one, or was started by it or by one that was.
+pub(crate) fn descends(pid: u32, ancestor: u32) -> bool {
     let parent = |pid: u32| {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
         let (_, rest) = stat.rsplit_once(") ")?;
         rest.split_whitespace().nth(1)?.parse::<u32>().ok()
     };
-    let descends = |jvm: &Jvm| {
-        let ancestors = std::iter::successors(Some(jvm.pid), |pid| parent(*pid));
-        ancestors.take(64).any(|ancestor| ancestor == pid)
-    };
-    list().into_iter().find(descends)
+    let mut ancestors = std::iter::successors(Some(pid), |pid| parent(*pid)).take(64);
+    ancestors.any(|one| one == ancestor)
 }
 
 fn read(pid: u32) -> Option<Jvm> {
     let folder = Path::new("/proc").join(pid.to_string());
     // Only the owner may read the map of a process, and only the owner may attach.
     let maps = fs::read_to_string(folder.join("maps")).ok()?;
-    if !maps.lines().any(|line| line.ends_with("/libjvm.so")) {
+    if !maps.lines().any(|line| line.ends_with("/libjvm.so")) || is_openj9(&maps) {
         return None;
     }
     let command = fs::read(folder.join("cmdline")).ok()?;
@@ -114,7 +177,26 @@ fn read(pid: u32) -> Option<Jvm> {
         pid,
         inner_pid,
         main: main_of(&arguments),
+        user: (effective(&status, "Uid:")?, effective(&status, "Gid:")?),
+        agent: agent_of(&maps),
     })
+}
+
+/// The path of the agent library in a process; JDK 8 has another one of that name.
+fn agent_of(maps: &str) -> Option<String> {
+    let paths = maps.lines().filter_map(|line| {
+        let at = line.find('/')?;
+        Some(line[at..].strip_suffix(" (deleted)").unwrap_or(&line[at..]))
+    });
+    let mut ours =
+        paths.filter(|path| path.ends_with(&format!("/{LIBRARY}")) && !path.contains("/jre/lib/"));
+    ours.next().map(str::to_owned)
+}
+
+/// The second number of a line such as `Uid:`: the effective one.
+fn effective(status: &str, line: &str) -> Option<u32> {
+    let numbers = status.lines().find_map(|one| one.strip_prefix(line))?;
+    numbers.split_whitespace().nth(1)?.parse().ok()
 }
 
 /// The last number of the `NSpid:` line: the id in the innermost namespace.
@@ -170,7 +252,39 @@ mod tests {
     }
 
     #[test]
+    fn other_machines_are_known_by_what_they_map() {
+        let hotspot = "7f0 r-xp 0 08:01 12 /usr/lib/jvm/lib/server/libjvm.so\n";
+        let openj9 = "7f0 r-xp 0 08:01 12 /opt/j9/lib/default/libjvm.so\n\
+                      7f1 r-xp 0 08:01 13 /opt/j9/lib/default/libj9vm29.so\n";
+        assert!(is_openj9(openj9) && !is_openj9(hotspot));
+        let ours = "7f1 r-xp 0 08:01 13 /opt/tenure/lib/libhprof.so (deleted)\n";
+        assert_eq!(
+            agent_of(&format!("{hotspot}{ours}")).as_deref(),
+            Some("/opt/tenure/lib/libhprof.so")
+        );
+        let original = "7f1 r-xp 0 08:01 13 /usr/lib/jvm/8/jre/lib/amd64/libhprof.so\n";
+        assert_eq!(agent_of(&format!("{hotspot}{original}")), None);
+    }
+
+    #[test]
+    fn a_native_image_is_known_by_names_in_it() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let check = |before: usize, name: &str, expected| {
+            let file = folder.path().join("program");
+            let content = [&vec![b'x'; before][..], name.as_bytes(), b"more"].concat();
+            fs::write(&file, content).expect("written");
+            assert_eq!(is_native_image(&file), expected, "{before} {name}");
+        };
+        check(10, "com.oracle.svm.core", true);
+        // On both sides of what is read at once.
+        check((1 << 20) - 7, "com.oracle.svm.core", true);
+        check((1 << 20) + 7, "com.oracle.svm.gore", false);
+    }
+
+    #[test]
     fn the_innermost_process_id_counts() {
+        let status = "Uid:\t1000\t65534\t1000\t1000\n";
+        assert_eq!(effective(status, "Uid:"), Some(65534));
         assert_eq!(inner_pid("Name:\tjava\nNSpid:\t4711\t7\n"), Some(7));
         assert_eq!(inner_pid("Name:\tjava\n"), None);
     }

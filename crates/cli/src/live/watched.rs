@@ -1,14 +1,17 @@
 //! A JVM of this machine as the live page needs it: its counters file, its attach socket, and the
 //! agent's socket.
 
+use super::door::Door;
+use super::inside::Inside;
 use super::jvm::Jvm;
 use super::{agent, attach};
 use agent_core::control::{Command, Switch};
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Result, bail};
 use server::live::program::{Agent, Ask, Commands, Program, Recording};
-use std::fs;
-use std::io::{ErrorKind, Write};
-use std::net::{TcpListener, TcpStream};
+use std::fs::File;
+use std::io::Write;
+use std::net::TcpStream;
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -20,6 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub(crate) struct Watched {
     jvm: Jvm,
     library: Option<PathBuf>,
+    counters: Mutex<Option<File>>,
     /// One command at a time: two that ask for the socket at once could make the JVM print its
     /// threads instead.
     turn: Mutex<()>,
@@ -30,6 +34,7 @@ impl Watched {
         Watched {
             jvm,
             library,
+            counters: Mutex::default(),
             turn: Mutex::default(),
         }
     }
@@ -39,34 +44,30 @@ impl Watched {
         attach::command(&self.jvm, name, arguments).map_err(|error| words(&error))
     }
 
-    /// The counters file: in a folder per user of the JVM's own temporary folder.
+    /// The counters file: in a folder per user of the JVM's own temporary folder. It stays open, because
+    /// its name may lead elsewhere by the time it is read.
     fn counters_file(&self) -> Option<PathBuf> {
-        let folders = fs::read_dir(self.jvm.path("/tmp")).ok()?.flatten();
-        folders
-            .filter(|folder| {
-                folder
-                    .file_name()
-                    .to_string_lossy()
-                    .starts_with("hsperfdata_")
-            })
-            .map(|folder| folder.path().join(self.jvm.inner_pid.to_string()))
-            .find(|file| file.is_file())
+        let mut file = self.counters.lock().unwrap_or_else(PoisonError::into_inner);
+        if file.is_none() {
+            *file = Inside::of(&self.jvm).ok()?.counters(self.jvm.inner_pid);
+        }
+        let descriptor = file.as_ref()?.as_raw_fd();
+        Some(PathBuf::from(format!("/proc/self/fd/{descriptor}")))
     }
 
     fn load(&self, recording: Recording) -> Result<Agent> {
-        let library = agent::visible(&self.jvm, &agent::find(self.library.as_deref())?)?;
-        let listener = TcpListener::bind("127.0.0.1:0").context("no free port")?;
-        let options = options(recording, listener.local_addr()?.port());
+        let library = agent::visible(&self.jvm, self.library.as_deref())?;
+        let door = Door::to(&self.jvm)?;
         {
             let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
-            attach::load_agent(&self.jvm, &library, &options)?;
+            attach::order(&self.jvm, &library, &options(recording, &door.address()))?;
         }
-        accept(&listener, recording)
+        accept(&door, recording)
     }
 }
 
 /// What the agent is told: binary records on a socket, and nothing at exit.
-pub(crate) fn options(recording: Recording, port: u16) -> String {
+pub(crate) fn options(recording: Recording, address: &str) -> String {
     let (mut what, depth, native) = match recording {
         Recording::Full { depth, native } => ("heap=all".to_owned(), depth, native),
         Recording::Sampled {
@@ -78,33 +79,24 @@ pub(crate) fn options(recording: Recording, port: u16) -> String {
     if let Some(interval) = native {
         what.push_str(&format!(",native={interval}"));
     }
-    format!("{what},jni=y,depth={depth},format=b,modern=y,doe=n,cutoff=0,net=127.0.0.1:{port}")
+    format!("{what},jni=y,depth={depth},format=b,modern=y,doe=n,cutoff=0,net={address}")
 }
 
 /// Waits for the agent.
-pub(crate) fn accept(listener: &TcpListener, recording: Recording) -> Result<Agent> {
-    listener.set_nonblocking(true)?;
+pub(crate) fn accept(door: &Door, recording: Recording) -> Result<Agent> {
     let begun = Instant::now();
     loop {
-        match listener.accept() {
-            Ok((stream, _)) => return connected(stream, recording),
-            Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                if begun.elapsed() > PATIENCE {
-                    bail!(
-                        "the agent did not connect; one that was loaded before stays until the \
-                         program ends"
-                    );
-                }
-                std::thread::sleep(Duration::from_millis(20));
-            }
-            Err(error) => return Err(error).context("no connection"),
+        if let Some(stream) = door.next()? {
+            return connected(stream, recording);
         }
+        if begun.elapsed() > PATIENCE {
+            bail!("the agent did not connect");
+        }
+        std::thread::sleep(Duration::from_millis(20));
     }
 }
 
 fn connected(stream: TcpStream, recording: Recording) -> Result<Agent> {
-    stream.set_nonblocking(false)?;
-    stream.set_nodelay(true)?;
     let peer = stream.try_clone()?;
     peer.set_write_timeout(Some(Duration::from_secs(10)))?;
     let state = Mutex::new((peer, 0u32));
@@ -178,23 +170,8 @@ impl Program for Watched {
     }
 
     fn dump(&self, path: &Path, live_only: bool) -> Result<(), String> {
-        let which = if live_only { "-live" } else { "-all" };
-        let inside = if self.jvm.has_own_files() {
-            format!("/tmp/tenure-{}.hprof", std::process::id())
-        } else {
-            let path = path.to_str().ok_or("the path is not UTF-8")?;
-            path.to_owned()
-        };
-        let answer = self.command("dumpheap", [&inside, which, ""])?;
-        let from = self.jvm.path(&inside);
-        if self.jvm.has_own_files() {
-            fs::copy(&from, path).map_err(|error| words(&anyhow!(error)))?;
-            let _ = fs::remove_file(&from);
-        }
-        match path.is_file() {
-            true => Ok(()),
-            false => Err(format!("no dump was written: {}", answer.trim())),
-        }
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        attach::dump(&self.jvm, path, live_only).map_err(|error| words(&error))
     }
 
     fn record(&self, recording: Recording) -> Result<Agent, String> {
@@ -209,7 +186,7 @@ mod tests {
 
     #[test]
     fn the_agents_options_are_ones_it_takes() {
-        let parsed = |recording| match parse(&options(recording, 7), None) {
+        let parsed = |recording| match parse(&options(recording, "unix:/tmp/x"), None) {
             Ok(Parsed::Run(options)) => options,
             other => panic!("{other:?}"),
         };

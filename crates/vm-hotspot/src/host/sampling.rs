@@ -81,7 +81,7 @@ impl Host {
 
     fn insert(&self, env: Env<Live>, jni: Jni) -> jvmti::Result<()> {
         let goes_on = || !self.is_stopped.load(Ordering::SeqCst);
-        let (_, refused) = retransform_those(env, jni, |_| true, goes_on)?;
+        let (_, refused) = retransform_those(env, jni, |_| true, goes_on, false)?;
         // Lines of methods are at other places.
         locked(&self.names).forget_traces();
         if !refused.is_empty() {

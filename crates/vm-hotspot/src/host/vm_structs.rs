@@ -1,7 +1,7 @@
 //! HotSpot's tables about itself: where its structs have which field. They are
 //! exported for debuggers, in every build since JDK 6.
 
-use std::ffi::{CStr, c_char};
+use std::ffi::{CStr, c_char, c_void};
 
 use rustc_hash::FxHashMap;
 
@@ -21,10 +21,25 @@ pub(crate) struct VmStructs {
     constants: FxHashMap<String, i32>,
 }
 
+/// A symbol of the VM, or null. The launcher loads libjvm globally, embedders may not.
+pub(crate) fn exported_symbol(name: &CStr) -> *mut c_void {
+    // SAFETY: plain symbol lookups; a library that is not loaded stays so.
+    unsafe {
+        let global = libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr());
+        if !global.is_null() {
+            return global;
+        }
+        let vm = libc::dlopen(c"libjvm.so".as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD);
+        if vm.is_null() {
+            return std::ptr::null_mut();
+        }
+        libc::dlsym(vm, name.as_ptr())
+    }
+}
+
 /// A word of an exported variable; `None` if there is no such symbol.
 fn exported(name: &CStr) -> Option<usize> {
-    // SAFETY: looks a name up among the libraries of this process.
-    let symbol = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
+    let symbol = exported_symbol(name);
     if symbol.is_null() {
         return None;
     }

@@ -115,7 +115,10 @@ pub(crate) fn start(interval: u64, depth: u32) -> Result<(), &'static str> {
         named: Mutex::default(),
     });
     if made.is_err() {
-        return Err("native allocations are recorded already");
+        return Err(
+            "native allocations are not recorded: they were before, and only the first recording \
+             of a program can have them",
+        );
     }
     // SAFETY: the handler is a function that stays.
     unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
@@ -148,12 +151,13 @@ fn patch_new() -> bool {
 
 /// Java stacks can be taken from now on: starts the thread that names what was seen.
 pub(crate) fn begin(hotspot: &HotSpot, env: Env<Live>, jni: Jni) {
-    let Some(malloc) = Malloc::get() else { return };
+    let Some(malloc) = Malloc::recording() else {
+        return;
+    };
     malloc.java_is_up.store(true, Ordering::Relaxed);
-    let watch = |env, jni| {
-        while let Some(hotspot) = HotSpot::get()
-            && hooks::ON.load(Ordering::Relaxed)
-        {
+    let hotspot = hotspot.forever();
+    let watch = move |env, jni| {
+        while hooks::ON.load(Ordering::Relaxed) {
             std::thread::sleep(TICK);
             let is_new = patch_new();
             malloc.name_new(hotspot, env, jni, is_new);
@@ -174,6 +178,11 @@ impl Malloc {
     #[inline]
     pub(crate) fn get() -> Option<&'static Self> {
         MALLOC.get()
+    }
+
+    /// The recording while it goes on.
+    pub(crate) fn recording() -> Option<&'static Self> {
+        Self::get().filter(|_| hooks::ON.load(Ordering::Relaxed))
     }
 
     /// A block was freed, or must have been.

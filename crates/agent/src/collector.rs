@@ -1,0 +1,77 @@
+//! The collector that takes what is recorded: how it is reached, and how it is known to be the right one.
+//!
+//! One on this machine listens at a socket in the file system, which is reached from other network
+//! namespaces, too; the system says whose it is. One elsewhere has to know a secret.
+
+use std::fs::File;
+use std::io::{self, ErrorKind, Read};
+use std::mem::MaybeUninit;
+use std::net::TcpStream;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::Duration;
+
+use agent_core::control::secret::{Nonce, Secret, Side};
+
+/// Connects to a collector of this user's or of root's that listens at `path`. What is given is a stream
+/// of another family: the calls of `TcpStream` that are used here are those of any.
+pub(crate) fn connect(path: &Path) -> io::Result<TcpStream> {
+    let stream = UnixStream::connect(path)?;
+    // SAFETY: takes nothing and cannot fail.
+    let own = unsafe { libc::geteuid() };
+    let other = user_of(&stream)?;
+    if other != own && other != 0 {
+        return Err(io::Error::new(
+            ErrorKind::PermissionDenied,
+            format!("it belongs to user {other}, and this program to user {own}"),
+        ));
+    }
+    Ok(TcpStream::from(OwnedFd::from(stream)))
+}
+
+/// Who has made the socket that the stream leads to.
+fn user_of(stream: &UnixStream) -> io::Result<u32> {
+    let mut found = MaybeUninit::<libc::ucred>::zeroed();
+    let mut size = size_of::<libc::ucred>() as libc::socklen_t;
+    // SAFETY: the descriptor is open, and both pointers are to live locals of that size.
+    let code = unsafe {
+        libc::getsockopt(
+            stream.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_PEERCRED,
+            found.as_mut_ptr().cast(),
+            &raw mut size,
+        )
+    };
+    if code != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: zeroed is valid, and the call has filled it.
+    Ok(unsafe { found.assume_init() }.uid)
+}
+
+/// The secret of a file.
+///
+/// # Errors
+/// One line: it cannot be read, or is short.
+pub(crate) fn secret(file: &str) -> Result<Secret, String> {
+    let content = std::fs::read(file).map_err(|error| format!("{file}: {error}"))?;
+    Secret::of(&content).ok_or_else(|| format!("{file} has less than 16 bytes"))
+}
+
+/// Lets the collector show that it knows the secret, and shows it the same.
+pub(crate) fn meet(stream: &TcpStream, secret: &Secret, patience: Duration) -> io::Result<()> {
+    let mut own = Nonce::default();
+    File::open("/dev/urandom")?.read_exact(&mut own)?;
+    stream.set_read_timeout(Some(patience))?;
+    let met = secret.meet(Side::Agent, &own, stream);
+    stream.set_read_timeout(None)?;
+    met.map_err(|error| match error.kind() {
+        ErrorKind::WouldBlock | ErrorKind::UnexpectedEof => io::Error::new(
+            ErrorKind::PermissionDenied,
+            "the collector was started without --secret-file",
+        ),
+        _ => error,
+    })
+}

@@ -1,0 +1,162 @@
+//! What is recorded at the moment, and what somebody who attaches orders: to change it, to end it, to
+//! write it now, or to say what it is.
+
+use std::io::Write;
+use std::os::unix::net::UnixStream;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use agent_core::options::{ENVIRONMENT, Options, Parsed, Target, default_name, parse};
+use agent_core::{Recorder, WallTime};
+use jvmti::JavaVm;
+use vm_hotspot::HotSpot;
+
+use crate::{entry, events, listener, output, process};
+
+/// A recording under way.
+#[derive(Clone)]
+pub(crate) struct Recording {
+    pub(crate) recorder: Arc<Mutex<Recorder>>,
+    options: String,
+    place: String,
+    begun: WallTime,
+    /// Nothing is written when it ends.
+    is_silent: bool,
+}
+
+static NOW: Mutex<Option<Recording>> = Mutex::new(None);
+
+fn lock() -> MutexGuard<'static, Option<Recording>> {
+    NOW.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The recording of the process.
+pub(crate) fn now() -> Option<Recording> {
+    lock().clone()
+}
+
+/// A recording begins.
+pub(crate) fn begin(recorder: &Arc<Mutex<Recorder>>, options: &Options, place: &str) {
+    *lock() = Some(Recording {
+        recorder: Arc::clone(recorder),
+        options: options.text.clone(),
+        place: place.to_owned(),
+        begun: process::wall_time(),
+        is_silent: !options.dump_on_exit && !options.tells_last_counts(),
+    });
+}
+
+/// The recording goes to another place.
+pub(crate) fn moved(place: &str) {
+    if let Some(now) = lock().as_mut() {
+        now.place = place.to_owned();
+    }
+}
+
+/// No recording has come about.
+pub(crate) fn forget() {
+    *lock() = None;
+}
+
+/// Carries out what `text` orders, of somebody who attaches. The answer goes to the standard error of the
+/// program, unless `reply=SOCKET` comes first, where somebody waits for it. False if it is refused.
+pub(crate) fn order(java: JavaVm, text: &str) -> bool {
+    let (reply, text) = match text.strip_prefix("reply=") {
+        Some(rest) => {
+            let (path, text) = rest.split_once(',').unwrap_or((rest, ""));
+            (Some(path), text)
+        }
+        None => (None, text),
+    };
+    let answer = match text {
+        "status" => Ok(status()),
+        "stop" => stop(),
+        "dump" => dump(),
+        options => change(java, options),
+    };
+    let told = reply.and_then(|path| UnixStream::connect(path).ok());
+    match (told, &answer) {
+        (Some(mut stream), Ok(said)) => drop(stream.write_all(format!("0 {said}").as_bytes())),
+        (Some(mut stream), Err(fault)) => drop(stream.write_all(format!("1 {fault}").as_bytes())),
+        (None, Err(fault)) => process::note(fault),
+        (None, Ok(_)) => {}
+    }
+    answer.is_ok()
+}
+
+const NOTHING: &str = "nothing is recorded";
+
+fn status() -> String {
+    match now() {
+        Some(now) => format!(
+            "records {} to {} since {}",
+            now.options,
+            now.place,
+            now.begun.ctime()
+        ),
+        None if entry::records_events() => "records events since the program began".to_owned(),
+        None => NOTHING.to_owned(),
+    }
+}
+
+/// Ends the recording, which writes what it has.
+fn stop() -> Result<String, String> {
+    let Some(now) = lock().take() else {
+        return Err(match entry::records_events() {
+            true => "events are recorded until the program ends".to_owned(),
+            false => NOTHING.to_owned(),
+        });
+    };
+    let vm = HotSpot::get().ok_or(NOTHING)?;
+    vm.end().map_err(|error| error.to_string())?;
+    entry::allow_another();
+    Ok(match now.is_silent {
+        true => "the recording has ended; doe=n left nothing to write".to_owned(),
+        false => format!("the recording has ended and is in {}", now.place),
+    })
+}
+
+/// Writes what there is as at the end, and goes on.
+fn dump() -> Result<String, String> {
+    let now = now().ok_or(NOTHING)?;
+    let vm = HotSpot::get().ok_or(NOTHING)?;
+    vm.dump();
+    Ok(format!("what is known so far is in {}", now.place))
+}
+
+/// Records what these options want from now on, in place of what is recorded.
+fn change(java: JavaVm, text: &str) -> Result<String, String> {
+    if events::parse(text).is_some() {
+        return Err("events= cannot be attached; give it at start".to_owned());
+    }
+    if entry::records_events() {
+        return Err("events are recorded in this program until it ends".to_owned());
+    }
+    let parsed = parse(text, std::env::var(ENVIRONMENT).ok().as_deref());
+    let mut options = match parsed {
+        Ok(Parsed::Run(options)) => *options,
+        Ok(Parsed::Help) => return Err("help is for the command line".to_owned()),
+        Err(error) => return Err(error.to_string()),
+    };
+    let usual = default_name(options.output.format);
+    if matches!(&options.output.target, Target::File(name) if name == usual) {
+        // What an earlier recording has written under this name stays.
+        options.output.force = false;
+    }
+    let before = now();
+    if let Some(now) = &before
+        && listener::come_back(now, &options)?
+    {
+        return Ok(status());
+    }
+    // As long as that fails, what is recorded goes on.
+    let output = output::open(&options).map_err(|error| error.to_string())?;
+    if before.is_some() {
+        stop()?;
+    }
+    entry::begin(java, options, output).map_err(|error| error.to_string())?;
+    let said = status();
+    Ok(match before {
+        Some(before) => format!("{said}, no longer {} to {}", before.options, before.place),
+        None => said,
+    })
+}

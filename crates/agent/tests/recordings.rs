@@ -1,0 +1,185 @@
+//! Recordings of a program that runs already: one after the other, ended, written and asked about from
+//! outside.
+
+use std::path::Path;
+
+use crate::common::stage::*;
+
+/// A run of `tenure attach`: its code, and what it said on either stream.
+fn attach(stage: &Stage, lab: &crate::common::Lab, arguments: &[&str]) -> (Option<i32>, String) {
+    let library = lab.agent.to_string_lossy();
+    let ran = stage.run(&[&["attach"], arguments, &["--agent", &library]].concat());
+    let said = [&ran.stdout[..], &ran.stderr[..]].concat();
+    (
+        ran.status.code(),
+        String::from_utf8_lossy(&said).into_owned(),
+    )
+}
+
+fn read(folder: &Path, name: &str) -> String {
+    let bytes = std::fs::read(folder.join(name)).unwrap_or_default();
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[test]
+fn a_second_attach_changes_what_is_recorded() {
+    let Some(lab) = crate::common::lab() else {
+        return;
+    };
+    for jdk in &lab.jdks {
+        let Some(stage) = stage(lab) else { continue };
+        let what = format!("JDK {}", jdk.full_version);
+        let folder = stage.folder.path();
+        let mut program = stage.patient(jdk, None);
+        let pid = program.child.id().to_string();
+        let record = |options: &str| {
+            let (code, said) = attach(&stage, lab, &[&pid, "--profile", options]);
+            assert_eq!(code, Some(0), "{what}: {options}: {said}");
+            said
+        };
+        let mut make = |lines: &[&str]| {
+            for line in lines {
+                program.type_line(line);
+                program.expect(&format!("done {line}"));
+            }
+        };
+        let (code, said) = attach(&stage, lab, &[&pid, "status"]);
+        assert_eq!(
+            (code, said.contains("nothing is recorded")),
+            (Some(1), true),
+            "{said}"
+        );
+
+        record("heap=sites,cutoff=0,depth=2,file=one.txt");
+        make(&["counting", "late"]);
+        let said = record("cpu=samples,interval=1,cutoff=0,file=two.txt");
+        let both = ["two.txt", "no longer heap=sites"];
+        assert!(
+            both.iter().all(|part| said.contains(part)),
+            "{what}: {said}"
+        );
+        assert_eq!(
+            objects_of(&read(folder, "one.txt"), " Patient$Late"),
+            Some((500, 500)),
+            "{what}"
+        );
+        make(&["spin", "spin"]);
+        // Frames deeper than those of the code that ran before.
+        let said = record("heap=sites,cutoff=0,depth=24,file=three.txt");
+        assert!(said.contains("no longer cpu=samples"), "{what}: {said}");
+        assert!(
+            samples_under(&read(folder, "two.txt"), "Patient.spin(") > 0,
+            "{what}"
+        );
+        make(&["counting", "late", "deep"]);
+        let said = attach(&stage, lab, &[&pid, "status"]).1;
+        assert!(
+            said.contains("records heap=sites") && said.contains("three.txt"),
+            "{said}"
+        );
+        let (code, said) = attach(&stage, lab, &[&pid, "dump"]);
+        assert_eq!(
+            (code, said.contains("three.txt")),
+            (Some(0), true),
+            "{said}"
+        );
+        let text = read(folder, "three.txt");
+        assert_eq!(
+            objects_of(&text, " Patient$Late"),
+            Some((500, 500)),
+            "{what}"
+        );
+        record("cpu=times,cutoff=0,file=four.txt");
+        make(&["counting", "late", "late"]);
+        let (code, said) = attach(&stage, lab, &[&pid, "stop"]);
+        assert_eq!((code, said.contains("four.txt")), (Some(0), true), "{said}");
+        let text = read(folder, "four.txt");
+        let rows = text.lines().filter(|line| line.ends_with(" Patient.late"));
+        let calls = rows.filter_map(|row| row.split_whitespace().nth(3)?.parse::<u64>().ok());
+        assert_eq!(calls.sum::<u64>(), 2, "{what}: {text}");
+        let (code, said) = attach(&stage, lab, &[&pid, "stop"]);
+        assert_eq!(
+            (code, said.contains("nothing is recorded")),
+            (Some(1), true),
+            "{said}"
+        );
+
+        // What cannot be recorded is said in a sentence, and what is recorded goes on.
+        record("heap=sites,cutoff=0,file=five.txt");
+        let (code, said) = attach(&stage, lab, &[&pid, "--profile", "heap=nonsense"]);
+        let sentence = "heap option value must be dump|sites|all";
+        assert_eq!((code, said.contains(sentence)), (Some(3), true), "{said}");
+        make(&["counting", "late"]);
+        program.type_line("end");
+        program.expect("kept 3501");
+        assert_eq!(program.code(), Some(3), "{what}");
+        let text = read(folder, "five.txt");
+        assert_eq!(
+            objects_of(&text, " Patient$Late"),
+            Some((500, 500)),
+            "{what}"
+        );
+    }
+}
+
+#[test]
+fn a_recording_for_a_while_is_written_here_and_leaves_the_program_clean() {
+    let Some(lab) = crate::common::lab() else {
+        return;
+    };
+    for jdk in lab.some_jdks() {
+        let Some(stage) = stage(lab) else { continue };
+        let mut program = stage.patient(jdk, None);
+        let pid = program.child.id().to_string();
+        for output in ["flames.html", "samples.hprof.txt", "samples.hprof"] {
+            let (code, said) = attach(&stage, lab, &[&pid, "--duration", "1", "-o", output]);
+            assert_eq!(code, Some(0), "{output}: {said}");
+            let text = read(stage.folder.path(), output);
+            let begins = match output {
+                "flames.html" => text.starts_with("<!"),
+                _ => text.starts_with("JAVA PROFILE"),
+            };
+            assert!(begins, "{output}: {text}");
+            let said = attach(&stage, lab, &[&pid, "status"]).1;
+            assert!(said.contains("nothing is recorded"), "{said}");
+        }
+        let listed = stage.run(&["attach"]);
+        let rows = String::from_utf8_lossy(&listed.stdout).into_owned();
+        assert!(rows.contains(&format!("{pid} Patient\n")), "{rows}");
+        assert_eq!(stage.run(&["top"]).stdout, listed.stdout);
+        program.type_line("end");
+        program.expect("kept 1000");
+        assert_eq!(program.code(), Some(3));
+    }
+}
+
+#[test]
+fn a_recording_that_has_ended_leaves_no_code_in_the_classes() {
+    let Some(lab) = crate::common::lab() else {
+        return;
+    };
+    let folder = tempfile::tempdir().expect("temporary folder");
+    let Some(library) = lab.library("code.c", folder.path()) else {
+        return;
+    };
+    let library = library.to_string_lossy();
+    for jdk in &lab.jdks {
+        let Some(stage) = crate::stopped::stage_of(lab) else {
+            return;
+        };
+        let what = format!("JDK {}", jdk.full_version);
+        let mut program = crate::stopped::Subject::start(lab, &stage, jdk, &library, None);
+        let plain = program.code();
+        let pid = program.pid();
+        for options in ["heap=sites", "cpu=times"] {
+            let options = format!("{options},file=out.txt");
+            let (code, said) = attach(&stage, lab, &[&pid, "--profile", &options]);
+            assert_eq!(code, Some(0), "{what}: {said}");
+            program.await_other_code(plain, &what);
+            let (code, said) = attach(&stage, lab, &[&pid, "stop"]);
+            assert_eq!(code, Some(0), "{what}: {said}");
+            program.await_code(plain, &what);
+            program.tell("keep 10");
+        }
+    }
+}

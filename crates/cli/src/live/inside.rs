@@ -1,0 +1,339 @@
+//! Files of a JVM's own file system, which may be a container's: somebody else may be at home there. No
+//! link in it leads out to files of this machine, nothing that exists is overwritten, and what is made
+//! there belongs to the user of the JVM.
+
+use super::jvm::Jvm;
+use anyhow::{Context, Result, bail};
+use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, ResolveFlags, Stat};
+use rustix::io::Errno;
+use rustix::net::sockopt::socket_peercred;
+use rustix::process::{Gid, Uid, getegid, geteuid};
+use rustix::thread::{set_thread_res_gid, set_thread_res_uid};
+use std::fs::File;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+
+/// The file system of a JVM.
+pub(crate) struct Inside {
+    root: OwnedFd,
+    /// It is that of this process.
+    is_ours: bool,
+    pid: u32,
+    owner: (Uid, Gid),
+}
+
+/// A folder of this user's alone in the JVM's temporary folder. It goes with its content when this is
+/// dropped.
+pub(crate) struct PrivateFolder {
+    parent: OwnedFd,
+    name: String,
+    folder: OwnedFd,
+    /// What the JVM calls it.
+    pub(crate) path: String,
+    /// Files in it that were named.
+    files: Vec<String>,
+}
+
+/// Opens a folder or whatever else without following its last part.
+fn handle(folder: impl AsFd, name: &str) -> rustix::io::Result<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    fs::openat(folder, name, flags, Mode::empty())
+}
+
+/// A name for what is behind a descriptor.
+fn name_of(descriptor: impl AsFd) -> PathBuf {
+    PathBuf::from(format!(
+        "/proc/thread-self/fd/{}",
+        descriptor.as_fd().as_raw_fd()
+    ))
+}
+
+fn random() -> Result<String> {
+    let mut bytes = [0; 12];
+    getrandom::fill(&mut bytes)?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+impl Inside {
+    pub(crate) fn of(jvm: &Jvm) -> Result<Inside> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let root = fs::open(format!("/proc/{}/root", jvm.pid), flags, Mode::empty());
+        let root = root.with_context(|| format!("the files of process {}", jvm.pid))?;
+        Ok(Inside {
+            root,
+            is_ours: !jvm.has_own_root(),
+            pid: jvm.pid,
+            owner: (Uid::from_raw(jvm.user.0), Gid::from_raw(jvm.user.1)),
+        })
+    }
+
+    /// The files of this process, for JVMs that it starts.
+    pub(crate) fn of_this_process() -> Result<Inside> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        Ok(Inside {
+            root: fs::open("/", flags, Mode::empty())?,
+            is_ours: true,
+            pid: std::process::id(),
+            owner: (geteuid(), getegid()),
+        })
+    }
+
+    /// Opens a path of the JVM's, whose links lead to files of the JVM's only.
+    pub(crate) fn open(&self, path: &str, flags: OFlags) -> rustix::io::Result<OwnedFd> {
+        let flags = flags | OFlags::CLOEXEC;
+        let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
+        loop {
+            match fs::openat2(&self.root, path, flags, Mode::empty(), resolve) {
+                // A rename at the same moment; the kernel wants to be asked again.
+                Err(Errno::AGAIN) => {}
+                // A kernel before 5.6, or a filter that does not know the call.
+                Err(Errno::NOSYS | Errno::PERM) if self.is_ours => {
+                    return fs::open(path, flags, Mode::empty());
+                }
+                found => return found,
+            }
+        }
+    }
+
+    /// The counters file of the JVM, which numbers its processes so.
+    pub(crate) fn counters(&self, inner_pid: u32) -> Option<File> {
+        let folder = self.open("/tmp", OFlags::RDONLY | OFlags::DIRECTORY).ok()?;
+        for entry in fs::Dir::read_from(&folder).ok()?.flatten() {
+            let name = entry.file_name().to_str().ok()?;
+            if !name.starts_with("hsperfdata_") {
+                continue;
+            }
+            let path = format!("/tmp/{name}/{inner_pid}");
+            let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+            if let Ok(file) = self.open(&path, flags)
+                && let file = File::from(file)
+                && file.metadata().is_ok_and(|found| found.is_file())
+            {
+                return Some(file);
+            }
+        }
+        None
+    }
+
+    fn temporary(&self) -> Result<OwnedFd> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY;
+        let found = self.open("/tmp", flags);
+        found.with_context(|| format!("the temporary folder of process {}", self.pid))
+    }
+
+    /// Runs `body` as the user of the JVM, when this process may: a JVM takes requests and connections
+    /// of its own user and group only, and JDK 8 none of root's. Another thread does it, because the
+    /// change is one of the thread.
+    pub(crate) fn as_owner<T: Send>(&self, body: impl FnOnce() -> Result<T> + Send) -> Result<T> {
+        let (uid, gid) = self.owner;
+        if (geteuid(), getegid()) == (uid, gid) {
+            return body();
+        }
+        let run = || {
+            if geteuid().is_root() {
+                set_thread_res_gid(None, gid, None).context("cannot take the group of the JVM")?;
+                set_thread_res_uid(None, uid, None).context("cannot take the user of the JVM")?;
+            }
+            body()
+        };
+        std::thread::scope(|scope| match scope.spawn(run).join() {
+            Ok(result) => result,
+            Err(_) => bail!("an internal fault"),
+        })
+    }
+
+    /// Creates an empty file in the JVM's working folder or temporary folder, and removes it when `body`
+    /// is through.
+    pub(crate) fn with_trigger<T>(
+        &self,
+        name: &str,
+        body: impl FnOnce() -> Result<T>,
+    ) -> Result<T> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let working = fs::open(format!("/proc/{}/cwd", self.pid), flags, Mode::empty());
+        let folders = [working.ok(), self.temporary().ok()];
+        let create = |folder: &OwnedFd| {
+            let new = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::WRONLY;
+            let create =
+                || fs::openat(folder, name, new | OFlags::CLOEXEC, Mode::RUSR | Mode::WUSR);
+            match create() {
+                // Left by one that was killed, or put there by somebody: only the name goes.
+                Err(Errno::EXIST) if fs::unlinkat(folder, name, AtFlags::empty()).is_ok() => {
+                    create()
+                }
+                made => made,
+            }
+        };
+        let mut folders = folders.into_iter().flatten();
+        let Some(folder) = folders.find(|folder| create(folder).is_ok()) else {
+            bail!("cannot write where process {} looks for requests", self.pid);
+        };
+        let done = body();
+        let _ = fs::unlinkat(&folder, name, AtFlags::empty());
+        done
+    }
+
+    /// Connects to a socket in the temporary folder that the JVM itself has made and listens at; `None`
+    /// while there is none.
+    pub(crate) fn connect(&self, name: &str) -> Result<Option<UnixStream>> {
+        let Ok(socket) = handle(self.temporary()?, name) else {
+            return Ok(None);
+        };
+        let stat = fs::fstat(&socket)?;
+        if FileType::from_raw_mode(stat.st_mode) != FileType::Socket
+            || stat.st_uid != self.owner.0.as_raw()
+        {
+            bail!("/tmp/{name} was not made by process {}", self.pid);
+        }
+        let stream = match UnixStream::connect(name_of(&socket)) {
+            Err(error) if error.kind() == std::io::ErrorKind::ConnectionRefused => return Ok(None),
+            stream => {
+                stream.with_context(|| format!("process {} does not take commands", self.pid))?
+            }
+        };
+        self.check(&stream)?;
+        Ok(Some(stream))
+    }
+
+    /// Makes sure that the JVM is at the other end.
+    pub(crate) fn check(&self, stream: &UnixStream) -> Result<()> {
+        let other = socket_peercred(stream)?.pid.as_raw_nonzero().get();
+        if u32::try_from(other) != Ok(self.pid) {
+            bail!("process {other} and not {} is at the socket", self.pid);
+        }
+        Ok(())
+    }
+
+    /// A new folder for this process and the JVM.
+    pub(crate) fn private_folder(&self) -> Result<PrivateFolder> {
+        let parent = self.temporary()?;
+        let name = format!(".tenure-{}", random()?);
+        let cannot = || format!("cannot write to /tmp of process {}", self.pid);
+        fs::mkdirat(&parent, &name, Mode::RWXU).with_context(cannot)?;
+        let folder = handle(&parent, &name)?;
+        self.give(&folder)?;
+        Ok(PrivateFolder {
+            path: format!("/tmp/{name}"),
+            files: Vec::new(),
+            parent,
+            name,
+            folder,
+        })
+    }
+
+    /// Makes something the JVM's own.
+    fn give(&self, thing: &OwnedFd) -> Result<()> {
+        let (uid, gid) = self.owner;
+        if geteuid().is_root() {
+            fs::chownat(thing, "", Some(uid), Some(gid), AtFlags::EMPTY_PATH)
+                .context("cannot give a file to the user of the JVM")?;
+        }
+        Ok(())
+    }
+
+    /// Whether something belongs to the user of the JVM and only that user can write it.
+    fn is_owned(&self, stat: &Stat) -> bool {
+        stat.st_uid == self.owner.0.as_raw() && stat.st_mode & 0o022 == 0
+    }
+
+    /// A copy of a library that stays, because the JVM maps it, in a folder named by its content; what
+    /// the JVM calls it.
+    pub(crate) fn library(&self, file: &Path, name: &str) -> Result<String> {
+        let content = std::fs::read(file).with_context(|| file.display().to_string())?;
+        let folder = format!(
+            ".tenure-agent-{}-{:016x}",
+            self.owner.0.as_raw(),
+            checksum(&content)
+        );
+        let parent = self.temporary()?;
+        match fs::mkdirat(&parent, &folder, Mode::RWXU) {
+            Ok(()) => self.give(&handle(&parent, &folder)?)?,
+            Err(Errno::EXIST) => {}
+            Err(error) => return Err(error).context("cannot copy the agent to the JVM"),
+        }
+        let handle = handle(&parent, &folder)?;
+        let stat = fs::fstat(&handle)?;
+        if FileType::from_raw_mode(stat.st_mode) != FileType::Directory || !self.is_owned(&stat) {
+            bail!("/tmp/{folder} belongs to somebody else");
+        }
+        let inside = format!("/tmp/{folder}/{name}");
+        let there = fs::openat(
+            &handle,
+            name,
+            OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC,
+            Mode::empty(),
+        );
+        if let Ok(there) = there {
+            use std::io::Read;
+            let mut old = Vec::new();
+            let limit = content.len() as u64 + 1;
+            File::from(there).take(limit).read_to_end(&mut old)?;
+            if old == content {
+                return Ok(inside);
+            }
+            bail!("{inside} is another library; remove it");
+        }
+        // Under another name until it is whole: another process may attach at the same moment.
+        let part = format!("{name}.{}", random()?);
+        let new =
+            OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::WRONLY | OFlags::CLOEXEC;
+        let made = fs::openat(&handle, &part, new, Mode::RWXU);
+        let made = made.context("cannot copy the agent to the JVM")?;
+        self.give(&made)?;
+        {
+            use std::io::Write;
+            let mut made = File::from(made);
+            made.write_all(&content)
+                .context("cannot copy the agent to the JVM")?;
+        }
+        fs::renameat(&handle, &part, &handle, name)?;
+        Ok(inside)
+    }
+}
+
+/// Tells versions of the library apart; it protects nothing, the content itself is compared.
+fn checksum(content: &[u8]) -> u64 {
+    const PRIME: u64 = 0x100_0000_01b3;
+    let start = 0xcbf2_9ce4_8422_2325;
+    content.iter().fold(start, |sum, byte| {
+        (sum ^ u64::from(*byte)).wrapping_mul(PRIME)
+    })
+}
+
+impl PrivateFolder {
+    /// What the JVM calls a file in it.
+    pub(crate) fn file(&mut self, name: &str) -> String {
+        self.files.push(name.to_owned());
+        format!("{}/{name}", self.path)
+    }
+
+    /// Listens at a socket in it.
+    pub(crate) fn listen(&mut self, inside: &Inside, name: &str) -> Result<UnixListener> {
+        let listener = UnixListener::bind(name_of(&self.folder).join(name))
+            .with_context(|| format!("no socket in {}", self.path))?;
+        self.files.push(name.to_owned());
+        inside.give(&handle(&self.folder, name)?)?;
+        Ok(listener)
+    }
+
+    /// Opens a file that the JVM has written in it.
+    pub(crate) fn open(&self, name: &str) -> Result<File> {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let file = fs::openat(&self.folder, name, flags, Mode::empty());
+        let file = File::from(file.with_context(|| format!("{}/{name}", self.path))?);
+        if !file.metadata()?.is_file() {
+            bail!("{}/{name} is no file", self.path);
+        }
+        Ok(file)
+    }
+}
+
+impl Drop for PrivateFolder {
+    fn drop(&mut self) {
+        for file in &self.files {
+            let _ = fs::unlinkat(&self.folder, file, AtFlags::empty());
+        }
+        let _ = fs::unlinkat(&self.parent, &self.name, AtFlags::REMOVEDIR);
+    }
+}
