@@ -99,3 +99,19 @@ fn the_original_mode_is_asked_for_a_dump_at_the_first_error() {
         }
     }
 }
+
+#[test]
+fn calls_deeper_than_memory_allows_throw_nothing() {
+    let Some(lab) = lab() else { return };
+    let Some(classes) = lab.compile("Full.java", 8) else {
+        return;
+    };
+    for jdk in &lab.jdks {
+        let flags = ["-Xmx16m", "-XX:+UseSerialGC"];
+        for options in [None, Some("cpu=times"), Some("heap=sites")] {
+            let ran = lab.run_in(jdk, classes.path(), options, &flags, &["Full"]);
+            let what = format!("{options:?} on {}: {}", jdk.full_version, ran.stderr());
+            assert_eq!(ran.stdout(), "depth 3000\n", "{what}");
+        }
+    }
+}

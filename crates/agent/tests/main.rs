@@ -23,6 +23,7 @@ mod replay;
 mod runtimes;
 mod sampling;
 mod scale;
+mod signals;
 mod stopped;
 mod strangers;
 mod torture;

@@ -52,7 +52,7 @@ impl Subject {
 
     pub(crate) fn code(&mut self) -> i64 {
         self.0.type_line("code");
-        let said = self.0.output.next().expect("a line").expect("text");
+        let said = self.0.line();
         self.0.expect("done code");
         let bytes = said.strip_prefix("code ").and_then(|n| n.parse().ok());
         bytes.unwrap_or_else(|| panic!("{said}"))

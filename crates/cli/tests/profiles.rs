@@ -431,6 +431,7 @@ fn events_of_a_running_vm_are_recorded_in_another_process() {
         bytes.len()
     );
     let wrong = run(&["--events", "other.events", "--interval", "often"]);
-    assert_eq!(wrong.status.code(), Some(1), "{}", text(&wrong.stderr));
-    assert!(text(&wrong.stderr).contains("events=often is no number of bytes"));
+    assert_eq!(wrong.status.code(), Some(2), "{}", text(&wrong.stderr));
+    assert_eq!(text(&wrong.stdout), "", "nothing was started");
+    assert!(text(&wrong.stderr).contains("often: expected a size such as 512m or 2G"));
 }

@@ -94,11 +94,10 @@ impl HotSpot {
         if let Some(sampler) = self.sampler.get() {
             sampler.disarm_all();
         }
-        if let Some(tracker) = self.tracker() {
-            let left = tracker.switch_allocations(jni, false);
-            if let Err(error) = left.and_then(|()| tracker.forget_threads(jni)) {
-                (self.message)(&format!("counters of threads stay in memory: {error}"));
-            }
+        if let Some(tracker) = self.tracker()
+            && let Err(error) = self.count_no_more(jni, tracker)
+        {
+            (self.message)(&format!("counters of threads stay in memory: {error}"));
         }
         crate::native_made::switch(false);
         if self.config.references {

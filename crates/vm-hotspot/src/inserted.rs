@@ -34,6 +34,8 @@ const STEP: Duration = Duration::from_millis(100);
 pub(crate) struct Inserted {
     /// Allocations are not to be counted. Held while that is switched.
     stopped: Mutex<bool>,
+    /// Held while counting begins.
+    begins: Mutex<()>,
     /// Classes that are loaded now stay as they are.
     leaves: AtomicBool,
     /// All classes have the code. Held while they are changed.
@@ -50,6 +52,15 @@ impl Inserted {
 }
 
 impl HotSpot {
+    /// The recording has ended: waits for those that are about to count, and has nothing counted any more.
+    pub(crate) fn count_no_more(&self, jni: Jni, tracker: &Tracker) -> jvmti::Result<()> {
+        let _begins = locked(&self.inserted.begins);
+        let _stopped = locked(&self.inserted.stopped);
+        tracker.switch(jni, false);
+        tracker.switch_allocations(jni, false)?;
+        tracker.forget_threads(jni)
+    }
+
     /// The number of a class that is there, if it has one.
     pub(crate) fn known_class(&self, class: Object) -> Option<ClassId> {
         let tag = self.live()?.tag(class).ok()?;
@@ -62,6 +73,10 @@ impl HotSpot {
         let Some(tracker) = self.tracker() else {
             return Err(jvmti::Error::Jni("tracker"));
         };
+        let _begins = locked(&self.inserted.begins);
+        if self.is_over() {
+            return Ok(());
+        }
         let depth = self.lock().depth;
         tracker.configure(env, jni, &self.config, depth)?;
         if self.follows_another {
@@ -72,6 +87,9 @@ impl HotSpot {
         {
             // A peer may have said so already.
             let stopped = locked(&self.inserted.stopped);
+            if self.is_over() {
+                return Ok(());
+            }
             let counts = self.config.allocations && !*stopped;
             tracker.switch_allocations(jni, counts)?;
             tracker.switch(jni, true);
@@ -103,6 +121,9 @@ impl HotSpot {
         }
         {
             let mut stopped = locked(&self.inserted.stopped);
+            if self.is_over() {
+                return Ok(());
+            }
             tracker.switch_allocations(jni, on)?;
             if on {
                 native_made::begin(self, env, jni)?;
@@ -163,7 +184,7 @@ impl HotSpot {
         };
         self.put_in(env, jni)?;
         let stopped = locked(&self.inserted.stopped);
-        if !*stopped {
+        if !*stopped && !self.is_over() {
             self.lock().begin_again(jni, tracker);
             tracker.switch_allocations(jni, true)?;
             native_made::begin(self, env, jni)?;

@@ -11,7 +11,7 @@ use std::ffi::c_void;
 use std::mem::MaybeUninit;
 use std::ptr;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use jvmti::sys::{MethodPtr, RawEnv};
@@ -215,7 +215,7 @@ impl Sampler {
         }
         // Whoever had the system's number before has ended without a word.
         self.timers.disarm(own_tid());
-        self.timers.arm(self.interval, own_tid(), number as u32);
+        self.timers.arm(own_tid(), number as u32);
     }
 
     /// Arms the timers of threads that run already.
@@ -224,7 +224,7 @@ impl Sampler {
         match running {
             Some(running) => {
                 for (tid, number) in running {
-                    self.timers.arm(self.interval, tid, number.0);
+                    self.timers.arm(tid, number.0);
                 }
             }
             None => hotspot.degrade(
@@ -243,7 +243,12 @@ impl Sampler {
     pub(crate) fn switch(&self, on: bool, thread: Option<ThreadId>) {
         let mut choice = locked(&self.choice);
         choice.switch(on, thread);
-        self.paused.store(choice.is_nobody(), Ordering::Relaxed);
+        let is_nobody = choice.is_nobody();
+        self.paused.store(is_nobody, Ordering::Relaxed);
+        self.timers.signal_every(match is_nobody {
+            true => Duration::ZERO,
+            false => self.interval,
+        });
     }
 
     /// Takes so many frames from now on.
@@ -406,8 +411,15 @@ impl Sampler {
     }
 }
 
-/// SIGPROF: no allocation, no lock, errno kept.
-extern "C" fn on_signal(_signal: i32, _info: *mut libc::siginfo_t, context: *mut c_void) {
+/// What the program had for SIGPROF before: null, or an action that is never freed.
+static BEFORE: AtomicPtr<libc::sigaction> = AtomicPtr::new(ptr::null_mut());
+
+/// SIGPROF: no allocation, no lock, errno kept. What no timer of ours has sent is the program's.
+extern "C" fn on_signal(signal: i32, info: *mut libc::siginfo_t, context: *mut c_void) {
+    // SAFETY: the system gives the signal to a handler that has asked for its origin.
+    if unsafe { !timers::is_ours(info) } {
+        return pass_on(signal, info, context);
+    }
     // SAFETY: the address of this thread's errno is always valid.
     let errno = unsafe { *libc::__errno_location() };
     if let Some(hotspot) = HotSpot::get()
@@ -423,12 +435,46 @@ extern "C" fn on_signal(_signal: i32, _info: *mut libc::siginfo_t, context: *mut
     unsafe { *libc::__errno_location() = errno };
 }
 
+/// Gives a signal to the handler that the program had. Without one it is ignored: a timer of an agent
+/// that is no more may have sent it.
+fn pass_on(signal: i32, info: *mut libc::siginfo_t, context: *mut c_void) {
+    // SAFETY: null, or leaked by `install_handler`.
+    let Some(before) = (unsafe { BEFORE.load(Ordering::Acquire).as_ref() }) else {
+        return;
+    };
+    match before.sa_sigaction {
+        libc::SIG_DFL | libc::SIG_IGN => {}
+        handler if before.sa_flags & libc::SA_SIGINFO != 0 => {
+            type Handler = extern "C" fn(i32, *mut libc::siginfo_t, *mut c_void);
+            // SAFETY: with this flag a handler has this signature.
+            let handler: Handler = unsafe { std::mem::transmute(handler) };
+            handler(signal, info, context);
+        }
+        handler => {
+            // SAFETY: without the flag it has this one.
+            let handler: extern "C" fn(i32) = unsafe { std::mem::transmute(handler) };
+            handler(signal);
+        }
+    }
+}
+
 fn install_handler() -> bool {
+    let ours = on_signal as *const () as usize;
+    let mut before = MaybeUninit::<libc::sigaction>::zeroed();
+    // SAFETY: the pointer is to a live local, for which zeros are valid.
+    let before = unsafe {
+        libc::sigaction(libc::SIGPROF, ptr::null(), before.as_mut_ptr());
+        before.assume_init()
+    };
+    // A recording before may have installed it, which never takes it away: signals may be under way.
+    if before.sa_sigaction != ours {
+        BEFORE.store(Box::into_raw(Box::new(before)), Ordering::Release);
+    }
     // SAFETY: a zeroed sigaction is valid, and the handler has the signature that
     // SA_SIGINFO asks for.
     unsafe {
         let mut action: libc::sigaction = MaybeUninit::zeroed().assume_init();
-        action.sa_sigaction = on_signal as *const () as usize;
+        action.sa_sigaction = ours;
         action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART;
         libc::sigemptyset(&raw mut action.sa_mask);
         libc::sigaction(libc::SIGPROF, &raw const action, ptr::null_mut()) == 0

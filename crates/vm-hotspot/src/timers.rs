@@ -1,5 +1,6 @@
 //! Timers that signal a thread when it has used so much CPU time.
 
+use std::ffi::c_void;
 use std::fs::File;
 use std::mem::MaybeUninit;
 use std::os::unix::fs::FileExt;
@@ -30,6 +31,8 @@ struct Armed {
 #[derive(Debug, Default)]
 pub(crate) struct Timers {
     armed: Mutex<FxHashMap<u32, Armed>>,
+    /// How much CPU time a thread uses between two signals, in nanoseconds; 0 while nobody is sampled.
+    period_ns: AtomicU64,
     /// Numbers of threads that have ended since samples were last taken over.
     ended: Mutex<Vec<(u32, u32)>>,
     /// Threads that got none since the last look.
@@ -48,13 +51,27 @@ pub(crate) fn are_allowed() -> bool {
 }
 
 impl Timers {
-    /// Arms the timer of a thread unless it has one.
-    pub(crate) fn arm(&self, interval: Duration, tid: u32, number: u32) {
+    /// Has all timers signal so often from now on: those that are armed and those to come. Zero stops them.
+    pub(crate) fn signal_every(&self, period: Duration) {
+        let timers = locked(&self.armed);
+        let period_ns = u64::try_from(period.as_nanos()).unwrap_or(u64::MAX);
+        if self.period_ns.swap(period_ns, Ordering::Relaxed) == period_ns {
+            return;
+        }
+        for armed in timers.values() {
+            // One of a thread that has just ended is refused.
+            let _ = set(armed.timer, period);
+        }
+    }
+
+    /// Gives a thread a timer unless it has one.
+    pub(crate) fn arm(&self, tid: u32, number: u32) {
         let mut timers = locked(&self.armed);
         if timers.contains_key(&tid) {
             return;
         }
-        match arm(interval, tid) {
+        let period = Duration::from_nanos(self.period_ns.load(Ordering::Relaxed));
+        match arm(period, tid) {
             Ok(timer) => drop(timers.insert(tid, Armed { timer, number })),
             // Another thread may have ended meanwhile, which the system calls invalid.
             Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {}
@@ -155,33 +172,58 @@ fn delete(timer: usize) {
     unsafe { libc::timer_delete(timer as libc::timer_t) };
 }
 
-/// A timer on a thread's CPU clock that signals this thread.
-fn arm(interval: Duration, tid: u32) -> io::Result<usize> {
+/// What the signals of our timers carry, by which they are told from those of the program.
+static OURS: u8 = 0;
+
+fn ours() -> *mut c_void {
+    (&raw const OURS).cast_mut().cast()
+}
+
+/// Whether a signal is of a timer that [`arm`] has made; fit for signal handlers.
+///
+/// # Safety
+/// `info` is what the system has given to a handler.
+pub(crate) unsafe fn is_ours(info: *const libc::siginfo_t) -> bool {
+    // SAFETY: the caller's promise; a signal of a timer has a value.
+    unsafe { (*info).si_code == libc::SI_TIMER && (*info).si_value().sival_ptr == ours() }
+}
+
+/// A timer on a thread's CPU clock that signals this thread, each time it has used up `period`.
+fn arm(period: Duration, tid: u32) -> io::Result<usize> {
     // The kernel's number of the clock of a thread's CPU time: clock 2, of one thread (4).
     let clock = (!tid << 3 | 6).cast_signed();
-    // SAFETY: zeroed structures are valid; all pointers are to live locals.
-    unsafe {
+    let mut timer: libc::timer_t = ptr::null_mut();
+    // SAFETY: a zeroed structure is valid; all pointers are to live locals.
+    let made = unsafe {
         let mut event: libc::sigevent = MaybeUninit::zeroed().assume_init();
         event.sigev_notify = libc::SIGEV_THREAD_ID;
         event.sigev_signo = libc::SIGPROF;
+        event.sigev_value.sival_ptr = ours();
         event.sigev_notify_thread_id = tid.cast_signed();
-        let mut timer: libc::timer_t = ptr::null_mut();
-        if libc::timer_create(clock, &raw mut event, &raw mut timer) != 0 {
-            return Err(io::Error::last_os_error());
-        }
-        let time = libc::timespec {
-            tv_sec: interval.as_secs() as libc::time_t,
-            tv_nsec: i64::from(interval.subsec_nanos()),
-        };
-        let spec = libc::itimerspec {
-            it_interval: time,
-            it_value: time,
-        };
-        if libc::timer_settime(timer, 0, &raw const spec, ptr::null_mut()) != 0 {
-            let error = io::Error::last_os_error();
-            delete(timer as usize);
-            return Err(error);
-        }
-        Ok(timer as usize)
+        libc::timer_create(clock, &raw mut event, &raw mut timer)
+    };
+    if made != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    set(timer as usize, period).inspect_err(|_| delete(timer as usize))?;
+    Ok(timer as usize)
+}
+
+/// Has a timer signal so often from now on; never with zero.
+fn set(timer: usize, period: Duration) -> io::Result<()> {
+    let time = libc::timespec {
+        tv_sec: period.as_secs() as libc::time_t,
+        tv_nsec: i64::from(period.subsec_nanos()),
+    };
+    let spec = libc::itimerspec {
+        it_interval: time,
+        it_value: time,
+    };
+    // SAFETY: the caller has the timer from `arm`, and the pointer is to a live local.
+    match unsafe {
+        libc::timer_settime(timer as libc::timer_t, 0, &raw const spec, ptr::null_mut())
+    } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
     }
 }

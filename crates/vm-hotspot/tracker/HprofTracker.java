@@ -414,6 +414,9 @@ public final class HprofTracker {
 
     private void count(Object made, long key, long bytes) {
         long[] all = sites;
+        if (all == null) {
+            return; // Code of a recording that has ended, in a thread that is known to another one.
+        }
         int at = (int) (key * SPREAD >>> sitesShift) << 2;
         if (all[at] == key) {
             long objects = ++all[at + 1];
@@ -479,8 +482,14 @@ public final class HprofTracker {
     private int push(int method) {
         int at = depth;
         long[] open = stack;
+        if (open == null) {
+            return -1; // As in count.
+        }
         if (at + 2 > open.length) {
             open = growStack();
+            if (open == null) {
+                return -1;
+            }
         }
         long now = perThread ? cpu : clock[0];
         long before = node;
@@ -515,7 +524,7 @@ public final class HprofTracker {
         long[] all = edges;
         int slot = (int) (key * SPREAD >>> edgesShift) << 2;
         int left = countdown;
-        if (all[slot] != key || all[slot + 1] > NODE | left <= 0 | now != seen) {
+        if (all == null || all[slot] != key || all[slot + 1] > NODE | left <= 0 | now != seen) {
             return pushed(method);
         }
         all[slot + 2]++;
@@ -554,8 +563,14 @@ public final class HprofTracker {
         all[slot + 1] &= NODE;
     }
 
+    /** Null if memory is short: the program has not asked for any, so it is told of nothing, and the call is not counted. */
     private long[] growStack() {
-        long[] larger = new long[stack.length * 2];
+        long[] larger;
+        try {
+            larger = new long[stack.length * 2];
+        } catch (OutOfMemoryError e) {
+            return null;
+        }
         System.arraycopy(stack, 0, larger, 0, stack.length);
         stack = larger;
         return larger;
@@ -570,7 +585,7 @@ public final class HprofTracker {
 
     /** The method that began with the result {@code at} catches an exception. */
     public static void caught(HprofTracker tracker, int at) {
-        if (tracker != null && tracker.depth > at + 2) {
+        if (at >= 0 && tracker.depth > at + 2) {
             tracker.popAll(at + 2);
         }
     }
@@ -662,10 +677,10 @@ public final class HprofTracker {
             }
             weight = SOME_LOG2;
         }
-        stack[at] |= MEASURED | (long) weight << WEIGHT;
-        if (starts == null || starts.length <= at >> 1) {
-            growStarts();
+        if ((starts == null || starts.length <= at >> 1) && !growStarts()) {
+            return;
         }
+        stack[at] |= MEASURED | (long) weight << WEIGHT;
         starts[at >> 1] = beginStretch(weight, at);
     }
 
@@ -679,12 +694,19 @@ public final class HprofTracker {
         return false;
     }
 
-    private void growStarts() {
-        long[] longer = new long[stack.length >> 1];
+    /** False if memory is short. */
+    private boolean growStarts() {
+        long[] longer;
+        try {
+            longer = new long[stack.length >> 1];
+        } catch (OutOfMemoryError e) {
+            return false;
+        }
         if (starts != null) {
             System.arraycopy(starts, 0, longer, 0, starts.length);
         }
         starts = longer;
+        return true;
     }
 
     /** The slow part of a method's end, of the node with these costs. */

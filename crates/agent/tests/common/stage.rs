@@ -1,7 +1,7 @@
 //! A program that waits for lines, which make each step certain, and the programs that talk to the
 //! agent in it from outside.
 
-use std::io::{BufRead, BufReader, Lines, Write};
+use std::io::{BufRead, BufReader, Lines, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Duration;
@@ -38,9 +38,20 @@ impl Talk {
         writeln!(self.input, "{line}").expect("typed");
     }
 
+    /// The next line it prints.
+    pub(crate) fn line(&mut self) -> String {
+        if let Some(line) = self.output.next() {
+            return line.expect("text");
+        }
+        let mut said = String::new();
+        if let Some(mut stderr) = self.child.stderr.take() {
+            let _ = stderr.read_to_string(&mut said);
+        }
+        panic!("it has ended: {:?}: {said}", self.child.wait());
+    }
+
     pub(crate) fn expect(&mut self, line: &str) {
-        let said = self.output.next().expect("a line").expect("text");
-        assert_eq!(said, line);
+        assert_eq!(self.line(), line);
     }
 
     pub(crate) fn stderr(&mut self) -> BufReader<ChildStderr> {

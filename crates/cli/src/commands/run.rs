@@ -2,6 +2,7 @@
 
 use super::listen::{Store, say, stem};
 use crate::Outcome;
+use crate::args::parse_size;
 use crate::exit::{Exit, Usage};
 use crate::live::collect::Destination;
 use crate::live::door::Door;
@@ -39,8 +40,8 @@ pub struct Args {
     #[arg(long, value_name = "PATH", value_hint = clap::ValueHint::FilePath, conflicts_with_all = ["profile", "output", "live"])]
     events: Option<PathBuf>,
     /// With --events: mean bytes between two sampled objects
-    #[arg(long, value_name = "BYTES", default_value = "64k", requires = "events")]
-    interval: String,
+    #[arg(long, value_name = "BYTES", default_value = "64k", requires = "events", value_parser = interval)]
+    interval: u64,
     /// With --events: frames kept of a stack, 64 at most
     #[arg(long, value_name = "FRAMES", default_value_t = 4, requires = "events", value_parser = clap::value_parser!(u8).range(0..=64))]
     depth: u8,
@@ -57,6 +58,14 @@ pub struct Args {
         value_name = "COMMAND"
     )]
     command: Vec<OsString>,
+}
+
+/// Bytes between two samples, as many as the agent takes.
+fn interval(text: &str) -> Result<u64, String> {
+    match parse_size(text)? {
+        bytes if i32::try_from(bytes).is_ok() => Ok(bytes),
+        _ => Err("2047m at most".to_owned()),
+    }
 }
 
 impl Args {

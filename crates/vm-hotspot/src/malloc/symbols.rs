@@ -1,8 +1,8 @@
 //! Names of native functions and their libraries. Never asked for by an allocation: the
 //! agent's thread looks them up, a moment after the stack was seen.
 
-use std::ffi::CStr;
-use std::mem::MaybeUninit;
+use std::ffi::{CStr, OsStr, c_int, c_void};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -65,30 +65,11 @@ impl Symbols {
     }
 
     fn look_up(&mut self, address: usize) -> Option<Place> {
-        let mut info = MaybeUninit::<libc::Dl_info>::zeroed();
-        // SAFETY: the pointer is to a live local, which zeros are valid for; the strings
-        // are of a loaded object. One that goes in this moment is not guarded against by
-        // the linker; its names are copied at once.
-        let (path, symbol, base) = unsafe {
-            if libc::dladdr(address as *const _, info.as_mut_ptr()) == 0 {
-                return None;
-            }
-            let info = info.assume_init();
-            let text = |text: *const libc::c_char| {
-                (!text.is_null()).then(|| CStr::from_ptr(text).to_string_lossy().into_owned())
-            };
-            (
-                text(info.dli_fname).unwrap_or_default(),
-                text(info.dli_sname),
-                info.dli_fbase as usize,
-            )
-        };
-        let offset = (address - base) as u64;
-        let path = file_of(&path);
+        let (path, bias) = loaded_at(address)?;
+        let offset = (address - bias) as u64;
         let name = path.file_name().map(|name| name.to_string_lossy());
         let function = self
             .in_file(&path, offset)
-            .or(symbol.as_deref())
             .map_or_else(|| format!("+0x{offset:x}"), readable);
         Some(Place {
             library: name.as_deref().unwrap_or("unknown").into(),
@@ -96,8 +77,7 @@ impl Symbols {
         })
     }
 
-    /// The name that the file's own table of symbols has, which knows more than what is
-    /// exported.
+    /// The name that the file's own tables of symbols have.
     fn in_file(&mut self, path: &Path, offset: u64) -> Option<&str> {
         if !self.files.contains_key(path) {
             let functions = functions_of(path).unwrap_or_default();
@@ -110,20 +90,77 @@ impl Symbols {
     }
 }
 
-/// The program's own name is not a path.
-fn file_of(path: &str) -> PathBuf {
-    let path = PathBuf::from(path);
-    if path.is_file() {
-        return path;
+/// What is looked for in the list of loaded files, and found there.
+struct Search {
+    address: usize,
+    /// What is added to the addresses of the file.
+    bias: usize,
+    name: [u8; 4096],
+    length: usize,
+}
+
+/// The file that is loaded at an address, and what was added to the addresses in it.
+fn loaded_at(address: usize) -> Option<(PathBuf, usize)> {
+    let mut search = Search {
+        address,
+        bias: 0,
+        name: [0; 4096],
+        length: 0,
+    };
+    // SAFETY: the function gets the pointer back as long as the call lasts.
+    let found = unsafe { libc::dl_iterate_phdr(Some(look), (&raw mut search).cast()) };
+    if found == 0 {
+        return None;
     }
-    std::fs::read_link("/proc/self/exe").unwrap_or(path)
+    let path = match search.length {
+        // The program itself has no name.
+        0 => std::fs::read_link("/proc/self/exe").ok()?,
+        length => PathBuf::from(OsStr::from_bytes(&search.name[..length])),
+    };
+    Some((path, search.bias))
+}
+
+/// Called for each loaded file until it gives another number than 0. No file comes or goes meanwhile, so nothing
+/// is allocated here: whoever has the lock of the allocator might wait for the linker.
+unsafe extern "C" fn look(
+    info: *mut libc::dl_phdr_info,
+    _size: usize,
+    search: *mut c_void,
+) -> c_int {
+    // SAFETY: the linker's promise, and that of `loaded_at`.
+    let (info, search) = unsafe { (&*info, &mut *search.cast::<Search>()) };
+    if info.dlpi_phdr.is_null() {
+        return 0;
+    }
+    // SAFETY: there are so many headers.
+    let headers =
+        unsafe { std::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)) };
+    let bias = info.dlpi_addr as usize;
+    let is_here = |header: &libc::Elf64_Phdr| {
+        let begin = bias.wrapping_add(header.p_vaddr as usize);
+        let offset = search.address.wrapping_sub(begin);
+        header.p_type == libc::PT_LOAD && offset < header.p_memsz as usize
+    };
+    if !headers.iter().any(is_here) {
+        return 0;
+    }
+    search.bias = bias;
+    if !info.dlpi_name.is_null() {
+        // SAFETY: a text of the linker's.
+        let name = unsafe { CStr::from_ptr(info.dlpi_name) }.to_bytes();
+        search.length = name.len().min(search.name.len());
+        search.name[..search.length].copy_from_slice(&name[..search.length]);
+    }
+    1
 }
 
 fn functions_of(path: &Path) -> Option<Functions> {
     let bytes = std::fs::read(path).ok()?;
     let file = object::File::parse(&*bytes).ok()?;
+    // A stripped file has only what it exports.
     let symbols = file
         .symbols()
+        .chain(file.dynamic_symbols())
         .filter(|symbol| symbol.kind() == SymbolKind::Text);
     let mut functions: Functions = symbols
         .filter(|symbol| symbol.size() > 0)
