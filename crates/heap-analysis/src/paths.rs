@@ -3,7 +3,7 @@
 use crate::chain::{Step, steps};
 use crate::leaks::root_kinds;
 use crate::selection::Selection;
-use heap_graph::{ClassIdx, Heap, HeapError, ObjIdx, RefStrength};
+use heap_graph::{ClassIdx, Control, Heap, HeapError, ObjIdx, RefStrength};
 use hprof::HeapTag;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
@@ -176,7 +176,20 @@ impl<'h> Holders<'h> {
 /// The shortest paths from roots to an object; through the instances of a class only where nothing
 /// else leads to a root.
 pub fn to_roots(heap: &Heap, target: ObjIdx, options: &PathOptions) -> Result<Paths, HeapError> {
-    from_roots(heap, target, options, &root_set(heap))
+    to_roots_with(heap, target, options, &Control::quiet())
+}
+
+/// [`to_roots`], which may look at every object of the heap, under a control.
+///
+/// # Errors
+/// [`HeapError::Cancelled`] soon after the control says so.
+pub fn to_roots_with(
+    heap: &Heap,
+    target: ObjIdx,
+    options: &PathOptions,
+    control: &Control<'_>,
+) -> Result<Paths, HeapError> {
+    from_roots(heap, target, options, &root_set(heap), control)
 }
 
 /// The shortest path that does not start at what only native code holds, if there is one, else the
@@ -191,7 +204,7 @@ pub(crate) fn best_path(
     let others = others.filter(|r| r.kind != HeapTag::RootJniGlobal);
     let others = Selection::of(heap, others.map(|r| r.object));
     for roots in [others, root_set(heap)] {
-        let found = from_roots(heap, target, &options, &roots)?;
+        let found = from_roots(heap, target, &options, &roots, &Control::quiet())?;
         if let Some(path) = found.paths.into_iter().next() {
             return Ok(Some(path));
         }
@@ -204,14 +217,15 @@ fn from_roots(
     target: ObjIdx,
     options: &PathOptions,
     roots: &Selection,
+    control: &Control<'_>,
 ) -> Result<Paths, HeapError> {
     let holders = Holders::new(heap, options.exclude);
-    let found = search(heap, target, options, &holders, roots)?;
+    let found = search(heap, target, options, &holders, roots, control)?;
     if !found.paths.is_empty() || !found.reachable {
         return Ok(found);
     }
     holders.with_instances();
-    search(heap, target, options, &holders, roots)
+    search(heap, target, options, &holders, roots, control)
 }
 
 fn search(
@@ -220,7 +234,9 @@ fn search(
     options: &PathOptions,
     holders: &Holders<'_>,
     roots: &Selection,
+    control: &Control<'_>,
 ) -> Result<Paths, HeapError> {
+    let mut looked_at = 0u64;
     let mut seen = Selection::none(heap);
     // For every object that was reached, the next one on the way to the target.
     let mut next: FxHashMap<ObjIdx, ObjIdx> = FxHashMap::default();
@@ -228,6 +244,11 @@ fn search(
     let mut paths = Vec::new();
     seen.insert(target);
     while let Some(object) = queue.pop_front() {
+        if looked_at.is_multiple_of(1024) {
+            control.report("looking for paths", looked_at, heap.len());
+            control.check()?;
+        }
+        looked_at += 1;
         if roots.contains(object) {
             let mut chain = vec![object];
             while let Some(o) = chain.last().and_then(|o| next.get(o)) {
@@ -257,4 +278,52 @@ fn search(
         more: !queue.is_empty(),
         paths,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use heap_graph::Options;
+    use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+    use testkit::dump::{Heap as Builder, IdSize, Root, Type, Value};
+
+    /// A chain of 10,000 objects whose root is far from its end.
+    #[test]
+    fn a_search_for_paths_ends_when_it_is_cancelled() {
+        let mut b = Builder::new(IdSize::Eight);
+        let object = b.java_lang_object();
+        let node = b.class("Node", object, &[("next", Type::Object)]);
+        let last = b.instance(node, &[Value::Object(0)]);
+        let mut first = last;
+        for _ in 0..10_000 {
+            first = b.instance(node, &[Value::Object(first)]);
+        }
+        b.root(Root::JniGlobal { reference: 1 }, first);
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        std::fs::write(file.path(), b.bytes()).expect("a dump");
+        let options = Options {
+            no_index: true,
+            ..Options::default()
+        };
+        let heap = Heap::open(file.path(), &options, &Control::quiet()).expect("a heap");
+        let last = heap.find(hprof::ObjectId(last)).expect("the last one");
+        let options = PathOptions {
+            count: 1,
+            exclude: Exclusions::default(),
+        };
+        let whole = to_roots(&heap, last, &options).expect("paths");
+        assert_eq!(whole.paths[0].steps.len(), 10_001);
+        let (cancel, reports) = (AtomicBool::new(false), AtomicU64::new(0));
+        let third = |_| {
+            let cancelled = reports.fetch_add(1, Ordering::Relaxed) == 2;
+            cancel.fetch_or(cancelled, Ordering::Relaxed);
+        };
+        let control = Control {
+            progress: &third,
+            cancel: &cancel,
+        };
+        let found = to_roots_with(&heap, last, &options, &control);
+        assert!(matches!(found, Err(HeapError::Cancelled)), "{found:?}");
+        assert_eq!(reports.load(Ordering::Relaxed), 3);
+    }
 }

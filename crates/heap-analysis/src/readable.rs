@@ -10,12 +10,21 @@ use hprof::BasicType;
 /// Longest number, in 32-bit words, that is turned into decimal digits.
 const MAX_WORDS: usize = 32;
 
+/// Values within values: a zoned time has a local time, that has a date.
+const PARTS: u32 = 2;
+
 /// The readable value of an instance of the class called `class`, if it is one of those types.
 pub(crate) fn value(heap: &Heap, object: ObjIdx, class: &str) -> Option<String> {
+    part_of(heap, object, class, PARTS)
+}
+
+/// The value with so many levels of parts; a damaged dump may have a date that is its own part.
+fn part_of(heap: &Heap, object: ObjIdx, class: &str, parts: u32) -> Option<String> {
     let int = |name| field_int(heap, object, name);
     let part = |name| {
         let inner = field_ref(heap, object, name)?;
-        value(heap, inner, &heap.class(heap.class_of(inner)).name)
+        let class = &heap.class(heap.class_of(inner)).name;
+        part_of(heap, inner, class, parts.checked_sub(1)?)
     };
     let text = |name| heap.string(field_ref(heap, object, name)?);
     match class {
@@ -63,7 +72,8 @@ pub(crate) fn value(heap: &Heap, object: ObjIdx, class: &str) -> Option<String> 
         "java.lang.StringBuilder" | "java.lang.StringBuffer" => builder(heap, object),
         "java.util.regex.Pattern" => text("pattern"),
         "java.util.Currency" => text("currencyCode"),
-        "java.util.Optional" | "java.util.concurrent.atomic.AtomicReference" => {
+        // No part of any other value.
+        "java.util.Optional" | "java.util.concurrent.atomic.AtomicReference" if parts == PARTS => {
             let inner = field_ref(heap, object, "value")?;
             // One level only: such values may hold each other.
             let class = heap.class(heap.class_of(inner)).name.as_str();

@@ -4,6 +4,7 @@ use heap_analysis::contents::contents;
 use heap_analysis::describe::value_of;
 use heap_analysis::fields::{class_named, elements, static_ref};
 use heap_graph::{Control, Heap, Options};
+use testkit::dump::{Heap as Builder, IdSize, Root, Type, Value};
 
 const PROGRAM: &str = r#"
 import java.math.*; import java.time.*; import java.util.*; import java.util.concurrent.*; import java.util.concurrent.atomic.*; import java.util.regex.*;
@@ -91,5 +92,44 @@ fn values_are_what_java_prints() {
         got.sort();
         want.sort();
         assert_eq!(got, want, "{}", found.object.class);
+    }
+}
+
+/// A damaged or made-up dump; each of these ended the process by its stack.
+#[test]
+fn values_that_are_parts_of_themselves_have_an_end() {
+    let mut b = Builder::new(IdSize::Eight);
+    let object = b.java_lang_object();
+    let fields = [("date", Type::Object), ("time", Type::Object)];
+    let local = b.class("java/time/LocalDateTime", object, &fields);
+    let fields = [
+        ("intCompact", Type::Long),
+        ("intVal", Type::Object),
+        ("scale", Type::Int),
+    ];
+    let decimal = b.class("java/math/BigDecimal", object, &fields);
+    let optional = b.class("java/util/Optional", object, &[("value", Type::Object)]);
+    let none = Value::Object(0);
+    let own = b.instance(local, &[none, none]);
+    b.set_field(own, "date", Value::Object(own));
+    let number = b.instance(decimal, &[Value::Long(i64::MIN), none, Value::Int(2)]);
+    b.set_field(number, "intVal", Value::Object(number));
+    let held = b.instance(local, &[none, none]);
+    let holder = b.instance(optional, &[Value::Object(held)]);
+    b.set_field(held, "date", Value::Object(holder));
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let all = [own, number, held, holder];
+    for id in all {
+        b.root(Root::JniGlobal { reference: 1 }, id);
+    }
+    std::fs::write(file.path(), b.bytes()).unwrap();
+    let options = Options {
+        no_index: true,
+        ..Options::default()
+    };
+    let heap = Heap::open(file.path(), &options, &Control::quiet()).unwrap();
+    for id in all {
+        let object = heap.find(hprof::ObjectId(id)).unwrap();
+        assert_eq!(value_of(&heap, object), None);
     }
 }

@@ -34,8 +34,8 @@ pub struct Heap {
     directory: OnceLock<Directory>,
     source: OnceLock<Source>,
     pub(crate) inbound: OnceLock<IndexFile>,
-    /// Per class id: offsets of references, for the pass that finds referrers.
-    pub(crate) reference_offsets: OnceLock<rustc_hash::FxHashMap<u64, Vec<u32>>>,
+    /// Class numbers by id, for the pass that finds referrers.
+    pub(crate) class_numbers: OnceLock<rustc_hash::FxHashMap<u64, ClassIdx>>,
     pub(crate) path: PathBuf,
     pub(crate) options: Options,
     from_index: bool,
@@ -104,7 +104,7 @@ impl Heap {
             directory: OnceLock::new(),
             source: OnceLock::new(),
             inbound: OnceLock::new(),
-            reference_offsets: OnceLock::new(),
+            class_numbers: OnceLock::new(),
             path,
             options,
             from_index,

@@ -2,15 +2,38 @@
 
 use super::pairs::Pairs;
 use super::units::{Input, UnitVisitor, run_pass, units_of};
-use crate::{Control, Heap, HeapError, LayoutModel, ObjIdx};
+use crate::{ClassIdx, Control, Heap, HeapError, LayoutModel, ObjIdx};
 use hprof::{BasicType, ClassDump, FileOffset, HeapVisitor, Instance, ObjectArray, read_id};
 use rustc_hash::FxHashMap;
 
 /// A worker.
 pub(crate) struct InboundPass<'a> {
     heap: &'a Heap,
-    offsets: &'a FxHashMap<u64, Vec<u32>>,
+    classes: &'a FxHashMap<u64, ClassIdx>,
+    /// By class number.
+    offsets: Vec<Offsets>,
     pub(crate) pairs: Pairs,
+}
+
+/// Where the references of a class are, as far as its instances went.
+#[derive(Clone, Debug, Default)]
+struct Offsets {
+    of: Vec<u32>,
+    /// Field bytes that were looked at, at least.
+    until: usize,
+}
+
+impl Offsets {
+    /// The offsets in an instance of so many bytes. What is kept of a class is bounded by its longest
+    /// instance: a class may claim 65,535 fields, each of 100,000 subclasses inherits them.
+    fn within(&mut self, heap: &Heap, class: ClassIdx, bytes: usize) -> &[u32] {
+        if self.until < bytes {
+            // Twice as far each time, so that growing instances do not begin again at each.
+            self.until = bytes.max(self.until * 2);
+            self.of = offsets_of(heap, class, self.until);
+        }
+        &self.of
+    }
 }
 
 impl InboundPass<'_> {
@@ -49,13 +72,17 @@ impl HeapVisitor for InboundPass<'_> {
         let Some(source) = self.source(instance.id) else {
             return;
         };
-        let Some(offsets) = self.offsets.get(&instance.class.0) else {
+        let Some(class) = self.classes.get(&instance.class.0) else {
             return;
         };
-        let ids = self.heap.id_size();
-        for offset in offsets {
-            if let Some(bytes) = instance.fields.get(*offset as usize..) {
-                self.add(source, read_id(bytes, ids).0);
+        let (heap, ids) = (self.heap, self.heap.id_size());
+        let offsets = &mut self.offsets[class.0 as usize];
+        for offset in offsets.within(heap, *class, instance.fields.len()) {
+            let Some(bytes) = instance.fields.get(*offset as usize..) else {
+                break;
+            };
+            if let Some(target) = heap.find(read_id(bytes, ids)) {
+                self.pairs.push(target.0, source);
             }
         }
     }
@@ -83,17 +110,15 @@ pub(crate) fn run<'a>(
     let snapshot = heap.summary().snapshot.0.saturating_sub(1);
     let units = units_of(map.snapshot(snapshot));
     let ids = heap.id_size();
-    let offsets: &'a FxHashMap<u64, Vec<u32>> = heap.reference_offsets.get_or_init(|| {
-        heap.classes()
-            .iter()
-            .map(|c| (c.id.0, offsets_of(heap, c, ids.bytes())))
-            .collect()
+    let classes: &'a FxHashMap<u64, ClassIdx> = heap.class_numbers.get_or_init(|| {
+        let all = heap.classes().iter().enumerate();
+        all.map(|(n, c)| (c.id.0, ClassIdx(n as u32))).collect()
     });
     let threads = heap.options.thread_count().min(units.len()).max(1);
     let input = Input {
         data: source.bytes(),
         ids,
-        known_class: &|id| offsets.contains_key(&id),
+        known_class: &|id| classes.contains_key(&id),
         control: *control,
         read: &|at, out| source.read_at(at, out),
         release: None,
@@ -101,7 +126,8 @@ pub(crate) fn run<'a>(
     let visitors = (0..threads)
         .map(|_| InboundPass {
             heap,
-            offsets,
+            classes,
+            offsets: vec![Offsets::default(); heap.classes().len()],
             pairs: Pairs::new(heap.len()),
         })
         .collect();
@@ -117,17 +143,54 @@ pub(crate) fn run<'a>(
     Ok(passes)
 }
 
-/// Offsets of all references in the field bytes of an instance, referents included.
-fn offsets_of(heap: &Heap, class: &crate::ClassInfo, id_bytes: usize) -> Vec<u32> {
-    let (mut out, mut at, mut next) = (Vec::new(), 0u32, Some(class));
-    while let Some(info) = next {
+/// Offsets of the references in the first `bytes` of an instance's fields, referents included.
+fn offsets_of(heap: &Heap, class: ClassIdx, bytes: usize) -> Vec<u32> {
+    let id_bytes = heap.id_size().bytes();
+    let (mut out, mut at, mut next) = (Vec::new(), 0, Some(class));
+    while let Some(info) = next.map(|c| heap.class(c)) {
         for field in &info.fields {
-            if field.kind == BasicType::Object {
-                out.push(at);
+            if at >= bytes {
+                return out;
             }
-            at += field.kind.size(id_bytes) as u32;
+            if field.kind == BasicType::Object {
+                out.push(at as u32);
+            }
+            at += field.kind.size(id_bytes);
         }
-        next = info.super_class.map(|c| heap.class(c));
+        next = info.super_class;
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Options;
+    use testkit::dump::{Heap as Builder, IdSize, Type};
+
+    #[test]
+    fn of_a_class_no_more_is_kept_than_its_longest_instance_has() {
+        let mut b = Builder::new(IdSize::Eight);
+        let object = b.java_lang_object();
+        let names: Vec<String> = (0..1000).map(|n| format!("f{n}")).collect();
+        let fields: Vec<(&str, Type)> = names.iter().map(|n| (&**n, Type::Object)).collect();
+        let wide = b.class("Wide", object, &fields);
+        b.class("Below", wide, &[("n", Type::Int), ("own", Type::Object)]);
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        std::fs::write(file.path(), b.bytes()).expect("a dump");
+        let options = Options {
+            no_index: true,
+            ..Options::default()
+        };
+        let heap = Heap::open(file.path(), &options, &Control::quiet()).expect("a heap");
+        let below = heap.classes().iter().position(|c| c.name == "Below");
+        let below = ClassIdx(below.expect("the class") as u32);
+        let mut offsets = Offsets::default();
+        assert!(offsets.within(&heap, below, 0).is_empty());
+        assert_eq!(offsets.within(&heap, below, 20), [4, 12]);
+        let until_40 = [4, 12, 20, 28, 36];
+        assert_eq!(offsets.within(&heap, below, 28), until_40);
+        assert_eq!(offsets.within(&heap, below, 12), until_40);
+        assert_eq!(offsets.within(&heap, below, 8012).len(), 1001);
+    }
 }

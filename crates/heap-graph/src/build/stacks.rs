@@ -10,6 +10,7 @@ use hprof::{
     Instance, ObjectArray, PrimitiveArray, Serial, SubRecord, read_sub_record,
 };
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::BTreeSet;
 
 /// Threads, stacks, roots and heaps for the index.
 pub(crate) fn detail(
@@ -28,6 +29,7 @@ pub(crate) fn detail(
         .sort_unstable_by_key(|l| (l.0, l.3, l.1));
     threads(mapped, objects, map, &mut detail);
     traces(mapped, &mut detail);
+    let mut named = BTreeSet::new();
     for (at, heap, name) in &objects.tallies.heap_switches {
         if detail
             .heap_switches
@@ -36,7 +38,7 @@ pub(crate) fn detail(
         {
             detail.heap_switches.push((*at, *heap));
         }
-        if detail.heap_names.iter().all(|(h, _)| h != heap) {
+        if named.insert(*heap) {
             detail
                 .heap_names
                 .push((*heap, mapped.symbols.text_or_id(*name)));

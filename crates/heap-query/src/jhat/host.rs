@@ -414,8 +414,10 @@ impl Host {
         let mut seen: FxHashSet<ObjIdx> = FxHashSet::from_iter([o]);
         let mut chains = Vec::new();
         let mut at = 0;
+        let roots: FxHashSet<ObjIdx> = heap.roots().iter().map(|r| r.object).collect();
         while let Some((object, next)) = found.get(at).copied() {
-            if heap.roots_of(object).next().is_some() {
+            self.env.stop.check()?;
+            if roots.contains(&object) {
                 let chain = std::iter::successors(Some((object, next, at)), |(_, next, at)| {
                     let (object, after) = found[*next];
                     (at != next).then_some((object, after, *next))

@@ -15,7 +15,7 @@ use heap_analysis::group::{GroupBy, GroupKey};
 use heap_analysis::histogram::{HistogramOptions, HistogramRow, histogram};
 use heap_analysis::leaks::LeakOptions;
 use heap_analysis::merged_paths::{EXACT_VISITS, MergedOptions, to_objects};
-use heap_analysis::paths::{Exclusions, PathOptions, to_roots};
+use heap_analysis::paths::{Exclusions, PathOptions, to_roots_with};
 use heap_analysis::selection::Selection;
 use heap_analysis::set::{SetError, SetSpec, members};
 use heap_analysis::strings::{StringOptions, duplicates};
@@ -402,7 +402,10 @@ fn path_rows(env: &Env, scan: &Scan) -> Result<RowIter, QueryError> {
     referrers(env)?;
     let mut rows = Vec::new();
     for exclude in exclusions(given_text(PATHS, scan, "exclude"))? {
-        let found = to_roots(&env.heap, target, &PathOptions { count, exclude })?;
+        let options = PathOptions { count, exclude };
+        let found = env
+            .stop
+            .within(|control| to_roots_with(&env.heap, target, &options, control))?;
         for (n, path) in found.paths.iter().enumerate() {
             rows.extend(path.steps.iter().enumerate().map(|(at, step)| {
                 Ok(vec![

@@ -379,7 +379,8 @@ fn locals(env: &Env, _: &Scan) -> Result<RowIter, QueryError> {
         }
         // Threads come by serial, those without one last.
         let threads = env.heap.threads();
-        let thread = threads.iter().find(|t| t.serial == root.thread);
+        let at = threads.partition_point(|t| !t.unrooted && t.serial < root.thread);
+        let thread = threads.get(at).filter(|t| t.serial == root.thread);
         Some(Ok(vec![
             thread
                 .and_then(|t| t.object)
