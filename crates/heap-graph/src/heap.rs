@@ -119,7 +119,7 @@ impl Heap {
     /// A file beside the index for what was worked out with it, and a text that is another one for another dump,
     /// other options or another format of the index. `None` when the index is not on disk.
     pub fn beside_index(&self, what: &str) -> Option<(PathBuf, String)> {
-        let index = IndexPlace::of(&self.path, &self.options).make()?;
+        let index = IndexPlace::of(&self.path, &self.options).first()?;
         let Identity(parts) = sections::identity(&self.path, &self.options)?;
         let parts = parts.map(|part| format!("{part:x}")).join(" ");
         Some((index.with_extension(what), format!("{VERSION} {parts}")))

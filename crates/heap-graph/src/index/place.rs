@@ -59,9 +59,18 @@ impl IndexPlace {
     }
 
     /// The file to write, its folder made; `None` when there is no place for one.
-    pub(crate) fn make(&self) -> Option<PathBuf> {
-        let folder = self.folders.iter().find(|folder| make_own_folder(folder));
-        folder.map(|folder| folder.join(&self.name))
+    pub(crate) fn first(&self) -> Option<PathBuf> {
+        self.paths().into_iter().find(|path| IndexPlace::make(path))
+    }
+
+    /// The files that may be written, best first.
+    pub(crate) fn paths(&self) -> Vec<PathBuf> {
+        self.folders.iter().map(|f| f.join(&self.name)).collect()
+    }
+
+    /// Makes the folder of a file; false if there is none that can be trusted.
+    pub(crate) fn make(file: &Path) -> bool {
+        file.parent().is_some_and(make_own_folder)
     }
 }
 

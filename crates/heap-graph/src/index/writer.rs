@@ -5,7 +5,7 @@ use super::{Identity, IndexPlace, Tag};
 use crate::raw::{Budget, bytes_of};
 use hprof::source::GuardedMap;
 use std::fs::File;
-use std::io::{self, BufWriter, Seek, SeekFrom, Write};
+use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -39,41 +39,45 @@ pub(crate) struct IndexWriter {
     at: u64,
     sections: Vec<Entry>,
     identity: Identity,
-    /// Where the file will be, and where it is until then. `None` for an unlinked one.
-    place: Option<(PathBuf, PathBuf)>,
+}
+
+/// Where a file will be, and where it is until then. `None` for an unlinked one.
+type Place = Option<(PathBuf, PathBuf)>;
+
+/// A new file that will be at this place.
+fn create_at(path: PathBuf) -> io::Result<(File, Place)> {
+    let dir = path.parent().unwrap_or(Path::new("."));
+    remove_abandoned(dir);
+    let (file, temporary) = tempfile::Builder::new()
+        .prefix(BUILDING)
+        .tempfile_in(dir)?
+        .keep()
+        .map_err(|e| e.error)?;
+    // Says that somebody is at work, until the file is closed. A file system without
+    // locks has none to say.
+    let _ = file.lock();
+    Ok((file, Some((path, temporary))))
 }
 
 impl IndexWriter {
-    /// An index of a dump at the first of its places, or an unlinked temporary one.
+    /// An index of a dump at the first of its places, or an unlinked temporary one. It goes on at
+    /// the next place when a disk is full, in the end in the folder for temporary files.
     pub(crate) fn create(
         home: Option<&(IndexPlace, Identity)>,
         budget: &Budget,
     ) -> io::Result<IndexWriter> {
-        let path = home.and_then(|(place, _)| place.make());
-        let (file, place) = match path {
-            Some(path) => {
-                let dir = path.parent().unwrap_or(Path::new("."));
-                remove_abandoned(dir);
-                let (file, temporary) = tempfile::Builder::new()
-                    .prefix(BUILDING)
-                    .tempfile_in(dir)?
-                    .keep()
-                    .map_err(|e| e.error)?;
-                // Says that somebody is at work, until the file is closed. A file system without
-                // locks has none to say.
-                let _ = file.lock();
-                (file, Some((path, temporary)))
-            }
+        let mut others = home.map(|(place, _)| place.paths()).unwrap_or_default();
+        let (file, place) = match next_made(&mut others) {
+            Some(path) => create_at(path)?,
             None => (tempfile::tempfile_in(budget.dir())?, None),
         };
-        let mut file = BufWriter::with_capacity(1 << 20, Summed::new(file));
+        let mut file = BufWriter::with_capacity(1 << 20, Summed::new(file, place, others));
         file.write_all(&[0u8; ALIGN as usize])?;
         Ok(IndexWriter {
             file,
             at: ALIGN,
             sections: Vec::new(),
             identity: home.map_or(Identity([0; 4]), |(_, identity)| *identity),
-            place,
         })
     }
 
@@ -124,42 +128,56 @@ impl IndexWriter {
         head.extend_from_slice(bytes_of(&self.identity.0));
         let checksum = head_checksum(&head, bytes_of(&table));
         head.extend_from_slice(&checksum.to_le_bytes());
-        self.file.seek(SeekFrom::Start(0))?;
-        self.file.write_all(&head)?;
         self.file.flush()?;
-        if let Some((path, temporary)) = &self.place {
+        let written = self.file.get_mut();
+        (&written.file).seek(SeekFrom::Start(0))?;
+        (&written.file).write_all(&head)?;
+        if let Some((path, temporary)) = &written.place {
             // The name must not reach the disk before the content.
-            self.file.get_ref().file.sync_all()?;
+            written.file.sync_all()?;
             std::fs::rename(temporary, path)?;
-            self.place = None;
+            written.place = None;
         }
         let map = GuardedMap::new(&self.file.get_ref().file)?;
         Ok(IndexFile::written(map, std::mem::take(&mut self.sections)))
     }
 }
 
-impl Drop for IndexWriter {
-    fn drop(&mut self) {
-        if let Some((_, temporary)) = self.place.take() {
-            // Not finished: nothing of it can be used.
-            let _ = std::fs::remove_file(temporary);
+/// The first of these places whose folder is there or can be made; it and those before it are gone.
+fn next_made(places: &mut Vec<PathBuf>) -> Option<PathBuf> {
+    while !places.is_empty() {
+        let path = places.remove(0);
+        if IndexPlace::make(&path) {
+            return Some(path);
         }
     }
+    None
 }
 
 /// A file with the length and the checksum of what was written since the last section began.
 struct Summed {
     file: File,
+    /// Bytes in the file.
+    end: u64,
     len: u64,
     crc: crc32fast::Hasher,
+    place: Place,
+    /// Places for when the disk of this one is full.
+    others: Vec<PathBuf>,
+    /// Whether the folder for temporary files was no help either.
+    is_last: bool,
 }
 
 impl Summed {
-    fn new(file: File) -> Summed {
+    fn new(file: File, place: Place, others: Vec<PathBuf>) -> Summed {
         Summed {
             file,
+            end: 0,
             len: 0,
             crc: crc32fast::Hasher::new(),
+            place,
+            others,
+            is_last: false,
         }
     }
 
@@ -168,11 +186,59 @@ impl Summed {
         let crc = std::mem::take(&mut self.crc).finalize();
         (std::mem::take(&mut self.len), crc)
     }
+
+    /// Goes on in a file at the next place, which gets what was written so far.
+    fn move_on(&mut self) -> io::Result<()> {
+        let (mut file, place) = match next_made(&mut self.others) {
+            Some(path) => create_at(path)?,
+            None if !self.is_last => {
+                self.is_last = true;
+                (tempfile::tempfile()?, None)
+            }
+            None => {
+                let said = "no space left beside the dump, in the cache folder and in that for temporary files \
+                            (--cache-dir names another one)";
+                return Err(io::Error::new(io::ErrorKind::StorageFull, said));
+            }
+        };
+        self.remove();
+        self.place = place;
+        self.file.seek(SeekFrom::Start(0))?;
+        io::copy(&mut (&self.file).take(self.end), &mut file)?;
+        self.file = file;
+        Ok(())
+    }
+
+    /// Removes an unfinished file: nothing of it can be used.
+    fn remove(&mut self) {
+        if let Some((_, temporary)) = self.place.take() {
+            let _ = std::fs::remove_file(temporary);
+        }
+    }
+}
+
+impl Drop for Summed {
+    fn drop(&mut self) {
+        self.remove();
+    }
 }
 
 impl Write for Summed {
     fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
-        let n = self.file.write(buf)?;
+        let n = loop {
+            match self.file.write(buf) {
+                Ok(n) => break n,
+                Err(e) if is_full(&e) => {
+                    while let Err(e) = self.move_on() {
+                        if !is_full(&e) || self.is_last {
+                            return Err(e);
+                        }
+                    }
+                }
+                Err(e) => return Err(e),
+            }
+        };
+        self.end += n as u64;
         self.len += n as u64;
         self.crc.update(&buf[..n]);
         Ok(n)
@@ -183,8 +249,50 @@ impl Write for Summed {
     }
 }
 
-impl Seek for Summed {
-    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
-        self.file.seek(to)
+fn is_full(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded
+    )
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::FileExt;
+
+    #[test]
+    fn a_file_on_a_full_disk_goes_on_at_the_next_place() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let at = |name: &str| folder.path().join(name).join("1.idx");
+        let (file, place) = {
+            assert!(IndexPlace::make(&at("first")));
+            create_at(at("first")).expect("a file")
+        };
+        let first = place.as_ref().expect("a place").1.clone();
+        let mut written = Summed::new(file, place, vec![at("second")]);
+        written.write_all(b"before").expect("room");
+        written.move_on().expect("another place");
+        assert!(!first.exists());
+        let second = written.place.as_ref().expect("a place").clone();
+        assert_eq!(second.0, at("second"));
+        written.write_all(b", after").expect("room");
+        assert_eq!(
+            std::fs::read(&second.1).expect("the file"),
+            b"before, after"
+        );
+        // Whatever is written to this file, there is no space.
+        let full = File::options().read(true).write(true).open("/dev/full");
+        written.file = full.expect("the device");
+        written.write_all(b", last").expect("an unlinked file");
+        assert!(!second.1.exists() && written.place.is_none());
+        assert_eq!((written.end, written.begin().0), (19, 19));
+        let mut last = [0; 6];
+        written.file.read_exact_at(&mut last, 13).expect("19 bytes");
+        assert_eq!(&last, b", last");
+        let full = File::options().read(true).write(true).open("/dev/full");
+        written.file = full.expect("the device");
+        let said = written.write(b"x").expect_err("no space").to_string();
+        assert!(said.contains("--cache-dir"), "{said}");
     }
 }
