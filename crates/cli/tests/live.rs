@@ -30,8 +30,6 @@ fn counts_are_exact_in_every_range_and_dumps_know_their_stacks() {
         program.tell("garbage 500");
         program.tell("other 600");
         page.command("gc");
-        // The timeline knows of it with the next row.
-        page.until("advice", |advice| advice["collections"].as_u64() >= Some(1));
         let middle = page.snapshot();
         let nodes = |range: &str| page.json(&format!("allocations?{NODES}{range}"));
         let whole = nodes("&by=class");

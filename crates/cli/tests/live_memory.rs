@@ -127,7 +127,7 @@ fn what_grows_over_collections_is_named_with_its_stack() {
         page.command("gc");
         page.snapshot();
     }
-    let advice = page.until_counted("advice", |advice| {
+    let advice = page.until("advice", |advice| {
         let rows = advice["growing"].as_array().expect("rows");
         rows.iter().any(|row| row["class"] == "Populations$Node")
     });
@@ -153,6 +153,7 @@ fn every_saving_is_said_in_bytes_with_the_stack_that_allocates_it() {
     let Some(jdk) = lab.jdks.last() else { return };
     let folder = tempfile::tempdir().expect("a folder");
     let (mut program, page) = run_live(lab, jdk, folder.path(), &["--record", "full"]);
+    page.until("state", |state| state["recording"]["connected"] == true);
     page.counting(&mut program);
     const COUNT: u64 = 300;
     program.tell(&format!("waste {COUNT}"));

@@ -211,55 +211,22 @@ impl Page {
         });
     }
 
-    /// Waits until the agent is there.
-    pub(crate) fn connected(&self) {
-        self.until("state", |state| state["recording"]["connected"] == true);
-    }
-
     /// Waits until the agent counts. It notices by what the program allocates, so that is made to.
     pub(crate) fn counting(&self, program: &mut Program) {
-        // Rows of the timeline come more often than usual, and tests wait for them.
+        // Snapshots come four times as often, and tests wait for them.
         self.command("interval?ms=100");
-        self.connected();
-        testkit::until(|| {
+        self.until("state", |state| {
             program.tell("nothing");
-            self.count();
-            let state = self.json("state");
-            if state["recording"]["counting"] == true {
-                return Ok(());
-            }
-            Err(state)
+            state["recording"]["counting"] == true
         });
     }
 
-    /// Takes a snapshot; a program that gets no time answers late.
-    pub(crate) fn count(&self) {
-        testkit::until(|| match self.ask("POST", "api/v1/commands/snapshot") {
-            (200, _) => Ok(()),
-            (status, said) => Err(format!("{status}: {said}")),
-        });
-    }
-
-    /// Takes a snapshot, and gives its time.
+    /// Waits for a snapshot that was asked for after this call.
     pub(crate) fn snapshot(&self) -> u64 {
-        self.count();
-        let state = self.json("state");
+        let now = |state: &Value| state["recording"]["snapshots"].as_u64().unwrap_or(0);
+        let before = now(&self.json("state"));
+        let state = self.until("state", |state| now(state) >= before + 2);
         state["recording"]["range"][1].as_u64().expect("a time")
-    }
-
-    /// As `until`, with a snapshot before each question.
-    pub(crate) fn until_counted(
-        &self,
-        path: &str,
-        mut wanted: impl FnMut(&Value) -> bool,
-    ) -> Value {
-        self.until(path, |answer| {
-            let is_wanted = wanted(answer);
-            if !is_wanted {
-                self.count();
-            }
-            is_wanted
-        })
     }
 }
 
