@@ -158,6 +158,8 @@ public final class HprofTracker {
     int depth;
     /** When the measured ones of the open calls began, like start. */
     long[] starts;
+    /** How often larger ones were wanted since there was memory for them. */
+    int refused;
     /** The present calling context as a number given by native code. */
     long node;
     /** Known transitions: (node, method), the node after the call, how often it was called. */
@@ -565,12 +567,16 @@ public final class HprofTracker {
 
     /** Null if memory is short: the program has not asked for any, so it is told of nothing, and the call is not counted. */
     private long[] growStack() {
+        if (!mayGrow()) {
+            return null;
+        }
         long[] larger;
         try {
             larger = new long[stack.length * 2];
         } catch (OutOfMemoryError e) {
             return null;
         }
+        refused = 0;
         System.arraycopy(stack, 0, larger, 0, stack.length);
         stack = larger;
         return larger;
@@ -694,14 +700,24 @@ public final class HprofTracker {
         return false;
     }
 
+    /** Each attempt may cost the program a collection, so there are fewer and fewer of those that fail. */
+    private boolean mayGrow() {
+        int tried = ++refused;
+        return (tried & tried - 1) == 0;
+    }
+
     /** False if memory is short. */
     private boolean growStarts() {
+        if (!mayGrow()) {
+            return false;
+        }
         long[] longer;
         try {
             longer = new long[stack.length >> 1];
         } catch (OutOfMemoryError e) {
             return false;
         }
+        refused = 0;
         if (starts != null) {
             System.arraycopy(starts, 0, longer, 0, starts.length);
         }

@@ -5,7 +5,7 @@ public class Full {
     public static void main(String[] args) {
         Object[] keep = new Object[100_000];
         int count = 0;
-        for (int size = 1 << 20; size > 8; size >>= 1) {
+        for (int size = 1 << 20; size > 512; size >>= 1) {
             try {
                 while (true) { keep[count] = new byte[size]; count++; }
             } catch (OutOfMemoryError e) {
