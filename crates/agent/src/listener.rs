@@ -64,7 +64,7 @@ fn lock_patience() -> MutexGuard<'static, Option<Patience>> {
     PATIENCE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A recording begins, and nobody is there yet.
+/// A recording begins, and no collector is connected yet.
 pub(crate) fn begin() {
     *lock_patience() = None;
     IS_ALONE.store(false, Ordering::SeqCst);
@@ -141,7 +141,7 @@ fn listen(vm: &HotSpot, mut peer: TcpStream, recorder: &Mutex<Recorder>, patienc
         let count = match peer.read(&mut buffer) {
             Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
             Ok(0) | Err(_) => {
-                // Another recording may have begun meanwhile, with a peer of its own.
+                // Another recording may have begun meanwhile, with a collector of its own.
                 if !vm.has_ended() {
                     IS_ALONE.store(true, Ordering::SeqCst);
                 }

@@ -22,7 +22,7 @@ pub(crate) struct Output {
     pub(crate) writer: Box<dyn Write + Send>,
     /// Where commands come from, in socket mode, and how long the peer is waited for.
     pub(crate) peer: Option<(TcpStream, Patience)>,
-    /// Where they go, as a person is told.
+    /// The destination, as messages show it.
     pub(crate) place: String,
     /// A name for a dump of the VM's own, beside the output or among temporary files.
     pub(crate) scratch: PathBuf,

@@ -16,6 +16,14 @@ fn attach(stage: &Stage, lab: &crate::common::Lab, arguments: &[&str]) -> (Optio
     )
 }
 
+/// Resident memory of a process.
+fn resident_kb(pid: &str) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("it runs");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let number = line.and_then(|line| line.split_whitespace().next()?.parse().ok());
+    number.expect("resident memory")
+}
+
 fn read(folder: &Path, name: &str) -> String {
     let bytes = std::fs::read(folder.join(name)).unwrap_or_default();
     String::from_utf8_lossy(&bytes).into_owned()
@@ -158,13 +166,8 @@ fn a_recording_that_has_ended_leaves_no_code_in_the_classes() {
     let Some(lab) = crate::common::lab() else {
         return;
     };
-    let folder = tempfile::tempdir().expect("temporary folder");
-    let Some(library) = lab.library("code.c", folder.path()) else {
-        return;
-    };
-    let library = library.to_string_lossy();
     for jdk in &lab.jdks {
-        let Some(stage) = crate::stopped::stage_of(lab) else {
+        let Some((stage, library)) = crate::stopped::stage_of(lab) else {
             return;
         };
         let what = format!("JDK {}", jdk.full_version);
@@ -181,5 +184,43 @@ fn a_recording_that_has_ended_leaves_no_code_in_the_classes() {
             program.await_code(plain, &what);
             program.tell("keep 10");
         }
+    }
+}
+
+#[test]
+fn recordings_that_have_ended_leave_no_memory_behind() {
+    // Room for samples alone is 2 MB of each recording.
+    const RECORDINGS: u64 = 8;
+    const MOST_KB: u64 = 1024;
+    let Some(lab) = crate::common::lab() else {
+        return;
+    };
+    for jdk in lab.jdks.iter().rev().take(1) {
+        let Some(stage) = stage(lab) else { continue };
+        let mut program = stage.patient(jdk, None);
+        let pid = program.child.id().to_string();
+        let record = || {
+            for arguments in [
+                &["--profile", "cpu=samples,force=y,file=again.txt"][..],
+                &["stop"],
+            ] {
+                let (code, said) = attach(&stage, lab, &[&[&pid[..]], arguments].concat());
+                assert_eq!(code, Some(0), "{said}");
+            }
+        };
+        record();
+        record();
+        let before = resident_kb(&pid);
+        for _ in 0..RECORDINGS {
+            record();
+        }
+        let grown = resident_kb(&pid).saturating_sub(before);
+        assert!(
+            grown < RECORDINGS * MOST_KB,
+            "JDK {}: {grown} KB after {RECORDINGS} recordings",
+            jdk.full_version
+        );
+        program.type_line("end");
+        program.expect("kept 1000");
     }
 }

@@ -5,12 +5,16 @@ use std::process::Command;
 use crate::common::stage::*;
 use testkit::jvm::Jdk;
 
-pub(crate) fn stage_of(lab: &crate::common::Lab) -> Option<Stage> {
-    Some(Stage {
-        folder: tempfile::tempdir().expect("temporary folder"),
+/// Where a [`Subject`] runs, and the library that asks the VM for its code.
+pub(crate) fn stage_of(lab: &crate::common::Lab) -> Option<(Stage, String)> {
+    let folder = tempfile::tempdir().expect("temporary folder");
+    let library = lab.library("code.c", folder.path())?;
+    let stage = Stage {
         classes: lab.compile("Stopped.java", 8)?,
         tenure: testkit::built::tenure(),
-    })
+        folder,
+    };
+    Some((stage, library.to_string_lossy().into_owned()))
 }
 
 /// The program, which says how much bytecode its classes have: the VM says so, not the agent.
@@ -78,13 +82,10 @@ fn a_stop_takes_the_code_out_and_a_start_counts_exactly_again() {
     let Some(lab) = crate::common::lab() else {
         return;
     };
-    let folder = tempfile::tempdir().expect("temporary folder");
-    let Some(library) = lab.library("code.c", folder.path()) else {
-        return;
-    };
-    let library = library.to_string_lossy();
     for jdk in lab.some_jdks() {
-        let Some(stage) = stage_of(lab) else { return };
+        let Some((stage, library)) = stage_of(lab) else {
+            return;
+        };
         let what = format!("JDK {}", jdk.full_version);
         let plain = Subject::start(lab, &stage, jdk, &library, None).code();
         let (mut listener, port) = stage.listen();
@@ -167,13 +168,10 @@ fn calls_go_on_to_be_counted_while_allocations_are_not() {
     let Some(lab) = crate::common::lab() else {
         return;
     };
-    let folder = tempfile::tempdir().expect("temporary folder");
-    let Some(library) = lab.library("code.c", folder.path()) else {
+    let Some(jdk) = lab.jdks.last() else { return };
+    let Some((stage, library)) = stage_of(lab) else {
         return;
     };
-    let library = library.to_string_lossy();
-    let Some(jdk) = lab.jdks.last() else { return };
-    let Some(stage) = stage_of(lab) else { return };
     let (mut listener, port) = stage.listen();
     let options = format!("heap=sites,cpu=times,cutoff=0,net=127.0.0.1:{port}");
     let mut program = Subject::start(lab, &stage, jdk, &library, Some(&options));
@@ -201,14 +199,11 @@ fn events_of_objects_that_are_disabled_leave_no_code() {
     let Some(lab) = crate::common::lab() else {
         return;
     };
-    let folder = tempfile::tempdir().expect("temporary folder");
-    let Some(library) = lab.library("code.c", folder.path()) else {
-        return;
-    };
-    let library = library.to_string_lossy();
     // Later VMs sample without inserted code.
     for jdk in lab.some_jdks().iter().filter(|jdk| jdk.version < 11) {
-        let Some(stage) = stage_of(lab) else { return };
+        let Some((stage, library)) = stage_of(lab) else {
+            return;
+        };
         let what = format!("JDK {}", jdk.full_version);
         let plain = Subject::start(lab, &stage, jdk, &library, None).code();
         let (mut listener, port) = stage.listen();

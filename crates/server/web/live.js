@@ -130,7 +130,7 @@ async function begin() {
     if (list && JSON.stringify(before.dumps) !== JSON.stringify(state.dumps)) fill(list, dumpList(state.dumps));
     // A table is asked for again when a snapshot has come, unless a range is selected or somebody types.
     const quiet = ["", "memory", "events"].includes(here().name);
-    const key = `${quiet ? Boolean(state.recording?.snapshots) : state.recording?.snapshots}|${state.recording?.on}|${state.dumps.map((d) => d.stage)}|${state.saved.length}|${state.ended}|${timeline.rows.length > 1}|${timeline.known("old_bytes")}`;
+    const key = `${quiet ? Boolean(state.recording?.snapshots) : state.recording?.snapshots}|${state.recording?.on}|${state.dumps.map((d) => d.stage)}|${state.saved.length}|${state.ended}|${timeline.rows.length > 1}|${[...timeline.present]}`;
     const typing = document.activeElement?.closest("input, select, textarea") || document.querySelector("canvas[data-drag]");
     const still = document.querySelector(".twist[aria-expanded=true]") || getSelection()?.toString();
     if (seen !== null && seen !== key && !typing && !still && !selection()) site.refresh();

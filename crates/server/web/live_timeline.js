@@ -14,6 +14,7 @@ export class Timeline {
     this.rows = [];
     this.events = [];
     this.metrics = [];
+    this.present = new Set();
     this.span = 120000;
     this.lastEvent = null;
   }
@@ -23,6 +24,7 @@ export class Timeline {
     const answer = await ask("timeline", { points: 4000 });
     this.metrics = answer.metrics;
     this.rows = answer.rows;
+    this.note(answer.rows);
     this.events = answer.events;
     this.lastEvent = this.events.length ? this.events[this.events.length - 1].id : null;
   }
@@ -35,6 +37,7 @@ export class Timeline {
     if (!this.metrics.length || gap) await this.load();
     else {
       this.rows.push(...fresh);
+      this.note(fresh);
       if (this.rows.length > 20000) this.rows.splice(0, 5000);
     }
     if (state.last_event !== null && state.last_event !== this.lastEvent) {
@@ -50,9 +53,16 @@ export class Timeline {
     return this.metrics.findIndex((m) => m.name === name) + 1;
   }
 
+  /** Whether a metric has had a value. */
   known(name) {
-    const at = this.column(name);
-    return at > 0 && this.rows.some((row) => row[at] !== null);
+    return this.present.has(name);
+  }
+
+  /** Remembers which metrics have values in these rows. */
+  note(rows) {
+    this.metrics.forEach((metric, index) => {
+      if (!this.present.has(metric.name) && rows.some((row) => row[index + 1] !== null)) this.present.add(metric.name);
+    });
   }
 
   view() {

@@ -102,6 +102,12 @@ impl Browser {
     /// # Panics
     /// When the browser refuses or does not answer.
     pub fn call(&mut self, method: &str, params: Value) -> Value {
+        let answer = self.try_call(method, params);
+        answer.unwrap_or_else(|error| panic!("{method}: {error}"))
+    }
+
+    /// Calls a method of the protocol, which may refuse.
+    fn try_call(&mut self, method: &str, params: Value) -> Result<Value, Value> {
         self.next += 1;
         let id = self.next;
         let mut message = json!({"id": id, "method": method, "params": params});
@@ -119,8 +125,10 @@ impl Browser {
                 .recv_timeout(left)
                 .unwrap_or_else(|e| panic!("{method}: no answer from the browser: {e}"));
             if answer["id"] == id {
-                assert!(answer["error"].is_null(), "{method}: {}", answer["error"]);
-                return answer["result"].clone();
+                return match &answer["error"] {
+                    Value::Null => Ok(answer["result"].clone()),
+                    error => Err(error.clone()),
+                };
             }
             self.note(&answer);
         }
@@ -151,22 +159,34 @@ impl Browser {
     /// # Panics
     /// When it throws.
     pub fn eval(&mut self, expression: &str) -> Value {
-        let answer = self.call(
+        let value = self.eval_here(expression);
+        value.unwrap_or_else(|| panic!("{expression}: the page went away meanwhile"))
+    }
+
+    /// The value of an expression, unless the page goes to another address meanwhile.
+    fn eval_here(&mut self, expression: &str) -> Option<Value> {
+        let answer = self.try_call(
             "Runtime.evaluate",
             json!({"expression": expression, "awaitPromise": true, "returnByValue": true}),
         );
+        let answer = match answer {
+            Err(error) if error["message"] == "Inspected target navigated or closed" => {
+                return None;
+            }
+            answer => answer.unwrap_or_else(|error| panic!("{expression}: {error}")),
+        };
         let thrown = &answer["exceptionDetails"];
         assert!(thrown.is_null(), "{expression}: {thrown}");
-        answer["result"]["value"].clone()
+        Some(answer["result"]["value"].clone())
     }
 
-    /// Waits until an expression is true; gives the time that took.
+    /// Waits until an expression is true, on this page or the one it goes to; gives the time that took.
     ///
     /// # Panics
     /// When it does not become true.
     pub fn wait(&mut self, condition: &str) -> Duration {
         let began = Instant::now();
-        while self.eval(&format!("Boolean({condition})")) != json!(true) {
+        while self.eval_here(&format!("Boolean({condition})")) != Some(json!(true)) {
             if began.elapsed() > PATIENCE {
                 let body = self.eval("document.body?.innerText?.slice(0, 1500)");
                 panic!(

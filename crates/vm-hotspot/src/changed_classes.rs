@@ -31,6 +31,12 @@ impl ChangedClasses {
         }
     }
 
+    /// Has the classes that `others` has left changed put back with its own.
+    pub(crate) fn take_over(&self, others: &Self) {
+        let left = std::mem::take(&mut *locked(&others.0));
+        locked(&self.0).extend(left);
+    }
+
     /// How many there are.
     pub(crate) fn count(&self) -> usize {
         locked(&self.0).len()

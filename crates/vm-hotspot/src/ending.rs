@@ -139,6 +139,9 @@ impl HotSpot {
                 "{refused} classes keep the code that counts, switched off"
             ));
         }
+        if let Some(now) = Self::get().filter(|now| !std::ptr::eq(*now, self)) {
+            now.inserted.changed.take_over(&self.inserted.changed);
+        }
         for class in env.loaded_classes().unwrap_or_default() {
             let _ = env.set_tag(class, 0);
             jni.delete_local(class);

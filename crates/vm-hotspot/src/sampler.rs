@@ -10,8 +10,8 @@ use std::cell::{Cell, UnsafeCell};
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
 use std::ptr;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 
 use jvmti::sys::{MethodPtr, RawEnv};
@@ -53,12 +53,57 @@ const MOST_FRAMES: usize = 256;
 /// How often slots are emptied.
 const DRAIN: Duration = Duration::from_millis(20);
 
+/// Room for one sample, from the signal handler to the thread that takes it over.
 struct Slot {
     state: AtomicU32,
+    /// The recording that the sample belongs to.
+    recording: Cell<u32>,
     /// The system's number of the thread.
     tid: Cell<u32>,
     count: Cell<i32>,
     frames: UnsafeCell<Box<[CallFrame]>>,
+}
+
+// SAFETY: a slot's cells are touched only by whoever moved its state to BUSY: the handler from EMPTY,
+// who takes samples over from FULL.
+unsafe impl Sync for Slot {}
+// SAFETY: nothing in it belongs to a thread.
+unsafe impl Send for Slot {}
+
+impl Slot {
+    fn new() -> Self {
+        let none = CallFrame {
+            bci: 0,
+            method: MethodPtr(ptr::null_mut()),
+        };
+        Self {
+            state: AtomicU32::new(EMPTY),
+            recording: Cell::new(0),
+            tid: Cell::new(0),
+            count: Cell::new(0),
+            frames: UnsafeCell::new(vec![none; MOST_FRAMES].into()),
+        }
+    }
+
+    /// Makes the caller the slot's only user, if the slot is in this state.
+    fn claim(&self, state: u32) -> bool {
+        let claimed =
+            self.state
+                .compare_exchange(state, BUSY, Ordering::Acquire, Ordering::Relaxed);
+        claimed.is_ok()
+    }
+
+    /// Gives the slot on to whoever claims it in this state.
+    fn leave(&self, state: u32) {
+        self.state.store(state, Ordering::Release);
+    }
+}
+
+/// The slots of the process: a handler of one recording may still run when the next begins, so they are never
+/// freed, and all recordings use the same ones.
+fn slots() -> &'static [Slot] {
+    static SLOTS_OF_PROCESS: OnceLock<Box<[Slot]>> = OnceLock::new();
+    SLOTS_OF_PROCESS.get_or_init(|| (0..SLOTS).map(|_| Slot::new()).collect())
 }
 
 /// How stacks are taken.
@@ -116,33 +161,29 @@ impl Choice {
         self.all != self.except.contains(&thread)
     }
 
-    fn is_nobody(&self) -> bool {
+    fn is_empty(&self) -> bool {
         !self.all && self.except.is_empty()
     }
 }
 
-/// The sampler of the process.
+/// The sampler of a recording.
 pub(crate) struct Sampler {
-    slots: Box<[Slot]>,
+    slots: &'static [Slot],
+    /// The number of the recording, larger than those of all before it.
+    recording: u32,
     /// Frames taken of a stack.
     depth: AtomicU32,
     next: AtomicU32,
     method: Method,
     interval: Duration,
     stopped: AtomicBool,
-    /// Nobody is sampled.
+    /// No thread is sampled.
     paused: AtomicBool,
     choice: Mutex<Choice>,
     full: AtomicU64,
     no_stack: AtomicU64,
     timers: Timers,
 }
-
-// SAFETY: a slot's cells are touched by whoever moved its state from EMPTY to BUSY
-// (the handler) or sees it FULL (the one draining thread).
-unsafe impl Sync for Sampler {}
-// SAFETY: nothing in it belongs to a thread.
-unsafe impl Send for Sampler {}
 
 /// Finds the VM's function.
 pub(crate) fn find_agct() -> Option<AsyncGetCallTrace> {
@@ -152,7 +193,7 @@ pub(crate) fn find_agct() -> Option<AsyncGetCallTrace> {
 }
 
 impl Sampler {
-    /// Starts sampling; called once, when the VM is up or somebody asks for it. No
+    /// Starts sampling; called once, when the VM is up or a listener asks for it. No
     /// thread is sampled before [`Sampler::switch`].
     pub(crate) fn start(
         hotspot: &'static HotSpot,
@@ -161,24 +202,11 @@ impl Sampler {
         interval: Duration,
         safepoints: bool,
     ) {
-        let slot = |_| Slot {
-            state: AtomicU32::new(EMPTY),
-            tid: Cell::new(0),
-            count: Cell::new(0),
-            frames: UnsafeCell::new(
-                vec![
-                    CallFrame {
-                        bci: 0,
-                        method: MethodPtr(ptr::null_mut())
-                    };
-                    MOST_FRAMES
-                ]
-                .into(),
-            ),
-        };
+        static RECORDINGS: AtomicU32 = AtomicU32::new(0);
         let method = Method::choose(hotspot, safepoints);
         let sampler = Self {
-            slots: (0..SLOTS).map(slot).collect(),
+            slots: slots(),
+            recording: RECORDINGS.fetch_add(1, Ordering::Relaxed),
             depth: AtomicU32::new(hotspot.lock().depth),
             next: AtomicU32::new(0),
             method,
@@ -243,9 +271,9 @@ impl Sampler {
     pub(crate) fn switch(&self, on: bool, thread: Option<ThreadId>) {
         let mut choice = locked(&self.choice);
         choice.switch(on, thread);
-        let is_nobody = choice.is_nobody();
-        self.paused.store(is_nobody, Ordering::Relaxed);
-        self.timers.signal_every(match is_nobody {
+        let is_empty = choice.is_empty();
+        self.paused.store(is_empty, Ordering::Relaxed);
+        self.timers.signal_every(match is_empty {
             true => Duration::ZERO,
             false => self.interval,
         });
@@ -290,13 +318,18 @@ impl Sampler {
     pub(crate) fn drain(&self, hotspot: &HotSpot, env: Env<Live>, jni: Jni) {
         let mut state = hotspot.lock();
         let choice = locked(&self.choice);
-        for slot in &self.slots {
-            if slot.state.load(Ordering::Acquire) != FULL {
+        for slot in self.slots {
+            if !slot.claim(FULL) {
+                continue;
+            }
+            if slot.recording.get() != self.recording {
+                // Of a recording that has ended, or of one that has begun since this one has ended.
+                let is_old = slot.recording.get() < self.recording;
+                slot.leave(if is_old { EMPTY } else { FULL });
                 continue;
             }
             let count = usize::try_from(slot.count.get()).unwrap_or(0);
-            // SAFETY: the slot is FULL, so the handler has left it and no other
-            // reader exists while the state is locked.
+            // SAFETY: this call moved the slot from FULL to BUSY and is its only user.
             let frames = unsafe { &*slot.frames.get() };
             let rows: Vec<Frame> = jni.local_frame(16, || {
                 let row = |frame: &CallFrame| Frame {
@@ -306,7 +339,7 @@ impl Sampler {
                 frames.iter().take(count).map(row).collect()
             });
             let thread = self.timers.number(slot.tid.get());
-            slot.state.store(EMPTY, Ordering::Release);
+            slot.leave(EMPTY);
             if !choice.has(thread) {
                 continue;
             }
@@ -381,12 +414,8 @@ impl Sampler {
     /// In the handler: takes the stack of the current thread.
     fn sample(&self, function: AsyncGetCallTrace, jni: Jni, context: *mut c_void) {
         let start = self.next.fetch_add(1, Ordering::Relaxed) as usize;
-        let claim = |slot: &&Slot| {
-            slot.state
-                .compare_exchange(EMPTY, BUSY, Ordering::Acquire, Ordering::Relaxed)
-                .is_ok()
-        };
-        let Some(slot) = (0..8).map(|i| &self.slots[(start + i) % SLOTS]).find(claim) else {
+        let mut nearest = (0..8).map(|i| &self.slots[(start + i) % SLOTS]);
+        let Some(slot) = nearest.find(|slot| slot.claim(EMPTY)) else {
             self.full.fetch_add(1, Ordering::Relaxed);
             return;
         };
@@ -401,12 +430,13 @@ impl Sampler {
         // SAFETY: called in a signal handler with its context, as the function wants.
         unsafe { function(&raw mut trace, depth as i32, context) };
         if trace.count > 0 {
+            slot.recording.set(self.recording);
             slot.tid.set(own_tid());
             slot.count.set(trace.count);
-            slot.state.store(FULL, Ordering::Release);
+            slot.leave(FULL);
         } else {
             self.no_stack.fetch_add(1, Ordering::Relaxed);
-            slot.state.store(EMPTY, Ordering::Release);
+            slot.leave(EMPTY);
         }
     }
 }
@@ -535,7 +565,7 @@ mod tests {
         let mut check = |on, thread, expected: [bool; 2], nobody| {
             choice.switch(on, thread);
             let found = [choice.has(one), choice.has(other)];
-            assert_eq!((found, choice.is_nobody()), (expected, nobody));
+            assert_eq!((found, choice.is_empty()), (expected, nobody));
         };
         check(true, Some(one), [true, false], false);
         check(false, Some(one), [false, false], true);

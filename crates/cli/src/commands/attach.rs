@@ -49,7 +49,7 @@ impl Order {
 /// Record a running JVM with the agent, or watch it on a page
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "With --duration or -o the recording is written here; the program is left as it was. Otherwise it goes\nto a file of the JVM's until `tenure attach PID stop` or the end of the program. A second attach\nchanges what is recorded. Only the JVM's own user (and root) may attach. JDK 21 and later print a\nwarning in the program unless it runs with -XX:+EnableDynamicAgentLoading. Without tenure:\njcmd PID JVMTI.agent_load.\n\nExamples:\n  tenure attach\n  tenure attach 4711 --duration 30 -o flames.html\n  tenure attach demo.Main --profile heap=sites,file=/tmp/sites.txt\n  tenure attach demo.Main stop\n  tenure attach 4711 --live"
+    after_help = "With --duration or -o the recording is written here, and the program is left as it was.\nOtherwise the JVM writes it to a file until `tenure attach PID stop` or its end. A second\nattach changes what is recorded. Only the JVM's own user and root may attach. JDK 21 and\nlater print a warning in the program unless it runs with -XX:+EnableDynamicAgentLoading.\nWithout tenure: jcmd PID JVMTI.agent_load.\n\nExamples:\n  tenure attach\n  tenure attach 4711 --duration 30 -o flames.html\n  tenure attach demo.Main --profile heap=sites,file=/tmp/sites.txt\n  tenure attach demo.Main stop\n  tenure attach 4711 --live"
 )]
 pub struct Args {
     /// Process id, or a part of the main class's name; without one the JVMs are listed
@@ -66,7 +66,7 @@ pub struct Args {
         conflicts_with = "live"
     )]
     profile: String,
-    /// Record for so long (30, 90s, 5m, 1h), write the recording here and end it
+    /// Record for this long (30, 90s, 5m, 1h), write the recording here and end it
     #[arg(long, value_name = "TIME", value_parser = duration, conflicts_with = "live")]
     duration: Option<Duration>,
     /// The file, whose ending chooses the form: .html .pb.gz .json .jfr .collapsed, or .hprof .hprof.txt
