@@ -202,6 +202,10 @@ fn a_range_is_recorded_selected_collected_and_dumped_in_the_browser() {
     program.tell("drop");
     program.tell("other 600");
     browser.click("document.querySelector('#gc')");
+    page.until("timeline", |it| {
+        it["events"].to_string().contains("Force GC")
+    });
+    page.until("state", |state| state["busy"].is_null());
     let gone = page.snapshot();
     browser.eval(&format!(
         "location.hash = '#/allocations?from={end}&to={gone}&by=class&filter=Populations$Node'"

@@ -18,13 +18,14 @@ fn measure(row: &Value, name: &str) -> Option<[u64; 3]> {
     Some([number("sum")?, number("max")?, number("max_ever")?])
 }
 
-/// Asks for the classes until what they say of one is as wanted.
+/// Asks for the classes, with sizes that are read again, until what they say of one is as wanted.
 fn until(page: &Page, class: &str, wanted: impl Fn(&Value) -> bool) -> Value {
     let row_of = |answer: &Value| {
         let rows = answer["rows"].as_array().expect("rows");
         rows.iter().find(|row| row["class"] == class).cloned()
     };
-    let answer = page.until("classes?limit=100000", |answer| {
+    page.snapshot();
+    let answer = page.until_counted("classes?limit=100000", |answer| {
         row_of(answer).is_some_and(|row| wanted(&row))
     });
     row_of(&answer).expect("it is there")
@@ -34,7 +35,7 @@ fn until(page: &Page, class: &str, wanted: impl Fn(&Value) -> bool) -> Value {
 fn read_again(page: &Page) -> Value {
     let time = |answer: &Value| answer["sizes"]["time_ms"].as_u64();
     let before = time(&page.json("classes"));
-    page.until("classes?limit=100000", |answer| time(answer) > before)
+    page.until_counted("classes?limit=100000", |answer| time(answer) > before)
 }
 
 fn sum_of(answer: &Value, class: &str, name: &str) -> u64 {
@@ -91,7 +92,7 @@ fn sizes_of_all_classes_are_those_that_the_program_made_without_a_heap_dump() {
         program.tell("loaders 50");
         page.snapshot();
         let asked = "classes?loaders=1&source=recording&filter=Fills$Line";
-        page.until(asked, |answer| {
+        page.until_counted(asked, |answer| {
             let rows = answer["rows"].as_array().expect("rows");
             let sizes = rows.iter().filter_map(|row| row["size"]["sum"].as_u64());
             let mut sizes: Vec<u64> = sizes.collect();
@@ -185,7 +186,7 @@ fn options_say_what_is_read_and_of_how_many() {
         program.tell("bags 100");
         program.tell("thread 300");
         page.snapshot();
-        let rows = page.until("classes?contexts=1&filter=Fills$Bag", |answer| {
+        let rows = page.until_counted("classes?contexts=1&filter=Fills$Bag", |answer| {
             let sizes = |row: &Value| row["size"]["sum"].as_u64();
             let rows = answer["rows"].as_array().expect("rows");
             rows.len() == 2 && rows.iter().filter_map(sizes).sum::<u64>() == 1800

@@ -9,7 +9,7 @@ const MIB: f64 = (1 << 20) as f64;
 const CATEGORIES: [&str; 7] = ["java", "native", "code", "stack", "gc", "class", "other"];
 
 /// A value of the last row of the timeline.
-fn value(timeline: &Value, name: &str) -> Option<f64> {
+pub(crate) fn value(timeline: &Value, name: &str) -> Option<f64> {
     let metrics = timeline["metrics"].as_array()?;
     let at = metrics.iter().position(|metric| metric["name"] == name)?;
     timeline["rows"].as_array()?.last()?[at + 1].as_f64()
@@ -44,6 +44,8 @@ fn categories_sum_to_resident_memory_and_native_memory_is_native() {
         ];
         let place = (lab.classes.path(), &program[..]);
         let (mut program, page) = run_live_of(lab, jdk, (folder.path(), &[]), place);
+        // It has started, and waits.
+        program.tell("nothing");
         let before = settled(&page);
         let [java, native, code, stack, gc, class, _] = of(&before, "resident");
         let what = format!("{before} on {}", jdk.full_version);
@@ -124,15 +126,14 @@ fn what_grows_over_collections_is_named_with_its_stack() {
         program.tell("keep 2000");
         program.tell("garbage 2000");
         program.tell("other 600");
-        page.command("gc");
-        page.snapshot();
+        page.collect();
+        page.count();
     }
-    let advice = page.until("advice", |advice| {
-        let rows = advice["growing"].as_array().expect("rows");
-        rows.iter().any(|row| row["class"] == "Populations$Node")
-    });
+    let advice = page.json("advice");
     let rows = advice["growing"].as_array().expect("rows");
     let nodes = rows.iter().filter(|row| row["class"] == "Populations$Node");
+    let nodes: Vec<&Value> = nodes.collect();
+    assert!(!nodes.is_empty(), "{advice}");
     for row in nodes {
         let stack = row["stack"].to_string();
         assert!(
@@ -153,7 +154,6 @@ fn every_saving_is_said_in_bytes_with_the_stack_that_allocates_it() {
     let Some(jdk) = lab.jdks.last() else { return };
     let folder = tempfile::tempdir().expect("a folder");
     let (mut program, page) = run_live(lab, jdk, folder.path(), &["--record", "full"]);
-    page.until("state", |state| state["recording"]["connected"] == true);
     page.counting(&mut program);
     const COUNT: u64 = 300;
     program.tell(&format!("waste {COUNT}"));

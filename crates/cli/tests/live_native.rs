@@ -13,7 +13,7 @@ fn blocks_of_native_code_come_and_go_at_their_stack() {
     let folder = tempfile::tempdir().expect("a folder");
     let flags = ["--record", "sampled", "--native", "1"];
     let (mut program, page) = run_live(lab, jdk, folder.path(), &flags);
-    page.until("state", |state| state["recording"]["connected"] == true);
+    page.connected();
     let asked = "heap=native&filter=Populations.direct&by=";
     let rows = |by: &str| format!("allocations?{asked}{by}");
     let number = |answer: &serde_json::Value, name: &str| answer["total"][name].as_i64();
@@ -34,7 +34,7 @@ fn blocks_of_native_code_come_and_go_at_their_stack() {
     // The buffers' memory goes some time after the collection that finds them dead.
     program.tell("release");
     page.command("gc");
-    page.until(&rows("class"), |answer| {
+    page.until_counted(&rows("class"), |answer| {
         number(answer, "live_bytes") < Some(MIB)
     });
     page.snapshot();
@@ -76,7 +76,7 @@ fn remaining_bytes_are_what_the_program_holds() {
         // With native memory tracking each block would have a header of the VM.
         let place = (lab.classes.path(), &["Populations"][..]);
         let (mut program, page) = run_live_of(lab, jdk, (folder.path(), &flags), place);
-        page.until("state", |state| state["recording"]["connected"] == true);
+        page.connected();
         let asked = "allocations?heap=native&by=class&filter=Unsafe.allocateMemory";
         let live = || {
             page.json(asked)["total"]["live_bytes"]

@@ -151,7 +151,7 @@ fn code_that_does_not_return_costs_two_threads_at_most() {
         program.tell("words 1");
         page.snapshot();
         program.tell("release");
-        let list = page.until(hangers, |list| texts(list, "value") == ["free"; 2]);
+        let list = page.until_counted(hangers, |list| texts(list, "value") == ["free"; 2]);
         assert_eq!(list["notes"].as_array().map(Vec::len), Some(0), "{list}");
         assert_eq!(page.json(WORDS)["objects"], 3);
     });

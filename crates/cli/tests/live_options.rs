@@ -246,7 +246,7 @@ fn a_factory_of_the_program_says_what_is_recorded_and_cannot_stop_it() {
             "* Chosen$A factory=Chosen$Config\n* Chosen$B factory=Chosen$Config\n* Chosen$K0 factory=Chosen$Config",
         );
         // The factory is asked in the background; who makes B is recorded once it has answered.
-        page.until(
+        page.until_counted(
             "classes?contexts=1&source=recording&filter=Chosen$B",
             |answer| {
                 program.tell("a 1");
@@ -259,7 +259,7 @@ fn a_factory_of_the_program_says_what_is_recorded_and_cannot_stop_it() {
             row.map_or(0, |row| row["total"].as_u64().expect("a number"))
         };
         // What it leaves out is not shown, and what it says of B holds for its instances.
-        page.until("classes?source=recording&filter=Chosen$A", |answer| {
+        page.until_counted("classes?source=recording&filter=Chosen$A", |answer| {
             answer["count"] == 0
         });
         let list = page.json("instances?source=live&class=Chosen$B");

@@ -34,6 +34,7 @@ fn rows(page: &Page, kind: &str, method: &str) -> Vec<Value> {
 /// Waits until a method has made so many, on all of its lines, and gives how many remain.
 fn until(page: &Page, kind: &str, method: &str, created: u64) -> u64 {
     testkit::until(|| {
+        page.count();
         let rows = rows(page, kind, method);
         let sum = |field: &str| -> u64 { rows.iter().filter_map(|row| row[field].as_u64()).sum() };
         if sum("created") == created {
@@ -67,7 +68,9 @@ fn references_are_counted_and_joined_with_dumps() {
         assert_eq!(until(&page, "global", "leak", 7), 7, "{what}");
         assert_eq!(until(&page, "global", "pass", 5), 0, "{what}");
         assert_eq!(until(&page, "weak", "leakWeakly", 5), 4, "{what}");
-        // A range knows what came and went in it, and what was there at its end.
+        // A range knows what came and went in it, and what was there at its end. What was counted
+        // before the first of these is known before the second.
+        page.snapshot();
         let middle = page.snapshot();
         program.tell("leak 2");
         assert_eq!(until(&page, "global", "leak", 9), 9, "{what}");

@@ -127,7 +127,7 @@ fn what_a_killed_server_knew_by_time_is_known_to_the_next() {
     program.tell("keep 7");
     // Neither what is recorded nor where must be said again.
     let (server, page) = attach(lab, &program, folder, &[]);
-    page.until("state", |state| state["recording"]["connected"] == true);
+    page.connected();
     let now = page.snapshot();
     same(&first, &said(&page, 0, middle), "after the kill");
     same(&second, &said(&page, middle, end), "after the kill");
@@ -164,7 +164,7 @@ fn what_a_killed_server_knew_by_time_is_known_to_the_next() {
     let file = fs::OpenOptions::new().write(true).open(journal);
     file.and_then(|file| file.set_len(length - 3)).expect("cut");
     let (mut server, page) = attach(lab, &program, folder, &[]);
-    page.until("state", |state| state["recording"]["connected"] == true);
+    page.connected();
     page.snapshot();
     same(&first, &said(&page, 0, middle), "after damage");
     same(&second, &said(&page, middle, end), "after damage");

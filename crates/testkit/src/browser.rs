@@ -213,24 +213,28 @@ impl Browser {
              const frame = () => new Promise((done) => setTimeout(done, 40)); \
              const before = at(); await frame(); await frame(); const after = at(); \
              if (!before || !after || String(before) !== String(after)) return null; \
-             const hit = document.elementFromPoint(...after); \
-             return hit && (e.contains(hit) || hit.contains(e)) ? after : null; }})()"
+             const is_of = (hit, e) => Boolean(hit && e && (e.contains(hit) || hit.contains(e))); \
+             window.clicked = false; addEventListener('click', (click) => {{ \
+             window.clicked = is_of(click.target, {element}); }}, {{capture: true, once: true}}); \
+             return is_of(document.elementFromPoint(...after), e) ? after : null; }})()"
         );
         let began = Instant::now();
-        let at = loop {
+        loop {
             let at = self.eval(&script);
             if at.is_array() {
-                break at;
+                for kind in ["mousePressed", "mouseReleased"] {
+                    let event = json!({"type": kind, "x": at[0], "y": at[1], "button": "left", "clickCount": 1});
+                    self.call("Input.dispatchMouseEvent", event);
+                }
+                // A page that is renewed between the two has another element than was pressed. A
+                // document that the click has led to knows nothing of it.
+                if self.eval("window.clicked") != json!(false) {
+                    return;
+                }
             }
             assert!(
                 began.elapsed() < PATIENCE,
                 "nothing to click, or it cannot be hit: {element}"
-            );
-        };
-        for kind in ["mousePressed", "mouseReleased"] {
-            self.call(
-                "Input.dispatchMouseEvent",
-                json!({"type": kind, "x": at[0], "y": at[1], "button": "left", "clickCount": 1}),
             );
         }
     }

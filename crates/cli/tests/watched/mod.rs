@@ -200,6 +200,14 @@ impl Page {
         })
     }
 
+    /// Has garbage collected, and waits until the timeline knows of it, with its next row.
+    pub(crate) fn collect(&self) {
+        let count = || self.json("advice")["collections"].as_u64();
+        let before = count();
+        self.command("gc");
+        self.until("advice", |advice| advice["collections"].as_u64() > before);
+    }
+
     /// Waits until this was said on standard error.
     pub(crate) fn hears(&self, words: &str) {
         testkit::until(|| {
@@ -211,22 +219,55 @@ impl Page {
         });
     }
 
+    /// Waits until the agent is there.
+    pub(crate) fn connected(&self) {
+        self.until("state", |state| state["recording"]["connected"] == true);
+    }
+
     /// Waits until the agent counts. It notices by what the program allocates, so that is made to.
     pub(crate) fn counting(&self, program: &mut Program) {
-        // Snapshots come four times as often, and tests wait for them.
+        // Rows of the timeline come more often than usual, and tests wait for them.
         self.command("interval?ms=100");
-        self.until("state", |state| {
+        self.connected();
+        testkit::until(|| {
             program.tell("nothing");
-            state["recording"]["counting"] == true
+            self.count();
+            let state = self.json("state");
+            if state["recording"]["counting"] == true {
+                return Ok(());
+            }
+            Err(state)
         });
     }
 
-    /// Waits for a snapshot that was asked for after this call.
+    /// Takes a snapshot; a program that gets no time answers late.
+    pub(crate) fn count(&self) {
+        testkit::until(|| match self.ask("POST", "api/v1/commands/snapshot") {
+            (200, _) => Ok(()),
+            (status, said) => Err(format!("{status}: {said}")),
+        });
+    }
+
+    /// Takes a snapshot, and gives its time.
     pub(crate) fn snapshot(&self) -> u64 {
-        let now = |state: &Value| state["recording"]["snapshots"].as_u64().unwrap_or(0);
-        let before = now(&self.json("state"));
-        let state = self.until("state", |state| now(state) >= before + 2);
+        self.count();
+        let state = self.json("state");
         state["recording"]["range"][1].as_u64().expect("a time")
+    }
+
+    /// As `until`, with a snapshot before each question.
+    pub(crate) fn until_counted(
+        &self,
+        path: &str,
+        mut wanted: impl FnMut(&Value) -> bool,
+    ) -> Value {
+        self.until(path, |answer| {
+            let is_wanted = wanted(answer);
+            if !is_wanted {
+                self.count();
+            }
+            is_wanted
+        })
     }
 }
 

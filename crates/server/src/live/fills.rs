@@ -50,6 +50,8 @@ pub struct Readings {
     /// Number of the last question, and when it was asked if it has no answer yet.
     number: u32,
     asked: Option<Instant>,
+    /// What was asked for so far is not new enough.
+    again: bool,
 }
 
 /// Where the sizes and capacities of a table come from.
@@ -108,8 +110,13 @@ impl Readings {
         })
     }
 
+    /// Whoever wants to know next has it read again.
+    pub(super) fn read_again(&mut self) {
+        self.again = true;
+    }
+
     fn is_new(&self) -> bool {
-        self.last.as_ref().is_some_and(Reading::is_new)
+        !self.again && self.last.as_ref().is_some_and(Reading::is_new)
     }
 
     fn is_old(&self) -> bool {
@@ -139,6 +146,7 @@ impl Live {
             if waiting.is_none() {
                 readings.number = readings.number.wrapping_add(1);
                 readings.asked = Some(Instant::now());
+                readings.again = false;
             }
             let number = waiting.is_none().then_some(readings.number);
             Some((number, readings.asked, patience))

@@ -30,6 +30,8 @@ pub struct Recorded {
     /// Objects and bytes tracked and live at the last snapshot.
     pub(super) tracked: Option<(u64, u64)>,
     pub(super) asked: Option<Instant>,
+    /// How many snapshots of the sites the agent that is connected has sent, as far as pages know them.
+    pub(super) sites: u64,
     /// How often each JNI reference was sent.
     pub(super) references: u64,
     /// The last live objects that were listed.
@@ -75,6 +77,7 @@ impl Recorded {
             None => self.tap = Some(Tap::new(next_dump)),
         }
         self.asked = None;
+        self.sites = 0;
         self.fills.ask_again();
     }
 
@@ -238,6 +241,8 @@ impl Live {
                 self.mark("Counting");
             }
         }
+        let is_snapshot = |one: &&Arrived| **one == Arrived::Sites;
+        let come = taken.arrived.iter().filter(is_snapshot).count() as u64;
         for event in taken.arrived {
             match event {
                 Arrived::Dump(path, held) => {
@@ -249,6 +254,9 @@ impl Live {
                 Arrived::Fills(fills) => self.recorded_mut(|recorded| recorded.fills.take(*fills)),
                 _ => {}
             }
+        }
+        if come > 0 {
+            self.recorded_mut(|recorded| recorded.sites += come);
         }
         Ok(())
     }

@@ -253,6 +253,7 @@ pub fn carry_out(live: &Arc<Live>, name: &str, params: &Params) -> Result<Option
             live.choose(text).map_err(Fault::bad)?;
         }
         "finish" => live.finish(),
+        "snapshot" => live.snapshot().map_err(failed)?,
         "own" => live.set_own_code(params.flag("on")).map_err(failed)?,
         "interval" => {
             let ms = params.number("ms", 0)? as u64;
@@ -260,7 +261,7 @@ pub fn carry_out(live: &Arc<Live>, name: &str, params: &Params) -> Result<Option
         }
         _ => {
             return Err(Fault::not_found(
-                "there is no such command; expected gc, dump, record, stop, mark, save, schedule, options, own, finish or interval",
+                "there is no such command; expected gc, dump, record, stop, mark, save, schedule, options, own, snapshot, finish or interval",
             ));
         }
     }

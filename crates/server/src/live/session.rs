@@ -71,6 +71,9 @@ pub struct Live {
     interval_ms: AtomicU64,
     /// One command after the other.
     turn: Mutex<()>,
+    /// How many snapshots of the sites the agent that is connected will have sent when it has sent
+    /// the last that was asked for.
+    sites_asked: Mutex<u64>,
     /// One measurement after the other.
     pub(super) measuring: Mutex<()>,
     /// How often measuring has been ended early.
@@ -144,6 +147,7 @@ impl Live {
             status: watch::channel(status).0,
             interval_ms: AtomicU64::new(INTERVAL_MS),
             turn: Mutex::default(),
+            sites_asked: Mutex::default(),
             measuring: Mutex::default(),
             finished: AtomicU64::new(0),
             asking: Mutex::default(),
@@ -363,7 +367,17 @@ impl Live {
             return;
         }
         self.recorded_mut(|recorded| recorded.asked = Some(Instant::now()));
-        let _ = commands(Ask::Sites);
+        let _ = self.order_sites(&commands, Ask::Sites);
+    }
+
+    /// Asks for a snapshot of the sites; how many will have come when it has.
+    fn order_sites(&self, commands: &Commands, ask: Ask) -> Result<u64, String> {
+        // Questions go out in the order of their numbers.
+        let mut asked = locked(&self.sites_asked);
+        let come = self.recorded(|recorded| recorded.sites);
+        commands(ask)?;
+        *asked = come.max(*asked) + 1;
+        Ok(*asked)
     }
 
     /// Changes the time between two rows.
@@ -419,15 +433,38 @@ impl Live {
         Ok(())
     }
 
-    /// Waits for a snapshot of the sites: until it is asked, the agent holds the youngest objects of
-    /// each thread, so that a collection would not find them.
-    pub(super) fn settle(&self, commands: &Commands) -> Result<(), String> {
-        let snapshots = || self.recorded(|recorded| recorded.history.times().len());
-        let (before, begun) = (snapshots(), Instant::now());
-        commands(Ask::Sites)?;
-        while snapshots() == before && begun.elapsed() < SETTLE {
-            std::thread::sleep(Duration::from_millis(10));
+    /// Waits for a snapshot of the sites that is asked for now: until it is asked, the agent holds
+    /// the youngest objects of each thread, so that a collection would not find them. Whether it came.
+    pub(super) fn settle(&self, commands: &Commands) -> Result<bool, String> {
+        self.settle_within(commands, SETTLE)
+    }
+
+    fn settle_within(&self, commands: &Commands, patience: Duration) -> Result<bool, String> {
+        let begun = Instant::now();
+        let number = self.order_sites(commands, Ask::Sites)?;
+        let has_come = || self.recorded(|recorded| recorded.sites >= number);
+        while !has_come() {
+            if begun.elapsed() > patience || locked(&self.commands).is_none() {
+                // Nobody waits for this one any more.
+                self.recorded_mut(|recorded| recorded.sites = recorded.sites.max(number));
+                return Ok(false);
+            }
+            std::thread::sleep(Duration::from_millis(5));
         }
+        Ok(true)
+    }
+
+    /// What comes when its time has come comes now: a snapshot of the sites, for which this waits,
+    /// and sizes with the next table.
+    ///
+    /// # Errors
+    /// When nothing is recorded, or the agent does not answer.
+    pub fn snapshot(&self) -> Result<(), String> {
+        let commands = self.commands().ok_or("nothing is being recorded")?;
+        if !self.settle_within(&commands, SITES_PATIENCE)? {
+            return Err("the agent has not answered".to_owned());
+        }
+        self.recorded_mut(|recorded| recorded.fills.read_again());
         Ok(())
     }
 
@@ -435,7 +472,7 @@ impl Live {
     fn held(&self, commands: &Commands) -> Option<Held> {
         let sent = || self.recorded(|recorded| recorded.references);
         let (before, begun) = (sent(), Instant::now());
-        commands(Ask::References).ok()?;
+        self.order_sites(commands, Ask::References).ok()?;
         while sent() == before && begun.elapsed() < SETTLE {
             std::thread::sleep(Duration::from_millis(10));
         }
@@ -509,7 +546,7 @@ impl Live {
         self.busy("Stopping the recording", || {
             let commands = locked(&self.commands).clone();
             let commands = commands.ok_or("nothing is being recorded")?;
-            commands(Ask::Sites)?;
+            self.order_sites(&commands, Ask::Sites)?;
             commands(Ask::Allocations(false))?;
             self.set_recording(false);
             self.mark("Recording stopped");
@@ -528,6 +565,9 @@ impl Live {
 
     /// The way to the agent that is connected; `None` when it is gone.
     pub(super) fn set_commands(&self, commands: Option<Commands>) {
+        if commands.is_some() {
+            *locked(&self.sites_asked) = 0;
+        }
         *locked(&self.commands) = commands.map(Arc::new);
     }
 
