@@ -297,7 +297,7 @@ fn class_options(page: &Page) {
 
 fn measurements(page: &Page) {
     // Memory by category is read seldom, for the first time when the program has hardly begun.
-    let timeline = page.until("timeline", |timeline| {
+    let timeline = page.until_counted("timeline", |timeline| {
         let value = |name| crate::live_memory::value(timeline, name);
         value("nmt_java_bytes") > Some(1e6) && value("resident_java_bytes") > Some(1e6)
     });

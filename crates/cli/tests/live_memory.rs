@@ -23,7 +23,7 @@ fn of(timeline: &Value, kind: &str) -> [f64; 7] {
 /// The timeline once the categories sum to the resident memory of the same row, which they only do
 /// when both were read while nothing changed.
 fn settled(page: &Page) -> Value {
-    page.until("timeline", |timeline| {
+    page.until_counted("timeline", |timeline| {
         let resident = value(timeline, "resident_bytes").unwrap_or(0.0);
         let sum: f64 = of(timeline, "resident").iter().sum();
         sum > 0.0 && (sum - resident).abs() < 0.02 * resident
@@ -61,7 +61,7 @@ fn categories_sum_to_resident_memory_and_native_memory_is_native() {
         // A buffer's memory is cleared, so all of its pages are resident.
         program.tell("direct 100");
         let native_of = |timeline: &Value, kind: &str| of(timeline, kind)[1];
-        page.until("timeline", |now| {
+        page.until_counted("timeline", |now| {
             native_of(now, "resident") > native + 99.0 * MIB
                 && native_of(now, "nmt") > native_of(&before, "nmt") + 99.0 * MIB
         });

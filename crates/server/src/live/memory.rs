@@ -6,10 +6,13 @@ use super::ranges::Ranges;
 use super::resident::{self, Resident};
 use super::session::{Live, locked};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// Between two questions.
 const EVERY: Duration = Duration::from_secs(5);
+/// It looks so often whether memory is asked for.
+const STEP: Duration = Duration::from_millis(200);
 /// The metaspace gets new parts, seldom.
 const RANGES_EVERY: Duration = Duration::from_secs(60);
 /// A reading that took long is not repeated before so many times as much has passed.
@@ -42,12 +45,10 @@ impl Live {
                 heap = ask("GC.heap_info");
                 info = ask("VM.info");
             }
-            let old = ranges.take_if(|(_, asked)| asked.elapsed() >= RANGES_EVERY);
-            if old.is_some() || ranges.is_none() {
-                let metaspace = match heap.is_empty() {
-                    false => ask("VM.metaspace vslist"),
-                    true => String::new(),
-                };
+            let _old = ranges.take_if(|(_, asked)| asked.elapsed() >= RANGES_EVERY);
+            // A VM that has only just begun does not say yet where its heap is.
+            if ranges.is_none() && !heap.is_empty() {
+                let metaspace = ask("VM.metaspace vslist");
                 ranges = Some((Ranges::parse(&heap, &info, &metaspace), Instant::now()));
             }
             // Tracking is chosen when the VM starts.
@@ -62,8 +63,10 @@ impl Live {
                 .and_then(|(smaps, (ranges, _))| resident::parse(&smaps, ranges));
             *locked(&self.memory) = Memory { tracked, resident };
             let pause = EVERY.max(begun.elapsed() * REST);
-            while self.alive() && begun.elapsed() < pause {
-                std::thread::sleep(Duration::from_millis(200));
+            let is_over =
+                || begun.elapsed() >= pause || self.memory_wanted.swap(false, Ordering::Relaxed);
+            while self.alive() && !is_over() {
+                std::thread::sleep(STEP);
             }
         }
     }

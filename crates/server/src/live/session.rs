@@ -59,6 +59,8 @@ pub struct Live {
     commands: Mutex<Option<Arc<Commands>>>,
     /// What was last known of memory by category.
     pub(super) memory: Mutex<Memory>,
+    /// Memory by category is to be read before its time.
+    pub(super) memory_wanted: AtomicBool,
     /// Its heap dumps.
     pub dumps: Dumps,
     /// Its tables of classes that were kept.
@@ -140,6 +142,7 @@ impl Live {
             recorded: RwLock::new(recorded),
             commands: Mutex::default(),
             memory: Mutex::default(),
+            memory_wanted: AtomicBool::new(false),
             rules: Chosen::default(),
             dumps: Dumps::new(folder.clone(), stem.clone()),
             shelf: Shelf::new(folder, stem),
@@ -454,13 +457,16 @@ impl Live {
         Ok(true)
     }
 
-    /// What comes when its time has come comes now: a snapshot of the sites, for which this waits,
-    /// and sizes with the next table.
+    /// What comes when its time has come comes now: a snapshot of the sites, for which this waits if
+    /// there is a recording, sizes with the next table, and memory by category with one of the next rows.
     ///
     /// # Errors
-    /// When nothing is recorded, or the agent does not answer.
+    /// When the agent does not answer.
     pub fn snapshot(&self) -> Result<(), String> {
-        let commands = self.commands().ok_or("nothing is being recorded")?;
+        self.memory_wanted.store(true, Ordering::Relaxed);
+        let Some(commands) = self.commands() else {
+            return Ok(());
+        };
         if !self.settle_within(&commands, SITES_PATIENCE)? {
             return Err("the agent has not answered".to_owned());
         }
