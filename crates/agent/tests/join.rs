@@ -46,7 +46,8 @@ fn a_dump_of_the_agent_names_the_stack_that_allocated_the_leak() {
         let retained: u64 = sites.iter().filter_map(|r| r.retained).map(|r| r.0).sum();
         assert!(retained > 3000 * 916, "{retained}");
 
-        let found = leaks::find(&heap, &Default::default()).expect("suspects");
+        let found = leaks::find(&heap, &Default::default(), &heap_graph::Control::quiet())
+            .expect("suspects");
         let suspect = &found.suspects[0];
         assert_eq!(suspect.holder.as_deref(), Some("Leak$Registry.sessions"));
         let point = suspect.accumulation_point.as_ref().expect("a point");

@@ -6,7 +6,7 @@
 use crate::bitmaps::{Bitmap, bitmaps};
 use crate::destroyed::{Destroyed, destroyed};
 use crate::fields::{class_named, field_int, field_ref, is_subclass_of};
-use heap_graph::{ClassIdx, Heap, HeapError, ObjIdx, Value};
+use heap_graph::{ClassIdx, Control, Heap, HeapError, ObjIdx, Value};
 use hprof::Bytes;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
@@ -57,7 +57,14 @@ pub struct Android {
 }
 
 /// Looks at everything.
-pub fn android(heap: &Heap, top: Option<usize>) -> Result<Android, HeapError> {
+///
+/// # Errors
+/// [`HeapError::Cancelled`] soon after the control says so.
+pub fn android(
+    heap: &Heap,
+    top: Option<usize>,
+    control: &Control<'_>,
+) -> Result<Android, HeapError> {
     let heaps = heap.summary().heaps.iter();
     let heaps = heaps.map(|(name, (objects, shallow))| ArtHeap {
         name: name.clone(),
@@ -74,7 +81,7 @@ pub fn android(heap: &Heap, top: Option<usize>) -> Result<Android, HeapError> {
         sdk: static_int(heap, "android.os.Build$VERSION", "SDK_INT"),
         device: device(heap),
         heaps: heaps.collect(),
-        destroyed: destroyed(heap)?,
+        destroyed: destroyed(heap, control)?,
         native,
         native_bytes,
         bitmaps,

@@ -7,7 +7,7 @@
 
 use crate::identity::{signature, stable_name};
 use crate::leaks::{LeakOptions, Leaks, Suspect, SuspectKind, find};
-use heap_graph::{Heap, HeapError};
+use heap_graph::{Control, Heap, HeapError};
 use hprof::Bytes;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -47,8 +47,11 @@ pub const BASELINE: &str = "tenure.baseline/1";
 
 impl Baseline {
     /// Makes a baseline of a heap.
-    pub fn of(heap: &Heap) -> Result<Baseline, HeapError> {
-        let leaks = find(heap, &LeakOptions::default())?;
+    ///
+    /// # Errors
+    /// [`HeapError::Cancelled`] soon after the control says so.
+    pub fn of(heap: &Heap, control: &Control<'_>) -> Result<Baseline, HeapError> {
+        let leaks = find(heap, &LeakOptions::default(), control)?;
         Ok(Baseline {
             schema: BASELINE.to_owned(),
             objects: heap.summary().reachable_objects,
@@ -280,7 +283,16 @@ pub struct Check {
 }
 
 /// Applies rules to a heap.
-pub fn check(heap: &Heap, rules: &Rules, baseline: Option<&Baseline>) -> Result<Check, RuleError> {
+///
+/// # Errors
+/// A rule that is none, or that a baseline is missing for; [`HeapError::Cancelled`] soon after the
+/// control says so.
+pub fn check(
+    heap: &Heap,
+    rules: &Rules,
+    baseline: Option<&Baseline>,
+    control: &Control<'_>,
+) -> Result<Check, RuleError> {
     let mut checks = Vec::new();
     let now = classes(heap);
     for (n, rule) in rules.rules.iter().enumerate() {
@@ -310,7 +322,7 @@ pub fn check(heap: &Heap, rules: &Rules, baseline: Option<&Baseline>) -> Result<
             checks.push(limited(&name, subject, what, found[k], most, before));
         }
     }
-    let leaks = find(heap, &LeakOptions::default())?;
+    let leaks = find(heap, &LeakOptions::default(), control)?;
     check_leaks(&mut checks, &leaks, &rules.leaks, baseline)?;
     let failed = checks.iter().filter(|c| !c.passed).count() as u64;
     Ok(Check {

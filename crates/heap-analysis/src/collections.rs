@@ -1,7 +1,8 @@
 //! The entries of the maps of `java.util`, read through their fields.
 
 use crate::fields::{elements, field_ref};
-use heap_graph::{Heap, ObjIdx};
+use crate::pace::Pace;
+use heap_graph::{Heap, HeapError, ObjIdx};
 use rustc_hash::FxHashSet;
 
 /// An entry of a map: key and value, if they are in the dump.
@@ -9,14 +10,22 @@ pub type Entry = (Option<ObjIdx>, Option<ObjIdx>);
 
 /// The entries of a HashMap, LinkedHashMap, Hashtable, Properties (of any JDK), ConcurrentHashMap
 /// or an unmodifiable wrapper of one, at most `limit`, in table order. Empty for anything else.
-pub fn map_entries(heap: &Heap, map: ObjIdx, limit: usize) -> Vec<Entry> {
+///
+/// # Errors
+/// [`HeapError::Cancelled`] soon after the control of the pace says so.
+pub fn map_entries(
+    heap: &Heap,
+    map: ObjIdx,
+    limit: usize,
+    pace: &mut Pace<'_>,
+) -> Result<Vec<Entry>, HeapError> {
     let mut map = map;
     // Wrappers: Properties.map since JDK 9, Collections$UnmodifiableMap.m, and so on.
     for _ in 0..8 {
         if let Some(table) = field_ref(heap, map, "table") {
-            let found = table_entries(heap, table, limit);
+            let found = table_entries(heap, table, limit, pace)?;
             if !found.is_empty() {
-                return found;
+                return Ok(found);
             }
         }
         match ["map", "m"].iter().find_map(|f| field_ref(heap, map, f)) {
@@ -24,19 +33,29 @@ pub fn map_entries(heap: &Heap, map: ObjIdx, limit: usize) -> Vec<Entry> {
             None => break,
         }
     }
-    Vec::new()
+    Ok(Vec::new())
 }
 
-fn table_entries(heap: &Heap, table: ObjIdx, limit: usize) -> Vec<Entry> {
+fn table_entries(
+    heap: &Heap,
+    table: ObjIdx,
+    limit: usize,
+    pace: &mut Pace<'_>,
+) -> Result<Vec<Entry>, HeapError> {
     let mut found = Vec::new();
     let mut seen = FxHashSet::default();
     for bucket in elements(heap, table) {
+        pace.step()?;
+        if found.len() >= limit {
+            break;
+        }
         let mut next = Some(bucket);
         // ConcurrentHashMap puts long buckets into a TreeBin, whose nodes hang on `first`.
         if let Some(first) = field_ref(heap, bucket, "first") {
             next = Some(first);
         }
         while let Some(node) = next {
+            pace.step()?;
             if found.len() >= limit || !seen.insert(node) {
                 break;
             }
@@ -45,5 +64,5 @@ fn table_entries(heap: &Heap, table: ObjIdx, limit: usize) -> Vec<Entry> {
             next = field_ref(heap, node, "next");
         }
     }
-    found
+    Ok(found)
 }

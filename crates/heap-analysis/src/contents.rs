@@ -3,7 +3,8 @@
 use crate::collections::map_entries;
 use crate::describe::{ObjectRef, describe};
 use crate::fields::{elements, field_int, field_ref};
-use heap_graph::{Heap, ObjIdx};
+use crate::pace::Pace;
+use heap_graph::{Control, Heap, HeapError, ObjIdx};
 use rustc_hash::FxHashSet;
 use serde::Serialize;
 
@@ -32,28 +33,46 @@ pub struct Contents {
 }
 
 /// The first `limit` things that a collection holds.
-pub fn contents(heap: &Heap, object: ObjIdx, limit: usize) -> Contents {
-    let (form, mut rows) = read(heap, object, limit.saturating_add(1));
+///
+/// # Errors
+/// [`HeapError::Cancelled`] soon after the control says so.
+pub fn contents(
+    heap: &Heap,
+    object: ObjIdx,
+    limit: usize,
+    control: &Control<'_>,
+) -> Result<Contents, HeapError> {
+    let most = (limit as u64).min(heap.len());
+    let mut pace = Pace::new(control, "reading a collection", most);
+    let (form, mut rows) = read(heap, object, limit.saturating_add(1), &mut pace)?;
     let more = rows.len() > limit;
     rows.truncate(limit);
     let name = |o: Option<ObjIdx>| o.map(|o| describe(heap, o));
-    Contents {
+    let mut pace = Pace::new(control, "naming what it holds", rows.len() as u64);
+    let mut named = Vec::with_capacity(rows.len());
+    for (key, value) in rows {
+        pace.step()?;
+        named.push(Content {
+            key: name(key),
+            value: name(value),
+        });
+    }
+    Ok(Contents {
         object: describe(heap, object),
         form,
-        rows: rows
-            .into_iter()
-            .map(|(key, value)| Content {
-                key: name(key),
-                value: name(value),
-            })
-            .collect(),
+        rows: named,
         more,
-    }
+    })
 }
 
 type Rows = Vec<(Option<ObjIdx>, Option<ObjIdx>)>;
 
-fn read(heap: &Heap, object: ObjIdx, limit: usize) -> (&'static str, Rows) {
+fn read(
+    heap: &Heap,
+    object: ObjIdx,
+    limit: usize,
+    pace: &mut Pace<'_>,
+) -> Result<(&'static str, Rows), HeapError> {
     let class = heap.class(heap.class_of(object)).name.as_str();
     let is_set = class.ends_with("Set") || class.ends_with("KeySetView");
     if let Some(array) = ["elementData", "elements", "array", "a", "queue", "es"]
@@ -76,23 +95,23 @@ fn read(heap: &Heap, object: ObjIdx, limit: usize) -> (&'static str, Rows) {
             all.rotate_left(tail);
         }
         let rows = all.into_iter().take(used);
-        return ("list", rows.map(|o| (None, Some(o))).collect());
+        return Ok(("list", rows.map(|o| (None, Some(o))).collect()));
     }
     if class.starts_with("java.util.ImmutableCollections$") {
-        return immutable(heap, object, class, limit);
+        return Ok(immutable(heap, object, class, limit));
     }
-    let entries = tree_or_hash(heap, object, limit);
+    let entries = tree_or_hash(heap, object, limit, pace)?;
     if !entries.is_empty() {
-        return match is_set {
+        return Ok(match is_set {
             true => ("set", entries.into_iter().map(|(k, _)| (None, k)).collect()),
             false => ("map", entries),
-        };
+        });
     }
-    let linked = linked(heap, object, limit);
+    let linked = linked(heap, object, limit, pace)?;
     if !linked.is_empty() {
-        return ("list", linked);
+        return Ok(("list", linked));
     }
-    ("other", Vec::new())
+    Ok(("other", Vec::new()))
 }
 
 /// `List.of`, `Map.of`: fields `e0`, `e1`, or one array (for maps keys and values in turn).
@@ -126,28 +145,39 @@ fn immutable(heap: &Heap, object: ObjIdx, class: &str, limit: usize) -> (&'stati
     )
 }
 
-fn tree_or_hash(heap: &Heap, object: ObjIdx, limit: usize) -> Rows {
+fn tree_or_hash(
+    heap: &Heap,
+    object: ObjIdx,
+    limit: usize,
+    pace: &mut Pace<'_>,
+) -> Result<Rows, HeapError> {
     let mut at = object;
     // TreeSet.m is a TreeMap, whose root is an Entry.
     for _ in 0..4 {
         if let Some(root) = field_ref(heap, at, "root") {
-            return in_order(heap, root, limit);
+            return in_order(heap, root, limit, pace);
         }
         match ["m", "map"].iter().find_map(|f| field_ref(heap, at, f)) {
             Some(inner) => at = inner,
             None => break,
         }
     }
-    map_entries(heap, object, limit)
+    map_entries(heap, object, limit, pace)
 }
 
 /// A binary tree from left to right, without recursion and without trust in its shape.
-fn in_order(heap: &Heap, root: ObjIdx, limit: usize) -> Rows {
+fn in_order(
+    heap: &Heap,
+    root: ObjIdx,
+    limit: usize,
+    pace: &mut Pace<'_>,
+) -> Result<Rows, HeapError> {
     let mut rows = Vec::new();
     let mut seen = FxHashSet::default();
     let mut stack = Vec::new();
     let mut next = Some(root);
     while rows.len() < limit {
+        pace.step()?;
         match next {
             Some(node) if seen.insert(node) => {
                 stack.push(node);
@@ -160,17 +190,23 @@ fn in_order(heap: &Heap, root: ObjIdx, limit: usize) -> Rows {
             }
         }
     }
-    rows
+    Ok(rows)
 }
 
 /// LinkedList and the linked queues: `first` or `head`, then `next`; elements in `item`.
-fn linked(heap: &Heap, object: ObjIdx, limit: usize) -> Rows {
+fn linked(
+    heap: &Heap,
+    object: ObjIdx,
+    limit: usize,
+    pace: &mut Pace<'_>,
+) -> Result<Rows, HeapError> {
     let mut rows = Vec::new();
     let mut seen = FxHashSet::default();
     let mut next = ["first", "head"]
         .iter()
         .find_map(|f| field_ref(heap, object, f));
     while let Some(node) = next {
+        pace.step()?;
         if rows.len() >= limit || !seen.insert(node) {
             break;
         }
@@ -179,5 +215,5 @@ fn linked(heap: &Heap, object: ObjIdx, limit: usize) -> Rows {
         }
         next = field_ref(heap, node, "next");
     }
-    rows
+    Ok(rows)
 }

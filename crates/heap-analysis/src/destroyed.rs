@@ -13,7 +13,7 @@ use crate::android::instances;
 use crate::describe::{ObjectRef, describe};
 use crate::fields::{class_named, elements, field, field_int, field_ref, static_ref};
 use crate::paths::{Exclusions, Path, best_path};
-use heap_graph::{Heap, HeapError, ObjIdx, Value};
+use heap_graph::{Control, Heap, HeapError, ObjIdx, Value};
 use rustc_hash::FxHashSet;
 use serde::Serialize;
 use std::cmp::Reverse;
@@ -100,7 +100,10 @@ struct Finished {
 }
 
 /// All that is destroyed and held, what retains most first.
-pub fn destroyed(heap: &Heap) -> Result<Vec<Destroyed>, HeapError> {
+///
+/// # Errors
+/// [`HeapError::Cancelled`] soon after the control says so.
+pub fn destroyed(heap: &Heap, control: &Control<'_>) -> Result<Vec<Destroyed>, HeapError> {
     let mut finished = watched(heap);
     for rule in &RULES {
         let objects = instances(heap, rule.class).filter(|o| (rule.is_finished)(heap, *o));
@@ -119,7 +122,7 @@ pub fn destroyed(heap: &Heap) -> Result<Vec<Destroyed>, HeapError> {
             continue;
         }
         // Held by weak references only: it may go at any time.
-        if let Some(path) = best_path(heap, one.object, Exclusions::ALL)? {
+        if let Some(path) = best_path(heap, one.object, Exclusions::ALL, control)? {
             found.push(Destroyed {
                 object: describe(heap, one.object),
                 kind: one.kind,

@@ -12,7 +12,7 @@ use crate::top::{Consumers, TopOptions, consumers};
 use crate::treemap::{Treemap, treemap};
 use crate::unreachable::{Unreachable, unreachable};
 use crate::validate::{Verdict, validate};
-use heap_graph::{Heap, HeapError};
+use heap_graph::{Control, Heap, HeapError};
 use serde::Serialize;
 
 /// How much goes into a report.
@@ -68,10 +68,17 @@ pub struct Dossier {
 }
 
 /// Puts a report together.
-pub fn dossier(heap: &Heap, options: &DossierOptions) -> Result<Dossier, HeapError> {
+///
+/// # Errors
+/// [`HeapError::Cancelled`] soon after the control says so.
+pub fn dossier(
+    heap: &Heap,
+    options: &DossierOptions,
+    control: &Control<'_>,
+) -> Result<Dossier, HeapError> {
     Ok(Dossier {
         facts: facts(heap),
-        leaks: find(heap, &LeakOptions::default())?,
+        leaks: find(heap, &LeakOptions::default(), control)?,
         histogram: histogram(
             heap,
             &HistogramOptions {

@@ -9,7 +9,7 @@ use crate::check::Baseline;
 use crate::group::{GroupBy, loader_name, trace_frames};
 use crate::histogram::{HistogramOptions, SortBy, histogram};
 use crate::identity::stable_name;
-use heap_graph::{Dominator, Heap, HeapError, ObjIdx, ObjectKind, Via};
+use heap_graph::{Control, Dominator, Heap, HeapError, ObjIdx, ObjectKind, Via};
 use hprof::Serial;
 
 /// The values of a column.
@@ -102,7 +102,14 @@ fn numbers(list: impl Iterator<Item = u64>) -> Values {
 }
 
 /// The aggregate tables: `dumps` (one row), `classes`, `leaks`, `sites`.
-pub fn aggregates(heap: &Heap, origin: &Origin) -> Result<Vec<Table>, HeapError> {
+///
+/// # Errors
+/// [`HeapError::Cancelled`] soon after the control says so.
+pub fn aggregates(
+    heap: &Heap,
+    origin: &Origin,
+    control: &Control<'_>,
+) -> Result<Vec<Table>, HeapError> {
     let summary = heap.summary();
     let one = |n: u64| numbers(std::iter::once(n));
     let dumps = table(
@@ -119,7 +126,7 @@ pub fn aggregates(heap: &Heap, origin: &Origin) -> Result<Vec<Table>, HeapError>
             ("damaged", one(u64::from(summary.diagnostics.any_damage()))),
         ],
     );
-    let base = Baseline::of(heap)?;
+    let base = Baseline::of(heap, control)?;
     let leaks = table(
         heap,
         origin,

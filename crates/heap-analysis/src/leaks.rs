@@ -15,8 +15,9 @@ use crate::describe::{Address, ObjectRef, describe, thread_name};
 use crate::destroyed::{Destroyed, destroyed};
 use crate::group::{frame_text, trace_frames};
 use crate::merged_paths::{MergeOptions, common_point};
+use crate::pace::Pace;
 use crate::ranking::share;
-use heap_graph::{ClassIdx, Heap, HeapError, ObjIdx, ObjectKind};
+use heap_graph::{ClassIdx, Control, Heap, HeapError, ObjIdx, ObjectKind};
 use hprof::{Bytes, HeapTag, Serial};
 use rustc_hash::FxHashMap;
 use serde::Serialize;
@@ -212,7 +213,10 @@ pub struct Leaks {
 }
 
 /// Finds the suspects.
-pub fn find(heap: &Heap, options: &LeakOptions) -> Result<Leaks, HeapError> {
+///
+/// # Errors
+/// [`HeapError::Cancelled`] soon after the control says so.
+pub fn find(heap: &Heap, options: &LeakOptions, control: &Control<'_>) -> Result<Leaks, HeapError> {
     let total = heap.summary().reachable_shallow;
     let mut leaks = Leaks {
         total,
@@ -234,7 +238,9 @@ pub fn find(heap: &Heap, options: &LeakOptions) -> Result<Leaks, HeapError> {
         suspects.push(single(heap, object, options)?);
     }
     let mut groups: FxHashMap<ClassIdx, (u64, u64)> = FxHashMap::default();
+    let mut pace = Pace::new(control, "grouping suspects", heap.len());
     for object in top {
+        pace.step()?;
         let sum = groups.entry(heap.class_of(object)).or_default();
         sum.0 += 1;
         sum.1 += heap.retained(object).0;
@@ -242,7 +248,14 @@ pub fn find(heap: &Heap, options: &LeakOptions) -> Result<Leaks, HeapError> {
     let mut groups: Vec<_> = groups.into_iter().filter(|(_, s)| s.1 > limit).collect();
     groups.sort_by_key(|(class, _)| *class);
     for (class, (count, retained)) in groups {
-        let suspect = group(heap, class, count, Bytes(retained), limit, options)?;
+        let suspect = group(
+            heap,
+            class,
+            (count, Bytes(retained)),
+            limit,
+            options,
+            control,
+        )?;
         // A healthy heap is full of classes, texts and arrays that several objects share.
         if is_value(heap, class) && suspect.accumulation_point.is_none() {
             leaks.scattered.push(Scattered {
@@ -267,7 +280,7 @@ pub fn find(heap: &Heap, options: &LeakOptions) -> Result<Leaks, HeapError> {
             .then(a.object.cmp(&b.object))
     });
     leaks.suspects = suspects;
-    leaks.destroyed = destroyed(heap)?;
+    leaks.destroyed = destroyed(heap, control)?;
     Ok(leaks)
 }
 
@@ -312,10 +325,10 @@ fn single(heap: &Heap, object: ObjIdx, options: &LeakOptions) -> Result<Suspect,
 fn group(
     heap: &Heap,
     class: ClassIdx,
-    count: u64,
-    retained: Bytes,
+    (count, retained): (u64, Bytes),
     limit: u64,
     options: &LeakOptions,
+    control: &Control<'_>,
 ) -> Result<Suspect, HeapError> {
     // The single suspects were taken out before; the rest of the class is the group.
     let members =
@@ -331,7 +344,7 @@ fn group(
             group_ratio: options.group_ratio,
             big_drop: options.big_drop,
         };
-        found = common_point(heap, &sample, &merge)?;
+        found = common_point(heap, &sample, &merge, control)?;
     }
     let (point, path) = match found {
         Some(common) => {

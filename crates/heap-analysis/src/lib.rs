@@ -6,7 +6,7 @@
 //! use heap_graph::{Control, Heap, Options};
 //! # fn main() -> Result<(), heap_graph::HeapError> {
 //! let heap = Heap::open("heap.hprof".as_ref(), &Options::default(), &Control::quiet())?;
-//! let leaks = heap_analysis::leaks::find(&heap, &Default::default())?;
+//! let leaks = heap_analysis::leaks::find(&heap, &Default::default(), &Control::quiet())?;
 //! for suspect in &leaks.suspects {
 //!     assert!(suspect.share > 0.1);
 //! }
@@ -20,7 +20,7 @@
 //! [`object`] with [`contents`] (collections), [`set`], [`selection`] and [`members`] (sets of objects), [`roots`], [`threads`], [`strings`],
 //! [`loaders`], [`properties`], [`bitmaps`], [`unreachable`], [`validate`], [`collection_table`] with [`collection_stats`],
 //! [`class_references`], [`waste`], [`identity`] with [`diff`] (several dumps) and [`check`] (rules for builds), [`android`], [`redact`],
-//! [`secrets`] and [`extract`] (what may leave the house), [`export`], and [`dossier`] (everything a report shows).
+//! [`secrets`] and [`extract`] (what may leave the house), [`export`], [`pace`] (loops that can be cancelled), and [`dossier`] (everything a report shows).
 
 pub mod allocation;
 pub mod android;
@@ -52,6 +52,7 @@ pub mod merged_paths;
 pub mod object;
 mod object_set;
 pub mod overview;
+pub mod pace;
 pub mod paths;
 pub mod properties;
 mod ranking;

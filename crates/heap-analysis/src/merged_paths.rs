@@ -4,10 +4,11 @@
 use crate::chain::field_to;
 use crate::describe::{ObjectRef, describe};
 use crate::leaks::root_kinds;
+use crate::pace::Pace;
 use crate::paths::{Exclusions, Holders, root_set};
 use crate::ranking::share;
 use crate::selection::Selection;
-use heap_graph::{ClassIdx, Heap, HeapError, ObjIdx, ObjectKind};
+use heap_graph::{ClassIdx, Control, Heap, HeapError, ObjIdx, ObjectKind};
 use hprof::Bytes;
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::Serialize;
@@ -29,6 +30,7 @@ const FEW_VISITS: usize = 1_000;
 /// Finds shortest paths one after the other and remembers every way to a root it has seen.
 struct Finder<'h> {
     heap: &'h Heap,
+    pace: Pace<'h>,
     roots: Selection,
     holders: Holders<'h>,
     /// Next object towards the root, and the distance to it. Roots map to themselves.
@@ -41,9 +43,15 @@ struct Finder<'h> {
 }
 
 impl<'h> Finder<'h> {
-    fn new(heap: &'h Heap, exclude: Exclusions, exact: usize) -> Finder<'h> {
+    fn new(
+        heap: &'h Heap,
+        exclude: Exclusions,
+        exact: usize,
+        control: &'h Control<'h>,
+    ) -> Finder<'h> {
         Finder {
             heap,
+            pace: Pace::new(control, "looking for paths", heap.len()),
             roots: root_set(heap),
             holders: Holders::new(heap, exclude),
             known: FxHashMap::default(),
@@ -103,6 +111,7 @@ impl<'h> Finder<'h> {
                 if seen.len() >= limit {
                     break;
                 }
+                self.pace.step()?;
                 for holder in self.holders.of(object)? {
                     if self.heap.is_reachable(holder) && seen.insert(holder) {
                         next.insert(holder, object);
@@ -156,10 +165,11 @@ pub fn common_point(
     heap: &Heap,
     targets: &[ObjIdx],
     options: &MergeOptions,
+    control: &Control<'_>,
 ) -> Result<Option<CommonPoint>, HeapError> {
-    let mut paths = paths_to(heap, targets, Exclusions::ALL, EXACT_VISITS)?;
+    let mut paths = paths_to(heap, targets, Exclusions::ALL, EXACT_VISITS, control)?;
     if paths.is_empty() {
-        paths = paths_to(heap, targets, Exclusions::default(), EXACT_VISITS)?;
+        paths = paths_to(heap, targets, Exclusions::default(), EXACT_VISITS, control)?;
     }
     let enough = (options.group_ratio * targets.len() as f64) as usize;
     let bytes = |paths: &[&[ObjIdx]]| -> u64 {
@@ -202,8 +212,9 @@ fn paths_to(
     targets: &[ObjIdx],
     exclude: Exclusions,
     exact: usize,
+    control: &Control<'_>,
 ) -> Result<Vec<Vec<ObjIdx>>, HeapError> {
-    let mut finder = Finder::new(heap, exclude, exact);
+    let mut finder = Finder::new(heap, exclude, exact, control);
     let mut paths = Vec::with_capacity(targets.len());
     for target in targets {
         let path = finder.path(*target)?;
@@ -274,18 +285,22 @@ pub struct MergedOptions {
 }
 
 /// The merged shortest paths to some objects; `name` says what they are.
+///
+/// # Errors
+/// [`HeapError::Cancelled`] soon after the control says so.
 pub fn to_objects(
     heap: &Heap,
     name: &str,
     objects: &Selection,
     options: &MergedOptions,
+    control: &Control<'_>,
 ) -> Result<MergedPaths, HeapError> {
     let columns = heap.columns();
     let reachable = || objects.iter().filter(|o| columns.is_reachable(*o));
     let count = reachable().count();
     let step = count.div_ceil(options.max_paths.max(1)).max(1);
     let sample: Vec<ObjIdx> = reachable().step_by(step).collect();
-    let paths = paths_to(heap, &sample, options.exclude, options.exact)?;
+    let paths = paths_to(heap, &sample, options.exclude, options.exact, control)?;
     let mut merged = MergedPaths {
         class: name.to_owned(),
         objects: count as u64,
@@ -294,7 +309,8 @@ pub fn to_objects(
         nodes: Vec::new(),
         omitted: 0,
     };
-    grow(heap, &paths, options, &mut merged)?;
+    let mut pace = Pace::new(control, "merging paths", paths.len() as u64);
+    grow(heap, &paths, options, &mut merged, &mut pace)?;
     Ok(merged)
 }
 
@@ -323,11 +339,13 @@ fn branches<'p>(
     heap: &Heap,
     above: &Branch<'p>,
     depth: usize,
+    pace: &mut Pace<'_>,
 ) -> Result<Vec<Branch<'p>>, HeapError> {
     let folded = above.members.len() > 1;
     let mut fields: FxHashMap<(ObjIdx, ObjIdx), Option<String>> = FxHashMap::default();
     let mut groups: FxHashMap<Key, Branch<'p>> = FxHashMap::default();
     for path in &above.paths {
+        pace.step()?;
         let (Some(parent), Some(child)) = (path.get(depth), path.get(depth + 1)) else {
             continue;
         };
@@ -379,6 +397,7 @@ fn grow(
     paths: &[Vec<ObjIdx>],
     options: &MergedOptions,
     merged: &mut MergedPaths,
+    pace: &mut Pace<'_>,
 ) -> Result<(), HeapError> {
     let mut roots: FxHashMap<ObjIdx, Branch<'_>> = FxHashMap::default();
     for path in paths {
@@ -396,7 +415,7 @@ fn grow(
     roots.truncate(options.top);
     let mut stack: Vec<(usize, Branch<'_>)> = roots.into_iter().rev().map(|b| (0, b)).collect();
     while let Some((depth, here)) = stack.pop() {
-        let mut next = branches(heap, &here, depth)?;
+        let mut next = branches(heap, &here, depth, pace)?;
         let all = next.len();
         next.truncate(if depth + 1 < options.depth {
             options.top

@@ -3,7 +3,7 @@
 use crate::histogram::{Histogram, HistogramOptions, histogram};
 use crate::leaks::{LeakOptions, Leaks, find};
 use crate::top::{BigObject, largest_objects};
-use heap_graph::{Heap, HeapError, ObjectCounts};
+use heap_graph::{Control, Heap, HeapError, ObjectCounts};
 use hprof::Bytes;
 use serde::Serialize;
 
@@ -114,7 +114,14 @@ fn jvm(heap: &Heap) -> Option<String> {
 }
 
 /// Puts the first screen together.
-pub fn overview(heap: &Heap, options: &OverviewOptions) -> Result<Overview, HeapError> {
+///
+/// # Errors
+/// [`HeapError::Cancelled`] soon after the control says so.
+pub fn overview(
+    heap: &Heap,
+    options: &OverviewOptions,
+    control: &Control<'_>,
+) -> Result<Overview, HeapError> {
     let classes = histogram(
         heap,
         &HistogramOptions {
@@ -122,7 +129,7 @@ pub fn overview(heap: &Heap, options: &OverviewOptions) -> Result<Overview, Heap
             ..HistogramOptions::default()
         },
     )?;
-    let mut leaks = find(heap, &LeakOptions::default())?;
+    let mut leaks = find(heap, &LeakOptions::default(), control)?;
     let omitted = leaks.suspects.len().saturating_sub(options.suspects);
     leaks.suspects.truncate(options.suspects);
     Ok(Overview {

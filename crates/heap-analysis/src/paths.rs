@@ -2,6 +2,7 @@
 
 use crate::chain::{Step, steps};
 use crate::leaks::root_kinds;
+use crate::pace::Pace;
 use crate::selection::Selection;
 use heap_graph::{ClassIdx, Control, Heap, HeapError, ObjIdx, RefStrength};
 use hprof::HeapTag;
@@ -174,16 +175,11 @@ impl<'h> Holders<'h> {
 }
 
 /// The shortest paths from roots to an object; through the instances of a class only where nothing
-/// else leads to a root.
-pub fn to_roots(heap: &Heap, target: ObjIdx, options: &PathOptions) -> Result<Paths, HeapError> {
-    to_roots_with(heap, target, options, &Control::quiet())
-}
-
-/// [`to_roots`], which may look at every object of the heap, under a control.
+/// else leads to a root. It may look at every object of the heap.
 ///
 /// # Errors
 /// [`HeapError::Cancelled`] soon after the control says so.
-pub fn to_roots_with(
+pub fn to_roots(
     heap: &Heap,
     target: ObjIdx,
     options: &PathOptions,
@@ -198,13 +194,14 @@ pub(crate) fn best_path(
     heap: &Heap,
     target: ObjIdx,
     exclude: Exclusions,
+    control: &Control<'_>,
 ) -> Result<Option<Path>, HeapError> {
     let options = PathOptions { count: 1, exclude };
     let others = heap.roots().iter();
     let others = others.filter(|r| r.kind != HeapTag::RootJniGlobal);
     let others = Selection::of(heap, others.map(|r| r.object));
     for roots in [others, root_set(heap)] {
-        let found = from_roots(heap, target, &options, &roots, &Control::quiet())?;
+        let found = from_roots(heap, target, &options, &roots, control)?;
         if let Some(path) = found.paths.into_iter().next() {
             return Ok(Some(path));
         }
@@ -236,7 +233,7 @@ fn search(
     roots: &Selection,
     control: &Control<'_>,
 ) -> Result<Paths, HeapError> {
-    let mut looked_at = 0u64;
+    let mut pace = Pace::new(control, "looking for paths", heap.len());
     let mut seen = Selection::none(heap);
     // For every object that was reached, the next one on the way to the target.
     let mut next: FxHashMap<ObjIdx, ObjIdx> = FxHashMap::default();
@@ -244,11 +241,7 @@ fn search(
     let mut paths = Vec::new();
     seen.insert(target);
     while let Some(object) = queue.pop_front() {
-        if looked_at.is_multiple_of(1024) {
-            control.report("looking for paths", looked_at, heap.len());
-            control.check()?;
-        }
-        looked_at += 1;
+        pace.step()?;
         if roots.contains(object) {
             let mut chain = vec![object];
             while let Some(o) = chain.last().and_then(|o| next.get(o)) {
@@ -311,7 +304,7 @@ mod tests {
             count: 1,
             exclude: Exclusions::default(),
         };
-        let whole = to_roots(&heap, last, &options).expect("paths");
+        let whole = to_roots(&heap, last, &options, &Control::quiet()).expect("paths");
         assert_eq!(whole.paths[0].steps.len(), 10_001);
         let (cancel, reports) = (AtomicBool::new(false), AtomicU64::new(0));
         let third = |_| {
@@ -322,7 +315,7 @@ mod tests {
             progress: &third,
             cancel: &cancel,
         };
-        let found = to_roots_with(&heap, last, &options, &control);
+        let found = to_roots(&heap, last, &options, &control);
         assert!(matches!(found, Err(HeapError::Cancelled)), "{found:?}");
         assert_eq!(reports.load(Ordering::Relaxed), 3);
     }

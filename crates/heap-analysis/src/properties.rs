@@ -3,7 +3,8 @@
 use crate::collections::map_entries;
 use crate::describe::Address;
 use crate::fields::{class_named, field_ref, static_ref};
-use heap_graph::{Heap, ObjIdx, ObjectView};
+use crate::pace::Pace;
+use heap_graph::{Control, Heap, ObjIdx, ObjectView};
 use serde::Serialize;
 
 /// More than any program has.
@@ -53,7 +54,10 @@ pub fn properties(heap: &Heap) -> Properties {
 }
 
 fn entries(heap: &Heap, map: ObjIdx, text: impl Fn(ObjIdx) -> Option<String>) -> Vec<Property> {
-    let mut list: Vec<Property> = map_entries(heap, map, LIMIT)
+    let quiet = Control::quiet();
+    let mut pace = Pace::new(&quiet, "properties", LIMIT as u64);
+    let mut list: Vec<Property> = map_entries(heap, map, LIMIT, &mut pace)
+        .unwrap_or_default()
         .into_iter()
         .filter_map(|(key, value)| {
             Some(Property {

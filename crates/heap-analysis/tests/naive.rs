@@ -91,7 +91,7 @@ proptest! {
         }
         want.retain(|_, sum| sum.1 > limit);
         let options = LeakOptions { threshold, ..LeakOptions::default() };
-        let leaks = find(&case.heap, &options).unwrap();
+        let leaks = find(&case.heap, &options, &Control::quiet()).unwrap();
         let mut got: BTreeMap<_, _> = leaks.suspects.iter().map(|s| {
             ((s.kind == SuspectKind::Class, s.object.0.0), (s.instances, s.retained.0))
         }).collect();
@@ -167,7 +167,7 @@ proptest! {
                 continue;
             }
             let options = PathOptions { count: 1, exclude: Exclusions::default() };
-            let paths = to_roots(&case.heap, object, &options).unwrap();
+            let paths = to_roots(&case.heap, object, &options, &Control::quiet()).unwrap();
             let got = paths.paths.first().map(|p| p.steps.len() - 1);
             prop_assert_eq!(got, *want);
             for step in paths.paths.iter().flat_map(|p| &p.steps) {
@@ -188,7 +188,7 @@ proptest! {
             }
             let options = MergedOptions { max_paths: 1000, depth: 100, top: 1000, exclude: Exclusions::default(), exact: EXACT_VISITS };
             let objects = Selection::of(&case.heap, case.heap.objects_of(class));
-            let merged = to_objects(&case.heap, &name, &objects, &options).unwrap();
+            let merged = to_objects(&case.heap, &name, &objects, &options, &Control::quiet()).unwrap();
             let at_roots: u64 = merged.nodes.iter().filter(|n| n.depth == 0).map(|n| n.targets).sum();
             prop_assert_eq!(at_roots + merged.without_path, merged.followed);
             for node in merged.nodes.iter().filter(|n| n.is_target) {

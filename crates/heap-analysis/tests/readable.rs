@@ -69,7 +69,8 @@ fn values_are_what_java_prints() {
     let want = printed("C ");
     assert_eq!(collections.len(), want.len());
     for (object, want) in collections.into_iter().zip(want) {
-        let found = contents(&heap, object, 100);
+        let found =
+            contents(&heap, object, 100, &heap_graph::Control::quiet()).expect("what it holds");
         let text = |o: &Option<heap_analysis::describe::ObjectRef>| {
             o.as_ref().and_then(|o| o.value.clone()).unwrap_or_default()
         };

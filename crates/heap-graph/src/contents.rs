@@ -292,14 +292,19 @@ impl Heap {
     }
 
     /// The fields of an instance of a class in the order of its bytes: those of the class itself
-    /// first, then those of the superclass, and so on.
+    /// first, then those of the superclass, and so on. Those behind the last byte of any instance
+    /// are left out, so that the fields of all classes together are no more than the file has.
     pub fn slots(&self, class: ClassIdx) -> Vec<Slot> {
         let ids = self.id_size().bytes();
         let (mut out, mut offset, mut next) = (Vec::new(), 0u32, Some(class));
+        let bytes = self.class(class).instance_bytes.0;
         let mut depth = 0;
-        while let Some(declared_in) = next {
+        while let Some(declared_in) = next.filter(|_| u64::from(offset) < bytes) {
             let info = self.class(declared_in);
             for (field, f) in info.fields.iter().enumerate() {
+                if u64::from(offset) >= bytes {
+                    break;
+                }
                 out.push(Slot {
                     declared_in,
                     field,

@@ -427,7 +427,8 @@ impl Sampler {
             if let Some((start, end)) = mat.array {
                 mat.overlap |= start < id && id < end;
             }
-            mat.array = Some((id, id + 16 + 8 * u64::from(len)));
+            let end = id.saturating_add(16 + 8 * u64::from(len));
+            mat.array = Some((id, end));
         }
     }
 

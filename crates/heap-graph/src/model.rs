@@ -105,6 +105,9 @@ pub struct ClassInfo {
     pub instance_size: Bytes,
     /// Bytes of field values of an instance in the dump, superclasses included.
     pub field_bytes: u32,
+    /// Bytes of field values that all its instances in the dump have together: a field behind them
+    /// is in none of them, whatever the class says.
+    pub instance_bytes: Bytes,
     /// Trace serial of the CLASS_DUMP.
     pub trace: Serial,
     /// Class serial of LOAD_CLASS, by which stack frames name it; 0 if unknown.

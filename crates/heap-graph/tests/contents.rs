@@ -88,3 +88,62 @@ proptest! {
         prop_assert_eq!(calls, want);
     }
 }
+
+/// Twenty thousand such classes were eight megabytes of dump and 26 GB of fields.
+#[test]
+fn fields_that_no_instance_has_bytes_for_are_not_laid_out() {
+    use testkit::dump::{ClassDump, Dump, Root, Segment, Type, Version};
+    let (mut dump, mut heap) = (
+        Dump::new(Version::V102, IdSize::Eight),
+        Segment::new(IdSize::Eight),
+    );
+    dump.utf8(1, b"f").utf8(2, b"Wide");
+    dump.load_class(1, 0x1000, 0, 2);
+    let class = |id, super_class, fields| ClassDump {
+        id,
+        super_class,
+        fields,
+        ..ClassDump::default()
+    };
+    heap.class_dump(&class(0x1000, 0, vec![(1, Type::Object); 60_000]));
+    heap.class_dump(&class(0x1010, 0x1000, Vec::new()));
+    heap.class_dump(&class(0x1020, 0x1000, Vec::new()));
+    // Two references and a half.
+    heap.instance_bytes(0x2000, 0, 0x1020, &[0; 20]);
+    heap.root(Root::StickyClass, 0x2000);
+    dump.segment(heap).heap_end();
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), dump.into_bytes()).unwrap();
+    let options = Options {
+        no_index: true,
+        ..Options::default()
+    };
+    let heap = Heap::open(file.path(), &options, &Control::quiet()).unwrap();
+    let class = |id| {
+        let object = heap.find(hprof::ObjectId(id)).expect("the class");
+        heap.class_by_object(object).expect("a class")
+    };
+    let slots = [0x1000, 0x1010, 0x1020].map(|id| heap.slots(class(id)).len());
+    assert_eq!(slots, [0, 0, 3]);
+}
+
+#[test]
+fn an_array_at_the_last_address_is_an_object() {
+    use testkit::dump::{Dump, Root, Segment, Version};
+    let (mut dump, mut heap) = (
+        Dump::new(Version::V102, IdSize::Eight),
+        Segment::new(IdSize::Eight),
+    );
+    heap.object_array(0x1000, 0, 0, &[u64::MAX]);
+    heap.object_array(u64::MAX, 0, 0, &[0; 3]);
+    heap.root(Root::StickyClass, 0x1000);
+    dump.segment(heap).heap_end();
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), dump.into_bytes()).unwrap();
+    let options = Options {
+        no_index: true,
+        ..Options::default()
+    };
+    let heap = Heap::open(file.path(), &options, &Control::quiet()).unwrap();
+    assert!(heap.find(hprof::ObjectId(u64::MAX)).is_some());
+}

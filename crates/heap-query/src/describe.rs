@@ -4,6 +4,7 @@ use crate::cell::Cell;
 use heap_analysis::collections::map_entries;
 use heap_analysis::describe::value_of;
 use heap_analysis::fields::{elements, field_int, field_ref, lineage};
+use heap_analysis::pace::Pace;
 use heap_graph::{ClassIdx, Heap, ObjIdx, ObjectKind, ObjectView, Value};
 use hprof::{BasicType, ObjectId};
 
@@ -157,7 +158,13 @@ pub(crate) fn primitive(element: BasicType, data: &[u8], index: usize) -> Option
 }
 
 /// What a collection of `java.util` holds: elements of a list, set or array, values of a map.
-pub(crate) fn collection_values(heap: &Heap, object: ObjIdx, limit: usize) -> Option<Vec<ObjIdx>> {
+/// `None` for what is none, or is given up as the pace says.
+pub(crate) fn collection_values(
+    heap: &Heap,
+    object: ObjIdx,
+    limit: usize,
+    pace: &mut Pace<'_>,
+) -> Option<Vec<ObjIdx>> {
     if heap.kind(object) == ObjectKind::ObjectArray {
         return Some(elements(heap, object).into_iter().take(limit).collect());
     }
@@ -172,10 +179,10 @@ pub(crate) fn collection_values(heap: &Heap, object: ObjIdx, limit: usize) -> Op
         return Some(elements(heap, array).into_iter().take(limit).collect());
     }
     if field_ref(heap, object, "first").is_some() && field_ref(heap, object, "table").is_none() {
-        return Some(linked(heap, object, limit));
+        return linked(heap, object, limit, pace);
     }
     let name = &heap.class(heap.class_of(object)).name;
-    let entries = map_entries(heap, object, limit);
+    let entries = map_entries(heap, object, limit, pace).ok()?;
     // A HashSet is a map whose keys matter; `map_entries` looks through its field `map`.
     let keys = name.ends_with("Set");
     let take = |(key, value): (Option<ObjIdx>, Option<ObjIdx>)| if keys { key } else { value };
@@ -188,18 +195,19 @@ fn is_array(heap: &Heap, object: ObjIdx) -> bool {
 }
 
 /// Items of a linked list's nodes.
-fn linked(heap: &Heap, list: ObjIdx, limit: usize) -> Vec<ObjIdx> {
+fn linked(heap: &Heap, list: ObjIdx, limit: usize, pace: &mut Pace<'_>) -> Option<Vec<ObjIdx>> {
     let mut seen = rustc_hash::FxHashSet::default();
     let mut found = Vec::new();
     let mut node = field_ref(heap, list, "first");
     while let Some(here) = node {
+        pace.step().ok()?;
         if found.len() >= limit || !seen.insert(here) {
             break;
         }
         found.extend(field_ref(heap, here, "item"));
         node = field_ref(heap, here, "next");
     }
-    found
+    Some(found)
 }
 
 /// Number of elements of a collection or map, or of non-null elements of an array.

@@ -3,7 +3,7 @@
 
 use crate::error::QueryError;
 use crate::shared::{BLOCK, Env};
-use heap_analysis::paths::{Exclusions, PathOptions, to_roots_with};
+use heap_analysis::paths::{Exclusions, PathOptions, to_roots};
 use heap_graph::{Heap, LayoutModel, ObjIdx, RefStrength, Strength, Via};
 use hprof::{HeapTag, Serial};
 use rustc_hash::FxHashSet;
@@ -141,7 +141,7 @@ pub(crate) fn path_to_root(env: &Env, object: ObjIdx) -> Result<Vec<ObjIdx>, Que
         let options = PathOptions { count: 1, exclude };
         let found = env
             .stop
-            .within(|control| to_roots_with(heap, object, &options, control))?;
+            .within(|control| to_roots(heap, object, &options, control))?;
         if let Some(path) = found.paths.first() {
             let ids = path.steps.iter().map(|s| s.object.object.0);
             return Ok(ids.filter_map(|id| heap.find(id)).collect());

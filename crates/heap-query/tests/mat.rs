@@ -105,7 +105,7 @@ fn found_distance(heap: &Heap, roots: &BTreeSet<ObjIdx>, object: ObjIdx) -> Opti
         count: 10,
         exclude: Exclusions::ALL,
     };
-    let found = to_roots(heap, object, &options).expect("paths");
+    let found = to_roots(heap, object, &options, &heap_graph::Control::quiet()).expect("paths");
     let lengths = found.paths.iter().map(|path| {
         let first = path
             .steps

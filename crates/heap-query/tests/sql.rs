@@ -656,3 +656,36 @@ fn removed(
     let gone = (0..before.len()).filter(|n| before[*n] && !after[*n]);
     gone.map(id).collect()
 }
+
+/// What a table function works out before its first row is within the limits, too.
+#[test]
+fn a_table_function_ends_when_it_is_cancelled() {
+    use testkit::dump::{Heap, Root, Type, Value};
+    let mut b = Heap::new(IdSize::Eight);
+    let object = b.java_lang_object();
+    let array = b.object_array_class();
+    let fields = [("elementData", Type::Object), ("size", Type::Int)];
+    let list = b.class("java.util.ArrayList", object, &fields);
+    let one = b.instance(object, &[]);
+    let data = b.object_array(array, &[one]);
+    let list = b.instance(list, &[Value::Object(data), Value::Int(1)]);
+    b.root(Root::StickyClass, list);
+    let session = session_of(&b.bytes(), LayoutModel::Measured);
+    for asked in [
+        format!("select * from contents({list})"),
+        format!("select * from paths({one})"),
+        "select * from suspects(100)".to_owned(),
+        format!("select * from merged_paths('object:{one:#x}')"),
+    ] {
+        let whole = session.run(&asked, Some(Lang::Sql), &Limits::default());
+        assert_eq!(whole.expect("an answer").cut, None, "{asked}");
+        let mut limits = Limits::default();
+        let cancel = limits.cancel.clone();
+        limits.watch = Some(Watch(std::sync::Arc::new(move |_| {
+            cancel.store(true, std::sync::atomic::Ordering::Relaxed);
+        })));
+        let cut = session.run(&asked, Some(Lang::Sql), &limits);
+        let cut = cut.map(|table| table.cut);
+        assert!(matches!(cut, Ok(Some(Cut::Cancelled))), "{asked}: {cut:?}");
+    }
+}

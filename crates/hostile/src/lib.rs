@@ -14,9 +14,15 @@
 //! | [`query`] | one byte for the language, then the text of a query over a small heap |
 //!
 //! `fuzz/` makes a libFuzzer target of each; the tests of this crate replay [`inputs`] through them
-//! on a stable toolchain, and the example `replay` does so with any files or with many more mutants.
+//! on a stable toolchain, and the example `replay` does so with any files or with many more.
+//!
+//! [`mutate`] knows what a dump is and damages its fields; [`trial`] sends one mutant through all of
+//! [`analyses`], and the example `mutants` does so with a million (`./x mutants`).
 
+pub mod analyses;
 pub mod inputs;
+pub mod mutate;
+pub mod trial;
 
 use std::path::Path;
 use std::sync::OnceLock;
@@ -223,9 +229,13 @@ pub fn commands(data: &[u8]) {
 }
 
 fn ask_everything(file: &Path, options: &Options) {
-    let Ok(heap) = Heap::open(file, options, &Control::quiet()) else {
-        return;
-    };
+    if let Ok(heap) = Heap::open(file, options, &Control::quiet()) {
+        ask_of_all(&heap);
+    }
+}
+
+/// Asks for every object, its contents, its referrers and what it dominates.
+fn ask_of_all(heap: &Heap) {
     let mut reachable = 0;
     for (object, _) in heap.all_ids() {
         reachable += u64::from(heap.is_reachable(object));

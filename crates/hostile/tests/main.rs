@@ -54,3 +54,25 @@ entrances! {
     index: 10 / 1,
     query: 40 / 1,
 }
+
+/// As the long run does it (`./x mutants`), without its limits. The largest shapes come first there.
+#[test]
+fn mutants_come_through_every_analysis() {
+    let trial = hostile::trial::Trial::new(3);
+    let first = hostile::mutate::shapes::LARGEST.len() as u64;
+    let mut taken = std::collections::BTreeMap::new();
+    for number in first..first + 150 {
+        let (_, how) = trial.run(number);
+        *taken.entry(how).or_insert(0u64) += 1;
+    }
+    assert!(taken.len() >= 3, "not every end is met: {taken:?}");
+}
+
+#[test]
+fn a_number_is_always_the_same_mutant() {
+    let [one, two] = [4, 4].map(hostile::trial::Trial::new);
+    for number in 20..60 {
+        let data = |trial: &hostile::trial::Trial| trial.mutant(number).map(|m| m.data);
+        assert_eq!(data(&one), data(&two), "{number}");
+    }
+}

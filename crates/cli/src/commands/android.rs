@@ -23,6 +23,7 @@ impl Args {
     pub(crate) fn run(&self, session: &Session) -> Outcome {
         let heap = session.open(&self.dump.file)?;
         let top = limit(self.top, session.global.json, 20);
-        session.answer(&android(&heap, top)?, heap.summary())
+        let found = session.with_control(|c| android(&heap, top, c))?;
+        session.answer(&found, heap.summary())
     }
 }

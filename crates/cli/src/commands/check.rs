@@ -88,7 +88,7 @@ impl Args {
         let heap = session.open(&self.dump.file)?;
         if let Some(path) = &self.write_baseline {
             let mut out = Vec::new();
-            json::write_value(&mut out, &Baseline::of(&heap)?)?;
+            json::write_value(&mut out, &session.with_control(|c| Baseline::of(&heap, c))?)?;
             write_file(path, session.global.force, &out)?;
             if !session.global.quiet {
                 note(&format!("wrote {}", path.display()));
@@ -97,7 +97,7 @@ impl Args {
                 return Ok(session.finish(&Provenance::of(heap.summary())));
             }
         }
-        let verdict = match check(&heap, &rules, baseline.as_ref()) {
+        let verdict = match session.with_control(|c| check(&heap, &rules, baseline.as_ref(), c)) {
             Err(RuleError::Heap(error)) => return Err(error.into()),
             Err(error) => return Err(Usage(error.to_string()).into()),
             Ok(verdict) => verdict,

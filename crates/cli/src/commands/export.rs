@@ -99,7 +99,7 @@ impl Args {
         };
         let heap = session.open(&self.dump.file)?;
         if self.format != Format::Neo4j {
-            for table in aggregates(&heap, &origin)? {
+            for table in session.with_control(|c| aggregates(&heap, &origin, c))? {
                 let mut out = self.writer(session, &self.path(table.name, &origin.dump))?;
                 out.write(&table)?;
                 out.finish()?;

@@ -31,6 +31,7 @@ impl Args {
             deep: self.deep,
             ..LeakOptions::default()
         };
-        session.answer(&find(&heap, &options)?, heap.summary())
+        let found = session.with_control(|c| find(&heap, &options, c))?;
+        session.answer(&found, heap.summary())
     }
 }

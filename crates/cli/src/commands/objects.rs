@@ -114,7 +114,7 @@ impl Args {
                 exclude,
                 exact: EXACT_VISITS,
             };
-            let merged = to_objects(heap, name, objects, &options)?;
+            let merged = session.with_control(|c| to_objects(heap, name, objects, &options, c))?;
             let done = !merged.nodes.is_empty();
             found = Some(merged);
             if done {

@@ -17,7 +17,7 @@ impl Args {
     /// Says the first screen and what to ask next.
     pub(crate) fn run(&self, session: &Session) -> Outcome {
         let heap = session.open(&self.dump.file)?;
-        let answer = overview(&heap, &OverviewOptions::default())?;
+        let answer = session.with_control(|c| overview(&heap, &OverviewOptions::default(), c))?;
         let provenance = Provenance::of(heap.summary());
         session.say(&answer, &provenance)?;
         if !session.global.json {

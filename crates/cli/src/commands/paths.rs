@@ -88,7 +88,7 @@ impl Args {
                 count: self.count.max(1),
                 exclude,
             };
-            let paths = to_roots(heap, target, &options)?;
+            let paths = session.with_control(|c| to_roots(heap, target, &options, c))?;
             let found = !paths.paths.is_empty();
             answer = Some(paths);
             if found || !heap.is_reachable(target) {
@@ -118,7 +118,7 @@ impl Args {
                 exclude,
                 exact: EXACT_VISITS,
             };
-            let merged = to_objects(heap, name, &objects, &options)?;
+            let merged = session.with_control(|c| to_objects(heap, name, &objects, &options, c))?;
             let found = !merged.nodes.is_empty();
             answer = Some(merged);
             if found {

@@ -75,7 +75,7 @@ impl Args {
             properties: self.properties,
             ..DossierOptions::default()
         };
-        let answer = dossier(&heap, &options)?;
+        let answer = session.with_control(|c| dossier(&heap, &options, c))?;
         let provenance = Provenance::of(heap.summary());
         let name = self
             .dump

@@ -76,8 +76,10 @@ impl Question {
     pub fn answer(&self, heap: &Heap) -> anyhow::Result<Vec<Line>> {
         let plain = |doc: Doc| Ok(of_doc(&doc, &[]));
         match self {
-            Question::Overview => plain(overview(heap, &OverviewOptions::default())?.doc()),
-            Question::Leaks => plain(find(heap, &LeakOptions::default())?.doc()),
+            Question::Overview => {
+                plain(overview(heap, &OverviewOptions::default(), &Control::quiet())?.doc())
+            }
+            Question::Leaks => plain(find(heap, &LeakOptions::default(), &Control::quiet())?.doc()),
             Question::Histogram(by, sort) => {
                 let options = HistogramOptions {
                     by: *by,
@@ -140,7 +142,7 @@ impl Question {
             Question::Object(id) => {
                 let at = object(heap, *id)?;
                 let mut doc = details(heap, at, &ObjectOptions::default())?.doc();
-                let inside = contents::contents(heap, at, 100);
+                let inside = contents::contents(heap, at, 100, &Control::quiet())?;
                 if inside.form != "other" {
                     doc = doc.heading("Holds").append(inside.doc());
                 }
@@ -148,7 +150,14 @@ impl Question {
             }
             Question::Paths(id) => {
                 let at = object(heap, *id)?;
-                let ask = |exclude| to_roots(heap, at, &PathOptions { count: 5, exclude });
+                let ask = |exclude| {
+                    to_roots(
+                        heap,
+                        at,
+                        &PathOptions { count: 5, exclude },
+                        &Control::quiet(),
+                    )
+                };
                 let mut found = ask(Exclusions::ALL)?;
                 if found.paths.is_empty() && found.reachable {
                     found = ask(Exclusions::default())?;

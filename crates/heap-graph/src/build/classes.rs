@@ -505,6 +505,7 @@ impl ClassTable {
     fn add_tally(&mut self, index: usize, tally: &ClassTally, model: LayoutModel) {
         let info = &mut self.classes[index];
         info.objects += tally.instances + tally.arrays;
+        info.instance_bytes.0 += tally.field_bytes;
         // The plain model counts the field bytes that are really there.
         let instances = match model {
             LayoutModel::Plain => tally.field_bytes,
@@ -536,6 +537,7 @@ pub(super) fn blank(id: ObjectId, name: String) -> ClassInfo {
         stated_size: 0,
         instance_size: Bytes(0),
         field_bytes: 0,
+        instance_bytes: Bytes(0),
         trace: hprof::Serial(0),
         serial: hprof::Serial(0),
         dumped: false,

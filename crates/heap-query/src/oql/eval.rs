@@ -316,7 +316,7 @@ impl Runner<'_> {
                 Value::Row(row) => row.first().is_some_and(|(_, v)| v.equals(left)),
                 other => other.equals(left),
             }),
-            other => match other.elements(&self.env.heap) {
+            other => match other.elements(self.env) {
                 Some(list) => list.iter().any(|v| v.equals(left)),
                 None => return Err(self.error(at, "expected a list on the right of IN")),
             },
@@ -465,7 +465,7 @@ impl Runner<'_> {
             v.whole()
                 .ok_or_else(|| self.error(at, "an index is a whole number"))
         };
-        let elements = on.elements(&self.env.heap);
+        let elements = on.elements(self.env);
         let list = elements
             .ok_or_else(|| self.error(at, "only arrays, lists and collections have elements"))?;
         let length = list.len() as i64;

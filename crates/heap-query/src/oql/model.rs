@@ -7,6 +7,7 @@ use crate::error::QueryError;
 use crate::shared::Env;
 use heap_analysis::collections::map_entries;
 use heap_analysis::fields::{is_subclass_of, lineage};
+use heap_analysis::pace::Pace;
 use heap_graph::{ClassIdx, Dominator, Heap, ObjIdx, ObjectKind, ObjectView};
 use hprof::{BasicType, ObjectId};
 use std::rc::Rc;
@@ -147,8 +148,7 @@ fn row_method(row: &Rc<Vec<(String, Value)>>, name: &str, on: &Value, env: &Env)
 }
 
 fn list_method(env: &Env, on: &Value, name: &str, arguments: &[Value]) -> Option<Value> {
-    let heap = &env.heap;
-    let elements = on.elements(heap)?;
+    let elements = on.elements(env)?;
     let at = |v: &Value| usize::try_from(v.whole()?).ok();
     Some(match (name, arguments) {
         ("size" | "length" | "getLength" | "getSize", []) => int(elements.len()),
@@ -165,7 +165,8 @@ fn list_method(env: &Env, on: &Value, name: &str, arguments: &[Value]) -> Option
 }
 
 /// Elements of an array or known collection of the heap; entries of a map.
-pub(super) fn elements(heap: &Heap, o: ObjIdx) -> Option<Vec<Value>> {
+pub(super) fn elements(env: &Env, o: ObjIdx) -> Option<Vec<Value>> {
+    let heap = &*env.heap;
     match heap.object(o).ok()? {
         ObjectView::ObjectArray { elements, .. } => {
             return Some(
@@ -188,9 +189,17 @@ pub(super) fn elements(heap: &Heap, o: ObjIdx) -> Option<Vec<Value>> {
             let parts = vec![("key".to_owned(), value(k)), ("value".to_owned(), value(v))];
             Value::Row(Rc::new(parts))
         };
-        return Some(map_entries(heap, o, LIMIT).into_iter().map(entry).collect());
+        let found = env.stop.within(|control| {
+            let mut pace = Pace::new(control, "reading a map", heap.len());
+            map_entries(heap, o, LIMIT, &mut pace)
+        });
+        return Some(found.ok()?.into_iter().map(entry).collect());
     }
-    let found = collection_values(heap, o, LIMIT)?;
+    let found = env.stop.within(|control| {
+        let mut pace = Pace::new(control, "reading a collection", heap.len());
+        Ok(collection_values(heap, o, LIMIT, &mut pace))
+    });
+    let found = found.ok().flatten()?;
     Some(found.into_iter().map(Value::Object).collect())
 }
 
@@ -387,7 +396,7 @@ fn collection_method(env: &Env, o: ObjIdx, name: &str, arguments: &[Value]) -> O
         ("size", []) => crate::describe::collection_size(heap, o).map(int),
         ("get", [n]) => {
             let n = usize::try_from(n.whole()?).ok()?;
-            Some(elements(heap, o)?.get(n).cloned().unwrap_or(Value::Null))
+            Some(elements(env, o)?.get(n).cloned().unwrap_or(Value::Null))
         }
         _ => None,
     }

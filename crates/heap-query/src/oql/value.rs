@@ -2,6 +2,7 @@
 
 use crate::cell::Cell;
 use crate::describe::{cell_of, readable};
+use crate::shared::Env;
 use heap_graph::{ClassIdx, Heap, ObjIdx};
 use hprof::ObjectId;
 use std::rc::Rc;
@@ -120,13 +121,13 @@ impl Value {
     }
 
     /// The elements, if it is a list of any kind.
-    pub(super) fn elements(&self, heap: &Heap) -> Option<Vec<Value>> {
+    pub(super) fn elements(&self, env: &Env) -> Option<Vec<Value>> {
         Some(match self {
             Value::List(list) => list.to_vec(),
             Value::Ids(list) => list.iter().map(|o| Value::of_number(*o)).collect(),
             Value::Addresses(list) => list.iter().map(|id| Value::Long(id.0 as i64)).collect(),
             Value::Row(row) => row.iter().map(|(_, v)| v.clone()).collect(),
-            Value::Object(o) => super::model::elements(heap, *o)?,
+            Value::Object(o) => super::model::elements(env, *o)?,
             _ => return None,
         })
     }

@@ -15,7 +15,7 @@ use heap_analysis::group::{GroupBy, GroupKey};
 use heap_analysis::histogram::{HistogramOptions, HistogramRow, histogram};
 use heap_analysis::leaks::LeakOptions;
 use heap_analysis::merged_paths::{EXACT_VISITS, MergedOptions, to_objects};
-use heap_analysis::paths::{Exclusions, PathOptions, to_roots_with};
+use heap_analysis::paths::{Exclusions, PathOptions, to_roots};
 use heap_analysis::selection::Selection;
 use heap_analysis::set::{SetError, SetSpec, members};
 use heap_analysis::strings::{StringOptions, duplicates};
@@ -382,7 +382,10 @@ fn merged_rows(env: &Env, scan: &Scan) -> Result<RowIter, QueryError> {
             exclude,
             exact: EXACT_VISITS,
         };
-        nodes = to_objects(&env.heap, &spec.to_string(), &set, &options)?.nodes;
+        let found = env
+            .stop
+            .within(|control| to_objects(&env.heap, &spec.to_string(), &set, &options, control))?;
+        nodes = found.nodes;
         if !nodes.is_empty() {
             break;
         }
@@ -405,7 +408,7 @@ fn path_rows(env: &Env, scan: &Scan) -> Result<RowIter, QueryError> {
         let options = PathOptions { count, exclude };
         let found = env
             .stop
-            .within(|control| to_roots_with(&env.heap, target, &options, control))?;
+            .within(|control| to_roots(&env.heap, target, &options, control))?;
         for (n, path) in found.paths.iter().enumerate() {
             rows.extend(path.steps.iter().enumerate().map(|(at, step)| {
                 Ok(vec![
@@ -435,7 +438,12 @@ fn area_rows(env: &Env, scan: &Scan) -> Result<RowIter, QueryError> {
 
 fn content_rows(env: &Env, scan: &Scan) -> Result<RowIter, QueryError> {
     match super::objects::named(env, given(CONTENTS, scan, "of")) {
-        Some(of) => rows_of(CONTENTS, &contents::contents(&env.heap, of, 1_000_000).rows),
+        Some(of) => {
+            let found = env
+                .stop
+                .within(|control| contents::contents(&env.heap, of, 1_000_000, control))?;
+            rows_of(CONTENTS, &found.rows)
+        }
         None => none(),
     }
 }
@@ -453,7 +461,9 @@ fn suspect_rows(env: &Env, scan: &Scan) -> Result<RowIter, QueryError> {
     if options.deep {
         referrers(env)?;
     }
-    let found = leaks::find(&env.heap, &options)?;
+    let found = env
+        .stop
+        .within(|control| leaks::find(&env.heap, &options, control))?;
     rows_of(SUSPECTS, &found.suspects)
 }
 

@@ -12,7 +12,8 @@ use crate::error::QueryError;
 use crate::graph::{path_to_root, retained_set};
 use crate::shared::Env;
 use heap_analysis::chain::field_to;
-use heap_analysis::collections::map_entries;
+use heap_analysis::collections::{Entry, map_entries};
+use heap_analysis::pace::Pace;
 use heap_graph::{Dominator, ObjIdx};
 use rusqlite::functions::{Context, FunctionFlags};
 use rusqlite::types::{ToSqlOutput, Value as SqlValue, ValueRef};
@@ -132,17 +133,35 @@ fn dominated(env: &Env, scan: &Scan) -> Result<RowIter, QueryError> {
 }
 
 fn values(env: &Env, scan: &Scan) -> Result<RowIter, QueryError> {
-    let found = argument(env, scan)
-        .and_then(|of| collection_values(&env.heap, of, COLLECTION_LIMIT))
-        .unwrap_or_default();
-    Ok(set_rows(env, found))
+    let Some(of) = argument(env, scan) else {
+        return none();
+    };
+    let found = env.stop.within(|control| {
+        let mut pace = Pace::new(control, "reading a collection", env.heap.len());
+        Ok(collection_values(
+            &env.heap,
+            of,
+            COLLECTION_LIMIT,
+            &mut pace,
+        ))
+    })?;
+    env.stop.check()?;
+    Ok(set_rows(env, found.unwrap_or_default()))
+}
+
+/// The entries of a map, within the limits of the query.
+fn entries_of(env: &Env, map: ObjIdx) -> Result<Vec<Entry>, QueryError> {
+    env.stop.within(|control| {
+        let mut pace = Pace::new(control, "reading a map", env.heap.len());
+        map_entries(&env.heap, map, COLLECTION_LIMIT, &mut pace)
+    })
 }
 
 fn entry_rows(env: &Env, scan: &Scan) -> Result<RowIter, QueryError> {
     let Some(map) = argument(env, scan) else {
         return none();
     };
-    let entries = map_entries(&env.heap, map, COLLECTION_LIMIT);
+    let entries = entries_of(env, map)?;
     let env = env.clone();
     let cell = move |o: Option<ObjIdx>| o.map_or(Cell::Null, |o| object(&env, o));
     Ok(Box::new(
@@ -354,7 +373,8 @@ fn by_key(env: &Env, map: ObjIdx, wanted: &str) -> Cell {
             .as_deref()
             == Some(wanted)
     };
-    map_entries(heap, map, COLLECTION_LIMIT)
+    entries_of(env, map)
+        .unwrap_or_default()
         .into_iter()
         .find(|(key, _)| key.is_some_and(reads_so))
         .and_then(|(_, v)| v)

@@ -16,7 +16,7 @@ use heap_analysis::{
     paths, properties, roots, strings, summary, threads, top, treemap, unreachable, validate,
     waste,
 };
-use heap_graph::Heap;
+use heap_graph::{Control, Heap};
 use report::{Provenance, Say};
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ pub(super) const VIEWS: &[(&str, Answer)] = &[
             ..defaults
         };
         let heap = e.heap()?;
-        say(heap, f, &overview::overview(heap, &options)?)
+        say(heap, f, &overview::overview(heap, &options, &e.control())?)
     }),
     ("leaks", |e, p, f| {
         let deep = p.flag("deep");
@@ -48,7 +48,7 @@ pub(super) const VIEWS: &[(&str, Answer)] = &[
             deep,
             ..defaults
         };
-        say(heap, f, &leaks::find(heap, &options)?)
+        say(heap, f, &leaks::find(heap, &options, &e.control())?)
     }),
     ("histogram", histogram_view),
     ("quick_histogram", quick_view),
@@ -105,7 +105,7 @@ pub(super) const VIEWS: &[(&str, Answer)] = &[
         say(
             heap,
             f,
-            &contents::contents(heap, p.object(heap)?, p.limit(ROWS)?),
+            &contents::contents(heap, p.object(heap)?, p.limit(ROWS)?, &e.control())?,
         )
     }),
     ("paths", paths_view),
@@ -271,7 +271,7 @@ const FIRST: &[(&str, Early)] = &[
             return merged(e, p, Form::Json, FIRST_PATHS).map(Some);
         };
         let effort = (FIRST_PATHS, FIRST_VISITS);
-        merged_of(heap, &spec, &set, p, Form::Json, effort).map(Some)
+        merged_of(heap, &spec, &set, p, Form::Json, effort, &e.control()).map(Some)
     }),
 ];
 
@@ -517,7 +517,7 @@ fn paths_view(e: &Explorer, params: &Params, form: Form) -> Result<Written, Faul
             count: params.number("count", 3)?.clamp(1, 100),
             exclude,
         };
-        let found = paths::to_roots(heap, target, &options)?;
+        let found = paths::to_roots(heap, target, &options, &e.control())?;
         let done = !found.paths.is_empty() || !found.reachable;
         last = say(heap, form, &found);
         if done {
@@ -536,7 +536,15 @@ fn merged(e: &Explorer, params: &Params, form: Form, most: usize) -> Result<Writ
     let heap = e.heap_with_referrers()?;
     let (spec, set) = chosen(e, heap, params)?;
     let effort = (most, merged_paths::EXACT_VISITS);
-    merged_of(heap, &spec, &set.objects, params, form, effort)
+    merged_of(
+        heap,
+        &spec,
+        &set.objects,
+        params,
+        form,
+        effort,
+        &e.control(),
+    )
 }
 
 fn merged_of(
@@ -546,7 +554,9 @@ fn merged_of(
     params: &Params,
     form: Form,
     (most, exact): (usize, usize),
+    control: &Control<'_>,
 ) -> Result<Written, Fault> {
+    let name = spec.to_string();
     let mut last = Err(Fault::bad("no exclusions were given"));
     for exclude in params.exclusions()? {
         let options = merged_paths::MergedOptions {
@@ -556,7 +566,7 @@ fn merged_of(
             exclude,
             exact,
         };
-        let found = merged_paths::to_objects(heap, &spec.to_string(), set, &options)?;
+        let found = merged_paths::to_objects(heap, &name, set, &options, control)?;
         let done = !found.nodes.is_empty();
         last = say(heap, form, &found);
         if done {

@@ -1,0 +1,89 @@
+//! Whatever follows what a dump holds ends when it is cancelled: at the first report of its progress.
+
+use heap_analysis::contents::contents;
+use heap_analysis::leaks::{LeakOptions, find};
+use heap_analysis::merged_paths::{EXACT_VISITS, MergedOptions, to_objects};
+use heap_analysis::paths::{Exclusions, PathOptions, to_roots};
+use heap_analysis::selection::Selection;
+use heap_graph::{Control, Heap, HeapError, Options};
+use hprof::ObjectId;
+use std::sync::atomic::{AtomicBool, Ordering};
+use testkit::dump::{Heap as Builder, IdSize, Root, Type, Value};
+
+/// Asserts that a question is answered, and that it ends when it is cancelled on the way.
+fn check<T: std::fmt::Debug>(what: &str, ask: impl Fn(&Control<'_>) -> Result<T, HeapError>) -> T {
+    let answer = ask(&Control::quiet()).unwrap_or_else(|e| panic!("{what}: {e}"));
+    let cancel = AtomicBool::new(false);
+    let stopped = ask(&Control {
+        progress: &|_| cancel.store(true, Ordering::Relaxed),
+        cancel: &cancel,
+    });
+    assert!(cancel.load(Ordering::Relaxed), "{what} reports nothing");
+    assert!(
+        matches!(stopped, Err(HeapError::Cancelled)),
+        "{what}: {stopped:?}"
+    );
+    answer
+}
+
+#[test]
+fn what_follows_references_ends_when_it_is_cancelled() {
+    use Type::{Int, Object};
+    let mut b = Builder::new(IdSize::Eight);
+    let object = b.java_lang_object();
+    let array = b.object_array_class();
+    let node = b.class("Node", object, &[("next", Object)]);
+    let list = [("elementData", Object), ("size", Int)];
+    let list = b.class("java.util.ArrayList", object, &list);
+    let entry = [("key", Object), ("value", Object), ("next", Object)];
+    let entry = b.class("java.util.HashMap$Node", object, &entry);
+    let map = b.class("java.util.HashMap", object, &[("table", Object)]);
+    let last = b.instance(node, &[Value::Object(0)]);
+    let first = b.instance(node, &[Value::Object(last)]);
+    let data = b.object_array(array, &[first, last]);
+    let list = b.instance(list, &[Value::Object(data), Value::Int(2)]);
+    let values = [first, last, 0].map(Value::Object);
+    let held = b.instance(entry, &values);
+    let table = b.object_array(array, &[held]);
+    let map = b.instance(map, &[Value::Object(table)]);
+    for root in [first, list, map] {
+        b.root(Root::StickyClass, root);
+    }
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    std::fs::write(file.path(), b.bytes()).expect("a dump");
+    let options = Options {
+        no_index: true,
+        ..Options::default()
+    };
+    let heap = Heap::open(file.path(), &options, &Control::quiet()).expect("a heap");
+    let at = |id| heap.find(ObjectId(id)).expect("an object");
+    // Nothing is so large that it is a suspect of its own.
+    let options = LeakOptions {
+        threshold: 100,
+        deep: true,
+        ..LeakOptions::default()
+    };
+    check("suspects", |c| find(&heap, &options, c));
+    let options = PathOptions {
+        count: 1,
+        exclude: Exclusions::default(),
+    };
+    let paths = check("paths", |c| to_roots(&heap, at(last), &options, c));
+    assert_eq!(paths.paths[0].steps.len(), 2);
+    let options = MergedOptions {
+        max_paths: 10,
+        depth: 10,
+        top: 10,
+        exclude: Exclusions::default(),
+        exact: EXACT_VISITS,
+    };
+    let set = Selection::of(&heap, [at(last)]);
+    let merged = check("merged paths", |c| {
+        to_objects(&heap, "last", &set, &options, c)
+    });
+    assert_eq!(merged.nodes.len(), 2);
+    let in_list = check("a list", |c| contents(&heap, at(list), 10, c));
+    assert_eq!(in_list.rows.len(), 2);
+    let in_map = check("a map", |c| contents(&heap, at(map), 10, c));
+    assert_eq!(in_map.rows.len(), 1);
+}
