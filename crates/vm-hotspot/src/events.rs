@@ -49,7 +49,8 @@ impl Agent for HotSpot {
         let class = redefined.and_then(|class| self.known_class(class));
         let mut tracking = Tracking {
             numbers: self.numbers,
-            sites: self.numbers.sites_of(class),
+            sites: self.numbers.sites_of(class, bytes.len()),
+            next_site: 0,
             allocations: self.config.allocations,
             calls: self.config.calls,
             unsafe_class: tracker.unsafe_class(),

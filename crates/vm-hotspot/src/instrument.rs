@@ -1,11 +1,14 @@
 //! Which code is inserted where, for counting allocations and calls.
 //!
 //! Allocation: a method that calls or allocates keeps its thread's tracker and the
-//! calling context it was entered with in two locals. Before each call it leaves
-//! the context extended by the call site; whoever is called finds it there. That
+//! calling context it was entered with, shifted and with the number of its class added,
+//! in two locals. Before each call it leaves this with the number of the call site in its
+//! class added; whoever is called finds it there. That
 //! needs nothing at exits, and nothing in methods that neither call nor allocate.
 //! The context is a sum of site numbers shifted by position, so that sites beyond
-//! the depth of stacks fall out at the top: equal contexts are equal stacks. Two that
+//! the depth of stacks fall out at the top: equal contexts are equal stacks.
+//! A class gets one constant for its sites: a VM that changes a class which is there compares each
+//! new constant with all others. Two that
 //! differ in one site differ for certain, others but for a chance below one in 2^32
 //! (down to 37 frames); and now and then the stack is looked at, and told if it is
 //! another ([`State::check`](crate::state::State::check)). Methods that the VM calls in the
@@ -17,7 +20,6 @@
 //! are found and closed by whoever catches it. A call of a [leaf](crate::leaf) is only
 //! counted, most of the time.
 
-use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
 use classfile::instruction::{ANEWARRAY, INVOKESTATIC, MULTIANEWARRAY, NEWARRAY};
@@ -38,13 +40,15 @@ const ILOAD: u8 = 0x15;
 const ISTORE: u8 = 0x36;
 const DUP: u8 = 0x59;
 const ALOAD_0: u8 = 0x2a;
+const ICONST_0: u8 = 0x03;
 const BIPUSH: u8 = 0x10;
+const SIPUSH: u8 = 0x11;
 const ARRAYLENGTH: u8 = 0xbe;
 const LDC2_W: u8 = 0x14;
 const LDC_W: u8 = 0x13;
 const WIDE: u8 = 0xc4;
 
-/// Bits of a site's constant that count sites.
+/// Bits of a site's number that count sites.
 pub(crate) const SITE_BITS: u32 = 28;
 
 /// A method that was given a number.
@@ -66,9 +70,10 @@ pub struct Numbers(Mutex<NumbersInner>);
 struct NumbersInner {
     methods: Vec<Arc<NumberedMethod>>,
     by_method: FxHashMap<Arc<NumberedMethod>, u32>,
+    /// Sites of all classes, at most.
     sites: u64,
     /// Those of classes that were changed while they were there.
-    sites_of: FxHashMap<ClassId, Vec<Range<u64>>>,
+    sites_of: FxHashMap<ClassId, Sites>,
     refused: Refused,
     /// All that were ever in there.
     ever_refused: FxHashSet<String>,
@@ -139,51 +144,44 @@ impl Numbers {
             .cloned()
     }
 
-    /// The call sites of a class that is about to be changed: those that it had when it was
-    /// changed before. A VM never takes a constant out of a class, so that others would be added
-    /// each time.
-    pub(crate) fn sites_of(&self, class: Option<ClassId>) -> Sites {
-        let inner = self.lock();
-        let known = class.and_then(|class| inner.sites_of.get(&class).cloned());
-        Sites {
-            known: known.unwrap_or_default().into_iter().flatten(),
-            used: Vec::new(),
-        }
+    /// The call sites of a class of so many bytes that is about to be changed: those that it had when it was
+    /// changed before, unless it has grown. A VM never takes a constant out of a class, so that another one
+    /// would be added each time.
+    pub(crate) fn sites_of(&self, class: Option<ClassId>, bytes: usize) -> Sites {
+        // Each is an instruction of two bytes or more.
+        let most = bytes as u64 / 2;
+        let mut inner = self.lock();
+        let known = class.and_then(|class| inner.sites_of.get(&class).copied());
+        known.filter(|sites| sites.most >= most).unwrap_or_else(|| {
+            let first = inner.sites;
+            inner.sites += most;
+            Sites { first, most }
+        })
     }
 
     /// Remembers the call sites that a class has now.
     pub(crate) fn keep_sites(&self, class: ClassId, sites: Sites) {
-        self.lock().sites_of.insert(class, sites.used);
+        self.lock().sites_of.insert(class, sites);
     }
 }
 
-/// Call sites of one class, in order.
-#[derive(Debug)]
+/// Room for the call sites of one class among those of all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sites {
-    /// Those that it had before, as far as they were not given yet.
-    known: std::iter::Flatten<std::vec::IntoIter<Range<u64>>>,
-    /// Those that were given.
-    used: Vec<Range<u64>>,
+    first: u64,
+    most: u64,
 }
 
 impl Sites {
-    /// The constant of the next one. The low bits count, so that contexts that differ
-    /// in one site differ; the rest is noise, so that sums of sites do not meet.
-    fn next(&mut self, numbers: &Numbers) -> i64 {
-        let site = self.known.next().unwrap_or_else(|| {
-            let mut inner = numbers.lock();
-            inner.sites += 1;
-            inner.sites
-        });
-        match self.used.last_mut() {
-            Some(last) if last.end == site => last.end += 1,
-            _ => self.used.push(site..site + 1),
-        }
-        let mut noise = site.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    /// The number of the class, to which the tracker adds one of the site in its class. The low bits
+    /// count, so that contexts that differ in one site differ; the rest is noise, as it is in what the
+    /// tracker adds, so that sums of sites do not meet.
+    fn of_class(self) -> i64 {
+        let mut noise = self.first.wrapping_mul(0x9E37_79B9_7F4A_7C15);
         noise ^= noise >> 30;
         noise = noise.wrapping_mul(0xBF58_476D_1CE4_E5B9);
         noise ^= noise >> 27;
-        (noise << SITE_BITS | (site & ((1 << SITE_BITS) - 1))).cast_signed()
+        (noise << SITE_BITS | (self.first & ((1 << SITE_BITS) - 1))).cast_signed()
     }
 }
 
@@ -194,6 +192,8 @@ pub struct Tracking<'a> {
     pub numbers: &'a Numbers,
     /// The class's call sites.
     pub sites: Sites,
+    /// How many of them have code.
+    pub next_site: u32,
     /// Insert what counts allocations.
     pub allocations: bool,
     /// Insert what counts calls.
@@ -341,40 +341,34 @@ impl Tracking<'_> {
         edit.need_stack(3);
     }
 
-    /// What such a method has besides; the local whose context its own calls extend.
-    fn add_upcall(
-        &self,
-        edit: &mut MethodEdit<'_>,
-        tracker: u16,
-        (upcall, before): (Upcall, u16),
-    ) -> u16 {
+    /// What a method has besides that the VM calls by itself: it leaves the context as it found it.
+    fn add_upcall(&self, edit: &mut MethodEdit<'_>, tracker: u16, upcall: Upcall) {
+        let before = edit.add_local(LocalType::Long);
+        let begin = match upcall {
+            Upcall::Once => "found",
+            Upcall::Often => "called",
+        };
+        let found = invoke(edit, begin, "(Ljava/lang/HprofTracker;)J");
+        let entry = [&[DUP][..], &found, &local(LSTORE, before)].concat();
+        edit.insert(0, Place::Entry, &entry);
         let back = invoke(edit, "back", "(Ljava/lang/HprofTracker;J)V");
         let back = [&local(ALOAD, tracker)[..], &local(LLOAD, before), &back].concat();
         for at in returns(edit) {
             edit.insert(at, Place::Before, &back);
         }
-        if upcall == Upcall::Once {
-            return before;
-        }
-        let context = edit.add_local(LocalType::Long);
-        let called = invoke(edit, "called", "(Ljava/lang/HprofTracker;)J");
-        let entry = [&local(ALOAD, tracker)[..], &called, &local(LSTORE, context)].concat();
-        edit.insert(0, Place::Entry, &entry);
-        context
     }
 
     fn add_contexts(&mut self, class: &Class<'_>, edit: &mut MethodEdit<'_>, tracker: u16) {
-        let context = edit.add_local(LocalType::Long);
-        let found = invoke(edit, "context", "(Ljava/lang/HprofTracker;)J");
-        let entry = [&found[..], &local(LSTORE, context)].concat();
-        edit.insert(0, Place::Entry, &entry);
         edit.need_stack(5);
-        let upcall = upcall(class.name, edit.method.name, edit.method.descriptor);
-        let context = match upcall {
-            None => context,
-            Some(upcall) => self.add_upcall(edit, tracker, (upcall, context)),
-        };
-        let at = invoke(edit, "at", "(Ljava/lang/HprofTracker;JJ)V");
+        if let Some(upcall) = upcall(class.name, edit.method.name, edit.method.descriptor) {
+            self.add_upcall(edit, tracker, upcall);
+        }
+        let context = edit.add_local(LocalType::Long);
+        let [high, low] = edit.pool.long(self.sites.of_class()).to_be_bytes();
+        let found = invoke(edit, "context", "(Ljava/lang/HprofTracker;J)J");
+        let entry = [&[LDC2_W, high, low][..], &found, &local(LSTORE, context)].concat();
+        edit.insert(0, Place::Entry, &entry);
+        let at = invoke(edit, "at", "(Ljava/lang/HprofTracker;JI)V");
         let mut after: Option<Vec<u8>> = None;
         let is_copy_of = is_arrays_copy(class.name, edit.method.name, edit.method.descriptor);
         for instruction in edit.instructions().to_vec() {
@@ -384,11 +378,12 @@ impl Tracking<'_> {
             if !allocates(&instruction) {
                 continue;
             }
-            let [high, low] = edit.pool.long(self.sites.next(self.numbers)).to_be_bytes();
+            let site = push(edit, self.next_site);
+            self.next_site += 1;
             let leave = [
                 &local(ALOAD, tracker)[..],
                 &local(LLOAD, context),
-                &[LDC2_W, high, low],
+                &site,
                 &at,
             ]
             .concat();
@@ -515,6 +510,20 @@ fn invoke(edit: &mut MethodEdit<'_>, name: &str, descriptor: &str) -> [u8; 3] {
     [INVOKESTATIC, high, low]
 }
 
+/// Puts a number on the stack, without a constant of the class as far as that is possible.
+fn push(edit: &mut MethodEdit<'_>, number: u32) -> Vec<u8> {
+    let [.., high, low] = number.to_be_bytes();
+    match number {
+        0..=5 => vec![ICONST_0 + low],
+        6..=0x7f => vec![BIPUSH, low],
+        0x80..=0x7fff => vec![SIPUSH, high, low],
+        _ => {
+            let [high, low] = edit.pool.integer(number.cast_signed()).to_be_bytes();
+            vec![LDC_W, high, low]
+        }
+    }
+}
+
 /// A load or store of a local, in the short form if it fits.
 fn local(opcode: u8, slot: u16) -> Vec<u8> {
     match u8::try_from(slot) {
@@ -543,34 +552,31 @@ mod tests {
         assert_eq!(numbers.method(method("a")), 1);
         assert_eq!(numbers.method_name(2).as_deref(), Some(&method("b")));
         assert_eq!(numbers.method_name(0), None);
-        let mut of_class = numbers.sites_of(None);
-        let sites: Vec<i64> = (0..1000).map(|_| of_class.next(&numbers)).collect();
-        let low: Vec<i64> = sites
-            .iter()
-            .map(|site| site & ((1 << SITE_BITS) - 1))
-            .collect();
-        let counted: Vec<i64> = (1..=1000).collect();
-        assert_eq!(low, counted, "the oldest site of a context stays distinct");
+        let classes = [2000, 10, 600].map(|bytes| numbers.sites_of(None, bytes));
+        let low = classes.map(|sites| sites.of_class() & ((1 << SITE_BITS) - 1));
+        // The tracker adds less than half of the bytes of each.
+        assert_eq!(
+            low,
+            [0, 1000, 1005],
+            "the oldest site of a context stays distinct"
+        );
     }
 
     #[test]
     fn a_class_that_is_changed_again_has_the_sites_it_had() {
         let numbers = Numbers::default();
-        let take = |class: u32, count: usize| {
-            let mut sites = numbers.sites_of(Some(ClassId(class)));
-            let taken: Vec<i64> = (0..count).map(|_| sites.next(&numbers)).collect();
+        let take = |class: u32, bytes: usize| {
+            let sites = numbers.sites_of(Some(ClassId(class)), bytes);
             numbers.keep_sites(ClassId(class), sites);
-            taken
+            sites
         };
-        let first = take(1, 3);
-        let other = take(2, 2);
-        // Another agent has added a call, which gets a number of its own.
-        let longer = take(1, 4);
-        assert_eq!(first, longer[..3]);
-        assert!(!first.contains(&longer[3]) && !other.contains(&longer[3]));
-        assert_eq!(take(1, 4), longer);
-        assert_eq!(take(2, 2), other);
-        assert_eq!(numbers.lock().sites, 6);
+        let first = take(1, 300);
+        let other = take(2, 200);
+        assert_eq!([take(1, 300), take(2, 150)], [first, other]);
+        // Another agent has added so much that there may be more sites.
+        let longer = take(1, 400);
+        assert_eq!((longer.first, longer.most), (250, 200));
+        assert_eq!(take(1, 400), longer);
     }
 
     #[test]

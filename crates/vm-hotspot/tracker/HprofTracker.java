@@ -92,6 +92,9 @@ public final class HprofTracker {
         exactShift = 12;
     }
 
+    /** Bits of a site's number that count sites, as where the code is inserted. */
+    private static final int SITE_BITS = 28;
+
     /** Spreads keys over table slots: 2^64 divided by the golden ratio. */
     private static final long SPREAD = 0x9E3779B97F4A7C15L;
 
@@ -294,25 +297,41 @@ public final class HprofTracker {
         muteNewArray = false;
     }
 
-    /** The context at the entry of a method. */
-    public static long context(HprofTracker tracker) {
-        return tracker == null ? 0 : tracker.context;
+    /** At the entry of a method: what its contexts have in common, with the number of the sites of its class. */
+    public static long context(HprofTracker tracker, long sites) {
+        return tracker == null ? 0 : (tracker.context << (depthMayChange ? shiftNow : contextShift)) + sites;
     }
 
     /** Control is about to leave through a call site, or something is allocated there. */
-    public static void at(HprofTracker tracker, long context, long site) {
+    public static void at(HprofTracker tracker, long context, int site) {
         if (tracker != null) {
-            tracker.context = (context << (depthMayChange ? shiftNow : contextShift)) + site;
+            tracker.context = context + number(site);
         }
     }
 
-    /** At the entry of a method that the VM calls in the midst of other code: the context of its stack. */
+    /**
+     * What a site adds to the number of its class: itself in the low bits, noise above. A compiler knows it when it
+     * compiles a call of {@link #at}.
+     */
+    private static long number(int site) {
+        long noise = site * 0x9E3779B97F4A7C15L;
+        noise = (noise ^ noise >>> 32) * 0xBF58476D1CE4E5B9L;
+        return (noise << SITE_BITS) + site;
+    }
+
+    /** At the entry of a method that the VM calls by itself: the context of what it interrupts. */
+    public static long found(HprofTracker tracker) {
+        return tracker == null ? 0 : tracker.context;
+    }
+
+    /** The same where its own context is that of the stack at hand from here on. */
     public static long called(HprofTracker tracker) {
         if (tracker == null) {
             return 0;
         }
+        long before = tracker.context;
         upcall(tracker);
-        return tracker.context;
+        return before;
     }
 
     /** At its end: what it interrupted goes on where it was. */
