@@ -30,6 +30,7 @@ pub(crate) fn config(options: &Options) -> Config {
         per_thread: options.traces.per_thread,
         dumps_at_exit: options.heap.dump && options.dump_on_exit,
         dumps_when_exhausted: options.dumps_when_exhausted(),
+        memory: options.memory,
     }
 }
 
@@ -84,6 +85,8 @@ mod tests {
         check("heap=all,modern=y", |c| c.dumps_when_exhausted);
         check("heap=all,modern=y,oom=n", |c| !c.dumps_when_exhausted);
         check("heap=sites,modern=y", |c| !c.dumps_when_exhausted);
+        check("memory=32m", |c| c.memory == 32 << 20);
+        check("heap=sites", |c| c.memory == 256 << 20);
         check("net=localhost:1", |c| c.has_peer);
         check("cpu=samples", |c| !c.has_peer);
         check("monitor=y", |c| c.monitors && !c.instruments());

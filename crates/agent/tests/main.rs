@@ -12,6 +12,7 @@ mod jni_references;
 mod join;
 mod living;
 mod lost_peers;
+mod memory;
 mod monitors;
 mod native_dump;
 mod native_heap;

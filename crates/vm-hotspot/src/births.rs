@@ -176,12 +176,13 @@ impl Dated {
         }
     }
 
-    /// Gives memory back when much of it is unused.
+    /// Gives memory back when much of it is unused: entries take at most twice what they need.
     pub(crate) fn shrink(&mut self) {
-        if self.entries.capacity() > 1 << 20 && self.entries.len() < self.entries.capacity() / 4 {
+        const FEW: usize = 4096;
+        if self.entries.capacity() > FEW && self.entries.len() < self.entries.capacity() / 2 {
             self.entries.shrink_to_fit();
         }
-        if self.births.capacity() > 1 << 16 && self.births.len() < self.births.capacity() / 4 {
+        if self.births.capacity() > FEW && self.births.len() < self.births.capacity() / 2 {
             self.births.shrink_to_fit();
         }
     }

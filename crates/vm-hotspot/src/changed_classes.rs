@@ -13,6 +13,8 @@ use crate::hotspot::locked;
 /// still: 7 seconds with 3,000 classes on JDK 11, more than 20 on JDK 8. With more than so many they
 /// keep the code, which is switched off.
 pub(crate) const MOST_WHERE_SLOW: usize = 1000;
+/// Most names that are remembered, which take some 30 MB.
+const MOST: usize = 1 << 18;
 /// How often classes are looked for that were being loaded when code was last inserted.
 const LOOKS: usize = 3;
 const BETWEEN: Duration = Duration::from_millis(100);
@@ -23,12 +25,13 @@ const BETWEEN: Duration = Duration::from_millis(100);
 pub(crate) struct ChangedClasses(Mutex<FxHashSet<String>>);
 
 impl ChangedClasses {
-    /// A class gets other bytes.
-    pub(crate) fn note(&self, name: &str) {
+    /// A class gets other bytes; false if there are too many to remember, so that it keeps them.
+    pub(crate) fn note(&self, name: &str) -> bool {
         let mut names = locked(&self.0);
-        if !names.contains(name) {
-            names.insert(name.to_owned());
+        if names.contains(name) {
+            return true;
         }
+        names.len() < MOST && names.insert(name.to_owned())
     }
 
     /// Has the classes that `others` has left changed put back with its own.

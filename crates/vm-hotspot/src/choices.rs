@@ -35,12 +35,21 @@ impl Dice {
         if share == Share::ALL {
             return true;
         }
+        share.chooses(self.throw())
+    }
+
+    /// Whether the next object is the one of `1 << halves` that is looked at.
+    pub(crate) fn choose_in_halves(&mut self, halves: u32) -> bool {
+        halves == 0 || self.throw().leading_zeros() >= halves
+    }
+
+    /// 32 bits of chance.
+    fn throw(&mut self) -> u32 {
         // Xorshift with a multiplication: its high half is as good as the choice needs.
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
         self.0 ^= self.0 >> 27;
-        let high = self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 32;
-        share.chooses(high as u32)
+        (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 32) as u32
     }
 }
 

@@ -103,6 +103,8 @@ pub struct Config {
     pub dumps_at_exit: bool,
     /// The heap is dumped when it is exhausted for the first time.
     pub dumps_when_exhausted: bool,
+    /// Bytes that the agent's tables may take, and a quarter of that in the program's heap.
+    pub memory: u64,
 }
 
 impl Default for Config {
@@ -125,6 +127,7 @@ impl Default for Config {
             per_thread: false,
             dumps_at_exit: false,
             dumps_when_exhausted: false,
+            memory: vmpi::Budget::DEFAULT,
         }
     }
 }

@@ -62,7 +62,10 @@ impl Agent for HotSpot {
                 if patched.changed == 0 {
                     return None;
                 }
-                self.inserted.changed.note(name);
+                if !self.inserted.changed.note(name) {
+                    self.numbers
+                        .refuse(name, "too many classes to put back; it keeps its code");
+                }
                 if self.config.takes_code_out()
                     && let Some(class) = class
                 {

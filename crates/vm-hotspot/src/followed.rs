@@ -6,13 +6,17 @@
 //!
 //! Threads add to one of several lists, by the number of their tracker; what has
 //! lived through a collection moves to the aged ones, which are looked at seldom.
+//!
+//! When they take too much of the budget, half of them are let go, chosen by chance, and each of
+//! the others stands for twice as many; so are those that come later. What is said of the
+//! living is then an estimate, and no sort of object is preferred.
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use jvmti::{Jni, Object};
 use rustc_hash::FxHashMap;
-use vmpi::Share;
+use vmpi::{Memory, Share, Worth};
 
 use crate::births::{Clock, Dated};
 use crate::choices::Dice;
@@ -22,9 +26,11 @@ use crate::slots;
 
 /// Lists of the young; a thread's objects are all in one.
 const LISTS: usize = 16;
-/// Most objects followed at a time: about a gigabyte of the agent's and the VM's
-/// memory. Those beyond it are counted, and left out of what is said of the living.
-const MOST: usize = 32 << 20;
+/// What an object is charged: its entry in a list that may be half empty, its share of the births, and the
+/// slot of the weak reference in the VM.
+const COST: u64 = 2 * size_of::<Entry>() as u64 + 16;
+/// So few objects are not made fewer.
+const FEW: usize = 1024;
 /// Living objects that somebody looks at without leaving room for others.
 pub(crate) const PIECE: usize = 1024;
 /// Collections after which the aged are looked at again, unless they have doubled.
@@ -35,6 +41,9 @@ pub(crate) const SITE_BITS: u32 = 26;
 /// The object was there when counts were cleared.
 const OLD: u32 = 1 << SITE_BITS;
 const WEIGHT: u32 = SITE_BITS + 1;
+/// The greatest weight.
+const HEAVIEST: u32 = u32::BITS - WEIGHT;
+const LAST_WEIGHT: u32 = (1 << HEAVIEST) - 1;
 
 /// One followed object.
 #[derive(Clone, Copy, Debug)]
@@ -52,7 +61,7 @@ impl Entry {
     pub(crate) fn new(weak: Object, site: SiteId, weight_log2: u32, bytes: u64) -> Self {
         Self {
             weak,
-            how: site.0 | weight_log2 << WEIGHT,
+            how: site.0 | weight_log2.min(LAST_WEIGHT) << WEIGHT,
             units: u32::try_from(bytes / 8).unwrap_or(u32::MAX),
         }
     }
@@ -65,6 +74,13 @@ impl Entry {
     /// How many objects it stands for as a power of two.
     pub(crate) fn weight_log2(self) -> u32 {
         self.how >> WEIGHT
+    }
+
+    /// From now on it stands for twice as many.
+    fn double(&mut self) {
+        if self.weight_log2() < LAST_WEIGHT {
+            self.how += 1 << WEIGHT;
+        }
     }
 
     /// Whether it was there when counts were cleared.
@@ -113,6 +129,8 @@ pub(crate) struct Young {
     /// Objects and bytes of arrays of sites that are thinned out, which were chosen since the
     /// last look: what is known of how many were allocated.
     chosen: FxHashMap<SiteId, [i64; 2]>,
+    /// One in so many objects is followed and stands for all, as a power of two.
+    thinned: u32,
     dice: Dice,
 }
 
@@ -132,6 +150,25 @@ impl Young {
         }
         is_chosen
     }
+
+    /// The weight of an object that would have this one otherwise, if it is followed at all.
+    pub(crate) fn thin(&mut self, weight_log2: u32) -> Option<u32> {
+        let is_chosen = self.dice.choose_in_halves(self.thinned);
+        is_chosen.then_some(weight_log2 + self.thinned)
+    }
+
+    /// Lets go of about half of some entries, and has the others stand for them.
+    fn halve(dice: &mut Dice, jni: Jni, entries: &mut Dated) {
+        entries.retain(|entry| {
+            let stays = dice.choose_in_halves(1);
+            if !stays {
+                jni.delete_weak(entry.weak);
+            }
+            stays
+        });
+        entries.iter_mut().for_each(Entry::double);
+        entries.shrink();
+    }
 }
 
 /// All followed objects. The aged are locked before a list of the young.
@@ -140,8 +177,12 @@ pub(crate) struct Followed {
     young: [Mutex<Young>; LISTS],
     aged: Mutex<Aged>,
     count: AtomicUsize,
-    /// Objects not followed for want of room.
+    memory: Arc<Memory>,
+    /// Objects not followed because there was no memory for them.
     refused: AtomicU64,
+    /// How often they were halved, and how many were let go for that.
+    halvings: AtomicU32,
+    halved: AtomicU64,
     /// Collections that have started, and ended.
     started: AtomicU64,
     collections: AtomicU64,
@@ -154,6 +195,14 @@ pub(crate) struct Followed {
 }
 
 impl Followed {
+    /// None, with the memory that they may take.
+    pub(crate) fn new(memory: &Arc<Memory>) -> Self {
+        Self {
+            memory: Arc::clone(memory),
+            ..Self::default()
+        }
+    }
+
     /// The list that a thread's objects go to. While it is locked nobody else takes
     /// over what that thread has gathered.
     pub(crate) fn list(&self, tracker: i32) -> MutexGuard<'_, Young> {
@@ -199,22 +248,40 @@ impl Followed {
 
     /// Whether `count` more may be followed; the others are counted as refused.
     pub(crate) fn admit(&self, count: usize) -> bool {
-        if self.count.fetch_add(count, Ordering::Relaxed) < MOST {
+        if self.memory.native.take(Worth::Objects, COST * count as u64) {
+            self.count.fetch_add(count, Ordering::Relaxed);
+            if self.memory.native.is_crowded() {
+                self.wake();
+            }
             return true;
         }
-        self.count.fetch_sub(count, Ordering::Relaxed);
         self.refused.fetch_add(count as u64, Ordering::Relaxed);
+        self.wake();
         false
+    }
+
+    /// So many are followed no more.
+    pub(crate) fn dismiss(&self, count: usize) {
+        self.count.fetch_sub(count, Ordering::Relaxed);
+        self.memory.native.give(Worth::Objects, COST * count as u64);
     }
 
     /// Follows one object if `wanted`; `bytes` only if it is an array.
     pub(crate) fn add_if(&self, wanted: bool, jni: Jni, object: Object, site: SiteId, bytes: u64) {
-        if wanted
+        if !wanted {
+            return;
+        }
+        let mut list = self.list(0);
+        if let Some(weight) = list.thin(0)
             && self.admit(1)
-            && let Some(weak) = jni.weak(object)
         {
-            let (entry, now) = (Entry::new(weak, site, 0, bytes), self.clock.now());
-            self.list(0).entries.push(entry, now);
+            match jni.weak(object) {
+                Some(weak) => {
+                    let (entry, now) = (Entry::new(weak, site, weight, bytes), self.clock.now());
+                    list.entries.push(entry, now);
+                }
+                None => self.dismiss(1),
+            }
         }
     }
 
@@ -227,9 +294,11 @@ impl Followed {
         }
     }
 
-    /// How many were refused since the last call.
-    pub(crate) fn take_refused(&self) -> u64 {
-        self.refused.swap(0, Ordering::Relaxed)
+    /// How many were refused since the last call, how many were let go to make room, and one in how
+    /// many is followed (as a power of two).
+    pub(crate) fn take_dropped(&self) -> ([u64; 2], u32) {
+        let dropped = [&self.refused, &self.halved].map(|count| count.swap(0, Ordering::Relaxed));
+        (dropped, self.halvings.load(Ordering::Relaxed))
     }
 
     /// A collection starts; called by the VM thread.
@@ -268,13 +337,41 @@ impl Followed {
         let mut seen = 0;
         while !is_over() {
             let now = self.collections();
-            if now == seen {
+            let is_crowded = self.memory.native.is_crowded();
+            if now == seen && !is_crowded {
                 std::thread::park();
                 continue;
             }
             seen = now;
             take_over();
-            self.bury(jni, &mut locked(&self.aged), false);
+            let mut aged = locked(&self.aged);
+            self.bury(jni, &mut aged, is_crowded);
+            self.make_room(jni, &mut aged);
+            drop(aged);
+            if is_crowded && self.memory.native.is_crowded() {
+                // There are few, and something else takes the room.
+                std::thread::park();
+            }
+        }
+    }
+
+    /// Follows fewer, as long as they take too much.
+    fn make_room(&self, jni: Jni, aged: &mut Aged) {
+        while self.memory.native.is_crowded() && self.count.load(Ordering::Relaxed) > FEW {
+            let thinned = self.halvings.fetch_add(1, Ordering::Relaxed) + 1;
+            let mut dice = Dice::default();
+            let before = aged.entries.len();
+            Young::halve(&mut dice, jni, &mut aged.entries);
+            let mut gone = before - aged.entries.len();
+            for list in &self.young {
+                let mut list = locked(list);
+                let before = list.entries.len();
+                Young::halve(&mut dice, jni, &mut list.entries);
+                list.thinned = thinned;
+                gone += before - list.entries.len();
+            }
+            self.halved.fetch_add(gone as u64, Ordering::Relaxed);
+            self.dismiss(gone);
         }
     }
 
@@ -308,8 +405,7 @@ impl Followed {
             }
             !dead
         });
-        self.count
-            .fetch_sub(before - entries.len(), Ordering::Relaxed);
+        self.dismiss(before - entries.len());
         entries.shrink();
     }
 

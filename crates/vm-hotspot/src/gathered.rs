@@ -23,40 +23,42 @@ impl HotSpot {
         };
         let mut shares = None;
         let gathered = words.chunks_exact(PENDING_WORDS).enumerate().skip(before);
-        let chosen = gathered.filter(|(index, word)| {
+        let chosen = gathered.filter_map(|(index, word)| {
             let (site, share) = SiteId::of_word(word[0]);
-            if share == 0 {
-                return true;
-            }
-            let shares = shares.get_or_insert_with(|| self.followed.shares());
-            let share = shares.get(share as usize).copied().unwrap_or_default();
             let weight_log2 = (word[0] as u32).trailing_ones();
-            let is_chosen = list.choose((site, share), weight_log2, word[1].cast_unsigned());
-            if !is_chosen && !is_owner {
-                jni.array_set(objects, *index, None);
+            let mut is_chosen = true;
+            if share != 0 {
+                let shares = shares.get_or_insert_with(|| self.followed.shares());
+                let share = shares.get(share as usize).copied().unwrap_or_default();
+                is_chosen = list.choose((site, share), weight_log2, word[1].cast_unsigned());
             }
-            is_chosen
+            let weight_log2 = is_chosen.then(|| list.thin(weight_log2)).flatten();
+            if weight_log2.is_none() && !is_owner {
+                jni.array_set(objects, index, None);
+            }
+            Some((index, site, weight_log2?, word[1].cast_unsigned()))
         });
         let new: Vec<_> = chosen.collect();
         let now = self.followed.clock.now();
-        if self.followed.admit(new.len()) {
-            for (index, word) in new {
-                let Some(made) = jni.element(objects, index) else {
-                    continue;
-                };
-                let (site, _) = SiteId::of_word(word[0]);
-                let weight_log2 = (word[0] as u32).trailing_ones();
-                if let Some(weak) = jni.weak(made) {
-                    let bytes = word[1].cast_unsigned();
+        let is_admitted = self.followed.admit(new.len());
+        let mut dead = 0;
+        for (index, site, weight_log2, bytes) in new {
+            let made = jni.element(objects, index).filter(|_| is_admitted);
+            match made.and_then(|made| jni.weak(made)) {
+                Some(weak) => {
                     let entry = Entry::new(weak, site, weight_log2, bytes);
                     list.entries.push(entry, now);
-                    // Its owner looks at it no more, and it may die.
-                    if !is_owner {
-                        jni.array_set(objects, index, None);
-                    }
                 }
-                jni.delete_local(made);
+                None => dead += 1,
             }
+            // Its owner looks at it no more, and it may die.
+            if !is_owner {
+                jni.array_set(objects, index, None);
+            }
+            made.into_iter().for_each(|made| jni.delete_local(made));
+        }
+        if is_admitted {
+            self.followed.dismiss(dead);
         }
         jni.delete_local(objects);
         if is_owner {

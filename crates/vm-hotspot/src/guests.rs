@@ -12,12 +12,13 @@ use std::sync::atomic::Ordering;
 
 use jvmti::sys::FieldPtr;
 use jvmti::{Env, Jni, Live, Object, Result};
-use vmpi::ThreadId;
+use vmpi::{ThreadId, Worth};
 
 use crate::calls::Contexts;
+use crate::counters::Want;
 use crate::hotspot::{HotSpot, locked};
 use crate::state::State;
-use crate::tracker::{COST_WORDS, EDGE_WORDS, FIRST_NODES, Tracker, Want, node_of};
+use crate::tracker::{COST_WORDS, EDGE_WORDS, FIRST_NODES, Tracker, node_of};
 
 pub(crate) const OBJECT: &str = "Ljava/lang/HprofTracker;";
 pub(crate) const OBJECTS: &str = "[Ljava/lang/HprofTracker;";
@@ -59,6 +60,8 @@ impl GuestFields {
 #[derive(Debug, Default)]
 pub(crate) struct Lodging {
     living: usize,
+    /// The most there were: so many objects have been made.
+    made: usize,
 }
 
 /// Virtual threads whose counts are kept together.
@@ -233,7 +236,8 @@ impl State {
                 let place = match self.kind(kind).free.pop() {
                     Some(place) => place,
                     None => {
-                        let id = self.add_counters(ThreadId::NONE, Some(kind));
+                        let id = self.add_counters(ThreadId::NONE, Some(kind), want);
+                        let id = id.ok_or(jvmti::Error::Jni("memory for a home"))?;
                         let made = tracker.new_home(jni, id, kind, want);
                         if made.is_err() {
                             self.remove_counters(id);
@@ -254,6 +258,8 @@ impl State {
         if want.calls {
             let mut words = tracker.costs(jni, home);
             if words.len() < costs {
+                let more = 8 * (costs - words.len()) as u64;
+                self.registry.memory.heap.charge(more);
                 words.resize(costs, 0);
                 tracker.set_costs(jni, home, &words)?;
                 self.set_room(tracker.id(jni, home), words.len() / COST_WORDS);
@@ -370,6 +376,11 @@ impl State {
 impl HotSpot {
     /// The object of a virtual thread that has none, which is the current one.
     pub(crate) fn lodge(&self, jni: Jni, thread: Object) -> Option<Object> {
+        // What one takes of the program's heap that has not been there before.
+        let cost = match self.config.calls {
+            true => 144 + 8 * FIRST_STACK as u64,
+            false => 144,
+        };
         if self.dead.load(Ordering::Relaxed) {
             return None;
         }
@@ -379,21 +390,31 @@ impl HotSpot {
             false => 0,
         };
         let mut lodging = locked(&self.lodging);
-        if lodging.living >= MOST {
+        let is_new = lodging.living == lodging.made;
+        let heap = &self.memory.heap;
+        if lodging.living >= MOST || is_new && !heap.take(Worth::Names, cost) {
             drop(lodging);
             *self
                 .lock()
                 .lost
-                .entry("calls and allocations of virtual threads beyond the first 65536")
+                .entry("virtual threads not counted, beyond 65536 at a time or for want of memory")
                 .or_default() += 1;
             return None;
         }
-        let object = tracker.lodge(jni, thread, kind, self.config.calls).ok()?;
-        if tracker.enter(jni, thread, object).is_err() {
-            tracker.leave(jni, object);
+        let made = tracker.lodge(jni, thread, kind, self.config.calls);
+        let entered = made.and_then(|object| {
+            let entered = tracker.enter(jni, thread, object);
+            entered.inspect_err(|_| tracker.leave(jni, object))?;
+            Ok(object)
+        });
+        let Ok(object) = entered else {
+            if is_new {
+                heap.discharge(cost);
+            }
             return None;
-        }
+        };
         lodging.living += 1;
+        lodging.made = lodging.made.max(lodging.living);
         Some(object)
     }
 

@@ -76,12 +76,17 @@ impl State {
             }
             contexts.seen[node] = *now;
             let registry = &mut self.registry;
+            let mut reserved = 0;
+            if seen == [0; 3] {
+                reserved = crate::costs::stack(contexts.methods(node).len()).min(contexts.reserved);
+                contexts.reserved -= reserved;
+            }
             let frames = contexts.methods(node).iter().map(|number| Frame {
                 method: registry.numbered(*number, how.numbers),
                 location: Location::Unknown,
             });
             let frames = frames.collect();
-            let trace = registry.trace(Trace { thread, frames });
+            let trace = registry.reserved_trace(Trace { thread, frames }, reserved);
             let sum = self.costs.entry(trace).or_default();
             *sum = std::array::from_fn(|i| sum[i] + new[i]);
         }

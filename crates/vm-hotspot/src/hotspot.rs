@@ -1,15 +1,16 @@
 //! The agent's centre: events in, notifications out.
 
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use std::time::Instant;
 
 use jvmti::sys::Value;
 use jvmti::{Capabilities, Capability, Env, EventKind, JavaVm, Jni, Live, Object, OnLoad};
-use vmpi::{Event, Profiler, ThreadId, VmInfo};
+use vmpi::{Event, Memory, Profiler, VmInfo, Worth};
 
-use crate::background::{collect_at_end, count_soon};
 use crate::config::{Clock, Config, Follow};
+use crate::costs;
+use crate::counters::Want;
 use crate::followed::Followed;
 use crate::guests::Lodging;
 use crate::harvest::How;
@@ -21,7 +22,7 @@ use crate::natives::uncounted;
 use crate::registry::{CLASS_TAG, Pending};
 use crate::sampler::Sampler;
 use crate::state::{At, State};
-use crate::tracker::{Tracker, Want};
+use crate::tracker::Tracker;
 
 /// What the agent gives at load time.
 pub struct Setup {
@@ -37,10 +38,12 @@ pub struct Setup {
 /// ever, because the VM may be in the middle of a callback when it ends.
 pub struct HotSpot {
     pub(crate) config: Config,
+    /// What all tables may take.
+    pub(crate) memory: Arc<Memory>,
     pub(crate) java: JavaVm,
     pub(crate) granted: Capabilities,
     pub(crate) env: Env<OnLoad>,
-    live: OnceLock<Env<Live>>,
+    pub(crate) live: OnceLock<Env<Live>>,
     pub(crate) tracker: OnceLock<Tracker>,
     /// Those of the recording before, too: code that it has inserted may still run.
     pub(crate) numbers: &'static Numbers,
@@ -50,7 +53,7 @@ pub struct HotSpot {
     pub(crate) deaths: Mutex<Vec<i64>>,
     pub(crate) profiler: Mutex<Option<Box<dyn Profiler>>>,
     /// The profiler knows of the VM; what is announced before that would be lost.
-    begun: AtomicBool,
+    pub(crate) begun: AtomicBool,
     pub(crate) info: OnceLock<VmInfo>,
     /// All classes, while the heap is walked.
     pub(crate) classes_of_walk: Mutex<Option<Vec<vmpi::ClassInfo>>>,
@@ -122,7 +125,8 @@ impl HotSpot {
             return Err(jvmti::Error::OtherVm(WHY));
         }
         let granted = env.add_capabilities(&setup.config.capabilities())?;
-        let mut state = State::new(&setup.config);
+        let memory = Arc::new(Memory::new(setup.config.memory));
+        let mut state = State::new(&setup.config, &memory);
         if let Some(before) = before {
             state.follow_on(&before.lock());
         }
@@ -152,16 +156,15 @@ impl HotSpot {
             dead: AtomicBool::new(false),
             collector: OnceLock::new(),
             end_hook: OnceLock::new(),
-            followed: Followed::default(),
+            followed: Followed::new(&memory),
+            memory,
             lodging: Mutex::default(),
             exhausted: AtomicBool::new(false),
             message: setup.message,
         }));
-        if let Some(before) = before {
-            hotspot.numbers.forget_classes();
-            if let Some(tracker) = before.tracker() {
-                let _ = hotspot.tracker.set(*tracker);
-            }
+        hotspot.numbers.begin(&hotspot.memory);
+        if let Some(tracker) = before.and_then(Self::tracker) {
+            let _ = hotspot.tracker.set(*tracker);
         }
         crate::own_answers::allow(false);
         HOTSPOT.store(std::ptr::from_ref(hotspot).cast_mut(), Ordering::Release);
@@ -175,7 +178,8 @@ impl HotSpot {
             let _ = hotspot.set_sampling_interval();
         }
         if let Some(interval) = hotspot.config.native
-            && let Err(fault) = crate::malloc::start(interval, hotspot.config.depth)
+            && let Err(fault) =
+                crate::malloc::start(interval, hotspot.config.depth, &hotspot.memory)
         {
             hotspot.degrade(fault);
         }
@@ -323,15 +327,20 @@ impl HotSpot {
         if is_agent || !state.may_enroll(id) {
             return None;
         }
-        let number = state.add_counters(id, None);
+        let want = self.wanted_tables();
+        let Some(number) = state.add_counters(id, None, want) else {
+            state.refuse(id);
+            return None;
+        };
         let now = match self.config.clock {
             Clock::ThreadCpu => env.thread_cpu_time(thread).unwrap_or(0),
             Clock::Elapsed => Clock::Elapsed.now(),
         };
-        match tracker.enroll(jni, thread, number, (self.wanted_tables(), now)) {
+        match tracker.enroll(jni, thread, number, (want, now)) {
             Ok(object) => Some(object),
             Err(_) => {
-                state.refuse(id, number);
+                state.remove_counters(number);
+                state.refuse(id);
                 None
             }
         }
@@ -346,6 +355,7 @@ impl HotSpot {
                 Follow::Every => GATHERED,
                 _ => 1,
             },
+            is_small: self.memory.heap.used() > self.memory.heap.limit() / 2,
         }
     }
 
@@ -441,6 +451,7 @@ impl HotSpot {
                 }
                 Pending::Monitor(monitor) => {
                     drop(state);
+                    self.memory.native.give(Worth::Objects, costs::PENDING);
                     sink(&monitor.event());
                 }
             }
@@ -543,155 +554,5 @@ impl HotSpot {
         let env = self.live().ok_or(jvmti::Error::Jni("run_thread"))?;
         let jni = self.java.jni().ok_or(jvmti::Error::Jni("run_thread"))?;
         self.spawn(env, jni, name, |_, _| uncounted(body))
-    }
-
-    /// Does now what start-up events would have done: for a VM that runs already.
-    ///
-    /// # Errors
-    /// When the VM is not in its live phase.
-    pub fn attach(&self) -> jvmti::Result<()> {
-        let jni = self.java.jni().ok_or(jvmti::Error::Jni("attach"))?;
-        let env = self.env.attached_live();
-        self.is_under_way.store(true, Ordering::SeqCst);
-        if self.config.instruments() && self.tracker().is_none() {
-            let _ = self.tracker.set(Tracker::define(jni)?);
-        }
-        let threads = env.all_threads()?;
-        let first = *threads.first().ok_or(jvmti::Error::Jni("attach"))?;
-        self.begin(env, jni, first);
-        if self.config.instruments() {
-            let hotspot = self.forever();
-            self.spawn(env, jni, "HPROF attach", move |env, jni| {
-                uncounted(|| count_soon(hotspot, env, jni))
-            })?;
-        }
-        Ok(())
-    }
-
-    /// The VM is up: tells the profiler what is there, and starts what samples.
-    pub(crate) fn begin(&self, env: Env<Live>, jni: Jni, thread: Object) {
-        let _ = self.live.set(env);
-        // Nobody else can ask when objects were made.
-        self.followed.clock.switch(self.config.has_peer);
-        let info = uncounted(|| self.describe(env, jni));
-        let _ = self.info.set(info.clone());
-        uncounted(|| {
-            let mut state = self.lock();
-            let main = state.registry.thread(env, Some(thread), true);
-            for class in env.loaded_classes().unwrap_or_default() {
-                const PREPARED: i32 = 2;
-                if env.class_status(class).unwrap_or(0) & (PREPARED | 16 | 32) != 0 {
-                    if self.config.takes_async_stacks() {
-                        let _ = env.class_methods(class);
-                    }
-                    state.registry.announce_class(
-                        env,
-                        jni,
-                        class,
-                        vmpi::TraceId::EMPTY,
-                        ThreadId::NONE,
-                    );
-                }
-                jni.delete_local(class);
-            }
-            drop(state);
-            // Init comes first, what was found before it after.
-            let mut profiler = locked(&self.profiler);
-            if let Some(profiler) = profiler.as_mut() {
-                profiler.notify(self, &Event::VmInit { info: &info, main });
-            }
-            self.begun.store(true, Ordering::SeqCst);
-        });
-        self.tell_pending();
-        crate::malloc::begin(self, env, jni);
-        if self.config.counts_objects() && self.config.follow != Follow::None {
-            let hotspot = self.forever();
-            let watch = move |_, jni| {
-                let is_over = || hotspot.dead.load(Ordering::Relaxed);
-                // What a thread has gathered is held no longer than to the next collection.
-                let take_over = || {
-                    if hotspot.config.follow == Follow::Every {
-                        hotspot.follow_all_gathered(jni);
-                    }
-                };
-                uncounted(|| hotspot.followed.watch(jni, is_over, take_over));
-            };
-            if let Err(error) = self.spawn(env, jni, "HPROF gc_finish watcher", watch) {
-                self.degrade(&format!("the dead are noticed late: {error}"));
-            }
-        }
-        if let Err(error) = crate::last_words::stand_by(self, env, jni) {
-            (self.message)(&format!(
-                "if the heap is full at the end, nothing is written: {error}"
-            ));
-        }
-        if self.config.dumps_at_exit && !self.collector().collects_in_vm_thread() {
-            match uncounted(|| collect_at_end(jni)) {
-                Ok(hook) => drop(self.end_hook.set(hook)),
-                Err(error) => {
-                    self.degrade(&format!("a dump at the end will have garbage: {error}"));
-                }
-            }
-        }
-        if self.config.references
-            && let Err(error) = crate::references::record(env, jni)
-        {
-            self.degrade(&format!("no JNI references: {error}"));
-        }
-        if self.config.sampled_allocations.is_some() {
-            self.start_sampling_allocations();
-        }
-        if let Some(interval) = self.config.samples {
-            let safepoints = self.config.safepoint_samples;
-            Sampler::start(self.forever(), env, jni, interval, safepoints);
-            if let Some(sampler) = self.sampler.get() {
-                sampler.switch(true, None);
-            }
-        }
-    }
-
-    /// Whether the VM can: JDK 8 has not even the functions for it.
-    fn samples_allocations(&self) -> bool {
-        self.granted
-            .has(Capability::GenerateSampledObjectAllocEvents)
-    }
-
-    fn set_sampling_interval(&self) -> jvmti::Result<()> {
-        let bytes = self.config.sampled_allocations.unwrap_or(0);
-        let interval = i32::try_from(bytes).unwrap_or(i32::MAX);
-        self.env.set_heap_sampling_interval(interval)
-    }
-
-    /// Lets the VM report about one allocation in so many bytes.
-    fn start_sampling_allocations(&self) {
-        if !self.samples_allocations() {
-            self.degrade("allocations are not sampled: that needs a JVM from JDK 11 on");
-            return;
-        }
-        let set = self.set_sampling_interval();
-        if let Err(error) = set.and_then(|()| self.env.enable(EventKind::SampledObjectAlloc, true))
-        {
-            self.degrade(&format!("allocations are not sampled: {error}"));
-        }
-    }
-
-    /// What is known of the VM; runs Java code.
-    fn describe(&self, env: Env<Live>, jni: Jni) -> VmInfo {
-        let max_memory = jni.local_frame(8, || {
-            let class = jni.find_class("java/lang/Runtime").ok()?;
-            let get = jni
-                .static_method(class, "getRuntime", "()Ljava/lang/Runtime;")
-                .ok()?;
-            let runtime = jni.call_static_object(class, get, &[]).ok()??;
-            let max = jni.method(class, "maxMemory", "()J").ok()?;
-            jni.call_long(runtime, max).ok()
-        });
-        VmInfo {
-            name: env.system_property("java.vm.name").unwrap_or_default(),
-            version: env.system_property("java.vm.version").unwrap_or_default(),
-            max_memory: max_memory.unwrap_or(0).cast_unsigned(),
-            pid: std::process::id(),
-            stable_handles: true,
-        }
     }
 }

@@ -25,8 +25,9 @@ use std::sync::{Arc, Mutex};
 use classfile::instruction::{ANEWARRAY, INVOKESTATIC, MULTIANEWARRAY, NEWARRAY};
 use classfile::{Class, Instruction, Instrument, LocalType, MethodEdit, Place};
 use rustc_hash::{FxHashMap, FxHashSet};
-use vmpi::ClassId;
+use vmpi::{ClassId, Memory, Worth};
 
+use crate::costs;
 use crate::leaf::is_leaf;
 
 /// The class that inserted code calls.
@@ -68,6 +69,11 @@ pub struct Numbers(Mutex<NumbersInner>);
 
 #[derive(Debug, Default)]
 struct NumbersInner {
+    memory: Arc<Memory>,
+    /// What the methods take of it.
+    charged: u64,
+    /// Methods that there was no memory for, since the last look.
+    nameless: u64,
     methods: Vec<Arc<NumberedMethod>>,
     by_method: FxHashMap<Arc<NumberedMethod>, u32>,
     /// Sites of all classes, at most.
@@ -98,12 +104,20 @@ impl Numbers {
             .unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    /// The number of a method, from 1; the same one for the same names.
+    /// The number of a method, from 1; the same one for the same names. 0 if there is no memory for
+    /// another: its calls are then those of a method without a name.
     fn method(&self, method: NumberedMethod) -> u32 {
         let mut inner = self.lock();
         if let Some(number) = inner.by_method.get(&method) {
             return *number;
         }
+        let names = method.class.len() + method.name.len() + method.descriptor.len();
+        let cost = costs::numbered_method(names);
+        if !inner.memory.native.take(Worth::Names, cost) {
+            inner.nameless += 1;
+            return 0;
+        }
+        inner.charged += cost;
         let method = Arc::new(method);
         inner.methods.push(Arc::clone(&method));
         let number = inner.methods.len() as u32;
@@ -122,12 +136,19 @@ impl Numbers {
         }
     }
 
-    /// Classes have other numbers from now on.
-    pub(crate) fn forget_classes(&self) {
+    /// A recording begins, with this memory: classes have other numbers from now on.
+    pub(crate) fn begin(&self, memory: &Arc<Memory>) {
         let mut inner = self.lock();
+        memory.native.charge(inner.charged);
+        inner.memory = Arc::clone(memory);
         inner.sites_of.clear();
         inner.ever_refused.clear();
         inner.refused = Refused::default();
+    }
+
+    /// Methods that there was no memory for, since the last call.
+    pub(crate) fn take_nameless(&self) -> u64 {
+        std::mem::take(&mut self.lock().nameless)
     }
 
     /// What could not be instrumented since the last call.

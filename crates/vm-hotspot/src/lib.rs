@@ -19,19 +19,22 @@
 //! never over a call into the VM. No Java code runs while the state is locked,
 //! because instrumented code may need the state.
 //!
-//! Reading order: [`config`], `instrument`, `registry`, `loaders`, `sites`, `calls`, [`birth_calls`],
-//! `tracker`, `guests`, `tracker_class`, `array_layout`, `followed`, `births`, `native_made`, `state`, `harvest`, `hotspot`, `events`, `ending`, `monitors`, `sampler`, `timers`, `malloc`, `vm`,
+//! Reading order: [`config`], `instrument`, `registry`, `loaders`, `sites`, `calls`, `costs`, `counters`, [`birth_calls`],
+//! `tracker`, `guests`, `tracker_class`, `array_layout`, `followed`, `births`, `native_made`, `state`, `harvest`, `shortage`, `hotspot`, `events`, `beginning`, `ending`, `monitors`, `sampler`, `timers`, `malloc`, `vm`,
 //! `slots`, `references`, `places`, `choices`, `own_code`, `listing`, `live_fields`, `fills`, `own_answers`, `worker`,
 //! `native_dump`, `heap_walk`, [`heap_records`], `used_monitors`, `thread_envs`.
 
 mod array_layout;
 mod background;
+mod beginning;
 pub mod birth_calls;
 mod births;
 mod calls;
 mod changed_classes;
 mod choices;
 pub mod config;
+mod costs;
+mod counters;
 mod ending;
 mod events;
 pub mod field_layout;
@@ -62,6 +65,7 @@ mod places;
 mod references;
 mod registry;
 mod sampler;
+mod shortage;
 mod sites;
 mod slots;
 mod state;

@@ -1,14 +1,12 @@
 //! Who blocks and waits at monitors, as it happens and at one moment.
 
 use jvmti::{Capability, Env, EventKind, Jni, Live, Object};
-use vmpi::{ClassId, Event, MonitorEvent, MonitorId, MonitorInfo, ThreadId, TraceId};
+use vmpi::{ClassId, Event, MonitorEvent, MonitorId, MonitorInfo, ThreadId, TraceId, Worth};
 
+use crate::costs;
 use crate::hotspot::HotSpot;
 use crate::natives::{is_inside, uncounted};
 use crate::registry::Pending;
-
-/// Most events kept for a profiler that has no time for them.
-const MOST_PENDING: usize = 1 << 20;
 
 /// What a thread does at a monitor.
 #[derive(Clone, Copy, Debug)]
@@ -83,10 +81,10 @@ impl HotSpot {
                     waited_ns: since(state.waiting.remove(&thread)),
                 },
             };
-            if state.registry.pending.len() >= MOST_PENDING {
+            if !self.memory.native.take(Worth::Objects, costs::PENDING) {
                 *state
                     .lost
-                    .entry("monitor events for want of room")
+                    .entry("monitor events for want of memory")
                     .or_default() += 1;
                 return;
             }

@@ -8,20 +8,19 @@
 //! Nothing of Java runs here, and nobody is waited for without end: native code may be in a
 //! critical region, which holds up a collection that the owner of the state waits for.
 
-use std::sync::{Mutex, MutexGuard, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 use std::time::{Duration, Instant};
 
 use jvmti::sys::{RawEnv, RawObject};
 use jvmti::{Env, Jni, Live, Object, ReferenceFunctions, fence};
 use rustc_hash::FxHashMap;
-use vmpi::{ClassId, ReferenceRow, References, ThreadId, TraceId};
+use vmpi::{ClassId, Memory, ReferenceRow, References, ThreadId, TraceId, Worth};
 
+use crate::costs;
 use crate::hotspot::{HotSpot, locked};
 use crate::natives::{is_inside, uncounted};
 use crate::state::State;
 
-/// Most references known at a time, which take half a gigabyte. Those beyond it are lost.
-const MOST: usize = 16 << 20;
 /// How long the state may be taken before a reference is recorded without its stack.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// Low bits of a reference tell its kind; the others are the address of its slot.
@@ -55,17 +54,19 @@ struct Table {
     by_key: FxHashMap<Key, u32>,
     by_reference: FxHashMap<usize, Entry>,
     lost: u64,
+    memory: Arc<Memory>,
 }
 
 impl Table {
     fn add(&mut self, reference: usize, key: Key, thread: ThreadId, (bytes, made_ns): (u64, u64)) {
-        if self.by_reference.len() >= MOST {
+        if !self.memory.native.take(Worth::Objects, costs::REFERENCE) {
             self.lost += 1;
             return;
         }
         let next = self.sites.len() as u32;
         let site = *self.by_key.entry(key).or_insert(next);
         if site == next {
+            self.memory.native.charge(costs::SITE);
             self.sites.push(Site {
                 key,
                 thread,
@@ -83,6 +84,7 @@ impl Table {
         };
         // The VM dropped what was there, by itself.
         if let Some(gone) = self.by_reference.insert(reference, entry) {
+            self.memory.native.give(Worth::Objects, costs::REFERENCE);
             self.sites[gone.site as usize].deleted += 1;
         }
     }
@@ -90,6 +92,7 @@ impl Table {
     fn remove(&mut self, reference: usize) {
         // One that was made before the recording is not known.
         if let Some(entry) = self.by_reference.remove(&reference) {
+            self.memory.native.give(Worth::Objects, costs::REFERENCE);
             self.sites[entry.site as usize].deleted += 1;
         }
     }
@@ -263,7 +266,8 @@ extern "system" fn drop_weak(env: RawEnv, reference: RawObject) {
 ///
 /// # Errors
 /// When the VM refuses.
-pub(crate) fn record(env: Env<Live>, jni: Jni) -> jvmti::Result<()> {
+pub(crate) fn record(env: Env<Live>, jni: Jni, memory: &Arc<Memory>) -> jvmti::Result<()> {
+    with_table(|table| table.memory = Arc::clone(memory));
     env.replace_references(jni, OURS)
 }
 

@@ -7,14 +7,15 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use crate::costs;
 use crate::loaders::Loaders;
 use crate::monitors::AtMonitor;
 use jvmti::sys::MethodPtr;
 use jvmti::{Env, FrameRow, Jni, Live, Object};
 use rustc_hash::FxHashMap;
 use vmpi::{
-    ClassId, ClassInfo, Frame, LineEntry, Location, MethodId, MethodInfo, ObjectHandle, ThreadId,
-    ThreadInfo, Trace, TraceId,
+    ClassId, ClassInfo, Frame, LineEntry, Location, Memory, MethodId, MethodInfo, ObjectHandle,
+    ThreadId, ThreadInfo, Trace, TraceId, Worth,
 };
 
 /// Marks tags of class mirrors; the low bits are the class id.
@@ -107,8 +108,18 @@ pub(crate) struct MethodEntry {
     pub(crate) lines: Arc<[LineEntry]>,
 }
 
+/// How often there was no memory for something.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Refused {
+    pub(crate) stacks: u64,
+    pub(crate) names: u64,
+}
+
 #[derive(Default)]
 pub(crate) struct Registry {
+    pub(crate) memory: Arc<Memory>,
+    /// Stacks, classes and methods that there was no memory for, since the last report.
+    pub(crate) refused: Refused,
     pub(crate) classes: Vec<ClassEntry>,
     /// The first class of each name.
     by_signature: FxHashMap<Box<str>, ClassId>,
@@ -165,6 +176,9 @@ impl Registry {
         let Ok(signature) = env.class_signature(mirror) else {
             return ClassId(0);
         };
+        if !self.has_room_for_name(costs::class(&signature)) {
+            return ClassId(0);
+        }
         self.classes.push(ClassEntry {
             mirror: jni.new_weak(mirror).ok(),
             ..ClassEntry::default()
@@ -195,6 +209,13 @@ impl Registry {
             is_interface: env.is_interface(mirror).unwrap_or(false),
         };
         id
+    }
+
+    /// Whether a class or method can be known.
+    pub(crate) fn has_room_for_name(&mut self, cost: u64) -> bool {
+        let has_room = self.memory.native.take(Worth::Names, cost);
+        self.refused.names += u64::from(!has_room);
+        has_room
     }
 
     /// A handle that is the same for classes of one loader.
@@ -299,6 +320,9 @@ impl Registry {
             descriptor,
             is_native,
         };
+        if !self.has_room_for_name(costs::method(&info, lines.len())) {
+            return MethodId(0);
+        }
         self.methods.push(MethodEntry {
             info,
             lines: lines.into(),
@@ -352,6 +376,9 @@ impl Registry {
             descriptor: method.descriptor.clone(),
             is_native: false,
         };
+        if !self.has_room_for_name(costs::method(&info, 0)) {
+            return MethodId(0);
+        }
         self.methods.push(MethodEntry {
             info,
             lines: Arc::default(),
@@ -396,13 +423,27 @@ impl Registry {
         frames
     }
 
-    /// The number of a stack; found or given and queued for announcement.
+    /// The number of a stack; found or given and queued for announcement. Without memory for another, it
+    /// is that of no stack.
     pub(crate) fn trace(&mut self, trace: Trace) -> TraceId {
+        self.reserved_trace(trace, 0)
+    }
+
+    /// The same, where so much has been charged for it already.
+    pub(crate) fn reserved_trace(&mut self, trace: Trace, reserved: u64) -> TraceId {
+        let native = &self.memory.native;
         if trace.frames.is_empty() && trace.thread == ThreadId::NONE {
+            native.discharge(reserved);
             return TraceId::EMPTY;
         }
         if let Some(id) = self.by_trace.get(&trace) {
+            native.discharge(reserved);
             return *id;
+        }
+        let cost = costs::stack(trace.frames.len());
+        if reserved == 0 && !native.take(Worth::Stacks, cost) {
+            self.refused.stacks += 1;
+            return TraceId::EMPTY;
         }
         if let Some(entry) = self.threads.get_mut(&trace.thread) {
             entry.is_named = true;
@@ -518,6 +559,7 @@ impl Registry {
         self.last_thread += 1;
         let id = ThreadId(self.last_thread);
         info.object = self.thread_handle();
+        self.memory.native.charge(costs::thread(&info.name));
         let entry = ThreadEntry {
             info,
             is_named: false,
@@ -552,9 +594,12 @@ impl Registry {
             .get(&thread)
             .is_some_and(|entry| !entry.is_named)
             && let Some(entry) = self.threads.remove(&thread)
-            && !entry.info.object.is_null()
         {
-            self.free_handles.push_back(entry.info.object);
+            let cost = costs::thread(&entry.info.name);
+            self.memory.native.discharge(cost);
+            if !entry.info.object.is_null() {
+                self.free_handles.push_back(entry.info.object);
+            }
         }
     }
 }

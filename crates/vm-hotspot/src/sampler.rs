@@ -352,7 +352,7 @@ impl Sampler {
                 thread: owner,
                 frames: rows,
             });
-            *state.samples.entry((thread, trace)).or_default() += 1;
+            state.add_sample(thread, trace);
         }
         self.timers.forget_ended();
         for (count, what) in [
@@ -407,7 +407,7 @@ impl Sampler {
                 thread: owner,
                 frames,
             });
-            *state.samples.entry((thread, trace)).or_default() += 1;
+            state.add_sample(thread, trace);
         }
     }
 

@@ -1,9 +1,12 @@
 //! Allocation sites: what each thread counted, summed up, and who is still alive.
 
+use std::sync::Arc;
+
 use rustc_hash::FxHashMap;
-use vmpi::{AllocationRow, ArenaId, ClassId, FreeRow, ObjectHandle, Share, TraceId};
+use vmpi::{AllocationRow, ArenaId, ClassId, FreeRow, Memory, ObjectHandle, Share, TraceId, Worth};
 
 use crate::config::Follow;
+use crate::costs;
 use crate::followed::{Living, SITE_BITS};
 
 /// Number of a site: class and stack. 26 bits, to leave room for a flag and a weight.
@@ -60,14 +63,24 @@ pub(crate) struct Sites {
     rows: Vec<Site>,
     by_key: FxHashMap<(ClassId, TraceId, Share), SiteId>,
     pub(crate) follows: bool,
+    pub(crate) memory: Arc<Memory>,
+    /// Sites that were made one with another of their class, for want of memory, since the last report.
+    pub(crate) joined: u64,
 }
 
 impl Sites {
-    /// The site of a class and stack, of whose objects this share is looked at.
+    /// The site of a class and stack, of whose objects this share is looked at. Without memory for
+    /// another, it is that of the class without a stack.
     pub(crate) fn site(&mut self, class: ClassId, trace: TraceId, share: Share) -> SiteId {
         const MOST: usize = 1 << SITE_BITS;
         if let Some(id) = self.by_key.get(&(class, trace, share)) {
             return *id;
+        }
+        if trace == TraceId::EMPTY {
+            self.memory.native.charge(costs::SITE);
+        } else if !self.memory.native.take(Worth::Sites, costs::SITE) {
+            self.joined += 1;
+            return self.site(class, TraceId::EMPTY, share);
         }
         if self.rows.len() + 1 == MOST {
             return SiteId(1);

@@ -6,18 +6,20 @@ use std::sync::Arc;
 use jvmti::{Env, Jni, Live, Object};
 use rustc_hash::FxHashMap;
 use vmpi::class_options::Rules;
-use vmpi::{ClassId, ClassOptions, Frame, MethodInfo, Share, ThreadId, Trace, TraceId};
+use vmpi::{
+    ClassId, ClassOptions, Frame, Memory, MethodInfo, Share, ThreadId, Trace, TraceId, Worth,
+};
 
 use crate::calls::Contexts;
 use crate::choices::{Choices, Chosen, Question};
 use crate::config::{Config, Follow};
+use crate::costs;
+use crate::counters::Counters;
 use crate::followed::Followed;
 use crate::guests::Kind;
 use crate::registry::Registry;
 use crate::sites::{SPREAD, Seen, SiteId, Sites, find_slot, first_mask, grow, rebuild};
-use crate::tracker::{
-    COST_WORDS, EACH, EDGE_WORDS, FIRST_EDGES, FIRST_NODES, FIRST_SITES, SITE_WORDS, Tracker,
-};
+use crate::tracker::{COST_WORDS, EACH, EDGE_WORDS, SITE_WORDS, Tracker};
 
 /// Frames of the tracker's own that are expected above those wanted.
 const TRACKER_FRAMES: usize = 6;
@@ -37,34 +39,18 @@ const SPARSE: usize = 4;
 /// Follow mask of a class that is off: none but one in 2^31 is gathered, and it has no site.
 const OFF: i64 = i32::MAX as i64;
 
-/// What one thread counts.
-pub(crate) struct Counters {
-    pub(crate) thread: ThreadId,
-    /// Of a home: whose tables these are; they share contexts.
-    kind: Option<i32>,
-    pub(crate) seen: FxHashMap<i64, Seen>,
-    /// Keys of the thread's sites as they stand in its table.
-    keys: Vec<i64>,
-    pub(crate) contexts: Contexts,
-    /// Keys of the thread's edges as they stand in its table.
-    edge_keys: Vec<i64>,
-    n_edges: usize,
-    /// Nodes its cost array has room for.
-    room: usize,
-}
-
 /// The state.
 #[derive(Default)]
 pub(crate) struct State {
     /// Frames kept of a stack.
     pub(crate) depth: u32,
     /// Methods kept of a calling context.
-    call_depth: usize,
+    pub(crate) call_depth: usize,
     pub(crate) registry: Registry,
     pub(crate) sites: Sites,
     /// By the number in the tracker object.
     pub(crate) counters: HashMap<i32, Counters>,
-    next_counters: i32,
+    pub(crate) next_counters: i32,
     /// Virtual threads whose counts are kept together, by number.
     pub(crate) kinds: Vec<Kind>,
     /// Calls and times by stack since the last report.
@@ -75,19 +61,27 @@ pub(crate) struct State {
     pub(crate) blocked: FxHashMap<ThreadId, u64>,
     pub(crate) waiting: FxHashMap<ThreadId, u64>,
     /// Threads that got no counters for want of memory, and how often they asked.
-    refused: FxHashMap<ThreadId, u32>,
+    pub(crate) refused: FxHashMap<ThreadId, u32>,
     /// What is measured otherwise than asked, since the last report.
     pub(crate) degraded: Vec<String>,
     /// What is recorded of each class.
     pub(crate) choices: Choices,
+    /// Since the last report: tables of threads that were emptied because they may not grow, and calling
+    /// contexts that there was no memory for.
+    pub(crate) flushed: u64,
+    pub(crate) contexts_refused: u64,
+    /// How often something was refused when that was last said.
+    pub(crate) refusals_said: u64,
     /// Since the last report: (what, how many).
     pub(crate) lost: FxHashMap<&'static str, u64>,
 }
 
 impl State {
     /// A state in which nothing is known.
-    pub(crate) fn new(config: &Config) -> Self {
+    pub(crate) fn new(config: &Config, memory: &Arc<Memory>) -> Self {
         let mut state = Self::default();
+        state.registry.memory = Arc::clone(memory);
+        state.sites.memory = Arc::clone(memory);
         state.set_depth(config, config.depth);
         state.sites.follows = config.counts_objects() && config.follow != Follow::None;
         state.registry.code_changes = config.takes_code_out();
@@ -239,41 +233,6 @@ impl State {
         }
     }
 
-    /// A new thread's counters; their number.
-    pub(crate) fn add_counters(&mut self, thread: ThreadId, kind: Option<i32>) -> i32 {
-        self.next_counters += 1;
-        let counters = Counters {
-            thread,
-            kind,
-            seen: FxHashMap::default(),
-            keys: vec![0; FIRST_SITES],
-            contexts: Contexts::new(self.call_depth),
-            edge_keys: vec![0; FIRST_EDGES],
-            n_edges: 0,
-            room: FIRST_NODES,
-        };
-        self.counters.insert(self.next_counters, counters);
-        self.next_counters
-    }
-
-    /// Whether a thread that was refused may try again: the less the more often it did.
-    pub(crate) fn may_enroll(&mut self, thread: ThreadId) -> bool {
-        self.refused.get_mut(&thread).is_none_or(|times| {
-            *times = times.saturating_add(1);
-            times.is_power_of_two()
-        })
-    }
-
-    /// A thread gets no counters: there is no memory for them.
-    pub(crate) fn refuse(&mut self, thread: ThreadId, counters: i32) {
-        self.remove_counters(counters);
-        let lost = &mut self.lost;
-        self.refused.entry(thread).or_insert_with(|| {
-            *lost.entry("threads not counted").or_default() += 1;
-            1
-        });
-    }
-
     /// The site of an object that the current thread makes, of whose objects this share is looked
     /// at.
     fn site_of(
@@ -388,12 +347,28 @@ impl State {
             }
             let shift = shift_of(counters.keys.len());
             let is_full = (counters.seen.len() + 1) * SPARSE * 2 > counters.keys.len();
-            let larger = rebuild(&old, SITE_WORDS, shift - i32::from(is_full));
-            if tracker.set_sites(jni, object, &larger).is_err() {
-                *self.lost.entry("allocations").or_default() += 1;
-                return None;
+            let more = if is_full {
+                counters.keys.len() as u64
+            } else {
+                0
+            };
+            let more = [costs::SITE_KEY * more, 8 * SITE_WORDS as u64 * more];
+            let larger = counters.charge(&self.registry.memory, more).then(|| {
+                let larger = rebuild(&old, SITE_WORDS, shift - i32::from(is_full));
+                tracker.set_sites(jni, object, &larger).map(|()| larger)
+            });
+            match larger {
+                Some(Ok(larger)) => {
+                    counters.keys = larger.iter().step_by(SITE_WORDS).copied().collect();
+                }
+                full => {
+                    if full.is_some() {
+                        counters.discharge(&self.registry.memory, more);
+                    }
+                    self.flushed += 1;
+                    counters.empty_sites((jni, tracker, object), &mut self.sites);
+                }
             }
-            counters.keys = larger.iter().step_by(SITE_WORDS).copied().collect();
         }
         Some(find_slot(
             &counters.keys,
@@ -557,25 +532,68 @@ impl State {
             Some(kind) => &mut kind.contexts,
             None => &mut counters.contexts,
         };
-        let child = contexts.call((key >> 32) as u32, key as u32);
-        if contexts.len() > counters.room {
-            let mut larger = tracker.costs(jni, object);
-            let room = contexts.len().next_power_of_two();
-            larger.resize(room * COST_WORDS, 0);
-            if tracker.set_costs(jni, object, &larger).is_err() {
-                *self.lost.entry("calls").or_default() += 1;
-                return 0;
+        let memory = Arc::clone(&self.registry.memory);
+        // When it is harvested, it gets a stack, which needs room then.
+        let mut added = [0; 2];
+        let mut may_add = |depth| {
+            let cost = [costs::context(depth), costs::stack(depth)];
+            let may_add = memory.native.take(Worth::Stacks, cost[0] + cost[1]);
+            if may_add {
+                added = cost;
             }
-            counters.room = room;
+            may_add
+        };
+        let (node, method) = ((key >> 32) as u32, key as u32);
+        let mut child = contexts.call_if(node, method, &mut may_add);
+        if child == Contexts::NO_CALLER && method != 0 {
+            self.contexts_refused += 1;
+        }
+        contexts.reserved += added[1];
+        let n_nodes = contexts.len();
+        counters.charged[0] += added[0];
+        if child as usize >= counters.room {
+            let room = n_nodes.next_power_of_two();
+            let more = [0, (8 * COST_WORDS * (room - counters.room)) as u64];
+            let mut larger = tracker.costs(jni, object);
+            larger.resize(room * COST_WORDS, 0);
+            let may_grow = counters.charge(&memory, more);
+            if may_grow && tracker.set_costs(jni, object, &larger).is_ok() {
+                counters.room = room;
+            } else {
+                if may_grow {
+                    counters.discharge(&memory, more);
+                }
+                self.contexts_refused += 1;
+                child = Contexts::NO_CALLER;
+            }
         }
         if (counters.n_edges + 1) * SPARSE > counters.edge_keys.len() {
             let shift = shift_of(counters.edge_keys.len());
-            let larger = grow(&tracker.edges(jni, object), EDGE_WORDS, shift);
-            if tracker.set_edges(jni, object, &larger).is_err() {
-                *self.lost.entry("calls").or_default() += 1;
-                return child as i32;
+            let more = counters.edge_keys.len() as u64;
+            let more = [costs::EDGE_KEY * more, 8 * EDGE_WORDS as u64 * more];
+            let before = tracker.edges(jni, object);
+            let larger = counters.charge(&memory, more).then(|| {
+                let larger = grow(&before, EDGE_WORDS, shift);
+                tracker.set_edges(jni, object, &larger).map(|()| larger)
+            });
+            match larger {
+                Some(Ok(larger)) => {
+                    counters.edge_keys = larger.iter().step_by(EDGE_WORDS).copied().collect();
+                }
+                full => {
+                    if full.is_some() {
+                        counters.discharge(&memory, more);
+                    }
+                    self.flushed += 1;
+                    let known = counters.empty_edges((jni, tracker, object));
+                    let shared = counters.kind.and_then(|kind| usize::try_from(kind).ok());
+                    let shared = shared.and_then(|kind| self.kinds.get_mut(kind));
+                    match shared {
+                        Some(kind) => kind.contexts.forget_calls(&known),
+                        None => counters.contexts.forget_calls(&known),
+                    }
+                }
             }
-            counters.edge_keys = larger.iter().step_by(EDGE_WORDS).copied().collect();
         }
         let shift = shift_of(counters.edge_keys.len());
         let slot = find_slot(&counters.edge_keys, 1, shift, key);
@@ -591,31 +609,11 @@ impl State {
         self.call_depth
     }
 
-    /// The costs of a thread or home have been given room for so many nodes.
-    pub(crate) fn set_room(&mut self, id: i32, nodes: usize) {
-        if let Some(counters) = self.counters.get_mut(&id) {
-            counters.room = nodes;
-        }
-    }
-
-    /// The edges of a thread or home are empty.
-    pub(crate) fn forget_edges(&mut self, id: i32) {
-        if let Some(counters) = self.counters.get_mut(&id) {
-            counters.edge_keys.fill(0);
-            counters.n_edges = 0;
-        }
-    }
-
     /// A thread ends: what is kept of it alone goes.
     pub(crate) fn forget_thread(&mut self, thread: ThreadId) {
         self.blocked.remove(&thread);
         self.waiting.remove(&thread);
         self.refused.remove(&thread);
-    }
-
-    /// Forgets the counters of an ended thread, after [`State::harvest`].
-    pub(crate) fn remove_counters(&mut self, id: i32) {
-        self.counters.remove(&id);
     }
 }
 

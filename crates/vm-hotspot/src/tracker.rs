@@ -5,6 +5,7 @@ use jvmti::{Env, Jni, Live, Object, Result};
 
 use crate::array_layout::ArrayLayout;
 use crate::config::{Clock, Config, EXACT_PER_SITE, Follow};
+use crate::counters::Want;
 use crate::guests::{GuestFields, OBJECT, OBJECTS};
 use crate::instrument::{SITE_BITS, TRACKER};
 use crate::sites::SPREAD;
@@ -15,7 +16,7 @@ pub(crate) const FIRST_SITES: usize = 512;
 pub(crate) const FIRST_EDGES: usize = 2048;
 /// Nodes a thread's cost array has room for at first, and words of open calls.
 pub(crate) const FIRST_NODES: usize = 512;
-const FIRST_STACK: usize = 2048;
+pub(crate) const FIRST_STACK: usize = 2048;
 /// Words of an entry.
 pub(crate) const SITE_WORDS: usize = 4;
 pub(crate) const EDGE_WORDS: usize = 4;
@@ -363,7 +364,7 @@ impl Tracker {
         let object = jni.alloc_object(self.class)?;
         jni.set_int(object, self.id, id);
         if want.sites {
-            self.set_sites(jni, object, &vec![0; FIRST_SITES * SITE_WORDS])?;
+            self.set_sites(jni, object, &vec![0; want.first_sites() * SITE_WORDS])?;
             let any = jni.find_class("java/lang/Object")?;
             let pending = jni.new_objects(want.pending, any, None)?;
             jni.set_object(object, self.pending, Some(pending));
@@ -371,12 +372,9 @@ impl Tracker {
             jni.set_object(object, self.pending_words, Some(words));
         }
         if want.calls {
-            self.set_edges(jni, object, &vec![0; FIRST_EDGES * EDGE_WORDS])?;
-            jni.set_object(
-                object,
-                self.costs,
-                Some(jni.new_longs(FIRST_NODES * COST_WORDS)?),
-            );
+            self.set_edges(jni, object, &vec![0; want.first_edges() * EDGE_WORDS])?;
+            let costs = jni.new_longs(want.first_nodes() * COST_WORDS)?;
+            jni.set_object(object, self.costs, Some(costs));
         }
         Ok(object)
     }
@@ -392,7 +390,7 @@ impl Tracker {
     ) -> Result<Object> {
         let object = self.with_tables(jni, id, want)?;
         if want.calls {
-            jni.set_object(object, self.stack, Some(jni.new_longs(FIRST_STACK)?));
+            jni.set_object(object, self.stack, Some(jni.new_longs(want.first_stack())?));
             let now = if now == 0 { 0 } else { tick(now, 0) };
             jni.set_long(object, self.seen, now);
             jni.set_long(object, self.cpu, now);
@@ -649,15 +647,6 @@ fn context_shift(depth: u32) -> i32 {
     let before = depth.saturating_sub(1);
     let shift = (64 - SITE_BITS).checked_div(before);
     shift.map_or(63, |shift| shift.max(1).cast_signed())
-}
-
-/// Which arrays a thread needs.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Want {
-    pub(crate) sites: bool,
-    pub(crate) calls: bool,
-    /// How many objects to be followed are gathered.
-    pub(crate) pending: usize,
 }
 
 /// A time as the tracker keeps it: the low 8 bits count ticks.

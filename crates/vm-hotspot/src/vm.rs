@@ -79,7 +79,7 @@ impl HotSpot {
     /// Takes over who is alive, which the sites' rows are worked out from.
     fn count_living(&self, jni: Jni) {
         let living = self.followed.by_site(jni);
-        let refused = self.followed.take_refused();
+        let ([refused, halved], thinned) = self.followed.take_dropped();
         let mut state = self.lock();
         let estimated = state.sites.set_living(&living);
         if estimated > 0 {
@@ -88,11 +88,22 @@ impl HotSpot {
                 .entry("exact live counts of sites, which are estimates (exact=y counts all)")
                 .or_default() += estimated;
         }
-        if refused > 0 {
-            *state
-                .lost
-                .entry("objects to follow for want of room")
-                .or_default() += refused;
+        let dropped = [
+            ("objects to track for want of memory", refused),
+            (
+                "tracked objects that others stand for, for want of memory",
+                halved,
+            ),
+        ];
+        for (what, count) in dropped.into_iter().filter(|(_, count)| *count > 0) {
+            *state.lost.entry(what).or_default() += count;
+        }
+        if halved > 0 {
+            let all = 1_u64 << thinned.min(63);
+            let limit = self.memory.native.limit();
+            state.degraded.push(format!(
+                "memory={limit} is reached: one tracked object stands for {all}, so that live counts are estimates"
+            ));
         }
     }
 
@@ -170,15 +181,13 @@ impl HotSpot {
             trace,
             samples,
         };
-        let mut samples: Vec<SampleRow> = std::mem::take(&mut state.samples)
-            .into_iter()
-            .map(sample)
-            .collect();
+        let mut samples: Vec<SampleRow> = state.take_samples().map(sample).collect();
         samples.sort_unstable_by_key(|row| (row.trace, row.thread));
         let refused = self.numbers.take_refused();
         if refused.count > 0 {
             *state.lost.entry(NOT_INSTRUMENTED).or_default() += refused.count;
         }
+        state.take_shortages(self.numbers.take_nameless());
         let lost = std::mem::take(&mut state.lost);
         let mut degraded = std::mem::take(&mut state.degraded);
         degraded.extend(

@@ -40,8 +40,9 @@
 //! into a file.
 //!
 //! Reading order: [`ids`], [`info`], [`class_options`], [`content`], [`instances`], [`fills`], [`sample`], [`event`], [`heap`], [`vm`]; then [`kind`],
-//! [`vm_event`], [`switches`], [`mode`], [`lifetime`], [`dump`], [`wire`]; [`c_interface`].
+//! [`vm_event`], [`switches`], [`mode`], [`lifetime`], [`dump`], [`wire`]; [`c_interface`]; [`budget`].
 
+pub mod budget;
 pub mod c_interface;
 pub mod class_options;
 pub mod content;
@@ -62,6 +63,7 @@ pub mod vm;
 pub mod vm_event;
 pub mod wire;
 
+pub use budget::{Budget, Memory, Worth};
 pub use class_options::{Choice, ClassOptions, Share};
 pub use event::{
     AllocationRow, ClassAnswer, CostRow, Event, FreeRow, GcKind, MonitorEvent, SampleRow,

@@ -64,6 +64,8 @@ pub struct Options {
     pub exact: bool,
     /// `alloc`, `live`.
     pub sampled: Option<SampledAlloc>,
+    /// `memory`: bytes that all tables may take, and a quarter of that in the program's heap.
+    pub memory: u64,
     /// `compat` or `modern`.
     pub mode: Mode,
 }
@@ -221,6 +223,7 @@ impl Options {
             },
             exact: false,
             sampled: None,
+            memory: vmpi::Budget::DEFAULT,
             mode: Mode::Compat,
         }
     }

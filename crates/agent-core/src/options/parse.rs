@@ -217,6 +217,11 @@ impl Parser {
                 let interval = size(value).ok_or_else(|| wrong("native", "a size such as 512k"))?;
                 options.heap.native = Some(interval);
             }
+            ("memory", _) => {
+                let bytes = size(value).filter(|bytes| *bytes >= vmpi::Budget::LEAST);
+                let demand = "a size from 16m on, such as 256m";
+                options.memory = bytes.ok_or_else(|| wrong("memory", demand))?;
+            }
             // Masks for the original's developers: read, never used.
             _ => {}
         }
@@ -275,6 +280,7 @@ fn syntax(name: &str) -> &'static str {
         "debugflags" => "debugflags=DECIMAL",
         "alloc" => "alloc=SIZE",
         "native" => "native=SIZE",
+        "memory" => "memory=SIZE",
         _ => "X=DECIMAL",
     }
 }

@@ -222,6 +222,14 @@ pub const OPTIONS: &[OptionRow] = &[
         "sample one allocation per size",
         "off",
     ),
+    row(
+        New,
+        "memory",
+        Size,
+        "<size>",
+        "most native memory of tables",
+        "256m",
+    ),
     row(New, "live", Switch, "y|n", "follow sampled objects", "y"),
     row(
         New,

@@ -484,7 +484,7 @@ impl Profiler for Recorder {
             Event::Instances(listing) => self.instances(vm, listing),
             Event::Fills(fills) => self.fills(vm, fills),
             Event::Lost { what, count } => self.lost(what, *count),
-            Event::Degraded { what } => self.degraded.push((*what).to_owned()),
+            Event::Degraded { what } => self.degraded(what),
             _ => {}
         }
     }

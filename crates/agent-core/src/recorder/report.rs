@@ -92,6 +92,23 @@ impl Recorder {
         }
     }
 
+    /// Something is otherwise than asked, which is noted at the end. What is said of the memory replaces what was
+    /// said before, with other numbers.
+    pub(super) fn degraded(&mut self, what: &str) {
+        const MOST: usize = 256;
+        let words = |text: &str| text.replace(|c: char| c.is_ascii_digit(), "");
+        let of_memory = what.starts_with("memory=");
+        let known = &self.degraded;
+        let known = known
+            .iter()
+            .position(|known| of_memory && words(known) == words(what));
+        match known {
+            Some(at) => self.degraded[at] = what.to_owned(),
+            None if self.degraded.len() < MOST => self.degraded.push(what.to_owned()),
+            None => self.lost("further notes", 1),
+        }
+    }
+
     /// Says a word about a dump, with `verbose=y`.
     fn progress(&mut self, text: &str) {
         if self.options.verbose {

@@ -6,10 +6,10 @@
 
 use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
 
-use super::memory::Zeroed;
+use super::memory::{Zeroed, places};
 
-/// Places for blocks.
-const PLACES: usize = 1 << 21;
+/// Most places for blocks.
+const MOST: usize = 1 << 21;
 /// Where a block is looked for, from the place of its address on.
 const WINDOW: usize = 32;
 /// Counters of the filter; they fit the second-level cache.
@@ -57,6 +57,8 @@ struct Place {
 /// The recorded blocks.
 pub(super) struct Blocks {
     places: Zeroed<Place>,
+    /// Bits of a hash that are not needed to choose one of them.
+    shift: u32,
     filter: Zeroed<AtomicU16>,
 }
 
@@ -65,15 +67,22 @@ fn hash(address: usize) -> u64 {
 }
 
 impl Blocks {
-    /// An empty table; `None` when the system gives no memory.
-    pub(super) fn new() -> Option<Self> {
+    /// An empty table of so many bytes at most; `None` when the system gives no memory.
+    pub(super) fn new(bytes: u64) -> Option<Self> {
+        let places = places::<Place>(bytes, MOST);
         // SAFETY: zero is an empty place and a counter of zero.
         unsafe {
             Some(Self {
-                places: Zeroed::new(PLACES)?,
+                places: Zeroed::new(places)?,
+                shift: u64::BITS - places.trailing_zeros(),
                 filter: Zeroed::new(FILTER)?,
             })
         }
+    }
+
+    /// Bytes of the table.
+    pub(super) fn bytes(&self) -> u64 {
+        (size_of_val(&*self.places) + size_of_val(&*self.filter)) as u64
     }
 
     fn counter(&self, address: usize) -> &AtomicU16 {
@@ -81,8 +90,8 @@ impl Blocks {
     }
 
     fn window(&self, address: usize) -> impl Iterator<Item = &Place> {
-        let first = (hash(address) >> 43) as usize;
-        (0..WINDOW).map(move |step| &self.places[(first + step) % PLACES])
+        let first = (hash(address) >> self.shift) as usize;
+        (0..WINDOW).map(move |step| &self.places[(first + step) % self.places.len()])
     }
 
     /// False when the block is not recorded, for almost all that are not.
@@ -136,7 +145,7 @@ mod tests {
 
     #[test]
     fn what_was_put_in_is_taken_out_once() {
-        let blocks = Blocks::new().expect("memory");
+        let blocks = Blocks::new(64 << 20).expect("memory");
         let address = |n: usize| 0x7f00_0000_1000 + n * 48;
         for n in 0..100_000 {
             let block = Block {
@@ -158,7 +167,7 @@ mod tests {
 
     #[test]
     fn blocks_are_old_from_one_moment_on() {
-        let blocks = Blocks::new().expect("memory");
+        let blocks = Blocks::new(64 << 20).expect("memory");
         let block = |size, is_old| Block {
             stack: 0xffff,
             size,
@@ -173,7 +182,7 @@ mod tests {
 
     #[test]
     fn a_full_window_refuses_and_threads_do_not_disturb_each_other() {
-        let blocks = Blocks::new().expect("memory");
+        let blocks = Blocks::new(64 << 20).expect("memory");
         let block = Block {
             stack: 1,
             size: 1,

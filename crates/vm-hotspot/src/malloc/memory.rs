@@ -4,6 +4,12 @@
 use std::ops::Deref;
 use std::{ptr, slice};
 
+/// Rows of a table of so many bytes, a power of two and so many at most.
+pub(super) fn places<T>(bytes: u64, most: usize) -> usize {
+    let rows = usize::try_from(bytes).unwrap_or(usize::MAX) / size_of::<T>();
+    (1 << rows.max(1).ilog2()).min(most)
+}
+
 /// A table of zero bytes that is never given back.
 pub(super) struct Zeroed<T: 'static>(&'static [T]);
 

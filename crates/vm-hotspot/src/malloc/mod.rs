@@ -29,8 +29,8 @@ use jvmti::sys::MethodPtr;
 use jvmti::{Env, Jni, Live};
 use rustc_hash::FxHashMap;
 use vmpi::{
-    AllocationRow, ArenaId, ClassId, ClassInfo, Frame, FreeRow, Location, MethodId, MethodInfo,
-    ObjectHandle, Share, ThreadId, Trace, TraceId,
+    AllocationRow, ArenaId, ClassId, ClassInfo, Frame, FreeRow, Location, Memory, MethodId,
+    MethodInfo, ObjectHandle, Share, ThreadId, Trace, TraceId,
 };
 
 use crate::hotspot::{HotSpot, locked};
@@ -95,11 +95,14 @@ pub(crate) struct Rows {
 ///
 /// # Errors
 /// One line saying why nothing is recorded.
-pub(crate) fn start(interval: u64, depth: u32) -> Result<(), &'static str> {
+pub(crate) fn start(interval: u64, depth: u32, memory: &Memory) -> Result<(), &'static str> {
     let no_memory = "native allocations are not recorded: no memory for the tables";
     let interval = if interval <= 1 { 0 } else { interval };
-    let blocks = Blocks::new().ok_or(no_memory)?;
-    let stacks = Stacks::new(interval).ok_or(no_memory)?;
+    // Their size is fixed, so it is charged as a whole: an eighth, and a quarter.
+    let limit = memory.native.limit();
+    let blocks = Blocks::new(limit / 8).ok_or(no_memory)?;
+    let stacks = Stacks::new(interval, limit / 4).ok_or(no_memory)?;
+    memory.native.charge(blocks.bytes() + stacks.bytes());
     let own = start as *const () as usize;
     pin(own);
     let made = MALLOC.set(Malloc {
@@ -332,13 +335,17 @@ impl Named {
         if let Some(id) = self.functions.get(&key) {
             return *id;
         }
+        let info = MethodInfo {
+            class,
+            name: place.function.clone(),
+            descriptor: String::new(),
+            is_native: true,
+        };
+        if !registry.has_room_for_name(crate::costs::method(&info, 0)) {
+            return MethodId(0);
+        }
         registry.methods.push(MethodEntry {
-            info: MethodInfo {
-                class,
-                name: place.function.clone(),
-                descriptor: String::new(),
-                is_native: true,
-            },
+            info,
             lines: std::sync::Arc::default(),
         });
         let id = MethodId(registry.methods.len() as u32);

@@ -7,7 +7,7 @@
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use super::blocks::Block;
-use super::memory::Zeroed;
+use super::memory::{Zeroed, places};
 use crate::sampler::CallFrame;
 
 /// Most native frames of a stack.
@@ -16,8 +16,8 @@ pub(super) const MOST_NATIVE: usize = 48;
 pub(super) const MOST_JAVA: usize = 256;
 /// Places for stacks.
 const PLACES: usize = 1 << 16;
-/// Words for all frames.
-const WORDS: usize = 1 << 23;
+/// Most words for all frames.
+const MOST_WORDS: usize = 1 << 23;
 /// Where a stack is looked for, from the place of its hash on.
 const WINDOW: usize = 64;
 /// Counts are kept in so many parts of one.
@@ -121,19 +121,25 @@ pub(super) struct Stacks {
 }
 
 impl Stacks {
-    /// An empty table; `None` when the system gives no memory.
-    pub(super) fn new(interval: u64) -> Option<Self> {
+    /// An empty table of about so many bytes at most; `None` when the system gives no memory.
+    pub(super) fn new(interval: u64, bytes: u64) -> Option<Self> {
         // SAFETY: zero is an empty place and a word of zero.
         unsafe {
             Some(Self {
                 places: Zeroed::new(PLACES)?,
-                words: Zeroed::new(WORDS)?,
+                words: Zeroed::new(places::<AtomicU64>(bytes, MOST_WORDS))?,
                 used: AtomicUsize::new(0),
                 order: Zeroed::new(PLACES)?,
                 count: AtomicUsize::new(0),
                 interval,
             })
         }
+    }
+
+    /// Bytes of the tables.
+    pub(super) fn bytes(&self) -> u64 {
+        let words = size_of_val(&*self.words) + size_of_val(&*self.order);
+        (size_of_val(&*self.places) + words) as u64
     }
 
     /// The number of a stack, found or given; `None` when there is no room.
@@ -163,7 +169,7 @@ impl Stacks {
     fn write(&self, place: &Place, found: &Found<'_>) {
         let length = found.native.len() + 2 * found.java.len();
         let at = self.used.fetch_add(length, Ordering::Relaxed);
-        let [native, java] = if at + length <= WORDS {
+        let [native, java] = if at + length <= self.words.len() {
             for (word, slot) in found.words().zip(&self.words[at..]) {
                 slot.store(word, Ordering::Relaxed);
             }
@@ -230,7 +236,7 @@ mod tests {
 
     #[test]
     fn equal_stacks_have_one_number_and_keep_their_frames() {
-        let stacks = Stacks::new(0).expect("memory");
+        let stacks = Stacks::new(0, 64 << 20).expect("memory");
         let java = [7_usize, 8].map(|method| CallFrame {
             bci: -3,
             method: MethodPtr(method as *mut _),

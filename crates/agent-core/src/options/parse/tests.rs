@@ -80,6 +80,10 @@ fn faults_have_the_originals_texts() {
         ("net=localhost,heap=sites", "net option missing port"),
         ("alloc=0", "alloc option value must be a size such as 512k"),
         ("alloc=", "syntax error parsing alloc=SIZE"),
+        (
+            "memory=1m",
+            "memory option value must be a size from 16m on, such as 256m",
+        ),
     ] {
         assert_eq!(refused(text), fault, "{text}");
     }
@@ -137,6 +141,8 @@ fn our_own_options_extend_the_grammar() {
         })
     );
     assert_eq!(run("live=n").sampled, None);
+    assert_eq!(run("memory=1g").memory, 1 << 30);
+    assert_eq!(run("").memory, 256 << 20);
     assert_eq!(run("interval=500us").interval, Duration::from_micros(500));
     assert!(run("cpu=samples,wall=y").cpu.wall);
     assert_eq!(run("compat=n").mode, Mode::Modern);
@@ -155,6 +161,7 @@ fn every_row_of_the_table_is_understood() {
             Value::Switch => "y",
             Value::Words => row.form.split('|').next().unwrap_or(""),
             Value::Text => "a:1",
+            Value::Size => "16m",
             _ => "1",
         };
         let text = format!("{}={value}", row.name);
