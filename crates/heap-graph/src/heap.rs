@@ -39,6 +39,39 @@ pub struct Heap {
     pub(crate) path: PathBuf,
     pub(crate) options: Options,
     from_index: bool,
+    /// Of the referents of each class: a chain of superclasses may be as long as there are classes.
+    strengths: OnceLock<Vec<Option<RefStrength>>>,
+}
+
+/// The strength of the referents of every class, each class looked at once.
+fn strengths(classes: &[ClassInfo]) -> Vec<Option<RefStrength>> {
+    use crate::build::classes::{RefKind, reference_kind};
+    let mut known: Vec<Option<Option<RefStrength>>> = vec![None; classes.len()];
+    let mut path = Vec::new();
+    for start in 0..classes.len() {
+        let (mut at, mut found) = (Some(start), None);
+        while let Some(class) = at {
+            if let Some(strength) = known[class] {
+                found = strength;
+                break;
+            }
+            path.push(class);
+            // What is met again on the way has no end, and so no strength.
+            known[class] = Some(None);
+            if let Some(kind) = reference_kind(&classes[class].name) {
+                found = Some(match kind {
+                    RefKind::Soft => RefStrength::Soft,
+                    RefKind::Weak => RefStrength::Weak,
+                    RefKind::Phantom => RefStrength::Phantom,
+                    RefKind::Final => RefStrength::Final,
+                });
+                break;
+            }
+            at = classes[class].super_class.map(|above| above.0 as usize);
+        }
+        path.drain(..).for_each(|class| known[class] = Some(found));
+    }
+    known.into_iter().map(Option::flatten).collect()
 }
 
 impl std::fmt::Debug for Heap {
@@ -108,6 +141,7 @@ impl Heap {
             path,
             options,
             from_index,
+            strengths: OnceLock::new(),
         }
     }
 
@@ -518,21 +552,8 @@ impl Heap {
 
     /// The strength of the referents of a class, if it is a `java.lang.ref.Reference`.
     pub fn reference_strength(&self, class: ClassIdx) -> Option<RefStrength> {
-        use crate::build::classes::{RefKind, reference_kind};
-        let mut at = Some(class);
-        while let Some(class) = at {
-            let info = self.class(class);
-            if let Some(kind) = reference_kind(&info.name) {
-                return Some(match kind {
-                    RefKind::Soft => RefStrength::Soft,
-                    RefKind::Weak => RefStrength::Weak,
-                    RefKind::Phantom => RefStrength::Phantom,
-                    RefKind::Final => RefStrength::Final,
-                });
-            }
-            at = info.super_class;
-        }
-        None
+        let strengths = self.strengths.get_or_init(|| strengths(self.classes()));
+        strengths.get(class.0 as usize).copied().flatten()
     }
 
     /// Offset of an object's record in the decoded dump.
