@@ -227,8 +227,8 @@ impl Browser {
                     self.call("Input.dispatchMouseEvent", event);
                 }
                 // A page that is renewed between the two has another element than was pressed. A
-                // document that the click has led to knows nothing of it.
-                if self.eval("window.clicked") != json!(false) {
+                // document that the click has led to, or leads to now, knows nothing of it.
+                if self.eval_here("window.clicked") != Some(json!(false)) {
                     return;
                 }
             }

@@ -52,15 +52,47 @@ fn masked(name: &str) -> String {
     parts.collect::<Vec<_>>().join(".")
 }
 
-/// `Cpu` computes for the time that its argument says, and the recorded signals and commands come in
-/// the middle of that. What the profiles are compared for holds for any time.
-const SHARE_OF_TIME: u32 = 4;
+/// What `Cpu` computes here takes about a quarter of the recorded time, and as much on a machine that has no time for
+/// it. The recorded signals and commands come when it has used a quarter of the time before them.
+pub(crate) const SHARE_OF_TIME: u32 = 4;
 
-/// How long a recorded time is here.
-fn shortened(case: &Case, recorded: Duration) -> Duration {
-    match case.program().first().map(String::as_str) {
-        Some("Cpu") => recorded / SHARE_OF_TIME,
-        _ => recorded,
+/// CPU time of a process; `None` when it has ended.
+fn cpu_time(pid: u32) -> Option<Duration> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let mut fields = stat.rsplit_once(") ")?.1.split(' ');
+    let has_ended = fields.next() == Some("Z");
+    // User and system time, in hundredths of a second.
+    let ticks = fields.skip(10).take(2).map(|field| field.parse::<u64>());
+    let ticks: u64 = ticks.sum::<Result<u64, _>>().ok()?;
+    (!has_ended).then(|| Duration::from_millis(10 * ticks))
+}
+
+/// The time that a program has had: its own where it computes, otherwise that of the clock.
+#[derive(Clone, Copy)]
+struct Elapsed {
+    since: Instant,
+    computes: Option<(u32, Duration)>,
+}
+
+impl Elapsed {
+    fn begin(case: &Case, pid: u32) -> Self {
+        let computes = case.program().first().is_some_and(|name| name == "Cpu");
+        let used = cpu_time(pid).unwrap_or_default();
+        Self {
+            since: Instant::now(),
+            computes: computes.then_some((pid, used)),
+        }
+    }
+
+    /// Waits for so much of the recorded time.
+    fn wait_for(self, recorded: Duration) {
+        let Some((pid, before)) = self.computes else {
+            return std::thread::sleep(recorded.saturating_sub(self.since.elapsed()));
+        };
+        let until = before + recorded / SHARE_OF_TIME;
+        while cpu_time(pid).is_some_and(|now| now < until) && self.since.elapsed() < LIMIT {
+            std::thread::sleep(Duration::from_millis(5));
+        }
     }
 }
 
@@ -95,12 +127,13 @@ pub(crate) fn run(case: &Case, jdk: &Jdk, library: Option<&Path>, classes: &Path
     let printed = output.path().join("stdout");
     let talk = peer.map(|(_, case, listener)| {
         let printed = printed.clone();
-        std::thread::spawn(move || talk(&case, &listener, &printed))
+        let pid = child.id();
+        std::thread::spawn(move || talk(&case, &listener, &printed, pid))
     });
     if !case.signals.is_empty() {
         wait_for_handler(child.id());
     }
-    let up = Instant::now();
+    let up = Elapsed::begin(case, child.id());
     for (at, signal) in &case.signals {
         wait_for(case, &printed, *at, up);
         let kill = format!("-{}", signal.trim_start_matches("SIG"));
@@ -158,14 +191,8 @@ fn command(
     if let Some(folder) = library.and_then(Path::parent) {
         java.env("LD_LIBRARY_PATH", folder);
     }
-    let mut computes = false;
     for word in &case.words {
         let mut word = word.clone();
-        if computes {
-            let recorded = Duration::from_millis(word.parse().expect("milliseconds"));
-            word = shortened(case, recorded).as_millis().to_string();
-        }
-        computes = word == "Cpu";
         if word == "cls" {
             java.arg(classes);
             continue;
@@ -204,18 +231,18 @@ fn read(path: &Path) -> String {
 
 /// Waits until something is due: for programs that say when they are ready, a moment after that,
 /// otherwise at the recorded time.
-fn wait_for(case: &Case, printed: &Path, at: Duration, started: Instant) {
+fn wait_for(case: &Case, printed: &Path, at: Duration, started: Elapsed) {
     let says = case
         .program()
         .first()
         .is_some_and(|program| program == "Alloc");
-    while says && read(printed).is_empty() && started.elapsed() < LIMIT {
+    while says && read(printed).is_empty() && started.since.elapsed() < LIMIT {
         std::thread::sleep(Duration::from_millis(20));
     }
     if says {
         std::thread::sleep(Duration::from_millis(300));
     } else {
-        std::thread::sleep(shortened(case, at).saturating_sub(started.elapsed()));
+        started.wait_for(at);
     }
 }
 
@@ -248,7 +275,7 @@ fn ended(child: &mut Child, started: Instant) -> i64 {
 }
 
 /// The peer: takes all that comes, and sends the recorded commands.
-fn talk(case: &Case, listener: &TcpListener, printed: &Path) -> Vec<u8> {
+fn talk(case: &Case, listener: &TcpListener, printed: &Path, pid: u32) -> Vec<u8> {
     let began = Instant::now();
     listener.set_nonblocking(true).expect("a socket");
     let mut agent = loop {
@@ -259,7 +286,7 @@ fn talk(case: &Case, listener: &TcpListener, printed: &Path) -> Vec<u8> {
         }
     };
     agent.set_nonblocking(false).expect("a socket");
-    let connected = Instant::now();
+    let connected = Elapsed::begin(case, pid);
     let mut reading = agent.try_clone().expect("a second handle");
     let received = std::thread::spawn(move || {
         let mut bytes = Vec::new();
@@ -273,7 +300,7 @@ fn talk(case: &Case, listener: &TcpListener, printed: &Path) -> Vec<u8> {
         if first {
             wait_for(case, printed, at, connected);
         } else {
-            std::thread::sleep(shortened(case, at.saturating_sub(before)));
+            Elapsed::begin(case, pid).wait_for(at.saturating_sub(before));
         }
         (first, before) = (false, at);
         match sent {
