@@ -17,6 +17,7 @@ mod monitors;
 mod native_dump;
 mod native_heap;
 mod native_threads;
+mod other_agents;
 mod peers;
 mod recordings;
 mod refused;
