@@ -227,7 +227,10 @@ fn classes_that_come_and_go_are_counted_and_cost_little() {
     let (hidden, loaders, methods) = (20_000 / part, 1_000 / part, 50_000 / part);
     for jdk in &lab.jdks {
         // A million stacks of a hundred thousand classes are to be named, for which the default has no room.
-        for options in ["heap=sites,cutoff=0,memory=8g", "cpu=times,cutoff=0,memory=8g"] {
+        for options in [
+            "heap=sites,cutoff=0,memory=8g",
+            "cpu=times,cutoff=0,memory=8g",
+        ] {
             let text = |n: u64| n.to_string();
             if jdk.version >= 17 {
                 check_classes(lab, jdk, options, ["hidden", &text(hidden)], hidden);

@@ -61,7 +61,8 @@ impl Host {
             },
         });
         let messages = messages.unwrap_or_else(|| std::mem::take(&mut *locked(&self.queue)));
-        let has_collected = self.tell_all(messages, stream, jni);
+        // Who has died since the moment of a dump is in it, and is not to be dead before.
+        let has_collected = self.tell_all(messages, stream, jni, body.is_none());
         if let Some(body) = body {
             let requested = true;
             stream.item(Instant::now(), EnvId(0), &Item::Event { requested, body });

@@ -446,11 +446,18 @@ impl Host {
         // As much room as was needed: threads of the program need not make it.
         let room = Vec::with_capacity(locked(&self.queue).len());
         let messages = std::mem::replace(&mut *locked(&self.queue), room);
-        self.tell_all(messages, stream, jni)
+        self.tell_all(messages, stream, jni, true)
     }
 
-    /// Makes bytes of messages; whether a collection was among them.
-    fn tell_all(&self, messages: Vec<Message>, stream: &mut Stream, jni: Jni) -> bool {
+    /// Makes bytes of messages; whether a collection was among them. Where ids are numbers, deaths are
+    /// found by asking the VM now, if that is wanted, else at the next collection.
+    fn tell_all(
+        &self,
+        messages: Vec<Message>,
+        stream: &mut Stream,
+        jni: Jni,
+        finds_deaths: bool,
+    ) -> bool {
         let is_gc = |message: &Message| matches!(message.what, What::Gc(_));
         let has_collected = messages.iter().any(is_gc);
         for message in messages {
@@ -461,7 +468,8 @@ impl Host {
                     stream.last_birth = alloc.object.0;
                     stream.event(message.at, message.env, Body::ObjectAlloc(alloc));
                 }
-                What::Gc(gc) => self.tell(stream, jni, message.at, *gc),
+                What::Gc(gc) if finds_deaths => self.tell(stream, jni, message.at, *gc),
+                What::Gc(gc) => self.tell_as(stream, jni, message.at, *gc, GcKind::Unknown),
                 What::ClassGone(tag) => {
                     locked(&self.names).forget_traces();
                     let class = ObjectHandle(names::CLASS_IDS | tag as u64);
