@@ -1,8 +1,8 @@
 //! Which classes are collections: the built-in table (`collections.toml`) and the user's own.
 
-use crate::fields::lineage;
+use crate::fields::MAX_DEPTH;
 use crate::object_set::Place;
-use heap_graph::{ClassIdx, Heap};
+use heap_graph::{ClassIdx, Heap, inherited};
 use serde::Deserialize;
 use thiserror::Error;
 
@@ -194,52 +194,69 @@ impl Shape {
 
 /// Per class of the heap, its shape when it is a collection.
 pub(crate) fn shapes(heap: &Heap, table: &CollectionTable) -> Vec<Option<Shape>> {
+    // Names are compared once per class: a chain of superclasses may be as long as there are classes.
+    let nearest = inherited(heap.classes(), |class| {
+        Some((class, table.spec_of(&heap.class(class).name)?))
+    });
+    let nearest = |class: ClassIdx| nearest[class.0 as usize];
     (0..heap.classes().len() as u32)
-        .map(|c| shape(heap, table, ClassIdx(c)))
+        .map(|class| {
+            let above =
+                |(class, _): &(ClassIdx, _)| heap.class(*class).super_class.and_then(nearest);
+            let specs = std::iter::successors(nearest(ClassIdx(class)), above);
+            shape(
+                heap,
+                ClassIdx(class),
+                specs.take(MAX_DEPTH).map(|(_, spec)| spec),
+            )
+        })
         .collect()
 }
 
-fn shape(heap: &Heap, table: &CollectionTable, class: ClassIdx) -> Option<Shape> {
-    let slots = heap.slots(class);
-    // The nearest ancestor with an entry that its fields bear out: Properties had no `map` before
-    // JDK 9 and is a Hashtable there.
-    lineage(heap, class)
-        .filter_map(|c| table.spec_of(&heap.class(c).name))
-        .find_map(|spec| {
-            let place = |names: &str| {
-                names
-                    .split('|')
-                    .find_map(|name| Place::of(heap, &slots, name))
-            };
-            let inner = match &spec.inner {
-                Some(name) => Some(place(name)?),
-                None => None,
-            };
-            let size = if inner.is_some() {
-                None
-            } else {
-                Some(spec.size.split('|').find_map(|word| match word {
-                    "#elements" => Some(Size::Elements),
-                    "#length" => Some(Size::Length),
-                    name => place(name).map(Size::Field),
-                })?)
-            };
-            let array = match &spec.array {
-                Some(name) => Some(place(name)?),
-                None => None,
-            };
-            Some(Shape {
-                kind: spec.kind,
-                size,
-                cells: spec.cells.as_deref().and_then(place),
-                array,
-                inner,
-                slots: spec.slots,
-                load: spec.load,
-                pow2: spec.pow2,
-                chained: spec.chained,
-            })
+/// The shape of a class after the nearest entry of its superclasses that its fields bear out:
+/// `Properties` had no `map` before JDK 9 and is a `Hashtable` there.
+fn shape<'a>(
+    heap: &Heap,
+    class: ClassIdx,
+    mut specs: impl Iterator<Item = &'a CollectionSpec>,
+) -> Option<Shape> {
+    let mut slots = None;
+    specs.find_map(|spec| {
+        let slots = slots.get_or_insert_with(|| heap.slots(class));
+        let place = |names: &str| {
+            names
+                .split('|')
+                .find_map(|name| Place::of(heap, slots, name))
+        };
+        let inner = match &spec.inner {
+            Some(name) => Some(place(name)?),
+            None => None,
+        };
+        let size = if inner.is_some() {
+            None
+        } else {
+            Some(spec.size.split('|').find_map(|word| match word {
+                "#elements" => Some(Size::Elements),
+                "#length" => Some(Size::Length),
+                name => place(name).map(Size::Field),
+            })?)
+        };
+        let array = match &spec.array {
+            Some(name) => Some(place(name)?),
+            None => None,
+        };
+        Some(Shape {
+            kind: spec.kind,
+            size,
+            cells: spec.cells.as_deref().and_then(place),
+            array,
+            inner,
+            slots: spec.slots,
+            load: spec.load,
+            pow2: spec.pow2,
+            chained: spec.chained,
         })
+    })
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use heap_graph::{ClassIdx, Heap, ObjIdx, ObjectView, Value};
 use hprof::{BasicType, ObjectId};
 
 /// No real hierarchy is deeper; a longer one is a cycle in a damaged dump.
-const MAX_DEPTH: usize = 4096;
+pub(crate) const MAX_DEPTH: usize = 4096;
 
 /// The class and its superclasses, the class first.
 pub fn lineage(heap: &Heap, class: ClassIdx) -> impl Iterator<Item = ClassIdx> + '_ {

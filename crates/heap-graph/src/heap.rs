@@ -7,7 +7,7 @@ use crate::packed::{Column, Packed, width_for};
 use crate::sections::{self, Sections};
 use crate::{
     ClassIdx, ClassInfo, Control, FrameInfo, GroupSums, HeapError, ObjIdx, ObjectKind, Options,
-    RefStrength, RootInfo, Summary, ThreadInfo,
+    RefStrength, RootInfo, Summary, ThreadInfo, inherited,
 };
 use hprof::source::{Changed, Source};
 use hprof::{Bytes, HeapTag, IdSize, ObjectId, Serial, SubRecord, read_sub_record};
@@ -43,35 +43,18 @@ pub struct Heap {
     strengths: OnceLock<Vec<Option<RefStrength>>>,
 }
 
-/// The strength of the referents of every class, each class looked at once.
+/// The strength of the referents of every class.
 fn strengths(classes: &[ClassInfo]) -> Vec<Option<RefStrength>> {
     use crate::build::classes::{RefKind, reference_kind};
-    let mut known: Vec<Option<Option<RefStrength>>> = vec![None; classes.len()];
-    let mut path = Vec::new();
-    for start in 0..classes.len() {
-        let (mut at, mut found) = (Some(start), None);
-        while let Some(class) = at {
-            if let Some(strength) = known[class] {
-                found = strength;
-                break;
-            }
-            path.push(class);
-            // What is met again on the way has no end, and so no strength.
-            known[class] = Some(None);
-            if let Some(kind) = reference_kind(&classes[class].name) {
-                found = Some(match kind {
-                    RefKind::Soft => RefStrength::Soft,
-                    RefKind::Weak => RefStrength::Weak,
-                    RefKind::Phantom => RefStrength::Phantom,
-                    RefKind::Final => RefStrength::Final,
-                });
-                break;
-            }
-            at = classes[class].super_class.map(|above| above.0 as usize);
-        }
-        path.drain(..).for_each(|class| known[class] = Some(found));
-    }
-    known.into_iter().map(Option::flatten).collect()
+    inherited(classes, |class| {
+        let kind = reference_kind(&classes[class.0 as usize].name)?;
+        Some(match kind {
+            RefKind::Soft => RefStrength::Soft,
+            RefKind::Weak => RefStrength::Weak,
+            RefKind::Phantom => RefStrength::Phantom,
+            RefKind::Final => RefStrength::Final,
+        })
+    })
 }
 
 impl std::fmt::Debug for Heap {

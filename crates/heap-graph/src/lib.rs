@@ -44,7 +44,7 @@ pub use mapping::Mapping;
 pub use model::{
     ClassIdx, ClassInfo, FieldInfo, FrameInfo, GroupSums, LayoutInfo, LayoutModel, ObjIdx,
     ObjectCounts, ObjectKind, RootIdx, RootInfo, SiteSums, StaticInfo, Strength, Summary,
-    ThreadInfo,
+    ThreadInfo, inherited,
 };
 pub use object::{FieldValue, ObjectView, RefStrength, Reference, Value, Via};
 pub use options::{HeapError, Options};

@@ -279,3 +279,33 @@ pub struct Summary {
     /// Bytes that belong to no readable record.
     pub skipped: u64,
 }
+
+/// For every class what it has of its own, or else what its nearest superclass has. Each class is
+/// looked at once, because a chain of superclasses may be as long as there are classes.
+pub fn inherited<T: Copy>(
+    classes: &[ClassInfo],
+    own: impl Fn(ClassIdx) -> Option<T>,
+) -> Vec<Option<T>> {
+    let mut known: Vec<Option<Option<T>>> = vec![None; classes.len()];
+    let mut path = Vec::new();
+    for start in 0..classes.len() as u32 {
+        let (mut at, mut found) = (Some(ClassIdx(start)), None);
+        while let Some(class) = at {
+            let index = class.0 as usize;
+            if let Some(value) = known[index] {
+                found = value;
+                break;
+            }
+            path.push(index);
+            // A class that is met again on the way closes a circle, which inherits nothing.
+            known[index] = Some(None);
+            found = own(class);
+            if found.is_some() {
+                break;
+            }
+            at = classes[index].super_class;
+        }
+        path.drain(..).for_each(|index| known[index] = Some(found));
+    }
+    known.into_iter().map(Option::flatten).collect()
+}

@@ -17,6 +17,17 @@ impl Seen {
     }
 }
 
+/// Opens a dump without an index.
+fn open(data: &[u8]) -> Heap {
+    let file = tempfile::NamedTempFile::new().expect("a temporary file");
+    std::fs::write(file.path(), data).expect("writing the dump");
+    let options = Options {
+        no_index: true,
+        ..Options::default()
+    };
+    Heap::open(file.path(), &options, &Control::quiet()).expect("a readable dump")
+}
+
 impl ContentVisitor for Seen {
     fn instance(&mut self, object: ObjIdx, _: ClassIdx, fields: &[u8]) {
         self.put(object, fields);
@@ -112,13 +123,7 @@ fn fields_that_no_instance_has_bytes_for_are_not_laid_out() {
     heap.instance_bytes(0x2000, 0, 0x1020, &[0; 20]);
     heap.root(Root::StickyClass, 0x2000);
     dump.segment(heap).heap_end();
-    let file = tempfile::NamedTempFile::new().unwrap();
-    std::fs::write(file.path(), dump.into_bytes()).unwrap();
-    let options = Options {
-        no_index: true,
-        ..Options::default()
-    };
-    let heap = Heap::open(file.path(), &options, &Control::quiet()).unwrap();
+    let heap = open(&dump.into_bytes());
     let class = |id| {
         let object = heap.find(hprof::ObjectId(id)).expect("the class");
         heap.class_by_object(object).expect("a class")
@@ -138,12 +143,36 @@ fn an_array_at_the_last_address_is_an_object() {
     heap.object_array(u64::MAX, 0, 0, &[0; 3]);
     heap.root(Root::StickyClass, 0x1000);
     dump.segment(heap).heap_end();
-    let file = tempfile::NamedTempFile::new().unwrap();
-    std::fs::write(file.path(), dump.into_bytes()).unwrap();
-    let options = Options {
-        no_index: true,
-        ..Options::default()
-    };
-    let heap = Heap::open(file.path(), &options, &Control::quiet()).unwrap();
+    let heap = open(&dump.into_bytes());
     assert!(heap.find(hprof::ObjectId(u64::MAX)).is_some());
+}
+
+#[test]
+fn a_class_with_the_last_id_is_one_like_any_other() {
+    use testkit::dump::{ClassDump, Dump, Root, Segment, Type, Value, Version};
+    let id_size = IdSize::Eight;
+    let (mut dump, mut heap) = (Dump::new(Version::V102, id_size), Segment::new(id_size));
+    dump.utf8(1, b"next").utf8(2, b"Other").utf8(3, b"Last");
+    dump.load_class(1, 0x10, 0, 2).load_class(2, u64::MAX, 0, 3);
+    // It comes before any class is known, and once more behind another one.
+    for first in [0x1000, 0x2000] {
+        let next = Value::Object(first + 0x10);
+        heap.instance_dump(first, 0, u64::MAX, &[next]);
+        heap.instance_dump(first + 0x10, 0, 0x10, &[]);
+        heap.root(Root::StickyClass, first);
+    }
+    for (id, fields) in [(0x10, Vec::new()), (u64::MAX, vec![(1, Type::Object)])] {
+        heap.class_dump(&ClassDump {
+            id,
+            fields,
+            ..ClassDump::default()
+        });
+    }
+    dump.segment(heap).heap_end();
+    let heap = open(&dump.into_bytes());
+    for (id, class) in [(0x1000, "Last"), (0x1010, "Other"), (0x2000, "Last")] {
+        let object = heap.find(hprof::ObjectId(id)).expect("an object");
+        assert_eq!(heap.class(heap.class_of(object)).name, class, "{id:#x}");
+        assert!(heap.is_reachable(object), "{id:#x}");
+    }
 }

@@ -44,7 +44,8 @@ pub(crate) struct ObjectPass<'a> {
     pub(crate) ids: Option<IdSetBuilder>,
     table: IdTable,
     pub(crate) classes: Vec<ClassTally>,
-    last: (u64, u32),
+    /// The class before and its slot.
+    last: Option<(u64, u32)>,
     pub(crate) primitives: [PrimitiveTally; 12],
     /// Class id and offset of the CLASS_DUMP.
     pub(crate) class_dumps: Vec<(u64, u64)>,
@@ -76,7 +77,7 @@ impl<'a> ObjectPass<'a> {
             ids,
             table: IdTable::new(),
             classes: Vec::new(),
-            last: (u64::MAX, 0),
+            last: None,
             primitives: [PrimitiveTally::default(); 12],
             class_dumps: Vec::new(),
             roots: Vec::new(),
@@ -92,10 +93,14 @@ impl<'a> ObjectPass<'a> {
 
     #[inline(always)]
     fn class_slot(&mut self, id: u64) -> u32 {
-        if self.last.0 != id {
-            self.last = (id, self.table.get(id).unwrap_or_else(|| self.new_class(id)));
+        if let Some((last, slot)) = self.last
+            && last == id
+        {
+            return slot;
         }
-        self.last.1
+        let slot = self.table.get(id).unwrap_or_else(|| self.new_class(id));
+        self.last = Some((id, slot));
+        slot
     }
 
     #[cold]

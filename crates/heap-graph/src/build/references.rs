@@ -77,7 +77,7 @@ pub(crate) struct ReferencePass<'a, C> {
     window: Vec<u64>,
     waiting: Vec<Waiting>,
     block: (u64, u64),
-    last: (u64, u32),
+    last: Option<(u64, u32)>,
     before: u64,
     /// Added to every offset.
     base: u64,
@@ -98,7 +98,7 @@ impl<'a, C: Cell> ReferencePass<'a, C> {
             window: Vec::with_capacity(WINDOW * 2),
             waiting: Vec::with_capacity(WINDOW),
             block: (0, 0),
-            last: (u64::MAX, 0),
+            last: None,
             before: u64::MAX,
             base: 0,
             anchors: Vec::new(),
@@ -111,10 +111,14 @@ impl<'a, C: Cell> ReferencePass<'a, C> {
 
     #[inline(always)]
     fn class(&mut self, id: u64) -> u32 {
-        if self.last.0 != id {
-            self.last = (id, self.shared.classes.by_id.get(id).unwrap_or(u32::MAX));
+        if let Some((last, class)) = self.last
+            && last == id
+        {
+            return class;
         }
-        self.last.1
+        let class = self.shared.classes.by_id.get(id).unwrap_or(u32::MAX);
+        self.last = Some((id, class));
+        class
     }
 
     #[inline(always)]
