@@ -4,6 +4,7 @@ mod attaching;
 mod behaviour;
 mod common;
 mod consumers;
+mod deadlocks;
 mod doors;
 mod estimates;
 mod exact_counts;

@@ -7,6 +7,7 @@ use vmpi::{Memory, ThreadId, Worth};
 use crate::calls::Contexts;
 use crate::costs;
 use crate::sites::{Seen, Sites};
+use crate::spares::{Spare, Spares, Stop};
 use crate::state::State;
 use crate::tracker::{
     COST_WORDS, EDGE_WORDS, FIRST_EDGES, FIRST_NODES, FIRST_SITES, FIRST_STACK, PENDING_WORDS,
@@ -14,7 +15,7 @@ use crate::tracker::{
 };
 
 /// Which arrays a thread needs.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Want {
     pub(crate) sites: bool,
     pub(crate) calls: bool,
@@ -58,6 +59,15 @@ impl Want {
             .map(|(_, words)| 8 * *words as u64)
             .sum()
     }
+}
+
+/// A table that is to be larger.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Larger {
+    /// Length of its array.
+    pub(crate) words: usize,
+    /// What it takes more than before: native memory, and that of the program's heap.
+    pub(crate) more: [u64; 2],
 }
 
 /// What one thread counts.
@@ -172,6 +182,34 @@ impl Counters {
         self.charged[0] += native;
         self.charged[1] += heap;
         true
+    }
+
+    /// Arrays for larger tables, which are charged. `None` where there is no memory for one.
+    pub(crate) fn larger<const N: usize>(
+        &mut self,
+        memory: &Memory,
+        spares: &Spares,
+        wanted: [Option<Larger>; N],
+    ) -> Result<[Option<Object>; N], Stop> {
+        let charged = wanted.map(|table| table.filter(|table| self.charge(memory, table.more)));
+        let arrays = charged.iter().flatten();
+        let arrays: Vec<_> = arrays.map(|table| Spare::Longs(table.words)).collect();
+        let mut taken = match spares.take(&arrays) {
+            Ok(taken) => taken.into_iter(),
+            Err(stop) => {
+                let charged = charged.into_iter().flatten();
+                charged.for_each(|table| self.discharge(memory, table.more));
+                return Err(stop);
+            }
+        };
+        Ok(charged.map(|table| {
+            let table = table?;
+            let array = taken.next().flatten();
+            if array.is_none() {
+                self.discharge(memory, table.more);
+            }
+            array
+        }))
     }
 
     pub(crate) fn discharge(&mut self, memory: &Memory, [native, heap]: [u64; 2]) {

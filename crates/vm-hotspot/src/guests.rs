@@ -17,6 +17,7 @@ use vmpi::{ThreadId, Worth};
 use crate::calls::Contexts;
 use crate::counters::Want;
 use crate::hotspot::{HotSpot, locked};
+use crate::spares::{Spare, Spares, Stop, with_spares};
 use crate::state::State;
 use crate::tracker::{COST_WORDS, EDGE_WORDS, FIRST_NODES, Tracker, node_of};
 
@@ -168,7 +169,7 @@ impl Tracker {
     fn enter(&self, jni: Jni, thread: Object, object: Object) -> Result<()> {
         let mut table = self.array(jni, self.guests.guests)?;
         while !self.place(jni, table, thread, object) {
-            table = self.larger(jni, table)?;
+            table = with_spares((jni, self), |spares| self.larger(jni, table, spares))?;
             jni.set_static_object(self.class, self.guests.guests, table);
         }
         Ok(())
@@ -203,18 +204,16 @@ impl Tracker {
         None
     }
 
-    /// Makes a home and enters it among all homes; its place there.
-    fn new_home(&self, jni: Jni, id: i32, kind: i32, want: Want) -> Result<usize> {
-        let home = self.with_tables(jni, id, want)?;
-        jni.set_int(home, self.guests.kind, kind);
+    /// Enters a home among all homes, in a larger array; its place there.
+    fn add_home(&self, jni: Jni, home: Object, homes: Object) -> Result<usize> {
         let before = self.array(jni, self.guests.homes)?;
         let len = jni.array_len(before);
-        let homes = jni.new_objects(len + 1, self.class, Some(home))?;
         for index in 0..len {
             let known = jni.element(before, index);
             jni.array_set(homes, index, known);
             known.into_iter().for_each(|known| jni.delete_local(known));
         }
+        jni.array_set(homes, len, Some(home));
         jni.set_static_object(self.class, self.guests.homes, homes);
         Ok(len)
     }
@@ -227,8 +226,8 @@ impl State {
         (jni, tracker): (Jni, &Tracker),
         (host, kind): (Object, i32),
         costs: usize,
-        want: Want,
-    ) -> Result<Object> {
+        (want, spares): (Want, &Spares),
+    ) -> std::result::Result<Object, Stop> {
         let fields = &tracker.guests;
         let home = match tracker.home_of(jni, host, kind) {
             Some(home) => home,
@@ -236,13 +235,16 @@ impl State {
                 let place = match self.kind(kind).free.pop() {
                     Some(place) => place,
                     None => {
+                        let len = jni.array_len(tracker.array(jni, fields.homes)?) + 1;
+                        let made = spares.take(&[Spare::Tables(want), Spare::Trackers(len)])?;
+                        let [Some(home), Some(homes)] = made[..] else {
+                            return Err(jvmti::Error::Jni("memory for a home").into());
+                        };
                         let id = self.add_counters(ThreadId::NONE, Some(kind), want);
                         let id = id.ok_or(jvmti::Error::Jni("memory for a home"))?;
-                        let made = tracker.new_home(jni, id, kind, want);
-                        if made.is_err() {
-                            self.remove_counters(id);
-                        }
-                        made?
+                        tracker.set_id(jni, home, id);
+                        jni.set_int(home, fields.kind, kind);
+                        tracker.add_home(jni, home, homes)?
                     }
                 };
                 let homes = tracker.array(jni, fields.homes)?;
@@ -258,10 +260,11 @@ impl State {
         if want.calls {
             let mut words = tracker.costs(jni, home);
             if words.len() < costs {
+                let array = spares.one(Spare::Longs(costs))?;
                 let more = 8 * (costs - words.len()) as u64;
                 self.registry.memory.heap.charge(more);
                 words.resize(costs, 0);
-                tracker.set_costs(jni, home, &words)?;
+                tracker.set_costs(jni, home, array, &words);
                 self.set_room(tracker.id(jni, home), words.len() / COST_WORDS);
             }
         }
@@ -356,18 +359,22 @@ impl State {
             .collect();
     }
 
-    /// The calls that homes know are forgotten, as those of threads.
-    pub(crate) fn forget_guest_calls(&mut self, jni: Jni, tracker: &Tracker) {
+    /// The calls that homes know are forgotten, as those of threads. `tables`: arrays as long as theirs.
+    pub(crate) fn forget_guest_calls(
+        &mut self,
+        (jni, tracker): (Jni, &Tracker),
+        tables: &mut dyn Iterator<Item = Object>,
+    ) {
         let depth = self.call_depth();
         tracker.for_each_home(jni, |home| {
+            let Some(table) = tables.next() else { return };
             let kind = jni.get_int(home, tracker.guests.kind);
             let known = tracker.edges(jni, home);
-            if tracker.set_edges(jni, home, &vec![0; known.len()]).is_ok() {
-                self.forget_edges(tracker.id(jni, home));
-                let contexts = &mut self.kind(kind).contexts;
-                contexts.forget_calls(&known);
-                contexts.set_depth(depth);
-            }
+            tracker.set_edges(jni, home, table, &vec![0; known.len()]);
+            self.forget_edges(tracker.id(jni, home));
+            let contexts = &mut self.kind(kind).contexts;
+            contexts.forget_calls(&known);
+            contexts.set_depth(depth);
         });
         tracker.turn_out(jni);
     }
@@ -425,8 +432,10 @@ impl HotSpot {
         let costs = jni.get_object(guest, tracker.costs);
         let costs = costs.map_or(FIRST_NODES * COST_WORDS, |costs| jni.array_len(costs));
         let want = self.wanted_tables();
-        let mut state = self.lock();
-        let home = state.house((jni, tracker), (host, kind), costs, want);
+        let home = with_spares((jni, tracker), |spares| {
+            let here = (jni, tracker);
+            self.lock().house(here, (host, kind), costs, (want, spares))
+        });
         home.ok()
     }
 

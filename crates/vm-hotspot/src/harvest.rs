@@ -5,7 +5,7 @@ use vmpi::{Frame, Location, ThreadId, Trace};
 
 use crate::calls::Contexts;
 use crate::instrument::Numbers;
-use crate::state::{At, State};
+use crate::state::State;
 use crate::tracker::{COST_WORDS, SITE_WORDS, Tracker};
 
 /// How counters become rows.
@@ -16,13 +16,12 @@ pub(crate) struct How<'a> {
 
 impl State {
     /// Takes over what a tracker object has counted since it was last read.
-    pub(crate) fn harvest(&mut self, at: &At<'_>, how: &How<'_>) {
-        let At {
-            jni,
-            tracker,
-            object,
-            ..
-        } = *at;
+    pub(crate) fn harvest(
+        &mut self,
+        (jni, tracker): (Jni, &Tracker),
+        object: Object,
+        how: &How<'_>,
+    ) {
         self.harvest_sites(jni, tracker, object);
         let Some(counters) = self.counters.get_mut(&tracker.id(jni, object)) else {
             return;

@@ -21,6 +21,7 @@ use crate::instrument::Numbers;
 use crate::natives::uncounted;
 use crate::registry::{CLASS_TAG, Pending};
 use crate::sampler::Sampler;
+use crate::spares::{Stop, with_spares};
 use crate::state::{At, State};
 use crate::tracker::Tracker;
 
@@ -291,19 +292,24 @@ impl HotSpot {
         &self,
         jni: Jni,
         object: Object,
-        body: impl FnOnce(&mut State, &At<'_>) -> T,
+        mut body: impl FnMut(&mut State, &At<'_>) -> Result<T, Stop>,
     ) -> Option<T> {
         let (env, tracker) = (self.live()?, self.tracker()?);
-        let at = At {
-            env,
-            jni,
-            tracker,
-            object,
-            config: &self.config,
-            followed: &self.followed,
-        };
-        let mut state = self.lock();
-        Some(jni.local_frame(32, || body(&mut state, &at)))
+        let done = jni.local_frame(32, || {
+            with_spares((jni, tracker), |spares| {
+                let at = At {
+                    env,
+                    jni,
+                    tracker,
+                    object,
+                    config: &self.config,
+                    followed: &self.followed,
+                    spares,
+                };
+                body(&mut self.lock(), &at)
+            })
+        });
+        done.ok()
     }
 
     /// The tracker object of the current thread, made.
@@ -321,29 +327,50 @@ impl HotSpot {
         {
             return None;
         }
-        let mut state = self.lock();
-        let id = state.registry.thread(env, Some(thread), false);
-        let is_agent = state.registry.is_agent(id).unwrap_or(false);
-        if is_agent || !state.may_enroll(id) {
-            return None;
-        }
         let want = self.wanted_tables();
-        let Some(number) = state.add_counters(id, None, want) else {
-            state.refuse(id);
-            return None;
+        let (id, number) = {
+            let mut state = self.lock();
+            let id = state.registry.thread(env, Some(thread), false);
+            let is_agent = state.registry.is_agent(id).unwrap_or(false);
+            if is_agent || !state.may_enroll(id) {
+                return None;
+            }
+            let Some(number) = state.add_counters(id, None, want) else {
+                state.refuse(id);
+                return None;
+            };
+            (id, number)
         };
         let now = match self.config.clock {
             Clock::ThreadCpu => env.thread_cpu_time(thread).unwrap_or(0),
             Clock::Elapsed => Clock::Elapsed.now(),
         };
-        match tracker.enroll(jni, thread, number, (want, now)) {
-            Ok(object) => Some(object),
-            Err(_) => {
-                state.remove_counters(number);
-                state.refuse(id);
-                None
-            }
+        let made = tracker.of_thread(jni, thread, number, (want, now));
+        let entered = made.and_then(|object| {
+            with_spares((jni, tracker), |spares| {
+                let _state = self.lock();
+                tracker.enroll(jni, thread, object, spares)
+            })?;
+            Ok(object)
+        });
+        if entered.is_err() {
+            let mut state = self.lock();
+            state.remove_counters(number);
+            state.refuse(id);
         }
+        entered.ok()
+    }
+
+    /// From now on so many frames of stacks are kept.
+    pub(crate) fn change_depth(&self, jni: Jni, depth: u32) -> jvmti::Result<()> {
+        let Some(tracker) = self.tracker() else {
+            self.lock().set_depth(&self.config, depth);
+            return Ok(());
+        };
+        with_spares((jni, tracker), |spares| {
+            let here = (jni, tracker);
+            self.lock().change_depth(here, &self.config, depth, spares)
+        })
     }
 
     /// Which tables a thread needs.
@@ -460,17 +487,9 @@ impl HotSpot {
     }
 
     /// Takes over what all threads have counted.
-    pub(crate) fn harvest(&self, env: Env<Live>, jni: Jni) {
+    pub(crate) fn harvest(&self, jni: Jni) {
         let Some(tracker) = self.tracker() else {
             return;
-        };
-        let at = |object| At {
-            env,
-            jni,
-            tracker,
-            object,
-            config: &self.config,
-            followed: &self.followed,
         };
         self.follow_all_gathered(jni);
         let chosen = self.followed.take_chosen();
@@ -480,7 +499,7 @@ impl HotSpot {
             numbers: self.numbers,
             per_thread: self.config.per_thread,
         };
-        tracker.for_each(jni, |object| state.harvest(&at(object), &how));
+        tracker.for_each(jni, |object| state.harvest((jni, tracker), object, &how));
         state.harvest_guests(jni, tracker, &how);
     }
 
@@ -493,17 +512,9 @@ impl HotSpot {
                     numbers: self.numbers,
                     per_thread: self.config.per_thread,
                 };
-                let at = |object| At {
-                    env,
-                    jni,
-                    tracker,
-                    object,
-                    config: &self.config,
-                    followed: &self.followed,
-                };
                 if let Some(object) = tracker.retire(jni, thread) {
                     self.follow_gathered(jni, object, false);
-                    state.harvest(&at(object), &how);
+                    state.harvest((jni, tracker), object, &how);
                     state.clear_homes(jni, tracker, object);
                     state.remove_counters(tracker.id(jni, object));
                 }

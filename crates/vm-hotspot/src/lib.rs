@@ -17,10 +17,10 @@
 //! Locks, outermost first: the profiler, the state, the lodging of virtual threads, the deaths. The first two are
 //! never wanted by the VM thread, the last is held for a few instructions and
 //! never over a call into the VM. No Java code runs while the state is locked,
-//! because instrumented code may need the state.
+//! because instrumented code may need the state, and nothing is allocated in the program's heap (`spares`).
 //!
 //! Reading order: [`config`], `instrument`, `registry`, `loaders`, `sites`, `calls`, `costs`, `counters`, [`birth_calls`],
-//! `tracker`, `guests`, `tracker_class`, `array_layout`, `followed`, `births`, `native_made`, `state`, `harvest`, `shortage`, `hotspot`, `events`, `beginning`, `ending`, `monitors`, `sampler`, `timers`, `malloc`, `vm`,
+//! `tracker`, `spares`, `guests`, `tracker_class`, `array_layout`, `followed`, `births`, `native_made`, `state`, `harvest`, `shortage`, `hotspot`, `events`, `beginning`, `ending`, `monitors`, `sampler`, `timers`, `malloc`, `vm`,
 //! `slots`, `references`, `places`, `choices`, `own_code`, `listing`, `live_fields`, `fills`, `own_answers`, `worker`,
 //! `native_dump`, `heap_walk`, [`heap_records`], `used_monitors`, `thread_envs`.
 
@@ -68,6 +68,7 @@ mod sampler;
 mod shortage;
 mod sites;
 mod slots;
+mod spares;
 mod state;
 mod thread_envs;
 mod timers;

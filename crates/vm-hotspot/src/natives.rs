@@ -172,7 +172,10 @@ pub extern "system" fn Java_java_lang_HprofTracker_upcall(
 ) {
     outside((), || {
         let (jni, tracker) = wrap(jni, tracker)?;
-        HotSpot::get()?.at(jni, tracker, |state, at| state.enter_upcall(at))
+        HotSpot::get()?.at(jni, tracker, |state, at| {
+            state.enter_upcall(at);
+            Ok(())
+        })
     });
 }
 
@@ -187,7 +190,10 @@ pub extern "system" fn Java_java_lang_HprofTracker_check(
     outside((), || {
         let (jni, tracker) = wrap(jni, tracker)?;
         let (site, _) = SiteId::of_word(how);
-        HotSpot::get()?.at(jni, tracker, |state, at| state.check(at, site))
+        HotSpot::get()?.at(jni, tracker, |state, at| {
+            state.check(at, site);
+            Ok(())
+        })
     });
 }
 

@@ -14,11 +14,12 @@ use crate::calls::Contexts;
 use crate::choices::{Choices, Chosen, Question};
 use crate::config::{Config, Follow};
 use crate::costs;
-use crate::counters::Counters;
+use crate::counters::{Counters, Larger};
 use crate::followed::Followed;
 use crate::guests::Kind;
 use crate::registry::Registry;
 use crate::sites::{SPREAD, Seen, SiteId, Sites, find_slot, first_mask, grow, rebuild};
+use crate::spares::{Spare, Spares, Stop};
 use crate::tracker::{COST_WORDS, EACH, EDGE_WORDS, SITE_WORDS, Tracker};
 
 /// Frames of the tracker's own that are expected above those wanted.
@@ -95,7 +96,7 @@ impl State {
         self.registry.follow_on(&before.registry);
     }
 
-    fn set_depth(&mut self, config: &Config, depth: u32) {
+    pub(crate) fn set_depth(&mut self, config: &Config, depth: u32) {
         self.depth = depth;
         self.call_depth = (config.call_depth.unwrap_or(depth) as usize).max(1);
     }
@@ -104,12 +105,12 @@ impl State {
     /// as was kept when they began.
     pub(crate) fn change_depth(
         &mut self,
-        (jni, tracker): (Jni, Option<&Tracker>),
+        (jni, tracker): (Jni, &Tracker),
         config: &Config,
         depth: u32,
-    ) {
+        spares: &Spares,
+    ) -> Result<(), Stop> {
         self.set_depth(config, depth);
-        let Some(tracker) = tracker else { return };
         if tracker
             .renew_keys(jni, depth, self.choices.epoch())
             .is_err()
@@ -117,24 +118,30 @@ impl State {
             *self.lost.entry("changes of depth").or_default() += 1;
         }
         if !config.calls || config.call_depth.is_some() {
-            return;
+            return Ok(());
         }
         // Known calls lead to nodes of the old depth, so all are forgotten.
+        let mut tables = Vec::new();
+        let mut has_table = |object| tables.push(Spare::Longs(tracker.edges(jni, object).len()));
+        tracker.for_each(jni, &mut has_table);
+        tracker.for_each_home(jni, &mut has_table);
+        let mut tables = spares.take(&tables)?.into_iter().flatten();
         let (counters, call_depth) = (&mut self.counters, self.call_depth);
         tracker.for_each(jni, |object| {
-            let Some(counters) = counters.get_mut(&tracker.id(jni, object)) else {
+            let (Some(table), Some(counters)) =
+                (tables.next(), counters.get_mut(&tracker.id(jni, object)))
+            else {
                 return;
             };
             let known = tracker.edges(jni, object);
-            let none = vec![0; known.len()];
-            if tracker.set_edges(jni, object, &none).is_ok() {
-                counters.edge_keys.fill(0);
-                counters.n_edges = 0;
-                counters.contexts.forget_calls(&known);
-                counters.contexts.set_depth(call_depth);
-            }
+            tracker.set_edges(jni, object, table, &vec![0; known.len()]);
+            counters.edge_keys.fill(0);
+            counters.n_edges = 0;
+            counters.contexts.forget_calls(&known);
+            counters.contexts.set_depth(call_depth);
         });
-        self.forget_guest_calls(jni, tracker);
+        self.forget_guest_calls((jni, tracker), &mut tables);
+        Ok(())
     }
 
     /// From now on classes are recorded as these options say.
@@ -247,7 +254,13 @@ impl State {
     }
 
     /// An allocation at a key that the current thread has not seen.
-    pub(crate) fn new_site(&mut self, at: &At<'_>, made: Object, key: i64, bytes: i64) {
+    pub(crate) fn new_site(
+        &mut self,
+        at: &At<'_>,
+        made: Object,
+        key: i64,
+        bytes: i64,
+    ) -> Result<(), Stop> {
         let At {
             env,
             jni,
@@ -255,9 +268,10 @@ impl State {
             object,
             config,
             followed,
+            ..
         } = *at;
         let Some(mirror) = jni.object_class(made) else {
-            return;
+            return Ok(());
         };
         let class = self.registry.class(env, jni, mirror);
         let chosen = self.choices.of(&self.registry, jni, (class, mirror));
@@ -278,12 +292,12 @@ impl State {
         let (is_off, is_thinned) = (site == SiteId::NONE, share != Share::ALL);
         if !is_thinned && key == 0 {
             self.sites.allocated(site, 1, size);
-            return;
+            return Ok(());
         }
         if key != 0 {
             let id = tracker.id(jni, object);
-            let Some(slot) = self.slot_for(at, id, key) else {
-                return;
+            let Some(slot) = self.slot_for(at, id, key)? else {
+                return Ok(());
             };
             let mask = if is_off {
                 OFF
@@ -306,7 +320,7 @@ impl State {
             }
         }
         if is_off {
-            return;
+            return Ok(());
         }
         let is_array = bytes != 0;
         if !is_array {
@@ -314,28 +328,42 @@ impl State {
         }
         if is_thinned {
             if !self.choices.dice.choose(share) {
-                return;
+                return Ok(());
             }
             self.sites.allocated(site, 1, size);
         }
         let array_bytes = if is_array { size.cast_unsigned() } else { 0 };
         followed.add_if(self.sites.follows, jni, made, site, array_bytes);
+        Ok(())
     }
 
     /// A free place for a key in the current thread's table, which grows if it has to. Keys that
     /// were entered under other options of classes are never met again, and give way.
-    fn slot_for(&mut self, at: &At<'_>, id: i32, key: i64) -> Option<usize> {
+    fn slot_for(&mut self, at: &At<'_>, id: i32, key: i64) -> Result<Option<usize>, Stop> {
         let At {
             jni,
             tracker,
             object,
+            spares,
             ..
         } = *at;
-        let counters = self.counters.get_mut(&id)?;
+        let Some(counters) = self.counters.get_mut(&id) else {
+            return Ok(None);
+        };
         if (counters.seen.len() + 1) * SPARSE > counters.keys.len() {
-            let mut old = tracker.sites(jni, object);
             let epoch = self.choices.epoch();
-            if counters.seen.values().any(|seen| seen.epoch != epoch) {
+            let is_old = |seen: &&Seen| seen.epoch != epoch;
+            let n_old = counters.seen.values().filter(is_old).count();
+            let stay = counters.seen.len() - n_old;
+            let is_full = (stay + 1) * SPARSE * 2 > counters.keys.len();
+            let more = if is_full { counters.keys.len() } else { 0 };
+            let larger = Larger {
+                words: SITE_WORDS * (counters.keys.len() + more),
+                more: [costs::SITE_KEY, 8 * SITE_WORDS as u64].map(|each| each * more as u64),
+            };
+            let [larger] = counters.larger(&self.registry.memory, spares, [Some(larger)])?;
+            let mut old = tracker.sites(jni, object);
+            if n_old > 0 {
                 for entry in old.chunks_exact_mut(SITE_WORDS) {
                     let seen = counters.seen.get_mut(&entry[0]);
                     if let Some(seen) = seen.filter(|seen| seen.epoch != epoch) {
@@ -346,36 +374,20 @@ impl State {
                 }
             }
             let shift = shift_of(counters.keys.len());
-            let is_full = (counters.seen.len() + 1) * SPARSE * 2 > counters.keys.len();
-            let more = if is_full {
-                counters.keys.len() as u64
-            } else {
-                0
-            };
-            let more = [costs::SITE_KEY * more, 8 * SITE_WORDS as u64 * more];
-            let larger = counters.charge(&self.registry.memory, more).then(|| {
-                let larger = rebuild(&old, SITE_WORDS, shift - i32::from(is_full));
-                tracker.set_sites(jni, object, &larger).map(|()| larger)
-            });
             match larger {
-                Some(Ok(larger)) => {
+                Some(array) => {
+                    let larger = rebuild(&old, SITE_WORDS, shift - i32::from(is_full));
+                    tracker.set_sites(jni, object, array, &larger);
                     counters.keys = larger.iter().step_by(SITE_WORDS).copied().collect();
                 }
-                full => {
-                    if full.is_some() {
-                        counters.discharge(&self.registry.memory, more);
-                    }
+                None => {
                     self.flushed += 1;
                     counters.empty_sites((jni, tracker, object), &mut self.sites);
                 }
             }
         }
-        Some(find_slot(
-            &counters.keys,
-            1,
-            shift_of(counters.keys.len()),
-            key,
-        ))
+        let shift = shift_of(counters.keys.len());
+        Ok(Some(find_slot(&counters.keys, 1, shift, key)))
     }
 
     /// Gives the current thread a context made of its stack: the VM has called a method in
@@ -516,23 +528,47 @@ impl State {
     }
 
     /// The node after a call that the current thread has not seen.
-    pub(crate) fn new_edge(&mut self, at: &At<'_>, key: i64) -> i32 {
+    pub(crate) fn new_edge(&mut self, at: &At<'_>, key: i64) -> Result<i32, Stop> {
         let At {
             jni,
             tracker,
             object,
+            spares,
             ..
         } = *at;
         let Some(counters) = self.counters.get_mut(&tracker.id(jni, object)) else {
-            return 0;
+            return Ok(0);
         };
-        let shared = counters.kind.and_then(|kind| usize::try_from(kind).ok());
-        let shared = shared.and_then(|kind| self.kinds.get_mut(kind));
-        let contexts = match shared {
-            Some(kind) => &mut kind.contexts,
-            None => &mut counters.contexts,
+        let kind = counters.kind.and_then(|kind| usize::try_from(kind).ok());
+        let kind = kind.filter(|kind| *kind < self.kinds.len());
+        let n_nodes = match kind {
+            Some(kind) => self.kinds[kind].contexts.len(),
+            None => counters.contexts.len(),
         };
         let memory = Arc::clone(&self.registry.memory);
+        // Room for the node that this call may add, and for the edge to it.
+        let room = (n_nodes + 1).next_power_of_two();
+        let costs = (room > counters.room).then(|| Larger {
+            words: COST_WORDS * room,
+            more: [0, (8 * COST_WORDS * (room - counters.room)) as u64],
+        });
+        let edges = counters.edge_keys.len();
+        let edges = ((counters.n_edges + 1) * SPARSE > edges).then(|| Larger {
+            words: EDGE_WORDS * 2 * edges,
+            more: [costs::EDGE_KEY, 8 * EDGE_WORDS as u64].map(|each| each * edges as u64),
+        });
+        let has_edges = edges.is_none();
+        let [costs, edges] = counters.larger(&memory, spares, [costs, edges])?;
+        if let Some(array) = costs {
+            let mut larger = tracker.costs(jni, object);
+            larger.resize(room * COST_WORDS, 0);
+            tracker.set_costs(jni, object, array, &larger);
+            counters.room = room;
+        }
+        let contexts = match kind {
+            Some(kind) => &mut self.kinds[kind].contexts,
+            None => &mut counters.contexts,
+        };
         // When it is harvested, it gets a stack, which needs room then.
         let mut added = [0; 2];
         let mut may_add = |depth| {
@@ -549,50 +585,22 @@ impl State {
             self.contexts_refused += 1;
         }
         contexts.reserved += added[1];
-        let n_nodes = contexts.len();
         counters.charged[0] += added[0];
         if child as usize >= counters.room {
-            let room = n_nodes.next_power_of_two();
-            let more = [0, (8 * COST_WORDS * (room - counters.room)) as u64];
-            let mut larger = tracker.costs(jni, object);
-            larger.resize(room * COST_WORDS, 0);
-            let may_grow = counters.charge(&memory, more);
-            if may_grow && tracker.set_costs(jni, object, &larger).is_ok() {
-                counters.room = room;
-            } else {
-                if may_grow {
-                    counters.discharge(&memory, more);
-                }
-                self.contexts_refused += 1;
-                child = Contexts::NO_CALLER;
-            }
+            self.contexts_refused += 1;
+            child = Contexts::NO_CALLER;
         }
-        if (counters.n_edges + 1) * SPARSE > counters.edge_keys.len() {
+        if let Some(array) = edges {
             let shift = shift_of(counters.edge_keys.len());
-            let more = counters.edge_keys.len() as u64;
-            let more = [costs::EDGE_KEY * more, 8 * EDGE_WORDS as u64 * more];
-            let before = tracker.edges(jni, object);
-            let larger = counters.charge(&memory, more).then(|| {
-                let larger = grow(&before, EDGE_WORDS, shift);
-                tracker.set_edges(jni, object, &larger).map(|()| larger)
-            });
-            match larger {
-                Some(Ok(larger)) => {
-                    counters.edge_keys = larger.iter().step_by(EDGE_WORDS).copied().collect();
-                }
-                full => {
-                    if full.is_some() {
-                        counters.discharge(&memory, more);
-                    }
-                    self.flushed += 1;
-                    let known = counters.empty_edges((jni, tracker, object));
-                    let shared = counters.kind.and_then(|kind| usize::try_from(kind).ok());
-                    let shared = shared.and_then(|kind| self.kinds.get_mut(kind));
-                    match shared {
-                        Some(kind) => kind.contexts.forget_calls(&known),
-                        None => counters.contexts.forget_calls(&known),
-                    }
-                }
+            let larger = grow(&tracker.edges(jni, object), EDGE_WORDS, shift);
+            tracker.set_edges(jni, object, array, &larger);
+            counters.edge_keys = larger.iter().step_by(EDGE_WORDS).copied().collect();
+        } else if !has_edges {
+            self.flushed += 1;
+            let known = counters.empty_edges((jni, tracker, object));
+            match kind {
+                Some(kind) => self.kinds[kind].contexts.forget_calls(&known),
+                None => counters.contexts.forget_calls(&known),
             }
         }
         let shift = shift_of(counters.edge_keys.len());
@@ -601,7 +609,7 @@ impl State {
         counters.n_edges += 1;
         let edge = [key, i64::from(child) | EACH, 1];
         tracker.set_edge_words(jni, object, slot * EDGE_WORDS, &edge);
-        child as i32
+        Ok(child as i32)
     }
 
     /// Methods kept of a calling context.
@@ -638,4 +646,5 @@ pub(crate) struct At<'a> {
     pub(crate) object: Object,
     pub(crate) config: &'a Config,
     pub(crate) followed: &'a Followed,
+    pub(crate) spares: &'a Spares,
 }

@@ -9,6 +9,7 @@ use crate::counters::Want;
 use crate::guests::{GuestFields, OBJECT, OBJECTS};
 use crate::instrument::{SITE_BITS, TRACKER};
 use crate::sites::SPREAD;
+use crate::spares::{Spare, Spares, Stop, with_spares};
 use crate::tracker_class::{ThreadIds, class_bytes};
 
 /// Entries a thread starts with: sites, edges of calling contexts.
@@ -158,7 +159,7 @@ impl Tracker {
                     jni.set_ints(array, 0, &values);
                 }
             }
-            self.enlarge_table(jni)?;
+            with_spares((jni, self), |spares| self.enlarge_table(jni, spares))?;
             self.prepare(jni)?;
             self.link_natives(jni)
         })
@@ -284,10 +285,10 @@ impl Tracker {
     }
 
     /// Replaces the table by a larger one.
-    fn enlarge_table(&self, jni: Jni) -> Result<()> {
+    fn enlarge_table(&self, jni: Jni, spares: &Spares) -> std::result::Result<(), Stop> {
         let old = self.table(jni)?;
         let counting = jni.get_static_object(self.class, self.counting);
-        let new = self.larger(jni, old)?;
+        let new = self.larger(jni, old, spares)?;
         if counting.is_some_and(|counting| jni.is_same(counting, old)) {
             jni.set_static_object(self.class, self.counting, new);
         }
@@ -295,28 +296,35 @@ impl Tracker {
         Ok(())
     }
 
-    /// A table that has what this one has, and at least twice as many slots.
-    pub(crate) fn larger(&self, jni: Jni, old: Object) -> Result<Object> {
-        let mut len = jni.array_len(old);
-        while len < LAST_TABLE {
-            len = (len * 2).max(FIRST_TABLE);
-            if let Some(new) = self.resized(jni, old, len)? {
-                return Ok(new);
-            }
-        }
-        Err(jvmti::Error::Jni("thread table full"))
-    }
-
-    /// What a table has, in one of `len` slots (a power of two); `None` if a place is taken.
-    fn resized(&self, jni: Jni, old: Object, len: usize) -> Result<Option<Object>> {
-        let new = jni.new_objects(len, self.class, self.nobody(jni))?;
-        let mut has_all = true;
+    /// A table that has what this one has, and at least twice as many slots (a power of two).
+    pub(crate) fn larger(
+        &self,
+        jni: Jni,
+        old: Object,
+        spares: &Spares,
+    ) -> std::result::Result<Object, Stop> {
+        let mut owners = Vec::new();
+        self.for_each_in(jni, old, |object| {
+            let owner = jni.get_object(object, self.owner);
+            owners.extend(owner.map(|owner| jni.get_long(owner, self.tid)));
+        });
+        let lens = std::iter::successors(Some(FIRST_TABLE), |len| Some(len * 2));
+        let len = lens
+            .take_while(|len| *len <= LAST_TABLE)
+            .find(|len| *len > jni.array_len(old) && have_places(&owners, *len))
+            .ok_or(jvmti::Error::Jni("thread table full"))?;
+        let new = spares.one(Spare::Trackers(len))?;
         self.for_each_in(jni, old, |object| {
             if let Some(owner) = jni.get_object(object, self.owner) {
-                has_all &= self.place(jni, new, owner, object);
+                self.place(jni, new, owner, object);
             }
         });
-        Ok(has_all.then_some(new))
+        Ok(new)
+    }
+
+    /// An array of tracker objects for nobody.
+    pub(crate) fn new_trackers(&self, jni: Jni, len: usize) -> Result<Object> {
+        jni.new_objects(len, self.class, self.nobody(jni))
     }
 
     /// Puts an object at a free place of its thread; false if there is none.
@@ -345,8 +353,7 @@ impl Tracker {
     ) -> Option<(usize, Object)> {
         let id = jni.get_long(thread, self.tid);
         let len = jni.array_len(table);
-        for probe in 0..PROBES {
-            let at = (id as usize).wrapping_add(probe) & (len - 1);
+        for at in places_of(id, len) {
             let found = jni.element(table, at)?;
             let owner = jni.get_object(found, self.owner);
             let is_wanted = wanted(owner);
@@ -359,12 +366,12 @@ impl Tracker {
         None
     }
 
-    /// Makes an object with tables.
-    pub(crate) fn with_tables(&self, jni: Jni, id: i32, want: Want) -> Result<Object> {
+    /// Makes an object with tables, whose number is not set. Not to be called while the state is locked.
+    pub(crate) fn with_tables(&self, jni: Jni, want: Want) -> Result<Object> {
         let object = jni.alloc_object(self.class)?;
-        jni.set_int(object, self.id, id);
         if want.sites {
-            self.set_sites(jni, object, &vec![0; want.first_sites() * SITE_WORDS])?;
+            let words = vec![0; want.first_sites() * SITE_WORDS];
+            self.set_sites(jni, object, jni.new_longs(words.len())?, &words);
             let any = jni.find_class("java/lang/Object")?;
             let pending = jni.new_objects(want.pending, any, None)?;
             jni.set_object(object, self.pending, Some(pending));
@@ -372,23 +379,25 @@ impl Tracker {
             jni.set_object(object, self.pending_words, Some(words));
         }
         if want.calls {
-            self.set_edges(jni, object, &vec![0; want.first_edges() * EDGE_WORDS])?;
+            let words = vec![0; want.first_edges() * EDGE_WORDS];
+            self.set_edges(jni, object, jni.new_longs(words.len())?, &words);
             let costs = jni.new_longs(want.first_nodes() * COST_WORDS)?;
             jni.set_object(object, self.costs, Some(costs));
         }
         Ok(object)
     }
 
-    /// Makes the object of a thread and enters it; a local reference. `now`: time by the clock in
-    /// use, 0 if it cannot be known.
-    pub(crate) fn enroll(
+    /// Makes the object of a thread; a local reference. `now`: time by the clock in use, 0 if it
+    /// cannot be known. Not to be called while the state is locked.
+    pub(crate) fn of_thread(
         &self,
         jni: Jni,
         thread: Object,
         id: i32,
         (want, now): (Want, i64),
     ) -> Result<Object> {
-        let object = self.with_tables(jni, id, want)?;
+        let object = self.with_tables(jni, want)?;
+        self.set_id(jni, object, id);
         if want.calls {
             jni.set_object(object, self.stack, Some(jni.new_longs(want.first_stack())?));
             let now = if now == 0 { 0 } else { tick(now, 0) };
@@ -396,13 +405,21 @@ impl Tracker {
             jni.set_long(object, self.cpu, now);
         }
         jni.set_object(object, self.owner, Some(thread));
-        loop {
-            let table = self.table(jni)?;
-            if self.place(jni, table, thread, object) {
-                return Ok(object);
-            }
-            self.enlarge_table(jni)?;
+        Ok(object)
+    }
+
+    /// Enters the object of a thread.
+    pub(crate) fn enroll(
+        &self,
+        jni: Jni,
+        thread: Object,
+        object: Object,
+        spares: &Spares,
+    ) -> std::result::Result<(), Stop> {
+        while !self.place(jni, self.table(jni)?, thread, object) {
+            self.enlarge_table(jni, spares)?;
         }
+        Ok(())
     }
 
     /// Everything that exists because of the tracker, as local references.
@@ -495,7 +512,11 @@ impl Tracker {
         Some(object)
     }
 
-    /// The number given at [`Tracker::enroll`].
+    pub(crate) fn set_id(&self, jni: Jni, object: Object, id: i32) {
+        jni.set_int(object, self.id, id);
+    }
+
+    /// The number of an object's counters.
     pub(crate) fn id(&self, jni: Jni, object: Object) -> i32 {
         jni.get_int(object, self.id)
     }
@@ -515,10 +536,9 @@ impl Tracker {
         jni: Jni,
         object: Object,
         at: (FieldPtr, FieldPtr),
-        words: &[i64],
+        (array, words): (Object, &[i64]),
         stride: usize,
-    ) -> Result<()> {
-        let array = jni.new_longs(words.len())?;
+    ) {
         jni.set_longs(array, 0, words);
         let shift = 64 - (words.len() / stride).trailing_zeros();
         for object in [Some(object), self.home_of_guest(jni, object)] {
@@ -527,7 +547,6 @@ impl Tracker {
             jni.set_int(object, at.1, shift as i32);
         }
         jni.delete_local(array);
-        Ok(())
     }
 
     /// All site entries.
@@ -535,15 +554,10 @@ impl Tracker {
         self.longs(jni, object, self.sites)
     }
 
-    /// Replaces the site entries; by the owner only.
-    pub(crate) fn set_sites(&self, jni: Jni, object: Object, words: &[i64]) -> Result<()> {
-        self.set_table(
-            jni,
-            object,
-            (self.sites, self.sites_shift),
-            words,
-            SITE_WORDS,
-        )
+    /// Puts the site entries in another array, which is as long; by the owner only.
+    pub(crate) fn set_sites(&self, jni: Jni, object: Object, array: Object, words: &[i64]) {
+        let at = (self.sites, self.sites_shift);
+        self.set_table(jni, object, at, (array, words), SITE_WORDS);
     }
 
     /// The objects a thread has gathered, with the words of each (site, and bytes if
@@ -606,15 +620,10 @@ impl Tracker {
         left.chain(last).map(node_of).collect()
     }
 
-    /// Replaces the edges; by the owner only.
-    pub(crate) fn set_edges(&self, jni: Jni, object: Object, words: &[i64]) -> Result<()> {
-        self.set_table(
-            jni,
-            object,
-            (self.edges, self.edges_shift),
-            words,
-            EDGE_WORDS,
-        )
+    /// Puts the edges in another array, which is as long; by the owner only.
+    pub(crate) fn set_edges(&self, jni: Jni, object: Object, array: Object, words: &[i64]) {
+        let at = (self.edges, self.edges_shift);
+        self.set_table(jni, object, at, (array, words), EDGE_WORDS);
     }
 
     /// All costs.
@@ -622,17 +631,30 @@ impl Tracker {
         self.longs(jni, object, self.costs)
     }
 
-    /// Replaces the costs; by the owner only.
-    pub(crate) fn set_costs(&self, jni: Jni, object: Object, words: &[i64]) -> Result<()> {
-        let array = jni.new_longs(words.len())?;
+    /// Puts the costs in another array, which is as long; by the owner only.
+    pub(crate) fn set_costs(&self, jni: Jni, object: Object, array: Object, words: &[i64]) {
         jni.set_longs(array, 0, words);
         for object in [Some(object), self.home_of_guest(jni, object)] {
             let Some(object) = object else { continue };
             jni.set_object(object, self.costs, Some(array));
         }
         jni.delete_local(array);
-        Ok(())
     }
+}
+
+/// Whether a table of so many slots has a place for each of these threads.
+fn have_places(ids: &[i64], len: usize) -> bool {
+    let mut taken = vec![false; len];
+    ids.iter().all(|id| {
+        let mut places = places_of(*id, len);
+        let free = places.find(|at| !taken[*at]);
+        free.inspect(|at| taken[*at] = true).is_some()
+    })
+}
+
+/// Where the object of a thread may stand in a table of so many slots.
+fn places_of(id: i64, len: usize) -> impl Iterator<Item = usize> {
+    (0..PROBES).map(move |probe| (id as usize).wrapping_add(probe) & (len - 1))
 }
 
 /// The number of a node without what else its word says.

@@ -109,10 +109,10 @@ impl HotSpot {
 
     /// Lets what was made so far die without being told. What is made meanwhile may be
     /// taken for older than it is.
-    fn clear_allocations(&self, env: Env<Live>, jni: Jni) {
+    fn clear_allocations(&self, jni: Jni) {
         self.follow_all_gathered(jni);
         self.followed.clear(jni);
-        self.harvest(env, jni);
+        self.harvest(jni);
         self.lock().sites.clear();
         if let Some(malloc) = Malloc::recording() {
             malloc.clear();
@@ -417,7 +417,7 @@ impl Vm for HotSpot {
                 sampler.drain(self, env, jni);
             }
             self.give_up_factory();
-            self.harvest(env, jni);
+            self.harvest(jni);
             self.count_living(jni);
             let rows = self.take_rows();
             let native = Malloc::recording().map(|malloc| malloc.rows(self, env, jni));
@@ -468,16 +468,14 @@ impl Vm for HotSpot {
                 Ok(())
             }
             Control::Depth(depth) => {
-                let mut state = self.lock();
-                uncounted(|| state.change_depth((jni, self.tracker()), &self.config, depth));
-                drop(state);
+                uncounted(|| self.change_depth(jni, depth)).map_err(failed)?;
                 if let Some(sampler) = self.sampler.get() {
                     sampler.set_depth(depth);
                 }
                 Ok(())
             }
             Control::ClearAllocations => {
-                uncounted(|| self.clear_allocations(env, jni));
+                uncounted(|| self.clear_allocations(jni));
                 Ok(())
             }
             Control::Monitors(on) => self.switch_monitors(on).map_err(failed),
