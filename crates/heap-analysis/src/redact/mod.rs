@@ -11,6 +11,7 @@
 //! one to write, and one over both dumps to verify.
 
 mod names;
+mod places;
 mod token;
 mod verify;
 
@@ -23,6 +24,7 @@ use hprof::{
     ObjectArray, ObjectId, PrimitiveArray, RawRecord, Record, Rewriter, Stretch, SubRecord,
     decode_modified_utf8, encode_sub_record, map_file, readable_class_name, walk_stretch,
 };
+use places::{FieldPlace, Places, nearest};
 use rustc_hash::{FxHashMap, FxHashSet};
 use token::Tokens;
 
@@ -75,12 +77,30 @@ struct Shape {
     fields: Vec<(u64, BasicType)>,
 }
 
-/// Offset and type of a field to be replaced, or the string's hash.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Secret {
-    offset: usize,
-    kind: BasicType,
-    hash: bool,
+impl Shape {
+    /// Bytes of the fields that the class declares.
+    fn bytes(&self, ids: IdSize) -> usize {
+        let sizes = self.fields.iter().map(|(_, kind)| kind.size(ids.bytes()));
+        sizes.sum()
+    }
+
+    /// The places of those fields that are picked; whether each is the hash of a string.
+    fn places(
+        &self,
+        ids: IdSize,
+        pick: impl Fn(u64, BasicType) -> Option<bool>,
+    ) -> Vec<FieldPlace> {
+        let (mut places, mut offset) = (Vec::new(), 0);
+        for (name, kind) in &self.fields {
+            places.extend(pick(*name, *kind).map(|hash| FieldPlace {
+                offset,
+                kind: *kind,
+                hash,
+            }));
+            offset += kind.size(ids.bytes());
+        }
+        places
+    }
 }
 
 /// Redacts a dump, record by record.
@@ -88,8 +108,8 @@ pub struct Redactor {
     ids: IdSize,
     tokens: Option<Tokens>,
     numbers: bool,
-    /// Per class: what its instances hide.
-    secrets: FxHashMap<u64, Vec<Secret>>,
+    /// What instances hide.
+    hidden: Places,
     /// Class names by class.
     classes: FxHashMap<u64, String>,
     keep: Vec<String>,
@@ -123,7 +143,7 @@ impl HeapVisitor for ClassPass {
 /// What instances of certain classes, or certain instances, refer to.
 struct ReferencePass<'a> {
     ids: IdSize,
-    shapes: &'a FxHashMap<u64, Shape>,
+    references: &'a Places,
     wanted: &'a dyn Fn(&Instance<'_>) -> bool,
     found: FxHashSet<u64>,
 }
@@ -133,31 +153,13 @@ impl HeapVisitor for ReferencePass<'_> {
         if !(self.wanted)(&i) {
             return;
         }
-        for (offset, kind, _) in layout(self.shapes, i.class.0, self.ids) {
-            if kind == BasicType::Object
-                && let Some(bytes) = i.fields.get(offset..offset + self.ids.bytes())
-            {
+        for place in self.references.in_instance(i.class.0, i.fields.len()) {
+            let end = place.offset + self.ids.bytes();
+            if let Some(bytes) = i.fields.get(place.offset..end) {
                 self.found.insert(hprof::read_id(bytes, self.ids).0);
             }
         }
     }
-}
-
-/// Offset, type and name of all fields of a class.
-fn layout(shapes: &FxHashMap<u64, Shape>, class: u64, ids: IdSize) -> Vec<(usize, BasicType, u64)> {
-    let (mut out, mut offset, mut next) = (Vec::new(), 0, class);
-    // A damaged dump can have a cycle of superclasses.
-    for _ in 0..4096 {
-        let Some(shape) = shapes.get(&next) else {
-            break;
-        };
-        for (name, kind) in &shape.fields {
-            out.push((offset, *kind, *name));
-            offset += kind.size(ids.bytes());
-        }
-        next = shape.super_class;
-    }
-    out
 }
 
 /// Walks all segments, and finds the same way over damage as [`hprof::rewrite`].
@@ -276,17 +278,14 @@ impl Redactor {
                 Method::Tokens(key) => Some(Tokens::new(key)),
             },
             numbers: options.numbers,
-            secrets: FxHashMap::default(),
+            hidden: Places::default(),
             classes,
             keep: options.keep.clone(),
             kept: FxHashSet::default(),
             names,
             renamed: None,
         };
-        for class in shapes.keys() {
-            let secrets = redactor.secrets_of(&shapes, &texts, *class);
-            redactor.secrets.insert(*class, secrets);
-        }
+        redactor.hidden = Places::new(&shapes, ids, |shape| redactor.secrets_of(shape, &texts));
         if !options.keep.is_empty() {
             redactor.kept = redactor.kept_of(data, &shapes)?;
         }
@@ -313,31 +312,14 @@ impl Redactor {
         }
     }
 
-    fn secrets_of(
-        &self,
-        shapes: &FxHashMap<u64, Shape>,
-        texts: &Texts<'_>,
-        class: u64,
-    ) -> Vec<Secret> {
-        let (mut out, mut offset, mut next) = (Vec::new(), 0, class);
-        for _ in 0..4096 {
-            let Some(shape) = shapes.get(&next) else {
-                break;
-            };
-            for (name, kind) in &shape.fields {
-                let hash = shape.name == "java.lang.String" && texts.text(*name) == "hash";
-                if hash || self.hides(&shape.name, *kind) {
-                    out.push(Secret {
-                        offset,
-                        kind: *kind,
-                        hash,
-                    });
-                }
-                offset += kind.size(self.ids.bytes());
-            }
-            next = shape.super_class;
-        }
-        out
+    /// Among the fields that a class declares.
+    fn secrets_of(&self, shape: &Shape, texts: &Texts<'_>) -> Vec<FieldPlace> {
+        let is_string = shape.name == "java.lang.String";
+        let is_hash = |name| is_string && texts.text(name) == "hash";
+        shape.places(self.ids, |name, kind| {
+            let hash = is_hash(name);
+            (hash || self.hides(&shape.name, kind)).then_some(hash)
+        })
     }
 
     /// Strings and arrays that the fields of kept classes refer to, and the arrays of the strings.
@@ -346,23 +328,15 @@ impl Redactor {
         data: &[u8],
         shapes: &FxHashMap<u64, Shape>,
     ) -> Result<FxHashSet<u64>, HeaderError> {
-        let mut of_class: FxHashSet<u64> = FxHashSet::default();
-        for class in shapes.keys() {
-            let mut next = *class;
-            for _ in 0..4096 {
-                let Some(shape) = shapes.get(&next) else {
-                    break;
-                };
-                if fits(&self.keep, &shape.name) {
-                    of_class.insert(*class);
-                }
-                next = shape.super_class;
-            }
-        }
+        let is_kept = |_, shape: &Shape| fits(&self.keep, &shape.name);
+        let of_class = nearest(shapes, self.ids, is_kept);
+        let is_reference = |_, kind| (kind == BasicType::Object).then_some(false);
+        let of_shape = |shape: &Shape| shape.places(self.ids, is_reference);
+        let references = &Places::new(shapes, self.ids, of_shape);
         let mut first = ReferencePass {
             ids: self.ids,
-            shapes,
-            wanted: &|i| of_class.contains(&i.class.0),
+            references,
+            wanted: &|i| of_class.contains_key(&i.class.0),
             found: FxHashSet::default(),
         };
         walk_all(data, &mut first)?;
@@ -374,7 +348,7 @@ impl Redactor {
         };
         let mut second = ReferencePass {
             ids: self.ids,
-            shapes,
+            references,
             wanted: &|i| is_string(i.class.0) && held.contains(&i.id.0),
             found: FxHashSet::default(),
         };
@@ -402,8 +376,11 @@ impl Redactor {
     }
 
     fn instance(&self, i: &Instance<'_>, out: &mut Vec<u8>) -> Edit {
-        let secrets = self.secrets.get(&i.class.0).map_or(&[][..], Vec::as_slice);
-        if secrets.is_empty() {
+        let mut secrets = self
+            .hidden
+            .in_instance(i.class.0, i.fields.len())
+            .peekable();
+        if secrets.peek().is_none() {
             return Edit::Keep;
         }
         let kept = self.kept.contains(&i.id.0);

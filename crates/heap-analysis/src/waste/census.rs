@@ -8,7 +8,7 @@ use super::references::{RawReference, RawWeakEntry, ReferenceShape, WeakEntrySha
 use crate::collection_table::CollectionTable;
 use crate::fields::lineage;
 use crate::object_set::{Place, counts};
-use heap_graph::{ClassIdx, ContentVisitor, Heap, ObjIdx, Slot};
+use heap_graph::{ClassIdx, ContentVisitor, Heap, ObjIdx, Slot, inherited};
 use hprof::{BasicType, Bytes};
 use serde::Serialize;
 use std::cmp::Reverse;
@@ -101,13 +101,21 @@ impl Plan {
     pub(super) fn new(heap: &Heap, table: &CollectionTable) -> Plan {
         let classes = (0..heap.classes().len() as u32).map(ClassIdx);
         let slots: Vec<Vec<Slot>> = classes.clone().map(|c| heap.slots(c)).collect();
+        let named = |class: ClassIdx| heap.class(class).name.as_str();
+        let weak_entries = inherited(heap.classes(), |class| {
+            let known = &table.weak_entries;
+            known.iter().find(|entry| entry.class == named(class))
+        });
+        let buffers = inherited(heap.classes(), |class| {
+            (named(class) == "java.nio.DirectByteBuffer").then_some(())
+        });
+        let identities = inherited(heap.classes(), |class| {
+            IDENTITIES.contains(&named(class)).then_some(())
+        });
         let role = |class: ClassIdx| {
-            let slots = &slots[class.0 as usize];
-            let name = heap.class(class).name.as_str();
-            let is_box = primitive_of(name).is_some();
-            let ancestors: Vec<&str> = lineage(heap, class)
-                .map(|c| heap.class(c).name.as_str())
-                .collect();
+            let index = class.0 as usize;
+            let slots = &slots[index];
+            let is_box = primitive_of(named(class)).is_some();
             Role {
                 boxed: if is_box {
                     Place::of(heap, slots, "value")
@@ -115,11 +123,10 @@ impl Plan {
                     None
                 },
                 reference: ReferenceShape::of(heap, class, slots),
-                weak_entry: WeakEntryShape::of(heap, table, &ancestors, slots),
-                buffer: BufferShape::of(heap, &ancestors, slots),
-                comparable: !slots.is_empty()
-                    && !is_box
-                    && !ancestors.iter().any(|a| IDENTITIES.contains(a)),
+                weak_entry: weak_entries[index]
+                    .and_then(|spec| WeakEntryShape::of(heap, spec, slots)),
+                buffer: buffers[index].and_then(|()| BufferShape::of(heap, slots)),
+                comparable: !slots.is_empty() && !is_box && identities[index].is_none(),
             }
         };
         let roles = classes.map(role).collect();

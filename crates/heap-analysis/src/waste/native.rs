@@ -73,10 +73,8 @@ pub(super) struct BufferShape {
 }
 
 impl BufferShape {
-    pub(super) fn of(heap: &Heap, ancestors: &[&str], slots: &[Slot]) -> Option<BufferShape> {
-        if !ancestors.contains(&"java.nio.DirectByteBuffer") {
-            return None;
-        }
+    /// Of `java.nio.DirectByteBuffer` and what extends it.
+    pub(super) fn of(heap: &Heap, slots: &[Slot]) -> Option<BufferShape> {
         Some(BufferShape {
             capacity: Place::of(heap, slots, "capacity")?,
             attachment: Place::of(heap, slots, "att"),

@@ -1,7 +1,7 @@
 //! Soft, weak, phantom and final references: how many, to what, and what only they keep; and maps
 //! with weak keys whose values hold those keys, so that nothing is ever let go.
 
-use crate::collection_table::CollectionTable;
+use crate::collection_table::WeakEntrySpec;
 use crate::describe::Address;
 use crate::fields::{class_named, static_ref};
 use crate::object_set::Place;
@@ -218,14 +218,7 @@ pub(super) struct WeakEntryShape {
 }
 
 impl WeakEntryShape {
-    pub(super) fn of(
-        heap: &Heap,
-        table: &CollectionTable,
-        ancestors: &[&str],
-        slots: &[Slot],
-    ) -> Option<WeakEntryShape> {
-        let known = |a: &&str| table.weak_entries.iter().find(|w| w.class == *a);
-        let spec = ancestors.iter().find_map(known)?;
+    pub(super) fn of(heap: &Heap, spec: &WeakEntrySpec, slots: &[Slot]) -> Option<WeakEntryShape> {
         Some(WeakEntryShape {
             key: Place::of(heap, slots, "referent")?,
             value: Place::of(heap, slots, &spec.value)?,
