@@ -232,11 +232,6 @@ static void body(void *arg) {
 static void second(void *arg) {
     (void)arg;
     while (!working) usleep(1000);
-    for (int i = 0; i < 20; i++) {
-        vm->RawMonitorEnter(contended);
-        usleep(1000);
-        vm->RawMonitorExit(contended);
-    }
     vm->RawMonitorEnter(contended);
     vm->RawMonitorWait(contended, 5);
     vm->RawMonitorNotifyAll(contended);
@@ -405,14 +400,13 @@ void work(void) {
     jfieldID done = (*env)->GetStaticFieldID(env, program, "done", "Z");
     for (int i = 0; i < 6000 && !(*env)->GetStaticBooleanField(env, program, ready); i++) usleep(10000);
     EXPECT(vm->GetThreadLocalStorage(env) == (void *)&threads, "thread-local storage");
+    vm->RawMonitorEnter(contended);
+    vm->RawMonitorEnter(quiet);
     working = 1;
-    for (int i = 0; i < 20; i++) {
-        vm->RawMonitorEnter(contended);
-        vm->RawMonitorEnter(quiet);
-        usleep(1000);
-        vm->RawMonitorExit(quiet);
-        vm->RawMonitorExit(contended);
-    }
+    /* The second thread comes to the monitor, which is given back when the event has come. */
+    for (int i = 0; i < 60000 && !seen[JVMPI_EVENT_RAW_MONITOR_CONTENDED_ENTER]; i++) usleep(1000);
+    vm->RawMonitorExit(quiet);
+    vm->RawMonitorExit(contended);
     vm->RawMonitorEnter(contended);
     for (int i = 0; i < 500 && !system_threads_ended; i++) vm->RawMonitorWait(contended, 10);
     EXPECT(system_threads_ended == 1, "the second thread");
