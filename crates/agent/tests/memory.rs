@@ -96,14 +96,14 @@ fn sites_and_objects_beyond_the_budget_are_counted_and_the_profile_says_so() {
         let notes_of_small = notes(profile);
         check_counters(&notes_of_small, what);
         assert!(
-            lost(&notes_of_small, "stacks for want of memory") > 0,
+            lost(&notes_of_small, "stacks (memory limit)") > 0,
             "{what}: {notes_of_small:?}"
         );
-        let dropped = lost(&notes_of_small, "tracked objects that others stand for");
+        let dropped = lost(&notes_of_small, "tracked objects replaced by an estimate");
         assert!(dropped > 0, "{what}: {notes_of_small:?}");
         // All of them live. A site cannot show more live objects than it has made, so that sites of few objects
         // come out low; so do those that were refused while the others were made fewer.
-        let refused = lost(&notes_of_small, "objects to track for want of memory");
+        let refused = lost(&notes_of_small, "objects not tracked");
         let live = sum(profile, " ManyPaths$Made", 4);
         assert!(live <= MADE, "{what}: {live}");
         assert!(live + 64 * refused >= MADE / 2, "{what}: {live} {refused}");
@@ -133,7 +133,7 @@ fn calling_contexts_beyond_the_budget_are_counted_and_the_profile_says_so() {
         let notes = notes(&profile);
         check_counters(&notes, &what);
         assert!(
-            lost(&notes, "calling contexts for want of memory") > 0,
+            lost(&notes, "calling contexts (memory limit)") > 0,
             "{what}: {notes:?}"
         );
         // Each path ends once; its call is one of the method, or of none that is known.

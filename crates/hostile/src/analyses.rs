@@ -1,5 +1,5 @@
 //! Every analysis of a heap as one list, for a run over many dumps: the heap is opened once, and
-//! each answer is said as JSON and on a terminal.
+//! answers are written as JSON and for a terminal.
 
 use std::io;
 use std::sync::LazyLock;
@@ -34,8 +34,8 @@ pub type Analysis = fn(&Heap, Turn) -> Result<(), HeapError>;
 #[derive(Clone, Copy, Debug)]
 pub struct Turn(pub u64);
 
-/// One answer in so many is said, which takes longer than finding it.
-const SAY: u64 = 16;
+/// One answer in so many is written, because writing one takes longer than finding it.
+const WRITE: u64 = 16;
 
 impl Turn {
     /// The one of a list whose turn it is.
@@ -44,8 +44,8 @@ impl Turn {
     }
 }
 
-fn said<T: Say>(heap: &Heap, turn: Turn, answer: &T) {
-    if !turn.0.is_multiple_of(SAY) {
+fn written<T: Say>(heap: &Heap, turn: Turn, answer: &T) {
+    if !turn.0.is_multiple_of(WRITE) {
         return;
     }
     let provenance = Provenance::of(heap.summary());
@@ -85,12 +85,12 @@ static PATTERN: LazyLock<Regex> = LazyLock::new(|| Regex::new("t.*n").expect("a 
 pub const ANALYSES: &[(&str, Analysis)] = &[
     ("objects", objects),
     ("summary", |heap, turn| {
-        said(heap, turn, &summary::summary(heap));
-        said(heap, turn, &validate::validate(heap));
+        written(heap, turn, &summary::summary(heap));
+        written(heap, turn, &validate::validate(heap));
         Ok(())
     }),
     ("overview", |heap, turn| {
-        said(
+        written(
             heap,
             turn,
             &overview::overview(heap, &Default::default(), &Control::quiet())?,
@@ -100,15 +100,15 @@ pub const ANALYSES: &[(&str, Analysis)] = &[
     ("histograms", |heap, turn| {
         use GroupBy::{Class, Heap, Loader, Package, Site, Superclass};
         let group = *turn.of(&[Class, Superclass, Loader, Package, Heap, Site]);
-        said(heap, turn, &histogram::histogram(heap, &by(group))?);
+        written(heap, turn, &histogram::histogram(heap, &by(group))?);
         Ok(())
     }),
     ("dominators", |heap, turn| {
-        said(heap, turn, &dominators::tree(heap, &Default::default()));
+        written(heap, turn, &dominators::tree(heap, &Default::default()));
         let group = *turn.of(&[GroupBy::Class, GroupBy::Loader, GroupBy::Package]);
-        said(heap, turn, &dominators::by_group(heap, group, Some(20)));
-        said(heap, turn, &treemap::treemap(heap, 100));
-        said(heap, turn, &top::consumers(heap, &Default::default())?);
+        written(heap, turn, &dominators::by_group(heap, group, Some(20)));
+        written(heap, turn, &treemap::treemap(heap, 100));
+        written(heap, turn, &top::consumers(heap, &Default::default())?);
         Ok(())
     }),
     ("leaks", |heap, turn| {
@@ -118,12 +118,12 @@ pub const ANALYSES: &[(&str, Analysis)] = &[
             ..Default::default()
         };
         let found = leaks::find(heap, &options, &Control::quiet())?;
-        said(heap, turn, &found);
+        written(heap, turn, &found);
         Ok(())
     }),
     ("dossier", |heap, turn| {
         let dossier = dossier::dossier(heap, &Default::default(), &Control::quiet())?;
-        if turn.0.is_multiple_of(SAY) {
+        if turn.0.is_multiple_of(WRITE) {
             let provenance = Provenance::of(heap.summary());
             let _ = report::html::page("a", &dossier, &provenance);
             let _ = report::markdown::render(&say::whole(&dossier, &provenance), true);
@@ -138,8 +138,8 @@ pub const ANALYSES: &[(&str, Analysis)] = &[
             kind: None,
             top: 20,
         };
-        said(heap, turn, &roots::roots(heap, &options));
-        said(heap, turn, &threads::threads(heap, &Default::default()));
+        written(heap, turn, &roots::roots(heap, &options));
+        written(heap, turn, &threads::threads(heap, &Default::default()));
         Ok(())
     }),
     ("strings", |heap, turn| {
@@ -149,8 +149,8 @@ pub const ANALYSES: &[(&str, Analysis)] = &[
             holders: true,
         };
         let quiet = Control::quiet();
-        said(heap, turn, &strings::duplicates(heap, &options, &quiet)?);
-        said(
+        written(heap, turn, &strings::duplicates(heap, &options, &quiet)?);
+        written(
             heap,
             turn,
             &strings::find(heap, &PATTERN, &options, &quiet)?,
@@ -164,7 +164,7 @@ pub const ANALYSES: &[(&str, Analysis)] = &[
         };
         let quiet = Control::quiet();
         let found = collection_stats::collections(heap, &TABLE, &options, &quiet)?;
-        said(heap, turn, &found);
+        written(heap, turn, &found);
         Ok(())
     }),
     ("waste", |heap, turn| {
@@ -175,7 +175,7 @@ pub const ANALYSES: &[(&str, Analysis)] = &[
             sites: true,
             table: TABLE.clone(),
         };
-        said(
+        written(
             heap,
             turn,
             &waste::waste(heap, &options, &Control::quiet())?,
@@ -183,19 +183,19 @@ pub const ANALYSES: &[(&str, Analysis)] = &[
         Ok(())
     }),
     ("loaders", |heap, turn| {
-        said(heap, turn, &loaders::loaders(heap, Some(20))?);
-        said(heap, turn, &unreachable::unreachable(heap, Some(20)));
-        said(heap, turn, &properties::properties(heap));
+        written(heap, turn, &loaders::loaders(heap, Some(20))?);
+        written(heap, turn, &unreachable::unreachable(heap, Some(20)));
+        written(heap, turn, &properties::properties(heap));
         Ok(())
     }),
     ("android", |heap, turn| {
-        said(
+        written(
             heap,
             turn,
             &android::android(heap, Some(20), &Control::quiet())?,
         );
         let bitmaps = bitmaps::bitmaps(heap);
-        said(heap, turn, &bitmaps);
+        written(heap, turn, &bitmaps);
         for object in some(heap) {
             let _ = bitmaps::picture(heap, object, 64);
         }
@@ -208,16 +208,16 @@ pub const ANALYSES: &[(&str, Analysis)] = &[
             top: Some(20),
         };
         let found = secrets::secrets(heap, &RULES, &options, &Control::quiet())?;
-        said(heap, turn, &found);
+        written(heap, turn, &found);
         Ok(())
     }),
     ("diff", |heap, turn| {
         let two = [("a".to_owned(), heap), ("b".to_owned(), heap)];
-        said(heap, turn, &diff::diff(&two, &Default::default()));
+        written(heap, turn, &diff::diff(&two, &Default::default()));
         let rules = check::Rules::against_baseline(5.0);
         let baseline = check::Baseline::of(heap, &Control::quiet())?;
         match check::check(heap, &rules, Some(&baseline), &Control::quiet()) {
-            Ok(checked) => said(heap, turn, &checked),
+            Ok(checked) => written(heap, turn, &checked),
             Err(check::RuleError::Heap(error)) => return Err(error),
             Err(error) => panic!("{error}"),
         }
@@ -250,12 +250,12 @@ fn details(heap: &Heap, turn: Turn) -> Result<(), HeapError> {
     for object in some(heap) {
         let options = object::ObjectOptions::default();
         match object::details(heap, object, &options) {
-            Ok(details) => said(heap, turn, &details),
+            Ok(details) => written(heap, turn, &details),
             // One that cannot be read is no reason not to look at the others.
             Err(HeapError::Object { .. }) => {}
             Err(error) => return Err(error),
         }
-        said(
+        written(
             heap,
             turn,
             &contents::contents(heap, object, 20, &Control::quiet())?,
@@ -273,7 +273,7 @@ fn all_paths(heap: &Heap, turn: Turn) -> Result<(), HeapError> {
     for object in &some {
         let options = paths::PathOptions { count: 3, exclude };
         match paths::to_roots(heap, *object, &options, &Control::quiet()) {
-            Ok(found) => said(heap, turn, &found),
+            Ok(found) => written(heap, turn, &found),
             Err(HeapError::Object { .. }) => {}
             Err(error) => return Err(error),
         }
@@ -288,7 +288,7 @@ fn all_paths(heap: &Heap, turn: Turn) -> Result<(), HeapError> {
     let set = selection::Selection::of(heap, some);
     let merged = merged_paths::to_objects(heap, "some", &set, &options, &Control::quiet());
     if let Ok(merged) = merged {
-        said(heap, turn, &merged);
+        written(heap, turn, &merged);
     }
     Ok(())
 }
@@ -320,18 +320,18 @@ fn sets(heap: &Heap, turn: Turn) -> Result<(), HeapError> {
             limit: 20,
         };
         let total = members::total(heap, &set);
-        said(
+        written(
             heap,
             turn,
             &members::page(heap, text.to_string(), &set, total, &page),
         );
-        said(
+        written(
             heap,
             turn,
             &members::histogram_of(heap, &set, &by(GroupBy::Class)),
         );
         let above = members::immediate_dominators(heap, text.to_string(), &set, Some(&PATTERN));
-        said(heap, turn, &above);
+        written(heap, turn, &above);
     }
     Ok(())
 }

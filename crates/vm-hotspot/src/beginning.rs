@@ -39,7 +39,7 @@ impl HotSpot {
     /// The VM is up: tells the profiler what is there, and starts what samples.
     pub(crate) fn begin(&self, env: Env<Live>, jni: Jni, thread: Object) {
         let _ = self.live.set(env);
-        // Nobody else can ask when objects were made.
+        // Only a collector can ask when objects were made.
         self.followed.clock.switch(self.config.has_peer);
         let info = uncounted(|| self.describe(env, jni));
         let _ = self.info.set(info.clone());
@@ -85,7 +85,9 @@ impl HotSpot {
                 uncounted(|| hotspot.followed.watch(jni, is_over, take_over));
             };
             if let Err(error) = self.spawn(env, jni, "HPROF gc_finish watcher", watch) {
-                self.degrade(&format!("the dead are noticed late: {error}"));
+                self.degrade(&format!(
+                    "no thread waits for collections, so that live counts lag: {error}"
+                ));
             }
         }
         if let Err(error) = crate::last_words::stand_by(self, env, jni) {

@@ -404,7 +404,7 @@ impl HotSpot {
             *self
                 .lock()
                 .lost
-                .entry("virtual threads not counted, beyond 65536 at a time or for want of memory")
+                .entry("virtual threads not counted (more than 65536 at a time, or memory limit)")
                 .or_default() += 1;
             return None;
         }

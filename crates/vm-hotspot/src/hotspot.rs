@@ -187,7 +187,7 @@ impl HotSpot {
         Ok(hotspot)
     }
 
-    /// Something is missing or otherwise than asked: said now, and in the profile. Not to be
+    /// Reports now, and in the profile, that something is missing or not measured as requested. Not to be
     /// called while the state is locked.
     pub(crate) fn degrade(&self, what: &str) {
         (self.message)(what);

@@ -84,7 +84,7 @@ impl HotSpot {
             if !self.memory.native.take(Worth::Objects, costs::PENDING) {
                 *state
                     .lost
-                    .entry("monitor events for want of memory")
+                    .entry("monitor events (memory limit)")
                     .or_default() += 1;
                 return;
             }

@@ -34,7 +34,7 @@ impl State {
         samples.into_iter()
     }
 
-    /// Enters among what was lost, and otherwise than asked, what there was no memory for.
+    /// Adds what the memory limit has dropped or changed to the notes of the profile.
     pub(crate) fn take_shortages(&mut self, nameless: u64) {
         let refused = std::mem::take(&mut self.registry.refused);
         let joined = std::mem::take(&mut self.sites.joined);
@@ -42,19 +42,19 @@ impl State {
         let contexts = std::mem::take(&mut self.contexts_refused);
         let counts = [
             (
-                "stacks for want of memory: what was there is counted without a stack",
+                "stacks (memory limit): counts at them have no stack",
                 refused.stacks,
             ),
             (
-                "sites for want of memory: their objects are counted without a stack",
+                "sites (memory limit): their objects are counted without a stack",
                 joined,
             ),
             (
-                "names of classes and methods for want of memory",
+                "names of classes and methods (memory limit)",
                 refused.names + nameless,
             ),
             (
-                "calling contexts for want of memory: their calls are those of no caller",
+                "calling contexts (memory limit): their calls are counted without a caller",
                 contexts,
             ),
         ];
@@ -67,8 +67,8 @@ impl State {
             self.degraded.extend(memory.shortages());
             if flushed > 0 {
                 self.degraded.push(format!(
-                    "memory= is reached: tables of threads were emptied {flushed} times for want of memory; no count is lost, and the \
-                     program took longer"
+                    "memory= is reached: tables of threads were emptied {flushed} times instead of growing; no count is lost, but the \
+                     program ran slower"
                 ));
             }
         }

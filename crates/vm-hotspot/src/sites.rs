@@ -64,7 +64,7 @@ pub(crate) struct Sites {
     by_key: FxHashMap<(ClassId, TraceId, Share), SiteId>,
     pub(crate) follows: bool,
     pub(crate) memory: Arc<Memory>,
-    /// Sites that were made one with another of their class, for want of memory, since the last report.
+    /// Sites that were merged with another one of their class since the last report, because of the memory limit.
     pub(crate) joined: u64,
 }
 

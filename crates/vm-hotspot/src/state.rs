@@ -61,9 +61,9 @@ pub(crate) struct State {
     /// Since when threads are at the entrance of a monitor, and in `wait`.
     pub(crate) blocked: FxHashMap<ThreadId, u64>,
     pub(crate) waiting: FxHashMap<ThreadId, u64>,
-    /// Threads that got no counters for want of memory, and how often they asked.
+    /// Threads that got no counters because of the memory limit, and how often they asked.
     pub(crate) refused: FxHashMap<ThreadId, u32>,
-    /// What is measured otherwise than asked, since the last report.
+    /// Notes since the last report: what is not measured as requested.
     pub(crate) degraded: Vec<String>,
     /// What is recorded of each class.
     pub(crate) choices: Choices,

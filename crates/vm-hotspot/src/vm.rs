@@ -89,9 +89,9 @@ impl HotSpot {
                 .or_default() += estimated;
         }
         let dropped = [
-            ("objects to track for want of memory", refused),
+            ("objects not tracked (memory limit)", refused),
             (
-                "tracked objects that others stand for, for want of memory",
+                "tracked objects replaced by an estimate (memory limit)",
                 halved,
             ),
         ];

@@ -150,7 +150,7 @@ impl Budget {
         self.used() > self.part(CROWDED) && has_more_than_its_own
     }
 
-    /// What is said of a budget that was not enough; `None` if it was.
+    /// A note about a budget that was not enough; `None` if it was.
     #[must_use]
     pub fn shortage(&self, of_what: &str) -> Option<String> {
         (self.refused() > 0).then(|| {
@@ -189,7 +189,7 @@ impl Memory {
         }
     }
 
-    /// What is said of those that were not enough.
+    /// Notes about those that were not enough.
     pub fn shortages(&self) -> impl Iterator<Item = String> {
         let native = self.native.shortage("memory= is reached");
         let heap = self.heap.shortage("memory= is reached in the Java heap");

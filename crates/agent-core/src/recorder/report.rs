@@ -70,7 +70,7 @@ impl Recorder {
         }
     }
 
-    /// The end: notes about what is missing or otherwise than asked, then nothing more.
+    /// The end: notes about what is missing or not measured as requested, then nothing more.
     pub(super) fn finish(&mut self, vm: &dyn Vm) {
         for what in std::mem::take(&mut self.degraded) {
             self.note(vm, &what);
@@ -92,8 +92,8 @@ impl Recorder {
         }
     }
 
-    /// Something is otherwise than asked, which is noted at the end. What is said of the memory replaces what was
-    /// said before, with other numbers.
+    /// Something is not measured as requested, which is noted at the end. A note about the memory limit replaces
+    /// the one before it, which differs in its numbers only.
     pub(super) fn degraded(&mut self, what: &str) {
         const MOST: usize = 256;
         let words = |text: &str| text.replace(|c: char| c.is_ascii_digit(), "");
