@@ -638,6 +638,38 @@ fn what_was_lost_is_in_the_profile() {
 }
 
 #[test]
+fn a_collector_gets_each_note_with_its_next_table_and_all_at_the_end() {
+    let (mut recorder, out, _) = recorder("heap=sites,cutoff=0,net=h:1", None);
+    let mut vm = small_vm();
+    start(&mut recorder, &mut vm);
+    let sites = Command::AllocSites {
+        flags: 0,
+        cutoff: 0.0,
+    };
+    let notes = || {
+        let text = out.text();
+        let notes = text.lines().filter_map(|line| line.strip_prefix("NOTE: "));
+        notes.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let (first, again) = (
+        "memory= is reached: 5 bytes",
+        "memory= is reached: 17 bytes",
+    );
+    for (what, expected) in [
+        (first, &[first][..]),
+        (again, &[first]),
+        ("no timers", &[first, "no timers"]),
+    ] {
+        recorder.notify(&vm, &Event::Degraded { what });
+        recorder.command(&vm, &sites);
+        recorder.command(&vm, &sites);
+        assert_eq!(notes(), expected);
+    }
+    recorder.notify(&vm, &Event::VmDeath);
+    assert_eq!(notes(), [first, "no timers", again, "no timers"]);
+}
+
+#[test]
 fn an_unload_is_written_for_classes_the_file_knows() {
     let (mut recorder, out, _) = recorder("heap=sites,format=b", None);
     let mut vm = small_vm();

@@ -130,6 +130,16 @@ public class Populations {
         }
     }
 
+    /** Makes an object at a stack of its own for each number of so many bits. */
+    static int left(int path, int bits) {
+        if (bits == 0) return new int[1].length;
+        return (path & 1) == 0 ? left(path >> 1, bits - 1) : right(path >> 1, bits - 1);
+    }
+
+    static int right(int path, int bits) {
+        return left(path, bits);
+    }
+
     /** So many milliseconds of CPU time. */
     static long burn(int ms) {
         java.lang.management.ThreadMXBean bean = java.lang.management.ManagementFactory.getThreadMXBean();
@@ -182,6 +192,7 @@ public class Populations {
                 case "waste": waste(count); break;
                 case "burn": burn(count); break;
                 case "contend": contend(count); break;
+                case "stacks": for (int n = 0; n < 1 << count; n++) left(n, count); break;
                 case "drop": kept = null; break;
                 case "exit": return;
                 default: break;

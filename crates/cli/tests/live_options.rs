@@ -1,6 +1,6 @@
 //! Options of classes change what is recorded, while the program runs.
 
-use crate::watched::{Page, Program};
+use crate::watched::{Page, Program, lab, run_live};
 use serde_json::Value;
 
 /// Objects of each `K` in a round of `Chosen.java`, and how many of them are kept.
@@ -351,4 +351,33 @@ fn a_file_of_options_is_read_again_and_a_broken_one_says_where() {
         "{said}"
     );
     assert!(run.stdout.is_empty());
+}
+
+#[test]
+fn notes_of_the_agent_are_on_the_timeline_once() {
+    let Some(lab) = lab("notes of the agent") else {
+        return;
+    };
+    let Some(jdk) = lab.jdks.last() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let flags = ["--record", "full", "--agent-memory", "16m"];
+    let (mut program, page) = run_live(lab, jdk, folder.path(), &flags);
+    page.counting(&mut program);
+    // A stack of 14 methods takes over a kilobyte.
+    program.tell("stacks 14");
+    let notes = |timeline: &Value| {
+        let events = timeline["events"].as_array().cloned().unwrap_or_default();
+        let texts = events.into_iter().filter_map(|event| {
+            let text = event["text"].as_str()?;
+            text.starts_with("Agent: memory= is reached: at most")
+                .then(|| text.to_owned())
+        });
+        texts.collect::<Vec<_>>()
+    };
+    page.until_counted("timeline?points=10", |timeline| !notes(timeline).is_empty());
+    program.tell("nothing");
+    page.snapshot();
+    let timeline = page.json("timeline?points=10");
+    assert_eq!(notes(&timeline).len(), 1, "{timeline}");
+    program.child.kill().expect("killed");
 }

@@ -48,7 +48,7 @@ pub struct Recorder {
     /// What factories of the program have said, and whether the peer knows it.
     answers: (BTreeMap<ClassId, ClassAnswer>, bool),
     lost: Vec<(String, u64)>,
-    degraded: Vec<String>,
+    degraded: Vec<report::Note>,
     ended: bool,
 }
 

@@ -6,6 +6,14 @@ use crate::output::{SitesSection, native_rows};
 use profile::{Sampling, SiteOrder};
 use vmpi::{Event, TraceId, Vm};
 
+/// Something that is missing or not measured as requested.
+#[derive(Debug)]
+pub(super) struct Note {
+    text: String,
+    /// A collector has it already.
+    is_written: bool,
+}
+
 impl Recorder {
     /// Everything the options ask for: monitors, heap, sites, samples, times. Afterwards CPU and
     /// monitor costs begin again at zero; sites go on.
@@ -68,12 +76,28 @@ impl Recorder {
         if self.options.heap.references {
             self.references(vm, flags & 8 != 0);
         }
+        self.new_notes(vm);
+    }
+
+    /// Notes that the collector does not have yet. All are written once more at the end, when their numbers
+    /// are final.
+    fn new_notes(&mut self, vm: &dyn Vm) {
+        let new = self.degraded.iter_mut().filter(|note| !note.is_written);
+        let new: Vec<String> = new
+            .map(|note| {
+                note.is_written = true;
+                note.text.clone()
+            })
+            .collect();
+        for text in new {
+            self.note(vm, &text);
+        }
     }
 
     /// The end: notes about what is missing or not measured as requested, then nothing more.
     pub(super) fn finish(&mut self, vm: &dyn Vm) {
-        for what in std::mem::take(&mut self.degraded) {
-            self.note(vm, &what);
+        for note in std::mem::take(&mut self.degraded) {
+            self.note(vm, &note.text);
         }
         for (what, count) in std::mem::take(&mut self.lost) {
             self.note(vm, &format!("{count} lost: {what}"));
@@ -101,10 +125,13 @@ impl Recorder {
         let known = &self.degraded;
         let known = known
             .iter()
-            .position(|known| of_memory && words(known) == words(what));
+            .position(|known| of_memory && words(&known.text) == words(what));
         match known {
-            Some(at) => self.degraded[at] = what.to_owned(),
-            None if self.degraded.len() < MOST => self.degraded.push(what.to_owned()),
+            Some(at) => self.degraded[at].text = what.to_owned(),
+            None if self.degraded.len() < MOST => self.degraded.push(Note {
+                text: what.to_owned(),
+                is_written: false,
+            }),
             None => self.lost("further notes", 1),
         }
     }

@@ -134,7 +134,7 @@ impl Args {
                 let library = library.to_str().context("the agent's path is not UTF-8")?;
                 Some(format!(
                     "-agentpath:{library}={}",
-                    watched::options(recording, &door.address())
+                    watched::options(recording, self.live.agent_memory(), &door.address())
                 ))
             }
             None => None,

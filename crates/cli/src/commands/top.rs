@@ -71,7 +71,7 @@ impl Args {
         }
         let folder = self.dumps.clone().unwrap_or_else(|| PathBuf::from("."));
         let folder = std::path::absolute(&folder).with_context(|| folder.display().to_string())?;
-        let watched = Watched::new(jvm, self.agent.clone());
+        let watched = Watched::new(jvm, self.agent.clone(), None);
         let past = past_folder(session);
         let live = Live::watch(
             Arc::new(watched),

@@ -43,6 +43,14 @@ pub(crate) fn size(text: &str) -> Result<u64, String> {
         .ok_or_else(|| "expected bytes such as 64k".to_owned())
 }
 
+/// A memory limit that the agent takes.
+fn agent_memory(text: &str) -> Result<u64, String> {
+    size(text)
+        .ok()
+        .filter(|bytes| *bytes >= vmpi::Budget::LEAST)
+        .ok_or_else(|| "expected a size from 16m on, such as 256m".to_owned())
+}
+
 impl LiveArgs {
     /// Looks at the file of options of classes and where profiles go before anything is started.
     ///
@@ -80,6 +88,11 @@ impl LiveArgs {
     pub(crate) fn recording(&self) -> Option<Recording> {
         Some(self.record?.recording(self.native))
     }
+
+    /// Memory limit of the agent in bytes, if it is not the usual one.
+    pub(crate) fn agent_memory(&self) -> Option<u64> {
+        self.agent_memory
+    }
 }
 
 /// Flags of the live page.
@@ -94,6 +107,9 @@ pub(crate) struct LiveArgs {
     /// With --record: record malloc and its family, too, one block per so many bytes (1: every one)
     #[arg(long, value_name = "BYTES", requires = "record", value_parser = size)]
     native: Option<u64>,
+    /// With --live: memory limit of the agent, and a quarter of it in the Java heap [default: 256m]
+    #[arg(long, value_name = "SIZE", requires = "live", value_parser = agent_memory)]
+    agent_memory: Option<u64>,
     /// With --live: port on 127.0.0.1 [default: any free one]
     #[arg(
         long,
@@ -209,7 +225,7 @@ impl Page {
         let folder = args.dumps.clone().unwrap_or_else(|| PathBuf::from("."));
         let folder = std::path::absolute(&folder).with_context(|| folder.display().to_string())?;
         let live = Live::watch(
-            Arc::new(Watched::new(jvm, library)),
+            Arc::new(Watched::new(jvm, library, args.agent_memory)),
             folder,
             args.source.clone(),
             past_folder(session).as_deref(),

@@ -23,6 +23,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub(crate) struct Watched {
     jvm: Jvm,
     library: Option<PathBuf>,
+    /// Memory limit of the agent in bytes, if it is not the usual one.
+    memory: Option<u64>,
     counters: Mutex<Option<File>>,
     /// One command at a time: two that ask for the socket at once could make the JVM print its
     /// threads instead.
@@ -30,10 +32,11 @@ pub(crate) struct Watched {
 }
 
 impl Watched {
-    pub(crate) fn new(jvm: Jvm, library: Option<PathBuf>) -> Watched {
+    pub(crate) fn new(jvm: Jvm, library: Option<PathBuf>, memory: Option<u64>) -> Watched {
         Watched {
             jvm,
             library,
+            memory,
             counters: Mutex::default(),
             turn: Mutex::default(),
         }
@@ -60,14 +63,15 @@ impl Watched {
         let door = Door::to(&self.jvm)?;
         {
             let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
-            attach::order(&self.jvm, &library, &options(recording, &door.address()))?;
+            let options = options(recording, self.memory, &door.address());
+            attach::order(&self.jvm, &library, &options)?;
         }
         accept(&door, recording)
     }
 }
 
 /// What the agent is told: binary records on a socket, and nothing at exit.
-pub(crate) fn options(recording: Recording, address: &str) -> String {
+pub(crate) fn options(recording: Recording, memory: Option<u64>, address: &str) -> String {
     let (mut what, depth, native) = match recording {
         Recording::Full { depth, native } => ("heap=all".to_owned(), depth, native),
         Recording::Sampled {
@@ -78,6 +82,9 @@ pub(crate) fn options(recording: Recording, address: &str) -> String {
     };
     if let Some(interval) = native {
         what.push_str(&format!(",native={interval}"));
+    }
+    if let Some(memory) = memory {
+        what.push_str(&format!(",memory={memory}"));
     }
     format!("{what},jni=y,depth={depth},format=b,modern=y,doe=n,cutoff=0,net={address}")
 }
@@ -186,9 +193,12 @@ mod tests {
 
     #[test]
     fn the_agents_options_are_ones_it_takes() {
-        let parsed = |recording| match parse(&options(recording, "unix:/tmp/x"), None) {
-            Ok(Parsed::Run(options)) => options,
-            other => panic!("{other:?}"),
+        let parsed = |recording| {
+            let text = options(recording, Some(16 << 20), "unix:/tmp/x");
+            match parse(&text, None) {
+                Ok(Parsed::Run(options)) => options,
+                other => panic!("{other:?}"),
+            }
         };
         let full = parsed(Recording::Full {
             depth: 9,
@@ -196,6 +206,7 @@ mod tests {
         });
         assert!(full.heap.dump && full.heap.sites && !full.dump_on_exit);
         assert!(full.heap.references);
+        assert_eq!(full.memory, 16 << 20);
         assert_eq!((full.traces.depth, full.cutoff), (9, 0.0));
         assert_eq!(full.heap.native, Some(1));
         let sampled = parsed(Recording::Sampled {

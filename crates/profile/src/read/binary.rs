@@ -56,6 +56,11 @@ impl StreamReader {
         }
     }
 
+    /// Width of the stream's ids.
+    pub fn id_size(&self) -> IdSize {
+        self.ids
+    }
+
     /// Another stream of the same program begins with this header: what was read stays, numbers of classes,
     /// stacks and threads mean what they meant, and those of names and frames are given anew.
     pub fn go_on(&mut self, header: &hprof::Header) {

@@ -11,6 +11,7 @@ use super::status::RecordingState;
 use super::tap::{Arrived, NextDump, Tap, TapError};
 use hprof::{RecordTag, Serial};
 use profile::{NameId, Profile, TraceId};
+use std::collections::BTreeSet;
 use std::io::{ErrorKind, Read};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -40,6 +41,8 @@ pub struct Recorded {
     pub(super) fills: Readings,
     /// How often CPU samples were sent, and contention of monitors.
     pub(super) measured: [u64; 2],
+    /// Notes of the agent's that are on the timeline, without their numbers.
+    notes: BTreeSet<String>,
 }
 
 /// What some bytes of the stream brought.
@@ -252,6 +255,7 @@ impl Live {
                     self.recorded_mut(|recorded| recorded.listing = Some(*listing));
                 }
                 Arrived::Fills(fills) => self.recorded_mut(|recorded| recorded.fills.take(*fills)),
+                Arrived::Note(text) => self.note(&text),
                 _ => {}
             }
         }
@@ -259,6 +263,15 @@ impl Live {
             self.recorded_mut(|recorded| recorded.sites += come);
         }
         Ok(())
+    }
+
+    /// Puts a note of the agent's on the timeline, unless it differs from one that is there in
+    /// numbers only.
+    fn note(&self, text: &str) {
+        let words = text.replace(|c: char| c.is_ascii_digit(), "");
+        if self.recorded_mut(|recorded| recorded.notes.insert(words)) {
+            self.mark(format!("Agent: {text}"));
+        }
     }
 
     /// Adds a heap dump that is whole, and gives its number.

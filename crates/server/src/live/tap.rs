@@ -53,6 +53,8 @@ pub enum Arrived {
     Listing(Box<vmpi::Listing>),
     /// How big and how full live objects are; their classes and stacks by the agent's numbers.
     Fills(Box<vmpi::Fills>),
+    /// Something is missing or not measured as requested, in the agent's words.
+    Note(String),
     /// It is whole and lies here, with the references that native code held.
     Dump(PathBuf, Held),
 }
@@ -278,6 +280,9 @@ impl Tap {
                 if self.storing.is_some() {
                     self.store(&record)?;
                 }
+                if known == Some(RecordTag::Utf8) {
+                    arrived.extend(self.note(&record[HEAD..]));
+                }
             }
             _ => {}
         }
@@ -285,6 +290,15 @@ impl Tap {
             self.kept.record(tag, record);
         }
         Ok(Some(HEAD + length as usize))
+    }
+
+    /// A note of the agent's, which is a name that nothing refers to (`NOTE: ...`), if the body of
+    /// a name is one.
+    fn note(&self, body: &[u8]) -> Option<Arrived> {
+        let ids = self.reader.as_ref()?.id_size().bytes();
+        let text = body.get(ids..)?.strip_prefix(b"NOTE: ")?;
+        let text = hprof::decode_modified_utf8(text).into_owned();
+        Some(Arrived::Note(text))
     }
 
     /// Whether the last table had not room for its numbers: one with whole numbers follows it.
@@ -429,5 +443,20 @@ mod tests {
         let mut bytes = b"JAVA PROFILE 1.0.2\0\0\0\0\x04\0\0\0\0\0\0\0\0".to_vec();
         bytes.extend([1, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff]);
         assert!(matches!(none().push(&bytes), Err(TapError::Length(_))));
+    }
+
+    #[test]
+    fn a_note_arrives_as_text_and_is_no_name() {
+        let (mut stream, _) = stream();
+        stream.extend(record(0x01, b"\0\0\0\x02NOTE: memory= is reached"));
+        stream.extend(record(0x01, b"\0\0\0\x03NOTES"));
+        stream.extend(record(0x01, b"\0"));
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("d.hprof");
+        let mut tap = Tap::new(Box::new(move || Ok((path.clone(), File::create(&path)?))));
+        let arrived = tap.push(&stream).unwrap().into_iter();
+        let notes = arrived.filter(|event| matches!(event, Arrived::Note(_)));
+        let notes: Vec<_> = notes.collect();
+        assert_eq!(notes, [Arrived::Note("memory= is reached".to_owned())]);
     }
 }
