@@ -7,8 +7,8 @@
 //! ```
 //!
 //! Reading order: [`rows`] (which crate may use which), [`source`] (Rust text without comments and
-//! strings), [`tidy`] (rules about files), [`commands`] (commands in Markdown), [`licences`] (what users get), [`tree`] (the files
-//! of the repository).
+//! strings), [`tidy`] (rules about files), [`words`] (phrases that documents must not contain),
+//! [`commands`] (commands in Markdown), [`licences`] (what users get), [`tree`] (the files of the repository).
 
 pub mod commands;
 pub mod licences;
@@ -16,3 +16,4 @@ pub mod rows;
 pub mod source;
 pub mod tidy;
 pub mod tree;
+pub mod words;

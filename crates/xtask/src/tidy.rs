@@ -1,6 +1,7 @@
-//! Rules about files: names of machines, lengths, front doors, lints, `unsafe`.
+//! Rules about files: names of machines, phrases, lengths, front doors, lints, `unsafe`.
 
 use crate::source::{code_only, functions};
+use crate::words::PHRASES;
 
 /// A Rust file stays under this many lines unless [`TABLES`] names it.
 pub const MAX_LINES: usize = 700;
@@ -53,6 +54,64 @@ pub fn whitespace(path: &str, text: &str) -> Vec<String> {
         found.push(format!("{path}: must end with one line break"));
     }
     found
+}
+
+/// Whether a file is a document for users, whose phrases are checked.
+pub fn is_for_users(path: &str) -> bool {
+    let top = ["README", "SECURITY", "CONTRIBUTING", "COMPARE", "CHANGELOG"];
+    let is_top = path
+        .strip_suffix(".md")
+        .is_some_and(|name| top.contains(&name));
+    is_top || path.starts_with("docs/") && path.ends_with(".md")
+}
+
+/// Phrases of [`PHRASES`] in a document, outside of code spans and code blocks. Of the changelog only
+/// the part that is not released yet is checked.
+pub fn phrases(path: &str, text: &str) -> Vec<String> {
+    let is_changelog = path == "CHANGELOG.md";
+    let released = text.match_indices("\n## ").nth(1).filter(|_| is_changelog);
+    let words = prose_words(&text[..released.map_or(text.len(), |(at, _)| at)]);
+    let mut found = Vec::new();
+    for (phrase, better) in PHRASES {
+        let wanted: Vec<&str> = phrase.split(' ').collect();
+        let places = words
+            .windows(wanted.len())
+            .filter(|place| place.iter().map(|(_, word)| word).eq(&wanted));
+        found.extend(places.map(|place| {
+            let line = place[0].0;
+            format!("{path}:{line}: \"{phrase}\"; better: {better}")
+        }));
+    }
+    found
+}
+
+/// The words of a Markdown text outside of code, in lower case and without `'s`, with their lines.
+/// An empty word stands where no phrase continues: at punctuation, code and empty lines.
+fn prose_words(text: &str) -> Vec<(usize, String)> {
+    let mut words = Vec::new();
+    let mut in_block = false;
+    for (i, line) in text.lines().enumerate() {
+        let is_fence = line.trim_start().starts_with("```");
+        in_block ^= is_fence;
+        if in_block || is_fence || line.is_empty() {
+            words.push((i + 1, String::new()));
+            continue;
+        }
+        let mut in_span = false;
+        let ends_word = |c: char| !c.is_alphanumeric() && c != '\'';
+        for piece in line.split_inclusive(ends_word) {
+            let word = piece.trim_end_matches(ends_word).to_lowercase();
+            if !in_span && !word.is_empty() {
+                let word = word.strip_suffix("'s").unwrap_or(&word);
+                words.push((i + 1, word.to_owned()));
+            }
+            if !piece.ends_with(' ') && piece.ends_with(ends_word) {
+                words.push((i + 1, String::new()));
+            }
+            in_span ^= piece.ends_with('`');
+        }
+    }
+    words
 }
 
 /// Placeholders left in code.

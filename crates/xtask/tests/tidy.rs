@@ -2,6 +2,7 @@
 
 use xtask::tidy;
 use xtask::tree::text_files;
+use xtask::words::PHRASES;
 
 type Rule = fn(&str, &str) -> Vec<String>;
 
@@ -63,6 +64,42 @@ fn text_files_have_clean_ends_and_no_tabs() {
     breaks(tidy::whitespace, "a.rs", "fn main() {}");
     keeps(tidy::whitespace, "a.rs", "fn main() {}\n");
     check(tidy::whitespace, written_by_us);
+}
+
+#[test]
+fn documents_use_the_words_of_the_field() {
+    for (phrase, _) in PHRASES {
+        let broken = phrase.replacen(' ', "\n", 1);
+        for text in [
+            format!("A planted {phrase}, here.\n"),
+            format!("A planted\n{}\n", broken.to_uppercase()),
+            format!("| `code` | {phrase} |\n"),
+        ] {
+            let found = tidy::phrases("docs/a.md", &text);
+            let names_it = found.iter().any(|f| f.contains(&format!("\"{phrase}\"")));
+            assert!(names_it, "{text:?}: {found:?}");
+        }
+        keeps(tidy::phrases, "docs/a.md", &format!("`{phrase}`\n"));
+        let block = format!("```\n{phrase}\n```\nGood words.\n");
+        keeps(tidy::phrases, "docs/a.md", &block);
+    }
+    breaks(
+        tidy::phrases,
+        "README.md",
+        "```sh\nls\n```\nThe peer's `id`.\n",
+    );
+    keeps(
+        tidy::phrases,
+        "README.md",
+        "The storyteller. It says. No peering.\n",
+    );
+    let log = "# Changelog\n\n## Unreleased\n\nNew.\n\n## 0.1.0\n\nNobody.\n";
+    keeps(tidy::phrases, "CHANGELOG.md", log);
+    breaks(tidy::phrases, "CHANGELOG.md", &log.replace("New", "Nobody"));
+    for wanted in ["README.md", "CHANGELOG.md", "docs/live.md"] {
+        assert!(tidy::is_for_users(wanted), "{wanted}");
+    }
+    check(tidy::phrases, tidy::is_for_users);
 }
 
 #[test]
