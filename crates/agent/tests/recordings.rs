@@ -117,6 +117,12 @@ fn a_second_attach_changes_what_is_recorded() {
         let (code, said) = attach(&stage, lab, &[&pid, "--profile", "heap=nonsense"]);
         let sentence = "heap option value must be dump|sites|all";
         assert_eq!((code, said.contains(sentence)), (Some(3), true), "{said}");
+        std::fs::write(folder.join("old.html"), "earlier").expect("written");
+        let mut arguments = vec![&*pid, "--profile", "heap=nonsense", "--duration", "1"];
+        arguments.extend(["-o", "old.html", "--force"]);
+        let (code, said) = attach(&stage, lab, &arguments);
+        assert_eq!(read(folder, "old.html"), "earlier", "{said}");
+        assert_eq!((code, said.contains(sentence)), (Some(3), true), "{said}");
         make(&["counting", "late"]);
         program.type_line("end");
         program.expect("kept 3501");

@@ -13,6 +13,7 @@ pub mod commands;
 pub mod exit;
 mod live;
 mod output;
+mod output_file;
 mod progress;
 pub mod session;
 pub mod top;

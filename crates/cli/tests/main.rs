@@ -23,6 +23,7 @@ mod live_traffic;
 mod mcp;
 mod mutants;
 mod open;
+mod outputs;
 mod profiles;
 mod program;
 mod queries;

@@ -5,20 +5,20 @@ use super::listen::say;
 use super::run::completed;
 use crate::Outcome;
 use crate::exit::{Exit, Usage};
-use crate::live::collect::{Collected, Destination, collect};
+use crate::live::collect::{Destination, collect};
 use crate::live::door::Door;
 use crate::live::jvm::{self, Jvm};
 use crate::live::page::{LiveArgs, Page};
 use crate::live::{agent, attach};
-use crate::output::{create, note, write_file};
+use crate::output::note;
+use crate::output_file::OutputFile;
 use crate::session::Session;
 use anyhow::{Context, Result, bail};
 use report::profile::{Form, main_metric, render};
 use rustix::fs::{MemfdFlags, memfd_create};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::fs::File;
-use std::io::{Read, Seek};
-use std::net::TcpStream;
+use std::io::{Read, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -150,20 +150,25 @@ impl Args {
         });
         let form = form_of(&output);
         let force = session.global.force;
-        // What cannot be written in the end is said at the beginning.
-        drop(create(&output, force)?);
+        let mut file = Some(OutputFile::create(&output, force, &[])?);
         let library = agent::visible(&jvm, self.agent.as_deref())?;
         let door = Door::to(&jvm)?;
         let begun = attach::order(&jvm, &library, &format!("{words},net={}", door.address()));
         let begun = begun.and_then(|_| door.next()?.context("the agent did not connect"));
-        let stream = begun.inspect_err(|_| drop(std::fs::remove_file(&output)))?;
+        let stream = begun?;
         note(&match self.duration {
             Some(time) => format!("{} is recorded for {} s", jvm.name(), time.as_secs()),
             None => format!("{} is recorded until Ctrl-C", jvm.name()),
         });
         let ending = end_later(jvm, library, self.duration)?;
         let memory = File::from(memfd_create("tenure profile", MemfdFlags::CLOEXEC)?);
-        let done = store(stream, form.map(|_| &memory), &output);
+        let create = |path: &Path| match form {
+            // What becomes another form is collected in memory.
+            Some(_) => Ok(OutputFile::direct(memory.try_clone()?, path)),
+            None => file.take().context("the file is written already"),
+        };
+        let destination = Destination::File(output);
+        let done = collect(stream, &destination, || None, create, |_| {});
         ending.0.store(true, Ordering::SeqCst);
         // What it has made in the JVM's temporary folder goes with it.
         drop(ending.1.join());
@@ -171,9 +176,9 @@ impl Args {
         if done.progress.bytes == 0 {
             bail!("the program has ended before anything was recorded");
         }
-        match form {
-            Some(form) => convert(memory, form, &output)?,
-            None => say(&done),
+        match (form, file) {
+            (Some(form), Some(file)) => convert(memory, form, file)?,
+            _ => say(&done),
         }
         Ok(Exit::Ok)
     }
@@ -217,18 +222,8 @@ fn end_later(
     Ok((over, thread))
 }
 
-/// Takes what comes until the agent closes the stream.
-fn store(stream: TcpStream, memory: Option<&File>, output: &Path) -> Result<Collected> {
-    let create = |path: &Path| match memory {
-        Some(memory) => Ok(memory.try_clone()?),
-        None => create(path, true),
-    };
-    let destination = Destination::File(output.to_owned());
-    collect(stream, &destination, || None, create, |_| {})
-}
-
 /// Writes a profile that was collected in memory in another form.
-fn convert(mut memory: File, form: Form, output: &Path) -> Result<()> {
+fn convert(mut memory: File, form: Form, mut output: OutputFile) -> Result<()> {
     let mut bytes = Vec::new();
     memory.rewind()?;
     memory.read_to_end(&mut bytes)?;
@@ -236,10 +231,12 @@ fn convert(mut memory: File, form: Form, output: &Path) -> Result<()> {
     if main_metric(&profile).is_none() {
         note("the profile has no counts: the output is empty");
     }
-    let title = output.file_name().unwrap_or_default().to_string_lossy();
+    let path = output.path().to_owned();
+    let title = path.file_name().unwrap_or_default().to_string_lossy();
     let text = render(&profile, form, metric_of(&profile, None)?, &title);
-    write_file(output, true, &text)?;
-    note(&format!("wrote {}", output.display()));
+    output.write_all(&text)?;
+    output.finish()?;
+    note(&format!("wrote {}", path.display()));
     Ok(())
 }
 

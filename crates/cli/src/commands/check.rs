@@ -3,7 +3,8 @@
 use super::target::Dump;
 use crate::Outcome;
 use crate::exit::{Exit, Usage};
-use crate::output::{note, write_file};
+use crate::output::note;
+use crate::output_file::write_file;
 use crate::session::Session;
 use anyhow::{Context, Result};
 use clap::ValueEnum;
@@ -89,7 +90,7 @@ impl Args {
         if let Some(path) = &self.write_baseline {
             let mut out = Vec::new();
             json::write_value(&mut out, &session.with_control(|c| Baseline::of(&heap, c))?)?;
-            write_file(path, session.global.force, &out)?;
+            write_file(path, session.global.force, &[&self.dump.file], &out)?;
             if !session.global.quiet {
                 note(&format!("wrote {}", path.display()));
             }
@@ -129,7 +130,9 @@ impl Args {
         };
         match &self.output {
             Some(path) if path.as_os_str() != "-" => {
-                write_file(path, session.global.force, text.as_bytes())
+                let inputs = [Some(&self.dump.file), self.write_baseline.as_ref()];
+                let inputs: Vec<&Path> = inputs.into_iter().flatten().map(|p| &**p).collect();
+                write_file(path, session.global.force, &inputs, text.as_bytes())
             }
             _ => Ok(session.write(text.as_bytes())?),
         }

@@ -5,7 +5,8 @@ use super::target::limit;
 use crate::Outcome;
 use crate::exit::{Exit, Usage};
 use crate::live::front_end::FrontEnd;
-use crate::output::{note, write_file};
+use crate::output::note;
+use crate::output_file::write_file;
 use crate::session::Session;
 use anyhow::{Context, Result};
 use live_heap::Replay;
@@ -13,7 +14,7 @@ use refheap::jvmpi::{self, Agent};
 use refheap::{Config, Gc, Order, RefVm, Script, script};
 use report::events::{CollectorsJson, Run, compare_doc, compare_page, doc, page};
 use std::cell::{Cell, RefCell};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use vmpi::mode::Request;
 use vmpi::wire::{Encoder, Item};
 use vmpi::{Body, DumpLevel, GcKind, Switches};
@@ -116,6 +117,7 @@ impl Args {
         let top = limit(self.top, session.global.json, 20).unwrap_or(usize::MAX);
         let mut agent = self.agent.as_deref().map(load).transpose()?;
         let mut exit_code = None;
+        let inputs: Vec<&Path> = self.script.iter().map(|path| &**path).collect();
         let mut runs = Vec::new();
         for gc in gcs {
             let ran = self.perform(gc, &script, agent.take())?;
@@ -124,7 +126,7 @@ impl Args {
                 return list_events(session, &ran);
             }
             if let Some(path) = &self.record {
-                write_file(path, session.global.force, &ran.stream)?;
+                write_file(path, session.global.force, &inputs, &ran.stream)?;
                 note(&format!("wrote {}", path.display()));
             }
             runs.push(answer(gc, ran, top)?);
@@ -138,7 +140,7 @@ impl Args {
             all => compare_page(&name, all),
         };
         if let Some(path) = &self.output {
-            write_page(session, path, &page(&runs))?;
+            write_page(session, path, &inputs, &page(&runs))?;
         }
         if session.global.json {
             let mut bytes = serde_json::to_vec_pretty(&CollectorsJson::new(&runs))?;

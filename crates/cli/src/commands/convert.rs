@@ -2,7 +2,8 @@
 
 use crate::Outcome;
 use crate::exit::{Exit, Usage};
-use crate::output::{create, note, write_file};
+use crate::output::note;
+use crate::output_file::{OutputFile, write_file};
 use crate::session::Session;
 use anyhow::{Context, Result};
 use flate2::Compression;
@@ -13,6 +14,7 @@ use hprof::source::{Source, Unpack};
 use profile::{Metric, Profile};
 use report::profile::{Form, main_metric, render};
 use std::io::{BufWriter, Write};
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
 /// Turn a profile into a flame graph page, pprof, speedscope, JFR or collapsed stacks; an Android
@@ -65,7 +67,7 @@ impl Args {
         if self.output.as_os_str() == "-" {
             session.write(&bytes)?;
         } else {
-            write_file(&self.output, session.global.force, &bytes)?;
+            write_file(&self.output, session.global.force, &[&self.file], &bytes)?;
         }
         Ok(exit)
     }
@@ -85,32 +87,32 @@ impl Args {
     }
 
     fn run_dump(&self, session: &Session, target: DumpForm) -> Outcome {
-        super::redact::not_itself(&self.file, &self.output)?;
+        let mut out = if self.output.as_os_str() == "-" {
+            let stdout = std::io::stdout().as_fd().try_clone_to_owned()?;
+            OutputFile::direct(stdout.into(), &self.output)
+        } else {
+            OutputFile::create(&self.output, session.global.force, &[&self.file])?
+        };
         let source = super::redact::source(session, &self.file)?;
         let data = source.bytes();
         let rewriter: Box<dyn Rewriter> = match target {
             DumpForm::Standard => Box::new(ToStandard::new(data, self.app_only)?),
             DumpForm::Android => Box::new(ToAndroid::new(data)?),
         };
-        let to_stdout = self.output.as_os_str() == "-";
         let packed = self.output.extension().is_some_and(|e| e == "gz");
-        let mut plain: Box<dyn Write> = if to_stdout {
-            Box::new(std::io::stdout().lock())
-        } else {
-            Box::new(create(&self.output, session.global.force)?)
-        };
         let wrong = || format!("cannot write {}", self.output.display());
         let done = if packed {
-            let mut gz = GzEncoder::new(plain, Compression::default());
+            let mut gz = GzEncoder::new(&mut out, Compression::default());
             let done = hprof::rewrite(data, &*rewriter, &mut gz).with_context(wrong)?;
             gz.finish().with_context(wrong)?;
             done
         } else {
-            let mut out = BufWriter::with_capacity(1 << 20, &mut plain);
-            let done = hprof::rewrite(data, &*rewriter, &mut out).with_context(wrong)?;
-            out.flush().with_context(wrong)?;
+            let mut buffered = BufWriter::with_capacity(1 << 20, &mut out);
+            let done = hprof::rewrite(data, &*rewriter, &mut buffered).with_context(wrong)?;
+            buffered.flush().with_context(wrong)?;
             done
         };
+        out.finish()?;
         Ok(if done.skipped > 0 {
             Exit::Damaged
         } else {

@@ -1,13 +1,14 @@
 //! `tenure dump`.
 
 use crate::Outcome;
-use crate::exit::{Exit, Usage};
+use crate::exit::Exit;
 use crate::live::{attach, jvm};
 use crate::output::note;
+use crate::output_file::OutputFile;
 use crate::session::Session;
-use anyhow::{Context, Result};
+use anyhow::Context;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Let a running JVM write a heap dump
 #[derive(Debug, clap::Args)]
@@ -29,16 +30,14 @@ pub struct Args {
 impl Args {
     /// Dumps.
     pub(crate) fn run(&self, session: &Session) -> Outcome {
-        let path = absolute(&self.output)?;
-        if path.exists() {
-            if !session.global.force {
-                let text = format!("{} exists (--force overwrites)", path.display());
-                return Err(Usage(text).into());
-            }
-            fs::remove_file(&path).with_context(|| path.display().to_string())?;
-        }
+        let path = &self.output;
+        let path = std::path::absolute(path).with_context(|| path.display().to_string())?;
+        let file = OutputFile::create(&path, session.global.force, &[])?;
         let jvm = jvm::find(&self.target)?;
-        attach::dump(&jvm, &path, !self.all)?;
+        // The JVM takes only a name that is free.
+        fs::remove_file(file.part()).with_context(|| path.display().to_string())?;
+        attach::dump(&jvm, file.part(), !self.all)?;
+        file.finish()?;
         let metadata = fs::metadata(&path).with_context(|| path.display().to_string())?;
         note(&format!(
             "{} holds {} bytes",
@@ -47,9 +46,4 @@ impl Args {
         ));
         Ok(Exit::Ok)
     }
-}
-
-/// The path from the root: the JVM works in another folder.
-fn absolute(path: &Path) -> Result<PathBuf> {
-    std::path::absolute(path).with_context(|| path.display().to_string())
 }

@@ -3,7 +3,8 @@
 use super::target::{limit, parse_id};
 use crate::Outcome;
 use crate::exit::{Exit, Usage};
-use crate::output::{note, write_file};
+use crate::output::note;
+use crate::output_file::write_file;
 use crate::session::Session;
 use anyhow::{Context, Result};
 use live_heap::{Events, LiveHeap, Replay, Watch};
@@ -46,7 +47,7 @@ impl Args {
                 .file
                 .file_name()
                 .map_or("events".into(), |name| name.to_string_lossy());
-            write_page(session, path, &page(&name, &events, damage))?;
+            write_page(session, path, &[&self.file], &page(&name, &events, damage))?;
         }
         if session.global.json {
             let mut bytes = serde_json::to_vec_pretty(&EventsJson::new(&events, damage))?;
@@ -93,12 +94,17 @@ fn end(damage: Option<&str>) -> Exit {
 }
 
 /// Writes a page, unless something is there.
-pub(super) fn write_page(session: &Session, path: &Path, page: &str) -> Result<()> {
+pub(super) fn write_page(
+    session: &Session,
+    path: &Path,
+    inputs: &[&Path],
+    page: &str,
+) -> Result<()> {
     if path == Path::new("-") {
         session.write(page.as_bytes())?;
         return Ok(());
     }
-    write_file(path, session.global.force, page.as_bytes())?;
+    write_file(path, session.global.force, inputs, page.as_bytes())?;
     if !session.global.quiet {
         note(&format!("wrote {}", path.display()));
     }

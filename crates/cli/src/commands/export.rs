@@ -3,7 +3,8 @@
 use super::target::Dump;
 use crate::Outcome;
 use crate::exit::Usage;
-use crate::output::{create, note};
+use crate::output::note;
+use crate::output_file::OutputFile;
 use crate::session::Session;
 use anyhow::{Context, Result};
 use clap::ValueEnum;
@@ -11,7 +12,6 @@ use heap_analysis::export::{Origin, Table, aggregates, objects, references};
 use heap_graph::Heap;
 use report::Provenance;
 use report::tables::{TableForm, TableWriter};
-use std::fs::File;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 
@@ -72,15 +72,22 @@ impl Args {
         self.output.join(table).join(file)
     }
 
-    fn writer(&self, session: &Session, path: &Path) -> Result<TableWriter<BufWriter<File>>> {
+    /// Writes a file in pieces.
+    fn write(
+        &self,
+        session: &Session,
+        path: &Path,
+        pieces: impl FnOnce(&mut dyn FnMut(&Table) -> Result<()>) -> Result<()>,
+    ) -> Result<()> {
         if let Some(folder) = path.parent() {
             std::fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
         }
-        let file = create(path, session.global.force)?;
-        Ok(TableWriter::new(
-            self.form(),
-            BufWriter::with_capacity(1 << 18, file),
-        ))
+        let mut file = OutputFile::create(path, session.global.force, &[&self.dump.file])?;
+        let buffered = BufWriter::with_capacity(1 << 18, &mut file);
+        let mut out = TableWriter::new(self.form(), buffered);
+        pieces(&mut |piece| Ok(out.write(piece)?))?;
+        out.finish()?;
+        file.finish()
     }
 
     /// Writes the tables.
@@ -100,9 +107,8 @@ impl Args {
         let heap = session.open(&self.dump.file)?;
         if self.format != Format::Neo4j {
             for table in session.with_control(|c| aggregates(&heap, &origin, c))? {
-                let mut out = self.writer(session, &self.path(table.name, &origin.dump))?;
-                out.write(&table)?;
-                out.finish()?;
+                let path = self.path(table.name, &origin.dump);
+                self.write(session, &path, |write| write(&table))?;
             }
         }
         if self.objects || self.format == Format::Neo4j {
@@ -116,13 +122,12 @@ impl Args {
 
     fn write_objects(&self, session: &Session, heap: &Heap, origin: &Origin) -> Result<()> {
         let all = session.global.unreachable;
-        let mut out = self.writer(session, &self.path("objects", &origin.dump))?;
-        let write =
-            |out: &mut TableWriter<_>, piece: &Table| -> Result<()> { Ok(out.write(piece)?) };
-        objects(heap, origin, all, |piece| write(&mut out, piece))?;
-        out.finish()?;
-        let mut out = self.writer(session, &self.path("references", &origin.dump))?;
-        references(heap, origin, all, |piece| write(&mut out, piece))?;
-        Ok(out.finish()?)
+        let path = |table| self.path(table, &origin.dump);
+        self.write(session, &path("objects"), |write| {
+            objects(heap, origin, all, |piece| write(piece))
+        })?;
+        self.write(session, &path("references"), |write| {
+            references(heap, origin, all, |piece| write(piece))
+        })
     }
 }

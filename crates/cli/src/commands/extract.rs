@@ -1,10 +1,10 @@
 //! `tenure extract`.
 
-use super::redact::not_itself;
 use super::target::{find_classes, find_object, parse_id};
 use crate::Outcome;
 use crate::exit::{Exit, Usage};
-use crate::output::{create, note};
+use crate::output::note;
+use crate::output_file::OutputFile;
 use crate::session::Session;
 use anyhow::{Context, Result};
 use heap_analysis::extract::Extract;
@@ -81,16 +81,18 @@ impl Args {
             let what = "the dump is read twice, which standard input cannot be: give a file";
             return Err(Usage(what.to_owned()).into());
         }
-        not_itself(&self.input, &self.output)?;
+        let force = session.global.force;
+        let mut out = OutputFile::create(&self.output, force, &[&self.input])?;
         let heap = session.open(&self.input)?;
         let objects = self.objects(&heap)?;
         let extract = Extract::new(&heap, &objects, !self.only);
         let source = super::redact::source(session, &self.input)?;
-        let mut out =
-            BufWriter::with_capacity(1 << 20, create(&self.output, session.global.force)?);
-        let done = hprof::rewrite(source.bytes(), &extract, &mut out)
-            .with_context(|| format!("cannot write {}", self.output.display()))?;
-        out.flush()?;
+        let mut buffered = BufWriter::with_capacity(1 << 20, &mut out);
+        let wrong = || format!("cannot write {}", self.output.display());
+        let done = hprof::rewrite(source.bytes(), &extract, &mut buffered).with_context(wrong)?;
+        buffered.flush().with_context(wrong)?;
+        drop(buffered);
+        out.finish()?;
         if !session.global.quiet {
             note(&format!(
                 "wrote {} ({} bytes): {} objects and all classes",

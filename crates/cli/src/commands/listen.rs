@@ -4,7 +4,8 @@ use crate::Outcome;
 use crate::exit::{Exit, Usage};
 use crate::live::collect::{Collected, Destination, collect};
 use crate::live::collect_events::{self, Typed};
-use crate::output::{create, note};
+use crate::output::note;
+use crate::output_file::OutputFile;
 use crate::session::Session;
 use agent_core::control::secret::{Nonce, Secret, Side};
 use agent_core::control::{Command, WORDS};
@@ -68,7 +69,7 @@ impl Args {
             let store = Store::new(session, true);
             let done = if is_events(&stream) {
                 let next = || next_of(&lines, collect_events::WORDS, collect_events::parse);
-                let create = |path: &Path| create(path, store.force);
+                let create = |path: &Path| OutputFile::create(path, store.force, &[]);
                 collect_events::collect(stream, &destination, next, create, note)?
             } else {
                 let next = || match next_of(&lines, WORDS, |line| line.parse::<Command>()) {
@@ -132,7 +133,7 @@ impl Store {
         next: impl FnMut() -> Option<Command>,
     ) -> Result<Collected> {
         let mut last = Instant::now();
-        let create = |path: &Path| create(path, self.force);
+        let create = |path: &Path| OutputFile::create(path, self.force, &[]);
         collect(stream, destination, next, create, |progress| {
             if self.loud && last.elapsed() > Duration::from_secs(2) {
                 last = Instant::now();

@@ -3,7 +3,7 @@
 use crate::Outcome;
 use crate::args::Cli;
 use crate::exit::Exit;
-use crate::output::write_file;
+use crate::output_file::write_file;
 use crate::session::Session;
 use clap::CommandFactory;
 use clap_mangen::Man;
@@ -43,6 +43,7 @@ impl Args {
             write_file(
                 &folder.join(format!("{name}.1")),
                 session.global.force,
+                &[],
                 &text,
             )?;
         }

@@ -2,7 +2,8 @@
 
 use crate::Outcome;
 use crate::exit::{Exit, Usage};
-use crate::output::{create, note, write_file};
+use crate::output::note;
+use crate::output_file::OutputFile;
 use crate::session::Session;
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
@@ -64,15 +65,6 @@ pub(crate) fn source(session: &Session, path: &Path) -> Result<Source> {
     Ok(session.with_control(open)?)
 }
 
-/// Refuses to write over the dump that is being read, whatever `--force` says.
-pub(crate) fn not_itself(input: &Path, output: &Path) -> Result<()> {
-    let same = |a: &Path, b: &Path| Some(a.canonicalize().ok()? == b.canonicalize().ok()?);
-    if same(input, output) == Some(true) {
-        return Err(Usage(format!("{} is the input", output.display())).into());
-    }
-    Ok(())
-}
-
 impl Args {
     fn method(&self) -> Result<Method> {
         if self.method == How::Zero {
@@ -94,7 +86,11 @@ impl Args {
 
     /// Writes the dump and looks at it again.
     pub(crate) fn run(&self, session: &Session) -> Outcome {
-        not_itself(&self.input, &self.output)?;
+        let (input, force) = (&*self.input, session.global.force);
+        let mut out = OutputFile::create(&self.output, force, &[input])?;
+        let map = self.rename.as_deref();
+        let map = map.map(|map| OutputFile::create(map, force, &[input, &self.output]));
+        let map = map.transpose()?;
         let rename_except = self.rename.as_ref().map(|_| {
             let platform = PLATFORM.iter().map(|p| (*p).to_owned());
             platform.chain(self.keep_name.iter().cloned()).collect()
@@ -107,28 +103,28 @@ impl Args {
         };
         let source = source(session, &self.input)?;
         let redactor = Redactor::new(source.bytes(), &options)?;
-        let mut out =
-            BufWriter::with_capacity(1 << 20, create(&self.output, session.global.force)?);
-        let done = hprof::rewrite(source.bytes(), &redactor, &mut out);
-        let done = done.with_context(|| format!("cannot write {}", self.output.display()))?;
-        out.flush()?;
-        drop(out);
-        if let (Some(path), Some(names)) = (&self.rename, redactor.names()) {
-            write_file(path, session.global.force, names.mapping().as_bytes())?;
-        }
-        let written = Source::open(&self.output, &Unpack::default())?;
+        let mut buffered = BufWriter::with_capacity(1 << 20, &mut out);
+        let wrong = || format!("cannot write {}", self.output.display());
+        let done = hprof::rewrite(source.bytes(), &redactor, &mut buffered).with_context(wrong)?;
+        buffered.flush().with_context(wrong)?;
+        drop(buffered);
+        let written = Source::open(out.part(), &Unpack::default())?;
         let found = verify(source.bytes(), written.bytes(), &redactor)?;
         if !found.clean() {
             // What cannot be vouched for must not be there to be sent.
-            std::fs::remove_file(&self.output)?;
             bail!(
-                "the second look found {} arrays unchanged, {} remains of texts and {} missing objects; {} was removed",
+                "the second look found {} arrays unchanged, {} remains of texts and {} missing objects; {} is not written",
                 found.unchanged,
                 found.remains,
                 found.differences,
                 self.output.display()
             );
         }
+        if let (Some(mut map), Some(names)) = (map, redactor.names()) {
+            map.write_all(names.mapping().as_bytes())?;
+            map.finish()?;
+        }
+        out.finish()?;
         if !session.global.quiet {
             note(&format!(
                 "wrote {} ({} bytes): {} arrays replaced and looked at again, nothing of them is left",

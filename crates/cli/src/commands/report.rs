@@ -3,12 +3,14 @@
 use super::target::Dump;
 use crate::Outcome;
 use crate::exit::Usage;
-use crate::output::{note, write_file};
+use crate::output::note;
+use crate::output_file::OutputFile;
 use crate::session::Session;
 use anyhow::Result;
 use clap::ValueEnum;
 use heap_analysis::dossier::{DossierOptions, dossier};
 use report::{Provenance, html, json, markdown, say};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// One self-contained page (or Markdown, or JSON) with everything
@@ -65,10 +67,13 @@ impl Args {
     pub(crate) fn run(&self, session: &Session) -> Outcome {
         let format = self.format(session.global.json)?;
         let to_stdout = self.output == Path::new("-");
-        if !to_stdout && !session.global.force && self.output.exists() {
-            let path = self.output.display();
-            return Err(Usage(format!("{path} exists (--force overwrites)")).into());
-        }
+        let out = match to_stdout {
+            true => None,
+            false => {
+                let force = session.global.force;
+                Some(OutputFile::create(&self.output, force, &[&self.dump.file])?)
+            }
+        };
         let heap = session.open(&self.dump.file)?;
         let options = DossierOptions {
             rows: self.rows,
@@ -94,12 +99,14 @@ impl Args {
                 out
             }
         };
-        if to_stdout {
-            session.write(&text)?;
-        } else {
-            write_file(&self.output, session.global.force, &text)?;
-            if !session.global.quiet {
-                note(&format!("wrote {}", self.output.display()));
+        match out {
+            None => session.write(&text)?,
+            Some(mut out) => {
+                out.write_all(&text)?;
+                out.finish()?;
+                if !session.global.quiet {
+                    note(&format!("wrote {}", self.output.display()));
+                }
             }
         }
         Ok(session.finish(&provenance))

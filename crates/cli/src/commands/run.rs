@@ -8,7 +8,8 @@ use crate::live::collect::Destination;
 use crate::live::door::Door;
 use crate::live::page::{LiveArgs, Page};
 use crate::live::{agent, jvm, watched};
-use crate::output::{create, note};
+use crate::output::note;
+use crate::output_file::OutputFile;
 use crate::session::Session;
 use anyhow::{Context, Result};
 use std::ffi::{OsStr, OsString};
@@ -193,9 +194,15 @@ pub(super) fn completed(options: &str, output: Option<&Path>) -> String {
 
 /// Stores a stream of events as it comes.
 fn record(mut stream: TcpStream, path: &Path, force: bool) -> Result<()> {
-    let mut file = create(path, force)?;
-    let bytes = std::io::copy(&mut stream, &mut file)
-        .with_context(|| format!("cannot write {}", path.display()))?;
+    let mut file = OutputFile::create(path, force, &[])?;
+    let bytes = match std::io::copy(&mut stream, &mut file) {
+        Ok(bytes) => bytes,
+        Err(error) => {
+            file.keep();
+            return Err(error).with_context(|| format!("cannot write {}", path.display()));
+        }
+    };
+    file.finish()?;
     note(&format!(
         "{} holds {bytes} bytes; tenure events reports it",
         path.display()

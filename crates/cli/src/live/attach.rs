@@ -2,10 +2,10 @@
 
 use super::inside::Inside;
 use super::jvm::Jvm;
-use crate::output::create;
 use anyhow::{Context, Result, bail};
 use std::fs;
 use std::io::{Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
@@ -134,7 +134,7 @@ fn wait_for(jvm: &Jvm, inside: &Inside, socket: &str) -> Result<UnixStream> {
     )
 }
 
-/// Has the JVM write a heap dump to a file of this process's.
+/// Has the JVM write a heap dump to a new file of this process's.
 pub(crate) fn dump(jvm: &Jvm, path: &Path, live_only: bool) -> Result<()> {
     const NAME: &str = "heap.hprof";
     let which = if live_only { "-live" } else { "-all" };
@@ -151,8 +151,10 @@ pub(crate) fn dump(jvm: &Jvm, path: &Path, live_only: bool) -> Result<()> {
     let answer = command(jvm, "dumpheap", [&inside, which, ""])?;
     let written = folder.open(NAME);
     let mut written = written.with_context(|| format!("no dump was written: {}", answer.trim()))?;
-    let mut file = create(path, false)?;
-    std::io::copy(&mut written, &mut file).with_context(|| path.display().to_string())?;
+    let mut new = fs::OpenOptions::new();
+    let file = new.write(true).create_new(true).mode(0o600).open(path);
+    file.and_then(|mut file| std::io::copy(&mut written, &mut file))
+        .with_context(|| path.display().to_string())?;
     Ok(())
 }
 

@@ -1,8 +1,8 @@
 //! The peer of an agent in socket mode: stores what arrives and passes commands on.
 
+use crate::output_file::OutputFile;
 use agent_core::control::{Command, Form, Progress, StreamMeter};
 use anyhow::{Context, Result};
-use std::fs::File;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
@@ -33,12 +33,12 @@ pub(crate) fn collect(
     mut stream: TcpStream,
     destination: &Destination,
     mut next: impl FnMut() -> Option<Command>,
-    create: impl Fn(&Path) -> Result<File>,
+    mut create: impl FnMut(&Path) -> Result<OutputFile>,
     mut show: impl FnMut(&Progress),
 ) -> Result<Collected> {
     stream.set_read_timeout(Some(TICK))?;
     let mut meter = StreamMeter::default();
-    let mut file: Option<(PathBuf, File)> = None;
+    let mut file = None;
     let mut waiting = Vec::new();
     let mut buffer = vec![0; 1 << 16];
     let mut serial = 0;
@@ -59,22 +59,20 @@ pub(crate) fn collect(
             // The program died: what arrived stays.
             Err(_) => break,
         }
-        if file.is_none() {
-            file = open(destination, meter.progress().form, &create)?;
+        if file.is_none() && !waiting.is_empty() {
+            file = open(destination, meter.progress().form, &mut create)?;
         }
-        if let Some((path, file)) = &mut file {
-            file.write_all(&waiting)
-                .with_context(|| format!("cannot write {}", path.display()))?;
+        if let Some(open) = file {
+            file = Some(append(open, &waiting)?);
             waiting.clear();
         }
     }
     if file.is_none() && !waiting.is_empty() {
-        file = open(destination, Some(Form::Text), &create)?;
-        if let Some((_, file)) = &mut file {
-            file.write_all(&waiting)?;
-        }
+        file = open(destination, Some(Form::Text), &mut create)?;
+        file = file.map(|file| append(file, &waiting)).transpose()?;
     }
-    let path = file.map(|(path, _)| path);
+    let path = file.as_ref().map(|file| file.path().to_owned());
+    file.map_or(Ok(()), OutputFile::finish)?;
     Ok(Collected {
         path,
         progress: meter.progress().clone(),
@@ -90,8 +88,8 @@ pub(crate) fn is_timeout(error: &std::io::Error) -> bool {
 fn open(
     destination: &Destination,
     form: Option<Form>,
-    create: &impl Fn(&Path) -> Result<File>,
-) -> Result<Option<(PathBuf, File)>> {
+    create: &mut impl FnMut(&Path) -> Result<OutputFile>,
+) -> Result<Option<OutputFile>> {
     let path = match (destination, form) {
         (Destination::File(path), _) => path.clone(),
         (Destination::Stem(_), None) => return Ok(None),
@@ -104,8 +102,17 @@ fn open(
             PathBuf::from(name)
         }
     };
-    let file = create(&path)?;
-    Ok(Some((path, file)))
+    create(&path).map(Some)
+}
+
+/// Appends to a recording; one that cannot be continued is kept.
+pub(crate) fn append(mut file: OutputFile, bytes: &[u8]) -> Result<OutputFile> {
+    if let Err(error) = file.write_all(bytes) {
+        let text = format!("cannot write {}", file.path().display());
+        file.keep();
+        return Err(error).context(text);
+    }
+    Ok(file)
 }
 
 #[cfg(test)]
@@ -126,7 +133,7 @@ mod tests {
         let (stream, _) = listener.accept().expect("accepted");
         let (sender, commands) = std::sync::mpsc::channel();
         sender.send(Command::ForceGc).expect("queued");
-        let create = |path: &Path| Ok(File::create(path)?);
+        let create = |path: &Path| OutputFile::create(path, false, &[]);
         let next = || commands.try_recv().ok();
         let done = collect(stream, &destination, next, create, |_| {}).expect("collected");
         (done, agent.join().expect("the agent"))

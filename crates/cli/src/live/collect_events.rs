@@ -1,10 +1,10 @@
 //! The peer of an agent that sends events: stores the stream, passes commands on and says how they went.
 
-use super::collect::{Collected, Destination, TICK, is_timeout};
+use super::collect::{Collected, Destination, TICK, append, is_timeout};
+use crate::output_file::OutputFile;
 use agent_core::control::{NoCommand, Progress};
-use anyhow::{Context, Result};
+use anyhow::Result;
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::path::{Path, PathBuf};
@@ -84,7 +84,7 @@ pub(crate) fn collect(
     mut stream: TcpStream,
     destination: &Destination,
     mut next: impl FnMut() -> Typed<Command>,
-    create: impl Fn(&Path) -> Result<File>,
+    create: impl FnOnce(&Path) -> Result<OutputFile>,
     say: impl Fn(&str),
 ) -> Result<Collected> {
     stream.set_read_timeout(Some(TICK))?;
@@ -127,8 +127,7 @@ pub(crate) fn collect(
             // The program died: what arrived stays.
             Err(_) => break,
         };
-        file.write_all(&buffer[..count])
-            .with_context(|| format!("cannot write {}", path.display()))?;
+        file = append(file, &buffer[..count])?;
         progress.bytes += count as u64;
         if let Some(reader) = &mut decoder {
             reader.push(&buffer[..count]);
@@ -150,6 +149,7 @@ pub(crate) fn collect(
             }
         }
     }
+    file.finish()?;
     progress.at_boundary = decoder.is_some_and(|reader| reader.missing().is_none());
     for command in asked.into_values() {
         say(&format!("{}: not answered", name(command)));

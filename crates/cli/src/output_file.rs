@@ -1,0 +1,162 @@
+//! Output files of all commands: they appear under their name when they are whole, and never replace
+//! an input.
+
+use crate::exit::Usage;
+use crate::output::note;
+use anyhow::{Context, Result, bail};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use tempfile::TempPath;
+
+/// A file that is being written, readable by its owner only: what is written holds what the heap held. Until
+/// [`finish`](Self::finish) it has another name in the same folder, and it is removed when it is dropped before.
+pub(crate) struct OutputFile {
+    file: File,
+    /// `None` for what is no file with a name to give: a device, a pipe, a file in memory.
+    part: Option<TempPath>,
+    path: PathBuf,
+    force: bool,
+}
+
+impl OutputFile {
+    /// Begins a file. Never overwrites unless told to, and never one of the inputs. Called before the
+    /// work begins, so that what cannot be written in the end is said at the beginning.
+    pub(crate) fn create(path: &Path, force: bool, inputs: &[&Path]) -> Result<OutputFile> {
+        if inputs.iter().any(|input| is_same(input, path)) {
+            return Err(Usage(format!("{} is the input", path.display())).into());
+        }
+        let wrong = || format!("cannot write {}", path.display());
+        if let Ok(there) = fs::symlink_metadata(path) {
+            if !force {
+                return Err(exists(path));
+            }
+            if !is_replaceable(path, &there) {
+                let file = OpenOptions::new().write(true).truncate(true).open(path);
+                return Ok(Self::direct(file.with_context(wrong)?, path));
+            }
+        }
+        let mut prefix = path.file_name().with_context(wrong)?.to_owned();
+        prefix.push(".");
+        let folder = match path.parent() {
+            Some(folder) if folder != Path::new("") => folder,
+            _ => Path::new("."),
+        };
+        let mut part = tempfile::Builder::new();
+        let part = part.prefix(&prefix).suffix(".part").tempfile_in(folder);
+        let (file, part) = part.with_context(wrong)?.into_parts();
+        Ok(OutputFile {
+            file,
+            part: Some(part),
+            path: path.to_owned(),
+            force,
+        })
+    }
+
+    /// A file that is written where it is.
+    pub(crate) fn direct(file: File, path: &Path) -> OutputFile {
+        OutputFile {
+            file,
+            part: None,
+            path: path.to_owned(),
+            force: false,
+        }
+    }
+
+    /// The name it will have.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The name it has until it is whole.
+    pub(crate) fn part(&self) -> &Path {
+        self.part.as_deref().unwrap_or(&self.path)
+    }
+
+    /// Gives it its name, unless what it was made from changed meanwhile.
+    pub(crate) fn finish(self) -> Result<()> {
+        let Some(part) = self.part else {
+            return Ok(());
+        };
+        let wrong = || format!("cannot write {}", self.path.display());
+        if hprof::source::input_changed() {
+            bail!(
+                "a file changed while it was being read; {} is not written",
+                self.path.display()
+            );
+        }
+        // Some file systems say only now that the disk is full.
+        self.file.sync_data().with_context(wrong)?;
+        let named = if self.force {
+            part.persist(&self.path)
+        } else {
+            part.persist_noclobber(&self.path)
+        };
+        named.map_err(|fault| {
+            keep(fault.path);
+            match fault.error.kind() {
+                io::ErrorKind::AlreadyExists => exists(&self.path),
+                _ => anyhow::Error::new(fault.error).context(wrong()),
+            }
+        })
+    }
+
+    /// Leaves what could be written under the other name: for what cannot be recorded again.
+    pub(crate) fn keep(self) {
+        if let Some(part) = self.part {
+            keep(part);
+        }
+    }
+}
+
+impl Write for OutputFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+/// Writes a whole output file.
+pub(crate) fn write_file(path: &Path, force: bool, inputs: &[&Path], bytes: &[u8]) -> Result<()> {
+    let mut file = OutputFile::create(path, force, inputs)?;
+    file.write_all(bytes)
+        .with_context(|| format!("cannot write {}", path.display()))?;
+    file.finish()
+}
+
+/// Leaves a file under the name that it was written with, and says so.
+fn keep(part: TempPath) {
+    if let Ok(part) = part.keep() {
+        note(&format!("what was written is in {}", part.display()));
+    }
+}
+
+fn exists(path: &Path) -> anyhow::Error {
+    Usage(format!("{} exists (--force overwrites)", path.display())).into()
+}
+
+/// Whether two names mean one file: through links, and of files that are still to be written.
+fn is_same(a: &Path, b: &Path) -> bool {
+    let identity = |path: &Path| fs::metadata(path).map(|found| (found.dev(), found.ino()));
+    match (identity(a), identity(b)) {
+        (Ok(a), Ok(b)) => a == b,
+        _ => std::path::absolute(a).ok() == std::path::absolute(b).ok(),
+    }
+}
+
+/// Whether another file may take the name: of a file, or of a link to one that is not a link of the
+/// system's, such as `/dev/stdout`.
+fn is_replaceable(path: &Path, there: &fs::Metadata) -> bool {
+    if there.is_file() {
+        return true;
+    }
+    let of_system = ["/dev", "/proc"]
+        .iter()
+        .any(|folder| path.starts_with(folder));
+    let target = fs::metadata(path);
+    there.is_symlink() && !of_system && target.is_ok_and(|target| target.is_file())
+}

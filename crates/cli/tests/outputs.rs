@@ -1,0 +1,161 @@
+//! Output files: whole or not there, and never in the place of what is read.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use testkit::dump::{Elements, Heap, IdSize, Root};
+
+const TENURE: &str = env!("CARGO_BIN_EXE_tenure");
+
+fn tenure(folder: &Path, args: &[&str]) -> Output {
+    Command::new(TENURE)
+        .current_dir(folder)
+        .args(args)
+        .stdin(Stdio::null())
+        .output()
+        .expect("running tenure")
+}
+
+/// A dump of a bit more than this many bytes.
+fn dump(bytes: usize) -> Vec<u8> {
+    let mut heap = Heap::new(IdSize::Eight);
+    heap.java_lang_object();
+    let array = heap.primitive_array(Elements::Byte(vec![7; bytes]));
+    heap.root(Root::Unknown, array);
+    heap.bytes()
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let found = fs::read_dir(folder).expect("a folder");
+    let name = |entry: fs::DirEntry| entry.file_name().into_string().expect("text");
+    let mut names: Vec<String> = found.map(|entry| name(entry.expect("an entry"))).collect();
+    names.sort();
+    names
+}
+
+/// Commands that write to `OUT`, and what they read.
+const COMMANDS: &[(&str, &str)] = &[
+    ("heap.hprof", "redact heap.hprof OUT"),
+    ("heap.hprof", "redact heap.hprof other.hprof --rename OUT"),
+    ("heap.hprof", "extract heap.hprof OUT --class byte[]"),
+    ("heap.hprof", "convert heap.hprof -o OUT --to hprof"),
+    ("heap.hprof", "report heap.hprof -o OUT --format md"),
+    ("heap.hprof", "check heap.hprof --write-baseline OUT"),
+    ("heap.hprof", "check heap.hprof --rules rules.toml -o OUT"),
+    ("run.vmpi", "events run.vmpi -o OUT"),
+    ("old.txt", "convert old.txt -o OUT --to html"),
+    ("mutator.heap", "collectors --script mutator.heap -o OUT"),
+];
+
+/// A folder with everything that is read.
+fn inputs() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = folder.path();
+    let record = ["collectors", "--gc", "generational", "--record", "run.vmpi"];
+    assert_eq!(tenure(at, &record).status.code(), Some(0));
+    let profile = "JAVA PROFILE 1.0.1, created Mon Jan  1 00:00:00 2024\n\n\
+        CPU SAMPLES BEGIN (total = 0) Mon Jan  1 00:00:00 2024\nCPU SAMPLES END\n";
+    for (name, content) in [
+        ("old.txt", profile.as_bytes()),
+        ("heap.hprof", &dump(100_000)),
+        ("rules.toml", b""),
+        ("mutator.heap", b"class A\na = new A\ngc\n"),
+    ] {
+        fs::write(at.join(name), content).expect("written");
+    }
+    folder
+}
+
+#[test]
+fn an_output_that_is_the_input_is_refused_even_with_force() {
+    let folder = inputs();
+    let at = folder.path();
+    for (input, command) in COMMANDS {
+        let before = fs::read(at.join(input)).expect("the input");
+        std::os::unix::fs::symlink(input, at.join("link")).expect("a link");
+        fs::hard_link(at.join(input), at.join("hard")).expect("a link");
+        for output in [input, "./link", "hard"] {
+            let command = command.replace("OUT", output);
+            let mut args: Vec<&str> = command.split(' ').collect();
+            args.push("--force");
+            let ran = tenure(at, &args);
+            let said = String::from_utf8_lossy(&ran.stderr);
+            assert_eq!(ran.status.code(), Some(2), "{command}: {said}");
+            assert!(said.contains(" is the input"), "{command}: {said}");
+            assert!(fs::read(at.join(input)).expect("it") == before, "{command}");
+        }
+        for link in ["link", "hard"] {
+            fs::remove_file(at.join(link)).expect("removed");
+        }
+    }
+    let folder = at.join("tables/classes");
+    fs::create_dir_all(&folder).expect("made");
+    fs::hard_link(at.join("heap.hprof"), folder.join("x.csv")).expect("a link");
+    let export = "export heap.hprof -o tables --name x --format csv --force";
+    let ran = tenure(at, &export.split(' ').collect::<Vec<_>>());
+    assert_eq!(ran.status.code(), Some(2));
+    assert!(fs::read(at.join("heap.hprof")).expect("the dump") == dump(100_000));
+}
+
+#[test]
+fn an_output_appears_when_it_is_whole() {
+    let folder = inputs();
+    let at = folder.path();
+    // A signal when a file reaches a KiB, and an error.
+    for trap in ["", "trap '' XFSZ; "] {
+        for (_, command) in COMMANDS {
+            for old in [None, Some("earlier")] {
+                let path = at.join("out");
+                if let Some(old) = old {
+                    fs::write(&path, old).expect("written");
+                }
+                let (before, command) = (names(at), command.replace("OUT", "out"));
+                let limited = format!(
+                    "{trap}ulimit -f 2; exec {TENURE} {command} --no-index -q {}",
+                    old.map_or("", |_| "--force")
+                );
+                let mut shell = Command::new("sh");
+                let ran = shell.current_dir(at).args(["-c", &limited]).output();
+                let ran = ran.expect("a shell");
+                let said = String::from_utf8_lossy(&ran.stderr);
+                let is_whole = ran.status.code() == Some(0);
+                let now = fs::read_to_string(&path).ok();
+                if !is_whole {
+                    assert_eq!(now.as_deref(), old, "{limited}: {said}");
+                }
+                let _ = fs::remove_file(&path);
+                let mut left = names(at);
+                if !trap.is_empty() && !is_whole {
+                    left.extend(old.map(|_| "out".to_owned()));
+                    left.sort();
+                    assert_eq!(left, before, "{limited}: {said}");
+                }
+                for part in left.iter().filter(|name| name.ends_with(".part")) {
+                    fs::remove_file(at.join(part)).expect("removed");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_dump_that_fails_leaves_the_earlier_one() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = folder.path();
+    fs::write(at.join("x.hprof"), "earlier").expect("written");
+    let args = ["dump", "no.such.Main", "-o", "x.hprof", "--force"];
+    assert_eq!(tenure(at, &args).status.code(), Some(1));
+    assert_eq!(names(at), ["x.hprof"]);
+    assert_eq!(fs::read(at.join("x.hprof")).expect("it"), b"earlier");
+}
+
+#[test]
+fn a_device_is_written_to_and_stays() {
+    let folder = inputs();
+    let report = "report heap.hprof -o /dev/null --format md --force";
+    let ran = tenure(folder.path(), &report.split(' ').collect::<Vec<_>>());
+    let said = String::from_utf8_lossy(&ran.stderr);
+    assert_eq!(ran.status.code(), Some(0), "{said}");
+    let kind = fs::metadata("/dev/null").expect("it").file_type();
+    assert!(!kind.is_file());
+}
