@@ -103,6 +103,14 @@ fn leaks_as_json_keep_their_contract() {
     // Every id that an answer gives can be asked about.
     assert_eq!(code(&at, &["object", "shop.hprof", id]), 0);
     assert_eq!(code(&at, &["paths", id, "shop.hprof"]), 0);
+    let digits = id.trim_start_matches("0x");
+    assert_eq!(code(&at, &["object", "shop.hprof", digits]), 2);
+    for (id, found) in [(id, "\"java.lang.Class\""), (digits, "null")] {
+        let sql = format!("select class_of('{id}') as c from threads limit 1");
+        let answer = stdout(&at, &["query", "--json", "shop.hprof", &sql]);
+        let answer: serde_json::Value = serde_json::from_str(&answer).expect("JSON");
+        assert_eq!(answer["rows"][0][0].to_string(), found, "{answer}");
+    }
 }
 
 #[test]

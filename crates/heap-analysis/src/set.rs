@@ -129,16 +129,16 @@ impl SetSpec {
             "object" => SetSpec::Objects(
                 name()?
                     .split(',')
-                    .map(|id| parse_id(id).ok_or_else(wrong))
+                    .map(|id| id.parse().map_err(|_| wrong()))
                     .collect::<Result<_, _>>()?,
             ),
             "class" => SetSpec::Class(name()?),
             "sub" => SetSpec::Subclasses(name()?),
-            "loader" => SetSpec::Loader(parse_id(&name()?).ok_or_else(wrong)?),
+            "loader" => SetSpec::Loader(name()?.parse().map_err(|_| wrong())?),
             "package" => SetSpec::Package(rest.ok_or_else(wrong)?.to_owned()),
             "heap" => SetSpec::Heap(name()?),
             "site" => SetSpec::Site(name()?.parse().map_err(|_| wrong())?),
-            "stack" => SetSpec::Stack(parse_id(&name()?).ok_or_else(wrong)?),
+            "stack" => SetSpec::Stack(name()?.parse().map_err(|_| wrong())?),
             "in" => SetSpec::In(inner()?),
             "out" => SetSpec::Out(inner()?),
             "dominated" => SetSpec::Dominated(inner()?),
@@ -284,16 +284,9 @@ impl fmt::Display for SetSpec {
     }
 }
 
-/// An id as answers print it, `0x7f00`.
-pub fn parse_id(text: &str) -> Option<ObjectId> {
-    let digits = text.trim_start_matches('@');
-    let digits = digits.strip_prefix("0x").unwrap_or(digits);
-    u64::from_str_radix(digits, 16).ok().map(ObjectId)
-}
-
 /// The classes that a name or id means; several loaders may have one of the same name.
 pub fn classes_of(heap: &Heap, name: &str) -> Vec<ClassIdx> {
-    let id = name.starts_with("0x").then(|| parse_id(name)).flatten();
+    let id = name.parse::<ObjectId>().ok();
     let readable = hprof::readable_class_name(name);
     (0..heap.classes().len() as u32)
         .map(ClassIdx)

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use std::str::FromStr;
+use thiserror::Error;
 
 /// A byte position in the (decoded) dump file.
 #[derive(
@@ -40,6 +42,28 @@ impl fmt::Display for ObjectId {
     }
 }
 
+/// Text that is no object id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("expected an object id such as 0x7f001000")]
+pub struct NoObjectId;
+
+impl FromStr for ObjectId {
+    type Err = NoObjectId;
+
+    /// Reads an id as answers print it, `0x7f00`, with an `@` before it or in the place of `0x`. Digits alone
+    /// are refused, because they could be decimal or hexadecimal and mean two objects.
+    fn from_str(text: &str) -> Result<ObjectId, NoObjectId> {
+        let rest = text.strip_prefix('@');
+        let plain = rest.unwrap_or(text);
+        let digits = plain
+            .strip_prefix("0x")
+            .or_else(|| plain.strip_prefix("0X"))
+            .or(rest);
+        let id = digits.and_then(|digits| u64::from_str_radix(digits, 16).ok());
+        id.map(ObjectId).ok_or(NoObjectId)
+    }
+}
+
 impl ObjectId {
     /// The null reference.
     pub const NULL: ObjectId = ObjectId(0);
@@ -75,6 +99,34 @@ impl IdSize {
             4 => Some(IdSize::Four),
             8 => Some(IdSize::Eight),
             _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_names_one_object_or_none() {
+        let check = |text: &str, id: Option<u64>| {
+            assert_eq!(text.parse().ok(), id.map(ObjectId), "{text}");
+        };
+        for text in ["0x10", "0X10", "@0x10", "@10"] {
+            check(text, Some(16));
+        }
+        check(&ObjectId(u64::MAX).to_string(), Some(u64::MAX));
+        for text in [
+            "10",
+            "7f00",
+            "",
+            "@",
+            "0x",
+            "@@10",
+            "0x1ffffffffffffffff",
+            "x",
+        ] {
+            check(text, None);
         }
     }
 }

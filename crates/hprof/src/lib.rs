@@ -58,7 +58,7 @@ pub use header::{Header, HeaderError};
 pub use heap_record::{
     ClassDump, HeapVisitor, Instance, ObjectArray, PrimitiveArray, Root, SubRecord, Table, Value,
 };
-pub use id::{Bytes, FileOffset, IdSize, ObjectId, Serial};
+pub use id::{Bytes, FileOffset, IdSize, NoObjectId, ObjectId, Serial};
 pub use names::{decode_modified_utf8, package_of, readable_class_name};
 pub use record::{AllocSite, Frame, RECORD_HEAD, RawRecord, Record};
 pub use rewrite::{CUT, Edit, RewriteError, Rewriter, Rewritten, rewrite};

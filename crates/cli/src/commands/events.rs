@@ -2,7 +2,7 @@
 
 use super::target::{limit, parse_id};
 use crate::Outcome;
-use crate::exit::{Exit, Usage};
+use crate::exit::Exit;
 use crate::output::note;
 use crate::output_file::write_file;
 use crate::session::Session;
@@ -60,9 +60,7 @@ impl Args {
     }
 
     fn say_trails(&self, session: &Session, text: &str) -> Outcome {
-        let id = parse_id(text)
-            .ok_or_else(|| Usage(format!("{text}: expected an object id such as 0x10000020")))?
-            .0;
+        let id = parse_id(text)?.0;
         let source = Source::open(&self.file)?;
         let (heap, _) = source.replay(Replay::watching(Watch::of_id(id)))?;
         let watch = Watch::of_objects(heap.watched());

@@ -40,12 +40,7 @@ pub struct Args {
 
 impl Args {
     fn objects(&self, heap: &Heap) -> Result<Vec<ObjIdx>> {
-        let id = |text: &str| -> Result<ObjIdx> {
-            let id = parse_id(text).ok_or_else(|| {
-                Usage(format!("{text}: expected an object id such as 0x7f001000"))
-            })?;
-            find_object(heap, id)
-        };
+        let id = |text: &str| find_object(heap, parse_id(text)?);
         let mut list = Vec::new();
         for text in &self.object {
             list.push(id(text)?);

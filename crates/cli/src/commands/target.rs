@@ -4,7 +4,7 @@ use crate::exit::{NotFound, Usage};
 use anyhow::Result;
 use clap::Args;
 use heap_graph::{ClassIdx, Heap, ObjIdx};
-use hprof::ObjectId;
+use hprof::{NoObjectId, ObjectId};
 use std::path::PathBuf;
 
 /// The dump a command is about.
@@ -15,14 +15,10 @@ pub struct Dump {
     pub file: PathBuf,
 }
 
-/// Reads an object id as answers print it: `0x7f00`, `@0x7f00`, `7f00`.
-pub fn parse_id(text: &str) -> Option<ObjectId> {
-    let text = text.trim_start_matches('@');
-    let digits = text
-        .strip_prefix("0x")
-        .or_else(|| text.strip_prefix("0X"))
-        .unwrap_or(text);
-    u64::from_str_radix(digits, 16).ok().map(ObjectId)
+/// Reads an object id as answers print it: `0x7f00` or `@7f00`.
+pub fn parse_id(text: &str) -> Result<ObjectId> {
+    let id = text.parse();
+    id.map_err(|error: NoObjectId| Usage(format!("{text}: {error}")).into())
 }
 
 /// Tells a file and an object id apart, in either order.
@@ -36,9 +32,7 @@ pub fn file_and_id(words: &[String]) -> Result<(PathBuf, Option<ObjectId>)> {
             } else {
                 (a, b)
             };
-            let id = parse_id(id)
-                .ok_or_else(|| Usage(format!("{id}: expected an object id such as 0x7f001000")))?;
-            Ok((PathBuf::from(file), Some(id)))
+            Ok((PathBuf::from(file), Some(parse_id(id)?)))
         }
         _ => Err(Usage("expected a FILE and an object id".to_owned()).into()),
     }

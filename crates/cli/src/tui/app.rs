@@ -7,6 +7,7 @@ use heap_analysis::group::GroupBy;
 use heap_analysis::histogram::SortBy;
 use heap_analysis::set::SetSpec;
 use heap_graph::Heap;
+use hprof::NoObjectId;
 use ratatui::crossterm::event::{KeyCode, KeyModifiers};
 
 /// What the keys do, as shown by `?`.
@@ -199,7 +200,7 @@ impl<'h> App<'h> {
             }
             KeyCode::Char('/') => self.typing = Some((Prompt::Search, String::new())),
             KeyCode::Char('f') => self.typing = Some((Prompt::Strings, String::new())),
-            KeyCode::Char('@') => self.typing = Some((Prompt::Object, String::new())),
+            KeyCode::Char('@') => self.typing = Some((Prompt::Object, "@".to_owned())),
             KeyCode::Char('n') => self.find(true),
             KeyCode::Char('N') => self.find(false),
             KeyCode::Char('b' | 'S') => self.regroup(code == KeyCode::Char('b')),
@@ -310,9 +311,9 @@ impl<'h> App<'h> {
                     self.find(true);
                 }
                 Prompt::Strings => self.ask(Question::Strings(Some(text))),
-                Prompt::Object => match heap_analysis::set::parse_id(&text) {
-                    Some(id) => self.ask(Question::Object(id)),
-                    None => self.message = "an object id is like 0x7f001000".to_owned(),
+                Prompt::Object => match text.parse() {
+                    Ok(id) => self.ask(Question::Object(id)),
+                    Err(NoObjectId) => self.message = NoObjectId.to_string(),
                 },
             },
             KeyCode::Esc | KeyCode::Enter => {}

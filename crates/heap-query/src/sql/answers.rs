@@ -3,7 +3,7 @@
 //! tables' columns is their names in the JSON of the same answer (docs/json.md).
 
 use super::listed::{Listed, RowIter};
-use super::table::{Operand, Scan, Type, columns, parse_object};
+use super::table::{Operand, Scan, Type, columns};
 use super::tables::{class_name, id_cell, object, size};
 use crate::cell::Cell;
 use crate::error::QueryError;
@@ -173,7 +173,7 @@ fn rows_of(list: &str, rows: &impl Serialize) -> Result<RowIter, QueryError> {
 fn cell_of(kind: Type, value: Option<&Json>) -> Cell {
     match (kind, value) {
         (Type::Object, Some(Json::Object(more))) => cell_of(kind, more.get("object")),
-        (Type::Object, Some(Json::String(id))) => parse_object(id).map_or(Cell::Null, id_cell),
+        (Type::Object, Some(Json::String(id))) => id.parse().map_or(Cell::Null, id_cell),
         (_, Some(Json::String(text))) => Cell::Text(text.clone()),
         (_, Some(Json::Bool(flag))) => Cell::Bool(*flag),
         (Type::Real, Some(Json::Number(n))) => n.as_f64().map_or(Cell::Null, Cell::Real),

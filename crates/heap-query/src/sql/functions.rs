@@ -2,7 +2,7 @@
 
 use super::listed::{Listed, RowIter};
 use super::objects::named;
-use super::table::{Scan, parse_object};
+use super::table::Scan;
 use super::tables::{class_name, object, size, via_cells};
 use crate::cell::Cell;
 use crate::describe::{
@@ -224,7 +224,7 @@ fn value(cell: Cell) -> SqlValue {
 fn object_of(env: &Env, context: &Context<'_>, at: usize) -> Option<ObjIdx> {
     let id = match context.get_raw(at) {
         ValueRef::Integer(n) => hprof::ObjectId(n as u64),
-        ValueRef::Text(text) => parse_object(std::str::from_utf8(text).ok()?)?,
+        ValueRef::Text(text) => std::str::from_utf8(text).ok()?.parse().ok()?,
         _ => return None,
     };
     env.heap.find(id)

@@ -30,7 +30,7 @@ use rusqlite::limits::Limit;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Error, Statement};
 use std::sync::Arc;
-use table::{ColumnDef, Source, parse_object};
+use table::{ColumnDef, Source};
 
 /// Longest text or row in bytes: no query may fill the memory with one value.
 const MAX_LENGTH: i32 = 256 << 20;
@@ -214,9 +214,10 @@ fn cell(env: &Env, value: ValueRef<'_>, is_object: Option<bool>) -> Cell {
         ValueRef::Text(bytes) => {
             let text = String::from_utf8_lossy(bytes);
             let id = match is_object {
-                Some(true) => parse_object(&text),
+                Some(true) => text.parse().ok(),
                 None if text.starts_with("0x") => {
-                    parse_object(&text).filter(|id| env.heap.find(*id).is_some())
+                    let id = text.parse().ok();
+                    id.filter(|id| env.heap.find(*id).is_some())
                 }
                 Some(false) | None => None,
             };

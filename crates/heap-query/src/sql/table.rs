@@ -85,25 +85,14 @@ pub(crate) enum Operand {
 }
 
 impl Operand {
-    /// The object id that it names: `0x7f00`, decimal text, or a number.
+    /// The object id that it names: `0x7f00`, or a number.
     pub(crate) fn object_id(&self) -> Option<ObjectId> {
         match self {
             Operand::Int(n) => Some(ObjectId(*n as u64)),
-            Operand::Text(text) => parse_object(text),
+            Operand::Text(text) => text.parse().ok(),
             _ => None,
         }
     }
-}
-
-/// Reads an object id: hexadecimal after `0x`, else decimal.
-pub(crate) fn parse_object(text: &str) -> Option<ObjectId> {
-    let text = text.trim_start_matches('@');
-    let hex = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
-    match hex {
-        Some(digits) => u64::from_str_radix(digits, 16).ok(),
-        None => text.parse().ok(),
-    }
-    .map(ObjectId)
 }
 
 /// A comparison that the table may use to look at less. SQLite checks it again unless the table

@@ -4,8 +4,9 @@ use crate::reply::Fault;
 use heap_analysis::group::GroupBy;
 use heap_analysis::histogram::SortBy;
 use heap_analysis::paths::Exclusions;
-use heap_analysis::set::{SetSpec, parse_id};
+use heap_analysis::set::SetSpec;
 use heap_graph::{Heap, ObjIdx};
+use hprof::NoObjectId;
 use regex::Regex;
 use std::collections::BTreeMap;
 
@@ -103,9 +104,8 @@ impl Params {
         let Some(text) = self.get("id") else {
             return Ok(None);
         };
-        let id = parse_id(text).ok_or_else(|| {
-            Fault::bad(format!("{text}: expected an object id such as 0x7f001000"))
-        })?;
+        let id = text.parse();
+        let id = id.map_err(|error: NoObjectId| Fault::bad(format!("{text}: {error}")))?;
         let found = heap.find(id);
         found
             .map(Some)
