@@ -4,13 +4,14 @@ use std::ffi::{CStr, c_char, c_void};
 use std::fmt;
 use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 
 use agent_core::Recorder;
 use agent_core::options::{ENVIRONMENT, OptionError, Options, Parsed, StartError, help, parse};
 use jvmti::JavaVm;
 use jvmti::sys::RawEnv;
+use locks::{Mutex, Rank};
 use vm_hotspot::{HotSpot, Setup};
 
 use crate::listener::{self, Shared};
@@ -179,7 +180,7 @@ fn run(java: JavaVm, options: Options, output: Output) -> Result<&'static HotSpo
         scratch: output.scratch,
     };
     let recorder = Recorder::new(options.clone(), output.writer, Box::new(process));
-    let recorder = Arc::new(Mutex::new(recorder));
+    let recorder = Arc::new(Mutex::new(Rank::Recorder, recorder));
     recording::begin(&recorder, &options, &output.place);
     listener::begin();
     let profiler = Shared {

@@ -2,13 +2,14 @@
 
 use std::io::Read;
 use std::net::TcpStream;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use agent_core::control::{Command, Decoder, Switch};
 use agent_core::options::Options;
 use agent_core::{Reaction, Recorder};
+use locks::{Mutex, MutexGuard, Rank};
 use vm_hotspot::HotSpot;
 use vmpi::{Event, Profiler, Vm};
 
@@ -29,7 +30,7 @@ pub(crate) struct Shared {
 impl Profiler for Shared {
     fn notify(&mut self, vm: &dyn Vm, event: &Event<'_>) {
         let tell = || {
-            let mut recorder = self.recorder.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut recorder = self.recorder.lock();
             recorder.notify(vm, event);
             // The original's peer saw nothing for seconds.
             let is_rare = !matches!(
@@ -56,12 +57,12 @@ impl Profiler for Shared {
 }
 
 /// How long its present peer is waited for.
-static PATIENCE: Mutex<Option<Patience>> = Mutex::new(None);
+static PATIENCE: Mutex<Option<Patience>> = Mutex::new(Rank::Patience, None);
 /// The last peer is gone.
 static IS_ALONE: AtomicBool = AtomicBool::new(false);
 
 fn lock_patience() -> MutexGuard<'static, Option<Patience>> {
-    PATIENCE.lock().unwrap_or_else(PoisonError::into_inner)
+    PATIENCE.lock()
 }
 
 /// A recording begins, and no collector is connected yet.
@@ -81,7 +82,7 @@ pub(crate) fn come_back(now: &Recording, options: &Options) -> Result<bool, Stri
         return Ok(false);
     };
     let recorder = &now.recorder;
-    let lock = || recorder.lock().unwrap_or_else(PoisonError::into_inner);
+    let lock = || recorder.lock();
     let is_collected = lock().options().output.target.is_collector();
     if !options.output.target.is_collector()
         || !is_collected
@@ -157,7 +158,7 @@ fn listen(vm: &HotSpot, mut peer: TcpStream, recorder: &Mutex<Recorder>, patienc
         decoder.push(&buffer[..count]);
         while let Some(command) = decoder.next_command().filter(|_| !patience.is_over()) {
             let carry_out = || {
-                let mut recorder = recorder.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut recorder = recorder.lock();
                 let reaction = recorder.command(vm, &command);
                 recorder.flush();
                 reaction

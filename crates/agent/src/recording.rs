@@ -3,11 +3,12 @@
 
 use std::io::Write;
 use std::os::unix::net::UnixStream;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use agent_core::options::{ENVIRONMENT, Options, Parsed, Target, default_name, parse};
 use agent_core::{Recorder, WallTime};
 use jvmti::JavaVm;
+use locks::{Mutex, MutexGuard, Rank};
 use vm_hotspot::HotSpot;
 
 use crate::{entry, events, listener, output, process};
@@ -23,10 +24,10 @@ pub(crate) struct Recording {
     is_silent: bool,
 }
 
-static NOW: Mutex<Option<Recording>> = Mutex::new(None);
+static NOW: Mutex<Option<Recording>> = Mutex::new(Rank::Recording, None);
 
 fn lock() -> MutexGuard<'static, Option<Recording>> {
-    NOW.lock().unwrap_or_else(PoisonError::into_inner)
+    NOW.lock()
 }
 
 /// The recording of the process.

@@ -4,8 +4,10 @@
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Write};
 use std::net::{Shutdown, TcpStream};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+use locks::{Condvar, Mutex, MutexGuard, Rank};
 
 use crate::process;
 
@@ -44,7 +46,7 @@ struct Shared {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+        self.queue.lock()
     }
 
     /// Waits, as long as the peer takes something now and then, until `done`; then the peer is
@@ -64,8 +66,7 @@ impl Shared {
                 self.give_up(&mut queue);
                 break;
             }
-            let waited = self.changed.wait_timeout(queue, left);
-            queue = waited.unwrap_or_else(PoisonError::into_inner).0;
+            queue = self.changed.wait_timeout(queue, left);
         }
         queue
     }
@@ -139,7 +140,7 @@ impl Sender {
     /// There can be no thread.
     pub(crate) fn new(stream: TcpStream) -> io::Result<Self> {
         let shared = Arc::new(Shared {
-            queue: Mutex::default(),
+            queue: Mutex::new(Rank::Sender, Queue::default()),
             changed: Condvar::new(),
             stream,
         });
@@ -211,10 +212,7 @@ fn send(shared: &Shared) {
                     let _ = peer.shutdown(Shutdown::Write);
                     return;
                 }
-                None => {
-                    let waited = shared.changed.wait(queue);
-                    queue = waited.unwrap_or_else(PoisonError::into_inner);
-                }
+                None => queue = shared.changed.wait(queue),
             }
         };
         drop(queue);

@@ -8,17 +8,18 @@
 //! historic VM told of an object before its constructor ran.
 
 use std::cell::Cell;
-use std::sync::{Mutex, OnceLock, PoisonError, RwLock};
+use std::sync::OnceLock;
 
 use jvmti::sys::{FieldPtr, MethodPtr, RawEnv, RawObject};
 use jvmti::{Capability, Env, EventKind, FrameRow, Jni, Live, Object};
+use locks::{Mutex, Rank, RwLock};
 use rustc_hash::FxHashMap;
 use vm_hotspot::birth_calls::{Births as Hooks, hidden_frames as hide};
 use vm_hotspot::instrument::is_eligible;
 use vm_hotspot::retransform_all;
 use vmpi::c_interface::layout::{ObjectId, event};
 
-use crate::bridge::{Bridge, locked, quietly, say};
+use crate::bridge::{Bridge, quietly, say};
 
 const CLASS: &str = "java/lang/JvmpiBirth";
 /// Compiled from `java/JvmpiBirth.java`.
@@ -39,7 +40,6 @@ pub(crate) fn hidden_frames() -> usize {
 type Step = vm_hotspot::birth_calls::Step<ObjectId>;
 
 /// State of the inserted code.
-#[derive(Default)]
 pub(crate) struct Births {
     /// The class, weakly, and its switch.
     class: OnceLock<(Object, FieldPtr)>,
@@ -49,10 +49,20 @@ pub(crate) struct Births {
     early: Mutex<FxHashMap<String, Vec<u8>>>,
 }
 
+impl Default for Births {
+    fn default() -> Self {
+        Self {
+            class: OnceLock::new(),
+            steps: RwLock::new(Rank::BirthSteps, FxHashMap::default()),
+            early: Mutex::new(Rank::EarlyClasses, FxHashMap::default()),
+        }
+    }
+}
+
 impl Births {
     /// A class was unloaded, and ids of its methods may be reused.
     pub(crate) fn clear(&self) {
-        let mut steps = self.steps.write().unwrap_or_else(PoisonError::into_inner);
+        let mut steps = self.steps.write();
         steps.clear();
     }
 }
@@ -67,7 +77,7 @@ const HOOKS: Hooks = Hooks {
 impl Bridge {
     /// Whether the VM leaves it to us to see what Java code allocates.
     fn needs_births(&self) -> bool {
-        let granted = locked(&self.granted);
+        let granted = self.granted.lock();
         !granted.has(Capability::GenerateSampledObjectAllocEvents)
             && granted.has(Capability::RetransformClasses)
     }
@@ -99,7 +109,7 @@ impl Bridge {
         let _ = self.births.class.set((jni.new_weak(class)?, field));
         self.env.enable(EventKind::ClassFileLoadHook, true)?;
         let refused = retransform_all(env, jni)?.len();
-        locked(&self.births.early).clear();
+        self.births.early.lock().clear();
         if refused > 0 {
             say(&format!("objects made in {refused} classes are not told"));
         }
@@ -116,12 +126,12 @@ impl Bridge {
     ) -> Option<Vec<u8>> {
         if !self.inserts() {
             if let Some(changed) = changed.as_ref().filter(|_| self.needs_births()) {
-                let mut early = locked(&self.births.early);
+                let mut early = self.births.early.lock();
                 early.insert(name.to_owned(), changed.clone());
             }
             return changed;
         }
-        let early = redefined.then(|| locked(&self.births.early).get(name).cloned());
+        let early = redefined.then(|| self.births.early.lock().get(name).cloned());
         let changed = changed.or(early.flatten());
         if !is_eligible(name) || name == CLASS {
             return changed;
@@ -135,11 +145,7 @@ impl Bridge {
     }
 
     fn step(&self, env: Env<Live>, jni: Jni, method: MethodPtr) -> Step {
-        let known = {
-            let steps = self.births.steps.read();
-            let steps = steps.unwrap_or_else(PoisonError::into_inner);
-            steps.get(&method).copied()
-        };
+        let known = self.births.steps.read().get(&method).copied();
         known.unwrap_or_else(|| {
             let name = env.method_name(method).unwrap_or_default().0;
             let class = env.method_class(method).ok().flatten();
@@ -150,10 +156,7 @@ impl Bridge {
                 }
                 _ => Step::Other,
             };
-            let steps = self.births.steps.write();
-            steps
-                .unwrap_or_else(PoisonError::into_inner)
-                .insert(method, step);
+            self.births.steps.write().insert(method, step);
             step
         })
     }

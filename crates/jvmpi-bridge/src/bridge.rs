@@ -1,11 +1,12 @@
 //! The centre: what all parts share, and the one call to the agent.
 
 use std::cell::Cell;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use jvmti::sys::RawEnv;
 use jvmti::{Capabilities, Env, JavaVm, Jni, Live, OnLoad};
+use locks::{Mutex, Rank};
 
 use crate::births::Births;
 use crate::classes::Classes;
@@ -46,10 +47,6 @@ thread_local! {
     static INSIDE: Cell<u32> = const { Cell::new(0) };
 }
 
-pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// Runs `body`; what it makes the VM do raises no event on this thread.
 pub(crate) fn quietly<T>(body: impl FnOnce() -> T) -> T {
     /// Counts down also when `body` panics.
@@ -81,7 +78,7 @@ impl Bridge {
         Self {
             java,
             env,
-            granted: Mutex::new(granted),
+            granted: Mutex::new(Rank::Granted, granted),
             live: OnceLock::new(),
             words,
             enabled: AtomicU64::new(0),

@@ -2,10 +2,11 @@
 
 use std::ffi::CString;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock};
 
 use jvmti::sys::MethodPtr;
 use jvmti::{Env, Jni, Live, Object};
+use locks::{Rank, RwLock};
 use rustc_hash::FxHashMap;
 use vmpi::BasicType;
 
@@ -44,10 +45,18 @@ struct Meta {
 }
 
 /// All classes that have a name.
-#[derive(Default)]
 pub(crate) struct Classes {
     by_id: RwLock<FxHashMap<ObjectId, Arc<Class>>>,
     meta: OnceLock<Meta>,
+}
+
+impl Default for Classes {
+    fn default() -> Self {
+        Self {
+            by_id: RwLock::new(Rank::BridgeClasses, FxHashMap::default()),
+            meta: OnceLock::new(),
+        }
+    }
 }
 
 /// Text for C: modified UTF-8 has no NUL, so one that came of decoding is marked.
@@ -97,7 +106,7 @@ impl Classes {
     }
 
     fn find(&self, id: ObjectId) -> Option<Arc<Class>> {
-        let by_id = self.by_id.read().unwrap_or_else(PoisonError::into_inner);
+        let by_id = self.by_id.read();
         by_id.get(&id).cloned()
     }
 
@@ -109,7 +118,7 @@ impl Classes {
 
     /// Shapes of all classes, for walks that cannot look them up one by one.
     pub(crate) fn shapes(&self) -> FxHashMap<ObjectId, (i32, ObjectId)> {
-        let by_id = self.by_id.read().unwrap_or_else(PoisonError::into_inner);
+        let by_id = self.by_id.read();
         by_id
             .iter()
             .map(|(id, class)| (*id, (class.kind, class.of_instances)))
@@ -123,7 +132,7 @@ impl Classes {
 
     /// A class is gone; whether `id` was one.
     pub(crate) fn remove(&self, jni: Jni, id: ObjectId) -> bool {
-        let mut by_id = self.by_id.write().unwrap_or_else(PoisonError::into_inner);
+        let mut by_id = self.by_id.write();
         let removed = by_id.remove(&id);
         drop(by_id);
         if let Some(class) = &removed {
@@ -146,7 +155,6 @@ impl Bridge {
     pub(crate) fn complete_classes(&self, env: Env<Live>, jni: Jni) -> Vec<ObjectId> {
         let bare: Vec<(ObjectId, Object)> = {
             let by_id = self.classes.by_id.read();
-            let by_id = by_id.unwrap_or_else(PoisonError::into_inner);
             let is_bare = |class: &Class| class.told_bare.load(Ordering::SeqCst);
             let bare = by_id.iter().filter(|(_, class)| is_bare(class));
             bare.map(|(id, class)| (*id, class.mirror)).collect()
@@ -212,11 +220,7 @@ impl Bridge {
             of_instances: if kind == 0 { id } else { element },
             told_bare: AtomicBool::new(false),
         };
-        let mut by_id = self
-            .classes
-            .by_id
-            .write()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut by_id = self.classes.by_id.write();
         by_id.insert(id, Arc::new(class));
         id
     }

@@ -5,14 +5,15 @@
 //! collection when the program runs again. Ids are never reused, hence nothing can
 //! be confused by that.
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
-use std::sync::{Condvar, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use jvmti::sys::MethodPtr;
 use jvmti::{Env, Jni, Live, Object};
+use locks::{Condvar, Mutex, Rank};
 
-use crate::bridge::{Bridge, locked, quietly};
+use crate::bridge::{Bridge, quietly};
 use vmpi::c_interface::layout::{GcInfo, NOTHING, Payload, event};
 
 /// Newer VMs tell of deaths for a while after a collection, from a thread of their
@@ -41,7 +42,6 @@ struct Runtime {
 }
 
 /// What waits to be told.
-#[derive(Default)]
 pub(crate) struct Collector {
     state: Mutex<State>,
     changed: Condvar,
@@ -53,16 +53,29 @@ pub(crate) struct Collector {
     started: AtomicBool,
 }
 
+impl Default for Collector {
+    fn default() -> Self {
+        Self {
+            state: Mutex::new(Rank::CollectorState, State::default()),
+            changed: Condvar::new(),
+            telling: Mutex::new(Rank::TellingCollection, ()),
+            held: AtomicI64::new(0),
+            runtime: OnceLock::new(),
+            started: AtomicBool::new(false),
+        }
+    }
+}
+
 impl Collector {
     /// A pause has ended. Called by the VM with all threads stopped.
     pub(crate) fn finished(&self) {
-        locked(&self.state).finished += 1;
+        self.state.lock().finished += 1;
         self.changed.notify_all();
     }
 
     /// An object died. Called by the VM, possibly with all threads stopped.
     pub(crate) fn died(&self, tag: i64) {
-        locked(&self.state).dead.push(tag as usize);
+        self.state.lock().dead.push(tag as usize);
         self.changed.notify_all();
     }
 
@@ -81,7 +94,7 @@ impl Collector {
 
     /// Blocks until there is something to tell; false when the VM ends.
     fn wait(&self) -> bool {
-        let mut state = locked(&self.state);
+        let mut state = self.state.lock();
         loop {
             if state.stopped {
                 return false;
@@ -91,8 +104,7 @@ impl Collector {
                 return true;
             }
             // The timeout covers a hold that ends between the check and the wait.
-            let waited = self.changed.wait_timeout(state, Duration::from_millis(200));
-            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+            state = self.changed.wait_timeout(state, Duration::from_millis(200));
         }
     }
 }
@@ -127,12 +139,12 @@ impl Bridge {
     /// Tells of all collections and deaths so far, on this thread; not while
     /// another thread does, which would be waiting for a lock this one may hold.
     fn tell_collections(&self, env: Env<Live>, jni: Jni) {
-        let Ok(_telling) = self.collector.telling.try_lock() else {
+        let Some(_telling) = self.collector.telling.try_lock() else {
             return;
         };
         quietly(|| {
             let (finished, dead) = {
-                let mut state = locked(&self.collector.state);
+                let mut state = self.collector.state.lock();
                 (
                     std::mem::take(&mut state.finished),
                     std::mem::take(&mut state.dead),
@@ -197,11 +209,11 @@ impl Bridge {
         if self.collector.is_held() {
             return;
         }
-        locked(&self.collector.state).running += 1;
+        self.collector.state.lock().running += 1;
         let _ = env.force_gc();
         let mut before = usize::MAX;
         for _ in 0..PATIENCE {
-            let dead = locked(&self.collector.state).dead.len();
+            let dead = self.collector.state.lock().dead.len();
             if dead == before {
                 break;
             }
@@ -209,17 +221,17 @@ impl Bridge {
             std::thread::sleep(SETTLE);
         }
         self.tell_collections(env, jni);
-        locked(&self.collector.state).running -= 1;
+        self.collector.state.lock().running -= 1;
         self.collector.changed.notify_all();
     }
 
     /// The VM ends: what is left is told, and the thread goes.
     pub(crate) fn stop_collector(&self, env: Env<Live>, jni: Jni) {
-        locked(&self.collector.state).stopped = true;
+        self.collector.state.lock().stopped = true;
         self.collector.changed.notify_all();
         let until = Instant::now() + Duration::from_secs(1);
         // One that is being told gets time to end.
-        while self.collector.telling.try_lock().is_err() && Instant::now() < until {
+        while self.collector.telling.try_lock().is_none() && Instant::now() < until {
             std::thread::sleep(Duration::from_millis(1));
         }
         if !self.collector.is_held() {

@@ -6,8 +6,9 @@ use std::time::Instant;
 
 use jvmti::sys::{AddrLocation, MethodPtr, RawEnv};
 use jvmti::{Agent, Env, FrameRow, Jni, Live, Object};
+use locks::{Mutex, Rank};
 
-use crate::bridge::{Bridge, is_inside, locked, quietly, say};
+use crate::bridge::{Bridge, is_inside, quietly, say};
 use crate::classes::is_prepared;
 use crate::objects::ARENA;
 use crate::sleep;
@@ -397,8 +398,8 @@ impl Agent for Bridge {
     }
 
     fn panicked(&self, callback: &'static str) {
-        static SAID: std::sync::Mutex<Vec<&'static str>> = std::sync::Mutex::new(Vec::new());
-        let mut said = locked(&SAID);
+        static SAID: Mutex<Vec<&'static str>> = Mutex::new(Rank::Said, Vec::new());
+        let mut said = SAID.lock();
         if !said.contains(&callback) {
             said.push(callback);
             say(&format!(

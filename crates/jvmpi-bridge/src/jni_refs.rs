@@ -3,13 +3,14 @@
 //! not seen.
 
 use std::ffi::c_void;
-use std::sync::{Mutex, OnceLock};
+use std::sync::OnceLock;
 
 use jvmti::sys::{RawEnv, RawObject, jni_slot};
 use jvmti::{Env, Jni, Live, Object};
+use locks::{Mutex, Rank};
 use rustc_hash::FxHashMap;
 
-use crate::bridge::{Bridge, locked, quietly};
+use crate::bridge::{Bridge, quietly};
 use vmpi::c_interface::layout::{GlobalRef, ObjectId, Payload, event};
 
 type Make = extern "system" fn(RawEnv, RawObject) -> RawObject;
@@ -26,15 +27,22 @@ struct Before {
 static BEFORE: OnceLock<Before> = OnceLock::new();
 
 /// Global references made while they are watched, for the roots of a heap dump.
-#[derive(Default)]
 pub(crate) struct JniRefs {
     by_reference: Mutex<FxHashMap<usize, ObjectId>>,
+}
+
+impl Default for JniRefs {
+    fn default() -> Self {
+        Self {
+            by_reference: Mutex::new(Rank::BridgeReferences, FxHashMap::default()),
+        }
+    }
 }
 
 impl JniRefs {
     /// One global reference of each object that has some.
     pub(crate) fn by_object(&self) -> FxHashMap<ObjectId, usize> {
-        let by_reference = locked(&self.by_reference);
+        let by_reference = self.by_reference.lock();
         by_reference
             .iter()
             .map(|(r, object)| (*object, *r))
@@ -58,7 +66,11 @@ fn made(env: RawEnv, reference: RawObject, kind: i32) {
         bridge.meet_current(live, jni);
         let object = bridge.id_of(live, jni, object);
         if kind == event::JNI_GLOBALREF_ALLOC {
-            locked(&bridge.refs.by_reference).insert(reference as usize, object);
+            bridge
+                .refs
+                .by_reference
+                .lock()
+                .insert(reference as usize, object);
         }
         let global_ref = GlobalRef { object, reference };
         bridge.send(env, kind, Payload { global_ref });
@@ -79,7 +91,11 @@ fn dropping(env: RawEnv, reference: RawObject, kind: i32) {
     quietly(|| {
         bridge.meet_current(live, jni);
         if kind == event::JNI_GLOBALREF_FREE {
-            locked(&bridge.refs.by_reference).remove(&(reference as usize));
+            bridge
+                .refs
+                .by_reference
+                .lock()
+                .remove(&(reference as usize));
         }
         bridge.send(env, kind, Payload { reference });
     });

@@ -3,12 +3,12 @@
 //! to another, so nothing can be confused however late an event arrives.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard};
 
 use jvmti::{Env, Jni, Live, Object};
+use locks::{Mutex, MutexGuard, Rank};
 use rustc_hash::FxHashMap;
 
-use crate::bridge::{Bridge, locked};
+use crate::bridge::Bridge;
 use vmpi::c_interface::layout::{ObjAlloc, ObjectId};
 
 /// Distance of two ids: agents hash them as the addresses they once were.
@@ -42,13 +42,22 @@ impl Record {
 }
 
 /// All objects that have a name.
-#[derive(Default)]
 pub(crate) struct Objects {
     next: AtomicUsize,
     shards: [Mutex<FxHashMap<ObjectId, Record>>; SHARDS],
     /// Held while an object gets its name and by heap walks, which name objects
     /// too: the only lock held over calls into the VM.
     naming: Mutex<()>,
+}
+
+impl Default for Objects {
+    fn default() -> Self {
+        Self {
+            next: AtomicUsize::new(0),
+            shards: std::array::from_fn(|_| Mutex::new(Rank::Objects, FxHashMap::default())),
+            naming: Mutex::new(Rank::Naming, ()),
+        }
+    }
 }
 
 /// A size as the interface has it.
@@ -58,12 +67,12 @@ pub(crate) fn narrow(size: i64) -> i32 {
 
 impl Objects {
     fn shard(&self, id: ObjectId) -> MutexGuard<'_, FxHashMap<ObjectId, Record>> {
-        locked(&self.shards[id / STEP % SHARDS])
+        self.shards[id / STEP % SHARDS].lock()
     }
 
     /// Only its holder may name objects.
     pub(crate) fn naming(&self) -> MutexGuard<'_, ()> {
-        locked(&self.naming)
+        self.naming.lock()
     }
 
     /// A new id for an object that will get it as its tag.
@@ -85,7 +94,7 @@ impl Objects {
 
     /// How many are known.
     pub(crate) fn count(&self) -> usize {
-        self.shards.iter().map(|shard| locked(shard).len()).sum()
+        self.shards.iter().map(|shard| shard.lock().len()).sum()
     }
 }
 

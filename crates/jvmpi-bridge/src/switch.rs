@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use jvmti::{Capability, EventKind};
 
-use crate::bridge::{Bridge, locked, quietly, say};
+use crate::bridge::{Bridge, quietly, say};
 use crate::jni_refs;
 use vmpi::c_interface::layout::{FAIL, NOT_AVAILABLE, SUCCESS, event};
 
@@ -89,7 +89,7 @@ impl Bridge {
     /// Whether the VM has granted something, asking once more where that is still
     /// possible.
     fn has(&self, capability: Capability) -> bool {
-        let mut granted = locked(&self.granted);
+        let mut granted = self.granted.lock();
         if granted.has(capability) {
             return true;
         }

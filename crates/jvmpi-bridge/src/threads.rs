@@ -3,11 +3,12 @@
 use std::cell::Cell;
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicPtr, AtomicU32, Ordering};
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use jvmti::sys::RawEnv;
 use jvmti::{Env, Jni, Live, Object};
+use locks::{Rank, RwLock};
 use rustc_hash::FxHashMap;
 use vm_hotspot::{ThreadEnvs, status_of};
 
@@ -73,10 +74,18 @@ impl Told {
 }
 
 /// All threads.
-#[derive(Default)]
 pub(crate) struct Threads {
     by_env: RwLock<FxHashMap<usize, Arc<Thread>>>,
     env_of: OnceLock<ThreadEnvs>,
+}
+
+impl Default for Threads {
+    fn default() -> Self {
+        Self {
+            by_env: RwLock::new(Rank::BridgeThreads, FxHashMap::default()),
+            env_of: OnceLock::new(),
+        }
+    }
 }
 
 impl Threads {
@@ -93,7 +102,7 @@ impl Threads {
     }
 
     fn find(&self, env: RawEnv) -> Option<Arc<Thread>> {
-        let by_env = self.by_env.read().unwrap_or_else(PoisonError::into_inner);
+        let by_env = self.by_env.read();
         by_env.get(&(env as usize)).cloned()
     }
 
@@ -101,7 +110,7 @@ impl Threads {
         if let Some(found) = self.find(env) {
             return found;
         }
-        let mut by_env = self.by_env.write().unwrap_or_else(PoisonError::into_inner);
+        let mut by_env = self.by_env.write();
         by_env.entry(env as usize).or_default().clone()
     }
 
@@ -140,7 +149,7 @@ impl Threads {
 
     /// The env of the known thread whose object has an id.
     pub(crate) fn env_with_id(&self, id: ObjectId) -> Option<RawEnv> {
-        let by_env = self.by_env.read().unwrap_or_else(PoisonError::into_inner);
+        let by_env = self.by_env.read();
         let is_it = |thread: &Thread| thread.who.get().is_some_and(|who| who.1 == id);
         let found = by_env.iter().find(|(_, thread)| is_it(thread));
         found.map(|(env, _)| *env as RawEnv)
@@ -233,11 +242,7 @@ impl Bridge {
     pub(crate) fn forget_current(&self, jni: Jni) {
         let raw = jni.raw();
         MET.set(false);
-        let mut by_env = self
-            .threads
-            .by_env
-            .write()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut by_env = self.threads.by_env.write();
         let removed = by_env.remove(&(raw as usize));
         drop(by_env);
         if let Some((weak, _)) = removed.and_then(|thread| thread.who.get().copied()) {

@@ -1,9 +1,10 @@
 //! Stacks as the agent sees them.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 use jvmti::sys::MethodPtr;
 use jvmti::{Env, FrameRow, Live};
+use locks::{Rank, RwLock};
 use rustc_hash::FxHashMap;
 
 use crate::births::hidden_frames;
@@ -21,8 +22,13 @@ pub(crate) const MOST_FRAMES: usize = 1 << 16;
 type Lines = Arc<[(u32, u32)]>;
 
 /// Line tables of methods seen in stacks.
-#[derive(Default)]
 pub(crate) struct LineTables(RwLock<FxHashMap<MethodPtr, Lines>>);
+
+impl Default for LineTables {
+    fn default() -> Self {
+        Self(RwLock::new(Rank::LineTables, FxHashMap::default()))
+    }
+}
 
 /// The line of a bytecode index.
 fn line_at(lines: &[(u32, u32)], index: u32) -> i32 {
@@ -40,14 +46,14 @@ impl LineTables {
             return NATIVE;
         };
         let known = {
-            let tables = self.0.read().unwrap_or_else(PoisonError::into_inner);
+            let tables = self.0.read();
             tables.get(&method).cloned()
         };
         let lines = known.unwrap_or_else(|| {
             let mut lines = env.line_numbers(method).unwrap_or_default();
             lines.sort_unstable();
             let lines: Lines = lines.into();
-            let mut tables = self.0.write().unwrap_or_else(PoisonError::into_inner);
+            let mut tables = self.0.write();
             tables.insert(method, Arc::clone(&lines));
             lines
         });
@@ -56,7 +62,7 @@ impl LineTables {
 
     /// Forgets all: a class was unloaded, and ids of its methods may be reused.
     pub(crate) fn clear(&self) {
-        let mut tables = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut tables = self.0.write();
         tables.clear();
     }
 

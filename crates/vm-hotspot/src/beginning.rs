@@ -7,7 +7,7 @@ use vmpi::{Event, ThreadId, VmInfo};
 
 use crate::background::{collect_at_end, count_soon};
 use crate::config::Follow;
-use crate::hotspot::{HotSpot, locked};
+use crate::hotspot::HotSpot;
 use crate::natives::uncounted;
 use crate::sampler::Sampler;
 use crate::tracker::Tracker;
@@ -64,7 +64,7 @@ impl HotSpot {
             }
             drop(state);
             // Init comes first, what was found before it after.
-            let mut profiler = locked(&self.profiler);
+            let mut profiler = self.profiler.lock();
             if let Some(profiler) = profiler.as_mut() {
                 profiler.notify(self, &Event::VmInit { info: &info, main });
             }

@@ -3,11 +3,11 @@
 //! begins, and the order survives the dead.
 
 use std::ops::{Deref, DerefMut, Range};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use jvmti::Jni;
+use locks::{Mutex, Rank};
 
 use crate::followed::Entry;
 use crate::hotspot::HotSpot;
@@ -30,7 +30,7 @@ impl Default for Clock {
             began: Instant::now(),
             began_ms: since_1970.map_or(0, |since| since.as_millis() as u64),
             is_on: AtomicBool::new(false),
-            is_kept: Mutex::new(false),
+            is_kept: Mutex::new(Rank::Births, false),
         }
     }
 }

@@ -1,13 +1,12 @@
 //! Which classes inserted code has changed, so that they can be put back.
 
-use std::sync::Mutex;
 use std::time::Duration;
 
 use jvmti::{Env, Jni, Live};
+use locks::{Mutex, Rank};
 use rustc_hash::FxHashSet;
 
 use crate::background::retransform_those;
-use crate::hotspot::locked;
 
 /// Before JDK 17 a VM may look at all classes for each one that is changed, while all threads stand
 /// still: 7 seconds with 3,000 classes on JDK 11, more than 20 on JDK 8. With more than so many they
@@ -21,13 +20,19 @@ const BETWEEN: Duration = Duration::from_millis(100);
 
 /// Names, with slashes, of classes that were changed and not put back. Classes of one name are put
 /// back together.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct ChangedClasses(Mutex<FxHashSet<String>>);
+
+impl Default for ChangedClasses {
+    fn default() -> Self {
+        Self(Mutex::new(Rank::ChangedClasses, FxHashSet::default()))
+    }
+}
 
 impl ChangedClasses {
     /// A class gets other bytes; false if there are too many to remember, so that it keeps them.
     pub(crate) fn note(&self, name: &str) -> bool {
-        let mut names = locked(&self.0);
+        let mut names = self.0.lock();
         if names.contains(name) {
             return true;
         }
@@ -36,13 +41,13 @@ impl ChangedClasses {
 
     /// Has the classes that `others` has left changed put back with its own.
     pub(crate) fn take_over(&self, others: &Self) {
-        let left = std::mem::take(&mut *locked(&others.0));
-        locked(&self.0).extend(left);
+        let left = std::mem::take(&mut *others.0.lock());
+        self.0.lock().extend(left);
     }
 
     /// How many there are.
     pub(crate) fn count(&self) -> usize {
-        locked(&self.0).len()
+        self.0.lock().len()
     }
 
     /// Has the VM ask for the code of them once more, which by now is not changed any more, as long
@@ -53,7 +58,7 @@ impl ChangedClasses {
             if look > 0 {
                 std::thread::sleep(BETWEEN);
             }
-            let names = std::mem::take(&mut *locked(&self.0));
+            let names = std::mem::take(&mut *self.0.lock());
             let mut found = FxHashSet::default();
             let is_changed = |name: &str| {
                 let is_changed = names.contains(name);
@@ -70,7 +75,7 @@ impl ChangedClasses {
                 }
                 // They are looked for again at the next time.
                 _ => {
-                    locked(&self.0).extend(names.into_iter().chain(refused));
+                    self.0.lock().extend(names.into_iter().chain(refused));
                     return 0;
                 }
             };
@@ -78,10 +83,10 @@ impl ChangedClasses {
                 break;
             }
             let missing = names.into_iter().filter(|name| !found.contains(name));
-            locked(&self.0).extend(missing);
+            self.0.lock().extend(missing);
         }
         let count = refused.len();
-        *locked(&self.0) = refused;
+        *self.0.lock() = refused;
         count
     }
 }

@@ -7,7 +7,7 @@ use jvmti::{Agent, Capability, Env, EventKind, Jni, Live, Result};
 use vmpi::Event;
 
 use crate::background::{collect_garbage, forget_end_hook};
-use crate::hotspot::{HotSpot, locked};
+use crate::hotspot::HotSpot;
 use crate::natives::uncounted;
 use crate::state::State;
 use crate::tracker::Tracker;
@@ -90,7 +90,7 @@ impl HotSpot {
 
     /// Lets go of what the program would be kept from freeing, and of most memory.
     fn leave(&self, env: Env<Live>, jni: Jni) {
-        drop(locked(&self.profiler).take());
+        drop(self.profiler.lock().take());
         if let Some(sampler) = self.sampler.get() {
             sampler.disarm_all();
         }

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use jvmti::{Agent, Env, EventKind, Jni, Live, Object};
 use vmpi::Event;
 
-use crate::hotspot::{HotSpot, locked};
+use crate::hotspot::HotSpot;
 use crate::instrument::{Tracking, is_eligible};
 use crate::monitors::Step;
 use crate::natives::{is_inside, uncounted};
@@ -195,7 +195,7 @@ impl Agent for HotSpot {
     }
 
     fn object_free(&self, tag: i64) {
-        locked(&self.deaths).push(tag);
+        self.deaths.lock().push(tag);
     }
 
     fn vm_object_alloc(

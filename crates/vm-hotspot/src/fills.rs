@@ -1,10 +1,10 @@
 //! How big and how full all followed objects are, for a table of all classes: read by a thread of the
 //! agent's own, a piece of them after the other, so that nobody waits for it, and summed up by site.
 
-use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 
 use jvmti::{Env, Jni, Live, Object};
+use locks::{Mutex, Rank};
 use rustc_hash::FxHashMap;
 use vmpi::fills::SiteFill;
 use vmpi::info::java_name;
@@ -51,7 +51,7 @@ struct Site {
 impl HotSpot {
     /// Reads in the background; the answer is told as an event.
     pub(crate) fn read_fills(&self, env: Env<Live>, jni: Jni, number: u32) -> jvmti::Result<()> {
-        static READER: Place = Mutex::new(None);
+        static READER: Place = Mutex::new(Rank::Worker, None);
         let worker = self.worker(&READER, (env, jni), "HPROF sizes")?;
         if worker.waiting() >= MOST_WAITING {
             return Err(jvmti::Error::Jni("too many questions"));

@@ -12,15 +12,15 @@
 //! living is then an estimate, and no sort of object is preferred.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::sync::{Arc, OnceLock};
 
 use jvmti::{Jni, Object};
+use locks::{Mutex, MutexGuard, Rank};
 use rustc_hash::FxHashMap;
 use vmpi::{Memory, Share, Worth};
 
 use crate::births::{Clock, Dated};
 use crate::choices::Dice;
-use crate::hotspot::locked;
 use crate::sites::SiteId;
 use crate::slots;
 
@@ -171,8 +171,7 @@ impl Young {
     }
 }
 
-/// All followed objects. The aged are locked before a list of the young.
-#[derive(Default)]
+/// All followed objects.
 pub(crate) struct Followed {
     young: [Mutex<Young>; LISTS],
     aged: Mutex<Aged>,
@@ -198,22 +197,33 @@ impl Followed {
     /// None, with the memory that they may take.
     pub(crate) fn new(memory: &Arc<Memory>) -> Self {
         Self {
+            young: std::array::from_fn(|_| Mutex::new(Rank::Young, Young::default())),
+            aged: Mutex::new(Rank::Aged, Aged::default()),
+            count: AtomicUsize::new(0),
             memory: Arc::clone(memory),
-            ..Self::default()
+            refused: AtomicU64::new(0),
+            halvings: AtomicU32::new(0),
+            halved: AtomicU64::new(0),
+            started: AtomicU64::new(0),
+            collections: AtomicU64::new(0),
+            watcher: OnceLock::new(),
+            are_cleared: OnceLock::new(),
+            shares: Mutex::new(Rank::Shares, Vec::new()),
+            clock: Clock::default(),
         }
     }
 
     /// The list that a thread's objects go to. While it is locked nobody else takes
     /// over what that thread has gathered.
     pub(crate) fn list(&self, tracker: i32) -> MutexGuard<'_, Young> {
-        locked(&self.young[tracker.unsigned_abs() as usize % LISTS])
+        self.young[tracker.unsigned_abs() as usize % LISTS].lock()
     }
 
     /// The number of a share, 0 for all objects. There are 32 at most; beyond these it is the one
     /// that is nearest, which is given, too.
     pub(crate) fn number_of(&self, share: Share) -> (u32, Share) {
         const MOST: usize = 32;
-        let mut shares = locked(&self.shares);
+        let mut shares = self.shares.lock();
         if shares.is_empty() {
             shares.push(Share::ALL);
         }
@@ -235,14 +245,14 @@ impl Followed {
 
     /// The shares that have numbers.
     pub(crate) fn shares(&self) -> Vec<Share> {
-        locked(&self.shares).clone()
+        self.shares.lock().clone()
     }
 
     /// Objects and bytes that were chosen since the last call, by site.
     pub(crate) fn take_chosen(&self) -> Vec<(SiteId, [i64; 2])> {
         let lists = self.young.iter();
         lists
-            .flat_map(|list| std::mem::take(&mut locked(list).chosen))
+            .flat_map(|list| std::mem::take(&mut list.lock().chosen))
             .collect()
     }
 
@@ -344,7 +354,7 @@ impl Followed {
             }
             seen = now;
             take_over();
-            let mut aged = locked(&self.aged);
+            let mut aged = self.aged.lock();
             self.bury(jni, &mut aged, is_crowded);
             self.make_room(jni, &mut aged);
             drop(aged);
@@ -364,7 +374,7 @@ impl Followed {
             Young::halve(&mut dice, jni, &mut aged.entries);
             let mut gone = before - aged.entries.len();
             for list in &self.young {
-                let mut list = locked(list);
+                let mut list = list.lock();
                 let before = list.entries.len();
                 Young::halve(&mut dice, jni, &mut list.entries);
                 list.thinned = thinned;
@@ -384,7 +394,7 @@ impl Followed {
             (aged.looked_at, aged.collections) = (aged.entries.len(), 0);
         }
         for list in &self.young {
-            let mut young = std::mem::take(&mut locked(list).entries);
+            let mut young = std::mem::take(&mut list.lock().entries);
             self.drop_dead(jni, &mut young);
             aged.entries.append(young);
         }
@@ -411,7 +421,7 @@ impl Followed {
 
     /// From now on all that are followed so far are old.
     pub(crate) fn clear(&self, jni: Jni) {
-        let mut aged = locked(&self.aged);
+        let mut aged = self.aged.lock();
         self.bury(jni, &mut aged, true);
         for entry in aged.entries.iter_mut() {
             entry.how |= OLD;
@@ -420,9 +430,9 @@ impl Followed {
 
     /// Forgets all, which nobody asks for any more.
     pub(crate) fn release(&self, jni: Jni) {
-        let mut aged = locked(&self.aged);
+        let mut aged = self.aged.lock();
         let lists = self.young.iter();
-        let young = lists.map(|list| std::mem::take(&mut locked(list).entries));
+        let young = lists.map(|list| std::mem::take(&mut list.lock().entries));
         for entries in young.chain([std::mem::take(&mut aged.entries)]) {
             entries.iter().for_each(|entry| jni.delete_weak(entry.weak));
         }
@@ -430,7 +440,7 @@ impl Followed {
 
     /// All the living, for `body`. They may die meanwhile, but their references stay.
     pub(crate) fn living<T>(&self, jni: Jni, body: impl FnOnce(&Dated) -> T) -> T {
-        let mut aged = locked(&self.aged);
+        let mut aged = self.aged.lock();
         self.bury(jni, &mut aged, true);
         body(&aged.entries)
     }
@@ -438,7 +448,7 @@ impl Followed {
     /// Begins to go through the living, and counts those of each site by its number. One at a time
     /// does so.
     pub(crate) fn see_all(&self, jni: Jni) -> Vec<u64> {
-        let mut aged = locked(&self.aged);
+        let mut aged = self.aged.lock();
         self.bury(jni, &mut aged, true);
         aged.entries.see_all();
         let mut counts: Vec<u64> = Vec::new();
@@ -459,7 +469,7 @@ impl Followed {
         jni: Jni,
         mut wants: impl FnMut(Entry) -> bool,
     ) -> Option<Vec<(Object, Entry)>> {
-        let mut aged = locked(&self.aged);
+        let mut aged = self.aged.lock();
         let mut chosen = Vec::with_capacity(PIECE);
         // Many that nobody wants are not many to look at.
         for _ in 0..64 {
@@ -483,7 +493,7 @@ impl Followed {
 
     /// All that were followed since [`Followed::living`] began, from inside of it.
     pub(crate) fn newcomers(&self) -> Vec<Entry> {
-        let lists = self.young.iter().map(|list| locked(list).entries.to_vec());
+        let lists = self.young.iter().map(|list| list.lock().entries.to_vec());
         lists.collect::<Vec<_>>().concat()
     }
 

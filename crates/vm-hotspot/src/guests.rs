@@ -16,7 +16,7 @@ use vmpi::{ThreadId, Worth};
 
 use crate::calls::Contexts;
 use crate::counters::Want;
-use crate::hotspot::{HotSpot, locked};
+use crate::hotspot::HotSpot;
 use crate::spares::{Spare, Spares, Stop, with_spares};
 use crate::state::State;
 use crate::tracker::{COST_WORDS, EDGE_WORDS, FIRST_NODES, Tracker, node_of};
@@ -396,7 +396,7 @@ impl HotSpot {
             true => self.lock().registry.kind_of(env, thread),
             false => 0,
         };
-        let mut lodging = locked(&self.lodging);
+        let mut lodging = self.lodging.lock();
         let is_new = lodging.living == lodging.made;
         let heap = &self.memory.heap;
         if lodging.living >= MOST || is_new && !heap.take(Worth::Names, cost) {
@@ -443,7 +443,7 @@ impl HotSpot {
     pub(crate) fn virtual_thread_ended(&self, env: Env<Live>, jni: Jni, thread: Object) {
         if let Some(tracker) = self.tracker() {
             jni.local_frame(8, || {
-                let mut lodging = locked(&self.lodging);
+                let mut lodging = self.lodging.lock();
                 let table = tracker.array(jni, tracker.guests.guests).ok()?;
                 let (at, object) = tracker.find(jni, table, thread)?;
                 jni.array_set(table, at, tracker.nobody(jni));

@@ -1,11 +1,12 @@
 //! The agent's centre: events in, notifications out.
 
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use jvmti::sys::Value;
 use jvmti::{Capabilities, Capability, Env, EventKind, JavaVm, Jni, Live, Object, OnLoad};
+use locks::{Mutex, MutexGuard, Rank};
 use vmpi::{Event, Memory, Profiler, VmInfo, Worth};
 
 use crate::config::{Clock, Config, Follow};
@@ -91,10 +92,6 @@ const ANNOUNCED: usize = 256;
 /// The last recording that was begun: null, or one that is never freed.
 static HOTSPOT: AtomicPtr<HotSpot> = AtomicPtr::new(std::ptr::null_mut());
 
-pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl HotSpot {
     /// The process's last recording, once loaded.
     #[must_use]
@@ -143,12 +140,12 @@ impl HotSpot {
                 None => Box::leak(Box::default()),
             },
             inserted: Inserted::default(),
-            state: Mutex::new(state),
-            deaths: Mutex::default(),
-            profiler: Mutex::new(Some(setup.profiler)),
+            state: Mutex::new(Rank::State, state),
+            deaths: Mutex::new(Rank::Deaths, Vec::new()),
+            profiler: Mutex::new(Rank::Profiler, Some(setup.profiler)),
             begun: AtomicBool::new(false),
             info: OnceLock::new(),
-            classes_of_walk: Mutex::default(),
+            classes_of_walk: Mutex::new(Rank::ClassesOfWalk, None),
             sampler: OnceLock::new(),
             async_stacks: AtomicBool::new(false),
             started: Instant::now(),
@@ -159,7 +156,7 @@ impl HotSpot {
             end_hook: OnceLock::new(),
             followed: Followed::new(&memory),
             memory,
-            lodging: Mutex::default(),
+            lodging: Mutex::new(Rank::Lodging, Lodging::default()),
             exhausted: AtomicBool::new(false),
             message: setup.message,
         }));
@@ -275,8 +272,8 @@ impl HotSpot {
 
     /// The state, with deaths taken over.
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
-        let mut state = locked(&self.state);
-        let deaths = std::mem::take(&mut *locked(&self.deaths));
+        let mut state = self.state.lock();
+        let deaths = std::mem::take(&mut *self.deaths.lock());
         for tag in deaths.into_iter().filter(|tag| tag & CLASS_TAG != 0) {
             let class = vmpi::ClassId((tag & !CLASS_TAG) as u32);
             state.registry.class_gone(class);
@@ -388,7 +385,7 @@ impl HotSpot {
 
     /// Tells the profiler what is pending, and then `event`.
     pub(crate) fn tell(&self, event: &Event<'_>) {
-        if let Some(profiler) = locked(&self.profiler).as_mut() {
+        if let Some(profiler) = self.profiler.lock().as_mut() {
             if self.has_begun() {
                 self.announce(usize::MAX, &mut |event| profiler.notify(self, event));
             }
@@ -407,10 +404,8 @@ impl HotSpot {
     pub(crate) fn tell_pending(&self) {
         let mut left = ANNOUNCED;
         while left > 0 && self.has_begun() && !self.lock().registry.pending.is_empty() {
-            let mut profiler = match self.profiler.try_lock() {
-                Ok(profiler) => profiler,
-                Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-                Err(TryLockError::WouldBlock) => return,
+            let Some(mut profiler) = self.profiler.try_lock() else {
+                return;
             };
             let Some(profiler) = profiler.as_mut() else {
                 return;
@@ -423,7 +418,7 @@ impl HotSpot {
     /// elsewhere.
     pub fn quietly<T>(&self, body: impl FnOnce() -> T) -> T {
         let result = {
-            let _profiler = locked(&self.profiler);
+            let _profiler = self.profiler.lock();
             uncounted(body)
         };
         self.tell_pending();

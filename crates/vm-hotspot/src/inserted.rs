@@ -6,18 +6,18 @@
 //! run replaced code go on with it, so that a stop or a start in the middle of it needs nothing. A
 //! class that the VM does not put back keeps its code, which is switched off.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use jvmti::{Capability, Env, Jni, Live, Object};
+use locks::{Mutex, Rank};
 use vmpi::ClassId;
 
 use crate::background::{keep_time, retransform_those};
 use crate::changed_classes::{ChangedClasses, MOST_WHERE_SLOW};
 use crate::config::Clock;
-use crate::hotspot::{HotSpot, locked};
+use crate::hotspot::HotSpot;
 use crate::native_made;
 use crate::natives::uncounted;
 use crate::registry::CLASS_TAG;
@@ -30,7 +30,6 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const STEP: Duration = Duration::from_millis(100);
 
 /// What has inserted code, and what is to have it.
-#[derive(Default)]
 pub(crate) struct Inserted {
     /// Allocations are not to be counted. Held while that is switched.
     stopped: Mutex<bool>,
@@ -44,6 +43,19 @@ pub(crate) struct Inserted {
     worker: Place,
 }
 
+impl Default for Inserted {
+    fn default() -> Self {
+        Self {
+            stopped: Mutex::new(Rank::Counting, false),
+            begins: Mutex::new(Rank::Begins, ()),
+            leaves: AtomicBool::new(false),
+            is_in: Mutex::new(Rank::Classes, false),
+            changed: ChangedClasses::default(),
+            worker: Mutex::new(Rank::Worker, None),
+        }
+    }
+}
+
 impl Inserted {
     /// Whether a class that is loaded now stays as it is.
     pub(crate) fn leaves_classes(&self) -> bool {
@@ -54,8 +66,8 @@ impl Inserted {
 impl HotSpot {
     /// The recording has ended: waits for those that are about to count, and has nothing counted any more.
     pub(crate) fn count_no_more(&self, jni: Jni, tracker: &Tracker) -> jvmti::Result<()> {
-        let _begins = locked(&self.inserted.begins);
-        let _stopped = locked(&self.inserted.stopped);
+        let _begins = self.inserted.begins.lock();
+        let _stopped = self.inserted.stopped.lock();
         tracker.switch(jni, false);
         tracker.switch_allocations(jni, false)?;
         tracker.forget_threads(jni)
@@ -73,7 +85,7 @@ impl HotSpot {
         let Some(tracker) = self.tracker() else {
             return Err(jvmti::Error::Jni("tracker"));
         };
-        let _begins = locked(&self.inserted.begins);
+        let _begins = self.inserted.begins.lock();
         if self.is_over() {
             return Ok(());
         }
@@ -86,7 +98,7 @@ impl HotSpot {
         tracker.set_clock(jni, Clock::Elapsed.now(), 0);
         {
             // A peer may have said so already.
-            let stopped = locked(&self.inserted.stopped);
+            let stopped = self.inserted.stopped.lock();
             if self.is_over() {
                 return Ok(());
             }
@@ -120,7 +132,7 @@ impl HotSpot {
             return self.count_again_soon(env, jni);
         }
         {
-            let mut stopped = locked(&self.inserted.stopped);
+            let mut stopped = self.inserted.stopped.lock();
             if self.is_over() {
                 return Ok(());
             }
@@ -154,7 +166,7 @@ impl HotSpot {
 
     fn count_again_soon(&self, env: Env<Live>, jni: Jni) -> jvmti::Result<()> {
         let worker = self.worker(&self.inserted.worker, (env, jni), "HPROF classes")?;
-        *locked(&self.inserted.stopped) = false;
+        *self.inserted.stopped.lock() = false;
         self.inserted.leaves.store(false, Ordering::SeqCst);
         let (done, wait) = channel();
         let hotspot = self.forever();
@@ -183,7 +195,7 @@ impl HotSpot {
             return Err(jvmti::Error::Jni("tracker"));
         };
         self.put_in(env, jni)?;
-        let stopped = locked(&self.inserted.stopped);
+        let stopped = self.inserted.stopped.lock();
         if !*stopped && !self.is_over() {
             self.lock().begin_again(jni, tracker);
             tracker.switch_allocations(jni, true)?;
@@ -198,7 +210,7 @@ impl HotSpot {
 
     /// Sees to it that all classes have the code, unless it is not wanted any more.
     fn put_in(&self, env: Env<Live>, jni: Jni) -> jvmti::Result<()> {
-        let mut is_in = locked(&self.inserted.is_in);
+        let mut is_in = self.inserted.is_in.lock();
         let goes_on = || !self.inserted.leaves_classes() && !self.is_over();
         if *is_in || !goes_on() {
             return Ok(());
@@ -219,7 +231,7 @@ impl HotSpot {
 
     /// Takes the code out of all classes that have it, unless it is wanted again.
     fn take_out(&self, env: Env<Live>, jni: Jni) {
-        let mut is_in = locked(&self.inserted.is_in);
+        let mut is_in = self.inserted.is_in.lock();
         *is_in = false;
         let goes_on = || self.inserted.leaves_classes() && !self.is_over();
         let refused = self.inserted.changed.put_back(env, jni, goes_on);

@@ -20,10 +20,11 @@
 //! are found and closed by whoever catches it. A call of a [leaf](crate::leaf) is only
 //! counted, most of the time.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use classfile::instruction::{ANEWARRAY, INVOKESTATIC, MULTIANEWARRAY, NEWARRAY};
 use classfile::{Class, Instruction, Instrument, LocalType, MethodEdit, Place};
+use locks::{Mutex, MutexGuard, Rank};
 use rustc_hash::{FxHashMap, FxHashSet};
 use vmpi::{ClassId, Memory, Worth};
 
@@ -64,8 +65,14 @@ pub struct NumberedMethod {
 }
 
 /// Numbers handed out while classes are instrumented; one for the process.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Numbers(Mutex<NumbersInner>);
+
+impl Default for Numbers {
+    fn default() -> Self {
+        Self(Mutex::new(Rank::Numbers, NumbersInner::default()))
+    }
+}
 
 #[derive(Debug, Default)]
 struct NumbersInner {
@@ -98,10 +105,8 @@ pub(crate) struct Refused {
 const NAMED: usize = 16;
 
 impl Numbers {
-    fn lock(&self) -> std::sync::MutexGuard<'_, NumbersInner> {
-        self.0
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, NumbersInner> {
+        self.0.lock()
     }
 
     /// The number of a method, from 1; the same one for the same names. 0 if there is no memory for

@@ -6,14 +6,15 @@
 //! no shutdown hooks, no death of the VM is told, and the profile would be lost when it is wanted
 //! most. So a thread of the agent's own, attached while there was room, stands by.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use jvmti::{Agent, Env, Jni, Live};
+use locks::{Mutex, Rank};
 use vmpi::Event;
 
-use crate::hotspot::{HotSpot, locked};
+use crate::hotspot::HotSpot;
 use crate::worker::{Worker, fenced};
 
 /// Longest wait for the profile of a process that ends: it is worth some time, but not for ever.
@@ -23,7 +24,7 @@ const AT_THE_END: Duration = Duration::from_secs(600);
 const AT_AN_ERROR: Duration = Duration::from_secs(60);
 
 /// The thread that stands by.
-static STANDS_BY: Mutex<Option<Arc<Worker>>> = Mutex::new(None);
+static STANDS_BY: Mutex<Option<Arc<Worker>>> = Mutex::new(Rank::StandsBy, None);
 
 /// The process that it belongs to: in a copy of the process, which `fork` makes, it is not there.
 static PROCESS: AtomicU32 = AtomicU32::new(0);
@@ -31,7 +32,7 @@ static PROCESS: AtomicU32 = AtomicU32::new(0);
 /// Starts it.
 pub(crate) fn stand_by(hotspot: &HotSpot, env: Env<Live>, jni: Jni) -> jvmti::Result<()> {
     let worker = Worker::start(hotspot, env, jni, "HPROF last words")?;
-    *locked(&STANDS_BY) = Some(worker);
+    *STANDS_BY.lock() = Some(worker);
     if PROCESS.swap(std::process::id(), Ordering::SeqCst) == std::process::id() {
         // A recording before has said so.
         return Ok(());
@@ -49,7 +50,7 @@ fn have(
     patience: Duration,
     ends: bool,
 ) {
-    let Some(worker) = locked(&STANDS_BY).clone() else {
+    let Some(worker) = STANDS_BY.lock().clone() else {
         return;
     };
     let (done, wait) = std::sync::mpsc::channel();

@@ -14,10 +14,9 @@
 //!
 //! [`HotSpot::load`] is called from `Agent_OnLoad`; the rest happens in events.
 //!
-//! Locks, outermost first: the profiler, the state, the lodging of virtual threads, the deaths. The first two are
-//! never wanted by the VM thread, the last is held for a few instructions and
-//! never over a call into the VM. No Java code runs while the state is locked,
-//! because instrumented code may need the state, and nothing is allocated in the program's heap (`spares`).
+//! All locks have ranks, in one table that says which may be taken under which ([`locks::rank`]). No Java code runs
+//! while the state is locked, because instrumented code may need the state, and nothing is allocated in the
+//! program's heap (`spares`).
 //!
 //! Reading order: [`config`], `instrument`, `registry`, `loaders`, `sites`, `calls`, `costs`, `counters`, [`birth_calls`],
 //! `tracker`, `spares`, `guests`, `tracker_class`, `array_layout`, `followed`, `births`, `native_made`, `state`, `harvest`, `shortage`, `hotspot`, `events`, `beginning`, `ending`, `monitors`, `sampler`, `timers`, `malloc`, `vm`,

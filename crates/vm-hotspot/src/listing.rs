@@ -1,9 +1,8 @@
 //! The live objects of a class that are followed, for whoever looks at the program: listed by a thread
 //! of the agent's own, so that who asks waits for nothing.
 
-use std::sync::Mutex;
-
 use jvmti::{Env, Jni, Live, Object};
+use locks::{Mutex, Rank};
 use rustc_hash::FxHashMap;
 use vmpi::content::Fill;
 use vmpi::info::java_name;
@@ -13,7 +12,7 @@ use vmpi::{ClassId, Event, FairSample, InstanceQuery, Listing, TraceId};
 use crate::births::{Dated, keep_births};
 use crate::choices::Chosen;
 use crate::config::Follow;
-use crate::hotspot::{HotSpot, locked};
+use crate::hotspot::HotSpot;
 use crate::live_fields::{LiveFields, is_of};
 use crate::own_answers;
 use crate::worker::Place;
@@ -35,7 +34,7 @@ struct Classes {
 impl HotSpot {
     /// Lists objects in the background; the answer is told as an event.
     pub(crate) fn list(&self, env: Env<Live>, jni: Jni, query: InstanceQuery) -> jvmti::Result<()> {
-        static LISTER: Place = Mutex::new(None);
+        static LISTER: Place = Mutex::new(Rank::Worker, None);
         let worker = self.worker(&LISTER, (env, jni), "HPROF instances")?;
         if worker.waiting() >= MOST_WAITING {
             return Err(jvmti::Error::Jni("too many questions"));
@@ -55,7 +54,7 @@ impl HotSpot {
         if !wanted || self.config.follow != Follow::Every {
             return;
         }
-        let mut is_kept = locked(&self.followed.clock.is_kept);
+        let mut is_kept = self.followed.clock.is_kept.lock();
         if !*is_kept {
             let hotspot = self.forever();
             let keep = move |_, jni| keep_births(hotspot, jni);

@@ -2,16 +2,17 @@
 //! thread of the agent's own while nothing of the agent's is locked. A call that does not return costs
 //! that thread, which is left; with two of them left, nothing more is run until they come back.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use jvmti::sys::Value;
 use jvmti::{Env, Jni, Live, Object};
+use locks::{Mutex, Rank};
 use vmpi::InstanceQuery;
 use vmpi::instances::{EQUAL, HASH, ORDER, Said};
 
-use crate::hotspot::{HotSpot, locked};
+use crate::hotspot::HotSpot;
 use crate::own_code::helper;
 use crate::worker::Place;
 
@@ -29,7 +30,7 @@ static IS_ALLOWED: AtomicBool = AtomicBool::new(false);
 /// Threads that have not come back.
 static LEFT: AtomicUsize = AtomicUsize::new(0);
 /// The thread that asks.
-static ASKER: Place = Mutex::new(None);
+static ASKER: Place = Mutex::new(Rank::Worker, None);
 
 /// Allows it from now on, or does not.
 pub(crate) fn allow(on: bool) {
@@ -165,7 +166,7 @@ impl Asked {
         });
         let note = self.wait(hotspot, &standing)?;
         if note.is_some() && !standing.is_done() && standing.leave() {
-            *locked(&ASKER) = None;
+            *ASKER.lock() = None;
             worker.dismiss();
             // What it may still hold is what it was asking.
             for index in 0..self.count {

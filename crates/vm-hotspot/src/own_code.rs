@@ -2,16 +2,17 @@
 //! own: it may take for ever, or throw, or wait for a lock. Whoever asks waits no longer than it wants
 //! to, and what is not back by then costs nothing but that thread.
 
+use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
-use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use jvmti::sys::Value;
 use jvmti::{Env, Jni, Live, Object, Result};
+use locks::{Mutex, Rank};
 use vmpi::{ClassId, ClassOptions, Share};
 
 use crate::choices::{Chosen, Question};
-use crate::hotspot::{HotSpot, locked};
+use crate::hotspot::HotSpot;
 use crate::natives::uncounted;
 
 /// A factory that takes longer for a class is asked no more.
@@ -25,8 +26,8 @@ const AT_ONCE: u32 = 256;
 pub(crate) fn helper(jni: Jni) -> Result<Object> {
     const CLASS: &[u8] = include_bytes!("../tracker/HprofAsk.class");
     static HELPER: OnceLock<Object> = OnceLock::new();
-    static DEFINING: Mutex<()> = Mutex::new(());
-    let _one = locked(&DEFINING);
+    static DEFINING: Mutex<()> = Mutex::new(Rank::Defining, ());
+    let _one = DEFINING.lock();
     if let Some(helper) = HELPER.get() {
         return Ok(*helper);
     }
@@ -37,22 +38,28 @@ pub(crate) fn helper(jni: Jni) -> Result<Object> {
 }
 
 /// What is being asked of a factory.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Asking(Mutex<Option<(Instant, String)>>);
+
+impl Default for Asking {
+    fn default() -> Self {
+        Self(Mutex::new(Rank::Asking, None))
+    }
+}
 
 impl Asking {
     fn begin(&self, factory: &str) {
-        *locked(&self.0) = Some((Instant::now(), factory.to_owned()));
+        *self.0.lock() = Some((Instant::now(), factory.to_owned()));
     }
 
     /// Ends it; false if nobody waits for the answer any more.
     fn end(&self) -> bool {
-        locked(&self.0).take().is_some()
+        self.0.lock().take().is_some()
     }
 
     /// The factory that has not answered for so long that it is given up, once.
     fn overdue(&self) -> Option<String> {
-        let mut asked = locked(&self.0);
+        let mut asked = self.0.lock();
         let is_late = |(since, _): &mut (Instant, String)| since.elapsed() > PATIENCE;
         asked.take_if(is_late).map(|(_, factory)| factory)
     }

@@ -8,16 +8,17 @@
 //! Nothing of Java runs here, and nobody is waited for without end: native code may be in a
 //! critical region, which holds up a collection that the owner of the state waits for.
 
-use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use jvmti::sys::{RawEnv, RawObject};
 use jvmti::{Env, Jni, Live, Object, ReferenceFunctions, fence};
+use locks::{Mutex, MutexGuard, Rank};
 use rustc_hash::FxHashMap;
 use vmpi::{ClassId, Memory, ReferenceRow, References, ThreadId, TraceId, Worth};
 
 use crate::costs;
-use crate::hotspot::{HotSpot, locked};
+use crate::hotspot::HotSpot;
 use crate::natives::{is_inside, uncounted};
 use crate::state::State;
 
@@ -151,11 +152,11 @@ fn in_order(all: References) -> References {
     }
 }
 
-static TABLE: Mutex<Option<Table>> = Mutex::new(None);
+static TABLE: Mutex<Option<Table>> = Mutex::new(Rank::References, None);
 
 /// Runs `body` on the table.
 fn with_table<T>(body: impl FnOnce(&mut Table) -> T) -> T {
-    body(locked(&TABLE).get_or_insert_default())
+    body(TABLE.lock().get_or_insert_default())
 }
 
 /// The state, unless it is taken for very long.
@@ -163,10 +164,9 @@ fn patiently(hotspot: &HotSpot) -> Option<MutexGuard<'_, State>> {
     let begun = Instant::now();
     loop {
         match hotspot.state.try_lock() {
-            Ok(state) => return Some(state),
-            Err(TryLockError::Poisoned(poisoned)) => return Some(poisoned.into_inner()),
-            Err(TryLockError::WouldBlock) if begun.elapsed() > PATIENCE => return None,
-            Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_micros(50)),
+            Some(state) => return Some(state),
+            None if begun.elapsed() > PATIENCE => return None,
+            None => std::thread::sleep(Duration::from_micros(50)),
         }
     }
 }
@@ -285,7 +285,7 @@ pub(crate) fn forget(env: Env<Live>, jni: Jni) {
     {
         (hotspot.message)(&format!("JNI's functions stay replaced: {error}"));
     }
-    *locked(&TABLE) = None;
+    *TABLE.lock() = None;
 }
 
 /// What was recorded so far.

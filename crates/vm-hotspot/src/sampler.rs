@@ -10,17 +10,18 @@ use std::cell::{Cell, UnsafeCell};
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
 use std::ptr;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 
 use jvmti::sys::{MethodPtr, RawEnv};
 use jvmti::{Env, EventKind, FrameRow, Jni, Live};
+use locks::{Mutex, Rank};
 use rustc_hash::FxHashSet;
 use vmpi::{Frame, Location, ThreadId, Trace};
 
 use crate::host::vm_structs::exported_symbol;
-use crate::hotspot::{HotSpot, locked};
+use crate::hotspot::HotSpot;
 use crate::natives::uncounted;
 use crate::timers::{self, SystemNumbers, Timers, own_tid};
 
@@ -213,7 +214,7 @@ impl Sampler {
             interval,
             stopped: AtomicBool::new(false),
             paused: AtomicBool::new(true),
-            choice: Mutex::new(Choice::of_all(false)),
+            choice: Mutex::new(Rank::Sampled, Choice::of_all(false)),
             full: AtomicU64::new(0),
             no_stack: AtomicU64::new(0),
             timers: Timers::default(),
@@ -269,7 +270,7 @@ impl Sampler {
     /// Takes samples of a thread from now on or takes none; without a thread, of all.
     /// A thread that was chosen by itself stays so until all are switched.
     pub(crate) fn switch(&self, on: bool, thread: Option<ThreadId>) {
-        let mut choice = locked(&self.choice);
+        let mut choice = self.choice.lock();
         choice.switch(on, thread);
         let is_empty = choice.is_empty();
         self.paused.store(is_empty, Ordering::Relaxed);
@@ -317,7 +318,7 @@ impl Sampler {
     /// with the state's lock deciding who goes first.
     pub(crate) fn drain(&self, hotspot: &HotSpot, env: Env<Live>, jni: Jni) {
         let mut state = hotspot.lock();
-        let choice = locked(&self.choice);
+        let choice = self.choice.lock();
         for slot in self.slots {
             if !slot.claim(FULL) {
                 continue;
@@ -385,7 +386,7 @@ impl Sampler {
             return;
         };
         let mut state = hotspot.lock();
-        let choice = locked(&self.choice);
+        let choice = self.choice.lock();
         for row in stacks {
             let is_running = row.state & RUNNABLE != 0 && row.state & SUSPENDED_OR_INTERRUPTED == 0;
             if !is_running && !hotspot.config.wall_samples {

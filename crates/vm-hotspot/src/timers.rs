@@ -5,18 +5,17 @@ use std::fs::File;
 use std::mem::MaybeUninit;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use std::{io, ptr};
 
 use jvmti::sys::FieldPtr;
 use jvmti::{Jni, Object};
+use locks::{Mutex, Rank};
 use rustc_hash::FxHashMap;
 use vmpi::ThreadId;
 
 use crate::host::vm_structs::VmStructs;
-use crate::hotspot::locked;
 
 /// One armed timer.
 #[derive(Debug)]
@@ -28,7 +27,7 @@ struct Armed {
 }
 
 /// All timers, by the system's number of the thread. Never locked by a signal handler.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Timers {
     armed: Mutex<FxHashMap<u32, Armed>>,
     /// How much CPU time a thread uses between two signals, in nanoseconds; 0 while nobody is sampled.
@@ -37,6 +36,17 @@ pub(crate) struct Timers {
     ended: Mutex<Vec<(u32, u32)>>,
     /// Threads that got none since the last look.
     refused: AtomicU64,
+}
+
+impl Default for Timers {
+    fn default() -> Self {
+        Self {
+            armed: Mutex::new(Rank::Timers, FxHashMap::default()),
+            period_ns: AtomicU64::new(0),
+            ended: Mutex::new(Rank::EndedTimers, Vec::new()),
+            refused: AtomicU64::new(0),
+        }
+    }
 }
 
 /// Whether the system lets us have a timer on a thread's CPU time: it may have none left for
@@ -53,7 +63,7 @@ pub(crate) fn are_allowed() -> bool {
 impl Timers {
     /// Has all timers signal so often from now on: those that are armed and those to come. Zero stops them.
     pub(crate) fn signal_every(&self, period: Duration) {
-        let timers = locked(&self.armed);
+        let timers = self.armed.lock();
         let period_ns = u64::try_from(period.as_nanos()).unwrap_or(u64::MAX);
         if self.period_ns.swap(period_ns, Ordering::Relaxed) == period_ns {
             return;
@@ -66,7 +76,7 @@ impl Timers {
 
     /// Gives a thread a timer unless it has one.
     pub(crate) fn arm(&self, tid: u32, number: u32) {
-        let mut timers = locked(&self.armed);
+        let mut timers = self.armed.lock();
         if timers.contains_key(&tid) {
             return;
         }
@@ -86,18 +96,18 @@ impl Timers {
 
     /// Deletes the timer of a thread, which has ended.
     pub(crate) fn disarm(&self, tid: u32) {
-        let armed = locked(&self.armed).remove(&tid);
+        let armed = self.armed.lock().remove(&tid);
         if let Some(armed) = armed {
             delete(armed.timer);
-            locked(&self.ended).push((tid, armed.number));
+            self.ended.lock().push((tid, armed.number));
         }
     }
 
     /// The profile's number of a thread that runs, or ended a moment ago.
     pub(crate) fn number(&self, tid: u32) -> ThreadId {
-        let running = locked(&self.armed).get(&tid).map(|armed| armed.number);
+        let running = self.armed.lock().get(&tid).map(|armed| armed.number);
         let ended = || {
-            let ended = locked(&self.ended);
+            let ended = self.ended.lock();
             let last = ended.iter().rev().find(|(one, _)| *one == tid);
             last.map(|(_, number)| *number)
         };
@@ -106,12 +116,12 @@ impl Timers {
 
     /// All samples of threads that have ended are taken over.
     pub(crate) fn forget_ended(&self) {
-        locked(&self.ended).clear();
+        self.ended.lock().clear();
     }
 
     /// Deletes all timers.
     pub(crate) fn disarm_all(&self) {
-        for (_, armed) in locked(&self.armed).drain() {
+        for (_, armed) in self.armed.lock().drain() {
             delete(armed.timer);
         }
     }

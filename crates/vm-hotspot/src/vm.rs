@@ -14,7 +14,7 @@ use vmpi::{
 use crate::background::collect_garbage;
 use crate::field_layout::declared_fields;
 use crate::heap_walk;
-use crate::hotspot::{HotSpot, locked};
+use crate::hotspot::HotSpot;
 use crate::malloc::Malloc;
 use crate::native_dump;
 use crate::natives::uncounted;
@@ -129,7 +129,7 @@ impl HotSpot {
         }
         let classes = state.registry.classes.iter();
         let infos = classes.map(|entry| entry.info.clone()).collect();
-        *locked(&self.classes_of_walk) = Some(infos);
+        *self.classes_of_walk.lock() = Some(infos);
         Ok(())
     }
 
@@ -230,7 +230,7 @@ impl Vm for HotSpot {
     }
 
     fn class(&self, class: ClassId) -> Result<ClassInfo, VmError> {
-        if let Some(known) = &*locked(&self.classes_of_walk) {
+        if let Some(known) = &*self.classes_of_walk.lock() {
             let info = known.get((class.0 as usize).wrapping_sub(1));
             return info.cloned().ok_or(VmError::Gone("class"));
         }
@@ -372,7 +372,7 @@ impl Vm for HotSpot {
         let (env, jni) = self.here()?;
         self.keep_classes_for_walk(env, jni).map_err(failed)?;
         let walked = uncounted(|| heap_walk::walk(self, env, jni, visitor));
-        *locked(&self.classes_of_walk) = None;
+        *self.classes_of_walk.lock() = None;
         walked
     }
 

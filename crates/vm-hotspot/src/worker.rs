@@ -3,12 +3,13 @@
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 use std::thread::Thread;
 
 use jvmti::{Agent, Env, Jni, Live};
+use locks::{Mutex, Rank};
 
-use crate::hotspot::{HotSpot, locked};
+use crate::hotspot::HotSpot;
 use crate::natives::uncounted;
 
 type Job = Box<dyn FnOnce(Env<Live>, Jni) + Send>;
@@ -27,7 +28,7 @@ pub(crate) struct Worker {
 pub(crate) type Place = Mutex<Option<Arc<Worker>>>;
 
 /// All of them, to be woken in the end.
-static WORKERS: Mutex<Vec<Arc<Worker>>> = Mutex::new(Vec::new());
+static WORKERS: Mutex<Vec<Arc<Worker>>> = Mutex::new(Rank::Workers, Vec::new());
 
 /// Does a job; one that fails does not take its thread along, on which others rely.
 pub(crate) fn fenced(job: impl FnOnce()) {
@@ -40,7 +41,7 @@ pub(crate) fn fenced(job: impl FnOnce()) {
 
 /// Lets all of them see that the VM ends.
 pub(crate) fn wake_all() {
-    locked(&WORKERS).iter().for_each(|worker| worker.wake());
+    WORKERS.lock().iter().for_each(|worker| worker.wake());
 }
 
 impl HotSpot {
@@ -51,7 +52,7 @@ impl HotSpot {
         (env, jni): (Env<Live>, Jni),
         name: &str,
     ) -> jvmti::Result<Arc<Worker>> {
-        let mut place = locked(place);
+        let mut place = place.lock();
         if let Some(worker) = &*place
             && std::ptr::eq(worker.hotspot, self)
         {
@@ -72,13 +73,13 @@ impl Worker {
     ) -> jvmti::Result<Arc<Self>> {
         let worker = Arc::new(Self {
             hotspot: hotspot.forever(),
-            jobs: Mutex::new(Some(VecDeque::new())),
+            jobs: Mutex::new(Rank::Jobs, Some(VecDeque::new())),
             thread: OnceLock::new(),
             is_dismissed: AtomicBool::new(false),
         });
         let own = Arc::clone(&worker);
         hotspot.spawn(env, jni, name, move |env, jni| own.work(env, jni))?;
-        locked(&WORKERS).push(Arc::clone(&worker));
+        WORKERS.lock().push(Arc::clone(&worker));
         Ok(worker)
     }
 
@@ -90,7 +91,7 @@ impl Worker {
 
     /// Gives it something to do, which is dropped when it has ended.
     pub(crate) fn give(&self, job: impl FnOnce(Env<Live>, Jni) + Send + 'static) {
-        if let Some(jobs) = locked(&self.jobs).as_mut() {
+        if let Some(jobs) = self.jobs.lock().as_mut() {
             jobs.push_back(Box::new(job));
         }
         self.wake();
@@ -98,7 +99,7 @@ impl Worker {
 
     /// How much it has not begun.
     pub(crate) fn waiting(&self) -> usize {
-        locked(&self.jobs).as_ref().map_or(0, VecDeque::len)
+        self.jobs.lock().as_ref().map_or(0, VecDeque::len)
     }
 
     /// Nothing more comes: it ends when it comes back from what it does.
@@ -112,7 +113,7 @@ impl Worker {
         let _ = self.thread.set(std::thread::current());
         let is_over = || self.hotspot.dead.load(Ordering::Relaxed);
         while !is_over() {
-            let job = locked(&self.jobs).as_mut().and_then(VecDeque::pop_front);
+            let job = self.jobs.lock().as_mut().and_then(VecDeque::pop_front);
             match job {
                 Some(job) => uncounted(|| jni.local_frame(REFERENCES, || fenced(|| job(env, jni)))),
                 None if self.is_dismissed.load(Ordering::SeqCst) => break,
@@ -120,8 +121,10 @@ impl Worker {
             }
         }
         // Who waits for one of them need not.
-        drop(locked(&self.jobs).take());
-        locked(&WORKERS).retain(|worker| !std::ptr::eq(&raw const **worker, self));
+        drop(self.jobs.lock().take());
+        WORKERS
+            .lock()
+            .retain(|worker| !std::ptr::eq(&raw const **worker, self));
     }
 }
 

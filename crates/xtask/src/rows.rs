@@ -5,6 +5,7 @@ use serde_json::Value as Json;
 
 /// The rows from top to bottom, by name.
 pub const ROWS: &[(&str, &[&str])] = &[
+    ("ground", &["locks"]),
     ("words", &["vmpi", "classfile", "jvmti", "hprof"]),
     ("hosts", &["vm-hotspot", "refheap"]),
     ("models", &["live-heap", "profile", "heap-graph"]),

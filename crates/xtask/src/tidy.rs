@@ -202,6 +202,38 @@ pub fn unsafe_in_the_wrong_place(path: &str, text: &str) -> Vec<String> {
     )
 }
 
+/// Crates whose code runs in the program's process: all their locks are in the table of ranks (`locks`).
+pub const RANKED_CRATES: &[&str] = &[
+    "vmpi",
+    "classfile",
+    "jvmti",
+    "vm-hotspot",
+    "live-heap",
+    "agent-core",
+    "agent",
+    "jvmpi-bridge",
+];
+
+/// A lock of the standard library's in code that runs in the program: it has no rank.
+pub fn locks_without_a_rank(path: &str, text: &str) -> Vec<String> {
+    let parts: Vec<&str> = path.split('/').collect();
+    let is_ours = parts
+        .get(1)
+        .is_some_and(|name| RANKED_CRATES.contains(name));
+    let is_test = parts.get(2) != Some(&"src") || path.ends_with("_tests.rs");
+    if !is_ours || is_test {
+        return Vec::new();
+    }
+    let code = code_only(text);
+    let mut words = code
+        .split(';')
+        .filter_map(|statement| statement.split_once("std::sync::"))
+        .flat_map(|(_, named)| named.split(|c: char| !c.is_alphanumeric()));
+    let found = words.find(|word| ["Mutex", "RwLock", "Condvar"].contains(word));
+    let problem = |word| format!("{path}: a {word} without a rank; take that of the crate `locks`");
+    found.map(problem).into_iter().collect()
+}
+
 /// A `lib.rs` that does not open with a sentence about the crate.
 pub fn front_door(path: &str, text: &str) -> Vec<String> {
     let first = text.lines().next().unwrap_or_default();

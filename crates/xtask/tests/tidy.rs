@@ -138,6 +138,22 @@ fn no_rust_file_is_left_out_of_the_build() {
 }
 
 #[test]
+fn all_locks_of_the_agents_have_a_rank() {
+    let (ours, test) = ("crates/agent/src/a.rs", "crates/agent/tests/a.rs");
+    let rule = tidy::locks_without_a_rank;
+    breaks(rule, ours, "use std::sync::{\n    Arc, Condvar,\n};\n");
+    breaks(rule, ours, "static A: std::sync::Mutex<u8> = b();\n");
+    for (path, text) in [
+        (ours, "use std::sync::Arc;\nuse locks::{Mutex, Rank};\n"),
+        (test, "use std::sync::Mutex;\n"),
+        ("crates/server/src/a.rs", "use std::sync::Mutex;\n"),
+    ] {
+        keeps(rule, path, text);
+    }
+    check(rule, rust);
+}
+
+#[test]
 fn unsafe_is_only_where_the_design_names_it() {
     let text = "fn f() { unsafe { g() } }";
     breaks(

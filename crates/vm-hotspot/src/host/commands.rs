@@ -14,7 +14,6 @@ use vmpi::{
 use super::dumps::Dumped;
 use super::stream::Stream;
 use super::{Entry, Host, Message};
-use crate::hotspot::locked;
 
 /// Events of this host that are left out of the stream while they are disabled.
 /// [`EventKind::ObjectAlloc`] is switched at its source.
@@ -60,7 +59,7 @@ impl Host {
                 None => (Outcome::NotAvailable, None),
             },
         });
-        let messages = messages.unwrap_or_else(|| std::mem::take(&mut *locked(&self.queue)));
+        let messages = messages.unwrap_or_else(|| std::mem::take(&mut *self.queue.lock()));
         // Who has died since the moment of a dump is in it, and is not to be dead before.
         let has_collected = self.tell_all(messages, stream, jni, body.is_none());
         if let Some(body) = body {
@@ -76,10 +75,10 @@ impl Host {
 
     /// What answers a request, and what happened before.
     fn requested(&self, env: Env<Live>, jni: Jni, request: Request) -> Option<Dumped> {
-        let now = |body| (Some(body), std::mem::take(&mut *locked(&self.queue)));
+        let now = |body| (Some(body), std::mem::take(&mut *self.queue.lock()));
         match request {
             Request::ClassLoad(class) => {
-                let load = locked(&self.names).load_of(env, class)?;
+                let load = self.names.lock().load_of(env, class)?;
                 Some(now(Body::ClassLoad(Box::new(load))))
             }
             Request::ObjectAlloc(object) => {
@@ -128,9 +127,9 @@ impl Host {
     /// What `read` finds among the followed objects, and all that happened until then:
     /// births and collections are put in the queue under the same lock.
     fn at_once<T>(&self, read: impl FnOnce(&[Entry]) -> T) -> (T, Vec<Message>) {
-        let tracked = locked(&self.tracked);
+        let tracked = self.tracked.lock();
         let answer = read(&tracked.entries);
-        (answer, std::mem::take(&mut *locked(&self.queue)))
+        (answer, std::mem::take(&mut *self.queue.lock()))
     }
 
     /// Where a followed object is, and what happened before. The stack that made it is
@@ -144,7 +143,7 @@ impl Host {
         let (held, entry) = self.followed(jni, object)?;
         let mirror = jni.object_class(held)?;
         let mut tell = |item| self.item(EnvId(0), item);
-        let known = locked(&self.names).class((env, jni), mirror, &mut tell);
+        let known = self.names.lock().class((env, jni), mirror, &mut tell);
         let size = env.object_size(held).ok()?;
         let (now, before) = self.at_once(|entries| now_of(entries, entry));
         let alloc = ObjectAlloc {
@@ -161,7 +160,7 @@ impl Host {
     /// A local reference to a followed object, and its entry.
     pub(super) fn followed(&self, jni: Jni, object: ObjectHandle) -> Option<(Object, Entry)> {
         let by_id = |entry: &&Entry| entry.id == object.0;
-        let entry = *locked(&self.tracked).entries.iter().find(by_id)?;
+        let entry = *self.tracked.lock().entries.iter().find(by_id)?;
         // Weak references are deleted by this thread only.
         Some((jni.new_local(entry.weak)?, entry))
     }

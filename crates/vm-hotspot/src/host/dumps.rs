@@ -22,7 +22,6 @@ use super::threads::Stack;
 use super::{Entry, Host, Message};
 use crate::field_layout::Layouts;
 use crate::heap_records::{self, Ids, Plan, Shape, Wanted};
-use crate::hotspot::locked;
 use crate::used_monitors::{monitor_record, status_of, used_monitors};
 
 /// Bytes that a heap dump may have: it is held in memory, three times while it is put on the wire
@@ -56,7 +55,7 @@ struct Tags<'h> {
 impl<'h> Tags<'h> {
     fn new(host: &'h Host) -> jvmti::Result<Self> {
         let env = Env::create(host.java)?.attached_live();
-        let first = locked(&host.tracked).passing;
+        let first = host.tracked.lock().passing;
         let tags = Self {
             host,
             env,
@@ -82,7 +81,7 @@ impl<'h> Tags<'h> {
 
     fn catch_up(&mut self, jni: Jni, is_held: bool) {
         let entries: Vec<(u64, Object)> = {
-            let mut tracked = locked(&self.host.tracked);
+            let mut tracked = self.host.tracked.lock();
             tracked.is_held = is_held;
             let last = self.followed.last().copied().unwrap_or(0);
             let new = tracked
@@ -139,7 +138,7 @@ impl Ids for Tags<'_> {
     fn stopped(&mut self) {
         let host = self.host;
         // Its holders are never inside the VM, so they get on while threads stand still.
-        let mut tracked = locked(&host.tracked);
+        let mut tracked = host.tracked.lock();
         // The end of one that is not there was told; nobody can have met it.
         let unknown = PASSING_IDS | 1 << 60;
         let mut entries = tracked.entries.iter().peekable();
@@ -149,7 +148,7 @@ impl Ids for Tags<'_> {
             entry.map_or(unknown | *number << 3, |entry| entry.id)
         };
         self.ids = self.followed.iter().map(id).collect();
-        self.before = Some(std::mem::take(&mut *locked(&host.queue)));
+        self.before = Some(std::mem::take(&mut *host.queue.lock()));
         tracked.is_held = false;
         drop(tracked);
         host.gc_over.notify_all();
@@ -188,7 +187,7 @@ impl Ids for Tags<'_> {
 
 impl Drop for Tags<'_> {
     fn drop(&mut self) {
-        let mut tracked = locked(&self.host.tracked);
+        let mut tracked = self.host.tracked.lock();
         tracked.is_held = false;
         tracked.passing = self.first + self.count;
         drop(tracked);
@@ -208,7 +207,7 @@ impl Host {
         let mut tell = |item| self.item(EnvId(0), item);
         let mut tagged = 0;
         let number = |mirror| {
-            let number = locked(&self.names).named((env, jni), mirror, true, &mut tell);
+            let number = self.names.lock().named((env, jni), mirror, true, &mut tell);
             let number = number.unwrap_or(0);
             tagged = tagged.max(number);
             if number > 0 && tags.env.tag(mirror).unwrap_or(0) == 0 {
@@ -219,7 +218,7 @@ impl Host {
         let mut layouts = Layouts::read(env, jni, number).ok()?;
         // A class of which the VM says nothing.
         layouts.0.remove(&0);
-        let names = locked(&self.names);
+        let names = self.names.lock();
         let mut shapes = FxHashMap::default();
         for (number, known) in names.all().take(tagged) {
             if names.is_bare(number) {
@@ -264,7 +263,7 @@ impl Host {
 
     /// A dump of an object that the stream has an id for: a class or a followed object.
     pub(super) fn dump_object(&self, env: Env<Live>, jni: Jni, id: ObjectHandle) -> Option<Dumped> {
-        let class = locked(&self.names).mirror_of(env, id);
+        let class = self.names.lock().mirror_of(env, id);
         let object = match class {
             Some((_, mirror)) => mirror,
             None => self.followed(jni, id)?.0,
@@ -338,7 +337,7 @@ impl Host {
             return;
         };
         let mut tell = |item| self.item(EnvId(0), item);
-        let known = locked(&self.names).class((env, jni), mirror, &mut tell);
+        let known = self.names.lock().class((env, jni), mirror, &mut tell);
         jni.delete_local(mirror);
         let alloc = ObjectAlloc {
             object: id,

@@ -1,6 +1,5 @@
 //! JVMTI events, in.
 
-use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -11,7 +10,6 @@ use vmpi::{ArenaId, Body, EnvId, ObjectAlloc, ObjectHandle, TraceId};
 
 use super::stream::progress;
 use super::{Collection, Host, What};
-use crate::hotspot::locked;
 
 /// Frames looked at where inserted code and constructors stand on top.
 const CONSTRUCTORS: usize = 16;
@@ -44,7 +42,7 @@ impl Host {
         let hidden = self.hidden(env, jni, class, &rows[..count]);
         let rows = &rows[hidden..count.min(hidden + self.depth)];
         let (known, trace): (_, TraceId) = {
-            let mut names = locked(&self.names);
+            let mut names = self.names.lock();
             // Pushed under the lock: nobody can use a name before it is told.
             let mut tell = |item: Item| self.item(thread, item);
             (
@@ -90,12 +88,11 @@ impl Agent for Host {
         self.wake();
         let (finished, changed) = &self.is_finished;
         let is_open = |finished: &mut bool| !*finished;
-        let (begun, mut finished) = (Instant::now(), locked(finished));
+        let (begun, mut finished) = (Instant::now(), finished.lock());
         let mut before = progress().wrapping_sub(1);
         while !*finished && before != progress() && begun.elapsed() < AT_ALL {
             before = progress();
-            let waited = changed.wait_timeout_while(finished, PATIENCE, is_open);
-            finished = waited.unwrap_or_else(PoisonError::into_inner).0;
+            finished = changed.wait_timeout_while(finished, PATIENCE, is_open);
         }
     }
 
@@ -132,7 +129,7 @@ impl Agent for Host {
     }
 
     fn gc_start(&self) {
-        let mut tracked = locked(&self.tracked);
+        let mut tracked = self.tracked.lock();
         tracked.in_gc = true;
         tracked.gc_started = Instant::now();
     }
@@ -141,7 +138,7 @@ impl Agent for Host {
         let Some(place) = self.place.get() else {
             return;
         };
-        let mut tracked = locked(&self.tracked);
+        let mut tracked = self.tracked.lock();
         tracked.moment = place.spaces.now();
         let (changes, dead) = self.look(&mut tracked, place);
         let collection = Collection {

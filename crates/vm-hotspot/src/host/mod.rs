@@ -16,18 +16,18 @@
 //!
 //! [`VmEvent`]: vmpi::VmEvent
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Condvar, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use jvmti::sys::Value;
 use jvmti::{Capabilities, Capability, Env, EventKind, JavaVm, Jni, Live, Object, OnLoad};
+use locks::{Condvar, Mutex, Rank};
 use rustc_hash::FxHashSet;
 use vmpi::wire::{Answer, ArenaState, Hello, Item};
 use vmpi::{ArenaId, BasicType, Body, EnvId, GcInfo, GcKind, ObjectAlloc, ObjectHandle, Outcome};
 
 use crate::ThreadEnvs;
-use crate::hotspot::locked;
 use moves::{Change, in_order};
 use names::Names;
 use spaces::{Collector, Moment, Spaces};
@@ -206,16 +206,16 @@ pub fn load(java: JavaVm, setup: HostSetup) -> jvmti::Result<()> {
         depth: setup.depth.min(MOST_DEPTH),
         message: setup.message,
         started,
-        sink: Mutex::new(Some(setup.sink)),
+        sink: Mutex::new(Rank::EventSink, Some(setup.sink)),
         place: OnceLock::new(),
-        names: Mutex::default(),
+        names: Mutex::new(Rank::EventNames, Names::default()),
         inserted: OnceLock::new(),
-        tracked: Mutex::new(tracked),
+        tracked: Mutex::new(Rank::EventObjects, tracked),
         gc_over: Condvar::new(),
-        queue: Mutex::default(),
+        queue: Mutex::new(Rank::EventQueue, Vec::new()),
         writer: OnceLock::new(),
         is_stopped: AtomicBool::new(false),
-        is_finished: (Mutex::new(false), Condvar::new()),
+        is_finished: (Mutex::new(Rank::EventEnd, false), Condvar::new()),
     });
     let host = HOST.get().ok_or(jvmti::Error::Jni("load"))?;
     if made.is_err() {
@@ -253,7 +253,7 @@ impl Host {
             env,
             what,
         };
-        locked(&self.queue).push(message);
+        self.queue.lock().push(message);
     }
 
     fn item(&self, env: EnvId, item: Item) {
@@ -273,11 +273,10 @@ impl Host {
 
     /// An object was sampled: it gets its id, and is followed.
     fn follow(&self, env: EnvId, weak: Object, alloc: ObjectAlloc, place: &Place) -> bool {
-        let mut tracked = locked(&self.tracked);
+        let mut tracked = self.tracked.lock();
         while tracked.in_gc || tracked.is_held && !self.is_writer() {
             // This thread cannot go on before the pause is over anyway.
-            let waited = self.gc_over.wait_timeout(tracked, Duration::from_secs(1));
-            tracked = waited.unwrap_or_else(PoisonError::into_inner).0;
+            tracked = self.gc_over.wait_timeout(tracked, Duration::from_secs(1));
         }
         if tracked.entries.len() >= MOST {
             tracked.refused += 1;
@@ -351,11 +350,11 @@ impl Host {
     /// Deaths where ids are numbers, found by asking the VM; by the writer. Who was born after the
     /// object with the id `told` is not known to the stream yet.
     fn ask(&self, jni: Jni, told: u64) -> (Vec<Change>, Vec<Object>) {
-        let entries = std::mem::take(&mut locked(&self.tracked).entries);
+        let entries = std::mem::take(&mut self.tracked.lock().entries);
         let (gone, mut left): (Vec<Entry>, Vec<Entry>) = entries
             .into_iter()
             .partition(|entry| entry.id <= told && jni.is_dead(entry.weak));
-        let mut tracked = locked(&self.tracked);
+        let mut tracked = self.tracked.lock();
         left.append(&mut tracked.entries);
         tracked.entries = left;
         drop(tracked);
@@ -413,7 +412,7 @@ impl Host {
     /// Whether the collector has cleared the weak references of dead objects since the last
     /// time. ZGC does in collections of the whole heap, after their last event.
     fn has_cleared(&self, jni: Jni) -> bool {
-        let before = locked(&self.tracked).sentinel;
+        let before = self.tracked.lock().sentinel;
         if before.is_some_and(|weak| !jni.is_dead(weak)) {
             return false;
         }
@@ -422,7 +421,7 @@ impl Host {
             let class = jni.find_class("java/lang/Object").ok()?;
             jni.weak(jni.alloc_object(class).ok()?)
         });
-        locked(&self.tracked).sentinel = made;
+        self.tracked.lock().sentinel = made;
         before.is_some()
     }
 
@@ -444,8 +443,8 @@ impl Host {
     /// Makes bytes of all messages so far; whether a collection was among them.
     fn drain(&self, stream: &mut Stream, jni: Jni) -> bool {
         // As much room as was needed: threads of the program need not make it.
-        let room = Vec::with_capacity(locked(&self.queue).len());
-        let messages = std::mem::replace(&mut *locked(&self.queue), room);
+        let room = Vec::with_capacity(self.queue.lock().len());
+        let messages = std::mem::replace(&mut *self.queue.lock(), room);
         self.tell_all(messages, stream, jni, true)
     }
 
@@ -471,7 +470,7 @@ impl Host {
                 What::Gc(gc) if finds_deaths => self.tell(stream, jni, message.at, *gc),
                 What::Gc(gc) => self.tell_as(stream, jni, message.at, *gc, GcKind::Unknown),
                 What::ClassGone(tag) => {
-                    locked(&self.names).forget_traces();
+                    self.names.lock().forget_traces();
                     let class = ObjectHandle(names::CLASS_IDS | tag as u64);
                     stream.event(message.at, EnvId(0), Body::ClassUnload { class });
                 }
@@ -518,7 +517,7 @@ impl Host {
             std::thread::park_timeout(TICK);
         }
         stream.finish();
-        *locked(&self.is_finished.0) = true;
+        *self.is_finished.0.lock() = true;
         self.is_finished.1.notify_all();
     }
 
@@ -548,7 +547,7 @@ impl Host {
             collector: collector.name().to_owned(),
             ..Hello::default()
         };
-        locked(&self.tracked).moment = spaces.now();
+        self.tracked.lock().moment = spaces.now();
         for (arena, name) in spaces.arenas() {
             let name = name.to_owned();
             self.item(EnvId(0), Item::event(Body::ArenaNew { arena, name }));
@@ -557,7 +556,7 @@ impl Host {
             self.item(EnvId(0), Item::ArenaState(state));
         }
         self.item(EnvId(0), Item::event(Body::JvmInitDone));
-        locked(&self.names).begin(jni)?;
+        self.names.lock().begin(jni)?;
         let current = env.current_thread()?;
         let threads = current.and_then(|thread| ThreadEnvs::measure(jni, thread).ok());
         let _ = self.place.set(Place {
@@ -568,7 +567,7 @@ impl Host {
         if !is_address {
             self.has_cleared(jni);
         }
-        let sink = locked(&self.sink).take().ok_or(jvmti::Error::Jni("sink"))?;
+        let sink = self.sink.lock().take().ok_or(jvmti::Error::Jni("sink"))?;
         let stream = Stream::new(&hello, sink, self.started);
         let thread = new_thread(jni, "VMPI writer")?;
         let body = move |env: Env<Live>, jni: Jni| self.write(env, jni, stream);

@@ -13,7 +13,6 @@ use crate::array_layout::ArrayLayout;
 use crate::background::retransform_those;
 use crate::birth_calls::{Births, Step, hidden_frames};
 use crate::changed_classes::{ChangedClasses, MOST_WHERE_SLOW};
-use crate::hotspot::locked;
 use crate::instrument::is_eligible;
 
 const CLASS: &str = "java/lang/HprofSample";
@@ -83,7 +82,7 @@ impl Host {
         let goes_on = || !self.is_stopped.load(Ordering::SeqCst);
         let (_, refused) = retransform_those(env, jni, |_| true, goes_on, false)?;
         // Lines of methods are at other places.
-        locked(&self.names).forget_traces();
+        self.names.lock().forget_traces();
         if !refused.is_empty() {
             let count = refused.len();
             (self.message)(&format!("arrays made in {count} classes are not told"));
@@ -106,7 +105,7 @@ impl Host {
         if takes_out && !was_out {
             let goes_on = || !self.is_stopped.load(Ordering::SeqCst);
             let refused = inserted.changed.put_back(env, jni, goes_on);
-            locked(&self.names).forget_traces();
+            self.names.lock().forget_traces();
             if refused > 0 {
                 (self.message)(&format!("{refused} classes keep code that does nothing"));
             }

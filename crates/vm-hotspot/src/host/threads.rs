@@ -7,7 +7,6 @@ use vmpi::wire::Item;
 use vmpi::{Body, CallTrace, EnvId, ObjectHandle, ThreadStart};
 
 use super::Host;
-use crate::hotspot::locked;
 
 /// Deepest stack that is dumped.
 const DEPTH: i32 = 1024;
@@ -45,7 +44,7 @@ impl Host {
     pub(super) fn meet(&self, env: Env<Live>, thread: EnvId) {
         if !MET.replace(true) {
             let body = start(env, None, thread, ObjectHandle::NULL);
-            let mut names = locked(&self.names);
+            let mut names = self.names.lock();
             if names.threads.insert(thread) {
                 self.item(thread, Item::event(body));
             }
@@ -57,7 +56,7 @@ impl Host {
         MET.set(false);
         // Before the names are locked: who lists threads looks at this after.
         let _ = env.set_thread_number(None, ENDED);
-        let mut names = locked(&self.names);
+        let mut names = self.names.lock();
         if names.threads.remove(&thread) {
             self.item(thread, Item::event(Body::ThreadEnd));
         }
@@ -71,11 +70,11 @@ impl Host {
 
     /// Tells a thread that has told nothing yet.
     fn meet_other(&self, env: Env<Live>, thread: Object, id: EnvId) {
-        if locked(&self.names).threads.contains(&id) {
+        if self.names.lock().threads.contains(&id) {
             return;
         }
         let body = start(env, Some(thread), id, ObjectHandle::NULL);
-        let mut names = locked(&self.names);
+        let mut names = self.names.lock();
         let has_ended = env.thread_number(Some(thread)).unwrap_or(ENDED) == ENDED;
         if !has_ended && names.threads.insert(id) {
             self.item(id, Item::event(body));
@@ -92,7 +91,7 @@ impl Host {
                 continue;
             }
             self.meet_other(env, row.thread, id);
-            let mut names = locked(&self.names);
+            let mut names = self.names.lock();
             let mut tell = |item| self.item(EnvId(0), item);
             let frames = row.frames.iter();
             let frames = frames.map(|row| names.frame((env, jni), row, &mut tell));

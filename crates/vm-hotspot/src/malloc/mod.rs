@@ -21,19 +21,20 @@ mod symbols;
 
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 
 use jvmti::sys::MethodPtr;
 use jvmti::{Env, Jni, Live};
+use locks::{Mutex, Rank};
 use rustc_hash::FxHashMap;
 use vmpi::{
     AllocationRow, ArenaId, ClassId, ClassInfo, Frame, FreeRow, Location, Memory, MethodId,
     MethodInfo, ObjectHandle, Share, ThreadId, Trace, TraceId,
 };
 
-use crate::hotspot::{HotSpot, locked};
+use crate::hotspot::HotSpot;
 use crate::registry::{ClassEntry, MethodEntry, Registry, handles};
 use crate::sampler::{AsyncGetCallTrace, find_agct};
 use blocks::Blocks;
@@ -115,7 +116,7 @@ pub(crate) fn start(interval: u64, depth: u32, memory: &Memory) -> Result<(), &'
         call_trace: find_agct(),
         java_is_up: AtomicBool::new(false),
         lost: AtomicU64::new(0),
-        named: Mutex::default(),
+        named: Mutex::new(Rank::NativeNames, Named::default()),
     });
     if made.is_err() {
         return Err(
@@ -200,7 +201,7 @@ impl Malloc {
 
     /// Gives names to stacks that have none.
     fn name_new(&self, hotspot: &HotSpot, env: Env<Live>, jni: Jni, forget: bool) {
-        let mut named = locked(&self.named);
+        let mut named = self.named.lock();
         if forget {
             named.symbols.forget_addresses();
         }
@@ -229,7 +230,7 @@ impl Malloc {
 
     /// Lets the blocks that exist be freed without being told.
     pub(crate) fn clear(&self) {
-        for row in &mut locked(&self.named).stacks {
+        for row in &mut self.named.lock().stacks {
             row.told = self.stacks.counts(row.stack);
         }
         self.blocks.make_old();
@@ -242,7 +243,7 @@ impl Malloc {
             lost: self.lost.swap(0, Ordering::Relaxed),
             ..Rows::default()
         };
-        for row in &mut locked(&self.named).stacks {
+        for row in &mut self.named.lock().stacks {
             let now = self.stacks.counts(row.stack);
             let [blocks, bytes] = difference(now.allocated, row.told.allocated);
             if blocks > 0 || bytes > 0 {

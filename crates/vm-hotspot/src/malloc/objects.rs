@@ -10,9 +10,8 @@
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard};
 
-use crate::hotspot::locked;
+use locks::{Mutex, MutexGuard, Rank};
 
 #[cfg(target_arch = "x86_64")]
 const KINDS: [u32; 2] = [6, 7];
@@ -55,7 +54,7 @@ pub(super) struct Hook {
 
 /// How many objects had been loaded when the slots were last looked at, and whether it was
 /// as many the time before.
-static SEEN: Mutex<(u64, bool)> = Mutex::new((0, false));
+static SEEN: Mutex<(u64, bool)> = Mutex::new(Rank::Libraries, (0, false));
 
 /// Address range of the library that holds `address`.
 pub(super) fn range_of(address: usize) -> (usize, usize) {
@@ -166,7 +165,7 @@ unsafe extern "C" fn visit(
         let (info, patch) = (&*info, &mut *patch.cast::<Patch<'_>>());
         patch.adds = info.dlpi_adds;
         if patch.seen.is_none() {
-            let seen = patch.seen.insert(locked(&SEEN));
+            let seen = patch.seen.insert(SEEN.lock());
             // An object that was being linked is looked at once more.
             if **seen == (info.dlpi_adds, true) {
                 return 1;

@@ -2,18 +2,16 @@
 //! they are contended. A handle is a number, so a wrong one is found out.
 
 use std::ffi::CString;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+use locks::{Condvar, Mutex, MutexGuard, Rank, RwLock};
 
 use super::layout::event;
 
 /// What names a thread here: its `JNIEnv *`, or for native threads without one a
 /// number of its own.
 pub type Owner = usize;
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 #[derive(Debug, Default)]
 struct State {
@@ -55,8 +53,14 @@ pub struct Usage {
 }
 
 /// All raw monitors, by handle: place in the list and one.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct RawMonitors(RwLock<Vec<Option<Arc<RawMonitor>>>>);
+
+impl Default for RawMonitors {
+    fn default() -> Self {
+        Self(RwLock::new(Rank::RawMonitors, Vec::new()))
+    }
+}
 
 /// Told of contention: (event type, monitor).
 pub type Tell<'a> = &'a dyn Fn(i32, &RawMonitor);
@@ -81,7 +85,7 @@ impl RawMonitor {
     }
 
     fn enter(&self, me: Owner, tell: Tell<'_>) {
-        let mut state = locked(&self.state);
+        let mut state = self.state.lock();
         match state.owner {
             None => (state.owner, state.count) = (Some(me), 1),
             Some(owner) if owner == me => state.count += 1,
@@ -89,7 +93,7 @@ impl RawMonitor {
                 state.entering.push(me);
                 drop(state);
                 self.tell(event::RAW_MONITOR_CONTENDED_ENTER, tell);
-                drop(self.take(locked(&self.state), me, 1));
+                drop(self.take(self.state.lock(), me, 1));
                 self.tell(event::RAW_MONITOR_CONTENDED_ENTERED, tell);
             }
         }
@@ -104,10 +108,7 @@ impl RawMonitor {
         count: u32,
     ) -> MutexGuard<'a, State> {
         while state.owner.is_some() {
-            state = self
-                .freed
-                .wait(state)
-                .unwrap_or_else(PoisonError::into_inner);
+            state = self.freed.wait(state);
         }
         leave(&mut state.entering, me);
         (state.owner, state.count) = (Some(me), count);
@@ -115,7 +116,7 @@ impl RawMonitor {
     }
 
     fn exit(&self, me: Owner, tell: Tell<'_>) {
-        let mut state = locked(&self.state);
+        let mut state = self.state.lock();
         if state.owner != Some(me) {
             return;
         }
@@ -134,7 +135,7 @@ impl RawMonitor {
 
     /// Gives the monitor up until notified or `ms` have passed (0: for ever).
     fn wait(&self, me: Owner, ms: i64) {
-        let mut state = locked(&self.state);
+        let mut state = self.state.lock();
         if state.owner != Some(me) {
             return;
         }
@@ -147,20 +148,14 @@ impl RawMonitor {
         while state.notified == seen {
             match until {
                 None => {
-                    state = self
-                        .awake
-                        .wait(state)
-                        .unwrap_or_else(PoisonError::into_inner);
+                    state = self.awake.wait(state);
                 }
                 Some(until) => {
                     let left = until.saturating_duration_since(Instant::now());
                     if left.is_zero() {
                         break;
                     }
-                    let (back, _) = self
-                        .awake
-                        .wait_timeout(state, left)
-                        .unwrap_or_else(PoisonError::into_inner);
+                    let back = self.awake.wait_timeout(state, left);
                     state = back;
                 }
             }
@@ -171,7 +166,7 @@ impl RawMonitor {
     }
 
     fn notify_all(&self, me: Owner) {
-        let mut state = locked(&self.state);
+        let mut state = self.state.lock();
         if state.owner == Some(me) {
             state.notified += 1;
             drop(state);
@@ -181,7 +176,7 @@ impl RawMonitor {
 
     /// Wakes all who wait: the monitor is going.
     fn release(&self) {
-        let mut state = locked(&self.state);
+        let mut state = self.state.lock();
         state.notified += 1;
         (state.owner, state.count) = (None, 0);
         drop(state);
@@ -195,17 +190,17 @@ impl RawMonitors {
     pub fn create(&self, name: CString) -> usize {
         let monitor = Arc::new(RawMonitor {
             name,
-            state: Mutex::default(),
+            state: Mutex::new(Rank::RawMonitor, State::default()),
             freed: Condvar::new(),
             awake: Condvar::new(),
         });
-        let mut all = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.0.write();
         all.push(Some(monitor));
         all.len()
     }
 
     fn find(&self, id: usize) -> Option<Arc<RawMonitor>> {
-        let all = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let all = self.0.read();
         all.get(id.wrapping_sub(1))?.clone()
     }
 
@@ -239,7 +234,7 @@ impl RawMonitors {
 
     /// Ends a monitor; who waits for it goes on.
     pub fn destroy(&self, id: usize) {
-        let mut all = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.0.write();
         let gone = all.get_mut(id.wrapping_sub(1)).and_then(Option::take);
         drop(all);
         if let Some(monitor) = gone {
@@ -249,14 +244,10 @@ impl RawMonitors {
 
     /// Monitors that somebody owns or waits for; `body` may use their names.
     pub fn used(&self, mut body: impl FnMut(&Usage)) {
-        let all = self
-            .0
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone();
+        let all = self.0.read().clone();
         for (place, monitor) in all.iter().enumerate() {
             let Some(monitor) = monitor else { continue };
-            let state = locked(&monitor.state);
+            let state = monitor.state.lock();
             let usage = Usage {
                 name: monitor.name.as_ptr(),
                 id: place + 1,

@@ -30,8 +30,8 @@ fn only_the_owner_leaves_and_as_often_as_it_entered() {
 fn contention_is_told_on_both_sides_but_for_names_with_an_underscore() {
     for (name, expected) in [("m", vec![51, 53, 52]), ("_m", vec![])] {
         let (monitors, id) = made(name);
-        let told = Mutex::new(Vec::new());
-        let tell = |kind: i32, _: &RawMonitor| locked(&told).push(kind);
+        let told = std::sync::Mutex::new(Vec::new());
+        let tell = |kind: i32, _: &RawMonitor| told.lock().unwrap().push(kind);
         monitors.enter(id, 1, &tell);
         thread::scope(|scope| {
             scope.spawn(|| {
@@ -43,7 +43,7 @@ fn contention_is_told_on_both_sides_but_for_names_with_an_underscore() {
                 monitors.used(|usage| is_blocked = usage.entering == [2]);
                 thread::yield_now();
             }
-            while name == "m" && locked(&told).is_empty() {
+            while name == "m" && told.lock().unwrap().is_empty() {
                 thread::yield_now();
             }
             monitors.exit(id, 1, &tell);

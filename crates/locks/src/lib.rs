@@ -1,0 +1,192 @@
+//! Locks with ranks, so that no two threads ever wait for each other.
+//!
+//! Each lock has a place in one table, [`Rank`]; who holds one may wait only for those that stand below it. A
+//! build with debug assertions keeps for each thread which ranks it holds and ends the process at once, with both
+//! names and the stack, when one is wanted that does not stand below all of them. It does so when nobody else holds the lock,
+//! too, so a test that passes by chance is enough. Other builds keep nothing.
+//!
+//! A lock whose holder failed is taken over as it is: the agents go on after a fault of their own.
+//!
+//! ```
+//! use locks::{Mutex, Rank};
+//!
+//! let state = Mutex::new(Rank::State, 1);
+//! let deaths = Mutex::new(Rank::Deaths, vec![2]);
+//! let mut number = state.lock();
+//! *number += deaths.lock()[0];
+//! assert_eq!(*number, 3);
+//! ```
+//!
+//! Reading order: [`rank`], `order`.
+
+mod order;
+pub mod rank;
+
+use std::fmt;
+use std::ops::{Deref, DerefMut};
+use std::sync::{self, LockResult, PoisonError, TryLockError};
+use std::time::Duration;
+
+use order::Held;
+pub use rank::Rank;
+
+fn taken_over<G>(locked: LockResult<G>) -> G {
+    locked.unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What a lock holds, until this is dropped.
+#[derive(Debug)]
+pub struct Guard<G> {
+    // Given back before the rank is.
+    inner: G,
+    held: Held,
+}
+
+/// What a [`Mutex`] holds.
+pub type MutexGuard<'a, T> = Guard<sync::MutexGuard<'a, T>>;
+
+impl<G: Deref> Deref for Guard<G> {
+    type Target = G::Target;
+
+    fn deref(&self) -> &G::Target {
+        &self.inner
+    }
+}
+
+impl<G: DerefMut> DerefMut for Guard<G> {
+    fn deref_mut(&mut self) -> &mut G::Target {
+        &mut self.inner
+    }
+}
+
+/// One at a time.
+pub struct Mutex<T> {
+    rank: Rank,
+    inner: sync::Mutex<T>,
+}
+
+impl<T> Mutex<T> {
+    /// A lock at a place of the table.
+    pub const fn new(rank: Rank, value: T) -> Self {
+        Self {
+            rank,
+            inner: sync::Mutex::new(value),
+        }
+    }
+
+    /// Waits for it.
+    pub fn lock(&self) -> MutexGuard<'_, T> {
+        let held = Held::wanted(self.rank);
+        let inner = taken_over(self.inner.lock());
+        Guard { inner, held }
+    }
+
+    /// Takes it if nobody has it. Nothing is waited for, so its place does not matter; it does for what is locked while it is
+    /// held.
+    pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
+        let inner = match self.inner.try_lock() {
+            Ok(inner) => inner,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return None,
+        };
+        let held = Held::got(self.rank);
+        Some(Guard { inner, held })
+    }
+}
+
+impl<T> fmt::Debug for Mutex<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Mutex").field(&self.rank).finish()
+    }
+}
+
+/// Many who read, or one who writes.
+pub struct RwLock<T> {
+    rank: Rank,
+    inner: sync::RwLock<T>,
+}
+
+impl<T> RwLock<T> {
+    /// A lock at a place of the table.
+    pub const fn new(rank: Rank, value: T) -> Self {
+        Self {
+            rank,
+            inner: sync::RwLock::new(value),
+        }
+    }
+
+    /// Waits until nobody writes. Who reads already may not do so again: a writer may be waiting in between.
+    pub fn read(&self) -> Guard<sync::RwLockReadGuard<'_, T>> {
+        let held = Held::wanted(self.rank);
+        let inner = taken_over(self.inner.read());
+        Guard { inner, held }
+    }
+
+    /// Waits until it has it alone.
+    pub fn write(&self) -> Guard<sync::RwLockWriteGuard<'_, T>> {
+        let held = Held::wanted(self.rank);
+        let inner = taken_over(self.inner.write());
+        Guard { inner, held }
+    }
+}
+
+impl<T> fmt::Debug for RwLock<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("RwLock").field(&self.rank).finish()
+    }
+}
+
+/// Lets holders of a [`Mutex`] wait for each other. Who waits has it again afterwards, so nothing below it may be held.
+#[derive(Debug, Default)]
+pub struct Condvar(sync::Condvar);
+
+impl Condvar {
+    /// Nobody waits yet.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self(sync::Condvar::new())
+    }
+
+    /// Waits to be woken.
+    pub fn wait<'a, T>(&self, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
+        let Guard { inner, held } = guard;
+        held.again();
+        let inner = taken_over(self.0.wait(inner));
+        Guard { inner, held }
+    }
+
+    /// Waits to be woken, so long at most.
+    pub fn wait_timeout<'a, T>(
+        &self,
+        guard: MutexGuard<'a, T>,
+        most: Duration,
+    ) -> MutexGuard<'a, T> {
+        let Guard { inner, held } = guard;
+        held.again();
+        let inner = taken_over(self.0.wait_timeout(inner, most)).0;
+        Guard { inner, held }
+    }
+
+    /// Waits while something holds, so long at most.
+    pub fn wait_timeout_while<'a, T>(
+        &self,
+        guard: MutexGuard<'a, T>,
+        most: Duration,
+        condition: impl FnMut(&mut T) -> bool,
+    ) -> MutexGuard<'a, T> {
+        let Guard { inner, held } = guard;
+        held.again();
+        let inner = taken_over(self.0.wait_timeout_while(inner, most, condition)).0;
+        Guard { inner, held }
+    }
+
+    /// Wakes one.
+    pub fn notify_one(&self) {
+        self.0.notify_one();
+    }
+
+    /// Wakes all.
+    pub fn notify_all(&self) {
+        self.0.notify_all();
+    }
+}

@@ -1,0 +1,201 @@
+//! Which ranks the current thread holds, in builds with debug assertions.
+
+use std::backtrace::Backtrace;
+use std::cell::Cell;
+use std::io::Write;
+
+use crate::Rank;
+
+thread_local! {
+    /// A bit for each rank. It needs no code before its first use and none when the thread ends: locks are taken by
+    /// threads of the VM's, and when others have been taken down already.
+    static HELD: Cell<u64> = const { Cell::new(0) };
+}
+
+const IS_ON: bool = cfg!(debug_assertions);
+
+const fn bit(rank: Rank) -> u64 {
+    1 << rank as u32
+}
+
+// The last rank has a bit.
+const _: () = assert!((Rank::Libraries as u32) < u64::BITS);
+
+/// A rank that the current thread holds.
+#[derive(Debug)]
+pub(crate) struct Held {
+    rank: Rank,
+    /// It was held before: somebody else gives it back.
+    is_second: bool,
+}
+
+impl Held {
+    /// The thread is about to wait for a lock.
+    pub(crate) fn wanted(rank: Rank) -> Self {
+        if IS_ON && HELD.get() >= bit(rank) {
+            fail(rank, HELD.get());
+        }
+        Self::got(rank)
+    }
+
+    /// The thread has a lock.
+    pub(crate) fn got(rank: Rank) -> Self {
+        let before = if IS_ON { HELD.get() } else { 0 };
+        if IS_ON {
+            HELD.set(before | bit(rank));
+        }
+        Self {
+            rank,
+            is_second: before & bit(rank) != 0,
+        }
+    }
+
+    /// The thread gives the lock up for a while, and is about to wait for it.
+    pub(crate) fn again(&self) {
+        if IS_ON && HELD.get() >= bit(self.rank) << 1 {
+            fail(self.rank, HELD.get());
+        }
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        if IS_ON && !self.is_second {
+            HELD.set(HELD.get() & !bit(self.rank));
+        }
+    }
+}
+
+/// Ends the process: a panic would end at the next fence, and no test would see it.
+#[cold]
+fn fail(wanted: Rank, held: u64) -> ! {
+    let all = Rank::ALL.iter().copied();
+    let held: Vec<Rank> = all.filter(|rank| held & bit(*rank) != 0).collect();
+    let text = format!(
+        "LOCK ORDER: {wanted:?} is wanted while {held:?} are held, see the table in crates/locks/src/rank.rs\n{}\n",
+        Backtrace::force_capture()
+    );
+    let _ = std::io::stderr().write_all(text.as_bytes());
+    std::process::abort()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::Command;
+    use std::time::Duration;
+
+    use crate::{Condvar, Mutex, Rank, RwLock};
+
+    fn three() -> [Mutex<u8>; 3] {
+        [Rank::Profiler, Rank::State, Rank::Libraries].map(|rank| Mutex::new(rank, 0))
+    }
+
+    #[test]
+    fn ranks_that_rise_are_fine_in_whatever_order_they_are_given_back() {
+        let [outer, inner, last] = three();
+        let (a, b) = (outer.lock(), inner.lock());
+        drop(a);
+        let c = last.lock();
+        drop(b);
+        drop(c);
+        drop(inner.lock());
+        drop(outer.lock());
+        // Each thread has its own.
+        let _held = last.lock();
+        std::thread::scope(|threads| {
+            threads.spawn(|| drop(outer.lock()));
+        });
+    }
+
+    #[test]
+    fn what_is_tried_is_waited_for_by_nobody() {
+        let [outer, inner, last] = three();
+        let held = inner.lock();
+        let tried = outer.try_lock().expect("nobody has it");
+        assert!(outer.try_lock().is_none() && inner.try_lock().is_none());
+        drop(last.lock());
+        drop(held);
+        drop(inner.lock());
+        drop(tried);
+        drop(outer.lock());
+    }
+
+    #[test]
+    fn who_waits_to_be_woken_has_the_lock_afterwards() {
+        let ([_, state, _], woken) = (three(), Condvar::new());
+        let guard = woken.wait_timeout(state.lock(), Duration::from_millis(1));
+        let guard = woken.wait_timeout_while(guard, Duration::from_millis(1), |_| true);
+        std::thread::scope(|threads| {
+            let guard = guard;
+            threads.spawn(|| {
+                *state.lock() = 1;
+                woken.notify_all();
+            });
+            let mut guard = guard;
+            while *guard == 0 {
+                guard = woken.wait(guard);
+            }
+            assert!(state.try_lock().is_none());
+        });
+        drop(state.lock());
+    }
+
+    /// Locks against the order, which no fence may hide.
+    fn lock_wrongly(case: &str) {
+        let [outer, inner, last] = three();
+        let (table, woken) = (RwLock::new(Rank::State, ()), Condvar::new());
+        let body = || match case {
+            "lower" => drop((last.lock(), outer.lock())),
+            "same" => drop((inner.lock(), table.write())),
+            "read twice" => drop((table.read(), table.read())),
+            "after a try" => drop((last.try_lock(), inner.lock())),
+            "wait" => {
+                let guard = inner.lock();
+                let _below = last.lock();
+                drop(woken.wait_timeout(guard, Duration::from_millis(1)));
+            }
+            _ => {
+                let guard = inner.lock();
+                drop(last.lock());
+                drop(guard);
+            }
+        };
+        let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body));
+    }
+
+    #[test]
+    fn a_wrong_order_ends_the_process_with_both_names() {
+        const CASE: &str = "LOCKS_CASE";
+        if let Ok(case) = std::env::var(CASE) {
+            return lock_wrongly(&case);
+        }
+        let own = std::env::current_exe().unwrap();
+        let run = |case: &str| {
+            let name = "order::tests::a_wrong_order_ends_the_process_with_both_names";
+            let mut command = Command::new(&own);
+            command.args(["--exact", name, "--nocapture"]);
+            let output = command.env(CASE, case).output().unwrap();
+            (
+                output.status.signal(),
+                String::from_utf8_lossy(&output.stderr).into_owned(),
+            )
+        };
+        for (case, wanted, held) in [
+            ("lower", "Profiler", "[Libraries]"),
+            ("same", "State", "[State]"),
+            ("read twice", "State", "[State]"),
+            ("after a try", "State", "[Libraries]"),
+            ("wait", "State", "[State, Libraries]"),
+        ] {
+            let (signal, said) = run(case);
+            let expected = format!("LOCK ORDER: {wanted} is wanted while {held} are held");
+            assert_eq!(
+                (signal, said.contains(&expected)),
+                (Some(6), true),
+                "{case}: {said}"
+            );
+        }
+        assert_eq!(run("none").0, None);
+    }
+}
