@@ -489,6 +489,24 @@ fn pass_on(signal: i32, info: *mut libc::siginfo_t, context: *mut c_void) {
     }
 }
 
+/// Runs `body` while no signal takes a sample on this thread: one that comes meanwhile waits. Who asks AsyncGetCallTrace
+/// outside of a handler does so here, because a VM may end itself when it is asked while it answers: without the fixes
+/// JDK-8329103 and JDK-8339133 the inner answer has it forget that the outer one goes on.
+pub(crate) fn unsampled<T>(body: impl FnOnce() -> T) -> T {
+    let mut blocked = MaybeUninit::<libc::sigset_t>::uninit();
+    let mut before = MaybeUninit::<libc::sigset_t>::uninit();
+    // SAFETY: all pointers are to live locals, which the calls fill; a number of a signal cannot be refused.
+    unsafe {
+        libc::sigemptyset(blocked.as_mut_ptr());
+        libc::sigaddset(blocked.as_mut_ptr(), libc::SIGPROF);
+        libc::pthread_sigmask(libc::SIG_BLOCK, blocked.as_ptr(), before.as_mut_ptr());
+    }
+    let result = body();
+    // SAFETY: filled above.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), ptr::null_mut()) };
+    result
+}
+
 fn install_handler() -> bool {
     let ours = on_signal as *const () as usize;
     let mut before = MaybeUninit::<libc::sigaction>::zeroed();
@@ -558,6 +576,26 @@ fn running_threads(hotspot: &HotSpot, env: Env<Live>, jni: Jni) -> Option<Vec<(u
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_signal_that_comes_while_no_sample_may_be_taken_waits() {
+        static CAUGHT: AtomicU32 = AtomicU32::new(0);
+        extern "C" fn count(_: i32) {
+            CAUGHT.fetch_add(1, Ordering::SeqCst);
+        }
+        let caught = || CAUGHT.load(Ordering::SeqCst);
+        // SAFETY: the handler has the signature that is asked for, and only counts; the signal goes to this thread.
+        let raise = || unsafe { libc::raise(libc::SIGPROF) };
+        // SAFETY: as above.
+        unsafe { libc::signal(libc::SIGPROF, count as *const () as usize) };
+        unsampled(|| {
+            unsampled(raise);
+            assert_eq!(caught(), 0);
+        });
+        assert_eq!(caught(), 1);
+        raise();
+        assert_eq!(caught(), 2);
+    }
 
     #[test]
     fn a_thread_chosen_by_itself_stays_so_until_all_are_switched() {

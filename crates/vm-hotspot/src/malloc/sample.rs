@@ -13,7 +13,7 @@ use super::Malloc;
 use super::blocks::Block;
 use super::stacks::{Found, MOST_JAVA, MOST_NATIVE};
 use crate::hotspot::HotSpot;
-use crate::sampler::{CallFrame, CallTrace};
+use crate::sampler::{CallFrame, CallTrace, unsampled};
 
 unsafe extern "C" {
     fn _Unwind_Backtrace(
@@ -99,6 +99,6 @@ fn java_frames(malloc: &Malloc, frames: &mut [CallFrame]) -> usize {
     // SAFETY: the function is asked about the current thread. It runs native code or the
     // VM's own, so the VM knows where its Java frames end; a signal's context is only needed
     // in the middle of Java code, and without one there is no stack then.
-    unsafe { function(&raw mut trace, depth as c_int, ptr::null_mut()) };
+    unsampled(|| unsafe { function(&raw mut trace, depth as c_int, ptr::null_mut()) });
     usize::try_from(trace.count).unwrap_or(0).min(depth)
 }
