@@ -54,6 +54,16 @@ impl OutputFile {
         })
     }
 
+    /// Begins a recording, which has its name from the beginning: it can be read while it grows, and what was
+    /// recorded until a command is killed is a recording, too.
+    pub(crate) fn create_growing(path: &Path, force: bool) -> Result<OutputFile> {
+        let mut file = Self::create(path, force, &[])?;
+        if let Some(part) = file.part.take() {
+            file.name(part)?;
+        }
+        Ok(file)
+    }
+
     /// A file that is written where it is.
     pub(crate) fn direct(file: File, path: &Path) -> OutputFile {
         OutputFile {
@@ -75,11 +85,10 @@ impl OutputFile {
     }
 
     /// Gives it its name, unless what it was made from changed meanwhile.
-    pub(crate) fn finish(self) -> Result<()> {
-        let Some(part) = self.part else {
+    pub(crate) fn finish(mut self) -> Result<()> {
+        let Some(part) = self.part.take() else {
             return Ok(());
         };
-        let wrong = || format!("cannot write {}", self.path.display());
         if hprof::source::input_changed() {
             bail!(
                 "a file changed while it was being read; {} is not written",
@@ -87,7 +96,12 @@ impl OutputFile {
             );
         }
         // Some file systems say only now that the disk is full.
-        self.file.sync_data().with_context(wrong)?;
+        let synced = self.file.sync_data();
+        synced.with_context(|| format!("cannot write {}", self.path.display()))?;
+        self.name(part)
+    }
+
+    fn name(&self, part: TempPath) -> Result<()> {
         let named = if self.force {
             part.persist(&self.path)
         } else {
@@ -97,7 +111,8 @@ impl OutputFile {
             keep(fault.path);
             match fault.error.kind() {
                 io::ErrorKind::AlreadyExists => exists(&self.path),
-                _ => anyhow::Error::new(fault.error).context(wrong()),
+                _ => anyhow::Error::new(fault.error)
+                    .context(format!("cannot write {}", self.path.display())),
             }
         })
     }

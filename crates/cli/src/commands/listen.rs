@@ -69,7 +69,7 @@ impl Args {
             let store = Store::new(session, true);
             let done = if is_events(&stream) {
                 let next = || next_of(&lines, collect_events::WORDS, collect_events::parse);
-                let create = |path: &Path| OutputFile::create(path, store.force, &[]);
+                let create = |path: &Path| OutputFile::create_growing(path, store.force);
                 collect_events::collect(stream, &destination, next, create, note)?
             } else {
                 let next = || match next_of(&lines, WORDS, |line| line.parse::<Command>()) {
@@ -133,7 +133,7 @@ impl Store {
         next: impl FnMut() -> Option<Command>,
     ) -> Result<Collected> {
         let mut last = Instant::now();
-        let create = |path: &Path| OutputFile::create(path, self.force, &[]);
+        let create = |path: &Path| OutputFile::create_growing(path, self.force);
         collect(stream, destination, next, create, |progress| {
             if self.loud && last.elapsed() > Duration::from_secs(2) {
                 last = Instant::now();

@@ -194,15 +194,9 @@ pub(super) fn completed(options: &str, output: Option<&Path>) -> String {
 
 /// Stores a stream of events as it comes.
 fn record(mut stream: TcpStream, path: &Path, force: bool) -> Result<()> {
-    let mut file = OutputFile::create(path, force, &[])?;
-    let bytes = match std::io::copy(&mut stream, &mut file) {
-        Ok(bytes) => bytes,
-        Err(error) => {
-            file.keep();
-            return Err(error).with_context(|| format!("cannot write {}", path.display()));
-        }
-    };
-    file.finish()?;
+    let mut file = OutputFile::create_growing(path, force)?;
+    let bytes = std::io::copy(&mut stream, &mut file)
+        .with_context(|| format!("cannot write {}", path.display()))?;
     note(&format!(
         "{} holds {bytes} bytes; tenure events reports it",
         path.display()
