@@ -263,6 +263,7 @@ impl Jni {
         method: MethodPtr,
         args: &[Value],
     ) -> Result<Option<Object>> {
+        locks::before_java();
         // SAFETY: slot 36 is (object, method, args); the caller matches the descriptor.
         let raw = unsafe {
             table_call!(self.0, 0, slot::CallObjectMethodA, (object.raw() => RawObject, method => MethodPtr, args.as_ptr() => *const Value) -> RawObject)
@@ -276,6 +277,7 @@ impl Jni {
 
     /// Calls an instance method that returns nothing.
     pub fn call_void(self, object: Object, method: MethodPtr, args: &[Value]) -> Result<()> {
+        locks::before_java();
         // SAFETY: slot 63 is (object, method, args).
         unsafe {
             table_call!(self.0, 0, slot::CallVoidMethodA, (object.raw() => RawObject, method => MethodPtr, args.as_ptr() => *const Value) -> ())
@@ -289,6 +291,7 @@ impl Jni {
 
     /// Calls an instance method that returns a `long`.
     pub fn call_long(self, object: Object, method: MethodPtr) -> Result<i64> {
+        locks::before_java();
         // SAFETY: slot 54 is (object, method, args).
         let value = unsafe {
             table_call!(self.0, 0, slot::CallLongMethodA, (object.raw() => RawObject, method => MethodPtr, ptr::null() => *const Value) -> i64)
@@ -307,6 +310,7 @@ impl Jni {
         method: MethodPtr,
         args: &[Value],
     ) -> Result<Option<Object>> {
+        locks::before_java();
         // SAFETY: slot 116 is (class, method, args).
         let raw = unsafe {
             table_call!(self.0, 0, slot::CallStaticObjectMethodA, (class.raw() => RawObject, method => MethodPtr, args.as_ptr() => *const Value) -> RawObject)
@@ -320,6 +324,7 @@ impl Jni {
 
     /// Calls a static method that returns an `int`.
     pub fn call_static_int(self, class: Object, method: MethodPtr, args: &[Value]) -> Result<i32> {
+        locks::before_java();
         // SAFETY: slot 131 is (class, method, args).
         let value = unsafe {
             table_call!(self.0, 0, slot::CallStaticIntMethodA, (class.raw() => RawObject, method => MethodPtr, args.as_ptr() => *const Value) -> i32)
@@ -333,6 +338,7 @@ impl Jni {
 
     /// Calls a static method that returns nothing.
     pub fn call_static_void(self, class: Object, method: MethodPtr, args: &[Value]) -> Result<()> {
+        locks::before_java();
         // SAFETY: slot 143 is (class, method, args).
         unsafe {
             table_call!(self.0, 0, slot::CallStaticVoidMethodA, (class.raw() => RawObject, method => MethodPtr, args.as_ptr() => *const Value) -> ())
@@ -351,6 +357,7 @@ impl Jni {
         constructor: MethodPtr,
         args: &[Value],
     ) -> Result<Object> {
+        locks::before_java();
         // SAFETY: slot 30 is (class, constructor, args).
         let raw = unsafe {
             table_call!(self.0, 0, slot::NewObjectA, (class.raw() => RawObject, constructor => MethodPtr, args.as_ptr() => *const Value) -> RawObject)
@@ -360,6 +367,7 @@ impl Jni {
 
     /// A Java string.
     pub fn new_string(self, text: &str) -> Result<Object> {
+        locks::before_java();
         let text = c(text);
         // SAFETY: slot 167 is (text).
         let raw = unsafe {
@@ -526,6 +534,7 @@ impl Jni {
 
     /// An object without running a constructor.
     pub fn alloc_object(self, class: Object) -> Result<Object> {
+        locks::before_java();
         // SAFETY: slot 27 is (class).
         let raw = unsafe {
             table_call!(self.0, 0, slot::AllocObject, (class.raw() => RawObject) -> RawObject)
@@ -535,6 +544,7 @@ impl Jni {
 
     /// A new `long[]`.
     pub fn new_longs(self, len: usize) -> Result<Object> {
+        locks::before_java();
         // SAFETY: slot 180 is (length).
         let raw =
             unsafe { table_call!(self.0, 0, slot::NewLongArray, (len as i32 => i32) -> RawObject) };
@@ -543,6 +553,7 @@ impl Jni {
 
     /// A new `byte[]`.
     pub fn new_bytes(self, len: usize) -> Result<Object> {
+        locks::before_java();
         // SAFETY: slot 176 is (length).
         let raw =
             unsafe { table_call!(self.0, 0, slot::NewByteArray, (len as i32 => i32) -> RawObject) };
@@ -551,6 +562,7 @@ impl Jni {
 
     /// A new array of references, filled with `initial`.
     pub fn new_objects(self, len: usize, class: Object, initial: Option<Object>) -> Result<Object> {
+        locks::before_java();
         let raw = initial.map_or(ptr::null_mut(), Object::raw);
         // SAFETY: slot 172 is (length, class, initial).
         let raw = unsafe {

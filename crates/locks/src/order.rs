@@ -2,6 +2,7 @@
 
 use std::backtrace::Backtrace;
 use std::cell::Cell;
+use std::fmt::Debug;
 use std::io::Write;
 
 use crate::Rank;
@@ -33,7 +34,7 @@ impl Held {
     /// The thread is about to wait for a lock.
     pub(crate) fn wanted(rank: Rank) -> Self {
         if IS_ON && HELD.get() >= bit(rank) {
-            fail(rank, HELD.get());
+            fail(&rank, HELD.get());
         }
         Self::got(rank)
     }
@@ -53,7 +54,7 @@ impl Held {
     /// The thread gives the lock up for a while, and is about to wait for it.
     pub(crate) fn again(&self) {
         if IS_ON && HELD.get() >= bit(self.rank) << 1 {
-            fail(self.rank, HELD.get());
+            fail(&self.rank, HELD.get());
         }
     }
 }
@@ -66,9 +67,18 @@ impl Drop for Held {
     }
 }
 
+/// The thread is about to allocate in the program's heap or to run Java code. The first may begin a
+/// collection, which on JDK 8 waits for a monitor of Java's, and both may want the state: builds with debug
+/// assertions end the process if the thread holds it.
+pub fn before_java() {
+    if IS_ON && HELD.get() & bit(Rank::State) != 0 {
+        fail(&"the program's heap", HELD.get());
+    }
+}
+
 /// Ends the process: a panic would end at the next fence, and no test would see it.
 #[cold]
-fn fail(wanted: Rank, held: u64) -> ! {
+fn fail(wanted: &dyn Debug, held: u64) -> ! {
     let all = Rank::ALL.iter().copied();
     let held: Vec<Rank> = all.filter(|rank| held & bit(*rank) != 0).collect();
     let text = format!(
