@@ -213,10 +213,11 @@ impl Browser {
              const frame = () => new Promise((done) => setTimeout(done, 40)); \
              const before = at(); await frame(); await frame(); const after = at(); \
              if (!before || !after || String(before) !== String(after)) return null; \
-             const is_of = (hit, e) => Boolean(hit && e && (e.contains(hit) || hit.contains(e))); \
-             window.clicked = false; addEventListener('click', (click) => {{ \
-             window.clicked = is_of(click.target, {element}); }}, {{capture: true, once: true}}); \
-             return is_of(document.elementFromPoint(...after), e) ? after : null; }})()"
+             const hit = document.elementFromPoint(...after); \
+             if (!hit || !e.contains(hit) && !hit.contains(e)) return null; \
+             window.clicked = false; addEventListener('click', (click) => {{ const now = {element}; \
+             window.clicked = click.target === hit || Boolean(now && now.contains(click.target)); }}, \
+             {{capture: true, once: true}}); return after; }})()"
         );
         let began = Instant::now();
         loop {
@@ -226,8 +227,8 @@ impl Browser {
                     let event = json!({"type": kind, "x": at[0], "y": at[1], "button": "left", "clickCount": 1});
                     self.call("Input.dispatchMouseEvent", event);
                 }
-                // A page that is renewed between the two has another element than was pressed. A
-                // document that the click has led to, or leads to now, knows nothing of it.
+                // A page that is renewed between the two has another element than was pressed, and the
+                // click is one of what holds both. A document that the click has led to, or leads to now, knows nothing of it.
                 if self.eval_here("window.clicked") != Some(json!(false)) {
                     return;
                 }
