@@ -53,7 +53,8 @@ fn part_of(heap: &Heap, object: ObjIdx, class: &str, parts: u32) -> Option<Strin
         "java.math.BigInteger" => big_integer(heap, object),
         "java.math.BigDecimal" => {
             let digits = match int("intCompact")? {
-                i64::MIN => part("intVal")?,
+                // Whatever a damaged dump has there is read as a BigInteger.
+                i64::MIN => big_integer(heap, field_ref(heap, object, "intVal")?)?,
                 compact => compact.to_string(),
             };
             scaled(&digits, int("scale")?)
@@ -195,12 +196,13 @@ fn scaled(digits: &str, scale: i64) -> Option<String> {
         Some(rest) => ("-", rest),
         None => ("", digits),
     };
-    if scale == 0 {
+    let is_number = digits.bytes().all(|digit| digit.is_ascii_digit());
+    if scale == 0 || !is_number {
         return Some(format!("{sign}{digits}"));
     }
     let places = usize::try_from(scale).ok().filter(|p| *p <= MAX_VALUE);
     let Some(places) = places else {
-        return Some(format!("{sign}{digits}E{}", -scale));
+        return Some(format!("{sign}{digits}E{}", -i128::from(scale)));
     };
     let padded = format!("{digits:0>width$}", width = places + 1);
     let (whole, rest) = padded.split_at(padded.len() - places);
@@ -254,6 +256,9 @@ mod tests {
             ("123", 2, "1.23"),
             ("-5", 2, "-0.05"),
             ("7", -3, "7E3"),
+            ("7", i64::MIN, "7E9223372036854775808"),
+            ("64 bits", 1, "64 bits"),
+            ("a\u{fffd}b", 1, "a\u{fffd}b"),
         ] {
             assert_eq!(scaled(digits, scale).as_deref(), Some(want));
         }

@@ -96,9 +96,9 @@ fn values_are_what_java_prints() {
     }
 }
 
-/// A damaged or made-up dump; each of these ended the process by its stack.
+/// A damaged or made-up dump; each of these ended the process.
 #[test]
-fn values_that_are_parts_of_themselves_have_an_end() {
+fn values_with_wrong_parts_are_none() {
     let mut b = Builder::new(IdSize::Eight);
     let object = b.java_lang_object();
     let fields = [("date", Type::Object), ("time", Type::Object)];
@@ -115,11 +115,16 @@ fn values_that_are_parts_of_themselves_have_an_end() {
     b.set_field(own, "date", Value::Object(own));
     let number = b.instance(decimal, &[Value::Long(i64::MIN), none, Value::Int(2)]);
     b.set_field(number, "intVal", Value::Object(number));
+    let text = b.string("A\u{fffd}B");
+    let of_text = b.instance(
+        decimal,
+        &[Value::Long(i64::MIN), Value::Object(text), Value::Int(2)],
+    );
     let held = b.instance(local, &[none, none]);
     let holder = b.instance(optional, &[Value::Object(held)]);
     b.set_field(held, "date", Value::Object(holder));
     let file = tempfile::NamedTempFile::new().unwrap();
-    let all = [own, number, held, holder];
+    let all = [own, number, of_text, held, holder];
     for id in all {
         b.root(Root::JniGlobal { reference: 1 }, id);
     }
