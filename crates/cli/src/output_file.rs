@@ -21,8 +21,8 @@ pub(crate) struct OutputFile {
 }
 
 impl OutputFile {
-    /// Begins a file. Never overwrites unless told to, and never one of the inputs. Called before the
-    /// work begins, so that what cannot be written in the end is said at the beginning.
+    /// Begins a file. Overwrites only with `force`, and never one of the inputs. Call it before the
+    /// work begins, so that an output that cannot be written is an error at once.
     pub(crate) fn create(path: &Path, force: bool, inputs: &[&Path]) -> Result<OutputFile> {
         if inputs.iter().any(|input| is_same(input, path)) {
             return Err(Usage(format!("{} is the input", path.display())).into());

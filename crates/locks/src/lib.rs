@@ -1,9 +1,9 @@
 //! Locks with ranks, so that no two threads ever wait for each other.
 //!
-//! Each lock has a place in one table, [`Rank`]; who holds one may wait only for those that stand below it. A
-//! build with debug assertions keeps for each thread which ranks it holds and ends the process at once, with both
-//! names and the stack, when one is wanted that does not stand below all of them. It does so when nobody else holds the lock,
-//! too, so a test that passes by chance is enough. Other builds keep nothing.
+//! Each lock has a place in one table, [`Rank`]. A thread that holds a lock may wait only for locks that stand below it.
+//! A build with debug assertions records which ranks each thread holds. When a thread asks for a lock that does not stand
+//! below all of them, it prints the names and the stack and ends the process, even if the lock is free: one run of the code is
+//! enough to find a wrong order. Other builds record nothing.
 //!
 //! A lock whose holder failed is taken over as it is: the agents go on after a fault of their own.
 //!
@@ -82,8 +82,8 @@ impl<T> Mutex<T> {
         Guard { inner, held }
     }
 
-    /// Takes it if nobody has it. Nothing is waited for, so its place does not matter; it does for what is locked while it is
-    /// held.
+    /// Takes the lock if it is free. This does not wait, so any rank is allowed; locks taken after it are checked against its
+    /// rank.
     pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
         let inner = match self.inner.try_lock() {
             Ok(inner) => inner,
@@ -116,7 +116,7 @@ impl<T> RwLock<T> {
         }
     }
 
-    /// Waits until nobody writes. Who reads already may not do so again: a writer may be waiting in between.
+    /// Waits until no thread writes. A thread that reads already must not call it again: a writer may wait in between.
     pub fn read(&self) -> Guard<sync::RwLockReadGuard<'_, T>> {
         let held = Held::wanted(self.rank);
         let inner = taken_over(self.inner.read());
@@ -137,12 +137,12 @@ impl<T> fmt::Debug for RwLock<T> {
     }
 }
 
-/// Lets holders of a [`Mutex`] wait for each other. Who waits has it again afterwards, so nothing below it may be held.
+/// A condition variable for a [`Mutex`]. A waiting thread takes the lock again at the end, so it must hold no lock below it.
 #[derive(Debug, Default)]
 pub struct Condvar(sync::Condvar);
 
 impl Condvar {
-    /// Nobody waits yet.
+    /// A condition variable without waiting threads.
     #[must_use]
     pub const fn new() -> Self {
         Self(sync::Condvar::new())
@@ -156,7 +156,7 @@ impl Condvar {
         Guard { inner, held }
     }
 
-    /// Waits to be woken, so long at most.
+    /// Waits to be woken, for at most this long.
     pub fn wait_timeout<'a, T>(
         &self,
         guard: MutexGuard<'a, T>,
@@ -168,7 +168,7 @@ impl Condvar {
         Guard { inner, held }
     }
 
-    /// Waits while something holds, so long at most.
+    /// Waits while the condition is true, for at most this long.
     pub fn wait_timeout_while<'a, T>(
         &self,
         guard: MutexGuard<'a, T>,

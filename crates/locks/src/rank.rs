@@ -2,7 +2,7 @@
 
 macro_rules! ranks {
     ($($(#[$about:meta])* $rank:ident,)*) => {
-        /// Where a lock stands. Who holds one may lock those that stand below it here, and nothing else.
+        /// The rank of a lock. A thread that holds one may wait for locks of the ranks below it here, and for no others.
         ///
         /// Three rules decide where a lock belongs. The callbacks of the VM come in the middle of whatever calls
         /// into it, so a lock that is held over such a call stands above those that callbacks take. Under
@@ -24,18 +24,18 @@ macro_rules! ranks {
 ranks! {
     // The agent of a profile: orders that come from outside.
     /// `Inserted::begins`: that counting begins, or ends, once at a time. Held while all classes get their code, which
-    /// needs nearly everything below, and never wanted by who tells the profiler something.
+    /// needs nearly all locks below. Code that reports an event never takes it.
     Begins,
-    /// `HotSpot::profiler`: who is told events, one at a time. Held over everything that a report asks of the VM. Callbacks
+    /// `HotSpot::profiler`: receives events, one at a time. Held over everything that a report asks of the VM. Callbacks
     /// in the middle of the program only try it.
     Profiler,
-    /// The recorder, told by the profiler's holder or by the listener, which holds the profiler quiet meanwhile.
+    /// The recorder. Called by the thread that holds the profiler, or by the listener while no events are reported.
     Recorder,
-    /// `recording::NOW`: what is recorded. Looked at and changed by who attaches, over no call.
+    /// `recording::NOW`: what is recorded. Read and changed by an attach, not held over a call.
     Recording,
-    /// `listener::PATIENCE`: the peer that is waited for. Copied, over no call.
+    /// `listener::PATIENCE`: the collector that the agent waits for. Copied, not held over a call.
     Patience,
-    /// What waits for a peer. Writing to the recorder's output takes it.
+    /// What waits to be sent to a collector. Writing to the recorder's output takes it.
     Sender,
 
     // What the profiler asks of the VM, run by its holder or by a thread of the agent's own.
@@ -86,17 +86,17 @@ ranks! {
     /// `references::TABLE`: global references. The program makes and drops them anywhere, also in the VM's own code that runs
     /// under one of the locks above.
     References,
-    /// `HotSpot::deaths`: tags of what has died, put there by a thread of the VM's. Taken over by who locks the state.
+    /// `HotSpot::deaths`: tags of freed objects, put there by a thread of the VM. The next thread that locks the state takes them over.
     Deaths,
 
     // The recorder of events (`host`), which runs instead of all that.
     /// `Host::sink`: where the stream goes, until its writer begins.
     EventSink,
-    /// `Host::names`: what the stream knows of classes, methods and threads. Telling of one queues it.
+    /// `Host::names`: what the stream knows of classes, methods and threads. A new name is queued as an event.
     EventNames,
     /// `Host::tracked`: sampled objects. The VM thread compares them in its pause, and queues what has become of them.
     EventObjects,
-    /// `Host::queue`: what is to be told.
+    /// `Host::queue`: events to be sent.
     EventQueue,
     /// `Host::is_finished`: whether the writer has ended.
     EventEnd,
@@ -104,7 +104,7 @@ ranks! {
     // The bridge to agents of `jvmpi.h`, which runs instead of all that, too.
     /// `Bridge::granted`: capabilities. Held while others are asked for.
     Granted,
-    /// `Collector::telling`: one collection is told at a time. Held over calls to the agent, which may ask for what is below.
+    /// `Collector::telling`: one collection is reported at a time. Held over calls to the agent, which may ask for what is below.
     TellingCollection,
     /// `Objects::naming`: an object gets its id once. Held while the VM tags it.
     Naming,
@@ -128,7 +128,7 @@ ranks! {
     Said,
     /// `RawMonitors`: the list of an agent's raw monitors.
     RawMonitors,
-    /// One raw monitor's own numbers, over no call to anybody. The monitor itself is the agent's, not ranked.
+    /// One raw monitor's own numbers, not held over a call. The monitor itself belongs to the agent and has no rank.
     RawMonitor,
 
     // What is wanted anywhere.

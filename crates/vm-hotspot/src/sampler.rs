@@ -489,9 +489,9 @@ fn pass_on(signal: i32, info: *mut libc::siginfo_t, context: *mut c_void) {
     }
 }
 
-/// Runs `body` while no signal takes a sample on this thread: one that comes meanwhile waits. Who asks AsyncGetCallTrace
-/// outside of a handler does so here, because a VM may end itself when it is asked while it answers: without the fixes
-/// JDK-8329103 and JDK-8339133 the inner answer has it forget that the outer one goes on.
+/// Runs `body` while no signal takes a sample on this thread: a signal that arrives meanwhile stays pending. Calls of
+/// AsyncGetCallTrace outside of a signal handler go through here, because a VM without the fixes JDK-8329103 and JDK-8339133
+/// may crash when such a call is made inside another one.
 pub(crate) fn unsampled<T>(body: impl FnOnce() -> T) -> T {
     let mut blocked = MaybeUninit::<libc::sigset_t>::uninit();
     let mut before = MaybeUninit::<libc::sigset_t>::uninit();

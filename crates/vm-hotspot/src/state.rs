@@ -125,7 +125,13 @@ impl State {
         let mut has_table = |object| tables.push(Spare::Longs(tracker.edges(jni, object).len()));
         tracker.for_each(jni, &mut has_table);
         tracker.for_each_home(jni, &mut has_table);
-        let mut tables = spares.take(&tables)?.into_iter().flatten();
+        // All or none: each array is as long as the table of its place in the list.
+        let tables: Option<Vec<Object>> = spares.take(&tables)?.into_iter().collect();
+        let Some(tables) = tables else {
+            *self.lost.entry("changes of depth").or_default() += 1;
+            return Ok(());
+        };
+        let mut tables = tables.into_iter();
         let (counters, call_depth) = (&mut self.counters, self.call_depth);
         tracker.for_each(jni, |object| {
             let (Some(table), Some(counters)) =

@@ -268,8 +268,13 @@ impl Live {
     /// Puts a note of the agent's on the timeline, unless it differs from one that is there in
     /// numbers only.
     fn note(&self, text: &str) {
+        // The agent has no more. The name of a thread may look like a note, and there are as many of these as the
+        // program likes.
+        const MOST: usize = 256;
         let words = text.replace(|c: char| c.is_ascii_digit(), "");
-        if self.recorded_mut(|recorded| recorded.notes.insert(words)) {
+        let is_new = self
+            .recorded_mut(|recorded| recorded.notes.len() < MOST && recorded.notes.insert(words));
+        if is_new {
             self.mark(format!("Agent: {text}"));
         }
     }
