@@ -80,7 +80,7 @@ pub struct Global {
     /// Sizes as plain numbers of bytes
     #[arg(long, global = true, env = "TENURE_BYTES", hide_env = true, action = ArgAction::SetTrue)]
     pub bytes: bool,
-    /// The answer as JSON (docs/json.md)
+    /// The answer as JSON (docs/reference/json.md)
     #[arg(long, global = true, env = "TENURE_JSON", hide_env = true, action = ArgAction::SetTrue)]
     pub json: bool,
     /// Count unreachable objects too

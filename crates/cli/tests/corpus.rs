@@ -1,5 +1,5 @@
 //! The program on real dumps, against the answers of an independent reader: the lists that
-//! docs/json.md promises, in the plain layout.
+//! docs/reference/json.md promises, in the plain layout.
 
 use serde_json::Value as Json;
 use std::collections::BTreeMap;

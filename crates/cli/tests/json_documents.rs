@@ -1,4 +1,4 @@
-//! What `--json` prints against `docs/json.md`: every schema and every field has a name there.
+//! What `--json` prints against `docs/reference/json.md`: every schema and every field has a name there.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -64,7 +64,8 @@ struct Documented {
 
 impl Documented {
     fn read() -> Documented {
-        let text = std::fs::read_to_string(workspace().join("docs/json.md")).expect("the document");
+        let text = std::fs::read_to_string(workspace().join("docs/reference/json.md"))
+            .expect("the document");
         let spans = text.split('`').skip(1).step_by(2);
         let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
         let words = spans.flat_map(|span| span.split(|c: char| !is_word(c)).map(str::to_owned));
@@ -166,7 +167,9 @@ fn every_schema_and_field_that_is_printed_is_documented() {
         let mut missing = BTreeSet::new();
         documented.missing(&answer, &mut missing);
         if !missing.is_empty() {
-            problems.push(format!("{question}: docs/json.md lacks {missing:?}"));
+            problems.push(format!(
+                "{question}: docs/reference/json.md lacks {missing:?}"
+            ));
         }
     }
     assert!(problems.is_empty(), "\n{}\n", problems.join("\n"));

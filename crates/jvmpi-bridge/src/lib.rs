@@ -2,7 +2,7 @@
 //!
 //! An agent written to `jvmpi.h` (one is in `include/`) is given what it was written
 //! for: a table of functions, events, dumps. What a function or event becomes today,
-//! and what HotSpot cannot give any more, is in `docs/jvmpi.md`.
+//! and what HotSpot cannot give any more, is in `docs/reference/jvmpi.md`.
 //!
 //! ```text
 //! java -agentpath:/path/libjvmpi.so=/path/libagent.so:options ...

@@ -1,4 +1,4 @@
-//! What a replay has to say, as plain data (docs/json.md, `tenure.events/1`).
+//! What a replay has to say, as plain data (docs/reference/json.md, `tenure.events/1`).
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
 //! Answers as JSON: `schema` first, then the answer's own fields, then where its numbers come
-//! from. Schemas are described in docs/json.md; fields may be added, never removed or changed,
+//! from. Schemas are described in docs/reference/json.md; fields may be added, never removed or changed,
 //! without a new schema number.
 
 use crate::Say;

@@ -1,7 +1,7 @@
 //! The front-end process: pages and a JSON API on the loopback interface, and the explorer of heap
 //! dumps behind them. What a dump or a program holds is secret and hostile, so the server listens
 //! on loopback only, wants a random token in every path, checks `Host` and `Origin`, and lets the
-//! browser run nothing but the modules in this crate (docs/api.md).
+//! browser run nothing but the modules in this crate (docs/reference/api.md).
 //!
 //! ```no_run
 //! use server::explorer::Explorer;

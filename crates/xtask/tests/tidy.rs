@@ -96,7 +96,7 @@ fn documents_use_the_words_of_the_field() {
     let log = "# Changelog\n\n## Unreleased\n\nNew.\n\n## 0.1.0\n\nNobody.\n";
     keeps(tidy::phrases, "CHANGELOG.md", log);
     breaks(tidy::phrases, "CHANGELOG.md", &log.replace("New", "Nobody"));
-    for wanted in ["README.md", "CHANGELOG.md", "docs/live.md"] {
+    for wanted in ["README.md", "CHANGELOG.md", "docs/reference/live.md"] {
         assert!(tidy::is_for_users(wanted), "{wanted}");
     }
     check(tidy::phrases, tidy::is_for_users);

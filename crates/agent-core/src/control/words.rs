@@ -30,7 +30,7 @@ pub const WORDS: &[(&str, &str)] = &[
     ("depth N", "depth of traces from now on"),
     (
         "classes [MODULE CLASS OPTIONS; ...]",
-        "record classes so from now on (see docs/live.md)",
+        "record classes so from now on (see docs/reference/live.md)",
     ),
     (
         "own on|off",

@@ -16,12 +16,12 @@ use std::path::{Path, PathBuf};
 /// Hold a dump against rules and a baseline: exit code 1 when one says no
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  tenure check good.hprof --write-baseline base.json\n  tenure check heap.hprof --baseline base.json --max-growth 10\n  tenure check heap.hprof --rules rules.toml --format junit -o heap.xml   (docs/check.md)"
+    after_help = "Examples:\n  tenure check good.hprof --write-baseline base.json\n  tenure check heap.hprof --baseline base.json --max-growth 10\n  tenure check heap.hprof --rules rules.toml --format junit -o heap.xml   (docs/guides/ci.md)"
 )]
 pub struct Args {
     #[command(flatten)]
     dump: Dump,
-    /// Rules (docs/check.md) [default with a baseline: no new leak suspect, and --max-growth]
+    /// Rules (docs/guides/ci.md) [default with a baseline: no new leak suspect, and --max-growth]
     #[arg(long, value_name = "TOML", value_hint = clap::ValueHint::FilePath)]
     rules: Option<PathBuf>,
     /// What an earlier, healthy dump looked like

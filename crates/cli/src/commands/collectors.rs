@@ -29,7 +29,7 @@ pub struct Args {
     /// [default: all five]
     #[arg(long, value_name = "NAME")]
     gc: Option<Gc>,
-    /// What threads do (docs/collectors.md) [default: a built-in script]
+    /// What threads do (docs/reference/collectors.md) [default: a built-in script]
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     script: Option<PathBuf>,
     /// Bytes for objects

@@ -53,7 +53,7 @@ Examples:
   tenure query heap.hprof 'SELECT * FROM INSTANCEOF java.lang.Thread'
   tenure query heap.hprof --tables
 
-docs/query.md describes the tables, functions and languages.";
+docs/reference/query.md describes the tables, functions and languages.";
 
 /// `--lang`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 /// Find passwords, keys and tokens; exit code 1 when there are any
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  tenure secrets heap.hprof\n  tenure secrets --show heap.hprof\n  tenure secrets --rules ours.toml --json heap.hprof   (docs/sharing.md)"
+    after_help = "Examples:\n  tenure secrets heap.hprof\n  tenure secrets --show heap.hprof\n  tenure secrets --rules ours.toml --json heap.hprof   (docs/guides/sharing.md)"
 )]
 pub struct Args {
     #[command(flatten)]
@@ -19,7 +19,7 @@ pub struct Args {
     /// Show the secrets instead of their first characters
     #[arg(long)]
     show: bool,
-    /// More rules, in the form of the built-in ones (docs/sharing.md)
+    /// More rules, in the form of the built-in ones (docs/guides/sharing.md)
     #[arg(long, value_name = "TOML", value_hint = clap::ValueHint::FilePath)]
     rules: Option<PathBuf>,
     /// Number of rows, 0 for all [default: 40, all with --json]

@@ -30,7 +30,7 @@ pub struct Args {
 /// Which classes are collections.
 #[derive(Debug, clap::Args)]
 pub struct Table {
-    /// More collection classes, in the form of the built-in table (docs/collections.md)
+    /// More collection classes, in the form of the built-in table (docs/reference/collections.md)
     #[arg(long, value_name = "TOML", value_hint = clap::ValueHint::FilePath)]
     collections: Option<PathBuf>,
 }

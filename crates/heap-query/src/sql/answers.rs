@@ -1,6 +1,6 @@
 //! Tables of what the analyses answer: what the commands and the explorer show, as rows that a
 //! query can go on with. Each scan makes its answer anew. What stands in a comment before the
-//! tables' columns is their names in the JSON of the same answer (docs/json.md).
+//! tables' columns is their names in the JSON of the same answer (docs/reference/json.md).
 
 use super::listed::{Listed, RowIter};
 use super::table::{Operand, Scan, Type, columns};

@@ -30,7 +30,7 @@ use heap_graph::{LayoutModel, Strength};
 use serde::Serialize;
 
 /// An answer that can be said. To add one: implement this beside its relatives and describe its
-/// fields in docs/json.md.
+/// fields in docs/reference/json.md.
 pub trait Say: Serialize {
     /// The middle part of the schema name `tenure.NAME/1`.
     const NAME: &'static str;

@@ -1,6 +1,6 @@
 //! `tenure mcp`: a few questions about heap dumps as tools of the Model Context Protocol, on standard
 //! input and output. A line is a message of JSON-RPC 2.0; calls are answered side by side, each
-//! in a bounded text of JSON whose object ids other calls take (docs/mcp.md). It writes nothing but
+//! in a bounded text of JSON whose object ids other calls take (docs/reference/mcp.md). It writes nothing but
 //! the index.
 //!
 //! In reading order: `message` (what a line says, and in which revision of the protocol), `tools`
