@@ -9,6 +9,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.locks.LockSupport;
 
 /**
  * A web shop that dies of its sessions. The registry is swept of idle sessions, but the sweeper
@@ -16,6 +17,10 @@ import java.util.concurrent.CountDownLatch;
  * it ends in an OutOfMemoryError after a second or two:
  *
  * <pre>java -Xmx48m -XX:+HeapDumpOnOutOfMemoryError shop.Leak</pre>
+ *
+ * <p>An argument limits the visitors per second, so that there is time to watch the leak:
+ *
+ * <pre>java -Xmx256m shop.Leak 500</pre>
  */
 public final class Leak {
     static final String[] PAGES = {"home", "search", "basket", "checkout"};
@@ -30,8 +35,10 @@ public final class Leak {
         for (int i = 1; i <= 2; i++) {
             daemon("request-handler-" + i, () -> handleOneAndWait(never));
         }
+        long pause = args.length > 0 ? 1_000_000_000 / Integer.parseInt(args[0]) : 0;
         for (int visitor = 1;; visitor++) {
             handle("visitor-" + visitor, PAGES[visitor % PAGES.length]);
+            LockSupport.parkNanos(pause);
         }
     }
 
@@ -81,7 +88,7 @@ public final class Leak {
 final class SessionRegistry {
     static final Map<String, Session> SESSIONS = new ConcurrentHashMap<>();
     static final List<Runnable> PLUGINS = new ArrayList<>();
-    static final long MAX_IDLE_SECONDS = 1800;
+    static final long MAX_IDLE_SECONDS = Long.getLong("shop.idle", 1800);
 
     static Session of(String visitor) {
         Session session = SESSIONS.computeIfAbsent(visitor, Session::new);

@@ -8,9 +8,10 @@
 //!
 //! Reading order: [`rows`] (which crate may use which), [`source`] (Rust text without comments and
 //! strings), [`tidy`] (rules about files), [`words`] (phrases that documents must not contain),
-//! [`commands`] (commands in Markdown), [`licences`] (what users get), [`tree`] (the files of the repository).
+//! [`commands`] (commands in Markdown), [`figures`] (tables from committed runs), [`licences`] (what users get), [`tree`] (the files of the repository).
 
 pub mod commands;
+pub mod figures;
 pub mod licences;
 pub mod rows;
 pub mod source;

@@ -20,7 +20,9 @@ fn folder_with_a_dump() -> tempfile::TempDir {
     std::fs::create_dir(folder.path().join("demo")).expect("a folder");
     let leak = root().join("demo/Leak.java");
     std::fs::copy(leak, folder.path().join("demo/Leak.java")).expect("copying it");
-    std::fs::copy(packed, folder.path().join("heap.hprof.gz")).expect("copying it");
+    for name in ["heap.hprof.gz", "demo/leak-small.hprof.gz"] {
+        std::fs::copy(&packed, folder.path().join(name)).expect("copying it");
+    }
     std::fs::copy(
         folder.path().join("heap.hprof"),
         folder.path().join("good.hprof"),

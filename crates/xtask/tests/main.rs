@@ -2,5 +2,6 @@
 
 mod commands;
 mod direction;
+mod figures;
 mod scripts;
 mod tidy;
