@@ -114,6 +114,34 @@ fn prose_words(text: &str) -> Vec<(usize, String)> {
     words
 }
 
+/// Links of a document to files that do not exist. `exists` takes a path from the root.
+pub fn dead_links(path: &str, text: &str, exists: impl Fn(&str) -> bool) -> Vec<String> {
+    let mut in_block = false;
+    let mut found = Vec::new();
+    for (i, line) in text.lines().enumerate() {
+        in_block ^= line.starts_with("```");
+        let targets = line
+            .split("](")
+            .skip(1)
+            .filter_map(|rest| rest.split([')', '#']).next());
+        for target in targets.filter(|target| !in_block && !target.contains("://")) {
+            let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
+            let file = std::path::Path::new(folder).join(target);
+            let mut parts: Vec<String> = Vec::new();
+            for part in file.components() {
+                match part.as_os_str().to_string_lossy() {
+                    up if up == ".." => drop(parts.pop()),
+                    name => parts.push(name.into_owned()),
+                }
+            }
+            if !target.is_empty() && !exists(&parts.join("/")) {
+                found.push(format!("{path}:{}: no file {target}", i + 1));
+            }
+        }
+    }
+    found
+}
+
 /// Placeholders left in code.
 pub fn placeholders(path: &str, text: &str) -> Vec<String> {
     let says = |line: &str| line.contains("todo!") || line.contains("unimplemented!");

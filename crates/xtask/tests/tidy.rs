@@ -230,3 +230,17 @@ fn every_crate_takes_the_lints_of_the_house() {
     );
     check(tidy::lints, manifest);
 }
+
+#[test]
+fn links_of_documents_lead_to_files() {
+    let exists = |path: &str| xtask::tree::root().join(path).exists();
+    let text = "[a](../README.md) ![b](../no.png)\n[c](https://example.com)\n";
+    let found = tidy::dead_links("docs/x.md", text, exists);
+    assert_eq!(found, ["docs/x.md:1: no file ../no.png"]);
+    let documents = text_files();
+    let documents = documents.iter().filter(|(path, _)| path.ends_with(".md"));
+    let problems: Vec<String> = documents
+        .flat_map(|(path, text)| tidy::dead_links(path, text, exists))
+        .collect();
+    assert!(problems.is_empty(), "\n{}\n", problems.join("\n"));
+}
