@@ -88,7 +88,7 @@ impl ContentSteps {
         };
         let mut worker = Worker {
             heap,
-            repeated: heap.summary().duplicate_objects > 0,
+            repetitions: heap.index.array(Tag::Repetitions),
             base: 0,
             visitor,
         };
@@ -132,8 +132,8 @@ const SPLIT: u64 = 32 << 20;
 
 struct Worker<'h, V> {
     heap: &'h Heap,
-    /// Ids that occur more than once: only the record that answers are read from counts.
-    repeated: bool,
+    /// Offsets of the records that repeat an id: only the first one counts.
+    repetitions: &'h [u64],
     base: u64,
     visitor: V,
 }
@@ -141,16 +141,11 @@ struct Worker<'h, V> {
 impl<V: ContentVisitor> Worker<'_, V> {
     #[inline]
     fn number(&self, at: FileOffset, id: ObjectId) -> Option<ObjIdx> {
-        let object = self.heap.find(id)?;
-        if self.repeated
-            && self
-                .heap
-                .position(object)
-                .is_ok_and(|p| p != at.0 + self.base)
-        {
+        let all = self.repetitions;
+        if !all.is_empty() && all.binary_search(&(at.0 + self.base)).is_ok() {
             return None;
         }
-        Some(object)
+        self.heap.find(id)
     }
 }
 
@@ -213,11 +208,11 @@ impl Heap {
             read: &|at, out| source.read_at(at, out),
             release: Some(&release),
         };
-        let repeated = self.summary().duplicate_objects > 0;
+        let repetitions = self.index.array(Tag::Repetitions);
         let visitors = (0..workers)
             .map(|_| Worker {
                 heap: self,
-                repeated,
+                repetitions,
                 base: 0,
                 visitor: visitor(),
             })

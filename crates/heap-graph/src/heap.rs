@@ -544,8 +544,8 @@ impl Heap {
         let data = self.source()?.bytes();
         let id = self.id(object);
         let mut at = self.anchor(object);
-        // At most 64 objects lie between an anchor and the object, and some roots.
-        for _ in 0..1 << 16 {
+        // Less than 64 objects lie between an anchor and the object, and nothing else.
+        for _ in 0..64 {
             let read = read_sub_record(data, self.id_size(), at, u64::MAX);
             let Ok((record, next)) = read else {
                 break;

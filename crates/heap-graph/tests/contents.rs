@@ -176,3 +176,84 @@ fn a_class_with_the_last_id_is_one_like_any_other() {
         assert!(heap.is_reachable(object), "{id:#x}");
     }
 }
+
+/// The second object was lost, and every walk over contents asked for the place of every object.
+#[test]
+fn roots_and_repeated_records_between_objects_hide_none_of_them() {
+    use testkit::dump::{ClassDump, Dump, Root, Segment, Type, Version};
+    let (mut dump, mut segment) = (
+        Dump::new(Version::V102, IdSize::Eight),
+        Segment::new(IdSize::Eight),
+    );
+    dump.utf8(1, b"f").utf8(2, b"A").load_class(1, 0x1000, 0, 2);
+    segment.class_dump(&ClassDump {
+        id: 0x1000,
+        fields: vec![(1, Type::Int)],
+        ..ClassDump::default()
+    });
+    segment.instance_bytes(0x2000, 0, 0x1000, &[0, 0, 0, 1]);
+    for _ in 0..70_000 {
+        segment.root(Root::Unknown, 0x2000);
+    }
+    segment.instance_bytes(0x2008, 0, 0x1000, &[0, 0, 0, 2]);
+    for _ in 0..100 {
+        segment.instance_bytes(0x2000, 0, 0x1000, &[9; 4]);
+    }
+    segment.instance_bytes(0x2010, 0, 0x1000, &[0, 0, 0, 3]);
+    segment.instance_bytes(0x2010, 0, 0x1000, &[9; 4]);
+    dump.segment(segment).heap_end();
+    let heap = open(&dump.into_bytes());
+    assert_eq!(heap.summary().duplicate_objects, 101);
+    let walks = heap
+        .walk_contents("test", &Control::quiet(), Seen::default)
+        .unwrap();
+    let mut stepped = Seen::default();
+    let mut steps = heap.content_steps().unwrap();
+    while steps.next(&heap, &mut stepped).unwrap() {}
+    for (n, id) in [0x2000, 0x2008, 0x2010].into_iter().enumerate() {
+        let object = heap.find(hprof::ObjectId(id)).expect("the object");
+        let value = n as i32 + 1;
+        let ObjectView::Instance { fields, .. } = heap.object(object).unwrap() else {
+            panic!("{id:#x} is an instance");
+        };
+        assert_eq!(fields[0].value, heap_graph::Value::Int(value));
+        for seen in [&walks[0], &stepped] {
+            assert_eq!(seen.0[&object.0], value.to_be_bytes());
+            assert_eq!(seen.1, 3);
+        }
+    }
+}
+
+#[test]
+fn a_stack_chunk_may_be_smaller_than_its_class_states() {
+    use testkit::dump::{ClassDump, Dump, Segment, Type, Version};
+    let (mut dump, mut segment) = (
+        Dump::new(Version::V102, IdSize::Eight),
+        Segment::new(IdSize::Eight),
+    );
+    let names = ["java/lang/Object", "jdk/internal/vm/StackChunk", "size"];
+    for (n, name) in names.iter().enumerate() {
+        dump.utf8(n as u64 + 1, name.as_bytes());
+    }
+    dump.load_class(1, 0x1000, 0, 1).load_class(2, 0x1100, 0, 2);
+    segment.class_dump(&ClassDump {
+        id: 0x1000,
+        instance_size: 16,
+        ..ClassDump::default()
+    });
+    segment.class_dump(&ClassDump {
+        id: 0x1100,
+        super_class: 0x1000,
+        instance_size: 4000,
+        fields: vec![(3, Type::Int)],
+        ..ClassDump::default()
+    });
+    segment.instance_bytes(0x2000, 0, 0x1100, &[0; 4]);
+    dump.segment(segment).heap_end();
+    let heap = open(&dump.into_bytes());
+    let chunk = heap.find(hprof::ObjectId(0x2000)).expect("the chunk");
+    let class = heap.class(heap.class_of(chunk));
+    assert_eq!(class.instance_size.0, 4000);
+    assert!(heap.shallow(chunk).0 < 100);
+    assert_eq!(class.shallow, heap.shallow(chunk));
+}

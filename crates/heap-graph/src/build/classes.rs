@@ -381,8 +381,9 @@ impl ClassTable {
             // HotSpot adds four fields: cont (a reference), pc, maxThawingSize and flags.
             let fixed = up(rules.header + fields + rules.reference + 8 + 4 + 1, 8);
             let size = up(fixed + words * 8 + bits.div_ceil(64) * 8, rules.alignment);
-            self.classes[class as usize].shallow.0 +=
-                size - self.classes[class as usize].instance_size.0;
+            let info = &mut self.classes[class as usize];
+            // Its share so far may be larger: the file may state any size.
+            info.shallow.0 = (info.shallow.0 + size).saturating_sub(info.instance_size.0);
             self.stack_chunks.insert(*id, size);
         }
     }

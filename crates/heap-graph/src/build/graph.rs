@@ -16,7 +16,6 @@ use crate::index::IndexWriter;
 use crate::model::LayoutModel;
 use crate::raw::{BigVec, Budget, SharedSlice, trim};
 use crate::{Control, HeapError, Options};
-use rustc_hash::FxHashMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -181,7 +180,6 @@ impl Job<'_> {
         let room = self.mapped.data.len() * 3 + (1 << 24);
         let mut rows = BigVec::<u8>::reserve(room, n * 8, self.budget).map_err(io())?;
         let (class_objects, class_ordinal) = self.class_nodes();
-        let first_of = (self.objects.ids.duplicates > 0).then(|| self.first_records());
         let shared = Shared {
             ids: self.mapped.map.header.id_size,
             map: self.map,
@@ -200,7 +198,7 @@ impl Job<'_> {
             cursor: AtomicU64::new(0),
             too_long: AtomicBool::new(false),
             virtual_thread: self.class_named("java.lang.VirtualThread"),
-            first_of: first_of.as_ref(),
+            repetitions: &self.objects.tallies.repetitions,
         };
         let known_class = |id: u64| self.mapped.symbols.knows_class(id);
         let units = &self.objects.pass.units;
@@ -274,20 +272,5 @@ impl Job<'_> {
         });
         let ordinal = ordinal.collect();
         (objects, ordinal)
-    }
-
-    /// For ids that occur twice: the offset of the first record of every object.
-    fn first_records(&self) -> FxHashMap<u64, u64> {
-        let mut first = output::FirstRecords::default();
-        for unit in &self.objects.pass.units {
-            hprof::walk_stretch(
-                self.mapped.data,
-                self.mapped.map.header.id_size,
-                *unit,
-                &|id| self.mapped.symbols.knows_class(id),
-                &mut first,
-            );
-        }
-        first.repeated()
     }
 }

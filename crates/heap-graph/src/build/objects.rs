@@ -55,6 +55,8 @@ pub(crate) struct ObjectPass<'a> {
     /// Class id of `jdk.internal.vm.StackChunk`, 0 for none, and its instances: id and offset.
     stack_chunk: u64,
     pub(crate) stack_chunks: Vec<(u64, u64)>,
+    /// Offsets of the records whose id was seen before.
+    repetitions: Vec<u64>,
     /// Smallest and largest trace serial.
     pub(crate) traces: (u32, u32),
     /// Added to every offset.
@@ -85,6 +87,7 @@ impl<'a> ObjectPass<'a> {
             heap_switches: Vec::new(),
             stack_chunk,
             stack_chunks: Vec::new(),
+            repetitions: Vec::new(),
             traces: NO_TRACES,
             base: 0,
             before: None,
@@ -116,7 +119,7 @@ impl<'a> ObjectPass<'a> {
 
     /// Notes an object; false if its id was seen before.
     #[inline(always)]
-    fn object(&mut self, id: u64, trace: Serial) -> bool {
+    fn object(&mut self, at: FileOffset, id: u64, trace: Serial) -> bool {
         self.traces = span(self.traces, (trace.0, trace.0));
         if let Some((at, from, class)) = self.before.take() {
             let gap = id.wrapping_sub(from);
@@ -125,10 +128,11 @@ impl<'a> ObjectPass<'a> {
                 gaps.add(at, Sample::Gap(gap as u32));
             }
         }
-        match &mut self.ids {
-            Some(ids) => ids.insert(id),
-            None => true,
+        let is_new = self.ids.as_mut().is_none_or(|ids| ids.insert(id));
+        if !is_new {
+            self.repetitions.push(at.0 + self.base);
         }
+        is_new
     }
 }
 
@@ -143,7 +147,7 @@ impl HeapVisitor for ObjectPass<'_> {
 
     fn class(&mut self, at: FileOffset, class: &ClassDump<'_>) {
         self.counts[HeapTag::ClassDump as usize] += 1;
-        if self.object(class.id.0, class.trace) {
+        if self.object(at, class.id.0, class.trace) {
             self.class_dumps.push((class.id.0, at.0 + self.base));
         }
     }
@@ -151,7 +155,7 @@ impl HeapVisitor for ObjectPass<'_> {
     #[inline(always)]
     fn instance(&mut self, at: FileOffset, instance: Instance<'_>) {
         self.counts[HeapTag::InstanceDump as usize] += 1;
-        if self.object(instance.id.0, instance.trace) {
+        if self.object(at, instance.id.0, instance.trace) {
             let slot = self.class_slot(instance.class.0);
             let tally = &mut self.classes[slot as usize];
             tally.instances += 1;
@@ -173,9 +177,9 @@ impl HeapVisitor for ObjectPass<'_> {
     }
 
     #[inline(always)]
-    fn object_array(&mut self, _: FileOffset, array: ObjectArray<'_>) {
+    fn object_array(&mut self, at: FileOffset, array: ObjectArray<'_>) {
         self.counts[HeapTag::ObjectArrayDump as usize] += 1;
-        if self.object(array.id.0, array.trace) {
+        if self.object(at, array.id.0, array.trace) {
             let size = self.rules.array(BasicType::Object, array.len);
             let slot = self.class_slot(array.class.0);
             let tally = &mut self.classes[slot as usize];
@@ -185,14 +189,14 @@ impl HeapVisitor for ObjectPass<'_> {
     }
 
     #[inline(always)]
-    fn primitive_array(&mut self, _: FileOffset, array: PrimitiveArray<'_>) {
+    fn primitive_array(&mut self, at: FileOffset, array: PrimitiveArray<'_>) {
         let tag = if array.has_data {
             HeapTag::PrimitiveArrayDump
         } else {
             HeapTag::PrimitiveArrayNoData
         };
         self.counts[tag as usize] += 1;
-        if self.object(array.id.0, array.trace) {
+        if self.object(at, array.id.0, array.trace) {
             let tally = &mut self.primitives[array.element as usize];
             tally.arrays += 1;
             tally.bytes += self.rules.array(array.element, array.len);
@@ -229,6 +233,8 @@ pub(crate) struct Tallies {
     pub(crate) counts: Vec<u64>,
     /// StackChunks: id and offset.
     pub(crate) stack_chunks: Vec<(u64, u64)>,
+    /// Offsets of the records that repeat an id, ascending: the first record of an id counts.
+    pub(crate) repetitions: Vec<u64>,
     /// The trace serial of all objects when they have the same, as in the dumps of a VM.
     pub(crate) one_trace: Option<u32>,
     /// In file order.
@@ -276,6 +282,7 @@ pub(crate) fn merge(passes: Vec<ObjectPass<'_>>) -> (Tallies, Vec<IdSetBuilder>)
         }
         sum.heap_switches.extend(pass.heap_switches);
         sum.stack_chunks.extend(pass.stack_chunks);
+        sum.repetitions.extend(pass.repetitions);
         sets.extend(pass.ids);
     }
     sum.one_trace = (traces.0 >= traces.1).then_some(traces.1);
@@ -293,6 +300,7 @@ pub(crate) fn merge(passes: Vec<ObjectPass<'_>>) -> (Tallies, Vec<IdSetBuilder>)
     });
     sum.class_dumps.sort_by_key(|c| (c.0, c.1));
     sum.class_dumps.dedup_by_key(|c| c.0);
+    sum.repetitions.sort_unstable();
     sum.roots.sort_by_key(|r| r.at);
     sum.heap_switches.sort_by_key(|s| s.0);
     (sum, sets)

@@ -9,8 +9,6 @@ use crate::idmap::IdMap;
 use crate::index::{IndexFile, IndexWriter, Tag};
 use crate::packed::{BitWriter, Column, ColumnBuilder, Packed, width_for};
 use crate::raw::bytes_of;
-use hprof::{ClassDump, FileOffset, HeapVisitor, Instance, ObjectArray, PrimitiveArray};
-use rustc_hash::FxHashMap;
 
 /// Width of a packed class number.
 pub(crate) fn class_width(classes: usize) -> u32 {
@@ -58,6 +56,12 @@ pub(crate) fn objects(
         facts.traces.iter().for_each(|t| traces.push(u64::from(*t)));
         index
             .section(Tag::Traces, |out| traces.write(out))
+            .map_err(io())?;
+    }
+    let repetitions = &job.objects.tallies.repetitions;
+    if !repetitions.is_empty() {
+        index
+            .section(Tag::Repetitions, |out| out.write_all(bytes_of(repetitions)))
             .map_err(io())?;
     }
     let (objects, offsets): (Vec<u64>, Vec<u64>) = facts.anchors.iter().copied().unzip();
@@ -150,46 +154,5 @@ impl<'a> Sizes<'a> {
     #[inline]
     pub(crate) fn shallow(&self, object: u64) -> u64 {
         self.shallow.map_or(0, |s| s.get(object)) * self.unit
-    }
-}
-
-/// Finds the first record of every id, for dumps that repeat ids.
-#[derive(Default)]
-pub(crate) struct FirstRecords {
-    first: FxHashMap<u64, u64>,
-    again: Vec<u64>,
-}
-
-impl FirstRecords {
-    fn see(&mut self, at: FileOffset, id: u64) {
-        match self.first.entry(id) {
-            std::collections::hash_map::Entry::Occupied(_) => self.again.push(id),
-            std::collections::hash_map::Entry::Vacant(v) => {
-                v.insert(at.0);
-            }
-        }
-    }
-
-    /// The ids that occur more than once, with the offset of their first record.
-    pub(crate) fn repeated(self) -> FxHashMap<u64, u64> {
-        self.again
-            .iter()
-            .filter_map(|id| Some((*id, *self.first.get(id)?)))
-            .collect()
-    }
-}
-
-impl HeapVisitor for FirstRecords {
-    fn class(&mut self, at: FileOffset, c: &ClassDump<'_>) {
-        self.see(at, c.id.0);
-    }
-    fn instance(&mut self, at: FileOffset, i: Instance<'_>) {
-        self.see(at, i.id.0);
-    }
-    fn object_array(&mut self, at: FileOffset, a: ObjectArray<'_>) {
-        self.see(at, a.id.0);
-    }
-    fn primitive_array(&mut self, at: FileOffset, a: PrimitiveArray<'_>) {
-        self.see(at, a.id.0);
     }
 }

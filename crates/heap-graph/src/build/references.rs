@@ -11,7 +11,7 @@ use crate::layout::SizeRules;
 use crate::raw::{SharedSlice, own_part, set_own};
 use hprof::{
     BasicType, ClassDump, FileOffset, HeapVisitor, IdSize, Instance, ObjectArray, ObjectId,
-    PrimitiveArray, Serial, read_id,
+    PrimitiveArray, Root, Serial, read_id,
 };
 use rustc_hash::FxHashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -44,8 +44,8 @@ pub(crate) struct Shared<'a, C> {
     pub(crate) too_long: AtomicBool,
     /// `java.lang.VirtualThread`, `u32::MAX` if there is none.
     pub(crate) virtual_thread: u32,
-    /// Set when ids occur twice: the object that was seen, so that the first one counts.
-    pub(crate) first_of: Option<&'a FxHashMap<u64, u64>>,
+    /// Offsets of the records that repeat an id, ascending.
+    pub(crate) repetitions: &'a [u64],
 }
 
 /// Marks an array whose size does not fit.
@@ -132,7 +132,7 @@ impl<'a, C: Cell> ReferencePass<'a, C> {
     /// An object begins; its references are pushed next.
     #[inline(always)]
     fn source(&mut self, at: FileOffset, id: u64, object: Waiting) -> bool {
-        if self.is_repetition(at, id) {
+        if self.is_repetition(at) {
             return false;
         }
         if self.window.len() >= WINDOW {
@@ -149,13 +149,16 @@ impl<'a, C: Cell> ReferencePass<'a, C> {
         true
     }
 
+    /// Whether the id was seen before. What comes behind such a record is not counted from an anchor
+    /// before it.
     #[inline(always)]
-    fn is_repetition(&self, at: FileOffset, id: u64) -> bool {
-        self.shared.first_of.is_some_and(|first| {
-            first
-                .get(&id)
-                .is_some_and(|offset| *offset != at.0 + self.base)
-        })
+    fn is_repetition(&mut self, at: FileOffset) -> bool {
+        let all = self.shared.repetitions;
+        let is_one = !all.is_empty() && all.binary_search(&(at.0 + self.base)).is_ok();
+        if is_one {
+            self.resync();
+        }
+        is_one
     }
 
     /// Bytes for a row of at most `entries` entries.
@@ -357,7 +360,7 @@ impl<C: Cell> HeapVisitor for ReferencePass<'_, C> {
         };
         if array.len as usize > LONG {
             self.flush();
-            if !self.is_repetition(at, array.id.0) {
+            if !self.is_repetition(at) {
                 let ids = self.shared.ids;
                 let element = |k: usize| read_id(&array.elements[k * width..], ids).0;
                 self.write_row(&object, array.id.0, array.len as usize, element);
@@ -386,6 +389,11 @@ impl<C: Cell> HeapVisitor for ReferencePass<'_, C> {
             ..Waiting::default()
         };
         self.source(at, array.id.0, object);
+    }
+
+    /// Only objects are counted from an anchor.
+    fn root(&mut self, _: FileOffset, _: Root) {
+        self.resync();
     }
 
     /// A run of objects that is counted from one anchor lies in one Android heap.

@@ -21,7 +21,7 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 /// Changed whenever a section changes its meaning.
-pub(crate) const VERSION: u32 = 5;
+pub(crate) const VERSION: u32 = 6;
 pub(super) const MAGIC: &[u8; 8] = b"TENUREIX";
 pub(super) const ALIGN: u64 = 64;
 
@@ -65,6 +65,8 @@ pub(crate) enum Tag {
     Traces = 17,
     /// Sums of groups; postcard of `GroupSums`.
     Groups = 18,
+    /// Offsets of the records that repeat an id and are not counted; absent when there are none.
+    Repetitions = 19,
 }
 
 /// A row of the table of sections.
