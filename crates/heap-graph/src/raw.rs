@@ -10,7 +10,7 @@ use std::io;
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
 
 /// Types for which every bit pattern, all zeros included, is a value, without padding.
 ///
@@ -176,15 +176,51 @@ impl<T: Plain> DerefMut for BigVec<'_, T> {
     }
 }
 
-/// A slice that several threads write to, each element by at most one thread.
+/// Plain types whose values several threads may write to one place: the place then holds what one of them
+/// wrote, of an array each element for itself.
+pub(crate) trait Shareable: Plain {
+    /// Writes a value while other threads may write there.
+    ///
+    /// # Safety
+    /// The place must be valid for writes, and all access to it meanwhile must go through this function.
+    unsafe fn store(place: *mut Self, value: Self);
+}
+
+macro_rules! shareable {
+    ($($int:ty => $atomic:ty),*) => {
+        $(impl Shareable for $int {
+            #[inline(always)]
+            unsafe fn store(place: *mut $int, value: $int) {
+                // SAFETY: the caller promises a valid place, which is aligned as its type is, and that
+                // nobody accesses it otherwise.
+                unsafe { <$atomic>::from_ptr(place) }.store(value, Ordering::Relaxed);
+            }
+        })*
+    };
+}
+
+shareable!(u8 => AtomicU8, u16 => AtomicU16, u32 => AtomicU32, u64 => AtomicU64);
+
+impl<T: Shareable, const N: usize> Shareable for [T; N] {
+    #[inline(always)]
+    unsafe fn store(place: *mut [T; N], value: [T; N]) {
+        for (k, element) in value.into_iter().enumerate() {
+            // SAFETY: the element is a part of the caller's place.
+            unsafe { T::store(place.cast::<T>().add(k), element) };
+        }
+    }
+}
+
+/// A slice that several threads write to and none reads. In a build each element is one worker's, unless the
+/// dump changes while it is read.
 pub(crate) struct SharedSlice<'a, T> {
     cells: &'a [UnsafeCell<T>],
 }
 
-// SAFETY: access goes only through `set`, whose caller promises that no element is shared.
-unsafe impl<T: Plain> Sync for SharedSlice<'_, T> {}
+// SAFETY: access goes only through `set`, which allows for other threads.
+unsafe impl<T: Shareable> Sync for SharedSlice<'_, T> {}
 
-impl<'a, T: Plain> SharedSlice<'a, T> {
+impl<'a, T: Shareable> SharedSlice<'a, T> {
     /// Wraps a slice for the time of a parallel phase.
     pub(crate) fn new(slice: &'a mut [T]) -> SharedSlice<'a, T> {
         let cells = std::ptr::from_mut(slice) as *const [UnsafeCell<T>];
@@ -201,45 +237,88 @@ impl<'a, T: Plain> SharedSlice<'a, T> {
     }
 
     /// Writes one element; out of range is ignored.
-    ///
-    /// # Safety
-    /// During the life of this wrapper no other thread may write or read the same element.
-    #[inline]
-    pub(crate) unsafe fn set(&self, at: usize, value: T) {
-        if let Some(cell) = self.cells.get(at) {
-            // SAFETY: the caller promises exclusive use of this element.
-            unsafe { *cell.get() = value };
+    #[inline(always)]
+    pub(crate) fn set(&self, at: u64, value: T) {
+        if let Some(cell) = self.cells.get(at as usize) {
+            // SAFETY: the slice is borrowed exclusively, and only this function accesses it.
+            unsafe { T::store(cell.get(), value) }
+        }
+    }
+}
+
+/// An array from which several threads take blocks to fill.
+pub(crate) struct SharedRows<'a> {
+    bytes: &'a [UnsafeCell<u8>],
+    /// The first byte that was not taken.
+    free: AtomicU64,
+}
+
+/// A part of the rows that one thread has to itself.
+pub(crate) struct Block<'a> {
+    start: u64,
+    bytes: &'a mut [u8],
+}
+
+// SAFETY: each byte is in one block at most.
+unsafe impl Sync for SharedRows<'_> {}
+
+impl<'a> SharedRows<'a> {
+    /// Wraps an array for the time of a parallel phase.
+    pub(crate) fn new(rows: &'a mut [u8]) -> SharedRows<'a> {
+        let bytes = std::ptr::from_mut(rows) as *const [UnsafeCell<u8>];
+        // SAFETY: as for `SharedSlice`.
+        SharedRows {
+            bytes: unsafe { &*bytes },
+            free: AtomicU64::new(0),
         }
     }
 
-    /// The part `from..to` for one thread to fill.
-    ///
-    /// # Safety
-    /// Parts given out must not overlap, nor any element be `set` at the same time.
-    #[inline]
-    #[allow(clippy::mut_from_ref)]
-    pub(crate) unsafe fn part(&self, from: usize, to: usize) -> &mut [T] {
-        let cells = &self.cells[from..to];
-        // SAFETY: the caller promises that parts do not overlap; the bounds were just checked.
-        unsafe { std::slice::from_raw_parts_mut(cells.as_ptr() as *mut T, cells.len()) }
+    /// The next block of this size; `None` when it would end behind `limit` or the end.
+    pub(crate) fn take(&self, size: u64, limit: u64) -> Option<Block<'a>> {
+        let limit = limit.min(self.bytes.len() as u64);
+        let next = |free: u64| free.checked_add(size).filter(|end| *end <= limit);
+        let start = self
+            .free
+            .fetch_update(Ordering::Acquire, Ordering::Acquire, next);
+        let start = start.ok()?;
+        let cells = &self.bytes[start as usize..(start + size) as usize];
+        // SAFETY: the rows are borrowed exclusively for 'a, and what was taken is taken again only
+        // after it was given back, by value.
+        let bytes = unsafe { std::slice::from_raw_parts_mut(cells.as_ptr() as *mut u8, cells.len()) };
+        Some(Block { start, bytes })
+    }
+
+    /// Takes a block back, if nobody took more since.
+    pub(crate) fn give_back(&self, block: Block<'a>) -> Option<Block<'a>> {
+        let end = block.start + block.bytes.len() as u64;
+        let done = self.free.compare_exchange(
+            end,
+            block.start,
+            Ordering::Release,
+            Ordering::Relaxed,
+        );
+        done.is_err().then_some(block)
     }
 }
 
-/// Writes what belongs to one object. Only for the parallel phases of a build, in which every
-/// object (and with it its number, its pre-order number and its place in the dominator tree) is
-/// handled by exactly one worker, and nothing is read before the phase ends.
-#[inline(always)]
-pub(crate) fn set_own<T: Plain>(slice: &SharedSlice<'_, T>, at: u64, value: T) {
-    // SAFETY: repeated ids were sorted out in the first pass, so each element is one worker's.
-    unsafe { slice.set(at as usize, value) }
-}
+impl<'a> Block<'a> {
+    /// Where it begins.
+    pub(crate) fn start(&self) -> u64 {
+        self.start
+    }
 
-/// The bytes of a block that a worker took from the atomic cursor of the rows.
-#[inline(always)]
-#[allow(clippy::mut_from_ref)]
-pub(crate) fn own_part<'s>(slice: &'s SharedSlice<'_, u8>, from: u64, to: u64) -> &'s mut [u8] {
-    // SAFETY: the cursor gives every range once, and a worker holds one view at a time.
-    unsafe { slice.part(from as usize, to as usize) }
+    /// The block, to be filled.
+    pub(crate) fn bytes(&mut self) -> &mut [u8] {
+        self.bytes
+    }
+
+    /// The block without its first bytes.
+    pub(crate) fn after(self, used: usize) -> Block<'a> {
+        Block {
+            start: self.start + used as u64,
+            bytes: &mut self.bytes[used..],
+        }
+    }
 }
 
 /// Asks the processor to fetch `slice[at]`; nothing happens out of range.
@@ -283,5 +362,41 @@ pub(crate) fn trim() {
     // SAFETY: malloc_trim has no preconditions and only releases free memory.
     unsafe {
         libc::malloc_trim(0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_never_overlap() {
+        let mut rows = vec![0u8; 100];
+        let shared = SharedRows::new(&mut rows);
+        let mut first = shared.take(40, 90).expect("room");
+        first.bytes().fill(1);
+        let second = shared.take(30, 90).expect("room");
+        assert!(shared.take(30, 90).is_none(), "behind the limit");
+        let kept = shared.give_back(first.after(10)).expect("not the last one");
+        assert_eq!(kept.start(), 10);
+        assert!(shared.give_back(second.after(5)).is_none());
+        let mut third = shared.take(45, 90).expect("room");
+        assert_eq!(third.start(), 45);
+        third.bytes().fill(3);
+        drop((kept, third));
+        assert_eq!((rows[39], rows[44], rows[45], rows[89], rows[90]), (1, 0, 3, 3, 0));
+    }
+
+    #[test]
+    fn two_threads_may_write_one_element() {
+        let mut values = vec![[0u32; 3]; 4];
+        let shared = SharedSlice::new(&mut values);
+        std::thread::scope(|scope| {
+            for value in 1..=2 {
+                let shared = &shared;
+                scope.spawn(move || (0..5).for_each(|at| shared.set(at, [value; 3])));
+            }
+        });
+        assert!(values.iter().flatten().all(|v| (1..=2).contains(v)));
     }
 }

@@ -1,11 +1,11 @@
 //! The width of a build: 32-bit numbers while they fit, else 64-bit ones. One code, compiled for
 //! both; nothing outside the build knows which was used.
 
-use crate::raw::Plain;
+use crate::raw::Shareable;
 
 /// One word per object. Before the object is visited it says where its row begins; afterwards it
 /// holds the object's pre-order number.
-pub(crate) trait Cell: Plain + Ord + Eq + std::fmt::Debug + Default {
+pub(crate) trait Cell: Shareable + Ord + Eq + std::fmt::Debug + Default {
     /// Values below this fit.
     const LIMIT: u64;
     /// Longest entry of a row in bytes (see `varint`).

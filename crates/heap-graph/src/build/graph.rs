@@ -14,10 +14,10 @@ use super::{Mapped, Objects, dfs, retained};
 use crate::idmap::IdMap;
 use crate::index::IndexWriter;
 use crate::model::LayoutModel;
-use crate::raw::{BigVec, Budget, SharedSlice, trim};
+use crate::raw::{BigVec, Budget, SharedRows, SharedSlice, trim};
 use crate::{Control, HeapError, Options};
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Everything the graph is built from.
 pub(crate) struct Job<'a> {
@@ -189,13 +189,11 @@ impl Job<'_> {
             class_ordinal: &class_ordinal,
             thread_locals: &self.roots.thread_locals,
             cells: SharedSlice::new(&mut cells),
-            rows_len: rows.len() as u64,
-            rows: SharedSlice::new(&mut rows),
+            rows: SharedRows::new(&mut rows),
             class_low: SharedSlice::new(&mut class_low),
             class_high: SharedSlice::new(&mut class_high),
             units: SharedSlice::new(&mut units_of),
             traces: many_traces.then(|| SharedSlice::new(&mut traces)),
-            cursor: AtomicU64::new(0),
             too_long: AtomicBool::new(false),
             virtual_thread: self.class_named("java.lang.VirtualThread"),
             repetitions: &self.objects.tallies.repetitions,

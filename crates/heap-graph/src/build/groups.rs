@@ -12,7 +12,7 @@ use super::tape::{self, Tape};
 use super::{classes::ClassTable, parallel};
 use crate::HeapError;
 use crate::model::{GroupSums, SiteSums};
-use crate::raw::{BigVec, SharedSlice, prefetch, set_own};
+use crate::raw::{BigVec, SharedSlice, prefetch};
 use hprof::{Bytes, ObjectId, Serial, package_of};
 use rustc_hash::FxHashMap;
 use std::hash::Hash;
@@ -145,9 +145,9 @@ impl Placer<'_, '_> {
         let short_size = u32::try_from(size).unwrap_or(u32::MAX);
         let short = u32::try_from(shallow).unwrap_or(u32::MAX);
         let class = self.sizes.class(object);
-        set_own(&self.placed, at - self.from, [class, short_size, short]);
+        self.placed.set(at - self.from, [class, short_size, short]);
         if let Some(traces) = &self.traces {
-            set_own(traces, at - self.from, self.sizes.trace(object));
+            traces.set(at - self.from, self.sizes.trace(object));
         }
         let large = short_size == u32::MAX || short == u32::MAX;
         if (large || class == self.class_class)

@@ -8,13 +8,13 @@ use super::varint::RowWriter;
 use crate::LayoutModel;
 use crate::idmap::IdMap;
 use crate::layout::SizeRules;
-use crate::raw::{SharedSlice, own_part, set_own};
+use crate::raw::{Block, SharedRows, SharedSlice};
 use hprof::{
     BasicType, ClassDump, FileOffset, HeapVisitor, IdSize, Instance, ObjectArray, ObjectId,
     PrimitiveArray, Root, Serial, read_id,
 };
 use rustc_hash::FxHashMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What all workers of the pass share.
 pub(crate) struct Shared<'a, C> {
@@ -28,8 +28,7 @@ pub(crate) struct Shared<'a, C> {
     /// Thread object id: objects its stack holds.
     pub(crate) thread_locals: &'a FxHashMap<u64, Vec<u64>>,
     pub(crate) cells: SharedSlice<'a, C>,
-    pub(crate) rows: SharedSlice<'a, u8>,
-    pub(crate) rows_len: u64,
+    pub(crate) rows: SharedRows<'a>,
     /// Class of each object, low and high bits.
     pub(crate) class_low: SharedSlice<'a, u16>,
     pub(crate) class_high: SharedSlice<'a, u8>,
@@ -38,8 +37,6 @@ pub(crate) struct Shared<'a, C> {
     pub(crate) units: SharedSlice<'a, u16>,
     /// Trace serial of each object, when they do not all have the same.
     pub(crate) traces: Option<SharedSlice<'a, u32>>,
-    /// The next free byte of `rows`.
-    pub(crate) cursor: AtomicU64,
     /// Rows grew beyond what a cell can hold: start again with wider ones.
     pub(crate) too_long: AtomicBool,
     /// `java.lang.VirtualThread`, `u32::MAX` if there is none.
@@ -76,7 +73,7 @@ pub(crate) struct ReferencePass<'a, C> {
     shared: &'a Shared<'a, C>,
     window: Vec<u64>,
     waiting: Vec<Waiting>,
-    block: (u64, u64),
+    block: Option<Block<'a>>,
     last: Option<(u64, u32)>,
     before: u64,
     /// Added to every offset.
@@ -97,7 +94,7 @@ impl<'a, C: Cell> ReferencePass<'a, C> {
             shared,
             window: Vec::with_capacity(WINDOW * 2),
             waiting: Vec::with_capacity(WINDOW),
-            block: (0, 0),
+            block: None,
             last: None,
             before: u64::MAX,
             base: 0,
@@ -161,18 +158,18 @@ impl<'a, C: Cell> ReferencePass<'a, C> {
         is_one
     }
 
-    /// Bytes for a row of at most `entries` entries.
-    fn room(&mut self, entries: usize) {
-        let need = ((entries + 2) * C::ENTRY) as u64;
-        if self.block.1 - self.block.0 < need {
-            let size = need.max(BLOCK);
-            let from = self.shared.cursor.fetch_add(size, Ordering::Relaxed);
-            self.block = (from, from + size);
-            if from + size > C::LIMIT.min(self.shared.rows_len) {
+    /// A block with room for a row of at most `entries` entries.
+    fn room(&mut self, entries: usize) -> Option<Block<'a>> {
+        let need = (entries + 2) * C::ENTRY;
+        let mut block = self.block.take();
+        if block.as_mut().is_none_or(|block| block.bytes().len() < need) {
+            let size = (need as u64).max(BLOCK);
+            block = self.shared.rows.take(size, C::LIMIT);
+            if block.is_none() {
                 self.shared.too_long.store(true, Ordering::Relaxed);
-                self.block = (0, 0);
             }
         }
+        block
     }
 
     fn flush(&mut self) {
@@ -203,27 +200,25 @@ impl<'a, C: Cell> ReferencePass<'a, C> {
             self.anchors.push((source, object.offset));
         }
         self.before = source;
-        set_own(&shared.class_low, source, object.class as u16);
+        shared.class_low.set(source, object.class as u16);
         if object.class > 0xffff {
-            set_own(&shared.class_high, source, (object.class >> 16) as u8);
+            shared.class_high.set(source, (object.class >> 16) as u8);
         }
         if object.size > 0 {
             let units = object.size / shared.rules.alignment;
             let short = u16::try_from(units).unwrap_or(LARGE);
-            set_own(&shared.units, source, short);
+            shared.units.set(source, short);
             if short == LARGE {
                 self.large.push((source, units));
             }
         }
         if let Some(traces) = &shared.traces {
-            set_own(traces, source, object.trace.0);
+            traces.set(source, object.trace.0);
         }
-        self.room(len);
-        if self.block.1 == 0 {
+        let Some(mut block) = self.room(len) else {
             return;
-        }
-        let start = self.block.0;
-        let out = own_part(&shared.rows, self.block.0, self.block.1);
+        };
+        let out = block.bytes();
         let mut row = RowWriter::new(source);
         let ordinal = shared
             .class_ordinal
@@ -246,29 +241,17 @@ impl<'a, C: Cell> ReferencePass<'a, C> {
                 self.references += 1;
             }
         }
-        let cell = match row.finish(out, at) {
-            Some(end) => {
-                self.block.0 = start + end as u64;
-                C::new(start)
-            }
-            None => C::NONE,
+        let (cell, used) = match row.finish(out, at) {
+            Some(end) => (C::new(block.start()), end),
+            None => (C::NONE, 0),
         };
-        set_own(&shared.cells, source, cell);
-        if len > LONG {
-            self.give_back();
-        }
-    }
-
-    /// Returns what a long array reserved and did not use, if nobody took more since.
-    fn give_back(&mut self) {
-        let (used, end) = self.block;
-        let cursor = &self.shared.cursor;
-        if cursor
-            .compare_exchange(end, used, Ordering::Relaxed, Ordering::Relaxed)
-            .is_ok()
-        {
-            self.block = (used, used);
-        }
+        shared.cells.set(source, cell);
+        let rest = block.after(used);
+        // What a long array reserved and did not use.
+        self.block = match len > LONG {
+            true => shared.rows.give_back(rest),
+            false => Some(rest),
+        };
     }
 }
 

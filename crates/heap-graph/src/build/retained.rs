@@ -10,7 +10,7 @@ use crate::HeapError;
 use crate::index::{IndexWriter, Tag};
 use crate::model::{ClassInfo, GroupSums, Summary};
 use crate::packed::{BitWriter, ColumnBuilder, width_for};
-use crate::raw::{BigVec, SharedSlice, bytes_of, prefetch, set_own, trim};
+use crate::raw::{BigVec, SharedSlice, bytes_of, prefetch, trim};
 use hprof::Bytes;
 
 /// What is reachable, by class.
@@ -194,8 +194,8 @@ fn fill_block<C: Cell>(
         let Some(pre) = cell.pre() else { continue };
         let object = (block * tape::BLOCK + k) as u64;
         let shallow = sizes.shallow(object);
-        set_own(retained, pre, shallow);
-        set_own(vertex, pre, C::new(object));
+        retained.set(pre, shallow);
+        vertex.set(pre, C::new(object));
         sum.objects += 1;
         sum.shallow += shallow;
         let class = sizes.class(object);
