@@ -100,7 +100,7 @@ fn write_rows(
     let mut grouped: Vec<_> = passes.iter().map(|_| Default::default()).collect();
     let mut bucket = u64::MAX;
     let mut at = 0u64;
-    let (mut sources, mut row, mut head) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut sources, mut row, mut head) = (Vec::<u64>::new(), Vec::new(), Vec::new());
     for object in 0..objects {
         if object >> 16 != bucket {
             bucket = object >> 16;

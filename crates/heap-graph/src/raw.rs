@@ -284,19 +284,17 @@ impl<'a> SharedRows<'a> {
         let cells = &self.bytes[start as usize..(start + size) as usize];
         // SAFETY: the rows are borrowed exclusively for 'a, and what was taken is taken again only
         // after it was given back, by value.
-        let bytes = unsafe { std::slice::from_raw_parts_mut(cells.as_ptr() as *mut u8, cells.len()) };
+        let bytes =
+            unsafe { std::slice::from_raw_parts_mut(cells.as_ptr() as *mut u8, cells.len()) };
         Some(Block { start, bytes })
     }
 
     /// Takes a block back, if nobody took more since.
     pub(crate) fn give_back(&self, block: Block<'a>) -> Option<Block<'a>> {
         let end = block.start + block.bytes.len() as u64;
-        let done = self.free.compare_exchange(
-            end,
-            block.start,
-            Ordering::Release,
-            Ordering::Relaxed,
-        );
+        let done =
+            self.free
+                .compare_exchange(end, block.start, Ordering::Release, Ordering::Relaxed);
         done.is_err().then_some(block)
     }
 }
@@ -384,7 +382,10 @@ mod tests {
         assert_eq!(third.start(), 45);
         third.bytes().fill(3);
         drop((kept, third));
-        assert_eq!((rows[39], rows[44], rows[45], rows[89], rows[90]), (1, 0, 3, 3, 0));
+        assert_eq!(
+            (rows[39], rows[44], rows[45], rows[89], rows[90]),
+            (1, 0, 3, 3, 0)
+        );
     }
 
     #[test]

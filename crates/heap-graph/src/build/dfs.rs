@@ -3,6 +3,7 @@
 
 use super::cell::Cell;
 use super::pairs::Pairs;
+use super::stack::Stack;
 use super::tape::Tape;
 use super::varint::{Entry, RowReader};
 use crate::raw::{Budget, prefetch};
@@ -19,15 +20,11 @@ pub(crate) struct Search<C: Cell> {
 }
 
 /// References that are decoded, and their cells fetched, at once.
-const BATCH: u32 = 32;
+const BATCH: usize = 32;
 
-#[derive(Clone, Copy)]
-struct Open {
-    pre: u64,
-    row: RowReader,
-    /// Decoded targets of this object that wait on the pending stack.
-    pending: u32,
-}
+/// An object whose references are not all followed: its number, how many of its decoded targets wait on the
+/// pending stack, and the words of its [`RowReader`].
+type Open = [u64; 4];
 
 /// Entries on the pending stack: a target, with the lowest bit set for class edges.
 struct Searcher<'a, C: Cell> {
@@ -39,8 +36,8 @@ struct Searcher<'a, C: Cell> {
     failed: std::io::Result<()>,
     next: u64,
     pairs: Pairs,
-    open: Vec<Open>,
-    pending: Vec<C>,
+    open: Stack<Open>,
+    pending: Stack<C>,
 }
 
 /// Visits everything the roots reach. `cells` ends up with pre-order numbers.
@@ -65,8 +62,8 @@ pub(crate) fn search<C: Cell>(
         failed: Ok(()),
         next: 1,
         pairs: Pairs::new(n),
-        open: Vec::new(),
-        pending: Vec::new(),
+        open: Stack::new(budget),
+        pending: Stack::new(budget),
     };
     control.report("search", 0, n);
     for root in roots {
@@ -78,6 +75,8 @@ pub(crate) fn search<C: Cell>(
     control.check()?;
     s.parents.finish().map_err(HeapError::io("search tree"))?;
     s.failed.map_err(HeapError::io("search tree"))?;
+    let stacks = s.open.check().and(s.pending.check());
+    stacks.map_err(HeapError::io("search"))?;
     Ok(Search {
         parents: s.parents,
         len: s.next,
@@ -97,11 +96,8 @@ impl<C: Cell> Searcher<'_, C> {
         }
         if row != C::NONE {
             let row = RowReader::new(row.get() as usize, object);
-            self.open.push(Open {
-                pre,
-                row,
-                pending: 0,
-            });
+            let [state, previous] = row.words();
+            self.open.push([pre, 0, state, previous]);
             self.refill();
         }
     }
@@ -109,12 +105,13 @@ impl<C: Cell> Searcher<'_, C> {
     /// Decodes the next references of the innermost open object and fetches their cells.
     #[inline]
     fn refill(&mut self) {
-        let Some(open) = self.open.last_mut() else {
+        let Some([_, pending, state, previous]) = self.open.last_mut() else {
             return;
         };
-        let first = self.pending.len();
-        while open.pending < BATCH && !open.row.is_done() {
-            let entry = match open.row.next(self.rows) {
+        let mut row = RowReader::of_words([*state, *previous]);
+        let (mut batch, mut count) = ([C::default(); BATCH], 0);
+        while count < BATCH && !row.is_done() {
+            let entry = match row.next(self.rows) {
                 Entry::Target(target) => {
                     prefetch(self.cells, target as usize);
                     target << 1
@@ -128,26 +125,30 @@ impl<C: Cell> Searcher<'_, C> {
                         | 1
                 }
             };
-            self.pending.push(C::new(entry));
-            open.pending += 1;
+            batch[count] = C::new(entry);
+            count += 1;
         }
-        self.pending[first..].reverse();
+        *pending = count as u64;
+        [*state, *previous] = row.words();
+        for entry in batch[..count].iter().rev() {
+            self.pending.push(*entry);
+        }
     }
 
     fn run(&mut self, control: &Control<'_>) -> Result<(), HeapError> {
         let total = self.cells.len() as u64;
         let mut report_at = self.next + (1 << 18);
-        while let Some(open) = self.open.last_mut() {
-            if open.pending == 0 {
-                if open.row.is_done() {
+        while let Some([source, pending, state, previous]) = self.open.last_mut() {
+            if *pending == 0 {
+                if RowReader::of_words([*state, *previous]).is_done() {
                     self.open.pop();
                 } else {
                     self.refill();
                 }
                 continue;
             }
-            open.pending -= 1;
-            let source = open.pre;
+            *pending -= 1;
+            let source = *source;
             let entry = self.pending.pop().map_or(0, C::get);
             let (target, is_class) = (entry >> 1, entry & 1 == 1);
             match self.cells[target as usize].pre() {

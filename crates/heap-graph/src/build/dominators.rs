@@ -102,16 +102,16 @@ struct Pass<'a, C: Cell> {
 impl<C: Cell> Pass<'_, C> {
     /// The smallest number that an edge in the bucket gives, or `parent`.
     #[inline]
-    fn explicit(&mut self, w: u64, parent: u64, bucket_start: u64, grouped: &Grouped) -> u64 {
+    fn explicit(&mut self, w: u64, parent: u64, bucket_start: u64, grouped: &Grouped<C>) -> u64 {
         if w >= bucket_start + 12 {
             // The links that a node a little further down will need.
             for source in grouped.of(w - 12) {
-                prefetch(self.links, *source as usize);
+                prefetch(self.links, source.get() as usize);
             }
         }
         let mut best = parent;
         for source in grouped.of(w) {
-            best = best.min(self.candidate(*source, w));
+            best = best.min(self.candidate(source.get(), w));
         }
         best
     }
@@ -195,7 +195,7 @@ fn semidominators<C: Cell>(
     std::thread::scope(|scope| {
         let (send, receive) = std::sync::mpsc::sync_channel(1);
         scope.spawn(move || {
-            for grouped in pairs.into_grouped() {
+            for grouped in pairs.into_grouped::<C>() {
                 if send.send(grouped).is_err() {
                     return;
                 }

@@ -26,6 +26,7 @@ mod references;
 pub(crate) mod references_of;
 mod retained;
 mod roots;
+mod stack;
 mod stacks;
 pub(crate) mod symbols;
 mod tape;

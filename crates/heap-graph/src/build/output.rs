@@ -64,12 +64,17 @@ pub(crate) fn objects(
             .section(Tag::Repetitions, |out| out.write_all(bytes_of(repetitions)))
             .map_err(io())?;
     }
-    let (objects, offsets): (Vec<u64>, Vec<u64>) = facts.anchors.iter().copied().unzip();
+    let mut anchors = facts.anchors.iter();
     index
-        .section(Tag::AnchorObjects, |out| out.write_all(bytes_of(&objects)))
+        .section(Tag::AnchorObjects, |out| {
+            anchors.try_for_each(|(object, _)| out.write_all(bytes_of(&[*object])))
+        })
         .map_err(io())?;
+    let mut anchors = facts.anchors.iter();
     index
-        .section(Tag::AnchorOffsets, |out| out.write_all(bytes_of(&offsets)))
+        .section(Tag::AnchorOffsets, |out| {
+            anchors.try_for_each(|(_, offset)| out.write_all(bytes_of(&[*offset])))
+        })
         .map_err(io())
 }
 

@@ -2,6 +2,7 @@
 //! them: buckets of 65,536 targets, each a byte stream. A pair takes two bytes for the target
 //! and, because sources come in visiting order, two or three for the source.
 
+use super::cell::Cell;
 use super::varint::{put, take, unzigzag, zigzag};
 
 const BUCKET_BITS: u32 = 16;
@@ -62,7 +63,9 @@ impl Pairs {
     }
 
     /// Takes all buckets out, from the last to the first, each grouped when its turn comes.
-    pub(crate) fn into_grouped(mut self) -> impl Iterator<Item = (usize, Grouped)> + Send {
+    pub(crate) fn into_grouped<C: Cell>(
+        mut self,
+    ) -> impl Iterator<Item = (usize, Grouped<C>)> + Send {
         (0..self.buckets.len()).rev().map(move |bucket| {
             let mut out = Grouped::default();
             self.take(bucket, &mut out);
@@ -72,7 +75,7 @@ impl Pairs {
 
     /// Takes a bucket out as sources grouped by target: `starts[t]..starts[t + 1]` are those of
     /// target `bucket << 16 | t`.
-    pub(crate) fn take(&mut self, bucket: usize, out: &mut Grouped) {
+    pub(crate) fn take<C: Cell>(&mut self, bucket: usize, out: &mut Grouped<C>) {
         let taken = std::mem::take(&mut self.buckets[bucket]);
         out.starts.clear();
         out.starts.resize((1 << BUCKET_BITS) + 2, 0);
@@ -81,10 +84,10 @@ impl Pairs {
             out.starts[t] += out.starts[t - 1];
         }
         out.sources.clear();
-        out.sources.resize(taken.len as usize, 0);
+        out.sources.resize(taken.len as usize, C::default());
         taken.each(|target, source| {
             let at = &mut out.starts[target as usize + 1];
-            out.sources[*at as usize] = source;
+            out.sources[*at as usize] = C::new(source);
             *at += 1;
         });
     }
@@ -109,15 +112,15 @@ impl Bucket {
 
 /// The edges of one bucket, by target.
 #[derive(Debug, Default)]
-pub(crate) struct Grouped {
-    starts: Vec<u32>,
-    sources: Vec<u64>,
+pub(crate) struct Grouped<C> {
+    starts: Vec<u64>,
+    sources: Vec<C>,
 }
 
-impl Grouped {
+impl<C: Cell> Grouped<C> {
     /// Sources of a target of this bucket.
     #[inline]
-    pub(crate) fn of(&self, target: u64) -> &[u64] {
+    pub(crate) fn of(&self, target: u64) -> &[C] {
         let t = (target & ((1 << BUCKET_BITS) - 1)) as usize;
         &self.sources[self.starts[t] as usize..self.starts[t + 1] as usize]
     }
@@ -140,7 +143,7 @@ mod tests {
             .collect();
         edges.iter().for_each(|(t, s)| pairs.push(*t, *s));
         assert_eq!(pairs.len, 100_000);
-        let mut grouped = Grouped::default();
+        let mut grouped = Grouped::<u64>::default();
         for bucket in 0..pairs.buckets.len() {
             pairs.take(bucket, &mut grouped);
             for target in (bucket as u64) << 16..((bucket as u64) << 16) + 65_536 {

@@ -162,7 +162,10 @@ impl<'a, C: Cell> ReferencePass<'a, C> {
     fn room(&mut self, entries: usize) -> Option<Block<'a>> {
         let need = (entries + 2) * C::ENTRY;
         let mut block = self.block.take();
-        if block.as_mut().is_none_or(|block| block.bytes().len() < need) {
+        if block
+            .as_mut()
+            .is_none_or(|block| block.bytes().len() < need)
+        {
             let size = (need as u64).max(BLOCK);
             block = self.shared.rows.take(size, C::LIMIT);
             if block.is_none() {

@@ -117,6 +117,24 @@ impl RowReader {
         }
     }
 
+    /// As plain words, for a stack that goes to a file.
+    #[inline(always)]
+    pub(crate) fn words(self) -> [u64; 2] {
+        let flags = u64::from(self.first) << 1 | u64::from(self.done);
+        [(self.at as u64) << 2 | flags, self.previous]
+    }
+
+    /// From [`words`](Self::words).
+    #[inline(always)]
+    pub(crate) fn of_words([state, previous]: [u64; 2]) -> RowReader {
+        RowReader {
+            at: (state >> 2) as usize,
+            previous,
+            first: state & 2 != 0,
+            done: state & 1 != 0,
+        }
+    }
+
     #[inline(always)]
     pub(crate) fn is_done(&self) -> bool {
         self.done
@@ -173,6 +191,7 @@ mod tests {
             let mut reader = RowReader::new(0, 5);
             let mut got = Vec::new();
             while !reader.is_done() {
+                reader = RowReader::of_words(reader.words());
                 match reader.next(&out) {
                     Entry::Class(c) => assert_eq!(Some(c), class),
                     Entry::Target(t) => got.push(t),
