@@ -295,3 +295,22 @@ fn the_cache_is_listed_and_removed() {
     assert!(!at.join("shop.hprof.tenure").exists());
     assert!(stdout(&at, &["cache", "ls", "shop.hprof"]).contains("no index files"));
 }
+
+#[test]
+fn a_named_pipe_is_opened_once() {
+    let (_dir, at) = folder();
+    let made = Command::new("mkfifo").arg(at.join("pipe")).status();
+    assert!(made.expect("mkfifo").success());
+    let whole = fs::read(at.join("shop.hprof")).expect("the dump");
+    let pipe = at.join("pipe");
+    // A second opening would end the writer, or wait for another one.
+    let writer = std::thread::spawn(move || fs::write(pipe, whole));
+    let counted = stdout(&at, &["histogram", "--json", "pipe"]);
+    writer
+        .join()
+        .expect("no panic")
+        .expect("all of it was read");
+    assert!(counted.contains("shop.Order"), "{counted}");
+    let args = ["extract", "pipe", "part.hprof", "--class", "shop.Order"];
+    assert_eq!(code(&at, &args), 2, "it would be read twice");
+}

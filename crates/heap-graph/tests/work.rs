@@ -105,3 +105,43 @@ fn walk(dir: &std::path::Path) -> Vec<std::path::PathBuf> {
         .flat_map(|p| if p.is_dir() { walk(&p) } else { vec![p] })
         .collect()
 }
+
+#[test]
+fn findings_do_not_depend_on_the_number_of_threads() {
+    use testkit::dump::{ClassDump, Dump, Segment, Version};
+    let mut dump = Dump::new(Version::V102, IdSize::Eight);
+    dump.utf8(1, b"java/lang/VirtualThread")
+        .load_class(1, 0x1000, 0, 1);
+    for n in 0..200u64 {
+        let mut segment = Segment::new(IdSize::Eight);
+        if n == 0 {
+            segment.class_dump(&ClassDump {
+                id: 0x1000,
+                ..ClassDump::default()
+            });
+        }
+        segment.instance_bytes(0x2000 + n * 16, 0, 0x1000, &[]);
+        segment.root(Root::Unknown, 0x2000 + n * 16);
+        // Not a sub-record.
+        segment.raw(&[0x99; 40]);
+        dump.segment(segment);
+    }
+    dump.heap_end();
+    let file = tempfile::NamedTempFile::new().expect("a temporary file");
+    std::fs::write(file.path(), dump.into_bytes()).expect("the dump is written");
+    let found = |threads| {
+        let options = Options {
+            no_index: true,
+            threads,
+            ..Options::default()
+        };
+        let heap = Heap::open(file.path(), &options, &Control::quiet()).expect("it opens");
+        let findings = heap.summary().diagnostics.clone();
+        assert!(findings.len() >= 200, "{findings:?}");
+        format!("{findings:?}")
+    };
+    let alone = found(1);
+    for _ in 0..5 {
+        assert_eq!(found(4), alone);
+    }
+}

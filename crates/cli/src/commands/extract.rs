@@ -72,8 +72,9 @@ impl Args {
         if self.object.is_empty() && self.class.is_empty() && self.ids.is_none() {
             return Err(Usage("which objects? (--object, --class or --ids)".to_owned()).into());
         }
-        if self.input.as_os_str() == "-" {
-            let what = "the dump is read twice, which standard input cannot be: give a file";
+        let is_pipe = std::fs::metadata(&self.input).is_ok_and(|found| !found.is_file());
+        if self.input.as_os_str() == "-" || is_pipe {
+            let what = "the dump is read twice, which a pipe cannot be: give a file";
             return Err(Usage(what.to_owned()).into());
         }
         let force = session.global.force;
