@@ -459,7 +459,11 @@ impl Sampler {
             (16, 20, 4),
         ];
         const NARROW: &[(u64, u64, u64)] = &[(8, 12, 4), (12, 16, 4)];
-        let alignment = 1 << self.gcd.trailing_zeros().clamp(3, 8);
+        // A single object has no neighbour that would show the alignment.
+        let alignment = match self.gcd {
+            0 => 8,
+            gcd => 1 << gcd.trailing_zeros().clamp(3, 8),
+        };
         let mut best: Option<(bool, SizeRules)> = None;
         for (header, array_header, reference) in if width == 8 { WIDE } else { NARROW } {
             let mut rules = SizeRules::new(

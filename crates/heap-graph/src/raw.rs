@@ -381,7 +381,6 @@ mod tests {
         let mut third = shared.take(45, 90).expect("room");
         assert_eq!(third.start(), 45);
         third.bytes().fill(3);
-        drop((kept, third));
         assert_eq!(
             (rows[39], rows[44], rows[45], rows[89], rows[90]),
             (1, 0, 3, 3, 0)

@@ -248,10 +248,10 @@ fn a_stack_chunk_may_be_smaller_than_its_class_states() {
         fields: vec![(3, Type::Int)],
         ..ClassDump::default()
     });
-    segment.instance_bytes(0x2000, 0, 0x1100, &[0; 4]);
+    segment.instance_bytes(0x2008, 0, 0x1100, &[0; 4]);
     dump.segment(segment).heap_end();
     let heap = open(&dump.into_bytes());
-    let chunk = heap.find(hprof::ObjectId(0x2000)).expect("the chunk");
+    let chunk = heap.find(hprof::ObjectId(0x2008)).expect("the chunk");
     let class = heap.class(heap.class_of(chunk));
     assert_eq!(class.instance_size.0, 4000);
     assert!(heap.shallow(chunk).0 < 100);

@@ -73,9 +73,9 @@ impl ClassTable {
         let votes = table.votes(tallies);
         table.sizes(rules, &votes);
         table.undumped_sizes(rules, tallies);
-        table.stack_chunk_sizes(data, ids, rules, tallies);
         table.reference_offsets(tallies, ids, strength);
         table.totals(rules, tallies);
+        table.stack_chunk_sizes(data, ids, rules, tallies);
         table
     }
 
@@ -382,7 +382,7 @@ impl ClassTable {
             let fixed = up(rules.header + fields + rules.reference + 8 + 4 + 1, 8);
             let size = up(fixed + words * 8 + bits.div_ceil(64) * 8, rules.alignment);
             let info = &mut self.classes[class as usize];
-            // Its share so far may be larger: the file may state any size.
+            // The totals have counted it with the size of its class, which the file states.
             info.shallow.0 = (info.shallow.0 + size).saturating_sub(info.instance_size.0);
             self.stack_chunks.insert(*id, size);
         }
