@@ -10,15 +10,15 @@ use std::path::PathBuf;
 
 const AFTER_HELP: &str = "\
 Examples:
-  tenure heap.hprof                      the first screen: what fills the heap and why
+  tenure heap.hprof                      overview: what fills the heap, leak suspects
   tenure leaks heap.hprof.gz             leak suspects in sentences
-  tenure report heap.hprof -o heap.html  one page to pass on
+  tenure report heap.hprof -o heap.html  one page for a colleague
 
 A file of `-` is standard input; gzip and zip are read directly; `file#2` is the second dump in a
-file. Exit codes: 0 answered, 1 the answer is no, 2 bad usage, 3 unusable input, 4 answered from a
-damaged input.";
+file. Exit codes: 0 success, 1 no match or a check failed, 2 bad usage, 3 unusable input, 4 damaged
+file (results cover the readable part).";
 
-/// What is in my heap, what put it there, what keeps it alive.
+/// What is in a heap, which code allocated it, what keeps it alive, and where the time goes.
 #[derive(Debug, Parser)]
 #[command(name = "tenure", version, about, after_help = AFTER_HELP, subcommand_required = true,
     arg_required_else_help = true, disable_help_subcommand = true, max_term_width = 100)]
@@ -55,7 +55,7 @@ pub struct Global {
     /// Neither read nor write an index file
     #[arg(long, global = true, env = "TENURE_NO_INDEX", hide_env = true, action = ArgAction::SetTrue)]
     pub no_index: bool,
-    /// Memory to stay under, such as 2G
+    /// Memory limit, such as 2G
     #[arg(long, global = true, env = "TENURE_MAX_MEMORY", hide_env = true, value_name = "SIZE",
         value_parser = parse_size)]
     pub max_memory: Option<u64>,
@@ -80,13 +80,13 @@ pub struct Global {
     /// Sizes as plain numbers of bytes
     #[arg(long, global = true, env = "TENURE_BYTES", hide_env = true, action = ArgAction::SetTrue)]
     pub bytes: bool,
-    /// The answer as JSON (docs/reference/json.md)
+    /// Print JSON (docs/reference/json.md)
     #[arg(long, global = true, env = "TENURE_JSON", hide_env = true, action = ArgAction::SetTrue)]
     pub json: bool,
-    /// Count unreachable objects too
+    /// Include unreachable objects
     #[arg(long, global = true, env = "TENURE_UNREACHABLE", hide_env = true, action = ArgAction::SetTrue)]
     pub unreachable: bool,
-    /// Give classes, fields and frames the names they had before ProGuard or R8
+    /// Restore the names of classes, fields and frames that ProGuard or R8 changed
     #[arg(
         long,
         global = true,

@@ -37,6 +37,24 @@ fn folder() -> tempfile::TempDir {
     folder
 }
 
+/// An empty table is explained by a note, which used to be seen in the file only.
+#[test]
+fn notes_of_the_agent_are_shown() {
+    let folder = folder();
+    let with_note = format!("{PROFILE}NOTE: 3 lost: \x1b[31mstacks\r\n");
+    std::fs::write(folder.path().join("n.txt"), with_note).expect("written");
+    let ran = tenure(folder.path(), &["profile", "n.txt"]);
+    let said = text(&ran.stderr);
+    assert_eq!(ran.status.code(), Some(0), "{said}");
+    assert!(
+        said.contains("n.txt: note of the agent: 3 lost: "),
+        "{said}"
+    );
+    assert!(!said.contains('\x1b'), "{said}");
+    let without = tenure(folder.path(), &["profile", "p.txt"]);
+    assert_eq!(text(&without.stderr), "");
+}
+
 #[test]
 fn a_profile_is_shown_and_added_up() {
     let folder = folder();
@@ -419,7 +437,7 @@ fn events_of_a_running_vm_are_recorded_in_another_process() {
     assert_eq!(ran.status.code(), Some(0), "{}", text(&ran.stderr));
     assert_eq!(text(&ran.stdout), "busy\n");
     assert!(
-        text(&ran.stderr).contains("busy.events holds "),
+        text(&ran.stderr).contains("wrote busy.events ("),
         "{}",
         text(&ran.stderr)
     );

@@ -28,11 +28,11 @@ use std::time::{Duration, Instant};
 /// What a recording under way is to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Order {
-    /// Say what is recorded, and where to
+    /// Print what is recorded, and the output file
     Status,
-    /// End the recording, which writes what it has
+    /// End the recording and write it
     Stop,
-    /// Write what is known so far, and go on
+    /// Write the data recorded so far, and continue
     Dump,
 }
 
@@ -55,7 +55,7 @@ pub struct Args {
     /// Process id, or a part of the main class's name; without one the JVMs are listed
     #[arg(value_name = "PID|MAIN")]
     target: Option<String>,
-    /// What a recording under way is to do
+    /// Control the recording that is running
     #[arg(value_name = "ORDER", conflicts_with_all = ["profile", "duration", "output", "live"])]
     order: Option<Order>,
     /// Options of the agent, as in -agentlib:hprof=
@@ -66,17 +66,17 @@ pub struct Args {
         conflicts_with = "live"
     )]
     profile: String,
-    /// Record for this long (30, 90s, 5m, 1h), write the recording here and end it
+    /// Record for this time (30, 90s, 5m, 1h), write the recording here and end it
     #[arg(long, value_name = "TIME", value_parser = duration, conflicts_with = "live")]
     duration: Option<Duration>,
-    /// The file, whose ending chooses the form: .html .pb.gz .json .jfr .collapsed, or .hprof .hprof.txt
+    /// Output file; the format follows its extension: .html .pb.gz .json .jfr .collapsed, or .hprof .hprof.txt
     /// as the agent writes them; without --duration until Ctrl-C [with --duration: profile-TIME.hprof.txt]
     #[arg(short, long, value_name = "PATH", value_hint = clap::ValueHint::FilePath, conflicts_with = "live")]
     output: Option<PathBuf>,
     /// The agent library [default: beside this program]
     #[arg(long, value_name = "PATH", value_hint = clap::ValueHint::FilePath)]
     agent: Option<PathBuf>,
-    /// Only list the JVMs that could be attached to
+    /// Only list the running JVMs
     #[arg(long)]
     list: bool,
     #[command(flatten)]

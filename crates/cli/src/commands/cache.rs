@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
     after_help = "Examples:\n  tenure cache ls\n  tenure cache ls heap.hprof /dumps\n  tenure cache rm heap.hprof"
 )]
 pub struct Args {
-    /// What to do
+    /// Action
     #[arg(value_enum)]
     action: Action,
     /// Dumps, or folders with dumps [default for ls: here and the user's cache folder]

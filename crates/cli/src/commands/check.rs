@@ -13,7 +13,7 @@ use heap_graph::Heap;
 use report::{Provenance, check as forms, json, markdown, say, terminal};
 use std::path::{Path, PathBuf};
 
-/// Hold a dump against rules and a baseline: exit code 1 when one says no
+/// Check a dump against rules and a baseline: exit code 1 if a check fails
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  tenure check good.hprof --write-baseline base.json\n  tenure check heap.hprof --baseline base.json --max-growth 10\n  tenure check heap.hprof --rules rules.toml --format junit -o heap.xml   (docs/guides/ci.md)"
@@ -24,7 +24,7 @@ pub struct Args {
     /// Rules (docs/guides/ci.md) [default with a baseline: no new leak suspect, and --max-growth]
     #[arg(long, value_name = "TOML", value_hint = clap::ValueHint::FilePath)]
     rules: Option<PathBuf>,
-    /// What an earlier, healthy dump looked like
+    /// The baseline, written from an earlier, healthy dump
     #[arg(long, value_name = "JSON", value_hint = clap::ValueHint::FilePath)]
     baseline: Option<PathBuf>,
     /// Write the baseline of this dump
@@ -33,10 +33,10 @@ pub struct Args {
     /// Percent that the heap may be larger than the baseline's, without --rules
     #[arg(long, value_name = "PERCENT", default_value_t = 20.0)]
     max_growth: f64,
-    /// The form of the answer
+    /// Output format
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
-    /// Where to [default: standard output]
+    /// Output file [default: standard output]
     #[arg(short, long, value_name = "PATH", value_hint = clap::ValueHint::FilePath)]
     output: Option<PathBuf>,
 }

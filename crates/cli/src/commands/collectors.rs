@@ -19,7 +19,7 @@ use vmpi::mode::Request;
 use vmpi::wire::{Encoder, Item};
 use vmpi::{Body, DumpLevel, GcKind, Switches};
 
-/// The five garbage collectors side by side: one script, each one's events and what they cost
+/// Compare five garbage collectors: one script, the events of each and their cost
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  tenure collectors --script mutator.heap -o collectors.html\n  tenure collectors --gc generational --promotion-age 2 --record run.vmpi\n  tenure collectors --gc mark_sweep --agent ./libagent.so:file=out.txt"
@@ -29,7 +29,7 @@ pub struct Args {
     /// [default: all five]
     #[arg(long, value_name = "NAME")]
     gc: Option<Gc>,
-    /// What threads do (docs/reference/collectors.md) [default: a built-in script]
+    /// Script (docs/reference/collectors.md) [default: a built-in script]
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     script: Option<PathBuf>,
     /// Bytes for objects

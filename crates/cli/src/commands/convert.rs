@@ -27,11 +27,11 @@ pub struct Args {
     /// The profile (text or binary output of the agent, old or new) or heap dump
     #[arg(value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     file: PathBuf,
-    /// Where to; the extension picks the form (.hprof: a standard dump; .gz packs it), `-` is standard
+    /// Output file; the format follows its extension (.hprof: a standard dump; .gz packs it), `-` is standard
     /// output
     #[arg(short, long, value_name = "PATH", value_hint = clap::ValueHint::FilePath)]
     output: PathBuf,
-    /// The form, whatever the extension
+    /// The format, whatever the extension
     #[arg(long, value_parser = ["html", "pprof", "speedscope", "jfr", "collapsed", "hprof", "android"])]
     to: Option<String>,
     /// Only this metric: samples, cpu, calls, alloc_space, alloc_objects, inuse_space,
@@ -164,6 +164,22 @@ pub(super) fn read_profile(path: &Path) -> Result<(Profile, Exit)> {
     for finding in diagnostics.iter().take(5) {
         note(&finding.to_string());
     }
+    for text in notes_of_the_agent(source.bytes()) {
+        note(&format!("{}: note of the agent: {text}", path.display()));
+    }
     let damaged = diagnostics.any_damage();
     Ok((profile, if damaged { Exit::Damaged } else { Exit::Ok }))
+}
+
+/// The first notes at the end of a text profile. With them the agent reports dropped data and features
+/// that the VM lacks, which explain missing numbers.
+fn notes_of_the_agent(profile: &[u8]) -> impl Iterator<Item = std::borrow::Cow<'_, str>> {
+    const SHOWN: usize = 20;
+    let is_text = !profile.iter().take(64).any(|byte| *byte == 0);
+    profile
+        .split(|byte| *byte == b'\n')
+        .filter(move |_| is_text)
+        .filter_map(|line| line.strip_prefix(b"NOTE: "))
+        .map(|text| String::from_utf8_lossy(text.trim_ascii_end()))
+        .take(SHOWN)
 }

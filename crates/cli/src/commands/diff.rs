@@ -8,7 +8,7 @@ use heap_analysis::diff::{DiffOptions, diff};
 use report::Provenance;
 use std::path::PathBuf;
 
-/// What grew from dump to dump: places matched by structure, classes, new and gone groups
+/// What grew between dumps: places matched by structure, classes, new and removed groups
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  tenure diff before.hprof after.hprof\n  tenure diff monday.hprof tuesday.hprof wednesday.hprof\n  tenure diff --threshold 0.1 --json before.hprof after.hprof"

@@ -10,7 +10,7 @@ use heap_graph::{Dominator, Heap};
 use report::Provenance;
 use std::io::{self, Write};
 
-/// The dominator tree: what keeps what alive
+/// The dominator tree: which objects keep others alive
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  tenure dominators heap.hprof --depth 4 --top 5\n  tenure dominators heap.hprof 0x7f001000   (below one object)\n  tenure dominators --tsv --all heap.hprof   (object, dominator, retained)"

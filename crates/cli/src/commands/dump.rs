@@ -7,13 +7,14 @@ use crate::output::note;
 use crate::output_file::OutputFile;
 use crate::session::Session;
 use anyhow::Context;
+use report::units::human_bytes;
 use std::fs;
 use std::path::PathBuf;
 
-/// Let a running JVM write a heap dump
+/// Take a heap dump of a running JVM
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "The JVM stops while it writes. A JVM that runs with our agent also writes its profile when it\ngets SIGQUIT (kill -QUIT PID).\n\nExamples:\n  tenure dump 4711 -o heap.hprof\n  tenure dump demo.Main -o all.hprof --all"
+    after_help = "The JVM stops while it writes. A JVM that runs with Tenure's agent also writes its profile on\nSIGQUIT (kill -QUIT PID).\n\nExamples:\n  tenure dump 4711 -o heap.hprof\n  tenure dump demo.Main -o all.hprof --all"
 )]
 pub struct Args {
     /// Process id, or a part of the main class's name
@@ -22,7 +23,7 @@ pub struct Args {
     /// The file
     #[arg(short, long, value_name = "PATH", value_hint = clap::ValueHint::FilePath)]
     output: PathBuf,
-    /// Garbage too (the default collects first)
+    /// Include unreachable objects (no GC first)
     #[arg(long)]
     all: bool,
 }
@@ -39,10 +40,10 @@ impl Args {
         attach::dump(&jvm, file.part(), !self.all)?;
         file.finish()?;
         let metadata = fs::metadata(&path).with_context(|| path.display().to_string())?;
+        let name = self.output.display();
+        let bytes = human_bytes(metadata.len());
         note(&format!(
-            "{} holds {} bytes",
-            path.display(),
-            metadata.len()
+            "wrote {name} ({bytes}); next: tenure leaks {name}"
         ));
         Ok(Exit::Ok)
     }

@@ -13,7 +13,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-/// What a recording of VM events says: arenas, survival, promotion, what each collection moved
+/// Report a recording of VM events: arenas, survival, promotion, moves of each collection
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  tenure events run.vmpi\n  tenure events run.vmpi -o run.html\n  tenure events --json run.vmpi | jq '.arenas[] | {name, bytes}'\n  tenure events run.vmpi --object 0x10000020"
@@ -25,7 +25,7 @@ pub struct Args {
     /// Number of classes and sites, 0 for all [default: 20, all with --json]
     #[arg(long, value_name = "N")]
     top: Option<usize>,
-    /// Where the objects that ever had this id came from, moved to and ended
+    /// The history of each object that ever had this id: allocation, moves, free
     #[arg(long, value_name = "ID", conflicts_with_all = ["output", "top"])]
     object: Option<String>,
     /// Write an HTML page

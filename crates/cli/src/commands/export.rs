@@ -35,7 +35,7 @@ pub struct Args {
     /// Which program the dump is of
     #[arg(long, value_name = "NAME", default_value = "")]
     service: String,
-    /// What to call the dump [default: its file name]
+    /// Name of the dump [default: its file name]
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
 }

@@ -12,7 +12,7 @@ use heap_graph::{Heap, ObjIdx};
 use std::io::{BufWriter, Read, Write};
 use std::path::PathBuf;
 
-/// Write a part of a dump as a dump: objects with what they retain
+/// Write a part of a dump as a dump: objects with everything they retain
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  tenure extract heap.hprof part.hprof --object 0x7f001000\n  tenure extract heap.hprof part.hprof --class shop.Session\n  tenure extract heap.hprof part.hprof --ids ids.txt --only"
@@ -33,7 +33,7 @@ pub struct Args {
     /// The object ids in this file, the first word of each line; `-` is standard input
     #[arg(long, value_name = "PATH", value_hint = clap::ValueHint::FilePath)]
     ids: Option<PathBuf>,
-    /// Only these objects, not what they retain
+    /// Only these objects, without those they retain
     #[arg(long)]
     only: bool,
 }

@@ -17,7 +17,7 @@ use regex::Regex;
 pub struct Args {
     #[command(flatten)]
     dump: Dump,
-    /// What to group by
+    /// Group by
     #[arg(long, value_enum, default_value_t = By::Class)]
     by: By,
     /// Only groups whose name matches

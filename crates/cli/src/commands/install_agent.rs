@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Put the agent where -agentlib:hprof finds it
+/// Copy the agent to where -agentlib:hprof finds it
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "A library that is there already is kept as libhprof.so.orig (--force replaces it without).\nWithout writing into the JDK: set LD_LIBRARY_PATH to a folder that holds libhprof.so.\n\nExamples:\n  tenure install-agent                   into $JAVA_HOME\n  tenure install-agent /usr/lib/jvm/java-17-openjdk-amd64\n  tenure install-agent --dir /opt/agent"

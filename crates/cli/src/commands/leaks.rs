@@ -5,7 +5,7 @@ use crate::Outcome;
 use crate::session::Session;
 use heap_analysis::leaks::{LeakOptions, find};
 
-/// Leak suspects: what fills the heap, where it piles up, what holds it
+/// Leak suspects: what fills the heap, where it accumulates, what holds it
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  tenure leaks heap.hprof\n  tenure leaks --threshold 5 --deep heap.hprof\n  tenure leaks --json heap.hprof | jq '.suspects[0].holder'"
@@ -13,11 +13,11 @@ use heap_analysis::leaks::{LeakOptions, find};
 pub struct Args {
     #[command(flatten)]
     dump: Dump,
-    /// Suspect what keeps more than this many percent of the heap alive
+    /// Report objects that keep more than this percentage of the heap alive
     #[arg(long, value_name = "PERCENT", default_value_t = 10,
         value_parser = clap::value_parser!(u64).range(0..=100))]
     threshold: u64,
-    /// Find out what holds suspect classes too (reads all references once)
+    /// Also find what holds suspect classes (reads all references once)
     #[arg(long)]
     deep: bool,
 }

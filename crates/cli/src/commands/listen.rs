@@ -10,6 +10,7 @@ use crate::session::Session;
 use agent_core::control::secret::{Nonce, Secret, Side};
 use agent_core::control::{Command, WORDS};
 use anyhow::{Context, Result};
+use report::units::human_bytes;
 use std::io::{BufRead, IsTerminal};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
@@ -17,7 +18,7 @@ use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::time::{Duration, Instant};
 use vmpi::wire::MAGIC;
 
-/// Collect what an agent with net=HOST:PORT sends (a profile or events), and send it commands
+/// Receive profiles or events of agents with net=HOST:PORT, and send them commands
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Lines on standard input are commands; `help` lists them.\n\nExamples:\n  tenure listen 4711                      then: java -agentlib:hprof=net=localhost:4711,format=b ...\n  echo dump | tenure listen 4711 -o heap.hprof\n  tenure listen 0.0.0.0:4711 --many\n  echo gc | tenure listen 4711 -o run.vmpi   then: java -agentpath:.../libhprof.so=events=64k,net=localhost:4711 ..."
@@ -29,11 +30,11 @@ pub struct Args {
     /// The file [default: profile-TIME.hprof, .hprof.txt or .vmpi]
     #[arg(short, long, value_name = "PATH", value_hint = clap::ValueHint::FilePath)]
     output: Option<PathBuf>,
-    /// File with what an agent has to know, as its secret-file= says; needed for other machines unless
+    /// File with the secret that the agent has in its secret-file=; needed for other machines unless
     /// the agent has insecure=y
     #[arg(long, value_name = "PATH", value_hint = clap::ValueHint::FilePath)]
     secret_file: Option<PathBuf>,
-    /// Go on with the next connection when one ends
+    /// Accept the next connection when one ends
     #[arg(long, conflicts_with = "output")]
     many: bool,
 }
@@ -157,9 +158,9 @@ pub(crate) fn say(done: &Collected) {
         ", cut inside a record"
     };
     note(&format!(
-        "{} holds {} bytes{cut}",
+        "wrote {} ({}{cut})",
         path.display(),
-        done.progress.bytes
+        human_bytes(done.progress.bytes)
     ));
 }
 

@@ -7,10 +7,10 @@ use heap_graph::HeapError;
 use std::io;
 use std::path::PathBuf;
 
-/// Answer an assistant's questions: a Model Context Protocol server on standard input and output
+/// Server for AI assistants: the Model Context Protocol on standard input and output
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  tenure mcp heap.hprof\n  tenure mcp before.hprof after.hprof\n\nA client starts it; docs/reference/mcp.md says how, and describes the tools. It writes nothing but the index\nof each dump (--no-index: not even that)."
+    after_help = "Examples:\n  tenure mcp heap.hprof\n  tenure mcp before.hprof after.hprof\n\nAn AI client starts it (docs/reference/mcp.md describes how, and the tools). It writes only the\nindex of each dump (--no-index: nothing)."
 )]
 pub struct Args {
     /// The dumps

@@ -6,7 +6,7 @@ use crate::session::Session;
 use heap_analysis::overview::{OverviewOptions, overview};
 use report::{Doc, Provenance, Span};
 
-/// The first screen (the default): what the file is, what fills it, leak suspects
+/// Overview (the default): what the file is, what fills the heap, leak suspects
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(flatten)]

@@ -8,7 +8,7 @@ use crate::session::Session;
 use report::profile::{main_metric, top};
 use std::path::PathBuf;
 
-/// Where time or memory goes, from a profile of the agent (old or new, text or binary)
+/// Where time or memory goes: a profile of Tenure's or the JDK's agent, text or binary
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  tenure profile java.hprof.txt\n  tenure profile java.hprof.txt --metric alloc_space --top 40\n  tenure profile run1.txt run2.txt       both runs added"

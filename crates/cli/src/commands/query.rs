@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Ask anything in SQL, MAT's OQL or jhat's OQL
+/// Query the heap in SQL, MAT's OQL or jhat's OQL
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -25,22 +25,22 @@ pub struct Args {
     /// The query, or `-` to read it from standard input
     #[arg(value_name = "TEXT", required_unless_present = "tables")]
     text: Option<String>,
-    /// The language of the query [default: recognised]
+    /// The language of the query [default: detected]
     #[arg(long, value_enum)]
     lang: Option<LangArg>,
-    /// Rows as comma-separated values, written as they are found
+    /// Print comma-separated values, each row as soon as it is found
     #[arg(long, conflicts_with = "json")]
     csv: bool,
     /// Number of rows, 0 for all [default: 100, all with --json and --csv]
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
-    /// Stop after so long (30s, 5m) and show the rows found until then
+    /// Time limit (30s, 5m); the rows found until then are shown
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     timeout: Option<Duration>,
-    /// Say how the query would be answered instead of answering it
+    /// Explain the plan instead of running the query
     #[arg(long)]
     explain: bool,
-    /// List the tables and functions that a query can name
+    /// List tables, functions and columns
     #[arg(long)]
     tables: bool,
 }

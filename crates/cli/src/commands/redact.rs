@@ -127,7 +127,7 @@ impl Args {
         out.finish()?;
         if !session.global.quiet {
             note(&format!(
-                "wrote {} ({} bytes): {} arrays replaced and looked at again, nothing of them is left",
+                "wrote {} ({} bytes): {} arrays replaced, and the output verified",
                 self.output.display(),
                 done.bytes,
                 found.arrays

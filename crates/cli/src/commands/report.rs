@@ -21,10 +21,10 @@ use std::path::{Path, PathBuf};
 pub struct Args {
     #[command(flatten)]
     dump: Dump,
-    /// Where to; the extension picks the form, `-` is standard output
+    /// Output file; the format follows its extension, `-` is standard output
     #[arg(short, long, value_name = "PATH", value_hint = clap::ValueHint::FilePath)]
     output: PathBuf,
-    /// The form, whatever the extension
+    /// The format, whatever the extension
     #[arg(long, value_enum)]
     format: Option<Format>,
     /// Rows per table

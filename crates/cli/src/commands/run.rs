@@ -12,6 +12,7 @@ use crate::output::note;
 use crate::output_file::OutputFile;
 use crate::session::Session;
 use anyhow::{Context, Result};
+use report::units::human_bytes;
 use std::ffi::{OsStr, OsString};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
@@ -25,8 +26,8 @@ use std::time::Duration;
     after_help = "The exit code is the program's. A program that is not `java` itself gets the agent through\nJAVA_TOOL_OPTIONS.\n\nExamples:\n  tenure run -- java -jar app.jar\n  tenure run --profile heap=all -o app.hprof -- java -cp build Main\n  tenure run --profile cpu=times -- mvn test\n  tenure run --events app.events -- java -jar app.jar\n  tenure run --live -- java -jar app.jar"
 )]
 pub struct Args {
-    /// Options of the agent, as in -agentlib:hprof=; a heap dump, and whatever goes to a .hprof
-    /// file, is written with format=b,modern=y unless it says otherwise
+    /// Options of the agent, as in -agentlib:hprof=; a heap dump, and any output to a .hprof
+    /// file, has format=b,modern=y unless the options specify otherwise
     #[arg(
         long,
         value_name = "OPTIONS",
@@ -37,13 +38,13 @@ pub struct Args {
     /// The file [default: profile-TIME.hprof or .hprof.txt]
     #[arg(short, long, value_name = "PATH", value_hint = clap::ValueHint::FilePath, conflicts_with = "live")]
     output: Option<PathBuf>,
-    /// Record collections and the births, moves and deaths of sampled objects in this file instead
+    /// Record collections and the allocations, moves and frees of sampled objects in this file instead
     #[arg(long, value_name = "PATH", value_hint = clap::ValueHint::FilePath, conflicts_with_all = ["profile", "output", "live"])]
     events: Option<PathBuf>,
     /// With --events: mean bytes between two sampled objects
     #[arg(long, value_name = "BYTES", default_value = "64k", requires = "events", value_parser = interval)]
     interval: u64,
-    /// With --events: frames kept of a stack, 64 at most
+    /// With --events: frames per stack, 64 at most
     #[arg(long, value_name = "FRAMES", default_value_t = 4, requires = "events", value_parser = clap::value_parser!(u8).range(0..=64))]
     depth: u8,
     /// The agent library [default: beside this program]
@@ -197,9 +198,9 @@ fn record(mut stream: TcpStream, path: &Path, force: bool) -> Result<()> {
     let mut file = OutputFile::create_growing(path, force)?;
     let bytes = std::io::copy(&mut stream, &mut file)
         .with_context(|| format!("cannot write {}", path.display()))?;
+    let (name, bytes) = (path.display(), human_bytes(bytes));
     note(&format!(
-        "{} holds {bytes} bytes; tenure events reports it",
-        path.display()
+        "wrote {name} ({bytes}); next: tenure events {name}"
     ));
     Ok(())
 }

@@ -8,7 +8,7 @@ use anyhow::Context;
 use heap_analysis::secrets::{SecretOptions, SecretRules, secrets};
 use std::path::PathBuf;
 
-/// Find passwords, keys and tokens; exit code 1 when there are any
+/// Find passwords, keys and tokens; exit code 1 if there are any
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  tenure secrets heap.hprof\n  tenure secrets --show heap.hprof\n  tenure secrets --rules ours.toml --json heap.hprof   (docs/guides/sharing.md)"

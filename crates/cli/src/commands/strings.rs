@@ -18,7 +18,7 @@ pub struct Args {
     /// Strings that match
     #[arg(long, value_name = "REGEX", conflicts_with_all = ["duplicates", "holders"])]
     find: Option<Regex>,
-    /// Equal strings and what they waste (the default)
+    /// Equal strings and the bytes they waste (the default)
     #[arg(long)]
     duplicates: bool,
     /// With --duplicates: name the fields that hold them (one more walk over the file)

@@ -6,7 +6,7 @@ use crate::session::Session;
 use heap_analysis::summary::{summary, without_heap};
 use heap_graph::{HeapError, Summary};
 
-/// What is in the file: records, roots, objects by kind, damage
+/// Contents of the file: records, roots, objects by kind, damage
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  tenure summary heap.hprof\n  tenure summary --json heap.hprof | jq .gc_roots\n  tenure summary both.hprof#2"

@@ -14,7 +14,7 @@ use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The biggest objects, classes, loaders and packages of a dump; or a running JVM in the terminal
+/// The largest objects, classes, loaders and packages of a dump; or a running JVM in the terminal
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "A process id, or a part of the main class's name, shows that JVM while it runs: its memory, what is\nallocated by whom, instances of every class, what to fix. It is what `attach --live` shows in a\nbrowser. A file of the same name comes first; ./4711 is always a file. ? lists the keys, q ends.\n\nExamples:\n  tenure top heap.hprof\n  tenure top --json heap.hprof | jq '.packages[0]'\n  tenure top 4711 --record full"
@@ -23,13 +23,13 @@ pub struct Args {
     /// The dump (a file, `file#2` or `-`), or a running JVM [default: list the JVMs]
     #[arg(value_name = "FILE|PID|MAIN", value_hint = clap::ValueHint::FilePath)]
     target: Option<PathBuf>,
-    /// Only what retains more than this many percent of the heap
+    /// Smallest share of the heap that is shown
     #[arg(long, value_name = "PERCENT", default_value_t = 1.0)]
     threshold: f64,
     /// Rows per table, 0 for all [default: 20, all with --json]
     #[arg(long, value_name = "N")]
     top: Option<usize>,
-    /// Of a JVM: record allocations from the beginning [default: when a key asks]
+    /// Of a JVM: record allocations from the beginning [default: on a key]
     #[arg(long, value_name = "HOW")]
     record: Option<Record>,
     /// With --record: malloc, too: a block per so many bytes (1: every one)

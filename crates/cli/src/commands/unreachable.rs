@@ -4,7 +4,7 @@ use super::target::{Dump, limit};
 use crate::Outcome;
 use crate::session::Session;
 
-/// What is in the dump although nothing reaches it
+/// Objects in the dump that nothing reaches
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  tenure unreachable heap.hprof\n  tenure unreachable --top 0 heap.hprof\n  tenure unreachable --json heap.hprof | jq .total"

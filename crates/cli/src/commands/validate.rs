@@ -4,7 +4,7 @@ use super::target::Dump;
 use crate::Outcome;
 use crate::session::Session;
 
-/// Is the file whole? Lists all damage; exit code 4 if there is any
+/// Check whether the file is whole; lists all damage, exit code 4 if there is any
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  tenure validate heap.hprof\n  tenure validate --json cut.hprof.gz\n  tenure validate - < heap.hprof"

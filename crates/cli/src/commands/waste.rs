@@ -9,7 +9,7 @@ use heap_analysis::collection_table::CollectionTable;
 use heap_analysis::waste::{WasteOptions, waste};
 use std::path::PathBuf;
 
-/// What could be saved: copies, badly filled collections, zeros, references, buffers
+/// Memory that could be saved: copies, unused capacity of collections, zeros, references, buffers
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  tenure waste heap.hprof\n  tenure waste --top 5 --no-holders heap.hprof\n  tenure waste --collections ours.toml --json heap.hprof"
