@@ -28,6 +28,7 @@ mod profiles;
 mod program;
 mod queries;
 mod ran;
+mod reference;
 mod sharing;
 mod terminal;
 mod top;
