@@ -125,7 +125,7 @@ async function begin() {
     }
     busy = false;
     drawn?.draw();
-    fill(site.status, state.ended ? "the program has ended" : `pid ${state.pid}`);
+    fill(site.status, state.ended ? "the program has ended" : [`pid ${state.pid}`, timeline.container()].filter(Boolean).join(" · "));
     const list = document.getElementById("dump-list");
     if (list && JSON.stringify(before.dumps) !== JSON.stringify(state.dumps)) fill(list, dumpList(state.dumps));
     // A table is asked for again when a snapshot has come, unless a range is selected or somebody types.

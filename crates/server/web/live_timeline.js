@@ -53,6 +53,18 @@ export class Timeline {
     return this.metrics.findIndex((m) => m.name === name) + 1;
   }
 
+  /** The last value of a metric, or null. */
+  latest(name) {
+    const row = this.rows[this.rows.length - 1];
+    return row ? row[this.column(name)] : null;
+  }
+
+  /** Use and limit of the container that the program runs in; empty without a limit. */
+  container() {
+    const [used, limit] = [this.latest("container_bytes"), this.latest("container_limit_bytes")];
+    return limit ? `container ${bytes(used)} of ${bytes(limit)} (${percent(used / limit)})` : "";
+  }
+
   /** Whether a metric has had a value. */
   known(name) {
     return this.present.has(name);
@@ -102,12 +114,15 @@ export function charts(timeline) {
     return series.length ? chart({ title, series, format, model, ...more }) : null;
   };
   const share = (n) => percent(n);
+  // A limit far above the use would press the chart flat; the status line names it.
+  const near = timeline.latest("container_limit_bytes") < 4 * timeline.latest("resident_bytes");
+  const limit = near ? [{ name: "container_limit_bytes", line: true, dashed: true, color: "--c5" }] : [];
   const list = [
     make("Heap and metaspace", [{ name: "old_bytes", color: "--c2" }, { name: "survivor_bytes", color: "--c1" }, { name: "eden_bytes", color: "--c0" },
       { name: "metaspace_bytes", color: "--c3" }, { name: "heap_committed_bytes", line: true, dashed: true, color: "--c5" }], bytes, { stacked: true, main: true }),
     make("Process, resident", [{ name: "resident_java_bytes" }, { name: "resident_class_bytes" }, { name: "resident_code_bytes" }, { name: "resident_stack_bytes" },
       { name: "resident_gc_bytes" }, { name: "resident_native_bytes", color: "--c6" }, { name: "resident_other_bytes", color: "--c5" },
-      { name: "resident_bytes", line: true, color: "--mark" }], bytes, { stacked: true }),
+      { name: "resident_bytes", line: true, color: "--mark" }, ...limit], bytes, { stacked: true }),
     make("Committed, as the VM tracks it", [{ name: "nmt_java_bytes" }, { name: "nmt_class_bytes" }, { name: "nmt_code_bytes" }, { name: "nmt_stack_bytes" },
       { name: "nmt_gc_bytes" }, { name: "nmt_native_bytes", color: "--c6" }, { name: "nmt_other_bytes", color: "--c5" }], bytes, { stacked: true }),
     make("Tracked objects", [{ name: "tracked_live_objects", line: true, dashed: true }], (n) => grouped(Math.round(n))),

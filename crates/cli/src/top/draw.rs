@@ -122,6 +122,8 @@ fn memory(app: &Top) -> Line<'static> {
     say("of", Unit::Bytes, row.get("heap_committed_bytes"));
     say("metaspace", Unit::Bytes, row.get("metaspace_bytes"));
     say("resident", Unit::Bytes, row.get("resident_bytes"));
+    say("container", Unit::Bytes, row.get("container_bytes"));
+    say("of", Unit::Bytes, row.get("container_limit_bytes"));
     let rate = row.get("allocated_bytes_per_second");
     say("allocating", Unit::BytesPerSecond, rate);
     say("CPU", Unit::Share, row.get("cpu_cores"));

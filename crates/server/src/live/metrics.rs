@@ -168,6 +168,13 @@ pub const METRICS: [MetricInfo; COUNT] = [
     ),
     metric("resident_bytes", "Resident", Unit::Bytes, "process_line"),
     metric("swapped_bytes", "Swapped", Unit::Bytes, "none"),
+    metric("container_bytes", "Container", Unit::Bytes, "none"),
+    metric(
+        "container_limit_bytes",
+        "Container limit",
+        Unit::Bytes,
+        "process_line",
+    ),
     metric(
         "allocated_bytes_per_second",
         "Allocation",
@@ -190,7 +197,7 @@ pub const METRICS: [MetricInfo; COUNT] = [
 ];
 
 /// Number of metrics.
-pub const COUNT: usize = 30;
+pub const COUNT: usize = 32;
 
 /// Index of a metric in [`METRICS`].
 pub fn index(name: &str) -> Option<usize> {

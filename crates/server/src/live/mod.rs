@@ -13,6 +13,7 @@
 pub mod advice;
 pub mod ask;
 pub mod classes;
+pub mod container;
 pub mod contents;
 pub mod cougaar;
 pub mod dumps;

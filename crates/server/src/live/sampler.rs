@@ -1,5 +1,6 @@
 //! From the counters of a VM to rows of the timeline, and collections to events.
 
+use super::container::Container;
 use super::memory::Memory;
 use super::metrics::Row;
 use super::perfdata::Counters;
@@ -25,6 +26,8 @@ pub struct Reading {
     pub time_ms: u64,
     /// The system's view.
     pub process: Process,
+    /// The limit of its container, if it has one.
+    pub container: Option<Container>,
     /// The VM's counters; none with `-XX:-UsePerfData`.
     pub counters: Option<Counters>,
     /// Memory by category, as last asked.
@@ -67,6 +70,10 @@ impl Sampler {
         row.set("resident_bytes", process.resident as f64);
         row.set("swapped_bytes", process.swapped as f64);
         row.set("threads", process.threads as f64);
+        if let Some(container) = reading.container {
+            row.set("container_bytes", container.used as f64);
+            row.set("container_limit_bytes", container.limit as f64);
+        }
         set_memory(&mut row, reading.memory);
         if let Some((objects, bytes)) = tracked {
             row.set("tracked_live_objects", objects as f64);

@@ -1,5 +1,6 @@
 //! One watched program: what is known of it, and the threads that keep it known.
 
+use super::container;
 use super::dumps::Dumps;
 use super::live_objects::Asking;
 use super::memory::Memory;
@@ -297,6 +298,7 @@ impl Live {
             let reading = Reading {
                 time_ms: now_ms(),
                 process,
+                container: container::read(self.program.pid()),
                 counters: file.and_then(|bytes| Counters::parse(&bytes).ok()),
                 memory: *locked(&self.memory),
             };
