@@ -58,7 +58,14 @@ pub fn whitespace(path: &str, text: &str) -> Vec<String> {
 
 /// Whether a file is a document for users, whose phrases are checked.
 pub fn is_for_users(path: &str) -> bool {
-    let top = ["README", "SECURITY", "CONTRIBUTING", "COMPARE", "CHANGELOG"];
+    let top = [
+        "README",
+        "SECURITY",
+        "CONTRIBUTING",
+        "COMPARE",
+        "CHANGELOG",
+        "ARCHITECTURE",
+    ];
     let is_top = path
         .strip_suffix(".md")
         .is_some_and(|name| top.contains(&name));
