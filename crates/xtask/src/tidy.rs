@@ -149,6 +149,20 @@ pub fn dead_links(path: &str, text: &str, exists: impl Fn(&str) -> bool) -> Vec<
     found
 }
 
+/// Names of source files in the tutorial, a guide or the reference: those are for users.
+pub fn source_paths(path: &str, text: &str) -> Vec<String> {
+    let is_source = |line: &str| line.contains("crates/") || line.contains(".rs`");
+    if path.starts_with("docs/internals/") || !path.starts_with("docs/") {
+        return Vec::new();
+    }
+    lines_where(
+        path,
+        text,
+        "a source file; docs/internals names these",
+        is_source,
+    )
+}
+
 /// Placeholders left in code.
 pub fn placeholders(path: &str, text: &str) -> Vec<String> {
     let says = |line: &str| line.contains("todo!") || line.contains("unimplemented!");

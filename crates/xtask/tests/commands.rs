@@ -141,7 +141,12 @@ fn known_commands() -> BTreeMap<String, String> {
         .collect()
 }
 
-/// What is wrong with a command in a sentence: its name, or a flag that the help does not list.
+/// A line of a script without the comment at its end.
+fn without_comment(line: &str) -> &str {
+    line.split(" #").next().unwrap_or_default().trim()
+}
+
+/// What is wrong with a command that is not run: its name, or a flag that the help does not list.
 fn wrong_in(span: &str, known: &BTreeMap<String, String>, all: &str) -> Option<String> {
     let words = span.strip_prefix("tenure ")?;
     // What follows `--` is another program.
@@ -171,7 +176,7 @@ fn wrong_in(span: &str, known: &BTreeMap<String, String>, all: &str) -> Option<S
 }
 
 #[test]
-fn commands_in_sentences_have_the_names_and_flags_of_the_help() {
+fn commands_that_are_not_run_have_the_names_and_flags_of_the_help() {
     let (known, all) = (known_commands(), help(None).expect("the help"));
     assert!(known.len() > 30, "{:?}", known.keys());
     assert!(wrong_in("tenure leeks FILE", &known, &all).is_some());
@@ -179,8 +184,13 @@ fn commands_in_sentences_have_the_names_and_flags_of_the_help() {
     assert_eq!(wrong_in("tenure leaks FILE --json", &known, &all), None);
     let mut problems = Vec::new();
     for (path, document) in documents() {
-        for (line, span) in &document.spans {
-            let wrong = wrong_in(span, &known, &all);
+        let in_blocks = document.blocks.iter().filter(|b| b.not_run.is_some());
+        let in_blocks = in_blocks.flat_map(|block| {
+            let lines = block.steps.iter().flat_map(|step| step.command.lines());
+            lines.map(|line| (block.line, without_comment(line).to_owned()))
+        });
+        for (line, span) in document.spans.iter().cloned().chain(in_blocks) {
+            let wrong = wrong_in(&span, &known, &all);
             problems.extend(wrong.map(|wrong| format!("{path}:{line}: `{span}`: {wrong}")));
         }
     }

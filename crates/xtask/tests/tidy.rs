@@ -244,3 +244,11 @@ fn links_of_documents_lead_to_files() {
         .collect();
     assert!(problems.is_empty(), "\n{}\n", problems.join("\n"));
 }
+
+#[test]
+fn documents_for_users_name_no_source_files() {
+    let text = "see `crates/hprof/src/tag.rs`\n";
+    breaks(tidy::source_paths, "docs/guides/a.md", text);
+    keeps(tidy::source_paths, "docs/internals/a.md", text);
+    check(tidy::source_paths, |path| path.ends_with(".md"));
+}
