@@ -5,7 +5,7 @@ use crate::exit::Exit;
 use crate::output::{self, Stdout};
 use crate::progress::Meter;
 use heap_graph::{Control, Heap, HeapError, Mapping, Options, QuickHistogram, Summary};
-use report::{Doc, Look, Provenance, Say, json, say, terminal};
+use report::{Doc, Look, Provenance, Say, Span, json, say, terminal};
 use std::cell::RefCell;
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
@@ -138,6 +138,19 @@ impl Session {
     /// Says a document on standard output.
     pub fn say_doc(&self, doc: &Doc) -> io::Result<()> {
         self.write(terminal::render(doc, &self.look).as_bytes())
+    }
+
+    /// Names the commands that lead on from an answer about this file; nothing for standard input, which
+    /// cannot be read again, and nothing with `--json`.
+    pub(crate) fn say_next(&self, file: &Path, commands: &[String]) -> io::Result<()> {
+        if self.global.json || file == Path::new("-") || commands.is_empty() {
+            return Ok(());
+        }
+        let lines = commands.iter().map(|command| {
+            let text = format!("tenure {command}").replace("FILE", &file.display().to_string());
+            ("next", vec![Span::Value(text)])
+        });
+        self.say_doc(&Doc::new().facts(lines.collect()))
     }
 
     /// Writes data to standard output.

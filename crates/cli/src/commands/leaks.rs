@@ -3,7 +3,8 @@
 use super::target::Dump;
 use crate::Outcome;
 use crate::session::Session;
-use heap_analysis::leaks::{LeakOptions, find};
+use heap_analysis::leaks::{LeakOptions, Suspect, find};
+use report::Provenance;
 
 /// Leak suspects: what fills the heap, where it accumulates, what holds it
 #[derive(Debug, clap::Args)]
@@ -32,6 +33,22 @@ impl Args {
             ..LeakOptions::default()
         };
         let found = session.with_control(|c| find(&heap, &options, c))?;
-        session.answer(&found, heap.summary())
+        let provenance = Provenance::of(heap.summary());
+        session.say(&found, &provenance)?;
+        let next = found.suspects.first().map(next).unwrap_or_default();
+        session.say_next(&self.dump.file, &next)?;
+        Ok(session.finish(&provenance))
     }
+}
+
+/// What to look at next: the fields of the object that holds the memory, or the path to one of many
+/// objects.
+fn next(suspect: &Suspect) -> Vec<String> {
+    let report = "report FILE -o report.html".to_owned();
+    let look = match (suspect.largest.first(), &suspect.accumulation_point) {
+        (Some(one), _) => format!("paths FILE {one}"),
+        (None, Some(point)) => format!("object FILE {}", point.object),
+        (None, None) => format!("object FILE {}", suspect.object),
+    };
+    vec![look, report]
 }

@@ -4,7 +4,7 @@ use super::target::Dump;
 use crate::Outcome;
 use crate::session::Session;
 use heap_analysis::overview::{OverviewOptions, overview};
-use report::{Doc, Provenance, Span};
+use report::Provenance;
 
 /// Overview (the default): what the file is, what fills the heap, leak suspects
 #[derive(Debug, clap::Args)]
@@ -20,23 +20,11 @@ impl Args {
         let answer = session.with_control(|c| overview(&heap, &OverviewOptions::default(), c))?;
         let provenance = Provenance::of(heap.summary());
         session.say(&answer, &provenance)?;
-        if !session.global.json {
-            let file = self.dump.file.display().to_string();
-            let object = answer
-                .objects
-                .first()
-                .map(|o| o.object.object.to_string())
-                .unwrap_or_default();
-            let mut next = Vec::new();
-            for command in [
-                format!("tenure leaks {file}"),
-                format!("tenure dominators {file} {object}"),
-                format!("tenure report {file} -o report.html"),
-            ] {
-                next.push(("next", vec![Span::Value(command)]));
-            }
-            session.say_doc(&Doc::new().facts(next))?;
-        }
+        let mut next = vec!["leaks FILE".to_owned()];
+        let largest = answer.objects.first().map(|o| o.object.object);
+        next.extend(largest.map(|id| format!("dominators FILE {id}")));
+        next.push("report FILE -o report.html".to_owned());
+        session.say_next(&self.dump.file, &next)?;
         Ok(session.finish(&provenance))
     }
 }
