@@ -1,8 +1,9 @@
-//! `events=INTERVAL[,depth=FRAMES][,secret-file=FILE][,insecure=y],net=HOST:PORT`, or `net=unix:PATH` or
+//! `events=INTERVAL[,depth=FRAMES][,memory=SIZE][,secret-file=FILE][,insecure=y],net=HOST:PORT`, or `net=unix:PATH` or
 //! `file=PATH` at its end: the stream of VM events instead of a profile.
 
 use std::path::Path;
 
+use agent_core::options;
 use jvmti::JavaVm;
 use vm_hotspot::host::{self, HostSetup, Sink};
 
@@ -14,6 +15,7 @@ use crate::{collector, process};
 pub(crate) struct Wanted<'a> {
     interval: u32,
     depth: usize,
+    memory: u64,
     secret_file: Option<&'a str>,
     insecure: bool,
     target: Target<'a>,
@@ -46,7 +48,8 @@ pub(crate) fn parse(text: &str) -> Option<Result<Wanted<'_>, String>> {
     let Some(interval) = bytes(interval) else {
         return Some(Err(format!("events={interval} is no number of bytes")));
     };
-    let (mut depth, mut secret_file, mut insecure) = (host::DEPTH, None, false);
+    let (mut depth, mut memory) = (host::DEPTH, vmpi::Budget::DEFAULT);
+    let (mut secret_file, mut insecure) = (None, false);
     let mut target = target;
     while let Some((word, rest)) = target.split_once(',') {
         match word.split_once('=') {
@@ -56,6 +59,10 @@ pub(crate) fn parse(text: &str) -> Option<Result<Wanted<'_>, String>> {
                     let most = host::MOST_DEPTH;
                     return Some(Err(format!("depth={frames} is no number up to {most}")));
                 }
+            },
+            Some(("memory", bytes)) => match options::memory(bytes) {
+                Ok(bytes) => memory = bytes,
+                Err(error) => return Some(Err(error.to_string())),
             },
             Some(("secret-file", file)) => secret_file = Some(file),
             Some(("insecure", yes)) => insecure = yes == "y",
@@ -72,6 +79,7 @@ pub(crate) fn parse(text: &str) -> Option<Result<Wanted<'_>, String>> {
     Some(Ok(Wanted {
         interval,
         depth,
+        memory,
         secret_file,
         insecure,
         target,
@@ -105,6 +113,7 @@ pub(crate) fn start(java: JavaVm, wanted: &Wanted<'_>) -> Result<(), String> {
     let setup = HostSetup {
         interval: wanted.interval,
         depth: wanted.depth,
+        memory: wanted.memory,
         sink,
         message: process::note,
     };
@@ -122,6 +131,7 @@ mod tests {
             let wanted = Wanted {
                 interval,
                 depth,
+                memory: 256 << 20,
                 secret_file: None,
                 insecure: false,
                 target,
@@ -144,7 +154,12 @@ mod tests {
         };
         assert_eq!((wanted.secret_file, wanted.insecure), (Some("s"), true));
         assert_eq!((wanted.depth, wanted.target), (2, Target::Net("h:1")));
+        let Some(Ok(wanted)) = parse("events=1,memory=16m,file=x") else {
+            panic!("these words are known")
+        };
+        assert_eq!(wanted.memory, 16 << 20);
         for wrong in [
+            "events=1,memory=1m,file=x",
             "events=",
             "events=64k",
             "events=-1,file=x",

@@ -4,6 +4,7 @@
 use testkit::jvm::Jdk;
 
 use crate::common::{Lab, Ran};
+use crate::vm_events::Recording;
 
 /// Stacks, and objects at each.
 const BITS: u32 = 16;
@@ -149,5 +150,41 @@ fn calling_contexts_beyond_the_budget_are_counted_and_the_profile_says_so() {
             known <= 1 << BITS && all >= 1 << BITS,
             "{what}: {known} of {all}"
         );
+    }
+}
+
+/// Bytes that one tracked object is charged with at least.
+const TRACKED: usize = 150;
+
+#[test]
+fn a_recording_of_events_keeps_to_the_budget_and_says_so() {
+    let Some(lab) = crate::common::lab() else {
+        return;
+    };
+    for jdk in lab.some_jdks() {
+        let without = resident(&run(lab, jdk, None));
+        let folder = tempfile::tempdir().expect("temporary folder");
+        let path = folder.path().join("events");
+        let options = format!("events=0,depth=20,memory=16m,file={}", path.display());
+        let ran = run(lab, jdk, Some(&options));
+        let what = format!("{}: {}", jdk.full_version, ran.stderr());
+        assert_eq!(
+            ran.stderr().matches("memory= is reached").count(),
+            1,
+            "{what}"
+        );
+        let recording = Recording::read(&path);
+        let (tracked, lost) = (recording.live.len(), recording.lost);
+        assert!(recording.ended, "{what}");
+        assert!(
+            (10_000..LIMITS[0] as usize / TRACKED).contains(&tracked),
+            "{tracked} {what}"
+        );
+        assert!(
+            lost + recording.allocations >= MADE && lost > MADE / 2,
+            "{lost} {what}"
+        );
+        let more = resident(&ran) - without;
+        assert!(more < 64 << 10, "{more} KiB more; {what}");
     }
 }

@@ -13,11 +13,11 @@ use vmpi::{ArenaId, Body, ObjectAlloc};
 
 /// Everything a recording says, checked for sense while it is read.
 #[derive(Default)]
-struct Recording {
+pub(crate) struct Recording {
     hello: Option<Hello>,
     arenas: HashMap<ArenaId, String>,
     /// Living objects, as they were allocated, and where they are.
-    live: HashMap<u64, (ObjectAlloc, ArenaId)>,
+    pub(crate) live: HashMap<u64, (ObjectAlloc, ArenaId)>,
     classes: HashMap<u64, String>,
     /// Names of methods, and the stacks that were told.
     methods: HashMap<u64, String>,
@@ -27,19 +27,19 @@ struct Recording {
     collections: u64,
     moves: u64,
     frees: u64,
-    allocations: u64,
-    lost: u64,
+    pub(crate) allocations: u64,
+    pub(crate) lost: u64,
     /// Estimated bytes that moved from a young arena to the old one.
     promoted: f64,
     /// Growth of the old arena over all collections.
     growth: u64,
     old_used: Option<u64>,
     in_gc: bool,
-    ended: bool,
+    pub(crate) ended: bool,
 }
 
 impl Recording {
-    fn read(path: &Path) -> Self {
+    pub(crate) fn read(path: &Path) -> Self {
         let bytes = std::fs::read(path).expect("a recording");
         let mut recording = Self::default();
         let read = read_all(&bytes, |frame| {

@@ -16,7 +16,7 @@ mod table;
 
 pub use error::{ERROR_PREFIX, OptionError, OptionFault, StartError, TERMINATED};
 pub use file_name::{Patterns, default_name, expand, temporary_name, unique_name};
-pub use parse::parse;
+pub use parse::{memory, parse};
 pub use table::{OPTIONS, OptionRow, Origin, Value, find, help};
 
 use std::time::Duration;

@@ -218,9 +218,7 @@ impl Parser {
                 options.heap.native = Some(interval);
             }
             ("memory", _) => {
-                let bytes = size(value).filter(|bytes| *bytes >= vmpi::Budget::LEAST);
-                let demand = "a size from 16m on, such as 256m";
-                options.memory = bytes.ok_or_else(|| wrong("memory", demand))?;
+                options.memory = memory(value)?;
             }
             // Masks for the original's developers: read, never used.
             _ => {}
@@ -324,6 +322,18 @@ fn time(text: &str) -> Option<Duration> {
         _ => return None,
     };
     Some(Duration::from_nanos(number.saturating_mul(nanoseconds)))
+}
+
+/// The value of `memory=`, in bytes.
+///
+/// # Errors
+/// It is no size, or below [`vmpi::Budget::LEAST`].
+pub fn memory(value: &str) -> Result<u64, OptionFault> {
+    let bytes = size(value).filter(|bytes| *bytes >= vmpi::Budget::LEAST);
+    bytes.ok_or(OptionFault::Value {
+        option: "memory",
+        demand: "a size from 16m on, such as 256m",
+    })
 }
 
 /// A number of bytes with an optional binary unit.

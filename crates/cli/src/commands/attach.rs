@@ -116,7 +116,7 @@ impl Args {
             return self.record(jvm, session);
         }
         let library = agent::visible(&jvm, self.agent.as_deref())?;
-        let said = attach::order(&jvm, &library, &self.profile)?;
+        let said = attach::order(&jvm, &library, &self.live.limited(&self.profile))?;
         note(&format!("{} {said}", jvm.name()));
         note(&format!("tenure attach {} stop ends it", jvm.pid));
         Ok(Exit::Ok)
@@ -137,7 +137,9 @@ impl Args {
 
     /// Records for a while, and writes the recording here.
     fn record(&self, jvm: Jvm, session: &Session) -> Outcome {
-        let words = completed(&self.profile, self.output.as_deref());
+        let words = self
+            .live
+            .limited(&completed(&self.profile, self.output.as_deref()));
         let mut options = words.split(',');
         if options.any(|option| option.starts_with("net=") || option.starts_with("file=")) {
             let text = "--duration and -o take no net= or file= in --profile";

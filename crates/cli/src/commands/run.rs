@@ -80,6 +80,7 @@ impl Args {
             Some(_) => format!("events={},depth={}", self.interval, self.depth),
             None => completed(&self.profile, self.output.as_deref()),
         };
+        let words = self.live.limited(&words);
         let mut options = words.split(',');
         if options.any(|option| option.starts_with("net=") || option.starts_with("file=")) {
             let text = "--profile takes neither net= nor file= (use -o)";

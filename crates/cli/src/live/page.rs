@@ -93,6 +93,14 @@ impl LiveArgs {
     pub(crate) fn agent_memory(&self) -> Option<u64> {
         self.agent_memory
     }
+
+    /// Options of the agent with the memory limit, if one was given.
+    pub(crate) fn limited(&self, options: &str) -> String {
+        match self.agent_memory {
+            Some(bytes) => format!("{},memory={bytes}", options.trim_end_matches(',')),
+            None => options.to_owned(),
+        }
+    }
 }
 
 /// Flags of the live page.
@@ -107,8 +115,8 @@ pub(crate) struct LiveArgs {
     /// With --record: record malloc and its family, too, one block per so many bytes (1: every one)
     #[arg(long, value_name = "BYTES", requires = "record", value_parser = size)]
     native: Option<u64>,
-    /// With --live: memory limit of the agent, and a quarter of it in the Java heap [default: 256m]
-    #[arg(long, value_name = "SIZE", requires = "live", value_parser = agent_memory)]
+    /// Memory limit of the agent, and a quarter of it in the Java heap [default: 256m]
+    #[arg(long, value_name = "SIZE", value_parser = agent_memory)]
     agent_memory: Option<u64>,
     /// With --live: port on 127.0.0.1 [default: any free one]
     #[arg(

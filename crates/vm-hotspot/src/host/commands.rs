@@ -12,8 +12,9 @@ use vmpi::{
 };
 
 use super::dumps::Dumped;
+use super::queue::Message;
 use super::stream::Stream;
-use super::{Entry, Host, Message};
+use super::{Entry, Host};
 
 /// Events of this host that are left out of the stream while they are disabled.
 /// [`EventKind::ObjectAlloc`] is switched at its source.
@@ -59,7 +60,7 @@ impl Host {
                 None => (Outcome::NotAvailable, None),
             },
         });
-        let messages = messages.unwrap_or_else(|| std::mem::take(&mut *self.queue.lock()));
+        let messages = messages.unwrap_or_else(|| self.queued());
         // Who has died since the moment of a dump is in it, and is not to be dead before.
         let has_collected = self.tell_all(messages, stream, jni, body.is_none());
         if let Some(body) = body {
@@ -75,7 +76,7 @@ impl Host {
 
     /// What answers a request, and what happened before.
     fn requested(&self, env: Env<Live>, jni: Jni, request: Request) -> Option<Dumped> {
-        let now = |body| (Some(body), std::mem::take(&mut *self.queue.lock()));
+        let now = |body| (Some(body), self.queued());
         match request {
             Request::ClassLoad(class) => {
                 let load = self.names.lock().load_of(env, class)?;
@@ -129,7 +130,7 @@ impl Host {
     fn at_once<T>(&self, read: impl FnOnce(&[Entry]) -> T) -> (T, Vec<Message>) {
         let tracked = self.tracked.lock();
         let answer = read(&tracked.entries);
-        (answer, std::mem::take(&mut *self.queue.lock()))
+        (answer, self.queued())
     }
 
     /// Where a followed object is, and what happened before. The stack that made it is

@@ -17,9 +17,10 @@ use vmpi::{
 };
 
 use super::names::id_of;
+use super::queue::Message;
 use super::stream::get_on;
 use super::threads::Stack;
-use super::{Entry, Host, Message};
+use super::{Entry, Host};
 use crate::field_layout::Layouts;
 use crate::heap_records::{self, Ids, Plan, Shape, Wanted};
 use crate::used_monitors::{monitor_record, status_of, used_monitors};
@@ -148,7 +149,7 @@ impl Ids for Tags<'_> {
             entry.map_or(unknown | *number << 3, |entry| entry.id)
         };
         self.ids = self.followed.iter().map(id).collect();
-        self.before = Some(std::mem::take(&mut *host.queue.lock()));
+        self.before = Some(host.queued());
         tracked.is_held = false;
         drop(tracked);
         host.gc_over.notify_all();

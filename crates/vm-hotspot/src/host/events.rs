@@ -8,8 +8,9 @@ use jvmti::{Agent, Env, FrameRow, Jni, Live, Object};
 use vmpi::wire::Item;
 use vmpi::{ArenaId, Body, EnvId, ObjectAlloc, ObjectHandle, TraceId};
 
+use super::Host;
+use super::queue::{Collection, What};
 use super::stream::progress;
-use super::{Collection, Host, What};
 
 /// Frames looked at where inserted code and constructors stand on top.
 const CONSTRUCTORS: usize = 16;
@@ -30,6 +31,9 @@ impl Host {
         let Some(place) = self.place.get() else {
             return;
         };
+        if !self.has_room() {
+            return;
+        }
         let thread = EnvId(jni.raw() as u64);
         self.meet(env, thread);
         let mut rows = [FrameRow {
@@ -47,10 +51,11 @@ impl Host {
             let mut tell = |item: Item| self.item(thread, item);
             (
                 names.class((env, jni), class, &mut tell),
-                names.trace(env, jni, rows, &mut tell),
+                names.trace((env, jni), rows, &self.memory, &mut tell),
             )
         };
         let Some(weak) = jni.weak(object) else {
+            self.leave_room();
             return;
         };
         let alloc = ObjectAlloc {
@@ -62,6 +67,7 @@ impl Host {
             array: known.array,
         };
         if !self.follow(thread, weak, alloc, place) {
+            self.leave_room();
             jni.delete_weak(weak);
         }
     }
@@ -140,15 +146,22 @@ impl Agent for Host {
         };
         let mut tracked = self.tracked.lock();
         tracked.moment = place.spaces.now();
-        let (changes, dead) = self.look(&mut tracked, place);
-        let collection = Collection {
-            started: tracked.gc_started,
-            changes,
-            dead,
-            states: place.spaces.states(),
-            refused: std::mem::take(&mut tracked.refused),
-        };
-        self.push(EnvId(0), What::Gc(Box::new(collection)));
+        let is_room = self.queue.lock().takes_collection(&self.memory);
+        if is_room {
+            let (changes, dead) = self.look(&mut tracked, place);
+            let collection = Collection {
+                started: tracked.gc_started,
+                changes,
+                dead,
+                states: place.spaces.states(),
+                refused: std::mem::take(&mut tracked.refused),
+                missed: std::mem::take(&mut tracked.missed),
+            };
+            self.push(EnvId(0), What::Gc(Box::new(collection)));
+        } else {
+            // The next one that is looked at finds what both have changed.
+            tracked.missed += 1;
+        }
         tracked.in_gc = false;
         drop(tracked);
         self.gc_over.notify_all();

@@ -11,7 +11,7 @@
 //! of them. Locks: `names`, then `tracked`, then `queue`; the VM thread takes the
 //! last two, so nobody calls the VM while holding them.
 //!
-//! Reading order: `vm_structs`, `spaces`, `slots`, `moves`, `names`, `threads`, `stream`,
+//! Reading order: `vm_structs`, `spaces`, `slots`, `moves`, `queue`, `names`, `threads`, `stream`,
 //! `sampling`, `events`, `commands`, `dumps`.
 //!
 //! [`VmEvent`]: vmpi::VmEvent
@@ -25,11 +25,15 @@ use jvmti::{Capabilities, Capability, Env, EventKind, JavaVm, Jni, Live, Object,
 use locks::{Condvar, Mutex, Rank};
 use rustc_hash::FxHashSet;
 use vmpi::wire::{Answer, ArenaState, Hello, Item};
-use vmpi::{ArenaId, BasicType, Body, EnvId, GcInfo, GcKind, ObjectAlloc, ObjectHandle, Outcome};
+use vmpi::{
+    ArenaId, BasicType, Body, Budget, EnvId, GcInfo, GcKind, ObjectAlloc, ObjectHandle, Outcome,
+    Worth,
+};
 
 use crate::ThreadEnvs;
 use moves::{Change, in_order};
 use names::Names;
+use queue::{Collection, Message, Queue, What};
 use spaces::{Collector, Moment, Spaces};
 use stream::Stream;
 
@@ -38,6 +42,7 @@ mod dumps;
 mod events;
 mod moves;
 mod names;
+mod queue;
 pub(crate) mod sampling;
 pub(crate) mod spaces;
 mod stream;
@@ -52,6 +57,8 @@ pub const DEPTH: usize = 4;
 pub const MOST_DEPTH: usize = 64;
 /// Objects followed at a time; more are counted as lost.
 const MOST: usize = 1 << 20;
+/// Memory of one: its entry in a list that may be half empty, its id in a table that may be, and the VM's weak reference.
+const FOLLOWED: u64 = (2 * size_of::<Entry>() + 3 * size_of::<u64>()) as u64 + 16;
 /// Where ids are numbers, deaths are asked for once more so long after a collection:
 /// such a collector clears references when its last pause is over.
 const AFTERWARDS: Duration = Duration::from_millis(250);
@@ -69,6 +76,8 @@ pub struct HostSetup {
     pub interval: u32,
     /// Frames kept of a stack, [`MOST_DEPTH`] at most.
     pub depth: usize,
+    /// Limit of the memory of all tables and queues in bytes.
+    pub memory: u64,
     /// Where the stream goes.
     pub sink: Sink,
     /// Takes one-line messages about what could not be done.
@@ -96,6 +105,8 @@ struct Tracked {
     is_held: bool,
     gc_started: Instant,
     refused: u64,
+    /// Collections that were not compared with what was told, for want of memory.
+    missed: u64,
     last_number: u64,
     /// Ids given for one dump so far.
     passing: u64,
@@ -103,28 +114,6 @@ struct Tracked {
     /// objects that had died before it was made. Where ids are numbers.
     sentinel: Option<Object>,
     moment: Moment,
-}
-
-/// What a collection did.
-struct Collection {
-    started: Instant,
-    changes: Vec<Change>,
-    dead: Vec<Object>,
-    states: Vec<ArenaState>,
-    refused: u64,
-}
-
-enum What {
-    Item(Box<Item>),
-    Alloc(ObjectAlloc),
-    Gc(Box<Collection>),
-    ClassGone(i64),
-}
-
-struct Message {
-    at: Instant,
-    env: EnvId,
-    what: What,
 }
 
 /// What is known once the VM is up.
@@ -140,6 +129,7 @@ struct Host {
     interval: u32,
     depth: usize,
     message: fn(&str),
+    memory: Budget,
     started: Instant,
     sink: Mutex<Option<Sink>>,
     place: OnceLock<Place>,
@@ -148,7 +138,7 @@ struct Host {
     inserted: OnceLock<sampling::Inserted>,
     tracked: Mutex<Tracked>,
     gc_over: Condvar,
-    queue: Mutex<Vec<Message>>,
+    queue: Mutex<Queue>,
     writer: OnceLock<std::thread::Thread>,
     is_stopped: AtomicBool,
     is_finished: (Mutex<bool>, Condvar),
@@ -194,6 +184,7 @@ pub fn load(java: JavaVm, setup: HostSetup) -> jvmti::Result<()> {
         is_held: false,
         gc_started: started,
         refused: 0,
+        missed: 0,
         last_number: 0,
         passing: 0,
         sentinel: None,
@@ -205,6 +196,7 @@ pub fn load(java: JavaVm, setup: HostSetup) -> jvmti::Result<()> {
         interval: setup.interval,
         depth: setup.depth.min(MOST_DEPTH),
         message: setup.message,
+        memory: Budget::new(setup.memory),
         started,
         sink: Mutex::new(Rank::EventSink, Some(setup.sink)),
         place: OnceLock::new(),
@@ -212,7 +204,7 @@ pub fn load(java: JavaVm, setup: HostSetup) -> jvmti::Result<()> {
         inserted: OnceLock::new(),
         tracked: Mutex::new(Rank::EventObjects, tracked),
         gc_over: Condvar::new(),
-        queue: Mutex::new(Rank::EventQueue, Vec::new()),
+        queue: Mutex::new(Rank::EventQueue, Queue::default()),
         writer: OnceLock::new(),
         is_stopped: AtomicBool::new(false),
         is_finished: (Mutex::new(Rank::EventEnd, false), Condvar::new()),
@@ -253,7 +245,27 @@ impl Host {
             env,
             what,
         };
-        self.queue.lock().push(message);
+        self.queue.lock().push(message, &self.memory);
+    }
+
+    /// All that waits for the writer.
+    fn queued(&self) -> Vec<Message> {
+        self.queue.lock().take(&self.memory)
+    }
+
+    /// Whether there is memory for one more followed object and its event; if not, it is counted. Asked
+    /// before the object's class and stack are named, so that names are not added for it.
+    fn has_room(&self) -> bool {
+        let has_room = self.memory.take(Worth::Objects, FOLLOWED + What::ALLOC);
+        if !has_room {
+            self.tracked.lock().refused += 1;
+        }
+        has_room
+    }
+
+    /// The memory of an object that is not followed after all is given back.
+    fn leave_room(&self) {
+        self.memory.give(Worth::Objects, FOLLOWED + What::ALLOC);
     }
 
     fn item(&self, env: EnvId, item: Item) {
@@ -403,7 +415,10 @@ impl Host {
             total_space: sum(|state| state.capacity),
         };
         stream.event(at, NOBODY, Body::GcFinish(info));
-        stream.lost(at, gc.refused);
+        stream.lost(at, vmpi::EventKind::ObjectAlloc, gc.refused);
+        stream.lost(at, vmpi::EventKind::GcFinish, gc.missed);
+        self.memory
+            .give(Worth::Objects, FOLLOWED * gc.dead.len() as u64);
         for weak in gc.dead {
             jni.delete_weak(weak);
         }
@@ -434,18 +449,27 @@ impl Host {
             dead: Vec::new(),
             states: Vec::new(),
             refused: 0,
+            missed: 0,
         };
         if self.has_cleared(jni) {
             self.tell_as(stream, jni, at, gc, GcKind::Full);
         }
     }
 
+    /// What was left out since the last collection that was reported.
+    fn tell_left_out(&self, stream: &mut Stream) {
+        let mut tracked = self.tracked.lock();
+        let refused = std::mem::take(&mut tracked.refused);
+        let missed = std::mem::take(&mut tracked.missed);
+        drop(tracked);
+        let at = Instant::now();
+        stream.lost(at, vmpi::EventKind::ObjectAlloc, refused);
+        stream.lost(at, vmpi::EventKind::GcFinish, missed);
+    }
+
     /// Makes bytes of all messages so far; whether a collection was among them.
     fn drain(&self, stream: &mut Stream, jni: Jni) -> bool {
-        // As much room as was needed: threads of the program need not make it.
-        let room = Vec::with_capacity(self.queue.lock().len());
-        let messages = std::mem::replace(&mut *self.queue.lock(), room);
-        self.tell_all(messages, stream, jni, true)
+        self.tell_all(self.queued(), stream, jni, true)
     }
 
     /// Makes bytes of messages; whether a collection was among them. Where ids are numbers, deaths are
@@ -470,7 +494,7 @@ impl Host {
                 What::Gc(gc) if finds_deaths => self.tell(stream, jni, message.at, *gc),
                 What::Gc(gc) => self.tell_as(stream, jni, message.at, *gc, GcKind::Unknown),
                 What::ClassGone(tag) => {
-                    self.names.lock().forget_traces();
+                    self.names.lock().forget_traces(&self.memory);
                     let class = ObjectHandle(names::CLASS_IDS | tag as u64);
                     stream.event(message.at, EnvId(0), Body::ClassUnload { class });
                 }
@@ -484,6 +508,7 @@ impl Host {
         let _ = self.writer.set(std::thread::current());
         let has_numbers = self.place.get().is_some_and(|place| !place.is_address);
         let mut ask_at: Option<Instant> = None;
+        let mut is_short = false;
         loop {
             let is_last = self.is_stopped.load(Ordering::SeqCst);
             let mut has_collected = self.drain(&mut stream, jni);
@@ -510,7 +535,19 @@ impl Host {
                 ask_at = None;
                 self.tell_late_deaths(&mut stream, jni);
             }
+            if is_last {
+                self.tell_left_out(&mut stream);
+            }
             stream.write();
+            if let Some(fault) = stream.fault() {
+                (self.message)(&format!("the recording ends here: {fault}"));
+            }
+            if !is_short && self.memory.refused() > 0 {
+                is_short = true;
+                (self.message)(
+                    "memory= is reached: some objects, stacks and collections are left out; the recording counts them",
+                );
+            }
             if is_last {
                 break;
             }
@@ -568,7 +605,7 @@ impl Host {
             self.has_cleared(jni);
         }
         let sink = self.sink.lock().take().ok_or(jvmti::Error::Jni("sink"))?;
-        let stream = Stream::new(&hello, sink, self.started);
+        let stream = Stream::new(&hello, sink, self.started, self.memory.limit());
         let thread = new_thread(jni, "VMPI writer")?;
         let body = move |env: Env<Live>, jni: Jni| self.write(env, jni, stream);
         env.run_agent_thread(thread, 5, Box::new(body))?;

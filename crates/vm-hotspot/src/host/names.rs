@@ -5,14 +5,19 @@ use jvmti::{Env, FrameRow, Jni, Live, Object};
 use rustc_hash::{FxHashMap, FxHashSet};
 use vmpi::wire::Item;
 use vmpi::{
-    BasicType, Body, CallFrame, CallTrace, ClassLoad, EnvId, FieldDef, FieldInfo, JMethodId,
-    MethodDef, ObjectHandle, TraceId,
+    BasicType, Body, Budget, CallFrame, CallTrace, ClassLoad, EnvId, FieldDef, FieldInfo,
+    JMethodId, MethodDef, ObjectHandle, TraceId, Worth,
 };
 
 use crate::field_layout::declared_fields;
 
 /// Above all addresses: ids of classes, which do not move.
 pub(crate) const CLASS_IDS: u64 = 1 << 62;
+
+/// Memory of a stack: its row in a table that may be half empty, and the block of its frames.
+const STACK: u64 = 96;
+/// Memory of a frame: here, and with its line.
+const FRAME: u64 = 16 + 64;
 
 /// What allocations say of instances of a class.
 #[derive(Clone, Copy, Debug)]
@@ -65,6 +70,8 @@ pub(crate) struct Names {
     /// Source lines of frames whose class was told.
     lines: FxHashMap<FrameRow, i32>,
     last_trace: u32,
+    /// Memory of the stacks, as it was taken from the limit.
+    taken: u64,
 }
 
 /// The id of the class with a number.
@@ -228,12 +235,12 @@ impl Names {
         }
     }
 
-    /// The number of a stack; told first if it is new.
+    /// The number of a stack; told first if it is new. Without memory for another, the empty stack.
     pub(crate) fn trace(
         &mut self,
-        env: Env<Live>,
-        jni: Jni,
+        (env, jni): (Env<Live>, Jni),
         rows: &[FrameRow],
+        memory: &Budget,
         tell: &mut dyn FnMut(Item),
     ) -> TraceId {
         if rows.is_empty() {
@@ -242,6 +249,11 @@ impl Names {
         if let Some(id) = self.traces.get(rows) {
             return *id;
         }
+        let cost = STACK + FRAME * rows.len() as u64;
+        if !memory.take(Worth::Stacks, cost) {
+            return TraceId::EMPTY;
+        }
+        self.taken += cost;
         let frame = |row| self.frame((env, jni), row, tell);
         let frames = rows.iter().map(frame).collect();
         self.last_trace += 1;
@@ -276,9 +288,10 @@ impl Names {
     }
 
     /// A class was unloaded: ids of its methods may be given to others.
-    pub(crate) fn forget_traces(&mut self) {
+    pub(crate) fn forget_traces(&mut self, memory: &Budget) {
         self.traces.clear();
         self.lines.clear();
+        memory.give(Worth::Stacks, std::mem::take(&mut self.taken));
     }
 }
 

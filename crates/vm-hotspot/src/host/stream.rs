@@ -10,8 +10,10 @@ use std::time::{Duration, Instant};
 use vmpi::wire::{Answer, ArenaState, CommandReader, Encoder, Hello, Item, Numbered};
 use vmpi::{Body, EnvId, EventKind, Switches};
 
-/// Bytes that may wait for the reader before events are dropped.
+/// Bytes that may wait for the reader before events are dropped, unless the memory limit is small.
 const LIMIT: usize = 8 << 20;
+/// The share of the memory limit that may wait, and as much again that the reader is being given.
+const SHARE: u64 = 16;
 /// At the end, a reader that takes nothing for so long is not waited for.
 const PATIENCE: Duration = Duration::from_secs(2);
 
@@ -68,7 +70,11 @@ pub(crate) struct Stream {
     sink: Sink,
     /// Taken from the encoder, and how much of it is written.
     pending: (Vec<u8>, usize),
+    /// Nothing is written any more.
     is_broken: bool,
+    /// Why, until it is said.
+    fault: Option<String>,
+    limit: usize,
     /// The way back, as long as it makes sense.
     commands: Option<CommandReader>,
     /// What the front end has.
@@ -80,13 +86,16 @@ pub(crate) struct Stream {
 }
 
 impl Stream {
-    pub(crate) fn new(hello: &Hello, sink: Sink, started: Instant) -> Self {
-        let is_broken = sink.prepare().is_err();
+    pub(crate) fn new(hello: &Hello, sink: Sink, started: Instant, memory: u64) -> Self {
+        let fault = sink.prepare().err().map(|error| error.to_string());
+        let limit = usize::try_from(memory / SHARE).map_or(LIMIT, |share| share.min(LIMIT));
         Self {
-            encoder: Encoder::with_limit(hello, LIMIT),
+            encoder: Encoder::with_limit(hello, limit),
             sink,
             pending: (Vec::new(), 0),
-            is_broken,
+            is_broken: fault.is_some(),
+            fault,
+            limit,
             commands: Some(CommandReader::new()),
             switches: Switches::all(),
             started,
@@ -129,7 +138,7 @@ impl Stream {
     /// The next that the front end has asked; if not `all` is wanted, once the reader has taken most of
     /// what was said before. Bytes that are no commands end the way back, not the stream.
     pub(crate) fn asked(&mut self, all: bool) -> Option<Numbered> {
-        if !all && self.waiting() > LIMIT {
+        if !all && self.waiting() > self.limit {
             return None;
         }
         let mut bytes = [0; 512];
@@ -155,10 +164,10 @@ impl Stream {
         }
     }
 
-    /// Objects that were not followed for want of room.
-    pub(crate) fn lost(&mut self, at: Instant, count: u64) {
+    /// Events that were left out for want of memory.
+    pub(crate) fn lost(&mut self, at: Instant, kind: EventKind, count: u64) {
         if count > 0 {
-            let kind = Some(EventKind::ObjectAlloc);
+            let kind = Some(kind);
             self.item(at, EnvId(0), &Item::Lost { kind, count });
         }
     }
@@ -179,7 +188,7 @@ impl Stream {
                 continue;
             }
             match self.sink.write(&self.pending.0[self.pending.1..]) {
-                Ok(0) => self.is_broken = true,
+                Ok(0) => self.fail(&ErrorKind::WriteZero.into()),
                 Ok(count) => {
                     self.pending.1 += count;
                     any = true;
@@ -187,9 +196,20 @@ impl Stream {
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return any,
-                Err(_) => self.is_broken = true,
+                Err(error) => self.fail(&error),
             }
         }
+    }
+
+    /// Nothing can be written any more.
+    fn fail(&mut self, error: &std::io::Error) {
+        self.is_broken = true;
+        self.fault = Some(error.to_string());
+    }
+
+    /// Why the recording has ended before the program, once.
+    pub(crate) fn fault(&mut self) -> Option<String> {
+        self.fault.take()
     }
 
     /// Bytes that the reader has not been given so far.
@@ -241,7 +261,7 @@ mod tests {
         let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (mut reader, _) = listener.accept().unwrap();
         let started = Instant::now();
-        let mut wire = Stream::new(&Hello::default(), Sink::Socket(stream), started);
+        let mut wire = Stream::new(&Hello::default(), Sink::Socket(stream), started, u64::MAX);
         const EVENTS: u64 = 6_000_000;
         for at in 0..EVENTS {
             // Far apart, so that each takes several bytes.
@@ -282,7 +302,12 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (mut reader, _) = listener.accept().unwrap();
-        let mut wire = Stream::new(&Hello::default(), Sink::Socket(stream), Instant::now());
+        let mut wire = Stream::new(
+            &Hello::default(),
+            Sink::Socket(stream),
+            Instant::now(),
+            u64::MAX,
+        );
         let mut commands = CommandWriter::new();
         for _ in 0..2 {
             let (_, bytes) = commands.command(Command::HeapDump(DumpLevel::Values));
