@@ -147,6 +147,23 @@ fn called(words: &str) -> String {
     )
 }
 
+/// A view that is renewed keeps what the user is doing.
+#[test]
+fn a_renewed_view_keeps_what_is_typed_opened_and_pressed() {
+    let Some(mut browser) = browser("renewed views") else {
+        return;
+    };
+    let opened = Opened::new(&demo());
+    browser.open(&opened.running.url());
+    settled(&mut browser);
+    let script = include_str!("pages/renew.js");
+    let call = script.split_once('\n').map_or(script, |(_, call)| call);
+    let rounds = browser.eval(&format!(
+        "({call})(new URL('assets/', document.baseURI).href).catch((error) => String(error))"
+    ));
+    assert_eq!(rounds, 500);
+}
+
 #[test]
 fn clicks_lead_from_the_overview_to_the_field_that_holds_the_leak() {
     let Some(mut browser) = browser("clicks_lead_from_the_overview") else {

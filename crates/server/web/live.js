@@ -51,7 +51,7 @@ async function events() {
     { title: "Count", num: true, cell: (e) => (e.kind === "gc" ? e.count : ""), sort: (e) => e.count || 0 },
     { title: "What", cell: (e) => (e.kind === "gc" ? `${e.collector}: ${e.cause}` : e.text), sort: (e) => e.collector || e.text },
   ];
-  return [small(), table({ columns, rows: rows.slice(0, 2000), empty: "Nothing has happened in this range." })];
+  return [small(), table({ columns, key: (e) => `event-${e.id}`, rows: rows.slice(0, 2000), empty: "Nothing has happened in this range." })];
 }
 
 /** A view below the commands and the chart, which stay when it cannot be shown. */
@@ -108,12 +108,8 @@ async function begin() {
   const site = start({ root, title: root.dataset.title, views, ask, carried, tools: () => [h("a", { href: root.dataset.plain }, "Plain pages")] });
   let busy = false;
   let seen = null;
-  // What is under a pressed pointer stays where it is, or the click would be lost.
-  let pressed = false;
-  for (const [kind, down] of [["pointerdown", true], ["pointerup", false], ["pointercancel", false]])
-    addEventListener(kind, () => { pressed = down; }, true);
   follow("state", async (next) => {
-    if (busy || pressed) return;
+    if (busy) return;
     busy = true;
     const before = state;
     state = next;
@@ -128,13 +124,11 @@ async function begin() {
     fill(site.status, state.ended ? "the program has ended" : [`pid ${state.pid}`, timeline.container()].filter(Boolean).join(" · "));
     const list = document.getElementById("dump-list");
     if (list && JSON.stringify(before.dumps) !== JSON.stringify(state.dumps)) fill(list, dumpList(state.dumps));
-    // A table is asked for again when a snapshot has come, unless a range is selected or somebody types.
+    // A table is asked for again when a snapshot has come, unless it is that of a selected range.
     const quiet = ["", "memory", "events"].includes(here().name);
     const key = `${quiet ? Boolean(state.recording?.snapshots) : state.recording?.snapshots}|${state.recording?.on}|${state.dumps.map((d) => d.stage)}|${state.saved.length}|${state.ended}|${timeline.rows.length > 1}|${[...timeline.present]}`;
-    const typing = document.activeElement?.closest("input, select, textarea") || document.querySelector("canvas[data-drag]");
-    const still = document.querySelector(".twist[aria-expanded=true]") || getSelection()?.toString();
-    if (seen !== null && seen !== key && !typing && !still && !selection()) site.refresh();
-    if (!typing) seen = key;
+    if (seen !== null && seen !== key && !selection()) site.refresh();
+    seen = key;
   }, (down, ended) => down && fill(site.status, ended ? "the server of this page has ended; a new one has another address" : "no connection; trying again"));
   addEventListener("resize", () => drawn?.draw());
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => drawn?.draw());

@@ -220,11 +220,9 @@ export function chart({ title, series, format, stacked, main, model, floor }) {
   });
   canvas.addEventListener("pointerdown", (event) => {
     canvas.setPointerCapture(event.pointerId);
-    canvas.dataset.drag = "";
     drag = [at(event), at(event)];
   });
   canvas.addEventListener("pointerup", (event) => {
-    delete canvas.dataset.drag;
     if (!drag) return;
     const [a, b] = [Math.min(...drag), Math.max(...drag)];
     drag = null;
@@ -235,7 +233,6 @@ export function chart({ title, series, format, stacked, main, model, floor }) {
     event.preventDefault();
   });
   canvas.addEventListener("pointercancel", () => {
-    delete canvas.dataset.drag;
     drag = null;
     draw();
   });
@@ -249,7 +246,6 @@ export function chart({ title, series, format, stacked, main, model, floor }) {
     const before = cursor ?? to;
     cursor = Math.max(from, Math.min(to, before + (step * (to - from)) / 50));
     if (event.shiftKey) {
-      canvas.dataset.drag = "";
       drag = [drag ? drag[0] : before, cursor];
     }
     draw();
@@ -258,7 +254,6 @@ export function chart({ title, series, format, stacked, main, model, floor }) {
     if (event.key !== "Shift" || !drag) return;
     const range = [Math.min(...drag), Math.max(...drag)].map(Math.round);
     drag = null;
-    delete canvas.dataset.drag;
     if (range[0] < range[1]) model.select(range);
   });
   // It is drawn as soon as it has a place on the page, and whenever that changes.

@@ -4,7 +4,7 @@ import { h, to } from "./dom.js";
 import { bytes, grouped } from "./format.js";
 import { change } from "./shell.js";
 import { choice, pager, table } from "./table.js";
-import { command, ranged } from "./live_timeline.js";
+import { faultLine, ranged, tryCommand } from "./live_timeline.js";
 import { frames } from "./live_tables.js";
 
 const LIMIT = 100;
@@ -28,15 +28,8 @@ function isLeft(name, shown) {
 /** The switch for code of the program, with what it means. */
 function ownCode(state, refresh) {
   if (!state.recording?.connected || state.ended) return null;
-  const failed = h("span", { class: "bad", role: "alert" });
-  const set = (on) => async () => {
-    try {
-      await command("own", { on: on ? 1 : 0 });
-      refresh();
-    } catch (error) {
-      failed.textContent = error.message;
-    }
-  };
+  const failed = faultLine();
+  const set = (on) => () => tryCommand("own", { on: on ? 1 : 0 }, refresh);
   if (state.own_code)
     return h("p", null, "Objects are asked: their own toString, hashCode, equals and compareTo run inside the program. ", h("button", { id: "own-off", onclick: set(false) }, "Ask no more"), failed);
   return h("details", { id: "own" }, h("summary", null, "Ask the objects themselves"),

@@ -4,7 +4,7 @@ import { h, to } from "./dom.js";
 import { bytes, className, grouped } from "./format.js";
 import { change, notice } from "./shell.js";
 import { pager, table } from "./table.js";
-import { command } from "./live_timeline.js";
+import { faultLine, tryCommand } from "./live_timeline.js";
 import { downloads, filters } from "./live_tables.js";
 
 const LIMIT = 100;
@@ -15,41 +15,25 @@ const signedBytes = (n) => (n === null || n === undefined ? "" : n < 0 ? ["−",
 /** What is recorded and looked at of each class, line by line. */
 export async function options({ ask, refresh }) {
   const answer = await ask("options");
-  const failed = h("p", { class: "bad", role: "alert" });
   const text = h("textarea", { id: "class-options", rows: "12", cols: "72", spellcheck: "false", "aria-label": "Options of classes" }, answer.text);
-  const set = async () => {
-    try {
-      await command("options", { text: text.value });
-      refresh();
-    } catch (error) {
-      failed.textContent = error.message;
-    }
-  };
+  const set = () => tryCommand("options", { text: document.getElementById("class-options").value }, refresh);
   return [
     h("p", null, "A line is ", h("code", null, "MODULE CLASS OPTIONS"), "; the first that fits a class holds, and a class that none fits is recorded in full. ",
       h("code", null, "*"), " is any part of a name between dots, ", h("code", null, "**"), " anything."),
     h("p", { class: "dim" }, "Options: off (not recorded), all, count (nothing but counts), time, stack, size, capacity, context (who makes them), ratio=0.1 (share of the instances that is looked at), with commas; or factory=CLASS, whose getOptions(module, class) knows. For instance: ",
       h("code", null, "java.base java.util.** size,capacity")),
-    text, h("div", { class: "controls" }, h("button", { id: "set-options", onclick: set }, "Use these")), failed,
+    text, h("div", { class: "controls" }, h("button", { id: "set-options", onclick: set }, "Use these"), faultLine()),
   ];
 }
 
 /** The tables that were kept, and the difference of two. */
 export async function saved(state, { params, ask, refresh }) {
-  const failed = h("span", { class: "bad", role: "alert" });
-  const run = async (name, asked) => {
-    try {
-      await command(name, asked);
-      refresh();
-    } catch (error) {
-      failed.textContent = error.message;
-    }
-  };
+  const run = (name, asked) => tryCommand(name, asked, refresh);
   const list = state.saved;
   const every = h("select", { id: "schedule", class: "bar-field", "aria-label": "Save on schedule", onchange: (event) => run("schedule", { minutes: event.target.value }) },
     [...new Set([0, 1, 10, 60, 1440, state.save_every_minutes])].sort((a, b) => a - b)
       .map((m) => h("option", { value: String(m), selected: m === state.save_every_minutes }, m === 0 ? "Save only when asked" : m % 60 ? `Save every ${m} min` : `Save every ${m / 60} h`)));
-  const head = h("div", { class: "controls" }, h("button", { id: "save", onclick: () => run("save") }, "Save now"), every, failed);
+  const head = h("div", { class: "controls" }, h("button", { id: "save", onclick: () => run("save") }, "Save now"), every, faultLine());
   if (!list.length) return [head, notice("", "No table of classes has been saved.", h("p", null, "Each is a page that sorts offline, CSV and JSON, beside the heap dumps."))];
   const time = (one) => `${one.number}: ${new Date(one.time_ms).toLocaleString()}`;
   const from = params.first || String(list[Math.max(0, list.length - 2)].number);

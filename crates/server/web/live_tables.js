@@ -1,6 +1,6 @@
 // Tables about a recording: allocations, stacks, classes, instances, what to fix.
 
-import { h, query, to } from "./dom.js";
+import { h, query, renew, to } from "./dom.js";
 import { bytes, className, grouped, plural } from "./format.js";
 import { change, notice } from "./shell.js";
 import { choice, pager, search, table } from "./table.js";
@@ -40,7 +40,8 @@ export function filters(params, what = "class or frame") {
     "/ goes here; a text in any case, or a regular expression");
   const box = h("input", { type: "checkbox", checked: regex, onchange: ({ target }) => {
     asRegex = target.checked;
-    change({ filter: asRegex ? "" : field.value, regex: asRegex ? field.value : "", offset: "" }, true);
+    const text = target.closest(".controls").querySelector("input[type=search]").value;
+    change({ filter: asRegex ? "" : text, regex: asRegex ? text : "", offset: "" }, true);
   } });
   return h("div", { class: "controls" }, field, h("label", null, box, " regular expression"));
 }
@@ -99,6 +100,9 @@ async function allocated(kind, { params, ask }) {
   ];
 }
 
+/** Frames of the tree of stacks that were opened or closed. */
+const opened = new Map();
+
 /** The stacks as a tree from the outermost frame. */
 export async function stacks({ params, ask }) {
   const heap = params.heap === "native" ? "native" : "";
@@ -108,34 +112,24 @@ export async function stacks({ params, ask }) {
   for (const node of answer.nodes) children.set(node.parent, [...(children.get(node.parent) || []), node]);
   for (const list of children.values()) list.sort((a, b) => b.allocated_bytes - a.allocated_bytes);
   const all = Math.max(1, answer.total.allocated_bytes);
-  const body = h("tbody");
-  const line = (node, depth) => {
+  const roots = children.get(null) || [];
+  // A frame and, where it is open, what it calls. `above` is the way to it.
+  const lines = (node, depth, above) => {
+    const key = `${above}\n${node.class ? "class " : ""}${node.name}`;
     const below = children.get(node.id) || [];
-    const row = h("tr", { tabindex: "-1" });
-    let open = null;
-    const twist = below.length ? h("button", { class: "twist", "aria-expanded": "false", "aria-label": "Callees", onclick: toggle }, "▸") : h("span", { class: "twist" });
-    function toggle() {
-      if (open) {
-        const drop = (list) => list.forEach((one) => { drop(one.kept || []); one.remove(); });
-        drop(open);
-        open = null;
-      } else {
-        open = below.map((child) => line(child, depth + 1));
-        row.after(...open);
-      }
-      row.kept = open || [];
-      twist.setAttribute("aria-expanded", String(Boolean(open)));
-      twist.textContent = open ? "▾" : "▸";
-    }
-    row.append(h("td", { class: "n bar", vars: { "--b": `${((node.allocated_bytes / all) * 100).toFixed(1)}%` } }, bytes(node.allocated_bytes)),
+    // The way down is open as long as there is only one.
+    const open = below.length > 0 && (opened.get(key) ?? (below.length === 1 || (depth === 0 && roots.length === 1)));
+    const twist = below.length ? h("button", { class: "twist", "aria-expanded": String(open), "aria-label": "Callees", onclick: ({ target }) => {
+      opened.set(key, !open);
+      renew(target.closest("tbody"), shown());
+    } }, open ? "▾" : "▸") : h("span", { class: "twist" });
+    const row = h("tr", { tabindex: "-1", "data-key": key },
+      h("td", { class: "n bar", vars: { "--b": `${((node.allocated_bytes / all) * 100).toFixed(1)}%` } }, bytes(node.allocated_bytes)),
       h("td", { class: "n" }, count(node.allocations)), h("td", { class: "n" }, signed(node.remaining)), h("td", { class: "n" }, signedBytes(node.remaining_bytes)),
       h("td", { vars: { "--d": String(depth) } }, twist, node.class ? h("b", null, heap ? node.name : className(node.name)) : sourced(node.name)));
-    // The way down is open as long as there is only one.
-    if (below.length === 1 || (depth === 0 && children.get(null).length === 1)) queueMicrotask(toggle);
-    return row;
+    return [row, open ? below.map((child) => lines(child, depth + 1, key)) : null];
   };
-  const roots = children.get(null) || [];
-  body.append(...roots.map((node) => line(node, 0)));
+  const shown = () => roots.map((node) => lines(node, 0, ""));
   const form = (name, title, metric) => h("a", { href: `api/v1/profile${query({ ...asked, form: name, metric })}`, target: "_blank" }, title);
   return [
     choice("heap", [["", "Java objects"], ["native", "Native memory"]], heap, (word) => to("stacks", { ...params, heap: word })),
@@ -143,7 +137,7 @@ export async function stacks({ params, ask }) {
     h("p", { class: "dim" }, form("flamegraph", "Flame graph"), " · ", form("pprof", "pprof"), " · ", form("speedscope", "speedscope"), " · ",
       form("collapsed", "collapsed stacks", heap ? "native_inuse_space" : "alloc_space"), heap ? null : [" · ", form("jfr", "JFR")]),
     roots.length ? h("div", { class: "scroll" }, h("table", { class: "tree", "aria-label": "Stacks" }, h("thead", null, h("tr", null,
-      ["Allocated", "Allocations", "Remaining", "Remaining bytes"].map((t) => h("th", { class: "n" }, t)), h("th", null, "Frame"))), body))
+      ["Allocated", "Allocations", "Remaining", "Remaining bytes"].map((t) => h("th", { class: "n" }, t)), h("th", null, "Frame"))), h("tbody", null, shown())))
       : notice("", nothing(params, heap)),
   ];
 }

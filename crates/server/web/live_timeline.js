@@ -98,8 +98,16 @@ export function ranged(params) {
   return { from: params.from, to: params.to };
 }
 
-/** The charts as a view; they draw themselves anew with every state. */
+let drawn = null;
+
+/** The charts as a view; they draw themselves anew with every state. They are made once for the metrics that are known. */
 export function charts(timeline) {
+  const known = [...timeline.present].join(" ");
+  if (drawn?.known !== known) drawn = { known, ...made(timeline) };
+  return drawn;
+}
+
+function made(timeline) {
   const model = {
     view: () => timeline.view(),
     rows: () => timeline.rows,
@@ -170,6 +178,24 @@ export async function command(name, params) {
   const answer = await response.json();
   if (!response.ok) throw new Error(answer.error?.message || `status ${response.status}`);
   return answer;
+}
+
+let fault = null;
+
+/** Where a view says why its command failed. It is one element, which every renewal of a view keeps. */
+export function faultLine() {
+  return fault ??= h("span", { class: "bad", role: "alert" });
+}
+
+/** Sends a command of a view, and asks again; or says why that failed. */
+export async function tryCommand(name, params, refresh) {
+  fill(faultLine());
+  try {
+    await command(name, params);
+    refresh();
+  } catch (error) {
+    fill(faultLine(), error.message);
+  }
 }
 
 /** How new the counts of the recording are. */

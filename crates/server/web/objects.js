@@ -78,7 +78,7 @@ export function more(n, href) {
 
 /** What a bitmap shows, as wide and high as `most` pixels; the canvas is filled when the answer comes. */
 export function picture(context, id, most) {
-  const canvas = h("canvas", { class: "picture", width: "1", height: "1" });
+  const canvas = h("canvas", { class: "picture", own: true, width: "1", height: "1" });
   context.ask("bitmap_picture", { id, most }).then((p) => {
     if (!p.format) {
       canvas.replaceWith(h("span", { class: "dim" }, "The pixels are in native memory, not in the dump."));

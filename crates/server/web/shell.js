@@ -4,7 +4,7 @@
 // A view is `{name, title, group, hidden, keys, show(context)}`. `show` gets
 // `{params, ask, signal, refresh}` and returns nodes; it may throw a Fault.
 
-import { fill, h, to } from "./dom.js";
+import { fill, h, renew, to } from "./dom.js";
 
 /** The view and parameters of the present address. */
 export function here() {
@@ -43,28 +43,6 @@ export function faultNotice(fault, again) {
   const title = { not_found: "Not found", bad_request: "This cannot be asked" }[fault.kind] || "This went wrong";
   const whole = fault.kind === "bad_request" ? h("p", null, h("a", { href: to(here().name) }, "This view without choices")) : null;
   return notice("bad", title, h("p", null, sentence(fault.message)), whole);
-}
-
-const nameOf = (field) => field.dataset.field || field.getAttribute("aria-label");
-
-/** The field of `main` that somebody types in, so that it can go on in the one that takes its place. */
-function typing(main) {
-  const field = document.activeElement;
-  if (!main.contains(field) || !field.matches("input, textarea")) return null;
-  const name = nameOf(field);
-  const dirty = field.dataset.dirty !== undefined;
-  return { name, dirty, value: field.value, at: field.selectionStart === null ? null : [field.selectionStart, field.selectionEnd] };
-}
-
-/** Goes on typing after the view was made anew. */
-function typeOn(main, before) {
-  const field = before?.name && [...main.querySelectorAll("input, textarea")].find((one) => nameOf(one) === before.name);
-  if (!field || field === document.activeElement) return;
-  field.focus({ preventScroll: true });
-  const more = before.dirty && field.value !== before.value;
-  if (more) field.value = before.value;
-  if (before.at) field.setSelectionRange(...before.at);
-  if (more) field.dispatchEvent(new Event("input"));
 }
 
 /**
@@ -124,12 +102,12 @@ export function start({ root, title, views, ask, tools, carried }) {
     if (partial) nodes = [notice("wait", "So far", h("p", null, "This is what is known already. The rest is being worked out and appears by itself.")), nodes];
     const heading = view.heading ? view.heading(params) : view.title;
     document.title = `${heading} - ${title}`;
-    const field = main.dataset.view === view.name ? typing(main) : null;
-    fill(main, h("div", { class: "headline" }, h("h1", null, heading), fault ? null : h("div", { class: "tools" }, tools?.(view, params))), nodes);
+    // A view that is shown already keeps what the user is doing in it.
+    const put = main.dataset.view === view.name ? renew : fill;
+    put(main, h("div", { class: "headline" }, h("h1", null, heading), fault ? null : h("div", { class: "tools" }, tools?.(view, params))), nodes);
     main.classList.remove("loading");
     main.dataset.view = view.name;
     main.dataset.at = where;
-    typeOn(main, field);
     if (shown !== where && shown !== null) scrollTo(0, 0);
     shown = where;
   }

@@ -7,23 +7,21 @@ import { change } from "./shell.js";
 /**
  * A table. A column is `{title, num, cell(row), bar(row), sort}`; `sort` is the word the server sorts
  * by, or a function of a row when all rows are here. `turned` is the parameter `up` where the server
- * turns the order round. `total` is a row of sums.
+ * turns the order round. `total` is a row of sums. `key(row)` tells rows apart that others may come before.
  */
-export function table({ columns, rows, empty, sort, turned, total, label }) {
+export function table({ columns, rows, empty, sort, turned, total, label, key }) {
   if (!rows.length) return h("p", { class: "empty" }, empty || "Nothing.");
-  const body = h("tbody");
-  const line = (row) => h("tr", { tabindex: "-1" }, columns.map((c) => {
+  const line = (row) => h("tr", { tabindex: "-1", "data-key": key ? key(row) : null }, columns.map((c) => {
     const share = c.bar?.(row);
     return h("td", { class: [c.num ? "n" : "", share !== undefined ? "bar" : ""].join(" ").trim() || null,
       vars: share !== undefined ? { "--b": `${(Math.min(1, Math.max(0, share)) * 100).toFixed(1)}%` } : null }, c.cell(row));
   }));
-  fill(body, rows.map(line));
-  const heads = columns.map((c) => heading(c, [sort, turned], () => {
+  const heads = columns.map((c) => heading(c, [sort, turned], ({ target }) => {
     const up = c.up = !c.up;
     const sorted = [...rows].sort((a, b) => (up ? 1 : -1) * compare(c.sort(b), c.sort(a)));
-    fill(body, sorted.map(line));
+    fill(target.closest("table").tBodies[0], sorted.map(line));
   }));
-  return h("div", { class: "scroll" }, h("table", { "aria-label": label || null }, h("thead", null, h("tr", null, heads)), body,
+  return h("div", { class: "scroll" }, h("table", { "aria-label": label || null }, h("thead", null, h("tr", null, heads)), h("tbody", null, rows.map(line)),
     total ? h("tfoot", null, h("tr", null, total.map((c, n) => h("td", { class: columns[n].num ? "n" : null }, c)))) : null));
 }
 
@@ -60,23 +58,17 @@ export function pager(offset, shown, total, limit) {
 
 /** A field whose words become a parameter of the address after a short pause. */
 export function search(name, value, placeholder, hint) {
-  let timer;
-  return h("input", { type: "search", value: value || "", placeholder, title: hint || placeholder, "aria-label": placeholder, spellcheck: "false",
-    // A text and a regular expression are typed into what is one field to the user.
-    "data-field": name === "regex" ? "filter" : name,
+  return h("input", { type: "search", value: value || "", placeholder, title: hint || placeholder, "aria-label": placeholder, spellcheck: "false", "data-parameter": name,
     oninput: ({ target }) => {
-      clearTimeout(timer);
-      target.dataset.dirty = "";
-      timer = setTimeout(() => {
-        delete target.dataset.dirty;
-        // The field that took its place goes on.
-        if (target.isConnected) change({ [name]: target.value, offset: "" }, true);
+      clearTimeout(target.timer);
+      target.timer = setTimeout(() => {
+        // By now it may be another parameter's, or another view is shown.
+        if (target.isConnected) change({ [target.dataset.parameter]: target.value, offset: "" }, true);
       }, 350);
     },
     onkeydown: ({ key, target }) => {
       if (key !== "Enter") return;
-      clearTimeout(timer);
-      delete target.dataset.dirty;
+      clearTimeout(target.timer);
       change({ [name]: target.value, offset: "" });
     } });
 }

@@ -26,7 +26,7 @@ export function treemap(answer) {
   new ResizeObserver(() => draw(map)).observe(canvas);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => draw(map));
   say(map);
-  return h("div", { class: "map" }, crumbs, canvas, text, h("div", { class: "legend" },
+  return h("div", { class: "map", own: true }, crumbs, canvas, text, h("div", { class: "legend" },
     [...colours].slice(0, PALETTE.length).map(([name, colour]) => h("span", null, h("i", { vars: { background: colour } }), name || "no package"))));
 }
 
