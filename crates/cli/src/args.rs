@@ -14,21 +14,23 @@ Examples:
   tenure leaks heap.hprof.gz             leak suspects in sentences
   tenure report heap.hprof -o heap.html  one page for a colleague
 
+`tenure help COMMAND` describes a command, and `tenure` alone lists the JVMs that run.
+
 A file of `-` is standard input; gzip and zip are read directly; `file#2` is the second dump in a
 file. Exit codes: 0 success, 1 no match or a check failed, 2 bad usage, 3 unusable input, 4 damaged
-file (results cover the readable part).";
+file (results cover the readable part). A global option can be given as an environment variable:
+TENURE_NO_INDEX=1 for --no-index, TENURE_MAX_MEMORY=2G for --max-memory 2G.";
 
 /// What is in a heap, which code allocated it, what keeps it alive, and where the time goes.
 #[derive(Debug, Parser)]
-#[command(name = "tenure", version, about, after_help = AFTER_HELP, subcommand_required = true,
-    arg_required_else_help = true, disable_help_subcommand = true, max_term_width = 100)]
+#[command(name = "tenure", version, about, after_help = AFTER_HELP, max_term_width = 100)]
 pub struct Cli {
     /// Flags that every command has.
     #[command(flatten)]
     pub global: Global,
-    /// The command.
+    /// The command; without one, the first things to try.
     #[command(subcommand)]
-    pub command: Command,
+    pub command: Option<Command>,
 }
 
 /// Flags that every command has.
@@ -188,7 +190,7 @@ pub fn parse_size(text: &str) -> Result<u64, String> {
 
 /// Puts the default command in front of the first plain argument when that is no command:
 /// `tenure heap.hprof` means `tenure overview heap.hprof`. What looks like a mistyped command is
-/// left for clap to complain about.
+/// left for clap to complain about. `tenure heap.hprof leaks` means `tenure leaks heap.hprof`.
 pub fn with_default_command(mut args: Vec<OsString>) -> Vec<OsString> {
     let command = Cli::command();
     let takes_value = |long: &str| {
@@ -212,11 +214,16 @@ pub fn with_default_command(mut args: Vec<OsString>) -> Vec<OsString> {
         return args;
     };
     let text = first.to_string_lossy().into_owned();
-    let known = command
-        .get_subcommands()
-        .any(|c| c.get_name() == text || c.get_all_aliases().any(|a| a == text));
+    let is_command = |text: &str| {
+        let mut all = command.get_subcommands();
+        all.any(|c| c.get_name() == text || c.get_all_aliases().any(|a| a == text))
+    };
+    let known = is_command(&text);
     let is_file = text == "-" || text.contains(['.', '/', '#']) || PathBuf::from(first).exists();
-    if !known && is_file {
+    let second = args.get(at + 1).map(|second| second.to_string_lossy());
+    if !known && is_file && second.is_some_and(|second| is_command(&second)) {
+        args.swap(at, at + 1);
+    } else if !known && is_file {
         // A recording of events says what it is with its first bytes.
         let mut start = [0; 8];
         let read = std::fs::File::open(first).and_then(|mut file| file.read_exact(&mut start));
@@ -257,6 +264,10 @@ mod tests {
             ("tenure histogram a.hprof", "tenure histogram a.hprof"),
             ("tenure histo a.hprof", "tenure histo a.hprof"),
             ("tenure histgram a.hprof", "tenure histgram a.hprof"),
+            ("tenure a.hprof leaks --deep", "tenure leaks a.hprof --deep"),
+            ("tenure -q a.hprof histo", "tenure -q histo a.hprof"),
+            ("tenure a.hprof b.hprof", "tenure overview a.hprof b.hprof"),
+            ("tenure leaks waste", "tenure leaks waste"),
             ("tenure --help", "tenure --help"),
         ] {
             assert_eq!(with_default_command(split(typed)), split(meant), "{typed}");

@@ -11,6 +11,7 @@
 pub mod args;
 pub mod commands;
 pub mod exit;
+mod help;
 mod live;
 mod output;
 mod output_file;
@@ -19,7 +20,7 @@ pub mod session;
 pub mod top;
 pub mod tui;
 
-use clap::Parser;
+use clap::FromArgMatches;
 use exit::Exit;
 use session::Session;
 use std::ffi::OsString;
@@ -27,13 +28,17 @@ use std::ffi::OsString;
 /// Runs one command line (program name first) and gives its exit code.
 pub fn run(args: Vec<OsString>) -> u8 {
     let args = args::with_default_command(args);
-    let cli = match args::Cli::try_parse_from(args) {
+    let parsed = help::command().try_get_matches_from(args);
+    let cli = match parsed.and_then(|parsed| args::Cli::from_arg_matches(&parsed)) {
         Ok(cli) => cli,
         Err(error) => return exit::of_clap(&error),
     };
     let session = Session::new(cli.global);
     hprof::source::guard_mappings();
-    let result = cli.command.run(&session);
+    let result = match &cli.command {
+        Some(command) => command.run(&session),
+        None => help::introduce(&session),
+    };
     if result.is_ok() && hprof::source::input_changed() {
         session.discard();
         return exit::of_error(&anyhow::anyhow!(

@@ -134,6 +134,7 @@ fn exit_codes_tell_how_it_went() {
         (&["validate", "cut.hprof"], 4),
         (&["cut.hprof"], 4),
         (&["--help"], 0),
+        (&["shop.hprof", "leaks"], 0),
         (&["--version"], 0),
         (&["completions", "bash"], 0),
         (&["man"], 0),
@@ -284,6 +285,35 @@ fn help_is_short_and_has_examples() {
             help.lines().count()
         );
     }
+}
+
+#[test]
+fn help_leads_from_the_program_to_a_command() {
+    let (_dir, at) = folder();
+    let alone = tenure(&at, &[]);
+    assert_eq!(alone.status.code(), Some(0));
+    let said = String::from_utf8_lossy(&alone.stdout).into_owned();
+    for words in [
+        "\n  tenure heap.hprof ",
+        "\n  tenure attach PID --live ",
+        "JVMs that run:\n",
+    ] {
+        assert!(said.contains(words), "{said}");
+    }
+    let all = stdout(&at, &["--help"]);
+    for words in [
+        "\nLook at a dump:\n  overview ",
+        "\nProfile a JVM:\n  run ",
+        "TENURE_NO_INDEX=1",
+    ] {
+        assert!(all.contains(words), "{all}");
+    }
+    assert_eq!(
+        stdout(&at, &["help", "leaks"]),
+        stdout(&at, &["leaks", "--help"])
+    );
+    let swapped = stdout(&at, &["shop.hprof", "leaks"]);
+    assert_eq!(swapped, stdout(&at, &["leaks", "shop.hprof"]));
 }
 
 #[test]

@@ -155,7 +155,7 @@ fn wrong_in(span: &str, known: &BTreeMap<String, String>, all: &str) -> Option<S
     let command = words.next()?;
     let is_name = command.chars().all(|c| c.is_ascii_lowercase() || c == '-');
     let listed = match known.get(command) {
-        _ if command.starts_with('-') || !is_name => Some(all.to_owned()),
+        _ if command.starts_with('-') || command == "help" || !is_name => Some(all.to_owned()),
         Some(help) => Some(help.clone()),
         // The help does not list second names.
         None => help(Some(command)),

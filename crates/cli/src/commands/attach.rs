@@ -261,7 +261,7 @@ fn give(jvm: &Jvm, order: Order, session: &Session) -> Outcome {
 }
 
 /// Lists the JVMs.
-pub(super) fn list(session: &Session) -> Outcome {
+pub(crate) fn list(session: &Session) -> Outcome {
     let found = jvm::list();
     for jvm in &found {
         session.write(format!("{}\n", jvm.name()).as_bytes())?;

@@ -1,5 +1,6 @@
 //! The sub-commands, one module each. To add one: a module here with `Args` and
-//! `Args::run(&self, &Session) -> Outcome`, and a line in the table below.
+//! `Args::run(&self, &Session) -> Outcome`, and a line in the table below, in the group of the
+//! help that it belongs to.
 
 pub mod android;
 pub mod attach;
@@ -50,68 +51,83 @@ use crate::session::Session;
 use clap::Subcommand;
 
 macro_rules! commands {
-    ($($(#[$attribute:meta])* $variant:ident => $module:ident,)*) => {
+    ($($title:literal { $($(#[$attribute:meta])* $variant:ident => $module:ident,)* })*) => {
         /// A command with its arguments. Help texts are those of the `Args` types.
         #[derive(Debug, Subcommand)]
         #[expect(missing_docs, reason = "the doc comments of the arguments are the help texts")]
         pub enum Command {
-            $($(#[$attribute])* $variant($module::Args),)*
+            $($($(#[$attribute])* $variant($module::Args),)*)*
         }
 
         impl Command {
             /// Runs it.
             pub fn run(&self, session: &Session) -> Outcome {
                 match self {
-                    $(Command::$variant(args) => args.run(session),)*
+                    $($(Command::$variant(args) => args.run(session),)*)*
                 }
             }
         }
+
+        /// The groups of the help, each with how many commands it has, in the order of the commands.
+        pub(crate) const GROUPS: &[(&str, usize)] = &[$(($title, [$(stringify!($variant)),*].len()),)*];
     };
 }
 
 commands! {
-    Overview => overview,
-    Open => open,
-    Tui => tui,
-    Leaks => leaks,
-    Report => report,
-    #[command(visible_alias = "histo")]
-    Histogram => histogram,
-    Dominators => dominators,
-    Top => top,
-    Object => object,
-    Objects => objects,
-    Paths => paths,
-    Roots => roots,
-    Threads => threads,
-    Strings => strings,
-    Collections => collections,
-    Waste => waste,
-    Loaders => loaders,
-    Properties => properties,
-    Unreachable => unreachable,
-    Query => query,
-    Mcp => mcp,
-    Android => android,
-    Diff => diff,
-    #[command(visible_alias = "gate")]
-    Check => check,
-    Summary => summary,
-    Validate => validate,
-    Secrets => secrets,
-    Redact => redact,
-    Extract => extract,
-    Export => export,
-    Run => run,
-    Attach => attach,
-    Dump => dump,
-    Listen => listen,
-    Profile => profile,
-    Events => events,
-    Collectors => collectors,
-    Convert => convert,
-    InstallAgent => install_agent,
-    Cache => cache,
-    Completions => completions,
-    Man => man,
+    "Look at a dump" {
+        Overview => overview,
+        Leaks => leaks,
+        #[command(visible_alias = "histo")]
+        Histogram => histogram,
+        Dominators => dominators,
+        Top => top,
+        Object => object,
+        Objects => objects,
+        Paths => paths,
+        Threads => threads,
+        Strings => strings,
+        Collections => collections,
+        Waste => waste,
+        Loaders => loaders,
+        Roots => roots,
+        Unreachable => unreachable,
+        Properties => properties,
+        Android => android,
+        Query => query,
+        Summary => summary,
+        Open => open,
+        Tui => tui,
+        Mcp => mcp,
+    }
+    "Compare and check" {
+        Diff => diff,
+        #[command(visible_alias = "gate")]
+        Check => check,
+        Validate => validate,
+        Secrets => secrets,
+    }
+    "Share" {
+        Report => report,
+        Redact => redact,
+        Extract => extract,
+        Export => export,
+        Convert => convert,
+    }
+    "Profile a JVM" {
+        Run => run,
+        Attach => attach,
+        Dump => dump,
+        Profile => profile,
+    }
+    "Recordings and events" {
+        Listen => listen,
+        Events => events,
+        Collectors => collectors,
+    }
+    "Housekeeping" {
+        InstallAgent => install_agent,
+        Cache => cache,
+        Completions => completions,
+        Man => man,
+    }
 }
