@@ -7,6 +7,7 @@ mod collectors_agent;
 mod corpus;
 mod events;
 mod fleet;
+mod images;
 mod json_documents;
 mod jvm_matrix;
 mod live;

@@ -100,6 +100,13 @@ pub struct Table<'a> {
     ids: IdSize,
 }
 
+impl<'a> Table<'a> {
+    /// A table of `len` entries that are encoded already.
+    pub fn new(len: u16, bytes: &'a [u8], ids: IdSize) -> Table<'a> {
+        Table { len, bytes, ids }
+    }
+}
+
 /// A value in a constant pool or static field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Value<'a> {

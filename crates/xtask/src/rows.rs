@@ -7,7 +7,7 @@ use serde_json::Value as Json;
 pub const ROWS: &[(&str, &[&str])] = &[
     ("ground", &["locks"]),
     ("words", &["vmpi", "classfile", "jvmti", "hprof"]),
-    ("hosts", &["vm-hotspot", "refheap"]),
+    ("hosts", &["vm-hotspot", "refheap", "vm-image"]),
     ("models", &["live-heap", "profile", "heap-graph"]),
     ("answers", &["agent-core", "heap-analysis"]),
     ("questions", &["heap-query"]),

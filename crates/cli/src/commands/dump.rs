@@ -1,40 +1,68 @@
 //! `tenure dump`.
 
 use crate::Outcome;
-use crate::exit::Exit;
+use crate::exit::{Exit, Usage};
 use crate::live::{attach, jvm};
-use crate::output::note;
+use crate::output::{note, stdout};
 use crate::output_file::OutputFile;
 use crate::session::Session;
-use anyhow::Context;
+use anyhow::{Context, Result};
 use report::units::human_bytes;
 use std::fs;
-use std::path::PathBuf;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
+use vm_image::{Core, Fault, Frozen, Place, Process, Summary};
 
-/// Take a heap dump of a running JVM
+/// Take a heap dump of a running JVM, of one that hangs, or of a core file
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "The JVM stops while it writes. A JVM that runs with Tenure's agent also writes its profile on\nSIGQUIT (kill -QUIT PID).\n\nExamples:\n  tenure dump 4711 -o heap.hprof\n  tenure dump demo.Main -o all.hprof --all"
+    after_help = "The JVM stops while it writes. A JVM that runs with Tenure's agent also writes its profile on\nSIGQUIT (kill -QUIT PID).\n\n--frozen and --core need nothing of the JVM: they read its memory (HotSpot 8 to 25 with the Serial,\nParallel or G1 collector). Such dumps include unreachable objects. They have no stack traces, and\nwhatever on a thread's stack looks like a reference counts as a local variable.\n\nExamples:\n  tenure dump 4711 -o heap.hprof\n  tenure dump demo.Main -o all.hprof --all\n  tenure dump 4711 --frozen -o hung.hprof\n  tenure dump --core core.4711 -o crashed.hprof"
 )]
 pub struct Args {
     /// Process id, or a part of the main class's name
-    #[arg(value_name = "PID|MAIN")]
-    target: String,
-    /// The file
+    #[arg(value_name = "PID|MAIN", required_unless_present = "core")]
+    target: Option<String>,
+    /// Output file; with --frozen and --core `-` is standard output
     #[arg(short, long, value_name = "PATH", value_hint = clap::ValueHint::FilePath)]
     output: PathBuf,
     /// Include unreachable objects (no GC first)
     #[arg(long)]
     all: bool,
+    /// Stop the process and read its memory: also for a JVM that hangs
+    #[arg(long, conflicts_with_all = ["all", "core"])]
+    frozen: bool,
+    /// Read an ELF core file, as the kernel and gcore write them
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["target", "all"], value_hint = clap::ValueHint::FilePath)]
+    core: Option<PathBuf>,
+    /// The libjvm.so of the core, if it is not where it was
+    #[arg(long, value_name = "PATH", value_hint = clap::ValueHint::FilePath)]
+    libjvm: Option<PathBuf>,
 }
 
 impl Args {
     /// Dumps.
     pub(crate) fn run(&self, session: &Session) -> Outcome {
+        let force = session.global.force;
+        if let Some(core) = &self.core {
+            return self.of_core(core, force);
+        }
+        if self.libjvm.is_some() {
+            return Err(Usage("--libjvm is of use with --core only".to_owned()).into());
+        }
+        let target = self.target.as_deref().unwrap_or_default();
+        if self.frozen {
+            return self.of_frozen(target, force);
+        }
+        if self.output.as_os_str() == "-" {
+            let why = "the JVM writes this dump itself, to a file; only --frozen and --core can write to standard output";
+            return Err(Usage(why.to_owned()).into());
+        }
         let path = &self.output;
         let path = std::path::absolute(path).with_context(|| path.display().to_string())?;
-        let file = OutputFile::create(&path, session.global.force, &[])?;
-        let jvm = jvm::find(&self.target)?;
+        let file = OutputFile::create(&path, force, &[])?;
+        let jvm = jvm::find(target)?;
         // The JVM takes only a name that is free.
         fs::remove_file(file.part()).with_context(|| path.display().to_string())?;
         attach::dump(&jvm, file.part(), !self.all)?;
@@ -47,4 +75,146 @@ impl Args {
         ));
         Ok(Exit::Ok)
     }
+
+    fn of_frozen(&self, target: &str, force: bool) -> Outcome {
+        let mut output = Output::create(&self.output, force, &[])?;
+        let jvm = jvm::find(target)?;
+        let (summary, stopped) = read_frozen(jvm.pid, &mut output)?;
+        output.finish()?;
+        note(&format!(
+            "process {} was stopped for {:.2} s",
+            jvm.pid,
+            stopped.as_secs_f64()
+        ));
+        Ok(report(&self.output, &summary))
+    }
+
+    fn of_core(&self, path: &Path, force: bool) -> Outcome {
+        let inputs: Vec<&Path> = [Some(path), self.libjvm.as_deref()]
+            .into_iter()
+            .flatten()
+            .collect();
+        let mut output = Output::create(&self.output, force, &inputs)?;
+        let core = Core::open(path, self.libjvm.as_deref())?;
+        let place = Place {
+            libjvm: core.libjvm(),
+            registers: core.registers().to_vec(),
+        };
+        let summary = vm_image::dump(&core, &place, &mut output);
+        for text in core.notes() {
+            note(&text);
+        }
+        let summary = summary.with_context(|| path.display().to_string())?;
+        output.finish()?;
+        Ok(report(&self.output, &summary))
+    }
+}
+
+/// Where a dump goes that this process writes.
+enum Output {
+    Stdout(crate::output::Stdout),
+    File(BufWriter<OutputFile>),
+}
+
+impl Output {
+    fn create(path: &Path, force: bool, inputs: &[&Path]) -> Result<Output> {
+        if path.as_os_str() == "-" {
+            return Ok(Output::Stdout(stdout()));
+        }
+        let file = OutputFile::create(path, force, inputs)?;
+        Ok(Output::File(BufWriter::with_capacity(1 << 20, file)))
+    }
+
+    fn finish(self) -> Result<()> {
+        match self {
+            Output::Stdout(mut out) => Ok(out.flush()?),
+            Output::File(file) => {
+                let file = file.into_inner().map_err(|error| error.into_error())?;
+                file.finish()
+            }
+        }
+    }
+}
+
+impl Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        match self {
+            Output::Stdout(out) => out.write(bytes),
+            Output::File(file) => file.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        match self {
+            Output::Stdout(out) => out.flush(),
+            Output::File(file) => file.flush(),
+        }
+    }
+}
+
+/// How often a process is stopped that turns out to be collecting garbage.
+const ATTEMPTS: u32 = 60;
+/// The longest pause between two attempts.
+const LONGEST_PAUSE: Duration = Duration::from_millis(500);
+
+/// Stops a process, reads its heap, and lets it go on. Says also how long it stood still.
+fn read_frozen(pid: u32, output: &mut Output) -> Result<(Summary, Duration)> {
+    let mut pause = Duration::from_millis(10);
+    for attempt in 1.. {
+        let frozen = Frozen::new(pid)?;
+        let process = Process::open(pid)?;
+        let place = Place {
+            libjvm: process.libjvm(),
+            registers: frozen.registers(),
+        };
+        let dumped = vm_image::dump(&process, &place, &mut *output);
+        let stopped = frozen.elapsed();
+        drop(frozen);
+        match dumped {
+            Err(Fault::InCollection) if attempt < ATTEMPTS => thread::sleep(pause),
+            Err(Fault::InCollection) => {
+                let tried = format!(
+                    "process {pid} was stopped {ATTEMPTS} times and collected garbage each time"
+                );
+                return Err(Fault::InCollection).context(tried);
+            }
+            dumped => return Ok((dumped?, stopped)),
+        }
+        pause = (pause * 2).min(LONGEST_PAUSE);
+    }
+    unreachable!("the last attempt returns")
+}
+
+/// Says what was written, and what could not be read.
+fn report(path: &Path, summary: &Summary) -> Exit {
+    note(&format!(
+        "wrote {}: {} objects of {} classes, {} threads without stack traces (HotSpot {}, {} collector)",
+        path.display(),
+        summary.objects(),
+        summary.classes,
+        summary.threads,
+        summary.version,
+        summary.collector,
+    ));
+    let locals = summary.roots.get("JAVA_FRAME").unwrap_or(&0);
+    note(&format!(
+        "local variables are conservative: {locals} roots are what the words of stacks point to"
+    ));
+    if summary.unloaded > 0 {
+        note(&format!(
+            "{} unreachable objects of classes that are not loaded are left out",
+            summary.unloaded
+        ));
+    }
+    if summary.damage.total() == 0 {
+        return Exit::Ok;
+    }
+    note(&format!(
+        "the image is damaged; the dump has the rest of it ({} bytes of the heap could not be read):",
+        summary.gap_bytes
+    ));
+    for sentence in summary.damage.sentences() {
+        note(&format!("  {sentence}"));
+    }
+    Exit::Damaged
 }

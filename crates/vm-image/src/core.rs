@@ -1,0 +1,437 @@
+//! An ELF core file: what a debugger or the kernel wrote of a process.
+
+use crate::elf::{Library, Notes};
+use crate::fault::Fault;
+use crate::freeze::STACK_POINTER;
+use crate::memory::{Address, Memory, Structures};
+use crate::process::is_libjvm;
+use crate::roots::Registers;
+use std::cell::Cell;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+const PT_LOAD: u32 = 1;
+const PT_NOTE: u32 = 4;
+const NT_PRSTATUS: u32 = 1;
+const NT_FILE: u32 = 0x4649_4c45;
+/// More program headers than any core has.
+const MOST_HEADERS: u64 = 1 << 20;
+/// More bytes than the notes of any core take.
+const LONGEST_NOTES: u64 = 1 << 28;
+/// More mapped files than any process has.
+const MOST_FILES: u64 = 1 << 20;
+
+/// A part of the memory that is in the core.
+#[derive(Clone, Copy, Debug)]
+struct Segment {
+    start: Address,
+    /// Its end in the process.
+    end: Address,
+    /// Where it is in the core.
+    offset: u64,
+    /// Bytes of it that are in the core.
+    len: u64,
+}
+
+/// A part of the memory into which a file was mapped.
+#[derive(Debug)]
+struct Mapped {
+    start: Address,
+    end: Address,
+    /// Where in the file it begins.
+    offset: u64,
+    file: usize,
+}
+
+/// A file that was mapped.
+#[derive(Debug)]
+struct Source {
+    path: PathBuf,
+    /// `None` when it is not there any more, or is another one by now.
+    file: Option<File>,
+    /// Whether its build id is that of what was mapped.
+    is_checked: bool,
+    is_used: Cell<bool>,
+}
+
+/// A core file.
+#[derive(Debug)]
+pub struct Core {
+    file: File,
+    /// By address.
+    segments: Vec<Segment>,
+    /// By address.
+    mapped: Vec<Mapped>,
+    sources: Vec<Source>,
+    registers: Vec<Registers>,
+    libjvm: Address,
+    notes: Vec<String>,
+}
+
+impl Core {
+    /// Opens a core. Files that were mapped are read where the core does not have their contents, if their
+    /// build id is the right one; `libjvm` is where the library of the VM is now.
+    ///
+    /// # Errors
+    /// When the file is no core of a HotSpot VM of this kind of machine.
+    pub fn open(path: &Path, libjvm: Option<&Path>) -> Result<Core, Fault> {
+        let name = path.display();
+        let file = File::open(path).map_err(Fault::io(format!("cannot open {name}")))?;
+        let no_core = |why: &str| {
+            Fault::NoCore(format!(
+                "{name} is no ELF core of this kind of machine: {why}"
+            ))
+        };
+        let head: [u8; 64] = at(&file, 0).ok_or_else(|| no_core("it is too short"))?;
+        if !head.starts_with(b"\x7fELF\x02\x01") {
+            return Err(no_core(
+                "it does not begin as a little-endian ELF file of 64 bits",
+            ));
+        }
+        let machine = if cfg!(target_arch = "x86_64") {
+            62
+        } else {
+            183
+        };
+        if u16_at(&head, 16) != Some(4) || u16_at(&head, 18) != Some(machine) {
+            return Err(no_core(
+                "it is another kind of ELF file, or of another processor",
+            ));
+        }
+        let mut core = Core {
+            file,
+            segments: Vec::new(),
+            mapped: Vec::new(),
+            sources: Vec::new(),
+            registers: Vec::new(),
+            libjvm: 0,
+            notes: Vec::new(),
+        };
+        core.read_headers(&head)
+            .ok_or_else(|| no_core("its program headers are missing"))?;
+        core.segments.sort_unstable_by_key(|segment| segment.start);
+        core.mapped.sort_unstable_by_key(|mapped| mapped.start);
+        if core.mapped.is_empty() {
+            core.notes
+                .push("the core does not name the files that were mapped".to_owned());
+        }
+        core.open_sources(libjvm);
+        core.libjvm = core
+            .find_libjvm()
+            .ok_or_else(|| Fault::NoVm(name.to_string()))?;
+        Ok(core)
+    }
+
+    /// The address of the first byte of `libjvm.so`.
+    pub fn libjvm(&self) -> Address {
+        self.libjvm
+    }
+
+    /// Registers of the threads.
+    pub fn registers(&self) -> &[Registers] {
+        &self.registers
+    }
+
+    /// Sentences about files that should have been read, or that were read without being checked.
+    pub fn notes(&self) -> Vec<String> {
+        let unchecked = self
+            .sources
+            .iter()
+            .filter(|source| source.is_used.get() && !source.is_checked);
+        let unchecked = unchecked.map(|source| {
+            let path = source.path.display();
+            format!("{path} was read for parts that the core lacks; it has no build id by which it could be checked")
+        });
+        self.notes.iter().cloned().chain(unchecked).collect()
+    }
+
+    fn read_headers(&mut self, head: &[u8; 64]) -> Option<()> {
+        let table = u64_at(head, 32)?;
+        let size = u64::from(u16_at(head, 54)?).max(56);
+        let mut count = u64::from(u16_at(head, 56)?);
+        if count == 0xffff {
+            // More than fit: the number is in the first section header.
+            let section: [u8; 64] = at(&self.file, u64_at(head, 40)?)?;
+            count = u32_at(&section, 44)?.into();
+        }
+        let mut notes = Vec::new();
+        for i in 0..count.min(MOST_HEADERS) {
+            let header: [u8; 56] = at(&self.file, table.checked_add(i * size)?)?;
+            let (offset, start) = (u64_at(&header, 8)?, u64_at(&header, 16)?);
+            let (len, size) = (u64_at(&header, 32)?, u64_at(&header, 40)?);
+            match u32_at(&header, 0)? {
+                PT_LOAD => self.segments.push(Segment {
+                    start,
+                    end: start.saturating_add(size),
+                    offset,
+                    len: len.min(size),
+                }),
+                PT_NOTE => notes.push((offset, len)),
+                _ => {}
+            }
+        }
+        for (offset, len) in notes {
+            let there = self.file.metadata().ok()?.len().saturating_sub(offset);
+            let mut bytes = vec![0; len.min(there).min(LONGEST_NOTES) as usize];
+            let there = read_at(&self.file, offset, &mut bytes);
+            self.read_notes(&bytes[..there]);
+        }
+        Some(())
+    }
+
+    fn read_notes(&mut self, bytes: &[u8]) {
+        for note in Notes(bytes) {
+            match (note.kind, note.name) {
+                (NT_PRSTATUS, b"CORE\0") => self.registers.extend(registers(note.body)),
+                (NT_FILE, b"CORE\0") => drop(self.read_files(note.body)),
+                _ => {}
+            }
+        }
+    }
+
+    /// The table of mapped files: a count, a page size, three numbers for each, then the paths.
+    fn read_files(&mut self, body: &[u8]) -> Option<()> {
+        let (count, page) = (u64_at(body, 0)?, u64_at(body, 8)?);
+        let count = count.min(MOST_FILES) as usize;
+        let rows = body.get(16..16 + count * 24)?;
+        let mut names = body[16 + count * 24..].split(|byte| *byte == 0);
+        for row in rows.as_chunks::<24>().0 {
+            let name = String::from_utf8_lossy(names.next()?).into_owned();
+            let path = PathBuf::from(name);
+            // Mappings of one file stand together.
+            let known = self.sources.iter().rposition(|source| source.path == path);
+            let file = known.unwrap_or_else(|| {
+                self.sources.push(Source {
+                    path,
+                    file: None,
+                    is_checked: false,
+                    is_used: Cell::new(false),
+                });
+                self.sources.len() - 1
+            });
+            self.mapped.push(Mapped {
+                start: u64_at(row, 0)?,
+                end: u64_at(row, 8)?,
+                offset: u64_at(row, 16)?.saturating_mul(page),
+                file,
+            });
+        }
+        Some(())
+    }
+
+    /// Opens the files that were mapped, those that are the same still.
+    fn open_sources(&mut self, libjvm: Option<&Path>) {
+        for i in 0..self.sources.len() {
+            let source = &self.sources[i];
+            let text = source.path.to_string_lossy().into_owned();
+            let is_library = is_libjvm(&text);
+            // The archive of classes lies beside the library.
+            let beside = text.ends_with(".jsa").then_some(libjvm).flatten();
+            let beside =
+                beside.and_then(|libjvm| Some(libjvm.with_file_name(source.path.file_name()?)));
+            let path = match libjvm {
+                Some(libjvm) if is_library => libjvm.to_owned(),
+                _ => beside.unwrap_or_else(|| source.path.clone()),
+            };
+            let opened = File::open(&path)
+                .ok()
+                .filter(|file| file.metadata().is_ok_and(|m| m.is_file()));
+            let Some(file) = opened else {
+                if is_library {
+                    self.notes.push(format!(
+                        "{} is not there (--libjvm names another place)",
+                        path.display()
+                    ));
+                }
+                continue;
+            };
+            let base = self
+                .mapped
+                .iter()
+                .find(|mapped| mapped.file == i && mapped.offset == 0);
+            let of_core = base.and_then(|base| build_id(&InCore(self), base.start));
+            let of_file = build_id(&InFile(&file), 0);
+            let is_checked = of_core.is_some() && of_core == of_file;
+            if of_core.is_some() && !is_checked {
+                if is_library {
+                    let path = path.display();
+                    self.notes.push(format!("{path} is not the library of this core, its build id is another one (--libjvm names the right one)"));
+                }
+                continue;
+            }
+            self.sources[i] = Source {
+                path,
+                file: Some(file),
+                is_checked,
+                is_used: Cell::new(false),
+            };
+        }
+    }
+
+    fn find_libjvm(&self) -> Option<Address> {
+        let mut first = self.mapped.iter().filter(|mapped| mapped.offset == 0);
+        let is_library = |mapped: &&Mapped| {
+            let path = &self.sources[mapped.file].path;
+            is_libjvm(&path.to_string_lossy())
+        };
+        Some(first.find(is_library)?.start)
+    }
+
+    /// The part of the core that has an address.
+    fn segment(&self, at: Address) -> Option<&Segment> {
+        let next = self.segments.partition_point(|segment| segment.start <= at);
+        let segment = self.segments.get(next.checked_sub(1)?)?;
+        (at < segment.end).then_some(segment)
+    }
+
+    /// Reads what the core itself has.
+    fn read_core(&self, at: Address, into: &mut [u8]) -> usize {
+        let Some(segment) = self.segment(at) else {
+            return 0;
+        };
+        let inside = at - segment.start;
+        let there = segment.len.saturating_sub(inside).min(into.len() as u64) as usize;
+        match segment.offset.checked_add(inside) {
+            Some(offset) => read_at(&self.file, offset, &mut into[..there]),
+            None => 0,
+        }
+    }
+
+    /// Reads what lies in a file that was mapped and is not in the core.
+    fn read_file(&self, at: Address, into: &mut [u8]) -> usize {
+        // What should be in the core and is cut off was perhaps changed after it was mapped.
+        let in_core = |segment: &Segment| at - segment.start < segment.len;
+        if self.segment(at).is_some_and(in_core) {
+            return 0;
+        }
+        let next = self.mapped.partition_point(|mapped| mapped.start <= at);
+        let mapped = next.checked_sub(1).and_then(|i| self.mapped.get(i));
+        let Some(mapped) = mapped.filter(|mapped| at < mapped.end) else {
+            return 0;
+        };
+        let source = &self.sources[mapped.file];
+        let len = (mapped.end - at).min(into.len() as u64) as usize;
+        let offset = mapped.offset.checked_add(at - mapped.start);
+        let (Some(file), Some(offset)) = (&source.file, offset) else {
+            return 0;
+        };
+        source.is_used.set(true);
+        read_at(file, offset, &mut into[..len])
+    }
+}
+
+impl Memory for Core {
+    fn read(&self, at: Address, into: &mut [u8]) -> usize {
+        let mut done = 0;
+        while done < into.len() {
+            let Some(at) = at.checked_add(done as u64) else {
+                break;
+            };
+            let count = match self.read_core(at, &mut into[done..]) {
+                0 => self.read_file(at, &mut into[done..]),
+                count => count,
+            };
+            if count == 0 {
+                break;
+            }
+            done += count;
+        }
+        done
+    }
+
+    fn next_readable(&self, at: Address) -> Option<Address> {
+        if let Some(segment) = self.segment(at)
+            && at - segment.start < segment.len
+        {
+            // Behind the end of a file that is cut nothing comes any more.
+            let there = self.file.metadata().map_or(0, |metadata| metadata.len());
+            let offset = segment.offset.checked_add(at - segment.start)?;
+            if offset < there {
+                return Some(at);
+            }
+        }
+        let next = self.segments.partition_point(|segment| segment.start <= at);
+        self.segments.get(next).map(|segment| segment.start)
+    }
+}
+
+/// What a core itself has, without files.
+struct InCore<'c>(&'c Core);
+
+impl Memory for InCore<'_> {
+    fn read(&self, at: Address, into: &mut [u8]) -> usize {
+        self.0.read_core(at, into)
+    }
+
+    fn next_readable(&self, _: Address) -> Option<Address> {
+        None
+    }
+}
+
+/// A file, as if it were mapped from its beginning on; its notes lie in the part for which this is so.
+struct InFile<'f>(&'f File);
+
+impl Memory for InFile<'_> {
+    fn read(&self, at: Address, into: &mut [u8]) -> usize {
+        read_at(self.0, at, into)
+    }
+
+    fn next_readable(&self, _: Address) -> Option<Address> {
+        None
+    }
+}
+
+fn build_id(memory: &dyn Memory, base: Address) -> Option<Vec<u8>> {
+    let memory = Structures::new(memory);
+    Library::at(&memory, base)?.build_id()
+}
+
+/// The registers of a thread, from its `elf_prstatus`: its id stands at 32, its registers at 112.
+fn registers(body: &[u8]) -> Option<Registers> {
+    let words: Vec<u64> = body
+        .get(112..)?
+        .as_chunks()
+        .0
+        .iter()
+        .map(|word| u64::from_le_bytes(*word))
+        .collect();
+    Some(Registers {
+        thread: u32_at(body, 32)?,
+        stack_pointer: *words.get(STACK_POINTER)?,
+        words,
+    })
+}
+
+fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
+    Some(u16::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
+    Some(u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
+}
+
+/// So many bytes of a file, or nothing.
+fn at<const N: usize>(file: &File, offset: u64) -> Option<[u8; N]> {
+    let mut bytes = [0; N];
+    (read_at(file, offset, &mut bytes) == N).then_some(bytes)
+}
+
+/// Reads as much as there is.
+fn read_at(file: &File, offset: u64, into: &mut [u8]) -> usize {
+    let mut done = 0;
+    while done < into.len() {
+        let Some(offset) = offset.checked_add(done as u64) else {
+            break;
+        };
+        match file.read_at(&mut into[done..], offset) {
+            Ok(0) | Err(_) => break,
+            Ok(count) => done += count,
+        }
+    }
+    done
+}

@@ -1,0 +1,258 @@
+//! An image as a heap dump.
+
+use crate::damage::Damage;
+use crate::fault::Fault;
+use crate::heap::Heap;
+use crate::klass::{Class, Classes, Shape};
+use crate::memory::{Address, Memory};
+use crate::objects::Objects;
+use crate::roots::{self, Registers};
+use crate::segments::Segments;
+use crate::summary::Summary;
+use crate::symbols::Symbols;
+use crate::threads;
+use crate::vm::Vm;
+use crate::walk::Walk;
+use hprof::{
+    BasicType, ClassDump, Header, IdSize, ObjectId, Record, Serial, SubRecord, Table, Writer,
+};
+use rustc_hash::FxHashSet;
+use std::io::{self, Write};
+use std::time::SystemTime;
+
+/// The trace of all objects, which has no frames.
+pub(crate) const NO_TRACE: Serial = Serial(1);
+
+/// Where a VM is, and what the kernel knows of its threads.
+#[derive(Clone, Debug, Default)]
+pub struct Place {
+    /// The address of the first byte of `libjvm.so`.
+    pub libjvm: Address,
+    /// Registers of its threads, as far as they are known. Of a thread without them the whole stack is
+    /// searched for references.
+    pub registers: Vec<Registers>,
+}
+
+/// Writes the heap of the VM in this memory as a dump in HPROF format.
+///
+/// # Errors
+/// When there is no VM that can be read, or the dump cannot be written. Damage is no error.
+pub fn dump(memory: &dyn Memory, place: &Place, out: impl Write) -> Result<Summary, Fault> {
+    let vm = Vm::open(memory, place.libjvm)?;
+    let mut damage = Damage::default();
+    let heap = Heap::read(&vm, &mut damage)?;
+    let mut symbols = Symbols::new(&vm)?;
+    let classes = Classes::read(&vm, &mut symbols, &mut damage)?;
+    let threads = threads::read(&vm, &mut damage)?;
+    let roots = roots::read(
+        &vm,
+        &heap,
+        &classes,
+        &threads,
+        &place.registers,
+        &mut damage,
+    );
+    let mut summary = Summary {
+        version: vm.version(),
+        collector: heap.collector.to_owned(),
+        threads: threads.len() as u64,
+        ..Summary::default()
+    };
+    let write = || -> io::Result<()> {
+        let mut writer = Writer::new(out, &header())?;
+        write_tables(&mut writer, &classes, &mut symbols, threads.len())?;
+        let mut segments = Segments::new(writer);
+        let own = Own::new(&mut symbols);
+        for class in classes.all.iter().filter(|class| class.is_in_dump()) {
+            write_class(&vm, &classes, class, &own, &mut segments, &mut damage)?;
+            summary.classes += 1;
+        }
+        let wanted: FxHashSet<Address> = roots.iter().map(|root| root.object.0).collect();
+        let mut objects = Objects::new(&vm, &classes, &mut segments, &mut summary, wanted);
+        let mut walk = Walk::new(&vm, &classes);
+        for piece in heap.pieces(&threads) {
+            walk.piece(piece, &mut damage, &mut objects)?;
+        }
+        let found = objects.found();
+        summary.gap_bytes = walk.passed.gap;
+        summary.unloaded = walk.passed.strangers;
+        for root in roots.iter().filter(|root| found.contains(&root.object.0)) {
+            segments.sub_record(&SubRecord::Root(*root))?;
+            summary.count_root(root.kind);
+        }
+        segments.finish()
+    };
+    write().map_err(Fault::io("cannot write the dump"))?;
+    summary.damage = damage;
+    Ok(summary)
+}
+
+fn header() -> Header {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    Header {
+        format: "JAVA PROFILE 1.0.2".to_owned(),
+        id_size: IdSize::Eight,
+        timestamp_ms: now.map_or(0, |now| now.as_millis() as u64),
+        len: 0,
+    }
+}
+
+/// Names of what the VM adds to the static fields of a class, as its own dumps have them.
+struct Own {
+    resolved_references: Address,
+    init_lock: Address,
+}
+
+impl Own {
+    fn new(symbols: &mut Symbols) -> Own {
+        Own {
+            resolved_references: symbols.own("<resolved_references>"),
+            init_lock: symbols.own("<init_lock>"),
+        }
+    }
+}
+
+/// Names, classes and traces.
+fn write_tables<W: Write>(
+    writer: &mut Writer<W>,
+    classes: &Classes,
+    symbols: &mut Symbols,
+    threads: usize,
+) -> io::Result<()> {
+    Own::new(symbols);
+    for (id, bytes) in symbols.all() {
+        let id = ObjectId(id);
+        writer.record(0, &Record::Utf8 { id, bytes })?;
+    }
+    let in_dump = classes.all.iter().filter(|class| class.is_in_dump());
+    for (i, class) in in_dump.enumerate() {
+        let record = Record::LoadClass {
+            serial: Serial(i as u32 + 1),
+            class: ObjectId(class.mirror),
+            trace: NO_TRACE,
+            name: ObjectId(class.name),
+        };
+        writer.record(0, &record)?;
+    }
+    for thread in 0..=threads as u32 {
+        let record = Record::Trace {
+            serial: Serial(thread + 1),
+            thread: Serial(thread),
+            frames: Vec::new(),
+        };
+        writer.record(0, &record)?;
+    }
+    Ok(())
+}
+
+/// The record of a class.
+fn write_class<W: Write>(
+    vm: &Vm<'_>,
+    classes: &Classes,
+    class: &Class,
+    own: &Own,
+    segments: &mut Segments<W>,
+    damage: &mut Damage,
+) -> io::Result<()> {
+    let is_array = matches!(class.shape, Shape::References(_) | Shape::Primitives(..));
+    // The loader of an array is that of its elements, its superclass always `java.lang.Object`.
+    let (origin, superclass) = if is_array {
+        (classes.bottom(class), classes.object())
+    } else {
+        (Some(class), classes.superclass(class))
+    };
+    let kept = |offset: Option<u32>| {
+        let mirror = origin
+            .map(|class| class.mirror)
+            .filter(|mirror| *mirror != 0)?;
+        vm.reference_at(mirror.wrapping_add(offset?.into()))
+    };
+    let injected = classes.injected;
+    let (mut statics, mut fields) = (Rows::default(), Rows::default());
+    for field in class.fields.iter().filter(|field| !field.is_static) {
+        fields.add(field.name, field.kind, &[]);
+    }
+    for field in class.fields.iter().filter(|field| field.is_static) {
+        let at = class.mirror.wrapping_add(field.offset.into());
+        let value = value_at(vm, field.kind, at);
+        if value.is_none() {
+            damage.count("a static field cannot be read", at);
+        }
+        let zero = vec![0; field.kind.size(8)];
+        statics.add(field.name, field.kind, &value.unwrap_or(zero));
+    }
+    let mut reference = |name, value: Option<Address>| {
+        if let Some(value) = value.filter(|value| *value != 0) {
+            statics.add(name, BasicType::Object, &value.to_be_bytes());
+        }
+    };
+    if !is_array {
+        reference(
+            own.resolved_references,
+            resolved_references(vm, class.klass),
+        );
+        reference(own.init_lock, kept(injected.and_then(|of| of.init_lock)));
+    }
+    let record = ClassDump {
+        id: ObjectId(class.mirror),
+        trace: NO_TRACE,
+        super_class: ObjectId(superclass.map_or(0, |class| class.mirror)),
+        loader: ObjectId(origin.map_or(0, |class| class.loader)),
+        signers: ObjectId(kept(injected.and_then(|of| of.signers)).unwrap_or(0)),
+        domain: ObjectId(kept(injected.and_then(|of| of.domain)).unwrap_or(0)),
+        reserved: [ObjectId::NULL; 2],
+        instance_size: class.slots_size,
+        constants: Table::new(0, &[], IdSize::Eight),
+        statics: statics.table(),
+        fields: fields.table(),
+    };
+    segments.sub_record(&SubRecord::Class(record))
+}
+
+/// The rows of a table of fields.
+#[derive(Default)]
+struct Rows {
+    len: u16,
+    bytes: Vec<u8>,
+}
+
+impl Rows {
+    fn add(&mut self, name: Address, kind: BasicType, value: &[u8]) {
+        // A class file cannot have more.
+        let Some(len) = self.len.checked_add(1) else {
+            return;
+        };
+        self.len = len;
+        self.bytes.extend(name.to_be_bytes());
+        self.bytes.push(kind as u8);
+        self.bytes.extend(value);
+    }
+
+    fn table(&self) -> Table<'_> {
+        Table::new(self.len, &self.bytes, IdSize::Eight)
+    }
+}
+
+/// A value in big-endian order.
+fn value_at(vm: &Vm<'_>, kind: BasicType, at: Address) -> Option<Vec<u8>> {
+    if kind == BasicType::Object {
+        return Some(vm.reference_at(at)?.to_be_bytes().into());
+    }
+    let mut bytes = vm.memory.bytes(at, kind.size(8))?;
+    bytes.reverse();
+    Some(bytes)
+}
+
+/// The array of what a class's constants were resolved to.
+fn resolved_references(vm: &Vm<'_>, klass: Address) -> Option<Address> {
+    let constants = vm.tables.find("InstanceKlass._constants")?;
+    let pool = vm.memory.pointer(klass.wrapping_add(constants))?;
+    if let Some(at) = vm.tables.find("ConstantPool._resolved_references") {
+        // JDK 8: a JNI handle.
+        let handle = vm.memory.pointer(pool.wrapping_add(at))?;
+        return vm.memory.u64(handle);
+    }
+    let cache = vm.tables.find("ConstantPool._cache")?;
+    let cache = vm.memory.pointer(pool.wrapping_add(cache))?;
+    vm.reference_of(cache, "ConstantPoolCache._resolved_references")
+}

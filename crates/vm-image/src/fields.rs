@@ -1,0 +1,275 @@
+//! The fields of a class, in both forms in which HotSpot keeps them: rows of six numbers of 16 bits up to
+//! JDK 20, a compressed stream of numbers from 21 on.
+
+use crate::memory::Address;
+use crate::symbols::Symbols;
+use crate::vm::Vm;
+use hprof::BasicType;
+
+/// More bytes than the fields of any class take.
+const LONGEST: u32 = 1 << 23;
+const STATIC: u32 = 8;
+/// The flag of a row that has its generic signature behind all rows (JDK 8 to 20).
+const HAS_GENERIC_SIGNATURE: u32 = 2048;
+/// JDK 26 puts the position of a table for searches behind the counts of a class with more fields.
+const SEARCHED_FROM: u32 = 16;
+
+/// A field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Field {
+    /// The symbol of its name.
+    pub(crate) name: Address,
+    pub(crate) kind: BasicType,
+    /// Its offset in the object or, of a static field, in the class object.
+    pub(crate) offset: u32,
+    pub(crate) is_static: bool,
+}
+
+/// The fields of one class.
+#[derive(Debug, Default)]
+pub(crate) struct Fields {
+    /// Those that the program declares.
+    pub(crate) declared: Vec<Field>,
+    /// Offsets of those that the VM has added.
+    pub(crate) injected: Vec<u32>,
+}
+
+/// A field as the VM keeps it.
+struct Row {
+    flags: u32,
+    name: u32,
+    signature: u32,
+    offset: u32,
+}
+
+/// Reads the fields of a class.
+pub(crate) fn read(vm: &Vm<'_>, symbols: &mut Symbols, klass: Address) -> Option<Fields> {
+    let constants = Constants::of(vm, klass)?;
+    if let Some(at) = vm.tables.find("InstanceKlass._fieldinfo_stream") {
+        let array = vm.memory.u64(klass.wrapping_add(at))?;
+        if array == 0 {
+            return Some(Fields::default());
+        }
+        let data = vm.tables.find("Array<u1>._data")?;
+        let bytes = array_of(vm, array, data, 1)?;
+        let forms = [0, 4];
+        return forms.iter().find_map(|gap| {
+            let (rows, injected) = stream(&bytes, *gap)?;
+            let declared = constants.fields(vm, symbols, &rows)?;
+            Some(Fields { declared, injected })
+        });
+    }
+    let count = vm.tables.find("InstanceKlass._java_fields_count")?;
+    let count = vm.memory.u16(klass.wrapping_add(count))?;
+    let at = vm.tables.find("InstanceKlass._fields")?;
+    let array = vm.memory.u64(klass.wrapping_add(at))?;
+    if array == 0 {
+        return Some(Fields::default());
+    }
+    let data = vm.tables.find("Array<u2>._data")?;
+    let bytes = array_of(vm, array, data, 2)?;
+    let (rows, injected) = rows(vm, &bytes, count)?;
+    let declared = constants.fields(vm, symbols, &rows)?;
+    Some(Fields { declared, injected })
+}
+
+/// The elements of an array of the VM's.
+pub(crate) fn array_of(vm: &Vm<'_>, array: Address, data: u64, size: u32) -> Option<Vec<u8>> {
+    // All arrays are instances of one template, so that the length lies in all of them where it is exported of one.
+    let length = vm.tables.find("Array<int>._length")?;
+    let len = vm
+        .memory
+        .u32(array.wrapping_add(length))?
+        .checked_mul(size)?;
+    (len <= LONGEST).then_some(())?;
+    vm.memory.bytes(array.wrapping_add(data), len as usize)
+}
+
+/// The constant pool of a class.
+struct Constants {
+    first: Address,
+    len: u32,
+}
+
+impl Constants {
+    fn of(vm: &Vm<'_>, klass: Address) -> Option<Constants> {
+        let at = vm.tables.find("InstanceKlass._constants")?;
+        let pool = vm.memory.pointer(klass.wrapping_add(at))?;
+        let len = vm.tables.find("ConstantPool._length")?;
+        Some(Constants {
+            // The entries lie behind the structure itself.
+            first: pool.wrapping_add(vm.tables.size("ConstantPool").ok()?),
+            len: vm.memory.u32(pool.wrapping_add(len))?,
+        })
+    }
+
+    fn symbol(&self, vm: &Vm<'_>, index: u32) -> Option<Address> {
+        (index < self.len).then_some(())?;
+        vm.memory
+            .pointer_unaligned(self.first.wrapping_add(u64::from(index) * 8))
+    }
+
+    fn fields(&self, vm: &Vm<'_>, symbols: &mut Symbols, rows: &[Row]) -> Option<Vec<Field>> {
+        let field = |row: &Row| {
+            let name = self.symbol(vm, row.name)?;
+            symbols.text(vm, name)?;
+            let signature = self.symbol(vm, row.signature)?;
+            let kind = kind_of(symbols.text(vm, signature)?)?;
+            Some(Field {
+                name,
+                kind,
+                offset: row.offset,
+                is_static: row.flags & STATIC != 0,
+            })
+        };
+        rows.iter().map(field).collect()
+    }
+}
+
+/// The type that a descriptor begins with.
+fn kind_of(signature: &[u8]) -> Option<BasicType> {
+    Some(match signature.first()? {
+        b'Z' => BasicType::Boolean,
+        b'C' => BasicType::Char,
+        b'F' => BasicType::Float,
+        b'D' => BasicType::Double,
+        b'B' => BasicType::Byte,
+        b'S' => BasicType::Short,
+        b'I' => BasicType::Int,
+        b'J' => BasicType::Long,
+        b'L' | b'[' => BasicType::Object,
+        _ => return None,
+    })
+}
+
+/// Rows of 16-bit numbers: the declared fields, the injected ones, then generic signatures.
+fn rows(vm: &Vm<'_>, bytes: &[u8], declared: u16) -> Option<(Vec<Row>, Vec<u32>)> {
+    let constant = |name: &str| {
+        vm.tables
+            .constant(name)
+            .and_then(|n| usize::try_from(n).ok())
+    };
+    let slots = constant("FieldInfo::field_slots").filter(|n| (1..=16).contains(n))?;
+    let slot = |name: &str| constant(&format!("FieldInfo::{name}")).filter(|n| *n < slots);
+    let (flags, name, signature) = (
+        slot("access_flags_offset")?,
+        slot("name_index_offset")?,
+        slot("signature_index_offset")?,
+    );
+    let (low, high) = (slot("low_packed_offset")?, slot("high_packed_offset")?);
+    let tag = constant("FIELDINFO_TAG_SIZE").filter(|n| *n < 16)?;
+    let mut numbers: &[[u8; 2]] = bytes.as_chunks().0;
+    let (mut all, mut injected) = (Vec::new(), Vec::new());
+    let mut generic = 0;
+    while numbers.len() >= slots + generic {
+        let (row, rest) = numbers.split_at(slots);
+        numbers = rest;
+        let number = |at: usize| u32::from(u16::from_le_bytes(row[at]));
+        if number(flags) & HAS_GENERIC_SIGNATURE != 0 {
+            generic += 1;
+        }
+        let offset = (number(high) << 16 | number(low)) >> tag;
+        if all.len() < usize::from(declared) {
+            all.push(Row {
+                flags: number(flags),
+                name: number(name),
+                signature: number(signature),
+                offset,
+            });
+        } else {
+            injected.push(offset);
+        }
+    }
+    (all.len() == usize::from(declared)).then_some((all, injected))
+}
+
+/// A compressed stream (`fieldInfo.hpp`): the numbers of declared and of injected fields, then of each its
+/// name, signature, offset, access flags, flags, and what the flags announce.
+fn stream(bytes: &[u8], gap: usize) -> Option<(Vec<Row>, Vec<u32>)> {
+    let mut numbers = Numbers { bytes };
+    let (declared, injected) = (numbers.next()?, numbers.next()?);
+    if gap > 0 {
+        (declared > SEARCHED_FROM).then_some(())?;
+        numbers.bytes = numbers.bytes.get(gap..)?;
+    }
+    // A field takes at least five bytes.
+    let total = declared.checked_add(injected)? as usize;
+    (total <= bytes.len() / 5).then_some(())?;
+    let mut rows = Vec::with_capacity(total);
+    for _ in 0..total {
+        let row = Row {
+            name: numbers.next()?,
+            signature: numbers.next()?,
+            offset: numbers.next()?,
+            flags: numbers.next()?,
+        };
+        let flags = numbers.next()?;
+        // `FieldInfo::FieldFlags`: initialized 0, generic 2, contended 4 have a number more.
+        for bit in [0, 2, 4] {
+            if flags >> bit & 1 == 1 {
+                numbers.next()?;
+            }
+        }
+        rows.push(row);
+    }
+    let injected = rows.split_off(declared as usize);
+    Some((rows, injected.iter().map(|row| row.offset).collect()))
+}
+
+/// Numbers of UNSIGNED5 (`utilities/unsigned5.hpp`): up to five bytes, none of them zero; a byte
+/// of 192 or more says that another one follows, which counts 64 times as much.
+struct Numbers<'a> {
+    bytes: &'a [u8],
+}
+
+impl Numbers<'_> {
+    fn next(&mut self) -> Option<u32> {
+        let mut sum: u32 = 0;
+        for i in 0..5 {
+            let (byte, rest) = self.bytes.split_first()?;
+            self.bytes = rest;
+            let digit = u32::from(byte.checked_sub(1)?);
+            sum = sum.wrapping_add(digit << (6 * i));
+            if digit < 191 || i == 4 {
+                return Some(sum);
+            }
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Numbers, stream};
+
+    #[test]
+    fn numbers_are_those_of_the_description() {
+        // From the comment of unsigned5.hpp: 0 is 01, 190 is BF, 191 is C0 01, and 192 is C1 01.
+        for (bytes, value) in [
+            (&[0x01][..], 0),
+            (&[0xbf], 190),
+            (&[0xc0, 0x01], 191),
+            (&[0xc1, 0x01], 192),
+            (&[0xc0, 0x02], 255),
+        ] {
+            assert_eq!(Numbers { bytes }.next(), Some(value), "{bytes:x?}");
+        }
+        assert_eq!(Numbers { bytes: &[0] }.next(), None);
+        assert_eq!(Numbers { bytes: &[0xc0] }.next(), None);
+    }
+
+    #[test]
+    fn a_stream_is_read_up_to_its_injected_fields_and_not_beyond_its_end() {
+        let plus = |n: u8| n + 1;
+        // One field with an initial value, one injected.
+        let whole = [1, 1, 7, 8, 12, 8, 1, 99, 3, 4, 16, 0, 2].map(plus);
+        let (rows, injected) = stream(&whole, 0).expect("a stream");
+        assert_eq!((rows[0].name, rows[0].offset, rows[0].flags), (7, 12, 8));
+        assert_eq!(injected, [16]);
+        for cut in 0..whole.len() {
+            assert!(stream(&whole[..cut], 0).is_none());
+        }
+        // As many fields as can be claimed.
+        assert!(stream(&[0xff, 0xff, 0xff, 0xff, 0xff, 1, 1, 1], 0).is_none());
+    }
+}

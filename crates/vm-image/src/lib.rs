@@ -1,0 +1,50 @@
+//! Reads the memory of a HotSpot VM and writes its heap as a dump in HPROF format, without any help of the
+//! VM: it may hang, or be dead. All offsets come from the tables that `libjvm.so` exports for the
+//! serviceability agent. Every address is checked before it is followed; what is damaged is counted.
+//!
+//! In reading order: [`memory`](Memory) (where bytes come from), [`process`](Process), [`freeze`](Frozen)
+//! and [`core`](Core) (sources of bytes), `elf` (exported symbols), `structs` (the tables), `vm` (flags,
+//! packing of references), `klass` and `fields` (classes), `heap` with `g1`, `parallel` and `serial` (where
+//! objects lie), `walk` (object by object), `threads`, `roots`, and [`dump`](dump()) with `objects` and
+//! `segments` (what is written).
+
+mod core;
+mod damage;
+mod dump;
+mod elf;
+mod fault;
+mod fields;
+mod freeze;
+mod g1;
+mod heap;
+mod klass;
+mod memory;
+mod objects;
+mod parallel;
+mod process;
+#[cfg(target_os = "linux")]
+mod raw;
+#[cfg(not(target_os = "linux"))]
+mod raw_elsewhere;
+mod roots;
+mod segments;
+mod serial;
+mod structs;
+mod summary;
+mod symbols;
+mod threads;
+mod vm;
+mod walk;
+
+#[cfg(not(target_os = "linux"))]
+use raw_elsewhere as raw;
+
+pub use self::core::Core;
+pub use damage::Damage;
+pub use dump::{Place, dump};
+pub use fault::Fault;
+pub use freeze::Frozen;
+pub use memory::{Address, Memory};
+pub use process::Process;
+pub use roots::Registers;
+pub use summary::Summary;

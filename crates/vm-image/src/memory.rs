@@ -1,0 +1,138 @@
+//! Bytes at addresses: the only thing that the rest of the crate asks of a VM.
+
+use std::cell::RefCell;
+
+/// An address in the VM.
+pub type Address = u64;
+
+/// Any source of a VM's memory. Reading never fails half-way through a structure: what is not there
+/// simply gives fewer bytes.
+pub trait Memory {
+    /// Reads bytes from an address on, and says how many there were before the first that cannot be read.
+    fn read(&self, at: Address, into: &mut [u8]) -> usize;
+
+    /// The first address from this one on at which something may be read.
+    fn next_readable(&self, at: Address) -> Option<Address>;
+}
+
+/// Bytes that are fetched at once when a structure is read.
+const PAGE: u64 = 4096;
+/// Pages that are kept: at most 64 MiB, however large the VM is.
+const SLOTS: usize = 1 << 14;
+/// The longest C string that is believed.
+const LONGEST_TEXT: usize = 1024;
+
+struct Page {
+    number: u64,
+    len: usize,
+    bytes: Box<[u8]>,
+}
+
+/// Structures of the VM, read page by page. Words of one structure lie together, and a system call for
+/// each of them would be most of the time that the VM stands still.
+pub(crate) struct Structures<'m> {
+    memory: &'m dyn Memory,
+    pages: RefCell<Vec<Option<Page>>>,
+}
+
+impl<'m> Structures<'m> {
+    pub(crate) fn new(memory: &'m dyn Memory) -> Structures<'m> {
+        let mut pages = Vec::new();
+        pages.resize_with(SLOTS, || None);
+        Structures {
+            memory,
+            pages: RefCell::new(pages),
+        }
+    }
+
+    /// The memory itself, for what is read once and in large pieces.
+    pub(crate) fn direct(&self) -> &'m dyn Memory {
+        self.memory
+    }
+
+    /// All of these bytes, or nothing.
+    pub(crate) fn fill(&self, at: Address, into: &mut [u8]) -> Option<()> {
+        let mut done = 0;
+        while done < into.len() {
+            let address = at.checked_add(done as u64)?;
+            let (number, offset) = (address / PAGE, (address % PAGE) as usize);
+            let mut pages = self.pages.borrow_mut();
+            let slot = &mut pages[number as usize % SLOTS];
+            if slot.as_ref().is_none_or(|page| page.number != number) {
+                let mut bytes = match slot.take() {
+                    Some(page) => page.bytes,
+                    None => vec![0; PAGE as usize].into(),
+                };
+                let len = self.memory.read(number * PAGE, &mut bytes);
+                *slot = Some(Page { number, len, bytes });
+            }
+            let page = slot.as_ref()?;
+            let there = page.bytes.get(offset..page.len)?;
+            let count = there.len().min(into.len() - done);
+            if count == 0 {
+                return None;
+            }
+            into[done..done + count].copy_from_slice(&there[..count]);
+            done += count;
+        }
+        Some(())
+    }
+
+    pub(crate) fn u8(&self, at: Address) -> Option<u8> {
+        let mut bytes = [0; 1];
+        self.fill(at, &mut bytes)?;
+        Some(bytes[0])
+    }
+
+    pub(crate) fn u16(&self, at: Address) -> Option<u16> {
+        let mut bytes = [0; 2];
+        self.fill(at, &mut bytes)?;
+        Some(u16::from_le_bytes(bytes))
+    }
+
+    pub(crate) fn u32(&self, at: Address) -> Option<u32> {
+        let mut bytes = [0; 4];
+        self.fill(at, &mut bytes)?;
+        Some(u32::from_le_bytes(bytes))
+    }
+
+    pub(crate) fn i32(&self, at: Address) -> Option<i32> {
+        self.u32(at).map(|value| value as i32)
+    }
+
+    pub(crate) fn u64(&self, at: Address) -> Option<u64> {
+        let mut bytes = [0; 8];
+        self.fill(at, &mut bytes)?;
+        Some(u64::from_le_bytes(bytes))
+    }
+
+    /// A pointer: aligned and not null.
+    pub(crate) fn pointer(&self, at: Address) -> Option<Address> {
+        self.u64(at)
+            .filter(|value| *value != 0 && value.is_multiple_of(8))
+    }
+
+    /// A pointer to something that need not be aligned to eight bytes, such as a symbol.
+    pub(crate) fn pointer_unaligned(&self, at: Address) -> Option<Address> {
+        self.u64(at).filter(|value| *value != 0)
+    }
+
+    /// Bytes whose number the caller has checked.
+    pub(crate) fn bytes(&self, at: Address, len: usize) -> Option<Vec<u8>> {
+        let mut bytes = vec![0; len];
+        self.fill(at, &mut bytes)?;
+        Some(bytes)
+    }
+
+    /// A text that ends with a zero byte.
+    pub(crate) fn text(&self, at: Address) -> Option<String> {
+        let mut text = Vec::new();
+        while text.len() < LONGEST_TEXT {
+            match self.u8(at.checked_add(text.len() as u64)?)? {
+                0 => return String::from_utf8(text).ok(),
+                byte => text.push(byte),
+            }
+        }
+        None
+    }
+}

@@ -1,0 +1,213 @@
+//! Objects as records of a dump.
+
+use crate::dump::NO_TRACE;
+use crate::klass::{Class, Classes, Shape};
+use crate::memory::Address;
+use crate::segments::Segments;
+use crate::summary::Summary;
+use crate::vm::Vm;
+use crate::walk::{Object, Visitor, WHOLE};
+use hprof::{BasicType, Instance, ObjectArray, ObjectId, PrimitiveArray, SubRecord};
+use rustc_hash::FxHashSet;
+use std::io::{self, Write};
+
+/// Bytes of a large array that are read at once.
+const PIECE: usize = 1 << 20;
+/// The most bytes that the contents of one record may have: its length has 32 bits, and a head belongs to it.
+const MOST_BYTES: u64 = u32::MAX as u64 - 64;
+
+/// Writes objects, and notes which of the wanted addresses have one.
+pub(crate) struct Objects<'o, 'm, W: Write> {
+    vm: &'o Vm<'m>,
+    classes: &'o Classes,
+    segments: &'o mut Segments<W>,
+    summary: &'o mut Summary,
+    wanted: FxHashSet<Address>,
+    found: FxHashSet<Address>,
+    /// Where class objects have the address of their class.
+    klass_of_mirror: Option<usize>,
+    /// Values of one object in the order and form of a dump.
+    values: Vec<u8>,
+}
+
+impl<'o, 'm, W: Write> Objects<'o, 'm, W> {
+    pub(crate) fn new(
+        vm: &'o Vm<'m>,
+        classes: &'o Classes,
+        segments: &'o mut Segments<W>,
+        summary: &'o mut Summary,
+        wanted: FxHashSet<Address>,
+    ) -> Objects<'o, 'm, W> {
+        let klass = vm.tables.find_static("java_lang_Class._klass_offset");
+        Objects {
+            vm,
+            classes,
+            segments,
+            summary,
+            wanted,
+            found: FxHashSet::default(),
+            klass_of_mirror: klass.and_then(|at| Some(vm.memory.u32(at)? as usize)),
+            values: Vec::new(),
+        }
+    }
+
+    /// The wanted addresses that have an object.
+    pub(crate) fn found(self) -> FxHashSet<Address> {
+        self.found
+    }
+
+    fn instance(&mut self, object: &Object<'_>, class: &Class) -> io::Result<()> {
+        self.values.clear();
+        for slot in &class.slots {
+            let at = slot.offset as usize;
+            let size = self.size(slot.kind);
+            // The fields of a class were checked to lie inside of its objects.
+            let bytes = object.bytes.get(at..at + size).unwrap_or(&[0; 8][..size]);
+            push_swapped(self.vm, slot.kind, bytes, &mut self.values);
+        }
+        self.summary.instances += 1;
+        self.segments.sub_record(&SubRecord::Instance(Instance {
+            id: ObjectId(object.at),
+            trace: NO_TRACE,
+            class: ObjectId(class.mirror),
+            fields: &self.values,
+        }))
+    }
+
+    /// Whether a class object is one of a class.
+    fn has_class(&self, object: &Object<'_>) -> bool {
+        let klass = self
+            .klass_of_mirror
+            .and_then(|at| object.bytes.get(at..at + 8));
+        self.classes.is_mirror(object.at) || klass.is_some_and(|klass| klass != [0; 8])
+    }
+
+    /// Bytes of a value in the heap.
+    fn size(&self, kind: BasicType) -> usize {
+        match kind {
+            BasicType::Object => self.vm.reference_size(),
+            _ => kind.size(8),
+        }
+    }
+
+    fn array(
+        &mut self,
+        object: &Object<'_>,
+        header: u64,
+        kind: BasicType,
+        class: &Class,
+    ) -> io::Result<()> {
+        let (size, size_in_dump) = (self.size(kind) as u64, kind.size(8) as u64);
+        let total = header + u64::from(object.len) * size;
+        let whole = total <= WHOLE;
+        let len = u64::from(object.len).min(MOST_BYTES / size_in_dump);
+        self.values.clear();
+        if whole {
+            let contents = object.bytes.get(header as usize..total as usize);
+            push_swapped(
+                self.vm,
+                kind,
+                contents.unwrap_or_default(),
+                &mut self.values,
+            );
+        }
+        let record = match kind {
+            BasicType::Object => SubRecord::ObjectArray(ObjectArray {
+                id: ObjectId(object.at),
+                trace: NO_TRACE,
+                class: ObjectId(class.mirror),
+                len: len as u32,
+                elements: &self.values,
+            }),
+            _ => SubRecord::PrimitiveArray(PrimitiveArray {
+                id: ObjectId(object.at),
+                trace: NO_TRACE,
+                len: len as u32,
+                element: kind,
+                data: &self.values,
+                has_data: true,
+            }),
+        };
+        if whole {
+            return self.segments.sub_record(&record);
+        }
+        let bytes = len * size_in_dump;
+        self.segments.begin_large(&record, bytes as u32)?;
+        let mut piece = vec![0; PIECE];
+        let (mut at, end) = (object.at + header, object.at + header + len * size);
+        while at < end {
+            let wanted = ((end - at) as usize).min(PIECE);
+            let there = self.vm.memory.direct().read(at, &mut piece[..wanted]);
+            if there < wanted {
+                self.summary
+                    .damage
+                    .count("a part of an array cannot be read", at);
+                piece[there..wanted].fill(0);
+            }
+            self.values.clear();
+            push_swapped(self.vm, kind, &piece[..wanted], &mut self.values);
+            self.segments.piece(&self.values)?;
+            at += wanted as u64;
+        }
+        if len < u64::from(object.len) {
+            let what = "an array is cut, because a record cannot have more than 4 GiB";
+            self.summary.damage.count(what, object.at);
+        }
+        Ok(())
+    }
+}
+
+impl<W: Write> Visitor for Objects<'_, '_, W> {
+    fn object(&mut self, object: &Object<'_>) -> io::Result<()> {
+        if self.wanted.contains(&object.at) {
+            self.found.insert(object.at);
+        }
+        let classes = self.classes;
+        let class = &classes.all[object.class as usize];
+        match class.shape {
+            // A class object is the record of its class, unless it is that of a primitive type. Those of
+            // archived classes that were not loaded are left out, as in the VM's own dumps.
+            Shape::Mirror(_) if self.has_class(object) => Ok(()),
+            Shape::Instance(_) | Shape::Mirror(_) | Shape::StackChunk(_) => {
+                self.instance(object, class)
+            }
+            Shape::References(header) => {
+                self.summary.object_arrays += 1;
+                self.array(object, header, BasicType::Object, class)
+            }
+            Shape::Primitives(header, kind) => {
+                self.summary.primitive_arrays += 1;
+                self.array(object, header, kind, class)
+            }
+        }
+    }
+}
+
+/// Appends values of one type in big-endian order, references with 64 bits.
+fn push_swapped(vm: &Vm<'_>, kind: BasicType, bytes: &[u8], values: &mut Vec<u8>) {
+    match (kind, vm.reference_size()) {
+        (BasicType::Object, 4) => {
+            let references = bytes
+                .as_chunks()
+                .0
+                .iter()
+                .map(|half| vm.widen(u32::from_le_bytes(*half)));
+            values.extend(references.flat_map(u64::to_be_bytes));
+        }
+        _ => match kind.size(8) {
+            1 => values.extend_from_slice(bytes),
+            2 => values.extend(bytes.as_chunks().0.iter().flat_map(|[a, b]| [*b, *a])),
+            4 => values.extend(
+                bytes
+                    .as_chunks()
+                    .0
+                    .iter()
+                    .flat_map(|[a, b, c, d]| [*d, *c, *b, *a]),
+            ),
+            _ => {
+                let words = bytes.as_chunks().0.iter();
+                values.extend(words.flat_map(|word| u64::from_le_bytes(*word).to_be_bytes()));
+            }
+        },
+    }
+}

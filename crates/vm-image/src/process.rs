@@ -1,0 +1,124 @@
+//! The memory of a process that stands still.
+
+use crate::fault::Fault;
+use crate::memory::{Address, Memory};
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
+
+/// The memory of a process.
+#[derive(Debug)]
+pub struct Process {
+    memory: File,
+    /// Mapped ranges that can be read, by address.
+    ranges: Vec<(Address, Address)>,
+    libjvm: Address,
+}
+
+impl Process {
+    /// Opens the memory of a process. It should stand still from before this call until the last read.
+    ///
+    /// # Errors
+    /// When it is no HotSpot VM, or its memory may not be read.
+    pub fn open(pid: u32) -> Result<Process, Fault> {
+        let folder = format!("/proc/{pid}");
+        let wrong = || format!("cannot read the memory of process {pid}");
+        let maps = fs::read_to_string(format!("{folder}/maps")).map_err(Fault::io(wrong()))?;
+        let memory = File::open(format!("{folder}/mem")).map_err(Fault::io(wrong()))?;
+        let mut ranges = Vec::new();
+        let mut libjvm = None;
+        for mapping in maps.lines().filter_map(Mapping::parse) {
+            if mapping.readable {
+                ranges.push((mapping.start, mapping.end));
+            }
+            if libjvm.is_none() && mapping.offset == 0 && is_libjvm(mapping.path) {
+                libjvm = Some(mapping.start);
+            }
+        }
+        Ok(Process {
+            memory,
+            ranges,
+            libjvm: libjvm.ok_or_else(|| Fault::NoVm(format!("process {pid}")))?,
+        })
+    }
+
+    /// The address of the first byte of `libjvm.so`.
+    pub fn libjvm(&self) -> Address {
+        self.libjvm
+    }
+}
+
+impl Memory for Process {
+    fn read(&self, at: Address, into: &mut [u8]) -> usize {
+        let mut done = 0;
+        while done < into.len() {
+            let Some(at) = at.checked_add(done as u64) else {
+                break;
+            };
+            match self.memory.read_at(&mut into[done..], at) {
+                Ok(0) | Err(_) => break,
+                Ok(count) => done += count,
+            }
+        }
+        done
+    }
+
+    fn next_readable(&self, at: Address) -> Option<Address> {
+        let next = self.ranges.partition_point(|(_, end)| *end <= at);
+        self.ranges.get(next).map(|(start, _)| (*start).max(at))
+    }
+}
+
+/// Whether a mapped file is the library of the VM, also when another file has its name by now.
+pub(crate) fn is_libjvm(path: &str) -> bool {
+    let path = path.strip_suffix(" (deleted)").unwrap_or(path);
+    path.ends_with("/libjvm.so")
+}
+
+/// A line of `/proc/PID/maps`.
+struct Mapping<'a> {
+    start: Address,
+    end: Address,
+    readable: bool,
+    offset: u64,
+    path: &'a str,
+}
+
+impl Mapping<'_> {
+    fn parse(line: &str) -> Option<Mapping<'_>> {
+        let (range, rest) = line.split_once(' ')?;
+        let (start, end) = range.split_once('-')?;
+        let (rights, rest) = rest.split_once(' ')?;
+        let (offset, rest) = rest.split_once(' ')?;
+        let hex = |text| u64::from_str_radix(text, 16).ok();
+        // Behind the device and the inode, after many blanks.
+        let path = rest
+            .split_once(' ')?
+            .1
+            .split_once(' ')
+            .map_or("", |(_, path)| path);
+        Some(Mapping {
+            start: hex(start)?,
+            end: hex(end)?,
+            readable: rights.starts_with('r'),
+            offset: hex(offset)?,
+            path: path.trim_start(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Mapping, is_libjvm};
+
+    #[test]
+    fn a_line_of_a_map_is_read_with_blanks_in_its_path() {
+        let line = "7f26400000-7f26500000 r-xp 00a00000 08:01 1234                  /a b/libjvm.so (deleted)";
+        let mapping = Mapping::parse(line).expect("a mapping");
+        assert_eq!((mapping.start, mapping.end), (0x7f26400000, 0x7f26500000));
+        assert_eq!((mapping.offset, mapping.readable), (0xa00000, true));
+        assert!(is_libjvm(mapping.path), "{}", mapping.path);
+        let none = Mapping::parse("7f00-7f01 ---p 00000000 00:00 0 ").expect("a mapping");
+        assert_eq!((none.path, none.readable), ("", false));
+        assert!(Mapping::parse("what").is_none());
+    }
+}

@@ -1,0 +1,89 @@
+//! Calls of the kernel by which one process stops another.
+
+#![allow(unsafe_code)]
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::ptr;
+
+/// What a wait for a thread found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Waited {
+    /// It still runs.
+    Runs,
+    /// It stands still. A signal that was about to be delivered has to be given back to it.
+    Stopped { signal: i32 },
+    /// It has ended.
+    Gone,
+}
+
+fn checked(result: libc::c_long) -> io::Result<()> {
+    if result < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}
+
+/// Makes this thread the tracer of another one, which goes on running. The kernel ends this by itself when
+/// the tracer ends, whatever ended it.
+pub(crate) fn seize(thread: i32) -> io::Result<()> {
+    let nothing = ptr::null_mut::<libc::c_void>();
+    // SAFETY: this request reads no memory of ours.
+    checked(unsafe { libc::ptrace(libc::PTRACE_SEIZE, thread, nothing, nothing) })
+}
+
+/// Asks a seized thread to stop.
+pub(crate) fn interrupt(thread: i32) -> io::Result<()> {
+    let nothing = ptr::null_mut::<libc::c_void>();
+    // SAFETY: as above.
+    checked(unsafe { libc::ptrace(libc::PTRACE_INTERRUPT, thread, nothing, nothing) })
+}
+
+/// Lets a stopped thread go on and be traced no more.
+pub(crate) fn detach(thread: i32, signal: i32) -> io::Result<()> {
+    let nothing = ptr::null_mut::<libc::c_void>();
+    let signal = signal as usize as *mut libc::c_void;
+    // SAFETY: the last argument is a number, which this request takes as a pointer.
+    checked(unsafe { libc::ptrace(libc::PTRACE_DETACH, thread, nothing, signal) })
+}
+
+/// Looks whether a seized thread has stopped, without waiting for it.
+pub(crate) fn look(thread: i32) -> io::Result<Waited> {
+    let mut status = 0;
+    // SAFETY: `status` is where the kernel writes the state of the thread.
+    let found = unsafe { libc::waitpid(thread, &raw mut status, libc::__WALL | libc::WNOHANG) };
+    if found < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    if found == 0 {
+        return Ok(Waited::Runs);
+    }
+    if !libc::WIFSTOPPED(status) {
+        return Ok(Waited::Gone);
+    }
+    // An event in the upper bits says that the kernel stopped it for us, not a signal of its own.
+    let signal = if status >> 16 == 0 {
+        libc::WSTOPSIG(status)
+    } else {
+        0
+    };
+    Ok(Waited::Stopped { signal })
+}
+
+/// The general registers of a stopped thread, in the order of the kernel's `user_regs_struct`.
+pub(crate) fn registers(thread: i32) -> io::Result<Vec<u64>> {
+    let mut buffer = [MaybeUninit::<u64>::zeroed(); 64];
+    let mut vector = libc::iovec {
+        iov_base: buffer.as_mut_ptr().cast(),
+        iov_len: size_of_val(&buffer),
+    };
+    let kind = libc::NT_PRSTATUS as usize as *mut libc::c_void;
+    // SAFETY: the vector describes the buffer, which outlives the call.
+    checked(unsafe { libc::ptrace(libc::PTRACE_GETREGSET, thread, kind, &raw mut vector) })?;
+    let count = (vector.iov_len / size_of::<u64>()).min(buffer.len());
+    // SAFETY: all words are zero or what the kernel has written.
+    Ok(buffer[..count]
+        .iter()
+        .map(|word| unsafe { word.assume_init() })
+        .collect())
+}

@@ -1,0 +1,137 @@
+//! A Java program that says when it is ready.
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use testkit::jvm::{self, Jdk};
+use vm_image::{Fault, Frozen, Place, Process, Summary};
+
+/// A running program.
+pub(crate) struct Program {
+    child: Child,
+    /// Its input: the program ends when it is closed.
+    pub(crate) input: Option<ChildStdin>,
+    output: BufReader<ChildStdout>,
+    jdk: Jdk,
+    pub(crate) folder: tempfile::TempDir,
+}
+
+impl Program {
+    /// Compiles a program, starts it, and waits until it is ready; `None` where no JDK compiles.
+    pub(crate) fn start(jdk: &Jdk, name: &str, flags: &[&str]) -> Option<Program> {
+        let Some(compiler) = jvm::newest_compiler() else {
+            testkit::skip(name, testkit::Need::Jdk, "no JDK with a compiler");
+            return None;
+        };
+        let folder = tempfile::tempdir().expect("a folder");
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/java/{name}.java"));
+        let compiled = compiler.compile(&source, 8, folder.path());
+        compiled.unwrap_or_else(|said| panic!("{said}"));
+        let mut command = Command::new(jdk.tool("java"));
+        // Threads that the VM starts and ends by itself would make a difference between two dumps, and the
+        // areas of malloc a large core.
+        let steady = [
+            "-XX:+IgnoreUnrecognizedVMOptions",
+            "-XX:-UseDynamicNumberOfCompilerThreads",
+            "-XX:ReservedCodeCacheSize=16m",
+            "-XX:CompressedClassSpaceSize=16m",
+            "-Xmx256m",
+        ];
+        command
+            .env("MALLOC_ARENA_MAX", "1")
+            .args(steady)
+            .args(flags);
+        command.arg(jvm::crash_report(
+            &folder.path().display().to_string(),
+            name,
+        ));
+        command.arg("-cp").arg(folder.path()).arg(name);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().expect("a JVM");
+        let input = child.stdin.take();
+        let output = BufReader::new(child.stdout.take().expect("its output"));
+        let mut program = Program {
+            child,
+            input,
+            output,
+            jdk: jdk.clone(),
+            folder,
+        };
+        // Some VMs print warnings to standard output first.
+        loop {
+            match program.line().as_str() {
+                "ready" => return Some(program),
+                "" => panic!("the program is not ready: {flags:?}"),
+                _ => {}
+            }
+        }
+    }
+
+    /// Waits until the program really rests: after its last line it still reads its input for the first
+    /// time, for which the VM loads classes.
+    pub(crate) fn rests(&self) {
+        let mut before = 0;
+        testkit::until(|| {
+            let (_, summary) = self.dump_frozen().map_err(|fault| fault.to_string())?;
+            let is_same = before == summary.objects();
+            before = summary.objects();
+            if is_same {
+                Ok(())
+            } else {
+                Err(format!("{before} objects"))
+            }
+        });
+    }
+
+    /// The next line of its output.
+    pub(crate) fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.output.read_line(&mut line).expect("a line");
+        line.trim_end().to_owned()
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// A command of `jcmd` to this program.
+    pub(crate) fn jcmd(&self) -> Command {
+        let mut command = Command::new(self.jdk.tool("jcmd"));
+        command.arg(self.pid().to_string());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
+    /// The dump of all objects that the VM itself writes, without a collection before it.
+    pub(crate) fn dump_of_vm(&self) -> PathBuf {
+        let path = self.folder.path().join("vm.hprof");
+        let ran = self
+            .jcmd()
+            .args(["GC.heap_dump", "-all"])
+            .arg(&path)
+            .output();
+        let ran = ran.expect("jcmd");
+        assert!(path.is_file(), "{}", String::from_utf8_lossy(&ran.stdout));
+        path
+    }
+
+    /// Stops the program and reads its memory.
+    pub(crate) fn dump_frozen(&self) -> Result<(Vec<u8>, Summary), Fault> {
+        let frozen = Frozen::new(self.pid())?;
+        let process = Process::open(self.pid())?;
+        let place = Place {
+            libjvm: process.libjvm(),
+            registers: frozen.registers(),
+        };
+        let mut bytes = Vec::new();
+        let summary = vm_image::dump(&process, &place, &mut bytes)?;
+        Ok((bytes, summary))
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}

@@ -1,0 +1,136 @@
+//! Core files give the answers of the process that they were made of.
+
+use crate::common::{Heap, Program};
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use testkit::jvm;
+use vm_image::{Core, Fault, Place, Summary};
+
+fn dump(core: &Path, libjvm: Option<&Path>) -> Result<(Vec<u8>, Summary), Fault> {
+    let core = Core::open(core, libjvm)?;
+    let place = Place {
+        libjvm: core.libjvm(),
+        registers: core.registers().to_vec(),
+    };
+    let mut bytes = Vec::new();
+    let summary = vm_image::dump(&core, &place, &mut bytes)?;
+    Ok((bytes, summary))
+}
+
+/// A core of a program that goes on.
+fn core_of(program: &Program) -> Option<PathBuf> {
+    let prefix = program.folder.path().join("core");
+    let ran = Command::new("gcore")
+        .arg("-o")
+        .arg(&prefix)
+        .arg(program.pid().to_string())
+        .output();
+    match ran {
+        Ok(ran) => {
+            let path = PathBuf::from(format!("{}.{}", prefix.display(), program.pid()));
+            let said = String::from_utf8_lossy(&ran.stderr).into_owned();
+            assert!(path.is_file(), "{said}");
+            Some(path)
+        }
+        Err(_) => {
+            let reason = "no gcore (of gdb)";
+            testkit::skip("core files", testkit::Need::Program, reason);
+            None
+        }
+    }
+}
+
+/// Flags of a VM with a small core.
+const SMALL: [&str; 2] = ["-XX:+UseSerialGC", "-Xmx48m"];
+
+#[test]
+fn a_core_gives_the_same_heap_as_the_process() {
+    let jdks = jvm::tested();
+    if jdks.is_empty() {
+        testkit::skip("core files", testkit::Need::Jdk, jvm::NO_JDK);
+    }
+    for jdk in jdks {
+        let Some(program) = Program::start(&jdk, "Rest", &SMALL) else {
+            return;
+        };
+        program.rests();
+        let (ours, frozen) = program.dump_frozen().expect("a dump");
+        let Some(path) = core_of(&program) else {
+            return;
+        };
+        let (of_core, summary) = dump(&path, None).expect("a dump");
+        let case = &jdk.full_version;
+        assert_eq!(summary.damage.total(), 0, "{case}: {:?}", summary.damage);
+        assert_eq!(summary.objects(), frozen.objects(), "{case}");
+        let (ours, of_core) = (Heap::read(&ours), Heap::read(&of_core));
+        assert_eq!(ours.loaded, of_core.loaded, "{case}");
+        assert_eq!(ours.classes, of_core.classes, "{case}");
+        assert!(ours.objects == of_core.objects, "{case}");
+        // The compiler's threads do not rest, and words on their stacks may come and go.
+        for (kind, roots) in &ours.roots {
+            if *kind != hprof::HeapTag::RootJavaFrame {
+                assert_eq!(*roots, of_core.roots[kind], "{case} {kind:?}");
+            }
+        }
+        files_are_checked(&path, &jdk.home);
+        cut_cores_are_answered(&path);
+    }
+}
+
+/// Another library is not taken for that of the core; a copy of the right one is.
+fn files_are_checked(core: &Path, home: &Path) {
+    let places = ["lib/server/libjvm.so", "jre/lib/amd64/server/libjvm.so"];
+    let library = places
+        .iter()
+        .map(|place| home.join(place))
+        .find(|path| path.is_file());
+    let library = library.expect("libjvm.so");
+    let copy = core.with_file_name("libjvm.so");
+    fs::copy(&library, &copy).expect("a copy");
+    if let Some(archive) = library.parent().map(|folder| folder.join("classes.jsa"))
+        && archive.is_file()
+    {
+        fs::copy(archive, core.with_file_name("classes.jsa")).expect("a copy");
+    }
+    let (_, summary) = dump(core, Some(&copy)).expect("a dump");
+    assert_eq!(summary.damage.total(), 0, "{:?}", summary.damage);
+    let missing = Core::open(core, Some(Path::new("no/libjvm.so"))).expect("a core");
+    let notes = missing.notes().join("\n");
+    assert!(notes.contains("no/libjvm.so is not there"), "{notes}");
+    fs::copy(std::env::current_exe().expect("a program"), &copy).expect("a copy");
+    let other = Core::open(core, Some(&copy)).expect("a core");
+    let notes = other.notes().join("\n");
+    // A file without a build id is not that of a library with one.
+    let of_core = notes.contains("its build id is another one");
+    assert!(of_core || !has_build_id(&library), "{notes}");
+}
+
+fn has_build_id(library: &Path) -> bool {
+    let bytes = fs::read(library).expect("a library");
+    bytes[..4096.min(bytes.len())]
+        .windows(4)
+        .any(|name| name == b"GNU\0")
+}
+
+/// However short a core is, there is an answer or a sentence.
+fn cut_cores_are_answered(path: &Path) {
+    let len = fs::metadata(path).expect("a core").len();
+    let mut answered = 0;
+    for tenth in (0..10).rev() {
+        let cut = len / 10 * tenth + tenth * 13;
+        let file = File::options().write(true).open(path).expect("a core");
+        file.set_len(cut).expect("cut");
+        match dump(path, None) {
+            Ok((_, summary)) => {
+                answered += 1;
+                assert!(
+                    summary.damage.total() > 0 || tenth == 9,
+                    "{tenth}: {summary:?}"
+                );
+            }
+            Err(fault) => assert!(!fault.to_string().is_empty()),
+        }
+    }
+    assert!(answered < 10);
+}

@@ -1,0 +1,194 @@
+//! A dump of a stopped VM has what the VM's own dump of the same moment has: the same objects at the same
+//! addresses with the same values, the same classes, and at least the same roots.
+
+use crate::common::{Heap, Program};
+use hprof::HeapTag;
+use std::collections::BTreeSet;
+use testkit::jvm::{self, Jdk};
+
+const INT_ARRAY: &str = "primitive 10";
+
+#[test]
+fn serial_heaps_are_read_as_the_vm_reads_them() {
+    on_all("UseSerialGC", &["-XX:+UseSerialGC"]);
+}
+
+#[test]
+fn parallel_heaps_are_read_as_the_vm_reads_them() {
+    on_all("UseParallelGC", &["-XX:+UseParallelGC"]);
+}
+
+#[test]
+fn g1_heaps_are_read_as_the_vm_reads_them() {
+    on_all("UseG1GC", &["-XX:+UseG1GC"]);
+}
+
+#[test]
+fn plain_references_are_read_as_the_vm_reads_them() {
+    let plain = ["-XX:-UseCompressedOops", "-XX:-UseCompressedClassPointers"];
+    on_all("plain", &[&["-XX:+UseSerialGC"], &plain[..]].concat());
+    if jvm::is_matrix() {
+        on_all("plain", &[&["-XX:+UseParallelGC"], &plain[..1]].concat());
+        on_all("plain", &[&["-XX:+UseG1GC"], &plain[..]].concat());
+        on_all(
+            "aligned",
+            &["-XX:+UseSerialGC", "-XX:ObjectAlignmentInBytes=32"],
+        );
+    }
+}
+
+#[test]
+fn compact_headers_are_read_as_the_vm_reads_them() {
+    let jdks = jvm::tested().into_iter().filter(|jdk| jdk.version >= 25);
+    let jdks: Vec<Jdk> = jdks.collect();
+    if jdks.is_empty() {
+        let reason = "no JDK 25 or later";
+        testkit::skip("compact object headers", testkit::Need::JdkPart, reason);
+    }
+    for jdk in jdks {
+        for collector in ["-XX:+UseSerialGC", "-XX:+UseParallelGC", "-XX:+UseG1GC"] {
+            compare(&jdk, &[collector, "-XX:+UseCompactObjectHeaders"]);
+        }
+    }
+}
+
+fn on_all(what: &str, flags: &[&str]) {
+    let jdks = jvm::tested();
+    if jdks.is_empty() {
+        testkit::skip(what, testkit::Need::Jdk, jvm::NO_JDK);
+    }
+    for jdk in jdks {
+        compare(&jdk, flags);
+    }
+}
+
+fn compare(jdk: &Jdk, flags: &[&str]) {
+    if !jdk.tool("jcmd").is_file() {
+        testkit::skip("a dump of the VM's own", testkit::Need::JdkPart, "no jcmd");
+        return;
+    }
+    let Some(program) = Program::start(jdk, "Rest", flags) else {
+        return;
+    };
+    let case = format!("JDK {} {flags:?}", jdk.full_version);
+    // The first request makes the VM start a thread, which has objects.
+    let asked = program.jcmd().arg("VM.version").output().expect("jcmd");
+    assert!(asked.status.success(), "{case}");
+    program.rests();
+    let (ours, summary) = program
+        .dump_frozen()
+        .unwrap_or_else(|e| panic!("{case}: {e}"));
+    let theirs = std::fs::read(program.dump_of_vm()).expect("a dump");
+    assert_eq!(summary.damage.total(), 0, "{case}: {:?}", summary.damage);
+    assert_eq!(summary.gap_bytes, 0, "{case}");
+    let (ours, theirs) = (Heap::read(&ours), Heap::read(&theirs));
+    assert_eq!(ours.twice, 0, "{case}");
+    assert_eq!(summary.objects(), ours.objects.len() as u64, "{case}");
+    assert_eq!(summary.classes, ours.classes.len() as u64, "{case}");
+    compare_classes(&case, &ours, &theirs);
+    compare_objects(&case, &ours, &theirs);
+    compare_roots(&case, jdk, &ours, &theirs);
+}
+
+fn compare_classes(case: &str, ours: &Heap, theirs: &Heap) {
+    assert!(ours.classes.len() > 400, "{case}");
+    assert_eq!(ours.loaded, theirs.loaded, "{case}");
+    for (id, class) in &theirs.classes {
+        let name = &theirs.loaded[id];
+        // The VM goes through the fields in another order, which the record states.
+        let sorted = |fields: &[(String, hprof::BasicType)]| {
+            let fields = fields
+                .iter()
+                .map(|(name, kind)| (name.clone(), *kind as u8));
+            fields.collect::<BTreeSet<_>>()
+        };
+        let own = &ours.classes[id];
+        assert_eq!(sorted(&own.fields), sorted(&class.fields), "{case}: {name}");
+        assert_eq!(own.statics, class.statics, "{case}: {name}");
+        assert_eq!(own.ids, class.ids, "{case}: {name}");
+        assert_eq!(own.instance_size, class.instance_size, "{case}: {name}");
+    }
+    assert_eq!(ours.classes.len(), theirs.classes.len(), "{case}");
+}
+
+fn compare_objects(case: &str, ours: &Heap, theirs: &Heap) {
+    let ids = |heap: &Heap| heap.objects.keys().copied().collect::<BTreeSet<u64>>();
+    let (own, other) = (ids(ours), ids(theirs));
+    assert!(own.len() > 10_000, "{case}");
+    // Before it dumps, the VM fills the unused rest of the buffers in which threads allocate; and its walk over
+    // G1's regions leaves out what fills up the last region of a large object. Nothing refers to fillers.
+    for (heap, more) in [
+        (ours, own.difference(&other)),
+        (theirs, other.difference(&own)),
+    ] {
+        let referred = heap.referred();
+        for id in more {
+            let name = heap.class_name(&heap.objects[id]);
+            let fillers = [
+                INT_ARRAY,
+                "java/lang/Object",
+                "jdk/internal/vm/FillerObject",
+            ];
+            assert!(
+                fillers.contains(&name.as_str()),
+                "{case}: {name} at {id:#x}"
+            );
+            assert!(!referred.contains(id), "{case}: {name} at {id:#x}");
+        }
+    }
+    for id in own.intersection(&other) {
+        let (one, two) = (&ours.objects[id], &theirs.objects[id]);
+        assert_eq!(
+            ours.class_name(one),
+            theirs.class_name(two),
+            "{case}: {id:#x}"
+        );
+        if one.kind == 0 {
+            let name = ours.class_name(one);
+            assert_eq!(
+                ours.values(one),
+                theirs.values(two),
+                "{case}: {name} at {id:#x}"
+            );
+        } else {
+            assert!(
+                one == two,
+                "{case}: the array at {id:#x} has other elements"
+            );
+        }
+    }
+}
+
+fn compare_roots(case: &str, jdk: &Jdk, ours: &Heap, theirs: &Heap) {
+    let sticky = HeapTag::RootStickyClass;
+    assert_eq!(ours.of_root(sticky), theirs.of_root(sticky), "{case}");
+    let global = HeapTag::RootJniGlobal;
+    // Up to JDK 14 the VM dumps its own variables as if they were JNI references.
+    if jdk.version >= 15 {
+        assert_eq!(ours.roots[&global], theirs.roots[&global], "{case}");
+    } else {
+        let both = &ours.of_root(global) | &ours.of_root(HeapTag::RootUnknown);
+        assert!(theirs.of_root(global).is_subset(&both), "{case}");
+    }
+    // Threads of the VM's own are no roots of its dumps, but their objects are in the heap.
+    let kind = HeapTag::RootThreadObject;
+    assert!(
+        theirs.of_root(kind).is_subset(&ours.of_root(kind)),
+        "{case}"
+    );
+    let hidden = ours.of_root(kind).len() - theirs.of_root(kind).len();
+    assert!(hidden < 12, "{case}: {hidden}");
+    let frame = HeapTag::RootJavaFrame;
+    let local = HeapTag::RootJniLocal;
+    let stacks = &ours.of_root(frame) | &ours.of_root(local);
+    for kind in [frame, local] {
+        let missing: Vec<_> = theirs.of_root(kind).difference(&stacks).copied().collect();
+        assert!(missing.is_empty(), "{case}: {kind:?} {missing:x?}");
+    }
+    let missing: Vec<_> = theirs
+        .of_roots()
+        .difference(&ours.of_roots())
+        .copied()
+        .collect();
+    assert!(missing.is_empty(), "{case}: {missing:x?}");
+}

@@ -1,0 +1,106 @@
+//! A VM that answers no request is dumped all the same, and goes on afterwards.
+
+use crate::common::{Heap, Program};
+use hprof::HeapTag;
+use testkit::jvm;
+
+#[test]
+fn a_vm_that_reaches_no_safepoint_is_dumped() {
+    let jdks = jvm::tested();
+    if jdks.is_empty() {
+        testkit::skip("a hung VM", testkit::Need::Jdk, jvm::NO_JDK);
+    }
+    for jdk in jdks {
+        let flags = [
+            "-XX:+UseSerialGC",
+            "-XX:-UseCountedLoopSafepoints",
+            "-XX:LoopStripMiningIter=0",
+        ];
+        let Some(program) = Program::start(&jdk, "Hung", &flags) else {
+            return;
+        };
+        // It stays without an answer as long as the loop runs.
+        let mut asked = program.jcmd().arg("Thread.print").spawn().expect("jcmd");
+        // The collection may still have begun before the loop.
+        let (bytes, summary) =
+            testkit::until(|| program.dump_frozen().map_err(|fault| fault.to_string()));
+        let answered = asked.try_wait().expect("a child");
+        drop(asked.kill());
+        drop(asked.wait());
+        assert_eq!(answered, None, "the VM does not hang");
+        let heap = Heap::read(&bytes);
+        let named = heap.loaded.values().filter(|name| *name == "Hung");
+        assert_eq!(named.count(), 1);
+        let threads = heap.of_root(HeapTag::RootThreadObject).len();
+        assert!(threads >= 3, "{threads} {summary:?}");
+        assert!(heap.objects.len() > 3000, "{summary:?}");
+        // At most one object of a thread that was just allocating cannot be read.
+        assert!(summary.damage.total() <= 2, "{summary:?}");
+    }
+}
+
+#[test]
+fn a_program_goes_on_after_it_was_stopped() {
+    let Some(jdk) = jvm::tested().pop() else {
+        testkit::skip("a stopped VM", testkit::Need::Jdk, jvm::NO_JDK);
+        return;
+    };
+    let Some(mut program) = Program::start(&jdk, "Rest", &[]) else {
+        return;
+    };
+    let mut input = program.input.take().expect("its input");
+    for _ in 0..20 {
+        drop(vm_image::Frozen::new(program.pid()).expect("a stopped process"));
+    }
+    {
+        let frozen = vm_image::Frozen::new(program.pid()).expect("a stopped process");
+        assert!(frozen.registers().len() > 5);
+        let status = std::fs::read_dir(format!("/proc/{}/task", program.pid())).expect("threads");
+        for thread in status.flatten() {
+            let stat = std::fs::read_to_string(thread.path().join("stat")).expect("a thread");
+            let (_, rest) = stat.rsplit_once(") ").expect("a state");
+            assert!(rest.starts_with('t'), "{stat}");
+        }
+    }
+    std::io::Write::write_all(&mut input, b"x").expect("written");
+    assert_eq!(program.line(), "alive");
+}
+
+#[test]
+fn a_process_that_is_no_vm_is_refused() {
+    let mut child = std::process::Command::new("sleep")
+        .arg("100")
+        .spawn()
+        .expect("sleep");
+    let opened = vm_image::Process::open(child.id());
+    drop(child.kill());
+    drop(child.wait());
+    let fault = opened.expect_err("no VM").to_string();
+    assert!(fault.contains("no HotSpot JVM"), "{fault}");
+}
+
+#[test]
+fn other_collectors_are_refused_by_name() {
+    let Some(jdk) = jvm::tested().pop() else {
+        testkit::skip("other collectors", testkit::Need::Jdk, jvm::NO_JDK);
+        return;
+    };
+    for (flag, name) in [("UseZGC", "ZGC"), ("UseShenandoahGC", "Shenandoah")] {
+        let wanted = format!("-XX:+{flag}");
+        let printed = std::process::Command::new(jdk.tool("java"))
+            .args([&wanted, "-version"])
+            .output();
+        if !printed.is_ok_and(|ran| ran.status.success()) {
+            testkit::skip(name, testkit::Need::JdkPart, "this JDK does not have it");
+            continue;
+        }
+        let Some(program) = Program::start(&jdk, "Rest", &[&wanted]) else {
+            return;
+        };
+        let fault = program.dump_frozen().expect_err("another collector");
+        assert!(
+            fault.to_string().contains(&format!("uses {name},")),
+            "{fault}"
+        );
+    }
+}
