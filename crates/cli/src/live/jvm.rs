@@ -7,6 +7,7 @@ use std::fs;
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 /// A running JVM.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,6 +47,8 @@ impl Jvm {
     }
 }
 
+/// Time that a new process may take until it is a JVM.
+const STARTS_WITHIN: Duration = Duration::from_secs(3);
 /// What a process is that cannot be profiled.
 const OPENJ9: &str =
     "runs OpenJ9, which has no such profiler interface; Tenure needs a HotSpot JVM";
@@ -68,7 +71,7 @@ pub(crate) fn list() -> Vec<Jvm> {
 /// The JVM of a process id or of a part of its main class's name.
 pub(crate) fn find(selector: &str) -> Result<Jvm> {
     if let Ok(pid) = selector.parse() {
-        return read(pid).ok_or_else(|| NotFound(why_not(pid)).into());
+        return wait_for(pid).ok_or_else(|| NotFound(why_not(pid)).into());
     }
     let own = std::process::id();
     let mut found = list();
@@ -81,6 +84,20 @@ pub(crate) fn find(selector: &str) -> Result<Jvm> {
             let names = names.join(", ");
             Err(Usage(format!("{selector:?} matches several JVMs: {names}")).into())
         }
+    }
+}
+
+/// The JVM of a process id. One that was started a moment ago (`java Main & tenure attach $!`) becomes a JVM when its
+/// program has loaded the VM.
+fn wait_for(pid: u32) -> Option<Jvm> {
+    let begun = Instant::now();
+    loop {
+        let found = read(pid);
+        let is_there = Path::new("/proc").join(pid.to_string()).exists();
+        if found.is_some() || !is_there || begun.elapsed() > STARTS_WITHIN {
+            return found;
+        }
+        std::thread::sleep(Duration::from_millis(20));
     }
 }
 
