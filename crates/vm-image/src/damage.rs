@@ -13,6 +13,14 @@ impl Damage {
         entry.0 += 1;
     }
 
+    /// Adds what was found elsewhere.
+    pub(crate) fn add(&mut self, other: Damage) {
+        for (what, (count, at)) in other.0 {
+            let entry = self.0.entry(what).or_insert((0, at));
+            entry.0 += count;
+        }
+    }
+
     /// How many things were wrong.
     pub fn total(&self) -> u64 {
         self.0.values().map(|(count, _)| count).sum()

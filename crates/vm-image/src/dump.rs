@@ -1,7 +1,9 @@
 //! An image as a heap dump.
 
+use crate::code::CodeCache;
 use crate::damage::Damage;
 use crate::fault::Fault;
+use crate::frames::{Frame, Frames, Trace};
 use crate::heap::Heap;
 use crate::klass::{Class, Classes, Shape};
 use crate::memory::{Address, Memory};
@@ -10,13 +12,13 @@ use crate::roots::{self, Registers};
 use crate::segments::Segments;
 use crate::summary::Summary;
 use crate::symbols::Symbols;
-use crate::threads;
+use crate::threads::{self, Thread};
 use crate::vm::Vm;
 use crate::walk::Walk;
 use hprof::{
     BasicType, ClassDump, Header, IdSize, ObjectId, Record, Serial, SubRecord, Table, Writer,
 };
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::io::{self, Write};
 use std::time::SystemTime;
 
@@ -44,6 +46,7 @@ pub fn dump(memory: &dyn Memory, place: &Place, out: impl Write) -> Result<Summa
     let mut symbols = Symbols::new(&vm)?;
     let classes = Classes::read(&vm, &mut symbols, &mut damage)?;
     let threads = threads::read(&vm, &mut damage)?;
+    let threads = traces(&vm, &classes, &mut symbols, threads, place, &mut damage);
     let roots = roots::read(
         &vm,
         &heap,
@@ -56,11 +59,12 @@ pub fn dump(memory: &dyn Memory, place: &Place, out: impl Write) -> Result<Summa
         version: vm.version(),
         collector: heap.collector.to_owned(),
         threads: threads.len() as u64,
+        traces: threads.iter().filter(|(_, trace)| trace.is_whole).count() as u64,
         ..Summary::default()
     };
     let write = || -> io::Result<()> {
         let mut writer = Writer::new(out, &header())?;
-        write_tables(&mut writer, &classes, &mut symbols, threads.len())?;
+        write_tables(&mut writer, &classes, &mut symbols, &threads)?;
         let mut segments = Segments::new(writer);
         let own = Own::new(&mut symbols);
         for class in classes.all.iter().filter(|class| class.is_in_dump()) {
@@ -70,7 +74,7 @@ pub fn dump(memory: &dyn Memory, place: &Place, out: impl Write) -> Result<Summa
         let wanted: FxHashSet<Address> = roots.iter().map(|root| root.object.0).collect();
         let mut objects = Objects::new(&vm, &classes, &mut segments, &mut summary, wanted);
         let mut walk = Walk::new(&vm, &classes);
-        for piece in heap.pieces(&threads) {
+        for piece in heap.pieces(threads.iter().map(|(thread, _)| thread)) {
             walk.piece(piece, &mut damage, &mut objects)?;
         }
         let found = objects.found();
@@ -83,8 +87,33 @@ pub fn dump(memory: &dyn Memory, place: &Place, out: impl Write) -> Result<Summa
         segments.finish()
     };
     write().map_err(Fault::io("cannot write the dump"))?;
-    summary.damage = damage;
+    // The walk over large arrays has counted some already.
+    summary.damage.add(damage);
     Ok(summary)
+}
+
+/// Threads with their frames.
+fn traces(
+    vm: &Vm<'_>,
+    classes: &Classes,
+    symbols: &mut Symbols,
+    threads: Vec<Thread>,
+    place: &Place,
+    damage: &mut Damage,
+) -> Vec<(Thread, Trace)> {
+    let code = CodeCache::read(vm);
+    if code.is_err() {
+        damage.count("the code cannot be found, so there are no stack traces", 0);
+    }
+    let frames = code.as_ref().ok().map(|code| Frames { vm, classes, code });
+    let mut trace = |thread: Thread| {
+        let registers = Registers::of(&place.registers, &thread);
+        let trace = frames
+            .as_ref()
+            .map(|frames| frames.of(symbols, &thread, registers));
+        (thread, trace.unwrap_or_default())
+    };
+    threads.into_iter().map(&mut trace).collect()
 }
 
 fn header() -> Header {
@@ -117,32 +146,63 @@ fn write_tables<W: Write>(
     writer: &mut Writer<W>,
     classes: &Classes,
     symbols: &mut Symbols,
-    threads: usize,
+    threads: &[(Thread, Trace)],
 ) -> io::Result<()> {
     Own::new(symbols);
     for (id, bytes) in symbols.all() {
         let id = ObjectId(id);
         writer.record(0, &Record::Utf8 { id, bytes })?;
     }
-    let in_dump = classes.all.iter().filter(|class| class.is_in_dump());
-    for (i, class) in in_dump.enumerate() {
+    let mut serials = FxHashMap::default();
+    let in_dump = (0..)
+        .zip(&classes.all)
+        .filter(|(_, class)| class.is_in_dump());
+    for (i, class) in in_dump {
+        let serial = serials.len() as u32 + 1;
+        serials.insert(i, serial);
         let record = Record::LoadClass {
-            serial: Serial(i as u32 + 1),
+            serial: Serial(serial),
             class: ObjectId(class.mirror),
             trace: NO_TRACE,
             name: ObjectId(class.name),
         };
         writer.record(0, &record)?;
     }
-    for thread in 0..=threads as u32 {
+    let empty = Record::Trace {
+        serial: NO_TRACE,
+        thread: Serial(0),
+        frames: Vec::new(),
+    };
+    writer.record(0, &empty)?;
+    let mut last_frame = 0;
+    for (i, (_, trace)) in threads.iter().enumerate() {
+        let mut frames = Vec::new();
+        for frame in &trace.frames {
+            last_frame += 1;
+            frames.push(ObjectId(last_frame));
+            writer.record(0, &Record::Frame(frame_record(frame, last_frame, &serials)))?;
+        }
+        let serial = i as u32 + 1;
         let record = Record::Trace {
-            serial: Serial(thread + 1),
-            thread: Serial(thread),
-            frames: Vec::new(),
+            serial: Serial(serial + NO_TRACE.0),
+            thread: Serial(serial),
+            frames,
         };
         writer.record(0, &record)?;
     }
     Ok(())
+}
+
+fn frame_record(frame: &Frame, id: u64, serials: &FxHashMap<u32, u32>) -> hprof::Frame {
+    let method = &frame.method;
+    hprof::Frame {
+        id: ObjectId(id),
+        method: ObjectId(method.name),
+        signature: ObjectId(method.signature),
+        source: ObjectId(method.source),
+        class: Serial(serials.get(&method.class).copied().unwrap_or(0)),
+        line: frame.line,
+    }
 }
 
 /// The record of a class.

@@ -2,6 +2,7 @@
 //! JDK 20, a compressed stream of numbers from 21 on.
 
 use crate::memory::Address;
+use crate::numbers::Numbers;
 use crate::symbols::Symbols;
 use crate::vm::Vm;
 use hprof::BasicType;
@@ -86,7 +87,7 @@ pub(crate) fn array_of(vm: &Vm<'_>, array: Address, data: u64, size: u32) -> Opt
 }
 
 /// The constant pool of a class.
-struct Constants {
+pub(crate) struct Constants {
     first: Address,
     len: u32,
 }
@@ -94,7 +95,11 @@ struct Constants {
 impl Constants {
     fn of(vm: &Vm<'_>, klass: Address) -> Option<Constants> {
         let at = vm.tables.find("InstanceKlass._constants")?;
-        let pool = vm.memory.pointer(klass.wrapping_add(at))?;
+        Self::at(vm, vm.memory.pointer(klass.wrapping_add(at))?)
+    }
+
+    /// The constant pool at an address.
+    pub(crate) fn at(vm: &Vm<'_>, pool: Address) -> Option<Constants> {
         let len = vm.tables.find("ConstantPool._length")?;
         Some(Constants {
             // The entries lie behind the structure itself.
@@ -103,7 +108,7 @@ impl Constants {
         })
     }
 
-    fn symbol(&self, vm: &Vm<'_>, index: u32) -> Option<Address> {
+    pub(crate) fn symbol(&self, vm: &Vm<'_>, index: u32) -> Option<Address> {
         (index < self.len).then_some(())?;
         vm.memory
             .pointer_unaligned(self.first.wrapping_add(u64::from(index) * 8))
@@ -186,7 +191,10 @@ fn rows(vm: &Vm<'_>, bytes: &[u8], declared: u16) -> Option<(Vec<Row>, Vec<u32>)
 /// A compressed stream (`fieldInfo.hpp`): the numbers of declared and of injected fields, then of each its
 /// name, signature, offset, access flags, flags, and what the flags announce.
 fn stream(bytes: &[u8], gap: usize) -> Option<(Vec<Row>, Vec<u32>)> {
-    let mut numbers = Numbers { bytes };
+    let mut numbers = Numbers {
+        bytes,
+        excludes_zero: true,
+    };
     let (declared, injected) = (numbers.next()?, numbers.next()?);
     if gap > 0 {
         (declared > SEARCHED_FROM).then_some(())?;
@@ -216,47 +224,9 @@ fn stream(bytes: &[u8], gap: usize) -> Option<(Vec<Row>, Vec<u32>)> {
     Some((rows, injected.iter().map(|row| row.offset).collect()))
 }
 
-/// Numbers of UNSIGNED5 (`utilities/unsigned5.hpp`): up to five bytes, none of them zero; a byte
-/// of 192 or more says that another one follows, which counts 64 times as much.
-struct Numbers<'a> {
-    bytes: &'a [u8],
-}
-
-impl Numbers<'_> {
-    fn next(&mut self) -> Option<u32> {
-        let mut sum: u32 = 0;
-        for i in 0..5 {
-            let (byte, rest) = self.bytes.split_first()?;
-            self.bytes = rest;
-            let digit = u32::from(byte.checked_sub(1)?);
-            sum = sum.wrapping_add(digit << (6 * i));
-            if digit < 191 || i == 4 {
-                return Some(sum);
-            }
-        }
-        None
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{Numbers, stream};
-
-    #[test]
-    fn numbers_are_those_of_the_description() {
-        // From the comment of unsigned5.hpp: 0 is 01, 190 is BF, 191 is C0 01, and 192 is C1 01.
-        for (bytes, value) in [
-            (&[0x01][..], 0),
-            (&[0xbf], 190),
-            (&[0xc0, 0x01], 191),
-            (&[0xc1, 0x01], 192),
-            (&[0xc0, 0x02], 255),
-        ] {
-            assert_eq!(Numbers { bytes }.next(), Some(value), "{bytes:x?}");
-        }
-        assert_eq!(Numbers { bytes: &[0] }.next(), None);
-        assert_eq!(Numbers { bytes: &[0xc0] }.next(), None);
-    }
+    use super::stream;
 
     #[test]
     fn a_stream_is_read_up_to_its_injected_fields_and_not_beyond_its_end() {

@@ -99,8 +99,8 @@ impl Heap {
 
     /// The parts in which objects lie one behind the other, cut where threads allocate: an object that
     /// is just being made cannot hide what comes after it.
-    pub(crate) fn pieces(&self, threads: &[Thread]) -> Vec<Space> {
-        let mut buffers: Vec<_> = threads.iter().filter_map(|thread| thread.buffer).collect();
+    pub(crate) fn pieces<'t>(&self, threads: impl Iterator<Item = &'t Thread>) -> Vec<Space> {
+        let mut buffers: Vec<_> = threads.filter_map(|thread| thread.buffer).collect();
         buffers.sort_unstable_by_key(|buffer| buffer.start);
         let mut pieces = Vec::new();
         for space in &self.spaces {
@@ -179,7 +179,7 @@ mod tests {
             thread(150, 150, 160),
         ];
         let pieces: Vec<_> = heap
-            .pieces(&threads)
+            .pieces(threads.iter())
             .iter()
             .map(|p| (p.from, p.to))
             .collect();

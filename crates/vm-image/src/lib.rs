@@ -5,20 +5,24 @@
 //! In reading order: [`memory`](Memory) (where bytes come from), [`process`](Process), [`freeze`](Frozen)
 //! and [`core`](Core) (sources of bytes), `elf` (exported symbols), `structs` (the tables), `vm` (flags,
 //! packing of references), `klass` and `fields` (classes), `heap` with `g1`, `parallel` and `serial` (where
-//! objects lie), `walk` (object by object), `threads`, `roots`, and [`dump`](dump()) with `objects` and
-//! `segments` (what is written).
+//! objects lie), `walk` (object by object), `threads`, `code`, `methods` and `frames` (stacks),
+//! `roots`, and [`dump`](dump()) with `objects` and `segments` (what is written).
 
+mod code;
 mod core;
 mod damage;
 mod dump;
 mod elf;
 mod fault;
 mod fields;
+mod frames;
 mod freeze;
 mod g1;
 mod heap;
 mod klass;
 mod memory;
+mod methods;
+mod numbers;
 mod objects;
 mod parallel;
 mod process;

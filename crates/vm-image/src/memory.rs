@@ -78,6 +78,15 @@ impl<'m> Structures<'m> {
         Some(())
     }
 
+    /// As many of these bytes as there are.
+    pub(crate) fn fill_some(&self, at: Address, into: &mut [u8]) -> usize {
+        let there = into.iter_mut().enumerate().map_while(|(i, byte)| {
+            *byte = self.u8(at.checked_add(i as u64)?)?;
+            Some(())
+        });
+        there.count()
+    }
+
     pub(crate) fn u8(&self, at: Address) -> Option<u8> {
         let mut bytes = [0; 1];
         self.fill(at, &mut bytes)?;

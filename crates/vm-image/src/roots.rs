@@ -2,13 +2,14 @@
 //! the words of stacks.
 
 use crate::damage::Damage;
+use crate::frames::Trace;
 use crate::heap::Heap;
 use crate::klass::{Classes, Shape};
 use crate::memory::Address;
 use crate::threads::Thread;
 use crate::vm::Vm;
 use hprof::{HeapTag, ObjectId, Root, Serial};
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// More blocks of JNI references than any VM has.
 const MOST_BLOCKS: u64 = 1 << 20;
@@ -30,6 +31,14 @@ pub struct Registers {
     pub words: Vec<u64>,
 }
 
+impl Registers {
+    /// The registers of a thread.
+    pub(crate) fn of<'r>(all: &'r [Registers], thread: &Thread) -> Option<&'r Registers> {
+        let id = thread.id?;
+        all.iter().find(|one| one.thread == id)
+    }
+}
+
 /// A root, before it is known whether there is an object at its address.
 fn root(kind: HeapTag, object: Address, thread: u32, frame: u32, reference: Address) -> Root {
     Root {
@@ -46,14 +55,14 @@ pub(crate) fn read(
     vm: &Vm<'_>,
     heap: &Heap,
     classes: &Classes,
-    threads: &[Thread],
+    threads: &[(Thread, Trace)],
     registers: &[Registers],
     damage: &mut Damage,
 ) -> Vec<Root> {
     let mut roots = system_classes(vm, classes);
     globals(vm, &mut roots, damage);
     variables(vm, heap, &mut roots);
-    for (i, thread) in threads.iter().enumerate() {
+    for (i, (thread, trace)) in threads.iter().enumerate() {
         let serial = i as u32 + 1;
         if thread.object != 0 {
             let kind = HeapTag::RootThreadObject;
@@ -65,17 +74,16 @@ pub(crate) fn read(
         let mut add = |at: Address, object: Address| {
             roots.push(root(HeapTag::RootJniLocal, object, serial, NO_FRAME, at));
         };
-        blocks(vm, first.unwrap_or(0), damage, &mut add);
-        let registers = thread
-            .id
-            .and_then(|id| registers.iter().find(|one| one.thread == id));
-        let words = stack_words(vm, heap, thread, registers);
+        // Those of native methods further out stand in the frames through which they called Java methods.
+        for block in first.iter().chain(&trace.handles) {
+            blocks(vm, *block, damage, &mut add);
+        }
+        let registers = Registers::of(registers, thread);
         let kind = HeapTag::RootJavaFrame;
-        roots.extend(
-            words
-                .into_iter()
-                .map(|word| root(kind, word, serial, NO_FRAME, 0)),
-        );
+        for (word, place) in stack_words(vm, heap, thread, registers) {
+            let frame = place.and_then(|place| trace.frame_at(place));
+            roots.push(root(kind, word, serial, frame.unwrap_or(NO_FRAME), 0));
+        }
     }
     roots
 }
@@ -219,21 +227,22 @@ fn stored(vm: &Vm<'_>, storage: Address, add: &mut dyn FnMut(Address, Address)) 
     Some(())
 }
 
-/// Words of a thread's stack and registers that could be references, whole or compressed, each once.
+/// Words of a thread's stack and registers that could be references, whole or compressed, each once,
+/// with the innermost place of the stack that has it.
 fn stack_words(
     vm: &Vm<'_>,
     heap: &Heap,
     thread: &Thread,
     registers: Option<&Registers>,
-) -> Vec<Address> {
-    let mut found = FxHashSet::default();
+) -> Vec<(Address, Option<Address>)> {
+    let mut found = FxHashMap::default();
     let reserved = heap.reserved;
-    let mut word = |word: u64| {
+    let mut word = |word: u64, place: Option<Address>| {
         let narrow = [word as u32, (word >> 32) as u32].map(|half| vm.widen(half));
         for address in [word, narrow[0], narrow[1]] {
             let inside = reserved.from <= address && address < reserved.to;
             if inside && address.is_multiple_of(vm.alignment) {
-                found.insert(address);
+                found.entry(address).or_insert(place);
             }
         }
     };
@@ -245,10 +254,10 @@ fn stack_words(
     ] {
         let value = vm.tables.find(field);
         let value = value.and_then(|at| vm.memory.u64(thread.address.wrapping_add(at)));
-        word(value.unwrap_or(0));
+        word(value.unwrap_or(0), None);
     }
     for value in registers.iter().flat_map(|registers| &registers.words) {
-        word(*value);
+        word(*value, None);
     }
     if let Some((low, base)) = thread.stack {
         let pointer = registers.map(|registers| registers.stack_pointer & !7);
@@ -257,8 +266,8 @@ fn stack_words(
         while at < base {
             let len = ((base - at) as usize).min(piece.len());
             let there = vm.memory.direct().read(at, &mut piece[..len]) & !7;
-            for bytes in piece[..there].as_chunks().0 {
-                word(u64::from_le_bytes(*bytes));
+            for (i, bytes) in piece[..there].as_chunks().0.iter().enumerate() {
+                word(u64::from_le_bytes(*bytes), Some(at + i as u64 * 8));
             }
             at += there as u64;
             if there < len {
@@ -268,7 +277,7 @@ fn stack_words(
             }
         }
     }
-    let mut found: Vec<Address> = found.into_iter().collect();
+    let mut found: Vec<_> = found.into_iter().collect();
     found.sort_unstable();
     found
 }

@@ -164,6 +164,16 @@ impl<'m> Vm<'m> {
         text.unwrap_or_else(|| "of unknown version".to_owned())
     }
 
+    /// Whether zero is no byte of a number in a compressed stream, as from JDK 20 on. (JDK 8 counts its
+    /// versions from another number on and still has the old kind of list.)
+    pub(crate) fn excludes_zero(&self) -> bool {
+        let major = self
+            .tables
+            .find_static("Abstract_VM_Version._vm_major_version");
+        let major = major.and_then(|at| self.memory.u32(at));
+        major >= Some(20) && self.tables.find("GrowableArrayBase._len").is_some()
+    }
+
     /// The class of an object, from the first 16 bytes of it.
     pub(crate) fn klass(&self, mark: u64, word: u64) -> Address {
         match self.header {

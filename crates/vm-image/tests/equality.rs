@@ -38,6 +38,11 @@ fn plain_references_are_read_as_the_vm_reads_them() {
 }
 
 #[test]
+fn stacks_of_compiled_code_are_read_as_the_vm_reads_them() {
+    on_all("compiled code", &["-Xcomp", "-XX:+UseSerialGC"]);
+}
+
+#[test]
 fn compact_headers_are_read_as_the_vm_reads_them() {
     let jdks = jvm::tested().into_iter().filter(|jdk| jdk.version >= 25);
     let jdks: Vec<Jdk> = jdks.collect();
@@ -88,6 +93,16 @@ fn compare(jdk: &Jdk, flags: &[&str]) {
     compare_classes(&case, &ours, &theirs);
     compare_objects(&case, &ours, &theirs);
     compare_roots(&case, jdk, &ours, &theirs);
+    assert_eq!(summary.traces, summary.threads, "{case}");
+    // The VM leaves out threads of its own, some of which wait in Java code.
+    assert!(!theirs.traces.is_empty(), "{case}");
+    for trace in &theirs.traces {
+        assert!(
+            ours.traces.contains(trace),
+            "{case}: {trace:?} is missing in {:?}",
+            ours.traces
+        );
+    }
 }
 
 fn compare_classes(case: &str, ours: &Heap, theirs: &Heap) {

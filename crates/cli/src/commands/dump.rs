@@ -18,7 +18,7 @@ use vm_image::{Core, Fault, Frozen, Place, Process, Summary};
 /// Take a heap dump of a running JVM, of one that hangs, or of a core file
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "The JVM stops while it writes. A JVM that runs with Tenure's agent also writes its profile on\nSIGQUIT (kill -QUIT PID).\n\n--frozen and --core need nothing of the JVM: they read its memory (HotSpot 8 to 25 with the Serial,\nParallel or G1 collector). Such dumps include unreachable objects. They have no stack traces, and\nwhatever on a thread's stack looks like a reference counts as a local variable.\n\nExamples:\n  tenure dump 4711 -o heap.hprof\n  tenure dump demo.Main -o all.hprof --all\n  tenure dump 4711 --frozen -o hung.hprof\n  tenure dump --core core.4711 -o crashed.hprof"
+    after_help = "The JVM stops while it writes. A JVM that runs with Tenure's agent also writes its profile on\nSIGQUIT (kill -QUIT PID).\n\n--frozen and --core need nothing of the JVM: they read its memory (HotSpot 8 to 25 with the Serial,\nParallel or G1 collector). Such dumps include unreachable objects, and whatever on a\nthread's stack looks like a reference counts as a local variable.\n\nExamples:\n  tenure dump 4711 -o heap.hprof\n  tenure dump demo.Main -o all.hprof --all\n  tenure dump 4711 --frozen -o hung.hprof\n  tenure dump --core core.4711 -o crashed.hprof"
 )]
 pub struct Args {
     /// Process id, or a part of the main class's name
@@ -188,7 +188,7 @@ fn read_frozen(pid: u32, output: &mut Output) -> Result<(Summary, Duration)> {
 /// Says what was written, and what could not be read.
 fn report(path: &Path, summary: &Summary) -> Exit {
     note(&format!(
-        "wrote {}: {} objects of {} classes, {} threads without stack traces (HotSpot {}, {} collector)",
+        "wrote {}: {} objects of {} classes, {} threads (HotSpot {}, {} collector)",
         path.display(),
         summary.objects(),
         summary.classes,
@@ -196,6 +196,12 @@ fn report(path: &Path, summary: &Summary) -> Exit {
         summary.version,
         summary.collector,
     ));
+    if summary.traces < summary.threads {
+        note(&format!(
+            "the stack traces of {} threads are incomplete: their frames could not be read",
+            summary.threads - summary.traces
+        ));
+    }
     let locals = summary.roots.get("JAVA_FRAME").unwrap_or(&0);
     note(&format!(
         "local variables are conservative: {locals} roots are what the words of stacks point to"

@@ -38,21 +38,36 @@ pub(crate) struct Heap {
     /// Objects, and the references of JNI globals, by kind.
     pub(crate) roots: BTreeMap<HeapTag, BTreeSet<(u64, u64)>>,
     pub(crate) twice: u64,
+    /// Stacks that have frames: methods with their lines.
+    pub(crate) traces: Vec<Vec<(String, i32)>>,
 }
 
 impl Heap {
     pub(crate) fn read(data: &[u8]) -> Heap {
         let mut heap = Heap::default();
-        let mut loads = Vec::new();
+        let (mut loads, mut frames, mut traces) = (Vec::new(), HashMap::new(), Vec::new());
         let map = map_file(data, |raw| match raw.decode(hprof::IdSize::Eight) {
             Some(Record::Utf8 { id, bytes }) => {
                 heap.names
                     .insert(id.0, hprof::decode_modified_utf8(bytes).to_string());
             }
             Some(Record::LoadClass { class, name, .. }) => loads.push((class.0, name.0)),
+            Some(Record::Frame(frame)) => {
+                frames.insert(frame.id, (frame.method.0, frame.line));
+            }
+            Some(Record::Trace { frames, .. }) if !frames.is_empty() => traces.push(frames),
             _ => {}
         });
         let map = map.expect("a dump");
+        for trace in traces {
+            let frame = |id| {
+                let (method, line) = frames[id];
+                (heap.name(method), line)
+            };
+            let trace: Vec<_> = trace.iter().map(frame).collect();
+            heap.traces.push(trace);
+        }
+        heap.traces.sort();
         for (class, name) in loads {
             heap.loaded.insert(class, heap.names[&name].clone());
         }
