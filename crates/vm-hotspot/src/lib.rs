@@ -31,6 +31,7 @@ mod births;
 mod calls;
 mod changed_classes;
 mod choices;
+mod clib;
 pub mod config;
 mod costs;
 mod counters;

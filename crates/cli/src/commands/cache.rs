@@ -99,9 +99,11 @@ fn say(session: &Session, entries: &[Entry], removed: bool) -> std::io::Result<(
 
 /// The folder for indexes that cannot be beside their dump, and for the past of watched programs.
 pub(crate) fn user_cache(session: &Session) -> Option<PathBuf> {
-    if let Some(dir) = &session.global.cache_dir {
-        return Some(dir.clone());
-    }
+    session.global.cache_dir.clone().or_else(of_user)
+}
+
+/// The user's cache folder for Tenure, without options.
+pub(crate) fn of_user() -> Option<PathBuf> {
     let folder = |key: &str| {
         std::env::var_os(key)
             .filter(|v| !v.is_empty())

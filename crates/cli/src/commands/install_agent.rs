@@ -6,7 +6,8 @@ use crate::live::agent;
 use crate::output::note;
 use crate::session::Session;
 use anyhow::{Context, Result};
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 /// Copy the agent to where -agentlib:hprof finds it
@@ -81,6 +82,8 @@ fn install(library: &Path, place: &Path, force: bool) -> Result<()> {
     // A JVM may have the old file mapped: it keeps its own, as the name gets a new file.
     let new = place.with_extension("so.new");
     fs::copy(library, &new).with_context(error)?;
+    // Unpacked libraries are private, and JVMs of other users load this one.
+    fs::set_permissions(&new, Permissions::from_mode(0o755)).with_context(error)?;
     fs::rename(&new, place).with_context(error)
 }
 
@@ -108,12 +111,15 @@ mod tests {
             folder.path().join("libhprof.so"),
         );
         fs::write(&ours, "ours").expect("made");
+        fs::set_permissions(&ours, Permissions::from_mode(0o700)).expect("private");
         fs::write(&place, "original").expect("made");
         install(&ours, &place, false).expect("installed");
         fs::write(&ours, "newer").expect("made");
         install(&ours, &place, false).expect("installed");
         let kept = fs::read_to_string(folder.path().join("libhprof.so.orig")).expect("kept");
         assert_eq!(kept, "original");
+        let mode = fs::metadata(&place).expect("there").permissions().mode();
+        assert_eq!(mode & 0o777, 0o755);
         assert_eq!(fs::read_to_string(&place).expect("there"), "newer");
     }
 }

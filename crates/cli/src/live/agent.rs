@@ -1,5 +1,6 @@
 //! Where the agent library is.
 
+use super::embedded;
 use super::inside::Inside;
 use super::jvm::Jvm;
 use crate::exit::Usage;
@@ -10,7 +11,7 @@ use std::path::{Path, PathBuf};
 pub(crate) const LIBRARY: &str = "libhprof.so";
 
 /// The agent library: `--agent`, else `TENURE_AGENT`, else beside this program or in a `lib`
-/// folder next to it.
+/// folder next to it, else the one in this program, unpacked.
 pub(crate) fn find(given: Option<&Path>) -> Result<PathBuf> {
     let from_environment = std::env::var_os("TENURE_AGENT").map(PathBuf::from);
     if let Some(path) = given.map(Path::to_path_buf).or(from_environment) {
@@ -29,6 +30,9 @@ pub(crate) fn find(given: Option<&Path>) -> Result<PathBuf> {
         if let Ok(path) = place.join(LIBRARY).canonicalize() {
             return Ok(path);
         }
+    }
+    if let Some(path) = embedded::unpacked(LIBRARY)? {
+        return Ok(path);
     }
     Err(Usage(format!(
         "{LIBRARY} is not beside {}; name it with --agent or TENURE_AGENT",

@@ -246,54 +246,66 @@ impl Inside {
             self.owner.0.as_raw(),
             checksum(&content)
         );
-        let parent = self.temporary()?;
-        match fs::mkdirat(&parent, &folder, Mode::RWXU) {
-            Ok(()) => self.give(&handle(&parent, &folder)?)?,
+        self.keep(&self.temporary()?, "/tmp", &folder, &[(name, &content)])?;
+        Ok(format!("/tmp/{folder}/{name}"))
+    }
+
+    /// Keeps files in a folder of the owner's alone: those that are there must have the same content,
+    /// others are written. `path` is what `parent` is called in messages.
+    pub(crate) fn keep(
+        &self,
+        parent: &OwnedFd,
+        path: &str,
+        folder: &str,
+        files: &[(&str, &[u8])],
+    ) -> Result<()> {
+        let cannot = || format!("cannot copy the agent to {path}/{folder}");
+        match fs::mkdirat(parent, folder, Mode::RWXU) {
+            Ok(()) => self.give(&handle(parent, folder)?)?,
             Err(Errno::EXIST) => {}
-            Err(error) => return Err(error).context("cannot copy the agent to the JVM"),
+            Err(error) => return Err(error).with_context(cannot),
         }
-        let handle = handle(&parent, &folder)?;
+        let handle = handle(parent, folder)?;
         let stat = fs::fstat(&handle)?;
         if FileType::from_raw_mode(stat.st_mode) != FileType::Directory || !self.is_owned(&stat) {
-            bail!("/tmp/{folder} belongs to somebody else");
+            bail!("{path}/{folder} belongs to somebody else");
         }
-        let inside = format!("/tmp/{folder}/{name}");
-        let there = fs::openat(
-            &handle,
-            name,
-            OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC,
-            Mode::empty(),
-        );
-        if let Ok(there) = there {
+        for (name, content) in files {
+            self.keep_file(&handle, name, content)
+                .with_context(cannot)?;
+        }
+        Ok(())
+    }
+
+    fn keep_file(&self, folder: &OwnedFd, name: &str, content: &[u8]) -> Result<()> {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        if let Ok(there) = fs::openat(folder, name, flags, Mode::empty()) {
             use std::io::Read;
             let mut old = Vec::new();
             let limit = content.len() as u64 + 1;
             File::from(there).take(limit).read_to_end(&mut old)?;
             if old == content {
-                return Ok(inside);
+                return Ok(());
             }
-            bail!("{inside} is another library; remove it");
+            bail!("{name} is another library; remove it");
         }
         // Under another name until it is whole: another process may attach at the same moment.
         let part = format!("{name}.{}", random()?);
         let new =
             OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::WRONLY | OFlags::CLOEXEC;
-        let made = fs::openat(&handle, &part, new, Mode::RWXU);
-        let made = made.context("cannot copy the agent to the JVM")?;
+        let made = fs::openat(folder, &part, new, Mode::RWXU)?;
         self.give(&made)?;
         {
             use std::io::Write;
-            let mut made = File::from(made);
-            made.write_all(&content)
-                .context("cannot copy the agent to the JVM")?;
+            File::from(made).write_all(content)?;
         }
-        fs::renameat(&handle, &part, &handle, name)?;
-        Ok(inside)
+        fs::renameat(folder, &part, folder, name)?;
+        Ok(())
     }
 }
 
-/// Tells versions of the library apart; it protects nothing, the content itself is compared.
-fn checksum(content: &[u8]) -> u64 {
+/// Distinguishes versions of a library; it protects nothing, the content itself is compared.
+pub(crate) fn checksum(content: &[u8]) -> u64 {
     const PRIME: u64 = 0x100_0000_01b3;
     let start = 0xcbf2_9ce4_8422_2325;
     content.iter().fold(start, |sum, byte| {

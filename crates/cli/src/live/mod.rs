@@ -5,6 +5,7 @@ pub(crate) mod attach;
 pub(crate) mod collect;
 pub(crate) mod collect_events;
 pub(crate) mod door;
+mod embedded;
 pub(crate) mod front_end;
 pub(crate) mod inside;
 pub(crate) mod jvm;

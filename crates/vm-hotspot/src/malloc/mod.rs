@@ -34,6 +34,7 @@ use vmpi::{
     MethodInfo, ObjectHandle, Share, ThreadId, Trace, TraceId,
 };
 
+use crate::clib;
 use crate::hotspot::HotSpot;
 use crate::registry::{ClassEntry, MethodEntry, Registry, handles};
 use crate::sampler::{AsyncGetCallTrace, find_agct};
@@ -106,6 +107,12 @@ pub(crate) fn start(interval: u64, depth: u32, memory: &Memory) -> Result<(), &'
     memory.native.charge(blocks.bytes() + stacks.bytes());
     let own = start as *const () as usize;
     pin(own);
+    if !clib::in_each_child(in_child) {
+        return Err(
+            "native allocations are not recorded: this C library does not report a fork, and the \
+             child would record with the tables of its parent",
+        );
+    }
     let made = MALLOC.set(Malloc {
         blocks,
         stacks,
@@ -124,8 +131,6 @@ pub(crate) fn start(interval: u64, depth: u32, memory: &Memory) -> Result<(), &'
              of a program can have them",
         );
     }
-    // SAFETY: the handler is a function that stays.
-    unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
     hooks::ON.store(true, Ordering::SeqCst);
     patch_new();
     Ok(())
