@@ -45,7 +45,7 @@ pub fn notices(
 }
 
 /// The packages that the shipped ones link, in order, those of the workspace left out.
-fn linked(metadata: &Json) -> Vec<&Json> {
+pub(crate) fn linked(metadata: &Json) -> Vec<&Json> {
     let array = |json: &'_ Json| json.as_array().cloned().unwrap_or_default();
     let packages = metadata["packages"]
         .as_array()
