@@ -123,6 +123,11 @@ impl Budget {
         true
     }
 
+    /// Something was refused that nobody asked room for.
+    pub fn refuse(&self) {
+        self.refused.fetch_add(1, Relaxed);
+    }
+
     /// So many bytes are in use that cannot be refused.
     pub fn charge(&self, bytes: u64) {
         let now = self.used.fetch_add(bytes, Relaxed) + bytes;

@@ -161,6 +161,7 @@ impl Agent for Host {
         } else {
             // The next one that is looked at finds what both have changed.
             tracked.missed += 1;
+            self.memory.refuse();
         }
         tracked.in_gc = false;
         drop(tracked);

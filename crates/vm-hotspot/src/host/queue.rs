@@ -87,3 +87,61 @@ impl Queue {
         std::mem::replace(&mut self.messages, room)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use vmpi::ArenaId;
+
+    fn collection(changes: usize) -> Message {
+        let change = Change {
+            from: 8,
+            arena: ArenaId(0),
+            to: 16,
+            new_arena: ArenaId(0),
+        };
+        let gc = Collection {
+            started: Instant::now(),
+            changes: vec![change; changes],
+            dead: Vec::new(),
+            states: Vec::new(),
+            refused: 0,
+            missed: 0,
+        };
+        Message {
+            at: Instant::now(),
+            env: EnvId(0),
+            what: What::Gc(Box::new(gc)),
+        }
+    }
+
+    #[test]
+    fn collections_wait_up_to_their_share_and_all_memory_is_given_back() {
+        let budget = Budget::new(Budget::LEAST);
+        let (mut queue, mut waiting) = (Queue::default(), 0);
+        let names = What::Item(Box::new(Item::event(Body::JvmShutDown)));
+        let (at, env) = (Instant::now(), EnvId(0));
+        queue.push(
+            Message {
+                at,
+                env,
+                what: names,
+            },
+            &budget,
+        );
+        while queue.takes_collection(&budget) {
+            queue.push(collection(1000), &budget);
+            waiting += 1;
+        }
+        // One may go beyond the share: how much has changed is known afterwards.
+        let share = budget.limit() / SHARE;
+        assert!(
+            (share..share + 2000 * CHANGE).contains(&budget.used()),
+            "{}",
+            budget.used()
+        );
+        assert_eq!(queue.take(&budget).len(), waiting + 1);
+        assert_eq!(budget.used(), 0);
+        assert!(queue.takes_collection(&budget) && queue.take(&budget).is_empty());
+    }
+}
