@@ -4,11 +4,11 @@ use crate::chain::{Step, steps};
 use crate::leaks::root_kinds;
 use crate::pace::Pace;
 use crate::selection::Selection;
-use heap_graph::{ClassIdx, Control, Heap, HeapError, ObjIdx, RefStrength};
+use heap_graph::{ClassIdx, Control, Heap, HeapError, ObjIdx, ObjectsByClass, RefStrength};
 use hprof::HeapTag;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
 
 /// Referents that paths may be asked not to go through.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -116,6 +116,8 @@ pub(crate) fn root_set(heap: &Heap) -> Selection {
 
 /// Classes of which [`Holders`] finds the instances, each in a pass over the class column.
 const CLASSES: u32 = 200;
+/// Classes whose instances are looked for one class at a time.
+const WALKS: u32 = 4;
 
 /// The objects that hold an object, leaving out excluded referents. A class that nothing else
 /// holds is held by its instances.
@@ -124,6 +126,9 @@ pub(crate) struct Holders<'h> {
     exclude: Exclusions,
     /// Classes whose instances are holders although others are, too: when those lead to no root.
     classes: Cell<u32>,
+    /// Classes whose instances were asked for, and the instances of all once these were many.
+    asked: Cell<u32>,
+    by_class: OnceCell<ObjectsByClass>,
     reference_class: Vec<bool>,
 }
 
@@ -136,6 +141,8 @@ impl<'h> Holders<'h> {
             heap,
             exclude,
             classes: Cell::new(0),
+            asked: Cell::new(0),
+            by_class: OnceCell::new(),
             reference_class,
         }
     }
@@ -143,6 +150,18 @@ impl<'h> Holders<'h> {
     /// From now on instances hold their class even if something else does.
     pub(crate) fn with_instances(&self) {
         self.classes.set(CLASSES);
+    }
+
+    /// A walk over all objects finds the instances of one class, and one with a list those of all.
+    fn add_instances(&self, class: ClassIdx, found: &mut Vec<ObjIdx>) {
+        let asked = self.asked.get();
+        self.asked.set(asked.saturating_add(1));
+        if asked < WALKS {
+            found.extend(self.heap.objects_of(class));
+        } else {
+            let by_class = self.by_class.get_or_init(|| self.heap.objects_by_class());
+            found.extend(by_class.of(class));
+        }
     }
 
     pub(crate) fn of(&self, object: ObjIdx) -> Result<Vec<ObjIdx>, HeapError> {
@@ -153,7 +172,7 @@ impl<'h> Holders<'h> {
             let more = self.classes.get();
             if found.is_empty() || more > 0 {
                 self.classes.set(more.saturating_sub(1));
-                found.extend(heap.objects_of(class));
+                self.add_instances(class, &mut found);
             }
         }
         if self.exclude.is_empty() {
@@ -278,7 +297,50 @@ mod tests {
     use super::*;
     use heap_graph::Options;
     use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-    use testkit::dump::{Heap as Builder, IdSize, Root, Type, Value};
+    use testkit::dump::{ClassSpec, Heap as Builder, IdSize, Root, Type, Value};
+
+    /// Classes that nothing holds but their instances, each of which a static field of the next class holds.
+    #[test]
+    fn a_path_leads_through_the_instances_of_many_classes() {
+        const MANY: u32 = 5 * WALKS;
+        let mut b = Builder::new(IdSize::Eight);
+        let object = b.java_lang_object();
+        let first = b.class("First", object, &[]);
+        let mut held = b.instance(first, &[]);
+        for n in 0..MANY {
+            let class = b.class_spec(ClassSpec {
+                name: &format!("Class{n}"),
+                super_class: object,
+                statics: vec![("held", Value::Object(held))],
+                ..ClassSpec::default()
+            });
+            held = b.instance(class, &[]);
+            b.instance(class, &[]);
+        }
+        b.root(Root::JniGlobal { reference: 1 }, held);
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        std::fs::write(file.path(), b.bytes()).expect("a dump");
+        let options = Options {
+            no_index: true,
+            ..Options::default()
+        };
+        let heap = Heap::open(file.path(), &options, &Control::quiet()).expect("a heap");
+        let by_class = heap.objects_by_class();
+        for class in (0..heap.classes().len() as u32).map(ClassIdx) {
+            assert!(
+                heap.objects_of(class)
+                    .eq(by_class.of(class).iter().copied())
+            );
+        }
+        assert!(by_class.of(ClassIdx(u32::MAX)).is_empty());
+        let first = heap.find(hprof::ObjectId(first)).expect("the class");
+        let options = PathOptions {
+            count: 1,
+            exclude: Exclusions::default(),
+        };
+        let found = to_roots(&heap, first, &options, &Control::quiet()).expect("paths");
+        assert_eq!(found.paths[0].steps.len() as u32, 2 * MANY + 2);
+    }
 
     /// A chain of 10,000 objects whose root is far from its end.
     #[test]

@@ -37,7 +37,7 @@ mod strings;
 
 pub use columns::Columns;
 pub use contents::{ContentSteps, ContentVisitor, Slot};
-pub use heap::{Dominator, Heap};
+pub use heap::{Dominator, Heap, ObjectsByClass};
 pub use hprof::source::{Control, Progress};
 pub use index::open_own;
 pub use mapping::Mapping;
