@@ -305,12 +305,20 @@ mod tests {
         const MANY: u32 = 5 * WALKS;
         let mut b = Builder::new(IdSize::Eight);
         let object = b.java_lang_object();
-        let first = b.class("First", object, &[]);
+        // Classes without a loader are roots.
+        let loader = b.instance(object, &[]);
+        let first = b.class_spec(ClassSpec {
+            name: "First",
+            super_class: object,
+            loader,
+            ..ClassSpec::default()
+        });
         let mut held = b.instance(first, &[]);
         for n in 0..MANY {
             let class = b.class_spec(ClassSpec {
                 name: &format!("Class{n}"),
                 super_class: object,
+                loader,
                 statics: vec![("held", Value::Object(held))],
                 ..ClassSpec::default()
             });
