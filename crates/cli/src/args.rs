@@ -28,7 +28,7 @@ pub struct Cli {
     /// Flags that every command has.
     #[command(flatten)]
     pub global: Global,
-    /// The command; without one, the first things to try.
+    /// The command; without one, `tenure` prints an introduction.
     #[command(subcommand)]
     pub command: Option<Command>,
 }

@@ -1,4 +1,4 @@
-//! The help of `tenure` itself: its commands in groups, and what it says when nothing is asked.
+//! The help of `tenure` itself: its commands in groups, and the introduction that `tenure` alone prints.
 
 use crate::Outcome;
 use crate::args::Cli;
@@ -66,7 +66,7 @@ fn listed(command: &clap::Command, width: usize) -> String {
     text
 }
 
-/// What is said when nothing is asked: the first things to try, and the JVMs that run.
+/// Prints the first commands to try and the running JVMs.
 pub(crate) fn introduce(session: &Session) -> Outcome {
     let version = env!("CARGO_PKG_VERSION");
     let about = Cli::command().get_about().map(ToString::to_string);

@@ -149,7 +149,7 @@ fn a_program_continues_when_the_command_that_stopped_it_is_killed() {
     let mut command = Command::new(testkit::built::tenure());
     command.args(["dump", &resting.pid(), "--frozen", "-o", "-"]);
     let mut dumping = command.stdout(Stdio::piped()).spawn().expect("tenure");
-    // Some of the dump has come, so the program stands still: nobody takes the rest.
+    // Some of the dump has come, so the program is stopped; the rest is not read.
     let mut first = [0; 4096];
     let stdout = dumping.stdout.as_mut().expect("its output");
     stdout

@@ -116,7 +116,7 @@ pub(crate) fn root_set(heap: &Heap) -> Selection {
 
 /// Classes of which [`Holders`] finds the instances, each in a pass over the class column.
 const CLASSES: u32 = 200;
-/// Classes whose instances are looked for one class at a time.
+/// Look-ups of the instances of a class that walk over all objects.
 const WALKS: u32 = 4;
 
 /// The objects that hold an object, leaving out excluded referents. A class that nothing else
@@ -126,7 +126,7 @@ pub(crate) struct Holders<'h> {
     exclude: Exclusions,
     /// Classes whose instances are holders although others are, too: when those lead to no root.
     classes: Cell<u32>,
-    /// Classes whose instances were asked for, and the instances of all once these were many.
+    /// How many classes' instances were looked up, and the instances of all classes after [`WALKS`] look-ups.
     asked: Cell<u32>,
     by_class: OnceCell<ObjectsByClass>,
     reference_class: Vec<bool>,
@@ -152,7 +152,7 @@ impl<'h> Holders<'h> {
         self.classes.set(CLASSES);
     }
 
-    /// A walk over all objects finds the instances of one class, and one with a list those of all.
+    /// The first few classes take a walk over all objects each; then one walk lists the instances of all classes.
     fn add_instances(&self, class: ClassIdx, found: &mut Vec<ObjIdx>) {
         let asked = self.asked.get();
         self.asked.set(asked.saturating_add(1));
@@ -299,6 +299,26 @@ mod tests {
     use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
     use testkit::dump::{ClassSpec, Heap as Builder, IdSize, Root, Type, Value};
 
+    const ONE: PathOptions = PathOptions {
+        count: 1,
+        exclude: Exclusions {
+            soft: false,
+            weak: false,
+            finalizer: false,
+            phantom: false,
+        },
+    };
+
+    fn opened(dump: &Builder) -> Heap {
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        std::fs::write(file.path(), dump.bytes()).expect("a dump");
+        let options = Options {
+            no_index: true,
+            ..Options::default()
+        };
+        Heap::open(file.path(), &options, &Control::quiet()).expect("a heap")
+    }
+
     /// Classes that nothing holds but their instances, each of which a static field of the next class holds.
     #[test]
     fn a_path_leads_through_the_instances_of_many_classes() {
@@ -326,13 +346,7 @@ mod tests {
             b.instance(class, &[]);
         }
         b.root(Root::JniGlobal { reference: 1 }, held);
-        let file = tempfile::NamedTempFile::new().expect("a file");
-        std::fs::write(file.path(), b.bytes()).expect("a dump");
-        let options = Options {
-            no_index: true,
-            ..Options::default()
-        };
-        let heap = Heap::open(file.path(), &options, &Control::quiet()).expect("a heap");
+        let heap = opened(&b);
         let by_class = heap.objects_by_class();
         for class in (0..heap.classes().len() as u32).map(ClassIdx) {
             assert!(
@@ -342,10 +356,7 @@ mod tests {
         }
         assert!(by_class.of(ClassIdx(u32::MAX)).is_empty());
         let first = heap.find(hprof::ObjectId(first)).expect("the class");
-        let options = PathOptions {
-            count: 1,
-            exclude: Exclusions::default(),
-        };
+        let options = ONE;
         let found = to_roots(&heap, first, &options, &Control::quiet()).expect("paths");
         assert_eq!(found.paths[0].steps.len() as u32, 2 * MANY + 2);
     }
@@ -362,18 +373,9 @@ mod tests {
             first = b.instance(node, &[Value::Object(first)]);
         }
         b.root(Root::JniGlobal { reference: 1 }, first);
-        let file = tempfile::NamedTempFile::new().expect("a file");
-        std::fs::write(file.path(), b.bytes()).expect("a dump");
-        let options = Options {
-            no_index: true,
-            ..Options::default()
-        };
-        let heap = Heap::open(file.path(), &options, &Control::quiet()).expect("a heap");
+        let heap = opened(&b);
         let last = heap.find(hprof::ObjectId(last)).expect("the last one");
-        let options = PathOptions {
-            count: 1,
-            exclude: Exclusions::default(),
-        };
+        let options = ONE;
         let whole = to_roots(&heap, last, &options, &Control::quiet()).expect("paths");
         assert_eq!(whole.paths[0].steps.len(), 10_001);
         let (cancel, reports) = (AtomicBool::new(false), AtomicU64::new(0));

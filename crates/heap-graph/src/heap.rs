@@ -554,7 +554,7 @@ impl Heap {
             .map(ObjIdx)
     }
 
-    /// The objects of every class, for those who need many classes: 8 bytes of memory for each object.
+    /// The objects of every class in one walk over the objects. Takes 8 bytes of memory for each object.
     pub fn objects_by_class(&self) -> ObjectsByClass {
         let width = width_for(self.meta.classes.len() as u64);
         let classes = self.packed(Tag::Classes, width);

@@ -192,7 +192,7 @@ macro_rules! shareable {
             #[inline(always)]
             unsafe fn store(place: *mut $int, value: $int) {
                 // SAFETY: the caller promises a valid place, which is aligned as its type is, and that
-                // nobody accesses it otherwise.
+                // that all other access is by this function, too.
                 unsafe { <$atomic>::from_ptr(place) }.store(value, Ordering::Relaxed);
             }
         })*
@@ -289,7 +289,7 @@ impl<'a> SharedRows<'a> {
         Some(Block { start, bytes })
     }
 
-    /// Takes a block back, if nobody took more since.
+    /// Makes a block available again if it is the last one that was taken; otherwise returns it.
     pub(crate) fn give_back(&self, block: Block<'a>) -> Option<Block<'a>> {
         let end = block.start + block.bytes.len() as u64;
         let done =

@@ -123,7 +123,7 @@ impl Budget {
         true
     }
 
-    /// Something was refused that nobody asked room for.
+    /// Counts a refusal that the caller has decided itself.
     pub fn refuse(&self) {
         self.refused.fetch_add(1, Relaxed);
     }

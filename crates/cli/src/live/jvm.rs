@@ -87,8 +87,8 @@ pub(crate) fn find(selector: &str) -> Result<Jvm> {
     }
 }
 
-/// The JVM of a process id. One that was started a moment ago (`java Main & tenure attach $!`) becomes a JVM when its
-/// program has loaded the VM.
+/// The JVM of a process id. Waits for a process that was just started (`java Main & tenure attach $!`) until it has
+/// loaded the VM.
 fn wait_for(pid: u32) -> Option<Jvm> {
     let begun = Instant::now();
     loop {

@@ -57,7 +57,7 @@ pub const DEPTH: usize = 4;
 pub const MOST_DEPTH: usize = 64;
 /// Objects followed at a time; more are counted as lost.
 const MOST: usize = 1 << 20;
-/// Memory of one: its entry in a list that may be half empty, its id in a table that may be, and the VM's weak reference.
+/// Memory of a tracked object: its entry and its id, in tables that may be half empty, and the VM's weak reference.
 const FOLLOWED: u64 = (2 * size_of::<Entry>() + 3 * size_of::<u64>()) as u64 + 16;
 /// Where ids are numbers, deaths are asked for once more so long after a collection:
 /// such a collector clears references when its last pause is over.
@@ -105,7 +105,7 @@ struct Tracked {
     is_held: bool,
     gc_started: Instant,
     refused: u64,
-    /// Collections that were not compared with what was told, for want of memory.
+    /// Collections whose moves and frees are not recorded yet because the memory limit was reached.
     missed: u64,
     last_number: u64,
     /// Ids given for one dump so far.
@@ -248,13 +248,13 @@ impl Host {
         self.queue.lock().push(message, &self.memory);
     }
 
-    /// All that waits for the writer.
+    /// Removes all messages from the queue.
     fn queued(&self) -> Vec<Message> {
-        self.queue.lock().take(&self.memory)
+        self.queue.lock().take(Vec::new(), &self.memory)
     }
 
-    /// Whether there is memory for one more followed object and its event; if not, it is counted. Asked
-    /// before the object's class and stack are named, so that names are not added for it.
+    /// Takes memory for one more tracked object and its event from the limit; false, and counted, if there is none.
+    /// Called before the object's class and stack are recorded, so that a dropped object adds no names.
     fn has_room(&self) -> bool {
         let has_room = self.memory.take(Worth::Objects, FOLLOWED + What::ALLOC);
         if !has_room {
@@ -263,7 +263,7 @@ impl Host {
         has_room
     }
 
-    /// The memory of an object that is not followed after all is given back.
+    /// Gives back the memory of an object that is not tracked after all.
     fn leave_room(&self) {
         self.memory.give(Worth::Objects, FOLLOWED + What::ALLOC);
     }
@@ -456,7 +456,7 @@ impl Host {
         }
     }
 
-    /// What was left out since the last collection that was reported.
+    /// Records how many objects and collections were dropped since the last collection that was reported.
     fn tell_left_out(&self, stream: &mut Stream) {
         let mut tracked = self.tracked.lock();
         let refused = std::mem::take(&mut tracked.refused);
@@ -469,7 +469,10 @@ impl Host {
 
     /// Makes bytes of all messages so far; whether a collection was among them.
     fn drain(&self, stream: &mut Stream, jni: Jni) -> bool {
-        self.tell_all(self.queued(), stream, jni, true)
+        // The queue gets as much capacity as it needed: threads of the program need not allocate it.
+        let room = Vec::with_capacity(self.queue.lock().len());
+        let messages = self.queue.lock().take(room, &self.memory);
+        self.tell_all(messages, stream, jni, true)
     }
 
     /// Makes bytes of messages; whether a collection was among them. Where ids are numbers, deaths are
@@ -545,7 +548,7 @@ impl Host {
             if !is_short && self.memory.refused() > 0 {
                 is_short = true;
                 (self.message)(
-                    "memory= is reached: some objects, stacks and collections are left out; the recording counts them",
+                    "memory= is reached: the recording drops and counts some objects and collections, and some stacks are empty",
                 );
             }
             if is_last {

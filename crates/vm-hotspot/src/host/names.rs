@@ -14,9 +14,9 @@ use crate::field_layout::declared_fields;
 /// Above all addresses: ids of classes, which do not move.
 pub(crate) const CLASS_IDS: u64 = 1 << 62;
 
-/// Memory of a stack: its row in a table that may be half empty, and the block of its frames.
+/// Memory of a stack: its row in a table that may be half empty, and the allocation for its frames.
 const STACK: u64 = 96;
-/// Memory of a frame: here, and with its line.
+/// Memory of a frame: in its stack, and in the table of lines.
 const FRAME: u64 = 16 + 64;
 
 /// What allocations say of instances of a class.
@@ -70,7 +70,7 @@ pub(crate) struct Names {
     /// Source lines of frames whose class was told.
     lines: FxHashMap<FrameRow, i32>,
     last_trace: u32,
-    /// Memory of the stacks, as it was taken from the limit.
+    /// Memory of the stacks that was taken from the limit.
     taken: u64,
 }
 
@@ -235,7 +235,7 @@ impl Names {
         }
     }
 
-    /// The number of a stack; told first if it is new. Without memory for another, the empty stack.
+    /// The number of a stack, which is recorded first if it is new; the empty stack if the memory limit is reached.
     pub(crate) fn trace(
         &mut self,
         (env, jni): (Env<Live>, Jni),

@@ -1,5 +1,5 @@
-//! What the program's threads have to report, until the writer takes it. All that waits is charged to the memory
-//! limit: when the writer gets no processor time, samples and collections are left out and counted.
+//! Messages from the program's threads to the writer. They are charged to the memory limit: if the writer gets no
+//! processor time, samples and collections are dropped and counted.
 
 use std::time::Instant;
 
@@ -15,9 +15,9 @@ pub(super) struct Collection {
     pub(super) changes: Vec<Change>,
     pub(super) dead: Vec<Object>,
     pub(super) states: Vec<ArenaState>,
-    /// Objects that were not followed since the last collection, for want of memory.
+    /// Objects that are not tracked because the memory limit was reached, since the last collection.
     pub(super) refused: u64,
-    /// Collections before this one that are not reported, for want of memory.
+    /// Collections before this one that are not reported because the memory limit was reached.
     pub(super) missed: u64,
 }
 
@@ -34,15 +34,15 @@ pub(super) struct Message {
     pub(super) what: What,
 }
 
-/// A message in the queue, which may be half empty, and once more while the writer has it.
+/// A message: in the queue, whose capacity may be twice its length, and again while the writer encodes it.
 const MESSAGE: u64 = 3 * size_of::<Message>() as u64;
-/// A changed object: here, and as the events that the writer makes of it.
+/// A changed object: in the message, and as the events that the writer encodes.
 const CHANGE: u64 = (2 * size_of::<Change>() + size_of::<Object>() + size_of::<Body>()) as u64;
-/// The share of the memory limit that collections may fill while they wait.
+/// One part in so many of the memory limit is for collections that wait.
 const SHARE: u64 = 8;
 
 impl What {
-    /// Memory of an allocation that waits, which is taken from the limit before.
+    /// Memory of an allocation that waits; the thread that reports it has taken it from the limit.
     pub(super) const ALLOC: u64 = MESSAGE;
 
     fn charge(&self) -> u64 {
@@ -58,32 +58,39 @@ impl What {
 #[derive(Default)]
 pub(super) struct Queue {
     messages: Vec<Message>,
-    /// Memory of all but the allocations, as it was charged.
+    /// Memory of the allocations, which was taken from the limit.
+    taken: u64,
+    /// Memory of all others, which was charged.
     charged: u64,
 }
 
 impl Queue {
-    /// Whether another collection may wait. One that may not is left out, with whatever it has changed.
+    /// Whether there is memory for another collection. Without it, the collection and its changes are not reported.
     pub(super) fn takes_collection(&self, budget: &Budget) -> bool {
         self.charged <= budget.limit() / SHARE
     }
 
+    pub(super) fn len(&self) -> usize {
+        self.messages.len()
+    }
+
     /// Adds a message.
     pub(super) fn push(&mut self, message: Message, budget: &Budget) {
-        let charge = message.what.charge();
-        self.charged += charge;
-        budget.charge(charge);
+        match message.what.charge() {
+            0 => self.taken += What::ALLOC,
+            charge => {
+                self.charged += charge;
+                budget.charge(charge);
+            }
+        }
         self.messages.push(message);
     }
 
-    /// All messages. Their memory is given back: the writer is about to make bytes of them.
-    pub(super) fn take(&mut self, budget: &Budget) -> Vec<Message> {
-        let is_alloc = |message: &&Message| matches!(message.what, What::Alloc(_));
-        let allocs = self.messages.iter().filter(is_alloc).count() as u64;
-        budget.give(Worth::Objects, allocs * What::ALLOC);
+    /// Removes all messages and gives their memory back, because the writer is about to encode them. `room`, an empty
+    /// list, takes their place: nothing is allocated or counted here, because threads of the program wait for this lock.
+    pub(super) fn take(&mut self, room: Vec<Message>, budget: &Budget) -> Vec<Message> {
+        budget.give(Worth::Objects, std::mem::take(&mut self.taken));
         budget.discharge(std::mem::take(&mut self.charged));
-        let room = Vec::with_capacity(self.messages.len());
-        // As much room as was needed: threads of the program need not make it.
         std::mem::replace(&mut self.messages, room)
     }
 }
@@ -133,15 +140,15 @@ mod tests {
             queue.push(collection(1000), &budget);
             waiting += 1;
         }
-        // One may go beyond the share: how much has changed is known afterwards.
+        // One collection may exceed the share, because its number of changes is not known before.
         let share = budget.limit() / SHARE;
         assert!(
             (share..share + 2000 * CHANGE).contains(&budget.used()),
             "{}",
             budget.used()
         );
-        assert_eq!(queue.take(&budget).len(), waiting + 1);
+        assert_eq!(queue.take(Vec::new(), &budget).len(), waiting + 1);
         assert_eq!(budget.used(), 0);
-        assert!(queue.takes_collection(&budget) && queue.take(&budget).is_empty());
+        assert!(queue.takes_collection(&budget) && queue.len() == 0);
     }
 }

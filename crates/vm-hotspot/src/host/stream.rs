@@ -12,7 +12,7 @@ use vmpi::{Body, EnvId, EventKind, Switches};
 
 /// Bytes that may wait for the reader before events are dropped, unless the memory limit is small.
 const LIMIT: usize = 8 << 20;
-/// The share of the memory limit that may wait, and as much again that the reader is being given.
+/// One part in so many of the memory limit may wait, and as much again may be in the process of being written.
 const SHARE: u64 = 16;
 /// At the end, a reader that takes nothing for so long is not waited for.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -70,9 +70,9 @@ pub(crate) struct Stream {
     sink: Sink,
     /// Taken from the encoder, and how much of it is written.
     pending: (Vec<u8>, usize),
-    /// Nothing is written any more.
+    /// An earlier write failed, so nothing more is written.
     is_broken: bool,
-    /// Why, until it is said.
+    /// The reason, until it is reported.
     fault: Option<String>,
     limit: usize,
     /// The way back, as long as it makes sense.
@@ -164,7 +164,7 @@ impl Stream {
         }
     }
 
-    /// Events that were left out for want of memory.
+    /// Records how many events were dropped because the memory limit was reached.
     pub(crate) fn lost(&mut self, at: Instant, kind: EventKind, count: u64) {
         if count > 0 {
             let kind = Some(kind);
@@ -201,13 +201,13 @@ impl Stream {
         }
     }
 
-    /// Nothing can be written any more.
+    /// Stops the recording after a failed write.
     fn fail(&mut self, error: &std::io::Error) {
         self.is_broken = true;
         self.fault = Some(error.to_string());
     }
 
-    /// Why the recording has ended before the program, once.
+    /// The reason why the recording ended before the program; only the first call returns it.
     pub(crate) fn fault(&mut self) -> Option<String> {
         self.fault.take()
     }
