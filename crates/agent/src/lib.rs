@@ -3,7 +3,8 @@
 //! Only wiring: entry points of the C interface ([`entry`]), from options to what
 //! the VM side measures ([`plan`]), the output file or socket ([`output`]), the
 //! peer's commands ([`listener`]), the bytes to it ([`sender`]), who it is ([`collector`]), what those
-//! who attach order ([`recording`]), and the process around it ([`process`]).
+//! who attach order ([`recording`]), a copy of the process for a heap dump ([`snapshot`]), and the process
+//! around it ([`process`]).
 //!
 //! Nothing of the agent's ends or blocks the program. Only with `compat=y` do faults of the options end
 //! it, as the original's did, before any Java code has run.
@@ -20,3 +21,4 @@ mod plan;
 mod process;
 mod recording;
 mod sender;
+mod snapshot;

@@ -1,5 +1,5 @@
 //! What is recorded at the moment, and what somebody who attaches orders: to change it, to end it, to
-//! write it now, or to say what it is.
+//! write it now, to say what it is, or to copy the process for a heap dump.
 
 use std::io::Write;
 use std::os::unix::net::UnixStream;
@@ -11,7 +11,7 @@ use jvmti::JavaVm;
 use locks::{Mutex, MutexGuard, Rank};
 use vm_hotspot::HotSpot;
 
-use crate::{entry, events, listener, output, process};
+use crate::{entry, events, listener, output, process, snapshot};
 
 /// A recording under way.
 #[derive(Clone)]
@@ -72,7 +72,10 @@ pub(crate) fn order(java: JavaVm, text: &str) -> bool {
         "status" => Ok(status()),
         "stop" => stop(),
         "dump" => dump(),
-        options => change(java, options),
+        order => match order.strip_prefix("snapshot=") {
+            Some(socket) => snapshot(java, socket),
+            None => change(java, order),
+        },
     };
     let told = reply.and_then(|path| UnixStream::connect(path).ok());
     match (told, &answer) {
@@ -122,6 +125,14 @@ fn dump() -> Result<String, String> {
     let vm = HotSpot::get().ok_or(NOTHING)?;
     vm.dump();
     Ok(format!("what is known so far is in {}", now.place))
+}
+
+/// Copies the process for the reader at a socket; in microseconds how long that stopped the program and how long
+/// the fork took.
+fn snapshot(java: JavaVm, socket: &str) -> Result<String, String> {
+    let taken = snapshot::take(java, socket)?;
+    let [stopped, fork] = [taken.stopped, taken.fork].map(|time| time.as_micros());
+    Ok(format!("{stopped} {fork}"))
 }
 
 /// Records what these options want from now on, in place of what is recorded.

@@ -17,7 +17,11 @@ fn threads_are_sampled_as_a_listener_orders() {
             program.type_line("twins");
             program.expect("done twins");
             let got = stage.got();
-            let is_known = |text: &str| thread_field(text, "right", "id = ").is_some();
+            // Each thread reports its own start, so that either can be the first.
+            let is_known = |text: &str| {
+                let id = |name| thread_field(text, name, "id = ");
+                id("left").is_some() && id("right").is_some()
+            };
             let text = wait_for(&got, "threads", is_known);
             let left = thread_field(&text, "left", "id = ")
                 .expect("an id")

@@ -1,4 +1,4 @@
-//! `tenure dump --frozen` and `--core` as commands.
+//! `tenure dump --snapshot`, `--frozen` and `--core` as commands.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -21,6 +21,11 @@ public class Resting {
         }
         System.out.println("ready");
         for (int next = System.in.read(); next >= 0; next = System.in.read()) {
+            if (next == 'w') {
+                for (byte[] some : kept) {
+                    java.util.Arrays.fill(some, (byte) 1);
+                }
+            }
             System.out.println("alive");
         }
     }
@@ -74,7 +79,16 @@ impl Resting {
     }
 
     fn is_alive(&mut self) {
-        self.input.write_all(b"x").expect("written");
+        self.order(b"x");
+    }
+
+    /// Has it write to all of its arrays.
+    fn writes(&mut self) {
+        self.order(b"w");
+    }
+
+    fn order(&mut self, order: &[u8]) {
+        self.input.write_all(order).expect("written");
         self.input.flush().expect("flushed");
         assert_eq!(self.line(), "alive");
     }
@@ -162,6 +176,177 @@ fn a_program_continues_when_the_command_that_stopped_it_is_killed() {
     resting.is_alive();
 }
 
+/// Processes whose parent this one is, also those that have ended and were not waited for.
+fn children(parent: &str) -> Vec<u32> {
+    let processes = fs::read_dir("/proc").expect("processes").flatten();
+    let ids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let is_child = |pid: &u32| {
+        let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        status.contains(&format!("\nPPid:\t{parent}\n"))
+    };
+    ids.filter(is_child).collect()
+}
+
+fn wait_until_childless(parent: &str) {
+    testkit::until(|| match children(parent)[..] {
+        [] => Ok(()),
+        ref left => Err(format!("{left:?}")),
+    });
+}
+
+#[test]
+fn a_copy_is_dumped_while_the_program_runs_on() {
+    let Some(mut resting) = Resting::start(&[]) else {
+        return;
+    };
+    let (pid, folder) = (resting.pid(), resting.folder.path().to_owned());
+    let mut command = Command::new(testkit::built::tenure());
+    command.args(["dump", &pid, "--snapshot", "-o", "-"]);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut dumping = command.spawn().expect("tenure");
+    let mut stdout = dumping.stdout.take().expect("its output");
+    let mut dump = vec![0; 4096];
+    stdout
+        .read_exact(&mut dump)
+        .expect("the beginning of a dump");
+    // The rest has not been read yet, and the program changes what is in its heap.
+    let copies = children(&pid);
+    assert_eq!(copies.len(), 1, "{copies:?}");
+    resting.writes();
+    // The copy is no JVM to attach to, has no files of the program's, and is the first to go.
+    let copy = copies[0];
+    let read = |name: &str| fs::read_to_string(format!("/proc/{copy}/{name}")).expect("a file");
+    assert_eq!(read("oom_score_adj"), "1000\n");
+    assert_eq!(
+        fs::read_dir(format!("/proc/{copy}/fd"))
+            .expect("files")
+            .count(),
+        1
+    );
+    let (code, stdout_of_list, said) = tenure(&folder, &["attach", "--list"]);
+    assert_eq!(code, Some(0), "{said}");
+    let listed = String::from_utf8_lossy(&stdout_of_list).into_owned();
+    assert!(listed.contains(&pid), "{listed}");
+    assert!(!listed.contains(&copy.to_string()), "{listed}");
+    // A second one would take memory, too.
+    let (code, _, said) = tenure(&folder, &["dump", &pid, "--snapshot", "-o", "second.hprof"]);
+    assert_eq!(code, Some(3), "{said}");
+    assert!(said.contains("is being read already"), "{said}");
+    stdout.read_to_end(&mut dump).expect("the rest");
+    let ended = dumping.wait_with_output().expect("tenure");
+    let said = String::from_utf8_lossy(&ended.stderr);
+    assert!(ended.status.success(), "{said}");
+    assert!(said.contains("was stopped for"), "{said}");
+    assert!(said.contains("which the program has changed"), "{said}");
+    resting.is_alive();
+    wait_until_childless(&pid);
+    // What the program has written since is not in the dump.
+    let ones = dump
+        .windows(3500)
+        .filter(|bytes| bytes.iter().all(|byte| *byte == 1))
+        .count();
+    assert_eq!(ones, 0, "the dump has what was written after the snapshot");
+}
+
+#[test]
+fn nothing_is_left_of_a_snapshot_whose_reader_is_killed() {
+    let Some(mut resting) = Resting::start(&[]) else {
+        return;
+    };
+    let pid = resting.pid();
+    let mut command = Command::new(testkit::built::tenure());
+    command.args(["dump", &pid, "--snapshot", "-o", "-"]);
+    let mut dumping = command.stdout(Stdio::piped()).spawn().expect("tenure");
+    let stdout = dumping.stdout.as_mut().expect("its output");
+    stdout.read_exact(&mut [0; 4096]).expect("the beginning");
+    assert_eq!(children(&pid).len(), 1);
+    dumping.kill().expect("killed");
+    dumping.wait().expect("ended");
+    wait_until_childless(&pid);
+    resting.is_alive();
+}
+
+#[test]
+fn a_dump_ends_with_a_reason_when_its_copy_does() {
+    let Some(mut resting) = Resting::start(&[]) else {
+        return;
+    };
+    let (pid, folder) = (resting.pid(), resting.folder.path().to_owned());
+    for killed in ["copy", "program"] {
+        let mut command = Command::new(testkit::built::tenure());
+        command.args(["dump", &pid, "--snapshot", "-o", "-"]);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut dumping = command.current_dir(&folder).spawn().expect("tenure");
+        let stdout = dumping.stdout.as_mut().expect("its output");
+        stdout.read_exact(&mut [0; 4096]).expect("the beginning");
+        let victim = match killed {
+            "copy" => children(&pid)[0].to_string(),
+            _ => pid.clone(),
+        };
+        let ended = Command::new("kill").args(["-9", &victim]).status();
+        assert!(ended.expect("kill").success());
+        let ended = dumping.wait_with_output().expect("tenure");
+        let said = String::from_utf8_lossy(&ended.stderr);
+        assert_eq!(ended.status.code(), Some(3), "{killed}: {said}");
+        assert!(said.contains("was ended"), "{killed}: {said}");
+        if killed == "copy" {
+            wait_until_childless(&pid);
+            resting.is_alive();
+        }
+    }
+}
+
+#[test]
+fn a_snapshot_keeps_to_its_limit_of_memory() {
+    let Some(mut resting) = Resting::start(&[]) else {
+        return;
+    };
+    let (pid, folder) = (resting.pid(), resting.folder.path().to_owned());
+    let mut command = Command::new(testkit::built::tenure());
+    command.args(["dump", &pid, "--snapshot", "--cow-limit", "64k", "-o", "-"]);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut dumping = command.current_dir(&folder).spawn().expect("tenure");
+    let stdout = dumping.stdout.as_mut().expect("its output");
+    stdout.read_exact(&mut [0; 4096]).expect("the beginning");
+    resting.writes();
+    // The copy is ended although nobody reads the dump.
+    wait_until_childless(&pid);
+    let ended = dumping.wait_with_output().expect("tenure");
+    let said = String::from_utf8_lossy(&ended.stderr);
+    assert_eq!(ended.status.code(), Some(3), "{said}");
+    assert!(
+        said.contains("more than --cow-limit (64.0 KiB) allows"),
+        "{said}"
+    );
+    resting.is_alive();
+}
+
+#[test]
+fn many_snapshots_leave_nothing_behind() {
+    let Some(mut resting) = Resting::start(&[]) else {
+        return;
+    };
+    let (pid, folder) = (resting.pid(), resting.folder.path().to_owned());
+    let open = |what: &str| {
+        fs::read_dir(format!("/proc/{pid}/{what}"))
+            .expect("a folder")
+            .count()
+    };
+    let args = ["dump", &pid, "--snapshot", "-o", "-"];
+    let snapshot = || {
+        let (code, _, said) = tenure(&folder, &args);
+        assert_eq!(code, Some(0), "{said}");
+        wait_until_childless(&pid);
+    };
+    snapshot();
+    let files = open("fd");
+    for _ in 0..10 {
+        snapshot();
+    }
+    assert_eq!(open("fd"), files);
+    resting.is_alive();
+}
+
 #[test]
 fn what_cannot_be_dumped_is_refused_with_a_reason() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -187,8 +372,19 @@ fn what_cannot_be_dumped_is_refused_with_a_reason() {
     );
     check(&["dump", "1", "--libjvm", "x", "-o", "x"], 2, "--core");
     check(&["dump", "1", "--frozen", "--all", "-o", "x"], 2, "--all");
+    let both = ["dump", "1", "--snapshot", "--frozen", "-o", "x"];
+    check(&both, 2, "--frozen");
+    check(
+        &["dump", "1", "--cow-limit", "1G", "-o", "x"],
+        2,
+        "--snapshot",
+    );
     check(&["dump", "-o", "x"], 2, "PID|MAIN");
-    check(&["dump", "1", "-o", "-"], 2, "only --frozen and --core");
+    check(
+        &["dump", "1", "-o", "-"],
+        2,
+        "only --snapshot, --frozen and --core",
+    );
     check(
         &["dump", "no.such.Main", "--frozen", "-o", "x"],
         1,

@@ -33,12 +33,15 @@ pub struct Place {
     /// Registers of its threads, as far as they are known. Of a thread without them the whole stack is
     /// searched for references.
     pub registers: Vec<Registers>,
+    /// All threads are at a safepoint: only the Java frames of their stacks have references.
+    pub at_safepoint: bool,
 }
 
 /// Writes the heap of the VM in this memory as a dump in HPROF format.
 ///
 /// # Errors
-/// When there is no VM that can be read, or the dump cannot be written. Damage is no error.
+/// When there is no VM that can be read, when its process ends meanwhile, or when the dump cannot be written. Damage
+/// is no error.
 pub fn dump(memory: &dyn Memory, place: &Place, out: impl Write) -> Result<Summary, Fault> {
     let vm = Vm::open(memory, place.libjvm)?;
     let mut damage = Damage::default();
@@ -47,14 +50,7 @@ pub fn dump(memory: &dyn Memory, place: &Place, out: impl Write) -> Result<Summa
     let classes = Classes::read(&vm, &mut symbols, &mut damage)?;
     let threads = threads::read(&vm, &mut damage)?;
     let threads = traces(&vm, &classes, &mut symbols, threads, place, &mut damage);
-    let roots = roots::read(
-        &vm,
-        &heap,
-        &classes,
-        &threads,
-        &place.registers,
-        &mut damage,
-    );
+    let roots = roots::read(&vm, &heap, &classes, &threads, place, &mut damage);
     let mut summary = Summary {
         version: vm.version(),
         collector: heap.collector.to_owned(),
@@ -86,7 +82,11 @@ pub fn dump(memory: &dyn Memory, place: &Place, out: impl Write) -> Result<Summa
         }
         segments.finish()
     };
-    write().map_err(Fault::io("cannot write the dump"))?;
+    let written = write();
+    if memory.has_ended() {
+        return Err(Fault::Ended);
+    }
+    written.map_err(Fault::io("cannot write the dump"))?;
     // The walk over large arrays has counted some already.
     summary.damage.add(damage);
     Ok(summary)

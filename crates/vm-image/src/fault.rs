@@ -42,6 +42,9 @@ pub enum Fault {
         "the VM was stopped in the middle of a garbage collection, so objects are partly moved"
     )]
     InCollection,
+    /// The process is gone.
+    #[error("the process has ended while its memory was read")]
+    Ended,
     /// A process or a file cannot be read, or the dump cannot be written.
     #[error("{what}")]
     Io {

@@ -168,6 +168,7 @@ mod tests {
             object: 0,
             id: None,
             stack: None,
+            last_java_sp: None,
             buffer: Some(Buffer { start, top, end }),
         };
         let threads = [

@@ -13,6 +13,11 @@ pub trait Memory {
 
     /// The first address from this one on at which something may be read.
     fn next_readable(&self, at: Address) -> Option<Address>;
+
+    /// Whether all of it is gone because its process has ended.
+    fn has_ended(&self) -> bool {
+        false
+    }
 }
 
 /// Bytes that are fetched at once when a structure is read.

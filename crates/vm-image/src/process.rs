@@ -66,6 +66,10 @@ impl Memory for Process {
         let next = self.ranges.partition_point(|(_, end)| *end <= at);
         self.ranges.get(next).map(|(start, _)| (*start).max(at))
     }
+
+    fn has_ended(&self) -> bool {
+        self.read(self.libjvm, &mut [0]) == 0
+    }
 }
 
 /// Whether a mapped file is the library of the VM, also when another file has its name by now.

@@ -2,6 +2,7 @@
 //! the words of stacks.
 
 use crate::damage::Damage;
+use crate::dump::Place;
 use crate::frames::Trace;
 use crate::heap::Heap;
 use crate::klass::{Classes, Shape};
@@ -56,7 +57,7 @@ pub(crate) fn read(
     heap: &Heap,
     classes: &Classes,
     threads: &[(Thread, Trace)],
-    registers: &[Registers],
+    place: &Place,
     damage: &mut Damage,
 ) -> Vec<Root> {
     let mut roots = system_classes(vm, classes);
@@ -78,10 +79,9 @@ pub(crate) fn read(
         for block in first.iter().chain(&trace.handles) {
             blocks(vm, *block, damage, &mut add);
         }
-        let registers = Registers::of(registers, thread);
         let kind = HeapTag::RootJavaFrame;
-        for (word, place) in stack_words(vm, heap, thread, registers) {
-            let frame = place.and_then(|place| trace.frame_at(place));
+        for (word, at) in stack_words(vm, heap, thread, place) {
+            let frame = at.and_then(|at| trace.frame_at(at));
             roots.push(root(kind, word, serial, frame.unwrap_or(NO_FRAME), 0));
         }
     }
@@ -233,8 +233,9 @@ fn stack_words(
     vm: &Vm<'_>,
     heap: &Heap,
     thread: &Thread,
-    registers: Option<&Registers>,
+    place: &Place,
 ) -> Vec<(Address, Option<Address>)> {
+    let registers = Registers::of(&place.registers, thread);
     let mut found = FxHashMap::default();
     let reserved = heap.reserved;
     let mut word = |word: u64, place: Option<Address>| {
@@ -260,8 +261,13 @@ fn stack_words(
         word(*value, None);
     }
     if let Some((low, base)) = thread.stack {
-        let pointer = registers.map(|registers| registers.stack_pointer & !7);
-        let mut at = pointer.filter(|sp| (low..base).contains(sp)).unwrap_or(low);
+        let pointer = match place.at_safepoint {
+            true => Some(thread.last_java_sp.unwrap_or(base)),
+            false => registers.map(|registers| registers.stack_pointer & !7),
+        };
+        let mut at = pointer
+            .filter(|sp| (low..=base).contains(sp))
+            .unwrap_or(low);
         let mut piece = vec![0; STACK_PIECE];
         while at < base {
             let len = ((base - at) as usize).min(piece.len());

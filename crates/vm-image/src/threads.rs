@@ -30,6 +30,8 @@ pub(crate) struct Thread {
     pub(crate) id: Option<u32>,
     /// The stack, the deepest frame first.
     pub(crate) stack: Option<(Address, Address)>,
+    /// The stack pointer of the Java frame that it last left; `None` in Java code and without Java frames.
+    pub(crate) last_java_sp: Option<Address>,
     pub(crate) buffer: Option<Buffer>,
 }
 
@@ -53,6 +55,11 @@ fn thread(vm: &Vm<'_>, address: Address) -> Thread {
         let size = vm.memory.u64(field("JavaThread._stack_size")?)?;
         (size <= LONGEST_STACK).then_some((base.checked_sub(size)?, base))
     };
+    let last_java_sp = || {
+        let at = vm.tables.find("JavaFrameAnchor._last_Java_sp")?;
+        vm.memory
+            .pointer(field("JavaThread._anchor")?.wrapping_add(at))
+    };
     Thread {
         address,
         object: vm
@@ -60,6 +67,7 @@ fn thread(vm: &Vm<'_>, address: Address) -> Thread {
             .unwrap_or(0),
         id: id(),
         stack: stack(),
+        last_java_sp: last_java_sp(),
         buffer: buffer(vm, address),
     }
 }

@@ -79,7 +79,7 @@ impl<'v, 'm> Walk<'v, 'm> {
         }
     }
 
-    /// Gives all objects of a piece of the heap.
+    /// Gives all objects of a piece of the heap. Fails with the visitor, and when the process has ended.
     pub(crate) fn piece(
         &mut self,
         piece: Space,
@@ -89,6 +89,9 @@ impl<'v, 'm> Walk<'v, 'm> {
         let mut at = piece.from;
         while at < piece.to {
             let Some(head) = self.head(at, piece.to) else {
+                if self.vm.memory.direct().has_ended() {
+                    return Err(io::ErrorKind::NotFound.into());
+                }
                 let next = self.next_object(at, piece.to);
                 damage.count("a stretch of the heap has no readable objects", at);
                 self.passed.gap += next - at;

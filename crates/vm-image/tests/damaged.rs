@@ -71,6 +71,7 @@ fn a_damaged_image_is_dumped_or_refused() {
         let place = Place {
             libjvm: process.libjvm(),
             registers: Vec::new(),
+            at_safepoint: false,
         };
         let whole = Damaged {
             inner: &process,

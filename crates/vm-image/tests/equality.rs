@@ -67,6 +67,7 @@ fn on_all(what: &str, flags: &[&str]) {
     }
 }
 
+/// Compares the VM's own dump with one of the stopped VM and one of a copy of it.
 fn compare(jdk: &Jdk, flags: &[&str]) {
     if !jdk.tool("jcmd").is_file() {
         testkit::skip("a dump of the VM's own", testkit::Need::JdkPart, "no jcmd");
@@ -87,13 +88,29 @@ fn compare(jdk: &Jdk, flags: &[&str]) {
     assert_eq!(summary.damage.total(), 0, "{case}: {:?}", summary.damage);
     assert_eq!(summary.gap_bytes, 0, "{case}");
     let (ours, theirs) = (Heap::read(&ours), Heap::read(&theirs));
-    assert_eq!(ours.twice, 0, "{case}");
     assert_eq!(summary.objects(), ours.objects.len() as u64, "{case}");
     assert_eq!(summary.classes, ours.classes.len() as u64, "{case}");
-    compare_classes(&case, &ours, &theirs);
-    compare_objects(&case, &ours, &theirs);
-    compare_roots(&case, jdk, &ours, &theirs);
     assert_eq!(summary.traces, summary.threads, "{case}");
+    compare_heaps(&case, jdk, &ours, &theirs);
+    // Loading the agent leaves no object behind.
+    let copy = Heap::read(&program.dump_snapshot());
+    compare_heaps(&format!("{case}, snapshot"), jdk, &copy, &theirs);
+    assert_eq!(copy.traces, ours.traces, "{case}");
+    assert_eq!(
+        copy.roots.keys().collect::<Vec<_>>(),
+        ours.roots.keys().collect::<Vec<_>>(),
+        "{case}"
+    );
+    // Only the Java frames of the stacks are searched.
+    let locals = |heap: &Heap| heap.roots[&HeapTag::RootJavaFrame].len();
+    assert!(locals(&copy) <= locals(&ours), "{case}");
+}
+
+fn compare_heaps(case: &str, jdk: &Jdk, ours: &Heap, theirs: &Heap) {
+    assert_eq!(ours.twice, 0, "{case}");
+    compare_classes(case, ours, theirs);
+    compare_objects(case, ours, theirs);
+    compare_roots(case, jdk, ours, theirs);
     // The VM leaves out threads of its own, some of which wait in Java code.
     assert!(!theirs.traces.is_empty(), "{case}");
     for trace in &theirs.traces {

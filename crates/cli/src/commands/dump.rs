@@ -1,13 +1,16 @@
 //! `tenure dump`.
 
 use crate::Outcome;
+use crate::args::parse_size;
 use crate::exit::{Exit, Usage};
+use crate::live::snapshot::{self, Snapshot};
 use crate::live::{attach, jvm};
 use crate::output::{note, stdout};
 use crate::output_file::OutputFile;
 use crate::session::Session;
 use anyhow::{Context, Result};
 use report::units::human_bytes;
+use rustix::process::setpriority_process;
 use std::fs;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -18,18 +21,28 @@ use vm_image::{Core, Fault, Frozen, Place, Process, Summary};
 /// Take a heap dump of a running JVM, of one that hangs, or of a core file
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "The JVM stops while it writes. A JVM that runs with Tenure's agent also writes its profile on\nSIGQUIT (kill -QUIT PID).\n\n--frozen and --core need nothing of the JVM: they read its memory (HotSpot 8 to 25 with the Serial,\nParallel or G1 collector). Such dumps include unreachable objects, and whatever on a\nthread's stack looks like a reference counts as a local variable.\n\nExamples:\n  tenure dump 4711 -o heap.hprof\n  tenure dump demo.Main -o all.hprof --all\n  tenure dump 4711 --frozen -o hung.hprof\n  tenure dump --core core.4711 -o crashed.hprof"
+    after_help = "The JVM stops while it writes the dump itself. With --snapshot it stops only while Tenure's agent, which\nis loaded for that, copies the process (fork); the copy shares all memory that the program does not\nchange meanwhile. --frozen and --core need nothing of the JVM.\n\n--snapshot, --frozen and --core read memory (HotSpot 8 to 25 with the Serial, Parallel or G1\ncollector). Such dumps include unreachable objects, and whatever on a thread's stack looks like a\nreference counts as a local variable.\n\nA JVM that runs with Tenure's agent also writes its profile on SIGQUIT (kill -QUIT PID).\n\nExamples:\n  tenure dump 4711 -o heap.hprof\n  tenure dump demo.Main -o all.hprof --all\n  tenure dump 4711 --snapshot -o now.hprof\n  tenure dump 4711 --frozen -o hung.hprof\n  tenure dump --core core.4711 -o crashed.hprof"
 )]
 pub struct Args {
     /// Process id, or a part of the main class's name
     #[arg(value_name = "PID|MAIN", required_unless_present = "core")]
     target: Option<String>,
-    /// Output file; with --frozen and --core `-` is standard output
+    /// Output file; with --snapshot, --frozen and --core `-` is standard output
     #[arg(short, long, value_name = "PATH", value_hint = clap::ValueHint::FilePath)]
     output: PathBuf,
     /// Include unreachable objects (no GC first)
     #[arg(long)]
     all: bool,
+    /// Copy the process and read the copy, while the program runs on
+    #[arg(long, conflicts_with_all = ["all", "core", "frozen"])]
+    snapshot: bool,
+    /// With --snapshot: give up when the program has changed more memory than this since, such as 2G
+    /// [default: a quarter of the free memory]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, requires = "snapshot")]
+    cow_limit: Option<u64>,
+    /// With --snapshot: the agent library [default: beside this program]
+    #[arg(long, value_name = "PATH", value_hint = clap::ValueHint::FilePath, requires = "snapshot")]
+    agent: Option<PathBuf>,
     /// Stop the process and read its memory: also for a JVM that hangs
     #[arg(long, conflicts_with_all = ["all", "core"])]
     frozen: bool,
@@ -55,8 +68,11 @@ impl Args {
         if self.frozen {
             return self.of_frozen(target, force);
         }
+        if self.snapshot {
+            return self.of_snapshot(target, force);
+        }
         if self.output.as_os_str() == "-" {
-            let why = "the JVM writes this dump itself, to a file; only --frozen and --core can write to standard output";
+            let why = "the JVM writes this dump itself, to a file; only --snapshot, --frozen and --core can write to standard output";
             return Err(Usage(why.to_owned()).into());
         }
         let path = &self.output;
@@ -74,6 +90,36 @@ impl Args {
             "wrote {name} ({bytes}); next: tenure leaks {name}"
         ));
         Ok(Exit::Ok)
+    }
+
+    fn of_snapshot(&self, target: &str, force: bool) -> Outcome {
+        let mut output = Output::create(&self.output, force, &[])?;
+        let jvm = jvm::find(target)?;
+        let limit = self
+            .cow_limit
+            .unwrap_or_else(|| snapshot::usual_limit(&jvm));
+        let copy = Snapshot::of(&jvm, self.agent.as_deref())?;
+        let (stopped, fork) = (millis(copy.stopped), millis(copy.fork));
+        note(&format!(
+            "process {} was stopped for {stopped} ms at most ({fork} ms to copy it) and runs on",
+            jvm.pid
+        ));
+        // The program comes first.
+        let _ = setpriority_process(None, LOWEST_PRIORITY);
+        let process = Process::open(copy.pid)?;
+        let place = Place {
+            libjvm: process.libjvm(),
+            registers: Vec::new(),
+            at_safepoint: true,
+        };
+        let read = || Ok(vm_image::dump(&process, &place, &mut output)?);
+        let (summary, changed) = copy.within(limit, read)?;
+        output.finish()?;
+        note(&format!(
+            "the copy took {} of memory, which the program has changed meanwhile",
+            human_bytes(changed)
+        ));
+        Ok(report(&self.output, &summary))
     }
 
     fn of_frozen(&self, target: &str, force: bool) -> Outcome {
@@ -99,6 +145,7 @@ impl Args {
         let place = Place {
             libjvm: core.libjvm(),
             registers: core.registers().to_vec(),
+            at_safepoint: false,
         };
         let summary = vm_image::dump(&core, &place, &mut output);
         for text in core.notes() {
@@ -152,6 +199,13 @@ impl Write for Output {
     }
 }
 
+/// Of the scheduler.
+const LOWEST_PRIORITY: i32 = 19;
+
+fn millis(time: Duration) -> String {
+    format!("{:.1}", time.as_secs_f64() * 1e3)
+}
+
 /// How often a process is stopped that turns out to be collecting garbage.
 const ATTEMPTS: u32 = 60;
 /// The longest pause between two attempts.
@@ -166,6 +220,7 @@ fn read_frozen(pid: u32, output: &mut Output) -> Result<(Summary, Duration)> {
         let place = Place {
             libjvm: process.libjvm(),
             registers: frozen.registers(),
+            at_safepoint: false,
         };
         let dumped = vm_image::dump(&process, &place, &mut *output);
         let stopped = frozen.elapsed();

@@ -175,8 +175,14 @@ pub(crate) fn descends(pid: u32, ancestor: u32) -> bool {
     ancestors.any(|one| one == ancestor)
 }
 
+/// What the agent calls the copy of a process that it has made for a heap dump.
+const COPY: &str = "tenure copy";
+
 fn read(pid: u32) -> Option<Jvm> {
     let folder = Path::new("/proc").join(pid.to_string());
+    if fs::read_to_string(folder.join("comm")).ok()?.trim_end() == COPY {
+        return None;
+    }
     // Only the owner may read the map of a process, and only the owner may attach.
     let maps = fs::read_to_string(folder.join("maps")).ok()?;
     if !maps.lines().any(|line| line.ends_with("/libjvm.so")) || is_openj9(&maps) {

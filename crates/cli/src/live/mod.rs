@@ -11,4 +11,5 @@ pub(crate) mod inside;
 pub(crate) mod jvm;
 pub(crate) mod page;
 pub(crate) mod push;
+pub(crate) mod snapshot;
 pub(crate) mod watched;

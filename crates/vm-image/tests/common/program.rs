@@ -115,6 +115,17 @@ impl Program {
         path
     }
 
+    /// A dump of a copy of the program, which is whole.
+    pub(crate) fn dump_snapshot(&self) -> Vec<u8> {
+        let mut command = Command::new(testkit::built::tenure());
+        command.args(["dump", &self.pid().to_string(), "--snapshot", "-o", "-"]);
+        let ran = command.output().expect("tenure");
+        let said = String::from_utf8_lossy(&ran.stderr);
+        assert!(ran.status.success(), "{said}");
+        assert!(!said.contains("incomplete"), "{said}");
+        ran.stdout
+    }
+
     /// Stops the program and reads its memory.
     pub(crate) fn dump_frozen(&self) -> Result<(Vec<u8>, Summary), Fault> {
         let frozen = Frozen::new(self.pid())?;
@@ -122,6 +133,7 @@ impl Program {
         let place = Place {
             libjvm: process.libjvm(),
             registers: frozen.registers(),
+            at_safepoint: false,
         };
         let mut bytes = Vec::new();
         let summary = vm_image::dump(&process, &place, &mut bytes)?;

@@ -1,0 +1,233 @@
+//! A copy of this process for a reader that writes its heap as a dump (`tenure dump --snapshot`).
+//!
+//! JVMTI calls back from a walk over the heap while all threads of the program are at a safepoint. The first
+//! callback forks the process and ends the walk, so the program stands still for no longer than that takes. The
+//! copy runs nothing of the VM and allocates nothing: it closes all files, connects to the reader's socket and
+//! waits. It ends when the reader closes the socket or ends, and when this process ends.
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+use jvmti::{Capability, Env, HeapWalk, JavaVm, Reference, Walk};
+use libc::{c_int, c_long, c_void, pid_t, sigset_t, sockaddr_un, socklen_t};
+
+use crate::process;
+
+/// There is a copy. A second one would cost memory, too.
+static IS_COPIED: AtomicBool = AtomicBool::new(false);
+
+/// How long a copy took.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Taken {
+    /// Until the program went on, from the moment on at which its threads were asked to stop.
+    pub(crate) stopped: Duration,
+    /// The fork alone.
+    pub(crate) fork: Duration,
+}
+
+/// Copies this process for the reader that listens at the socket `path`.
+pub(crate) fn take(java: JavaVm, path: &str) -> Result<Taken, String> {
+    let plan = Plan::new(Path::new(path)).map_err(|error| format!("{path}: {error}"))?;
+    if IS_COPIED.swap(true, Ordering::SeqCst) {
+        return Err("a snapshot of this process is being read already".to_owned());
+    }
+    let (copied, reaped) = channel();
+    let reaper = std::thread::Builder::new().name("HPROF reaper".to_owned());
+    let spawned = reaper.spawn(move || {
+        process::leave_signals_to_others();
+        reap(&reaped);
+        IS_COPIED.store(false, Ordering::SeqCst);
+    });
+    if let Err(error) = spawned {
+        IS_COPIED.store(false, Ordering::SeqCst);
+        return Err(format!(
+            "there can be no thread that waits for the copy: {error}"
+        ));
+    }
+    let env = Env::create(java)
+        .map_err(|error| error.to_string())?
+        .attached_live();
+    let mut walk = ForkingWalk { plan, forked: None };
+    let begun = Instant::now();
+    let walked = env
+        .add_capabilities(&[Capability::TagObjects])
+        .and_then(|_| env.follow_references(None, &mut walk));
+    let stopped = begun.elapsed();
+    let disposed = env.dispose();
+    let (pid, fork) = match walk.forked {
+        Some(Ok(forked)) => forked,
+        Some(Err(error)) => return Err(format!("this process could not be copied: {error}")),
+        None => {
+            let why = walked.and(disposed).err().map(|error| error.to_string());
+            return Err(why.unwrap_or_else(|| "the heap has no roots".to_owned()));
+        }
+    };
+    // The reaper waits for it.
+    let _ = copied.send(pid);
+    Ok(Taken { stopped, fork })
+}
+
+/// Waits until the copy has ended, so that nothing of it is left in the system's table of processes.
+fn reap(copied: &Receiver<pid_t>) {
+    let Ok(pid) = copied.recv() else {
+        return;
+    };
+    // SAFETY: no pointer is passed.
+    while unsafe { libc::waitpid(pid, std::ptr::null_mut(), libc::__WALL) } < 0
+        && io::Error::last_os_error().kind() == io::ErrorKind::Interrupted
+    {}
+}
+
+/// What the copy needs to know, made before the fork: it cannot allocate.
+struct Plan {
+    address: sockaddr_un,
+    address_len: socklen_t,
+    parent: pid_t,
+    /// The highest open descriptor, with some more for those that are opened meanwhile.
+    highest: c_int,
+}
+
+impl Plan {
+    fn new(path: &Path) -> io::Result<Plan> {
+        const MORE: c_int = 1024;
+        // SAFETY: all zeros are an address of no family.
+        let mut address: sockaddr_un = unsafe { MaybeUninit::zeroed().assume_init() };
+        address.sun_family = libc::AF_UNIX as libc::sa_family_t;
+        let bytes = path.as_os_str().as_bytes();
+        if bytes.len() >= address.sun_path.len() {
+            return Err(io::ErrorKind::InvalidFilename.into());
+        }
+        for (to, from) in address.sun_path.iter_mut().zip(bytes) {
+            *to = from.cast_signed();
+        }
+        let open = std::fs::read_dir("/proc/self/fd")?.flatten();
+        let numbers = open.filter_map(|entry| entry.file_name().to_str()?.parse::<c_int>().ok());
+        Ok(Plan {
+            address,
+            address_len: size_of::<sockaddr_un>() as socklen_t,
+            // SAFETY: the call takes nothing.
+            parent: unsafe { libc::getpid() },
+            highest: numbers.max().unwrap_or(0).saturating_add(MORE),
+        })
+    }
+}
+
+/// A walk that forks at the first object.
+struct ForkingWalk {
+    plan: Plan,
+    forked: Option<io::Result<(pid_t, Duration)>>,
+}
+
+impl HeapWalk for ForkingWalk {
+    fn reference(&mut self, _: Reference<'_>) -> Walk {
+        if self.forked.is_none() {
+            self.forked = Some(fork(&self.plan));
+        }
+        Walk::Stop
+    }
+}
+
+/// Forks without the handlers that libraries have registered for that. The copy sends no signal when it ends, so
+/// that nothing else in the program which waits for processes finds it.
+fn fork(plan: &Plan) -> io::Result<(pid_t, Duration)> {
+    const NOTHING: c_long = 0;
+    let begun = Instant::now();
+    let mut all = MaybeUninit::<sigset_t>::uninit();
+    let mut before = MaybeUninit::<sigset_t>::uninit();
+    // SAFETY: both sets are live locals; the first is filled before it is used.
+    unsafe {
+        libc::sigfillset(all.as_mut_ptr());
+        libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr());
+    }
+    // SAFETY: without flags and a stack this is a fork. The copy makes system calls only and never returns.
+    let pid =
+        unsafe { libc::syscall(libc::SYS_clone, NOTHING, NOTHING, NOTHING, NOTHING, NOTHING) };
+    if pid == 0 {
+        serve_as_copy(plan);
+    }
+    let error = io::Error::last_os_error();
+    // SAFETY: the call above has filled the set.
+    unsafe {
+        libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), std::ptr::null_mut());
+    }
+    if pid < 0 {
+        return Err(error);
+    }
+    Ok((pid as pid_t, begun.elapsed()))
+}
+
+/// The life of the copy, in which no signal is handled.
+fn serve_as_copy(plan: &Plan) -> ! {
+    // SAFETY: all pointers are to live locals or literals; these calls allocate nothing and take no locks.
+    unsafe {
+        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+        if libc::getppid() != plan.parent {
+            libc::_exit(1);
+        }
+        // By this name lists of JVMs leave it out.
+        libc::prctl(libc::PR_SET_NAME, c"tenure copy".as_ptr());
+        close_files(plan.highest);
+        // When memory is short, the kernel ends the copy and not the program.
+        let score = libc::open(c"/proc/self/oom_score_adj".as_ptr(), libc::O_WRONLY);
+        libc::write(score, c"1000".as_ptr().cast(), 4);
+        libc::close(score);
+        let socket = libc::socket(libc::AF_UNIX, libc::SOCK_STREAM, 0);
+        let address = (&raw const plan.address).cast();
+        if libc::connect(socket, address, plan.address_len) != 0 {
+            libc::_exit(1);
+        }
+        allow_reader(socket);
+        let mut byte = [0_u8; 1];
+        let byte = byte.as_mut_ptr().cast::<c_void>();
+        libc::write(socket, byte, 1);
+        while libc::read(socket, byte, 1) > 0 {}
+        libc::_exit(0)
+    }
+}
+
+/// Closes all files: the program's peers would wait for connections that it has closed.
+///
+/// # Safety
+/// Nothing in this process uses a file afterwards.
+unsafe fn close_files(highest: c_int) {
+    // SAFETY: the call takes numbers only; the rest is the caller's promise.
+    unsafe {
+        let all = libc::c_uint::MAX;
+        // Kernels before 5.9 do not have it.
+        if libc::syscall(libc::SYS_close_range, 0, all, 0) != 0 {
+            for descriptor in 0..=highest {
+                libc::close(descriptor);
+            }
+        }
+    }
+}
+
+/// Lets the process at the other end read this one's memory, where the kernel wants that to be said
+/// (`kernel.yama.ptrace_scope` of 1).
+///
+/// # Safety
+/// To be called in a copy, where it allocates nothing.
+unsafe fn allow_reader(socket: c_int) {
+    let mut peer = MaybeUninit::<libc::ucred>::zeroed();
+    let mut len = size_of::<libc::ucred>() as socklen_t;
+    // SAFETY: the pointers are to live locals of these sizes; all zeros are valid credentials.
+    unsafe {
+        let into = peer.as_mut_ptr().cast();
+        libc::getsockopt(
+            socket,
+            libc::SOL_SOCKET,
+            libc::SO_PEERCRED,
+            into,
+            &raw mut len,
+        );
+        let reader = c_long::from(peer.assume_init().pid);
+        if reader > 0 {
+            libc::prctl(libc::PR_SET_PTRACER, reader, 0, 0, 0);
+        }
+    }
+}
