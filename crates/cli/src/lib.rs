@@ -11,6 +11,7 @@
 pub mod args;
 pub mod commands;
 pub mod exit;
+mod free_memory;
 mod help;
 mod live;
 mod output;

@@ -2,6 +2,7 @@
 
 use crate::args::{ColorChoice, Global};
 use crate::exit::Exit;
+use crate::free_memory;
 use crate::output::{self, Stdout};
 use crate::progress::Meter;
 use heap_graph::{Control, Heap, HeapError, Mapping, Options, QuickHistogram, Summary};
@@ -57,7 +58,7 @@ impl Session {
             strength: self.global.strength.into(),
             cache_dir: self.global.cache_dir.clone(),
             no_index: self.global.no_index,
-            max_memory: self.global.max_memory,
+            max_memory: self.global.max_memory.or_else(free_memory::usual_limit),
             threads: self.global.threads,
             ..Options::default()
         }

@@ -5,10 +5,10 @@
 use super::inside::{Inside, PrivateFolder};
 use super::jvm::{self, Jvm};
 use super::{agent, attach};
+use crate::free_memory;
 use anyhow::{Context, Result, bail};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::sockopt::socket_peercred;
-use server::live::container;
 use std::fs;
 use std::io::Read;
 use std::os::fd::AsFd;
@@ -181,14 +181,7 @@ fn own_memory(pid: u32) -> Option<u64> {
 
 /// The usual limit: a part of the memory that is free in the control group of the JVM and on the machine.
 pub(crate) fn usual_limit(jvm: &Jvm) -> u64 {
-    let group = container::read(jvm.pid).map(|group| group.limit.saturating_sub(group.used));
-    let machine = fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let machine = machine
-        .lines()
-        .find_map(|line| line.strip_prefix("MemAvailable:"));
-    let machine = machine.and_then(|kib| kib.trim().strip_suffix("kB")?.trim().parse::<u64>().ok());
-    let free = [group, machine.map(|kib| kib << 10)];
-    free.into_iter().flatten().min().unwrap_or(u64::MAX) / SHARE
+    free_memory::of_process(jvm.pid).unwrap_or(u64::MAX) / SHARE
 }
 
 #[cfg(test)]

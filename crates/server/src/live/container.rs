@@ -17,6 +17,16 @@ pub struct Container {
     pub limit: u64,
     /// Use of the group with that limit: of all its processes, with the files that they have read.
     pub used: u64,
+    /// Of that, files that they have read, which the kernel drops when memory is needed.
+    pub files: u64,
+}
+
+impl Container {
+    /// What processes of the group can still take.
+    pub fn free(self) -> u64 {
+        self.limit
+            .saturating_sub(self.used.saturating_sub(self.files))
+    }
 }
 
 /// Reads the group of a process; `None` if it has no limit, or the system does not show it.
@@ -29,15 +39,19 @@ pub fn read(pid: u32) -> Option<Container> {
 struct Names {
     limit: &'static str,
     used: &'static str,
+    /// Of the lines of `memory.stat` about files, with those of groups inside of this one.
+    files: [&'static str; 2],
 }
 
 const VERSION_1: Names = Names {
     limit: "memory.limit_in_bytes",
     used: "memory.usage_in_bytes",
+    files: ["total_inactive_file ", "total_active_file "],
 };
 const VERSION_2: Names = Names {
     limit: "memory.max",
     used: "memory.current",
+    files: ["inactive_file ", "active_file "],
 };
 
 /// Finds the group by `/proc/PID/cgroup`: lines of number, controllers and path. Version 2 has the
@@ -84,9 +98,19 @@ fn container(folder: &Path, names: &Names) -> Option<Container> {
         let text = fs::read_to_string(folder.join(name)).ok()?;
         text.trim().parse().ok()
     };
+    let stat = fs::read_to_string(folder.join("memory.stat")).unwrap_or_default();
+    let line = |name: &str| {
+        stat.lines()
+            .find_map(|line| line.strip_prefix(name)?.parse::<u64>().ok())
+    };
     Some(Container {
         limit: number(names.limit).filter(|limit| *limit < NO_LIMIT)?,
         used: number(names.used)?,
+        files: names
+            .files
+            .iter()
+            .filter_map(|name| line(name))
+            .sum::<u64>(),
     })
 }
 
@@ -120,8 +144,12 @@ mod tests {
         let shop = Some(Container {
             limit: 500,
             used: 450,
+            files: 230,
         });
+        let stat = "anon 200\ninactive_file 200\nactive_file 30\n";
+        std::fs::write(mount.join("pods/shop/memory.stat"), stat).expect("a file");
         assert_eq!(find(mount, "0::/pods/shop/java\n"), shop);
+        assert_eq!(shop.map(Container::free), Some(500 - 220));
         assert_eq!(find(mount, "0::/../pods/shop\n"), shop);
         assert_eq!(find(mount, "0::/pods\n"), None);
         assert_eq!(find(mount, "0::/\n"), None);
@@ -138,13 +166,17 @@ mod tests {
         let docker = Some(Container {
             limit: 800,
             used: 300,
+            files: 120,
         });
+        let stat = "inactive_file 7\ntotal_inactive_file 20\ntotal_active_file 100\n";
+        std::fs::write(mount.join("memory/docker/a/memory.stat"), stat).expect("a file");
         assert_eq!(find(mount, groups), docker);
         // Inside of a container the group is at the mount, and its path does not exist.
         one("memory", "600\n", "200\n");
         let inside = Some(Container {
             limit: 600,
             used: 200,
+            files: 0,
         });
         assert_eq!(find(mount, "7:memory:/docker/b\n"), inside);
         assert_eq!(find(mount, "nonsense\n7:memory\n"), None);
