@@ -1,6 +1,7 @@
 //! The first bytes of a dump: version string, id width, time stamp.
 
 use crate::IdSize;
+use crate::foreign;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -30,6 +31,9 @@ pub enum HeaderError {
         /// The first bytes, printable.
         found: String,
     },
+    /// Another kind of file.
+    #[error("not an HPROF dump but {0}")]
+    Foreign(&'static str),
     /// The header is cut.
     #[error("the file ends inside the header: expected at least {expected} bytes, found {found}")]
     Cut {
@@ -65,8 +69,11 @@ impl Header {
             return Err(HeaderError::Empty);
         }
         if !data.starts_with(&MAGIC[..MAGIC.len().min(data.len())]) {
-            return Err(HeaderError::Magic {
-                found: printable(data),
+            return Err(match foreign::recognize(data) {
+                Some(kind) => HeaderError::Foreign(kind),
+                None => HeaderError::Magic {
+                    found: printable(data),
+                },
             });
         }
         let window = &data[..data.len().min(LONGEST_VERSION)];

@@ -37,6 +37,7 @@ pub mod android;
 mod cursor;
 mod diagnostic;
 mod dump_file;
+mod foreign;
 mod header;
 mod heap_record;
 mod id;

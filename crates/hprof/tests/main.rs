@@ -1,5 +1,6 @@
 //! The integration tests of `hprof` as one program, so that it is linked once.
 
+mod compressed;
 mod damage;
 mod hostile_source;
 mod rewrite;

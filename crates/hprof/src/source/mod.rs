@@ -1,9 +1,10 @@
 //! Where the bytes of a dump come from: a plain file (mapped, nothing copied), gzip with any
-//! number of members, zip, or standard input. All are told apart by content, never by name.
+//! number of members, Zstandard, xz, bzip2, zip, or standard input. All are told apart by content, never by name.
 //! Whatever is not a plain file is decoded once into an unlinked temporary file (mode 0600) and
 //! mapped from there, so that every reader above sees one slice. Of a stream that does not begin
 //! like a dump nothing but its first bytes is read, so that endless input ends with an error.
 
+mod compressed;
 mod control;
 mod gzip;
 mod health;
@@ -12,11 +13,13 @@ mod zipped;
 
 use crate::{DamageKind, Diagnostic, Diagnostics};
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::Path;
 use thiserror::Error;
 
+use compressed::Format;
 pub use control::{Cancelled, Control, Progress};
 pub use gzip::GzipReport;
 pub use health::{Changed, Health, input_changed};
@@ -33,6 +36,11 @@ pub enum Packing {
     Gzip {
         /// Number of members.
         members: u64,
+    },
+    /// Another compressed stream.
+    Compressed {
+        /// `bzip2`, `xz` or `zstd`.
+        format: Cow<'static, str>,
     },
     /// The entry of this name in a zip archive.
     Zip {
@@ -181,8 +189,11 @@ impl Source {
         let mut head = Vec::new();
         let begun = (&mut *reader).take(HEAD).read_to_end(&mut head);
         begun.map_err(|e| unpack.error(e))?;
-        let known = head.starts_with(MAGIC) || zipped::is_zip(&head);
-        if !known && !gzip::begins_with(&head, MAGIC) {
+        let known = head.starts_with(MAGIC)
+            || zipped::is_zip(&head)
+            || gzip::begins_with(&head, MAGIC)
+            || Format::of(&head).is_some_and(|format| format.begins_like_a_dump(&head));
+        if !known {
             return Self::from_bytes(head);
         }
         let mut file = unpack.file()?;
@@ -217,6 +228,9 @@ impl Source {
                 packed_len,
             });
         }
+        if let Some(format) = Format::of(packed.bytes()) {
+            return Self::decompressed(&packed, format, unpack);
+        }
         if zipped::is_zip(packed.bytes()) {
             let mut file = unpack.file()?;
             let report = zipped::extract(packed.bytes(), &mut file, unpack)?;
@@ -244,6 +258,36 @@ impl Source {
             diagnostics: Diagnostics::default(),
             packed_len,
         })
+    }
+
+    /// What a compressed stream decodes to. Of a stream that is no dump it is the beginning.
+    fn decompressed(
+        packed: &Mapped,
+        format: Format,
+        unpack: &Unpack<'_>,
+    ) -> Result<Source, SourceError> {
+        let mut file = unpack.file()?;
+        let problem = format.decode(packed.bytes(), &mut file, unpack);
+        let problem = problem.map_err(|e| unpack.error(e))?;
+        let mut source = Source {
+            bytes: Mapped::file(&file).map_err(|e| unpack.error(e))?,
+            packing: Packing::Compressed {
+                format: format.name().into(),
+            },
+            diagnostics: Diagnostics::default(),
+            packed_len: packed.bytes().len() as u64,
+        };
+        if let Some(problem) = problem {
+            source.diagnostics.push(Diagnostic::new(
+                DamageKind::Container,
+                source.bytes().len() as u64,
+                format.name(),
+                "stream",
+                "a whole stream",
+                problem,
+            ));
+        }
+        Ok(source)
     }
 
     /// The decoded dump.

@@ -1,0 +1,104 @@
+//! Dumps that are packed with something else than gzip and zip.
+
+use hprof::HeaderError;
+use hprof::source::{Packing, Source, Unpack};
+use ruzstd::encoding::{CompressionLevel, compress_to_vec};
+use std::io::Write;
+use testkit::dump::{Heap, IdSize};
+
+/// A format: its name, and what packs bytes as one stream.
+type Packer = (&'static str, fn(&[u8]) -> Vec<u8>);
+
+const PACKERS: [Packer; 3] = [("bzip2", bzip2), ("xz", xz), ("zstd", zstd)];
+
+fn bzip2(bytes: &[u8]) -> Vec<u8> {
+    let mut packer = bzip2::write::BzEncoder::new(Vec::new(), bzip2::Compression::fast());
+    packer.write_all(bytes).expect("packed");
+    packer.finish().expect("packed")
+}
+
+fn xz(bytes: &[u8]) -> Vec<u8> {
+    let options = lzma_rust2::XzOptions::with_preset(0);
+    let mut packer = lzma_rust2::XzWriter::new(Vec::new(), options).expect("a packer");
+    packer.write_all(bytes).expect("packed");
+    packer.finish().expect("packed")
+}
+
+fn zstd(bytes: &[u8]) -> Vec<u8> {
+    compress_to_vec(bytes, CompressionLevel::Fastest)
+}
+
+fn dump() -> Vec<u8> {
+    let mut heap = Heap::new(IdSize::Eight);
+    heap.java_lang_object();
+    for i in 0..2_000_u32 {
+        heap.string_id(&format!("some text {}", i.wrapping_mul(2_654_435_761)));
+    }
+    heap.bytes()
+}
+
+#[test]
+fn streams_are_decoded_one_behind_the_other() {
+    let dump = dump();
+    let (begin, end) = dump.split_at(dump.len() / 3);
+    for (name, pack) in PACKERS {
+        for packed in [pack(&dump), [pack(begin), pack(end)].concat()] {
+            let source = Source::from_bytes(packed.clone()).expect("a dump");
+            assert_eq!(source.bytes(), dump, "{name}");
+            assert!(source.diagnostics().is_empty(), "{name}");
+            assert_eq!(source.packed_len(), packed.len() as u64, "{name}");
+            let format = name.into();
+            assert_eq!(*source.packing(), Packing::Compressed { format }, "{name}");
+            let mut stream = packed.as_slice();
+            let source = Source::from_reader(&mut stream, &Unpack::default()).expect("a dump");
+            assert_eq!(source.bytes(), dump, "{name} as a stream");
+        }
+    }
+}
+
+#[test]
+fn frames_that_are_to_be_skipped_are_skipped() {
+    let dump = dump();
+    let skipped = [b"\x50\x2a\x4d\x18\x03\0\0\0".as_slice(), b"abc"].concat();
+    let packed = [zstd(&dump), skipped.clone(), skipped].concat();
+    let source = Source::from_bytes(packed).expect("a dump");
+    assert_eq!(source.bytes(), dump);
+    assert!(source.diagnostics().is_empty());
+}
+
+#[test]
+fn a_damaged_stream_gives_its_beginning_and_a_finding() {
+    let dump = dump();
+    for (name, pack) in PACKERS {
+        let whole = pack(&dump);
+        // Decoders that check a whole block give nothing of a damaged one, so the first stream is whole.
+        let (begin, _) = dump.split_at(dump.len() / 3);
+        let cut = [&pack(begin), &whole[..whole.len() / 2]].concat();
+        let source = Source::from_bytes(cut).expect("a part of a dump");
+        assert!(source.bytes().starts_with(begin), "{name}");
+        assert_eq!(source.diagnostics().len(), 1, "{name}");
+    }
+}
+
+#[test]
+fn content_that_is_no_dump_is_not_unpacked() {
+    for (name, pack) in PACKERS {
+        let bomb = pack(&vec![0; 16 << 20]);
+        let mut stream = bomb.as_slice();
+        let source = Source::from_reader(&mut stream, &Unpack::default()).expect("some bytes");
+        assert!(source.bytes().len() <= 1 << 18, "{name}");
+        let source = Source::from_bytes(bomb).expect("some bytes");
+        assert!(source.bytes().len() <= 1 << 18, "{name}");
+        let error = hprof::Header::parse(source.bytes()).expect_err("no dump");
+        assert!(matches!(error, HeaderError::Magic { .. }), "{name}");
+    }
+}
+
+#[test]
+fn a_stream_that_asks_for_much_memory_is_refused() {
+    // A frame with a window of 2 GiB.
+    let header = [0x28, 0xb5, 0x2f, 0xfd, 0x00, 0xa8, 0x00];
+    let source = Source::from_bytes(header.to_vec()).expect("nothing");
+    assert_eq!(source.bytes(), b"");
+    assert_eq!(source.diagnostics().len(), 1);
+}
