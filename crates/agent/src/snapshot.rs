@@ -88,13 +88,14 @@ struct Plan {
     address: sockaddr_un,
     address_len: socklen_t,
     parent: pid_t,
-    /// The highest open descriptor, with some more for those that are opened meanwhile.
+    /// The highest descriptor that may be open.
     highest: c_int,
 }
 
 impl Plan {
     fn new(path: &Path) -> io::Result<Plan> {
-        const MORE: c_int = 1024;
+        /// More are closed only by kernels that close all with one call.
+        const MOST: c_long = 1 << 16;
         // SAFETY: all zeros are an address of no family.
         let mut address: sockaddr_un = unsafe { MaybeUninit::zeroed().assume_init() };
         address.sun_family = libc::AF_UNIX as libc::sa_family_t;
@@ -105,14 +106,13 @@ impl Plan {
         for (to, from) in address.sun_path.iter_mut().zip(bytes) {
             *to = from.cast_signed();
         }
-        let open = std::fs::read_dir("/proc/self/fd")?.flatten();
-        let numbers = open.filter_map(|entry| entry.file_name().to_str()?.parse::<c_int>().ok());
         Ok(Plan {
             address,
             address_len: size_of::<sockaddr_un>() as socklen_t,
             // SAFETY: the call takes nothing.
             parent: unsafe { libc::getpid() },
-            highest: numbers.max().unwrap_or(0).saturating_add(MORE),
+            // SAFETY: the call takes a number only.
+            highest: unsafe { libc::sysconf(libc::_SC_OPEN_MAX) }.clamp(0, MOST) as c_int,
         })
     }
 }

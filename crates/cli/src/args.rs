@@ -57,8 +57,7 @@ pub struct Global {
     /// Neither read nor write an index file
     #[arg(long, global = true, env = "TENURE_NO_INDEX", hide_env = true, action = ArgAction::SetTrue)]
     pub no_index: bool,
-    /// Memory limit, such as 2G; data beyond it goes to temporary files [default: seven eighths of
-    /// the free memory of the container and the machine]
+    /// Memory limit, such as 2G [default: most of the free memory]
     #[arg(long, global = true, env = "TENURE_MAX_MEMORY", hide_env = true, value_name = "SIZE",
         value_parser = parse_size)]
     pub max_memory: Option<u64>,

@@ -20,6 +20,24 @@ pub(crate) struct OutputFile {
     force: bool,
 }
 
+/// The name of an output that was not named: that of the input with another ending, in the working folder.
+pub(crate) fn named_after(input: &Path, ending: &str) -> PathBuf {
+    const ENDINGS: [&str; 9] = [
+        ".gz", ".zst", ".xz", ".bz2", ".zip", ".txt", ".hprof", ".jfr", ".html",
+    ];
+    let name = input.file_name().unwrap_or_default().to_string_lossy();
+    let mut stem = name.as_ref();
+    // The second snapshot of a file is `file#2`.
+    stem = stem.split_once('#').map_or(stem, |(file, _)| file);
+    while let Some(shorter) = ENDINGS.iter().find_map(|ending| stem.strip_suffix(ending)) {
+        stem = shorter;
+    }
+    if stem.is_empty() || stem == "-" {
+        stem = "heap";
+    }
+    PathBuf::from(format!("{stem}{ending}"))
+}
+
 impl OutputFile {
     /// Begins a file. Overwrites only with `force`, and never one of the inputs. Call it before the
     /// work begins, so that an output that cannot be written is an error at once.
@@ -174,4 +192,24 @@ fn is_replaceable(path: &Path, there: &fs::Metadata) -> bool {
         .any(|folder| path.starts_with(folder));
     let target = fs::metadata(path);
     there.is_symlink() && !of_system && target.is_ok_and(|target| target.is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::named_after;
+    use std::path::Path;
+
+    #[test]
+    fn an_output_is_named_after_its_input() {
+        let check = |input: &str, expected: &str| {
+            assert_eq!(named_after(Path::new(input), ".html"), Path::new(expected));
+        };
+        check("/a/heap.hprof", "heap.html");
+        check("heap.hprof.gz", "heap.html");
+        check("java.hprof.txt", "java.html");
+        check("both.hprof#2", "both.html");
+        check("core.4711", "core.4711.html");
+        check("-", "heap.html");
+        check(".hprof", "heap.html");
+    }
 }

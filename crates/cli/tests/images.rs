@@ -7,12 +7,13 @@ use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use testkit::jvm;
 
-/// A program that says `ready`, and a line for each byte of its input.
+/// A program that says `ready`, and a line for each byte of its input. Its class is found by its name, so that each
+/// has another one.
 const SOURCE: &str = r#"
 import java.util.ArrayList;
 import java.util.List;
 
-public class Resting {
+public class NAME {
     static final List<byte[]> kept = new ArrayList<>();
 
     public static void main(String[] args) throws Exception {
@@ -32,6 +33,11 @@ public class Resting {
 }
 "#;
 
+/// The program's class: another one in each process of tests.
+fn name() -> String {
+    format!("Resting{}", std::process::id())
+}
+
 struct Resting {
     child: Child,
     input: ChildStdin,
@@ -47,17 +53,14 @@ impl Resting {
             return None;
         };
         let folder = tempfile::tempdir().expect("a folder");
-        let source = folder.path().join("Resting.java");
-        fs::write(&source, SOURCE).expect("written");
+        let name = name();
+        let source = folder.path().join(format!("{name}.java"));
+        fs::write(&source, SOURCE.replace("NAME", &name)).expect("written");
         compiler
             .compile(&source, 8, folder.path())
             .expect("compiled");
         let mut command = Command::new(jdk.tool("java"));
-        command
-            .args(flags)
-            .arg("-cp")
-            .arg(folder.path())
-            .arg("Resting");
+        command.args(flags).arg("-cp").arg(folder.path()).arg(&name);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().expect("a JVM");
         let input = child.stdin.take().expect("its input");
@@ -143,7 +146,7 @@ fn a_frozen_program_is_dumped_to_a_file_and_to_standard_output() {
     let (code, _, said) = tenure(&folder, &args);
     assert_eq!(code, Some(2), "{said}");
     assert!(said.contains("exists (--force overwrites)"), "{said}");
-    let (code, stdout, said) = tenure(&folder, &["dump", "Resting", "--frozen", "-o", "-"]);
+    let (code, stdout, said) = tenure(&folder, &["dump", &name(), "--frozen", "-o", "-"]);
     assert_eq!(code, Some(0), "{said}");
     // Nothing was allocated since; the number of the conservative roots may differ by a few.
     let len = fs::metadata(&path).expect("a dump").len();

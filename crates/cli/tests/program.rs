@@ -344,3 +344,40 @@ fn a_named_pipe_is_opened_once() {
     let args = ["extract", "pipe", "part.hprof", "--class", "shop.Order"];
     assert_eq!(code(&at, &args), 2, "it would be read twice");
 }
+
+#[test]
+fn outputs_that_are_not_named_are_named_after_their_inputs() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = folder.path();
+    fs::write(at.join("shop.hprof"), shop()).expect("a dump");
+    let check = |args: &[&str], made: &str| {
+        let done = tenure(at, args);
+        let said = String::from_utf8_lossy(&done.stderr);
+        assert_eq!(done.status.code(), Some(0), "{args:?}: {said}");
+        assert!(at.join(made).is_file(), "{args:?}: {said}");
+        assert!(said.contains(&format!("wrote {made}")), "{args:?}: {said}");
+        // What a user has is not lost.
+        assert_eq!(code(at, args), 2, "{args:?}");
+    };
+    check(&["report", "shop.hprof"], "shop.html");
+    check(&["report", "shop.hprof", "--format", "md"], "shop.md");
+    let args = ["convert", "shop.hprof", "--to", "android"];
+    check(&args, "shop.android.hprof");
+    let text = "TRACE 300001:\n\tCpu.hot(Cpu.java:3)\nCPU SAMPLES BEGIN (total = 7) Sat Nov 21 04:57:27 2026\n   \
+                1 100.00% 100.00%       7 300001 Cpu.hot\nCPU SAMPLES END\n";
+    fs::write(at.join("cpu.hprof.txt"), text).expect("a profile");
+    check(&["convert", "cpu.hprof.txt"], "cpu.html");
+}
+
+#[test]
+fn other_files_are_named_by_what_they_are() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = folder.path();
+    fs::write(at.join("a.hprof"), b"FLR\0\0\x02\0\0rest").expect("a file");
+    for args in [["leaks", "a.hprof"], ["profile", "a.hprof"]] {
+        let done = tenure(at, &args);
+        let said = String::from_utf8_lossy(&done.stderr);
+        assert_eq!(done.status.code(), Some(3), "{args:?}: {said}");
+        assert!(said.contains("jfr view"), "{args:?}: {said}");
+    }
+}

@@ -3,7 +3,7 @@
 use crate::Outcome;
 use crate::exit::{Exit, Usage};
 use crate::output::note;
-use crate::output_file::{OutputFile, write_file};
+use crate::output_file::{OutputFile, named_after, write_file};
 use crate::session::Session;
 use anyhow::{Context, Result};
 use flate2::Compression;
@@ -28,9 +28,9 @@ pub struct Args {
     #[arg(value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     file: PathBuf,
     /// Output file; the format follows its extension (.hprof: a standard dump; .gz packs it), `-` is standard
-    /// output
+    /// output [default: FILE with the ending of the format, .html without --to]
     #[arg(short, long, value_name = "PATH", value_hint = clap::ValueHint::FilePath)]
-    output: PathBuf,
+    output: Option<PathBuf>,
     /// The format, whatever the extension
     #[arg(long, value_parser = ["html", "pprof", "speedscope", "jfr", "collapsed", "hprof", "android"])]
     to: Option<String>,
@@ -53,10 +53,11 @@ enum DumpForm {
 impl Args {
     /// Converts.
     pub(crate) fn run(&self, session: &Session) -> Outcome {
-        if let Some(target) = self.dump_form() {
-            return self.run_dump(session, target);
+        let output = self.output();
+        if let Some(target) = self.dump_form(&output) {
+            return self.run_dump(session, target, &output);
         }
-        let form = self.form()?;
+        let form = self.form(&output)?;
         let (profile, exit) = read_profile(&self.file)?;
         let metric = metric_of(&profile, self.metric.as_deref())?;
         if main_metric(&profile).is_none() {
@@ -64,17 +65,35 @@ impl Args {
         }
         let title = self.file.file_name().unwrap_or_default().to_string_lossy();
         let bytes = render(&profile, form, metric, &title);
-        if self.output.as_os_str() == "-" {
+        if output.as_os_str() == "-" {
             session.write(&bytes)?;
         } else {
-            write_file(&self.output, session.global.force, &[&self.file], &bytes)?;
+            write_file(&output, session.global.force, &[&self.file], &bytes)?;
+            if self.output.is_none() {
+                note(&format!("wrote {}", output.display()));
+            }
         }
         Ok(exit)
     }
 
+    /// Where to, also if that is not given.
+    fn output(&self) -> PathBuf {
+        let ending = match self.to.as_deref() {
+            Some("pprof") => ".pb.gz",
+            Some("speedscope") => ".speedscope.json",
+            Some("jfr") => ".jfr",
+            Some("collapsed") => ".collapsed",
+            Some("hprof") => ".standard.hprof",
+            Some("android") => ".android.hprof",
+            _ => ".html",
+        };
+        let output = self.output.clone();
+        output.unwrap_or_else(|| named_after(&self.file, ending))
+    }
+
     /// The form, when it is one of heap dumps.
-    fn dump_form(&self) -> Option<DumpForm> {
-        let name = self.output.to_string_lossy().to_lowercase();
+    fn dump_form(&self, output: &Path) -> Option<DumpForm> {
+        let name = output.to_string_lossy().to_lowercase();
         match self.to.as_deref() {
             Some("hprof") => Some(DumpForm::Standard),
             Some("android") => Some(DumpForm::Android),
@@ -86,12 +105,12 @@ impl Args {
         }
     }
 
-    fn run_dump(&self, session: &Session, target: DumpForm) -> Outcome {
-        let mut out = if self.output.as_os_str() == "-" {
+    fn run_dump(&self, session: &Session, target: DumpForm, output: &Path) -> Outcome {
+        let mut out = if output.as_os_str() == "-" {
             let stdout = std::io::stdout().as_fd().try_clone_to_owned()?;
-            OutputFile::direct(stdout.into(), &self.output)
+            OutputFile::direct(stdout.into(), output)
         } else {
-            OutputFile::create(&self.output, session.global.force, &[&self.file])?
+            OutputFile::create(output, session.global.force, &[&self.file])?
         };
         let source = super::redact::source(session, &self.file)?;
         let data = source.bytes();
@@ -99,8 +118,8 @@ impl Args {
             DumpForm::Standard => Box::new(ToStandard::new(data, self.app_only)?),
             DumpForm::Android => Box::new(ToAndroid::new(data)?),
         };
-        let packed = self.output.extension().is_some_and(|e| e == "gz");
-        let wrong = || format!("cannot write {}", self.output.display());
+        let packed = output.extension().is_some_and(|e| e == "gz");
+        let wrong = || format!("cannot write {}", output.display());
         let done = if packed {
             let mut gz = GzEncoder::new(&mut out, Compression::default());
             let done = hprof::rewrite(data, &*rewriter, &mut gz).with_context(wrong)?;
@@ -113,6 +132,9 @@ impl Args {
             done
         };
         out.finish()?;
+        if self.output.is_none() {
+            note(&format!("wrote {}", output.display()));
+        }
         Ok(if done.skipped > 0 {
             Exit::Damaged
         } else {
@@ -120,7 +142,7 @@ impl Args {
         })
     }
 
-    fn form(&self) -> Result<Form> {
+    fn form(&self, output: &Path) -> Result<Form> {
         if let Some(name) = &self.to {
             return Ok(match name.as_str() {
                 "html" => Form::Html,
@@ -130,7 +152,7 @@ impl Args {
                 _ => Form::Collapsed,
             });
         }
-        let name = self.output.to_string_lossy();
+        let name = output.to_string_lossy();
         let fault = || {
             Usage(format!(
                 "{name}: which form? (.html .pb.gz .json .jfr .collapsed .hprof, or --to)"

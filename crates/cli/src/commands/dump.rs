@@ -3,10 +3,11 @@
 use crate::Outcome;
 use crate::args::parse_size;
 use crate::exit::{Exit, Usage};
+use crate::live::attach;
+use crate::live::jvm::{self, Jvm};
 use crate::live::snapshot::{self, Snapshot};
-use crate::live::{attach, jvm};
 use crate::output::{note, stdout};
-use crate::output_file::OutputFile;
+use crate::output_file::{OutputFile, named_after};
 use crate::session::Session;
 use anyhow::{Context, Result};
 use report::units::human_bytes;
@@ -21,15 +22,16 @@ use vm_image::{Core, Fault, Frozen, Place, Process, Summary};
 /// Take a heap dump of a running JVM, of one that hangs, or of a core file
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "The JVM stops while it writes the dump itself. With --snapshot it stops only while Tenure's agent, which\nis loaded for that, copies the process (fork); the copy shares all memory that the program does not\nchange meanwhile. --frozen and --core need nothing of the JVM.\n\n--snapshot, --frozen and --core read memory (HotSpot 8 to 25 with the Serial, Parallel or G1\ncollector). Such dumps include unreachable objects, and whatever on a thread's stack looks like a\nreference counts as a local variable.\n\nA JVM that runs with Tenure's agent also writes its profile on SIGQUIT (kill -QUIT PID).\n\nExamples:\n  tenure dump 4711 -o heap.hprof\n  tenure dump demo.Main -o all.hprof --all\n  tenure dump 4711 --snapshot -o now.hprof\n  tenure dump 4711 --frozen -o hung.hprof\n  tenure dump --core core.4711 -o crashed.hprof"
+    after_help = "The JVM stops while it writes the dump itself. With --snapshot it stops only while Tenure's agent, which\nis loaded for that, copies the process (fork); the copy shares all memory that the program does not\nchange meanwhile. --frozen and --core need nothing of the JVM.\n\n--snapshot, --frozen and --core read memory (HotSpot 8 to 25 with the Serial, Parallel or G1\ncollector). Such dumps include unreachable objects, and whatever on a thread's stack looks like a\nreference counts as a local variable.\n\nA JVM that runs with Tenure's agent also writes its profile on SIGQUIT (kill -QUIT PID).\n\nExamples:\n  tenure dump 4711                            (writes heap-4711.hprof)\n  tenure dump demo.Main -o all.hprof --all\n  tenure dump 4711 --snapshot -o now.hprof\n  tenure dump 4711 --frozen -o hung.hprof\n  tenure dump --core core.4711 -o crashed.hprof"
 )]
 pub struct Args {
     /// Process id, or a part of the main class's name
     #[arg(value_name = "PID|MAIN", required_unless_present = "core")]
     target: Option<String>,
-    /// Output file; with --snapshot, --frozen and --core `-` is standard output
+    /// Output file; with --snapshot, --frozen and --core `-` is standard output [default: heap-PID.hprof, or the
+    /// core's name with .hprof]
     #[arg(short, long, value_name = "PATH", value_hint = clap::ValueHint::FilePath)]
-    output: PathBuf,
+    output: Option<PathBuf>,
     /// Include unreachable objects (no GC first)
     #[arg(long)]
     all: bool,
@@ -71,20 +73,19 @@ impl Args {
         if self.snapshot {
             return self.of_snapshot(target, force);
         }
-        if self.output.as_os_str() == "-" {
+        if self.output.as_deref() == Some(Path::new("-")) {
             let why = "the JVM writes this dump itself, to a file; only --snapshot, --frozen and --core can write to standard output";
             return Err(Usage(why.to_owned()).into());
         }
-        let path = &self.output;
-        let path = std::path::absolute(path).with_context(|| path.display().to_string())?;
+        let (jvm, name) = self.find(target)?;
+        let path = std::path::absolute(&name).with_context(|| name.display().to_string())?;
         let file = OutputFile::create(&path, force, &[])?;
-        let jvm = jvm::find(target)?;
         // The JVM takes only a name that is free.
         fs::remove_file(file.part()).with_context(|| path.display().to_string())?;
         attach::dump(&jvm, file.part(), !self.all)?;
         file.finish()?;
         let metadata = fs::metadata(&path).with_context(|| path.display().to_string())?;
-        let name = self.output.display();
+        let name = name.display();
         let bytes = human_bytes(metadata.len());
         note(&format!(
             "wrote {name} ({bytes}); next: tenure leaks {name}"
@@ -92,9 +93,17 @@ impl Args {
         Ok(Exit::Ok)
     }
 
-    fn of_snapshot(&self, target: &str, force: bool) -> Outcome {
-        let mut output = Output::create(&self.output, force, &[])?;
+    /// The JVM, and where its dump goes.
+    fn find(&self, target: &str) -> Result<(Jvm, PathBuf)> {
         let jvm = jvm::find(target)?;
+        let usual = || PathBuf::from(format!("heap-{}.hprof", jvm.pid));
+        let name = self.output.clone().unwrap_or_else(usual);
+        Ok((jvm, name))
+    }
+
+    fn of_snapshot(&self, target: &str, force: bool) -> Outcome {
+        let (jvm, name) = self.find(target)?;
+        let mut output = Output::create(&name, force, &[])?;
         let limit = self
             .cow_limit
             .unwrap_or_else(|| snapshot::usual_limit(&jvm));
@@ -105,7 +114,7 @@ impl Args {
             jvm.pid
         ));
         // The program comes first.
-        let _ = setpriority_process(None, LOWEST_PRIORITY);
+        let _ = setpriority_process(None, PRIORITY);
         let process = Process::open(copy.pid)?;
         let place = Place {
             libjvm: process.libjvm(),
@@ -119,12 +128,12 @@ impl Args {
             "the copy took {} of memory, which the program has changed meanwhile",
             human_bytes(changed)
         ));
-        Ok(report(&self.output, &summary))
+        Ok(report(&name, &summary))
     }
 
     fn of_frozen(&self, target: &str, force: bool) -> Outcome {
-        let mut output = Output::create(&self.output, force, &[])?;
-        let jvm = jvm::find(target)?;
+        let (jvm, name) = self.find(target)?;
+        let mut output = Output::create(&name, force, &[])?;
         let (summary, stopped) = read_frozen(jvm.pid, &mut output)?;
         output.finish()?;
         note(&format!(
@@ -132,7 +141,7 @@ impl Args {
             jvm.pid,
             stopped.as_secs_f64()
         ));
-        Ok(report(&self.output, &summary))
+        Ok(report(&name, &summary))
     }
 
     fn of_core(&self, path: &Path, force: bool) -> Outcome {
@@ -140,7 +149,9 @@ impl Args {
             .into_iter()
             .flatten()
             .collect();
-        let mut output = Output::create(&self.output, force, &inputs)?;
+        let name = self.output.clone();
+        let name = name.unwrap_or_else(|| named_after(path, ".hprof"));
+        let mut output = Output::create(&name, force, &inputs)?;
         let core = Core::open(path, self.libjvm.as_deref())?;
         let place = Place {
             libjvm: core.libjvm(),
@@ -153,7 +164,7 @@ impl Args {
         }
         let summary = summary.with_context(|| path.display().to_string())?;
         output.finish()?;
-        Ok(report(&self.output, &summary))
+        Ok(report(&name, &summary))
     }
 }
 
@@ -199,8 +210,9 @@ impl Write for Output {
     }
 }
 
-/// Of the scheduler.
-const LOWEST_PRIORITY: i32 = 19;
+/// The nice value of the reader: on a busy machine it gets a tenth of what the program gets. With less the copy would be
+/// there for longer, and what the program changes meanwhile costs memory.
+const PRIORITY: i32 = 10;
 
 fn millis(time: Duration) -> String {
     format!("{:.1}", time.as_secs_f64() * 1e3)

@@ -4,7 +4,7 @@ use super::target::Dump;
 use crate::Outcome;
 use crate::exit::Usage;
 use crate::output::note;
-use crate::output_file::OutputFile;
+use crate::output_file::{OutputFile, named_after};
 use crate::session::Session;
 use anyhow::Result;
 use clap::ValueEnum;
@@ -16,14 +16,14 @@ use std::path::{Path, PathBuf};
 /// One self-contained page (or Markdown, or JSON) with everything
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  tenure report heap.hprof -o heap.html\n  tenure report heap.hprof -o - --format md >> issue.md\n  tenure report heap.hprof -o heap.json --force"
+    after_help = "Examples:\n  tenure report heap.hprof                    (writes heap.html)\n  tenure report heap.hprof -o - --format md >> issue.md\n  tenure report heap.hprof -o heap.json --force"
 )]
 pub struct Args {
     #[command(flatten)]
     dump: Dump,
-    /// Output file; the format follows its extension, `-` is standard output
+    /// Output file; the format follows its extension, `-` is standard output [default: FILE with .html]
     #[arg(short, long, value_name = "PATH", value_hint = clap::ValueHint::FilePath)]
-    output: PathBuf,
+    output: Option<PathBuf>,
     /// The format, whatever the extension
     #[arg(long, value_enum)]
     format: Option<Format>,
@@ -50,14 +50,17 @@ impl Args {
         if json {
             return Ok(Format::Json);
         }
-        let extension = self.output.extension().and_then(|e| e.to_str());
+        let Some(output) = &self.output else {
+            return Ok(Format::Html);
+        };
+        let extension = output.extension().and_then(|e| e.to_str());
         match extension.map(str::to_ascii_lowercase).as_deref() {
             Some("html" | "htm") => Ok(Format::Html),
             Some("md" | "markdown") => Ok(Format::Md),
             Some("json") => Ok(Format::Json),
             _ => Err(Usage(format!(
                 "{}: which form? (.html, .md, .json, or --format)",
-                self.output.display()
+                output.display()
             ))
             .into()),
         }
@@ -66,12 +69,19 @@ impl Args {
     /// Writes the report.
     pub(crate) fn run(&self, session: &Session) -> Outcome {
         let format = self.format(session.global.json)?;
-        let to_stdout = self.output == Path::new("-");
+        let ending = match format {
+            Format::Html => ".html",
+            Format::Md => ".md",
+            Format::Json => ".json",
+        };
+        let output = self.output.clone();
+        let output = output.unwrap_or_else(|| named_after(&self.dump.file, ending));
+        let to_stdout = output == Path::new("-");
         let out = match to_stdout {
             true => None,
             false => {
                 let force = session.global.force;
-                Some(OutputFile::create(&self.output, force, &[&self.dump.file])?)
+                Some(OutputFile::create(&output, force, &[&self.dump.file])?)
             }
         };
         let heap = session.open(&self.dump.file)?;
@@ -105,7 +115,7 @@ impl Args {
                 out.write_all(&text)?;
                 out.finish()?;
                 if !session.global.quiet {
-                    note(&format!("wrote {}", self.output.display()));
+                    note(&format!("wrote {}", output.display()));
                 }
             }
         }

@@ -88,7 +88,7 @@ impl Snapshot {
             use report::units::human_bytes;
             bail!(
                 "the program has changed {} of its memory since it was copied, more than --cow-limit ({}) allows, so \
-                 the dump was given up; the program was not disturbed",
+                 the dump was abandoned; the program was not disturbed",
                 human_bytes(most),
                 human_bytes(limit)
             );
