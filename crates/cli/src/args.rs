@@ -97,6 +97,9 @@ pub struct Global {
         value_name = "FILE"
     )]
     pub mapping: Option<PathBuf>,
+    /// Print what each phase of the analysis costs on standard error
+    #[arg(long, global = true, hide = true, action = ArgAction::SetTrue)]
+    pub profile_phases: bool,
     /// Overwrite output files
     #[arg(long, global = true, env = "TENURE_FORCE", hide_env = true, action = ArgAction::SetTrue)]
     pub force: bool,

@@ -47,6 +47,7 @@ pub fn run(args: Vec<OsString>) -> u8 {
         ));
     }
     let flushed = session.flush();
+    session.say_phases();
     match result.and_then(|exit| flushed.map(|()| exit)) {
         Ok(exit) => exit.code(),
         Err(error) => exit::of_error(&error),

@@ -5,7 +5,7 @@ use crate::exit::Exit;
 use crate::free_memory;
 use crate::output::{self, Stdout};
 use crate::progress::Meter;
-use heap_graph::{Control, Heap, HeapError, Mapping, Options, QuickHistogram, Summary};
+use heap_graph::{Control, Heap, HeapError, Mapping, Options, Phases, QuickHistogram, Summary};
 use report::{Doc, Look, Provenance, Say, Span, json, say, terminal};
 use std::cell::RefCell;
 use std::io::{self, IsTerminal, Write};
@@ -18,6 +18,8 @@ pub struct Session {
     pub global: Global,
     /// How answers look on standard output.
     pub look: Look,
+    /// What each phase costs, when asked for.
+    phases: Phases,
     out: RefCell<Stdout>,
 }
 
@@ -46,6 +48,11 @@ impl Session {
                 color,
                 raw_bytes: global.bytes,
             },
+            phases: if global.profile_phases {
+                Phases::recording()
+            } else {
+                Phases::default()
+            },
             out: RefCell::new(output::stdout()),
             global,
         }
@@ -60,6 +67,7 @@ impl Session {
             no_index: self.global.no_index,
             max_memory: self.global.max_memory.or_else(free_memory::usual_limit),
             threads: self.global.threads,
+            phases: self.phases.clone(),
             ..Options::default()
         }
     }
@@ -68,6 +76,7 @@ impl Session {
     pub fn open(&self, file: &Path) -> Result<Heap, HeapError> {
         let mapping = self.mapping()?;
         let mut heap = self.with_control(|control| Heap::open(file, &self.options(), control))?;
+        self.phases.begin("answer");
         if let Some(mapping) = mapping {
             heap.rename(&mapping);
         }
@@ -173,6 +182,16 @@ impl Session {
     /// Drops what was not handed over to standard output yet.
     pub(crate) fn discard(&self) {
         let _ = self.out.replace(output::stdout()).into_parts();
+    }
+
+    /// Says what the phases cost on standard error, when asked for.
+    pub(crate) fn say_phases(&self) {
+        let profile = self.phases.finish();
+        if self.global.profile_phases {
+            let text = terminal::render(&report::phases::table(&profile), &self.look);
+            // A courtesy, as progress is: the answer has been said.
+            let _ = io::stderr().write_all(text.as_bytes());
+        }
     }
 
     /// Hands everything over to standard output.

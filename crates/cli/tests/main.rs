@@ -25,6 +25,7 @@ mod mcp;
 mod mutants;
 mod open;
 mod outputs;
+mod phases;
 mod profiles;
 mod program;
 mod queries;

@@ -71,10 +71,9 @@ impl Heap {
         {
             return Ok(file);
         }
-        let budget = Budget::new(
-            self.options.max_memory,
-            &spill_dir(&self.path, &self.options),
-        );
+        let spill = spill_dir(&self.path, &self.options);
+        let phases = self.options.phases.clone();
+        let budget = Budget::new(self.options.max_memory, &spill, phases);
         let mut passes = run(self, control)?;
         let mut index = IndexWriter::create(place.as_ref(), &budget).map_err(io())?;
         let mut starts: Vec<u64> = Vec::new();

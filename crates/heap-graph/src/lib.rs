@@ -14,7 +14,7 @@
 //! In reading order: [`model`](Summary) (the plain data), [`options`](Options), `layout` (sizes),
 //! `idmap` (ids to numbers), `packed` (columns), `build` (two passes, search, dominators), `index`
 //! (the file), `sections` (its checksums), [`heap`](Heap) (the questions), [`columns`](Columns), [`object`](ObjectView), [`contents`](ContentVisitor) (all
-//! objects at reading speed), `inbound`, `strings`, [`mapping`](Mapping) (names back from R8), and
+//! objects at reading speed), `inbound`, `strings`, [`phases`](Phases) (what a build costs), [`mapping`](Mapping) (names back from R8), and
 //! [`quick`](quick_histogram) (answers without a graph).
 
 mod build;
@@ -30,6 +30,7 @@ mod model;
 mod object;
 mod options;
 mod packed;
+mod phases;
 mod quick;
 mod raw;
 mod sections;
@@ -48,5 +49,6 @@ pub use model::{
 };
 pub use object::{FieldValue, ObjectView, RefStrength, Reference, Value, Via};
 pub use options::{HeapError, Options};
+pub use phases::{Phase, Phases, Profile};
 pub use quick::{QuickHistogram, QuickRow, quick_histogram};
 pub use strings::string_text;

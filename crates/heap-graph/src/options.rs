@@ -1,6 +1,6 @@
 //! How a dump is opened, and how the caller follows and stops the work.
 
-use crate::{LayoutModel, Strength};
+use crate::{LayoutModel, Phases, Strength};
 use hprof::HeaderError;
 use hprof::source::{Cancelled, Changed, SourceError};
 use std::io;
@@ -27,6 +27,8 @@ pub struct Options {
     pub threads: usize,
     /// Use 64-bit numbers for objects even where 32 bits would do (for tests).
     pub wide: bool,
+    /// Records what each phase of a build costs.
+    pub phases: Phases,
 }
 
 impl Options {

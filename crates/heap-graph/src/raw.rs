@@ -2,6 +2,7 @@
 //! several threads to places of one array that never overlap, and cache hints.
 #![allow(unsafe_code)]
 
+use crate::Phases;
 use hprof::source::{Guard, Health, Pages};
 use memmap2::{MmapMut, MmapOptions};
 use std::cell::UnsafeCell;
@@ -11,6 +12,7 @@ use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
 
 /// Types for which every bit pattern, all zeros included, is a value, without padding.
 ///
@@ -35,18 +37,21 @@ pub(crate) struct Budget {
     used: AtomicU64,
     spilled: AtomicBool,
     dir: std::path::PathBuf,
+    /// Is told what the arrays take.
+    phases: Phases,
     /// Fails when the disk under a temporary file is full.
     health: Health,
 }
 
 impl Budget {
     /// At most `limit` bytes in memory; files for the rest go to `dir`.
-    pub(crate) fn new(limit: Option<u64>, dir: &Path) -> Budget {
+    pub(crate) fn new(limit: Option<u64>, dir: &Path, phases: Phases) -> Budget {
         Budget {
             limit: limit.unwrap_or(u64::MAX),
             used: AtomicU64::new(0),
             spilled: AtomicBool::new(false),
             dir: dir.to_owned(),
+            phases,
             health: Health::default(),
         }
     }
@@ -67,6 +72,11 @@ impl Budget {
     /// True when an array had to go to disk.
     pub(crate) fn spilled(&self) -> bool {
         self.spilled.load(Ordering::Relaxed)
+    }
+
+    /// Is told what the arrays take.
+    pub(crate) fn phases(&self) -> &Phases {
+        &self.phases
     }
 
     /// The folder for temporary files.
@@ -102,6 +112,7 @@ impl<'b, T: Plain> BigVec<'b, T> {
         let bytes = len.max(1) * size_of::<T>();
         let charge = (expect.max(1) * size_of::<T>()) as u64;
         let before = budget.used.fetch_add(charge, Ordering::Relaxed);
+        budget.phases.arrays(before + charge);
         let mut guard = None;
         let map = if before.saturating_add(charge) <= budget.limit {
             let map = MmapOptions::new().len(bytes).no_reserve_swap().map_anon()?;
@@ -155,7 +166,8 @@ fn allocate(file: &File, bytes: u64) -> io::Result<()> {
 impl<T: Plain> Drop for BigVec<'_, T> {
     fn drop(&mut self) {
         if let Some((budget, charge)) = self.charged.take() {
-            budget.used.fetch_sub(charge, Ordering::Relaxed);
+            let before = budget.used.fetch_sub(charge, Ordering::Relaxed);
+            budget.phases.arrays(before - charge);
         }
     }
 }
@@ -361,6 +373,23 @@ pub(crate) fn trim() {
     unsafe {
         libc::malloc_trim(0);
     }
+}
+
+/// Processor time of all threads of this process so far; zero where the system does not tell.
+pub(crate) fn processor_time() -> Duration {
+    #[cfg(unix)]
+    {
+        let mut time = libc::timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        };
+        // SAFETY: the place is valid for a timespec, which is all that the call writes.
+        let done = unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &mut time) };
+        if done == 0 {
+            return Duration::new(time.tv_sec as u64, time.tv_nsec as u32);
+        }
+    }
+    Duration::ZERO
 }
 
 #[cfg(test)]

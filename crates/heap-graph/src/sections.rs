@@ -91,6 +91,7 @@ pub(crate) fn build(
     // Taken before the first byte is read: what changes from here on makes the index void.
     let identity = identity(path, options);
     let spill = spill_dir(path, options);
+    options.phases.begin("records");
     let source = Source::open(path, &unpack(&spill, options, control))?;
     source.advise(true);
     let mapped = build::map(&source, false)?;

@@ -11,7 +11,8 @@
 //! In reading order: [`doc`], [`units`], [`escape`] (names in a dump are hostile), [`say`],
 //! [`terminal`], [`markdown`], [`html`], [`json`], [`csv`], [`sheet`] (tables of any answer as CSV), [`check`] (forms of build
 //! servers), [`tables`] (CSV, NDJSON, Parquet, Neo4j); and [`profile`], the formats of other tools for what was sampled;
-//! and [`events`], what a stream of VM events says.
+//! [`events`], what a stream of VM events says;
+//! and [`phases`], what an analysis cost.
 
 pub mod check;
 pub mod csv;
@@ -21,6 +22,7 @@ pub mod events;
 pub mod html;
 pub mod json;
 pub mod markdown;
+pub mod phases;
 pub mod profile;
 pub mod say;
 pub mod sheet;

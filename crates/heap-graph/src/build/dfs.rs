@@ -15,6 +15,8 @@ pub(crate) struct Search<C: Cell> {
     pub(crate) parents: Tape<C>,
     /// Numbers in use, the virtual root included.
     pub(crate) len: u64,
+    /// Edges that were followed.
+    pub(crate) edges: u64,
     /// Edges that are not in the tree, class edges left out.
     pub(crate) pairs: Pairs,
 }
@@ -35,6 +37,7 @@ struct Searcher<'a, C: Cell> {
     /// The first failure to write a parent.
     failed: std::io::Result<()>,
     next: u64,
+    edges: u64,
     pairs: Pairs,
     open: Stack<Open>,
     pending: Stack<C>,
@@ -61,6 +64,7 @@ pub(crate) fn search<C: Cell>(
         parents,
         failed: Ok(()),
         next: 1,
+        edges: 0,
         pairs: Pairs::new(n),
         open: Stack::new(budget),
         pending: Stack::new(budget),
@@ -80,6 +84,7 @@ pub(crate) fn search<C: Cell>(
     Ok(Search {
         parents: s.parents,
         len: s.next,
+        edges: s.edges,
         pairs: s.pairs,
     })
 }
@@ -129,6 +134,7 @@ impl<C: Cell> Searcher<'_, C> {
             count += 1;
         }
         *pending = count as u64;
+        self.edges += count as u64;
         [*state, *previous] = row.words();
         for entry in batch[..count].iter().rev() {
             self.pending.push(*entry);

@@ -156,9 +156,11 @@ pub(crate) fn immediate_dominators<'b, C: Cell>(
         parents,
         len: n,
         pairs,
+        ..
     } = search;
     let semi = semidominators(&parents, pairs, n, class_edges, budget, control)?;
     trim();
+    budget.phases().begin("ancestors");
     control.report("ancestors", 0, n);
     let io = || HeapError::io("dominators");
     let mut idom = BigVec::<C>::zeroed(n as usize, budget).map_err(io())?;

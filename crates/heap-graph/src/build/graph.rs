@@ -94,6 +94,8 @@ impl Job<'_> {
             virtual_threads,
             facts,
         } = found;
+        let phases = &self.options.phases;
+        phases.begin("search");
         // The search is one thread's work; meanwhile another writes what is known already.
         let (search, written) = std::thread::scope(|scope| {
             let writer = scope.spawn(|| output::objects(index, self, facts));
@@ -117,6 +119,8 @@ impl Job<'_> {
         written?;
         self.check()?;
         drop(rows);
+        phases.random(search.edges);
+        phases.begin("class edges");
         self.control.report("class edges", 0, 0);
         let view = index.view().map_err(HeapError::io("index"))?;
         let sizes = Sizes::view(
@@ -144,6 +148,8 @@ impl Job<'_> {
         let numbers = Tape::of(&cells, self.budget).map_err(HeapError::io("search"))?;
         drop(cells);
         trim();
+        phases.begin("dominators");
+        phases.random(search.pairs.len);
         self.control.report("dominators", 0, n);
         let idom = immediate_dominators(search, edges, self.budget, self.control)?;
         self.check()?;
@@ -165,6 +171,8 @@ impl Job<'_> {
     /// The second pass, and the sections that come out of it.
     fn references<C: Cell>(&self) -> Result<Option<Rows<'_, C>>, HeapError> {
         let io = || HeapError::io("references");
+        let phases = &self.options.phases;
+        phases.begin("references");
         let n = self.map.len() as usize;
         let mut cells = BigVec::<C>::zeroed(n, self.budget).map_err(io())?;
         let mut class_low = BigVec::<u16>::zeroed(n, self.budget).map_err(io())?;
@@ -220,6 +228,7 @@ impl Job<'_> {
         let mut virtual_threads = Vec::new();
         let (mut anchors, mut large) = (Vec::new(), Vec::new());
         for pass in &mut passes {
+            phases.random(pass.ranked);
             virtual_threads.append(&mut pass.virtual_threads);
             anchors.append(&mut pass.anchors);
             large.append(&mut pass.large);

@@ -321,8 +321,11 @@ pub(crate) fn build(
 ) -> Result<IndexFile, HeapError> {
     let snapshot = mapped.choose_snapshot(path, options.snapshot)?;
     let units = units_of(mapped.map.snapshot(snapshot));
-    let budget = Budget::new(options.max_memory, spill);
+    let budget = Budget::new(options.max_memory, spill, options.phases.clone());
+    options.phases.begin("objects");
     let objects = mapped.objects(&units, options, control, true, None)?;
+    options.phases.objects(objects.ids.len);
+    options.phases.begin("classes and roots");
     let mut found = Diagnostics::default();
     let mut table = ClassTable::build(
         mapped.data,
@@ -377,6 +380,7 @@ pub(crate) fn build(
         class_objects: &class_objects,
     };
     let mut reached = job.run(&mut index)?;
+    options.phases.begin("end of the index");
     stacks::find_virtual_threads(
         mapped,
         &table,

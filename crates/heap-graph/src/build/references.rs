@@ -83,7 +83,8 @@ pub(crate) struct ReferencePass<'a, C> {
     /// Number and size, in units, of the large arrays.
     pub(crate) large: Vec<(u64, u64)>,
     marker: std::marker::PhantomData<C>,
-    pub(crate) references: u64,
+    /// Ids whose numbers were looked up.
+    pub(crate) ranked: u64,
     /// Virtual threads: id and place in the file.
     pub(crate) virtual_threads: Vec<(u64, u64)>,
 }
@@ -101,7 +102,7 @@ impl<'a, C: Cell> ReferencePass<'a, C> {
             anchors: Vec::new(),
             large: Vec::new(),
             marker: std::marker::PhantomData,
-            references: 0,
+            ranked: 0,
             virtual_threads: Vec::new(),
         }
     }
@@ -223,6 +224,7 @@ impl<'a, C: Cell> ReferencePass<'a, C> {
         };
         let out = block.bytes();
         let mut row = RowWriter::new(source);
+        self.ranked += len as u64 + 1;
         let ordinal = shared
             .class_ordinal
             .get(object.class as usize)
@@ -241,7 +243,6 @@ impl<'a, C: Cell> ReferencePass<'a, C> {
                 && !shared.roots.contains(target)
             {
                 at = row.target(out, at, target);
-                self.references += 1;
             }
         }
         let (cell, used) = match row.finish(out, at) {

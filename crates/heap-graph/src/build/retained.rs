@@ -66,14 +66,22 @@ pub(crate) fn write<C: Cell>(
         classes: vec![[0; 3]; job.table.classes.len()],
         ..Reached::default()
     };
+    let phases = &job.options.phases;
+    phases.begin("groups");
+    // Of each object its place, its subtree and where it is put; in two halves on large heaps.
+    phases.random(3 * n);
     job.control.report("classes", 0, n);
     groups::sweep(job, numbers, &idom, n, sizes, &mut reached)?;
     job.control.check()?;
+    phases.begin("retained sizes");
+    phases.random(6 * n);
     job.control.report("retained sizes", 0, n);
     objects(job, index, numbers, &mut idom, n, sizes, &mut reached)?;
     drop(idom);
     trim();
     job.control.check()?;
+    phases.begin("dominator tree");
+    phases.random(3 * n);
     job.control.report("dominator tree", 0, n);
     dominated::<C>(job, index)?;
     Ok(reached)

@@ -121,7 +121,7 @@ mod tests {
     #[test]
     fn what_is_deep_comes_back_and_takes_no_memory() {
         let dir = std::env::temp_dir();
-        let mut stack = Stack::new(&Budget::new(None, &dir));
+        let mut stack = Stack::new(&Budget::new(None, &dir, crate::Phases::default()));
         let mut model = Vec::new();
         // Up and down around the borders of blocks, then all the way.
         for (pushed, popped) in [
@@ -145,7 +145,11 @@ mod tests {
 
     #[test]
     fn a_stack_without_a_place_for_its_file_says_so() {
-        let mut stack = Stack::new(&Budget::new(None, std::path::Path::new("/no/such/folder")));
+        let mut stack = Stack::new(&Budget::new(
+            None,
+            std::path::Path::new("/no/such/folder"),
+            crate::Phases::default(),
+        ));
         (0..3 * BLOCK as u64).for_each(|n| stack.push(n));
         assert!(stack.check().is_err());
     }

@@ -129,7 +129,7 @@ mod tests {
     #[test]
     fn blocks_come_back_from_memory_and_from_a_file() {
         let dir = std::env::temp_dir();
-        let budget = Budget::new(None, &dir);
+        let budget = Budget::new(None, &dir, crate::Phases::default());
         for expect in [10, SMALL] {
             let mut tape = Tape::<u32>::new(expect, &budget).unwrap();
             (0..200_000u32).for_each(|i| tape.push(i * 3).unwrap());

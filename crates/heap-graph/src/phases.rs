@@ -1,0 +1,197 @@
+//! What each phase of a build costs, for those who measure. It is no part of an answer, and nothing is
+//! measured unless it was asked for.
+
+use crate::raw;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+/// What one phase cost.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Phase {
+    /// Its name.
+    pub name: &'static str,
+    /// How long it took.
+    pub wall: Duration,
+    /// Processor time of all threads.
+    pub cpu: Duration,
+    /// Accesses to large arrays at places that follow no order, as far as they are counted.
+    pub random: u64,
+    /// Most bytes that its arrays of one element per object or reference had at the same time.
+    pub arrays: u64,
+    /// Most private memory of the process, sampled; 0 where the system does not tell.
+    pub private: u64,
+}
+
+/// What a build cost.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Profile {
+    /// Objects of the dump; 0 when none was read.
+    pub objects: u64,
+    /// Its phases, in order.
+    pub phases: Vec<Phase>,
+}
+
+/// How often private memory is looked at.
+const SAMPLE: Duration = Duration::from_millis(2);
+
+/// Records phases. Clones record into the same list; the default records nothing.
+#[derive(Clone, Debug, Default)]
+pub struct Phases(Option<Arc<Recorder>>);
+
+#[derive(Debug)]
+struct Recorder {
+    done: Mutex<Vec<Phase>>,
+    open: Mutex<Option<(&'static str, Instant, Duration)>>,
+    objects: AtomicU64,
+    random: AtomicU64,
+    arrays: AtomicU64,
+    most_arrays: AtomicU64,
+    most_private: AtomicU64,
+    /// Dropped with the recorder, which ends the sampler.
+    _sampler: Sender<()>,
+}
+
+impl Phases {
+    /// Records from now on, with a thread that samples the memory.
+    pub fn recording() -> Phases {
+        let (sampler, ended) = channel::<()>();
+        let recorder = Arc::new(Recorder {
+            done: Mutex::default(),
+            open: Mutex::default(),
+            objects: AtomicU64::new(0),
+            random: AtomicU64::new(0),
+            arrays: AtomicU64::new(0),
+            most_arrays: AtomicU64::new(0),
+            most_private: AtomicU64::new(0),
+            _sampler: sampler,
+        });
+        let watched = Arc::downgrade(&recorder);
+        std::thread::spawn(move || {
+            while ended.recv_timeout(SAMPLE) == Err(RecvTimeoutError::Timeout)
+                && let Some(recorder) = watched.upgrade()
+            {
+                recorder.sample();
+            }
+        });
+        Phases(Some(recorder))
+    }
+
+    /// Ends the phase before and begins one.
+    pub fn begin(&self, name: &'static str) {
+        if let Some(recorder) = &self.0 {
+            recorder.end();
+            if let Ok(mut open) = recorder.open.lock() {
+                *open = Some((name, Instant::now(), raw::processor_time()));
+            }
+        }
+    }
+
+    /// Ends the last phase and gives all of them.
+    pub fn finish(&self) -> Profile {
+        let Some(recorder) = &self.0 else {
+            return Profile::default();
+        };
+        recorder.end();
+        let mut done = recorder.done.lock();
+        let phases = done.as_mut().map(|done| std::mem::take(&mut **done));
+        Profile {
+            objects: recorder.objects.load(Ordering::Relaxed),
+            phases: phases.unwrap_or_default(),
+        }
+    }
+
+    /// The dump has so many objects.
+    pub(crate) fn objects(&self, count: u64) {
+        if let Some(recorder) = &self.0 {
+            recorder.objects.store(count, Ordering::Relaxed);
+        }
+    }
+
+    /// Counts random accesses of this phase.
+    pub(crate) fn random(&self, count: u64) {
+        if let Some(recorder) = &self.0 {
+            recorder.random.fetch_add(count, Ordering::Relaxed);
+        }
+    }
+
+    /// Arrays have so many bytes now.
+    pub(crate) fn arrays(&self, bytes: u64) {
+        if let Some(recorder) = &self.0 {
+            recorder.arrays.store(bytes, Ordering::Relaxed);
+            recorder.most_arrays.fetch_max(bytes, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Recorder {
+    fn sample(&self) {
+        self.most_private
+            .fetch_max(private_memory(), Ordering::Relaxed);
+    }
+
+    /// Ends the open phase, if there is one.
+    fn end(&self) {
+        self.sample();
+        let private = self.most_private.swap(0, Ordering::Relaxed);
+        // The next phase begins with what is still there.
+        let now = self.arrays.load(Ordering::Relaxed);
+        let arrays = self.most_arrays.swap(now, Ordering::Relaxed);
+        let random = self.random.swap(0, Ordering::Relaxed);
+        let open = self.open.lock().ok().and_then(|mut open| open.take());
+        if let (Some((name, from, cpu)), Ok(mut done)) = (open, self.done.lock()) {
+            done.push(Phase {
+                name,
+                wall: from.elapsed(),
+                cpu: raw::processor_time().saturating_sub(cpu),
+                random,
+                arrays,
+                private,
+            });
+        }
+    }
+}
+
+/// Private memory of this process in bytes; 0 where the system does not tell.
+fn private_memory() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|l| l.strip_prefix("RssAnon:"));
+    let kib = line.and_then(|l| l.trim().strip_suffix("kB")?.trim().parse::<u64>().ok());
+    kib.unwrap_or(0) << 10
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn phases_have_what_was_counted_while_they_were_open() {
+        let phases = Phases::recording();
+        phases.begin("first");
+        phases.arrays(100);
+        phases.arrays(700);
+        phases.arrays(40);
+        phases.random(3);
+        phases.random(4);
+        phases.clone().begin("second");
+        phases.objects(9);
+        let Profile {
+            objects,
+            phases: done,
+        } = phases.finish();
+        assert_eq!(objects, 9);
+        let counted: Vec<_> = done.iter().map(|p| (p.name, p.random, p.arrays)).collect();
+        assert_eq!(counted, [("first", 7, 700), ("second", 0, 40)]);
+        assert!(!cfg!(target_os = "linux") || done.iter().all(|p| p.private > 0));
+        assert!(phases.finish().phases.is_empty());
+    }
+
+    #[test]
+    fn nothing_is_recorded_unless_it_is_asked_for() {
+        let phases = Phases::default();
+        phases.begin("first");
+        phases.arrays(1);
+        assert_eq!(phases.finish(), Profile::default());
+    }
+}
