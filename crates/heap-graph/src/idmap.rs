@@ -6,13 +6,38 @@
 //! hold an object exist: about 5 bits per object on a dense heap, and never more than 64 bytes
 //! plus directory per object, whatever ids a file claims.
 
-use crate::raw::prefetch;
+use crate::raw::{prefetch, with_popcnt};
 use rustc_hash::FxHashMap;
 
 /// Slots of a block.
 pub(crate) const SLOTS: u64 = 448;
 /// A block: in the builder its number and the bits; in the map the count before it and the bits.
 pub(crate) type Block = [u64; 8];
+
+/// Bits of a spot that say which slot of its block it is.
+const SPOT_BITS: u32 = 9;
+/// Of an id that the dump does not have.
+pub(crate) const NO_NUMBER: u64 = u64::MAX;
+
+#[inline(always)]
+fn ranks(blocks: &[Block], spots: &mut [u64]) {
+    for spot in spots {
+        let bit = *spot & ((1 << SPOT_BITS) - 1);
+        let word = (bit >> 6) as usize;
+        let mask = 1u64 << (bit & 63);
+        *spot = match blocks.get((*spot >> SPOT_BITS) as usize) {
+            Some(block) if word < 7 && block[word + 1] & mask != 0 => {
+                let mut rank = block[0] + u64::from((block[word + 1] & (mask - 1)).count_ones());
+                for k in 0..6 {
+                    let before = u64::from(block[k + 1].count_ones());
+                    rank += if k < word { before } else { 0 };
+                }
+                rank
+            }
+            _ => NO_NUMBER,
+        };
+    }
+}
 
 /// Collects ids in any order.
 #[derive(Debug, Default)]
@@ -224,35 +249,29 @@ impl<'a> IdMap<'a> {
         Some((index, bit))
     }
 
-    /// Fetches the line that [`rank`](Self::rank) will need.
+    /// Where the bit of an id is, for [`ranks`](Self::ranks), whose cache line is fetched meanwhile.
     #[inline(always)]
-    pub(crate) fn prefetch(&self, id: u64) {
-        if let Some((index, _)) = self.locate(id) {
-            prefetch(self.blocks, index);
+    pub(crate) fn spot(&self, id: u64) -> u64 {
+        match self.locate(id) {
+            Some((index, bit)) if (id >> self.shift) << self.shift == id => {
+                prefetch(self.blocks, index);
+                (index as u64) << SPOT_BITS | bit
+            }
+            _ => NO_NUMBER,
         }
     }
 
+    /// Puts the dense number of each id in the place of its spot; [`NO_NUMBER`] where the dump has no such id.
+    pub(crate) fn ranks(&self, spots: &mut [u64]) {
+        with_popcnt(self.blocks, spots, ranks);
+    }
+
     /// The dense number of an id, if the dump has it.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn rank(&self, id: u64) -> Option<u64> {
-        let (index, bit) = self.locate(id)?;
-        if (id >> self.shift) << self.shift != id {
-            return None;
-        }
-        let block = self.blocks.get(index)?;
-        let word = (bit >> 6) as usize;
-        let mask = 1u64 << (bit & 63);
-        let bits = block[word + 1];
-        if bits & mask == 0 {
-            return None;
-        }
-        let mut rank = block[0] + u64::from((bits & (mask - 1)).count_ones());
-        for k in 0..7 {
-            if k < word {
-                rank += u64::from(block[k + 1].count_ones());
-            }
-        }
-        Some(rank)
+        let mut number = [self.spot(id)];
+        ranks(self.blocks, &mut number);
+        (number[0] != NO_NUMBER).then_some(number[0])
     }
 
     /// The id of a dense number; 0 if there is no such number.

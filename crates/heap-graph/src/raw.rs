@@ -346,6 +346,20 @@ pub(crate) fn prefetch<T>(slice: &[T], at: usize) {
     let _ = (slice, at);
 }
 
+/// Does `work`, compiled for processors that count bits in one instruction if this one does.
+pub(crate) fn with_popcnt<A: ?Sized, B: ?Sized>(a: &A, b: &mut B, work: impl Fn(&A, &mut B)) {
+    #[cfg(target_arch = "x86_64")]
+    if std::arch::is_x86_feature_detected!("popcnt") {
+        #[target_feature(enable = "popcnt")]
+        fn fast<A: ?Sized, B: ?Sized>(a: &A, b: &mut B, work: impl Fn(&A, &mut B)) {
+            work(a, b);
+        }
+        // SAFETY: the processor was just found to have the feature.
+        return unsafe { fast(a, b, work) };
+    }
+    work(a, b);
+}
+
 /// Views bytes as an array of T; `None` if misaligned or not a whole number of elements.
 pub(crate) fn view<T: Plain>(bytes: &[u8]) -> Option<&[T]> {
     // SAFETY: T is plain; align_to gives a middle part that is aligned and of whole elements.

@@ -6,7 +6,7 @@ use super::classes::ClassTable;
 use super::units::UnitVisitor;
 use super::varint::RowWriter;
 use crate::LayoutModel;
-use crate::idmap::IdMap;
+use crate::idmap::{IdMap, NO_NUMBER};
 use crate::layout::SizeRules;
 use crate::raw::{Block, SharedRows, SharedSlice};
 use hprof::{
@@ -50,7 +50,7 @@ pub(crate) const LARGE: u16 = u16::MAX;
 
 /// Bytes a worker takes from the rows at once.
 const BLOCK: u64 = 1 << 16;
-/// Raw ids that wait for their numbers while their cache lines are fetched.
+/// Ids that wait for their numbers while their cache lines are fetched.
 const WINDOW: usize = 384;
 /// An array longer than this is written on its own.
 const LONG: usize = 2048;
@@ -122,8 +122,7 @@ impl<'a, C: Cell> ReferencePass<'a, C> {
     #[inline(always)]
     fn push(&mut self, id: u64) {
         if id != 0 {
-            self.shared.map.prefetch(id);
-            self.window.push(id);
+            self.window.push(self.shared.map.spot(id));
         }
     }
 
@@ -142,8 +141,7 @@ impl<'a, C: Cell> ReferencePass<'a, C> {
             first,
             ..object
         });
-        self.shared.map.prefetch(id);
-        self.window.push(id);
+        self.window.push(self.shared.map.spot(id));
         true
     }
 
@@ -177,7 +175,8 @@ impl<'a, C: Cell> ReferencePass<'a, C> {
     }
 
     fn flush(&mut self) {
-        let window = std::mem::take(&mut self.window);
+        let mut window = std::mem::take(&mut self.window);
+        self.shared.map.ranks(&mut window);
         let waiting = std::mem::take(&mut self.waiting);
         for (i, object) in waiting.iter().enumerate() {
             let end = waiting
@@ -194,13 +193,20 @@ impl<'a, C: Cell> ReferencePass<'a, C> {
         self.waiting.clear();
     }
 
+    /// Writes what is known of an object with this number; `target` gives the number of each reference.
     #[inline(always)]
-    fn write_row(&mut self, object: &Waiting, id: u64, len: usize, target: impl Fn(usize) -> u64) {
+    fn write_row(
+        &mut self,
+        object: &Waiting,
+        source: u64,
+        len: usize,
+        mut target: impl FnMut(usize) -> u64,
+    ) {
         let shared = self.shared;
-        let Some(source) = shared.map.rank(id) else {
+        if source == NO_NUMBER {
             return;
-        };
-        if source % 64 == 0 || source != self.before.wrapping_add(1) {
+        }
+        if source.is_multiple_of(64) || source != self.before.wrapping_add(1) {
             self.anchors.push((source, object.offset));
         }
         self.before = source;
@@ -235,13 +241,8 @@ impl<'a, C: Cell> ReferencePass<'a, C> {
         }
         let mut at = 0;
         for k in 0..len {
-            // The window has been fetched already; a long array is fetched as it goes.
-            if len > LONG && k + 24 < len {
-                shared.map.prefetch(target(k + 24));
-            }
-            if let Some(target) = shared.map.rank(target(k))
-                && !shared.roots.contains(target)
-            {
+            let target = target(k);
+            if target != NO_NUMBER && !shared.roots.contains(target) {
                 at = row.target(out, at, target);
             }
         }
@@ -348,9 +349,20 @@ impl<C: Cell> HeapVisitor for ReferencePass<'_, C> {
         if array.len as usize > LONG {
             self.flush();
             if !self.is_repetition(at) {
-                let ids = self.shared.ids;
-                let element = |k: usize| read_id(&array.elements[k * width..], ids).0;
-                self.write_row(&object, array.id.0, array.len as usize, element);
+                let shared = self.shared;
+                let id = shared.map.rank(array.id.0).unwrap_or(NO_NUMBER);
+                // The numbers of the next elements.
+                let mut next = Vec::with_capacity(WINDOW);
+                let element = |k: usize| {
+                    if k.is_multiple_of(WINDOW) {
+                        let rest = array.elements[k * width..].chunks_exact(width).take(WINDOW);
+                        next.clear();
+                        next.extend(rest.map(|e| shared.map.spot(read_id(e, shared.ids).0)));
+                        shared.map.ranks(&mut next);
+                    }
+                    next.get(k % WINDOW).copied().unwrap_or(NO_NUMBER)
+                };
+                self.write_row(&object, id, array.len as usize, element);
             }
             return;
         }
