@@ -199,6 +199,49 @@ fn a_list_of_a_million_and_a_star_of_a_million_cost_the_same_per_object() {
     }
 }
 
+/// The numbers of so few objects have 32 bits, but the sums of their sizes do not.
+#[test]
+fn sums_of_sizes_may_be_wider_than_the_numbers_of_objects() {
+    use testkit::dump::{Dump, Root, Segment, Type, Version};
+    let (mut dump, mut segment) = (
+        Dump::new(Version::V103, IdSize::Eight),
+        Segment::new(IdSize::Eight),
+    );
+    let arrays = [0x2000u64, 0x3000, 0x4000];
+    segment.object_array(0x1000, 0, 0, &[0x1100, 0x2000]);
+    segment.object_array(0x1100, 0, 0, &[0x3000, 0x4000]);
+    for id in arrays {
+        segment.primitive_array_no_data(id, 0, Type::Long, u32::MAX);
+    }
+    segment.root(Root::JniGlobal { reference: 1 }, 0x1000);
+    dump.segment(segment).heap_end();
+    let file = written(&dump.into_bytes());
+    for layout in [LayoutModel::Plain, LayoutModel::Mat, LayoutModel::Measured] {
+        let options = Options {
+            layout,
+            ..plain(false)
+        };
+        let heap = open(file.path(), &options);
+        let find = |id| heap.find(hprof::ObjectId(id)).expect("the object");
+        let shallow = |id| heap.shallow(find(id)).0;
+        let retained = |id| heap.retained(find(id)).0;
+        assert!(
+            arrays
+                .iter()
+                .all(|id| shallow(*id) >= 8 * u64::from(u32::MAX))
+        );
+        let below = shallow(0x1100) + shallow(0x3000) + shallow(0x4000);
+        assert_eq!(retained(0x1100), below, "{layout:?}");
+        let all = shallow(0x1000) + below + shallow(0x2000);
+        assert_eq!(retained(0x1000), all, "{layout:?}");
+        assert_eq!(heap.summary().reachable_shallow.0, all, "{layout:?}");
+        assert_eq!(
+            heap.dominator(find(0x4000)),
+            Dominator::Object(find(0x1100))
+        );
+    }
+}
+
 fn sha256(data: &[u8]) -> String {
     use sha2::Digest;
     sha2::Sha256::digest(data)

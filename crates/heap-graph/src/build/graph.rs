@@ -116,19 +116,14 @@ impl Job<'_> {
             )
         });
         let search = search?;
-        written?;
+        let total = written?;
         self.check()?;
         drop(rows);
         phases.random(search.edges);
         phases.begin("class edges");
         self.control.report("class edges", 0, 0);
         let view = index.view().map_err(HeapError::io("index"))?;
-        let sizes = Sizes::view(
-            &view,
-            self.map.len(),
-            self.table,
-            self.objects.rules.alignment,
-        );
+        let sizes = Sizes::view(&view, self.map.len(), self.table);
         // A class edge of the model: class objects have none to java.lang.Class in the plain one,
         // and primitive arrays only in MAT's.
         let plain = self.options.layout == LayoutModel::Plain;
@@ -153,7 +148,7 @@ impl Job<'_> {
         self.control.report("dominators", 0, n);
         let idom = immediate_dominators(search, edges, self.budget, self.control)?;
         self.check()?;
-        let mut reached = retained::write(self, index, &numbers, idom, n, &sizes)?;
+        let mut reached = retained::write(self, index, numbers, idom, n, &sizes, total)?;
         self.check()?;
         reached.virtual_threads = virtual_threads;
         Ok(Some(reached))

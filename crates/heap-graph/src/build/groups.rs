@@ -4,21 +4,13 @@
 //! All by one sweep over the dominator tree in pre-order: a member counts when no other member of
 //! its group is open.
 
-use super::cell::Cell;
-use super::graph::Job;
-use super::output::Sizes;
-use super::retained::{AHEAD, Reached};
-use super::tape::{self, Tape};
-use super::{classes::ClassTable, parallel};
-use crate::HeapError;
+use super::classes::ClassTable;
 use crate::model::{GroupSums, SiteSums};
-use crate::raw::{BigVec, SharedSlice, prefetch};
 use hprof::{Bytes, ObjectId, Serial, package_of};
 use rustc_hash::FxHashMap;
 use std::hash::Hash;
-
-/// One object in the order of the dominator tree.
-type Placed = [u32; 3]; // class, subtree size, shallow in units; u32::MAX: see `Order::large`
+use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
+use std::thread::{Scope, ScopedJoinHandle};
 
 /// No superclass.
 const NONE: u32 = u32::MAX;
@@ -26,188 +18,118 @@ const NONE: u32 = u32::MAX;
 /// An object counts for so many classes, its own and those above it: no program has more.
 const DEEPEST: usize = 1024;
 
-/// The sweep goes in two halves on large heaps, to bound its memory.
-const WHOLE: u64 = 1 << 22;
+/// Nodes that are handed to the other thread at once.
+const CHUNK: usize = 1 << 13;
 
-/// Computes what all groups retain.
-pub(crate) fn sweep<C: Cell>(
-    job: &Job<'_>,
-    numbers: &Tape<C>,
-    idom: &[C],
-    n: u64,
-    sizes: &Sizes<'_>,
-    reached: &mut Reached,
-) -> Result<(), HeapError> {
-    let io = || HeapError::io("retained sizes of classes");
-    let (places, subtree) = tree_order(job, idom, n)?;
-    let classes = class_objects_by_number(job);
-    let half = if n > WHOLE { n / 2 + 1 } else { n };
-    let mut placed = BigVec::<Placed>::zeroed(half as usize, job.budget).map_err(io())?;
-    let sites = if sizes.has_traces() { half } else { 0 };
-    let mut traces = BigVec::<u32>::zeroed(sites as usize, job.budget).map_err(io())?;
-    let mut by_owner = ByOwner::new(job.table);
-    let mut by_kind = ByKind::new(job.table, sizes.has_traces());
-    let threads = job.options.thread_count();
-    let mut from = 0u64;
-    while from + 1 < n {
-        let to = (from + half).min(n - 1);
-        let special = std::sync::Mutex::new(Special::default());
-        {
-            let placer = Placer {
-                unit: job.objects.rules.alignment,
-                class_class: job.table.class_class,
-                sizes,
-                classes: &classes,
-                from,
-                placed: SharedSlice::new(&mut placed),
-                traces: (sites > 0).then(|| SharedSlice::new(&mut traces)),
-                special: &special,
-            };
-            parallel::blocks(numbers.blocks(), threads, |block| {
-                let mut cells = Vec::new();
-                numbers.get(block, &mut cells)?;
-                for (k, cell) in cells.iter().enumerate() {
-                    if let Some(ahead) = cells.get(k + AHEAD).and_then(|c| c.pre()) {
-                        prefetch(&places, ahead as usize);
-                    }
-                    let Some(pre) = cell.pre() else { continue };
-                    let at = places[pre as usize].get();
-                    if (from..to).contains(&at) {
-                        let object = (block * tape::BLOCK + k) as u64;
-                        placer.place(at, object, subtree[pre as usize].get());
-                    }
+/// The sums of all groups, fed with all objects in the pre-order of the dominator tree.
+pub(crate) struct Groups<'s> {
+    by_owner: ByOwner,
+    /// `None` while another thread has it.
+    by_kind: Option<ByKind>,
+    other: Option<Other<'s>>,
+    chunk: Vec<Node>,
+}
+
+/// Another thread that adds up some of the groups.
+struct Other<'s> {
+    chunks: SyncSender<Vec<Node>>,
+    /// Chunks that it is done with.
+    spare: Receiver<Vec<Node>>,
+    thread: ScopedJoinHandle<'s, ByKind>,
+}
+
+impl<'s> Groups<'s> {
+    /// With another thread in this scope if `threads` allow it.
+    pub(crate) fn new<'e>(
+        table: &ClassTable,
+        sites: bool,
+        threads: usize,
+        scope: &'s Scope<'s, 'e>,
+    ) -> Groups<'s> {
+        let mut by_kind = Some(ByKind::new(table, sites));
+        let other = by_kind.take_if(|_| threads > 1).map(|mut by_kind| {
+            let (chunks, received) = sync_channel::<Vec<Node>>(2);
+            let (done, spare) = channel();
+            let thread = scope.spawn(move || {
+                for chunk in received {
+                    chunk.iter().for_each(|node| by_kind.step(node));
+                    // Nobody takes it back when the sweep is over.
+                    let _ = done.send(chunk);
                 }
-                Ok(())
-            })?;
-        }
-        let order = Order {
-            placed: &placed[..(to - from) as usize],
-            traces: &traces,
-            from,
-            unit: job.objects.rules.alignment,
-            class_class: job.table.class_class,
-            special: &special.into_inner().unwrap_or_default(),
-        };
-        if threads > 1 {
-            std::thread::scope(|scope| {
-                scope.spawn(|| order.each(|node| by_kind.step(node)));
-                order.each(|node| by_owner.step(node));
+                by_kind
             });
-        } else {
-            order.each(|node| by_kind.step(node));
-            order.each(|node| by_owner.step(node));
+            Other {
+                chunks,
+                spare,
+                thread,
+            }
+        });
+        Groups {
+            by_owner: ByOwner::new(table),
+            by_kind,
+            other,
+            chunk: Vec::with_capacity(CHUNK),
         }
-        from = to;
     }
-    let retained = by_owner.classes.finish();
-    for (row, retained) in reached.classes.iter_mut().zip(retained) {
-        row[2] = retained;
-    }
-    reached.groups = GroupSums {
-        superclasses: by_kind
-            .superclasses
-            .finish()
-            .into_iter()
-            .map(Bytes)
-            .collect(),
-        sites: by_kind.sites.map(Sites::finish).unwrap_or_default(),
-        packages: by_owner.packages.finish(),
-        loaders: by_owner.loaders.finish(),
-    };
-    Ok(())
-}
 
-/// What does not fit into [`Placed`], by place.
-#[derive(Default)]
-struct Special {
-    /// Subtree size and shallow size, where one of them is large.
-    large: FxHashMap<u64, (u64, u64)>,
-    /// The class that a class object is.
-    class_at: FxHashMap<u64, u32>,
-}
-
-/// Puts objects at their places.
-struct Placer<'a, 's> {
-    unit: u64,
-    class_class: u32,
-    sizes: &'a Sizes<'s>,
-    classes: &'a FxHashMap<u64, u32>,
-    from: u64,
-    placed: SharedSlice<'a, Placed>,
-    traces: Option<SharedSlice<'a, u32>>,
-    special: &'a std::sync::Mutex<Special>,
-}
-
-impl Placer<'_, '_> {
+    /// The next object.
     #[inline]
-    fn place(&self, at: u64, object: u64, size: u64) {
-        let shallow = self.sizes.shallow(object) / self.unit;
-        let short_size = u32::try_from(size).unwrap_or(u32::MAX);
-        let short = u32::try_from(shallow).unwrap_or(u32::MAX);
-        let class = self.sizes.class(object);
-        self.placed.set(at - self.from, [class, short_size, short]);
-        if let Some(traces) = &self.traces {
-            traces.set(at - self.from, self.sizes.trace(object));
+    pub(crate) fn step(&mut self, node: Node) {
+        self.chunk.push(node);
+        if self.chunk.len() == CHUNK {
+            self.pass_on();
         }
-        let large = short_size == u32::MAX || short == u32::MAX;
-        if (large || class == self.class_class)
-            && let Ok(mut special) = self.special.lock()
-        {
-            if large {
-                special.large.insert(at, (size, shallow * self.unit));
-            }
-            if let Some(class) = self.classes.get(&object) {
-                special.class_at.insert(at, *class);
-            }
+    }
+
+    fn pass_on(&mut self) {
+        let mut chunk = std::mem::take(&mut self.chunk);
+        chunk.iter().for_each(|node| self.by_owner.step(node));
+        if let Some(by_kind) = &mut self.by_kind {
+            chunk.iter().for_each(|node| by_kind.step(node));
         }
+        if let Some(other) = &self.other {
+            let next = other.spare.try_recv();
+            // It ends early only by a panic, which `finish` passes on.
+            let _ = other.chunks.send(chunk);
+            chunk = next.unwrap_or_else(|_| Vec::with_capacity(CHUNK));
+        }
+        chunk.clear();
+        self.chunk = chunk;
+    }
+
+    /// What each class retains, and the other groups.
+    pub(crate) fn finish(mut self) -> (Vec<u64>, GroupSums) {
+        self.pass_on();
+        let joined = self.other.map(|other| {
+            drop(other.chunks);
+            let joined = other.thread.join();
+            joined.unwrap_or_else(|p| std::panic::resume_unwind(p))
+        });
+        let (superclasses, sites) = self
+            .by_kind
+            .or(joined)
+            .map(ByKind::finish)
+            .unwrap_or_default();
+        let groups = GroupSums {
+            superclasses,
+            sites,
+            packages: self.by_owner.packages.finish(),
+            loaders: self.by_owner.loaders.finish(),
+        };
+        (self.by_owner.classes.finish(), groups)
     }
 }
 
 /// An object as the sweep passes it.
-struct Node {
-    at: u64,
-    class: u32,
+pub(crate) struct Node {
+    pub(crate) at: u64,
+    pub(crate) class: u32,
     /// The class that the object is, if it is one.
-    own: Option<u32>,
+    pub(crate) own: Option<u32>,
     /// Objects in its subtree, itself included.
-    size: u64,
-    shallow: u64,
-    trace: u32,
-}
-
-/// A stretch of the pre-order of the dominator tree.
-struct Order<'a> {
-    placed: &'a [Placed],
-    traces: &'a [u32],
-    from: u64,
-    unit: u64,
-    class_class: u32,
-    special: &'a Special,
-}
-
-impl Order<'_> {
-    #[inline(always)]
-    fn each(&self, mut visit: impl FnMut(&Node)) {
-        for (k, [class, size, short]) in self.placed.iter().copied().enumerate() {
-            let at = self.from + k as u64;
-            let (size, shallow) = if size == u32::MAX || short == u32::MAX {
-                self.special.large.get(&at).copied().unwrap_or((1, 0))
-            } else {
-                (u64::from(size), u64::from(short) * self.unit)
-            };
-            let own = (class == self.class_class)
-                .then(|| self.special.class_at.get(&at).copied())
-                .flatten();
-            visit(&Node {
-                at,
-                class,
-                own,
-                size,
-                shallow,
-                trace: self.traces.get(k).copied().unwrap_or(0),
-            });
-        }
-    }
+    pub(crate) size: u64,
+    pub(crate) shallow: u64,
+    pub(crate) trace: u32,
 }
 
 /// The sums of groups that lie inside each other.
@@ -354,6 +276,12 @@ impl ByKind {
         }
     }
 
+    fn finish(mut self) -> (Vec<Bytes>, Vec<SiteSums>) {
+        let superclasses = self.superclasses.finish();
+        let sites = self.sites.map(Sites::finish).unwrap_or_default();
+        (superclasses.into_iter().map(Bytes).collect(), sites)
+    }
+
     #[inline]
     fn step(&mut self, node: &Node) {
         self.superclasses.close(node.at);
@@ -416,45 +344,4 @@ impl Sites {
         self.rows.sort_unstable_by_key(|row| row.trace);
         self.rows
     }
-}
-
-/// Places in the pre-order of the dominator tree, and subtree sizes, by search number.
-fn tree_order<'b, C: Cell>(
-    job: &Job<'b>,
-    idom: &[C],
-    n: u64,
-) -> Result<(BigVec<'b, C>, BigVec<'b, C>), HeapError> {
-    let io = || HeapError::io("retained sizes of classes");
-    let mut subtree = BigVec::<C>::zeroed(n as usize, job.budget).map_err(io())?;
-    for pre in (1..n as usize).rev() {
-        let size = subtree[pre].get() + 1;
-        subtree[pre] = C::new(size);
-        let above = idom[pre].get() as usize;
-        subtree[above] = C::new(subtree[above].get() + size);
-    }
-    // The place of a node is the next free one of its dominator.
-    let mut places = BigVec::<C>::zeroed(n as usize, job.budget).map_err(io())?;
-    for pre in 1..n as usize {
-        let above = idom[pre].get() as usize;
-        let at = places[above].get();
-        places[above] = C::new(at + subtree[pre].get());
-        places[pre] = C::new(at + 1);
-    }
-    // After its children were placed, a node's counter is its place plus their number.
-    for (at, size) in places.iter_mut().zip(subtree.iter()) {
-        *at = C::new(at.get().saturating_sub(size.get()));
-    }
-    Ok((places, subtree))
-}
-
-fn class_objects_by_number(job: &Job<'_>) -> rustc_hash::FxHashMap<u64, u32> {
-    let classes = job
-        .table
-        .classes
-        .iter()
-        .enumerate()
-        .filter(|(_, c)| c.dumped);
-    classes
-        .filter_map(|(i, c)| Some((job.map.rank(c.id.0)?, i as u32)))
-        .collect()
 }

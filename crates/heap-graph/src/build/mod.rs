@@ -5,7 +5,8 @@
 //! 2. objects: which ids, how many of each class, roots, sizes ([`objects`], [`classes`]).
 //! 3. references: rows of numbers ([`references`]).
 //! 4. search and dominators in pre-order numbers ([`dfs`], [`dominators`]).
-//! 5. retained sizes, per object ([`retained`]), per class and other group ([`groups`]).
+//! 5. the dominator tree in pre-order ([`tree`]); retained sizes, per object ([`retained`]), per class and
+//!    other group ([`groups`]).
 //! 6. the tables of the index ([`output`]).
 
 mod bitmap;
@@ -30,6 +31,7 @@ mod stack;
 mod stacks;
 pub(crate) mod symbols;
 mod tape;
+mod tree;
 pub(crate) mod units;
 mod varint;
 

@@ -26,12 +26,12 @@ pub(crate) fn class_object_set(table: &ClassTable, map: &IdMap<'_>) -> Bitmap {
     set
 }
 
-/// Writes classes, shallow sizes and file positions.
+/// Writes classes, shallow sizes and file positions; gives the size of all objects in units.
 pub(crate) fn objects(
     index: &mut IndexWriter,
     job: &Job<'_>,
     facts: ObjectFacts<'_>,
-) -> Result<(), HeapError> {
+) -> Result<u64, HeapError> {
     let io = || HeapError::io("index");
     let width = class_width(job.table.classes.len());
     let known = job.table.classes.len() as u32;
@@ -47,7 +47,7 @@ pub(crate) fn objects(
             bits.finish()
         })
         .map_err(io())?;
-    let shallow = shallow_sizes(job, &facts);
+    let (shallow, total) = shallow_sizes(job, &facts);
     index
         .section(Tag::Shallow, |out| shallow.write(out))
         .map_err(io())?;
@@ -75,11 +75,12 @@ pub(crate) fn objects(
         .section(Tag::AnchorOffsets, |out| {
             anchors.try_for_each(|(_, offset)| out.write_all(bytes_of(&[*offset])))
         })
-        .map_err(io())
+        .map_err(io())?;
+    Ok(total)
 }
 
-/// Shallow sizes in units of the alignment.
-fn shallow_sizes(job: &Job<'_>, facts: &ObjectFacts<'_>) -> ColumnBuilder {
+/// Shallow sizes in units of the alignment, and their sum.
+fn shallow_sizes(job: &Job<'_>, facts: &ObjectFacts<'_>) -> (ColumnBuilder, u64) {
     let unit = job.objects.rules.alignment;
     let instance: Vec<u64> = job
         .table
@@ -99,6 +100,7 @@ fn shallow_sizes(job: &Job<'_>, facts: &ObjectFacts<'_>) -> ColumnBuilder {
     let mut class_sizes = class_sizes.into_iter().peekable();
     let mut large = facts.large.iter().peekable();
     let mut shallow = ColumnBuilder::default();
+    let mut total = 0u64;
     for object in 0..job.map.len() {
         let size = match facts.units[object as usize] {
             0 => match class_sizes.next_if(|c| c.0 == object) {
@@ -112,8 +114,9 @@ fn shallow_sizes(job: &Job<'_>, facts: &ObjectFacts<'_>) -> ColumnBuilder {
             units => u64::from(units),
         };
         shallow.push(size);
+        total = total.saturating_add(size);
     }
-    shallow
+    (shallow, total)
 }
 
 /// Classes and shallow sizes, read back from the index.
@@ -121,22 +124,15 @@ pub(crate) struct Sizes<'a> {
     classes: Packed<'a>,
     shallow: Option<Column<'a>>,
     traces: Option<Column<'a>>,
-    unit: u64,
 }
 
 impl<'a> Sizes<'a> {
-    pub(crate) fn view(
-        index: &'a IndexFile,
-        objects: u64,
-        table: &ClassTable,
-        unit: u64,
-    ) -> Sizes<'a> {
+    pub(crate) fn view(index: &'a IndexFile, objects: u64, table: &ClassTable) -> Sizes<'a> {
         let width = class_width(table.classes.len());
         Sizes {
             classes: Packed::new(index.bytes(Tag::Classes), width, objects),
             shallow: Column::new(index.bytes(Tag::Shallow)),
             traces: Column::new(index.bytes(Tag::Traces)),
-            unit,
         }
     }
 
@@ -156,8 +152,9 @@ impl<'a> Sizes<'a> {
         self.traces.map_or(0, |t| t.get(object)) as u32
     }
 
+    /// The shallow size in units of the alignment.
     #[inline]
-    pub(crate) fn shallow(&self, object: u64) -> u64 {
-        self.shallow.map_or(0, |s| s.get(object)) * self.unit
+    pub(crate) fn units(&self, object: u64) -> u64 {
+        self.shallow.map_or(0, |s| s.get(object))
     }
 }

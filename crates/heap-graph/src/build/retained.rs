@@ -2,16 +2,20 @@
 
 use super::cell::Cell;
 use super::graph::Job;
-use super::groups;
+use super::groups::{Groups, Node};
 use super::output::Sizes;
+use super::pairs::first_of;
 use super::parallel;
-use super::tape::{self, Tape};
+use super::stack::Stack;
+use super::tape::Tape;
+use super::tree::{self, Placed, Tree};
 use crate::HeapError;
 use crate::index::{IndexWriter, Tag};
 use crate::model::{ClassInfo, GroupSums, Summary};
 use crate::packed::{BitWriter, ColumnBuilder, width_for};
-use crate::raw::{BigVec, SharedSlice, bytes_of, prefetch, trim};
+use crate::raw::{BigVec, bytes_of, prefetch, trim};
 use hprof::Bytes;
+use rustc_hash::FxHashMap;
 
 /// What is reachable, by class.
 #[derive(Debug, Default)]
@@ -27,7 +31,26 @@ pub(crate) struct Reached {
 }
 
 impl Reached {
-    fn add(&mut self, other: Reached) {
+    pub(crate) fn new(classes: usize) -> Reached {
+        Reached {
+            classes: vec![[0; 3]; classes],
+            ..Reached::default()
+        }
+    }
+
+    /// Adds an object; `is_row`: in the row of its class, too.
+    #[inline]
+    pub(crate) fn object(&mut self, class: u32, shallow: u64, is_row: bool) {
+        self.objects += 1;
+        self.shallow += shallow;
+        if is_row {
+            let row = &mut self.classes[class as usize];
+            row[0] += 1;
+            row[1] += shallow;
+        }
+    }
+
+    pub(crate) fn add(&mut self, other: Reached) {
         self.objects += other.objects;
         self.shallow += other.shallow;
         for (all, one) in self.classes.iter_mut().zip(other.classes) {
@@ -53,35 +76,26 @@ pub(crate) fn dominator_width(objects: u64) -> u32 {
 }
 
 /// Writes dominators, retained sizes and the lists of dominated objects. `numbers` has the
-/// pre-order number of every object, `n` counts them, the virtual root included.
+/// pre-order number of every object, `n` counts them, the virtual root included; `total` is the size of
+/// all objects in units.
 pub(crate) fn write<C: Cell>(
     job: &Job<'_>,
     index: &mut IndexWriter,
-    numbers: &Tape<C>,
-    mut idom: BigVec<'_, C>,
+    numbers: Tape<C>,
+    idom: BigVec<'_, C>,
     n: u64,
     sizes: &Sizes<'_>,
+    total: u64,
 ) -> Result<Reached, HeapError> {
-    let mut reached = Reached {
-        classes: vec![[0; 3]; job.table.classes.len()],
-        ..Reached::default()
+    let reached = if total < C::LIMIT {
+        objects::<C, C>(job, index, numbers, idom, n, sizes)?
+    } else {
+        objects::<C, u64>(job, index, numbers, idom, n, sizes)?
     };
-    let phases = &job.options.phases;
-    phases.begin("groups");
-    // Of each object its place, its subtree and where it is put; in two halves on large heaps.
-    phases.random(3 * n);
-    job.control.report("classes", 0, n);
-    groups::sweep(job, numbers, &idom, n, sizes, &mut reached)?;
-    job.control.check()?;
-    phases.begin("retained sizes");
-    phases.random(6 * n);
-    job.control.report("retained sizes", 0, n);
-    objects(job, index, numbers, &mut idom, n, sizes, &mut reached)?;
-    drop(idom);
     trim();
     job.control.check()?;
-    phases.begin("dominator tree");
-    phases.random(3 * n);
+    job.options.phases.begin("dominated objects");
+    job.options.phases.random(3 * n);
     job.control.report("dominator tree", 0, n);
     dominated::<C>(job, index)?;
     Ok(reached)
@@ -90,83 +104,148 @@ pub(crate) fn write<C: Cell>(
 /// How far ahead of its use a place is fetched.
 pub(crate) const AHEAD: usize = 16;
 
-/// Dominator and retained size of every object, in the order of objects.
-fn objects<C: Cell>(
+/// Dominator and retained size of every object, and what groups of them retain. `R` is wide enough for
+/// the size of all objects in units.
+fn objects<C: Cell, R: Cell>(
     job: &Job<'_>,
     index: &mut IndexWriter,
-    numbers: &Tape<C>,
-    idom: &mut [C],
+    numbers: Tape<C>,
+    idom: BigVec<'_, C>,
     n: u64,
     sizes: &Sizes<'_>,
+) -> Result<Reached, HeapError> {
+    let phases = &job.options.phases;
+    let mut reached = Reached::new(job.table.classes.len());
+    phases.begin("dominator tree");
+    // Of each object its place, and what is put there.
+    phases.random(2 * n);
+    job.control.report("dominator tree", 0, n);
+    let mut tree = tree::build::<C, R>(job, &numbers, idom, n, sizes, &mut reached)?;
+    drop(numbers);
+    job.control.check()?;
+    phases.begin("groups");
+    job.control.report("classes", 0, n);
+    let top = fold(job, &mut tree, sizes, &mut reached)?;
+    job.control.check()?;
+    phases.begin("retained sizes");
+    phases.random(n);
+    job.control.report("retained sizes", 0, n);
+    top_level(job, index, &top)?;
+    columns(job, index, &tree)?;
+    Ok(reached)
+}
+
+/// An object whose subtree is being passed: its place, where the subtree ends, the sum of sizes up to and
+/// with it, and the object.
+type Open = [u64; 4];
+
+/// Goes over the tree in pre-order. Afterwards each place has the dominator, as an object, and the
+/// units that the object retains besides its own. Gives the children of the virtual root with what they retain.
+fn fold<C: Cell, R: Cell>(
+    job: &Job<'_>,
+    tree: &mut Tree<'_, C, R>,
+    sizes: &Sizes<'_>,
     reached: &mut Reached,
+) -> Result<Vec<(u64, u64)>, HeapError> {
+    let io = || HeapError::io("retained sizes");
+    let classes = class_objects_by_number(job);
+    let class_class = job.table.class_class;
+    let (count, unit) = (job.map.len(), job.objects.rules.alignment);
+    let placed: &mut [Placed<R>] = &mut tree.placed;
+    let mut open = Stack::<Open>::new(job.budget);
+    let mut top = Vec::new();
+    let mut sum = 0u64;
+    let (retained, groups) = std::thread::scope(|scope| {
+        let threads = job.options.thread_count();
+        let mut groups = Groups::new(job.table, sizes.has_traces(), threads, scope);
+        let mut block = Vec::new();
+        for number in 0..tree.subtrees.blocks() {
+            job.control.check()?;
+            tree.subtrees.get(number, &mut block).map_err(io())?;
+            for (k, size) in block.iter().enumerate() {
+                let (at, size) = (first_of(number) + k as u64, size.get());
+                let [object, kind] = placed[at as usize].map(R::get);
+                let (class, units) = tree::of_kind(kind, object, sizes);
+                close(&mut open, at, sum, placed);
+                let dominator = open.last().map_or(count, |above| above[3]);
+                if dominator == count {
+                    top.push((at, object));
+                }
+                placed[at as usize] = [R::new(dominator), R::new(0)];
+                sum += units;
+                if size > 1 {
+                    open.push([at, at + size, sum, object]);
+                }
+                let is_class = class == class_class;
+                groups.step(Node {
+                    at,
+                    class,
+                    own: is_class.then(|| classes.get(&object).copied()).flatten(),
+                    size,
+                    shallow: units * unit,
+                    trace: sizes.trace(object),
+                });
+            }
+        }
+        Ok::<_, HeapError>(groups.finish())
+    })?;
+    close(&mut open, u64::MAX, sum, placed);
+    open.check().map_err(io())?;
+    for (row, retained) in reached.classes.iter_mut().zip(retained) {
+        row[2] = retained;
+    }
+    reached.groups = groups;
+    let retained = |at: u64, object| placed[at as usize][1].get() + sizes.units(object);
+    let top = top.into_iter();
+    Ok(top
+        .map(|(at, object)| (retained(at, object), object))
+        .collect())
+}
+
+/// Ends the subtrees that end before a place.
+#[inline(always)]
+fn close<R: Cell>(open: &mut Stack<Open>, at: u64, sum: u64, placed: &mut [Placed<R>]) {
+    while let Some([place, end, before, _]) = open.last().copied()
+        && end <= at
+    {
+        placed[place as usize][1] = R::new(sum - before);
+        open.pop();
+    }
+}
+
+/// Dominators and retained sizes, in the order of objects.
+fn columns<C: Cell, R: Cell>(
+    job: &Job<'_>,
+    index: &mut IndexWriter,
+    tree: &Tree<'_, C, R>,
 ) -> Result<(), HeapError> {
     let io = || HeapError::io("retained sizes");
-    let threads = job.options.thread_count();
-    let mut retained = BigVec::<u64>::zeroed(n as usize, job.budget).map_err(io())?;
-    let mut vertex = BigVec::<C>::zeroed(n as usize, job.budget).map_err(io())?;
-    let sums = std::sync::Mutex::new(Vec::new());
-    {
-        let (retained, vertex) = (
-            SharedSlice::new(&mut retained),
-            SharedSlice::new(&mut vertex),
-        );
-        parallel::blocks(numbers.blocks(), threads, |block| {
-            let own = fill_block(job, numbers, block, sizes, &retained, &vertex)?;
-            if let Ok(mut sums) = sums.lock() {
-                sums.push(own);
-            }
-            Ok(())
-        })?;
-    }
-    for sum in sums.into_inner().unwrap_or_default() {
-        reached.add(sum);
-    }
-    for pre in (1..n as usize).rev() {
-        let own = retained[pre];
-        retained[idom[pre].get() as usize] += own;
-    }
-    top_level(job, index, idom, &retained, &vertex, n)?;
-    // From here on the dominator is wanted as an object; the virtual root keeps 0.
     let count = job.map.len();
-    for dominator in idom.iter_mut().skip(1) {
-        let object = match dominator.get() {
-            0 => count,
-            pre => vertex[pre as usize].get(),
-        };
-        *dominator = C::new(object);
-    }
-    drop(vertex);
     let width = dominator_width(count);
-    let unit = job.objects.rules.alignment;
+    let threads = job.options.thread_count();
     let mut column = ColumnBuilder::default();
+    let unreachable = [R::new(count + 1), R::new(0)];
     let compute = |block: usize| {
-        let mut cells = Vec::new();
-        numbers.get(block, &mut cells)?;
-        let of = |k: usize, cell: &C| {
-            if let Some(ahead) = cells.get(k + AHEAD).and_then(|c| c.pre()) {
-                prefetch(idom, ahead as usize);
-                prefetch(&retained, ahead as usize);
+        let mut places = Vec::new();
+        tree.places.get(block, &mut places)?;
+        let of = |k: usize, place: &C| {
+            if let Some(ahead) = places.get(k + AHEAD).and_then(|c| c.pre()) {
+                prefetch(&tree.placed, ahead as usize);
             }
-            let Some(pre) = cell.pre() else {
-                return (count + 1, 0);
-            };
-            let object = (block * tape::BLOCK + k) as u64;
-            let excess = retained[pre as usize] - sizes.shallow(object);
-            (idom[pre as usize].get(), excess.div_ceil(unit))
+            let found = place.pre();
+            let found = found.and_then(|at| tree.placed.get(at as usize).copied());
+            found.unwrap_or(unreachable)
         };
-        Ok(cells
-            .iter()
-            .enumerate()
-            .map(|(k, cell)| of(k, cell))
-            .collect::<Vec<_>>())
+        let values = places.iter().enumerate().map(|(k, place)| of(k, place));
+        Ok(values.collect::<Vec<_>>())
     };
     index
         .section(Tag::Dominators, |out| {
             let mut bits = BitWriter::new(out);
-            parallel::in_order(numbers.blocks(), threads, compute, |_, values| {
-                for (dominator, excess) in values {
-                    bits.push(dominator, width)?;
-                    column.push(excess);
+            parallel::in_order(tree.places.blocks(), threads, compute, |_, values| {
+                for [dominator, excess] in values {
+                    bits.push(dominator.get(), width)?;
+                    column.push(excess.get());
                 }
                 Ok(())
             })?;
@@ -178,57 +257,9 @@ fn objects<C: Cell>(
         .map_err(io())
 }
 
-/// Puts shallow sizes and objects of one block at their pre-order numbers.
-fn fill_block<C: Cell>(
-    job: &Job<'_>,
-    numbers: &Tape<C>,
-    block: usize,
-    sizes: &Sizes<'_>,
-    retained: &SharedSlice<'_, u64>,
-    vertex: &SharedSlice<'_, C>,
-) -> std::io::Result<Reached> {
-    let plain_rows = job.options.layout == crate::LayoutModel::Plain;
-    let mut sum = Reached {
-        classes: vec![[0; 3]; job.table.classes.len()],
-        ..Reached::default()
-    };
-    let mut cells = Vec::new();
-    numbers.get(block, &mut cells)?;
-    for (k, cell) in cells.iter().enumerate() {
-        if let Some(ahead) = cells.get(k + AHEAD).and_then(|c| c.pre()) {
-            retained.prefetch(ahead as usize);
-            vertex.prefetch(ahead as usize);
-        }
-        let Some(pre) = cell.pre() else { continue };
-        let object = (block * tape::BLOCK + k) as u64;
-        let shallow = sizes.shallow(object);
-        retained.set(pre, shallow);
-        vertex.set(pre, C::new(object));
-        sum.objects += 1;
-        sum.shallow += shallow;
-        let class = sizes.class(object);
-        if !(plain_rows && class == job.table.class_class && job.class_objects.contains(object)) {
-            let row = &mut sum.classes[class as usize];
-            row[0] += 1;
-            row[1] += shallow;
-        }
-    }
-    Ok(sum)
-}
-
 /// The children of the virtual root, largest first.
-fn top_level<C: Cell>(
-    job: &Job<'_>,
-    index: &mut IndexWriter,
-    idom: &[C],
-    retained: &[u64],
-    vertex: &[C],
-    n: u64,
-) -> Result<(), HeapError> {
-    let mut top: Vec<(u64, C)> = (1..n as usize)
-        .filter(|pre| idom[*pre].get() == 0)
-        .map(|pre| (retained[pre], vertex[pre]))
-        .collect();
+fn top_level(job: &Job<'_>, index: &mut IndexWriter, top: &[(u64, u64)]) -> Result<(), HeapError> {
+    let mut top = top.to_vec();
     top.sort_unstable_by_key(|(size, object)| (std::cmp::Reverse(*size), *object));
     let width = width_for(job.map.len());
     index
@@ -236,11 +267,23 @@ fn top_level<C: Cell>(
             out.write_all(bytes_of(&[top.len() as u64]))?;
             let mut bits = BitWriter::new(out);
             for (_, object) in &top {
-                bits.push(object.get(), width)?;
+                bits.push(*object, width)?;
             }
             bits.finish()
         })
         .map_err(HeapError::io("index"))
+}
+
+fn class_objects_by_number(job: &Job<'_>) -> FxHashMap<u64, u32> {
+    let classes = job
+        .table
+        .classes
+        .iter()
+        .enumerate()
+        .filter(|(_, c)| c.dumped);
+    classes
+        .filter_map(|(i, c)| Some((job.map.rank(c.id.0)?, i as u32)))
+        .collect()
 }
 
 /// The objects that each object dominates, by a counting sort of the dominators just written.

@@ -1,0 +1,160 @@
+//! The dominator tree in pre-order: every object has a place, and what it dominates follows it there.
+
+use super::cell::Cell;
+use super::graph::Job;
+use super::output::Sizes;
+use super::parallel;
+use super::retained::{AHEAD, Reached};
+use super::tape::Tape;
+use crate::HeapError;
+use crate::raw::{BigVec, SharedSlice, prefetch, trim};
+use std::sync::Mutex;
+
+/// What stands at a place, first: an object, and its class and size (see [`kind`]).
+pub(crate) type Placed<R> = [R; 2];
+
+/// All objects that are reachable, by place.
+pub(crate) struct Tree<'b, C: Cell, R: Cell> {
+    /// Of each object its place, marked as visited; not marked where it is not reachable.
+    pub(crate) places: Tape<C>,
+    /// Of each place the number of objects in its subtree, itself included.
+    pub(crate) subtrees: Tape<C>,
+    pub(crate) placed: BigVec<'b, Placed<R>>,
+}
+
+/// Classes and sizes that do not fit into 16 bits each.
+const OTHER_KIND: u64 = u32::MAX as u64;
+
+/// Class and size in units as one word of 32 bits.
+#[inline(always)]
+fn kind(class: u32, units: u64) -> u64 {
+    if class < 0xffff && units < 0xffff {
+        u64::from(class) << 16 | units
+    } else {
+        OTHER_KIND
+    }
+}
+
+/// Class and size in units of an object of this kind.
+#[inline(always)]
+pub(crate) fn of_kind(kind: u64, object: u64, sizes: &Sizes<'_>) -> (u32, u64) {
+    if kind == OTHER_KIND {
+        (sizes.class(object), sizes.units(object))
+    } else {
+        ((kind >> 16) as u32, kind & 0xffff)
+    }
+}
+
+/// Puts all objects at their places. `numbers` has the search number of every object, `n` counts them, the
+/// virtual root included.
+pub(crate) fn build<'b, C: Cell, R: Cell>(
+    job: &Job<'b>,
+    numbers: &Tape<C>,
+    idom: BigVec<'_, C>,
+    n: u64,
+    sizes: &Sizes<'_>,
+    reached: &mut Reached,
+) -> Result<Tree<'b, C, R>, HeapError> {
+    let io = || HeapError::io("dominator tree");
+    let (order, subtrees) = order(job, idom, n)?;
+    let len = n as usize - 1;
+    let mut placed = BigVec::<Placed<R>>::zeroed(len, job.budget).map_err(io())?;
+    let places = Tape::new(numbers.len, job.budget).map_err(io())?;
+    let all = Mutex::new((places, reached));
+    {
+        let shared = SharedSlice::new(&mut placed);
+        let threads = job.options.thread_count();
+        parallel::blocks(numbers.blocks(), threads, |block| {
+            let mut cells = Vec::new();
+            numbers.get(block, &mut cells)?;
+            for k in 0..cells.len() {
+                if let Some(ahead) = cells.get(k + AHEAD).and_then(|c| c.pre()) {
+                    prefetch(&order, ahead as usize);
+                }
+                if let Some(pre) = cells[k].pre() {
+                    cells[k] = C::visited(order[pre as usize].get());
+                }
+            }
+            let own = place(job, super::pairs::first_of(block), &cells, sizes, &shared);
+            if let Ok(mut all) = all.lock() {
+                let (places, reached) = &mut *all;
+                places.put(block, &cells)?;
+                reached.add(own);
+            }
+            Ok(())
+        })?;
+    }
+    let (mut places, _) = all.into_inner().unwrap_or_else(|e| e.into_inner());
+    places.len = numbers.len;
+    Ok(Tree {
+        places,
+        subtrees,
+        placed,
+    })
+}
+
+/// Puts the objects from `first` on at these places, and adds them up.
+fn place<C: Cell, R: Cell>(
+    job: &Job<'_>,
+    first: u64,
+    places: &[C],
+    sizes: &Sizes<'_>,
+    placed: &SharedSlice<'_, Placed<R>>,
+) -> Reached {
+    let plain_rows = job.options.layout == crate::LayoutModel::Plain;
+    let unit = job.objects.rules.alignment;
+    let mut sum = Reached::new(job.table.classes.len());
+    for (k, at) in places.iter().enumerate() {
+        if let Some(ahead) = places.get(k + AHEAD).and_then(|c| c.pre()) {
+            placed.prefetch(ahead as usize);
+        }
+        let Some(at) = at.pre() else { continue };
+        let object = first + k as u64;
+        let (class, units) = (sizes.class(object), sizes.units(object));
+        placed.set(at, [R::new(object), R::new(kind(class, units))]);
+        let is_row =
+            !(plain_rows && class == job.table.class_class && job.class_objects.contains(object));
+        sum.object(class, units * unit, is_row);
+    }
+    sum
+}
+
+/// Places by search number, and subtree sizes by place.
+fn order<'b, C: Cell>(
+    job: &Job<'b>,
+    idom: BigVec<'_, C>,
+    n: u64,
+) -> Result<(BigVec<'b, C>, Tape<C>), HeapError> {
+    let io = || HeapError::io("dominator tree");
+    let mut subtree = BigVec::<C>::zeroed(n as usize, job.budget).map_err(io())?;
+    for pre in (1..n as usize).rev() {
+        let size = subtree[pre].get() + 1;
+        subtree[pre] = C::new(size);
+        let above = idom[pre].get() as usize;
+        subtree[above] = C::new(subtree[above].get() + size);
+    }
+    // The place of a node is the next free one of its dominator.
+    let mut places = BigVec::<C>::zeroed(n as usize, job.budget).map_err(io())?;
+    for pre in 1..n as usize {
+        let above = idom[pre].get() as usize;
+        let at = places[above].get();
+        places[above] = C::new(at + subtree[pre].get());
+        places[pre] = C::new(at + 1);
+    }
+    drop(idom);
+    let mut by_place = BigVec::<C>::zeroed(n as usize - 1, job.budget).map_err(io())?;
+    for (place, size) in places.iter_mut().zip(subtree.iter()).skip(1) {
+        // After its children were placed, a node's counter is its place plus their number.
+        // Both are consistent unless the disk under a temporary file was full, which is found later.
+        let at = place.get().saturating_sub(size.get());
+        *place = C::new(at);
+        if let Some(entry) = by_place.get_mut(at as usize) {
+            *entry = *size;
+        }
+    }
+    drop(subtree);
+    let sizes = Tape::of(&by_place, job.budget).map_err(io())?;
+    drop(by_place);
+    trim();
+    Ok((places, sizes))
+}
