@@ -3,8 +3,10 @@
 use server::live::container;
 use std::fs;
 
-/// One part in so many of the free memory is left to others.
+/// One part in so many of the free memory is left to others, and to what the limit does not count.
 const RESERVE: u64 = 8;
+/// The least reserve: what an analysis takes besides its arrays, and the pages of the dump that it works on.
+const LEAST_RESERVE: u64 = 96 << 20;
 /// The least limit: what any analysis takes, however small the dump is.
 const LEAST: u64 = 16 << 20;
 
@@ -20,7 +22,8 @@ pub(crate) fn of_process(pid: u32) -> Option<u64> {
 /// The limit of memory of an analysis unless one is given: what is free, less a reserve.
 pub(crate) fn usual_limit() -> Option<u64> {
     let free = of_process(std::process::id())?;
-    Some((free - free / RESERVE).max(LEAST))
+    let reserve = (free / RESERVE).max(LEAST_RESERVE);
+    Some(free.saturating_sub(reserve).max(LEAST))
 }
 
 /// The line of `/proc/meminfo`.

@@ -342,14 +342,9 @@ pub(crate) fn build(
     let mut summary = mapped.summary(snapshot, &objects, &table, options);
     note_findings(&mut found, mapped, &objects, options);
 
-    let directory = Directory::new(&objects.ids.numbers);
-    let map = IdMap::new(
-        objects.ids.shift,
-        objects.ids.len,
-        &objects.ids.blocks,
-        &objects.ids.numbers,
-        &directory,
-    );
+    let ids = &objects.ids;
+    let directory = Directory::new(&ids.numbers);
+    let map = IdMap::new(ids.shift, ids.len, &ids.blocks, &ids.numbers, &directory);
     let roots = roots::Roots::resolve(mapped, &objects, &table, &map, options.layout, &mut found);
     let mut detail = stacks::detail(mapped, &objects, &roots, &map);
     summary.dangling_roots = roots.dangling;
@@ -358,14 +353,10 @@ pub(crate) fn build(
     let io = || HeapError::io("index");
     let mut index = IndexWriter::create(place, &budget).map_err(io())?;
     index
-        .section(Tag::IdBlocks, |o| {
-            o.write_all(bytes_of(&objects.ids.blocks))
-        })
+        .section(Tag::IdBlocks, |o| o.write_all(bytes_of(&ids.blocks)))
         .map_err(io())?;
     index
-        .section(Tag::IdNumbers, |o| {
-            o.write_all(bytes_of(&objects.ids.numbers))
-        })
+        .section(Tag::IdNumbers, |o| o.write_all(bytes_of(&ids.numbers)))
         .map_err(io())?;
 
     let class_objects = output::class_object_set(&table, &map);
