@@ -93,7 +93,7 @@ impl Frames<'_, '_> {
             {
                 return trace;
             }
-            last = at.sp + 8;
+            last = at.sp.saturating_add(8);
             let Some(next) = self.step(symbols, thread, at, &mut trace) else {
                 return trace;
             };

@@ -90,7 +90,8 @@ impl Method {
     /// steps of the bytecode and of the line, or 255 and both as signed numbers; 0 ends it.
     fn find_line(&self, vm: &Vm<'_>, wanted: u32) -> Option<i32> {
         self.has_lines.then_some(())?;
-        let mut bytes = vec![0; LONGEST_LINES.min(64 + 8 * (self.code.1 - self.code.0) as usize)];
+        let mut bytes =
+            vec![0; LONGEST_LINES.min(64 + 8 * self.code.1.wrapping_sub(self.code.0) as usize)];
         let there = vm.memory.fill_some(self.code.1, &mut bytes);
         let mut numbers = Numbers {
             bytes: &bytes[..there],
@@ -108,7 +109,7 @@ impl Method {
                     line = line.wrapping_add(numbers.next_signed()?);
                 }
                 steps => {
-                    bci += u32::from(steps >> 3);
+                    bci = bci.wrapping_add((steps >> 3).into());
                     line = line.wrapping_add(i32::from(steps & 7));
                 }
             }
