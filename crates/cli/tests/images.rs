@@ -99,7 +99,23 @@ impl Resting {
     fn pid(&self) -> String {
         self.child.id().to_string()
     }
+
+    /// A dump to standard output of which the beginning was read. The command waits until the rest is.
+    fn begin_dump(&self, options: &[&str]) -> Child {
+        let mut command = Command::new(testkit::built::tenure());
+        command.args(["dump", &self.pid(), "-o", "-"]).args(options);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.current_dir(self.folder.path());
+        let mut dumping = command.spawn().expect("tenure");
+        let stdout = dumping.stdout.as_mut().expect("its output");
+        let begun = stdout.read_exact(&mut [0; BEGINNING]);
+        begun.expect("the beginning of a dump");
+        dumping
+    }
 }
+
+/// Bytes of a dump that are read at first.
+const BEGINNING: usize = 4096;
 
 impl Drop for Resting {
     fn drop(&mut self) {
@@ -163,15 +179,8 @@ fn a_program_continues_when_the_command_that_stopped_it_is_killed() {
     let Some(mut resting) = Resting::start(&[]) else {
         return;
     };
-    let mut command = Command::new(testkit::built::tenure());
-    command.args(["dump", &resting.pid(), "--frozen", "-o", "-"]);
-    let mut dumping = command.stdout(Stdio::piped()).spawn().expect("tenure");
-    // Some of the dump has come, so the program is stopped; the rest is not read.
-    let mut first = [0; 4096];
-    let stdout = dumping.stdout.as_mut().expect("its output");
-    stdout
-        .read_exact(&mut first)
-        .expect("the beginning of a dump");
+    // Some of the dump was written, so the program is stopped.
+    let mut dumping = resting.begin_dump(&["--frozen"]);
     let status = fs::read_to_string(format!("/proc/{}/status", resting.pid())).expect("a process");
     assert!(status.contains("t (tracing stop)"), "{status}");
     dumping.kill().expect("killed");
@@ -203,15 +212,7 @@ fn a_copy_is_dumped_while_the_program_runs_on() {
         return;
     };
     let (pid, folder) = (resting.pid(), resting.folder.path().to_owned());
-    let mut command = Command::new(testkit::built::tenure());
-    command.args(["dump", &pid, "--snapshot", "-o", "-"]);
-    command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut dumping = command.spawn().expect("tenure");
-    let mut stdout = dumping.stdout.take().expect("its output");
-    let mut dump = vec![0; 4096];
-    stdout
-        .read_exact(&mut dump)
-        .expect("the beginning of a dump");
+    let mut dumping = resting.begin_dump(&["--snapshot"]);
     // The rest has not been read yet, and the program changes what is in its heap.
     let copies = children(&pid);
     assert_eq!(copies.len(), 1, "{copies:?}");
@@ -235,7 +236,9 @@ fn a_copy_is_dumped_while_the_program_runs_on() {
     let (code, _, said) = tenure(&folder, &["dump", &pid, "--snapshot", "-o", "second.hprof"]);
     assert_eq!(code, Some(3), "{said}");
     assert!(said.contains("is being read already"), "{said}");
-    stdout.read_to_end(&mut dump).expect("the rest");
+    let mut rest = Vec::new();
+    let stdout = dumping.stdout.as_mut().expect("its output");
+    stdout.read_to_end(&mut rest).expect("the rest");
     let ended = dumping.wait_with_output().expect("tenure");
     let said = String::from_utf8_lossy(&ended.stderr);
     assert!(ended.status.success(), "{said}");
@@ -244,7 +247,7 @@ fn a_copy_is_dumped_while_the_program_runs_on() {
     resting.is_alive();
     wait_until_childless(&pid);
     // What the program has written since is not in the dump.
-    let ones = dump
+    let ones = rest
         .windows(3500)
         .filter(|bytes| bytes.iter().all(|byte| *byte == 1))
         .count();
@@ -257,11 +260,7 @@ fn nothing_is_left_of_a_snapshot_whose_reader_is_killed() {
         return;
     };
     let pid = resting.pid();
-    let mut command = Command::new(testkit::built::tenure());
-    command.args(["dump", &pid, "--snapshot", "-o", "-"]);
-    let mut dumping = command.stdout(Stdio::piped()).spawn().expect("tenure");
-    let stdout = dumping.stdout.as_mut().expect("its output");
-    stdout.read_exact(&mut [0; 4096]).expect("the beginning");
+    let mut dumping = resting.begin_dump(&["--snapshot"]);
     assert_eq!(children(&pid).len(), 1);
     dumping.kill().expect("killed");
     dumping.wait().expect("ended");
@@ -274,14 +273,9 @@ fn a_dump_ends_with_a_reason_when_its_copy_does() {
     let Some(mut resting) = Resting::start(&[]) else {
         return;
     };
-    let (pid, folder) = (resting.pid(), resting.folder.path().to_owned());
+    let pid = resting.pid();
     for killed in ["copy", "program"] {
-        let mut command = Command::new(testkit::built::tenure());
-        command.args(["dump", &pid, "--snapshot", "-o", "-"]);
-        command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut dumping = command.current_dir(&folder).spawn().expect("tenure");
-        let stdout = dumping.stdout.as_mut().expect("its output");
-        stdout.read_exact(&mut [0; 4096]).expect("the beginning");
+        let dumping = resting.begin_dump(&["--snapshot"]);
         let victim = match killed {
             "copy" => children(&pid)[0].to_string(),
             _ => pid.clone(),
@@ -304,15 +298,10 @@ fn a_snapshot_keeps_to_its_limit_of_memory() {
     let Some(mut resting) = Resting::start(&[]) else {
         return;
     };
-    let (pid, folder) = (resting.pid(), resting.folder.path().to_owned());
-    let mut command = Command::new(testkit::built::tenure());
-    command.args(["dump", &pid, "--snapshot", "--cow-limit", "64k", "-o", "-"]);
-    command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut dumping = command.current_dir(&folder).spawn().expect("tenure");
-    let stdout = dumping.stdout.as_mut().expect("its output");
-    stdout.read_exact(&mut [0; 4096]).expect("the beginning");
+    let pid = resting.pid();
+    let dumping = resting.begin_dump(&["--snapshot", "--cow-limit", "64k"]);
     resting.writes();
-    // The copy is ended although nobody reads the dump.
+    // The copy ends although the rest of the dump is not read.
     wait_until_childless(&pid);
     let ended = dumping.wait_with_output().expect("tenure");
     let said = String::from_utf8_lossy(&ended.stderr);
@@ -321,6 +310,24 @@ fn a_snapshot_keeps_to_its_limit_of_memory() {
         said.contains("more than --cow-limit (64.0 KiB) allows"),
         "{said}"
     );
+    resting.is_alive();
+}
+
+#[test]
+fn a_full_disk_ends_a_snapshot_and_its_copy() {
+    let Some(mut resting) = Resting::start(&[]) else {
+        return;
+    };
+    let pid = resting.pid();
+    let full = fs::OpenOptions::new().write(true).open("/dev/full");
+    let mut command = Command::new(testkit::built::tenure());
+    command.args(["dump", &pid, "--snapshot", "-o", "-"]);
+    let ran = command.stdout(full.expect("a full disk")).output();
+    let ran = ran.expect("tenure");
+    let said = String::from_utf8_lossy(&ran.stderr);
+    assert_eq!(ran.status.code(), Some(3), "{said}");
+    assert!(said.contains("cannot write the dump"), "{said}");
+    wait_until_childless(&pid);
     resting.is_alive();
 }
 

@@ -37,7 +37,7 @@ pub(crate) struct Budget {
     used: AtomicU64,
     spilled: AtomicBool,
     dir: std::path::PathBuf,
-    /// Is told what the arrays take.
+    /// Records how many bytes the arrays have.
     phases: Phases,
     /// Fails when the disk under a temporary file is full.
     health: Health,
@@ -74,7 +74,7 @@ impl Budget {
         self.spilled.load(Ordering::Relaxed)
     }
 
-    /// Is told what the arrays take.
+    /// Where the phases of the build are recorded.
     pub(crate) fn phases(&self) -> &Phases {
         &self.phases
     }

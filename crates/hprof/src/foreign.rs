@@ -15,7 +15,7 @@ const KINDS: [(usize, &[u8], &str); 10] = [
     (
         0,
         b"\x7fELF",
-        "an ELF file: of a JVM's core file, `tenure dump --core` makes a dump",
+        "an ELF file: if it is the core file of a JVM, `tenure dump --core` makes a dump of it",
     ),
     (
         0,
@@ -33,7 +33,7 @@ const KINDS: [(usize, &[u8], &str); 10] = [
         "packed with lz4: unpack it with `lz4 -d`",
     ),
     (257, b"ustar", "a tar archive: unpack it with `tar -xf`"),
-    (0, b"\x1f\x8b", "damaged gzip: no dump could be unpacked"),
+    (0, b"\x1f\x8b", "packed twice: unpack it once"),
     (0, b"<!DOCTYPE", "a web page"),
     (0, b"<html", "a web page"),
 ];

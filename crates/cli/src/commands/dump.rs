@@ -22,7 +22,7 @@ use vm_image::{Core, Fault, Frozen, Place, Process, Summary};
 /// Take a heap dump of a running JVM, of one that hangs, or of a core file
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "The JVM stops while it writes the dump itself. With --snapshot it stops only while Tenure's agent, which\nis loaded for that, copies the process (fork); the copy shares all memory that the program does not\nchange meanwhile. --frozen and --core need nothing of the JVM.\n\n--snapshot, --frozen and --core read memory (HotSpot 8 to 25 with the Serial, Parallel or G1\ncollector). Such dumps include unreachable objects, and whatever on a thread's stack looks like a\nreference counts as a local variable.\n\nA JVM that runs with Tenure's agent also writes its profile on SIGQUIT (kill -QUIT PID).\n\nExamples:\n  tenure dump 4711                            (writes heap-4711.hprof)\n  tenure dump demo.Main -o all.hprof --all\n  tenure dump 4711 --snapshot -o now.hprof\n  tenure dump 4711 --frozen -o hung.hprof\n  tenure dump --core core.4711 -o crashed.hprof"
+    after_help = "The JVM stops while it writes the dump itself. With --snapshot it stops only while Tenure's agent copies\nthe process (fork); the copy shares all memory that the program does not change meanwhile. The agent is\nloaded for that and stays, without a recording. --frozen and --core need nothing of the JVM.\n\n--snapshot, --frozen and --core read memory (HotSpot 8 to 25 with the Serial, Parallel or G1\ncollector). Such dumps include unreachable objects, and whatever on a thread's stack looks like a\nreference counts as a local variable.\n\nA JVM that runs with Tenure's agent also writes its profile on SIGQUIT (kill -QUIT PID).\n\nExamples:\n  tenure dump 4711                            (writes heap-4711.hprof)\n  tenure dump demo.Main -o all.hprof --all\n  tenure dump 4711 --snapshot -o now.hprof\n  tenure dump 4711 --frozen -o hung.hprof\n  tenure dump --core core.4711 -o crashed.hprof"
 )]
 pub struct Args {
     /// Process id, or a part of the main class's name
@@ -38,7 +38,7 @@ pub struct Args {
     /// Copy the process and read the copy, while the program runs on
     #[arg(long, conflicts_with_all = ["all", "core", "frozen"])]
     snapshot: bool,
-    /// With --snapshot: give up when the program has changed more memory than this since, such as 2G
+    /// With --snapshot: abandon the dump when the program has changed more memory than this, such as 2G
     /// [default: a quarter of the free memory]
     #[arg(long, value_name = "SIZE", value_parser = parse_size, requires = "snapshot")]
     cow_limit: Option<u64>,
@@ -113,15 +113,17 @@ impl Args {
             "process {} was stopped for {stopped} ms at most ({fork} ms to copy it) and runs on",
             jvm.pid
         ));
-        // The program comes first.
-        let _ = setpriority_process(None, PRIORITY);
         let process = Process::open(copy.pid)?;
         let place = Place {
             libjvm: process.libjvm(),
             registers: Vec::new(),
             at_safepoint: true,
         };
-        let read = || Ok(vm_image::dump(&process, &place, &mut output)?);
+        let read = || {
+            // Of this thread; the one that holds the limit keeps its priority.
+            let _ = setpriority_process(None, PRIORITY);
+            Ok(vm_image::dump(&process, &place, &mut output)?)
+        };
         let (summary, changed) = copy.within(limit, read)?;
         output.finish()?;
         note(&format!(
@@ -210,8 +212,8 @@ impl Write for Output {
     }
 }
 
-/// The nice value of the reader: on a busy machine it gets a tenth of what the program gets. With less the copy would be
-/// there for longer, and what the program changes meanwhile costs memory.
+/// The nice value of the reader: a busy program gets ten times as much processor time. With a higher value the copy
+/// would last longer, and what the program changes meanwhile costs memory.
 const PRIORITY: i32 = 10;
 
 fn millis(time: Duration) -> String {

@@ -7,6 +7,7 @@ use super::jvm::{self, Jvm};
 use super::{agent, attach};
 use crate::free_memory;
 use anyhow::{Context, Result, bail};
+use report::units::human_bytes;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::sockopt::socket_peercred;
 use std::fs;
@@ -18,7 +19,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// The socket at which the copy is waited for.
+/// The socket to which the copy connects.
 const SOCKET: &str = "copy";
 /// How long a copy may take to connect: it makes a dozen system calls, on a machine that may have other work.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -81,11 +82,10 @@ impl Snapshot {
         let result = body();
         let is_there = is_open(&stream);
         drop(done);
-        // It does not panic.
+        // The thread does not panic.
         drop(watching.join());
         let most = reached.load(Ordering::SeqCst);
         if most > limit {
-            use report::units::human_bytes;
             bail!(
                 "the program has changed {} of its memory since it was copied, more than --cow-limit ({}) allows, so \
                  the dump was abandoned; the program was not disturbed",
@@ -109,7 +109,7 @@ fn times(answer: &str) -> Option<(Duration, Duration)> {
     Some((micros(stopped)?, micros(fork)?))
 }
 
-/// Waits for the copy, and for its word that it is ready.
+/// Waits until the copy has connected and has sent the byte that says that it can be read.
 fn accept(listener: &UnixListener, jvm: &Jvm, folder: &PrivateFolder) -> Result<(UnixStream, u32)> {
     let patience = Timespec::try_from(PATIENCE).context("a time")?;
     let mut ready = [PollFd::new(listener, PollFlags::IN)];

@@ -53,7 +53,7 @@ impl<'s> Groups<'s> {
             let thread = scope.spawn(move || {
                 for chunk in received {
                     chunk.iter().for_each(|node| by_kind.step(node));
-                    // Nobody takes it back when the sweep is over.
+                    // At the end of the sweep the receiver is gone.
                     let _ = done.send(chunk);
                 }
                 by_kind

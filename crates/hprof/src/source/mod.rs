@@ -1,5 +1,5 @@
 //! Where the bytes of a dump come from: a plain file (mapped, nothing copied), gzip with any
-//! number of members, Zstandard, xz, bzip2, zip, or standard input. All are told apart by content, never by name.
+//! number of members, Zstandard, xz, bzip2, zip, or standard input. The content decides which of them it is, not the name.
 //! Whatever is not a plain file is decoded once into an unlinked temporary file (mode 0600) and
 //! mapped from there, so that every reader above sees one slice. Of a stream that does not begin
 //! like a dump nothing but its first bytes is read, so that endless input ends with an error.
