@@ -72,6 +72,38 @@ fn counts_are_exact_in_every_range_and_dumps_know_their_stacks() {
     }
 }
 
+/// Threads count their objects before the agent has taken them over, and it reads both while they do.
+#[test]
+fn what_is_alive_is_never_counted_as_dead() {
+    let Some(lab) = lab("live counts") else {
+        return;
+    };
+    for jdk in &lab.jdks {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (mut program, page) = run_live(lab, jdk, folder.path(), &[]);
+        page.command("record?mode=full");
+        page.counting(&mut program);
+        for _ in 0..ROUNDS {
+            program.say(&format!("keep {MANY}"));
+            page.count();
+            program.expect("ok");
+        }
+        page.count();
+        let nodes = page.json(&format!("allocations?{NODES}&by=class"));
+        let all = i64::from(ROUNDS * MANY);
+        assert_eq!(
+            numbers(&nodes["rows"][0], COLUMNS),
+            [all, 0, all, all],
+            "on {}",
+            jdk.full_version
+        );
+    }
+}
+
+/// So often objects are made while they are counted, and so many each time: a few milliseconds of work.
+const ROUNDS: u32 = 100;
+const MANY: u32 = 5000;
+
 /// Not only allocations are those of a range: 50 were made in it, 1050 died, and none is alive.
 fn every_table_is_of_the_range(page: &Page, from: u64) {
     let columns = ["live", "dead", "total"];

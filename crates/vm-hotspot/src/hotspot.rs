@@ -481,21 +481,24 @@ impl HotSpot {
         gone
     }
 
-    /// Takes over what all threads have counted.
+    /// Takes over what all threads have counted, and then what they have gathered: each object that is counted is
+    /// followed, or has died.
     pub(crate) fn harvest(&self, jni: Jni) {
-        let Some(tracker) = self.tracker() else {
-            return;
-        };
-        self.follow_all_gathered(jni);
-        let chosen = self.followed.take_chosen();
-        let mut state = self.lock();
-        state.sites.take_chosen(&chosen);
         let how = How {
             numbers: self.numbers,
             per_thread: self.config.per_thread,
         };
-        tracker.for_each(jni, |object| state.harvest((jni, tracker), object, &how));
-        state.harvest_guests(jni, tracker, &how);
+        {
+            let mut state = self.lock();
+            if let Some(tracker) = self.tracker() {
+                tracker.for_each(jni, |object| state.harvest((jni, tracker), object, &how));
+                state.harvest_guests(jni, tracker, &how);
+            }
+            state.sites.settle();
+        }
+        self.follow_all_gathered(jni);
+        let chosen = self.followed.take_chosen();
+        self.lock().sites.take_chosen(&chosen);
     }
 
     /// A thread ends: its counts are kept, its place is freed.

@@ -49,6 +49,8 @@ struct Site {
     size: i64,
     objects: i64,
     bytes: i64,
+    /// Both at the last [`Sites::settle`].
+    settled: [i64; 2],
     living: Living,
     /// What was said of its living was an estimate.
     was_estimated: bool,
@@ -149,6 +151,8 @@ impl Sites {
             if let Some(row) = self.row(*site) {
                 row.objects += objects;
                 row.bytes += objects * row.size + array_bytes;
+                // Those are followed already.
+                row.settled = [row.objects, row.bytes];
             }
         }
     }
@@ -157,6 +161,14 @@ impl Sites {
     pub(crate) fn set_size(&mut self, id: SiteId, size: i64) {
         if let Some(row) = self.row(id) {
             row.size = size;
+        }
+    }
+
+    /// What is told next are the counts of now. Whoever is alive is taken down after that: an object that was
+    /// counted later, and is not among the living yet, would be taken for one that has died.
+    pub(crate) fn settle(&mut self) {
+        for row in &mut self.rows {
+            row.settled = [row.objects, row.bytes];
         }
     }
 
@@ -237,9 +249,9 @@ impl Sites {
 }
 
 impl Site {
-    /// Objects and bytes made since counts were cleared.
+    /// Objects and bytes made from when counts were cleared until they were settled.
     fn since_clear(&self) -> [i64; 2] {
-        [self.objects - self.cleared[0], self.bytes - self.cleared[1]]
+        std::array::from_fn(|i| (self.settled[i] - self.cleared[i]).max(0))
     }
 
     /// Living objects and bytes of those since counts were cleared, at most these.
@@ -347,6 +359,7 @@ mod tests {
         };
         let site = sites.site(ClassId(1), TraceId(1), Share::ALL);
         sites.allocated(site, 10, 240);
+        sites.settle();
         sites.set_size(site, 24);
         let alive = Living {
             objects: 3,
@@ -363,6 +376,34 @@ mod tests {
     }
 
     #[test]
+    fn what_is_counted_while_the_living_are_found_is_not_taken_for_dead() {
+        let mut sites = Sites {
+            follows: true,
+            ..Sites::default()
+        };
+        let site = sites.site(ClassId(1), TraceId(1), Share::ALL);
+        sites.set_size(site, 16);
+        let told = |sites: &mut Sites, alive| {
+            let living = Living {
+                objects: alive,
+                ..Living::default()
+            };
+            sites.set_living(&[Living::default(), living]);
+            let (allocations, frees) = sites.take();
+            let made: u64 = allocations.iter().map(|row| row.objects).sum();
+            (made, frees.iter().map(|row| row.objects).sum::<u64>())
+        };
+        sites.allocated(site, 10, 160);
+        sites.settle();
+        sites.allocated(site, 5, 80);
+        assert_eq!(told(&mut sites, 10), (10, 0));
+        // The five are among the living before they are settled.
+        assert_eq!(told(&mut sites, 15), (0, 0));
+        sites.settle();
+        assert_eq!(told(&mut sites, 12), (5, 3));
+    }
+
+    #[test]
     fn deaths_of_what_was_there_when_counts_were_cleared_are_not_told() {
         let mut sites = Sites {
             follows: true,
@@ -371,6 +412,7 @@ mod tests {
         let site = sites.site(ClassId(1), TraceId(1), Share::ALL);
         sites.set_size(site, 16);
         sites.allocated(site, 10, 160);
+        sites.settle();
         let living = |objects, old_objects| {
             let alive = Living {
                 objects,
@@ -385,6 +427,7 @@ mod tests {
         assert_eq!(sites.take(), (vec![], vec![]));
         assert_eq!(sites.totals(), [160, 10, 160, 10]);
         sites.allocated(site, 5, 80);
+        sites.settle();
         // All of the old die, and one of the new.
         sites.set_living(&living(4, 0));
         let (allocations, frees) = sites.take();

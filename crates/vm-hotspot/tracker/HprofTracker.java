@@ -439,56 +439,59 @@ public final class HprofTracker {
             return; // Code of a recording that has ended, in a thread that is known to another one.
         }
         int at = (int) (key * SPREAD >>> sitesShift) << 2;
-        if (all[at] == key) {
-            long objects = ++all[at + 1];
-            all[at + 2] += bytes;
-            if ((objects & (int) all[at + 3]) == 0) {
-                follow(made, at, bytes);
-            }
-        } else {
-            probe(made, key, bytes, at);
+        if (all[at] != key && (at = probe(all, at, key)) < 0) {
+            site(this, made, key, bytes);
+            return;
+        }
+        long objects = all[at + 1] + 1;
+        long how = all[at + 3];
+        boolean isFollowed = (objects & (int) how) == 0;
+        HprofTracker keeper = host == null ? this : home;
+        if (isFollowed) {
+            // Pending before it is counted: who reads the counts and then what is pending finds each object that it
+            // has the count of.
+            int count = keeper.pendingCount;
+            long[] words = keeper.pendingWords;
+            words[count << 1] = how;
+            words[(count << 1) + 1] = bytes;
+            keeper.pending[count] = made;
+            keeper.pendingCount = count + 1;
+        }
+        all[at + 1] = objects;
+        all[at + 2] += bytes;
+        if (isFollowed) {
+            follow(keeper, all, at, bytes);
         }
     }
 
-    private void probe(Object made, long key, long bytes, int at) {
-        long[] all = sites;
+    /** Where a key is whose first place another one has; negative if it is new. */
+    private static int probe(long[] all, int at, long key) {
         while (all[at] != key) {
             if (all[at] == 0) {
-                site(this, made, key, bytes);
-                return;
+                return -1;
             }
             at = at + 4 & all.length - 1;
         }
-        long objects = ++all[at + 1];
-        all[at + 2] += bytes;
-        if ((objects & (int) all[at + 3]) == 0) {
-            follow(made, at, bytes);
-        }
+        return at;
     }
 
-    /** Puts an object among those to be followed until they die. */
-    private void follow(Object made, int at, long bytes) {
-        HprofTracker keeper = host == null ? this : home;
-        int count = keeper.pendingCount;
-        long[] words = keeper.pendingWords;
-        Object[] objects = keeper.pending;
-        long how = sites[at + 3];
-        words[count << 1] = how;
-        words[(count << 1) + 1] = bytes;
-        objects[count] = made;
-        keeper.pendingCount = count + 1;
-        long made1 = sites[at + 1];
-        if ((made1 & made1 - 1) == 0) {
+    /** Has the pending objects followed until they die, once there are as many as fit. */
+    private void follow(HprofTracker keeper, long[] all, int at, long bytes) {
+        long objects = all[at + 1];
+        long how = all[at + 3];
+        if ((objects & objects - 1) == 0) {
             check(this, how);
         }
-        if (adaptive && sites[at + 1] >>> exactShift > (int) how) {
-            sites[at + 3] = how | (long) (int) how << 1 | 1;
+        if (adaptive && objects >>> exactShift > (int) how) {
+            all[at + 3] = how | (long) (int) how << 1 | 1;
         }
+        int count = keeper.pendingCount;
+        Object[] gathered = keeper.pending;
         // Large ones are not held back: the program may be short of memory.
-        if (count + 1 == objects.length || bytes > 512) {
+        if (count == gathered.length || bytes > 512) {
             drain(keeper);
-            for (int i = 0; i <= count; i++) {
-                objects[i] = null;
+            for (int i = 0; i < count; i++) {
+                gathered[i] = null;
             }
             keeper.pendingCount = 0;
             keeper.peeked = 0;
