@@ -102,3 +102,85 @@ fn a_stream_that_asks_for_much_memory_is_refused() {
     assert_eq!(source.bytes(), b"");
     assert_eq!(source.diagnostics().len(), 1);
 }
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    packer.write_all(bytes).expect("packed");
+    packer.finish().expect("packed")
+}
+
+/// A tar archive of files with these names.
+fn tar(files: &[(&str, &[u8])]) -> Vec<u8> {
+    let mut archive = tar::Builder::new(Vec::new());
+    for (name, bytes) in files {
+        let mut header = tar::Header::new_gnu();
+        header.set_size(bytes.len() as u64);
+        header.set_mode(0o600);
+        let added = archive.append_data(&mut header, name, *bytes);
+        added.expect("an archive");
+    }
+    archive.into_inner().expect("an archive")
+}
+
+#[test]
+fn the_dump_of_a_tar_archive_is_read_whatever_packs_it() {
+    let dump = dump();
+    let long = format!("{}/heap.hprof", "a".repeat(120));
+    let plain = tar(&[
+        ("read.me", b"JAVA PROFILES are in this archive"),
+        ("empty", b""),
+        (&long, &dump),
+        ("other.hprof", &dump[..100]),
+    ]);
+    let inner = tar(&[("heap.hprof.gz", &gzip(&dump))]);
+    let plainly = |bytes: &[u8]| bytes.to_vec();
+    let packers: [Packer; 5] = [
+        ("plain", plainly),
+        ("gzip", gzip),
+        ("bzip2", bzip2),
+        ("xz", xz),
+        ("zstd", zstd),
+    ];
+    for (archive, name) in [(&plain, long.as_str()), (&inner, "heap.hprof.gz")] {
+        for (packer, pack) in packers {
+            let packed = pack(archive);
+            let whole = Source::from_bytes(packed.clone()).expect("a dump");
+            let stream = Source::from_reader(&mut packed.as_slice(), &Unpack::default());
+            for source in [whole, stream.expect("a dump")] {
+                assert!(source.bytes() == dump, "{packer}");
+                let entry = name.to_owned();
+                assert_eq!(*source.packing(), Packing::Tar { entry });
+                assert_eq!(source.packed_len(), packed.len() as u64);
+                assert!(source.diagnostics().is_empty());
+            }
+        }
+    }
+}
+
+#[test]
+fn tar_archives_that_are_damaged_or_have_no_dump_are_answered() {
+    let dump = dump();
+    let cut = tar(&[("heap.hprof", &dump)])[..512 + dump.len() / 2].to_vec();
+    for packed in [cut.clone(), gzip(&cut)] {
+        let source = Source::from_bytes(packed).expect("a part of a dump");
+        assert!(source.bytes() == &dump[..dump.len() / 2]);
+        assert_eq!(source.diagnostics().len(), 1);
+        let bits = gzip(&tar(&[("heap.hprof", &dump)]));
+        let source = Source::from_bytes(bits[..bits.len() / 2].to_vec()).expect("a part");
+        assert!(dump.starts_with(source.bytes()));
+        assert_eq!(source.diagnostics().len(), 1);
+    }
+    let zeros = vec![0; 16 << 20];
+    let none = gzip(&tar(&[("zeros", &zeros), ("words", b"no dump")]));
+    let error = Source::from_bytes(none).expect_err("no dump").to_string();
+    assert_eq!(error, "the tar archive has no HPROF dump in it (2 entries)");
+    let mut broken = tar(&[("words", b"no dump"), ("heap.hprof", &dump)]);
+    broken[1024 + 150] ^= 0x55;
+    let error = Source::from_bytes(broken)
+        .expect_err("no archive")
+        .to_string();
+    assert!(
+        error.starts_with("the tar archive cannot be read: "),
+        "{error}"
+    );
+}

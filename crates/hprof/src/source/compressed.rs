@@ -40,7 +40,7 @@ impl Format {
         }
     }
 
-    fn decoder(self, data: &[u8]) -> Box<dyn Read + '_> {
+    pub(super) fn decoder(self, data: &[u8]) -> Box<dyn Read + '_> {
         match self {
             Format::Bzip2 => Box::new(MultiBzDecoder::new(data)),
             Format::Xz => Box::new(XzReader::new_mem_limit(data, true, MOST_MEMORY_KIB)),

@@ -1,15 +1,15 @@
 //! Where the bytes of a dump come from: a plain file (mapped, nothing copied), gzip with any
-//! number of members, Zstandard, xz, bzip2, zip, or standard input. The content decides which of them it is, not the name.
+//! number of members, Zstandard, xz, bzip2, zip, tar, or standard input. The content decides which of them it is, not the name.
 //! Whatever is not a plain file is decoded once into an unlinked temporary file (mode 0600) and
 //! mapped from there, so that every reader above sees one slice. Of a stream that does not begin
 //! like a dump nothing but its first bytes is read, so that endless input ends with an error.
 
+mod archive;
 mod compressed;
 mod control;
 mod gzip;
 mod health;
 mod mmap;
-mod zipped;
 
 use crate::{DamageKind, Diagnostic, Diagnostics};
 use serde::{Deserialize, Serialize};
@@ -47,6 +47,11 @@ pub enum Packing {
         /// Entry name.
         entry: String,
     },
+    /// The entry of this name in a tar archive, which may be compressed.
+    Tar {
+        /// Entry name.
+        entry: String,
+    },
 }
 
 /// Why a dump could not be opened.
@@ -79,15 +84,12 @@ pub enum SourceError {
     /// The caller cancelled the unpacking.
     #[error("cancelled")]
     Cancelled,
-    /// A zip archive without a dump in it.
-    #[error("the zip archive has no HPROF dump in it ({entries} entries)")]
-    EmptyArchive {
-        /// Entries that were looked at.
-        entries: usize,
-    },
-    /// The archive itself is damaged.
-    #[error("the zip archive cannot be read: {0}")]
-    Archive(String),
+    /// An archive of this format and with so many entries without a dump in it.
+    #[error("the {0} archive has no HPROF dump in it ({1} entries)")]
+    EmptyArchive(&'static str, usize),
+    /// An archive of this format that is damaged itself.
+    #[error("the {0} archive cannot be read: {1}")]
+    Archive(&'static str, String),
 }
 
 /// How a packed dump is unpacked.
@@ -190,7 +192,8 @@ impl Source {
         let begun = (&mut *reader).take(HEAD).read_to_end(&mut head);
         begun.map_err(|e| unpack.error(e))?;
         let known = head.starts_with(MAGIC)
-            || zipped::is_zip(&head)
+            || archive::is_zip(&head)
+            || archive::is_tar(&head)
             || gzip::begins_with(&head, MAGIC)
             || Format::of(&head).is_some_and(|format| format.begins_like_a_dump(&head));
         if !known {
@@ -211,6 +214,20 @@ impl Source {
     }
 
     fn from_mapped(packed: Mapped, unpack: &Unpack<'_>) -> Result<Source, SourceError> {
+        let data = packed.bytes();
+        if archive::is_zip(data) {
+            let pack = |entry| Packing::Zip { entry };
+            return Self::archived(data, archive::extract_zip, pack, unpack);
+        }
+        if archive::is_tar(data) {
+            let pack = |entry| Packing::Tar { entry };
+            return Self::archived(data, archive::extract_tar, pack, unpack);
+        }
+        Self::from_stream(packed, unpack)
+    }
+
+    /// The same of what is no archive, or was in one: archives in archives are not looked for.
+    fn from_stream(packed: Mapped, unpack: &Unpack<'_>) -> Result<Source, SourceError> {
         let packed_len = packed.bytes().len() as u64;
         if gzip::is_gzip(packed.bytes()) {
             let mut file = unpack.file()?;
@@ -231,33 +248,38 @@ impl Source {
         if let Some(format) = Format::of(packed.bytes()) {
             return Self::decompressed(&packed, format, unpack);
         }
-        if zipped::is_zip(packed.bytes()) {
-            let mut file = unpack.file()?;
-            let report = zipped::extract(packed.bytes(), &mut file, unpack)?;
-            let inner = Mapped::file(&file).map_err(|e| unpack.error(e))?;
-            let mut source = Self::from_mapped(inner, unpack)?;
-            source.packing = Packing::Zip {
-                entry: report.entry,
-            };
-            if let Some(problem) = report.problem {
-                source.diagnostics.push(Diagnostic::new(
-                    DamageKind::Container,
-                    source.bytes().len() as u64,
-                    "zip",
-                    "entry",
-                    "a whole entry",
-                    problem,
-                ));
-            }
-            source.packed_len = packed_len;
-            return Ok(source);
-        }
         Ok(Source {
             bytes: packed,
             packing: Packing::Plain,
             diagnostics: Diagnostics::default(),
             packed_len,
         })
+    }
+
+    /// The dump in an archive.
+    fn archived(
+        data: &[u8],
+        extract: fn(&[u8], &mut File, &Unpack<'_>) -> Result<archive::Entry, SourceError>,
+        pack: fn(String) -> Packing,
+        unpack: &Unpack<'_>,
+    ) -> Result<Source, SourceError> {
+        let mut file = unpack.file()?;
+        let entry = extract(data, &mut file, unpack)?;
+        let inner = Mapped::file(&file).map_err(|e| unpack.error(e))?;
+        let mut source = Self::from_stream(inner, unpack)?;
+        source.packing = pack(entry.name);
+        source.packed_len = data.len() as u64;
+        if let Some(problem) = entry.problem {
+            source.diagnostics.push(Diagnostic::new(
+                DamageKind::Container,
+                source.bytes().len() as u64,
+                "archive",
+                "entry",
+                "a whole entry",
+                problem,
+            ));
+        }
+        Ok(source)
     }
 
     /// What a compressed stream decodes to. Of a stream that is no dump it is the beginning.

@@ -1,0 +1,148 @@
+//! A dump inside a zip or tar archive: the first entry whose content is a dump, or gzip. A tar archive may be packed
+//! as a dump may be; it is read as a stream, so that what is no dump is never on a disk.
+
+use super::compressed::Format;
+use super::{BUFFER, MAGIC, SourceError, Unpack, gzip};
+use flate2::bufread::MultiGzDecoder;
+use std::fs::File;
+use std::io::{self, Cursor, Read, Write};
+use zip::ZipArchive;
+
+/// What was found in an archive.
+pub(super) struct Entry {
+    pub(super) name: String,
+    /// It could not be read to its end.
+    pub(super) problem: Option<String>,
+}
+
+pub(super) fn is_zip(data: &[u8]) -> bool {
+    data.starts_with(b"PK\x03\x04")
+}
+
+/// Whether bytes are a tar archive, packed or not.
+pub(super) fn is_tar(data: &[u8]) -> bool {
+    const MARK: &[u8] = b"ustar";
+    const AT: u64 = 257;
+    if data.starts_with(MAGIC) {
+        return false;
+    }
+    let mut head = Vec::new();
+    // An error behind the first bytes is found, and reported, when all is decoded.
+    let _ = decoder(data)
+        .take(AT + MARK.len() as u64)
+        .read_to_end(&mut head);
+    head.ends_with(MARK)
+}
+
+/// What bytes decode to, if they are packed.
+fn decoder(data: &[u8]) -> Box<dyn Read + '_> {
+    if gzip::is_gzip(data) {
+        return Box::new(MultiGzDecoder::new(data));
+    }
+    match Format::of(data) {
+        Some(format) => format.decoder(data),
+        None => Box::new(data),
+    }
+}
+
+/// Copies the dump in a tar archive.
+pub(super) fn extract_tar(
+    data: &[u8],
+    out: &mut File,
+    unpack: &Unpack<'_>,
+) -> Result<Entry, SourceError> {
+    let mut archive = tar::Archive::new(decoder(data));
+    let broken = |error: io::Error| SourceError::Archive("tar", error.to_string());
+    let mut count = 0;
+    for entry in archive.entries().map_err(broken)? {
+        let mut entry = entry.map_err(broken)?;
+        count += 1;
+        let name = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
+        let size = entry.size();
+        if let Some(found) = copy_dump(&mut entry, (name, size), out, unpack)? {
+            return Ok(found);
+        }
+        // What is passed over may be endless.
+        pass_over(&mut entry, unpack)?;
+    }
+    Err(SourceError::EmptyArchive("tar", count))
+}
+
+/// Copies the dump in a zip archive.
+pub(super) fn extract_zip(
+    data: &[u8],
+    out: &mut File,
+    unpack: &Unpack<'_>,
+) -> Result<Entry, SourceError> {
+    let broken = |error: zip::result::ZipError| SourceError::Archive("zip", error.to_string());
+    let mut archive = ZipArchive::new(Cursor::new(data)).map_err(broken)?;
+    for index in 0..archive.len() {
+        let Ok(mut entry) = archive.by_index(index) else {
+            continue;
+        };
+        let name = entry.name().map(|name| name.into_owned());
+        let name = name.unwrap_or_else(|_| format!("#{index}"));
+        let size = entry.size();
+        if let Some(found) = copy_dump(&mut entry, (name, size), out, unpack)? {
+            return Ok(found);
+        }
+    }
+    Err(SourceError::EmptyArchive("zip", archive.len()))
+}
+
+/// Copies an entry that is a dump, as far as it can be read; `None` if it is none.
+fn copy_dump(
+    entry: &mut dyn Read,
+    (name, size): (String, u64),
+    out: &mut File,
+    unpack: &Unpack<'_>,
+) -> Result<Option<Entry>, SourceError> {
+    let mut head = [0; MAGIC.len()];
+    if entry.read_exact(&mut head).is_err() || head != MAGIC && !gzip::is_gzip(&head) {
+        return Ok(None);
+    }
+    let problem = copy(&mut head.chain(entry), out, size, unpack);
+    let problem = problem.map_err(|error| unpack.error(error))?;
+    Ok(Some(Entry { name, problem }))
+}
+
+/// Copies what can be read; a read error is a finding, a write error ends it.
+fn copy(
+    from: &mut dyn Read,
+    out: &mut File,
+    size: u64,
+    unpack: &Unpack<'_>,
+) -> io::Result<Option<String>> {
+    let mut buffer = vec![0; BUFFER];
+    let mut done = 0;
+    loop {
+        unpack.step(done, size)?;
+        match from.read(&mut buffer) {
+            Ok(0) => {
+                let missing =
+                    (done < size).then(|| format!("it ends after {done} of {size} bytes"));
+                return Ok(missing);
+            }
+            Ok(count) => {
+                out.write_all(&buffer[..count])?;
+                done += count as u64;
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Ok(Some(error.to_string())),
+        }
+    }
+}
+
+/// Reads the rest of an entry, unless the caller cancels. An error comes again with the next entry.
+fn pass_over(entry: &mut dyn Read, unpack: &Unpack<'_>) -> Result<(), SourceError> {
+    let mut buffer = vec![0; BUFFER];
+    let mut done = 0;
+    while let Ok(count) = entry.read(&mut buffer) {
+        if count == 0 {
+            break;
+        }
+        done += count as u64;
+        unpack.step(done, 0).map_err(|error| unpack.error(error))?;
+    }
+    Ok(())
+}
