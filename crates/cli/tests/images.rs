@@ -15,11 +15,14 @@ import java.util.List;
 
 public class NAME {
     static final List<byte[]> kept = new ArrayList<>();
+    static final String secret = new StringBuilder("terces-gnitser").reverse().toString();
+    static final byte[] large = new byte[3_000_000];
 
     public static void main(String[] args) throws Exception {
         for (int i = 0; i < 1000; i++) {
             kept.add(new byte[4000 + i]);
         }
+        java.util.Arrays.fill(large, (byte) 'S');
         System.out.println("ready");
         for (int next = System.in.read(); next >= 0; next = System.in.read()) {
             if (next == 'w') {
@@ -357,6 +360,67 @@ fn many_snapshots_leave_nothing_behind() {
     resting.is_alive();
 }
 
+/// Bytes of a header, which ends with a time.
+const HEADER: usize = 31;
+
+#[test]
+fn a_dump_is_redacted_while_it_is_written() {
+    let Some(mut resting) = Resting::start(&["-XX:+UseSerialGC", "-Xmx48m"]) else {
+        return;
+    };
+    let (pid, folder) = (resting.pid(), resting.folder.path().to_owned());
+    fs::write(folder.join("key"), [7; 32]).expect("a key");
+    let run = |args: &[&str]| {
+        let (code, stdout, said) = tenure(&folder, args);
+        assert_eq!(code, Some(0), "{args:?}: {said}");
+        (stdout, said)
+    };
+    let has = |dump: &[u8], what: &[u8]| dump.windows(what.len()).any(|bytes| bytes == what);
+    let kept = |dump: &[u8]| [&b"resting-secret"[..], &[b'S'; 1000]].map(|what| has(dump, what));
+    let (plain, _) = run(&["dump", &pid, "--frozen", "-o", "-"]);
+    assert_eq!(kept(&plain), [true, true]);
+    for how in ["--frozen", "--snapshot"] {
+        let (dump, said) = run(&["dump", &pid, how, "--redact", "--numbers", "-o", "-"]);
+        assert!(said.contains("contents are replaced"), "{said}");
+        assert_eq!(kept(&dump), [false, false], "{how}");
+        assert!(has(&dump, b"kept"), "the name of a field");
+        wait_until_childless(&pid);
+    }
+    resting.is_alive();
+    let ran = Command::new("gcore")
+        .args(["-o", "core", &pid])
+        .current_dir(&folder)
+        .output();
+    if ran.is_err() {
+        return testkit::skip("a core file", testkit::Need::Program, "no gcore (of gdb)");
+    }
+    let core = format!("core.{pid}");
+    run(&["dump", "--core", &core, "-o", "plain.hprof"]);
+    for options in [
+        &["--key-file", "key"][..],
+        &["--numbers", "--key-file", "key"],
+    ] {
+        let redacted = ["dump", "--core", &core, "-o", "-", "--redact"];
+        let (dump, _) = run(&[&redacted, options].concat());
+        let files = ["redact", "plain.hprof", "expected.hprof", "--force"];
+        run(&[&files, options].concat());
+        let expected = fs::read(folder.join("expected.hprof")).expect("a dump");
+        // Not with `assert_eq`, which would print megabytes.
+        assert!(dump[HEADER..] == expected[HEADER..], "{options:?}");
+    }
+    let (zeros, _) = run(&["dump", "--core", &core, "-o", "-", "--redact=zero"]);
+    run(&[
+        "redact",
+        "plain.hprof",
+        "expected.hprof",
+        "--force",
+        "--method",
+        "zero",
+    ]);
+    let expected = fs::read(folder.join("expected.hprof")).expect("a dump");
+    assert!(zeros[HEADER..] == expected[HEADER..]);
+}
+
 #[test]
 fn what_cannot_be_dumped_is_refused_with_a_reason() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -394,6 +458,16 @@ fn what_cannot_be_dumped_is_refused_with_a_reason() {
         &["dump", "1", "-o", "-"],
         2,
         "only --snapshot, --frozen and --core",
+    );
+    check(
+        &["dump", "1", "--redact", "-o", "x"],
+        2,
+        "--redact needs --snapshot, --frozen or --core",
+    );
+    check(
+        &["dump", "1", "--frozen", "--numbers", "-o", "x"],
+        2,
+        "--redact",
     );
     check(
         &["dump", "no.such.Main", "--frozen", "-o", "x"],

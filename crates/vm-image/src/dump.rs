@@ -16,7 +16,8 @@ use crate::threads::{self, Thread};
 use crate::vm::Vm;
 use crate::walk::Walk;
 use hprof::{
-    BasicType, ClassDump, Header, IdSize, ObjectId, Record, Serial, SubRecord, Table, Writer,
+    BasicType, ClassDump, Header, HeaderError, IdSize, ObjectId, Record, Rewriter, Serial,
+    SubRecord, Table, Writer,
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::io::{self, Write};
@@ -43,6 +44,24 @@ pub struct Place {
 /// When there is no VM that can be read, when its process ends meanwhile, or when the dump cannot be written. Damage
 /// is no error.
 pub fn dump(memory: &dyn Memory, place: &Place, out: impl Write) -> Result<Summary, Fault> {
+    dump_rewritten(memory, place, None, out)
+}
+
+/// Decides from the beginning of a dump, a dump of its own with all names, classes and stack traces and without objects,
+/// what is written in place of each record.
+pub type Plan<'p> = &'p dyn Fn(&[u8]) -> Result<Box<dyn Rewriter>, HeaderError>;
+
+/// The same, with names and sub-records that are rewritten on their way, so that nothing else reaches the output. A
+/// primitive array is held in memory as a whole meanwhile.
+///
+/// # Errors
+/// As of [`dump()`].
+pub fn dump_rewritten(
+    memory: &dyn Memory,
+    place: &Place,
+    plan: Option<Plan<'_>>,
+    out: impl Write,
+) -> Result<Summary, Fault> {
     let vm = Vm::open(memory, place.libjvm)?;
     let mut damage = Damage::default();
     let heap = Heap::read(&vm, &mut damage)?;
@@ -58,15 +77,24 @@ pub fn dump(memory: &dyn Memory, place: &Place, out: impl Write) -> Result<Summa
         traces: threads.iter().filter(|(_, trace)| trace.is_whole).count() as u64,
         ..Summary::default()
     };
+    let mut head = Head {
+        vm: &vm,
+        classes: &classes,
+        symbols: &mut symbols,
+        threads: &threads,
+    };
     let write = || -> io::Result<()> {
-        let mut writer = Writer::new(out, &header())?;
-        write_tables(&mut writer, &classes, &mut symbols, &threads)?;
-        let mut segments = Segments::new(writer);
-        let own = Own::new(&mut symbols);
-        for class in classes.all.iter().filter(|class| class.is_in_dump()) {
-            write_class(&vm, &classes, class, &own, &mut segments, &mut damage)?;
-            summary.classes += 1;
-        }
+        let rewriter = match plan {
+            None => None,
+            Some(plan) => {
+                let mut bytes = Vec::new();
+                let segments = head.write(&mut bytes, None, &mut Damage::default())?;
+                segments.finish()?;
+                Some(plan(&bytes).map_err(io::Error::other)?)
+            }
+        };
+        let mut segments = head.write(out, rewriter.as_deref(), &mut damage)?;
+        summary.classes = head.classes().count() as u64;
         let wanted: FxHashSet<Address> = roots.iter().map(|root| root.object.0).collect();
         let mut objects = Objects::new(&vm, &classes, &mut segments, &mut summary, wanted);
         let mut walk = Walk::new(&vm, &classes);
@@ -141,56 +169,76 @@ impl Own {
     }
 }
 
-/// Names, classes and traces.
-fn write_tables<W: Write>(
-    writer: &mut Writer<W>,
-    classes: &Classes,
-    symbols: &mut Symbols,
-    threads: &[(Thread, Trace)],
-) -> io::Result<()> {
-    Own::new(symbols);
-    for (id, bytes) in symbols.all() {
-        let id = ObjectId(id);
-        writer.record(0, &Record::Utf8 { id, bytes })?;
+/// What a dump begins with: names, classes and stack traces.
+struct Head<'h, 'm> {
+    vm: &'h Vm<'m>,
+    classes: &'h Classes,
+    symbols: &'h mut Symbols,
+    threads: &'h [(Thread, Trace)],
+}
+
+impl Head<'_, '_> {
+    /// The classes of the dump.
+    fn classes(&self) -> impl Iterator<Item = &Class> {
+        self.classes.all.iter().filter(|class| class.is_in_dump())
     }
-    let mut serials = FxHashMap::default();
-    let in_dump = (0..)
-        .zip(&classes.all)
-        .filter(|(_, class)| class.is_in_dump());
-    for (i, class) in in_dump {
-        let serial = serials.len() as u32 + 1;
-        serials.insert(i, serial);
-        let record = Record::LoadClass {
-            serial: Serial(serial),
-            class: ObjectId(class.mirror),
-            trace: NO_TRACE,
-            name: ObjectId(class.name),
-        };
-        writer.record(0, &record)?;
-    }
-    let empty = Record::Trace {
-        serial: NO_TRACE,
-        thread: Serial(0),
-        frames: Vec::new(),
-    };
-    writer.record(0, &empty)?;
-    let mut last_frame = 0;
-    for (i, (_, trace)) in threads.iter().enumerate() {
-        let mut frames = Vec::new();
-        for frame in &trace.frames {
-            last_frame += 1;
-            frames.push(ObjectId(last_frame));
-            writer.record(0, &Record::Frame(frame_record(frame, last_frame, &serials)))?;
+
+    fn write<'r, W: Write>(
+        &mut self,
+        out: W,
+        rewriter: Option<&'r dyn Rewriter>,
+        damage: &mut Damage,
+    ) -> io::Result<Segments<'r, W>> {
+        let mut segments = Segments::new(Writer::new(out, &header())?, rewriter);
+        let own = Own::new(self.symbols);
+        for (id, bytes) in self.symbols.all() {
+            segments.text(ObjectId(id), bytes)?;
         }
-        let serial = i as u32 + 1;
-        let record = Record::Trace {
-            serial: Serial(serial + NO_TRACE.0),
-            thread: Serial(serial),
-            frames,
-        };
-        writer.record(0, &record)?;
+        self.write_tables(&mut segments)?;
+        for class in self.classes() {
+            write_class(self.vm, self.classes, class, &own, &mut segments, damage)?;
+        }
+        Ok(segments)
     }
-    Ok(())
+
+    /// Loaded classes and stack traces.
+    fn write_tables<W: Write>(&self, segments: &mut Segments<'_, W>) -> io::Result<()> {
+        let mut serials = FxHashMap::default();
+        let in_dump = (0..)
+            .zip(&self.classes.all)
+            .filter(|(_, class)| class.is_in_dump());
+        for (i, class) in in_dump {
+            let serial = serials.len() as u32 + 1;
+            serials.insert(i, serial);
+            segments.record(&Record::LoadClass {
+                serial: Serial(serial),
+                class: ObjectId(class.mirror),
+                trace: NO_TRACE,
+                name: ObjectId(class.name),
+            })?;
+        }
+        segments.record(&Record::Trace {
+            serial: NO_TRACE,
+            thread: Serial(0),
+            frames: Vec::new(),
+        })?;
+        let mut last_frame = 0;
+        for (i, (_, trace)) in self.threads.iter().enumerate() {
+            let mut frames = Vec::new();
+            for frame in &trace.frames {
+                last_frame += 1;
+                frames.push(ObjectId(last_frame));
+                segments.record(&Record::Frame(frame_record(frame, last_frame, &serials)))?;
+            }
+            let serial = i as u32 + 1;
+            segments.record(&Record::Trace {
+                serial: Serial(serial + NO_TRACE.0),
+                thread: Serial(serial),
+                frames,
+            })?;
+        }
+        Ok(())
+    }
 }
 
 fn frame_record(frame: &Frame, id: u64, serials: &FxHashMap<u32, u32>) -> hprof::Frame {
@@ -211,7 +259,7 @@ fn write_class<W: Write>(
     classes: &Classes,
     class: &Class,
     own: &Own,
-    segments: &mut Segments<W>,
+    segments: &mut Segments<'_, W>,
     damage: &mut Damage,
 ) -> io::Result<()> {
     let is_array = matches!(class.shape, Shape::References(_) | Shape::Primitives(..));

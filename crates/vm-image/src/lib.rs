@@ -45,7 +45,7 @@ use raw_elsewhere as raw;
 
 pub use self::core::Core;
 pub use damage::Damage;
-pub use dump::{Place, dump};
+pub use dump::{Place, Plan, dump, dump_rewritten};
 pub use fault::Fault;
 pub use freeze::Frozen;
 pub use memory::{Address, Memory};

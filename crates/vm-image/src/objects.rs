@@ -20,7 +20,7 @@ const MOST_BYTES: u64 = u32::MAX as u64 - 64;
 pub(crate) struct Objects<'o, 'm, W: Write> {
     vm: &'o Vm<'m>,
     classes: &'o Classes,
-    segments: &'o mut Segments<W>,
+    segments: &'o mut Segments<'m, W>,
     summary: &'o mut Summary,
     wanted: FxHashSet<Address>,
     found: FxHashSet<Address>,
@@ -34,7 +34,7 @@ impl<'o, 'm, W: Write> Objects<'o, 'm, W> {
     pub(crate) fn new(
         vm: &'o Vm<'m>,
         classes: &'o Classes,
-        segments: &'o mut Segments<W>,
+        segments: &'o mut Segments<'m, W>,
         summary: &'o mut Summary,
         wanted: FxHashSet<Address>,
     ) -> Objects<'o, 'm, W> {
@@ -111,6 +111,17 @@ impl<'o, 'm, W: Write> Objects<'o, 'm, W> {
                 &mut self.values,
             );
         }
+        let contents = (object.at + header, object.at + header + len * size);
+        // Contents that may be replaced are needed at once.
+        let is_read = whole || kind != BasicType::Object && self.segments.rewrites();
+        if !whole && is_read {
+            let mut values = std::mem::take(&mut self.values);
+            self.read_pieces(contents, kind, |_, piece| {
+                values.extend_from_slice(piece);
+                Ok(())
+            })?;
+            self.values = values;
+        }
         let record = match kind {
             BasicType::Object => SubRecord::ObjectArray(ObjectArray {
                 id: ObjectId(object.at),
@@ -129,29 +140,41 @@ impl<'o, 'm, W: Write> Objects<'o, 'm, W> {
             }),
         };
         if whole {
-            return self.segments.sub_record(&record);
-        }
-        let bytes = len * size_in_dump;
-        self.segments.begin_large(&record, bytes as u32)?;
-        let mut piece = vec![0; PIECE];
-        let (mut at, end) = (object.at + header, object.at + header + len * size);
-        while at < end {
-            let wanted = ((end - at) as usize).min(PIECE);
-            let there = self.vm.memory.direct().read(at, &mut piece[..wanted]);
-            if there < wanted {
-                self.summary
-                    .damage
-                    .count("a part of an array cannot be read", at);
-                piece[there..wanted].fill(0);
-            }
-            self.values.clear();
-            push_swapped(self.vm, kind, &piece[..wanted], &mut self.values);
-            self.segments.piece(&self.values)?;
-            at += wanted as u64;
+            self.segments.sub_record(&record)?;
+        } else if is_read {
+            self.segments.large(&record)?;
+        } else {
+            let bytes = len * size_in_dump;
+            self.segments.begin_large(&record, bytes as u32)?;
+            self.read_pieces(contents, kind, |segments, piece| segments.piece(piece))?;
         }
         if len < u64::from(object.len) {
             let what = "an array is cut, because a record cannot have more than 4 GiB";
             self.summary.damage.count(what, object.at);
+        }
+        Ok(())
+    }
+
+    /// Reads the contents of a large array piece by piece; what cannot be read is 0.
+    fn read_pieces(
+        &mut self,
+        (mut at, end): (Address, Address),
+        kind: BasicType,
+        mut write: impl FnMut(&mut Segments<'m, W>, &[u8]) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let (mut piece, mut values) = (vec![0; PIECE], Vec::new());
+        while at < end {
+            let wanted = ((end - at) as usize).min(PIECE);
+            let there = self.vm.memory.direct().read(at, &mut piece[..wanted]);
+            if there < wanted {
+                let what = "a part of an array cannot be read";
+                self.summary.damage.count(what, at);
+                piece[there..wanted].fill(0);
+            }
+            values.clear();
+            push_swapped(self.vm, kind, &piece[..wanted], &mut values);
+            write(self.segments, &values)?;
+            at += wanted as u64;
         }
         Ok(())
     }

@@ -1,5 +1,6 @@
 //! `tenure dump`.
 
+use super::redact::How;
 use crate::Outcome;
 use crate::args::parse_size;
 use crate::exit::{Exit, Usage};
@@ -10,6 +11,8 @@ use crate::output::{note, stdout};
 use crate::output_file::{OutputFile, named_after};
 use crate::session::Session;
 use anyhow::{Context, Result};
+use heap_analysis::redact::{RedactOptions, Redactor};
+use hprof::{HeaderError, Rewriter};
 use report::units::human_bytes;
 use rustix::process::setpriority_process;
 use std::fs;
@@ -17,12 +20,12 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
-use vm_image::{Core, Fault, Frozen, Place, Process, Summary};
+use vm_image::{Core, Fault, Frozen, Memory, Place, Process, Summary};
 
 /// Take a heap dump of a running JVM, of one that hangs, or of a core file
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "The JVM stops while it writes the dump itself. With --snapshot it stops only while Tenure's agent copies\nthe process (fork); the copy shares all memory that the program does not change meanwhile. The agent is\nloaded for that and stays, without a recording. --frozen and --core need nothing of the JVM.\n\n--snapshot, --frozen and --core read memory (HotSpot 8 to 25 with the Serial, Parallel or G1\ncollector). Such dumps include unreachable objects, and whatever on a thread's stack looks like a\nreference counts as a local variable.\n\nA JVM that runs with Tenure's agent also writes its profile on SIGQUIT (kill -QUIT PID).\n\nExamples:\n  tenure dump 4711                            (writes heap-4711.hprof)\n  tenure dump demo.Main -o all.hprof --all\n  tenure dump 4711 --snapshot -o now.hprof\n  tenure dump 4711 --frozen -o hung.hprof\n  tenure dump --core core.4711 -o crashed.hprof"
+    after_help = "The JVM stops while it writes the dump itself. With --snapshot it stops only while Tenure's agent copies\nthe process (fork); the copy shares all memory that the program does not change meanwhile. The agent is\nloaded for that and stays, without a recording. --frozen and --core need nothing of the JVM.\n\n--snapshot, --frozen and --core read memory (HotSpot 8 to 25 with the Serial, Parallel or G1\ncollector). Such dumps include unreachable objects, and whatever on a thread's stack looks like a\nreference counts as a local variable.\n\nA JVM that runs with Tenure's agent also writes its profile on SIGQUIT (kill -QUIT PID).\n\nExamples:\n  tenure dump 4711                            (writes heap-4711.hprof)\n  tenure dump demo.Main -o all.hprof --all\n  tenure dump 4711 --snapshot -o now.hprof\n  tenure dump 4711 --snapshot --redact -o shared.hprof\n  tenure dump 4711 --frozen -o hung.hprof\n  tenure dump --core core.4711 -o crashed.hprof"
 )]
 pub struct Args {
     /// Process id, or a part of the main class's name
@@ -54,6 +57,16 @@ pub struct Args {
     /// The libjvm.so of the core, if it is not where it was
     #[arg(long, value_name = "PATH", value_hint = clap::ValueHint::FilePath)]
     libjvm: Option<PathBuf>,
+    /// With --snapshot, --frozen or --core: write no contents, as `tenure redact` does; they never reach the disk.
+    /// METHOD is tokens (the default: equal contents get equal tokens) or zero
+    #[arg(long, value_name = "METHOD", value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "tokens")]
+    redact: Option<How>,
+    /// With --redact: key of the tokens, 32 bytes, so that several dumps get the same tokens [default: random]
+    #[arg(long, value_name = "PATH", requires = "redact", value_hint = clap::ValueHint::FilePath)]
+    key_file: Option<PathBuf>,
+    /// With --redact: numbers in boxes and in fields of application classes too
+    #[arg(long, requires = "redact")]
+    numbers: bool,
 }
 
 impl Args {
@@ -72,6 +85,10 @@ impl Args {
         }
         if self.snapshot {
             return self.of_snapshot(target, force);
+        }
+        if self.redact.is_some() {
+            let why = "the JVM writes this dump itself, with all contents; --redact needs --snapshot, --frozen or --core (or redact the dump: tenure redact IN OUT)";
+            return Err(Usage(why.to_owned()).into());
         }
         if self.output.as_deref() == Some(Path::new("-")) {
             let why = "the JVM writes this dump itself, to a file; only --snapshot, --frozen and --core can write to standard output";
@@ -101,7 +118,21 @@ impl Args {
         Ok((jvm, name))
     }
 
+    /// What becomes of contents, if they are to be replaced.
+    fn redaction(&self) -> Result<Option<RedactOptions>> {
+        let Some(how) = self.redact else {
+            return Ok(None);
+        };
+        Ok(Some(RedactOptions {
+            method: how.method(self.key_file.as_deref())?,
+            keep: Vec::new(),
+            numbers: self.numbers,
+            rename_except: None,
+        }))
+    }
+
     fn of_snapshot(&self, target: &str, force: bool) -> Outcome {
+        let redaction = self.redaction()?;
         let (jvm, name) = self.find(target)?;
         let mut output = Output::create(&name, force, &[])?;
         let limit = self
@@ -119,34 +150,36 @@ impl Args {
             registers: Vec::new(),
             at_safepoint: true,
         };
-        let read = || {
+        let read_copy = || {
             // Of this thread; the one that holds the limit keeps its priority.
             let _ = setpriority_process(None, PRIORITY);
-            Ok(vm_image::dump(&process, &place, &mut output)?)
+            Ok(read(&process, &place, redaction.as_ref(), &mut output)?)
         };
-        let (summary, changed) = copy.within(limit, read)?;
+        let (summary, changed) = copy.within(limit, read_copy)?;
         output.finish()?;
         note(&format!(
             "the copy took {} of memory, which the program has changed meanwhile",
             human_bytes(changed)
         ));
-        Ok(report(&name, &summary))
+        Ok(report(&name, &summary, redaction.is_some()))
     }
 
     fn of_frozen(&self, target: &str, force: bool) -> Outcome {
+        let redaction = self.redaction()?;
         let (jvm, name) = self.find(target)?;
         let mut output = Output::create(&name, force, &[])?;
-        let (summary, stopped) = read_frozen(jvm.pid, &mut output)?;
+        let (summary, stopped) = read_frozen(jvm.pid, redaction.as_ref(), &mut output)?;
         output.finish()?;
         note(&format!(
             "process {} was stopped for {:.2} s",
             jvm.pid,
             stopped.as_secs_f64()
         ));
-        Ok(report(&name, &summary))
+        Ok(report(&name, &summary, redaction.is_some()))
     }
 
     fn of_core(&self, path: &Path, force: bool) -> Outcome {
+        let redaction = self.redaction()?;
         let inputs: Vec<&Path> = [Some(path), self.libjvm.as_deref()]
             .into_iter()
             .flatten()
@@ -160,13 +193,13 @@ impl Args {
             registers: core.registers().to_vec(),
             at_safepoint: false,
         };
-        let summary = vm_image::dump(&core, &place, &mut output);
+        let summary = read(&core, &place, redaction.as_ref(), &mut output);
         for text in core.notes() {
             note(&text);
         }
         let summary = summary.with_context(|| path.display().to_string())?;
         output.finish()?;
-        Ok(report(&name, &summary))
+        Ok(report(&name, &summary, redaction.is_some()))
     }
 }
 
@@ -220,13 +253,33 @@ fn millis(time: Duration) -> String {
     format!("{:.1}", time.as_secs_f64() * 1e3)
 }
 
+/// Reads a heap and writes it, with other contents if they are to be replaced.
+fn read(
+    memory: &dyn Memory,
+    place: &Place,
+    redaction: Option<&RedactOptions>,
+    output: &mut Output,
+) -> Result<Summary, Fault> {
+    let Some(options) = redaction else {
+        return vm_image::dump(memory, place, output);
+    };
+    let plan = |head: &[u8]| -> Result<Box<dyn Rewriter>, HeaderError> {
+        Ok(Box::new(Redactor::new(head, options)?))
+    };
+    vm_image::dump_rewritten(memory, place, Some(&plan), output)
+}
+
 /// How often a process is stopped that turns out to be collecting garbage.
 const ATTEMPTS: u32 = 60;
 /// The longest pause between two attempts.
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 
 /// Stops a process, reads its heap, and lets it go on. Says also how long it stood still.
-fn read_frozen(pid: u32, output: &mut Output) -> Result<(Summary, Duration)> {
+fn read_frozen(
+    pid: u32,
+    redaction: Option<&RedactOptions>,
+    output: &mut Output,
+) -> Result<(Summary, Duration)> {
     let mut pause = Duration::from_millis(10);
     for attempt in 1.. {
         let frozen = Frozen::new(pid)?;
@@ -236,7 +289,7 @@ fn read_frozen(pid: u32, output: &mut Output) -> Result<(Summary, Duration)> {
             registers: frozen.registers(),
             at_safepoint: false,
         };
-        let dumped = vm_image::dump(&process, &place, &mut *output);
+        let dumped = read(&process, &place, redaction, output);
         let stopped = frozen.elapsed();
         drop(frozen);
         match dumped {
@@ -255,7 +308,7 @@ fn read_frozen(pid: u32, output: &mut Output) -> Result<(Summary, Duration)> {
 }
 
 /// Says what was written, and what could not be read.
-fn report(path: &Path, summary: &Summary) -> Exit {
+fn report(path: &Path, summary: &Summary, is_redacted: bool) -> Exit {
     note(&format!(
         "wrote {}: {} objects of {} classes, {} threads (HotSpot {}, {} collector)",
         path.display(),
@@ -265,6 +318,11 @@ fn report(path: &Path, summary: &Summary) -> Exit {
         summary.version,
         summary.collector,
     ));
+    if is_redacted {
+        note(
+            "contents are replaced as `tenure redact` does; the output was not compared with its input",
+        );
+    }
     if summary.traces < summary.threads {
         note(&format!(
             "the stack traces of {} threads are incomplete: their frames could not be read",

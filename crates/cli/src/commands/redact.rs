@@ -44,12 +44,34 @@ pub struct Args {
     keep_name: Vec<String>,
 }
 
+/// How contents are replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum How {
+pub(crate) enum How {
     /// Equal contents get equal tokens of the same length.
     Tokens,
     /// Zeros.
     Zero,
+}
+
+impl How {
+    /// With the key in a file, or a random one.
+    pub(crate) fn method(self, key_file: Option<&Path>) -> Result<Method> {
+        if self == How::Zero {
+            return Ok(Method::Zero);
+        }
+        let mut key = [0u8; 32];
+        match key_file {
+            None => getrandom::fill(&mut key)?,
+            Some(path) => {
+                let bytes = std::fs::read(path).with_context(|| path.display().to_string())?;
+                key = bytes.try_into().map_err(|b: Vec<u8>| {
+                    let path = path.display();
+                    Usage(format!("{path}: a key has 32 bytes, this file {}", b.len()))
+                })?;
+            }
+        }
+        Ok(Method::Tokens(key))
+    }
 }
 
 /// The decoded bytes of a dump; `-` is standard input.
@@ -66,24 +88,6 @@ pub(crate) fn source(session: &Session, path: &Path) -> Result<Source> {
 }
 
 impl Args {
-    fn method(&self) -> Result<Method> {
-        if self.method == How::Zero {
-            return Ok(Method::Zero);
-        }
-        let mut key = [0u8; 32];
-        match &self.key_file {
-            None => getrandom::fill(&mut key)?,
-            Some(path) => {
-                let bytes = std::fs::read(path).with_context(|| path.display().to_string())?;
-                key = bytes.try_into().map_err(|b: Vec<u8>| {
-                    let path = path.display();
-                    Usage(format!("{path}: a key has 32 bytes, this file {}", b.len()))
-                })?;
-            }
-        }
-        Ok(Method::Tokens(key))
-    }
-
     /// Writes the dump and looks at it again.
     pub(crate) fn run(&self, session: &Session) -> Outcome {
         let (input, force) = (&*self.input, session.global.force);
@@ -96,7 +100,7 @@ impl Args {
             platform.chain(self.keep_name.iter().cloned()).collect()
         });
         let options = RedactOptions {
-            method: self.method()?,
+            method: self.method.method(self.key_file.as_deref())?,
             keep: self.keep.clone(),
             numbers: self.numbers,
             rename_except,
