@@ -96,9 +96,10 @@ impl Client {
         assert_eq!(result["isError"], false, "{tool} {arguments}: {answer}");
         let text = result["content"][0]["text"].as_str().unwrap();
         assert!(text.len() < 60_000, "{tool}: {} bytes", text.len());
-        let same: Json = serde_json::from_str(text).unwrap();
-        assert_eq!(same, result["structuredContent"]);
-        same
+        // Once, and nowhere else in the message.
+        assert_eq!(result["content"].as_array().unwrap().len(), 1);
+        assert!(result.get("structuredContent").is_none(), "{tool}");
+        serde_json::from_str(text).unwrap()
     }
 
     /// Calls a tool that must say what is wrong.
@@ -177,6 +178,8 @@ fn tools_lead_from_the_suspect_to_the_field_that_holds_it() {
             "object",
             "paths",
             "dominators",
+            "threads",
+            "waste",
             "query"
         ]
     );
@@ -220,12 +223,25 @@ fn tools_lead_from_the_suspect_to_the_field_that_holds_it() {
         steps.contains("shop.SessionRegistry") && steps.contains("SESSIONS"),
         "{steps}"
     );
+    // The paths to all objects of a class, or of a set, are merged.
+    let merged = client.call("paths", json!({ "set": "shop.Session" }));
+    assert_eq!(merged["schema"], "tenure.merged_paths/1", "{merged}");
+    let same = client.call("paths", json!({ "set": "class:shop.Session" }));
+    assert_eq!(merged, same);
+    assert!(
+        merged.to_string().contains("shop.SessionRegistry"),
+        "{merged}"
+    );
+    let threads = client.call("threads", json!({ "limit": 2, "locals": 1 }));
+    assert_eq!(threads["threads"].as_array().unwrap().len(), 2, "{threads}");
+    let waste = client.call("waste", json!({ "limit": 1 }));
+    assert_eq!(waste["schema"], "tenure.waste/1");
     let below = client.call("dominators", json!({ "id": point, "limit": 3 }));
     assert_eq!(below["nodes"].as_array().unwrap().len(), 3);
 
     // The histogram is that of the command.
     let said = Command::new(env!("CARGO_BIN_EXE_tenure"))
-        .args(["histogram", "--no-index", "--json", "--top", "7"])
+        .args(["histogram", "--no-index", "--json", "-n", "7"])
         .arg(&file)
         .output()
         .unwrap();
@@ -233,6 +249,15 @@ fn tools_lead_from_the_suspect_to_the_field_that_holds_it() {
     let histogram = client.call("histogram", json!({ "limit": 7 }));
     assert_eq!(histogram["rows"], said["rows"]);
 
+    queries_and_sets(&mut client);
+    // The same question has the same answer.
+    assert_eq!(client.call("histogram", json!({ "limit": 7 })), histogram);
+
+    assert_eq!(client.end(), Some(0));
+    assert_eq!(files_in(&folder), ["leak.hprof"], "nothing is written");
+}
+
+fn queries_and_sets(client: &mut Client) {
     let set = "sql:(select this from shop.Session)";
     let objects = client.call("objects", json!({ "set": set, "limit": 4 }));
     let count = client.call(
@@ -259,11 +284,6 @@ fn tools_lead_from_the_suspect_to_the_field_that_holds_it() {
     );
     assert_eq!(long["rows"][0][0].as_str().unwrap().chars().count(), 601);
     assert_eq!(long["truncated"], json!(["/rows/0/0: 5000 in all"]));
-    // The same question has the same answer.
-    assert_eq!(client.call("histogram", json!({ "limit": 7 })), histogram);
-
-    assert_eq!(client.end(), Some(0));
-    assert_eq!(files_in(&folder), ["leak.hprof"], "nothing is written");
 }
 
 #[test]
@@ -284,6 +304,9 @@ fn what_a_model_gets_wrong_is_said_in_an_answer() {
             "may not be modified",
         ),
         ("query", json!({}), "text is missing"),
+        ("paths", json!({}), "id or set is missing"),
+        ("paths", json!({ "id": "0x1", "set": "all" }), "not both"),
+        ("paths", json!({ "set": "no.such" }), "not in this dump"),
         ("object", json!({ "id": "0x1" }), "no object 0x1"),
         ("object", json!({ "id": "zz" }), "expected an object id"),
         (
@@ -348,18 +371,32 @@ fn a_client_of_today_needs_no_introduction() {
     );
     let answer = client.ask("tools/call", json!({ "name": "leaks" }));
     assert_eq!(answer["result"]["resultType"], "complete");
-    assert_eq!(
-        answer["result"]["structuredContent"]["schema"],
-        "tenure.leaks/1"
-    );
+    let text = answer["result"]["content"][0]["text"].as_str().unwrap();
+    let leaks: Json = serde_json::from_str(text).unwrap();
+    assert_eq!(leaks["schema"], "tenure.leaks/1");
     assert_eq!(
         client.ask("tools/call", json!({ "name": "rm" }))["error"]["code"],
         -32602
     );
     assert_eq!(
-        client.ask("resources/list", json!({}))["error"]["code"],
+        client.ask("prompts/list", json!({}))["error"]["code"],
         -32601
     );
+    let list = client.ask("resources/list", json!({}))["result"].clone();
+    assert!(list["ttlMs"].is_u64(), "{list}");
+    assert_eq!(list["resources"].as_array().unwrap().len(), 1);
+    let uri = list["resources"][0]["uri"].clone();
+    let read = client.ask("resources/read", json!({ "uri": uri }))["result"].clone();
+    let report = read["contents"][0]["text"].as_str().unwrap();
+    assert!(report.starts_with("## Heap report"), "{report}");
+    assert!(report.contains("SESSIONS"), "the leak: {report}");
+    assert_eq!(read["contents"][0]["mimeType"], "text/markdown");
+    let absent = client.ask("resources/read", json!({ "uri": "tenure://report/x" }));
+    assert_eq!(absent["error"]["code"], -32002);
+    let missing = client.ask("resources/read", json!({}));
+    assert_eq!(missing["error"]["code"], -32602);
+    let templates = client.ask("resources/templates/list", json!({}));
+    assert_eq!(templates["result"]["resourceTemplates"], json!([]));
     assert_eq!(client.end(), Some(0));
     // The index, and nothing else beside it.
     let files = files_in(&folder);
@@ -463,17 +500,17 @@ fn what_is_no_message_is_answered_by_an_error_and_no_end() {
 
     let list = client.ask("tools/list", json!({}))["result"]["tools"].clone();
     let last = list.as_array().unwrap().last().unwrap().clone();
-    assert_eq!(last["name"], "diff");
+    assert_eq!(last["name"], "compare");
     let dumps = &list[0]["inputSchema"]["properties"]["dump"]["enum"];
     assert_eq!(*dumps, json!(["one.hprof", "two.hprof"]));
-    let diff = client.call("diff", json!({}));
+    let diff = client.call("compare", json!({}));
     assert_eq!(diff["schema"], "tenure.diff/1");
     assert_eq!(diff["dumps"][1]["name"], "two.hprof");
     let second = client.call("histogram", json!({ "dump": "two.hprof", "limit": 1 }));
     assert_eq!(second["rows"].as_array().unwrap().len(), 1);
     assert!(
         client
-            .fails("diff", json!({ "before": "three" }))
+            .fails("compare", json!({ "before": "three" }))
             .contains("one.hprof, two.hprof")
     );
     assert_eq!(client.end(), Some(0));
@@ -495,4 +532,84 @@ fn files_that_are_not_there_are_a_fault_and_those_that_are_no_dump_an_answer() {
             .starts_with("text.hprof: ")
     );
     assert_eq!(client.end(), Some(0));
+}
+
+/// A text profile with two metrics.
+const PROFILE: &str = "JAVA PROFILE 1.0.1, created Mon Jan  1 00:00:00 2024\n\n\
+    TRACE 300001:\n\tshop.Cart.add(Cart.java:7)\n\tshop.Main.main(Main.java:3)\n\
+    TRACE 300002:\n\tshop.Main.main(Main.java:4)\n\
+    CPU SAMPLES BEGIN (total = 10) Mon Jan  1 00:00:00 2024\n\
+    rank   self  accum   count trace method\n\
+    \x20  1 70.00% 70.00%       7 300001 shop.Cart.add\n\
+    \x20  2 30.00% 100.00%       3 300002 shop.Main.main\n\
+    CPU SAMPLES END\n";
+
+#[test]
+fn a_profile_is_answered_beside_a_dump_or_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = demo(&folder, "leak.hprof");
+    let profile = folder.path().join("java.hprof.txt");
+    std::fs::write(&profile, PROFILE).unwrap();
+    let said = Command::new(env!("CARGO_BIN_EXE_tenure"))
+        .args(["profile", "--json"])
+        .arg(&profile)
+        .output()
+        .unwrap();
+    let said: Json = serde_json::from_slice(&said.stdout).unwrap();
+    let with_profile = ["--no-index", "--profile", profile.to_str().unwrap()];
+    let mut client = Client::start(&with_profile, &[&file]);
+    let hello = client.introduce("2025-11-25");
+    let words = hello["instructions"].as_str().unwrap();
+    assert!(words.contains("java.hprof.txt"), "{words}");
+    let answer = client.call("profile", json!({}));
+    assert_eq!(answer, said);
+    assert_eq!(answer["methods"][0]["method"], "shop.Cart.add");
+    let one = client.call("profile", json!({ "metric": "samples", "limit": 1 }));
+    assert_eq!(one["omitted_stacks"], 1);
+    let wrong = client.fails("profile", json!({ "metric": "delay" }));
+    assert!(wrong.contains("the profile has: samples"), "{wrong}");
+    let wrong = client.fails("profile", json!({ "profile": "x" }));
+    assert!(wrong.contains("there are: java.hprof.txt"), "{wrong}");
+    assert_eq!(client.end(), Some(0));
+    let mut alone = Client::start(&with_profile, &[]);
+    alone.introduce("2025-11-25");
+    let tools = alone.ask("tools/list", json!({}))["result"]["tools"].clone();
+    assert_eq!(tools.as_array().unwrap().len(), 1);
+    assert_eq!(alone.call("profile", json!({})), said);
+    assert_eq!(alone.end(), Some(0));
+}
+
+/// A hunt for the demo's leak, as a client and the server had it: lines of requests and of the answers to them. With
+/// `TENURE_RECORD` set, the answers are written anew.
+#[test]
+fn a_recorded_hunt_for_a_leak_goes_as_before() {
+    let record = testkit::corpus::workspace().join("crates/cli/tests/leak_hunt.jsonl");
+    let folder = tempfile::tempdir().unwrap();
+    let file = demo(&folder, "leak.hprof");
+    let mut client = Client::start(&["--no-index"], &[&file]);
+    let before = std::fs::read_to_string(&record).unwrap();
+    let mut now = String::new();
+    for line in before.lines() {
+        let message: Json = serde_json::from_str(line).unwrap();
+        if message.get("method").is_none() {
+            continue;
+        }
+        client.line(line);
+        now += &format!("{line}\n");
+        if message.get("id").is_some() {
+            let answer = client.receive().to_string();
+            now += &answer.replace(env!("CARGO_PKG_VERSION"), "VERSION");
+            now.push('\n');
+        }
+    }
+    assert_eq!(client.end(), Some(0));
+    if std::env::var_os("TENURE_RECORD").is_some() {
+        std::fs::write(&record, now).unwrap();
+        return;
+    }
+    let pairs = before.lines().zip(now.lines());
+    for (number, (before, now)) in (1..).zip(pairs) {
+        assert_eq!(now, before, "line {number} of {}", record.display());
+    }
+    assert_eq!(before.lines().count(), now.lines().count());
 }

@@ -12,7 +12,7 @@ use hprof::Rewriter;
 use hprof::android::{ToAndroid, ToStandard};
 use hprof::source::{Source, Unpack};
 use profile::{Metric, Profile};
-use report::profile::{Form, main_metric, render};
+use report::profile::{Form, main_metric, metric_named, render};
 use std::io::{BufWriter, Write};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
@@ -164,17 +164,8 @@ impl Args {
 
 /// The metric of a name, if the profile has it.
 pub(super) fn metric_of(profile: &Profile, name: Option<&str>) -> Result<Option<Metric>> {
-    let Some(name) = name else { return Ok(None) };
-    let has = profile.metrics();
-    if let Some(metric) = has.iter().find(|metric| metric.name() == name) {
-        return Ok(Some(*metric));
-    }
-    let names: Vec<_> = has.iter().map(|metric| metric.name()).collect();
-    Err(Usage(format!(
-        "no metric {name}; the profile has: {}",
-        names.join(", ")
-    ))
-    .into())
+    let metric = name.map(|name| metric_named(profile, name).map_err(Usage));
+    Ok(metric.transpose()?)
 }
 
 /// Reads a profile file, unpacked if need be, and says what was wrong with it.

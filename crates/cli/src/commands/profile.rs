@@ -1,17 +1,17 @@
 //! `tenure profile`.
 
-use super::convert::{metric_of, read_profile};
+use super::convert::read_profile;
 use super::target::limit;
 use crate::Outcome;
-use crate::exit::{Exit, NotFound};
+use crate::exit::{Exit, NotFound, Usage};
 use crate::session::Session;
-use report::profile::{main_metric, top};
+use report::profile::{shown_metric, top};
 use std::path::PathBuf;
 
 /// Where time or memory goes: a profile of Tenure's or the JDK's agent, text or binary
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  tenure profile java.hprof.txt\n  tenure profile java.hprof.txt --metric alloc_space --top 40\n  tenure profile run1.txt run2.txt       both runs added"
+    after_help = "Examples:\n  tenure profile java.hprof.txt\n  tenure profile java.hprof.txt --metric alloc_space -n 40\n  tenure profile run1.txt run2.txt       both runs added"
 )]
 pub struct Args {
     /// Profiles; several are added
@@ -23,8 +23,8 @@ pub struct Args {
     #[arg(long, value_name = "METRIC")]
     metric: Option<String>,
     /// Number of rows, 0 for all [default: 20, all with --json]
-    #[arg(long, value_name = "N")]
-    top: Option<usize>,
+    #[arg(short = 'n', long, alias = "top", value_name = "N")]
+    limit: Option<usize>,
 }
 
 impl Args {
@@ -39,14 +39,11 @@ impl Args {
                 exit = end;
             }
         }
-        let metric = metric_of(&whole, self.metric.as_deref())?.or_else(|| main_metric(&whole));
-        // Waits and monitor dumps are shown with any metric, also without a contention.
-        let has_monitors = !whole.waits.is_empty() || !whole.monitor_dumps.is_empty();
-        let metric = metric.or(has_monitors.then_some(profile::Metric::Blocked));
+        let metric = shown_metric(&whole, self.metric.as_deref()).map_err(Usage)?;
         let Some(metric) = metric else {
             return Err(NotFound("the profile has no counts".to_owned()).into());
         };
-        let rows = limit(self.top, session.global.json, 20);
+        let rows = limit(self.limit, session.global.json, 20);
         let answer = top::top(&whole, metric, rows);
         if session.global.json {
             let mut bytes = serde_json::to_vec_pretty(&answer)?;

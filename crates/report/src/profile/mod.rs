@@ -72,6 +72,35 @@ pub fn main_metric(profile: &Profile) -> Option<Metric> {
         .or(metrics.first().copied())
 }
 
+/// The metric of a name.
+///
+/// # Errors
+/// A sentence that names the metrics of the profile, if that is none of them.
+pub fn metric_named(profile: &Profile, name: &str) -> Result<Metric, String> {
+    let has = profile.metrics();
+    if let Some(metric) = has.iter().find(|metric| metric.name() == name) {
+        return Ok(*metric);
+    }
+    let names: Vec<_> = has.iter().map(|metric| metric.name()).collect();
+    Err(format!(
+        "no metric {name}; the profile has: {}",
+        names.join(", ")
+    ))
+}
+
+/// The metric of the first screen: that of the name, or the main one. Waits and monitor dumps are shown with any
+/// metric, also without a contention.
+///
+/// # Errors
+/// A sentence, if the profile has no metric of the name.
+pub fn shown_metric(profile: &Profile, name: Option<&str>) -> Result<Option<Metric>, String> {
+    if let Some(name) = name {
+        return metric_named(profile, name).map(Some);
+    }
+    let has_monitors = !profile.waits.is_empty() || !profile.monitor_dumps.is_empty();
+    Ok(main_metric(profile).or(has_monitors.then_some(Metric::Blocked)))
+}
+
 /// The bytes of a profile in a form. Collapsed stacks hold one metric; the other forms hold all,
 /// or only the one asked for. A profile without any metric gives an empty document of the form.
 pub fn render(profile: &Profile, form: Form, metric: Option<Metric>, title: &str) -> Vec<u8> {

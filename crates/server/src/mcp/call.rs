@@ -2,15 +2,18 @@
 //! argument, an unknown class, an error in a query) is an answer that says so; what it cannot is
 //! an error of the protocol.
 
-use super::Dump;
 use super::bound::bounded;
 use super::message::{Fault, short};
-use super::tools::{DIFF, Tool, named};
+use super::resources;
+use super::tools::{COMPARE, PROFILE, Tool, named};
+use super::{Dump, Files};
 use crate::explorer::params::Params;
 use crate::explorer::state::Stage;
 use crate::reply::{self, Form};
 use heap_analysis::diff::{DiffOptions, diff};
 use report::Provenance;
+use report::profile::shown_metric;
+use report::profile::top::top;
 use serde_json::{Map, Value as Json, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,14 +30,14 @@ type Progress<'p> = &'p dyn Fn(u32, &str);
 
 /// Answers `tools/call`.
 pub(super) fn answer(
-    dumps: &[Dump],
+    files: &Files,
     params: &Json,
     cancel: &Arc<AtomicBool>,
     progress: Progress<'_>,
 ) -> Result<Json, Fault> {
     let name = params.get("name").and_then(Json::as_str);
     let name = name.ok_or_else(|| Fault::params("name is missing: expected a tool"))?;
-    let tool = named(name, dumps);
+    let tool = named(name, files);
     let tool = tool.ok_or_else(|| Fault::params(format!("Unknown tool: {}", short(name))))?;
     let given = match params.get("arguments") {
         None | Some(Json::Null) => Map::new(),
@@ -43,28 +46,67 @@ pub(super) fn answer(
     };
     let answer = tool.read(&given).and_then(|pairs| {
         let call = Call {
-            dumps,
+            dumps: &files.dumps,
             cancel,
             progress,
         };
-        match tool.name == DIFF.name {
-            true => call.diff(&Params::new(pairs)),
-            false => call.ask(tool, chosen(dumps, given.get("dump"))?, pairs),
+        match tool.name {
+            name if name == COMPARE.name => call.compare(&Params::new(pairs)),
+            name if name == PROFILE.name => profile(files, &Params::new(pairs)),
+            _ => call.ask(tool, chosen(&files.dumps, given.get("dump"))?, pairs),
         }
     });
-    Ok(match answer {
-        Ok(answer) => {
-            let text = answer.to_string();
-            json!({
-                "content": [{ "type": "text", "text": text }],
-                "structuredContent": answer,
-                "isError": false,
-            })
-        }
-        Err(message) => {
-            json!({ "content": [{ "type": "text", "text": message }], "isError": true })
-        }
-    })
+    // Once: with `structuredContent` beside it, many clients would give the model everything twice.
+    let (text, is_error) = match answer {
+        Ok(answer) => (answer.to_string(), false),
+        Err(message) => (message, true),
+    };
+    Ok(json!({ "content": [{ "type": "text", "text": text }], "isError": is_error }))
+}
+
+/// Answers `resources/read`.
+pub(super) fn resource(
+    files: &Files,
+    params: &Json,
+    cancel: &Arc<AtomicBool>,
+    progress: Progress<'_>,
+) -> Result<Json, Fault> {
+    let uri = params.get("uri").and_then(Json::as_str);
+    let uri = uri.ok_or_else(|| Fault::params("uri is missing: expected that of a resource"))?;
+    let dump = resources::find(&files.dumps, uri);
+    let dump = dump.ok_or_else(|| Fault::no_resource(uri))?;
+    let call = Call {
+        dumps: &files.dumps,
+        cancel,
+        progress,
+    };
+    let report = call.wait(dump).and_then(|()| {
+        let heap = dump.explorer.heap().map_err(|fault| said(&fault))?;
+        resources::report(heap, cancel)
+    });
+    let text = report.map_err(Fault::failed)?;
+    let content = json!({ "uri": uri, "mimeType": resources::MARKDOWN, "text": text });
+    Ok(json!({ "contents": [content] }))
+}
+
+/// The first screen of a profile.
+fn profile(files: &Files, params: &Params) -> Result<Json, String> {
+    let found = match params.get("profile") {
+        None => files.profiles.first(),
+        Some(name) => files.profiles.iter().find(|one| one.name == name),
+    };
+    let names = || {
+        let names = files.profiles.iter().map(|one| one.name.as_str());
+        names.collect::<Vec<_>>().join(", ")
+    };
+    let found = found.ok_or_else(|| format!("no such profile; there are: {}", names()))?;
+    let profile = found.profile()?;
+    let metric = shown_metric(profile, params.get("metric"))?;
+    let metric = metric.ok_or("the profile has no counts")?;
+    let limit = params.limit(20).map_err(|fault| said(&fault))?;
+    let answer = top(profile, metric, Some(limit));
+    let answer = serde_json::to_value(&answer).map_err(|error| error.to_string())?;
+    Ok(bounded(answer))
 }
 
 /// The dump that an argument names; the first without one.
@@ -114,10 +156,19 @@ impl Call<'_> {
         }
     }
 
-    fn ask(&self, tool: &Tool, dump: &Dump, pairs: Vec<(String, String)>) -> Result<Json, String> {
+    fn ask(
+        &self,
+        tool: &Tool,
+        dump: &Dump,
+        mut pairs: Vec<(String, String)>,
+    ) -> Result<Json, String> {
+        let view = match tool.name {
+            "paths" => view_of_paths(&mut pairs)?,
+            _ => tool.view,
+        };
         self.wait(dump)?;
         let params = Params::new(pairs);
-        let mut answer = self.view(dump, tool.view, &params)?;
+        let mut answer = self.view(dump, view, &params)?;
         if tool.name == "object" {
             let contents = self.view(dump, "contents", &params)?;
             if contents["rows"].as_array().is_some_and(|r| !r.is_empty()) {
@@ -136,7 +187,7 @@ impl Call<'_> {
         serde_json::from_slice(&written.bytes).map_err(|e| e.to_string())
     }
 
-    fn diff(&self, params: &Params) -> Result<Json, String> {
+    fn compare(&self, params: &Params) -> Result<Json, String> {
         let named = |name: &str, other: Option<&'_ Dump>| match params.get(name) {
             Some(text) => self.dumps.iter().find(|d| d.name == text),
             None => self
@@ -170,6 +221,24 @@ impl Call<'_> {
         report::json::write(&mut bytes, &answer, &provenance).map_err(|e| e.to_string())?;
         let answer = serde_json::from_slice(&bytes).map_err(|e| e.to_string())?;
         Ok(bounded(without_repeats(answer, false)))
+    }
+}
+
+/// The view for the arguments of `paths`: to one object, or merged to those of a set.
+fn view_of_paths(pairs: &mut [(String, String)]) -> Result<&'static str, String> {
+    let has_id = pairs.iter().any(|(name, _)| name == "id");
+    let set = pairs.iter_mut().find(|(name, _)| name == "set");
+    match (has_id, set) {
+        (true, None) => Ok("paths"),
+        (false, Some((_, set))) => {
+            // A name of a class is all objects of it.
+            if !set.contains(':') {
+                *set = format!("class:{set}");
+            }
+            Ok("merged_paths")
+        }
+        (true, Some(_)) => Err("give id or set, not both".to_owned()),
+        (false, None) => Err("id or set is missing: an object id, a class or a set".to_owned()),
     }
 }
 

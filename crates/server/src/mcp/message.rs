@@ -95,6 +95,15 @@ impl Fault {
         Fault::new(-32601, format!("unknown method: {}", short(method)))
     }
 
+    pub(super) fn no_resource(uri: &str) -> Fault {
+        Fault::new(-32002, format!("no such resource: {}", short(uri)))
+    }
+
+    /// A resource that could not be made.
+    pub(super) fn failed(message: impl Into<String>) -> Fault {
+        Fault::new(-32603, message)
+    }
+
     pub(super) fn internal() -> Fault {
         Fault::new(-32603, "the answer could not be made; this is a bug")
     }
@@ -210,7 +219,7 @@ pub(super) fn introduction(params: &Json, instructions: &str) -> Json {
     let version = LEGACY.into_iter().find(|v| Some(*v) == asked);
     json!({
         "protocolVersion": version.unwrap_or(LEGACY[0]),
-        "capabilities": { "tools": {} },
+        "capabilities": { "tools": {}, "resources": {} },
         "serverInfo": server(),
         "instructions": instructions,
     })
@@ -220,14 +229,14 @@ pub(super) fn introduction(params: &Json, instructions: &str) -> Json {
 pub(super) fn discovery(instructions: &str) -> Json {
     json!({
         "supportedVersions": versions(),
-        "capabilities": { "tools": {} },
+        "capabilities": { "tools": {}, "resources": {} },
         "instructions": instructions,
         "ttlMs": FRESH,
         "cacheScope": "private",
     })
 }
 
-/// A list of tools with how long it stays true.
-pub(super) fn fresh(tools: Vec<Json>) -> Json {
-    json!({ "tools": tools, "ttlMs": FRESH, "cacheScope": "private" })
+/// A list under this name, with how long it stays true.
+pub(super) fn fresh(name: &str, items: Vec<Json>) -> Json {
+    json!({ name: items, "ttlMs": FRESH, "cacheScope": "private" })
 }

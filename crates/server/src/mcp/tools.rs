@@ -1,7 +1,7 @@
 //! The tools: names, what they are for, arguments. To add one: a line in [`TOOLS`]; its view is one
 //! of the explorer.
 
-use super::Dump;
+use super::Files;
 use super::message::{fresh, short};
 use heap_query::{TableKind, tables};
 use serde_json::{Map, Value as Json, json};
@@ -11,7 +11,7 @@ pub(super) struct Tool {
     pub(super) name: &'static str,
     title: &'static str,
     description: &'static str,
-    /// The view of the explorer that answers; empty for `diff`.
+    /// The view of the explorer that answers; empty for [`COMPARE`] and [`PROFILE`].
     pub(super) view: &'static str,
     arguments: &'static [Argument],
 }
@@ -146,11 +146,20 @@ pub(super) const TOOLS: &[Tool] = &[
     Tool {
         name: "paths",
         title: "Paths from roots",
-        description: "Shortest paths from GC roots to an object: why it is not collected.",
+        description: "Shortest paths from GC roots: why an object is not collected, or, merged, why the objects of a class or set are not.",
         view: "paths",
         arguments: &[
-            argument("id", What::Needed, "An object id such as 0x7f001000."),
-            argument("count", What::Number(1, 3, 20), "Most paths."),
+            argument(
+                "id",
+                What::Text,
+                "An object id such as 0x7f001000; or give set.",
+            ),
+            argument(
+                "set",
+                What::Text,
+                "A class name, or a set as objects takes it: the paths to all its objects, merged.",
+            ),
+            argument("count", What::Number(1, 3, 20), "Most paths to an object."),
             argument(
                 "exclude",
                 What::Text,
@@ -170,6 +179,34 @@ pub(super) const TOOLS: &[Tool] = &[
                 "An object id; the top of the tree without it.",
             ),
             argument("limit", What::Number(1, 20, 200), "Rows."),
+        ],
+    },
+    Tool {
+        name: "threads",
+        title: "Threads",
+        description: "The threads of the heap with their states, stacks, and the objects that their local variables hold.",
+        view: "threads",
+        arguments: &[
+            argument(
+                "limit",
+                What::Number(1, 20, 1000),
+                "Most threads, those that hold most first.",
+            ),
+            argument(
+                "locals",
+                What::Number(0, 5, 100),
+                "Most local variables of a thread.",
+            ),
+        ],
+    },
+    Tool {
+        name: "waste",
+        title: "Wasted memory",
+        description: "What could be smaller without the program doing less: equal strings and arrays, empty and sparse collections, boxed numbers, room that is not used.",
+        view: "waste",
+        arguments: &[
+            ALL,
+            argument("limit", What::Number(1, 5, 100), "Rows per table."),
         ],
     },
     Tool {
@@ -195,8 +232,8 @@ pub(super) const TOOLS: &[Tool] = &[
 ];
 
 /// The tool that is there when there are several dumps.
-pub(super) const DIFF: Tool = Tool {
-    name: "diff",
+pub(super) const COMPARE: Tool = Tool {
+    name: "compare",
     title: "What changed between dumps",
     description: "Classes and dominators that grew between two dumps of one program, matched by structure, not by address.",
     view: "",
@@ -215,22 +252,56 @@ pub(super) const DIFF: Tool = Tool {
     ],
 };
 
+/// The tool that is there when there are profiles.
+pub(super) const PROFILE: Tool = Tool {
+    name: "profile",
+    title: "Where time or memory goes",
+    description: "Methods and stacks of a recorded profile by a metric (CPU samples, time, allocations, contention), the most expensive first.",
+    view: "",
+    arguments: &[
+        argument(
+            "profile",
+            What::Text,
+            "A profile by name; the first one unless told otherwise.",
+        ),
+        argument(
+            "metric",
+            What::Text,
+            "One of the metrics that an answer lists; the main one unless told otherwise.",
+        ),
+        argument(
+            "limit",
+            What::Number(1, 20, 200),
+            "Most methods and stacks.",
+        ),
+    ],
+};
+
+/// The tools for these files.
+fn all(files: &Files) -> impl Iterator<Item = &'static Tool> {
+    const COMPARES: &Tool = &COMPARE;
+    const PROFILES: &Tool = &PROFILE;
+    let of_dumps = if files.dumps.is_empty() { &[] } else { TOOLS };
+    let compare = (files.dumps.len() > 1).then_some(COMPARES);
+    let profile = (!files.profiles.is_empty()).then_some(PROFILES);
+    of_dumps.iter().chain(compare).chain(profile)
+}
+
 /// The tool of a name.
-pub(super) fn named(name: &str, dumps: &[Dump]) -> Option<&'static Tool> {
-    const LAST: &Tool = &DIFF;
-    let last = (dumps.len() > 1).then_some(LAST);
-    TOOLS.iter().chain(last).find(|t| t.name == name)
+pub(super) fn named(name: &str, files: &Files) -> Option<&'static Tool> {
+    all(files).find(|tool| tool.name == name)
 }
 
 /// The answer to `tools/list`.
-pub(super) fn list(dumps: &[Dump]) -> Json {
-    let last = (dumps.len() > 1).then_some(&DIFF);
-    let all = TOOLS.iter().chain(last);
-    fresh(all.map(|tool| tool.described(dumps)).collect())
+pub(super) fn list(files: &Files) -> Json {
+    fresh(
+        "tools",
+        all(files).map(|tool| tool.described(files)).collect(),
+    )
 }
 
 impl Tool {
-    fn described(&self, dumps: &[Dump]) -> Json {
+    fn described(&self, files: &Files) -> Json {
         let mut properties = Map::new();
         let mut required = Vec::new();
         for argument in self.arguments {
@@ -248,8 +319,8 @@ impl Tool {
                 required.push(argument.name);
             }
         }
-        if self.takes_dump(dumps) {
-            let names: Vec<&str> = dumps.iter().map(|d| d.name.as_str()).collect();
+        if self.is_of_a_dump() && files.dumps.len() > 1 {
+            let names: Vec<&str> = files.dumps.iter().map(|d| d.name.as_str()).collect();
             let description = "Which dump; the first one unless told otherwise.";
             let schema = json!({ "type": "string", "enum": names, "description": description });
             properties.insert("dump".to_owned(), schema);
@@ -277,8 +348,9 @@ impl Tool {
         })
     }
 
-    fn takes_dump(&self, dumps: &[Dump]) -> bool {
-        dumps.len() > 1 && self.name != DIFF.name
+    /// Whether it takes the name of a dump.
+    fn is_of_a_dump(&self) -> bool {
+        !self.view.is_empty()
     }
 
     /// The arguments of a call as parameters of a view: checked, with their defaults.
@@ -288,7 +360,7 @@ impl Tool {
     pub(super) fn read(&self, given: &Map<String, Json>) -> Result<Vec<(String, String)>, String> {
         for name in given.keys() {
             let own = self.arguments.iter().any(|a| a.name == name);
-            let known = own || (name == "dump" && self.name != DIFF.name);
+            let known = own || (name == "dump" && self.is_of_a_dump());
             if !known {
                 let names: Vec<&str> = self.arguments.iter().map(|a| a.name).collect();
                 let name = short(name);
