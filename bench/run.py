@@ -21,7 +21,7 @@ Case = collections.namedtuple("Case", "title index memory commands")  # index: "
 
 CASES = {
     "histogram": Case("class histogram, no index", "drop", True, {
-        "tenure": "histogram {dump} --no-retained --json --top 0",
+        "tenure": "histogram {dump} --no-retained --json --limit 0",
         "hprof-slurp": "{dump} --top 1000000 --json -o {out}.json",
         "wc": "-l {dump}"}),
     "report": Case("full analysis with retained sizes, leaks and a Markdown report, no index", "drop", True, {
@@ -259,7 +259,7 @@ class Agreement:
         """objects per class, and in all"""
         if not slurped:
             return
-        answer = json.loads(self.text("tenure", "histogram", "{dump}", "--no-retained", "--json", "--top", "0"))
+        answer = json.loads(self.text("tenure", "histogram", "{dump}", "--no-retained", "--json", "--limit", "0"))
         ours = collections.Counter()
         for row in answer["rows"]:
             ours[row["class"]] += row["objects"]

@@ -16,7 +16,7 @@ Examples:
 
 `tenure help COMMAND` describes a command, and `tenure` alone lists the JVMs that run.
 
-A file of `-` is standard input; gzip and zip are read directly; `file#2` is the second dump in a
+A file of `-` is standard input; packed files are read directly; `file#2` is the second dump in a
 file. Exit codes: 0 success, 1 no match or a check failed, 2 bad usage, 3 unusable input, 4 damaged
 file (results cover the readable part). A global option can be given as an environment variable:
 TENURE_NO_INDEX=1 for --no-index, TENURE_MAX_MEMORY=2G for --max-memory 2G.";
@@ -243,6 +243,28 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_with_rows_has_one_option_for_how_many() {
+        let command = Cli::command();
+        let mut with_limit = 0;
+        for sub in command.get_subcommands() {
+            let name = sub.get_name();
+            let mut options = sub.get_arguments();
+            let old = options.find(|option| matches!(option.get_long(), Some("top" | "rows")));
+            assert!(old.is_none(), "{name} has {old:?}");
+            let mut options = sub.get_arguments();
+            let Some(limit) = options.find(|option| option.get_long() == Some("limit")) else {
+                continue;
+            };
+            assert_eq!(limit.get_short(), Some('n'), "{name}");
+            let help = limit.get_help().map(ToString::to_string);
+            let help = help.unwrap_or_default();
+            assert!(help.contains("0 for all"), "{name}: {help}");
+            with_limit += 1;
+        }
+        assert!(with_limit > 15, "{with_limit}");
     }
 
     #[test]

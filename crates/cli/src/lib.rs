@@ -3,7 +3,7 @@
 //!
 //! In reading order: [`args`] (what can be typed), [`session`] (what it means: options, output,
 //! progress), [`commands`] (one module per sub-command), [`tui`] (the explorer
-//! in a terminal), [`top`] (a running program in a terminal), [`exit`] (how it ends).
+//! in a terminal), [`watch`] (a running program in a terminal), [`exit`] (how it ends).
 //!
 //! To add a sub-command: one file in `commands/` with an `Args` and its `run`, and one line in the
 //! table of `commands/mod.rs`. Help, completions and the manual page follow from that.
@@ -13,13 +13,15 @@ pub mod commands;
 pub mod exit;
 mod free_memory;
 mod help;
+mod interruption;
 mod live;
 mod output;
 mod output_file;
 mod progress;
 pub mod session;
-pub mod top;
+
 pub mod tui;
+pub mod watch;
 
 use clap::FromArgMatches;
 use exit::Exit;

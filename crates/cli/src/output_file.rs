@@ -2,6 +2,7 @@
 //! an input.
 
 use crate::exit::Usage;
+use crate::interruption;
 use crate::output::note;
 use anyhow::{Context, Result, bail};
 use std::fs::{self, File, OpenOptions};
@@ -11,7 +12,8 @@ use std::path::{Path, PathBuf};
 use tempfile::TempPath;
 
 /// A file that is being written, readable by its owner only: what is written holds what the heap held. Until
-/// [`finish`](Self::finish) it has another name in the same folder, and it is removed when it is dropped before.
+/// [`finish`](Self::finish) it has another name in the same folder, and it is removed when it is dropped or a signal
+/// ends the process before.
 pub(crate) struct OutputFile {
     file: File,
     /// `None` for what is no file with a name to give: a device, a pipe, a file in memory.
@@ -42,6 +44,19 @@ impl OutputFile {
     /// Begins a file. Overwrites only with `force`, and never one of the inputs. Call it before the
     /// work begins, so that an output that cannot be written is an error at once.
     pub(crate) fn create(path: &Path, force: bool, inputs: &[&Path]) -> Result<OutputFile> {
+        let file = Self::create_for_recording(path, force, inputs)?;
+        if let Some(part) = &file.part {
+            interruption::remove_then(part);
+        }
+        Ok(file)
+    }
+
+    /// The same for a command that handles signals itself, because a recording ends with them.
+    pub(crate) fn create_for_recording(
+        path: &Path,
+        force: bool,
+        inputs: &[&Path],
+    ) -> Result<OutputFile> {
         if inputs.iter().any(|input| is_same(input, path)) {
             return Err(Usage(format!("{} is the input", path.display())).into());
         }
@@ -75,7 +90,7 @@ impl OutputFile {
     /// Begins a recording, which has its name from the beginning: it can be read while it grows, and what was
     /// recorded until a command is killed is a recording, too.
     pub(crate) fn create_growing(path: &Path, force: bool) -> Result<OutputFile> {
-        let mut file = Self::create(path, force, &[])?;
+        let mut file = Self::create_for_recording(path, force, &[])?;
         if let Some(part) = file.part.take() {
             file.name(part)?;
         }
@@ -120,11 +135,11 @@ impl OutputFile {
     }
 
     fn name(&self, part: TempPath) -> Result<()> {
-        let named = if self.force {
-            part.persist(&self.path)
-        } else {
-            part.persist_noclobber(&self.path)
-        };
+        let place = part.to_path_buf();
+        let named = interruption::forget(&place, || match self.force {
+            true => part.persist(&self.path),
+            false => part.persist_noclobber(&self.path),
+        });
         named.map_err(|fault| {
             keep(fault.path);
             match fault.error.kind() {
@@ -136,9 +151,18 @@ impl OutputFile {
     }
 
     /// Leaves what could be written under the other name: for what cannot be recorded again.
-    pub(crate) fn keep(self) {
-        if let Some(part) = self.part {
+    pub(crate) fn keep(mut self) {
+        if let Some(part) = self.part.take() {
             keep(part);
+        }
+    }
+}
+
+impl Drop for OutputFile {
+    fn drop(&mut self) {
+        if let Some(part) = self.part.take() {
+            let place = part.to_path_buf();
+            interruption::forget(&place, || drop(part));
         }
     }
 }
@@ -163,7 +187,9 @@ pub(crate) fn write_file(path: &Path, force: bool, inputs: &[&Path], bytes: &[u8
 
 /// Leaves a file under the name that it was written with, and says so.
 fn keep(part: TempPath) {
-    if let Ok(part) = part.keep() {
+    let place = part.to_path_buf();
+    let kept = interruption::forget(&place, || part.keep());
+    if let Ok(part) = kept {
         note(&format!("what was written is in {}", part.display()));
     }
 }

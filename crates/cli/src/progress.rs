@@ -111,6 +111,15 @@ impl Meter {
         );
     }
 
+    /// Runs `body`, which writes to the terminal, while there is no line.
+    pub(crate) fn beside<T>(&self, body: impl FnOnce() -> T) -> T {
+        let state = self.state.lock();
+        if state.as_ref().is_ok_and(|state| state.drawn) {
+            let _ = write!(io::stderr(), "\r\x1b[2K");
+        }
+        body()
+    }
+
     /// Takes the line away.
     pub(crate) fn clear(&self) {
         let drawn = self.state.lock().is_ok_and(|s| s.drawn);

@@ -8,9 +8,12 @@ use crate::progress::Meter;
 use heap_graph::{Control, Heap, HeapError, Mapping, Options, Phases, QuickHistogram, Summary};
 use report::{Doc, Look, Provenance, Say, Span, json, say, terminal};
 use std::cell::RefCell;
-use std::io::{self, IsTerminal, Write};
+use std::fs::{self, File};
+use std::io::{self, IsTerminal, Read, Write};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
+use std::sync::mpsc;
+use std::thread;
 
 /// One run of the program.
 pub struct Session {
@@ -83,12 +86,75 @@ impl Session {
         Ok(heap)
     }
 
+    /// The same; on a terminal, a large dump that is read for the first time is counted beside that, and what `look`
+    /// makes of the counts is shown at once.
+    pub(crate) fn open_with_first_look(
+        &self,
+        file: &Path,
+        look: impl FnOnce(&QuickHistogram) -> Doc,
+    ) -> Result<Heap, HeapError> {
+        if !self.shows_first_look(file) {
+            return self.open(file);
+        }
+        let options = self.options();
+        let meter = self.meter();
+        let cancel = AtomicBool::new(false);
+        let (working, works) = mpsc::channel();
+        let heap = thread::scope(|scope| {
+            let opening = scope.spawn(|| {
+                let progress = |progress| {
+                    // The first is waited for: from an index there is none.
+                    let _ = working.send(());
+                    meter.show(progress);
+                };
+                let control = Control {
+                    progress: &progress,
+                    cancel: &cancel,
+                };
+                let heap = Heap::open(file, &options, &control);
+                drop(working);
+                heap
+            });
+            // A fault is one of the opening, too, and is reported there.
+            if works.recv().is_ok()
+                && let Ok(mapping) = self.mapping()
+                && let Ok(quick) = self.count(file, mapping.as_ref(), &Control::default())
+            {
+                let doc = look(&quick);
+                // Nothing is lost if it cannot be shown: the answer is to come.
+                meter.beside(|| self.say_doc(&doc).is_ok() && self.flush().is_ok());
+            }
+            opening.join().unwrap_or(Err(HeapError::Cancelled))
+        });
+        meter.clear();
+        let mut heap = heap?;
+        self.phases.begin("answer");
+        if let Some(mapping) = self.mapping()? {
+            heap.rename(&mapping);
+        }
+        Ok(heap)
+    }
+
+    /// Whether the output is a terminal, and a file that needs no unpacking so large that its analysis takes a while.
+    fn shows_first_look(&self, file: &Path) -> bool {
+        const LARGE: u64 = 64 << 20;
+        const MAGIC: &[u8; 13] = b"JAVA PROFILE ";
+        let is_large = || fs::metadata(file).is_ok_and(|it| it.is_file() && it.len() >= LARGE);
+        let is_plain = || {
+            let mut head = [0; MAGIC.len()];
+            let read = File::open(file).and_then(|mut file| file.read_exact(&mut head));
+            read.is_ok() && head == *MAGIC
+        };
+        let is_watched = self.look.width.is_some() && !self.global.json && !self.global.quiet;
+        is_watched && is_large() && is_plain()
+    }
+
     /// The file of `--mapping`.
     pub fn mapping(&self) -> Result<Option<Mapping>, HeapError> {
         let Some(path) = &self.global.mapping else {
             return Ok(None);
         };
-        let text = std::fs::read_to_string(path).map_err(|error| HeapError::Io {
+        let text = fs::read_to_string(path).map_err(|error| HeapError::Io {
             what: path.display().to_string(),
             error,
         })?;
@@ -98,8 +164,16 @@ impl Session {
     /// Counts classes in one pass, with progress on a terminal.
     pub fn quick_histogram(&self, file: &Path) -> Result<QuickHistogram, HeapError> {
         let mapping = self.mapping()?;
-        let mut found = self
-            .with_control(|control| heap_graph::quick_histogram(file, &self.options(), control))?;
+        self.with_control(|control| self.count(file, mapping.as_ref(), control))
+    }
+
+    fn count(
+        &self,
+        file: &Path,
+        mapping: Option<&Mapping>,
+        control: &Control<'_>,
+    ) -> Result<QuickHistogram, HeapError> {
+        let mut found = heap_graph::quick_histogram(file, &self.options(), control)?;
         if let Some(mapping) = mapping {
             for row in &mut found.rows {
                 row.name = mapping

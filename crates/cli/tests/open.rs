@@ -72,7 +72,7 @@ fn the_api_says_what_the_command_says_and_a_signal_ends_it() {
                 .arg("objects")
                 .arg(&file)
                 .args(["class:shop.Session", "--dominators"]),
-            "histogram" => command.args(["histogram", "--top", "1000000"]).arg(&file),
+            "histogram" => command.args(["histogram", "--limit", "1000000"]).arg(&file),
             other => command.arg(other).arg(&file),
         };
         let said = command.output().unwrap();
@@ -89,7 +89,7 @@ fn the_api_says_what_the_command_says_and_a_signal_ends_it() {
     assert!(csv.starts_with("shallow,retained,object\r\n"), "{csv}");
     let shown = get(url, "api/v1/command/objects?set=class:shop.Session&limit=3");
     assert!(
-        shown.contains("leak.hprof class:shop.Session --top 3"),
+        shown.contains("leak.hprof class:shop.Session --limit 3"),
         "{shown}"
     );
     let plain = get(url, "plain/histogram?filter=shop");

@@ -1,6 +1,8 @@
 //! Output files: whole or not there, and never in the place of what is read.
 
 use std::fs;
+use std::io::Write as _;
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use testkit::dump::{Elements, Heap, IdSize, Root};
@@ -158,4 +160,45 @@ fn a_device_is_written_to_and_stays() {
     assert_eq!(ran.status.code(), Some(0), "{said}");
     let kind = fs::metadata("/dev/null").expect("it").file_type();
     assert!(!kind.is_file());
+}
+
+#[test]
+fn a_signal_leaves_no_part_of_an_output() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    for (signal, number) in [("INT", 2), ("TERM", 15), ("HUP", 1)] {
+        let mut command = Command::new(TENURE);
+        command.args(["redact", "-", "out.hprof"]);
+        command.current_dir(folder).stdin(Stdio::piped());
+        let mut waiting = command.spawn().expect("running tenure");
+        // It waits for its input, and the output has begun.
+        testkit::until(|| match names(folder).len() {
+            1 => Ok(()),
+            _ => Err("no file".to_owned()),
+        });
+        let pid = waiting.id().to_string();
+        let sent = Command::new("kill").args(["-s", signal, &pid]).status();
+        assert!(sent.expect("kill").success());
+        let ended = testkit::wait::ended(&mut waiting);
+        assert_eq!(ended.signal(), Some(number), "{signal}");
+        assert_eq!(names(folder), [""; 0], "{signal}");
+    }
+    // A signal that is ignored stays so.
+    let script = format!("trap '' HUP; exec {TENURE} redact - out.hprof");
+    let mut command = Command::new("sh");
+    command.args(["-c", &script]).current_dir(folder);
+    command.stdin(Stdio::piped());
+    let mut waiting = command.spawn().expect("a shell");
+    testkit::until(|| match names(folder).len() {
+        1 => Ok(()),
+        _ => Err("no file".to_owned()),
+    });
+    let pid = waiting.id().to_string();
+    let sent = Command::new("kill").args(["-s", "HUP", &pid]).status();
+    assert!(sent.expect("kill").success());
+    let mut input = waiting.stdin.take().expect("piped");
+    input.write_all(&dump(1000)).expect("written");
+    drop(input);
+    assert_eq!(testkit::wait::ended(&mut waiting).code(), Some(0));
+    assert_eq!(names(folder), ["out.hprof"]);
 }

@@ -147,7 +147,7 @@ fn every_text_is_gone(at: &Path, after: &[u8]) {
             "strings",
             "--find",
             ".{8}",
-            "--top",
+            "--limit",
             "0",
             "--json",
             "heap.hprof",
@@ -205,7 +205,7 @@ fn duplicates_agree(at: &Path) {
     let sums = |file| {
         let found = json(
             at,
-            &["strings", "--duplicates", "--json", "--top", "0", file],
+            &["strings", "--duplicates", "--json", "-n", "0", file],
             0,
         );
         let counts: Vec<[u64; 4]> = found["rows"]
@@ -268,7 +268,7 @@ fn a_keep_list_keeps_and_renaming_makes_a_map() {
         .rsplit(' ')
         .next()
         .expect("a name");
-    let histogram = run(at, &["histogram", "--top", "0", "out.hprof"], 0);
+    let histogram = run(at, &["histogram", "-n", "0", "out.hprof"], 0);
     assert!(
         !histogram.contains("Secrets") && histogram.contains(new),
         "{new}"
@@ -299,7 +299,7 @@ fn a_keep_list_keeps_and_renaming_makes_a_map() {
         at,
         &[
             "histogram",
-            "--top",
+            "--limit",
             "0",
             "--mapping",
             "map.txt",

@@ -37,10 +37,7 @@ fn known_waste_is_found_to_the_byte() {
     let flags = ["-Xmx64m", "-XX:+UseSerialGC"];
     let dump = jdk.dump(&source, &flags, &[]).expect("a dump");
     let file = dump.path.to_string_lossy();
-    check(
-        &tenure(&["waste", "--top", "0", "--json", &file]),
-        &dump.path,
-    );
+    check(&tenure(&["waste", "-n", "0", "--json", &file]), &dump.path);
 }
 
 fn check(got: &Json, dump: &Path) {

@@ -14,15 +14,15 @@ pub struct Args {
     #[command(flatten)]
     dump: Dump,
     /// Number of bitmaps, 0 for all [default: 20, all with --json]
-    #[arg(long, value_name = "N")]
-    top: Option<usize>,
+    #[arg(short = 'n', long, alias = "top", value_name = "N")]
+    limit: Option<usize>,
 }
 
 impl Args {
     /// Says it.
     pub(crate) fn run(&self, session: &Session) -> Outcome {
         let heap = session.open(&self.dump.file)?;
-        let top = limit(self.top, session.global.json, 20);
+        let top = limit(self.limit, session.global.json, 20);
         let found = session.with_control(|c| android(&heap, top, c))?;
         session.answer(&found, heap.summary())
     }

@@ -152,7 +152,7 @@ impl Args {
         });
         let form = form_of(&output);
         let force = session.global.force;
-        let mut file = Some(OutputFile::create(&output, force, &[])?);
+        let mut file = Some(OutputFile::create_for_recording(&output, force, &[])?);
         let library = agent::visible(&jvm, self.agent.as_deref())?;
         let door = Door::to(&jvm)?;
         let begun = attach::order(&jvm, &library, &format!("{words},net={}", door.address()));

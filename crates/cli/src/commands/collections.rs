@@ -17,8 +17,8 @@ pub struct Args {
     #[command(flatten)]
     table: Table,
     /// Number of rows, 0 for all [default: 40, all with --json]
-    #[arg(long, value_name = "N")]
-    top: Option<usize>,
+    #[arg(short = 'n', long, alias = "top", value_name = "N")]
+    limit: Option<usize>,
 }
 
 impl Args {
@@ -27,7 +27,7 @@ impl Args {
         let table = self.table.read()?;
         let options = CollectionOptions {
             all: session.global.unreachable,
-            top: limit(self.top, session.global.json, 40),
+            top: limit(self.limit, session.global.json, 40),
         };
         let heap = session.open(&self.dump.file)?;
         let found = session.with_control(|c| collections(&heap, &table, &options, c))?;

@@ -48,8 +48,8 @@ pub struct Args {
     #[arg(long)]
     cycle_detector: bool,
     /// Classes and sites, 0 for all [default: 20, all with --json]
-    #[arg(long, value_name = "N")]
-    top: Option<usize>,
+    #[arg(short = 'n', long, alias = "top", value_name = "N")]
+    limit: Option<usize>,
     /// List every event instead (with --gc)
     #[arg(long, requires = "gc", conflicts_with_all = ["output", "record"])]
     events: bool,
@@ -114,7 +114,7 @@ impl Args {
             .parse()
             .map_err(|error| Usage(format!("{name}: {error}")))?;
         let gcs = self.gc.map_or(Gc::ALL.to_vec(), |gc| vec![gc]);
-        let top = limit(self.top, session.global.json, 20).unwrap_or(usize::MAX);
+        let top = limit(self.limit, session.global.json, 20).unwrap_or(usize::MAX);
         let mut agent = self.agent.as_deref().map(load).transpose()?;
         let mut exit_code = None;
         let inputs: Vec<&Path> = self.script.iter().map(|path| &**path).collect();

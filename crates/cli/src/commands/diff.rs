@@ -21,8 +21,14 @@ pub struct Args {
     #[arg(long, value_name = "PERCENT", default_value_t = 1.0)]
     threshold: f64,
     /// Rows per table, 0 for all
-    #[arg(long, value_name = "N", default_value_t = 20)]
-    top: usize,
+    #[arg(
+        short = 'n',
+        long,
+        alias = "top",
+        value_name = "N",
+        default_value_t = 20
+    )]
+    limit: usize,
 }
 
 impl Args {
@@ -37,7 +43,7 @@ impl Args {
         }
         let dumps: Vec<_> = heaps.iter().map(|(n, h)| (n.clone(), h)).collect();
         let options = DiffOptions {
-            top: limit(Some(self.top), session.global.json, 20),
+            top: limit(Some(self.limit), session.global.json, 20),
             threshold: self.threshold,
         };
         let answer = diff(&dumps, &options);

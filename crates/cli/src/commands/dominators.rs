@@ -13,7 +13,7 @@ use std::io::{self, Write};
 /// The dominator tree: which objects keep others alive
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  tenure dominators heap.hprof --depth 4 --top 5\n  tenure dominators heap.hprof 0x7f001000   (below one object)\n  tenure dominators --tsv --all heap.hprof   (object, dominator, retained)"
+    after_help = "Examples:\n  tenure dominators heap.hprof --depth 4 -n 5\n  tenure dominators heap.hprof 0x7f001000   (below one object)\n  tenure dominators --tsv --all heap.hprof   (object, dominator, retained)"
 )]
 pub struct Args {
     /// The dump, and an object to start below
@@ -23,8 +23,8 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 3)]
     depth: usize,
     /// Children per node or rows, 0 for all [default: 10, 40 with --by]
-    #[arg(long, value_name = "N")]
-    top: Option<usize>,
+    #[arg(short = 'n', long, alias = "top", value_name = "N")]
+    limit: Option<usize>,
     /// The top of the tree in groups
     #[arg(long, value_enum)]
     by: Option<By>,
@@ -58,13 +58,13 @@ impl Args {
                 By::Loader => GroupBy::Loader,
                 By::Package => GroupBy::Package,
             };
-            let top = limit(self.top, session.global.json, 40);
+            let top = limit(self.limit, session.global.json, 40);
             return session.answer(&by_group(&heap, by, top), heap.summary());
         }
         let options = TreeOptions {
             root: id.map(|id| find_object(&heap, id)).transpose()?,
             depth: self.depth,
-            top: limit(self.top, false, 10).unwrap_or(usize::MAX),
+            top: limit(self.limit, false, 10).unwrap_or(usize::MAX),
         };
         session.answer(&tree(&heap, &options), heap.summary())
     }

@@ -23,10 +23,10 @@ pub struct Args {
     #[arg(value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     file: PathBuf,
     /// Number of classes and sites, 0 for all [default: 20, all with --json]
-    #[arg(long, value_name = "N")]
-    top: Option<usize>,
+    #[arg(short = 'n', long, alias = "top", value_name = "N")]
+    limit: Option<usize>,
     /// The history of each object that ever had this id: allocation, moves, free
-    #[arg(long, value_name = "ID", conflicts_with_all = ["output", "top"])]
+    #[arg(long, value_name = "ID", conflicts_with_all = ["output", "limit"])]
     object: Option<String>,
     /// Write an HTML page
     #[arg(short, long, value_name = "PATH", value_hint = clap::ValueHint::FilePath)]
@@ -39,7 +39,7 @@ impl Args {
         if let Some(text) = &self.object {
             return self.say_trails(session, text);
         }
-        let top = limit(self.top, session.global.json, 20).unwrap_or(usize::MAX);
+        let top = limit(self.limit, session.global.json, 20).unwrap_or(usize::MAX);
         let (events, damage) = replay(&self.file, top)?;
         let damage = damage.as_deref();
         if let Some(path) = &self.output {

@@ -7,21 +7,21 @@ use crate::session::Session;
 /// Class loaders, and classes that several of them define
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  tenure loaders heap.hprof\n  tenure loaders --top 0 heap.hprof\n  tenure loaders --json heap.hprof | jq '.duplicates'"
+    after_help = "Examples:\n  tenure loaders heap.hprof\n  tenure loaders -n 0 heap.hprof\n  tenure loaders --json heap.hprof | jq '.duplicates'"
 )]
 pub struct Args {
     #[command(flatten)]
     dump: Dump,
     /// Duplicate classes to list, 0 for all [default: 40, all with --json]
-    #[arg(long, value_name = "N")]
-    top: Option<usize>,
+    #[arg(short = 'n', long, alias = "top", value_name = "N")]
+    limit: Option<usize>,
 }
 
 impl Args {
     /// Says the loaders.
     pub(crate) fn run(&self, session: &Session) -> Outcome {
         let heap = session.open(&self.dump.file)?;
-        let top = limit(self.top, session.global.json, 40);
+        let top = limit(self.limit, session.global.json, 40);
         session.answer(
             &heap_analysis::loaders::loaders(&heap, top)?,
             heap.summary(),

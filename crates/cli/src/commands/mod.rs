@@ -45,6 +45,7 @@ pub mod tui;
 pub mod unreachable;
 pub mod validate;
 pub mod waste;
+pub mod watch;
 
 use crate::Outcome;
 use crate::session::Session;
@@ -116,6 +117,7 @@ commands! {
     "Profile a JVM" {
         Run => run,
         Attach => attach,
+        Watch => watch,
         Dump => dump,
         Profile => profile,
     }

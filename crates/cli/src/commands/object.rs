@@ -1,6 +1,6 @@
 //! `tenure object`.
 
-use super::target::{file_and_id, find_object};
+use super::target::{file_and_id, find_object, limit};
 use crate::Outcome;
 use crate::exit::Usage;
 use crate::session::Session;
@@ -15,8 +15,8 @@ pub struct Args {
     /// The dump and the object
     #[arg(value_names = ["FILE", "ID"], num_args = 2, required = true)]
     target: Vec<String>,
-    /// Elements, referrers and dominated objects to list
-    #[arg(long, value_name = "N", default_value_t = 20)]
+    /// Elements, referrers and dominated objects to list, 0 for all
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 20)]
     limit: usize,
     /// Do not look up who refers to it (reads all references once)
     #[arg(long)]
@@ -31,7 +31,7 @@ impl Args {
         let heap = session.open(&file)?;
         let object = find_object(&heap, id)?;
         let options = ObjectOptions {
-            limit: self.limit,
+            limit: limit(Some(self.limit), false, 20).unwrap_or(usize::MAX),
             inbound: !self.no_inbound,
         };
         session.answer(&details(&heap, object, &options)?, heap.summary())

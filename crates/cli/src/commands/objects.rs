@@ -47,8 +47,8 @@ pub struct Args {
     #[arg(long, value_enum, default_value_t = Sort::Retained)]
     sort: Sort,
     /// Number of rows, 0 for all [default: 40, all with --json]
-    #[arg(long, value_name = "N")]
-    top: Option<usize>,
+    #[arg(short = 'n', long, alias = "top", value_name = "N")]
+    limit: Option<usize>,
     /// Rows to leave out at the beginning
     #[arg(long, value_name = "N", default_value_t = 0)]
     skip_rows: usize,
@@ -67,7 +67,7 @@ impl Args {
         let queries = Queries::open(Arc::clone(&heap)).with_unreachable(all);
         let resolved = queries.resolve(&spec, &Limits::default()).map_err(fault)?;
         let objects = set::members(&heap, &resolved, all).map_err(of_set)?;
-        let top = limit(self.top, session.global.json, 40);
+        let top = limit(self.limit, session.global.json, 40);
         let name = spec.to_string();
         let exit = if let Some(by) = self.by {
             let options = HistogramOptions {

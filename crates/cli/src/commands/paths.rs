@@ -1,6 +1,6 @@
 //! `tenure paths`.
 
-use super::target::{file_and_id, find_classes, find_object};
+use super::target::{file_and_id, find_classes, find_object, limit};
 use crate::Outcome;
 use crate::exit::{Exit, Usage};
 use crate::session::Session;
@@ -23,18 +23,15 @@ pub struct Args {
     /// Merge the paths to all objects of this class
     #[arg(long, value_name = "NAME")]
     class: Option<String>,
-    /// Number of paths
-    #[arg(short = 'n', long, value_name = "N", default_value_t = 1)]
-    count: usize,
+    /// Number of paths [default: 1], with --class children per node [default: 5]; 0 for all
+    #[arg(short = 'n', long, aliases = ["count", "top"], value_name = "N")]
+    limit: Option<usize>,
     /// References that do not count [default: all of these, or none if no path is left]
     #[arg(long, value_enum, value_delimiter = ',')]
     exclude: Vec<Exclude>,
     /// With --class: levels of the merged tree
     #[arg(long, value_name = "N", default_value_t = 24)]
     depth: usize,
-    /// With --class: children per node
-    #[arg(long, value_name = "N", default_value_t = 5)]
-    top: usize,
     /// With --class: most objects to follow
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     max_paths: usize,
@@ -85,7 +82,7 @@ impl Args {
         let mut answer = None;
         for exclude in exclusions(&self.exclude) {
             let options = PathOptions {
-                count: self.count.max(1),
+                count: limit(self.limit, false, 1).unwrap_or(usize::MAX),
                 exclude,
             };
             let paths = session.with_control(|c| to_roots(heap, target, &options, c))?;
@@ -114,7 +111,7 @@ impl Args {
             let options = MergedOptions {
                 max_paths: self.max_paths,
                 depth: self.depth,
-                top: self.top,
+                top: limit(self.limit, false, 5).unwrap_or(usize::MAX),
                 exclude,
                 exact: EXACT_VISITS,
             };

@@ -32,7 +32,7 @@ pub struct Args {
     #[arg(long, conflicts_with = "json")]
     csv: bool,
     /// Number of rows, 0 for all [default: 100, all with --json and --csv]
-    #[arg(long, value_name = "N")]
+    #[arg(short = 'n', long, value_name = "N")]
     limit: Option<usize>,
     /// Time limit (30s, 5m); the rows found until then are shown
     #[arg(long, value_name = "TIME", value_parser = parse_time)]

@@ -1,6 +1,6 @@
 //! `tenure report`.
 
-use super::target::Dump;
+use super::target::{Dump, limit};
 use crate::Outcome;
 use crate::exit::Usage;
 use crate::output::note;
@@ -27,9 +27,15 @@ pub struct Args {
     /// The format, whatever the extension
     #[arg(long, value_enum)]
     format: Option<Format>,
-    /// Rows per table
-    #[arg(long, value_name = "N", default_value_t = 100)]
-    rows: usize,
+    /// Rows per table, 0 for all
+    #[arg(
+        short = 'n',
+        long,
+        alias = "rows",
+        value_name = "N",
+        default_value_t = 100
+    )]
+    limit: usize,
     /// System properties and environment variables too (they often hold passwords)
     #[arg(long)]
     properties: bool,
@@ -86,7 +92,7 @@ impl Args {
         };
         let heap = session.open(&self.dump.file)?;
         let options = DossierOptions {
-            rows: self.rows,
+            rows: limit(Some(self.limit), false, 100).unwrap_or(usize::MAX),
             properties: self.properties,
             ..DossierOptions::default()
         };

@@ -1,6 +1,6 @@
 //! `tenure roots`.
 
-use super::target::Dump;
+use super::target::{Dump, limit};
 use crate::Outcome;
 use crate::session::Session;
 use heap_analysis::roots::{RootOptions, roots};
@@ -8,7 +8,7 @@ use heap_analysis::roots::{RootOptions, roots};
 /// The GC roots by kind and class
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  tenure roots heap.hprof\n  tenure roots --kind JNI_GLOBAL --top 50 heap.hprof\n  tenure roots --json heap.hprof"
+    after_help = "Examples:\n  tenure roots heap.hprof\n  tenure roots --kind JNI_GLOBAL -n 50 heap.hprof\n  tenure roots --json heap.hprof"
 )]
 pub struct Args {
     #[command(flatten)]
@@ -16,9 +16,15 @@ pub struct Args {
     /// Only this kind, such as JNI_GLOBAL
     #[arg(long, value_name = "KIND")]
     kind: Option<String>,
-    /// Classes and objects per kind
-    #[arg(long, value_name = "N", default_value_t = 5)]
-    top: usize,
+    /// Classes and objects per kind, 0 for all
+    #[arg(
+        short = 'n',
+        long,
+        alias = "top",
+        value_name = "N",
+        default_value_t = 5
+    )]
+    limit: usize,
 }
 
 impl Args {
@@ -27,7 +33,7 @@ impl Args {
         let heap = session.open(&self.dump.file)?;
         let options = RootOptions {
             kind: self.kind.clone(),
-            top: self.top,
+            top: limit(Some(self.limit), false, 5).unwrap_or(usize::MAX),
         };
         session.answer(&roots(&heap, &options), heap.summary())
     }

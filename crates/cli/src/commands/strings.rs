@@ -25,8 +25,8 @@ pub struct Args {
     #[arg(long)]
     holders: bool,
     /// Number of rows, 0 for all [default: 40, all with --json]
-    #[arg(long, value_name = "N")]
-    top: Option<usize>,
+    #[arg(short = 'n', long, alias = "top", value_name = "N")]
+    limit: Option<usize>,
 }
 
 impl Args {
@@ -35,7 +35,7 @@ impl Args {
         let heap = session.open(&self.dump.file)?;
         let options = StringOptions {
             all: session.global.unreachable,
-            top: limit(self.top, session.global.json, 40),
+            top: limit(self.limit, session.global.json, 40),
             holders: self.holders,
         };
         if let Some(pattern) = &self.find {

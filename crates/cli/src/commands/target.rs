@@ -59,7 +59,7 @@ pub fn find_classes(heap: &Heap, name: &str) -> Result<Vec<ClassIdx>> {
     Ok(found)
 }
 
-/// `--top N`: 0 means all; not given means `default` in words and all in JSON.
+/// `--limit N`: 0 means all; not given means `default` in words and all in JSON.
 pub fn limit(top: Option<usize>, json: bool, default: usize) -> Option<usize> {
     match top {
         Some(0) => None,

@@ -8,7 +8,7 @@ use heap_analysis::threads::{ThreadOptions, threads};
 /// Threads: retained size, stack, locals per frame; virtual threads by stack
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  tenure threads heap.hprof\n  tenure threads --top 3 --locals 20 heap.hprof\n  tenure threads --json heap.hprof | jq '.threads[].name'"
+    after_help = "Examples:\n  tenure threads heap.hprof\n  tenure threads -n 3 --locals 20 heap.hprof\n  tenure threads --json heap.hprof | jq '.threads[].name'"
 )]
 pub struct Args {
     #[command(flatten)]
@@ -17,8 +17,15 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 8)]
     locals: usize,
     /// Threads to list, 0 for all [default: all]
-    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
-    top: usize,
+    #[arg(
+        short = 'n',
+        long,
+        alias = "top",
+        value_name = "N",
+        default_value_t = 0,
+        hide_default_value = true
+    )]
+    limit: usize,
 }
 
 impl Args {
@@ -27,7 +34,7 @@ impl Args {
         let heap = session.open(&self.dump.file)?;
         let options = ThreadOptions {
             locals: self.locals,
-            top: limit(Some(self.top), false, 0),
+            top: limit(Some(self.limit), false, 0),
         };
         session.answer(&threads(&heap, &options), heap.summary())
     }

@@ -7,21 +7,21 @@ use crate::session::Session;
 /// Objects in the dump that nothing reaches
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  tenure unreachable heap.hprof\n  tenure unreachable --top 0 heap.hprof\n  tenure unreachable --json heap.hprof | jq .total"
+    after_help = "Examples:\n  tenure unreachable heap.hprof\n  tenure unreachable -n 0 heap.hprof\n  tenure unreachable --json heap.hprof | jq .total"
 )]
 pub struct Args {
     #[command(flatten)]
     dump: Dump,
     /// Number of rows, 0 for all [default: 40, all with --json]
-    #[arg(long, value_name = "N")]
-    top: Option<usize>,
+    #[arg(short = 'n', long, alias = "top", value_name = "N")]
+    limit: Option<usize>,
 }
 
 impl Args {
     /// Says the garbage.
     pub(crate) fn run(&self, session: &Session) -> Outcome {
         let heap = session.open(&self.dump.file)?;
-        let top = limit(self.top, session.global.json, 40);
+        let top = limit(self.limit, session.global.json, 40);
         session.answer(
             &heap_analysis::unreachable::unreachable(&heap, top),
             heap.summary(),

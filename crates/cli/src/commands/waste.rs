@@ -12,7 +12,7 @@ use std::path::PathBuf;
 /// Memory that could be saved: copies, unused capacity of collections, zeros, references, buffers
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  tenure waste heap.hprof\n  tenure waste --top 5 --no-holders heap.hprof\n  tenure waste --collections ours.toml --json heap.hprof"
+    after_help = "Examples:\n  tenure waste heap.hprof\n  tenure waste -n 5 --no-holders heap.hprof\n  tenure waste --collections ours.toml --json heap.hprof"
 )]
 pub struct Args {
     #[command(flatten)]
@@ -23,8 +23,14 @@ pub struct Args {
     #[arg(long)]
     no_holders: bool,
     /// Rows per table, 0 for all
-    #[arg(long, value_name = "N", default_value_t = 20)]
-    top: usize,
+    #[arg(
+        short = 'n',
+        long,
+        alias = "top",
+        value_name = "N",
+        default_value_t = 20
+    )]
+    limit: usize,
 }
 
 /// Which classes are collections.
@@ -56,7 +62,7 @@ impl Args {
         let heap = session.open(&self.dump.file)?;
         let options = WasteOptions {
             all: session.global.unreachable,
-            top: limit(Some(self.top), session.global.json, 20),
+            top: limit(Some(self.limit), session.global.json, 20),
             holders: !self.no_holders,
             // A dump in which all objects have one trace was not written by a profiler.
             sites: heap.one_trace().is_none(),

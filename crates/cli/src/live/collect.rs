@@ -133,7 +133,7 @@ mod tests {
         let (stream, _) = listener.accept().expect("accepted");
         let (sender, commands) = std::sync::mpsc::channel();
         sender.send(Command::ForceGc).expect("queued");
-        let create = |path: &Path| OutputFile::create(path, false, &[]);
+        let create = |path: &Path| OutputFile::create_for_recording(path, false, &[]);
         let next = || commands.try_recv().ok();
         let done = collect(stream, &destination, next, create, |_| {}).expect("collected");
         (done, agent.join().expect("the agent"))

@@ -114,15 +114,21 @@ impl Terminal {
         rest.split('.').next().unwrap_or_default().to_owned()
     }
 
-    /// It has ended with this code, and the terminal is as it was.
-    pub(crate) fn is_given_back(&self, code: &str) {
+    /// It has ended with this code; all that was written before, and after.
+    pub(crate) fn ended(&self, code: &str) -> (String, String) {
         let raw = self.wait_raw("\nend");
         let (before, after) = raw.rsplit_once("code=").expect("a code");
+        assert_eq!(after.split('.').next(), Some(code), "{after}");
+        (before.to_owned(), after.to_owned())
+    }
+
+    /// It has ended with this code, and the terminal is as it was.
+    pub(crate) fn is_given_back(&self, code: &str) {
+        let (before, after) = self.ended(code);
         assert!(
             before.contains("\x1b[?1049l"),
             "the other screen: {before:?}"
         );
-        assert_eq!(after.split('.').next(), Some(code), "{after}");
         for word in ["isig icanon ", " echo "] {
             assert!(after.contains(word), "{word}: {after}");
         }

@@ -35,7 +35,7 @@ const COMMANDS: &[(&str, &str, Flags)] = &[
             ("by", "--by"),
             ("filter", "--filter"),
             ("sort", "--sort"),
-            ("limit", "--top"),
+            ("limit", "--limit"),
             ("all", "--all!"),
             ("empty", "--empty!"),
         ],
@@ -59,7 +59,7 @@ const COMMANDS: &[(&str, &str, Flags)] = &[
     (
         "dominators",
         "dominators",
-        &[("id", ""), ("depth", "--depth"), ("limit", "--top")],
+        &[("id", ""), ("depth", "--depth"), ("limit", "--limit")],
     ),
     ("dominator_groups", "dominators", &[("by", "--by")]),
     ("top", "top", &[]),
@@ -72,9 +72,9 @@ const COMMANDS: &[(&str, &str, Flags)] = &[
     ("roots", "roots", &[]),
     ("threads", "threads", &[]),
     ("strings", "strings", &[("find", "--find")]),
-    ("duplicate_strings", "strings", &[("limit", "--top")]),
-    ("collections", "collections", &[("limit", "--top")]),
-    ("waste", "waste", &[("limit", "--top")]),
+    ("duplicate_strings", "strings", &[("limit", "--limit")]),
+    ("collections", "collections", &[("limit", "--limit")]),
+    ("waste", "waste", &[("limit", "--limit")]),
     ("loaders", "loaders", &[]),
     ("properties", "properties", &[]),
     ("unreachable", "unreachable", &[]),
@@ -93,7 +93,7 @@ const SET: Flags = &[
     ("by", "--by"),
     ("sort", "--sort"),
     ("offset", "--skip-rows"),
-    ("limit", "--top"),
+    ("limit", "--limit"),
     ("all", "--all!"),
 ];
 
@@ -161,7 +161,7 @@ mod tests {
         check(
             "histogram",
             "set=class:a.B[]&limit=5",
-            "tenure objects 'a b.hprof' 'class:a.B[]' --by class --top 5",
+            "tenure objects 'a b.hprof' 'class:a.B[]' --by class --limit 5",
         );
         check("object", "id=0x10", "tenure object 'a b.hprof' 0x10");
     }

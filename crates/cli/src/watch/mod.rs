@@ -11,7 +11,7 @@ pub mod view;
 
 use crate::tui;
 use crate::tui::terminal::{Ended, with_terminal};
-use app::{Action, Top};
+use app::{Action, Watch};
 use question::{Question, Sheet};
 use ratatui::DefaultTerminal;
 use server::explorer::params::Params;
@@ -43,7 +43,7 @@ fn follow(
     color: bool,
 ) -> anyhow::Result<()> {
     let status = live.status();
-    let mut app = Top::new(status.borrow().clone());
+    let mut app = Watch::new(status.borrow().clone());
     let mut asking = Asking::new();
     let (done, outcomes) = channel();
     while !app.ended && !ended.is_set() {
@@ -90,7 +90,7 @@ impl Asking {
     }
 
     /// Takes an answer that has come, and asks what is to be asked now.
-    fn step(&mut self, live: &Arc<Live>, app: &mut Top) {
+    fn step(&mut self, live: &Arc<Live>, app: &mut Watch) {
         while let Ok((question, answer)) = self.receiver.try_recv() {
             self.is_waiting = false;
             app.take(question, answer);

@@ -1,7 +1,7 @@
 //! The timeline in characters: the heap as filled columns, marks below it, and small lines of what
 //! else is measured.
 
-use super::app::{SPANS, Top};
+use super::app::{SPANS, Watch};
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use report::units::human_bytes;
@@ -34,7 +34,7 @@ pub(super) fn used(row: &Row) -> Option<f64> {
 }
 
 /// The times that a timeline of the last rows shows.
-pub(super) fn shown(app: &Top, first: Option<u64>) -> (u64, u64) {
+pub(super) fn shown(app: &Watch, first: Option<u64>) -> (u64, u64) {
     let rows = &app.status.rows;
     let to = rows.last().map_or(0, |row| row.time_ms);
     let span = match SPANS[app.span] {
@@ -85,7 +85,7 @@ fn column_of(time: u64, (from, to): (u64, u64), width: usize) -> Option<usize> {
 
 /// The heap in so many lines, a line of marks below it.
 pub(super) fn heap(
-    app: &Top,
+    app: &Watch,
     answer: &TimelineAnswer,
     (width, height): (usize, usize),
     color: bool,
@@ -137,7 +137,7 @@ pub(super) fn heap(
 }
 
 /// Collections, marks and the ends of the range.
-fn marks(app: &Top, answer: &TimelineAnswer, times: (u64, u64), width: usize) -> Line<'static> {
+fn marks(app: &Watch, answer: &TimelineAnswer, times: (u64, u64), width: usize) -> Line<'static> {
     let mut cells = vec![' '; width];
     for event in &answer.events {
         let Some(at) = column_of(event.time_ms, times, width) else {
@@ -158,7 +158,7 @@ fn marks(app: &Top, answer: &TimelineAnswer, times: (u64, u64), width: usize) ->
 }
 
 /// A line for each other metric that is known: name, course, present value.
-pub(super) fn lines(app: &Top, answer: &TimelineAnswer, width: usize) -> Vec<Line<'static>> {
+pub(super) fn lines(app: &Watch, answer: &TimelineAnswer, width: usize) -> Vec<Line<'static>> {
     let times = shown(app, answer.rows.first().map(|row| row.time_ms));
     let room = width.saturating_sub(30);
     let mut out = Vec::new();

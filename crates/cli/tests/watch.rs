@@ -3,10 +3,10 @@
 
 use crate::terminal::Terminal;
 use crate::watched::{Lab, Program, java, lab};
-use cli::top::app::{Action, Top};
-use cli::top::draw::draw;
-use cli::top::question::{Question, Row, Sheet};
-use cli::top::view::View;
+use cli::watch::app::{Action, Watch};
+use cli::watch::draw::draw;
+use cli::watch::question::{Question, Row, Sheet};
+use cli::watch::view::View;
 use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{KeyCode, KeyModifiers};
 use server::live::metrics;
@@ -15,7 +15,7 @@ use server::live::status::Status;
 use server::live::timeline::{Event, EventKind};
 use std::process::{Command, Stdio};
 
-fn press(top: &mut Top, keys: &str) -> Option<Action> {
+fn press(watch: &mut Watch, keys: &str) -> Option<Action> {
     let mut last = None;
     for key in keys.chars() {
         let code = match key {
@@ -26,7 +26,7 @@ fn press(top: &mut Top, keys: &str) -> Option<Action> {
             '↓' => KeyCode::Down,
             c => KeyCode::Char(c),
         };
-        last = top.key(code, KeyModifiers::NONE, 5_000);
+        last = watch.key(code, KeyModifiers::NONE, 5_000);
     }
     last
 }
@@ -59,11 +59,11 @@ fn timeline() -> TimelineAnswer {
     }
 }
 
-fn page(top: &mut Top, width: u16, height: u16) -> String {
+fn page(watch: &mut Watch, width: u16, height: u16) -> String {
     let mut terminal = ratatui::Terminal::new(TestBackend::new(width, height)).unwrap();
     let timeline = timeline();
     terminal
-        .draw(|frame| draw(top, &timeline, frame, false))
+        .draw(|frame| draw(watch, &timeline, frame, false))
         .unwrap();
     let buffer = terminal.backend().buffer().clone();
     let rows = buffer.content().chunks(usize::from(width));
@@ -71,8 +71,8 @@ fn page(top: &mut Top, width: u16, height: u16) -> String {
     rows.map(|r| row(r) + "\n").collect()
 }
 
-fn some_top() -> Top {
-    Top::new(Status {
+fn some_watch() -> Watch {
+    Watch::new(Status {
         pid: 4711,
         name: "demo.\x1b[31mMain".to_owned(),
         rows: vec![row(9750)],
@@ -107,73 +107,76 @@ fn answer(question: &Question) -> Sheet {
 }
 
 /// Gives the answer to what is asked at the moment.
-fn answered(top: &mut Top) {
-    let question = top.question();
+fn answered(watch: &mut Watch) {
+    let question = watch.question();
     let sheet = answer(&question);
-    top.take(question, Ok(sheet));
+    watch.take(question, Ok(sheet));
 }
 
 #[test]
 fn keys_choose_order_groups_filter_range_and_what_is_behind_a_row() {
-    let mut top = some_top();
-    press(&mut top, "i");
-    answered(&mut top);
+    let mut watch = some_watch();
+    press(&mut watch, "i");
+    answered(&mut watch);
     assert_eq!(
-        (top.question().sort, top.question().up),
+        (watch.question().sort, watch.question().up),
         ("live_bytes", false)
     );
-    press(&mut top, "→");
-    assert_eq!(top.question().sort, "with_capacity_bytes");
-    press(&mut top, "←←u");
+    press(&mut watch, "→");
+    assert_eq!(watch.question().sort, "with_capacity_bytes");
+    press(&mut watch, "←←u");
     assert_eq!(
-        (top.question().sort, top.question().up),
+        (watch.question().sort, watch.question().up),
         ("bytes_each", true)
     );
     // Beyond the last column is the name, then the first again.
-    press(&mut top, &"→".repeat(11));
-    assert_eq!(top.question().sort, "name");
-    press(&mut top, "→");
-    assert_eq!(top.question().sort, "sample_percent");
-    press(&mut top, "bbb");
-    assert_eq!(top.question().by, "vm");
-    press(&mut top, "↓↓\n");
+    press(&mut watch, &"→".repeat(11));
+    assert_eq!(watch.question().sort, "name");
+    press(&mut watch, "→");
+    assert_eq!(watch.question().sort, "sample_percent");
+    press(&mut watch, "bbb");
+    assert_eq!(watch.question().by, "vm");
+    press(&mut watch, "↓↓\n");
     assert_eq!(
-        (top.view(), top.question().class.as_str()),
+        (watch.view(), watch.question().class.as_str()),
         (View::Objects, "a.Class2")
     );
-    press(&mut top, "<");
-    assert_eq!(top.view(), View::Instances);
+    press(&mut watch, "<");
+    assert_eq!(watch.view(), View::Instances);
 
-    press(&mut top, "a");
-    answered(&mut top);
-    press(&mut top, "/Node\n");
+    press(&mut watch, "a");
+    answered(&mut watch);
+    press(&mut watch, "/Node\n");
     assert_eq!(
-        (top.question().filter.as_str(), top.question().regex),
+        (watch.question().filter.as_str(), watch.question().regex),
         ("Node", false)
     );
-    press(&mut top, "\n");
-    let sites = top.question();
+    press(&mut watch, "\n");
+    let sites = watch.question();
     assert_eq!(
         (sites.by, sites.filter.as_str(), sites.regex),
         ("site", "^a\\.Class0$", true)
     );
-    answered(&mut top);
-    press(&mut top, "\n");
-    assert!(page(&mut top, 150, 40).contains("a.B.frame3(B.java:1)"));
-    press(&mut top, "<<");
-    assert_eq!(top.question().by, "class");
-    assert_eq!(top.question().filter, "Node");
+    answered(&mut watch);
+    press(&mut watch, "\n");
+    assert!(page(&mut watch, 150, 40).contains("a.B.frame3(B.java:1)"));
+    press(&mut watch, "<<");
+    assert_eq!(watch.question().by, "class");
+    assert_eq!(watch.question().filter, "Node");
 
-    press(&mut top, "t");
-    assert_eq!((top.question().from, top.question().to), (Some(5000), None));
-    press(&mut top, "t");
-    assert_eq!(top.question().to, Some(5000));
+    press(&mut watch, "t");
+    assert_eq!(
+        (watch.question().from, watch.question().to),
+        (Some(5000), None)
+    );
+    press(&mut watch, "t");
+    assert_eq!(watch.question().to, Some(5000));
     assert!(
-        page(&mut top, 100, 40).contains(']'),
+        page(&mut watch, 100, 40).contains(']'),
         "the range is on the timeline"
     );
-    press(&mut top, "t");
-    assert_eq!(top.question().from, None);
+    press(&mut watch, "t");
+    assert_eq!(watch.question().from, None);
 
     let command = |name, parameters: &[(&'static str, &str)]| {
         let owned = parameters
@@ -181,42 +184,51 @@ fn keys_choose_order_groups_filter_range_and_what_is_behind_a_row() {
             .map(|(name, value)| (*name, (*value).to_owned()));
         Some(Action::Command(name, owned.collect()))
     };
-    assert_eq!(press(&mut top, "g"), command("gc", &[]));
-    assert_eq!(press(&mut top, "d"), command("dump", &[]));
-    assert_eq!(press(&mut top, "r"), command("record", &[("mode", "full")]));
-    assert_eq!(press(&mut top, "+"), command("interval", &[("ms", "100")]));
-    assert_eq!(press(&mut top, "-"), command("interval", &[("ms", "1000")]));
+    assert_eq!(press(&mut watch, "g"), command("gc", &[]));
+    assert_eq!(press(&mut watch, "d"), command("dump", &[]));
     assert_eq!(
-        press(&mut top, "Mhere\n"),
+        press(&mut watch, "r"),
+        command("record", &[("mode", "full")])
+    );
+    assert_eq!(
+        press(&mut watch, "+"),
+        command("interval", &[("ms", "100")])
+    );
+    assert_eq!(
+        press(&mut watch, "-"),
+        command("interval", &[("ms", "1000")])
+    );
+    assert_eq!(
+        press(&mut watch, "Mhere\n"),
         command("mark", &[("text", "here")])
     );
-    assert_eq!(press(&mut top, "e"), Some(Action::Explore));
-    press(&mut top, "q");
-    assert!(top.ended);
+    assert_eq!(press(&mut watch, "e"), Some(Action::Explore));
+    press(&mut watch, "q");
+    assert!(watch.ended);
 }
 
 #[test]
 fn every_view_can_be_drawn_on_any_screen() {
-    let mut top = some_top();
+    let mut watch = some_watch();
     for view in "manjifvo".chars() {
-        press(&mut top, &view.to_string());
+        press(&mut watch, &view.to_string());
         for state in 0..4 {
             match state {
                 0 => {}
-                1 => answered(&mut top),
-                2 => top.take(top.question(), Err("no \x1b[2J answer".to_owned())),
-                _ => drop(press(&mut top, "?")),
+                1 => answered(&mut watch),
+                2 => watch.take(watch.question(), Err("no \x1b[2J answer".to_owned())),
+                _ => drop(press(&mut watch, "?")),
             }
             for (width, height) in [(150, 40), (80, 24), (40, 12), (20, 4), (1, 1)] {
-                let text = page(&mut top, width, height);
+                let text = page(&mut watch, width, height);
                 assert!(!text.contains('\x1b'), "{text}");
             }
         }
-        press(&mut top, "x");
+        press(&mut watch, "x");
     }
-    press(&mut top, "m");
-    answered(&mut top);
-    let text = page(&mut top, 100, 40);
+    press(&mut watch, "m");
+    answered(&mut watch);
+    let text = page(&mut watch, 100, 40);
     for words in [
         "demo.",
         "4711",
@@ -230,20 +242,20 @@ fn every_view_can_be_drawn_on_any_screen() {
         assert!(text.contains(words), "{words}: {text}");
     }
     // The sorted column is shown wherever it is.
-    press(&mut top, "i");
-    answered(&mut top);
-    press(&mut top, &"→".repeat(9));
+    press(&mut watch, "i");
+    answered(&mut watch);
+    press(&mut watch, &"→".repeat(9));
     assert!(
-        page(&mut top, 80, 24).contains("▼Cap. mean"),
+        page(&mut watch, 80, 24).contains("▼Cap. mean"),
         "{}",
-        page(&mut top, 80, 24)
+        page(&mut watch, 80, 24)
     );
 }
 
 /// The view with an answer of rows that say these keys, each with a stack.
-fn with_rows(top: &mut Top, keys: &[&str]) {
+fn with_rows(watch: &mut Watch, keys: &[&str]) {
     let row = |key: &&str| Row {
-        cells: vec![String::new(); top.view().columns().len()],
+        cells: vec![String::new(); watch.view().columns().len()],
         name: (*key).to_owned(),
         key: (*key).to_owned(),
         details: vec!["a.B.c(B.java:7)".to_owned()],
@@ -253,14 +265,14 @@ fn with_rows(top: &mut Top, keys: &[&str]) {
         rows,
         ..Sheet::default()
     };
-    top.take(top.question(), Ok(sheet));
+    watch.take(watch.question(), Ok(sheet));
 }
 
 #[test]
 fn saved_tables_are_compared_with_the_marked_one_or_the_one_before() {
-    let mut top = some_top();
-    press(&mut top, "v");
-    let tables = |top: &mut Top| {
+    let mut watch = some_watch();
+    press(&mut watch, "v");
+    let tables = |watch: &mut Watch| {
         let row = |key: &&str| Row {
             key: (*key).to_owned(),
             ..Row::default()
@@ -269,89 +281,104 @@ fn saved_tables_are_compared_with_the_marked_one_or_the_one_before() {
             rows: ["3", "2", "1"].iter().map(row).collect(),
             ..Sheet::default()
         };
-        top.take(top.question(), Ok(sheet));
+        watch.take(watch.question(), Ok(sheet));
     };
-    tables(&mut top);
-    press(&mut top, "\n");
-    assert_eq!((top.view(), top.question().tables), (View::Changes, (2, 3)));
-    assert_eq!(top.question().sort, "bytes_change");
-    press(&mut top, "<");
-    tables(&mut top);
-    press(&mut top, "↓↓\n");
-    assert!(top.message.contains("no table before"), "{}", top.message);
-    press(&mut top, "c");
-    assert!(top.trail().contains("compared from 1"), "{}", top.trail());
-    press(&mut top, "\n");
+    tables(&mut watch);
+    press(&mut watch, "\n");
     assert_eq!(
-        top.view(),
+        (watch.view(), watch.question().tables),
+        (View::Changes, (2, 3))
+    );
+    assert_eq!(watch.question().sort, "bytes_change");
+    press(&mut watch, "<");
+    tables(&mut watch);
+    press(&mut watch, "↓↓\n");
+    assert!(
+        watch.message.contains("no table before"),
+        "{}",
+        watch.message
+    );
+    press(&mut watch, "c");
+    assert!(
+        watch.trail().contains("compared from 1"),
+        "{}",
+        watch.trail()
+    );
+    press(&mut watch, "\n");
+    assert_eq!(
+        watch.view(),
         View::Saved,
         "a table is not compared with itself"
     );
-    top.key(KeyCode::Home, KeyModifiers::NONE, 0);
-    press(&mut top, "\n");
-    assert_eq!(top.question().tables, (1, 3));
-    assert!(top.trail().contains("from table 1 to 3"), "{}", top.trail());
+    watch.key(KeyCode::Home, KeyModifiers::NONE, 0);
+    press(&mut watch, "\n");
+    assert_eq!(watch.question().tables, (1, 3));
+    assert!(
+        watch.trail().contains("from table 1 to 3"),
+        "{}",
+        watch.trail()
+    );
     // A table that comes makes the list old.
-    let age = top.age();
-    top.status.saved.push(server::live::shelf::Saved {
+    let age = watch.age();
+    watch.status.saved.push(server::live::shelf::Saved {
         number: 4,
         time_ms: 0,
         source: String::new(),
         sizes_ms: None,
         stem: "t".into(),
     });
-    assert_ne!(top.age(), age);
+    assert_ne!(watch.age(), age);
 }
 
 #[test]
 fn options_of_classes_are_changed_line_by_line() {
-    let mut top = some_top();
-    press(&mut top, "A");
-    assert!(top.typing.is_none(), "there are no lines in this view");
-    press(&mut top, "o");
-    with_rows(&mut top, &["* a.A off", "* a.B count"]);
+    let mut watch = some_watch();
+    press(&mut watch, "A");
+    assert!(watch.typing.is_none(), "there are no lines in this view");
+    press(&mut watch, "o");
+    with_rows(&mut watch, &["* a.A off", "* a.B count"]);
     let told = |text: &str| Some(Action::Command("options", vec![("text", text.to_owned())]));
     // The chosen line is there to be changed.
     assert_eq!(
-        press(&mut top, "↓\n,stack\n"),
+        press(&mut watch, "↓\n,stack\n"),
         told("* a.A off\n* a.B count,stack")
     );
-    top.key(KeyCode::Home, KeyModifiers::NONE, 0);
+    watch.key(KeyCode::Home, KeyModifiers::NONE, 0);
     assert_eq!(
-        press(&mut top, "A* a.C off\n"),
+        press(&mut watch, "A* a.C off\n"),
         told("* a.A off\n* a.C off\n* a.B count,stack")
     );
     // The new line is the chosen one.
-    assert_eq!(press(&mut top, "X"), told("* a.A off\n* a.B count,stack"));
-    assert_eq!(press(&mut top, "X"), told("* a.A off"));
-    assert_eq!(press(&mut top, "X"), told(""));
-    assert_eq!(press(&mut top, "X"), None);
-    assert_eq!(press(&mut top, "\n* ** count\n"), told("* ** count"));
+    assert_eq!(press(&mut watch, "X"), told("* a.A off\n* a.B count,stack"));
+    assert_eq!(press(&mut watch, "X"), told("* a.A off"));
+    assert_eq!(press(&mut watch, "X"), told(""));
+    assert_eq!(press(&mut watch, "X"), None);
+    assert_eq!(press(&mut watch, "\n* ** count\n"), told("* ** count"));
     // What is refused is said, and asked again.
-    let age = top.age();
-    top.done(Err("line 1: no such option".to_owned()));
-    assert_ne!(top.age(), age);
-    assert!(page(&mut top, 100, 40).contains("line 1: no such option"));
+    let age = watch.age();
+    watch.done(Err("line 1: no such option".to_owned()));
+    assert_ne!(watch.age(), age);
+    assert!(page(&mut watch, 100, 40).contains("line 1: no such option"));
 }
 
 #[test]
 fn the_source_of_a_stack_is_one_key_away() {
-    let mut top = some_top();
-    press(&mut top, "l");
-    assert!(top.message.contains("no stack"), "{}", top.message);
-    press(&mut top, "j");
-    with_rows(&mut top, &["a.B"]);
-    press(&mut top, "l");
-    assert_eq!(top.view(), View::Source);
-    assert_eq!(top.question().stack, ["a.B.c(B.java:7)"]);
-    with_rows(&mut top, &["a.B.c(B.java:7)"]);
+    let mut watch = some_watch();
+    press(&mut watch, "l");
+    assert!(watch.message.contains("no stack"), "{}", watch.message);
+    press(&mut watch, "j");
+    with_rows(&mut watch, &["a.B"]);
+    press(&mut watch, "l");
+    assert_eq!(watch.view(), View::Source);
+    assert_eq!(watch.question().stack, ["a.B.c(B.java:7)"]);
+    with_rows(&mut watch, &["a.B.c(B.java:7)"]);
     // The lines of the chosen frame are open from the beginning.
     assert_eq!(
-        page(&mut top, 100, 40).matches("a.B.c(B.java:7)").count(),
+        page(&mut watch, 100, 40).matches("a.B.c(B.java:7)").count(),
         2
     );
-    press(&mut top, "<");
-    assert_eq!(top.view(), View::References);
+    press(&mut watch, "<");
+    assert_eq!(watch.view(), View::References);
 }
 
 fn start(lab: &Lab) -> Option<Program> {
@@ -369,7 +396,7 @@ fn line_of<'s>(screen: &'s str, name: &str) -> &'s str {
 
 #[test]
 fn a_running_program_is_recorded_collected_and_explored_in_a_terminal() {
-    const TEST: &str = "top on a terminal";
+    const TEST: &str = "watch on a terminal";
     let Some(lab) = lab(TEST) else { return };
     if !crate::terminal::is_there() {
         return testkit::skip(TEST, testkit::Need::Program, "there is no script(1)");
@@ -379,69 +406,69 @@ fn a_running_program_is_recorded_collected_and_explored_in_a_terminal() {
     };
     let folder = tempfile::tempdir().expect("a folder");
     let words = format!(
-        "top {} --dumps {}",
+        "watch {} --dumps {}",
         program.child.id(),
         folder.path().display()
     );
-    let mut top = Terminal::start(&words, &lab.agent);
-    top.wait("Populations");
-    top.wait("resident");
+    let mut watch = Terminal::start(&words, &lab.agent);
+    watch.wait("Populations");
+    watch.wait("resident");
     // Without a recording the VM's own histogram counts.
-    top.press("i");
-    top.wait("from: vm");
-    top.press("a");
-    top.wait("nothing has been recorded");
-    top.press("r");
-    top.until("recording", |screen| {
+    watch.press("i");
+    watch.wait("from: vm");
+    watch.press("a");
+    watch.wait("nothing has been recorded");
+    watch.press("r");
+    watch.until("recording", |screen| {
         program.tell("nothing");
         screen.contains("  recording every allocation")
     });
     program.tell("keep 1234");
-    top.press("/Populations$Node\r");
-    top.until("allocations", |screen| {
+    watch.press("/Populations$Node\r");
+    watch.until("allocations", |screen| {
         line_of(screen, "Populations$Node").contains(" 1,234 ")
     });
     // The stacks behind the class, and one of them in full.
-    top.press("\r");
-    top.wait("Populations.keep(Populations.java:");
-    top.press("\r");
-    top.wait("\nPopulations.main(Populations.java:");
-    top.press("\x7f\x7f");
-    top.wait("Allocations by class");
+    watch.press("\r");
+    watch.wait("Populations.keep(Populations.java:");
+    watch.press("\r");
+    watch.wait("\nPopulations.main(Populations.java:");
+    watch.press("\x7f\x7f");
+    watch.wait("Allocations by class");
     // From here on they only die.
-    top.press("t");
-    top.wait("the range begins");
+    watch.press("t");
+    watch.wait("the range begins");
     program.tell("drop");
     program.tell("other 600");
-    top.press("g");
-    top.until("deaths in the range", |screen| {
+    watch.press("g");
+    watch.until("deaths in the range", |screen| {
         line_of(screen, "Populations$Node").contains(" -1,234 ")
     });
     // The end of the range, and whole time again.
-    top.press("tt");
+    watch.press("tt");
     program.tell("bags 30");
-    top.press("d");
-    top.press("f");
-    top.wait("savings of heap dump 1");
-    top.press("i/Populations$Bag\r");
-    top.until("sizes of the dump", |screen| {
+    watch.press("d");
+    watch.press("f");
+    watch.wait("savings of heap dump 1");
+    watch.press("i/Populations$Bag\r");
+    watch.until("sizes of the dump", |screen| {
         let bags = line_of(screen, "Populations$Bag");
         // Once the filter holds, it is the only class.
         bags.contains(" 30 ") && bags.contains(" 300 ") && !screen.contains("Object[]")
     });
-    top.press("\r");
-    top.wait("30 objects of Populations$Bag");
-    top.press("e");
-    top.wait("Overview");
-    top.press("q");
-    top.wait("30 objects of Populations$Bag");
+    watch.press("\r");
+    watch.wait("30 objects of Populations$Bag");
+    watch.press("e");
+    watch.wait("Overview");
+    watch.press("q");
+    watch.wait("30 objects of Populations$Bag");
     // The program ends; what is known of it stays.
     drop(program);
-    top.wait("the program has ended");
-    top.press("a");
-    top.wait("Populations");
-    top.press("q");
-    top.is_given_back("0");
+    watch.wait("the program has ended");
+    watch.press("a");
+    watch.wait("Populations");
+    watch.press("q");
+    watch.is_given_back("0");
 }
 
 #[test]
@@ -457,126 +484,134 @@ fn tables_are_kept_classes_left_out_and_source_is_shown_in_a_terminal() {
     let folder = tempfile::tempdir().expect("a folder");
     let sources = crate::watched::test_source("Populations");
     let words = format!(
-        "top {} --record full --dumps {} --source {}",
+        "watch {} --record full --dumps {} --source {}",
         program.child.id(),
         folder.path().display(),
         sources.parent().expect("a folder").display()
     );
-    let mut top = Terminal::start(&words, &lab.agent);
-    top.until("recording", |screen| {
+    let mut watch = Terminal::start(&words, &lab.agent);
+    watch.until("recording", |screen| {
         program.tell("nothing");
         screen.contains("  recording every allocation")
     });
     program.tell("keep 1234");
     program.tell("bags 3");
-    top.press("a/Populations$Node\r");
-    top.until("allocations", |screen| {
+    watch.press("a/Populations$Node\r");
+    watch.until("allocations", |screen| {
         line_of(screen, "Populations$Node").contains(" 1,234 ")
     });
-    top.press("\r");
-    top.wait("Populations.keep(Populations.java:");
+    watch.press("\r");
+    watch.wait("Populations.keep(Populations.java:");
     // From the innermost frame to the one that says new.
-    top.press("l");
-    top.wait("►");
+    watch.press("l");
+    watch.wait("►");
     let text = std::fs::read_to_string(&sources).expect("the program");
     let line = text
         .lines()
         .position(|line| line.contains("Node node = new Node();"));
     let own = format!("►{:>5}  ", line.expect("a line") + 1);
     for _ in 0..3 {
-        if top.screen().contains(&own) {
+        if watch.screen().contains(&own) {
             break;
         }
-        let before = top.screen();
-        top.press("\x1b[B");
-        top.until("the next frame", |screen| *screen != before);
+        let before = watch.screen();
+        watch.press("\x1b[B");
+        watch.until("the next frame", |screen| *screen != before);
     }
-    assert!(top.screen().contains(&own), "{own}: {}", top.screen());
+    assert!(watch.screen().contains(&own), "{own}: {}", watch.screen());
 
     // Two tables, and what came between them.
-    top.press("v");
-    top.wait("No table of all classes was kept");
-    top.press("w");
-    top.wait("-classes-1.html");
+    watch.press("v");
+    watch.wait("No table of all classes was kept");
+    watch.press("w");
+    watch.wait("-classes-1.html");
     program.tell("keep 66");
-    top.press("a/Populations$Node\r");
-    top.until("more of them", |screen| {
+    watch.press("a/Populations$Node\r");
+    watch.until("more of them", |screen| {
         line_of(screen, "Populations$Node").contains(" 1,300 ")
     });
-    top.press("vw");
-    top.wait("-classes-2.html");
-    top.press("\r");
-    top.until("the change", |screen| {
+    watch.press("vw");
+    watch.wait("-classes-2.html");
+    watch.press("\r");
+    watch.until("the change", |screen| {
         line_of(screen, "Populations$Node").contains(" +66 ")
     });
 
     // A class is left out, and comes back.
-    top.press("i/Populations$Bag\r");
-    top.until("bags", |screen| {
+    watch.press("i/Populations$Bag\r");
+    watch.until("bags", |screen| {
         line_of(screen, "Populations$Bag").contains(" 3 ")
     });
-    top.press("o");
-    top.wait("Every class is recorded in full");
-    top.press("A* Populations$Bag off\r");
-    top.wait("\n* Populations$Bag off");
-    top.press("i/Populations$Bag\r");
-    top.wait("No class has instances");
-    top.press("o");
-    top.wait("\n* Populations$Bag off");
-    top.press("Anonsense\r");
-    top.until("it is refused", |screen| {
+    watch.press("o");
+    watch.wait("Every class is recorded in full");
+    watch.press("A* Populations$Bag off\r");
+    watch.wait("\n* Populations$Bag off");
+    watch.press("i/Populations$Bag\r");
+    watch.wait("No class has instances");
+    watch.press("o");
+    watch.wait("\n* Populations$Bag off");
+    watch.press("Anonsense\r");
+    watch.until("it is refused", |screen| {
         screen.contains("line 2: ") && !screen.contains("\nnonsense")
     });
-    top.press("X");
-    top.wait("Every class is recorded in full");
-    top.press("i/Populations$Bag\r");
-    top.until("bags again", |screen| {
+    watch.press("X");
+    watch.wait("Every class is recorded in full");
+    watch.press("i/Populations$Bag\r");
+    watch.until("bags again", |screen| {
         line_of(screen, "Populations$Bag").contains(" 3 ")
     });
-    top.press("q");
-    top.is_given_back("0");
+    watch.press("q");
+    watch.is_given_back("0");
 }
 
 #[test]
 fn a_signal_gives_the_terminal_back() {
-    const TEST: &str = "top and signals";
+    const TEST: &str = "watch and signals";
     let Some(lab) = lab(TEST) else { return };
     if !crate::terminal::is_there() {
         return testkit::skip(TEST, testkit::Need::Program, "there is no script(1)");
     }
     let Some(program) = start(lab) else { return };
     for (signal, keys) in [("TERM", ""), ("HUP", ""), ("", "\x03")] {
-        let mut top = Terminal::start(&format!("top {}", program.child.id()), &lab.agent);
-        top.wait("resident");
-        top.press(keys);
+        let mut watch = Terminal::start(&format!("watch {}", program.child.id()), &lab.agent);
+        watch.wait("resident");
+        watch.press(keys);
         if !signal.is_empty() {
             let kill = Command::new("kill")
-                .args(["-s", signal, &top.pid()])
+                .args(["-s", signal, &watch.pid()])
                 .status();
             assert!(kill.expect("kill").success());
         }
-        top.is_given_back("0");
+        watch.is_given_back("0");
     }
 }
 
 #[test]
-fn what_is_no_terminal_no_program_and_no_file_is_said() {
+fn what_is_no_terminal_and_no_program_is_said() {
     let run = |words: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tenure"));
-        command.arg("top").args(words);
+        command.args(words);
         testkit::run::run_command(command, std::time::Duration::from_secs(60))
     };
     // The first process is no JVM.
-    let ran = run(&["1"]);
+    let ran = run(&["watch", "1"]);
     assert_eq!(ran.code, Some(1), "{}", ran.stderr);
     assert!(ran.stderr.contains("no JVM"), "{}", ran.stderr);
-    let ran = run(&["no.such.Main"]);
+    let ran = run(&["watch", "no.such.Main"]);
+    assert_eq!(ran.code, Some(1), "{}", ran.stderr);
+    let ran = run(&["top", "no.such.Main"]);
     assert_eq!(ran.code, Some(3), "{}", ran.stderr);
-    let Some(lab) = lab("top without a terminal") else {
+    let Some(lab) = lab("watch without a terminal") else {
         return;
     };
     let Some(program) = start(lab) else { return };
-    let ran = run(&[&program.child.id().to_string()]);
+    let pid = program.child.id().to_string();
+    let ran = run(&["watch", &pid]);
     assert_eq!(ran.code, Some(2), "{}", ran.stderr);
     assert!(ran.stderr.contains("needs a terminal"), "{}", ran.stderr);
+    // It was called so before.
+    let ran = run(&["top", &pid]);
+    assert_eq!(ran.code, Some(2), "{}", ran.stderr);
+    let hint = format!("tenure watch {pid}");
+    assert!(ran.stderr.contains(&hint), "{}", ran.stderr);
 }

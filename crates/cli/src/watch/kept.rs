@@ -1,7 +1,7 @@
 //! Answers about what was kept or chosen: saved tables, what changed between two, the options of
 //! classes, the source of a stack. And what the keys do with them.
 
-use super::app::{Action, Place, Prompt, Top};
+use super::app::{Action, Place, Prompt, Watch};
 use super::question::{Question, Row, Sheet, plain_row, signed, signed_bytes};
 use super::view::View;
 use report::units::{grouped, human_bytes, utc};
@@ -77,7 +77,7 @@ fn option_row(line: &str) -> Row {
 /// The frames of a stack, each with the lines around its own.
 pub(super) fn source(question: &Question, live: &Live) -> Result<Sheet, Fault> {
     if live.sources().is_empty() {
-        let text = "no sources are known; start tenure top with --source FOLDER";
+        let text = "no sources are known; start tenure watch with --source FOLDER";
         return Err(Fault::not_found(text));
     }
     let row = |frame: &String| plain_row(Vec::new(), frame, excerpt(live, frame));
@@ -105,7 +105,7 @@ fn excerpt(live: &Live, frame: &str) -> Vec<String> {
         .collect()
 }
 
-impl Top {
+impl Watch {
     /// The source of the chosen row's stack.
     pub(super) fn show_source(&mut self) {
         let stack = self.chosen_row().map(|row| row.details).unwrap_or_default();

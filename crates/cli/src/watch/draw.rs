@@ -1,6 +1,6 @@
 //! The state on the screen: the program, its memory, the timeline, a table, a word or the keys.
 
-use super::app::{KEYS, Prompt, Top};
+use super::app::{KEYS, Prompt, Watch};
 use super::chart;
 use super::question::{Row, Sheet};
 use super::view::View;
@@ -30,7 +30,7 @@ fn dim() -> Style {
 }
 
 /// Draws everything.
-pub fn draw(app: &mut Top, timeline: &TimelineAnswer, frame: &mut Frame<'_>, color: bool) {
+pub fn draw(app: &mut Watch, timeline: &TimelineAnswer, frame: &mut Frame<'_>, color: bool) {
     let area = frame.area();
     let width = usize::from(area.width);
     let accent = match color {
@@ -73,7 +73,7 @@ pub fn draw(app: &mut Top, timeline: &TimelineAnswer, frame: &mut Frame<'_>, col
 }
 
 /// The program, and what is being recorded.
-fn head(app: &Top, accent: Style) -> Line<'static> {
+fn head(app: &Watch, accent: Style) -> Line<'static> {
     let status = &app.status;
     let mut spans = vec![
         Span::styled(visible(&status.name).into_owned(), accent),
@@ -108,7 +108,7 @@ fn head(app: &Top, accent: Style) -> Line<'static> {
 }
 
 /// What is used at the moment.
-fn memory(app: &Top) -> Line<'static> {
+fn memory(app: &Watch) -> Line<'static> {
     let Some(row) = app.status.rows.last() else {
         return Line::styled("nothing has been measured yet", dim());
     };
@@ -151,7 +151,7 @@ fn fitting(widths: &[usize], room: usize, sort: usize) -> std::ops::Range<usize>
     range
 }
 
-fn table(app: &mut Top, frame: &mut Frame<'_>, area: Rect) {
+fn table(app: &mut Watch, frame: &mut Frame<'_>, area: Rect) {
     let sheet = match app.sheet() {
         None => return frame.render_widget(Line::styled("asking…", dim()), area),
         Some(Err(error)) => {
@@ -190,7 +190,7 @@ fn table(app: &mut Top, frame: &mut Frame<'_>, area: Rect) {
     frame.render_widget(Paragraph::new(Text::from(lines)), pane);
 }
 
-fn lines_of(app: &Top, sheet: &Sheet, area: Rect) -> Vec<Line<'static>> {
+fn lines_of(app: &Watch, sheet: &Sheet, area: Rect) -> Vec<Line<'static>> {
     let (chosen, _, sort) = app.chosen();
     let columns = app.view().columns();
     let arrow = if app.up() { "▲" } else { "▼" };
@@ -237,7 +237,7 @@ fn lines_of(app: &Top, sheet: &Sheet, area: Rect) -> Vec<Line<'static>> {
     lines
 }
 
-fn foot_line(app: &Top, width: usize) -> Line<'static> {
+fn foot_line(app: &Watch, width: usize) -> Line<'static> {
     if let Some((prompt, text)) = &app.typing {
         let what = match prompt {
             Prompt::Filter => "class or frame contains",

@@ -115,7 +115,7 @@ pub enum Action {
 
 /// The live view.
 #[derive(Debug, Default)]
-pub struct Top {
+pub struct Watch {
     /// The state of the program.
     pub status: Status,
     pub(super) places: Vec<Place>,
@@ -139,15 +139,15 @@ pub struct Top {
     renewed: u64,
 }
 
-impl Top {
+impl Watch {
     /// Begins with the timeline.
-    pub fn new(status: Status) -> Top {
-        Top {
+    pub fn new(status: Status) -> Watch {
+        Watch {
             status,
             places: vec![Place::of(View::Memory)],
             span: 1,
             height: 20,
-            ..Top::default()
+            ..Watch::default()
         }
     }
 

@@ -1,0 +1,60 @@
+//! What is removed when a signal ends a command: outputs that are not whole.
+
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use signal_hook::low_level::emulate_default_handler;
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, Once, PoisonError};
+
+static PARTS: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+
+fn lock() -> MutexGuard<'static, BTreeSet<PathBuf>> {
+    PARTS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Has a file removed if a signal ends this process. Commands that handle signals themselves must not call it.
+pub(crate) fn remove_then(part: &Path) {
+    static WATCH: Once = Once::new();
+    lock().insert(part.to_owned());
+    WATCH.call_once(watch);
+}
+
+/// Runs `body`, which gives the file its name or removes it. A signal waits for it.
+pub(crate) fn forget<T>(part: &Path, body: impl FnOnce() -> T) -> T {
+    let mut parts = lock();
+    parts.remove(part);
+    body()
+}
+
+/// Waits for signals on a thread of its own. Without one, files stay as they would at SIGKILL.
+fn watch() {
+    // What `nohup` or a script has switched off stays so.
+    let ignored = ignored();
+    let wanted = [SIGINT, SIGTERM, SIGHUP];
+    let wanted = wanted
+        .into_iter()
+        .filter(|signal| ignored >> (signal - 1) & 1 == 0);
+    let Ok(mut signals) = Signals::new(wanted) else {
+        return;
+    };
+    std::thread::spawn(move || {
+        if let Some(signal) = signals.forever().next() {
+            let parts = lock();
+            for part in &*parts {
+                let _ = fs::remove_file(part);
+            }
+            // Ends the process, with the lock held: nothing is written any more.
+            let _ = emulate_default_handler(signal);
+        }
+    });
+}
+
+/// The signals that this process ignores, one bit each.
+fn ignored() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+        .unwrap_or(0)
+}

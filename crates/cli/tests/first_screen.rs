@@ -1,0 +1,78 @@
+//! What a terminal shows of a large dump before its analysis has ended, and the commands that lead on.
+
+use crate::terminal::{self, Terminal};
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use testkit::dump::{Elements, Heap, IdSize, Root};
+
+/// A dump that is large enough, of one array, with one that nothing reaches.
+fn dump(file: &Path, unreachable: usize) {
+    let mut heap = Heap::new(IdSize::Eight);
+    heap.java_lang_object();
+    let array = heap.primitive_array(Elements::Byte(vec![7; 66 << 20]));
+    heap.primitive_array(Elements::Byte(vec![7; unreachable]));
+    heap.root(Root::Unknown, array);
+    fs::write(file, heap.bytes()).expect("written");
+}
+
+const FIRST: &str = "the analysis is running";
+
+#[test]
+fn a_large_dump_is_counted_while_it_is_analyzed() {
+    if !terminal::is_there() {
+        let why = "there is no script(1)";
+        return testkit::skip("the first screen", testkit::Need::Program, why);
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("large.hprof");
+    dump(&file, 1000);
+    let shown = |words: &str| {
+        let line = format!("{words}{}", file.display());
+        let terminal = Terminal::start(&line, Path::new("none"));
+        terminal.ended("0").0
+    };
+    let raw = shown("");
+    let (before, after) = raw.split_once(FIRST).expect("a first look");
+    assert!(!before.contains("tenure dominators"), "{raw}");
+    let (histogram, answer) = after.split_once("byte[]").expect("a histogram");
+    assert!(!histogram.contains("tenure dominators"), "{raw}");
+    assert!(answer.contains("tenure dominators"), "{raw}");
+    // Now there is an index, and the answer comes at once.
+    assert!(!shown("").contains(FIRST));
+    let no_index = shown("--no-index ");
+    assert!(no_index.contains(FIRST), "{no_index}");
+    assert!(!shown("--no-index --quiet ").contains(FIRST));
+    assert!(!shown("--no-index --json ").contains(FIRST));
+    let piped = Command::new(env!("CARGO_BIN_EXE_tenure"))
+        .arg("--no-index")
+        .arg(&file)
+        .output()
+        .expect("running tenure");
+    let said = String::from_utf8_lossy(&piped.stdout);
+    assert!(!said.contains(FIRST), "{said}");
+}
+
+#[test]
+fn the_next_commands_are_those_for_what_was_found() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("heap.hprof");
+    let next = |file: &Path| {
+        let ran = Command::new(env!("CARGO_BIN_EXE_tenure"))
+            .arg("--no-index")
+            .arg(file)
+            .output()
+            .expect("running tenure");
+        let said = String::from_utf8_lossy(&ran.stdout).into_owned();
+        let words = said.lines().filter_map(|line| line.split_once("tenure "));
+        let commands = words.filter_map(|(_, rest)| rest.split(' ').next());
+        commands.map(str::to_owned).collect::<Vec<_>>()
+    };
+    dump(&file, 1000);
+    assert_eq!(next(&file), ["leaks", "dominators", "report"]);
+    dump(&file, 60 << 20);
+    assert_eq!(next(&file), ["leaks", "unreachable", "dominators"]);
+    let whole = fs::read(&file).expect("a dump");
+    fs::write(&file, &whole[..whole.len() - 100]).expect("written");
+    assert_eq!(next(&file)[0], "validate");
+}
