@@ -157,7 +157,7 @@ fn a_recording_for_a_while_is_written_here_and_leaves_the_program_clean() {
             let said = attach(&stage, lab, &[&pid, "status"]).1;
             assert!(said.contains("nothing is recorded"), "{said}");
         }
-        for command in ["attach", "top"] {
+        for command in ["attach", "watch"] {
             let listed = stage.run(&[command]);
             let rows = String::from_utf8_lossy(&listed.stdout).into_owned();
             assert!(
