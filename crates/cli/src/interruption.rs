@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
+use std::thread;
 
 static PARTS: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 
@@ -14,8 +15,8 @@ fn lock() -> MutexGuard<'static, BTreeSet<PathBuf>> {
     PARTS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Has a file removed if a signal ends this process. Commands that handle signals themselves must not call it.
-pub(crate) fn remove_then(part: &Path) {
+/// Removes a file if a signal ends this process. Commands that handle signals themselves must not call it.
+pub(crate) fn remove_at_signal(part: &Path) {
     static WATCH: Once = Once::new();
     lock().insert(part.to_owned());
     WATCH.call_once(watch);
@@ -28,7 +29,7 @@ pub(crate) fn forget<T>(part: &Path, body: impl FnOnce() -> T) -> T {
     body()
 }
 
-/// Waits for signals on a thread of its own. Without one, files stay as they would at SIGKILL.
+/// Waits for signals on a thread of its own.
 fn watch() {
     // What `nohup` or a script has switched off stays so.
     let ignored = ignored();
@@ -39,7 +40,8 @@ fn watch() {
     let Ok(mut signals) = Signals::new(wanted) else {
         return;
     };
-    std::thread::spawn(move || {
+    let thread = thread::Builder::new().name("signals".to_owned());
+    let waiting = thread.spawn(move || {
         if let Some(signal) = signals.forever().next() {
             let parts = lock();
             for part in &*parts {
@@ -49,6 +51,8 @@ fn watch() {
             let _ = emulate_default_handler(signal);
         }
     });
+    // Without a thread the files stay, as they do at SIGKILL.
+    drop(waiting);
 }
 
 /// The signals that this process ignores, one bit each.

@@ -46,7 +46,7 @@ impl OutputFile {
     pub(crate) fn create(path: &Path, force: bool, inputs: &[&Path]) -> Result<OutputFile> {
         let file = Self::create_for_recording(path, force, inputs)?;
         if let Some(part) = &file.part {
-            interruption::remove_then(part);
+            interruption::remove_at_signal(part);
         }
         Ok(file)
     }

@@ -78,12 +78,16 @@ impl Session {
     /// Opens a heap, with progress on a terminal.
     pub fn open(&self, file: &Path) -> Result<Heap, HeapError> {
         let mapping = self.mapping()?;
-        let mut heap = self.with_control(|control| Heap::open(file, &self.options(), control))?;
+        let heap = self.with_control(|control| Heap::open(file, &self.options(), control))?;
+        Ok(self.opened(heap, mapping.as_ref()))
+    }
+
+    fn opened(&self, mut heap: Heap, mapping: Option<&Mapping>) -> Heap {
         self.phases.begin("answer");
         if let Some(mapping) = mapping {
-            heap.rename(&mapping);
+            heap.rename(mapping);
         }
-        Ok(heap)
+        heap
     }
 
     /// The same; on a terminal, a large dump that is read for the first time is counted beside that, and what `look`
@@ -96,7 +100,7 @@ impl Session {
         if !self.shows_first_look(file) {
             return self.open(file);
         }
-        let options = self.options();
+        let (options, mapping) = (self.options(), self.mapping()?);
         let meter = self.meter();
         let cancel = AtomicBool::new(false);
         let (working, works) = mpsc::channel();
@@ -117,7 +121,6 @@ impl Session {
             });
             // A fault is one of the opening, too, and is reported there.
             if works.recv().is_ok()
-                && let Ok(mapping) = self.mapping()
                 && let Ok(quick) = self.count(file, mapping.as_ref(), &Control::default())
             {
                 let doc = look(&quick);
@@ -127,12 +130,7 @@ impl Session {
             opening.join().unwrap_or(Err(HeapError::Cancelled))
         });
         meter.clear();
-        let mut heap = heap?;
-        self.phases.begin("answer");
-        if let Some(mapping) = self.mapping()? {
-            heap.rename(&mapping);
-        }
-        Ok(heap)
+        Ok(self.opened(heap?, mapping.as_ref()))
     }
 
     /// Whether the output is a terminal, and a file that needs no unpacking so large that its analysis takes a while.
@@ -145,8 +143,10 @@ impl Session {
             let read = File::open(file).and_then(|mut file| file.read_exact(&mut head));
             read.is_ok() && head == *MAGIC
         };
-        let is_watched = self.look.width.is_some() && !self.global.json && !self.global.quiet;
-        is_watched && is_large() && is_plain()
+        let global = &self.global;
+        // A second pass beside the analysis would be in the table of its costs.
+        let is_plain_answer = !(global.json || global.quiet || global.profile_phases);
+        self.look.width.is_some() && is_plain_answer && is_large() && is_plain()
     }
 
     /// The file of `--mapping`.

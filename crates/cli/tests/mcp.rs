@@ -536,6 +536,7 @@ fn files_that_are_not_there_are_a_fault_and_those_that_are_no_dump_an_answer() {
 
 /// A text profile with two metrics.
 const PROFILE: &str = "JAVA PROFILE 1.0.1, created Mon Jan  1 00:00:00 2024\n\n\
+    --------\n\n\
     TRACE 300001:\n\tshop.Cart.add(Cart.java:7)\n\tshop.Main.main(Main.java:3)\n\
     TRACE 300002:\n\tshop.Main.main(Main.java:4)\n\
     CPU SAMPLES BEGIN (total = 10) Mon Jan  1 00:00:00 2024\n\
@@ -577,6 +578,14 @@ fn a_profile_is_answered_beside_a_dump_or_alone() {
     assert_eq!(tools.as_array().unwrap().len(), 1);
     assert_eq!(alone.call("profile", json!({})), said);
     assert_eq!(alone.end(), Some(0));
+    // What can be read of a damaged one is answered, and the damage is named.
+    std::fs::write(&profile, PROFILE.split_at(PROFILE.len() - 60).0).unwrap();
+    let mut damaged = Client::start(&with_profile, &[]);
+    damaged.introduce("2025-11-25");
+    let answer = damaged.call("profile", json!({}));
+    assert_eq!(answer["methods"][0]["method"], "shop.Cart.add");
+    assert!(!answer["damage"].as_array().unwrap().is_empty(), "{answer}");
+    assert_eq!(damaged.end(), Some(0));
 }
 
 /// A hunt for the demo's leak, as a client and the server had it: lines of requests and of the answers to them. With

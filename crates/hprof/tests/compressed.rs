@@ -184,3 +184,38 @@ fn tar_archives_that_are_damaged_or_have_no_dump_are_answered() {
         "{error}"
     );
 }
+
+/// A header of this kind before a content, with names and sizes as `tar` writes them.
+fn header(kind: u8, size: u64) -> Vec<u8> {
+    let mut header = tar::Header::new_ustar();
+    header.set_entry_type(tar::EntryType::new(kind));
+    header.set_size(size);
+    header.set_cksum();
+    header.as_bytes().to_vec()
+}
+
+#[test]
+fn properties_of_a_tar_archive_are_bounded() {
+    let dump = dump();
+    // The size of the file is among the properties of its header, as pax writes those above 8 GiB.
+    let size = format!("{}\n", dump.len());
+    let properties = format!("{} size={size}", size.len() + 9);
+    let mut text = properties.clone().into_bytes();
+    text.resize(512, 0);
+    let pax = [
+        header(b'x', properties.len() as u64),
+        text,
+        header(b'0', 0),
+        dump.clone(),
+    ];
+    let source = Source::from_bytes(pax.concat()).expect("a dump");
+    assert!(source.bytes() == dump);
+    assert!(source.diagnostics().is_empty());
+    for kind in *b"LKxg" {
+        let mut bomb = header(kind, 1 << 40);
+        bomb.resize(64 << 20, b'a');
+        let error = Source::from_bytes(gzip(&bomb)).expect_err("no dump");
+        let said = error.to_string();
+        assert!(said.contains("1099511627776 bytes of properties"), "{said}");
+    }
+}

@@ -164,8 +164,8 @@ impl Sites {
         }
     }
 
-    /// What is told next are the counts of now. Whoever is alive is taken down after that: an object that was
-    /// counted later, and is not among the living yet, would be taken for one that has died.
+    /// Takes the present counts as those that are reported next. To be called before the living objects are counted:
+    /// an object that was allocated in between is not among those, and would be reported as dead.
     pub(crate) fn settle(&mut self) {
         for row in &mut self.rows {
             row.settled = [row.objects, row.bytes];

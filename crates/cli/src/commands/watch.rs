@@ -13,7 +13,7 @@ use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Watch a running JVM in the terminal: its memory, who allocates, what lives, what to fix
+/// Watch a running JVM in the terminal: memory, allocations by stack, live objects, advice
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "It is what `attach --live` shows in a browser, without a server. ? lists the keys, q ends; the program\ncontinues.\n\nExamples:\n  tenure watch                                (lists the JVMs)\n  tenure watch 4711\n  tenure watch shop.Main --record full"

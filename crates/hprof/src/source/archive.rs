@@ -2,7 +2,7 @@
 //! as a dump may be; it is read as a stream, so that what is no dump is never on a disk.
 
 use super::compressed::Format;
-use super::{BUFFER, MAGIC, SourceError, Unpack, gzip};
+use super::{BUFFER, MAGIC, SourceError, Unpack, gzip, tar};
 use flate2::bufread::MultiGzDecoder;
 use std::fs::File;
 use std::io::{self, Cursor, Read, Write};
@@ -21,17 +21,13 @@ pub(super) fn is_zip(data: &[u8]) -> bool {
 
 /// Whether bytes are a tar archive, packed or not.
 pub(super) fn is_tar(data: &[u8]) -> bool {
-    const MARK: &[u8] = b"ustar";
-    const AT: u64 = 257;
     if data.starts_with(MAGIC) {
         return false;
     }
     let mut head = Vec::new();
     // An error behind the first bytes is found, and reported, when all is decoded.
-    let _ = decoder(data)
-        .take(AT + MARK.len() as u64)
-        .read_to_end(&mut head);
-    head.ends_with(MARK)
+    let _ = decoder(data).take(tar::BLOCK as u64).read_to_end(&mut head);
+    tar::is_header(&head)
 }
 
 /// What bytes decode to, if they are packed.
@@ -51,19 +47,18 @@ pub(super) fn extract_tar(
     out: &mut File,
     unpack: &Unpack<'_>,
 ) -> Result<Entry, SourceError> {
-    let mut archive = tar::Archive::new(decoder(data));
+    let mut reader = decoder(data);
     let broken = |error: io::Error| SourceError::Archive("tar", error.to_string());
     let mut count = 0;
-    for entry in archive.entries().map_err(broken)? {
-        let mut entry = entry.map_err(broken)?;
+    while let Some(head) = tar::next(&mut *reader).map_err(broken)? {
         count += 1;
-        let name = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
-        let size = entry.size();
-        if let Some(found) = copy_dump(&mut entry, (name, size), out, unpack)? {
+        let mut entry = (&mut *reader).take(head.size);
+        if let Some(found) = copy_dump(&mut entry, (head.name, head.size), out, unpack)? {
             return Ok(found);
         }
         // What is passed over may be endless.
-        pass_over(&mut entry, unpack)?;
+        let rest = entry.limit() + tar::padding(head.size);
+        pass_over(&mut (&mut *reader).take(rest), unpack)?;
     }
     Err(SourceError::EmptyArchive("tar", count))
 }

@@ -10,6 +10,7 @@ mod control;
 mod gzip;
 mod health;
 mod mmap;
+mod tar;
 
 use crate::{DamageKind, Diagnostic, Diagnostics};
 use serde::{Deserialize, Serialize};

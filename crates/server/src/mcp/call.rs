@@ -100,12 +100,15 @@ fn profile(files: &Files, params: &Params) -> Result<Json, String> {
         names.collect::<Vec<_>>().join(", ")
     };
     let found = found.ok_or_else(|| format!("no such profile; there are: {}", names()))?;
-    let profile = found.profile()?;
+    let (profile, damage) = found.profile()?;
     let metric = shown_metric(profile, params.get("metric"))?;
     let metric = metric.ok_or("the profile has no counts")?;
     let limit = params.limit(20).map_err(|fault| said(&fault))?;
     let answer = top(profile, metric, Some(limit));
-    let answer = serde_json::to_value(&answer).map_err(|error| error.to_string())?;
+    let mut answer = serde_json::to_value(&answer).map_err(|error| error.to_string())?;
+    if !damage.is_empty() {
+        answer["damage"] = json!(damage);
+    }
     Ok(bounded(answer))
 }
 

@@ -46,18 +46,23 @@ pub(crate) struct Profiled {
     pub(crate) name: String,
     path: PathBuf,
     /// Once it has been asked for.
-    read: OnceLock<Result<Profile, String>>,
+    read: OnceLock<Result<(Profile, Vec<String>), String>>,
 }
 
+/// Most findings of a damaged profile that are reported.
+const MOST_FINDINGS: usize = 5;
+
 impl Profiled {
-    /// The profile, read when it is first asked for.
-    pub(crate) fn profile(&self) -> Result<&Profile, String> {
+    /// The profile, read when it is first asked for, and what is damaged in it.
+    pub(crate) fn profile(&self) -> Result<&(Profile, Vec<String>), String> {
         let read = || {
             let source = Source::open(&self.path, &Unpack::default());
             let source = source.map_err(|error| format!("{}: {error}", self.name))?;
             let read = profile::read(source.bytes());
-            let (profile, _) = read.map_err(|error| format!("{}: {error}", self.name))?;
-            Ok(profile)
+            let (profile, found) = read.map_err(|error| format!("{}: {error}", self.name))?;
+            let most = if found.any_damage() { MOST_FINDINGS } else { 0 };
+            let damage = found.iter().take(most).map(ToString::to_string);
+            Ok((profile, damage.collect()))
         };
         self.read.get_or_init(read).as_ref().map_err(Clone::clone)
     }
