@@ -17,21 +17,59 @@ public class NAME {
     static final List<byte[]> kept = new ArrayList<>();
     static final String secret = new StringBuilder("terces-gnitser").reverse().toString();
     static final byte[] large = new byte[3_000_000];
+    static Node chain;
 
-    public static void main(String[] args) throws Exception {
-        for (int i = 0; i < 1000; i++) {
-            kept.add(new byte[4000 + i]);
-        }
-        java.util.Arrays.fill(large, (byte) 'S');
-        System.out.println("ready");
+    static final class Node {
+        Node next;
+    }
+
+    /** Holds in a local variable what a static field keeps alive, too: the middle of the chain. */
+    static void answer(Node middle) throws Exception {
         for (int next = System.in.read(); next >= 0; next = System.in.read()) {
             if (next == 'w') {
                 for (byte[] some : kept) {
                     java.util.Arrays.fill(some, (byte) 1);
                 }
             }
-            System.out.println("alive");
+            System.out.println(middle == null ? "dead" : "alive");
         }
+    }
+
+    /** Holds in a local variable what nothing else keeps alive. */
+    static void hold() {
+        List<byte[]> own = new ArrayList<>();
+        for (int i = 0; i < 1000; i++) {
+            own.add(new byte[1000]);
+        }
+        synchronized (own) {
+            try {
+                own.wait();
+            } catch (InterruptedException end) {
+                System.out.println(own);
+            }
+        }
+    }
+
+    public static void main(String[] args) throws Exception {
+        for (int i = 0; i < 1000; i++) {
+            kept.add(new byte[4000 + i]);
+        }
+        java.util.Arrays.fill(large, (byte) 'S');
+        Node middle = null;
+        for (int i = 0; i < 1000; i++) {
+            Node node = new Node();
+            node.next = chain;
+            chain = node;
+            middle = i == 500 ? node : middle;
+        }
+        Thread holder = new Thread(NAME::hold, "holder");
+        holder.setDaemon(true);
+        holder.start();
+        while (holder.getState() != Thread.State.WAITING) {
+            Thread.yield();
+        }
+        System.out.println("ready");
+        answer(middle);
     }
 }
 "#;
@@ -162,6 +200,25 @@ fn a_frozen_program_is_dumped_to_a_file_and_to_standard_output() {
     let bytes = bytes.expect("a row of arrays");
     assert!(bytes["objects"].as_u64() > Some(1000), "{bytes}");
     assert!(bytes["shallow"].as_u64() > Some(4_400_000), "{bytes}");
+    // A word of a stack that points into the chain does not split what the chain retains; one that alone keeps a list
+    // alive makes its thread retain it.
+    let retained = |query: &str| -> u64 {
+        let (code, stdout, said) = tenure(&folder, &["query", "rest.hprof", query, "--json"]);
+        assert_eq!(code, Some(0), "{said}");
+        let rows: serde_json::Value = serde_json::from_slice(&stdout).expect("JSON");
+        let numbers = rows["rows"].as_array().expect("rows").iter();
+        numbers
+            .filter_map(|row| row[0].as_u64())
+            .max()
+            .expect("a row")
+    };
+    let node = retained(&format!(
+        "select x.@retainedHeapSize from {}$Node x",
+        name()
+    ));
+    assert!(node >= 1000 * 16, "{node}");
+    let thread = retained("select x.@retainedHeapSize from java.lang.Thread x");
+    assert!(thread >= 1000 * 1000, "{thread}");
     let (code, _, said) = tenure(&folder, &args);
     assert_eq!(code, Some(2), "{said}");
     assert!(said.contains("exists (--force overwrites)"), "{said}");

@@ -23,7 +23,7 @@ fn open(path: &Path, options: &Options) -> Heap {
 }
 
 /// `object-id immediate-dominator retained`, hex hex decimal, sorted by object id.
-fn lines(heap: &Heap) -> String {
+pub(crate) fn lines(heap: &Heap) -> String {
     let mut out = String::new();
     for (object, id) in heap.all_ids() {
         let dominator = match heap.dominator(object) {

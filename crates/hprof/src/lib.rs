@@ -52,6 +52,10 @@ pub mod text;
 mod walk;
 mod write;
 
+/// A text (UTF8 record) in dumps whose ROOT_JAVA_FRAME records are conservative: they name what the words of stacks point
+/// to, not only what local variables hold. HPROF has no field for that; readers that do not know the text ignore it.
+pub const CONSERVATIVE_LOCALS: &str = "tenure: local variables are conservative";
+
 pub use cursor::{Cursor, read_id};
 pub use diagnostic::{DamageKind, Diagnostic, Diagnostics};
 pub use dump_file::{FileMap, Segment, map_file};

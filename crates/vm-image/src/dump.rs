@@ -162,6 +162,7 @@ struct Own {
 
 impl Own {
     fn new(symbols: &mut Symbols) -> Own {
+        symbols.own(hprof::CONSERVATIVE_LOCALS);
         Own {
             resolved_references: symbols.own("<resolved_references>"),
             init_lock: symbols.own("<init_lock>"),

@@ -331,7 +331,7 @@ fn report(path: &Path, summary: &Summary, is_redacted: bool) -> Exit {
     }
     let locals = summary.roots.get("JAVA_FRAME").unwrap_or(&0);
     note(&format!(
-        "local variables are conservative: {locals} roots are what the words of stacks point to"
+        "local variables are conservative: {locals} roots are what the words of stacks point to; they count where nothing else keeps an object alive"
     ));
     if summary.unloaded > 0 {
         note(&format!(

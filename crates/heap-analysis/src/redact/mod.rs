@@ -264,6 +264,9 @@ impl Redactor {
         let mut names = pass.names;
         names.extend(texts.loaded.iter().map(|l| l.1));
         names.extend(texts.frames.iter().flat_map(|f| f.1));
+        let marks = texts.by_id.iter();
+        let marks = marks.filter(|(_, text)| **text == hprof::CONSERVATIVE_LOCALS.as_bytes());
+        names.extend(marks.map(|(id, _)| id));
         let mut shapes = pass.shapes;
         let mut classes = FxHashMap::default();
         for (class, name) in &texts.loaded {

@@ -8,6 +8,7 @@ use super::tape::Tape;
 use super::varint::{Entry, RowReader};
 use crate::raw::{Budget, prefetch};
 use crate::{Control, HeapError};
+use rustc_hash::FxHashMap;
 
 /// What the search gives. Numbers are pre-order numbers; 0 is the virtual root.
 pub(crate) struct Search<C: Cell> {
@@ -33,6 +34,7 @@ struct Searcher<'a, C: Cell> {
     cells: &'a mut [C],
     rows: &'a [u8],
     class_objects: &'a [u64],
+    more: &'a FxHashMap<u64, Vec<u64>>,
     parents: Tape<C>,
     /// The first failure to write a parent.
     failed: std::io::Result<()>,
@@ -43,12 +45,14 @@ struct Searcher<'a, C: Cell> {
     pending: Stack<C>,
 }
 
-/// Visits everything the roots reach. `cells` ends up with pre-order numbers.
+/// Visits everything the roots reach. `cells` ends up with pre-order numbers. `more` has references, by object, that are
+/// not in its row.
 pub(crate) fn search<C: Cell>(
     cells: &mut [C],
     rows: &[u8],
     class_objects: &[u64],
-    roots: &[u64],
+    roots: impl Iterator<Item = u64>,
+    more: &FxHashMap<u64, Vec<u64>>,
     budget: &Budget,
     control: &Control<'_>,
 ) -> Result<Search<C>, HeapError> {
@@ -61,6 +65,7 @@ pub(crate) fn search<C: Cell>(
         cells,
         rows,
         class_objects,
+        more,
         parents,
         failed: Ok(()),
         next: 1,
@@ -71,9 +76,12 @@ pub(crate) fn search<C: Cell>(
     };
     control.report("search", 0, n);
     for root in roots {
-        if s.cells[*root as usize].pre().is_none() {
-            s.visit(*root, 0);
-            s.run(control)?;
+        match s.cells[root as usize].pre() {
+            None => {
+                s.visit(root, 0);
+                s.run(control)?;
+            }
+            Some(seen) => s.pairs.push(seen, 0),
         }
     }
     control.check()?;
@@ -104,6 +112,20 @@ impl<C: Cell> Searcher<'_, C> {
             let [state, previous] = row.words();
             self.open.push([pre, 0, state, previous]);
             self.refill();
+        }
+        if !self.more.is_empty()
+            && let Some(more) = self.more.get(&object)
+        {
+            if row == C::NONE {
+                let [state, previous] = RowReader::DONE;
+                self.open.push([pre, 0, state, previous]);
+            }
+            if let Some([_, pending, ..]) = self.open.last_mut() {
+                *pending += more.len() as u64;
+            }
+            self.edges += more.len() as u64;
+            more.iter()
+                .for_each(|target| self.pending.push(C::new(target << 1)));
         }
     }
 

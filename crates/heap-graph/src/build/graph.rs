@@ -3,6 +3,7 @@
 use super::bitmap::Bitmap;
 use super::cell::Cell;
 use super::classes::ClassTable;
+use super::conservative::{Edges, Locals};
 use super::dominators::{ClassEdges, immediate_dominators};
 use super::output::{self, Sizes};
 use super::references::{ReferencePass, Shared};
@@ -99,15 +100,25 @@ impl Job<'_> {
         // The search is one thread's work; meanwhile another writes what is known already.
         let (search, written) = std::thread::scope(|scope| {
             let writer = scope.spawn(|| output::objects(index, self, facts));
-            let roots = &self.roots.order;
-            let search = dfs::search(
-                &mut cells,
-                &rows,
-                &class_objects,
-                roots,
-                self.budget,
-                self.control,
-            );
+            let edges = Edges {
+                cells: &cells,
+                rows: &rows,
+                class_objects: &class_objects,
+            };
+            let locals = Locals::find(self.roots, &edges, self.budget, self.control);
+            let search = locals.and_then(|locals| {
+                let roots = self.roots.order.iter().chain(&locals.roots);
+                let search = dfs::search(
+                    &mut cells,
+                    &rows,
+                    &class_objects,
+                    roots.copied(),
+                    &locals.of_threads,
+                    self.budget,
+                    self.control,
+                )?;
+                Ok((search, locals.objects))
+            });
             (
                 search,
                 writer
@@ -115,7 +126,7 @@ impl Job<'_> {
                     .unwrap_or_else(|p| std::panic::resume_unwind(p)),
             )
         });
-        let search = search?;
+        let (search, conservative) = search?;
         let total = written?;
         self.check()?;
         drop(rows);
@@ -151,6 +162,7 @@ impl Job<'_> {
         let mut reached = retained::write(self, index, numbers, idom, n, &sizes, total)?;
         self.check()?;
         reached.virtual_threads = virtual_threads;
+        reached.conservative = conservative;
         Ok(Some(reached))
     }
 

@@ -12,6 +12,7 @@
 mod bitmap;
 mod cell;
 pub(crate) mod classes;
+mod conservative;
 mod dfs;
 mod dominators;
 mod field_layout;
@@ -348,7 +349,7 @@ pub(crate) fn build(
     let roots = roots::Roots::resolve(mapped, &objects, &table, &map, options.layout, &mut found);
     let mut detail = stacks::detail(mapped, &objects, &roots, &map);
     summary.dangling_roots = roots.dangling;
-    summary.no_roots = roots.none || roots.order.is_empty();
+    summary.no_roots = roots.none || roots.is_empty();
 
     let io = || HeapError::io("index");
     let mut index = IndexWriter::create(place, &budget).map_err(io())?;
@@ -373,6 +374,9 @@ pub(crate) fn build(
         class_objects: &class_objects,
     };
     let mut reached = job.run(&mut index)?;
+    if mapped.symbols.conservative_locals {
+        detail.keep_locals(&reached.conservative);
+    }
     options.phases.begin("end of the index");
     stacks::find_virtual_threads(
         mapped,

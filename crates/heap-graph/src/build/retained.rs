@@ -15,7 +15,7 @@ use crate::model::{ClassInfo, GroupSums, Summary};
 use crate::packed::{BitWriter, ColumnBuilder, width_for};
 use crate::raw::{BigVec, bytes_of, prefetch, trim};
 use hprof::Bytes;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// What is reachable, by class.
 #[derive(Debug, Default)]
@@ -28,6 +28,8 @@ pub(crate) struct Reached {
     pub(crate) groups: GroupSums,
     /// Virtual threads: id and place in the file.
     pub(crate) virtual_threads: Vec<(u64, u64)>,
+    /// Objects that only conservative local variables reach.
+    pub(crate) conservative: FxHashSet<u64>,
 }
 
 impl Reached {

@@ -12,6 +12,8 @@ use rustc_hash::FxHashMap;
 pub(crate) struct Roots {
     /// Root objects, each once, in the order of their records.
     pub(crate) order: Vec<u64>,
+    /// Conservative local variables: thread object and object.
+    pub(crate) conservative: Vec<(Option<u64>, u64)>,
     pub(crate) set: Bitmap,
     /// Every root record whose object is in the dump.
     pub(crate) records: Vec<RootInfo>,
@@ -49,6 +51,7 @@ impl Roots {
     ) -> Roots {
         let mut roots = Roots {
             order: Vec::new(),
+            conservative: Vec::new(),
             set: Bitmap::new(map.len()),
             records: Vec::new(),
             dangling: 0,
@@ -85,6 +88,13 @@ impl Roots {
                 frame,
             });
             let holder = roots.threads.get(&thread.0).copied();
+            if kind == HeapTag::RootJavaFrame && mapped.symbols.conservative_locals {
+                let thread = holder.filter(|_| model != LayoutModel::Plain);
+                roots.conservative.push((thread.map(|t| t.0), object.0));
+                let edge = thread.map(|thread| (thread.0, object.0, kind, frame));
+                roots.local_edges.extend(edge);
+                continue;
+            }
             match holder.filter(|_| is_local(kind) && model != LayoutModel::Plain) {
                 Some(thread) if thread == object => roots.add(object),
                 Some(thread) => {
@@ -100,6 +110,16 @@ impl Roots {
             roots.system_classes(objects, table, map, found);
             roots.all_if_none(objects, map, found);
         }
+        if !roots.conservative.is_empty() {
+            found.push(Diagnostic::new(
+                DamageKind::Note,
+                0,
+                "HEAP_DUMP",
+                "ROOT_JAVA_FRAME",
+                "",
+                "local variables are conservative: they count where nothing else keeps an object alive",
+            ));
+        }
         roots
     }
 
@@ -109,10 +129,15 @@ impl Roots {
         }
     }
 
+    /// No root names an object of the dump.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.order.is_empty() && self.conservative.is_empty()
+    }
+
     /// A dump without roots, such as one whose end is missing: it does not say what is alive, so all
     /// objects count, and none keeps another one alive.
     fn all_if_none(&mut self, objects: &Objects, map: &IdMap<'_>, found: &mut Diagnostics) {
-        if !self.order.is_empty() || map.len() == 0 {
+        if !self.is_empty() || map.len() == 0 {
             return;
         }
         self.none = true;

@@ -12,6 +12,18 @@ use hprof::{
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeSet;
 
+impl Detail {
+    /// Of conservative local variables only those stay whose objects nothing else reaches. The others are often words of
+    /// calls that have ended, and would be reported as what keeps an object alive.
+    pub(crate) fn keep_locals(&mut self, kept: &FxHashSet<u64>) {
+        let is_local = |kind| kind == HeapTag::RootJavaFrame;
+        self.roots
+            .retain(|root| !is_local(root.kind) || kept.contains(&root.object.0));
+        self.thread_locals
+            .retain(|local| !is_local(local.2) || kept.contains(&local.1));
+    }
+}
+
 /// Threads, stacks, roots and heaps for the index.
 pub(crate) fn detail(
     mapped: &Mapped<'_>,

@@ -18,6 +18,8 @@ pub(crate) struct Symbols<'a> {
     pub(crate) traces: Vec<(Serial, Serial, Vec<ObjectId>)>,
     /// Thread serial, thread object, trace.
     pub(crate) started: Vec<(Serial, ObjectId, Serial)>,
+    /// What the dump calls local variables is whatever looks like a reference on a stack.
+    pub(crate) conservative_locals: bool,
     /// Only class names are wanted.
     pub(crate) names_only: bool,
 }
@@ -27,6 +29,7 @@ impl<'a> Symbols<'a> {
         if record.tag == RecordTag::Utf8 as u8 {
             let id = hprof::read_id(record.body, ids);
             let bytes = record.body.get(ids.bytes()..).unwrap_or_default();
+            self.conservative_locals |= bytes == hprof::CONSERVATIVE_LOCALS.as_bytes();
             self.strings.push((id.0, bytes));
             return;
         }

@@ -107,6 +107,9 @@ pub(crate) enum Entry {
 }
 
 impl RowReader {
+    /// The words of one that has been read.
+    pub(crate) const DONE: [u64; 2] = [1, 0];
+
     #[inline(always)]
     pub(crate) fn new(at: usize, source: u64) -> RowReader {
         RowReader {
