@@ -85,6 +85,10 @@ pub struct Global {
     /// Print JSON (docs/reference/json.md)
     #[arg(long, global = true, env = "TENURE_JSON", hide_env = true, action = ArgAction::SetTrue)]
     pub json: bool,
+    /// Print the tables as CSV: sizes in bytes, shares from 0 to 1
+    #[arg(long, global = true, env = "TENURE_CSV", hide_env = true, action = ArgAction::SetTrue,
+        conflicts_with = "json")]
+    pub csv: bool,
     /// Include unreachable objects
     #[arg(long, global = true, env = "TENURE_UNREACHABLE", hide_env = true, action = ArgAction::SetTrue)]
     pub unreachable: bool,

@@ -6,7 +6,8 @@ use crate::free_memory;
 use crate::output::{self, Stdout};
 use crate::progress::Meter;
 use heap_graph::{Control, Heap, HeapError, Mapping, Options, Phases, QuickHistogram, Summary};
-use report::{Doc, Look, Provenance, Say, Span, json, say, terminal};
+use report::{Doc, Look, Provenance, Say, Span, json, say, sheet, terminal};
+use serde::Serialize;
 use std::cell::RefCell;
 use std::fs::{self, File};
 use std::io::{self, IsTerminal, Read, Write};
@@ -145,7 +146,7 @@ impl Session {
         };
         let global = &self.global;
         // A second pass beside the analysis would be in the table of its costs.
-        let is_plain_answer = !(global.json || global.quiet || global.profile_phases);
+        let is_plain_answer = !(self.is_data() || global.quiet || global.profile_phases);
         self.look.width.is_some() && is_plain_answer && is_large() && is_plain()
     }
 
@@ -208,26 +209,40 @@ impl Session {
         Ok(self.finish(&provenance))
     }
 
-    /// Says an answer in the asked form.
-    pub fn say<T: Say>(&self, answer: &T, provenance: &Provenance) -> io::Result<()> {
-        let mut out = self.out.borrow_mut();
-        if self.global.json {
-            json::write(&mut *out, answer, provenance)
-        } else {
-            let doc = say::whole(answer, provenance);
-            out.write_all(terminal::render(&doc, &self.look).as_bytes())
-        }
+    /// Whether the output is JSON or CSV: all rows, and nothing beside the answer.
+    pub fn is_data(&self) -> bool {
+        self.global.json || self.global.csv
     }
 
-    /// Says a document on standard output.
+    /// Says an answer in the asked form.
+    pub fn say<T: Say>(&self, answer: &T, provenance: &Provenance) -> io::Result<()> {
+        if self.global.json {
+            return json::write(&mut *self.out.borrow_mut(), answer, provenance);
+        }
+        self.say_doc(&say::whole(answer, provenance))
+    }
+
+    /// Says in the asked form what is not about a heap: a value that is the JSON form, and its document.
+    pub fn say_value<T: Serialize>(&self, value: &T, doc: impl FnOnce() -> Doc) -> io::Result<()> {
+        if self.global.json {
+            return json::write_value(&mut *self.out.borrow_mut(), value);
+        }
+        self.say_doc(&doc())
+    }
+
+    /// Says a document on standard output, or its tables only.
     pub fn say_doc(&self, doc: &Doc) -> io::Result<()> {
-        self.write(terminal::render(doc, &self.look).as_bytes())
+        let text = match self.global.csv {
+            true => sheet::render(doc),
+            false => terminal::render(doc, &self.look),
+        };
+        self.write(text.as_bytes())
     }
 
     /// Names the commands that lead on from an answer about this file; nothing for standard input, which
-    /// cannot be read again, and nothing with `--json`.
+    /// cannot be read again, and nothing with `--json` or `--csv`.
     pub(crate) fn say_next(&self, file: &Path, commands: &[String]) -> io::Result<()> {
-        if self.global.json || file == Path::new("-") || commands.is_empty() {
+        if self.is_data() || file == Path::new("-") || commands.is_empty() {
             return Ok(());
         }
         let lines = commands.iter().map(|command| {

@@ -1,4 +1,5 @@
-//! What `--json` prints against `docs/reference/json.md`: every schema and every field has a name there.
+//! What `--json` prints against `docs/reference/json.md`: every schema and every field has a name there. What `--csv`
+//! prints is the same answer as tables.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -120,8 +121,8 @@ fn tenure(folder: &Path, arguments: &[&str]) -> (Option<i32>, String, String) {
     (ran.status.code(), text(&ran.stdout), text(&ran.stderr))
 }
 
-#[test]
-fn every_schema_and_field_that_is_printed_is_documented() {
+/// A folder with what the questions read, and the id of an object.
+fn inputs() -> (tempfile::TempDir, String) {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let at = folder.path();
     let packed = workspace().join("demo/leak-small.hprof.gz");
@@ -139,24 +140,31 @@ fn every_schema_and_field_that_is_printed_is_documented() {
         &["objects", "heap.hprof", "class:shop.Session", "--json"],
     );
     let rows: Value = serde_json::from_str(&rows.1).expect("JSON");
-    let id = rows["rows"][0]["object"]
-        .as_str()
-        .expect("an object")
-        .to_owned();
+    let id = rows["rows"][0]["object"].as_str().expect("an object");
+    (folder, id.to_owned())
+}
 
+/// A question as arguments.
+fn arguments<'a>(question: &'a str, id: &'a str, form: &'a str) -> Vec<&'a str> {
+    let words = question.split(' ').map(|word| match word {
+        "HEAP" => "heap.hprof",
+        "EVENTS" => "run.vmpi",
+        "PROFILE" => "profile.txt",
+        "ID" => id,
+        _ => word,
+    });
+    words.chain([form]).collect()
+}
+
+#[test]
+fn every_schema_and_field_that_is_printed_is_documented() {
+    let (folder, id) = inputs();
+    let at = folder.path();
     let documented = Documented::read();
     assert!(!documented.has("no_such_field") && documented.has("retained"));
     let mut problems = Vec::new();
     for (question, name) in QUESTIONS {
-        let words = question.split(' ').map(|word| match word {
-            "HEAP" => "heap.hprof",
-            "EVENTS" => "run.vmpi",
-            "PROFILE" => "profile.txt",
-            "ID" => &id,
-            _ => word,
-        });
-        let arguments: Vec<&str> = words.chain(["--json"]).collect();
-        let (code, out, error) = tenure(at, &arguments);
+        let (code, out, error) = tenure(at, &arguments(question, &id, "--json"));
         let Ok(answer) = serde_json::from_str::<Value>(&out) else {
             problems.push(format!("{question}: exit {code:?}, no JSON: {error}"));
             continue;
@@ -173,4 +181,80 @@ fn every_schema_and_field_that_is_printed_is_documented() {
         }
     }
     assert!(problems.is_empty(), "\n{}\n", problems.join("\n"));
+}
+
+/// The tables of CSV, each as its lines of fields.
+fn tables(text: &str) -> Vec<Vec<Vec<String>>> {
+    let mut tables = vec![Vec::new()];
+    let (mut line, mut field, mut quoted) = (Vec::new(), String::new(), false);
+    for c in text.replace("\r\n", "\n").chars() {
+        match c {
+            '"' => quoted = !quoted,
+            ',' if !quoted => line.push(std::mem::take(&mut field)),
+            '\n' if !quoted && line.is_empty() && field.is_empty() => tables.push(Vec::new()),
+            '\n' if !quoted => {
+                line.push(std::mem::take(&mut field));
+                let table = tables.last_mut().expect("one at least");
+                table.push(std::mem::take(&mut line));
+            }
+            _ => field.push(c),
+        }
+    }
+    assert!(!quoted && line.is_empty() && field.is_empty());
+    tables
+}
+
+#[test]
+fn answers_are_printed_as_tables_for_programs() {
+    let (folder, id) = inputs();
+    let at = folder.path();
+    let mut without = Vec::new();
+    for (question, _) in QUESTIONS {
+        let (code, out, error) = tenure(at, &arguments(question, &id, "--csv"));
+        let asked_json = tenure(at, &arguments(question, &id, "--json"));
+        assert_eq!(code, asked_json.0, "{question}: {error}");
+        assert!(
+            !out.contains("\u{1b}") && !out.contains("MiB"),
+            "{question}: {out}"
+        );
+        let found = tables(&out);
+        for table in &found {
+            let widths: BTreeSet<usize> = table.iter().map(Vec::len).collect();
+            assert!(widths.len() <= 1, "{question}: {table:?}");
+        }
+        if found[0].len() < 2 {
+            without.push(*question);
+        }
+    }
+    // A heap without any of these.
+    assert_eq!(without, ["secrets HEAP", "android HEAP"]);
+
+    // The numbers are those of JSON, all of them.
+    let json = tenure(at, &["histogram", "heap.hprof", "--json"]).1;
+    let json: Value = serde_json::from_str(&json).expect("JSON");
+    let csv = tables(&tenure(at, &["histogram", "heap.hprof", "--csv"]).1);
+    let column = |name: &str| {
+        csv[0][0]
+            .iter()
+            .position(|title| title == name)
+            .expect("a column")
+    };
+    let rows = json["rows"].as_array().expect("rows");
+    assert_eq!((csv.len(), csv[0].len()), (1, rows.len() + 1));
+    for (row, line) in rows.iter().zip(&csv[0][1..]) {
+        assert_eq!(row["class"], *line[column("class")]);
+        for name in ["objects", "shallow", "retained"] {
+            assert_eq!(row[name].to_string(), line[column(name)], "{row}");
+        }
+    }
+    let (code, _, error) = tenure(at, &["histogram", "heap.hprof", "--csv", "--json"]);
+    assert!(
+        code == Some(2) && error.contains("cannot be used with"),
+        "{error}"
+    );
+    let (code, _, error) = tenure(at, &["report", "heap.hprof", "--csv"]);
+    assert!(
+        code == Some(2) && error.contains("tenure export"),
+        "{error}"
+    );
 }

@@ -1,37 +1,46 @@
 //! The tables of any answer as [CSV](crate::csv): sizes in bytes, shares from 0 to 1.
 
 use crate::csv::line;
-use crate::doc::{Block, Cell, Doc, Span, Table};
+use crate::doc::{Block, Doc, Span, Table};
 
 /// All tables of a document, an empty line between them. A first column `level` gives the
-/// depth in a table that is a tree.
+/// depth in a table that is a tree. The facts of a document without tables are a table of names and values.
 pub fn render(doc: &Doc) -> String {
-    let mut out = String::new();
-    for block in &doc.blocks {
-        if let Block::Table(table) = block {
-            if !out.is_empty() {
-                out.push_str("\r\n");
-            }
-            push_table(table, &mut out);
-        }
+    let tables = doc.blocks.iter().filter_map(|block| match block {
+        Block::Table(table) => Some(text_of(table)),
+        _ => None,
+    });
+    let tables: Vec<String> = tables.collect();
+    if !tables.is_empty() {
+        return tables.join("\r\n");
+    }
+    let facts = doc.blocks.iter().flat_map(|block| match block {
+        Block::Facts(facts) => facts.as_slice(),
+        _ => &[],
+    });
+    let rows = facts.map(|(name, value)| line([(*name).to_owned(), text_of_spans(value)]));
+    let rows: String = rows.collect();
+    match rows.is_empty() {
+        true => rows,
+        false => line(["name".to_owned(), "value".to_owned()]) + &rows,
+    }
+}
+
+fn text_of(table: &Table) -> String {
+    let is_tree = table.rows.iter().flatten().any(|c| c.indent > 0);
+    let level = |text: String| is_tree.then_some(text);
+    let titles = table.columns.iter().map(|c| c.title.to_string());
+    let mut out = line(level("level".to_owned()).into_iter().chain(titles));
+    for row in &table.rows {
+        let depth = row.iter().map(|c| c.indent).max().unwrap_or(0);
+        let cells = row.iter().map(|cell| text_of_spans(&cell.spans));
+        out.push_str(&line(level(depth.to_string()).into_iter().chain(cells)));
     }
     out
 }
 
-fn push_table(table: &Table, out: &mut String) {
-    let is_tree = table.rows.iter().flatten().any(|c| c.indent > 0);
-    let level = |text: String| is_tree.then_some(text);
-    let titles = table.columns.iter().map(|c| c.title.to_string());
-    out.push_str(&line(level("level".to_owned()).into_iter().chain(titles)));
-    for row in &table.rows {
-        let depth = row.iter().map(|c| c.indent).max().unwrap_or(0);
-        let cells = row.iter().map(cell_text);
-        out.push_str(&line(level(depth.to_string()).into_iter().chain(cells)));
-    }
-}
-
-fn cell_text(cell: &Cell) -> String {
-    cell.spans.iter().map(span_text).collect()
+fn text_of_spans(spans: &[Span]) -> String {
+    spans.iter().map(span_text).collect()
 }
 
 fn span_text(span: &Span) -> String {
@@ -48,7 +57,7 @@ fn span_text(span: &Span) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::doc::{number, words};
+    use crate::doc::{Cell, number, words};
 
     #[test]
     fn fields_are_quoted_and_formulas_are_not_run() {
@@ -74,5 +83,15 @@ mod tests {
             render(&Doc::new().table(table)),
             "level,object\r\n0,a\r\n1,b\r\n"
         );
+    }
+    #[test]
+    fn facts_are_a_table_if_there_is_no_other() {
+        let facts = || Doc::new().facts(vec![("size", vec![Span::Bytes(4096)])]);
+        assert_eq!(render(&facts()), "name,value\r\nsize,4096\r\n");
+        let mut table = Table::new([words("class")]);
+        table.row([Cell::class("a")]);
+        let text = render(&facts().table(table.clone()).table(table));
+        assert_eq!(text, "class\r\na\r\n\r\nclass\r\na\r\n");
+        assert_eq!(render(&Doc::new()), "");
     }
 }

@@ -13,7 +13,7 @@ use heap_analysis::android::android;
 pub struct Args {
     #[command(flatten)]
     dump: Dump,
-    /// Number of bitmaps, 0 for all [default: 20, all with --json]
+    /// Number of bitmaps, 0 for all [default: 20, all with --json and --csv]
     #[arg(short = 'n', long, alias = "top", value_name = "N")]
     limit: Option<usize>,
 }
@@ -22,7 +22,7 @@ impl Args {
     /// Says it.
     pub(crate) fn run(&self, session: &Session) -> Outcome {
         let heap = session.open(&self.dump.file)?;
-        let top = limit(self.limit, session.global.json, 20);
+        let top = limit(self.limit, session.is_data(), 20);
         let found = session.with_control(|c| android(&heap, top, c))?;
         session.answer(&found, heap.summary())
     }

@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 use clap::ValueEnum;
 use heap_analysis::check::{BASELINE, Baseline, Check, RuleError, Rules, check};
 use heap_graph::Heap;
-use report::{Provenance, check as forms, json, markdown, say, terminal};
+use report::{Provenance, check as forms, json, markdown, say, sheet, terminal};
 use std::path::{Path, PathBuf};
 
 /// Check a dump against rules and a baseline: exit code 1 if a check fails
@@ -117,6 +117,7 @@ impl Args {
         };
         let doc = || say::whole(verdict, &provenance);
         let text = match format {
+            Format::Text if session.global.csv => sheet::render(&doc()),
             Format::Text => terminal::render(&doc(), &session.look),
             Format::Md => markdown::render(&doc(), session.global.bytes),
             Format::Junit => forms::junit(verdict, &file),

@@ -16,7 +16,7 @@ pub struct Args {
     dump: Dump,
     #[command(flatten)]
     table: Table,
-    /// Number of rows, 0 for all [default: 40, all with --json]
+    /// Number of rows, 0 for all [default: 40, all with --json and --csv]
     #[arg(short = 'n', long, alias = "top", value_name = "N")]
     limit: Option<usize>,
 }
@@ -27,7 +27,7 @@ impl Args {
         let table = self.table.read()?;
         let options = CollectionOptions {
             all: session.global.unreachable,
-            top: limit(self.limit, session.global.json, 40),
+            top: limit(self.limit, session.is_data(), 40),
         };
         let heap = session.open(&self.dump.file)?;
         let found = session.with_control(|c| collections(&heap, &table, &options, c))?;

@@ -47,7 +47,7 @@ pub struct Args {
     /// Let reference_counting look for cycles
     #[arg(long)]
     cycle_detector: bool,
-    /// Classes and sites, 0 for all [default: 20, all with --json]
+    /// Classes and sites, 0 for all [default: 20, all with --json and --csv]
     #[arg(short = 'n', long, alias = "top", value_name = "N")]
     limit: Option<usize>,
     /// List every event instead (with --gc)
@@ -114,7 +114,7 @@ impl Args {
             .parse()
             .map_err(|error| Usage(format!("{name}: {error}")))?;
         let gcs = self.gc.map_or(Gc::ALL.to_vec(), |gc| vec![gc]);
-        let top = limit(self.limit, session.global.json, 20).unwrap_or(usize::MAX);
+        let top = limit(self.limit, session.is_data(), 20).unwrap_or(usize::MAX);
         let mut agent = self.agent.as_deref().map(load).transpose()?;
         let mut exit_code = None;
         let inputs: Vec<&Path> = self.script.iter().map(|path| &**path).collect();
@@ -142,12 +142,8 @@ impl Args {
         if let Some(path) = &self.output {
             write_page(session, path, &inputs, &page(&runs))?;
         }
-        if session.global.json {
-            let mut bytes = serde_json::to_vec_pretty(&CollectorsJson::new(&runs))?;
-            bytes.push(b'\n');
-            session.write(&bytes)?;
-        } else if self.output.is_none() {
-            session.say_doc(&match &runs[..] {
+        if session.is_data() || self.output.is_none() {
+            session.say_value(&CollectorsJson::new(&runs), || match &runs[..] {
                 [one] => doc(&one.events, one.stopped.as_deref()),
                 all => compare_doc(all),
             })?;

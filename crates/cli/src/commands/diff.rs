@@ -43,7 +43,7 @@ impl Args {
         }
         let dumps: Vec<_> = heaps.iter().map(|(n, h)| (n.clone(), h)).collect();
         let options = DiffOptions {
-            top: limit(Some(self.limit), session.global.json, 20),
+            top: limit(Some(self.limit), session.is_data(), 20),
             threshold: self.threshold,
         };
         let answer = diff(&dumps, &options);

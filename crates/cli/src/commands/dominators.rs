@@ -58,7 +58,7 @@ impl Args {
                 By::Loader => GroupBy::Loader,
                 By::Package => GroupBy::Package,
             };
-            let top = limit(self.limit, session.global.json, 40);
+            let top = limit(self.limit, session.is_data(), 40);
             return session.answer(&by_group(&heap, by, top), heap.summary());
         }
         let options = TreeOptions {

@@ -22,7 +22,7 @@ pub struct Args {
     /// A recording; `-` is standard input
     #[arg(value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     file: PathBuf,
-    /// Number of classes and sites, 0 for all [default: 20, all with --json]
+    /// Number of classes and sites, 0 for all [default: 20, all with --json and --csv]
     #[arg(short = 'n', long, alias = "top", value_name = "N")]
     limit: Option<usize>,
     /// The history of each object that ever had this id: allocation, moves, free
@@ -39,7 +39,7 @@ impl Args {
         if let Some(text) = &self.object {
             return self.say_trails(session, text);
         }
-        let top = limit(self.limit, session.global.json, 20).unwrap_or(usize::MAX);
+        let top = limit(self.limit, session.is_data(), 20).unwrap_or(usize::MAX);
         let (events, damage) = replay(&self.file, top)?;
         let damage = damage.as_deref();
         if let Some(path) = &self.output {
@@ -49,12 +49,8 @@ impl Args {
                 .map_or("events".into(), |name| name.to_string_lossy());
             write_page(session, path, &[&self.file], &page(&name, &events, damage))?;
         }
-        if session.global.json {
-            let mut bytes = serde_json::to_vec_pretty(&EventsJson::new(&events, damage))?;
-            bytes.push(b'\n');
-            session.write(&bytes)?;
-        } else if self.output.is_none() {
-            session.say_doc(&doc(&events, damage))?;
+        if session.is_data() || self.output.is_none() {
+            session.say_value(&EventsJson::new(&events, damage), || doc(&events, damage))?;
         }
         Ok(end(damage))
     }
@@ -66,13 +62,9 @@ impl Args {
         let watch = Watch::of_objects(heap.watched());
         let (heap, damage) = source.replay(Replay::watching(watch))?;
         let (trails, damage) = (heap.trails(), damage.as_deref());
-        if session.global.json {
-            let mut bytes = serde_json::to_vec_pretty(&TrailJson::new(id, &trails, damage))?;
-            bytes.push(b'\n');
-            session.write(&bytes)?;
-        } else {
-            session.say_doc(&trail_doc(id, &trails, damage))?;
-        }
+        session.say_value(&TrailJson::new(id, &trails, damage), || {
+            trail_doc(id, &trails, damage)
+        })?;
         Ok(match end(damage) {
             Exit::Ok if trails.is_empty() => Exit::No,
             exit => exit,

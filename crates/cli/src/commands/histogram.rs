@@ -26,7 +26,7 @@ pub struct Args {
     /// Order, largest first
     #[arg(long, value_enum, default_value_t = Sort::Retained)]
     sort: Sort,
-    /// Number of rows, 0 for all [default: 40, all with --json]
+    /// Number of rows, 0 for all [default: 40, all with --json and --csv]
     #[arg(short = 'n', long, alias = "top", value_name = "N")]
     limit: Option<usize>,
     /// All objects of the file, not only reachable ones
@@ -89,7 +89,7 @@ impl Args {
             filter: self.filter.clone(),
             sort: self.sort.into(),
             skip: 0,
-            top: limit(self.limit, session.global.json, 40),
+            top: limit(self.limit, session.is_data(), 40),
             all: self.all || session.global.unreachable,
             empty: self.empty,
         }

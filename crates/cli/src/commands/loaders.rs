@@ -12,7 +12,7 @@ use crate::session::Session;
 pub struct Args {
     #[command(flatten)]
     dump: Dump,
-    /// Duplicate classes to list, 0 for all [default: 40, all with --json]
+    /// Duplicate classes to list, 0 for all [default: 40, all with --json and --csv]
     #[arg(short = 'n', long, alias = "top", value_name = "N")]
     limit: Option<usize>,
 }
@@ -21,7 +21,7 @@ impl Args {
     /// Says the loaders.
     pub(crate) fn run(&self, session: &Session) -> Outcome {
         let heap = session.open(&self.dump.file)?;
-        let top = limit(self.limit, session.global.json, 40);
+        let top = limit(self.limit, session.is_data(), 40);
         session.answer(
             &heap_analysis::loaders::loaders(&heap, top)?,
             heap.summary(),

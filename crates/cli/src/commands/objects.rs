@@ -46,7 +46,7 @@ pub struct Args {
     /// Order, largest first
     #[arg(long, value_enum, default_value_t = Sort::Retained)]
     sort: Sort,
-    /// Number of rows, 0 for all [default: 40, all with --json]
+    /// Number of rows, 0 for all [default: 40, all with --json and --csv]
     #[arg(short = 'n', long, alias = "top", value_name = "N")]
     limit: Option<usize>,
     /// Rows to leave out at the beginning
@@ -67,7 +67,7 @@ impl Args {
         let queries = Queries::open(Arc::clone(&heap)).with_unreachable(all);
         let resolved = queries.resolve(&spec, &Limits::default()).map_err(fault)?;
         let objects = set::members(&heap, &resolved, all).map_err(of_set)?;
-        let top = limit(self.limit, session.global.json, 40);
+        let top = limit(self.limit, session.is_data(), 40);
         let name = spec.to_string();
         let exit = if let Some(by) = self.by {
             let options = HistogramOptions {

@@ -22,7 +22,7 @@ pub struct Args {
     /// contentions or jni_references [default: the first the profile has]
     #[arg(long, value_name = "METRIC")]
     metric: Option<String>,
-    /// Number of rows, 0 for all [default: 20, all with --json]
+    /// Number of rows, 0 for all [default: 20, all with --json and --csv]
     #[arg(short = 'n', long, alias = "top", value_name = "N")]
     limit: Option<usize>,
 }
@@ -43,15 +43,9 @@ impl Args {
         let Some(metric) = metric else {
             return Err(NotFound("the profile has no counts".to_owned()).into());
         };
-        let rows = limit(self.limit, session.global.json, 20);
+        let rows = limit(self.limit, session.is_data(), 20);
         let answer = top::top(&whole, metric, rows);
-        if session.global.json {
-            let mut bytes = serde_json::to_vec_pretty(&answer)?;
-            bytes.push(b'\n');
-            session.write(&bytes)?;
-        } else {
-            session.say_doc(&top::doc(&answer, metric, rows))?;
-        }
+        session.say_value(&answer, || top::doc(&answer, metric, rows))?;
         Ok(exit)
     }
 }

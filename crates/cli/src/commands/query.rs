@@ -28,9 +28,6 @@ pub struct Args {
     /// The language of the query [default: detected]
     #[arg(long, value_enum)]
     lang: Option<LangArg>,
-    /// Print comma-separated values, each row as soon as it is found
-    #[arg(long, conflicts_with = "json")]
-    csv: bool,
     /// Number of rows, 0 for all [default: 100, all with --json and --csv]
     #[arg(short = 'n', long, value_name = "N")]
     limit: Option<usize>,
@@ -113,14 +110,14 @@ impl Args {
             return session.answer(&tables, heap.summary());
         }
         // Rows that run over a terminal leave no place for a line that is redrawn.
-        let meter = match self.csv && std::io::stdout().is_terminal() {
+        let meter = match session.global.csv && std::io::stdout().is_terminal() {
             true => Meter::new(false),
             false => session.meter(),
         };
         let meter = Arc::new(meter.announcing(!session.global.quiet));
         let shown = meter.clone();
         let limits = Limits {
-            rows: limit(self.limit, session.global.json || self.csv, 100),
+            rows: limit(self.limit, session.is_data(), 100),
             time: self.timeout,
             watch: Some(Watch(Arc::new(move |progress| shown.show(progress)))),
             ..Limits::default()
@@ -130,7 +127,7 @@ impl Args {
             let table = queries.explain(&text, lang, &limits).map_err(fault)?;
             return session.answer(&table, heap.summary());
         }
-        let (exit, cut) = if self.csv {
+        let (exit, cut) = if session.global.csv {
             let mut lines = Lines {
                 session,
                 failed: None,
@@ -150,7 +147,7 @@ impl Args {
         };
         match cut {
             Some(Cut::Time | Cut::Cancelled) => Ok(Exit::No),
-            Some(Cut::Rows) if self.csv => {
+            Some(Cut::Rows) if session.global.csv => {
                 note(cut_text(Cut::Rows));
                 Ok(exit)
             }

@@ -74,6 +74,10 @@ impl Args {
 
     /// Writes the report.
     pub(crate) fn run(&self, session: &Session) -> Outcome {
+        if session.global.csv {
+            let what = "a report has no CSV form; `tenure export --format csv` writes all tables";
+            return Err(Usage(what.to_owned()).into());
+        }
         let format = self.format(session.global.json)?;
         let ending = match format {
             Format::Html => ".html",

@@ -22,7 +22,7 @@ pub struct Args {
     /// More rules, in the form of the built-in ones (docs/guides/sharing.md)
     #[arg(long, value_name = "TOML", value_hint = clap::ValueHint::FilePath)]
     rules: Option<PathBuf>,
-    /// Number of rows, 0 for all [default: 40, all with --json]
+    /// Number of rows, 0 for all [default: 40, all with --json and --csv]
     #[arg(short = 'n', long, alias = "top", value_name = "N")]
     limit: Option<usize>,
 }
@@ -41,7 +41,7 @@ impl Args {
             // The collector does not wipe what it frees, so everything in the file counts.
             all: true,
             show: self.show,
-            top: limit(self.limit, session.global.json, 40),
+            top: limit(self.limit, session.is_data(), 40),
         };
         let heap = session.open(&self.dump.file)?;
         let found = session.with_control(|c| secrets(&heap, &rules, &options, c))?;

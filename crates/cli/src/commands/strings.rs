@@ -24,7 +24,7 @@ pub struct Args {
     /// With --duplicates: name the fields that hold them (one more walk over the file)
     #[arg(long)]
     holders: bool,
-    /// Number of rows, 0 for all [default: 40, all with --json]
+    /// Number of rows, 0 for all [default: 40, all with --json and --csv]
     #[arg(short = 'n', long, alias = "top", value_name = "N")]
     limit: Option<usize>,
 }
@@ -35,7 +35,7 @@ impl Args {
         let heap = session.open(&self.dump.file)?;
         let options = StringOptions {
             all: session.global.unreachable,
-            top: limit(self.limit, session.global.json, 40),
+            top: limit(self.limit, session.is_data(), 40),
             holders: self.holders,
         };
         if let Some(pattern) = &self.find {

@@ -59,12 +59,12 @@ pub fn find_classes(heap: &Heap, name: &str) -> Result<Vec<ClassIdx>> {
     Ok(found)
 }
 
-/// `--limit N`: 0 means all; not given means `default` in words and all in JSON.
-pub fn limit(top: Option<usize>, json: bool, default: usize) -> Option<usize> {
+/// `--limit N`: 0 means all; not given means `default` in words and all in data.
+pub fn limit(top: Option<usize>, is_data: bool, default: usize) -> Option<usize> {
     match top {
         Some(0) => None,
         Some(n) => Some(n),
-        None if json => None,
+        None if is_data => None,
         None => Some(default),
     }
 }

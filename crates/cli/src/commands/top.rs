@@ -20,7 +20,7 @@ pub struct Args {
     /// Smallest share of the heap that is shown
     #[arg(long, value_name = "PERCENT", default_value_t = 1.0)]
     threshold: f64,
-    /// Rows per table, 0 for all [default: 20, all with --json]
+    /// Rows per table, 0 for all [default: 20, all with --json and --csv]
     #[arg(short = 'n', long, alias = "top", value_name = "N")]
     limit: Option<usize>,
 }
@@ -36,7 +36,7 @@ impl Args {
         let heap = session.open(&self.file)?;
         let options = TopOptions {
             threshold: self.threshold.max(0.0),
-            top: limit(self.limit, session.global.json, 20),
+            top: limit(self.limit, session.is_data(), 20),
         };
         session.answer(&consumers(&heap, &options)?, heap.summary())
     }

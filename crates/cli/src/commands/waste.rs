@@ -62,7 +62,7 @@ impl Args {
         let heap = session.open(&self.dump.file)?;
         let options = WasteOptions {
             all: session.global.unreachable,
-            top: limit(Some(self.limit), session.global.json, 20),
+            top: limit(Some(self.limit), session.is_data(), 20),
             holders: !self.no_holders,
             // A dump in which all objects have one trace was not written by a profiler.
             sites: heap.one_trace().is_none(),
