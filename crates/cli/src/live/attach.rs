@@ -158,6 +158,14 @@ pub(crate) fn dump(jvm: &Jvm, path: &Path, live_only: bool) -> Result<()> {
     Ok(())
 }
 
+/// Whether a JVM has opened its socket before it may load agents: JDK 21 and later do so on a busy machine.
+fn is_too_early(answer: &Result<String>) -> bool {
+    let text = answer
+        .as_ref()
+        .map_or_else(ToString::to_string, String::clone);
+    text.contains("only permitted in the live phase")
+}
+
 /// Loads an agent library, or gives the one that is loaded already an order: options, `stop`, `dump` or
 /// `status`. What it answers. The path is one of the JVM's own file system.
 pub(crate) fn order(jvm: &Jvm, library: &str, text: &str) -> Result<String> {
@@ -166,7 +174,14 @@ pub(crate) fn order(jvm: &Jvm, library: &str, text: &str) -> Result<String> {
     let listener = folder.listen(&inside, REPLY)?;
     listener.set_nonblocking(true)?;
     let text = format!("reply={}/{REPLY},{text}", folder.path);
-    let answer = command(jvm, "load", [library, "true", &text]);
+    let start = Instant::now();
+    let answer = loop {
+        let answer = command(jvm, "load", [library, "true", &text]);
+        if !is_too_early(&answer) || start.elapsed() > PATIENCE {
+            break answer;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    };
     // The agent has answered before the JVM does, unless it was not even loaded.
     if let Ok((mut stream, _)) = listener.accept() {
         inside.check(&stream)?;
@@ -223,6 +238,15 @@ mod tests {
         assert!(!catches_quit("SigCgt:\t0000000000000000\n"));
         assert!(!catches_quit("SigCgt:\t0000000000000003\n"));
         assert!(!catches_quit(""));
+    }
+
+    #[test]
+    fn a_jvm_that_starts_is_asked_again() {
+        let said = "Dynamic agent loading is only permitted in the live phase\n";
+        assert!(is_too_early(&read_answer(&format!("0\n{said}"))));
+        assert!(is_too_early(&read_answer(&format!("100\n{said}"))));
+        assert!(!is_too_early(&read_answer("0\nreturn code: 0\n")));
+        assert!(!is_too_early(&read_answer("")));
     }
 
     #[test]
