@@ -181,7 +181,7 @@ fn run(java: JavaVm, options: Options, output: Output) -> Result<&'static HotSpo
     };
     let recorder = Recorder::new(options.clone(), output.writer, Box::new(process));
     let recorder = Arc::new(Mutex::new(Rank::Recorder, recorder));
-    recording::begin(&recorder, &options, &output.place);
+    recording::begin(&recorder, &options, &output.place, output.folder);
     listener::begin();
     let profiler = Shared {
         recorder,

@@ -24,6 +24,8 @@ pub(crate) struct Output {
     pub(crate) peer: Option<(TcpStream, Patience)>,
     /// The destination, as messages show it.
     pub(crate) place: String,
+    /// Where a snapshot of an exhausted heap goes: the folder of the file, else the working folder.
+    pub(crate) folder: PathBuf,
     /// A name for a dump of the VM's own, beside the output or among temporary files.
     pub(crate) scratch: PathBuf,
 }
@@ -44,6 +46,7 @@ pub(crate) fn open(options: &Options) -> Result<Output, StartError> {
             let stream = collector::connect(Path::new(path)).map_err(refused)?;
             send_to(stream, place.clone()).map_err(refused)
         }
+        Target::File(_) if options.records_nothing => Ok(nowhere()),
         Target::File(name) => create(options, name),
     }
 }
@@ -79,8 +82,27 @@ fn create(options: &Options, name: &str) -> Result<Output, StartError> {
         peer: None,
         place: std::path::absolute(&name)
             .map_or_else(|_| name.clone(), |path| path.display().to_string()),
+        folder: folder(Path::new(&name)),
         scratch: scratch(&name),
     })
+}
+
+/// The folder of a file, by a name that stays right.
+fn folder(name: &Path) -> PathBuf {
+    let whole = std::path::absolute(name).unwrap_or_else(|_| name.to_owned());
+    whole.parent().unwrap_or(&whole).to_owned()
+}
+
+/// No output: only a snapshot of an exhausted heap is wanted.
+fn nowhere() -> Output {
+    let folder = folder(Path::new("snapshot"));
+    Output {
+        writer: Box::new(io::sink()),
+        peer: None,
+        place: format!("{} when the heap is full", folder.display()),
+        scratch: scratch(&folder.join("hprof").to_string_lossy()),
+        folder,
+    }
 }
 
 /// A new file in place of an old one, readable by its owner only: a dump holds
@@ -159,6 +181,7 @@ fn send_to(stream: TcpStream, place: String) -> io::Result<Output> {
         writer: Box::new(BufWriter::with_capacity(64 << 10, sender)),
         peer: Some((peer, patience)),
         place,
+        folder: folder(Path::new("snapshot")),
         scratch: scratch(&std::env::temp_dir().join("hprof").to_string_lossy()),
     })
 }

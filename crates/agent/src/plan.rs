@@ -1,7 +1,9 @@
 //! From options to what the VM side measures.
 
 use agent_core::options::Options;
-use vm_hotspot::{Clock, Config, Follow};
+use vm_hotspot::{Clock, Config, Follow, WhenExhausted};
+
+use crate::exhausted;
 
 /// What to measure for these options.
 pub(crate) fn config(options: &Options) -> Config {
@@ -29,8 +31,18 @@ pub(crate) fn config(options: &Options) -> Config {
         references: options.heap.references,
         per_thread: options.traces.per_thread,
         dumps_at_exit: options.heap.dump && options.dump_on_exit,
-        dumps_when_exhausted: options.dumps_when_exhausted(),
+        when_exhausted: when_exhausted(options),
         memory: options.memory,
+    }
+}
+
+fn when_exhausted(options: &Options) -> WhenExhausted {
+    if options.snapshots_when_exhausted() {
+        return WhenExhausted::Call(exhausted::snapshot);
+    }
+    match options.dumps_when_exhausted() {
+        true => WhenExhausted::Dump,
+        false => WhenExhausted::Nothing,
     }
 }
 
@@ -80,11 +92,20 @@ mod tests {
             c.native == Some(64 << 10) && !c.counts_objects() && c.takes_async_stacks()
         });
         check("cpu=times,msa=y", |c| c.clock == Clock::ThreadCpu);
-        check("heap=dump", |c| c.dumps_at_exit && !c.dumps_when_exhausted);
-        check("heap=dump,oom=y", |c| c.dumps_when_exhausted);
-        check("heap=all,modern=y", |c| c.dumps_when_exhausted);
-        check("heap=all,modern=y,oom=n", |c| !c.dumps_when_exhausted);
-        check("heap=sites,modern=y", |c| !c.dumps_when_exhausted);
+        let is_dumped = |c: &Config| matches!(c.when_exhausted, WhenExhausted::Dump);
+        check("heap=dump", |c| {
+            c.dumps_at_exit && !c.when_exhausted.is_wanted()
+        });
+        check("heap=dump,oom=y", is_dumped);
+        check("heap=all,modern=y", is_dumped);
+        check("heap=all,modern=y,oom=n", |c| !c.when_exhausted.is_wanted());
+        check("heap=sites,modern=y", |c| !c.when_exhausted.is_wanted());
+        check("heap=sites,oom=snapshot", |c| {
+            c.allocations && matches!(c.when_exhausted, WhenExhausted::Call(_))
+        });
+        check("oom=snapshot", |c| {
+            !c.instruments() && matches!(c.when_exhausted, WhenExhausted::Call(_))
+        });
         check("memory=32m", |c| c.memory == 32 << 20);
         check("heap=sites", |c| c.memory == 256 << 20);
         check("net=localhost:1", |c| c.has_peer);

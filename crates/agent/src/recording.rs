@@ -3,6 +3,7 @@
 
 use std::io::Write;
 use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use agent_core::options::{ENVIRONMENT, Options, Parsed, Target, default_name, parse};
@@ -11,6 +12,8 @@ use jvmti::JavaVm;
 use locks::{Mutex, MutexGuard, Rank};
 use vm_hotspot::HotSpot;
 
+use crate::exhausted::Wanted;
+use crate::snapshot::Reader;
 use crate::{entry, events, listener, output, process, snapshot};
 
 /// A recording under way.
@@ -19,6 +22,8 @@ pub(crate) struct Recording {
     pub(crate) recorder: Arc<Mutex<Recorder>>,
     options: String,
     place: String,
+    /// The settings of a snapshot of an exhausted heap.
+    pub(crate) snapshot: Arc<Wanted>,
     begun: WallTime,
     /// Nothing is written when it ends.
     is_silent: bool,
@@ -36,11 +41,21 @@ pub(crate) fn now() -> Option<Recording> {
 }
 
 /// A recording begins.
-pub(crate) fn begin(recorder: &Arc<Mutex<Recorder>>, options: &Options, place: &str) {
+pub(crate) fn begin(
+    recorder: &Arc<Mutex<Recorder>>,
+    options: &Options,
+    place: &str,
+    folder: PathBuf,
+) {
+    let snapshot = Wanted {
+        folder,
+        limit: options.heap.copy_limit,
+    };
     *lock() = Some(Recording {
         recorder: Arc::clone(recorder),
         options: options.text.clone(),
         place: place.to_owned(),
+        snapshot: Arc::new(snapshot),
         begun: process::wall_time(),
         is_silent: !options.dump_on_exit && !options.tells_last_counts(),
     });
@@ -130,7 +145,7 @@ fn dump() -> Result<String, String> {
 /// Copies the process for the reader at a socket; in microseconds how long that stopped the program and how long
 /// the fork took.
 fn snapshot(java: JavaVm, socket: &str) -> Result<String, String> {
-    let taken = snapshot::take(java, socket)?;
+    let taken = snapshot::take(java, Reader::At(socket), |_, _| ())?;
     let [stopped, fork] = [taken.stopped, taken.fork].map(|time| time.as_micros());
     Ok(format!("{stopped} {fork}"))
 }

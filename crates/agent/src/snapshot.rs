@@ -1,16 +1,18 @@
-//! A copy of this process for a reader that writes its heap as a dump (`tenure dump --snapshot`).
+//! A copy of this process for a reader that writes its heap as a dump: `tenure dump --snapshot`, or a thread of the
+//! agent's own with `oom=snapshot`.
 //!
 //! JVMTI calls back from a walk over the heap while all threads of the program are at a safepoint. The first
 //! callback forks the process and ends the walk, so the program stands still for no longer than that takes. The
-//! copy runs nothing of the VM and allocates nothing: it closes all files, connects to the reader's socket and
-//! waits. It ends when the reader closes the socket or ends, and when this process ends.
+//! copy runs nothing of the VM and allocates nothing: it closes all files, connects to the reader's socket (or keeps
+//! the one that it was given) and waits. It ends when the reader closes the socket or ends, and when this process ends.
 
 use std::io;
 use std::mem::MaybeUninit;
+use std::os::fd::RawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 use jvmti::{Capability, Env, HeapWalk, JavaVm, Reference, Walk};
@@ -30,9 +32,23 @@ pub(crate) struct Taken {
     pub(crate) fork: Duration,
 }
 
-/// Copies this process for the reader that listens at the socket `path`.
-pub(crate) fn take(java: JavaVm, path: &str) -> Result<Taken, String> {
-    let plan = Plan::new(Path::new(path)).map_err(|error| format!("{path}: {error}"))?;
+/// Where the reader is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Reader<'a> {
+    /// It listens at this path.
+    At(&'a str),
+    /// It has the other end of this socket, which stays open until this process has been copied.
+    Behind(RawFd),
+}
+
+/// Copies this process for a reader. A thread of its own calls `read` with the process id of the copy, and then waits until
+/// the copy has ended.
+pub(crate) fn take(
+    java: JavaVm,
+    reader: Reader<'_>,
+    read: impl FnOnce(pid_t, Taken) + Send + 'static,
+) -> Result<Taken, String> {
+    let plan = Plan::new(reader).map_err(|error| format!("{reader:?}: {error}"))?;
     if IS_COPIED.swap(true, Ordering::SeqCst) {
         return Err("a snapshot of this process is being read already".to_owned());
     }
@@ -40,7 +56,10 @@ pub(crate) fn take(java: JavaVm, path: &str) -> Result<Taken, String> {
     let reaper = std::thread::Builder::new().name("HPROF reaper".to_owned());
     let spawned = reaper.spawn(move || {
         process::leave_signals_to_others();
-        reap(&reaped);
+        if let Ok((pid, taken)) = reaped.recv() {
+            read(pid, taken);
+            reap(pid);
+        }
         IS_COPIED.store(false, Ordering::SeqCst);
     });
     if let Err(error) = spawned {
@@ -67,16 +86,14 @@ pub(crate) fn take(java: JavaVm, path: &str) -> Result<Taken, String> {
             return Err(why.unwrap_or_else(|| "the heap has no roots".to_owned()));
         }
     };
+    let taken = Taken { stopped, fork };
     // The reaper waits for it.
-    let _ = copied.send(pid);
-    Ok(Taken { stopped, fork })
+    let _ = copied.send((pid, taken));
+    Ok(taken)
 }
 
 /// Waits until the copy has ended, so that nothing of it is left in the system's table of processes.
-fn reap(copied: &Receiver<pid_t>) {
-    let Ok(pid) = copied.recv() else {
-        return;
-    };
+fn reap(pid: pid_t) {
     // SAFETY: no pointer is passed.
     while unsafe { libc::waitpid(pid, std::ptr::null_mut(), libc::__WALL) } < 0
         && io::Error::last_os_error().kind() == io::ErrorKind::Interrupted
@@ -85,36 +102,48 @@ fn reap(copied: &Receiver<pid_t>) {
 
 /// What the copy needs to know, made before the fork: it cannot allocate.
 struct Plan {
-    address: sockaddr_un,
-    address_len: socklen_t,
+    socket: Socket,
     parent: pid_t,
     /// The highest descriptor that may be open.
     highest: c_int,
 }
 
 impl Plan {
-    fn new(path: &Path) -> io::Result<Plan> {
+    fn new(reader: Reader<'_>) -> io::Result<Plan> {
         /// More are closed only by kernels that close all with one call.
         const MOST: c_long = 1 << 16;
-        // SAFETY: all zeros are an address of no family.
-        let mut address: sockaddr_un = unsafe { MaybeUninit::zeroed().assume_init() };
-        address.sun_family = libc::AF_UNIX as libc::sa_family_t;
-        let bytes = path.as_os_str().as_bytes();
-        if bytes.len() >= address.sun_path.len() {
-            return Err(io::ErrorKind::InvalidFilename.into());
-        }
-        for (to, from) in address.sun_path.iter_mut().zip(bytes) {
-            *to = from.cast_signed();
-        }
         Ok(Plan {
-            address,
-            address_len: size_of::<sockaddr_un>() as socklen_t,
+            socket: match reader {
+                Reader::At(path) => Socket::Connect(address(Path::new(path))?),
+                Reader::Behind(socket) => Socket::Keep(socket),
+            },
             // SAFETY: the call takes nothing.
             parent: unsafe { libc::getpid() },
             // SAFETY: the call takes a number only.
             highest: unsafe { libc::sysconf(libc::_SC_OPEN_MAX) }.clamp(0, MOST) as c_int,
         })
     }
+}
+
+/// The address of a socket in the file system.
+fn address(path: &Path) -> io::Result<sockaddr_un> {
+    // SAFETY: all zeros are an address of no family.
+    let mut address: sockaddr_un = unsafe { MaybeUninit::zeroed().assume_init() };
+    address.sun_family = libc::AF_UNIX as libc::sa_family_t;
+    let bytes = path.as_os_str().as_bytes();
+    if bytes.len() >= address.sun_path.len() {
+        return Err(io::ErrorKind::InvalidFilename.into());
+    }
+    for (to, from) in address.sun_path.iter_mut().zip(bytes) {
+        *to = from.cast_signed();
+    }
+    Ok(address)
+}
+
+/// How the copy gets to its reader.
+enum Socket {
+    Connect(sockaddr_un),
+    Keep(c_int),
 }
 
 /// A walk that forks at the first object.
@@ -161,6 +190,9 @@ fn fork(plan: &Plan) -> io::Result<(pid_t, Duration)> {
     Ok((pid as pid_t, begun.elapsed()))
 }
 
+/// The number that the socket of the reader gets in the copy.
+const KEPT: c_int = 0;
+
 /// The life of the copy, in which no signal is handled.
 fn serve_as_copy(plan: &Plan) -> ! {
     // SAFETY: all pointers are to live locals or literals; these calls allocate nothing and take no locks.
@@ -171,16 +203,29 @@ fn serve_as_copy(plan: &Plan) -> ! {
         }
         // By this name lists of JVMs leave it out.
         libc::prctl(libc::PR_SET_NAME, c"tenure copy".as_ptr());
-        close_files(plan.highest);
+        let kept = match plan.socket {
+            Socket::Keep(socket) => {
+                libc::dup2(socket, KEPT);
+                KEPT
+            }
+            Socket::Connect(_) => -1,
+        };
+        close_files(kept + 1, plan.highest);
         // When memory is short, the kernel ends the copy and not the program.
         let score = libc::open(c"/proc/self/oom_score_adj".as_ptr(), libc::O_WRONLY);
         libc::write(score, c"1000".as_ptr().cast(), 4);
         libc::close(score);
-        let socket = libc::socket(libc::AF_UNIX, libc::SOCK_STREAM, 0);
-        let address = (&raw const plan.address).cast();
-        if libc::connect(socket, address, plan.address_len) != 0 {
-            libc::_exit(1);
-        }
+        let socket = match &plan.socket {
+            Socket::Keep(_) => KEPT,
+            Socket::Connect(address) => {
+                let socket = libc::socket(libc::AF_UNIX, libc::SOCK_STREAM, 0);
+                let len = size_of::<sockaddr_un>() as socklen_t;
+                if libc::connect(socket, (&raw const *address).cast(), len) != 0 {
+                    libc::_exit(1);
+                }
+                socket
+            }
+        };
         allow_reader(socket);
         let mut byte = [0_u8; 1];
         let byte = byte.as_mut_ptr().cast::<c_void>();
@@ -190,17 +235,17 @@ fn serve_as_copy(plan: &Plan) -> ! {
     }
 }
 
-/// Closes all files: the program's peers would wait for connections that it has closed.
+/// Closes all files from this number on: the program's peers would wait for connections that it has closed.
 ///
 /// # Safety
-/// Nothing in this process uses a file afterwards.
-unsafe fn close_files(highest: c_int) {
+/// Nothing in this process uses one of them afterwards.
+unsafe fn close_files(first: c_int, highest: c_int) {
     // SAFETY: the call takes numbers only; the rest is the caller's promise.
     unsafe {
         let all = libc::c_uint::MAX;
         // Kernels before 5.9 do not have it.
-        if libc::syscall(libc::SYS_close_range, 0, all, 0) != 0 {
-            for descriptor in 0..=highest {
+        if libc::syscall(libc::SYS_close_range, first, all, 0) != 0 {
+            for descriptor in first..=highest {
                 libc::close(descriptor);
             }
         }

@@ -35,6 +35,16 @@ fn said(folder: &Path, arguments: &[&str]) -> String {
     String::from_utf8_lossy(&tenure.stdout).into_owned()
 }
 
+/// Bytes of all `byte[]` in a dump.
+fn bytes_of_arrays(folder: &Path, dump: &str) -> u64 {
+    let histogram = said(folder, &["histogram", dump, "--json", "--no-retained"]);
+    let histogram: serde_json::Value = serde_json::from_str(&histogram).expect("JSON");
+    let rows = histogram["rows"].as_array().expect("rows");
+    let arrays = rows.iter().find(|row| row["class"] == "byte[]");
+    let bytes = arrays.expect("arrays of bytes")["shallow"].as_u64();
+    bytes.expect("a number")
+}
+
 #[test]
 fn what_was_recorded_is_written_when_the_vm_cannot_tell_its_end() {
     let Some(lab) = lab() else { return };
@@ -75,12 +85,8 @@ fn the_first_error_is_dumped_with_what_its_thread_holds() {
         let threads = said(folder, &["threads", "out.hprof#2"]);
         assert!(!threads.contains("Exhausted.fill"), "{threads}");
         for dump in ["out.hprof", "out.hprof#2"] {
-            let histogram = said(folder, &["histogram", dump, "--json", "--no-retained"]);
-            let histogram: serde_json::Value = serde_json::from_str(&histogram).expect("JSON");
-            let rows = histogram["rows"].as_array().expect("rows");
-            let arrays = rows.iter().find(|row| row["class"] == "byte[]");
-            let bytes = arrays.expect("arrays of bytes")["shallow"].as_u64();
-            assert!(bytes > Some(2_000_000), "{dump}: {arrays:?}");
+            let bytes = bytes_of_arrays(folder, dump);
+            assert!(bytes > 2_000_000, "{dump}: {bytes}");
         }
     }
 }
@@ -113,5 +119,179 @@ fn calls_deeper_than_memory_allows_throw_nothing() {
             let what = format!("{options:?} on {}: {}", jdk.full_version, ran.stderr());
             assert_eq!(ran.stdout(), "depth 3000\n", "{what}");
         }
+    }
+}
+
+/// A run of `Overflow` in the folder of another program's files, and what is in that folder afterwards.
+fn overflow(
+    (lab, classes, jdk): (&Lab, &Path, &Jdk),
+    options: Option<&str>,
+    flags: &[&str],
+    prepare: impl FnOnce(&mut Command),
+) -> (Ran, Vec<String>) {
+    let ran = lab.run_as(jdk, classes, options, |java| {
+        // The VM's own line about the event goes to standard output.
+        let quiet = (jdk.version > 8).then_some("-Xlog:jvmti=off");
+        java.arg("-Xmx40m").args(quiet).args(flags).arg("Overflow");
+        prepare(java);
+    });
+    let entries = std::fs::read_dir(ran.folder.path()).expect("a folder");
+    let names = entries.map(|entry| entry.expect("an entry").file_name());
+    let mut names: Vec<String> = names
+        .map(|name| name.to_string_lossy().into_owned())
+        .collect();
+    names.sort();
+    let what = format!("{options:?} on {}: {}", jdk.full_version, ran.stderr());
+    assert_eq!(ran.output.status.code(), Some(7), "{what}");
+    assert_eq!(
+        ran.stdout(),
+        "array refused\nfull 0\nfull 1\nfull 2\n",
+        "{what}"
+    );
+    (ran, names)
+}
+
+/// The map is held by its class, and by the frame that puts something into it.
+fn names_the_leak(leaks: &str) {
+    let holders = ["Overflow.CACHE", "Overflow.fill"];
+    let is_named = holders.iter().any(|holder| leaks.contains(holder));
+    assert!(is_named && leaks.contains("java.util.HashMap"), "{leaks}");
+}
+
+/// The lines of the agent.
+fn notes(ran: &Ran) -> Vec<String> {
+    let stderr = ran.stderr();
+    let lines = stderr.lines().filter(|line| line.starts_with("HPROF"));
+    lines.map(str::to_owned).collect()
+}
+
+#[test]
+fn the_first_error_makes_a_snapshot_and_the_program_goes_on() {
+    let Some(lab) = lab() else { return };
+    let Some(classes) = lab.compile("Overflow.java", 8) else {
+        return;
+    };
+    for jdk in &lab.jdks {
+        let run = |options| overflow((lab, classes.path(), jdk), options, &[], |_| ());
+        let (plain, names) = run(None);
+        assert_eq!(names, [""; 0]);
+        let (ran, names) = run(Some("oom=snapshot"));
+        let [name] = &names[..] else {
+            panic!("{}: {names:?} {}", jdk.full_version, ran.stderr());
+        };
+        assert!(
+            name.starts_with("oom-") && name.ends_with(".hprof"),
+            "{name}"
+        );
+        let notes = notes(&ran);
+        let [note] = &notes[..] else {
+            panic!("{notes:?}");
+        };
+        assert!(note.contains(name.as_str()), "{note}");
+        assert!(note.contains("the program was stopped for "), "{note}");
+        assert_eq!(
+            ran.stderr().replace(&format!("{note}\n"), ""),
+            plain.stderr()
+        );
+        names_the_leak(&said(ran.folder.path(), &["leaks", name]));
+        // The error of an array that no heap can hold came before, when the map was empty.
+        assert!(bytes_of_arrays(ran.folder.path(), name) > 30_000_000);
+        let threads = said(ran.folder.path(), &["threads", name]);
+        assert!(threads.contains("Overflow.fill"), "{threads}");
+    }
+}
+
+#[test]
+fn a_snapshot_is_beside_the_output_and_beside_what_the_vm_dumps_itself() {
+    let Some(lab) = lab() else { return };
+    let Some(classes) = lab.compile("Overflow.java", 8) else {
+        return;
+    };
+    for jdk in &lab.jdks {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("out.txt");
+        let options = format!("heap=sites,oom=snapshot,file={}", file.display());
+        let flags = [
+            "-XX:+HeapDumpOnOutOfMemoryError",
+            "-XX:HeapDumpPath=own.hprof",
+        ];
+        let ran = lab.run_as(jdk, classes.path(), Some(&options), |java| {
+            java.arg("-Xmx40m").args(flags).arg("Overflow");
+        });
+        assert_eq!(ran.output.status.code(), Some(7), "{}", ran.stderr());
+        let profile = std::fs::read_to_string(&file).expect("a profile");
+        assert!(profile.contains("SITES END"), "{profile}");
+        let entries = std::fs::read_dir(folder.path()).expect("a folder");
+        let names = entries.map(|entry| entry.expect("an entry").path());
+        let snapshots: Vec<_> = names.filter(|path| *path != file).collect();
+        let [snapshot] = &snapshots[..] else {
+            panic!("{snapshots:?} {}", ran.stderr());
+        };
+        let snapshot = snapshot.to_str().expect("a name");
+        names_the_leak(&said(ran.folder.path(), &["leaks", snapshot]));
+        // The VM dumps at the error of the array.
+        for dump in [snapshot, "own.hprof"] {
+            let checked = said(ran.folder.path(), &["validate", dump]);
+            assert!(checked.contains("The file is whole."), "{dump}: {checked}");
+        }
+    }
+}
+
+#[test]
+fn a_program_goes_on_when_there_can_be_no_snapshot() {
+    let Some(lab) = lab() else { return };
+    let Some(classes) = lab.compile("Overflow.java", 8) else {
+        return;
+    };
+    let folder = tempfile::tempdir().expect("a folder");
+    let Some(refusing) = lab.library("refuse_fork.c", folder.path()) else {
+        return;
+    };
+    for jdk in lab.some_jdks() {
+        let setup = (lab, classes.path(), jdk);
+        let check = |(ran, names): (Ran, Vec<String>), reason: &str| {
+            assert_eq!(names, [""; 0], "{reason}");
+            let notes = notes(&ran);
+            assert_eq!(notes.len(), 1, "{notes:?}");
+            assert!(notes[0].contains("there is no snapshot of it"), "{notes:?}");
+            assert!(notes[0].contains(reason), "{notes:?}");
+        };
+        let snapshot = Some("oom=snapshot");
+        let refused = |java: &mut Command| {
+            java.env("LD_PRELOAD", &refusing);
+        };
+        check(
+            overflow(setup, snapshot, &[], refused),
+            "could not be copied: Cannot allocate memory",
+        );
+        let limited = Some("oom=snapshot,cow-limit=0");
+        check(
+            overflow(setup, limited, &[], |_| ()),
+            "more than the limit of 0 KiB allows",
+        );
+        let zgc = ["-XX:+UnlockExperimentalVMOptions", "-XX:+UseZGC"];
+        if jdk.version > 11 {
+            check(overflow(setup, snapshot, &zgc, |_| ()), "uses ZGC");
+        }
+        // Files of more than so many blocks of 512 bytes cannot be written.
+        let full = |java: &mut Command| {
+            let mut limited = Command::new("sh");
+            limited.args(["-c", "ulimit -f 2000; exec \"$@\"", "sh"]);
+            limited.arg(java.get_program()).args(java.get_args());
+            for (name, value) in java.get_envs() {
+                match value {
+                    Some(value) => limited.env(name, value),
+                    None => limited.env_remove(name),
+                };
+            }
+            if let Some(folder) = java.get_current_dir() {
+                limited.current_dir(folder);
+            }
+            *java = limited;
+        };
+        check(
+            overflow(setup, snapshot, &[], full),
+            "cannot write the dump: File too large",
+        );
     }
 }

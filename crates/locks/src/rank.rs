@@ -136,6 +136,9 @@ ranks! {
     Workers,
     /// `last_words::STANDS_BY`: the one that stands by.
     StandsBy,
+    /// `exhausted::READING`: the thread that reads a copy of the process. Whoever ends the process takes it out and waits
+    /// without the lock.
+    ReadingCopy,
     /// What a worker has not begun.
     Jobs,
     /// `objects::SEEN`: how many libraries had been loaded. Taken under the linker's lock, by hooks that run wherever the

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use jvmti::Capability;
+use jvmti::{Capability, JavaVm};
 
 /// How living objects are followed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -65,6 +65,26 @@ impl Clock {
     }
 }
 
+/// What happens when the heap is exhausted for the first time.
+#[derive(Clone, Copy, Debug, Default)]
+pub enum WhenExhausted {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// The profiler is told as at SIGQUIT.
+    Dump,
+    /// This is called, on the thread that has asked for memory.
+    Call(fn(JavaVm)),
+}
+
+impl WhenExhausted {
+    /// Whether the VM has to report it.
+    #[must_use]
+    pub fn is_wanted(self) -> bool {
+        !matches!(self, Self::Nothing)
+    }
+}
+
 /// What to measure, decided when the agent is loaded.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -101,8 +121,8 @@ pub struct Config {
     pub per_thread: bool,
     /// The heap is dumped when the program has ended.
     pub dumps_at_exit: bool,
-    /// The heap is dumped when it is exhausted for the first time.
-    pub dumps_when_exhausted: bool,
+    /// What happens when the heap is exhausted for the first time.
+    pub when_exhausted: WhenExhausted,
     /// Bytes that the agent's tables may take, and a quarter of that in the program's heap.
     pub memory: u64,
 }
@@ -126,7 +146,7 @@ impl Default for Config {
             references: false,
             per_thread: false,
             dumps_at_exit: false,
-            dumps_when_exhausted: false,
+            when_exhausted: WhenExhausted::default(),
             memory: vmpi::Budget::DEFAULT,
         }
     }
@@ -146,7 +166,7 @@ impl Config {
             Capability::GetMonitorInfo,
             Capability::GenerateGarbageCollectionEvents,
         ];
-        if self.dumps_when_exhausted {
+        if self.when_exhausted.is_wanted() {
             wanted.push(Capability::GenerateResourceExhaustionHeapEvents);
         }
         if self.instruments() {

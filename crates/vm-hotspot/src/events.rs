@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use jvmti::{Agent, Env, EventKind, Jni, Live, Object};
 use vmpi::Event;
 
+use crate::config::WhenExhausted;
 use crate::hotspot::HotSpot;
 use crate::instrument::{Tracking, is_eligible};
 use crate::monitors::Step;
@@ -166,7 +167,11 @@ impl Agent for HotSpot {
         if !is_inside() && !self.exhausted.swap(true, Ordering::Relaxed) {
             // The VM prints a line about each of these events.
             let _ = env.enable(EventKind::ResourceExhausted, false);
-            crate::last_words::dump();
+            match self.config.when_exhausted {
+                WhenExhausted::Nothing => {}
+                WhenExhausted::Dump => crate::last_words::dump(),
+                WhenExhausted::Call(call) => uncounted(|| call(self.java)),
+            }
         }
     }
 

@@ -207,7 +207,7 @@ impl HotSpot {
                 EventKind::GarbageCollectionFinish,
             ]);
         }
-        if self.config.dumps_when_exhausted {
+        if self.config.when_exhausted.is_wanted() {
             events.push(EventKind::ResourceExhausted);
         }
         if self.config.takes_async_stacks() {

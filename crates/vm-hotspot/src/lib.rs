@@ -79,7 +79,7 @@ mod vm;
 mod worker;
 
 pub use background::retransform_all;
-pub use config::{Clock, Config, Follow};
+pub use config::{Clock, Config, Follow, WhenExhausted};
 pub use hotspot::{HotSpot, Setup};
 pub use thread_envs::ThreadEnvs;
 pub use used_monitors::{monitor_record, status_of, used_monitors};

@@ -45,6 +45,23 @@ pub enum Fault {
     /// The process is gone.
     #[error("the process has ended while its memory was read")]
     Ended,
+    /// A copy of a process has taken more memory than it may.
+    #[error(
+        "the program has changed {} KiB of its memory since it was copied, more than the limit of {} KiB allows, so the dump was abandoned; the program was not disturbed",
+        changed >> 10,
+        limit >> 10
+    )]
+    Changed {
+        /// Bytes that the copy has taken.
+        changed: u64,
+        /// Bytes that it may take.
+        limit: u64,
+    },
+    /// A copy of a process is gone.
+    #[error(
+        "the copy of the process was ended: the program itself has ended, or the system is short of memory"
+    )]
+    CopyEnded,
     /// A process or a file cannot be read, or the dump cannot be written.
     #[error("{what}")]
     Io {

@@ -145,9 +145,11 @@ impl Classes {
         self.mirrors.contains(&object)
     }
 
-    /// `java.lang.Object`, the first of the boot loader's classes without a superclass.
+    /// `java.lang.Object`, the first of the boot loader's classes without a superclass. What the VM keeps of an earlier
+    /// version, when an agent has changed the class, is in no dump.
     pub(crate) fn object(&self) -> Option<&Class> {
-        let is_root = |class: &&Class| class.superclass == 0 && class.loader == 0;
+        let is_root =
+            |class: &&Class| class.superclass == 0 && class.loader == 0 && class.is_in_dump();
         let mut roots = self.all.iter().filter(is_root);
         roots.find(|class| matches!(class.shape, Shape::Instance(_)))
     }

@@ -3,12 +3,14 @@
 //! serviceability agent. Every address is checked before it is followed; what is damaged is counted.
 //!
 //! In reading order: [`memory`](Memory) (where bytes come from), [`process`](Process), [`freeze`](Frozen)
-//! and [`core`](Core) (sources of bytes), `elf` (exported symbols), `structs` (the tables), `vm` (flags,
+//! and [`core`](Core) (sources of bytes), [`copied`](Copied) (a copy of a process, and what memory it may take by [`container`]), `elf` (exported symbols), `structs` (the tables), `vm` (flags,
 //! packing of references), `klass` and `fields` (classes), `heap` with `g1`, `parallel` and `serial` (where
 //! objects lie), `walk` (object by object), `threads`, `code`, `methods` and `frames` (stacks),
 //! `roots`, and [`dump`](dump()) with `objects` and `segments` (what is written).
 
 mod code;
+pub mod container;
+mod copied;
 mod core;
 mod damage;
 mod dump;
@@ -44,6 +46,7 @@ mod walk;
 use raw_elsewhere as raw;
 
 pub use self::core::Core;
+pub use copied::{Changed, Copied};
 pub use damage::Damage;
 pub use dump::{Place, Plan, dump, dump_rewritten};
 pub use fault::Fault;

@@ -1,4 +1,4 @@
-//! Calls of the kernel by which one process stops another.
+//! Calls of the kernel by which one process stops another, and one by which a thread leaves others the processor.
 
 #![allow(unsafe_code)]
 
@@ -86,4 +86,10 @@ pub(crate) fn registers(thread: i32) -> io::Result<Vec<u64>> {
         .iter()
         .map(|word| unsafe { word.assume_init() })
         .collect())
+}
+
+/// Gives this thread a nice value. A thread that may not have it keeps its own.
+pub(crate) fn lower_priority(nice: i32) {
+    // SAFETY: the call takes numbers only; on Linux, 0 is the calling thread.
+    unsafe { libc::setpriority(libc::PRIO_PROCESS as _, 0, nice) };
 }

@@ -41,3 +41,6 @@ pub(crate) fn look(_thread: i32) -> io::Result<Waited> {
 pub(crate) fn registers(_thread: i32) -> io::Result<Vec<u64>> {
     nothing()
 }
+
+/// As on Linux.
+pub(crate) fn lower_priority(_nice: i32) {}

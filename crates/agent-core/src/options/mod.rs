@@ -68,6 +68,8 @@ pub struct Options {
     pub memory: u64,
     /// `compat` or `modern`.
     pub mode: Mode,
+    /// Nothing but a snapshot of an exhausted heap is wanted: there is no other output.
+    pub records_nothing: bool,
 }
 
 /// What `heap=` asks for.
@@ -82,11 +84,24 @@ pub struct HeapMode {
     pub native: Option<u64>,
     /// `jni=y`: global references of native code.
     pub references: bool,
-    /// `oom`: dump when the Java heap is exhausted for the first time; as the mode has it if not
+    /// `oom`: what happens when the Java heap is exhausted for the first time; as the mode has it if not
     /// said ([`Options::dumps_when_exhausted`]).
-    pub when_exhausted: Option<bool>,
+    pub when_exhausted: Option<WhenExhausted>,
+    /// `cow-limit`: bytes that a snapshot may cost.
+    pub copy_limit: Option<u64>,
     /// `own=y`: code of the program may be run to answer what is asked of its objects.
     pub own_code: bool,
+}
+
+/// What happens when the Java heap is exhausted for the first time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WhenExhausted {
+    /// `oom=n`.
+    Nothing,
+    /// `oom=y`: what a dump at the end writes is written then, too.
+    Dump,
+    /// `oom=snapshot`: a copy of the process is read into a file of its own.
+    Snapshot,
 }
 
 /// What `cpu=` asks for. `samples` and `times` may be on together.
@@ -225,6 +240,7 @@ impl Options {
             sampled: None,
             memory: vmpi::Budget::DEFAULT,
             mode: Mode::Compat,
+            records_nothing: false,
         }
     }
 
@@ -236,8 +252,17 @@ impl Options {
     /// Whether the heap is dumped at the first `OutOfMemoryError`. The original did not; its mode
     /// wants to be asked.
     pub fn dumps_when_exhausted(&self) -> bool {
-        let by_mode = self.mode == Mode::Modern;
-        self.heap.dump && self.heap.when_exhausted.unwrap_or(by_mode)
+        let by_mode = match self.mode {
+            Mode::Modern => WhenExhausted::Dump,
+            Mode::Compat => WhenExhausted::Nothing,
+        };
+        let wanted = self.heap.when_exhausted.unwrap_or(by_mode);
+        self.heap.dump && wanted == WhenExhausted::Dump
+    }
+
+    /// Whether a snapshot of the heap is made at the first `OutOfMemoryError`, whatever else is recorded.
+    pub fn snapshots_when_exhausted(&self) -> bool {
+        self.heap.when_exhausted == Some(WhenExhausted::Snapshot)
     }
 
     /// Whether a peer gets the last counts when the VM ends without a dump. The original sent nothing;

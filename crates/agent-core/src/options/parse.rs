@@ -2,7 +2,7 @@
 
 use super::{
     Format, Mode, OptionError, OptionFault, Options, Parsed, SampledAlloc, Target, Value,
-    default_name, find,
+    WhenExhausted, default_name, find,
 };
 use std::time::Duration;
 
@@ -109,7 +109,6 @@ impl Parser {
             "own" => options.heap.own_code = on,
             "insecure" => options.output.insecure = on,
             "jni" => options.heap.references = on,
-            "oom" => options.heap.when_exhausted = Some(on),
             "live" => {
                 let interval = options.sampled.map_or(0, |sampled| sampled.interval);
                 options.sampled = Some(SampledAlloc { interval, live: on });
@@ -217,6 +216,14 @@ impl Parser {
                 let interval = size(value).ok_or_else(|| wrong("native", "a size such as 512k"))?;
                 options.heap.native = Some(interval);
             }
+            ("oom", "y") => options.heap.when_exhausted = Some(WhenExhausted::Dump),
+            ("oom", "n") => options.heap.when_exhausted = Some(WhenExhausted::Nothing),
+            ("oom", "snapshot") => options.heap.when_exhausted = Some(WhenExhausted::Snapshot),
+            ("oom", _) => return Err(wrong("oom", "y|n|snapshot")),
+            ("cow-limit", _) => {
+                let bytes = size(value).ok_or_else(|| wrong("cow-limit", "a size such as 2g"))?;
+                options.heap.copy_limit = Some(bytes);
+            }
             ("memory", _) => {
                 options.memory = memory(value)?;
             }
@@ -254,7 +261,10 @@ impl Parser {
             || options.monitor
             || options.sampled.is_some()
             || options.heap.native.is_some();
-        if !asked {
+        options.records_nothing = !asked && options.snapshots_when_exhausted();
+        // There is no output to write about.
+        options.verbose &= !options.records_nothing;
+        if !asked && !options.records_nothing {
             options.heap.dump = true;
             options.heap.sites = true;
         }
@@ -279,6 +289,8 @@ fn syntax(name: &str) -> &'static str {
         "alloc" => "alloc=SIZE",
         "native" => "native=SIZE",
         "memory" => "memory=SIZE",
+        "oom" => "oom=y|n|snapshot",
+        "cow-limit" => "cow-limit=SIZE",
         _ => "X=DECIMAL",
     }
 }

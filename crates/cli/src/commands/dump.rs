@@ -6,21 +6,20 @@ use crate::args::parse_size;
 use crate::exit::{Exit, Usage};
 use crate::live::attach;
 use crate::live::jvm::{self, Jvm};
-use crate::live::snapshot::{self, Snapshot};
+use crate::live::snapshot::Snapshot;
 use crate::output::{note, stdout};
 use crate::output_file::{OutputFile, named_after};
 use crate::session::Session;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use heap_analysis::redact::{RedactOptions, Redactor};
 use hprof::{HeaderError, Rewriter};
 use report::units::human_bytes;
-use rustix::process::setpriority_process;
 use std::fs;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
-use vm_image::{Core, Fault, Frozen, Memory, Place, Process, Summary};
+use vm_image::{Changed, Copied, Core, Fault, Frozen, Memory, Place, Process, Summary};
 
 /// Take a heap dump of a running JVM, of one that hangs, or of a core file
 #[derive(Debug, clap::Args)]
@@ -135,27 +134,26 @@ impl Args {
         let redaction = self.redaction()?;
         let (jvm, name) = self.find(target)?;
         let mut output = Output::create(&name, force, &[])?;
-        let limit = self
-            .cow_limit
-            .unwrap_or_else(|| snapshot::usual_limit(&jvm));
+        let limit = self.cow_limit;
+        let limit = limit.unwrap_or_else(|| Copied::usual_limit(jvm.pid));
         let copy = Snapshot::of(&jvm, self.agent.as_deref())?;
         let (stopped, fork) = (millis(copy.stopped), millis(copy.fork));
         note(&format!(
             "process {} was stopped for {stopped} ms at most ({fork} ms to copy it) and runs on",
             jvm.pid
         ));
-        let process = Process::open(copy.pid)?;
-        let place = Place {
-            libjvm: process.libjvm(),
-            registers: Vec::new(),
-            at_safepoint: true,
+        let read_copy = |memory: &dyn Memory, place: &Place| {
+            read(memory, place, redaction.as_ref(), &mut output)
         };
-        let read_copy = || {
-            // Of this thread; the one that holds the limit keeps its priority.
-            let _ = setpriority_process(None, PRIORITY);
-            Ok(read(&process, &place, redaction.as_ref(), &mut output)?)
+        let (summary, Changed(changed)) = match copy.copied.read(limit, read_copy) {
+            Err(Fault::Changed { changed, limit }) => bail!(
+                "the program has changed {} of its memory since it was copied, more than --cow-limit ({}) allows, so \
+                 the dump was abandoned; the program was not disturbed",
+                human_bytes(changed),
+                human_bytes(limit)
+            ),
+            read => read?,
         };
-        let (summary, changed) = copy.within(limit, read_copy)?;
         output.finish()?;
         note(&format!(
             "the copy took {} of memory, which the program has changed meanwhile",
@@ -244,10 +242,6 @@ impl Write for Output {
         }
     }
 }
-
-/// The nice value of the reader: a busy program gets ten times as much processor time. With a higher value the copy
-/// would last longer, and what the program changes meanwhile costs memory.
-const PRIORITY: i32 = 10;
 
 fn millis(time: Duration) -> String {
     format!("{:.1}", time.as_secs_f64() * 1e3)

@@ -13,7 +13,6 @@
 pub mod advice;
 pub mod ask;
 pub mod classes;
-pub mod container;
 pub mod contents;
 pub mod cougaar;
 pub mod dumps;

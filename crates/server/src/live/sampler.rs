@@ -1,12 +1,12 @@
 //! From the counters of a VM to rows of the timeline, and collections to events.
 
-use super::container::Container;
 use super::memory::Memory;
 use super::metrics::Row;
 use super::perfdata::Counters;
 use super::process::Process;
 use super::timeline::EventKind;
 use serde::{Deserialize, Serialize};
+use vm_image::container::Container;
 
 /// Collectors a VM may have counters of.
 const COLLECTORS: usize = 4;

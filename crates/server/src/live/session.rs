@@ -1,6 +1,5 @@
 //! One watched program: what is known of it, and the threads that keep it known.
 
-use super::container;
 use super::dumps::Dumps;
 use super::live_objects::Asking;
 use super::memory::Memory;
@@ -22,6 +21,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tokio::sync::watch;
+use vm_image::container;
 
 /// Milliseconds between two ticks, unless the page asks for others.
 const INTERVAL_MS: u64 = 250;

@@ -1,5 +1,5 @@
-//! The memory limit of the control group that a process is in: of its container, pod or service. The
-//! kernel ends processes of a group that reaches the limit, whatever the Java heap has left.
+//! The memory that a process can still take, and the limit of the control group that it is in: of its container, pod or
+//! service. The kernel ends processes of a group that reaches the limit, whatever the Java heap has left.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -27,6 +27,24 @@ impl Container {
         self.limit
             .saturating_sub(self.used.saturating_sub(self.files))
     }
+}
+
+/// Bytes that a process can still take: in its control group, and on the machine. `None` where the system does not
+/// say.
+pub fn free_memory(pid: u32) -> Option<u64> {
+    let group = read(pid).map(Container::free);
+    let machine = fs::read_to_string("/proc/meminfo").ok();
+    let machine = machine.and_then(|text| available(&text));
+    [group, machine].into_iter().flatten().min()
+}
+
+/// The line of `/proc/meminfo`.
+fn available(text: &str) -> Option<u64> {
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kib << 10)
 }
 
 /// Reads the group of a process; `None` if it has no limit, or the system does not show it.
@@ -116,8 +134,15 @@ fn container(folder: &Path, names: &Names) -> Option<Container> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Container, find};
+    use super::{Container, available, find};
     use std::path::Path;
+
+    #[test]
+    fn free_memory_is_read_in_kibibytes() {
+        let text = "MemTotal:       24683616 kB\nMemAvailable:   23000000 kB\n";
+        assert_eq!(available(text), Some(23_000_000 << 10));
+        assert_eq!(available("MemTotal: 24683616 kB\n"), None);
+    }
 
     fn group(mount: &Path, path: &str, files: [(&str, &str); 2]) {
         let folder = mount.join(path);
