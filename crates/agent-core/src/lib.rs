@@ -29,4 +29,5 @@ mod output;
 mod recorder;
 
 pub use host::{Host, WallTime};
+pub use output::stacks::{stack_serial, stacks};
 pub use recorder::{Reaction, Recorder};

@@ -54,6 +54,7 @@ pub(crate) fn snapshot(java: JavaVm) {
 
 /// Copies the process, and has the copy read.
 fn begin(java: JavaVm, wanted: &Arc<Wanted>) -> Result<(), String> {
+    Copied::is_possible(std::process::id()).map_err(|fault| causes(&fault))?;
     let file = NewFile::create(&wanted.folder)
         .map_err(|error| format!("{}: {error}", wanted.folder.display()))?;
     let (ours, theirs) = UnixStream::pair().map_err(|error| error.to_string())?;

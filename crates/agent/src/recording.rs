@@ -24,6 +24,8 @@ pub(crate) struct Recording {
     place: String,
     /// The settings of a snapshot of an exhausted heap.
     pub(crate) snapshot: Arc<Wanted>,
+    /// Frames have line numbers.
+    pub(crate) line_numbers: bool,
     begun: WallTime,
     /// Nothing is written when it ends.
     is_silent: bool,
@@ -56,6 +58,7 @@ pub(crate) fn begin(
         options: options.text.clone(),
         place: place.to_owned(),
         snapshot: Arc::new(snapshot),
+        line_numbers: options.traces.line_numbers,
         begun: process::wall_time(),
         is_silent: !options.dump_on_exit && !options.tells_last_counts(),
     });

@@ -15,10 +15,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
+use agent_core::stack_serial;
 use jvmti::{Capability, Env, HeapWalk, JavaVm, Reference, Walk};
 use libc::{c_int, c_long, c_void, pid_t, sigset_t, sockaddr_un, socklen_t};
 
-use crate::process;
+use vm_hotspot::HotSpot;
+use vm_image::{Layout, Tracked, Words};
+use vmpi::TraceId;
+
+use crate::{process, recording};
 
 /// There is a copy. A second one would cost memory, too.
 static IS_COPIED: AtomicBool = AtomicBool::new(false);
@@ -48,7 +53,7 @@ pub(crate) fn take(
     reader: Reader<'_>,
     read: impl FnOnce(pid_t, Taken) + Send + 'static,
 ) -> Result<Taken, String> {
-    let plan = Plan::new(reader).map_err(|error| format!("{reader:?}: {error}"))?;
+    let plan = Plan::new(reader).map_err(|error| format!("the socket of the reader: {error}"))?;
     if IS_COPIED.swap(true, Ordering::SeqCst) {
         return Err("a snapshot of this process is being read already".to_owned());
     }
@@ -72,11 +77,14 @@ pub(crate) fn take(
         .map_err(|error| error.to_string())?
         .attached_live();
     let mut walk = ForkingWalk { plan, forked: None };
-    let begun = Instant::now();
-    let walked = env
-        .add_capabilities(&[Capability::TagObjects])
-        .and_then(|_| env.follow_references(None, &mut walk));
-    let stopped = begun.elapsed();
+    let (walked, stopped) = with_tracked(|words| {
+        walk.plan.hello = [words.at, words.len];
+        let begun = Instant::now();
+        let walked = env
+            .add_capabilities(&[Capability::TagObjects])
+            .and_then(|_| env.follow_references(None, &mut walk));
+        (walked, begun.elapsed())
+    });
     let disposed = env.dispose();
     let (pid, fork) = match walk.forked {
         Some(Ok(forked)) => forked,
@@ -92,6 +100,41 @@ pub(crate) fn take(
     Ok(taken)
 }
 
+/// Runs `body` while what the recording knows of objects is laid down.
+fn with_tracked<T>(body: impl FnOnce(Words) -> T) -> T {
+    let known = HotSpot::get().and_then(|hotspot| Some((hotspot, hotspot.stacks_of_sites()?)));
+    let Some(((hotspot, of_sites), recording)) = known.zip(recording::now()) else {
+        return body(Words::default());
+    };
+    let mut all = of_sites.clone();
+    all.sort_unstable();
+    all.dedup();
+    let all = all.into_iter().filter(|stack| *stack != TraceId::EMPTY);
+    let stacks = agent_core::stacks(hotspot, recording.line_numbers, all);
+    let sites: Vec<u32> = of_sites.into_iter().map(stack_serial).collect();
+    hotspot.while_tracked(|known| {
+        let Some(known) = known else {
+            return body(Words::default());
+        };
+        let tracked = Tracked {
+            stacks: &stacks,
+            sites: &sites,
+            lists: &known.lists,
+            layout: Layout {
+                size: known.entry_size,
+                reference_at: known.reference_at,
+                site_at: known.site_at,
+                site_mask: known.site_mask,
+            },
+        };
+        let words = tracked.words();
+        body(Words {
+            at: words.as_ptr() as u64,
+            len: words.len() as u64,
+        })
+    })
+}
+
 /// Waits until the copy has ended, so that nothing of it is left in the system's table of processes.
 fn reap(pid: pid_t) {
     // SAFETY: no pointer is passed.
@@ -103,6 +146,8 @@ fn reap(pid: pid_t) {
 /// What the copy needs to know, made before the fork: it cannot allocate.
 struct Plan {
     socket: Socket,
+    /// What the copy sends when it can be read: where its memory has what is known of objects.
+    hello: [u64; 2],
     parent: pid_t,
     /// The highest descriptor that may be open.
     highest: c_int,
@@ -113,6 +158,7 @@ impl Plan {
         /// More are closed only by kernels that close all with one call.
         const MOST: c_long = 1 << 16;
         Ok(Plan {
+            hello: [0; 2],
             socket: match reader {
                 Reader::At(path) => Socket::Connect(address(Path::new(path))?),
                 Reader::Behind(socket) => Socket::Keep(socket),
@@ -229,7 +275,11 @@ fn serve_as_copy(plan: &Plan) -> ! {
         allow_reader(socket);
         let mut byte = [0_u8; 1];
         let byte = byte.as_mut_ptr().cast::<c_void>();
-        libc::write(socket, byte, 1);
+        libc::write(
+            socket,
+            (&raw const plan.hello).cast(),
+            size_of_val(&plan.hello),
+        );
         while libc::read(socket, byte, 1) > 0 {}
         libc::_exit(0)
     }

@@ -27,6 +27,7 @@ mod runtimes;
 mod sampling;
 mod scale;
 mod signals;
+mod snapshots;
 mod stopped;
 mod strangers;
 mod torture;

@@ -11,6 +11,7 @@
 //! the others stands for twice as many; so are those that come later. What is said of the
 //! living is then an estimate, and no sort of object is preferred.
 
+use std::mem::offset_of;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -56,6 +57,9 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
+    /// Where it has its weak reference and its site, for whoever reads it from outside.
+    pub(crate) const OFFSETS: [usize; 2] = [offset_of!(Entry, weak), offset_of!(Entry, how)];
+
     /// An object of a site that stands for `1 << weight_log2` objects; `bytes` only
     /// if it is an array.
     pub(crate) fn new(weak: Object, site: SiteId, weight_log2: u32, bytes: u64) -> Self {

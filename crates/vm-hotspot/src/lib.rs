@@ -21,7 +21,7 @@
 //! Reading order: [`config`], `instrument`, `registry`, `loaders`, `sites`, `calls`, `costs`, `counters`, [`birth_calls`],
 //! `tracker`, `spares`, `guests`, `tracker_class`, `array_layout`, `followed`, `births`, `native_made`, `state`, `harvest`, `shortage`, `hotspot`, `events`, `beginning`, `ending`, `monitors`, `sampler`, `timers`, `malloc`, `vm`,
 //! `slots`, `references`, `places`, `choices`, `own_code`, `listing`, `live_fields`, `fills`, `own_answers`, `worker`,
-//! `native_dump`, `heap_walk`, [`heap_records`], `used_monitors`, `thread_envs`.
+//! `native_dump`, `tracked`, `heap_walk`, [`heap_records`], `used_monitors`, `thread_envs`.
 
 mod array_layout;
 mod background;
@@ -72,6 +72,7 @@ mod spares;
 mod state;
 mod thread_envs;
 mod timers;
+mod tracked;
 mod tracker;
 mod tracker_class;
 mod used_monitors;
@@ -82,4 +83,5 @@ pub use background::retransform_all;
 pub use config::{Clock, Config, Follow, WhenExhausted};
 pub use hotspot::{HotSpot, Setup};
 pub use thread_envs::ThreadEnvs;
+pub use tracked::TrackedLists;
 pub use used_monitors::{monitor_record, status_of, used_monitors};

@@ -3,9 +3,12 @@
 
 use crate::container::free_memory;
 use crate::fault::Fault;
+use crate::heap::Heap;
 use crate::memory::Memory;
 use crate::process::Process;
 use crate::raw;
+use crate::tracked::Words;
+use crate::vm::Vm;
 use crate::{Place, Summary};
 use std::fs;
 use std::io::{self, ErrorKind, Read};
@@ -31,6 +34,7 @@ const PRIORITY: i32 = 10;
 pub struct Copied {
     stream: UnixStream,
     pid: u32,
+    tracked: Words,
 }
 
 /// What a copy has taken of the memory of the machine because the program has changed its own since.
@@ -38,14 +42,39 @@ pub struct Copied {
 pub struct Changed(pub u64);
 
 impl Copied {
-    /// The copy at the other end of a stream, once it has sent the byte by which it says that it can be read.
+    /// The copy at the other end of a stream, once it has sent two words: where its agent has laid down what it knows of
+    /// objects. From then on it can be read.
     ///
     /// # Errors
     /// When it ends instead.
     pub fn met(mut stream: UnixStream, pid: u32) -> io::Result<Copied> {
         stream.set_read_timeout(Some(PATIENCE))?;
-        stream.read_exact(&mut [0])?;
-        Ok(Copied { stream, pid })
+        let mut words = [0; 2 * size_of::<u64>()];
+        stream.read_exact(&mut words)?;
+        let [at, len] = [0, 8].map(|i| {
+            words[i..]
+                .first_chunk()
+                .map_or(0, |word| u64::from_le_bytes(*word))
+        });
+        Ok(Copied {
+            stream,
+            pid,
+            tracked: Words { at, len },
+        })
+    }
+
+    /// Whether a copy of this process could be read, looked up in the running process: a fork for nothing would stop it, too. What
+    /// cannot be looked up there is no reason.
+    ///
+    /// # Errors
+    /// When its collector is not one of those that are read.
+    pub fn is_possible(original: u32) -> Result<(), Fault> {
+        let known = Process::open(original)
+            .and_then(|process| Heap::collector(&Vm::open(&process, process.libjvm())?).map(drop));
+        match known {
+            Err(fault @ Fault::Collector { .. }) => Err(fault),
+            _ => Ok(()),
+        }
     }
 
     /// The limit of its memory unless one is given: a part of what is free in the control group of the process and on the machine.
@@ -100,6 +129,7 @@ impl Copied {
             libjvm: process.libjvm(),
             registers: Vec::new(),
             at_safepoint: true,
+            tracked: self.tracked,
         };
         Ok((process, place))
     }

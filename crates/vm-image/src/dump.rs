@@ -13,6 +13,7 @@ use crate::segments::Segments;
 use crate::summary::Summary;
 use crate::symbols::Symbols;
 use crate::threads::{self, Thread};
+use crate::tracked::{self, Stacks, Words};
 use crate::vm::Vm;
 use crate::walk::Walk;
 use hprof::{
@@ -36,6 +37,8 @@ pub struct Place {
     pub registers: Vec<Registers>,
     /// All threads are at a safepoint: only the Java frames of their stacks have references.
     pub at_safepoint: bool,
+    /// Where an agent has laid down what it knows of objects, if there is one.
+    pub tracked: Words,
 }
 
 /// Writes the heap of the VM in this memory as a dump in HPROF format.
@@ -69,6 +72,7 @@ pub fn dump_rewritten(
     let classes = Classes::read(&vm, &mut symbols, &mut damage)?;
     let threads = threads::read(&vm, &mut damage)?;
     let threads = traces(&vm, &classes, &mut symbols, threads, place, &mut damage);
+    let (stacks, mut places) = tracked::read(&vm.memory, place.tracked, &mut symbols);
     let roots = roots::read(&vm, &heap, &classes, &threads, place, &mut damage);
     let mut summary = Summary {
         version: vm.version(),
@@ -82,6 +86,7 @@ pub fn dump_rewritten(
         classes: &classes,
         symbols: &mut symbols,
         threads: &threads,
+        stacks: &stacks,
     };
     let write = || -> io::Result<()> {
         let rewriter = match plan {
@@ -96,7 +101,12 @@ pub fn dump_rewritten(
         let mut segments = head.write(out, rewriter.as_deref(), &mut damage)?;
         summary.classes = head.classes().count() as u64;
         let wanted: FxHashSet<Address> = roots.iter().map(|root| root.object.0).collect();
-        let mut objects = Objects::new(&vm, &classes, &mut segments, &mut summary, wanted);
+        let mut objects = Objects::new(
+            (&vm, &classes, &mut places),
+            &mut segments,
+            &mut summary,
+            wanted,
+        );
         let mut walk = Walk::new(&vm, &classes);
         for piece in heap.pieces(threads.iter().map(|(thread, _)| thread)) {
             walk.piece(piece, &mut damage, &mut objects)?;
@@ -176,6 +186,8 @@ struct Head<'h, 'm> {
     classes: &'h Classes,
     symbols: &'h mut Symbols,
     threads: &'h [(Thread, Trace)],
+    /// What allocated objects.
+    stacks: &'h Stacks,
 }
 
 impl Head<'_, '_> {
@@ -236,6 +248,55 @@ impl Head<'_, '_> {
                 serial: Serial(serial + NO_TRACE.0),
                 thread: Serial(serial),
                 frames,
+            })?;
+        }
+        self.write_stacks(segments, &serials, last_frame)
+    }
+
+    /// The stacks that allocated objects, behind as many frames.
+    fn write_stacks<W: Write>(
+        &self,
+        segments: &mut Segments<'_, W>,
+        serials: &FxHashMap<u32, u32>,
+        last_frame: u64,
+    ) -> io::Result<()> {
+        let mut by_name = FxHashMap::default();
+        for (class, serial) in serials {
+            let name = self.classes.all[*class as usize].name;
+            by_name.extend(self.symbols.known(name).map(|name| (name, *serial)));
+        }
+        // A class that is gone still has frames.
+        let mut next = serials.len() as u32;
+        let mut of_frames = Vec::new();
+        for (id, name) in &self.stacks.classes {
+            let known = by_name.get(&name[..]).copied();
+            of_frames.push(known.unwrap_or_else(|| {
+                next += 1;
+                next
+            }));
+            if known.is_none() {
+                segments.record(&Record::LoadClass {
+                    serial: Serial(next),
+                    class: *id,
+                    trace: NO_TRACE,
+                    name: *id,
+                })?;
+            }
+        }
+        let id = |frame: u32| ObjectId(last_frame + 1 + u64::from(frame));
+        for (i, frame) in (0..).zip(&self.stacks.frames) {
+            let class = of_frames.get(frame.class.0 as usize).copied();
+            segments.record(&Record::Frame(hprof::Frame {
+                id: id(i),
+                class: Serial(class.unwrap_or(0)),
+                ..*frame
+            }))?;
+        }
+        for (serial, frames) in &self.stacks.traces {
+            segments.record(&Record::Trace {
+                serial: *serial,
+                thread: Serial(0),
+                frames: frames.iter().map(|frame| id(*frame)).collect(),
             })?;
         }
         Ok(())

@@ -38,18 +38,23 @@ pub(crate) struct Heap {
 }
 
 impl Heap {
+    /// The name of the VM's collector, if it is one of those that are read.
+    pub(crate) fn collector(vm: &Vm<'_>) -> Result<&'static str, Fault> {
+        let used = COLLECTORS.iter().find(|(flag, _)| vm.is_set(flag));
+        let collector = used.map_or("an unknown collector", |(_, name)| *name);
+        match collector {
+            "G1" | "Parallel" | "Serial" => Ok(collector),
+            _ => Err(Fault::Collector { collector }),
+        }
+    }
+
     /// Finds the heap. A collector that is not known and a collection under way are faults.
     pub(crate) fn read(vm: &Vm<'_>, damage: &mut Damage) -> Result<Heap, Fault> {
         let what = "the heap";
-        let used = COLLECTORS.iter().find(|(flag, _)| vm.is_set(flag));
-        let collector = used.map_or("an unknown collector", |(_, name)| *name);
+        let collector = Heap::collector(vm)?;
         let heap = vm.tables.address(&["Universe._collectedHeap"])?;
         let heap = vm.memory.pointer(heap).ok_or(Fault::Senseless { what })?;
         let field = |names: &[&str]| Ok::<_, Fault>(heap.wrapping_add(vm.tables.offset(names)?));
-        let known = ["G1", "Parallel", "Serial"];
-        if !known.contains(&collector) {
-            return Err(Fault::Collector { collector });
-        }
         let active = [
             "CollectedHeap._is_stw_gc_active",
             "CollectedHeap._is_gc_active",

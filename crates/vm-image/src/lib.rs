@@ -6,7 +6,7 @@
 //! and [`core`](Core) (sources of bytes), [`copied`](Copied) (a copy of a process, and what memory it may take by [`container`]), `elf` (exported symbols), `structs` (the tables), `vm` (flags,
 //! packing of references), `klass` and `fields` (classes), `heap` with `g1`, `parallel` and `serial` (where
 //! objects lie), `walk` (object by object), `threads`, `code`, `methods` and `frames` (stacks),
-//! `roots`, and [`dump`](dump()) with `objects` and `segments` (what is written).
+//! `roots`, `tracked` (what an agent knows of objects), and [`dump`](dump()) with `objects` and `segments` (what is written).
 
 mod code;
 pub mod container;
@@ -39,6 +39,7 @@ mod structs;
 mod summary;
 mod symbols;
 mod threads;
+mod tracked;
 mod vm;
 mod walk;
 
@@ -55,3 +56,4 @@ pub use memory::{Address, Memory};
 pub use process::Process;
 pub use roots::Registers;
 pub use summary::Summary;
+pub use tracked::{Layout, Tracked, Words};

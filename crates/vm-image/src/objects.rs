@@ -5,9 +5,10 @@ use crate::klass::{Class, Classes, Shape};
 use crate::memory::Address;
 use crate::segments::Segments;
 use crate::summary::Summary;
+use crate::tracked::Places;
 use crate::vm::Vm;
 use crate::walk::{Object, Visitor, WHOLE};
-use hprof::{BasicType, Instance, ObjectArray, ObjectId, PrimitiveArray, SubRecord};
+use hprof::{BasicType, Instance, ObjectArray, ObjectId, PrimitiveArray, Serial, SubRecord};
 use rustc_hash::FxHashSet;
 use std::io::{self, Write};
 
@@ -20,6 +21,8 @@ const MOST_BYTES: u64 = u32::MAX as u64 - 64;
 pub(crate) struct Objects<'o, 'm, W: Write> {
     vm: &'o Vm<'m>,
     classes: &'o Classes,
+    /// The objects whose stacks are known.
+    places: &'o mut Places,
     segments: &'o mut Segments<'m, W>,
     summary: &'o mut Summary,
     wanted: FxHashSet<Address>,
@@ -32,8 +35,7 @@ pub(crate) struct Objects<'o, 'm, W: Write> {
 
 impl<'o, 'm, W: Write> Objects<'o, 'm, W> {
     pub(crate) fn new(
-        vm: &'o Vm<'m>,
-        classes: &'o Classes,
+        (vm, classes, places): (&'o Vm<'m>, &'o Classes, &'o mut Places),
         segments: &'o mut Segments<'m, W>,
         summary: &'o mut Summary,
         wanted: FxHashSet<Address>,
@@ -42,6 +44,7 @@ impl<'o, 'm, W: Write> Objects<'o, 'm, W> {
         Objects {
             vm,
             classes,
+            places,
             segments,
             summary,
             wanted,
@@ -66,12 +69,22 @@ impl<'o, 'm, W: Write> Objects<'o, 'm, W> {
             push_swapped(self.vm, slot.kind, bytes, &mut self.values);
         }
         self.summary.instances += 1;
+        let trace = self.trace(object);
         self.segments.sub_record(&SubRecord::Instance(Instance {
             id: ObjectId(object.at),
-            trace: NO_TRACE,
+            trace,
             class: ObjectId(class.mirror),
             fields: &self.values,
         }))
+    }
+
+    /// The stack that allocated an object.
+    fn trace(&mut self, object: &Object<'_>) -> Serial {
+        let Some(serial) = self.places.of(object.at) else {
+            return NO_TRACE;
+        };
+        self.summary.with_stack += 1;
+        serial
     }
 
     /// Whether a class object is one of a class.
@@ -122,17 +135,18 @@ impl<'o, 'm, W: Write> Objects<'o, 'm, W> {
             })?;
             self.values = values;
         }
+        let trace = self.trace(object);
         let record = match kind {
             BasicType::Object => SubRecord::ObjectArray(ObjectArray {
                 id: ObjectId(object.at),
-                trace: NO_TRACE,
+                trace,
                 class: ObjectId(class.mirror),
                 len: len as u32,
                 elements: &self.values,
             }),
             _ => SubRecord::PrimitiveArray(PrimitiveArray {
                 id: ObjectId(object.at),
-                trace: NO_TRACE,
+                trace,
                 len: len as u32,
                 element: kind,
                 data: &self.values,

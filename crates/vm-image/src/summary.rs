@@ -19,6 +19,8 @@ pub struct Summary {
     pub object_arrays: u64,
     /// Arrays of primitive types.
     pub primitive_arrays: u64,
+    /// Objects of which the stack that allocated them is known.
+    pub with_stack: u64,
     /// Threads that can run Java code.
     pub threads: u64,
     /// Threads whose frames could be read.

@@ -4,14 +4,16 @@ use crate::fault::Fault;
 use crate::memory::Address;
 use crate::vm::Vm;
 use rustc_hash::FxHashMap;
+use std::borrow::Cow;
 
 /// Symbols that were read.
+#[derive(Default)]
 pub(crate) struct Symbols {
     length: u64,
     body: u64,
     texts: FxHashMap<Address, Vec<u8>>,
     /// Names that the VM does not have as symbols of its own, by ids below every address.
-    own: Vec<&'static str>,
+    own: Vec<Cow<'static, [u8]>>,
 }
 
 impl Symbols {
@@ -39,20 +41,30 @@ impl Symbols {
         self.texts.get(&symbol).map(Vec::as_slice)
     }
 
+    /// The text of a symbol that was read before.
+    pub(crate) fn known(&self, symbol: Address) -> Option<&[u8]> {
+        self.texts.get(&symbol).map(Vec::as_slice)
+    }
+
     /// The id of a name of ours.
     pub(crate) fn own(&mut self, name: &'static str) -> Address {
-        let at = self.own.iter().position(|one| *one == name);
-        let at = at.unwrap_or_else(|| {
-            self.own.push(name);
-            self.own.len() - 1
-        });
-        at as Address + 1
+        let at = self.own.iter().position(|one| **one == *name.as_bytes());
+        match at {
+            Some(at) => at as Address + 1,
+            None => self.add(Cow::Borrowed(name.as_bytes())),
+        }
+    }
+
+    /// The id of one more name, in modified UTF-8.
+    pub(crate) fn add(&mut self, name: Cow<'static, [u8]>) -> Address {
+        self.own.push(name);
+        self.own.len() as Address
     }
 
     /// All that were read, by id.
     pub(crate) fn all(&self) -> Vec<(Address, &[u8])> {
         let own = self.own.iter().enumerate();
-        let own = own.map(|(i, name)| (i as Address + 1, name.as_bytes()));
+        let own = own.map(|(i, name)| (i as Address + 1, &**name));
         let read = self.texts.iter().map(|(id, text)| (*id, text.as_slice()));
         let mut all: Vec<_> = own.chain(read).collect();
         all.sort_unstable();

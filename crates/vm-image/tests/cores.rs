@@ -12,7 +12,7 @@ fn dump(core: &Path, libjvm: Option<&Path>) -> Result<(Vec<u8>, Summary), Fault>
     let place = Place {
         libjvm: core.libjvm(),
         registers: core.registers().to_vec(),
-        at_safepoint: false,
+        ..Place::default()
     };
     let mut bytes = Vec::new();
     let summary = vm_image::dump(&core, &place, &mut bytes)?;

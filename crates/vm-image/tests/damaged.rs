@@ -71,7 +71,7 @@ fn a_damaged_image_is_dumped_or_refused() {
         let place = Place {
             libjvm: process.libjvm(),
             registers: Vec::new(),
-            at_safepoint: false,
+            ..Place::default()
         };
         let whole = Damaged {
             inner: &process,

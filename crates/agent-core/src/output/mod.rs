@@ -5,6 +5,7 @@ mod binary_heap;
 mod native_heap;
 mod segments;
 pub(crate) mod sink;
+pub(crate) mod stacks;
 pub(crate) mod text;
 mod text_heap;
 

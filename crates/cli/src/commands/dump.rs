@@ -189,7 +189,7 @@ impl Args {
         let place = Place {
             libjvm: core.libjvm(),
             registers: core.registers().to_vec(),
-            at_safepoint: false,
+            ..Place::default()
         };
         let summary = read(&core, &place, redaction.as_ref(), &mut output);
         for text in core.notes() {
@@ -281,7 +281,7 @@ fn read_frozen(
         let place = Place {
             libjvm: process.libjvm(),
             registers: frozen.registers(),
-            at_safepoint: false,
+            ..Place::default()
         };
         let dumped = read(&process, &place, redaction, output);
         let stopped = frozen.elapsed();
@@ -312,6 +312,12 @@ fn report(path: &Path, summary: &Summary, is_redacted: bool) -> Exit {
         summary.version,
         summary.collector,
     ));
+    if summary.with_stack > 0 {
+        note(&format!(
+            "{} objects have the stack that allocated them, which the agent has recorded",
+            summary.with_stack
+        ));
+    }
     if is_redacted {
         note(
             "contents are replaced as `tenure redact` does; the output was not compared with its input",

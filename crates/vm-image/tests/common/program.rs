@@ -133,7 +133,7 @@ impl Program {
         let place = Place {
             libjvm: process.libjvm(),
             registers: frozen.registers(),
-            at_safepoint: false,
+            ..Place::default()
         };
         let mut bytes = Vec::new();
         let summary = vm_image::dump(&process, &place, &mut bytes)?;
