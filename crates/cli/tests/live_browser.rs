@@ -2,7 +2,8 @@
 //! force a collection, see it gone, take a dump, reach the explorer. `TENURE_SCREENSHOTS=DIR` keeps
 //! pictures.
 
-use crate::watched::{lab, run_live};
+use crate::watched::{Page, lab, run_live};
+use serde_json::Value;
 use std::path::PathBuf;
 use std::time::Duration;
 use testkit::browser::Browser;
@@ -145,6 +146,43 @@ fn a_plain_button_is_pressed(browser: &mut Browser, url: &str) {
     browser.wait("document.body.textContent.includes('Pressed by hand & foot')");
 }
 
+/// Has a dump taken on the page, which is not the first one if `number` is above 1. The page says these things of it.
+fn take_dump(browser: &mut Browser, page: &Page, number: usize, words: [&str; 2]) -> Value {
+    browser.eval("location.hash = '#/memory'");
+    browser.wait("document.querySelector('#dump-list') !== null");
+    browser.click("document.querySelector('#dump')");
+    for words in words {
+        let entry = format!("document.querySelectorAll('#dumps li')[{}]", number - 1);
+        browser.wait(&format!("{entry}?.textContent.includes('{words}')"));
+    }
+    let state = page.until("state", |state| {
+        state["dumps"][number - 1]["stage"] == "ready"
+    });
+    state["dumps"][number - 1].clone()
+}
+
+/// Nothing has loaded the agent yet.
+fn the_vm_writes_a_dump_without_the_agent(browser: &mut Browser, page: &Page) {
+    let words = [
+        "written by the VM: the program was stopped for up to ",
+        "(no snapshot: the agent is not loaded",
+    ];
+    let dump = take_dump(browser, page, 1, words);
+    assert_eq!(dump["written"]["by"], "vm", "{dump}");
+    browser.eval("location.hash = '#/'");
+    browser.wait("document.querySelector('#record') !== null");
+}
+
+fn a_snapshot_is_taken_with_the_agent(browser: &mut Browser, page: &Page) {
+    let words = [
+        "snapshot: the program was stopped for ",
+        "objects have their stacks",
+    ];
+    let dump = take_dump(browser, page, 2, words);
+    assert_eq!(dump["written"]["by"], "snapshot", "{dump}");
+    assert!(dump["written"]["stopped_us"].as_u64() > Some(0), "{dump}");
+}
+
 #[test]
 fn a_range_is_recorded_selected_collected_and_dumped_in_the_browser() {
     const TEST: &str = "live page in a browser";
@@ -176,6 +214,7 @@ fn a_range_is_recorded_selected_collected_and_dumped_in_the_browser() {
     browser.look(1280, 900, false);
     browser.open(&format!("http://{}{}", page.host, page.base));
     browser.wait("document.querySelectorAll('.chart canvas').length >= 4");
+    the_vm_writes_a_dump_without_the_agent(&mut browser, &page);
     // Every block of native code, too.
     browser.eval("document.querySelector('#blocks').value = '1'");
     browser.click("document.querySelector('#record')");
@@ -215,10 +254,7 @@ fn a_range_is_recorded_selected_collected_and_dumped_in_the_browser() {
     let native_begin = page.snapshot();
     program.tell("direct 3");
     let native_end = page.snapshot();
-    browser.eval("location.hash = '#/memory'");
-    browser.wait("document.querySelector('#dump-list') !== null");
-    browser.click("document.querySelector('#dump')");
-    page.until("state", |state| state["dumps"][0]["stage"] == "ready");
+    a_snapshot_is_taken_with_the_agent(&mut browser, &page);
     picture(&mut browser, "memory");
     every_view(&mut browser, &picture);
     // A range that is selected is one of native memory, too: three blocks of a mebibyte.
@@ -251,9 +287,9 @@ fn a_range_is_recorded_selected_collected_and_dumped_in_the_browser() {
         .wait("[...document.querySelectorAll('tbody td.n')].some((c) => c.textContent === '+77')");
     picture(&mut browser, "saved");
     browser.eval("location.hash = '#/memory'");
-    browser.wait("document.querySelector('#dumps a') !== null");
-    browser.click("document.querySelector('#dumps a')");
-    browser.wait("location.pathname.endsWith('/dumps/1/')");
+    browser.wait("document.querySelector('#dumps li:last-child a') !== null");
+    browser.click("document.querySelector('#dumps li:last-child a')");
+    browser.wait("location.pathname.endsWith('/dumps/2/')");
     browser.wait("document.querySelector('main')?.dataset.view === 'overview'");
     browser.click("document.querySelector('#program')");
     browser.wait("document.querySelector('#dump-list') !== null");

@@ -272,7 +272,7 @@ export function commands() {
 export function dumpList(dumps) {
   if (!dumps.length) return h("p", { class: "empty" }, "No heap dump has been taken.");
   return h("ul", { id: "dumps" }, dumps.map((d) => h("li", null, h("a", { href: `dumps/${d.number}/` }, `Heap dump ${d.number}`), " ",
-    `${new Date(d.time_ms).toLocaleTimeString()}, ${bytes(d.bytes)}, `, d.joined ? "objects know their stack" : "written by the VM",
+    `${new Date(d.time_ms).toLocaleTimeString()}, ${bytes(d.bytes)}, `, [d.how, d.joined ? "objects have their stacks" : ""].filter(Boolean).join(", "),
     d.stage === "ready" || d.stage === "indexed" ? "" : ` (${d.stage})`, h("div", { class: "dim file-name" }, d.file))));
 }
 

@@ -30,6 +30,7 @@ pub(crate) struct Snapshot {
 impl Snapshot {
     /// Has the agent copy a JVM; it is loaded if it is not yet.
     pub(crate) fn of(jvm: &Jvm, library: Option<&Path>) -> Result<Snapshot> {
+        Copied::is_possible(jvm.pid)?;
         let library = agent::visible(jvm, library)?;
         let inside = Inside::of(jvm)?;
         let mut folder = inside.private_folder()?;

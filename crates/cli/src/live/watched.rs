@@ -4,17 +4,19 @@
 use super::door::Door;
 use super::inside::Inside;
 use super::jvm::Jvm;
-use super::{agent, attach};
+use super::{agent, attach, snapshot};
 use agent_core::control::{Command, Switch};
 use anyhow::{Result, bail};
-use server::live::program::{Agent, Ask, Commands, Program, Recording};
+use server::live::program::{Agent, Ask, Commands, Program, Recording, Snapshot};
 use std::fs::File;
-use std::io::Write;
+use std::io::{BufWriter, Write};
 use std::net::TcpStream;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
+use vm_image::Copied;
 
 /// How long a loaded agent may take to connect: it may have to change every class first.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -179,6 +181,33 @@ impl Program for Watched {
     fn dump(&self, path: &Path, live_only: bool) -> Result<(), String> {
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         attach::dump(&self.jvm, path, live_only).map_err(|error| words(&error))
+    }
+
+    fn snapshot(&self, file: File) -> Result<Snapshot, String> {
+        if !cfg!(all(target_os = "linux", target_arch = "x86_64")) {
+            return Err("snapshots need Linux on x86_64".to_owned());
+        }
+        let copy = {
+            let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+            snapshot::Snapshot::of(&self.jvm, self.library.as_deref())
+        };
+        let copy = copy.map_err(|error| words(&error))?;
+        let limit = Copied::usual_limit(self.jvm.pid);
+        let stopped = copy.stopped;
+        let read = || {
+            let mut out = BufWriter::with_capacity(1 << 20, file);
+            copy.copied.read(limit, |memory, place| {
+                vm_image::dump(memory, place, &mut out)
+            })
+        };
+        // A thread of its own, because it leaves others the processor.
+        let read = thread::scope(|scope| scope.spawn(read).join());
+        let read = read.unwrap_or(Err(vm_image::Fault::CopyEnded));
+        let (summary, _) = read.map_err(|fault| words(&fault.into()))?;
+        Ok(Snapshot {
+            stopped,
+            with_stack: summary.with_stack,
+        })
     }
 
     fn record(&self, recording: Recording) -> Result<Agent, String> {

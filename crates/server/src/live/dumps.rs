@@ -21,6 +21,49 @@ const SAVINGS: usize = 50;
 /// How long a dump may take before nobody waits for it any more.
 const PATIENCE: Duration = Duration::from_secs(3600);
 
+/// How a dump was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Writer {
+    /// From a copy of the process, while the program ran on.
+    Snapshot,
+    /// By the agent, with the VM's own dumper.
+    Agent,
+    /// By the VM.
+    Vm,
+}
+
+/// How a dump was written, and what that cost the program.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Written {
+    /// Who wrote it.
+    pub by: Writer,
+    /// Microseconds that the program stood still at most.
+    pub stopped_us: u64,
+    /// Why it is no snapshot.
+    pub no_snapshot: Option<String>,
+}
+
+impl Written {
+    /// The same in words.
+    pub fn sentence(&self) -> String {
+        let stopped = Duration::from_micros(self.stopped_us).as_secs_f64();
+        match (self.by, &self.no_snapshot) {
+            (Writer::Snapshot, _) => format!(
+                "snapshot: the program was stopped for {:.1} ms",
+                stopped * 1e3
+            ),
+            (by, why) => {
+                let by = if by == Writer::Agent { "agent" } else { "VM" };
+                let why = why.as_deref().unwrap_or("unknown");
+                format!(
+                    "written by the {by}: the program was stopped for up to {stopped:.2} s (no snapshot: {why})"
+                )
+            }
+        }
+    }
+}
+
 /// A heap dump for the pages.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct DumpInfo {
@@ -34,6 +77,10 @@ pub struct DumpInfo {
     pub bytes: u64,
     /// True when its objects know the stack that allocated them.
     pub joined: bool,
+    /// How it was written; `None` if an earlier server has taken it.
+    pub written: Option<Written>,
+    /// The same in words.
+    pub how: Option<String>,
     /// How far its explorer is.
     pub stage: crate::explorer::state::Stage,
 }
@@ -44,6 +91,7 @@ pub struct Dump {
     pub time_ms: u64,
     path: PathBuf,
     joined: bool,
+    written: OnceLock<Written>,
     /// What native code held when it was taken; `None` if that is not known.
     held: Option<Held>,
     /// The explorer.
@@ -202,6 +250,7 @@ impl Dumps {
             time_ms,
             path,
             joined,
+            written: OnceLock::new(),
             held,
             explorer,
             contents: OnceLock::new(),
@@ -210,6 +259,14 @@ impl Dumps {
             holdings: OnceLock::new(),
         }));
         inner.dumps.len()
+    }
+
+    /// Says how a dump was written, by its number.
+    pub fn set_written(&self, number: usize, written: Written) {
+        if let Some(dump) = self.get(number) {
+            // It is known once.
+            let _ = dump.written.set(written);
+        }
     }
 
     /// How many there are.
@@ -249,6 +306,8 @@ impl Dumps {
             file: dump.path.to_string_lossy().into_owned(),
             bytes: fs::metadata(&dump.path).map_or(0, |metadata| metadata.len()),
             joined: dump.joined,
+            written: dump.written.get().cloned(),
+            how: dump.written.get().map(Written::sentence),
             stage: dump.explorer.state().borrow().stage,
         };
         dumps.iter().enumerate().map(info).collect()

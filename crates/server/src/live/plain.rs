@@ -126,9 +126,13 @@ fn links(status: &Status, body: &mut String) {
     }
     for dump in &status.dumps {
         let (n, time) = (dump.number, utc(dump.time_ms));
+        let how = dump
+            .how
+            .as_deref()
+            .map_or_else(String::new, |how| format!(", {}", html(how)));
         let _ = writeln!(
             body,
-            "<li><a href=\"../dumps/{n}/plain/\">Heap dump {n}, {time}</a></li>"
+            "<li><a href=\"../dumps/{n}/plain/\">Heap dump {n}, {time}</a>{how}</li>"
         );
     }
     body.push_str("</ul>\n");

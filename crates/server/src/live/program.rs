@@ -2,8 +2,10 @@
 //! socket); the pages do not.
 
 use serde::{Deserialize, Serialize};
+use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// What the agent counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -80,6 +82,15 @@ impl std::fmt::Debug for Agent {
     }
 }
 
+/// What a snapshot was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Snapshot {
+    /// How long the program stood still at most.
+    pub stopped: Duration,
+    /// Objects of which the stack that allocated them is known.
+    pub with_stack: u64,
+}
+
 /// A running VM as its pages need it. Every call may block for as long as the VM takes.
 pub trait Program: Send + Sync {
     /// Process id.
@@ -102,6 +113,12 @@ pub trait Program: Send + Sync {
     /// # Errors
     /// In words.
     fn dump(&self, path: &Path, live_only: bool) -> Result<(), String>;
+
+    /// Writes a heap dump of a copy of the VM, which the agent in it makes.
+    ///
+    /// # Errors
+    /// In words, when there can be no copy, or it cannot be read.
+    fn snapshot(&self, file: File) -> Result<Snapshot, String>;
 
     /// Loads the agent and waits until it is connected.
     ///

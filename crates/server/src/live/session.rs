@@ -1,6 +1,6 @@
 //! One watched program: what is known of it, and the threads that keep it known.
 
-use super::dumps::Dumps;
+use super::dumps::{Dumps, Writer, Written};
 use super::live_objects::Asking;
 use super::memory::Memory;
 use super::metrics::{METRICS, MetricInfo, Row};
@@ -16,6 +16,7 @@ use super::shelf::Shelf;
 use super::status::{RecordingState, Status};
 use super::timeline::EventKind;
 use serde::Serialize;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
@@ -487,41 +488,89 @@ impl Live {
         self.recorded(|recorded| recorded.profile().map(held))
     }
 
-    /// Takes a heap dump and gives its number. With a full recording its objects know the stack
-    /// that allocated them; else the VM writes it itself.
+    /// Takes a heap dump and gives its number. It is a snapshot if the agent is there and can make one; else the agent
+    /// writes it in a full recording, and the VM itself otherwise. Objects that a recording tracks know the stack that allocated them,
+    /// unless the VM writes it.
     ///
     /// # Errors
     /// When the VM refuses, in words.
     pub fn dump(self: &Arc<Self>) -> Result<usize, String> {
         self.busy("Taking a heap dump", || {
             self.mark("Heap dump");
-            let full = matches!(
-                self.status.borrow().recording,
-                Some(RecordingState {
-                    recording: Recording::Full { .. },
-                    connected: true,
-                    ..
-                })
-            );
             let agent = locked(&self.commands).clone();
-            let number = match agent.clone().filter(|_| full) {
-                Some(commands) => {
-                    let before = self.dumps.count();
-                    commands(Ask::Dump)?;
-                    let done = || (self.dumps.count() > before).then_some(before + 1);
-                    self.dumps.wait(done, || locked(&self.commands).is_some())?
-                }
-                None => {
-                    let path = self.dumps.next_path().map_err(|error| error.to_string())?;
-                    let held = agent.and_then(|commands| self.held(&commands));
-                    self.program.dump(&path, true)?;
-                    self.add_dump(path, false, held)
-                }
+            let snapshot = match &agent {
+                Some(commands) => self.dump_by_copy(commands),
+                None => Err("the agent is not loaded; Record loads it".to_owned()),
             };
+            let (number, written) = match snapshot {
+                Ok(taken) => taken,
+                Err(why) => self.dump_by_another(agent, why)?,
+            };
+            self.dumps.set_written(number, written);
             let dumps = self.dumps.list();
             self.status.send_modify(|status| status.dumps = dumps);
             Ok(number)
         })
+    }
+
+    /// Whether the agent is there and tracks all objects.
+    fn records_in_full(&self) -> bool {
+        matches!(
+            self.status.borrow().recording,
+            Some(RecordingState {
+                recording: Recording::Full { .. },
+                connected: true,
+                ..
+            })
+        )
+    }
+
+    /// Takes a dump of a copy of the program.
+    fn dump_by_copy(&self, commands: &Commands) -> Result<(usize, Written), String> {
+        let (path, file) = self.dumps.create().map_err(|error| error.to_string())?;
+        let held = self.held(commands);
+        let taken = self.program.snapshot(file);
+        let taken = taken.inspect_err(|_| drop(fs::remove_file(&path)))?;
+        let written = Written {
+            by: Writer::Snapshot,
+            stopped_us: micros(taken.stopped),
+            no_snapshot: None,
+        };
+        let joined = self.records_in_full() && taken.with_stack > 0;
+        let number = self.add_dump(path, joined, held);
+        Ok((number, written))
+    }
+
+    /// Has the agent or the VM write a dump.
+    fn dump_by_another(
+        &self,
+        agent: Option<Arc<Commands>>,
+        why: String,
+    ) -> Result<(usize, Written), String> {
+        let full = agent.clone().filter(|_| self.records_in_full());
+        let (number, by, begun) = match full {
+            Some(commands) => {
+                let before = self.dumps.count();
+                let begun = Instant::now();
+                commands(Ask::Dump)?;
+                let done = || (self.dumps.count() > before).then_some(before + 1);
+                let possible = || locked(&self.commands).is_some();
+                (self.dumps.wait(done, possible)?, Writer::Agent, begun)
+            }
+            None => {
+                let path = self.dumps.next_path().map_err(|error| error.to_string())?;
+                let held = agent.and_then(|commands| self.held(&commands));
+                let begun = Instant::now();
+                self.program.dump(&path, true)?;
+                (self.add_dump(path, false, held), Writer::Vm, begun)
+            }
+        };
+        let written = Written {
+            by,
+            stopped_us: micros(begun.elapsed()),
+            no_snapshot: Some(why),
+        };
+        Ok((number, written))
     }
 
     /// Starts to count allocations, or goes on with it.
@@ -583,6 +632,11 @@ impl Live {
     pub(super) fn commands(&self) -> Option<Arc<Commands>> {
         locked(&self.commands).clone()
     }
+}
+
+/// A time in microseconds.
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
 /// A part of a file name made of a program's name.
