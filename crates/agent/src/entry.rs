@@ -84,6 +84,7 @@ pub extern "system" fn Agent_OnUnload(_vm: RawEnv) {}
 /// # Safety
 /// As [`Agent_OnLoad`].
 unsafe fn fenced(vm: RawEnv, options: *const c_char, begin: fn(JavaVm, &str) -> i32) -> i32 {
+    jvmti::end_at_panics();
     let text = if options.is_null() {
         String::new()
     } else {

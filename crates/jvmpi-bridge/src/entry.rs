@@ -24,6 +24,7 @@ pub unsafe extern "system" fn Agent_OnLoad(
     options: *const c_char,
     _reserved: *mut c_void,
 ) -> i32 {
+    jvmti::end_at_panics();
     let text = if options.is_null() {
         String::new()
     } else {

@@ -1,6 +1,7 @@
 //! Events: one trait, one table of callbacks, one fence.
 
 use std::ffi::{CStr, c_char, c_void};
+use std::io::{self, Write as _};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -148,6 +149,20 @@ pub fn install(env: Env<OnLoad>, agent: &'static dyn Agent) -> Result<bool> {
 pub fn replace(env: Env<OnLoad>, agent: &'static dyn Agent) -> Result<()> {
     AGENT.store(Box::into_raw(Box::new(agent)), Ordering::Release);
     env.set_callbacks(&callbacks())
+}
+
+/// In a debug build, has a panic of this library end the program, so that no test passes over a fault that a release fences
+/// and reports in a line.
+pub fn end_at_panics() {
+    if !cfg!(debug_assertions) {
+        return;
+    }
+    std::panic::set_hook(Box::new(|panic| {
+        let trace = std::backtrace::Backtrace::force_capture();
+        // Where the fault is to be said may be what is at fault.
+        let _ = writeln!(io::stderr(), "tenure: internal fault: {panic}\n{trace}");
+        std::process::abort();
+    }));
 }
 
 /// Runs `body`; a panic is reported to the agent and ends here.
@@ -545,4 +560,30 @@ fn callbacks() -> EventCallbacks {
         virtual_thread_end as *const c_void,
     );
     table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    /// Set for the process that is to end.
+    const CHILD: &str = "JVMTI_TEST_PANICS";
+
+    #[test]
+    fn a_panic_ends_a_debug_build() {
+        if std::env::var_os(CHILD).is_some() {
+            end_at_panics();
+            let after = fence("an event", || panic!("a fault"));
+            assert!(after.is_none(), "fenced, as in a release");
+            return;
+        }
+        let own = std::env::current_exe().unwrap();
+        let mut child = Command::new(own);
+        child.args(["--exact", "agent::tests::a_panic_ends_a_debug_build"]);
+        let ran = child.arg("--nocapture").env(CHILD, "1").output().unwrap();
+        let said = String::from_utf8_lossy(&ran.stderr);
+        assert_eq!(ran.status.success(), !cfg!(debug_assertions), "{said}");
+        assert!(said.contains("a fault"), "{said}");
+    }
 }
