@@ -3,21 +3,48 @@
 use std::path::Path;
 use std::process::Command;
 
+/// What a program prints in the folder of the modules' tests; nothing, which is reported, on a machine without it.
+fn ran(program: &str, arguments: &[&str], need: testkit::Need) -> Option<(bool, String)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/modules");
+    let mut command = Command::new(program);
+    match command.args(arguments).current_dir(folder).output() {
+        Ok(ran) => {
+            let said = String::from_utf8_lossy(&ran.stdout).into_owned();
+            Some((ran.status.success(), said))
+        }
+        Err(error) => {
+            let reason = format!("{program}: {error}");
+            testkit::skip("modules of the pages", need, &reason);
+            None
+        }
+    }
+}
+
 #[test]
 fn the_modules_of_the_pages_pass_their_own_tests() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/modules");
-    let node = Command::new("node")
-        .arg("--test")
-        .current_dir(folder)
-        .output();
-    let ran = match node {
-        Ok(ran) => ran,
-        Err(error) => {
-            let reason = format!("node: {error}");
-            return testkit::skip("modules of the pages", testkit::Need::Node, &reason);
-        }
+    let Some((passed, said)) = ran("node", &["--test"], testkit::Need::Node) else {
+        return;
     };
-    let said = String::from_utf8_lossy(&ran.stdout).into_owned();
-    assert!(ran.status.success(), "{said}");
+    assert!(passed, "{said}");
     assert!(!said.contains("# tests 0"), "no test ran: {said}");
+}
+
+/// Types, from what the browser defines and from comments; names that nothing uses; cases that fall through.
+#[test]
+fn the_modules_of_the_pages_have_consistent_types() {
+    let arguments = ["--project", "tsconfig.json", "--listFiles"];
+    let Some((passed, said)) = ran("tsc", &arguments, testkit::Need::Tsc) else {
+        return;
+    };
+    let (files, faults): (Vec<&str>, Vec<&str>) =
+        said.lines().partition(|line| line.starts_with('/'));
+    assert!(passed, "{}", faults.join("\n"));
+    let web = Path::new(env!("CARGO_MANIFEST_DIR")).join("web");
+    for module in std::fs::read_dir(web).expect("the modules") {
+        let path = module.expect("a module").path();
+        if path.extension().is_some_and(|ending| ending == "js") {
+            let is_checked = files.iter().any(|file| Path::new(file) == path);
+            assert!(is_checked, "{} was not checked", path.display());
+        }
+    }
 }

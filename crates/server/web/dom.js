@@ -4,8 +4,14 @@
 /**
  * An element: `h("a", {href: "#/x", class: "c"}, "text", child)`. `own` marks one that `renew` replaces as a whole,
  * because code outside of its handlers holds it.
+ *
+ * @param {string} tag
+ * @param {Record<string, any>} [attributes]
+ * @param {...any} children
+ * @returns {any}
  */
 export function h(tag, attributes, ...children) {
+  /** @type {any} */
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes || {})) {
     if (value === null || value === undefined || value === false) continue;

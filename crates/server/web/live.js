@@ -133,7 +133,7 @@ async function begin() {
   addEventListener("resize", () => drawn?.draw());
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => drawn?.draw());
   document.addEventListener("click", (event) => {
-    const link = event.target.closest("nav a[data-view]");
+    const link = /** @type {HTMLElement} */ (/** @type {Element} */ (event.target).closest("nav a[data-view]"));
     if (!link) return;
     event.preventDefault();
     go(link.dataset.view, carried());

@@ -1,6 +1,6 @@
 // Tables that were kept, what changed between two of them, and the source of a frame.
 
-import { h, to } from "./dom.js";
+import { h } from "./dom.js";
 import { bytes, className, grouped } from "./format.js";
 import { change, notice } from "./shell.js";
 import { pager, table } from "./table.js";
@@ -16,7 +16,7 @@ const signedBytes = (n) => (n === null || n === undefined ? "" : n < 0 ? ["−",
 export async function options({ ask, refresh }) {
   const answer = await ask("options");
   const text = h("textarea", { id: "class-options", rows: "12", cols: "72", spellcheck: "false", "aria-label": "Options of classes" }, answer.text);
-  const set = () => tryCommand("options", { text: document.getElementById("class-options").value }, refresh);
+  const set = () => tryCommand("options", { text: /** @type {HTMLTextAreaElement} */ (document.getElementById("class-options")).value }, refresh);
   return [
     h("p", null, "A line is ", h("code", null, "MODULE CLASS OPTIONS"), "; the first that fits a class holds, and a class that none fits is recorded in full. ",
       h("code", null, "*"), " is any part of a name between dots, ", h("code", null, "**"), " anything."),

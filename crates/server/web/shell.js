@@ -48,6 +48,9 @@ export function faultNotice(fault, again) {
 /**
  * Starts a site. `tools(name, params)` gives nodes for the line above the view; `carried()` the
  * parameters that go with the user from view to view.
+ *
+ * @param {{root: HTMLElement, title: string, views: any[], ask: (...words: any[]) => Promise<any>,
+ *   tools?: (...words: any[]) => any, carried?: () => any}} parts
  */
 export function start({ root, title, views, ask, tools, carried }) {
   const status = h("div", { class: "status", role: "status", "aria-live": "polite" });
@@ -160,16 +163,17 @@ function keys(event, views, help, carried) {
     return;
   }
   const row = (step) => {
-    const rows = [...document.querySelectorAll("tbody tr[tabindex]")];
+    const rows = [.../** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("tbody tr[tabindex]"))];
     if (!rows.length) return;
     const at = rows.indexOf(document.activeElement?.closest("tr"));
     rows[Math.max(0, Math.min(rows.length - 1, at + step))].focus();
   };
-  const press = (selector) => document.querySelector(selector)?.click();
+  const one = (selector) => /** @type {HTMLElement} */ (document.querySelector(selector));
+  const press = (selector) => one(selector)?.click();
   const actions = {
     j: () => row(1), k: () => row(-1), ArrowDown: () => row(1), ArrowUp: () => row(-1),
     n: () => press(".pager .next:not([disabled])"), p: () => press(".pager .previous:not([disabled])"),
-    "/": () => document.querySelector("main input[type=search]")?.focus(),
+    "/": () => one("main input[type=search]")?.focus(),
     g: () => { pending = true; },
     "?": () => showHelp(help, views),
     Backspace: () => history.back(),

@@ -1,12 +1,13 @@
 // Sorts a table by the column whose head is clicked; numbers as numbers, biggest first.
 document.addEventListener("click", (event) => {
-  const head = event.target.closest("table.sortable th");
+  const head = /** @type {HTMLTableCellElement} */ (/** @type {Element} */ (event.target).closest("table.sortable th"));
   if (!head) return;
   const table = head.closest("table");
   const body = table.tBodies[0];
-  const at = [...head.parentNode.children].indexOf(head);
+  const heads = [...table.tHead.rows[0].cells];
+  const at = heads.indexOf(head);
   const down = head.dataset.order !== "down";
-  for (const other of head.parentNode.children) delete other.dataset.order;
+  for (const other of heads) delete other.dataset.order;
   head.dataset.order = down ? "down" : "up";
   const value = (row) => {
     const text = row.cells[at] ? row.cells[at].textContent.trim() : "";

@@ -5,8 +5,7 @@ import { h, setOfQuery, to } from "./dom.js";
 import { bytes, className, grouped, human, object, percent, plural } from "./format.js";
 import { classLink, facts, figures, more, objectTable, picture } from "./objects.js";
 import { notice } from "./shell.js";
-import { pager, search, table } from "./table.js";
-import { histogramTable } from "./views_heap.js";
+import { search, table } from "./table.js";
 
 function stack(thread) {
   if (!thread.stack.length && !thread.other_locals?.length) return h("p", { class: "empty" }, "The dump has no stack of it.");

@@ -1,8 +1,7 @@
 // One object, a set of objects, paths.
 
-import { address } from "./api.js";
 import { h, setOfSet, to } from "./dom.js";
-import { bytes, className, grouped, object as objectLink, percent, plural, titleOf } from "./format.js";
+import { bytes, className, grouped, object as objectLink, plural, titleOf } from "./format.js";
 import { classLink, facts, figures, more, objectTable, picture, setTabs, steps } from "./objects.js";
 import { notice } from "./shell.js";
 import { choice, pager, search, table } from "./table.js";

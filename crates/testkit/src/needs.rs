@@ -20,6 +20,8 @@ pub enum Need {
     Chromium,
     /// Node.
     Node,
+    /// The TypeScript compiler.
+    Tsc,
     /// Python 3.
     Python,
     /// The Python package `duckdb`.
@@ -38,13 +40,14 @@ pub enum Need {
 
 impl Need {
     /// Every need.
-    pub const ALL: [Need; 13] = [
+    pub const ALL: [Need; 14] = [
         Need::Jdk,
         Need::Jdk8,
         Need::JdkPart,
         Need::Cc,
         Need::Chromium,
         Need::Node,
+        Need::Tsc,
         Need::Python,
         Need::DuckDb,
         Need::Shared,
@@ -63,6 +66,7 @@ impl Need {
             Need::Cc => "cc",
             Need::Chromium => "chromium",
             Need::Node => "node",
+            Need::Tsc => "tsc",
             Need::Python => "python",
             Need::DuckDb => "duckdb",
             Need::Shared => "shared",

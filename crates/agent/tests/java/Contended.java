@@ -25,8 +25,19 @@ public class Contended {
         } catch (InterruptedException e) { throw new RuntimeException(e); }
     }
 
-    public static void main(String[] args) throws IOException {
+    /** One thread waits for another: that happens before the first dump however busy the machine is. */
+    static void contend() throws InterruptedException {
+        Thread second = new Thread(() -> turn(0));
+        synchronized (LOCKS[0]) {
+            second.start();
+            while (second.getState() != Thread.State.BLOCKED) Thread.yield();
+        }
+        second.join();
+    }
+
+    public static void main(String[] args) throws Exception {
         for (int i = 0; i < LOCKS.length; i++) LOCKS[i] = new Object();
+        contend();
         for (int i = 0; i < 6; i++) {
             int n = i;
             Thread thread = new Thread(() -> work(n));

@@ -35,8 +35,8 @@
   const colors = new Map(ranked.slice(0, COLORS.length).map(([name], n) => [name, COLORS[n]]));
   const colorOf = (a) => (a.name && colors.get(group(a.pack))) || GREY;
 
-  const canvas = $("treemap");
-  const box = canvas.closest(".map");
+  const canvas = /** @type {HTMLCanvasElement} */ ($("treemap"));
+  const box = /** @type {HTMLElement} */ (canvas.closest(".map"));
   const ctx = canvas.getContext("2d");
   let root = top;
   let boxes = [];
@@ -204,7 +204,7 @@
   }
 
   // Tables: sort by a column, filter long ones.
-  for (const table of document.querySelectorAll("table:not(.tree)")) {
+  for (const table of /** @type {NodeListOf<HTMLTableElement>} */ (document.querySelectorAll("table:not(.tree)"))) {
     const body = table.tBodies[0];
     if (body.rows.length < 3) continue;
     [...table.tHead.rows[0].cells].forEach((th, column) => {
@@ -215,7 +215,7 @@
       button.onclick = () => {
         const numeric = th.classList.contains("n");
         const down = th.getAttribute("aria-sort") ? th.getAttribute("aria-sort") !== "descending" : numeric;
-        for (const other of th.parentNode.cells) other.removeAttribute("aria-sort");
+        for (const other of table.tHead.rows[0].cells) other.removeAttribute("aria-sort");
         th.setAttribute("aria-sort", down ? "descending" : "ascending");
         const key = (row) => numeric ? Number(row.cells[column].dataset.k || -1) : row.cells[column].textContent;
         const order = (a, b) => { const x = key(a), y = key(b); return x < y ? -1 : x > y ? 1 : 0; };
@@ -232,6 +232,6 @@
       const want = input.value.toLowerCase();
       for (const row of body.rows) row.hidden = !row.textContent.toLowerCase().includes(want);
     };
-    table.parentNode.before(input);
+    table.parentElement.before(input);
   }
 })();
