@@ -49,8 +49,8 @@ fn categories_sum_to_resident_memory_and_native_memory_is_native() {
         let before = settled(&page);
         let [java, native, code, stack, gc, class, _] = of(&before, "resident");
         let what = format!("{before} on {}", jdk.full_version);
-        // The flag is -Xmx64m, and the VM's own libraries are larger than these.
-        assert!((MIB..=64.0 * MIB).contains(&java), "{what}");
+        // The flag is -Xmx64m, a started program has touched some of it, and the VM's own libraries are larger than these.
+        assert!((0.25 * MIB..=64.0 * MIB).contains(&java), "{what}");
         assert!(code > 8.0 * MIB && native > MIB, "{what}");
         assert!(class > 0.0 || jdk.version < 10, "{what}");
         assert!(gc > 0.0 || jdk.version < 9, "{what}");
