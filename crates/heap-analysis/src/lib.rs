@@ -15,7 +15,7 @@
 //! ```
 //!
 //! In reading order: [`describe`] and [`readable`] (how an object is named), [`fields`] and [`collections`]
-//! (looking into objects), [`summary`], [`overview`], [`histogram`], [`dominators`], [`top`], [`treemap`],
+//! (looking into objects), [`summary`], [`overview`], [`histogram`], [`dominators`], [`class_paths`], [`top`], [`treemap`],
 //! [`leaks`] with [`chain`] (how a suspect is reached) and [`allocation`] (what allocated it), [`paths`] and [`merged_paths`],
 //! [`object`] with [`contents`] (collections), [`set`], [`selection`] and [`members`] (sets of objects), [`roots`], [`threads`], [`strings`],
 //! [`loaders`], [`properties`], [`bitmaps`], [`unreachable`], [`validate`], [`collection_table`] with [`collection_stats`],
@@ -28,6 +28,7 @@ mod below;
 pub mod bitmaps;
 pub mod chain;
 pub mod check;
+pub mod class_paths;
 pub mod class_references;
 pub mod collection_stats;
 pub mod collection_table;

@@ -1,5 +1,6 @@
 //! Whatever follows what a dump holds ends when it is cancelled: at the first report of its progress.
 
+use heap_analysis::class_paths::{ClassPathOptions, class_paths};
 use heap_analysis::contents::contents;
 use heap_analysis::leaks::{LeakOptions, find};
 use heap_analysis::merged_paths::{EXACT_VISITS, MergedOptions, to_objects};
@@ -57,6 +58,9 @@ fn what_follows_references_ends_when_it_is_cancelled() {
     };
     let heap = Heap::open(file.path(), &options, &Control::quiet()).expect("a heap");
     let at = |id| heap.find(ObjectId(id)).expect("an object");
+    let whole = ClassPathOptions::default();
+    let tree = check("class paths", |c| class_paths(&heap, &whole, c));
+    assert_eq!(tree.total, heap.summary().reachable_shallow);
     // Nothing is so large that it is a suspect of its own.
     let options = LeakOptions {
         threshold: 100,

@@ -1,5 +1,9 @@
 //! The answers against definitions written down naively: over random graphs, in the plain model.
 
+use heap_analysis::class_paths::{
+    ClassPath, ClassPathOptions, ClassPaths, DEEPER, SMALLER, class_paths,
+};
+use heap_analysis::describe::title;
 use heap_analysis::group::{GroupBy, retained_by_group};
 use heap_analysis::leaks::{LeakOptions, SuspectKind, find};
 use heap_analysis::merged_paths::{EXACT_VISITS, MergedOptions, to_objects};
@@ -199,6 +203,50 @@ proptest! {
     }
 
     #[test]
+    fn class_paths_are_those_of_the_dominators(
+        graph in graphs(40), encoding in encodings(), parts in 1u64..200, depth in 1usize..6
+    ) {
+        let case = case(&graph, encoding);
+        let name = |n: usize| title(&case.heap, ObjIdx(n as u64));
+        // Each object by itself: the names on its way, equal ones in a row once.
+        let mut want: BTreeMap<Vec<String>, u64> = BTreeMap::new();
+        for n in (0..case.plain.ids.len()).filter(|n| case.dominators[*n].is_some()) {
+            let mut path = vec![name(n)];
+            let mut above = case.dominators[n];
+            while let Some(Dominator::Node(a)) = above {
+                path.push(name(a));
+                above = case.dominators[a];
+            }
+            path.reverse();
+            path.dedup();
+            *want.entry(path).or_default() += case.heap.shallow(ObjIdx(n as u64)).0;
+        }
+        want.retain(|_, bytes| *bytes > 0);
+        let all = ClassPathOptions { parts: u64::MAX, depth: 1000 };
+        let whole = class_paths(&case.heap, &all, &Control::quiet()).unwrap();
+        prop_assert_eq!(own_by_path(&whole), want);
+        prop_assert_eq!((whole.smaller.0, whole.deeper.0), (0, 0));
+        let cut = class_paths(&case.heap, &ClassPathOptions { parts, depth }, &Control::quiet()).unwrap();
+        for tree in [&whole, &cut] {
+            prop_assert_eq!(tree.nodes.iter().map(|n| n.own.0).sum::<u64>(), case.total());
+            let mut sums: Vec<u64> = tree.nodes.iter().map(|n| n.own.0).collect();
+            for (at, node) in tree.nodes.iter().enumerate().rev() {
+                prop_assert_eq!(sums[at], node.retained.0);
+                if let Some(parent) = node.parent {
+                    prop_assert!((parent as usize) < at);
+                    sums[parent as usize] += sums[at];
+                }
+            }
+        }
+        let levels = own_by_path(&cut);
+        prop_assert!(levels.keys().all(|path| path.len() <= depth + 1));
+        let is_folded = |n: &&ClassPath| n.name == SMALLER || n.name == DEEPER;
+        prop_assert!(cut.nodes.iter().filter(|n| !is_folded(n)).all(|n| n.retained >= cut.least));
+        let folded: u64 = cut.nodes.iter().filter(is_folded).map(|n| n.own.0).sum();
+        prop_assert_eq!(folded, cut.smaller.0 + cut.deeper.0);
+    }
+
+    #[test]
     fn the_map_has_no_more_than_its_parents(graph in graphs(40)) {
         let case = case(&graph, Encoding::Mixed);
         let map = treemap::treemap(&case.heap, 50);
@@ -212,6 +260,21 @@ proptest! {
             prop_assert!(inside <= area.retained.0);
         }
     }
+}
+
+/// What each path of names has of its own, zero left out.
+fn own_by_path(tree: &ClassPaths) -> BTreeMap<Vec<String>, u64> {
+    let mut paths: Vec<Vec<String>> = Vec::new();
+    let mut sums: BTreeMap<Vec<String>, u64> = BTreeMap::new();
+    for node in &tree.nodes {
+        let above = node.parent.map(|at| paths[at as usize].clone());
+        let mut path = above.unwrap_or_default();
+        path.push(node.name.clone());
+        *sums.entry(path.clone()).or_default() += node.own.0;
+        paths.push(path);
+    }
+    sums.retain(|_, bytes| *bytes > 0);
+    sums
 }
 
 /// Steps from the nearest root by breadth first search, class references aside.

@@ -15,10 +15,10 @@ use heap_analysis::set::SetSpec;
 use heap_analysis::strings::StringOptions;
 use heap_analysis::waste::WasteOptions;
 use heap_analysis::{
-    android, bitmaps, chain, check, class_references, collection_stats, contents, diff, dominators,
-    dossier, export, extract, histogram, leaks, loaders, members, merged_paths, object, overview,
-    paths, properties, roots, secrets, selection, set, strings, summary, threads, top, treemap,
-    unreachable, validate, waste,
+    android, bitmaps, chain, check, class_paths, class_references, collection_stats, contents,
+    diff, dominators, dossier, export, extract, histogram, leaks, loaders, members, merged_paths,
+    object, overview, paths, properties, roots, secrets, selection, set, strings, summary, threads,
+    top, treemap, unreachable, validate, waste,
 };
 use heap_graph::{Control, Heap, HeapError, ObjIdx};
 use heap_query::{Lang, Limits, Session};
@@ -109,6 +109,16 @@ pub const ANALYSES: &[(&str, Analysis)] = &[
         written(heap, turn, &dominators::by_group(heap, group, Some(20)));
         written(heap, turn, &treemap::treemap(heap, 100));
         written(heap, turn, &top::consumers(heap, &Default::default())?);
+        Ok(())
+    }),
+    ("flame graph", |heap, turn| {
+        let paths = class_paths::class_paths(heap, &Default::default(), &Control::quiet())?;
+        if turn.0.is_multiple_of(WRITE) {
+            let classes = histogram::histogram(heap, &by(GroupBy::Class))?;
+            let provenance = Provenance::of(heap.summary());
+            let stacks = report::profile::heap::profile(&paths, &classes, &provenance, 0);
+            let _ = report::profile::render(&stacks, report::profile::Form::Html, None, "a");
+        }
         Ok(())
     }),
     ("leaks", |heap, turn| {

@@ -67,11 +67,28 @@ pub fn made(times: usize) -> Vec<Input> {
                 .flat_map(|(i, base)| damaged(&base, times, i as u64 + 1)),
         );
     }
+    for (i, profile) in profiles().into_iter().enumerate() {
+        all.extend(damaged(&profile, times, i as u64 + 30));
+        all.push((format!("profile {i}"), profile));
+    }
     for (i, stream) in streams().into_iter().enumerate() {
         all.extend(damaged(&stream, times / 2, i as u64 + 50));
         all.push((format!("stream {i}"), stream));
     }
     all
+}
+
+/// A profile as text and as a recording.
+fn profiles() -> [Vec<u8>; 2] {
+    let text = "THREAD START (obj=50000001, id = 200001, name=\"main\", group=\"main\")\n\
+        TRACE 300001: (thread=200001)\n\ta.B.hot(B.java:3)\n\ta.B.main(B.java:14)\nTRACE 300002:\n\ta.B.<init>(B.java:9)\n\
+        MONITOR TIME BEGIN (total = 40 ms) Sat Nov 21 04:57:27 2026\n   1 100.00% 100.00%       4 300002 Ljava/lang/Object; (Java)\nMONITOR TIME END\n\
+        SITES BEGIN (ordered by live bytes) Sat Nov 21 04:57:27 2026\n    1 80.00% 80.00%      800   10      1600    20 300002 byte[]\nSITES END\n\
+        CPU SAMPLES BEGIN (total = 12) Sat Nov 21 04:57:27 2026\n   1 75.00% 75.00%       9 300001 a.B.hot\n   2 25.00% 100.00%       3 300002 a.B.<init>\nCPU SAMPLES END\n";
+    let (profile, _) = ::profile::read(text.as_bytes()).expect("a profile");
+    let form = report::profile::Form::Jfr;
+    let recording = report::profile::render(&profile, form, None, "a");
+    [text.as_bytes().to_vec(), recording]
 }
 
 /// What each collector of the reference VM tells of a small script.

@@ -7,6 +7,7 @@
 //! | [`segment`] | one byte for the id width, then heap sub-records |
 //! | [`source`] | a file as it lies on disk: plain, gzip, zip |
 //! | [`text`] | a text profile of the JDK agent |
+//! | [`profile`] | a profile of any form, through each form that is written |
 //! | [`dump`] | a dump, through graph, dominators, the contents of every object and its referrers |
 //! | [`commands`] | a dump, through every command that reads one: all analyses, queries, `redact`, `extract`, `convert` and `export` |
 //! | [`events`] | an event stream: frames, batches, dumps, its replay, and the way back |
@@ -46,6 +47,7 @@ pub const ENTRANCES: &[(&str, Entrance)] = &[
     ("segment", segment),
     ("source", source),
     ("text", text),
+    ("profile", profile),
     ("dump", dump),
     ("commands", commands),
     ("events", events),
@@ -151,6 +153,29 @@ pub fn text(data: &[u8]) {
     let records = reader.by_ref().count();
     assert!(records <= data.len() + 1, "more records than bytes");
     let _ = reader.into_diagnostics();
+}
+
+/// Reads a profile, binary, text or of Flight Recorder, and writes it in each form.
+pub fn profile(data: &[u8]) {
+    use report::profile::{Form, render};
+    let Ok((profile, _)) = ::profile::read(data) else {
+        return;
+    };
+    // One event of a recording for each sample: of a count that a few bytes claim there may be millions.
+    let counts = profile.metrics();
+    let sum = |metric: &::profile::Metric| -> u64 {
+        let values = profile.stacks(*metric).map(|stack| stack.value);
+        values.fold(0, u64::saturating_add)
+    };
+    let is_small = counts.iter().map(sum).all(|sum| sum < 1 << 24);
+    for form in [Form::Html, Form::Pprof, Form::Speedscope, Form::Jfr] {
+        if form != Form::Jfr || is_small {
+            let _ = render(&profile, form, None, "a");
+        }
+    }
+    for metric in counts {
+        let _ = report::profile::top::top(&profile, metric, Some(20));
+    }
 }
 
 /// Opens a dump without an index and asks for every object.

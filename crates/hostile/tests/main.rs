@@ -48,6 +48,7 @@ entrances! {
     segment: 100 / 1,
     source: 100 / 1,
     text: 100 / 1,
+    profile: 100 / 1,
     dump: 40 / 2,
     commands: 3 / 12,
     events: 100 / 1,

@@ -5,7 +5,7 @@ const KINDS: [(usize, &[u8], &str); 9] = [
     (
         0,
         b"FLR\0",
-        "a recording of JDK Flight Recorder: open it with JDK Mission Control or `jfr view`",
+        "a recording of JDK Flight Recorder: `tenure profile` shows it",
     ),
     (
         2,

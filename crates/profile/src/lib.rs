@@ -13,7 +13,7 @@
 //! ```
 //!
 //! Reading order: [`Names`], [`Stacks`], the tables [`SiteTable`], [`SampleTable`], [`CostTable`],
-//! [`ContentionTable`], [`ReferenceTable`], then [`Profile`], [`Estimate`] and [`read`].
+//! [`ContentionTable`], [`ReferenceTable`], [`WeightedTable`], then [`Profile`], [`Estimate`] and [`read`].
 
 mod cpu;
 mod estimate;
@@ -21,6 +21,7 @@ mod merge;
 mod metric;
 mod monitors;
 mod names;
+mod paths;
 mod places;
 mod profile;
 mod rank;
@@ -28,12 +29,14 @@ mod read;
 mod references;
 mod sites;
 mod stacks;
+mod weighted;
 
 pub use cpu::{CallPair, Cost, CostTable, SampleTable};
 pub use estimate::{Estimate, Sampling, Weight};
 pub use metric::{Metric, WeightedStack};
 pub use monitors::{Contention, ContentionTable, Monitor, MonitorDump, MonitorThread, Wait};
 pub use names::{NameId, Names};
+pub use paths::PathWriter;
 pub use places::{Place, Places};
 pub use profile::{Profile, Thread};
 pub use rank::{Cut, Ranked, rank};
@@ -41,3 +44,4 @@ pub use read::{NoProfile, StreamReader, read};
 pub use references::{Reference, ReferenceTable};
 pub use sites::{ClassEstimate, Site, SiteEstimate, SiteOrder, SiteTable, Volume};
 pub use stacks::{Frame, FrameId, Line, Method, MethodId, Stacks, TraceId, TraceKey};
+pub use weighted::WeightedTable;

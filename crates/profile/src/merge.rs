@@ -1,6 +1,7 @@
 //! Adding one profile to another: ids are mapped, equal rows are summed.
 
 use crate::cpu::{CallPair, CostTable, SampleTable};
+use crate::metric::WeightedStack;
 use crate::monitors::{Contention, ContentionTable, Wait};
 use crate::names::{NameId, Names};
 use crate::profile::{Profile, Thread};
@@ -96,6 +97,7 @@ impl Profile {
             });
             references.rows.extend(rows);
         }
+        self.merge_weighted(other, trace, name);
         let waits = other.waits.iter().map(|wait| Wait {
             class: name(wait.class),
             ..*wait
@@ -117,6 +119,30 @@ impl Profile {
             group: name(thread.group),
             ..*thread
         }));
+    }
+
+    /// Adds the numbers of [`Profile::weighted`], and the notes about them.
+    fn merge_weighted(
+        &mut self,
+        other: &Profile,
+        trace: impl Fn(TraceId) -> TraceId,
+        name: impl Fn(NameId) -> NameId,
+    ) {
+        for table in &other.weighted {
+            for row in table.rows() {
+                let stack = WeightedStack {
+                    trace: trace(row.trace),
+                    class: row.class.map(&name),
+                    ..*row
+                };
+                self.add_weight(table.metric, stack);
+            }
+        }
+        for note in &other.notes {
+            if !self.notes.contains(note) {
+                self.notes.push(note.clone());
+            }
+        }
     }
 }
 

@@ -37,11 +37,19 @@ pub enum Metric {
     Contentions,
     /// Global references of native code that exist, weak ones included.
     References,
+    /// Nanoseconds parked (`LockSupport.park`): at locks of `java.util.concurrent`, but also where threads wait for work.
+    Parked,
+    /// Number of times a thread was parked.
+    Parks,
+    /// Bytes of objects, by the classes of their dominators: with all that is below it, a stack is what it retains.
+    RetainedBytes,
+    /// Bytes of objects, by package and class.
+    ShallowBytes,
 }
 
 impl Metric {
     /// Every metric, in the order a report shows them.
-    pub const ALL: [Metric; 14] = [
+    pub const ALL: [Metric; 18] = [
         Metric::Samples,
         Metric::CpuTime,
         Metric::Calls,
@@ -56,6 +64,10 @@ impl Metric {
         Metric::Blocked,
         Metric::Contentions,
         Metric::References,
+        Metric::Parked,
+        Metric::Parks,
+        Metric::RetainedBytes,
+        Metric::ShallowBytes,
     ];
 
     /// A short name, as the command line takes it.
@@ -75,6 +87,10 @@ impl Metric {
             Metric::Blocked => "delay",
             Metric::Contentions => "contentions",
             Metric::References => "jni_references",
+            Metric::Parked => "parked",
+            Metric::Parks => "parks",
+            Metric::RetainedBytes => "retained_space",
+            Metric::ShallowBytes => "shallow_space",
         }
     }
 
@@ -92,18 +108,20 @@ impl Metric {
     /// The unit, in pprof's words.
     pub fn unit(self) -> &'static str {
         match self {
-            Metric::CpuTime | Metric::Blocked => "nanoseconds",
+            Metric::CpuTime | Metric::Blocked | Metric::Parked => "nanoseconds",
             Metric::AllocatedBytes
             | Metric::LiveBytes
             | Metric::NativeAllocatedBytes
-            | Metric::NativeLiveBytes => "bytes",
+            | Metric::NativeLiveBytes
+            | Metric::RetainedBytes
+            | Metric::ShallowBytes => "bytes",
             _ => "count",
         }
     }
 }
 
 /// A stack and its number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WeightedStack {
     /// The stack.
     pub trace: TraceId,
@@ -127,16 +145,22 @@ impl Profile {
             Metric::Blocked | Metric::Contentions => self.contention.is_some(),
             _ if metric.is_native() => self.native.is_some(),
             Metric::References => self.references.is_some(),
+            Metric::Parked | Metric::Parks | Metric::RetainedBytes | Metric::ShallowBytes => false,
             _ => self.sites.is_some(),
         };
-        Metric::ALL.into_iter().filter(has).collect()
+        let is_weighted = |metric: &Metric| self.weighted.iter().any(|one| one.metric == *metric);
+        let all = Metric::ALL.into_iter();
+        all.filter(|metric| has(metric) || is_weighted(metric))
+            .collect()
     }
 
     /// All stacks with a number other than 0. Sampled allocations are scaled to what they stand
     /// for.
     pub fn stacks(&self, metric: Metric) -> impl Iterator<Item = WeightedStack> + '_ {
+        let weighted = self.weighted.iter().filter(move |one| one.metric == metric);
         self.rows(metric)
             .into_iter()
+            .chain(weighted.flat_map(|one| one.rows()).copied())
             .filter(|stack| stack.value > 0)
     }
 
@@ -193,6 +217,9 @@ impl Profile {
                     classed(row.class, row.trace, value)
                 })
                 .collect()
+            }
+            Metric::Parked | Metric::Parks | Metric::RetainedBytes | Metric::ShallowBytes => {
+                Vec::new()
             }
             Metric::References => {
                 let rows = self.references.iter().flat_map(|table| &table.rows);

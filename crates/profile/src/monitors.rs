@@ -53,7 +53,8 @@ impl ContentionTable {
 
     /// Nanoseconds of all contention.
     pub fn total_ns(&self) -> u64 {
-        self.unlisted_ns + self.rows.iter().map(|row| row.blocked_ns).sum::<u64>()
+        let rows = self.rows.iter().map(|row| row.blocked_ns);
+        rows.fold(self.unlisted_ns, u64::saturating_add)
     }
 
     /// Starts again from zero.

@@ -1,12 +1,14 @@
 //! The profile as a whole.
 
 use crate::cpu::{CallPair, CostTable, SampleTable};
+use crate::metric::{Metric, WeightedStack};
 use crate::monitors::{ContentionTable, MonitorDump, Wait};
 use crate::names::{NameId, Names};
 use crate::places::Places;
 use crate::references::ReferenceTable;
 use crate::sites::SiteTable;
 use crate::stacks::{Frame, Stacks, TraceId};
+use crate::weighted::WeightedTable;
 use serde::{Deserialize, Serialize};
 
 /// A thread that started while the profile ran.
@@ -51,6 +53,10 @@ pub struct Profile {
     pub contention: Option<ContentionTable>,
     /// Global references of native code.
     pub references: Option<ReferenceTable>,
+    /// Numbers of metrics of which only stacks and sums are known: of recordings and heap dumps.
+    pub weighted: Vec<WeightedTable>,
+    /// What else a reader of the numbers must know, each a sentence.
+    pub notes: Vec<String>,
     /// Where classes come from, as far as the agent says it.
     #[serde(skip)]
     pub places: Places,
@@ -61,14 +67,28 @@ pub struct Profile {
 }
 
 impl Profile {
-    /// `class.method` of a frame.
+    /// `class.method` of a frame; the class alone for a frame without a method, the function alone for
+    /// one of native code.
     pub fn frame_name(&self, frame: Frame) -> String {
         let method = self.stacks.method(frame.method);
-        format!(
-            "{}.{}",
-            self.names.get(method.class),
-            self.names.get(method.name)
-        )
+        match [method.class, method.name].map(|name| self.names.get(name)) {
+            [class, ""] => class.to_owned(),
+            ["", function] => function.to_owned(),
+            [class, method] => format!("{class}.{method}"),
+        }
+    }
+
+    /// Adds to the number of a stack in [`Profile::weighted`].
+    pub fn add_weight(&mut self, metric: Metric, stack: WeightedStack) {
+        let tables = &mut self.weighted;
+        let at = tables
+            .iter()
+            .position(|one| one.metric == metric)
+            .unwrap_or_else(|| {
+                tables.push(WeightedTable::new(metric));
+                tables.len() - 1
+            });
+        tables[at].add(stack);
     }
 
     /// `class.method` of each frame of a trace, innermost first.

@@ -116,7 +116,15 @@ fn the_jdk_prints_allocations_at_their_time() {
     let metrics = [Metric::AllocatedBytes, Metric::LiveBytes];
     std::fs::write(&path, jfr::write_timed(&profile, &metrics, &timed)).expect("written");
     let path = path.display().to_string();
-    let Some((ok, print)) = output("jfr", &["print", &path]) else {
+    let Some((ok, print)) = output(
+        "jfr",
+        &[
+            "print",
+            "--events",
+            "ObjectAllocationSample,OldObjectSample",
+            &path,
+        ],
+    ) else {
         return;
     };
     assert!(ok, "{print}");

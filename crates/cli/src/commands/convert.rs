@@ -8,23 +8,27 @@ use crate::session::Session;
 use anyhow::{Context, Result};
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use heap_analysis::class_paths::{ClassPathOptions, class_paths};
+use heap_analysis::histogram::{HistogramOptions, histogram};
 use hprof::Rewriter;
 use hprof::android::{ToAndroid, ToStandard};
 use hprof::source::{Source, Unpack};
-use profile::{Metric, Profile};
-use report::profile::{Form, main_metric, metric_named, render};
+use profile::{Metric, NoProfile, Profile};
+use report::Provenance;
+use report::profile::heap::profile as heap_profile;
+use report::profile::{Form, main_metric, metric_named, render, render_difference};
 use std::io::{BufWriter, Write};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
-/// Turn a profile into a flame graph page, pprof, speedscope, JFR or collapsed stacks; an Android
-/// dump into a standard one, and back
+/// Turn a profile or a heap dump into a flame graph page, pprof, speedscope or collapsed stacks; a profile into JFR;
+/// an Android dump into a standard one, and back
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  tenure convert java.hprof.txt -o flames.html\n  tenure convert java.hprof -o app.pb.gz\n  tenure convert java.hprof.txt -o - --to collapsed --metric alloc_space\n  tenure convert -z android.hprof -o standard.hprof.gz      (as hprof-conv does)\n  tenure convert heap.hprof -o android.hprof --to android"
+    after_help = "Examples:\n  tenure convert java.hprof.txt -o flames.html\n  tenure convert java.hprof -o app.pb.gz\n  tenure convert java.hprof.txt -o - --to collapsed --metric alloc_space\n  tenure convert after.txt --base before.txt -o difference.html\n  tenure convert heap.hprof -o heap.html                    (what retains how much, as a flame graph)\n  tenure convert heap.hprof -o heap.pb.gz --metric shallow_space\n  tenure convert -z android.hprof -o standard.hprof.gz      (as hprof-conv does)\n  tenure convert heap.hprof -o android.hprof --to android"
 )]
 pub struct Args {
-    /// The profile (text or binary output of the agent, old or new) or heap dump
+    /// The profile (text or binary output of the agent, old or new), recording of JFR or heap dump
     #[arg(value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     file: PathBuf,
     /// Output file; the format follows its extension (.hprof: a standard dump; .gz packs it), `-` is standard
@@ -35,9 +39,12 @@ pub struct Args {
     #[arg(long, value_parser = ["html", "pprof", "speedscope", "jfr", "collapsed", "hprof", "android"])]
     to: Option<String>,
     /// Only this metric: samples, cpu, calls, alloc_space, alloc_objects, inuse_space,
-    /// inuse_objects, delay, contentions or jni_references
+    /// inuse_objects, delay, contentions, jni_references, parked or parks; of a heap dump retained_space or shallow_space
     #[arg(long, value_name = "METRIC")]
     metric: Option<String>,
+    /// A flame graph page of the difference to this profile or heap dump
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    base: Option<PathBuf>,
     /// Of an Android dump: without the objects of the zygote and of the boot image
     #[arg(short = 'z', long)]
     app_only: bool,
@@ -55,25 +62,85 @@ impl Args {
     pub(crate) fn run(&self, session: &Session) -> Outcome {
         let output = self.output();
         if let Some(target) = self.dump_form(&output) {
+            if self.base.is_some() {
+                return Err(Usage("a difference can only be written as .html".to_owned()).into());
+            }
             return self.run_dump(session, target, &output);
         }
         let form = self.form(&output)?;
-        let (profile, exit) = read_profile(&self.file)?;
+        if self.base.is_some() && form != Form::Html {
+            return Err(Usage("a difference can only be written as .html".to_owned()).into());
+        }
+        let (profile, mut exit) = self.profile(session, &self.file, form)?;
         let metric = metric_of(&profile, self.metric.as_deref())?;
         if main_metric(&profile).is_none() {
             note("the profile has no counts: the output is empty");
         }
         let title = self.file.file_name().unwrap_or_default().to_string_lossy();
-        let bytes = render(&profile, form, metric, &title);
+        let bytes = match &self.base {
+            None => render(&profile, form, metric, &title),
+            Some(base) => {
+                let (base, end) = self.profile(session, base, form)?;
+                exit = if end == Exit::Ok { exit } else { end };
+                let has = base.metrics();
+                if !profile.metrics().iter().any(|one| has.contains(one)) {
+                    return Err(Usage("the base has no metric of the file".to_owned()).into());
+                }
+                render_difference(&profile, &base, metric, &title)
+            }
+        };
+        let inputs = std::iter::once(&self.file).chain(&self.base);
+        let inputs: Vec<&Path> = inputs.map(PathBuf::as_path).collect();
         if output.as_os_str() == "-" {
             session.write(&bytes)?;
         } else {
-            write_file(&output, session.global.force, &[&self.file], &bytes)?;
+            write_file(&output, session.global.force, &inputs, &bytes)?;
             if self.output.is_none() {
                 note(&format!("wrote {}", output.display()));
             }
         }
         Ok(exit)
+    }
+
+    /// The profile of the file; of a heap dump, its objects as one.
+    fn profile(&self, session: &Session, file: &Path, form: Form) -> Result<(Profile, Exit)> {
+        let of_dump = [Metric::RetainedBytes, Metric::ShallowBytes].map(Metric::name);
+        if !self
+            .metric
+            .as_deref()
+            .is_some_and(|name| of_dump.contains(&name))
+        {
+            match read_profile(file) {
+                Err(error) if is_dump_alone(&error) => {}
+                read => return read,
+            }
+        }
+        if form == Form::Jfr {
+            return Err(Usage(
+                "a recording cannot hold a heap dump: html, pprof, speedscope or collapsed"
+                    .to_owned(),
+            )
+            .into());
+        }
+        let heap = session.open(file)?;
+        let paths =
+            session.with_control(|c| class_paths(&heap, &ClassPathOptions::default(), c))?;
+        let classes = histogram(
+            &heap,
+            &HistogramOptions {
+                all: session.global.unreachable,
+                ..HistogramOptions::default()
+            },
+        )?;
+        let summary = heap.summary();
+        let provenance = Provenance::of(summary);
+        let profile = heap_profile(&paths, &classes, &provenance, summary.timestamp_ms);
+        for text in &profile.notes {
+            if !session.global.quiet {
+                note(text);
+            }
+        }
+        Ok((profile, session.finish(&provenance)))
     }
 
     /// Where to, also if that is not given.
@@ -166,6 +233,11 @@ impl Args {
 pub(super) fn metric_of(profile: &Profile, name: Option<&str>) -> Result<Option<Metric>> {
     let metric = name.map(|name| metric_named(profile, name).map_err(Usage));
     Ok(metric.transpose()?)
+}
+
+/// Whether a file is a heap dump in which there is no profile.
+fn is_dump_alone(error: &anyhow::Error) -> bool {
+    matches!(error.downcast_ref(), Some(NoProfile::OnlyHeap))
 }
 
 /// Reads a profile file, unpacked if need be, and says what was wrong with it.

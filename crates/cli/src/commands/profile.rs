@@ -5,13 +5,13 @@ use super::target::limit;
 use crate::Outcome;
 use crate::exit::{Exit, NotFound, Usage};
 use crate::session::Session;
-use report::profile::{shown_metric, top};
+use report::profile::{difference, shown_metric, top};
 use std::path::PathBuf;
 
-/// Where time or memory goes: a profile of Tenure's or the JDK's agent, text or binary
+/// Where time or memory goes: a profile of Tenure's or the JDK's agent, or a recording of JFR
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  tenure profile java.hprof.txt\n  tenure profile java.hprof.txt --metric alloc_space -n 40\n  tenure profile run1.txt run2.txt       both runs added"
+    after_help = "Examples:\n  tenure profile java.hprof.txt\n  tenure profile java.hprof.txt --metric alloc_space -n 40\n  tenure profile run1.txt run2.txt       both runs added\n  tenure profile recording.jfr --metric alloc_space\n  tenure profile after.txt --base before.txt"
 )]
 pub struct Args {
     /// Profiles; several are added
@@ -19,9 +19,12 @@ pub struct Args {
     files: Vec<PathBuf>,
     /// samples, cpu, calls, alloc_space, alloc_objects, inuse_space, inuse_objects,
     /// native_alloc_space, native_alloc_blocks, native_inuse_space, native_inuse_blocks, delay,
-    /// contentions or jni_references [default: the first the profile has]
+    /// contentions, jni_references, parked or parks [default: the first the profile has]
     #[arg(long, value_name = "METRIC")]
     metric: Option<String>,
+    /// Show what differs from this profile
+    #[arg(long, value_name = "PROFILE", value_hint = clap::ValueHint::FilePath)]
+    base: Option<PathBuf>,
     /// Number of rows, 0 for all [default: 20, all with --json and --csv]
     #[arg(short = 'n', long, alias = "top", value_name = "N")]
     limit: Option<usize>,
@@ -44,8 +47,14 @@ impl Args {
             return Err(NotFound("the profile has no counts".to_owned()).into());
         };
         let rows = limit(self.limit, session.is_data(), 20);
-        let answer = top::top(&whole, metric, rows);
-        session.say_value(&answer, || top::doc(&answer, metric, rows))?;
-        Ok(exit)
+        let Some(base) = &self.base else {
+            let answer = top::top(&whole, metric, rows);
+            session.say_value(&answer, || top::doc(&answer, metric, rows))?;
+            return Ok(exit);
+        };
+        let (base, end) = read_profile(base)?;
+        let answer = difference::difference(&whole, &base, metric, rows);
+        session.say_value(&answer, || difference::doc(&answer, metric))?;
+        Ok(if end == Exit::Ok { exit } else { end })
     }
 }

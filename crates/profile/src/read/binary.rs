@@ -30,8 +30,11 @@ pub(super) fn read(data: &[u8]) -> Result<(Profile, Diagnostics), NoProfile> {
     })
     .map_err(NoProfile::Header)?;
     builder.profile.created_ms = header.timestamp_ms;
-    if builder.profile.metrics().is_empty() && builder.traces.is_empty() {
+    if builder.has_no_tables() && !map.segments.is_empty() {
         return Err(NoProfile::OnlyHeap);
+    }
+    if builder.has_no_tables() && builder.traces.is_empty() {
+        return Err(NoProfile::Empty);
     }
     Ok((builder.profile, map.diagnostics))
 }
@@ -117,6 +120,12 @@ impl Builder<'_> {
     fn name(&mut self, id: ObjectId) -> NameId {
         let bytes = self.texts.get(&id).map(|text| &**text).unwrap_or_default();
         self.profile.names.intern(&decode_modified_utf8(bytes))
+    }
+
+    /// Whether there are no numbers: a heap dump has the stacks of its threads, which are no profile.
+    fn has_no_tables(&self) -> bool {
+        let profile = &self.profile;
+        profile.metrics().is_empty() && profile.waits.is_empty() && profile.monitor_dumps.is_empty()
     }
 
     fn class(&self, serial: Serial) -> NameId {

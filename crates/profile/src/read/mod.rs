@@ -1,6 +1,7 @@
-//! Files to profiles: the text and the binary form of the agent.
+//! Files to profiles: the text and the binary form of the agent, and recordings of JFR.
 
 mod binary;
+mod jfr;
 mod text;
 
 pub use binary::StreamReader;
@@ -11,30 +12,38 @@ use hprof::{Diagnostics, HeaderError};
 /// A file that holds no profile.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NoProfile {
-    /// Neither form: what is wrong with the header.
+    /// No known form: what is wrong with the header.
     Header(HeaderError),
-    /// A dump without any profile record.
+    /// A heap dump without any profile record.
     OnlyHeap,
+    /// Neither a heap dump nor a profile record.
+    Empty,
 }
 
 impl std::fmt::Display for NoProfile {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             NoProfile::Header(error) => error.fmt(f),
-            NoProfile::OnlyHeap => f.write_str("the file holds no profile"),
+            NoProfile::Empty => f.write_str("the file holds no profile"),
+            NoProfile::OnlyHeap => {
+                f.write_str("it is a heap dump without a profile: try `tenure FILE`, or `tenure convert` for a flame graph of it")
+            },
         }
     }
 }
 
 impl std::error::Error for NoProfile {}
 
-/// Reads the profile of a (decompressed) file of either form. Tables of several dumps in one file
+/// Reads the profile of a (decompressed) file of any form. Tables of several dumps in one file
 /// come together: samples, times and contention are summed (each dump begins again at zero),
 /// allocation sites are those of the last dump (they never begin again).
 ///
 /// # Errors
-/// When the file is of neither form.
+/// When the file is of no form.
 pub fn read(data: &[u8]) -> Result<(Profile, Diagnostics), NoProfile> {
+    if jfr::is_recording(data) {
+        return jfr::read(data);
+    }
     if hprof::text::is_text(data) {
         return Ok(text::read(data));
     }

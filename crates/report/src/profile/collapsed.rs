@@ -14,7 +14,8 @@ pub fn write(profile: &Profile, metric: Metric) -> String {
             path.push("[no stack]".to_owned());
         }
         let path: Vec<String> = path.iter().map(|name| clean(name)).collect();
-        *lines.entry(path.join(";")).or_default() += stack.value;
+        let sum = lines.entry(path.join(";")).or_default();
+        *sum = sum.saturating_add(stack.value);
     }
     let mut text = String::new();
     for (path, value) in lines {

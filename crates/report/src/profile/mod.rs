@@ -14,7 +14,9 @@
 //! ```
 
 pub mod collapsed;
+pub mod difference;
 pub mod flamegraph;
+pub mod heap;
 pub mod jfr;
 pub mod monitors;
 pub mod native;
@@ -23,7 +25,8 @@ pub mod references;
 pub mod speedscope;
 pub mod top;
 
-use ::profile::{Metric, Profile};
+use ::profile::{Metric, Profile, TraceId};
+use std::collections::HashMap;
 
 /// A form a profile can be said in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,10 +118,39 @@ pub fn render(profile: &Profile, form: Form, metric: Option<Metric>, title: &str
                 .unwrap_or_default()
                 .into_bytes()
         }
-        Form::Html => flamegraph::write(profile, &metrics, title).into_bytes(),
+        Form::Html => flamegraph::write(profile, None, &metrics, title).into_bytes(),
         Form::Pprof => pprof::write(profile, &metrics),
         Form::Speedscope => speedscope::write(profile, &metrics, title).into_bytes(),
         Form::Jfr => jfr::write(profile, &metrics),
+    }
+}
+
+/// The flame graph page of the difference to a base.
+pub fn render_difference(
+    profile: &Profile,
+    base: &Profile,
+    metric: Option<Metric>,
+    title: &str,
+) -> Vec<u8> {
+    let metrics = metric.map_or_else(|| profile.metrics(), |one| vec![one]);
+    flamegraph::write(profile, Some(base), &metrics, title).into_bytes()
+}
+
+/// The names of threads by their serials.
+pub(crate) struct ThreadNames(HashMap<u32, String>);
+
+impl ThreadNames {
+    pub(crate) fn of(profile: &Profile) -> ThreadNames {
+        let threads = profile.threads.iter();
+        let names = threads.map(|one| (one.serial, profile.names.get(one.name).to_owned()));
+        ThreadNames(names.filter(|(_, name)| !name.is_empty()).collect())
+    }
+
+    /// The name of the thread of a trace, or its number; `None` if traces are not kept by thread.
+    pub(crate) fn get(&self, profile: &Profile, trace: TraceId) -> Option<String> {
+        let serial = profile.stacks.key(trace).thread?.0;
+        let name = self.0.get(&serial).cloned();
+        Some(name.unwrap_or_else(|| format!("thread {serial}")))
     }
 }
 
@@ -139,6 +171,10 @@ pub(crate) fn label(metric: Metric) -> &'static str {
         Metric::Blocked => "Blocked at monitors",
         Metric::Contentions => "Contentions",
         Metric::References => "JNI references",
+        Metric::Parked => "Parked threads",
+        Metric::Parks => "Parks",
+        Metric::RetainedBytes => "Retained bytes by dominator path",
+        Metric::ShallowBytes => "Shallow bytes by class",
     }
 }
 

@@ -1,11 +1,13 @@
 //! The gzipped protobuf of `pprof` (its `profile.proto`), written by hand: nine messages.
 
+use super::ThreadNames;
 use ::profile::{FrameId, Line, Metric, Profile, WeightedStack};
 use flate2::{Compression, GzBuilder};
 use std::collections::HashMap;
 use std::io::Write;
 
-/// The gzipped profile: one sample per stack, with a value for each metric.
+/// The gzipped profile: one sample per stack and thread, with a value for each metric. The label `thread` is the name
+/// of the thread, where stacks are kept by thread.
 pub fn write(profile: &Profile, metrics: &[Metric]) -> Vec<u8> {
     let plain = encode(profile, metrics);
     // No time stamp: the same profile gives the same bytes.
@@ -26,6 +28,7 @@ mod field {
     pub(super) const TIME_NANOS: u32 = 9;
     pub(super) const PERIOD_TYPE: u32 = 11;
     pub(super) const PERIOD: u32 = 12;
+    pub(super) const COMMENT: u32 = 13;
     pub(super) const DEFAULT_SAMPLE_TYPE: u32 = 14;
 }
 
@@ -164,23 +167,34 @@ fn encode(profile: &Profile, metrics: &[Metric]) -> Vec<u8> {
         let kind = value_type(&mut tables, metric.name(), metric.unit());
         tables.out.bytes(field::SAMPLE_TYPE, &kind.0);
     }
+    let threads = ThreadNames::of(profile);
+    let thread_label = tables.string("thread");
     let mut order = Vec::new();
-    let mut values: HashMap<Vec<u64>, Vec<u64>> = HashMap::new();
+    let mut values: HashMap<(Vec<u64>, u64), Vec<u64>> = HashMap::new();
     for (column, metric) in metrics.iter().enumerate() {
         for stack in profile.stacks(*metric) {
             let locations = tables.stack(&stack);
-            let row = values.entry(locations).or_insert_with_key(|key| {
+            let thread = threads.get(profile, stack.trace);
+            let thread = thread.map_or(0, |name| tables.string(&name));
+            let row = values.entry((locations, thread)).or_insert_with_key(|key| {
                 order.push(key.clone());
                 vec![0; metrics.len()]
             });
-            row[column] += stack.value;
+            row[column] = row[column].saturating_add(stack.value);
         }
     }
-    for locations in order {
-        let row = values.remove(&locations).unwrap_or_default();
+    for key in order {
+        let row = values.remove(&key).unwrap_or_default();
+        let (locations, thread) = key;
         let mut sample = Message::default();
         sample.packed(1, locations);
         sample.packed(2, row);
+        if thread != 0 {
+            let mut label = Message::default();
+            label.number(1, thread_label);
+            label.number(2, thread);
+            sample.bytes(3, &label.0);
+        }
         tables.out.bytes(field::SAMPLE, &sample.0);
     }
     if let Some(samples) = profile
@@ -191,6 +205,14 @@ fn encode(profile: &Profile, metrics: &[Metric]) -> Vec<u8> {
         let kind = value_type(&mut tables, "cpu", "nanoseconds");
         tables.out.bytes(field::PERIOD_TYPE, &kind.0);
         tables.out.number(field::PERIOD, samples.interval_ns);
+    }
+    let comments: Vec<u64> = profile
+        .notes
+        .iter()
+        .map(|note| tables.string(note))
+        .collect();
+    if !comments.is_empty() {
+        tables.out.packed(field::COMMENT, comments);
     }
     let default = metrics.first().map(|metric| tables.string(metric.name()));
     let mut out = tables.out;

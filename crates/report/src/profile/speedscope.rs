@@ -1,9 +1,13 @@
-//! speedscope's JSON file format: shared frames, one sampled profile per metric.
+//! speedscope's JSON file format: shared frames, one sampled profile per metric, and behind it one for each thread.
 
-use super::label;
+use super::{ThreadNames, label};
 use ::profile::{Line, Metric, Profile, WeightedStack};
 use serde_json::{Value, json};
-use std::collections::HashMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap};
+
+/// Most threads that have profiles of their own.
+const MOST_THREADS: usize = 50;
 
 const SCHEMA: &str = "https://www.speedscope.app/file-format-schema.json";
 
@@ -11,13 +15,17 @@ const SCHEMA: &str = "https://www.speedscope.app/file-format-schema.json";
 pub fn write(profile: &Profile, metrics: &[Metric], title: &str) -> String {
     let mut frames = Frames {
         profile,
+        threads: ThreadNames::of(profile),
         list: Vec::new(),
         ids: HashMap::new(),
     };
-    let profiles: Vec<Value> = metrics
-        .iter()
-        .map(|one| sampled(&mut frames, *one))
-        .collect();
+    let mut profiles = Vec::new();
+    for metric in metrics {
+        profiles.push(sampled(&mut frames, *metric, None));
+        for thread in threads(&frames, *metric) {
+            profiles.push(sampled(&mut frames, *metric, Some(&thread)));
+        }
+    }
     let document = json!({
         "$schema": SCHEMA,
         "shared": { "frames": frames.list },
@@ -29,10 +37,31 @@ pub fn write(profile: &Profile, metrics: &[Metric], title: &str) -> String {
     document.to_string()
 }
 
-fn sampled(frames: &mut Frames<'_>, metric: Metric) -> Value {
+/// Names of the threads with stacks of a metric, those with most first; none if stacks are not kept by thread.
+fn threads(frames: &Frames<'_>, metric: Metric) -> Vec<String> {
+    let profile = frames.profile;
+    let mut sums: BTreeMap<String, u64> = BTreeMap::new();
+    for stack in profile.stacks(metric) {
+        if let Some(name) = frames.threads.get(profile, stack.trace) {
+            let sum = sums.entry(name).or_default();
+            *sum = sum.saturating_add(stack.value);
+        }
+    }
+    let mut threads: Vec<_> = sums.into_iter().collect();
+    threads.sort_by_key(|(_, value)| Reverse(*value));
+    threads.truncate(MOST_THREADS);
+    threads.into_iter().map(|(name, _)| name).collect()
+}
+
+/// The stacks of a metric, of all threads or of one.
+fn sampled(frames: &mut Frames<'_>, metric: Metric, thread: Option<&str>) -> Value {
     let mut samples = Vec::new();
     let mut weights = Vec::new();
     for stack in frames.profile.stacks(metric) {
+        let name = frames.threads.get(frames.profile, stack.trace);
+        if thread.is_some() && name.as_deref() != thread {
+            continue;
+        }
         samples.push(frames.stack(&stack));
         weights.push(stack.value);
     }
@@ -42,10 +71,13 @@ fn sampled(frames: &mut Frames<'_>, metric: Metric) -> Value {
     };
     json!({
         "type": "sampled",
-        "name": label(metric),
+        "name": match thread {
+            Some(thread) => format!("{}, thread {thread}", label(metric)),
+            None => label(metric).to_owned(),
+        },
         "unit": unit,
         "startValue": 0,
-        "endValue": weights.iter().sum::<u64>(),
+        "endValue": weights.iter().copied().fold(0, u64::saturating_add),
         "samples": samples,
         "weights": weights,
     })
@@ -53,6 +85,7 @@ fn sampled(frames: &mut Frames<'_>, metric: Metric) -> Value {
 
 struct Frames<'a> {
     profile: &'a Profile,
+    threads: ThreadNames,
     list: Vec<Value>,
     ids: HashMap<(String, String, Option<u32>), usize>,
 }
@@ -117,7 +150,17 @@ mod tests {
             assert!(frame.get("line").is_none_or(Value::is_u64));
         }
         let profiles = document["profiles"].as_array().expect("profiles");
-        assert_eq!(profiles.len(), profile.metrics().len());
+        // One stack is that of the thread `main`.
+        let of_main = profiles
+            .iter()
+            .filter(|one| one["name"] == "CPU samples, thread main");
+        let of_main: Vec<_> = of_main.map(|one| &one["endValue"]).collect();
+        assert_eq!(of_main, [3]);
+        let names = profiles
+            .iter()
+            .map(|one| one["name"].as_str().expect("a name"));
+        let whole = names.filter(|name| !name.contains(", thread ")).count();
+        assert_eq!(whole, profile.metrics().len());
         let units = [
             "none",
             "nanoseconds",

@@ -36,6 +36,9 @@ pub struct TopProfile {
     /// Global references of native code, where they were recorded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub references: Option<Vec<ReferenceRow>>,
+    /// What else a reader of the numbers must know.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
     /// What it says of monitors besides.
     #[serde(flatten)]
     pub monitors: Monitors,
@@ -76,13 +79,14 @@ pub fn top(profile: &Profile, metric: Metric, top: Option<usize>) -> TopProfile 
         if frames.is_empty() {
             frames.push("[no stack]".to_owned());
         }
-        total += stack.value;
-        methods.entry(frames[0].clone()).or_default().0 += stack.value;
+        let add = |sum: &mut u64| *sum = sum.saturating_add(stack.value);
+        add(&mut total);
+        add(&mut methods.entry(frames[0].clone()).or_default().0);
         // A recursive method counts once in each stack.
         for name in frames.iter().collect::<HashSet<_>>() {
-            methods.entry(name.clone()).or_default().1 += stack.value;
+            add(&mut methods.entry(name.clone()).or_default().1);
         }
-        *stacks.entry(frames).or_default() += stack.value;
+        add(stacks.entry(frames).or_default());
     }
     let share = |value: u64| match metric {
         Metric::Samples => Estimate::of_share(value, total),
@@ -138,6 +142,7 @@ pub fn top(profile: &Profile, metric: Metric, top: Option<usize>) -> TopProfile 
         methods,
         stacks,
         native: native(profile, top),
+        notes: profile.notes.clone(),
         monitors: monitors(profile),
     }
 }
@@ -204,10 +209,11 @@ pub fn doc(answer: &TopProfile, metric: Metric, top: Option<usize>) -> Doc {
             .text([Span::from("References that native code has made:")])
             .table(references::table(rows, answer.methods.len().max(10)));
     }
-    match &answer.native {
-        Some(native) => super::native::say(doc, native),
-        None => doc,
+    if let Some(native) = &answer.native {
+        doc = super::native::say(doc, native);
     }
+    let notes = answer.notes.iter();
+    notes.fold(doc, |doc, note| doc.note([Span::from(note.as_str())]))
 }
 
 #[cfg(test)]

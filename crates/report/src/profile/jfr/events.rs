@@ -12,6 +12,9 @@ const STEP: u64 = 10_000_000;
 /// More events than this of one stack are not written one by one.
 const MOST: u64 = 1_000_000;
 
+/// How the JDK writes a time that is not known: the smallest number.
+const NOT_KNOWN: u64 = 1 << 63;
+
 /// How the JDK says that an old object is no array, and here that its length is not known.
 const NO_LENGTH: u64 = 1 << 31;
 
@@ -84,7 +87,7 @@ impl<'p> Events<'p> {
         for stack in self.profile.stacks(metric) {
             let count = match metric {
                 Metric::Samples => stack.value,
-                _ => (stack.value + STEP / 2) / STEP,
+                _ => stack.value.saturating_add(STEP / 2) / STEP,
             };
             let [thread, trace] = self.origin(stack.trace);
             let state = self.pools.runnable();
@@ -121,6 +124,8 @@ impl<'p> Events<'p> {
     /// What lives, at the end.
     pub(super) fn live(&mut self) {
         let objects = Beside::of(self.profile, Metric::LiveObjects);
+        let all = self.profile.stacks(Metric::LiveBytes);
+        let heap = all.map(|stack| stack.value).fold(0, u64::saturating_add);
         for stack in self.profile.stacks(Metric::LiveBytes) {
             let count = objects.get(&stack).unwrap_or(0);
             let [thread, trace] = self.origin(stack.trace);
@@ -129,7 +134,17 @@ impl<'p> Events<'p> {
             let object = self.pools.old_objects(class, &format!("{count} {plural}"));
             self.put(
                 types::OLD_OBJECT_SAMPLE,
-                &[thread, trace, stack.value, count, object, NO_LENGTH],
+                &[
+                    thread,
+                    trace,
+                    NOT_KNOWN,
+                    NOT_KNOWN,
+                    heap,
+                    stack.value,
+                    count,
+                    object,
+                    NO_LENGTH,
+                ],
             );
         }
     }
@@ -151,16 +166,45 @@ impl<'p> Events<'p> {
         }
     }
 
-    /// Waits for monitors, each as long as the mean of its stack.
+    /// Threads that are known, at the begin.
+    pub(super) fn thread_starts(&mut self) {
+        let profile = self.profile;
+        for thread in &profile.threads {
+            let id = self.pools.thread_of_serial(thread.serial);
+            // Where it was started is not known, and by which thread.
+            self.put(types::THREAD_START, &[0, 0, id]);
+        }
+    }
+
+    /// Threads that have ended, at the end.
+    pub(super) fn thread_ends(&mut self) {
+        let profile = self.profile;
+        for thread in profile.threads.iter().filter(|thread| thread.ended) {
+            let id = self.pools.thread_of_serial(thread.serial);
+            self.put(types::THREAD_END, &[id, id]);
+        }
+    }
+
+    /// Waits for monitors.
     pub(super) fn contention(&mut self) {
-        let counts = Beside::of(self.profile, Metric::Contentions);
-        for stack in self.profile.stacks(Metric::Blocked) {
+        self.waits(types::MONITOR_ENTER, Metric::Blocked, Metric::Contentions);
+    }
+
+    /// Parked threads.
+    pub(super) fn parks(&mut self) {
+        self.waits(types::THREAD_PARK, Metric::Parked, Metric::Parks);
+    }
+
+    /// Waits of one kind, each as long as the mean of its stack.
+    fn waits(&mut self, kind: u64, time: Metric, count: Metric) {
+        let counts = Beside::of(self.profile, count);
+        for stack in self.profile.stacks(time) {
             let count = counts.get(&stack).unwrap_or(1).max(1);
             let [thread, trace] = self.origin(stack.trace);
             let class = self.pools.class(stack.class);
             for _ in 0..count.min(MOST) {
                 let duration = stack.value / count;
-                self.put(types::MONITOR_ENTER, &[duration, thread, trace, class]);
+                self.put(kind, &[duration, thread, trace, class]);
                 self.time += STEP;
             }
         }

@@ -27,6 +27,9 @@ pub(super) mod types {
     pub(in super::super) const MONITOR_ENTER: u64 = 103;
     pub(in super::super) const OLD_OBJECT_SAMPLE: u64 = 104;
     pub(in super::super) const NATIVE_ALLOCATION: u64 = 105;
+    pub(in super::super) const THREAD_PARK: u64 = 106;
+    pub(in super::super) const THREAD_START: u64 = 107;
+    pub(in super::super) const THREAD_END: u64 = 108;
     pub(in super::super) const TIMESTAMP: u64 = 200;
     pub(in super::super) const TIMESPAN: u64 = 201;
     pub(in super::super) const DATA_AMOUNT: u64 = 202;
@@ -40,7 +43,7 @@ use types::{
     ALLOCATION_SAMPLE, BOOLEAN, CATEGORY, CLASS, CONTENT_TYPE, DATA_AMOUNT, EXECUTION_SAMPLE,
     FRAME_TYPE, INT, LABEL, LONG, MEMORY_ADDRESS, METHOD, MODULE, MONITOR_ENTER, NATIVE_ALLOCATION,
     OLD_OBJECT, OLD_OBJECT_SAMPLE, PACKAGE, REFERENCE, STACK_FRAME, STACK_TRACE, STRING, SYMBOL,
-    THREAD, THREAD_GROUP, THREAD_STATE, TIMESPAN, TIMESTAMP,
+    THREAD, THREAD_END, THREAD_GROUP, THREAD_PARK, THREAD_START, THREAD_STATE, TIMESPAN, TIMESTAMP,
 };
 
 /// What annotations are derived from.
@@ -237,12 +240,47 @@ fn events() -> Vec<Element> {
         .field("monitorClass", CLASS, Kind::Pool)
         .label("Monitor Class"),
         event(
+            "jdk.ThreadPark",
+            THREAD_PARK,
+            "Java Thread Park",
+            APPLICATION,
+        )
+        .field("duration", LONG, Kind::Plain)
+        .note(TIMESPAN, "TICKS")
+        .label("Duration")
+        .origin("eventThread")
+        .field("parkedClass", CLASS, Kind::Pool)
+        .label("Class Parked On"),
+        event(
+            "jdk.ThreadStart",
+            THREAD_START,
+            "Java Thread Start",
+            APPLICATION,
+        )
+        .origin("eventThread")
+        .field("thread", THREAD, Kind::Pool)
+        .label("New Java Thread"),
+        event("jdk.ThreadEnd", THREAD_END, "Java Thread End", APPLICATION)
+            .field("eventThread", THREAD, Kind::Pool)
+            .label("Event Thread")
+            .field("thread", THREAD, Kind::Pool)
+            .label("Java Thread"),
+        event(
             "jdk.OldObjectSample",
             OLD_OBJECT_SAMPLE,
             "Old Object Sample",
             PROFILING,
         )
         .origin("eventThread")
+        .field("allocationTime", LONG, Kind::Plain)
+        .note(TIMESTAMP, "TICKS")
+        .label("Allocation Time")
+        .field("objectAge", LONG, Kind::Plain)
+        .note(TIMESPAN, "TICKS")
+        .label("Object Age")
+        .field("lastKnownHeapUsage", LONG, Kind::Plain)
+        .note(DATA_AMOUNT, "BYTES")
+        .label("Last Known Heap Usage")
         .field("objectSize", LONG, Kind::Plain)
         .note(DATA_AMOUNT, "BYTES")
         .label("Object Size")

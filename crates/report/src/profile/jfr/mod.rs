@@ -4,8 +4,9 @@
 //! CPU samples become `jdk.ExecutionSample`, one each. CPU time becomes one sample for each 10 ms,
 //! as JFR has no weighted sample. What a stack allocated of a class becomes
 //! `jdk.ObjectAllocationSample` with its bytes as weight, what of it lives `jdk.OldObjectSample` with
-//! their sum as size and their number as description, and contention `jdk.JavaMonitorEnter`, one for
-//! each wait with the mean duration. Blocks of native code become `tenure.NativeAllocation`: the JDK
+//! their sum as size and their number as description, contention `jdk.JavaMonitorEnter` and parked threads
+//! `jdk.ThreadPark`, one for each wait with the mean duration. Threads are `jdk.ThreadStart` at the begin, and
+//! `jdk.ThreadEnd` at the end where they have ended. Blocks of native code become `tenure.NativeAllocation`: the JDK
 //! has no event for them. A profile has no times of events: they stand one behind the other, 10 ms
 //! apart. [`write_timed`] is for what knows when it was allocated.
 
@@ -66,12 +67,16 @@ pub fn write_timed(profile: &Profile, metrics: &[Metric], timed: &Timed) -> Vec<
 fn written(profile: &Profile, metrics: &[Metric], timed: Option<&Timed>) -> Vec<u8> {
     let mut events = Events::new(profile, HEADER);
     let has = |metric: &Metric| metrics.contains(metric);
+    events.thread_starts();
     let cpu = [Metric::Samples, Metric::CpuTime];
     if let Some(metric) = cpu.into_iter().find(has) {
         events.cpu(metric);
     }
     if has(&Metric::Blocked) {
         events.contention();
+    }
+    if has(&Metric::Parked) {
+        events.parks();
     }
     let allocated = has(&Metric::AllocatedBytes);
     match timed {
@@ -87,6 +92,7 @@ fn written(profile: &Profile, metrics: &[Metric], timed: Option<&Timed>) -> Vec<
     if has(&Metric::NativeAllocatedBytes) {
         events.native();
     }
+    events.thread_ends();
     let (mut out, pools, duration_ns) = events.finish();
     let metadata = out.0.len() as u64;
     out.event(&metadata::body());

@@ -232,24 +232,27 @@ impl<'a> Pools<'a> {
 
     /// The id of the thread of a trace; 0 when traces are not kept by thread.
     pub(super) fn thread(&mut self, trace: TraceId) -> u64 {
+        let serial = self.profile.stacks.key(trace).thread;
+        serial.map_or(0, |serial| self.thread_of_serial(serial.0))
+    }
+
+    /// The id of a thread.
+    pub(super) fn thread_of_serial(&mut self, serial: u32) -> u64 {
         let profile = self.profile;
-        let Some(serial) = profile.stacks.key(trace).thread else {
-            return 0;
-        };
-        if let Some(id) = self.threads.get(&serial.0) {
+        if let Some(id) = self.threads.get(&serial) {
             return *id;
         }
-        let known = profile.thread(serial.0);
+        let known = profile.thread(serial);
         let name = known.map_or("", |thread| profile.names.get(thread.name));
         let group = known.map_or(0, |thread| self.group(thread.group));
         let id = self.pools[THREADS].1.add(|out| {
             out.string(name);
-            out.varint(u64::from(serial.0));
+            out.varint(u64::from(serial));
             out.string(name);
-            out.varint(u64::from(serial.0));
+            out.varint(u64::from(serial));
             out.varint(group);
         });
-        self.threads.insert(serial.0, id);
+        self.threads.insert(serial, id);
         id
     }
 
