@@ -8,7 +8,7 @@ use crate::pace::Pace;
 use crate::paths::{Exclusions, Holders, root_set};
 use crate::ranking::share;
 use crate::selection::Selection;
-use heap_graph::{ClassIdx, Control, Heap, HeapError, ObjIdx, ObjectKind};
+use heap_graph::{ClassIdx, Control, Dominator, Heap, HeapError, ObjIdx, ObjectKind};
 use hprof::Bytes;
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::Serialize;
@@ -21,7 +21,7 @@ const MAX_VISITS: usize = 100_000;
 
 /// How many objects all searches together may look at for paths that are the shortest ones. Ten
 /// thousand searches that each meet half of the heap would take hours; past this, the first way
-/// to a known path is taken.
+/// to a known path is taken, through dominators if the search does not find one at once.
 pub const EXACT_VISITS: usize = 2_000_000;
 
 /// As [`MAX_VISITS`], past [`EXACT_VISITS`].
@@ -61,10 +61,14 @@ impl<'h> Finder<'h> {
         }
     }
 
-    /// The shortest path from a root to the target, both included; empty if there is none.
+    /// A path from a root to the target, both included, which is the shortest one if the search for that ends within
+    /// its limits; empty if there is none.
     fn path(&mut self, target: ObjIdx) -> Result<Vec<ObjIdx>, HeapError> {
         if !self.known.contains_key(&target) {
             self.search(target)?;
+        }
+        if !self.known.contains_key(&target) && self.heap.is_reachable(target) {
+            self.climb(target)?;
         }
         if !self.known.contains_key(&target) && self.heap.is_reachable(target) && !self.widened {
             // A class may be held by its instances alone.
@@ -83,6 +87,36 @@ impl<'h> Finder<'h> {
         }
         path.reverse();
         Ok(path)
+    }
+
+    /// Goes from the target to its dominators as long as each holds the one below, and searches from where none does.
+    /// In a tree whose nodes refer to their parents every search meets half of the nodes; their dominators are the
+    /// way up.
+    fn climb(&mut self, target: ObjIdx) -> Result<(), HeapError> {
+        let mut chain = vec![target];
+        let mut at = target;
+        while !self.known.contains_key(&at) && !self.roots.contains(at) {
+            self.pace.step()?;
+            let Dominator::Object(above) = self.heap.dominator(at) else {
+                break;
+            };
+            if !self.holders.of(at)?.contains(&above) {
+                break;
+            }
+            chain.push(above);
+            at = above;
+        }
+        if at != target && !self.known.contains_key(&at) {
+            self.search(at)?;
+        }
+        let Some((_, mut distance)) = self.known.get(&at).copied() else {
+            return Ok(());
+        };
+        for pair in chain.windows(2).rev() {
+            distance += 1;
+            self.known.insert(pair[0], (pair[1], distance));
+        }
+        Ok(())
     }
 
     fn search(&mut self, target: ObjIdx) -> Result<(), HeapError> {

@@ -3,6 +3,7 @@
 mod cancelled;
 mod groups;
 mod naive;
+mod paths_in_trees;
 mod readable;
 mod redact;
 mod sets;
