@@ -51,7 +51,7 @@ pub enum HeaderError {
         found: u32,
     },
     /// The text output of the agent, which has no heap graph.
-    #[error("this is a text profile (\"{found}\"), not a binary dump")]
+    #[error("this is a text profile ({found}), not a heap dump; tenure profile shows it")]
     TextProfile {
         /// The first line.
         found: String,
