@@ -2,9 +2,9 @@
 //! file, so that a list of millions of objects takes no memory here.
 
 use crate::raw::{Budget, Plain, bytes_of, copy_from_bytes};
+use hprof::source::{read_exact_at, write_all_at};
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
 /// Values that are written and read at once. At most two blocks are in memory.
@@ -85,7 +85,7 @@ impl<T: Plain + Default> Stack<T> {
             none => none.insert(tempfile::tempfile_in(&self.dir)?),
         };
         let at = self.blocks * (BLOCK * size_of::<T>()) as u64;
-        file.write_all_at(bytes_of(&self.top[..BLOCK]), at)?;
+        write_all_at(file, bytes_of(&self.top[..BLOCK]), at)?;
         self.blocks += 1;
         Ok(())
     }
@@ -97,7 +97,7 @@ impl<T: Plain + Default> Stack<T> {
         let mut bytes = vec![0; BLOCK * size_of::<T>()];
         let at = self.blocks * bytes.len() as u64;
         let done = match &self.file {
-            Some(file) => file.read_exact_at(&mut bytes, at),
+            Some(file) => read_exact_at(file, &mut bytes, at),
             None => Ok(()),
         };
         self.top.resize(BLOCK, T::default());

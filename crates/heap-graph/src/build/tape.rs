@@ -3,9 +3,9 @@
 
 use super::cell::Cell;
 use crate::raw::{Budget, bytes_of, copy_from_bytes};
+use hprof::source::{read_exact_at, write_all_at};
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
 
 /// Values per block. Equal to the bucket of [`super::pairs`], so that one block of parents goes
 /// with one bucket of edges.
@@ -91,7 +91,8 @@ impl<C: Cell> Tape<C> {
                 Ok(())
             }
             Store::File(file) => {
-                file.write_all_at(bytes_of(values), (block * BLOCK * size_of::<C>()) as u64)
+                let at = block * BLOCK * size_of::<C>();
+                write_all_at(file, bytes_of(values), at as u64)
             }
         }
     }
@@ -113,7 +114,7 @@ impl<C: Cell> Tape<C> {
             }
             Store::File(file) => {
                 let mut bytes = vec![0u8; len * size_of::<C>()];
-                file.read_exact_at(&mut bytes, from * size_of::<C>() as u64)?;
+                read_exact_at(file, &mut bytes, from * size_of::<C>() as u64)?;
                 out.resize(len, C::default());
                 copy_from_bytes(out, &bytes);
                 Ok(())

@@ -2,8 +2,9 @@
 //! or its disk fails: the system then sends SIGBUS to the thread that touches a page.
 #![allow(unsafe_code)]
 
+use super::at::read_exact_at;
 use super::health::Health;
-use memmap2::{Advice, Mmap, UncheckedAdvice};
+use memmap2::Mmap;
 use std::fs::File;
 use std::io;
 use std::ops::Deref;
@@ -102,27 +103,31 @@ impl Mapped {
 
     /// Copies bytes from the file; false where there is no file or it is too short.
     pub(super) fn read_at(&self, at: u64, out: &mut [u8]) -> bool {
-        use std::os::unix::fs::FileExt;
         match self {
-            Mapped::File { file, .. } => file.read_exact_at(out, at).is_ok(),
+            Mapped::File { file, .. } => read_exact_at(file, out, at).is_ok(),
             Mapped::Memory(_) => false,
         }
     }
 
     pub(super) fn advise(&self, sequential: bool) {
+        // Advice may fail (old kernels); it changes speed only.
+        #[cfg(unix)]
         if let Mapped::File { map, .. } = self {
-            // Advice may fail (old kernels); it changes speed only.
             let _ = map.map.advise(if sequential {
-                Advice::Sequential
+                memmap2::Advice::Sequential
             } else {
-                Advice::Normal
+                memmap2::Advice::Normal
             });
         }
+        // Windows takes no such advice.
+        #[cfg(not(unix))]
+        let _ = sequential;
     }
 
     pub(super) fn release(&self, from: u64, to: u64) {
-        const PAGE: u64 = 4096;
+        #[cfg(unix)]
         if let Mapped::File { map, .. } = self {
+            const PAGE: u64 = 4096;
             let from = from.div_ceil(PAGE) * PAGE;
             let to = to.min(map.len() as u64) / PAGE * PAGE;
             if from < to {
@@ -131,13 +136,15 @@ impl Mapped {
                 // there come back as zeros.
                 let _ = unsafe {
                     map.map.unchecked_advise_range(
-                        UncheckedAdvice::DontNeed,
+                        memmap2::UncheckedAdvice::DontNeed,
                         from as usize,
                         (to - from) as usize,
                     )
                 };
             }
         }
+        #[cfg(not(unix))]
+        let _ = (from, to);
     }
 }
 

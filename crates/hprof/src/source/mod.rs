@@ -5,6 +5,7 @@
 //! like a dump nothing but its first bytes is read, so that endless input ends with an error.
 
 mod archive;
+mod at;
 mod compressed;
 mod control;
 mod gzip;
@@ -20,6 +21,7 @@ use std::io::{self, Read, Write};
 use std::path::Path;
 use thiserror::Error;
 
+pub use at::{read_exact_at, write_all_at};
 use compressed::Format;
 pub use control::{Cancelled, Control, Progress};
 pub use gzip::GzipReport;
