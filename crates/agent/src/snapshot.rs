@@ -181,7 +181,7 @@ fn address(path: &Path) -> io::Result<sockaddr_un> {
         return Err(io::ErrorKind::InvalidFilename.into());
     }
     for (to, from) in address.sun_path.iter_mut().zip(bytes) {
-        *to = from.cast_signed();
+        *to = *from as libc::c_char;
     }
     Ok(address)
 }

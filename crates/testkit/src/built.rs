@@ -16,9 +16,10 @@ pub fn agent() -> PathBuf {
     named("TENURE_AGENT").unwrap_or_else(|| product("agent", "libhprof.so"))
 }
 
-/// The bridge for agents of the old profiler interface, of this build.
+/// The bridge for agents of the old profiler interface: the one that `TENURE_BRIDGE` names, or the one
+/// of this build.
 pub fn bridge() -> PathBuf {
-    product("jvmpi-bridge", "libjvmpi.so")
+    named("TENURE_BRIDGE").unwrap_or_else(|| product("jvmpi-bridge", "libjvmpi.so"))
 }
 
 fn named(variable: &str) -> Option<PathBuf> {
@@ -78,6 +79,24 @@ fn profile_folder() -> PathBuf {
             && (folder.join("build").is_dir() || folder.join(".fingerprint").is_dir())
     });
     folder.expect("target/PROFILE/deps/TEST").to_path_buf()
+}
+
+/// The C compiler for libraries that a JVM loads: the words of `TENURE_CC`, or `cc`.
+pub fn cc() -> Command {
+    compiler("TENURE_CC", "cc")
+}
+
+/// As [`cc`], for C++: the words of `TENURE_CXX`, or `c++`.
+pub fn cxx() -> Command {
+    compiler("TENURE_CXX", "c++")
+}
+
+fn compiler(variable: &str, usual: &str) -> Command {
+    let given = std::env::var(variable).unwrap_or_default();
+    let mut words = given.split_whitespace();
+    let mut command = Command::new(words.next().unwrap_or(usual));
+    command.args(words);
+    command
 }
 
 /// The folder for what tests leave behind, in the target folder.

@@ -80,11 +80,16 @@ pub fn is_matrix() -> bool {
     std::env::var_os("TENURE_MATRIX").is_some_and(|wanted| !wanted.is_empty())
 }
 
-/// The runtimes that a test runs on: the oldest and the newest found, or those of the matrix.
+/// The runtimes that a test runs on: the oldest and the newest found, those of the matrix, or those of
+/// another architecture, whose homes `TENURE_RUNTIMES` names. Others compile only.
 ///
 /// # Panics
-/// As [`matrix`].
+/// As [`matrix`], and if there is no runtime in a folder that is named.
 pub fn tested() -> Vec<Jdk> {
+    if let Some(homes) = std::env::var_os("TENURE_RUNTIMES") {
+        let at = |home: PathBuf| Jdk::at(&home).unwrap_or_else(|| panic!("no runtime in {home:?}"));
+        return std::env::split_paths(&homes).map(at).collect();
+    }
     if is_matrix() {
         return matrix();
     }
@@ -313,7 +318,7 @@ pub fn compile_agent(source: &Path, include: &[&Path], library: &Path) -> Option
         .map(PathBuf::as_path)
         .chain(include.iter().copied())
         .collect();
-    if Command::new("cc").arg("--version").output().is_err() {
+    if built::cc().arg("--version").output().is_err() {
         crate::skip("an agent in C", crate::Need::Cc, "no C compiler (cc)");
         return None;
     }
@@ -322,8 +327,9 @@ pub fn compile_agent(source: &Path, include: &[&Path], library: &Path) -> Option
         .iter()
         .map(|folder| built::contents(folder, "h"))
         .collect();
-    let made = built::made_once((&folders, source, text, headers), |into| {
-        let mut cc = Command::new("cc");
+    let compiler = format!("{:?}", built::cc());
+    let made = built::made_once((&compiler, &folders, source, text, headers), |into| {
+        let mut cc = built::cc();
         cc.args(["-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror"]);
         cc.args(["-fPIC", "-shared", "-pthread"]);
         for folder in &folders {

@@ -142,8 +142,13 @@ impl Lab {
         };
         let made = folder.join(format!("lib{stem}.so"));
         let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/native");
-        let compiled = Command::new(if ending == "cc" { "g++" } else { "gcc" })
-            .args(["-O1", "-fno-builtin", "-shared", "-fPIC", "-pthread", "-o"])
+        let mut compiler = match ending {
+            "cc" => testkit::built::cxx(),
+            _ => testkit::built::cc(),
+        };
+        let compiled = compiler
+            .args(["-O1", "-fno-builtin", "-fno-optimize-sibling-calls"])
+            .args(["-shared", "-fPIC", "-pthread", "-o"])
             .args([&made, &tests.join(source)])
             .arg(format!("-I{}", include.display()))
             .arg(format!("-I{}", include.join("linux").display()))

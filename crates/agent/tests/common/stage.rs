@@ -11,7 +11,7 @@ use testkit::jvm::Jdk;
 use super::{Lab, kept_report};
 
 /// How long a thing may take on a loaded machine.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(240);
 
 /// A process that is talked to; killed when dropped.
 pub(crate) struct Talk {

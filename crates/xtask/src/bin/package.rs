@@ -1,4 +1,5 @@
-//! `./x package`: builds all files of a release into `target/package/dist`.
+//! `./x package`: builds all files of a release into `target/package/dist`, or with `--programs` only
+//! what they contain into `target/package/built`.
 
 use std::io::Write;
 
@@ -6,9 +7,17 @@ use xtask::package::make::{Order, arches, differences};
 use xtask::tree::root;
 
 fn main() -> Result<(), String> {
-    let mut names: Vec<String> = std::env::args().skip(1).collect();
-    let compares = names.iter().any(|name| name == "--check-reproducible");
-    names.retain(|name| name != "--check-reproducible");
+    let (options, names): (Vec<String>, Vec<String>) = std::env::args()
+        .skip(1)
+        .partition(|word| word.starts_with("--"));
+    let (mut compares, mut is_whole) = (false, true);
+    for option in &options {
+        match option.as_str() {
+            "--check-reproducible" => compares = true,
+            "--programs" => is_whole = false,
+            _ => return Err(format!("no option {option}")),
+        }
+    }
     let root = root();
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or(root.join("target"), Into::into);
     let order = Order {
@@ -16,6 +25,9 @@ fn main() -> Result<(), String> {
         arches: arches(&names)?,
         root,
     };
+    if !is_whole {
+        return order.programs().map(|_| ());
+    }
     order.make()?;
     if compares {
         let differ = differences(&order)?;

@@ -38,20 +38,12 @@ impl Order {
             version: version(&metadata)?,
             time: self.time()?,
         };
-        let workshop = Workshop {
-            root: self.root.clone(),
-            target: self.target.clone(),
-            time: release.time,
-        };
         let host = std::env::consts::ARCH;
         let own = self.arches.iter().position(|arch| arch.name == host);
         let own = own.ok_or_else(|| {
             format!("the manual pages are printed by the program: build for {host}, too")
         })?;
-        let mut built = Vec::new();
-        for arch in &self.arches {
-            built.push((*arch, workshop.build(*arch)?));
-        }
+        let built = self.programs()?;
         let own = built[own].1.join("tenure");
         let mut installed = Vec::new();
         for (arch, folder) in &built {
@@ -61,6 +53,20 @@ impl Order {
         let lockfile = lockfile.map_err(|error| error.to_string())?;
         let all = packages(&release, &installed, &metadata, &lockfile)?;
         write(&self.dist(), all)
+    }
+
+    /// Builds the program and the agents of each architecture; the folders that they are in.
+    ///
+    /// # Errors
+    /// A build that fails, or an agent that some C library does not load.
+    pub fn programs(&self) -> Result<Vec<(Arch, PathBuf)>, String> {
+        let workshop = Workshop {
+            root: self.root.clone(),
+            target: self.target.clone(),
+            time: self.time()?,
+        };
+        let build = |arch: &Arch| Ok((*arch, workshop.build(*arch)?));
+        self.arches.iter().map(build).collect()
     }
 
     /// Runs `./x install` with the programs of a folder; the files that it installed.
