@@ -21,25 +21,29 @@ use std::io::{BufWriter, Write};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
-/// Turn a profile or a heap dump into a flame graph page, pprof, speedscope or collapsed stacks; a profile into JFR;
-/// an Android dump into a standard one, and back
+/// Turn a profile or a heap dump into a flame graph, pprof and more; an Android dump into a standard one
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  tenure convert java.hprof.txt -o flames.html\n  tenure convert java.hprof -o app.pb.gz\n  tenure convert java.hprof.txt -o - --to collapsed --metric alloc_space\n  tenure convert after.txt --base before.txt -o difference.html\n  tenure convert heap.hprof -o heap.html                    (what retains how much, as a flame graph)\n  tenure convert heap.hprof -o heap.pb.gz --metric shallow_space\n  tenure convert -z android.hprof -o standard.hprof.gz      (as hprof-conv does)\n  tenure convert heap.hprof -o android.hprof --to android"
+    after_help = "Examples:\n  tenure convert java.hprof.txt -o flames.html\n  tenure convert java.hprof -o app.pb.gz\n  tenure convert after.txt --base before.txt -o difference.html\n  tenure convert heap.hprof -o heap.html\n  tenure convert heap.hprof -o heap.pb.gz --metric shallow_space\n  tenure convert -z android.hprof -o standard.hprof.gz      (as hprof-conv does)"
 )]
 pub struct Args {
-    /// The profile (text or binary output of the agent, old or new), recording of JFR or heap dump
+    /// The profile (text or binary output of an agent), recording of JFR or heap dump
     #[arg(value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     file: PathBuf,
-    /// Output file; the format follows its extension (.hprof: a standard dump; .gz packs it), `-` is standard
-    /// output [default: FILE with the ending of the format, .html without --to]
+    /// Output file; the format follows its extension [default: FILE with the ending of the format]
+    ///
+    /// `.hprof` is a standard heap dump, a last `.gz` packs it, and `-` is standard output. Without an output and a
+    /// format, it is a flame graph page (`.html`).
     #[arg(short, long, value_name = "PATH", value_hint = clap::ValueHint::FilePath)]
     output: Option<PathBuf>,
     /// The format, whatever the extension
     #[arg(long, value_parser = ["html", "pprof", "speedscope", "jfr", "collapsed", "hprof", "android"])]
     to: Option<String>,
-    /// Only this metric: samples, cpu, calls, alloc_space, alloc_objects, inuse_space,
-    /// inuse_objects, delay, contentions, jni_references, parked or parks; of a heap dump retained_space or shallow_space
+    /// Only this metric, such as alloc_space, or retained_space of a dump
+    ///
+    /// Metrics of profiles: samples, cpu, calls, alloc_space, alloc_objects, inuse_space,
+    /// inuse_objects, delay, contentions, jni_references, parked or parks. Metrics of heap
+    /// dumps: retained_space, shallow_space
     #[arg(long, value_name = "METRIC")]
     metric: Option<String>,
     /// A flame graph page of the difference to this profile or heap dump
