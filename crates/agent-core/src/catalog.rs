@@ -3,7 +3,7 @@
 
 use crate::ids::{thread_serial, trace_serial};
 use hprof::Serial;
-use hprof::text::TextLine;
+use hprof_text::TextLine;
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;

@@ -287,14 +287,7 @@ impl hprof::HeapVisitor for Seen {
 fn heap_of(bytes: &[u8]) -> (hprof::FileMap, Seen) {
     let map = map_file(bytes, |_| {}).expect("a header");
     let mut seen = Seen::default();
-    for segment in &map.segments {
-        let all = hprof::Stretch {
-            from: segment.body,
-            until: segment.end,
-            end: segment.end,
-        };
-        hprof::walk_stretch(bytes, map.header.id_size, all, &|_| true, &mut seen);
-    }
+    map.walk(bytes, &mut seen);
     (map, seen)
 }
 
@@ -458,8 +451,8 @@ fn sampled_sites_print_what_the_samples_stand_for() {
         .lines()
         .find(|line| line.ends_with("demo.Node"))
         .expect("a row");
-    let record = hprof::text::TextReader::new(text.as_bytes()).find_map(|record| match record {
-        hprof::text::TextRecord::Estimate(one) if one.class == b"demo.Node" => Some(one),
+    let record = hprof_text::TextReader::new(text.as_bytes()).find_map(|record| match record {
+        hprof_text::TextRecord::Estimate(one) if one.class == b"demo.Node" => Some(one),
         _ => None,
     });
     let [value, low, high] = record.expect(row).allocated_bytes;

@@ -9,7 +9,7 @@ use crate::scripted::recorder;
 use crate::teller::{Teller, handle, tell, text, thread};
 use agent_core::Recorder;
 use agent_core::options::{Parsed, parse};
-use hprof::text::{
+use hprof_text::{
     MonitorWait, Root as TextRoot, RootKind, TextReader, TextRecord, ThreadStart, write_record,
 };
 use testkit::oracle::{Case, cases};
@@ -221,7 +221,7 @@ fn every_text_profile_of_the_original_is_written_again_from_events() {
             let Some(original) = case.file(&file) else {
                 continue;
             };
-            if !hprof::text::is_text(&original) {
+            if !hprof_text::is_text(&original) {
                 continue;
             }
             let records: Vec<_> = TextReader::new(&original).collect();

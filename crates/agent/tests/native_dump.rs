@@ -6,8 +6,8 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use hprof::text::{TextReader, TextRecord};
 use hprof::{BasicType, HeapVisitor, IdSize, Record, map_file};
+use hprof_text::{TextReader, TextRecord};
 use testkit::jvm::Jdk;
 
 /// What one snapshot says of the objects of `Placed`.

@@ -52,3 +52,7 @@ pub use options::{HeapError, Options};
 pub use phases::{Phase, Phases, Profile};
 pub use quick::{QuickHistogram, QuickRow, quick_histogram};
 pub use strings::string_text;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -149,7 +149,7 @@ pub fn source(data: &[u8]) {
 
 /// Reads a text profile.
 pub fn text(data: &[u8]) {
-    let mut reader = hprof::text::TextReader::new(data);
+    let mut reader = hprof_text::TextReader::new(data);
     let records = reader.by_ref().count();
     assert!(records <= data.len() + 1, "more records than bytes");
     let _ = reader.into_diagnostics();

@@ -1,12 +1,12 @@
 //! What was wrong in a file, where, and what was done about it.
 
 use crate::FileOffset;
-use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// The sort of damage.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum DamageKind {
     /// The file ends inside a record.
     Truncated,
@@ -42,7 +42,8 @@ impl DamageKind {
 }
 
 /// One finding: the place, the record, the field, and expected against found.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Diagnostic {
     /// Where in the decoded file.
     pub offset: FileOffset,
@@ -109,7 +110,8 @@ impl fmt::Display for Diagnostic {
 /// The findings of one file. Many of one sort would hide the others, so only the first of each
 /// sort (by place in the file) are kept and the rest are counted. What is kept does not depend on
 /// the order in which findings are added, so several workers give the same list as one.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Diagnostics {
     kept: Vec<Diagnostic>,
     dropped: u64,

@@ -7,11 +7,11 @@ use crate::{
     Cursor, DamageKind, Diagnostic, Diagnostics, FileOffset, Header, HeaderError, IdSize,
     RecordTag, Stop, StopReason,
 };
-use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 
 /// One HEAP_DUMP or HEAP_DUMP_SEGMENT: where its sub-records are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Segment {
     /// Offset of the record's tag.
     pub at: FileOffset,
@@ -38,7 +38,8 @@ impl Segment {
 }
 
 /// The map of one file.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct FileMap {
     /// The header.
     pub header: Header,

@@ -2,11 +2,11 @@
 
 use crate::IdSize;
 use crate::foreign;
-use serde::{Deserialize, Serialize};
-use thiserror::Error;
+use std::fmt;
 
 /// The file header ("The binary output begins with the information").
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Header {
     /// The version string without its final NUL, e.g. `JAVA PROFILE 1.0.2`. Nothing is derived
     /// from it.
@@ -20,22 +20,18 @@ pub struct Header {
 }
 
 /// Why a file is not an HPROF binary dump at all.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HeaderError {
     /// Nothing in it.
-    #[error("the file is empty (0 bytes): the dump was never written, or the disk was full")]
     Empty,
     /// It does not begin with the magic words.
-    #[error("not an HPROF dump: expected \"JAVA PROFILE 1.0.x\" at offset 0, found {found}")]
     Magic {
         /// The first bytes, printable.
         found: String,
     },
     /// Another kind of file.
-    #[error("not an HPROF dump but {0}")]
     Foreign(&'static str),
     /// The header is cut.
-    #[error("the file ends inside the header: expected at least {expected} bytes, found {found}")]
     Cut {
         /// Bytes that the header needs.
         expected: u64,
@@ -43,7 +39,6 @@ pub enum HeaderError {
         found: u64,
     },
     /// An id width other than 4 or 8.
-    #[error("header at offset {offset}: identifier size: expected 4 or 8, found {found}")]
     IdSize {
         /// Offset of the word.
         offset: u64,
@@ -51,12 +46,40 @@ pub enum HeaderError {
         found: u32,
     },
     /// The text output of the agent, which has no heap graph.
-    #[error("this is a text profile ({found}), not a heap dump; tenure profile shows it")]
     TextProfile {
         /// The first line.
         found: String,
     },
 }
+
+impl fmt::Display for HeaderError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            HeaderError::Empty => f.write_str(
+                "the file is empty (0 bytes): the dump was never written, or the disk was full",
+            ),
+            HeaderError::Magic { found } => write!(
+                f,
+                "not an HPROF dump: expected \"JAVA PROFILE 1.0.x\" at offset 0, found {found}"
+            ),
+            HeaderError::Foreign(kind) => write!(f, "not an HPROF dump but {kind}"),
+            HeaderError::Cut { expected, found } => write!(
+                f,
+                "the file ends inside the header: expected at least {expected} bytes, found {found}"
+            ),
+            HeaderError::IdSize { offset, found } => write!(
+                f,
+                "header at offset {offset}: identifier size: expected 4 or 8, found {found}"
+            ),
+            HeaderError::TextProfile { found } => write!(
+                f,
+                "this is a text profile ({found}), not a heap dump; tenure profile shows it"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for HeaderError {}
 
 const MAGIC: &[u8] = b"JAVA PROFILE ";
 /// Longest version string that is believed; the real ones have 18 bytes.

@@ -1,33 +1,27 @@
 //! The numbers a dump is made of, each with its own type so that they cannot be mixed up.
 
-use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
-use thiserror::Error;
 
 /// A byte position in the (decoded) dump file.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct FileOffset(pub u64);
 
 /// An identifier exactly as the file has it: an address for HotSpot and ART, a serial number for
 /// the JDK agent. Names, classes and objects share this space in the format.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct ObjectId(pub u64);
 
 /// A serial number of a class, thread or stack trace (u4 in the format).
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Serial(pub u32);
 
 /// A number of bytes of heap (not of file).
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Bytes(pub u64);
 
 impl fmt::Display for FileOffset {
@@ -43,9 +37,16 @@ impl fmt::Display for ObjectId {
 }
 
 /// Text that is no object id.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("expected an object id such as 0x7f001000")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoObjectId;
+
+impl fmt::Display for NoObjectId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("expected an object id such as 0x7f001000")
+    }
+}
+
+impl std::error::Error for NoObjectId {}
 
 impl FromStr for ObjectId {
     type Err = NoObjectId;
@@ -76,7 +77,8 @@ impl ObjectId {
 
 /// Width of an identifier in this file. Every id of a file has the same width; nothing about it
 /// follows from the version string (1.0.1 with 8 bytes and 1.0.2 with 4 both exist).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum IdSize {
     /// 4-byte identifiers.
     Four,

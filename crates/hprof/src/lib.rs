@@ -3,7 +3,7 @@
 //! nothing about graphs or threads.
 //!
 //! ```
-//! use hprof::{map_file, walk_stretch, FileOffset, HeapVisitor, Instance, Stretch};
+//! use hprof::{map_file, FileOffset, HeapVisitor, Instance};
 //!
 //! #[derive(Default)]
 //! struct Count(u64);
@@ -16,10 +16,7 @@
 //! fn instances(data: &[u8]) -> Result<u64, hprof::HeaderError> {
 //!     let map = map_file(data, |_| {})?;
 //!     let mut count = Count::default();
-//!     for s in &map.segments {
-//!         let all = Stretch { from: s.body, until: s.end, end: s.end };
-//!         walk_stretch(data, map.header.id_size, all, &|_| true, &mut count);
-//!     }
+//!     map.walk(data, &mut count);
 //!     Ok(count.0)
 //! }
 //! # let empty = b"JAVA PROFILE 1.0.2\0\0\0\0\x08\0\0\0\0\0\0\0\0";
@@ -30,8 +27,10 @@
 //! [`header`](Header), [`record`](Record) (top-level records), [`heap_record`](HeapVisitor)
 //! (sub-records), [`walk`](walk()) (the hot loop), `scan` and [`segment`](walk_stretch) (damage),
 //! [`dump_file`](map_file) (the map of a file), [`names`](readable_class_name),
-//! [`write`](Writer) (records to bytes), [`rewrite`](rewrite()) (a dump to another dump), [`android`], [`source`] (where the bytes come from) and [`text`] (the
-//! text form of the JDK agent).
+//! [`write`](Writer) (records to bytes), [`rewrite`](rewrite()) (a dump to another dump), [`android`] and `source` (where the bytes come from).
+//!
+//! Without default features the crate has no dependency and needs no operating system. The features: `source` opens files, compressed
+//! ones and archives; `serde` makes the plain data serializable. The text form of the JDK agent is the crate `hprof-text`.
 
 pub mod android;
 mod cursor;
@@ -46,9 +45,9 @@ mod record;
 mod rewrite;
 mod scan;
 mod segment;
+#[cfg(feature = "source")]
 pub mod source;
 mod tag;
-pub mod text;
 mod walk;
 mod write;
 
@@ -71,3 +70,7 @@ pub use segment::{Stretch, Walked, walk_stretch};
 pub use tag::{BasicType, HeapTag, RecordTag, thread_status};
 pub use walk::{Stop, StopReason, read_sub_record, walk};
 pub use write::{Writer, encode_sub_record};
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

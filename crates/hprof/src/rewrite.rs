@@ -11,8 +11,8 @@ use crate::{
     map_file, read_sub_record,
 };
 use std::collections::HashSet;
+use std::fmt;
 use std::io::{self, Write};
-use thiserror::Error;
 
 /// Bytes of a segment after which the next one begins.
 pub const CUT: usize = 32 << 20;
@@ -60,17 +60,49 @@ pub trait Rewriter {
 }
 
 /// Why a dump could not be rewritten.
-#[derive(Debug, Error)]
+#[derive(Debug)]
 pub enum RewriteError {
     /// The input is no dump.
-    #[error(transparent)]
-    Header(#[from] HeaderError),
+    Header(HeaderError),
     /// The output could not be written.
-    #[error(transparent)]
-    Io(#[from] io::Error),
+    Io(io::Error),
     /// A single HEAP_DUMP would be longer than its length word can say.
-    #[error("the heap dump would have {0} bytes, and HEAP_DUMP can have 4 GiB")]
     TooLong(u64),
+}
+
+impl fmt::Display for RewriteError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RewriteError::Header(error) => error.fmt(f),
+            RewriteError::Io(error) => error.fmt(f),
+            RewriteError::TooLong(bytes) => write!(
+                f,
+                "the heap dump would have {bytes} bytes, and HEAP_DUMP can have 4 GiB"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for RewriteError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            RewriteError::Header(error) => error.source(),
+            RewriteError::Io(error) => error.source(),
+            RewriteError::TooLong(_) => None,
+        }
+    }
+}
+
+impl From<HeaderError> for RewriteError {
+    fn from(error: HeaderError) -> Self {
+        RewriteError::Header(error)
+    }
+}
+
+impl From<io::Error> for RewriteError {
+    fn from(error: io::Error) -> Self {
+        RewriteError::Io(error)
+    }
 }
 
 /// What was done.

@@ -2,7 +2,10 @@
 //! sub-record, go on.
 
 use crate::scan::find_sub_record;
-use crate::{DamageKind, Diagnostic, Diagnostics, HeapVisitor, IdSize, walk};
+use crate::{
+    DamageKind, Diagnostic, Diagnostics, FileMap, FileOffset, HeapVisitor, IdSize, Segment,
+    SubRecord, read_sub_record, walk,
+};
 
 /// A stretch of sub-records that one worker walks: a segment, or a piece of a large one that
 /// begins at a known sub-record boundary.
@@ -14,6 +17,17 @@ pub struct Stretch {
     pub until: u64,
     /// End of the segment.
     pub end: u64,
+}
+
+impl From<&Segment> for Stretch {
+    /// The whole segment.
+    fn from(segment: &Segment) -> Stretch {
+        Stretch {
+            from: segment.body,
+            until: segment.end,
+            end: segment.end,
+        }
+    }
 }
 
 /// What came of walking a stretch.
@@ -70,4 +84,49 @@ pub fn walk_stretch<V: HeapVisitor>(
         }
     }
     walked
+}
+
+impl FileMap {
+    /// Passes the sub-records of all segments to the visitor, in file order. `data` is the file that this is the map of. What
+    /// cannot be read is skipped and reported.
+    pub fn walk(&self, data: &[u8], visitor: &mut impl HeapVisitor) -> Walked {
+        let mut all = Walked::default();
+        for segment in &self.segments {
+            let ids = self.header.id_size;
+            let walked = walk_stretch(data, ids, segment.into(), &|_| true, visitor);
+            all.next = walked.next;
+            all.diagnostics.extend(walked.diagnostics);
+            all.skipped += walked.skipped;
+        }
+        all
+    }
+
+    /// The sub-records of all segments as values, in file order, each with the offset of its tag. What cannot be read is
+    /// skipped. [`FileMap::walk`] is some times faster and says what it skips.
+    pub fn sub_records<'a>(
+        &'a self,
+        data: &'a [u8],
+    ) -> impl Iterator<Item = (FileOffset, SubRecord<'a>)> + 'a {
+        let ids = self.header.id_size;
+        self.segments.iter().flat_map(move |segment| {
+            let end = segment.end.min(data.len() as u64);
+            let mut at = segment.body;
+            std::iter::from_fn(move || {
+                while at < end {
+                    let from = at;
+                    match read_sub_record(data, ids, from, end) {
+                        Ok((record, next)) => {
+                            at = next;
+                            return Some((FileOffset(from), record));
+                        }
+                        Err(stop) => {
+                            at = find_sub_record(data, ids, stop.at + 1, end, &|_| true)
+                                .unwrap_or(end);
+                        }
+                    }
+                }
+                None
+            })
+        })
+    }
 }

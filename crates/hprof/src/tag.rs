@@ -1,12 +1,11 @@
 //! The two tag spaces and the basic types. They are two enums on purpose: 0x01 is a string among
 //! the top-level records and a JNI global root among the heap sub-records.
 
-use serde::{Deserialize, Serialize};
-
 macro_rules! tags {
     ($(#[$doc:meta])* $enum:ident { $($(#[$vdoc:meta])* $variant:ident = $value:literal, $name:literal;)* }) => {
         $(#[$doc])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
         #[repr(u8)]
         pub enum $enum { $($(#[$vdoc])* $variant = $value,)* }
 

@@ -5,4 +5,3 @@ mod damage;
 mod hostile_source;
 mod rewrite;
 mod round_trip;
-mod text_oracle;

@@ -1,5 +1,5 @@
 //! Measures how many events a second a stream is decoded and replayed with, in CPU time of the
-//! thread: `cargo run -p live-heap --release --example replay_speed`, on a quiet machine.
+//! thread: `cargo run -p tenure-live-heap --release --example replay_speed`, on a quiet machine.
 
 #![allow(clippy::print_stdout, reason = "it prints what it measures")]
 

@@ -1,7 +1,7 @@
 //! A real browser on the explorer: from the overview to the field that holds the leak by clicks,
 //! every view in every look without an error, nothing of a hostile dump run.
 //!
-//! `TENURE_EXPLORE=leak.hprof cargo test --release -p server --test browser -- --ignored --nocapture`
+//! `TENURE_EXPLORE=leak.hprof cargo test --release -p tenure-server --test browser -- --ignored --nocapture`
 //! times the views of a dump (any; the walk wants `leak` of bench/dumps); `TENURE_SCREENSHOTS=DIR` keeps pictures.
 
 use server::explorer::state::Stage;

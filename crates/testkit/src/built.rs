@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 
 /// The program `tenure`: the one that `TENURE_BIN` names, or the one of this build.
 pub fn tenure() -> PathBuf {
-    named("TENURE_BIN").unwrap_or_else(|| product("cli", "tenure"))
+    named("TENURE_BIN").unwrap_or_else(|| product("tenure", "tenure"))
 }
 
 /// The agent: the one that `TENURE_AGENT` names, or the one of this build.
@@ -55,7 +55,7 @@ fn build(folder: &Path) {
         "build",
         "-q",
         "-p",
-        "cli",
+        "tenure",
         "-p",
         "agent",
         "-p",

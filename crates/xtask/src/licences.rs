@@ -7,7 +7,7 @@ use std::path::Path;
 use serde_json::Value as Json;
 
 /// The packages that users get.
-pub const SHIPPED: [&str; 3] = ["cli", "agent", "jvmpi-bridge"];
+pub const SHIPPED: [&str; 3] = ["tenure", "agent", "jvmpi-bridge"];
 
 /// The notices of all packages that the shipped ones link, from `cargo metadata`: a list of the
 /// packages, then each text once with the packages that have it. `files` gives the names and
@@ -117,11 +117,11 @@ mod tests {
         let uses =
             |name: &str, kind: Option<&str>| json!({"pkg": name, "dep_kinds": [{"kind": kind}]});
         let mut metadata = json!({
-            "workspace_members": ["cli", "report"],
-            "packages": [package("cli", ""), package("report", ""), package("a", "MIT"),
+            "workspace_members": ["tenure", "report"],
+            "packages": [package("tenure", ""), package("report", ""), package("a", "MIT"),
                 package("b", "MIT"), package("probe", "MIT")],
             "resolve": {"nodes": [
-                {"id": "cli", "deps": [uses("report", None), uses("probe", Some("dev"))]},
+                {"id": "tenure", "deps": [uses("report", None), uses("probe", Some("dev"))]},
                 {"id": "report", "deps": [uses("a", None)]},
                 {"id": "a", "deps": [uses("b", None)]}]},
         });

@@ -7,7 +7,10 @@ use serde_json::Value as Json;
 pub const ROWS: &[(&str, &[&str])] = &[
     ("ground", &["locks"]),
     ("words", &["vmpi", "classfile", "jvmti", "hprof"]),
-    ("hosts", &["vm-hotspot", "refheap", "vm-image"]),
+    (
+        "hosts",
+        &["vm-hotspot", "refheap", "vm-image", "hprof-text"],
+    ),
     ("models", &["live-heap", "profile", "heap-graph"]),
     ("answers", &["agent-core", "heap-analysis"]),
     ("questions", &["heap-query"]),
@@ -77,6 +80,16 @@ pub const FORBIDDEN: &[(&str, &[&str])] = &[
     ("cli", &["jvmti", "classfile", "vm-hotspot"]),
 ];
 
+/// The crate, by the name of its folder, that a package of cargo holds. What is published has the name of the product
+/// in front, because names such as `hprof` and `server` belong to others on crates.io.
+pub fn crate_of(package: &str) -> &str {
+    match package {
+        "tenure" => "cli",
+        "tenure-heap" => "heap-graph",
+        _ => package.strip_prefix("tenure-").unwrap_or(package),
+    }
+}
+
 /// The row of a crate, 0 at the top.
 pub fn row_of(name: &str) -> Option<usize> {
     ROWS.iter().position(|(_, names)| names.contains(&name))
@@ -88,7 +101,7 @@ pub fn problems(metadata: &Json) -> Vec<String> {
     let packages = metadata["packages"]
         .as_array()
         .map_or(&[][..], Vec::as_slice);
-    let name = |v: &Json| v["name"].as_str().unwrap_or_default().to_owned();
+    let name = |v: &Json| crate_of(v["name"].as_str().unwrap_or_default()).to_owned();
     let members: Vec<String> = packages.iter().map(name).collect();
     let mut found = Vec::new();
     for package in packages {

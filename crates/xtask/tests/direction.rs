@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::process::Command;
 
 use serde_json::{Value as Json, json};
-use xtask::rows::{FORBIDDEN, ROWS, problems, row_of};
+use xtask::rows::{FORBIDDEN, ROWS, crate_of, problems, row_of};
 
 fn workspace_metadata() -> Json {
     let out = Command::new(env!("CARGO"))
@@ -25,7 +25,7 @@ fn every_crate_uses_only_crates_of_the_rows_above_it() {
         .filter_map(|p| p["name"].as_str())
         .collect();
     assert!(
-        names.contains(&"hprof") && names.contains(&"cli"),
+        names.contains(&"tenure-hprof") && names.contains(&"tenure"),
         "{names:?}"
     );
     assert_eq!(problems(&metadata), Vec::<String>::new());
@@ -43,7 +43,7 @@ fn folder_and_crate_have_the_same_name() {
             .replace('\\', "/");
         let folder = format!(
             "crates/{}/Cargo.toml",
-            package["name"].as_str().expect("a name")
+            crate_of(package["name"].as_str().expect("a name"))
         );
         assert!(manifest.ends_with(&folder), "{manifest}");
     }
@@ -105,7 +105,10 @@ fn the_architecture_describes_exactly_the_crates_that_exist() {
     let described: BTreeSet<&str> = described.collect();
     let metadata = workspace_metadata();
     let packages = metadata["packages"].as_array().expect("packages");
-    let exist: BTreeSet<&str> = packages.iter().filter_map(|p| p["name"].as_str()).collect();
+    let exist: BTreeSet<&str> = packages
+        .iter()
+        .filter_map(|p| p["name"].as_str().map(crate_of))
+        .collect();
     assert_eq!(described, exist);
     let later = text.split("## Later").nth(1).unwrap_or_default();
     for name in ROWS.iter().flat_map(|(_, names)| names.iter()) {
@@ -113,5 +116,49 @@ fn the_architecture_describes_exactly_the_crates_that_exist() {
             exist.contains(name) || later.contains(&format!("`{name}`")),
             "{name} is nowhere"
         );
+    }
+}
+
+/// What `cargo publish` wants of a package, and that whoever takes it gets all that it is made of.
+#[test]
+fn published_crates_depend_on_published_crates_and_describe_themselves() {
+    let metadata = workspace_metadata();
+    let packages = metadata["packages"].as_array().expect("packages");
+    let is_published = |package: &&Json| package["publish"].is_null();
+    let published: BTreeSet<&str> = packages
+        .iter()
+        .filter(is_published)
+        .filter_map(|p| p["name"].as_str())
+        .collect();
+    assert!(
+        published.contains("tenure") && published.contains("tenure-hprof"),
+        "{published:?}"
+    );
+    for package in packages.iter().filter(is_published) {
+        let name = package["name"].as_str().expect("a name");
+        for key in ["description", "license", "repository"] {
+            assert!(package[key].is_string(), "{name} has no {key}");
+        }
+        if ["tenure", "tenure-hprof", "tenure-heap"].contains(&name) {
+            assert!(package["readme"].is_string(), "{name} has no readme");
+            for key in ["keywords", "categories"] {
+                assert!(
+                    package[key].as_array().is_some_and(|all| !all.is_empty()),
+                    "{name} has no {key}"
+                );
+            }
+        }
+        for used in package["dependencies"].as_array().expect("dependencies") {
+            let within = used["path"].is_string() && used["kind"] != "dev";
+            let below = used["name"].as_str().expect("a name");
+            assert!(
+                !within || published.contains(below),
+                "{name} needs {below}, which is not published"
+            );
+            assert!(
+                !within || used["req"] != "*",
+                "{name} names no version of {below}"
+            );
+        }
     }
 }

@@ -42,11 +42,11 @@ fn metadata() -> Json {
     };
     let uses = |name: &str| json!({"pkg": name, "dep_kinds": [{"kind": null}]});
     json!({
-        "workspace_members": ["cli"],
-        "packages": [package("cli", None, "MIT"), package("a", Some("r"), "MIT/Apache-2.0"),
+        "workspace_members": ["tenure"],
+        "packages": [package("tenure", None, "MIT"), package("a", Some("r"), "MIT/Apache-2.0"),
             package("b", Some("r"), "Zlib"), package("unused", Some("r"), "MIT")],
         "resolve": {"nodes": [
-            {"id": "cli", "dependencies": ["a"], "deps": [uses("a")]},
+            {"id": "tenure", "dependencies": ["a"], "deps": [uses("a")]},
             {"id": "a", "dependencies": ["b"], "deps": [uses("b")]},
             {"id": "b", "dependencies": [], "deps": []}]},
     })

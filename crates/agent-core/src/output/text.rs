@@ -8,7 +8,7 @@ use super::{
 use crate::catalog::{Class, ResolvedTrace};
 use crate::ids::{ObjectIds, thread_serial, trace_serial};
 use crate::mutf8::encode;
-use hprof::text::{
+use hprof_text::{
     CpuKind, EstimateRow, Frame, Header, Monitor, MonitorThread, MonitorWait, OldRow, PRELUDE,
     RankRow, ReferenceRow, SiteOrder, SiteRow, TextRecord, ThreadStart, Trace, write_record,
 };

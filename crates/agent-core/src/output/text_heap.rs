@@ -4,7 +4,7 @@ use super::Context;
 use super::text::TextOutput;
 use crate::ids::{thread_serial, trace_serial};
 use crate::mutf8::encode;
-use hprof::text::{HeapArray, HeapClass, HeapObject, Root as TextRoot, RootKind, TextRecord};
+use hprof_text::{HeapArray, HeapClass, HeapObject, Root as TextRoot, RootKind, TextRecord};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 use vmpi::{

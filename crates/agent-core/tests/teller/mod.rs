@@ -2,7 +2,7 @@
 
 use crate::scripted::{Batch, ScriptedVm, Thing};
 use agent_core::options::Options;
-use hprof::text::{
+use hprof_text::{
     CpuKind, HeapArray, HeapClass, HeapObject, RankRow, Root as TextRoot, RootKind, SiteRow,
     TextLine, TextRecord,
 };
@@ -70,7 +70,7 @@ impl Teller<'_> {
         }
     }
 
-    pub(crate) fn frames(&mut self, one: &hprof::text::Trace<'_>) -> Vec<vmpi::Frame> {
+    pub(crate) fn frames(&mut self, one: &hprof_text::Trace<'_>) -> Vec<vmpi::Frame> {
         let mut frames = Vec::new();
         for frame in &one.frames {
             let source = text(frame.source);
@@ -250,7 +250,7 @@ pub(crate) fn status(text: &[u8]) -> ThreadState {
 }
 
 impl Teller<'_> {
-    pub(crate) fn monitor(&mut self, one: &hprof::text::Monitor<'_>) {
+    pub(crate) fn monitor(&mut self, one: &hprof_text::Monitor<'_>) {
         let class = self.vm.class(&text(one.name), None, &[]);
         self.vm.monitors.push(MonitorInfo {
             monitor: MonitorId(self.vm.monitors.len() as u64),

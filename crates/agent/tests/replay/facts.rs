@@ -66,7 +66,7 @@ impl Facts {
 
 /// What a file says, in whichever form it is.
 pub(crate) fn facts(bytes: &[u8]) -> Facts {
-    if hprof::text::is_text(bytes) {
+    if hprof_text::is_text(bytes) {
         crate::replay::facts_text::read(bytes)
     } else {
         crate::replay::facts_binary::read(bytes)

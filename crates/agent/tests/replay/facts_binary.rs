@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use hprof::{
     FileOffset, HeapVisitor, IdSize, Instance, ObjectArray, ObjectId, PrimitiveArray, RawRecord,
-    Record, Serial, Stretch, map_file, readable_class_name, walk_stretch,
+    Record, Serial, map_file, readable_class_name, walk_stretch,
 };
 
 use super::facts::{Facts, Site, Volume, plain};
@@ -76,16 +76,11 @@ pub(crate) fn read(bytes: &[u8]) -> Facts {
     }
     let last = map.snapshots.saturating_sub(1);
     for segment in map.snapshot(last) {
-        let all = Stretch {
-            from: segment.body,
-            until: segment.end,
-            end: segment.end,
-        };
         let mut objects = Objects {
             facts: &mut facts,
             tables: &tables,
         };
-        let walked = walk_stretch(bytes, ids, all, &|_| true, &mut objects);
+        let walked = walk_stretch(bytes, ids, segment.into(), &|_| true, &mut objects);
         for diagnostic in walked.diagnostics.iter() {
             facts.problems.push(format!("{diagnostic:?}"));
         }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use hprof::text::{CpuKind, Frame, TextLine, TextReader, TextRecord, write_record};
+use hprof_text::{CpuKind, Frame, TextLine, TextReader, TextRecord, write_record};
 
 use super::facts::{Facts, Site, Volume, plain};
 

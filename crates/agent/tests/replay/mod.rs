@@ -73,7 +73,7 @@ fn verdict(case: &Case, original: &Left, ours: &Left) -> Verdict {
 
 /// What `tenure validate` finds in a file that has a heap dump.
 fn invalid(name: &str, bytes: &[u8]) -> Option<String> {
-    let is_binary = bytes.starts_with(b"JAVA PROFILE") && !hprof::text::is_text(bytes);
+    let is_binary = bytes.starts_with(b"JAVA PROFILE") && !hprof_text::is_text(bytes);
     let map = is_binary.then(|| hprof::map_file(bytes, |_| {}).ok())??;
     if map.segments.is_empty() {
         return None;

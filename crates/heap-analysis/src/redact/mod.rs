@@ -21,7 +21,7 @@ pub use verify::{Verified, verify};
 use crate::check::matches;
 use hprof::{
     BasicType, ClassDump, Edit, FileOffset, HeaderError, HeapVisitor, IdSize, Instance,
-    ObjectArray, ObjectId, PrimitiveArray, RawRecord, Record, Rewriter, Stretch, SubRecord,
+    ObjectArray, ObjectId, PrimitiveArray, RawRecord, Record, Rewriter, SubRecord,
     decode_modified_utf8, encode_sub_record, map_file, readable_class_name, walk_stretch,
 };
 use places::{FieldPlace, Places, nearest};
@@ -173,12 +173,7 @@ fn walk_all(data: &[u8], visitor: &mut impl HeapVisitor) -> Result<(), HeaderErr
     })?;
     let known = |id: u64| classes.is_empty() || classes.contains(&id);
     for s in &map.segments {
-        let all = Stretch {
-            from: s.body,
-            until: s.end,
-            end: s.end,
-        };
-        walk_stretch(data, ids, all, &known, visitor);
+        walk_stretch(data, ids, s.into(), &known, visitor);
     }
     Ok(())
 }

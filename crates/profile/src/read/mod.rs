@@ -44,7 +44,7 @@ pub fn read(data: &[u8]) -> Result<(Profile, Diagnostics), NoProfile> {
     if jfr::is_recording(data) {
         return jfr::read(data);
     }
-    if hprof::text::is_text(data) {
+    if hprof_text::is_text(data) {
         return Ok(text::read(data));
     }
     binary::read(data)

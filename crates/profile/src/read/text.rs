@@ -7,12 +7,10 @@ use crate::profile::{Profile, Thread};
 use crate::references::{Reference, ReferenceTable};
 use crate::sites::{Site, SiteTable, Volume};
 use crate::stacks::{Frame, Line, Method, TraceId, TraceKey};
-use hprof::text::{
-    CpuKind, OldRow, RankRow, ReferenceRow, TextLine, TextReader, TextRecord, Trace,
-};
 use hprof::{
     DamageKind, Diagnostic, Diagnostics, Serial, decode_modified_utf8, readable_class_name,
 };
+use hprof_text::{CpuKind, OldRow, RankRow, ReferenceRow, TextLine, TextReader, TextRecord, Trace};
 use rustc_hash::FxHashMap;
 
 /// Nanoseconds in a millisecond.

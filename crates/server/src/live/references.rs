@@ -9,7 +9,7 @@ use super::table::stack_text;
 use crate::reply::Fault;
 use heap_graph::{Heap, ObjIdx};
 use hprof::source::{Source, Unpack};
-use hprof::{FileOffset, HeapTag, HeapVisitor, Root, Stretch, map_file, walk_stretch};
+use hprof::{FileOffset, HeapTag, HeapVisitor, Root, map_file};
 use profile::{NameId, Profile, Reference, ReferenceTable, Site, SiteTable, TraceId, Volume};
 use regex::Regex;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -109,14 +109,7 @@ fn roots(path: &Path) -> Result<Roots, Fault> {
     let data = source.bytes();
     let map = map_file(data, |_| {}).map_err(|error| Fault::failed(error.to_string()))?;
     let mut roots = Roots::default();
-    for segment in &map.segments {
-        let stretch = Stretch {
-            from: segment.body,
-            until: segment.end,
-            end: segment.end,
-        };
-        walk_stretch(data, map.header.id_size, stretch, &|_| true, &mut roots);
-    }
+    map.walk(data, &mut roots);
     Ok(roots)
 }
 

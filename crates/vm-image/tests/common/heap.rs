@@ -2,7 +2,7 @@
 
 use hprof::{
     BasicType, ClassDump, FileOffset, HeapTag, HeapVisitor, Instance, ObjectArray, PrimitiveArray,
-    Record, Root, Stretch, map_file, walk_stretch,
+    Record, Root, map_file,
 };
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -71,14 +71,7 @@ impl Heap {
         for (class, name) in loads {
             heap.loaded.insert(class, heap.names[&name].clone());
         }
-        for segment in &map.segments {
-            let all = Stretch {
-                from: segment.body,
-                until: segment.end,
-                end: segment.end,
-            };
-            walk_stretch(data, map.header.id_size, all, &|_| true, &mut heap);
-        }
+        map.walk(data, &mut heap);
         heap
     }
 

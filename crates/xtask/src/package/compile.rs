@@ -82,7 +82,7 @@ impl Workshop {
             }
         }
         let mut program = self.cargo();
-        program.args(["-p", "cli", "--target", &musl]);
+        program.args(["-p", "tenure", "--target", &musl]);
         run(program.env("TENURE_EMBED_AGENTS", &built))?;
         let from = self.target.join(&musl).join("release/tenure");
         fs::copy(from, built.join("tenure")).map_err(fault)?;

@@ -7,11 +7,11 @@ use super::{Source, Threads, ids_of, primitive_classes};
 use crate::ids::{thread_serial, trace_serial};
 use crate::mutf8::encode;
 use crate::output::Context;
-use hprof::text::{HeapArray, HeapClass, HeapObject, Root as TextRoot, RootKind, TextRecord};
 use hprof::{
     BasicType, FileOffset, HeapTag, HeapVisitor, IdSize, Instance, ObjectArray, ObjectId,
     PrimitiveArray, Root, SubRecord, read_sub_record, readable_class_name,
 };
+use hprof_text::{HeapArray, HeapClass, HeapObject, Root as TextRoot, RootKind, TextRecord};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 use vmpi::{ClassId, HeapSummary, ThreadId, TraceId};

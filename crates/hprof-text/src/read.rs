@@ -2,7 +2,7 @@
 
 use super::lines::{Line, Lines, Scan, rfind};
 use super::record::{Frame, Header, TextLine, TextRecord, ThreadStart, Trace};
-use crate::{DamageKind, Diagnostic, Diagnostics};
+use hprof::{DamageKind, Diagnostic, Diagnostics};
 
 /// A thread name may hold line ends; more lines than this are not one name.
 const MAX_NAME_LINES: usize = 64;

@@ -2,7 +2,7 @@
 //! finding and write back to the same bytes.
 
 use flate2::read::GzDecoder;
-use hprof::text::{TextReader, TextRecord, is_text, write_record};
+use hprof_text::{TextReader, TextRecord, is_text, write_record};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 

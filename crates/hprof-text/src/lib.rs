@@ -1,7 +1,7 @@
 //! The text form (`format=a`) of the JDK agent: lines to records and records to lines.
 //!
 //! ```
-//! use hprof::text::{TextReader, TextRecord, write_record};
+//! use hprof_text::{TextReader, TextRecord, write_record};
 //!
 //! let text = b"CPU SAMPLES BEGIN (total = 2) Sat Nov 21 04:57:27 2026\nCPU SAMPLES END\n";
 //! let mut reader = TextReader::new(text);
