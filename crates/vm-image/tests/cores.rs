@@ -79,6 +79,32 @@ fn a_core_gives_the_same_heap_as_the_process() {
     }
 }
 
+#[test]
+fn a_core_that_the_kernel_writes_at_a_crash_gives_the_same_heap() {
+    let jdks = jvm::tested();
+    if jdks.is_empty() {
+        testkit::skip("cores of the kernel", testkit::Need::Jdk, jvm::NO_JDK);
+    }
+    for jdk in jdks {
+        let Some(mut program) = Program::start(&jdk, "Rest", &SMALL) else {
+            return;
+        };
+        program.rests();
+        let (ours, _) = program.dump_frozen().expect("a dump");
+        let Some(path) = program.crash() else {
+            let reason = "the kernel writes no core files into the folder of the program";
+            return testkit::skip("cores of the kernel", testkit::Need::Program, reason);
+        };
+        let (of_core, summary) = dump(&path, None).expect("a dump");
+        let case = &jdk.full_version;
+        assert_eq!(summary.damage.total(), 0, "{case}: {:?}", summary.damage);
+        let (ours, of_core) = (Heap::read(&ours), Heap::read(&of_core));
+        assert_eq!(ours.loaded, of_core.loaded, "{case}");
+        assert_eq!(ours.classes, of_core.classes, "{case}");
+        assert!(ours.objects == of_core.objects, "{case}");
+    }
+}
+
 /// Another library is not taken for that of the core; a copy of the right one is.
 fn files_are_checked(core: &Path, home: &Path) {
     let places = ["lib/server/libjvm.so", "jre/lib/amd64/server/libjvm.so"];

@@ -46,6 +46,8 @@ impl Program {
             name,
         ));
         command.arg("-cp").arg(folder.path()).arg(name);
+        // The kernel writes a core into the folder of the program.
+        command.current_dir(folder.path());
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().expect("a JVM");
         let input = child.stdin.take();
@@ -92,6 +94,26 @@ impl Program {
 
     pub(crate) fn pid(&self) -> u32 {
         self.child.id()
+    }
+
+    /// Lets the program crash as by a fault in native code, and waits until it has ended: the core file of the kernel, if
+    /// this machine writes one there.
+    pub(crate) fn crash(&mut self) -> Option<PathBuf> {
+        let pid = self.pid().to_string();
+        let limit = Command::new("prlimit")
+            .args(["--core=unlimited:", "--pid", &pid])
+            .status();
+        let signal = Command::new("kill").args(["-SEGV", &pid]).status();
+        let done =
+            |ran: std::io::Result<std::process::ExitStatus>| ran.is_ok_and(|code| code.success());
+        assert!(done(signal), "kill");
+        self.child.wait().expect("its end");
+        let mut files = std::fs::read_dir(self.folder.path())
+            .expect("its folder")
+            .flatten();
+        let is_core = |name: &str| name == "core" || name.starts_with("core.");
+        let core = files.find(|file| file.file_name().to_str().is_some_and(is_core));
+        core.map(|file| file.path()).filter(|_| done(limit))
     }
 
     /// A command of `jcmd` to this program.
