@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """How long heap dumps stop a program: `tenure dump --snapshot` beside the VM's own dump.
 
-  bench/snapshot.py [--gib 1,4] [--collectors G1,Serial,Parallel] [--pages small,huge] [--jdks HOME,HOME] [--runs 3]
+  bench/snapshot.py [--gib 1,4] [--collectors G1,Serial,Parallel] [--pages small,huge] [--jdks HOME,HOME] [--runs 3] [--cores]
 
 A thread of the program ticks every millisecond; the longest time between two ticks is how long the program stood still.
 Each round of a setting makes each kind of dump once, in turn:
@@ -12,6 +12,11 @@ Each round of a setting makes each kind of dump once, in turn:
   jcmd          jcmd GC.heap_dump -all
   jcmd parallel the same with -parallel=2 (JDK 22 and later)
   frozen        tenure dump --frozen
+
+With --cores each setting also makes a core file with gcore (of gdb), and dumps of that:
+
+  core          tenure dump --core
+  jhsdb         jhsdb jmap --binaryheap --core
 
 Prints a row for each: medians of the stops (ms), of the times until the file was whole (s), bytes of the file, objects.
 With --tenure PATH, --agent PATH (release builds), --folder DIR for the files.
@@ -74,6 +79,27 @@ def dump(program, what, args, jdk, folder):
     return ran.stdout, seconds, size
 
 
+def cores(program, args, jdk, rows):
+    """Dumps of one core file; the program only stops while gcore writes it."""
+    core, path = os.path.join(args.folder, "bench-core"), os.path.join(args.folder, "bench.hprof")
+    pid = str(program.child.pid)
+    subprocess.run(["gcore", "-o", core, pid], check=True, capture_output=True)
+    core += "." + pid
+    commands = {
+        "core": [args.tenure, "dump", "--core", core, "-o", path],
+        "jhsdb": [os.path.join(jdk, "bin/jhsdb"), "jmap", "--binaryheap", "--dumpfile", path, "--exe", os.path.join(jdk, "bin/java"),
+                  "--core", core],
+    }
+    for kind, command in commands.items():
+        rows[kind] = []
+        for _ in range(args.runs):
+            begun = time.monotonic()
+            subprocess.run(command, check=True, capture_output=True)
+            rows[kind].append((0, time.monotonic() - begun, os.path.getsize(path), None, ""))
+            os.remove(path)
+    os.remove(core)
+
+
 def setting(args, jdk, collector, pages, gib, classes):
     release = open(os.path.join(jdk, "release")).read()
     version = re.search(r'JAVA_VERSION="([^"]+)"', release).group(1)
@@ -94,6 +120,8 @@ def setting(args, jdk, collector, pages, gib, classes):
                 own = re.search(r"stopped for ([0-9.]+) ms at most \(([0-9.]+) ms", said)
                 cost = re.search(r"the copy took ([0-9.]+ \w+) of memory", said)
                 rows[kind].append((longest, seconds, size, own.groups() if own else None, cost.group(1) if cost else ""))
+        if args.cores:
+            cores(program, args, jdk, rows)
     finally:
         program.end()
     for kind, runs in rows.items():
@@ -113,6 +141,7 @@ def main():
     parser.add_argument("--collectors", default="G1,Serial,Parallel")
     parser.add_argument("--pages", default="small,huge")
     parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--cores", action="store_true")
     parser.add_argument("--folder", default=tempfile.gettempdir())
     args = parser.parse_args()
     args.tenure, args.agent = os.path.abspath(args.tenure), os.path.abspath(args.agent)

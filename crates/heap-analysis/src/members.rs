@@ -1,13 +1,13 @@
 //! The objects of a set: listed page by page, counted by group, and who dominates them.
 
-use crate::describe::{ObjectRef, describe};
+use crate::describe::{ObjectRef, describe, scalar_text, value_of};
 use crate::fields::lineage;
 use crate::group::{
     ClassGroups, GroupBy, GroupKey, class_key, owner_class, retained_by_group, trace_frames,
 };
 use crate::histogram::{Histogram, HistogramOptions, HistogramRow, SortBy, Total, page_of};
 use crate::selection::Selection;
-use heap_graph::{ClassIdx, Columns, Dominator, Heap, ObjIdx};
+use heap_graph::{ClassIdx, Columns, Dominator, Heap, ObjIdx, ObjectView, Value};
 use hprof::{Bytes, Serial};
 use regex::Regex;
 use rustc_hash::FxHashMap;
@@ -24,7 +24,62 @@ pub struct Objects {
     /// How many objects come before this page.
     pub offset: u64,
     /// The page.
-    pub rows: Vec<ObjectRef>,
+    pub rows: Vec<Member>,
+}
+
+/// An object of a set.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Member {
+    /// The object.
+    #[serde(flatten)]
+    pub object: ObjectRef,
+    /// Where the object has no readable value: the first of its fields that have one, in the order of the dump.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub fields: Vec<FieldText>,
+}
+
+/// A field and its readable value.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct FieldText {
+    /// The name of the field.
+    pub name: String,
+    /// A number, or in quotes the readable value of the object that it refers to.
+    pub value: String,
+}
+
+/// How many fields tell an object from others of its class.
+const FIELDS: usize = 3;
+
+fn member(heap: &Heap, object: ObjIdx) -> Member {
+    let named = describe(heap, object);
+    let fields = match named.value {
+        None => field_texts(heap, object),
+        Some(_) => Vec::new(),
+    };
+    Member {
+        object: named,
+        fields,
+    }
+}
+
+fn field_texts(heap: &Heap, object: ObjIdx) -> Vec<FieldText> {
+    let Ok(ObjectView::Instance { fields, .. }) = heap.object(object) else {
+        return Vec::new();
+    };
+    let text = |value: &Value| match value {
+        Value::Reference(id) => {
+            let value = value_of(heap, heap.find(*id)?)?;
+            Some(format!("\"{value}\""))
+        }
+        number => scalar_text(number),
+    };
+    let readable = fields.iter().filter_map(|field| {
+        Some(FieldText {
+            name: field.name.to_owned(),
+            value: text(&field.value)?,
+        })
+    });
+    readable.take(FIELDS).collect()
 }
 
 /// The first `count` members in an order: largest first, ties by id (`Objects`: by id; `Name`: by
@@ -84,7 +139,7 @@ pub fn page(
         rows: objects
             .iter()
             .skip(options.offset)
-            .map(|o| describe(heap, *o))
+            .map(|o| member(heap, *o))
             .collect(),
     }
 }

@@ -317,7 +317,7 @@ fn a_chain_and_a_star_are_retained_whole_by_several_workers() {
         };
         let total = members::total(&heap, &set);
         let page = members::page(&heap, all, &set, total, &page);
-        let names: Vec<&str> = page.rows.iter().map(|r| r.class.as_str()).collect();
+        let names: Vec<&str> = page.rows.iter().map(|r| r.object.class.as_str()).collect();
         assert_eq!(names, ["app.Node", "java.lang.Object[]"]);
         sums.push(members::histogram_of(
             &heap,

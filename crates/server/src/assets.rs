@@ -39,6 +39,8 @@ files! {
     "live_objects.js" => SCRIPT,
     "live_tables.js" => SCRIPT,
     "live_saved.js" => SCRIPT,
+    "views_android.js" => SCRIPT,
+    "views_compare.js" => SCRIPT,
     "views_waste.js" => SCRIPT,
     "views_query.js" => SCRIPT,
 }

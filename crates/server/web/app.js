@@ -6,7 +6,9 @@ import { percent } from "./format.js";
 import { start } from "./shell.js";
 import { dominators, histogram, leaks, overview } from "./views_heap.js";
 import { objects, object, paths } from "./views_object.js";
-import { bitmaps, duplicateStrings, file, loaders, notes, properties, roots, threads, unreachable } from "./views_more.js";
+import { android, bitmaps } from "./views_android.js";
+import { compare } from "./views_compare.js";
+import { duplicateStrings, file, loaders, notes, properties, roots, threads, unreachable } from "./views_more.js";
 import { query as queryPage } from "./views_query.js";
 import { collections, waste } from "./views_waste.js";
 
@@ -14,9 +16,10 @@ const root = document.getElementById("app");
 const title = root.dataset.title;
 let state = { stage: "opening" };
 
-bitmaps.hidden = () => !state.android;
+android.hidden = bitmaps.hidden = () => !state.android;
+compare.hidden = () => !state.base;
 
-const views = [overview, leaks, histogram, dominators, queryPage, threads, roots, loaders, duplicateStrings, waste, collections, unreachable, bitmaps, properties, file, notes, objects, object, paths];
+const views = [overview, android, leaks, compare, histogram, dominators, queryPage, threads, roots, loaders, duplicateStrings, waste, collections, unreachable, bitmaps, properties, file, notes, objects, object, paths];
 
 /** The way back, if the dump is one of a program that is watched. */
 const program = () => (/\/dumps\/[^/]+\/$/.test(location.pathname) ? h("a", { id: "program", href: "../../" }, "The running program") : null);
@@ -88,7 +91,7 @@ function showState(next) {
   if (next.stage === "failed") fill(site.status, h("span", { class: "bad" }, next.error || "cannot be used"));
   else if (next.phase) fill(site.status, h("progress", { max: "1", value: share }), `${words}: ${next.phase}${next.total ? ` ${percent(share)}` : ""}`);
   else fill(site.status, next.damaged ? h("a", { class: "bad", href: "#/file" }, "damaged file: answered from the rest") : "");
-  if (before.android !== next.android) site.menu();
+  if (before.android !== next.android || before.base !== next.base) site.menu();
   if (before.stage !== next.stage || next.quick !== before.quick) catchUp();
 }
 

@@ -51,6 +51,13 @@ export function titleOf(o) {
   return o.kind === "class" && o.value ? `class ${o.value}` : o.class;
 }
 
+/** What an object is called in a heading: the class without its package, the value, the id. */
+export function headingOf(o) {
+  const title = titleOf(o);
+  const short = title.startsWith("class ") ? title : title.slice(title.lastIndexOf(".") + 1);
+  return `${short}${o.kind !== "class" && o.value ? ` "${o.value}"` : ""} ${o.object}`;
+}
+
 /** An object as a link: name, value, id. */
 export function object(o, more) {
   if (!o) return h("span", { class: "dim" }, "null");

@@ -4,6 +4,9 @@ import { h, setOfSet, to } from "./dom.js";
 import { bytes, className, grouped, object, percent } from "./format.js";
 import { table } from "./table.js";
 
+/** What the first fields of an object say, where it has no value of its own. */
+const fieldTexts = (r) => (r.fields?.length ? h("span", { class: "val" }, ` ${r.fields.map((f) => `${f.name} = ${f.value}`).join(", ")}`) : null);
+
 /** Shallow, retained, share, object. */
 export function objectTable(rows, options = {}) {
   const whole = options.whole;
@@ -18,20 +21,21 @@ export function objectTable(rows, options = {}) {
         bar: whole ? (r) => r.retained / whole : undefined },
       whole ? { title: "Share", num: true, cell: (r) => percent(r.retained / whole) } : null,
       options.field ? { title: "Field", cell: (r) => r.field || "" } : null,
-      { title: options.title || "Object", sort: options.server ? "name" : undefined, cell: (r) => object(r) },
+      { title: options.title || "Object", sort: options.server ? "name" : undefined, cell: (r) => object(r, fieldTexts(r)) },
     ].filter(Boolean),
   });
 }
 
-/** A path: each step holds the next one by `field`. */
+/** A path, as in the terminal: each object below the one that holds it, with the field that does. */
 export function steps(list) {
+  const rows = list.map((step, n) => ({ step, depth: n, field: n ? list[n - 1].field : null, direct: n ? list[n - 1].direct !== false : true }));
   return table({
-    rows: list,
+    rows,
     empty: "No path.",
     columns: [
-      { title: "Retained", num: true, cell: (r) => bytes(r.retained) },
-      { title: "Object, and the field that holds the next one", cell: (r) => [object(r), r.field ? h("b", null, ` .${r.field}`) : null,
-        r.direct === false ? h("span", { class: "dim" }, " (the next one is held by several together)") : null] },
+      { title: "Retained", num: true, cell: (r) => bytes(r.step.retained) },
+      { title: "Field and object", cell: (r) => h("div", { class: "indent", vars: { "--d": String(r.depth) } },
+        r.field ? [h("b", { class: "field" }, r.field), " → "] : null, object(r.step), r.direct ? null : h("span", { class: "dim" }, " (held by several together)")) },
     ],
   });
 }

@@ -2,7 +2,8 @@
 // be in. A site gives a list of views; `start` does the rest.
 //
 // A view is `{name, title, group, hidden, keys, show(context)}`. `show` gets
-// `{params, ask, signal, refresh}` and returns nodes; it may throw a Fault.
+// `{params, ask, signal, refresh}` and returns nodes; it may throw a Fault, and set `context.heading` once it knows
+// what it shows.
 
 import { fill, h, renew, to } from "./dom.js";
 
@@ -87,7 +88,7 @@ export function start({ root, title, views, ask, tools, carried }) {
       partial ||= answer.complete === false;
       return answer;
     };
-    const context = { params, ask: asked, signal: mine.signal, refresh: show };
+    const context = { params, ask: asked, signal: mine.signal, refresh: show, heading: "" };
     let nodes;
     let fault = null;
     try {
@@ -103,7 +104,7 @@ export function start({ root, title, views, ask, tools, carried }) {
     const stays = fault?.kind === "bad_request" && main.dataset.view === view.name && main.childElementCount > 1;
     if (stays) nodes = [nodes, [...main.children].slice(1).filter((one) => !one.matches(".notice.bad"))];
     if (partial) nodes = [notice("wait", "So far", h("p", null, "This is what is known already. The rest is being worked out and appears by itself.")), nodes];
-    const heading = view.heading ? view.heading(params) : view.title;
+    const heading = context.heading || (view.heading ? view.heading(params) : view.title);
     document.title = `${heading} - ${title}`;
     // A view that is shown already keeps what the user is doing in it.
     const put = main.dataset.view === view.name ? renew : fill;

@@ -28,6 +28,7 @@ function suspectCard(s, whole) {
     : ["One object, ", object({ ...s, kind: s.class === "java.lang.Class" ? "class" : "instance" }), ","];
   const pile = point?.of_class;
   return h("div", { class: "suspect" },
+    h("div", { class: "share", role: "img", "aria-label": `${percent(s.share)} of the heap`, vars: { "--b": `${(100 * s.share).toFixed(1)}%` } }),
     h("p", null, who, " keep", s.kind === "class" ? " " : "s ", h("b", null, bytes(s.retained)), ` (${percent(s.share)}) alive.`,
       s.local_of ? [" It is a local variable of thread ", h("b", null, s.local_of.thread), " in ", s.local_of.frame, "."] : null),
     point && point.object !== s.object ? h("p", null, "The memory is accumulated in ", object({ ...point, kind: point.class === "java.lang.Class" ? "class" : "instance" }),

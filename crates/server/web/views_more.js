@@ -1,9 +1,9 @@
-// Threads, roots, loaders, strings, garbage, bitmaps, properties, the file, notes.
+// Threads, roots, loaders, strings, garbage, properties, the file, notes.
 
 import { address } from "./api.js";
 import { h, setOfQuery, to } from "./dom.js";
 import { bytes, className, grouped, human, object, percent, plural } from "./format.js";
-import { classLink, facts, figures, more, objectTable, picture } from "./objects.js";
+import { classLink, facts, figures, more, objectTable } from "./objects.js";
 import { notice } from "./shell.js";
 import { search, table } from "./table.js";
 
@@ -14,6 +14,18 @@ function stack(thread) {
     thread.other_locals?.length ? [h("p", { class: "dim" }, "not in a frame"), locals(thread.other_locals)] : null);
 }
 
+/** A row of a thread; its stack, with the objects of its frames, opens below. */
+const threadColumns = [
+  { title: "Retained", num: true, sort: (t) => t.retained, cell: (t) => bytes(t.retained) },
+  { title: "By its locals", num: true, sort: (t) => t.locals_retained || 0, cell: (t) => (t.locals_retained ? bytes(t.locals_retained) : "") },
+  { title: "Kind", sort: (t) => kindOf(t), cell: (t) => h("span", { class: "dim" }, kindOf(t)) },
+  { title: "Thread, and where it stands", sort: (t) => t.name, cell: (t) => h("details", null,
+    h("summary", null, h("b", null, t.name || "(no name)"), t.stack.length ? h("span", { class: "dim" }, ` ${t.stack[0].frame}`) : null),
+    t.object !== "0x0" ? h("p", { class: "stack" }, object({ ...t, kind: "instance", value: t.name })) : null, stack(t)) },
+];
+
+const kindOf = (t) => [t.daemon ? "daemon" : "", t.is_virtual ? "virtual" : ""].filter(Boolean).join(", ");
+
 export const threads = {
   name: "threads", title: "Threads", group: "Parts", keys: "t",
   source: () => ["threads"],
@@ -21,15 +33,17 @@ export const threads = {
     const answer = await context.ask("threads");
     const find = (context.params.find || "").toLowerCase();
     const list = answer.threads.filter((t) => !find || t.name.toLowerCase().includes(find) || t.stack.some((f) => f.frame.toLowerCase().includes(find)));
-    const line = (t) => h("details", null, h("summary", null, h("b", null, t.name || "(no name)"), " ", h("span", { class: "dim" }, [t.daemon ? "daemon" : "", t.is_virtual ? "virtual" : ""].filter(Boolean).join(", ")), " retains ", bytes(t.retained),
-      t.locals_retained ? [", its locals ", bytes(t.locals_retained)] : null, t.stack.length ? h("span", { class: "dim" }, ` · ${t.stack[0].frame}`) : null),
-    t.object !== "0x0" ? h("p", { class: "stack" }, object({ ...t, kind: "instance", value: t.name })) : null, stack(t));
     return [
       h("div", { class: "controls" }, search("find", context.params.find, "Name or frame")),
-      list.length ? list.map(line) : h("p", { class: "empty" }, answer.threads.length ? "No thread matches." : "The dump names no threads."), more(answer.omitted),
-      answer.virtual_groups.length ? [h("h2", null, `Virtual threads by stack (${grouped(answer.virtual_threads)})`), answer.virtual_groups.map((g) => h("details", null,
-        h("summary", null, plural(g.threads, "thread", "threads"), " retain ", bytes(g.retained), h("span", { class: "dim" }, ` · ${g.stack[0] || "no stack"}`)),
-        g.largest.length ? h("p", null, h("a", { href: to("objects", { set: `stack:${g.largest[0].object}` }) }, "these threads")) : null, h("pre", null, g.stack.join("\n")), objectTable(g.largest)))] : null,
+      table({ rows: list, label: "Threads", key: (t) => t.object, empty: answer.threads.length ? "No thread matches." : "The dump names no threads.", columns: threadColumns }), more(answer.omitted),
+      answer.virtual_groups.length ? [h("h2", null, `Virtual threads by stack (${grouped(answer.virtual_threads)})`), table({
+        rows: answer.virtual_groups,
+        columns: [
+          { title: "Threads", num: true, sort: (g) => g.threads, cell: (g) => (g.largest.length ? h("a", { href: to("objects", { set: `stack:${g.largest[0].object}` }), title: "These threads as a set" }, grouped(g.threads)) : grouped(g.threads)) },
+          { title: "Retained", num: true, sort: (g) => g.retained, cell: (g) => bytes(g.retained) },
+          { title: "Where they stand", cell: (g) => h("details", null, h("summary", null, g.stack[0] || "no stack"), h("pre", null, g.stack.join("\n")), objectTable(g.largest)) },
+        ],
+      })] : null,
       answer.virtual_without_stack ? h("p", { class: "dim" }, `${plural(answer.virtual_without_stack, "virtual thread has", "virtual threads have")} no stack in the dump.`) : null,
     ];
   },
@@ -143,30 +157,6 @@ export const unreachable = {
         { title: "Class", cell: (r) => h("a", { href: to("objects", { set: `unreachable and class:${r.class_id !== "0x0" ? r.class_id : r.class}`, all: "1" }) }, className(r.class)) },
       ],
     }), more(answer.omitted_rows)];
-  },
-};
-
-export const bitmaps = {
-  name: "bitmaps", title: "Bitmaps", group: "Parts",
-  source: () => ["bitmaps"],
-  async show(context) {
-    const answer = await context.ask("bitmaps");
-    const native = answer.rows.filter((r) => !r.in_heap).length;
-    // Pictures cost a question each: the largest have them here, all have them on their own page.
-    const shown = new Set(answer.rows.filter((r) => r.in_heap).slice(0, 50));
-    return [figures([[answer.rows.length, "bitmaps"], [human(answer.bytes), "pixels"], [human(answer.wasted), "wasted by equal ones"]]),
-      native ? h("p", { class: "dim" }, `${native === answer.rows.length ? "All" : grouped(native)} of them keep their pixels in native memory (Android 8 and later): the dump does not have them, so there is no picture, and bytes are four per pixel.`) : null,
-      table({
-        rows: answer.rows, empty: "There are no bitmaps.",
-        columns: [
-          { title: "Bytes", num: true, sort: (r) => r.bytes, cell: (r) => bytes(r.bytes) },
-          { title: "Retained", num: true, sort: (r) => r.retained, cell: (r) => bytes(r.retained) },
-          { title: "Size", num: true, sort: (r) => r.width * r.height, cell: (r) => `${r.width} × ${r.height}` },
-          { title: "Copies", num: true, sort: (r) => r.copies, cell: (r) => grouped(r.copies) },
-          { title: "Picture", cell: (r) => (shown.has(r) ? picture(context, r.object, 48) : r.in_heap ? "" : h("span", { class: "dim" }, "native")) },
-          { title: "Bitmap", cell: (r) => object(r) },
-        ],
-      })];
   },
 };
 

@@ -1,7 +1,7 @@
 // One object, a set of objects, paths.
 
 import { h, setOfSet, to } from "./dom.js";
-import { bytes, className, grouped, object as objectLink, plural, titleOf } from "./format.js";
+import { bytes, className, grouped, headingOf, object as objectLink, plural, titleOf } from "./format.js";
 import { classLink, facts, figures, more, objectTable, picture, setTabs, steps } from "./objects.js";
 import { notice } from "./shell.js";
 import { choice, pager, search, table } from "./table.js";
@@ -29,6 +29,21 @@ function contentsTable(c) {
   return [h("h2", null, { map: "Entries", set: "Elements", list: "Elements" }[c.form]), h("div", { class: c.form === "map" ? "pairs" : null }, table({ rows: c.rows, columns })), c.more ? h("p", { class: "empty" }, `The first ${c.rows.length}.`) : null];
 }
 
+// More would not fit into a line; the whole chain is a table of the page.
+const CRUMBS = 6;
+
+/** The objects that keep this one alive, the outermost first. */
+function crumbs(dominators) {
+  if (!dominators.length) return null;
+  const link = (o) => {
+    const title = titleOf(o);
+    return [h("a", { href: to("object", { id: o.object }), title: `${title} ${o.object}` }, title.startsWith("class ") ? title : title.slice(title.lastIndexOf(".") + 1)),
+      o.field ? ` ${o.field.startsWith("[") ? "" : "."}${o.field.replace(/^static /, "")}` : null];
+  };
+  const shown = dominators.length > CRUMBS ? [...dominators.slice(0, 2), null, ...dominators.slice(3 - CRUMBS)] : dominators;
+  return h("p", { class: "crumbs", "aria-label": "Kept alive by" }, shown.map((o) => [o ? link(o) : "…", " › "]), "this");
+}
+
 export const object = {
   name: "object", title: "Object",
   heading: (p) => `Object ${p.id || ""}`,
@@ -36,11 +51,13 @@ export const object = {
   async show(context) {
     const id = context.params.id;
     const [o, contents] = await Promise.all([context.ask("object", { id }), context.ask("contents", { id, limit: LIMIT })]);
+    context.heading = headingOf(o);
     const c = o.of_class;
     const set = `object:${o.object}`;
     const link = (text, view, params) => h("a", { href: to(view, params) }, text);
     const value = o.kind === "class" ? null : o.value;
     return [
+      crumbs(o.dominators.slice(0, -1)),
       h("p", { class: "strong" }, className(titleOf(o)), value ? h("span", { class: "val" }, ` "${value}"`) : null),
       figures([[bytes(o.shallow), "shallow"], [bytes(o.retained), "retained"], [o.dominated_count, "dominated"], o.inbound_count === null ? null : [o.inbound_count, "referrers"]]),
       h("p", null, link("Paths from roots", "paths", { id: o.object }), " · ", link("Dominator tree below", "dominators", { id: o.object }), " · ",
@@ -133,6 +150,7 @@ export const paths = {
   async show(context) {
     const p = context.params;
     const answer = await context.ask("paths", { id: p.id, exclude: p.exclude, count: p.count || 3 });
+    context.heading = `Paths from roots to ${headingOf(answer.target)}`;
     const head = [h("p", null, objectLink(answer.target)), h("div", { class: "controls" }, choice("exclude", EXCLUSIONS, p.exclude || "", (exclude) => to("paths", { ...p, exclude })))];
     if (!answer.reachable) return [head, notice("warn", "Unreachable", h("p", null, "No root leads to this object."))];
     if (!answer.paths.length) return [head, h("p", { class: "empty" }, "No path with these exclusions.")];

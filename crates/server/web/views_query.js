@@ -97,6 +97,7 @@ function completion(box) {
     const at = box.selectionStart;
     const word = wordBefore(box.value.slice(0, at));
     box.setRangeText(proposal, at - word.length, at, "end");
+    box.dispatchEvent(new Event("input"));
     close();
     box.focus();
   };
@@ -132,9 +133,39 @@ function completion(box) {
   };
 }
 
-function pick(title, list) {
-  return h("select", { "aria-label": title, onchange: (e) => e.target.value && change({ text: e.target.value, lang: "", limit: "" }) },
-    h("option", { value: "" }, title), list.map(([name, text]) => h("option", { value: text }, name)));
+/** Queries to begin with: each is a link to its answer. */
+function cards(list) {
+  return h("div", { class: "cards" }, list.map(([name, text]) => h("a", { class: "card", href: to("query", { text }) }, h("b", null, name), h("code", null, highlighted(text)))));
+}
+
+const TOKENS = new RegExp([
+  "(?<text>'(?:[^']|'')*'?|\"[^\"]*\"?)", "(?<comment>--.*)", "(?<number>\\b(?:0x[0-9a-f]+|\\d+(?:\\.\\d+)?)\\b)",
+  "(?<word>\\b(?:all|and|as|asc|between|by|case|desc|distinct|else|end|exists|filter|from|group|having|in|instanceof|is|join|left|like|limit|not|null|objects|offset|on|or|order|regexp|select|then|union|using|when|where|with)\\b)",
+].join("|"), "gi");
+
+/** A query with its keywords, texts and numbers marked. */
+function highlighted(text) {
+  const parts = [];
+  let at = 0;
+  for (const match of text.matchAll(TOKENS)) {
+    const kind = Object.entries(match.groups || {}).find(([, found]) => found)?.[0];
+    parts.push(text.slice(at, match.index), h("span", { class: `tok-${kind}` }, match[0]));
+    at = match.index + match[0].length;
+  }
+  return [...parts, text.slice(at)];
+}
+
+/** The editor: what is typed lies above the same text in colours. */
+function editor(box) {
+  const behind = h("pre", { "aria-hidden": "true" });
+  const draw = () => {
+    // A last line without text has no height of its own.
+    fill(behind, highlighted(box.value), "\n");
+    behind.scrollTop = box.scrollTop;
+  };
+  for (const event of ["input", "scroll"]) box.addEventListener(event, draw);
+  draw();
+  return h("div", { class: "editor" }, behind, box);
 }
 
 /** Opens in place and asks when it is opened for the first time. */
@@ -208,9 +239,9 @@ export const query = {
     if (p.text) answer(context, p, box, result);
     if (typing) setTimeout(() => box.focus());
     typing = false;
-    const nodes = [box,
-      h("div", { class: "controls" }, h("button", { class: "run", onclick: run, title: "Ctrl+Enter" }, "Run"), lang, h("button", { onclick: plan }, "Plan"), pick("Examples", EXAMPLES)),
-      proposals.list, later("History", past), later("What can be named", names), result];
+    const nodes = [editor(box),
+      h("div", { class: "controls" }, h("button", { class: "run", onclick: run, title: "Ctrl+Enter" }, "Run"), lang, h("button", { onclick: plan }, "Plan"), p.text ? h("a", { href: to("query") }, "Examples") : null),
+      proposals.list, later("History", past), later("What can be named", names), p.text ? null : cards(EXAMPLES), result].filter(Boolean);
     // They know one another.
     for (const node of nodes) node.own = true;
     page = { asked, box, result, nodes };

@@ -10,6 +10,7 @@ use report::Provenance;
 use server::explorer::state::Stage;
 use server::explorer::{Explorer, router};
 use server::{Config, start};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,11 +18,14 @@ use std::time::Duration;
 /// Explore a dump in the browser
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  tenure open heap.hprof\n  tenure open --no-browser --port 7070 heap.hprof.gz\n\nThe page is on 127.0.0.1 and needs the token in its address. The first histogram shows while the\nindex is being built. Ctrl-C ends."
+    after_help = "Examples:\n  tenure open heap.hprof\n  tenure open --no-browser --port 7070 heap.hprof.gz\n  tenure open after.hprof --base before.hprof\n\nThe page is on 127.0.0.1 and needs the token in its address. The first histogram shows while the\nindex is being built. Ctrl-C ends."
 )]
 pub struct Args {
     #[command(flatten)]
     dump: Dump,
+    /// An earlier dump of the same program: a page shows what grew since
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    base: Option<PathBuf>,
     /// Port on 127.0.0.1 [default: any free one]
     #[arg(
         long,
@@ -40,6 +44,10 @@ impl Args {
     pub(crate) fn run(&self, session: &Session) -> Outcome {
         let file = &self.dump.file;
         let explorer = Explorer::open_renamed(file, session.options(), session.mapping()?);
+        if let Some(base) = &self.base {
+            std::fs::File::open(base).with_context(|| format!("cannot read {}", base.display()))?;
+            explorer.compare_with(base);
+        }
         let config = Config {
             port: self.port,
             signals: true,

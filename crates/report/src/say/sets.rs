@@ -1,10 +1,10 @@
 //! Sets of objects: lists, who dominates them, what collections hold, bitmaps, areas.
 
 use super::Say;
-use crate::doc::{Cell, Doc, Span, Table, number, words};
+use crate::doc::{Cell, Doc, Span, Table, number, object_spans, words};
 use heap_analysis::bitmaps::{Bitmap, Bitmaps, Picture};
 use heap_analysis::contents::Contents;
-use heap_analysis::members::{ImmediateDominators, Objects};
+use heap_analysis::members::{ImmediateDominators, Member, Objects};
 use heap_analysis::treemap::Treemap;
 
 impl Say for Objects {
@@ -14,9 +14,9 @@ impl Say for Objects {
         let mut table = Table::new([number("shallow"), number("retained"), words("object")]);
         for row in &self.rows {
             table.row([
-                Cell::bytes(row.shallow),
-                Cell::bytes(row.retained),
-                Cell::object(row),
+                Cell::bytes(row.object.shallow),
+                Cell::bytes(row.object.retained),
+                Cell::new(member_spans(row)),
             ]);
         }
         let shown = self.offset + self.rows.len() as u64;
@@ -34,6 +34,16 @@ impl Say for Objects {
         intro.push(Span::from("."));
         Doc::new().text(intro).table(table)
     }
+}
+
+/// The object, and what its fields say where it has no value of its own.
+fn member_spans(member: &Member) -> Vec<Span> {
+    let mut spans = object_spans(&member.object);
+    for (n, field) in member.fields.iter().enumerate() {
+        spans.push(Span::Dim(if n == 0 { " " } else { ", " }.to_owned()));
+        spans.push(Span::Value(format!("{}={}", field.name, field.value)));
+    }
+    spans
 }
 
 impl Say for ImmediateDominators {

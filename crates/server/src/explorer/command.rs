@@ -78,6 +78,7 @@ const COMMANDS: &[(&str, &str, Flags)] = &[
     ("loaders", "loaders", &[]),
     ("properties", "properties", &[]),
     ("unreachable", "unreachable", &[]),
+    ("android", "android", &[("limit", "--limit")]),
     (
         "query",
         "query",
@@ -98,8 +99,16 @@ const SET: Flags = &[
 ];
 
 /// The command line and the queries of a view.
-pub(super) fn of(file: &str, view: &str, params: &Params) -> Result<Shown, Fault> {
-    let command = line(file, view, params);
+pub(super) fn of(
+    file: &str,
+    base: Option<&str>,
+    view: &str,
+    params: &Params,
+) -> Result<Shown, Fault> {
+    let command = match (view, base) {
+        ("compare", Some(base)) => Some(format!("tenure diff {} {}", quoted(base), quoted(file))),
+        _ => line(file, view, params),
+    };
     let queries = sql::of(view, params);
     if command.is_none() && queries.is_empty() {
         return Err(Fault::not_found("this view asks nothing of the heap"));
@@ -149,7 +158,7 @@ mod tests {
     #[test]
     fn a_view_has_a_command_line() {
         let check = |view, query, want: &str| {
-            let shown = of("a b.hprof", view, &Params::parse(query)).unwrap();
+            let shown = of("a b.hprof", None, view, &Params::parse(query)).unwrap();
             assert_eq!(shown.command.as_deref(), Some(want));
         };
         check("overview", "", "tenure overview 'a b.hprof'");

@@ -28,6 +28,7 @@ const INDEX: &[(&str, &str)] = &[
     ("properties", "System properties"),
     ("unreachable", "Unreachable objects"),
     ("bitmaps", "Bitmaps"),
+    ("android", "Android"),
     ("summary", "The file"),
     ("validate", "State of the file"),
 ];
@@ -55,6 +56,9 @@ pub(super) fn index(explorer: &Explorer) -> Response {
             body.push_str("<ul>\n");
             for (link, title) in INDEX {
                 let _ = writeln!(body, "<li><a href=\"{link}\">{title}</a></li>");
+            }
+            if state.base.is_some() {
+                body.push_str("<li><a href=\"compare\">Compare</a></li>\n");
             }
             body.push_str("</ul>\n");
         }

@@ -96,7 +96,8 @@ async fn as_command(
     Query(asked): Asked,
 ) -> Result<Response, Fault> {
     let file = explorer.path().to_string_lossy().into_owned();
-    let answer = command::of(&file, &view, &Params::new(asked))?;
+    let base = explorer.base().map(|path| path.to_string_lossy());
+    let answer = command::of(&file, base.as_deref(), &view, &Params::new(asked))?;
     Ok(typed("application/json", json_bytes(&answer)))
 }
 

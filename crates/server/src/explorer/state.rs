@@ -18,7 +18,7 @@ use heap_query::Session;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock, mpsc};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, mpsc};
 use tokio::sync::watch;
 
 /// How far the opening is.
@@ -57,6 +57,8 @@ pub struct State {
     pub damaged: bool,
     /// True for a dump of Android.
     pub android: bool,
+    /// File name of the dump to compare with, if there is one.
+    pub base: Option<String>,
     /// Why it failed.
     pub error: Option<String>,
 }
@@ -78,6 +80,9 @@ pub struct Explorer {
     cancel: AtomicBool,
     state: watch::Sender<State>,
     heap: OnceLock<Arc<Heap>>,
+    base: OnceLock<PathBuf>,
+    /// The heap of `base`, opened when it is first asked for.
+    base_heap: Mutex<Option<Arc<Heap>>>,
     quick: OnceLock<QuickHistogram>,
     /// What the user wrote about this dump.
     pub notes: Notes,
@@ -99,6 +104,11 @@ impl std::fmt::Debug for Explorer {
     }
 }
 
+fn file_name(path: &Path) -> String {
+    let name = path.file_name().unwrap_or(path.as_os_str());
+    name.to_string_lossy().into_owned()
+}
+
 impl Explorer {
     /// How many queries run now.
     pub fn running_queries(&self) -> usize {
@@ -112,10 +122,9 @@ impl Explorer {
 
     /// As [`open`](Self::open), with the names of a mapping file in place of those in the dump.
     pub fn open_renamed(path: &Path, options: Options, mapping: Option<Mapping>) -> Arc<Explorer> {
-        let file = path.file_name().unwrap_or(path.as_os_str());
         let state = State {
             schema: "tenure.state/1",
-            file: file.to_string_lossy().into_owned(),
+            file: file_name(path),
             ..State::default()
         };
         let explorer = Arc::new(Explorer {
@@ -129,6 +138,8 @@ impl Explorer {
             cancel: AtomicBool::new(false),
             state: watch::channel(state).0,
             heap: OnceLock::new(),
+            base: OnceLock::new(),
+            base_heap: Mutex::new(None),
             quick: OnceLock::new(),
             answers: Recent::new(64 << 20),
             histograms: Recent::new(64 << 20),
@@ -143,6 +154,40 @@ impl Explorer {
             explorer.fail(&error.to_string());
         }
         explorer
+    }
+
+    /// Names an earlier dump of the same program, which is opened when the two are compared first. The first one named counts.
+    pub fn compare_with(&self, base: &Path) {
+        if self.base.set(base.to_owned()).is_ok() {
+            let name = file_name(base);
+            self.state.send_modify(|state| state.base = Some(name));
+        }
+    }
+
+    /// The dump to compare with.
+    pub(super) fn base(&self) -> Option<&Path> {
+        self.base.get().map(PathBuf::as_path)
+    }
+
+    /// Its file name and its heap.
+    pub(super) fn base_heap(&self) -> Result<(String, Arc<Heap>), Fault> {
+        let base = self.base().ok_or_else(|| {
+            Fault::bad("there is no dump to compare with: open the later one with --base EARLIER")
+        })?;
+        let mut opened = self
+            .base_heap
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if let Some(heap) = &*opened {
+            return Ok((file_name(base), Arc::clone(heap)));
+        }
+        let mut heap = Heap::open(base, &self.options, &self.control())?;
+        if let Some(mapping) = &self.mapping {
+            heap.rename(mapping);
+        }
+        let heap = Arc::new(heap);
+        *opened = Some(Arc::clone(&heap));
+        Ok((file_name(base), heap))
     }
 
     /// The present state, and how to follow it.

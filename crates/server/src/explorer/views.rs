@@ -5,8 +5,10 @@ use super::params::{Params, ROWS};
 use super::query;
 use super::state::{Chosen, Explorer};
 use crate::reply::{Fault, FaultKind, Form, Written};
+use heap_analysis::android::android;
 use heap_analysis::collection_stats::{CollectionOptions, collections};
 use heap_analysis::collection_table::CollectionTable;
+use heap_analysis::diff::{DiffOptions, diff};
 use heap_analysis::histogram::{Histogram, HistogramOptions};
 use heap_analysis::members;
 use heap_analysis::selection::Selection;
@@ -176,6 +178,27 @@ pub(super) const VIEWS: &[(&str, Answer)] = &[
             f,
             &unreachable::unreachable(heap, Some(p.limit(1000)?)),
         )
+    }),
+    ("compare", |e, p, f| {
+        let heap = e.heap()?;
+        let (base_name, base) = e.base_heap()?;
+        let defaults = DiffOptions::default();
+        let options = DiffOptions {
+            top: Some(p.limit(ROWS)?),
+            threshold: p.number("threshold", defaults.threshold as usize)?.min(100) as f64,
+        };
+        let name = e.state().borrow().file.clone();
+        base.check().map_err(|e| Fault::failed(e.to_string()))?;
+        say(
+            heap,
+            f,
+            &diff(&[(base_name, &base), (name, heap)], &options),
+        )
+    }),
+    ("android", |e, p, f| {
+        let heap = e.heap()?;
+        let bitmaps = Some(p.limit(20)?);
+        say(heap, f, &android(heap, bitmaps, &e.control())?)
     }),
     ("bitmaps", |e, _, f| {
         let heap = e.heap()?;

@@ -246,6 +246,10 @@ impl Dumps {
     pub fn add(&self, time_ms: u64, path: PathBuf, joined: bool, held: Option<Held>) -> usize {
         let explorer = Explorer::open(&path, heap_graph::Options::default());
         let mut inner = self.inner();
+        // What has grown since the dump before.
+        if let Some(before) = inner.dumps.last() {
+            explorer.compare_with(&before.path);
+        }
         inner.dumps.push(Arc::new(Dump {
             time_ms,
             path,
