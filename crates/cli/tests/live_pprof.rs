@@ -114,6 +114,96 @@ fn profiles_are_those_of_the_time_that_was_asked_for() {
     }
 }
 
+/// CPU time of `Populations.burn` in a range, in samples.
+fn burnt(page: &Page, range: &str) -> u64 {
+    let answer = page.json(&format!("cpu?{range}&limit=1000"));
+    assert_eq!(answer["schema"], "tenure.profile/1", "{answer}");
+    let methods = answer["methods"].as_array().expect("methods");
+    let own: u64 = methods
+        .iter()
+        .map(|row| row["own"].as_u64().expect("a number"))
+        .sum();
+    assert_eq!(answer["total"], own, "each sample is some method's own");
+    let burn = methods
+        .iter()
+        .find(|row| row["method"] == "Populations.burn");
+    burn.map_or(0, |row| row["total"].as_u64().expect("a number")) / 10_000_000
+}
+
+#[test]
+fn the_cpu_is_sampled_while_a_page_wants_it_and_by_range() {
+    let Some(lab) = lab("CPU samples of a live page") else {
+        return;
+    };
+    for jdk in &lab.jdks {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (mut program, page) = run_live(lab, jdk, folder.path(), &[]);
+        assert_eq!(get(&page, "api/v1/cpu").0, 404);
+        // The agent is loaded for this, and records no allocations.
+        page.command("cpu?on=1");
+        let state = page.json("state");
+        assert_eq!(
+            (&state["cpu"], &state["recording"]["on"]),
+            (&true.into(), &false.into())
+        );
+        let mut burn = |ms: u32| {
+            program.tell(&format!("burn {ms}"));
+            page.count();
+            now_ms()
+        };
+        let middle = burn(600);
+        burn(600);
+        let [all, first, second] = ["", &format!("to={middle}"), &format!("from={middle}")]
+            .map(|range| burnt(&page, range));
+        assert_eq!(first + second, all);
+        for one in [first, second] {
+            assert!(
+                (24..=66).contains(&one),
+                "60 are expected of 0.6 s on {}: {one}",
+                jdk.full_version
+            );
+        }
+        assert_eq!(burnt(&page, "filter=no.such.Frame"), 0);
+        let changed = page.json(&format!("cpu?from={middle}&base_from=0&base_to={middle}"));
+        assert_eq!(changed["schema"], "tenure.profile_difference/1");
+        let (status, collapsed) = get(
+            &page,
+            "api/v1/profile?heap=cpu&form=collapsed&filter=Populations.burn",
+        );
+        let collapsed = String::from_utf8(collapsed).expect("text");
+        let sum: u64 = collapsed
+            .lines()
+            .filter_map(|line| line.rsplit_once(' ')?.1.parse::<u64>().ok())
+            .sum();
+        assert_eq!((status, sum), (200, all * 10_000_000), "{collapsed}");
+
+        // A measurement has its own time, and does not end the samples of the page.
+        let measured = during(&page, "profile", || {
+            burn(600);
+        });
+        let samples = sum_of(&measured);
+        assert!((24..=66).contains(&samples), "{samples}");
+        burn(300);
+        let more = burnt(&page, "");
+        assert!(more > all + samples, "{more} {all} {samples}");
+        page.command("cpu?on=0");
+        assert_eq!(page.json("state")["cpu"], false);
+        let last = burnt(&page, "");
+        burn(300);
+        assert_eq!(burnt(&page, ""), last);
+        program.child.kill().expect("killed");
+    }
+}
+
+fn now_ms() -> u64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    now.expect("a time").as_millis() as u64
+}
+
+fn sum_of(profile: &Decoded) -> u64 {
+    sum(profile, "Populations.burn")[1]
+}
+
 struct Request {
     line: String,
     head: Vec<String>,

@@ -48,6 +48,7 @@ fn said(page: &Page, from: u64, to: u64) -> Vec<(String, Value)> {
     asked.push(format!(
         "groups?class=Populations$Node&by=time&source=recording&{range}"
     ));
+    asked.push(format!("cpu?limit=100000&{range}"));
     asked.push(format!("timeline?points=100000&{range}"));
     let answers = asked.into_iter().map(|question| {
         let mut answer = page.json(&question);
@@ -102,6 +103,8 @@ fn what_a_killed_server_knew_by_time_is_known_to_the_next() {
     let mut program = Program::of(child);
     let (server, page) = attach(lab, &program, folder, &["--record", "full"]);
     page.counting(&mut program);
+    page.command("cpu?on=1");
+    program.tell("burn 300");
     program.tell("keep 1000");
     program.tell("garbage 500");
     program.tell("loaders 30");

@@ -38,6 +38,7 @@ files! {
     "live_timeline.js" => SCRIPT,
     "live_objects.js" => SCRIPT,
     "live_tables.js" => SCRIPT,
+    "live_cpu.js" => SCRIPT,
     "live_saved.js" => SCRIPT,
     "views_android.js" => SCRIPT,
     "views_compare.js" => SCRIPT,

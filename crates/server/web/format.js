@@ -16,6 +16,11 @@ export function human(bytes) {
   return `${value.toFixed(1)} ${UNITS[unit]}`;
 }
 
+/** The time of a day, 24 hours: `14:03:59`. */
+export function clock(ms, seconds = true) {
+  return new Date(ms).toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit", ...(seconds ? { second: "2-digit" } : {}) });
+}
+
 /** `1,234,567`. */
 export function grouped(n) {
   return n.toLocaleString("en-US");

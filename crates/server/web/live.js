@@ -2,8 +2,10 @@
 
 import { ask, follow } from "./api.js";
 import { fill, h } from "./dom.js";
+import { clock } from "./format.js";
 import { faultNotice, go, here, notice, start } from "./shell.js";
 import { Timeline, charts, collections, commands, dumpList, meanings, rangeLine, selection } from "./live_timeline.js";
+import { cpu } from "./live_cpu.js";
 import { instances } from "./live_objects.js";
 import { advice, allocations, classes, filters, native, references, stacks, withSources } from "./live_tables.js";
 import { options, saved, source } from "./live_saved.js";
@@ -46,7 +48,7 @@ async function events() {
   const rows = timeline.events.filter((e) => !chosen || (e.time_ms >= chosen[0] && e.time_ms <= chosen[1])).reverse();
   const { table } = await import("./table.js");
   const columns = [
-    { title: "When", cell: (e) => h("span", { class: "time" }, new Date(e.time_ms).toLocaleTimeString()), sort: (e) => e.time_ms },
+    { title: "When", cell: (e) => h("span", { class: "time" }, clock(e.time_ms)), sort: (e) => e.time_ms },
     { title: "Pause", num: true, cell: (e) => (e.kind === "gc" ? `${e.pause_ms.toFixed(1)} ms` : ""), sort: (e) => e.pause_ms || 0 },
     { title: "Count", num: true, cell: (e) => (e.kind === "gc" ? e.count : ""), sort: (e) => e.count || 0 },
     { title: "What", cell: (e) => (e.kind === "gc" ? `${e.collector}: ${e.cause}` : e.text), sort: (e) => e.collector || e.text },
@@ -82,6 +84,7 @@ const views = [
   view("memory", "Memory", "m", "", overview),
   view("allocations", "Allocations", "a", "Recording", recorded(allocations)),
   view("stacks", "Call stacks", "s", "Recording", recorded(stacks)),
+  view("cpu", "CPU", "p", "Recording", below((context) => cpu(state, context))),
   view("native", "Native memory", "n", "Recording", recorded(native)),
   view("references", "JNI references", "j", "Recording", recorded(references)),
   view("classes", "Instances", "i", "Objects", below(classes)),
@@ -126,7 +129,7 @@ async function begin() {
     if (list && JSON.stringify(before.dumps) !== JSON.stringify(state.dumps)) fill(list, dumpList(state.dumps));
     // A table is asked for again when a snapshot has come, unless it is that of a selected range.
     const quiet = ["", "memory", "events"].includes(here().name);
-    const key = `${quiet ? Boolean(state.recording?.snapshots) : state.recording?.snapshots}|${state.recording?.on}|${state.dumps.map((d) => d.stage)}|${state.saved.length}|${state.ended}|${timeline.rows.length > 1}|${[...timeline.present]}`;
+    const key = `${quiet ? Boolean(state.recording?.snapshots) : state.recording?.snapshots}|${state.recording?.on}|${state.cpu && here().name === "cpu" ? Math.floor((state.rows.at(-1)?.[0] || 0) / 2000) : state.cpu}|${state.dumps.map((d) => d.stage)}|${state.saved.length}|${state.ended}|${timeline.rows.length > 1}|${[...timeline.present]}`;
     if (seen !== null && seen !== key && !selection()) site.refresh();
     seen = key;
   }, (down, ended) => down && fill(site.status, ended ? "the server of this page has ended; a new one has another address" : "no connection; trying again"));

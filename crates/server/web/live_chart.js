@@ -2,21 +2,30 @@
 // share their range and their cursor.
 
 import { fill, h } from "./dom.js";
+import { clock } from "./format.js";
 
 /** Milliseconds between two times on the axis. */
 const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21600, 43200, 86400].map((s) => s * 1000);
+
+/** Round values up to the largest one, at most so many. */
+export function roundValues(most, count, binary) {
+  const base = binary ? 2 : 10;
+  const unit = base ** Math.floor(Math.log(most / count) / Math.log(base));
+  const step = unit * (binary ? [1, 2] : [1, 2, 5, 10]).find((n) => most / (unit * n) <= count);
+  return Array.from({ length: Math.floor(most / step) }, (_, n) => (n + 1) * step);
+}
 
 const style = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
 /**
  * A chart of `series` ({name, title, color, line}), each a column of the rows. `format(value)` says a
- * value. `model` is `{view(), rows(), events(), selection(), select(from, to)}`.
+ * value, whose ticks are at powers of two if `binary`. `model` is `{view(), rows(), events(), selection(), select(from, to), cursor, draw()}`;
+ * the charts that share it have one cursor, the time that is pointed at.
  */
-export function chart({ title, series, format, stacked, main, model, floor }) {
+export function chart({ title, series, format, binary, stacked, main, model, floor }) {
   const canvas = h("canvas", { tabindex: "0", role: "img", "aria-label": title });
   const legend = h("figcaption");
   const element = h("figure", { class: main ? "chart main" : "chart" }, legend, canvas);
-  let cursor = null;
   let drag = null;
 
   const scale = () => {
@@ -58,6 +67,8 @@ export function chart({ title, series, format, stacked, main, model, floor }) {
     const foot = main ? 13 : 0;
     const y = (value) => height - foot - (value / most) * (height - foot - 14);
     grid(pen, x, [from, to], [width, height, foot]);
+    const ticks = peak ? roundValues(peak / 1.08, main ? 4 : 2, binary) : [];
+    for (const value of ticks) level(pen, y(value), width);
     if (stacked) watched(rows).forEach((run) => areas(pen, run, x, y));
     for (const s of series.filter((s) => !stacked || s.line)) line(pen, rows, s, x, y);
     pen.font = "11px system-ui";
@@ -65,15 +76,23 @@ export function chart({ title, series, format, stacked, main, model, floor }) {
     marks(pen, x, height - foot, from, to);
     range(pen, x, width, height);
     pen.fillStyle = style("--dim");
-    if (peak) pen.fillText(format(peak / 1.08), 4, 1);
-    if (cursor !== null) {
+    for (const value of ticks) pen.fillText(format(value), 4, y(value) + 1);
+    if (model.cursor !== null) {
       pen.strokeStyle = style("--dim");
       pen.beginPath();
-      pen.moveTo(x(cursor), 0);
-      pen.lineTo(x(cursor), height);
+      pen.moveTo(x(model.cursor), 0);
+      pen.lineTo(x(model.cursor), height);
       pen.stroke();
     }
     caption(all);
+  }
+
+  function level(pen, at, width) {
+    pen.strokeStyle = style("--line");
+    pen.beginPath();
+    pen.moveTo(0, Math.round(at) + 0.5);
+    pen.lineTo(width, Math.round(at) + 0.5);
+    pen.stroke();
   }
 
   /** Lines at round times, with the times below the main chart. */
@@ -92,7 +111,7 @@ export function chart({ title, series, format, stacked, main, model, floor }) {
       pen.lineTo(at, height - foot);
       pen.stroke();
       if (!foot) continue;
-      const text = new Date(time).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", ...(step < 60000 ? { second: "2-digit" } : {}) });
+      const text = clock(time, step < 60000);
       pen.fillStyle = style("--dim");
       const wide = pen.measureText(text).width;
       const left = at - wide / 2;
@@ -188,10 +207,10 @@ export function chart({ title, series, format, stacked, main, model, floor }) {
   }
 
   function caption(rows) {
-    const until = cursor ?? model.view().to;
+    const until = model.cursor ?? model.view().to;
     let row = rows[rows.length - 1];
     if (row?.[0] > until) for (const one of rows) if (one[0] <= until || one === rows[0]) row = one;
-    const when = cursor === null || !row ? "" : ` at ${new Date(row[0]).toLocaleTimeString()}`;
+    const when = model.cursor === null || !row ? "" : ` at ${clock(row[0])}`;
     fill(legend, h("b", null, title, when), series.map((s) => {
       const value = row ? row[s.at] : null;
       return value === null || value === undefined ? null
@@ -201,22 +220,22 @@ export function chart({ title, series, format, stacked, main, model, floor }) {
 
   /** What happened near the cursor. */
   function near() {
-    if (cursor === null || !main) return null;
+    if (model.cursor === null || !main) return null;
     const { from, to, width } = scale();
     const close = ((to - from) / width) * 6;
-    const found = model.events().filter((e) => Math.abs(e.time_ms - cursor) <= close).slice(-2);
+    const found = model.events().filter((e) => Math.abs(e.time_ms - model.cursor) <= close).slice(-2);
     return found.map((e) => h("span", null, e.kind === "gc" ? `${e.collector}: ${e.cause}, ${e.pause_ms.toFixed(1)} ms${e.count > 1 ? ` (${e.count})` : ""}` : e.text));
   }
 
   const at = (event) => scale().t(event.clientX - canvas.getBoundingClientRect().left);
   canvas.addEventListener("pointermove", (event) => {
-    cursor = at(event);
-    if (drag) drag[1] = cursor;
-    draw();
+    model.cursor = at(event);
+    if (drag) drag[1] = model.cursor;
+    model.draw();
   });
   canvas.addEventListener("pointerleave", () => {
-    cursor = null;
-    draw();
+    model.cursor = null;
+    model.draw();
   });
   canvas.addEventListener("pointerdown", (event) => {
     canvas.setPointerCapture(event.pointerId);
@@ -243,12 +262,12 @@ export function chart({ title, series, format, stacked, main, model, floor }) {
     if (!step) return;
     event.preventDefault();
     const { from, to } = scale();
-    const before = cursor ?? to;
-    cursor = Math.max(from, Math.min(to, before + (step * (to - from)) / 50));
+    const before = model.cursor ?? to;
+    model.cursor = Math.max(from, Math.min(to, before + (step * (to - from)) / 50));
     if (event.shiftKey) {
-      drag = [drag ? drag[0] : before, cursor];
+      drag = [drag ? drag[0] : before, model.cursor];
     }
-    draw();
+    model.draw();
   });
   canvas.addEventListener("keyup", (event) => {
     if (event.key !== "Shift" || !drag) return;

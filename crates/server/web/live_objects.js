@@ -1,7 +1,7 @@
 // The instances of one class: listed in any order, or counted by what they have in common.
 
 import { h, to } from "./dom.js";
-import { bytes, grouped } from "./format.js";
+import { bytes, clock, grouped } from "./format.js";
 import { change } from "./shell.js";
 import { choice, pager, table } from "./table.js";
 import { faultLine, ranged, tryCommand } from "./live_timeline.js";
@@ -43,7 +43,7 @@ function time(row) {
   if (!row.born_ms) return "";
   const born = new Date(row.born_ms);
   const age = Math.max(0, Date.now() - row.born_ms) / 1000;
-  return [h("span", { class: "time", title: born.toISOString() }, born.toLocaleTimeString()), h("div", { class: "dim" }, `${age < 100 ? age.toFixed(1) : grouped(Math.round(age))} s ago`)];
+  return [h("span", { class: "time", title: born.toISOString() }, clock(born.getTime())), h("div", { class: "dim" }, `${age < 100 ? age.toFixed(1) : grouped(Math.round(age))} s ago`)];
 }
 
 function name(row, dump) {

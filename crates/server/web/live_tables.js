@@ -1,7 +1,7 @@
 // Tables about a recording: allocations, stacks, classes, instances, what to fix.
 
 import { h, query, renew, to } from "./dom.js";
-import { bytes, className, grouped, plural } from "./format.js";
+import { bytes, className, clock, grouped, plural } from "./format.js";
 import { change, notice } from "./shell.js";
 import { choice, pager, search, table } from "./table.js";
 import { ranged } from "./live_timeline.js";
@@ -174,7 +174,7 @@ export async function references({ params, ask }) {
 /** Where and when the sizes and capacities of a table were read. */
 function sizesFrom(sizes) {
   if (!sizes) return "No sizes and capacities have been read yet. ";
-  const time = new Date(sizes.time_ms).toLocaleTimeString();
+  const time = clock(sizes.time_ms);
   if (sizes.source === "dump") return `Sizes and capacities are from heap dump ${sizes.dump}, ${time}. `;
   const part = sizes.read < sizes.objects ? ` from a fair sample of ${count(sizes.read)} of ${count(sizes.objects)} objects` : "";
   const only = sizes.by_class ? "There are so many stacks and threads that they are known by class alone, not by thread. " : "";

@@ -2,7 +2,7 @@
 
 import { ask } from "./api.js";
 import { fill, h, query, to } from "./dom.js";
-import { grouped, human, percent } from "./format.js";
+import { clock, grouped, human, percent } from "./format.js";
 import { change, here, notice } from "./shell.js";
 import { chart } from "./live_chart.js";
 
@@ -109,6 +109,9 @@ export function charts(timeline) {
 
 function made(timeline) {
   const model = {
+    /** @type {number | null} The time that is pointed at. */
+    cursor: null,
+    draw: () => list.forEach((one) => one.draw()),
     view: () => timeline.view(),
     rows: () => timeline.rows,
     events: () => timeline.events,
@@ -119,7 +122,7 @@ function made(timeline) {
   const make = (title, names, format, more) => {
     const series = names.filter((n) => timeline.known(n.name)).map((n, i) => ({ color: colors[i], ...n, at: timeline.column(n.name),
       ...timeline.metrics[timeline.column(n.name) - 1] }));
-    return series.length ? chart({ title, series, format, model, ...more }) : null;
+    return series.length ? chart({ title, series, format, binary: format === bytes, model, ...more }) : null;
   };
   const share = (n) => percent(n);
   // A limit far above the use would press the chart flat; the status line names it.
@@ -134,14 +137,14 @@ function made(timeline) {
     make("Committed, as the VM tracks it", [{ name: "nmt_java_bytes" }, { name: "nmt_class_bytes" }, { name: "nmt_code_bytes" }, { name: "nmt_stack_bytes" },
       { name: "nmt_gc_bytes" }, { name: "nmt_native_bytes", color: "--c6" }, { name: "nmt_other_bytes", color: "--c5" }], bytes, { stacked: true }),
     make("Tracked objects", [{ name: "tracked_live_objects", line: true, dashed: true }], (n) => grouped(Math.round(n))),
-    make("Allocation", [{ name: "allocated_bytes_per_second" }], (n) => `${bytes(n)}/s`, { stacked: true }),
+    make("Allocation", [{ name: "allocated_bytes_per_second" }], (n) => `${bytes(n)}/s`, { stacked: true, binary: true }),
     make("CPU and pauses", [{ name: "cpu_cores", line: true }, { name: "gc_time_share", line: true, color: "--mark" }], share, { floor: 0.05 }),
     make("Threads", [{ name: "threads", line: true }, { name: "java_threads", line: true, color: "--c2" }], (n) => grouped(Math.round(n))),
     make("Loaded classes", [{ name: "loaded_classes", line: true }], (n) => grouped(Math.round(n))),
   ].filter(Boolean);
   return {
     nodes: list.map((one) => one.element),
-    draw: () => list.forEach((one) => one.draw()),
+    draw: model.draw,
   };
 }
 
@@ -164,7 +167,7 @@ export function rangeLine(timeline, redraw) {
     redraw();
   } }, spans.map(([ms, title]) => h("option", { value: String(ms), selected: ms === timeline.span }, title)));
   const chosen = selection();
-  const time = (ms) => new Date(ms).toLocaleTimeString();
+  const time = (ms) => clock(ms);
   return h("div", { class: "range" }, box,
     chosen ? [h("span", { class: "strong" }, `${time(chosen[0])} – ${time(chosen[1])} (${((chosen[1] - chosen[0]) / 1000).toFixed(1)} s)`),
       h("button", { id: "clear-range", onclick: () => change({ from: "", to: "", at: "" }) }, "Whole time")]
@@ -201,7 +204,7 @@ export async function tryCommand(name, params, refresh) {
 /** How new the counts of the recording are. */
 function counted({ recording, ended }) {
   if (!recording.range) return "";
-  const time = new Date(recording.range[1]).toLocaleTimeString();
+  const time = clock(recording.range[1]);
   return ended || !recording.connected ? `recorded until ${time}` : `${recording.on ? "recording" : "recording is stopped"}; counts of ${time}`;
 }
 
@@ -220,6 +223,7 @@ export function commands() {
     }
   };
   let recording = false;
+  let sampling = false;
   let said = null;
   const mode = h("select", { id: "mode", "aria-label": "What to record" },
     h("option", { value: "full" }, "every allocation"), h("option", { value: "sampled:16384" }, "sampled, 16 KiB"),
@@ -243,14 +247,19 @@ export function commands() {
   const buttons = [h("button", { id: "gc", onclick: run("gc") }, "Force GC"), h("button", { id: "dump", onclick: run("dump") }, "Heap dump"), record];
   const marked = h("button", { id: "mark", onclick: mark }, "Mark");
   const group = (...parts) => h("span", { class: "together" }, parts);
-  const element = h("div", { class: "commands" }, group(buttons[0], buttons[1], explore), group(record, mode, blocks),
-    group(text, marked), h("label", { class: "dim" }, "measure every ", interval), busy, failed);
+  const cpu = h("button", { id: "cpu", onclick: run("cpu", () => ({ on: sampling ? 0 : 1 })) }, "Sample the CPU");
+  const choices = h("details", { id: "choices" }, h("summary", null, "Options"),
+    h("div", null, h("label", null, "Java objects: ", mode), h("label", null, "Native memory: ", blocks), h("label", null, "Measure every ", interval)));
+  const element = h("div", { class: "commands" }, group(record, cpu), group(buttons[0], buttons[1], explore), group(text, marked), choices, busy, failed);
   return {
     element,
     update(state) {
       recording = state.recording?.on === true;
       record.textContent = recording ? "Stop recording" : "Record";
-      record.className = recording ? "on" : "";
+      record.className = recording ? "record on" : "record";
+      sampling = state.cpu === true;
+      cpu.textContent = sampling ? "End CPU samples" : "Sample the CPU";
+      cpu.className = sampling ? "on" : "";
       blocks.disabled = mode.disabled = recording || state.recording?.connected === true || state.ended;
       text.disabled = marked.disabled = interval.disabled = state.ended;
       for (const one of [blocks, mode]) one.title = one.disabled && !state.ended ? "How it is recorded is chosen once: the agent stays in the program" : "";
@@ -259,7 +268,7 @@ export function commands() {
         explore.dataset.of = JSON.stringify(last);
         fill(explore, last ? h("a", { href: `dumps/${last.number}/`, title: last.file }, `Explore heap dump ${last.number}`) : "");
       }
-      for (const button of buttons) button.disabled = state.ended || state.busy !== null;
+      for (const button of [...buttons, cpu]) button.disabled = state.ended || state.busy !== null;
       if (document.activeElement !== interval) interval.value = String(state.interval_ms);
       fill(busy, state.busy ? `${state.busy}…` : !state.recording ? ""
         : state.recording.on && !state.recording.counting ? "changing classes; waiting for the first allocation" : counted(state));
@@ -272,7 +281,7 @@ export function commands() {
 export function dumpList(dumps) {
   if (!dumps.length) return h("p", { class: "empty" }, "No heap dump has been taken.");
   return h("ul", { id: "dumps" }, dumps.map((d) => h("li", null, h("a", { href: `dumps/${d.number}/` }, `Heap dump ${d.number}`), " ",
-    `${new Date(d.time_ms).toLocaleTimeString()}, ${bytes(d.bytes)}, `, [d.how, d.joined ? "objects have their stacks" : ""].filter(Boolean).join(", "),
+    `${clock(d.time_ms)}, ${bytes(d.bytes)}, `, [d.how, d.joined ? "objects have their stacks" : ""].filter(Boolean).join(", "),
     d.stage === "ready" || d.stage === "indexed" ? "" : ` (${d.stage})`, h("div", { class: "dim file-name" }, d.file))));
 }
 

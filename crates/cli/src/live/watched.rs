@@ -153,6 +153,10 @@ fn commands_of(ask: Ask) -> Vec<Command> {
         Ask::Samples(false) => {
             return vec![sampling(false), Command::CpuSamples { cutoff: 0.0 }];
         }
+        Ask::SamplesSoFar => {
+            let clear = Command::Control(Switch::ClearSamples);
+            return vec![Command::CpuSamples { cutoff: 0.0 }, clear];
+        }
     };
     vec![one]
 }

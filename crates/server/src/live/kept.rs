@@ -67,6 +67,8 @@ impl Kept {
             | RecordTag::StartThread
             | RecordTag::EndThread
             | RecordTag::ClassPlaces
+            // Each has the samples since the one before, so all of them are needed.
+            | RecordTag::CpuSamples
             | RecordTag::ClassOptions => self.names.extend_from_slice(&record),
             RecordTag::SiteVariances => self.variances = record,
             RecordTag::AllocSites

@@ -24,18 +24,10 @@ pub enum What {
     Contention,
 }
 
-impl What {
-    fn ask(self, on: bool) -> Ask {
-        match self {
-            What::Cpu => Ask::Samples(on),
-            What::Contention => Ask::Monitors(on),
-        }
-    }
-}
-
 /// What had come before, of tables that only grow.
 struct Before {
-    sent: [u64; 2],
+    /// How often contention had.
+    sent: u64,
     samples: FxHashMap<TraceId, u64>,
     contention: FxHashMap<(NameId, TraceId), (u64, u64)>,
 }
@@ -47,7 +39,7 @@ impl Before {
         let contention = profile.and_then(|profile| profile.contention.as_ref());
         let rows = contention.into_iter().flat_map(ContentionTable::rows);
         Before {
-            sent: recorded.measured,
+            sent: recorded.measured[1],
             samples: samples
                 .into_iter()
                 .flat_map(SampleTable::rows)
@@ -110,20 +102,24 @@ impl Live {
         let _turn = locked(&self.measuring);
         let none = || Fault::not_found("nothing is being recorded; start a recording first");
         let commands = self.commands().ok_or_else(none)?;
+        let [cpu, contention] = [What::Cpu, What::Contention].map(|one| what.contains(&one));
+        if cpu {
+            self.begin_samples(&commands)?;
+        }
         let before = self.recorded(Before::of);
-        for one in what {
-            commands(one.ask(true)).map_err(Fault::failed)?;
+        if contention {
+            commands(Ask::Monitors(true)).map_err(Fault::failed)?;
         }
         self.pass(time);
-        for one in what {
-            commands(one.ask(false)).map_err(Fault::failed)?;
+        if contention {
+            commands(Ask::Monitors(false)).map_err(Fault::failed)?;
+        }
+        if cpu {
+            self.end_samples(&commands)?;
         }
         let begun = Instant::now();
-        let has_come = |one: &What| self.recorded(|now| now.measured[*one as usize]);
-        while what
-            .iter()
-            .any(|one| has_come(one) == before.sent[*one as usize])
-        {
+        let has_come = || self.recorded(|now| now.measured[1] > before.sent);
+        while contention && !has_come() {
             if self.commands().is_none() {
                 return Err(Fault::failed("the agent is gone"));
             }

@@ -6,7 +6,7 @@
 //! [`perfdata`], [`process`], [`ranges`] and [`resident`], [`nmt`], [`memory`], [`sampler`], [`metrics`], [`timeline`]; from the agent's stream
 //! to the past of every site: [`tap`], [`history`], [`recorded`]; what outlives the server: [`kept`] of the stream, `past`, [`journal`]; heap dumps: [`dumps`], [`contents`],
 //! [`instances`], [`moments`], [`references`]; the agent's answers about live objects: [`fills`], [`live_objects`],
-//! [`objects`] (from there or from a dump); what is looked at of each class: [`rules`]; tables that were kept: [`shelf`], `schedule`; CPU and contention for a while: [`measure`]; answers: [`table`], [`classes`], [`advice`], [`source`]; [`status`], [`session`] (all of it for one
+//! [`objects`] (from there or from a dump); what is looked at of each class: [`rules`]; tables that were kept: [`shelf`], `schedule`; CPU samples by time: [`cpu`]; CPU and contention for a while: [`measure`]; answers: [`table`], [`classes`], [`advice`], [`source`]; [`status`], [`session`] (all of it for one
 //! program), [`ask`] and `routes` (addresses), and the other doors: [`prometheus`], [`pprof`], [`cougaar`],
 //! `plain`, `saved`.
 
@@ -15,6 +15,7 @@ pub mod ask;
 pub mod classes;
 pub mod contents;
 pub mod cougaar;
+pub mod cpu;
 pub mod dumps;
 pub mod fills;
 pub mod history;

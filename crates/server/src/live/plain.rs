@@ -1,6 +1,7 @@
 //! The pages without script.
 
 use super::ask;
+use super::cpu;
 use super::metrics::METRICS;
 use super::plain_more;
 use super::saved::push_table;
@@ -80,6 +81,10 @@ fn commands(status: &Status, body: &mut String) {
         status.interval_ms
     );
     let connected = |recording: &RecordingState| recording.connected;
+    match status.cpu {
+        true => button(body, "cpu?on=0", "End CPU samples"),
+        false => button(body, "cpu?on=1", "Sample the CPU"),
+    }
     if status.recording.as_ref().is_some_and(connected) {
         match status.own_code {
             true => button(body, "own?on=0", "Run no code of the program"),
@@ -108,6 +113,7 @@ fn links(status: &Status, body: &mut String) {
         ("allocations?by=context", "Allocations by thread"),
         ("allocations?by=site", "Allocations by class and stack"),
         ("stacks", "Call stacks"),
+        ("cpu", "CPU time"),
         (
             "allocations?heap=native&amp;by=class",
             "Native memory by library",
@@ -161,6 +167,10 @@ pub(super) fn view(live: &Live, view: &str, params: &Params) -> Result<Response,
         "stacks" => {
             plain_more::stacks(live, params, &mut body)?;
             "Call stacks"
+        }
+        "cpu" => {
+            body.push_str(&cpu::plain(live, params)?);
+            "CPU time"
         }
         "options" => {
             plain_more::options(live, &mut body);

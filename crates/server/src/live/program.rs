@@ -49,6 +49,8 @@ pub enum Ask {
     Allocations(bool),
     /// Take CPU samples from now on, or end that and send them.
     Samples(bool),
+    /// Send the CPU samples since the last that were sent, and go on.
+    SamplesSoFar,
     /// Time contention of monitors from now on, or end that and send it.
     Monitors(bool),
     /// Record classes as these lines say from now on.

@@ -1,5 +1,6 @@
 //! What the agent has said: its stream, taken in as it comes, becomes the past of every site.
 
+use super::cpu;
 use super::fills::Readings;
 use super::history::History;
 use super::kept;
@@ -28,6 +29,8 @@ pub struct Recorded {
     pub native: History,
     /// Global and weak references of native code at each snapshot.
     pub made: [History; 2],
+    /// CPU samples at each time they were sent: the stacks, with samples as objects and CPU time in nanoseconds as bytes.
+    pub cpu: History,
     /// Objects and bytes tracked and live at the last snapshot.
     pub(super) tracked: Option<(u64, u64)>,
     pub(super) asked: Option<Instant>,
@@ -99,7 +102,14 @@ impl Recorded {
                 history.push(now, &references::as_sites(table, weak));
             }
         }
-        self.measured[0] += u64::from(has(Arrived::Samples));
+        let samples = taken.arrived.iter().filter(|it| **it == Arrived::Samples);
+        let sent = samples.count() as u64;
+        self.measured[0] += sent;
+        if sent > 0
+            && let Some(table) = tap.profile().and_then(|it| it.samples.as_ref())
+        {
+            self.cpu.push(now, &cpu::as_sites(table));
+        }
         self.measured[1] += u64::from(has(Arrived::Contention));
         let has_sites = has(Arrived::Sites);
         if has_sites && let Some(table) = tap.profile().and_then(|profile| profile.sites.as_ref()) {
@@ -178,6 +188,7 @@ impl Live {
         });
         self.set_commands(Some(agent.commands));
         self.tell_rules();
+        self.end_old_samples();
         if self.status.borrow().own_code {
             let _ = self.set_own_code(true);
         }

@@ -2,7 +2,7 @@
 
 use super::program::Recording;
 use super::session::Live;
-use super::{ask, cougaar, objects, plain, pprof, prometheus, saved, source};
+use super::{ask, cougaar, cpu, objects, plain, pprof, prometheus, saved, source};
 use crate::explorer::params::Params;
 use crate::reply::{Fault, json_bytes, typed};
 use crate::serve::Stop;
@@ -113,6 +113,7 @@ fn answer(live: &Arc<Live>, view: &str, params: &Params) -> Result<Response, Fau
         "options" => json(&ask::options(live)),
         "source" => json(&source_of(live, params)?),
         "stacks" => json(&ask::stacks(live, params)?),
+        "cpu" => json(&cpu::answer(live, params)?),
         "advice" => json(&ask::what_to_fix(live, ask::range(params)?)),
         "profile" => return profile(live, params),
         "instances" => json(&objects::list(live, params)?),
@@ -169,7 +170,10 @@ fn profile(live: &Live, params: &Params) -> Result<Response, Fault> {
             )));
         }
     };
-    let bytes = ask::profile(live, params, form)?;
+    let bytes = match params.get("heap") {
+        Some("cpu") => cpu::rendered(live, params, form)?,
+        _ => ask::profile(live, params, form)?,
+    };
     let mut response = typed(media, bytes);
     if form == Form::Html {
         // The page carries its own script. In a sandbox it is of no origin and reaches nothing.
@@ -254,6 +258,7 @@ pub fn carry_out(live: &Arc<Live>, name: &str, params: &Params) -> Result<Option
         }
         "finish" => live.finish(),
         "snapshot" => live.snapshot().map_err(failed)?,
+        "cpu" => live.sample_cpu(params.flag("on")).map_err(failed)?,
         "own" => live.set_own_code(params.flag("on")).map_err(failed)?,
         "interval" => {
             let ms = params.number("ms", 0)? as u64;
@@ -261,7 +266,7 @@ pub fn carry_out(live: &Arc<Live>, name: &str, params: &Params) -> Result<Option
         }
         _ => {
             return Err(Fault::not_found(
-                "there is no such command; expected gc, dump, record, stop, mark, save, schedule, options, own, snapshot, finish or interval",
+                "there is no such command; expected gc, dump, record, stop, mark, save, schedule, options, cpu, own, snapshot, finish or interval",
             ));
         }
     }

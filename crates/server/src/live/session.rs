@@ -78,6 +78,10 @@ pub struct Live {
     /// How many snapshots of the sites the agent that is connected will have sent when it has sent
     /// the last that was asked for.
     sites_asked: Mutex<u64>,
+    /// How many times the agent will have sent CPU samples when it has sent the last that were asked for.
+    pub(super) samples_asked: Mutex<u64>,
+    /// How many want CPU samples now: the page, and measurements.
+    pub(super) samples_wanted: Mutex<u32>,
     /// One measurement after the other.
     pub(super) measuring: Mutex<()>,
     /// How often measuring has been ended early.
@@ -153,6 +157,8 @@ impl Live {
             interval_ms: AtomicU64::new(INTERVAL_MS),
             turn: Mutex::default(),
             sites_asked: Mutex::default(),
+            samples_asked: Mutex::default(),
+            samples_wanted: Mutex::default(),
             measuring: Mutex::default(),
             finished: AtomicU64::new(0),
             asking: Mutex::default(),
@@ -312,6 +318,7 @@ impl Live {
             if sites.elapsed() >= Duration::from_millis(sites_ms) {
                 sites = Instant::now();
                 self.ask_sites();
+                self.ask_samples();
             }
             let interval = Duration::from_millis(interval_ms);
             // In short steps, so that the end is noticed.
@@ -400,7 +407,11 @@ impl Live {
     }
 
     /// Does something that takes time, one after the other, and says so on the pages.
-    fn busy<T>(&self, what: &str, work: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
+    pub(super) fn busy<T>(
+        &self,
+        what: &str,
+        work: impl FnOnce() -> Result<T, String>,
+    ) -> Result<T, String> {
         let _turn = locked(&self.turn);
         if self.status.borrow().ended {
             return Err("the program has ended".to_owned());
@@ -472,6 +483,10 @@ impl Live {
         };
         if !self.settle_within(&commands, SITES_PATIENCE)? {
             return Err("the agent has not answered".to_owned());
+        }
+        if self.status.borrow().cpu {
+            self.settle_samples(&commands, Ask::SamplesSoFar)
+                .map_err(|fault| fault.message)?;
         }
         self.recorded_mut(|recorded| recorded.fills.read_again());
         Ok(())
@@ -611,7 +626,7 @@ impl Live {
         })
     }
 
-    fn set_recording(&self, on: bool) {
+    pub(super) fn set_recording(&self, on: bool) {
         locked(&self.past).on(on);
         self.status.send_modify(|status| {
             if let Some(state) = &mut status.recording {
@@ -624,7 +639,11 @@ impl Live {
     pub(super) fn set_commands(&self, commands: Option<Commands>) {
         if commands.is_some() {
             *locked(&self.sites_asked) = 0;
+            *locked(&self.samples_wanted) = 0;
+            *locked(&self.samples_asked) = self.recorded(|recorded| recorded.measured[0]);
         }
+        self.status
+            .send_if_modified(|status| std::mem::take(&mut status.cpu));
         *locked(&self.commands) = commands.map(Arc::new);
     }
 

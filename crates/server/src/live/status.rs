@@ -25,6 +25,8 @@ pub struct Status {
     pub last_event: Option<u64>,
     /// The recording, if an agent is there.
     pub recording: Option<RecordingState>,
+    /// True while CPU samples are taken.
+    pub cpu: bool,
     /// Heap dumps.
     pub dumps: Vec<DumpInfo>,
     /// Tables of classes that were kept.
