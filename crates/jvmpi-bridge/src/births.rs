@@ -14,8 +14,8 @@ use jvmti::sys::{FieldPtr, MethodPtr, RawEnv, RawObject};
 use jvmti::{Capability, Env, EventKind, FrameRow, Jni, Live, Object};
 use locks::{Mutex, Rank, RwLock};
 use rustc_hash::FxHashMap;
-use vm_hotspot::birth_calls::{Births as Hooks, hidden_frames as hide};
-use vm_hotspot::instrument::is_eligible;
+use vm_hotspot::instrument::birth_calls::{Births as Hooks, hidden_frames as hide};
+use vm_hotspot::instrument::rewrite::is_eligible;
 use vm_hotspot::retransform_all;
 use vmpi::c_interface::layout::{ObjectId, event};
 
@@ -37,7 +37,7 @@ pub(crate) fn hidden_frames() -> usize {
     HIDDEN.try_with(Cell::get).unwrap_or(0)
 }
 
-type Step = vm_hotspot::birth_calls::Step<ObjectId>;
+type Step = vm_hotspot::instrument::birth_calls::Step<ObjectId>;
 
 /// State of the inserted code.
 pub(crate) struct Births {

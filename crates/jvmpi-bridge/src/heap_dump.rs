@@ -2,8 +2,8 @@
 
 use jvmti::{Env, Jni, Live};
 use rustc_hash::FxHashMap;
-use vm_hotspot::field_layout::Layouts;
-use vm_hotspot::heap_records::{self, Ids, Plan, Shape, Wanted};
+use vm_hotspot::heap::field_layout::Layouts;
+use vm_hotspot::heap::records::{self, Ids, Plan, Shape, Wanted};
 use vmpi::{ClassId, DumpLevel, EnvId, ObjectHandle, RefId};
 
 use crate::bridge::Bridge;
@@ -93,7 +93,7 @@ impl Bridge {
         };
         let dumped = {
             let _naming = self.objects.naming();
-            heap_records::dump_heap(env, plan, &mut Named(&self.objects))
+            records::dump_heap(env, plan, &mut Named(&self.objects))
         };
         let Ok(bytes) = dumped else {
             return false;
@@ -134,7 +134,7 @@ impl Bridge {
         };
         let dumped = {
             let _naming = self.objects.naming();
-            heap_records::dump_object(env, plan, &mut Named(&self.objects), wanted)
+            records::dump_object(env, plan, &mut Named(&self.objects), wanted)
         };
         let Ok(bytes) = dumped else {
             return false;

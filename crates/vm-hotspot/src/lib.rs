@@ -18,70 +18,23 @@
 //! while the state is locked, because instrumented code may need the state, and nothing is allocated in the
 //! program's heap (`spares`).
 //!
-//! Reading order: [`config`], `instrument`, `registry`, `loaders`, `sites`, `calls`, `costs`, `counters`, [`birth_calls`],
-//! `tracker`, `spares`, `guests`, `tracker_class`, `array_layout`, `followed`, `births`, `native_made`, `state`, `harvest`, `shortage`, `hotspot`, `events`, `beginning`, `ending`, `monitors`, `sampler`, `timers`, `malloc`, `vm`,
-//! `slots`, `references`, `places`, `choices`, `own_code`, `listing`, `live_fields`, `fills`, `own_answers`, `worker`,
-//! `native_dump`, `tracked`, `heap_walk`, [`heap_records`], `used_monitors`, `thread_envs`.
+//! Reading order: `vm` (the centre), [`instrument`] and `alloc` (objects), `cpu`, [`heap`], `live`, `native`,
+//! `threads`, and [`host`] (the stream of VM events). Each folder opens with its flow.
 
-mod array_layout;
-mod background;
-mod beginning;
-pub mod birth_calls;
-mod births;
-mod calls;
-mod changed_classes;
-mod choices;
-mod clib;
-pub mod config;
-mod costs;
-mod counters;
-mod ending;
-mod events;
-pub mod field_layout;
-mod fills;
-mod followed;
-mod gathered;
-mod guests;
-mod harvest;
-pub mod heap_records;
-mod heap_walk;
+mod alloc;
+mod cpu;
+pub mod heap;
 pub mod host;
-mod hotspot;
-mod inserted;
 pub mod instrument;
-mod last_words;
-mod leaf;
-mod listing;
-mod live_fields;
-mod loaders;
-mod malloc;
-mod monitors;
-mod native_dump;
-mod native_made;
-pub mod natives;
-mod own_answers;
-mod own_code;
-mod places;
-mod references;
-mod registry;
-mod sampler;
-mod shortage;
-mod sites;
-mod slots;
-mod spares;
-mod state;
-mod thread_envs;
-mod timers;
-mod tracked;
-mod tracker;
-mod tracker_class;
-mod used_monitors;
+mod live;
+mod native;
+mod threads;
 mod vm;
-mod worker;
 
-pub use background::retransform_all;
-pub use config::{Clock, Config, Follow, WhenExhausted};
-pub use hotspot::{HotSpot, Setup};
-pub use thread_envs::ThreadEnvs;
-pub use tracked::TrackedLists;
-pub use used_monitors::{monitor_record, status_of, used_monitors};
+pub use heap::tracked_lists::TrackedLists;
+pub use heap::used_monitors::{monitor_record, status_of, used_monitors};
+pub use instrument::natives;
+pub use threads::background::retransform_all;
+pub use threads::envs::ThreadEnvs;
+pub use vm::config::{Clock, Config, Follow, WhenExhausted};
+pub use vm::hotspot::{HotSpot, Setup};

@@ -21,9 +21,9 @@ use super::queue::Message;
 use super::stream::get_on;
 use super::threads::Stack;
 use super::{Entry, Host};
-use crate::field_layout::Layouts;
-use crate::heap_records::{self, Ids, Plan, Shape, Wanted};
-use crate::used_monitors::{monitor_record, status_of, used_monitors};
+use crate::heap::field_layout::Layouts;
+use crate::heap::records::{self, Ids, Plan, Shape, Wanted};
+use crate::heap::used_monitors::{monitor_record, status_of, used_monitors};
 
 /// Bytes that a heap dump may have: it is held in memory, three times while it is put on the wire
 /// (a test of `vmpi` counts).
@@ -249,7 +249,7 @@ impl Host {
                 .insert(tags.of(stack.thread).0, stack.trace.env);
         }
         tags.hold(jni);
-        let dumped = heap_records::dump_heap(tags.env, plan, &mut tags);
+        let dumped = records::dump_heap(tags.env, plan, &mut tags);
         let before = tags.before();
         let traces = stacks.into_iter().map(|stack| stack.trace).collect();
         let body = |data| {
@@ -282,13 +282,13 @@ impl Host {
             array: array.map(|element| (element, jni.array_len(object))),
         };
         tags.hold(jni);
-        let dumped = heap_records::dump_object(tags.env, plan, &mut tags, wanted);
+        let dumped = records::dump_object(tags.env, plan, &mut tags, wanted);
         let before = tags.before();
         let body = |data| Body::ObjectDump { data };
         Some((self.or_say(dumped).map(body), before))
     }
 
-    fn or_say(&self, dumped: Result<Vec<u8>, heap_records::Fault>) -> Option<Vec<u8>> {
+    fn or_say(&self, dumped: Result<Vec<u8>, records::Fault>) -> Option<Vec<u8>> {
         if let Err(fault) = &dumped {
             (self.message)(&format!("a dump was asked for and not made: {fault}"));
         }

@@ -298,7 +298,7 @@ impl Host {
         let number = tracked.last_number;
         let (id, arena) = if place.is_address {
             // SAFETY: the reference is the caller's, and slots were tested.
-            let address = unsafe { crate::slots::Slot::of(weak).read() };
+            let address = unsafe { crate::heap::slots::Slot::of(weak).read() };
             // A dead object may have had this place, and its end was not told yet.
             if address == 0 || !tracked.ids.insert(address) {
                 tracked.refused += 1;
@@ -333,7 +333,7 @@ impl Host {
         let moment = tracked.moment.clone();
         tracked.entries.retain_mut(|entry| {
             // SAFETY: references of entries are dropped after they have left the list.
-            let to = unsafe { crate::slots::Slot::of(entry.weak).read() };
+            let to = unsafe { crate::heap::slots::Slot::of(entry.weak).read() };
             let new_arena = moment.arena(to);
             if to == entry.id && new_arena == entry.arena {
                 return true;
@@ -566,7 +566,7 @@ impl Host {
         let structs = vm_structs::VmStructs::load().unwrap_or_default();
         let collector = Collector::of(&structs);
         let spaces = Spaces::find(&structs, collector);
-        let is_address = crate::slots::are_addresses(env, jni, collector);
+        let is_address = crate::heap::slots::are_addresses(env, jni, collector);
         if !is_address {
             (self.message)(&format!(
                 "{}: objects have numbers instead of addresses, so no moves are told",

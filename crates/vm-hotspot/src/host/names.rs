@@ -9,7 +9,7 @@ use vmpi::{
     JMethodId, MethodDef, ObjectHandle, TraceId, Worth,
 };
 
-use crate::field_layout::declared_fields;
+use crate::heap::field_layout::declared_fields;
 
 /// Above all addresses: ids of classes, which do not move.
 pub(crate) const CLASS_IDS: u64 = 1 << 62;

@@ -9,11 +9,11 @@ use jvmti::sys::{FieldPtr, Value};
 use jvmti::{Env, EventKind, FrameRow, Jni, Live, Object};
 
 use super::Host;
-use crate::array_layout::ArrayLayout;
-use crate::background::retransform_those;
-use crate::birth_calls::{Births, Step, hidden_frames};
-use crate::changed_classes::{ChangedClasses, MOST_WHERE_SLOW};
-use crate::instrument::is_eligible;
+use crate::heap::array_layout::ArrayLayout;
+use crate::instrument::birth_calls::{Births, Step, hidden_frames};
+use crate::instrument::changed_classes::{ChangedClasses, MOST_WHERE_SLOW};
+use crate::instrument::rewrite::is_eligible;
+use crate::threads::background::retransform_those;
 
 const CLASS: &str = "java/lang/HprofSample";
 /// Compiled from `tracker/HprofSample.java`.

@@ -1,0 +1,276 @@
+//! Which objects are recorded, and how: the options of classes, looked up once per class.
+//!
+//! They may change at any time. What threads have found out before then stands under other keys
+//! in their tables, which are entered anew ([`crate::vm::state::State::choose`]).
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use jvmti::{Jni, Object};
+use rustc_hash::{FxHashMap, FxHashSet};
+use vmpi::class_options::Rules;
+use vmpi::info::java_name;
+use vmpi::{Choice, ClassAnswer, ClassId, ClassOptions, Share};
+
+use crate::live::own_code::Asking;
+use crate::vm::places::module;
+use crate::vm::registry::Registry;
+
+/// Random numbers that choose objects: fair, and no secret.
+#[derive(Debug)]
+pub(crate) struct Dice(u64);
+
+impl Default for Dice {
+    /// Others than any before: threads that do the same must not choose the same.
+    fn default() -> Self {
+        static MADE: AtomicU64 = AtomicU64::new(1);
+        let number = MADE.fetch_add(1, Ordering::Relaxed);
+        Self(number.wrapping_mul(0x9E37_79B9_7F4A_7C15))
+    }
+}
+
+impl Dice {
+    /// Whether the next object is among those that are looked at.
+    pub(crate) fn choose(&mut self, share: Share) -> bool {
+        if share == Share::ALL {
+            return true;
+        }
+        share.chooses(self.throw())
+    }
+
+    /// Whether the next object is the one of `1 << halves` that is looked at.
+    pub(crate) fn choose_in_halves(&mut self, halves: u32) -> bool {
+        halves == 0 || self.throw().leading_zeros() >= halves
+    }
+
+    /// 32 bits of chance.
+    fn throw(&mut self) -> u32 {
+        // Xorshift with a multiplication: its high half is as good as the choice needs.
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 32) as u32
+    }
+}
+
+/// What holds for a class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Chosen {
+    /// Its objects are not recorded.
+    Off,
+    /// They are recorded so.
+    Record(ClassOptions),
+}
+
+const FULL: Chosen = Chosen::Record(ClassOptions::FULL);
+
+/// A class that a factory of the program is to be asked about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Question {
+    pub(crate) factory: String,
+    pub(crate) class: ClassId,
+    pub(crate) module: String,
+    pub(crate) name: String,
+}
+
+/// What factories of the program have said, and are to say.
+#[derive(Debug, Default)]
+struct Factories {
+    answers: FxHashMap<(String, ClassId), Chosen>,
+    /// New questions.
+    questions: Vec<Question>,
+    /// Those that are not asked again, because they do not answer.
+    mute: FxHashSet<String>,
+    /// Those of which a fault was said.
+    faulty: FxHashSet<String>,
+    /// Answers that hold and were not told yet; and whether what was told before does not.
+    news: Vec<(ClassId, Chosen)>,
+    is_anew: bool,
+    /// There is a thread that asks.
+    is_asking: bool,
+    /// The question that it waits for.
+    asking: Arc<Asking>,
+}
+
+/// The options that hold now.
+#[derive(Debug, Default)]
+pub(crate) struct Choices {
+    rules: Arc<Rules>,
+    /// How often they have changed.
+    epoch: u32,
+    known: FxHashMap<ClassId, Chosen>,
+    factories: Factories,
+    pub(crate) dice: Dice,
+}
+
+impl Choices {
+    /// Other rules from now on; false if they are the same.
+    pub(crate) fn set(&mut self, rules: &Arc<Rules>) -> bool {
+        if self.rules == *rules {
+            return false;
+        }
+        self.rules = Arc::clone(rules);
+        self.factories.news.clear();
+        self.factories.is_anew = true;
+        self.renew();
+        true
+    }
+
+    /// What was found out of classes holds no longer.
+    fn renew(&mut self) {
+        self.known.clear();
+        self.epoch += 1;
+    }
+
+    /// What threads have found out holds no longer, though the options do.
+    pub(crate) fn begin_epoch(&mut self) {
+        self.epoch += 1;
+    }
+
+    /// How often the options have changed.
+    pub(crate) fn epoch(&self) -> u32 {
+        self.epoch
+    }
+
+    /// What holds for a class whose mirror is at hand. Runs no Java code.
+    pub(crate) fn of(
+        &mut self,
+        registry: &Registry,
+        jni: Jni,
+        (class, mirror): (ClassId, Object),
+    ) -> Chosen {
+        if self.rules.is_empty() {
+            return FULL;
+        }
+        if let Some(known) = self.known.get(&class) {
+            return *known;
+        }
+        let entry = registry.classes.get((class.0 as usize).wrapping_sub(1));
+        let Some(entry) = entry else { return FULL };
+        let name = java_name(&entry.info.signature);
+        let chosen = match self.rules.of(&module(jni, mirror), &name) {
+            Choice::Off => Chosen::Off,
+            Choice::Record(options) => Chosen::Record(*options),
+            Choice::Ask(factory) => {
+                let asked = (factory.clone(), class);
+                match self.factories.answers.get(&asked) {
+                    Some(answer) => {
+                        self.factories.news.push((class, *answer));
+                        *answer
+                    }
+                    None if self.factories.mute.contains(factory) => FULL,
+                    // Until it has answered, what holds by default.
+                    None => {
+                        let question = Question {
+                            factory: asked.0,
+                            class,
+                            module: module(jni, mirror),
+                            name,
+                        };
+                        self.factories.questions.push(question);
+                        FULL
+                    }
+                }
+            }
+        };
+        self.known.insert(class, chosen);
+        chosen
+    }
+
+    /// Whether a thread has to begin to ask.
+    pub(crate) fn begin_asking(&mut self) -> bool {
+        let begins = self.rules.asks() && !self.factories.is_asking;
+        self.factories.is_asking |= begins;
+        begins
+    }
+
+    /// Whether options of classes name a factory.
+    pub(crate) fn asks(&self) -> bool {
+        self.rules.asks()
+    }
+
+    /// Nobody asks any more.
+    pub(crate) fn end_asking(&mut self) {
+        self.factories.is_asking = false;
+    }
+
+    /// The new questions; `None` if nothing is asked any more, and who asks ends.
+    pub(crate) fn take_questions(&mut self) -> Option<Vec<Question>> {
+        if !self.rules.asks() {
+            self.factories.is_asking = false;
+            return None;
+        }
+        Some(std::mem::take(&mut self.factories.questions))
+    }
+
+    /// The question that is waited for.
+    pub(crate) fn asking(&self) -> Arc<Asking> {
+        Arc::clone(&self.factories.asking)
+    }
+
+    /// Asks a factory no more.
+    pub(crate) fn never_ask(&mut self, factory: &str) {
+        self.factories.mute.insert(factory.to_owned());
+        let others = |question: &Question| question.factory != factory;
+        self.factories.questions.retain(others);
+    }
+
+    /// What factories have said of classes since the last call, and whether what was told before
+    /// holds no longer.
+    pub(crate) fn take_news(&mut self) -> (bool, Vec<ClassAnswer>) {
+        let news = std::mem::take(&mut self.factories.news).into_iter();
+        let answers = news.map(|(class, chosen)| ClassAnswer {
+            class,
+            options: match chosen {
+                Chosen::Off => None,
+                Chosen::Record(options) => Some(options),
+            },
+        });
+        let is_anew = std::mem::take(&mut self.factories.is_anew);
+        (is_anew, answers.collect())
+    }
+
+    /// Whether a fault of a factory is its first.
+    pub(crate) fn is_first_fault(&mut self, factory: &str) -> bool {
+        self.factories.faulty.insert(factory.to_owned())
+    }
+
+    /// Takes answers; whether they say other than what holds by default.
+    pub(crate) fn take_answers(&mut self, answers: Vec<(Question, Chosen)>) -> bool {
+        let is_news = answers.iter().any(|(_, answer)| *answer != FULL);
+        let told = answers
+            .iter()
+            .map(|(question, answer)| (question.class, *answer));
+        self.factories.news.extend(told);
+        let answers = answers.into_iter();
+        let keyed = answers.map(|(question, answer)| ((question.factory, question.class), answer));
+        self.factories.answers.extend(keyed);
+        if is_news {
+            self.renew();
+        }
+        is_news
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dice_choose_the_share_that_is_asked_for() {
+        for ratio in [0.5, 0.1, 0.01] {
+            let share = Share::new(ratio).unwrap();
+            let mut dice = Dice::default();
+            let draws = 400_000;
+            let chosen = (0..draws).filter(|_| dice.choose(share)).count() as f64;
+            let (mean, spread) = (
+                f64::from(draws) * ratio,
+                (f64::from(draws) * ratio * (1.0 - ratio)).sqrt(),
+            );
+            // Five standard deviations.
+            assert!((chosen - mean).abs() < 5.0 * spread, "{ratio}: {chosen}");
+        }
+        let mut dice = Dice::default();
+        assert!((0..1000).all(|_| dice.choose(Share::ALL)));
+    }
+}

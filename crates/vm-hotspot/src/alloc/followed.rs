@@ -1,0 +1,527 @@
+//! Objects that are followed until they die: a weak reference and a site for each.
+//!
+//! Tags would do, and cost several times as much: the VM's table of tags is
+//! hashed anew or searched at every collection. Weak references are slots that a
+//! collector clears on its way.
+//!
+//! Threads add to one of several lists, by the number of their tracker; what has
+//! lived through a collection moves to the aged ones, which are looked at seldom.
+//!
+//! When they take too much of the budget, half of them are let go, chosen by chance, and each of
+//! the others stands for twice as many; so are those that come later. What is said of the
+//! living is then an estimate, and no sort of object is preferred.
+
+use std::mem::offset_of;
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use jvmti::{Jni, Object};
+use locks::{Mutex, MutexGuard, Rank};
+use rustc_hash::FxHashMap;
+use vmpi::{Memory, Share, Worth};
+
+use crate::alloc::births::{Clock, Dated};
+use crate::alloc::choices::Dice;
+use crate::alloc::sites::SiteId;
+use crate::heap::slots;
+
+/// Lists of the young; a thread's objects are all in one.
+const LISTS: usize = 16;
+/// What an object is charged: its entry in a list that may be half empty, its share of the births, and the
+/// slot of the weak reference in the VM.
+const COST: u64 = 2 * size_of::<Entry>() as u64 + 16;
+/// So few objects are not made fewer.
+const FEW: usize = 1024;
+/// Living objects that somebody looks at without leaving room for others.
+pub(crate) const PIECE: usize = 1024;
+/// Collections after which the aged are looked at again, unless they have doubled.
+const SELDOM: u32 = 16;
+
+/// Bits of [`Entry::how`]: the site, a flag, the weight.
+pub(crate) const SITE_BITS: u32 = 26;
+/// The object was there when counts were cleared.
+const OLD: u32 = 1 << SITE_BITS;
+const WEIGHT: u32 = SITE_BITS + 1;
+/// The greatest weight.
+const HEAVIEST: u32 = u32::BITS - WEIGHT;
+const LAST_WEIGHT: u32 = (1 << HEAVIEST) - 1;
+
+/// One followed object.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Entry {
+    weak: Object,
+    /// Site, [`OLD`], and how many objects it stands for as a power of two.
+    how: u32,
+    /// Size in units of 8 bytes if it is an array, else 0.
+    units: u32,
+}
+
+impl Entry {
+    /// Where it has its weak reference and its site, for whoever reads it from outside.
+    pub(crate) const OFFSETS: [usize; 2] = [offset_of!(Entry, weak), offset_of!(Entry, how)];
+
+    /// An object of a site that stands for `1 << weight_log2` objects; `bytes` only
+    /// if it is an array.
+    pub(crate) fn new(weak: Object, site: SiteId, weight_log2: u32, bytes: u64) -> Self {
+        Self {
+            weak,
+            how: site.0 | weight_log2.min(LAST_WEIGHT) << WEIGHT,
+            units: u32::try_from(bytes / 8).unwrap_or(u32::MAX),
+        }
+    }
+
+    /// Its site.
+    pub(crate) fn site(self) -> SiteId {
+        SiteId(self.how & (OLD - 1))
+    }
+
+    /// How many objects it stands for as a power of two.
+    pub(crate) fn weight_log2(self) -> u32 {
+        self.how >> WEIGHT
+    }
+
+    /// From now on it stands for twice as many.
+    fn double(&mut self) {
+        if self.weight_log2() < LAST_WEIGHT {
+            self.how += 1 << WEIGHT;
+        }
+    }
+
+    /// Whether it was there when counts were cleared.
+    pub(crate) fn is_old(self) -> bool {
+        self.how & OLD != 0
+    }
+
+    /// Its bytes if it is an array, else 0.
+    pub(crate) fn array_bytes(self) -> u64 {
+        u64::from(self.units) * 8
+    }
+
+    /// Its weak reference.
+    pub(crate) fn weak(self) -> Object {
+        self.weak
+    }
+}
+
+/// The living of one site, weights counted in: objects, and bytes of arrays.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Living {
+    pub(crate) objects: i64,
+    pub(crate) array_bytes: i64,
+    /// Some stand for others that were not followed.
+    pub(crate) is_estimate: bool,
+    /// Those older than the last [`Followed::clear`], which the others are without.
+    pub(crate) old_objects: i64,
+    pub(crate) old_array_bytes: i64,
+}
+
+#[derive(Default)]
+struct Aged {
+    entries: Dated,
+    /// How many there were when they were last looked at, and collections since.
+    looked_at: usize,
+    collections: u32,
+}
+
+/// Objects that were followed since the last look at them.
+#[derive(Default)]
+pub(crate) struct Young {
+    pub(crate) entries: Dated,
+    /// Entries at which the threads that add to them look after the dead themselves,
+    /// because the watcher cannot keep up.
+    limit: usize,
+    /// Objects and bytes of arrays of sites that are thinned out, which were chosen since the
+    /// last look: what is known of how many were allocated.
+    chosen: FxHashMap<SiteId, [i64; 2]>,
+    /// One in so many objects is followed and stands for all, as a power of two.
+    thinned: u32,
+    dice: Dice,
+}
+
+impl Young {
+    /// Whether the next object of a site is followed; if so, it stands for `1 << weight_log2`.
+    pub(crate) fn choose(
+        &mut self,
+        (site, share): (SiteId, Share),
+        weight_log2: u32,
+        bytes: u64,
+    ) -> bool {
+        let is_chosen = self.dice.choose(share);
+        if is_chosen {
+            let sum = self.chosen.entry(site).or_default();
+            sum[0] += 1 << weight_log2;
+            sum[1] += bytes.cast_signed() << weight_log2;
+        }
+        is_chosen
+    }
+
+    /// The weight of an object that would have this one otherwise, if it is followed at all.
+    pub(crate) fn thin(&mut self, weight_log2: u32) -> Option<u32> {
+        let is_chosen = self.dice.choose_in_halves(self.thinned);
+        is_chosen.then_some(weight_log2 + self.thinned)
+    }
+
+    /// Lets go of about half of some entries, and has the others stand for them.
+    fn halve(dice: &mut Dice, jni: Jni, entries: &mut Dated) {
+        entries.retain(|entry| {
+            let stays = dice.choose_in_halves(1);
+            if !stays {
+                jni.delete_weak(entry.weak);
+            }
+            stays
+        });
+        entries.iter_mut().for_each(Entry::double);
+        entries.shrink();
+    }
+}
+
+/// All followed objects.
+pub(crate) struct Followed {
+    young: [Mutex<Young>; LISTS],
+    aged: Mutex<Aged>,
+    count: AtomicUsize,
+    memory: Arc<Memory>,
+    /// Objects not followed because there was no memory for them.
+    refused: AtomicU64,
+    /// How often they were halved, and how many were let go for that.
+    halvings: AtomicU32,
+    halved: AtomicU64,
+    /// Collections that have started, and ended.
+    started: AtomicU64,
+    collections: AtomicU64,
+    watcher: OnceLock<std::thread::Thread>,
+    /// Whether the slots of the dead are null, once that was tried.
+    are_cleared: OnceLock<bool>,
+    /// Shares by number, that of all objects first.
+    shares: Mutex<Vec<Share>>,
+    pub(crate) clock: Clock,
+}
+
+impl Followed {
+    /// None, with the memory that they may take.
+    pub(crate) fn new(memory: &Arc<Memory>) -> Self {
+        Self {
+            young: std::array::from_fn(|_| Mutex::new(Rank::Young, Young::default())),
+            aged: Mutex::new(Rank::Aged, Aged::default()),
+            count: AtomicUsize::new(0),
+            memory: Arc::clone(memory),
+            refused: AtomicU64::new(0),
+            halvings: AtomicU32::new(0),
+            halved: AtomicU64::new(0),
+            started: AtomicU64::new(0),
+            collections: AtomicU64::new(0),
+            watcher: OnceLock::new(),
+            are_cleared: OnceLock::new(),
+            shares: Mutex::new(Rank::Shares, Vec::new()),
+            clock: Clock::default(),
+        }
+    }
+
+    /// The list that a thread's objects go to. While it is locked nobody else takes
+    /// over what that thread has gathered.
+    pub(crate) fn list(&self, tracker: i32) -> MutexGuard<'_, Young> {
+        self.young[tracker.unsigned_abs() as usize % LISTS].lock()
+    }
+
+    /// The number of a share, 0 for all objects. There are 32 at most; beyond these it is the one
+    /// that is nearest, which is given, too.
+    pub(crate) fn number_of(&self, share: Share) -> (u32, Share) {
+        const MOST: usize = 32;
+        let mut shares = self.shares.lock();
+        if shares.is_empty() {
+            shares.push(Share::ALL);
+        }
+        let known = shares.iter().position(|known| *known == share);
+        let at = known.or_else(|| {
+            (shares.len() < MOST).then(|| {
+                shares.push(share);
+                shares.len() - 1
+            })
+        });
+        let distance = |other: &Share| (other.ratio().ln() - share.ratio().ln()).abs();
+        let nearest = || {
+            let others = shares.iter().enumerate().skip(1);
+            others.min_by(|a, b| distance(a.1).total_cmp(&distance(b.1)))
+        };
+        let at = at.or_else(|| nearest().map(|(at, _)| at)).unwrap_or(0);
+        (at as u32, shares[at])
+    }
+
+    /// The shares that have numbers.
+    pub(crate) fn shares(&self) -> Vec<Share> {
+        self.shares.lock().clone()
+    }
+
+    /// Objects and bytes that were chosen since the last call, by site.
+    pub(crate) fn take_chosen(&self) -> Vec<(SiteId, [i64; 2])> {
+        let lists = self.young.iter();
+        lists
+            .flat_map(|list| std::mem::take(&mut list.lock().chosen))
+            .collect()
+    }
+
+    /// Whether `count` more may be followed; the others are counted as refused.
+    pub(crate) fn admit(&self, count: usize) -> bool {
+        if self.memory.native.take(Worth::Objects, COST * count as u64) {
+            self.count.fetch_add(count, Ordering::Relaxed);
+            if self.memory.native.is_crowded() {
+                self.wake();
+            }
+            return true;
+        }
+        self.refused.fetch_add(count as u64, Ordering::Relaxed);
+        self.wake();
+        false
+    }
+
+    /// So many are followed no more.
+    pub(crate) fn dismiss(&self, count: usize) {
+        self.count.fetch_sub(count, Ordering::Relaxed);
+        self.memory.native.give(Worth::Objects, COST * count as u64);
+    }
+
+    /// Follows one object if `wanted`; `bytes` only if it is an array.
+    pub(crate) fn add_if(&self, wanted: bool, jni: Jni, object: Object, site: SiteId, bytes: u64) {
+        if !wanted {
+            return;
+        }
+        let mut list = self.list(0);
+        if let Some(weight) = list.thin(0)
+            && self.admit(1)
+        {
+            match jni.weak(object) {
+                Some(weak) => {
+                    let (entry, now) = (Entry::new(weak, site, weight, bytes), self.clock.now());
+                    list.entries.push(entry, now);
+                }
+                None => self.dismiss(1),
+            }
+        }
+    }
+
+    /// Keeps a list short while its owner holds it.
+    pub(crate) fn trim(&self, jni: Jni, list: &mut Young) {
+        const LONG: usize = 1 << 18;
+        if list.entries.len() > list.limit.max(LONG) {
+            self.drop_dead(jni, &mut list.entries);
+            list.limit = list.entries.len() * 2;
+        }
+    }
+
+    /// How many were refused since the last call, how many were let go to make room, and one in how
+    /// many is followed (as a power of two).
+    pub(crate) fn take_dropped(&self) -> ([u64; 2], u32) {
+        let dropped = [&self.refused, &self.halved].map(|count| count.swap(0, Ordering::Relaxed));
+        (dropped, self.halvings.load(Ordering::Relaxed))
+    }
+
+    /// A collection starts; called by the VM thread.
+    pub(crate) fn collecting(&self) {
+        self.started.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// Collections that have started so far.
+    pub(crate) fn started(&self) -> u64 {
+        self.started.load(Ordering::SeqCst)
+    }
+
+    /// A collection has ended; called by the VM thread, so it only wakes the watcher.
+    pub(crate) fn collected(&self) {
+        self.collections.fetch_add(1, Ordering::SeqCst);
+        self.wake();
+    }
+
+    /// Lets the watcher see that it is over: a VM that ends waits for a while (0.3 seconds)
+    /// for threads that are in native code.
+    pub(crate) fn wake(&self) {
+        if let Some(watcher) = self.watcher.get() {
+            watcher.unpark();
+        }
+    }
+
+    /// Collections that have ended so far.
+    pub(crate) fn collections(&self) -> u64 {
+        self.collections.load(Ordering::SeqCst)
+    }
+
+    /// The watcher: looks after each collection who has died, until `is_over`; `take_over` is
+    /// called before that.
+    pub(crate) fn watch(&self, jni: Jni, is_over: impl Fn() -> bool, take_over: impl Fn()) {
+        let _ = self.watcher.set(std::thread::current());
+        let mut seen = 0;
+        while !is_over() {
+            let now = self.collections();
+            let is_crowded = self.memory.native.is_crowded();
+            if now == seen && !is_crowded {
+                std::thread::park();
+                continue;
+            }
+            seen = now;
+            take_over();
+            let mut aged = self.aged.lock();
+            self.bury(jni, &mut aged, is_crowded);
+            self.make_room(jni, &mut aged);
+            drop(aged);
+            if is_crowded && self.memory.native.is_crowded() {
+                // There are few, and something else takes the room.
+                std::thread::park();
+            }
+        }
+    }
+
+    /// Follows fewer, as long as they take too much.
+    fn make_room(&self, jni: Jni, aged: &mut Aged) {
+        while self.memory.native.is_crowded() && self.count.load(Ordering::Relaxed) > FEW {
+            let thinned = self.halvings.fetch_add(1, Ordering::Relaxed) + 1;
+            let mut dice = Dice::default();
+            let before = aged.entries.len();
+            Young::halve(&mut dice, jni, &mut aged.entries);
+            let mut gone = before - aged.entries.len();
+            for list in &self.young {
+                let mut list = list.lock();
+                let before = list.entries.len();
+                Young::halve(&mut dice, jni, &mut list.entries);
+                list.thinned = thinned;
+                gone += before - list.entries.len();
+            }
+            self.halved.fetch_add(gone as u64, Ordering::Relaxed);
+            self.dismiss(gone);
+        }
+    }
+
+    /// Drops the references of the dead, those of the aged too if `all` are wanted.
+    fn bury(&self, jni: Jni, aged: &mut Aged, all: bool) {
+        let before = aged.entries.len();
+        aged.collections += 1;
+        if all || aged.collections >= SELDOM || before > 2 * aged.looked_at + 100_000 {
+            self.drop_dead(jni, &mut aged.entries);
+            (aged.looked_at, aged.collections) = (aged.entries.len(), 0);
+        }
+        for list in &self.young {
+            let mut young = std::mem::take(&mut list.lock().entries);
+            self.drop_dead(jni, &mut young);
+            aged.entries.append(young);
+        }
+    }
+
+    fn drop_dead(&self, jni: Jni, entries: &mut Dated) {
+        let before = entries.len();
+        let weak = entries.iter().map(|entry| entry.weak);
+        let try_out = || slots::are_cleared(jni, weak);
+        let are_cleared = before > 0 && *self.are_cleared.get_or_init(try_out);
+        entries.retain(|entry| {
+            let dead = match are_cleared {
+                true => slots::address(entry.weak) == 0,
+                false => jni.is_dead(entry.weak),
+            };
+            if dead {
+                jni.delete_weak(entry.weak);
+            }
+            !dead
+        });
+        self.dismiss(before - entries.len());
+        entries.shrink();
+    }
+
+    /// From now on all that are followed so far are old.
+    pub(crate) fn clear(&self, jni: Jni) {
+        let mut aged = self.aged.lock();
+        self.bury(jni, &mut aged, true);
+        for entry in aged.entries.iter_mut() {
+            entry.how |= OLD;
+        }
+    }
+
+    /// Forgets all, which nobody asks for any more.
+    pub(crate) fn release(&self, jni: Jni) {
+        let mut aged = self.aged.lock();
+        let lists = self.young.iter();
+        let young = lists.map(|list| std::mem::take(&mut list.lock().entries));
+        for entries in young.chain([std::mem::take(&mut aged.entries)]) {
+            entries.iter().for_each(|entry| jni.delete_weak(entry.weak));
+        }
+    }
+
+    /// All the living, for `body`. They may die meanwhile, but their references stay.
+    pub(crate) fn living<T>(&self, jni: Jni, body: impl FnOnce(&Dated) -> T) -> T {
+        let mut aged = self.aged.lock();
+        self.bury(jni, &mut aged, true);
+        body(&aged.entries)
+    }
+
+    /// Begins to go through the living, and counts those of each site by its number. One at a time
+    /// does so.
+    pub(crate) fn see_all(&self, jni: Jni) -> Vec<u64> {
+        let mut aged = self.aged.lock();
+        self.bury(jni, &mut aged, true);
+        aged.entries.see_all();
+        let mut counts: Vec<u64> = Vec::new();
+        for entry in aged.entries.iter().filter(|entry| !entry.is_old()) {
+            let site = entry.site().0 as usize;
+            if counts.len() <= site {
+                counts.resize(site + 1, 0);
+            }
+            counts[site] += 1;
+        }
+        counts
+    }
+
+    /// The next of them that somebody `wants`, each with a local reference, in a piece so small that
+    /// nobody waits for it; `None` when all have been seen.
+    pub(crate) fn see(
+        &self,
+        jni: Jni,
+        mut wants: impl FnMut(Entry) -> bool,
+    ) -> Option<Vec<(Object, Entry)>> {
+        let mut aged = self.aged.lock();
+        let mut chosen = Vec::with_capacity(PIECE);
+        // Many that nobody wants are not many to look at.
+        for _ in 0..64 {
+            let piece = aged.entries.see(PIECE - chosen.len());
+            if piece.is_empty() {
+                return (!chosen.is_empty()).then_some(chosen);
+            }
+            for entry in piece.iter().filter(|entry| !entry.is_old()) {
+                if wants(*entry)
+                    && let Some(object) = jni.new_local(entry.weak)
+                {
+                    chosen.push((object, *entry));
+                }
+            }
+            if chosen.len() >= PIECE / 2 {
+                break;
+            }
+        }
+        Some(chosen)
+    }
+
+    /// All that were followed since [`Followed::living`] began, from inside of it.
+    pub(crate) fn newcomers(&self) -> Vec<Entry> {
+        let lists = self.young.iter().map(|list| list.lock().entries.to_vec());
+        lists.collect::<Vec<_>>().concat()
+    }
+
+    /// The living of each site, by its number.
+    pub(crate) fn by_site(&self, jni: Jni) -> Vec<Living> {
+        self.living(jni, |entries| {
+            let mut sums: Vec<Living> = Vec::new();
+            for entry in entries.iter() {
+                let site = entry.site().0 as usize;
+                if sums.len() <= site {
+                    sums.resize(site + 1, Living::default());
+                }
+                let (weight, sum) = (entry.how >> WEIGHT, &mut sums[site]);
+                let array_bytes = (i64::from(entry.units) * 8) << weight;
+                if entry.how & OLD != 0 {
+                    sum.old_objects += 1 << weight;
+                    sum.old_array_bytes += array_bytes;
+                } else {
+                    sum.objects += 1 << weight;
+                    sum.is_estimate |= weight > 0;
+                    sum.array_bytes += array_bytes;
+                }
+            }
+            sums
+        })
+    }
+}

@@ -1,0 +1,14 @@
+//! Allocations: which objects are recorded, and what becomes of them.
+//!
+//! 1. Class filters say how a class is recorded ([`choices`]).
+//! 2. Java code counts its objects by stack; those of native code and of the VM come as events ([`native_made`]).
+//! 3. What threads have counted is summed up by site ([`sites`]).
+//! 4. Objects that threads have gathered ([`gathered`]) are tracked by weak references until they are freed ([`followed`]).
+//! 5. Their order keeps when they were allocated ([`births`]).
+
+pub(crate) mod births;
+pub(crate) mod choices;
+pub(crate) mod followed;
+pub(crate) mod gathered;
+pub(crate) mod native_made;
+pub(crate) mod sites;

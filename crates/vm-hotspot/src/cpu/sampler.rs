@@ -1,0 +1,616 @@
+//! CPU samples: a timer per thread on that thread's CPU clock, and a stack taken
+//! in the signal handler with AsyncGetCallTrace. Threads that run already when
+//! sampling starts are found by the system's list (`timers`).
+//!
+//! The handler allocates nothing and takes no lock: it fills one of a fixed
+//! number of slots, which a thread of the agent empties. Slots all full is
+//! counted as loss. A thread that does not run costs and counts nothing.
+
+use std::cell::{Cell, UnsafeCell};
+use std::ffi::c_void;
+use std::mem::MaybeUninit;
+use std::ptr;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
+
+use jvmti::sys::{MethodPtr, RawEnv};
+use jvmti::{Env, EventKind, FrameRow, Jni, Live};
+use locks::{Mutex, Rank};
+use rustc_hash::FxHashSet;
+use vmpi::{Frame, Location, ThreadId, Trace};
+
+use crate::cpu::timers::{self, SystemNumbers, Timers, own_tid};
+use crate::host::vm_structs::exported_symbol;
+use crate::instrument::natives::uncounted;
+use crate::vm::hotspot::HotSpot;
+
+/// Frames as AsyncGetCallTrace writes them.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(crate) struct CallFrame {
+    /// Bytecode index, -3 in native methods.
+    pub(crate) bci: i32,
+    pub(crate) method: MethodPtr,
+}
+
+/// What AsyncGetCallTrace is asked with.
+#[repr(C)]
+pub(crate) struct CallTrace {
+    pub(crate) env: RawEnv,
+    /// Frames written, or an error below 1.
+    pub(crate) count: i32,
+    pub(crate) frames: *mut CallFrame,
+}
+
+pub(crate) type AsyncGetCallTrace = unsafe extern "C" fn(*mut CallTrace, i32, *mut c_void);
+
+const SLOTS: usize = 512;
+const EMPTY: u32 = 0;
+const BUSY: u32 = 1;
+const FULL: u32 = 2;
+/// Most frames of a sample.
+const MOST_FRAMES: usize = 256;
+/// How often slots are emptied.
+const DRAIN: Duration = Duration::from_millis(20);
+
+/// Room for one sample, from the signal handler to the thread that takes it over.
+struct Slot {
+    state: AtomicU32,
+    /// The recording that the sample belongs to.
+    recording: Cell<u32>,
+    /// The system's number of the thread.
+    tid: Cell<u32>,
+    count: Cell<i32>,
+    frames: UnsafeCell<Box<[CallFrame]>>,
+}
+
+// SAFETY: a slot's cells are touched only by whoever moved its state to BUSY: the handler from EMPTY,
+// who takes samples over from FULL.
+unsafe impl Sync for Slot {}
+// SAFETY: nothing in it belongs to a thread.
+unsafe impl Send for Slot {}
+
+impl Slot {
+    fn new() -> Self {
+        let none = CallFrame {
+            bci: 0,
+            method: MethodPtr(ptr::null_mut()),
+        };
+        Self {
+            state: AtomicU32::new(EMPTY),
+            recording: Cell::new(0),
+            tid: Cell::new(0),
+            count: Cell::new(0),
+            frames: UnsafeCell::new(vec![none; MOST_FRAMES].into()),
+        }
+    }
+
+    /// Makes the caller the slot's only user, if the slot is in this state.
+    fn claim(&self, state: u32) -> bool {
+        let claimed =
+            self.state
+                .compare_exchange(state, BUSY, Ordering::Acquire, Ordering::Relaxed);
+        claimed.is_ok()
+    }
+
+    /// Gives the slot on to whoever claims it in this state.
+    fn leave(&self, state: u32) {
+        self.state.store(state, Ordering::Release);
+    }
+}
+
+/// The slots of the process: a handler of one recording may still run when the next begins, so they are never
+/// freed, and all recordings use the same ones.
+fn slots() -> &'static [Slot] {
+    static SLOTS_OF_PROCESS: OnceLock<Box<[Slot]>> = OnceLock::new();
+    SLOTS_OF_PROCESS.get_or_init(|| (0..SLOTS).map(|_| Slot::new()).collect())
+}
+
+/// How stacks are taken.
+enum Method {
+    /// In the handler.
+    Async(AsyncGetCallTrace),
+    /// By the agent's thread, of all runnable threads at once, at a safepoint.
+    Safepoint,
+}
+
+impl Method {
+    /// By signals unless safepoints are `wanted`, or signals cannot be had, which is said.
+    fn choose(hotspot: &HotSpot, wanted: bool) -> Self {
+        if wanted {
+            return Self::Safepoint;
+        }
+        let missing = match find_agct() {
+            None => "CPU samples are taken at safepoints: this VM has no AsyncGetCallTrace",
+            Some(_) if !timers::are_allowed() => {
+                "CPU samples are taken at safepoints: the system gives no timers on CPU time"
+            }
+            Some(function) if install_handler() => return Self::Async(function),
+            Some(_) => "CPU samples are taken at safepoints: SIGPROF cannot be handled",
+        };
+        hotspot.degrade(missing);
+        Self::Safepoint
+    }
+}
+
+/// Which threads are sampled.
+#[derive(Debug)]
+struct Choice {
+    all: bool,
+    /// Threads that are treated otherwise.
+    except: FxHashSet<ThreadId>,
+}
+
+impl Choice {
+    fn of_all(all: bool) -> Self {
+        Self {
+            all,
+            except: FxHashSet::default(),
+        }
+    }
+
+    fn switch(&mut self, on: bool, thread: Option<ThreadId>) {
+        match thread {
+            None => *self = Self::of_all(on),
+            Some(thread) if on == self.all => drop(self.except.remove(&thread)),
+            Some(thread) => drop(self.except.insert(thread)),
+        }
+    }
+
+    fn has(&self, thread: ThreadId) -> bool {
+        self.all != self.except.contains(&thread)
+    }
+
+    fn is_empty(&self) -> bool {
+        !self.all && self.except.is_empty()
+    }
+}
+
+/// The sampler of a recording.
+pub(crate) struct Sampler {
+    slots: &'static [Slot],
+    /// The number of the recording, larger than those of all before it.
+    recording: u32,
+    /// Frames taken of a stack.
+    depth: AtomicU32,
+    next: AtomicU32,
+    method: Method,
+    interval: Duration,
+    stopped: AtomicBool,
+    /// No thread is sampled.
+    paused: AtomicBool,
+    choice: Mutex<Choice>,
+    full: AtomicU64,
+    no_stack: AtomicU64,
+    timers: Timers,
+}
+
+/// Finds the VM's function.
+pub(crate) fn find_agct() -> Option<AsyncGetCallTrace> {
+    let symbol = exported_symbol(c"AsyncGetCallTrace");
+    // SAFETY: the symbol has this signature in every HotSpot that exports it.
+    (!symbol.is_null()).then(|| unsafe { std::mem::transmute(symbol) })
+}
+
+impl Sampler {
+    /// Starts sampling; called once, when the VM is up or a listener asks for it. No
+    /// thread is sampled before [`Sampler::switch`].
+    pub(crate) fn start(
+        hotspot: &'static HotSpot,
+        env: Env<Live>,
+        jni: Jni,
+        interval: Duration,
+        safepoints: bool,
+    ) {
+        static RECORDINGS: AtomicU32 = AtomicU32::new(0);
+        let method = Method::choose(hotspot, safepoints);
+        let sampler = Self {
+            slots: slots(),
+            recording: RECORDINGS.fetch_add(1, Ordering::Relaxed),
+            depth: AtomicU32::new(hotspot.lock().depth),
+            next: AtomicU32::new(0),
+            method,
+            interval,
+            stopped: AtomicBool::new(false),
+            paused: AtomicBool::new(true),
+            choice: Mutex::new(Rank::Sampled, Choice::of_all(false)),
+            full: AtomicU64::new(0),
+            no_stack: AtomicU64::new(0),
+            timers: Timers::default(),
+        };
+        if hotspot.sampler.set(sampler).is_err() {
+            return;
+        }
+        let Some(sampler) = hotspot.sampler.get() else {
+            return;
+        };
+        let body = move |env: Env<Live>, jni: Jni| uncounted(|| sampler.run(hotspot, env, jni));
+        let _ = hotspot.spawn(env, jni, "HPROF cpu sampling thread", body);
+        sampler.thread_started(hotspot);
+        if matches!(sampler.method, Method::Async(_)) {
+            sampler.arm_running(hotspot, env, jni);
+        }
+    }
+
+    /// Arms the timer of the current thread.
+    pub(crate) fn thread_started(&self, hotspot: &HotSpot) {
+        let Some(env) = hotspot.live() else { return };
+        let number = env.thread_number(None).unwrap_or(0);
+        let is_agent = hotspot.lock().registry.is_agent(ThreadId(number as u32));
+        let is_agent = is_agent.unwrap_or(true);
+        if is_agent || !matches!(self.method, Method::Async(_)) {
+            return;
+        }
+        // Whoever had the system's number before has ended without a word.
+        self.timers.disarm(own_tid());
+        self.timers.arm(own_tid(), number as u32);
+    }
+
+    /// Arms the timers of threads that run already.
+    fn arm_running(&self, hotspot: &HotSpot, env: Env<Live>, jni: Jni) {
+        let running = jni.local_frame(256, || running_threads(hotspot, env, jni));
+        match running {
+            Some(running) => {
+                for (tid, number) in running {
+                    self.timers.arm(tid, number.0);
+                }
+            }
+            None => hotspot.degrade(
+                "threads that run already are not sampled: this VM does not say which they are",
+            ),
+        }
+    }
+
+    /// Disarms the timer of the current thread.
+    pub(crate) fn thread_ended(&self) {
+        self.timers.disarm(own_tid());
+    }
+
+    /// Takes samples of a thread from now on or takes none; without a thread, of all.
+    /// A thread that was chosen by itself stays so until all are switched.
+    pub(crate) fn switch(&self, on: bool, thread: Option<ThreadId>) {
+        let mut choice = self.choice.lock();
+        choice.switch(on, thread);
+        let is_empty = choice.is_empty();
+        self.paused.store(is_empty, Ordering::Relaxed);
+        self.timers.signal_every(match is_empty {
+            true => Duration::ZERO,
+            false => self.interval,
+        });
+    }
+
+    /// Takes so many frames from now on.
+    pub(crate) fn set_depth(&self, depth: u32) {
+        self.depth.store(depth, Ordering::Relaxed);
+    }
+
+    /// Ends sampling.
+    pub(crate) fn stop(&self) {
+        self.stopped.store(true, Ordering::Relaxed);
+    }
+
+    /// Deletes all timers, of threads that go on.
+    pub(crate) fn disarm_all(&self) {
+        self.timers.disarm_all();
+    }
+
+    /// The sampling thread.
+    fn run(&self, hotspot: &HotSpot, env: Env<Live>, jni: Jni) {
+        while !self.stopped.load(Ordering::Relaxed) {
+            match self.method {
+                Method::Async(_) => {
+                    std::thread::sleep(DRAIN.min(self.interval * 8));
+                    self.drain(hotspot, env, jni);
+                }
+                Method::Safepoint => {
+                    std::thread::sleep(self.interval);
+                    if self.paused.load(Ordering::Relaxed) {
+                        continue;
+                    }
+                    jni.local_frame(256, || self.at_safepoint(hotspot, env, jni));
+                }
+            }
+        }
+    }
+
+    /// Takes over full slots. Called by the sampling thread and before reports,
+    /// with the state's lock deciding who goes first.
+    pub(crate) fn drain(&self, hotspot: &HotSpot, env: Env<Live>, jni: Jni) {
+        let mut state = hotspot.lock();
+        let choice = self.choice.lock();
+        for slot in self.slots {
+            if !slot.claim(FULL) {
+                continue;
+            }
+            if slot.recording.get() != self.recording {
+                // Of a recording that has ended, or of one that has begun since this one has ended.
+                let is_old = slot.recording.get() < self.recording;
+                slot.leave(if is_old { EMPTY } else { FULL });
+                continue;
+            }
+            let count = usize::try_from(slot.count.get()).unwrap_or(0);
+            // SAFETY: this call moved the slot from FULL to BUSY and is its only user.
+            let frames = unsafe { &*slot.frames.get() };
+            let rows: Vec<Frame> = jni.local_frame(16, || {
+                let row = |frame: &CallFrame| Frame {
+                    method: state.registry.method(env, jni, frame.method),
+                    location: u32::try_from(frame.bci).map_or(Location::Native, Location::Bytecode),
+                };
+                frames.iter().take(count).map(row).collect()
+            });
+            let thread = self.timers.number(slot.tid.get());
+            slot.leave(EMPTY);
+            if !choice.has(thread) {
+                continue;
+            }
+            let owner = if hotspot.config.per_thread {
+                thread
+            } else {
+                ThreadId::NONE
+            };
+            let trace = state.registry.trace(Trace {
+                thread: owner,
+                frames: rows,
+            });
+            state.add_sample(thread, trace);
+        }
+        self.timers.forget_ended();
+        for (count, what) in [
+            (
+                self.full.swap(0, Ordering::Relaxed),
+                "CPU samples for want of room",
+            ),
+            (
+                self.no_stack.swap(0, Ordering::Relaxed),
+                "CPU samples outside of Java code",
+            ),
+            (
+                self.timers.take_refused(),
+                "threads without CPU samples for want of a timer",
+            ),
+        ] {
+            if count > 0 {
+                *state.lost.entry(what).or_default() += count;
+            }
+        }
+    }
+
+    /// One tick of the safepoint method: every runnable thread counts.
+    fn at_safepoint(&self, hotspot: &HotSpot, env: Env<Live>, jni: Jni) {
+        const RUNNABLE: i32 = 0x4;
+        const SUSPENDED_OR_INTERRUPTED: i32 = 0x30_0000;
+        let depth = self.depth.load(Ordering::Relaxed);
+        let depth = depth.clamp(1, MOST_FRAMES as u32);
+        let Ok(stacks) = env.all_stacks(depth as i32) else {
+            return;
+        };
+        let mut state = hotspot.lock();
+        let choice = self.choice.lock();
+        for row in stacks {
+            let is_running = row.state & RUNNABLE != 0 && row.state & SUSPENDED_OR_INTERRUPTED == 0;
+            if !is_running && !hotspot.config.wall_samples {
+                continue;
+            }
+            let thread = state.registry.thread(env, Some(row.thread), false);
+            let is_ours = state.registry.is_agent(thread).unwrap_or(true);
+            let frames: &[FrameRow] = &row.frames;
+            if is_ours || frames.is_empty() || !choice.has(thread) {
+                continue;
+            }
+            let frames = state.registry.stack(env, jni, frames, depth as usize);
+            let owner = if hotspot.config.per_thread {
+                thread
+            } else {
+                ThreadId::NONE
+            };
+            let trace = state.registry.trace(Trace {
+                thread: owner,
+                frames,
+            });
+            state.add_sample(thread, trace);
+        }
+    }
+
+    /// In the handler: takes the stack of the current thread.
+    fn sample(&self, function: AsyncGetCallTrace, jni: Jni, context: *mut c_void) {
+        let start = self.next.fetch_add(1, Ordering::Relaxed) as usize;
+        let mut nearest = (0..8).map(|i| &self.slots[(start + i) % SLOTS]);
+        let Some(slot) = nearest.find(|slot| slot.claim(EMPTY)) else {
+            self.full.fetch_add(1, Ordering::Relaxed);
+            return;
+        };
+        // SAFETY: this handler moved the slot to BUSY and is its only user.
+        let frames = unsafe { &mut *slot.frames.get() };
+        let depth = (self.depth.load(Ordering::Relaxed) as usize).clamp(1, frames.len());
+        let mut trace = CallTrace {
+            env: jni.raw(),
+            count: 0,
+            frames: frames.as_mut_ptr(),
+        };
+        // SAFETY: called in a signal handler with its context, as the function wants.
+        unsafe { function(&raw mut trace, depth as i32, context) };
+        if trace.count > 0 {
+            slot.recording.set(self.recording);
+            slot.tid.set(own_tid());
+            slot.count.set(trace.count);
+            slot.leave(FULL);
+        } else {
+            self.no_stack.fetch_add(1, Ordering::Relaxed);
+            slot.leave(EMPTY);
+        }
+    }
+}
+
+/// What the program had for SIGPROF before: null, or an action that is never freed.
+static BEFORE: AtomicPtr<libc::sigaction> = AtomicPtr::new(ptr::null_mut());
+
+/// SIGPROF: no allocation, no lock, errno kept. What no timer of ours has sent is the program's.
+extern "C" fn on_signal(signal: i32, info: *mut libc::siginfo_t, context: *mut c_void) {
+    // SAFETY: the system gives the signal to a handler that has asked for its origin.
+    if unsafe { !timers::is_ours(info) } {
+        return pass_on(signal, info, context);
+    }
+    // SAFETY: the address of this thread's errno is always valid.
+    let errno = unsafe { *libc::__errno_location() };
+    if let Some(hotspot) = HotSpot::get()
+        && let Some(sampler) = hotspot.sampler.get()
+        && let Method::Async(function) = sampler.method
+        && !sampler.stopped.load(Ordering::Relaxed)
+        && !sampler.paused.load(Ordering::Relaxed)
+        && let Some(jni) = hotspot.java.jni()
+    {
+        sampler.sample(function, jni, context);
+    }
+    // SAFETY: as above.
+    unsafe { *libc::__errno_location() = errno };
+}
+
+/// Gives a signal to the handler that the program had. Without one it is ignored: a timer of an agent
+/// that is no more may have sent it.
+fn pass_on(signal: i32, info: *mut libc::siginfo_t, context: *mut c_void) {
+    // SAFETY: null, or leaked by `install_handler`.
+    let Some(before) = (unsafe { BEFORE.load(Ordering::Acquire).as_ref() }) else {
+        return;
+    };
+    match before.sa_sigaction {
+        libc::SIG_DFL | libc::SIG_IGN => {}
+        handler if before.sa_flags & libc::SA_SIGINFO != 0 => {
+            type Handler = extern "C" fn(i32, *mut libc::siginfo_t, *mut c_void);
+            // SAFETY: with this flag a handler has this signature.
+            let handler: Handler = unsafe { std::mem::transmute(handler) };
+            handler(signal, info, context);
+        }
+        handler => {
+            // SAFETY: without the flag it has this one.
+            let handler: extern "C" fn(i32) = unsafe { std::mem::transmute(handler) };
+            handler(signal);
+        }
+    }
+}
+
+/// Runs `body` while no signal takes a sample on this thread: a signal that arrives meanwhile stays pending. Calls of
+/// AsyncGetCallTrace outside of a signal handler go through here, because a VM without the fixes JDK-8329103 and JDK-8339133
+/// may crash when such a call is made inside another one.
+pub(crate) fn unsampled<T>(body: impl FnOnce() -> T) -> T {
+    let mut blocked = MaybeUninit::<libc::sigset_t>::uninit();
+    let mut before = MaybeUninit::<libc::sigset_t>::uninit();
+    // SAFETY: all pointers are to live locals, which the calls fill; a number of a signal cannot be refused.
+    unsafe {
+        libc::sigemptyset(blocked.as_mut_ptr());
+        libc::sigaddset(blocked.as_mut_ptr(), libc::SIGPROF);
+        libc::pthread_sigmask(libc::SIG_BLOCK, blocked.as_ptr(), before.as_mut_ptr());
+    }
+    let result = body();
+    // SAFETY: filled above.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), ptr::null_mut()) };
+    result
+}
+
+fn install_handler() -> bool {
+    let ours = on_signal as *const () as usize;
+    let mut before = MaybeUninit::<libc::sigaction>::zeroed();
+    // SAFETY: the pointer is to a live local, for which zeros are valid.
+    let before = unsafe {
+        libc::sigaction(libc::SIGPROF, ptr::null(), before.as_mut_ptr());
+        before.assume_init()
+    };
+    // A recording before may have installed it, which never takes it away: signals may be under way.
+    if before.sa_sigaction != ours {
+        BEFORE.store(Box::into_raw(Box::new(before)), Ordering::Release);
+    }
+    // SAFETY: a zeroed sigaction is valid, and the handler has the signature that
+    // SA_SIGINFO asks for.
+    unsafe {
+        let mut action: libc::sigaction = MaybeUninit::zeroed().assume_init();
+        action.sa_sigaction = ours;
+        action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART;
+        libc::sigemptyset(&raw mut action.sa_mask);
+        libc::sigaction(libc::SIGPROF, &raw const action, ptr::null_mut()) == 0
+    }
+}
+
+impl HotSpot {
+    /// Whether the methods of every class have to be known.
+    pub(crate) fn takes_async_stacks(&self) -> bool {
+        self.config.takes_async_stacks() || self.async_stacks.load(Ordering::Relaxed)
+    }
+
+    /// From now on stacks can be taken in signal handlers, although the options did not say so.
+    pub(crate) fn prepare_async_stacks(&self, env: Env<Live>) {
+        if self.takes_async_stacks() {
+            return;
+        }
+        // Without these events AsyncGetCallTrace refuses. Classes that come from here on are
+        // seen by one of the two, the flag or the list.
+        self.async_stacks.store(true, Ordering::Relaxed);
+        if let Err(error) = self.env.enable(EventKind::ClassLoad, true) {
+            (self.message)(&format!("ClassLoad events are missing: {error}"));
+        }
+        let Some(jni) = self.java.jni() else { return };
+        for class in env.loaded_classes().unwrap_or_default() {
+            let _ = env.class_methods(class);
+            jni.delete_local(class);
+        }
+    }
+}
+
+/// The system's and the profile's numbers of the program's threads that run; `None` when the VM's
+/// tables do not say where it has them.
+fn running_threads(hotspot: &HotSpot, env: Env<Live>, jni: Jni) -> Option<Vec<(u32, ThreadId)>> {
+    let numbers = SystemNumbers::of(jni)?;
+    let threads = env.all_threads().unwrap_or_default();
+    let mut state = hotspot.lock();
+    let mut running = Vec::new();
+    for thread in threads {
+        let number = state.registry.thread(env, Some(thread), false);
+        let info = state.registry.thread_info(number);
+        let is_agent = info.is_none_or(|info| info.is_agent);
+        if let Some(tid) = numbers.tid(jni, thread).filter(|_| !is_agent) {
+            running.push((tid, number));
+        }
+    }
+    Some(running)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_signal_that_comes_while_no_sample_may_be_taken_waits() {
+        static CAUGHT: AtomicU32 = AtomicU32::new(0);
+        extern "C" fn count(_: i32) {
+            CAUGHT.fetch_add(1, Ordering::SeqCst);
+        }
+        let caught = || CAUGHT.load(Ordering::SeqCst);
+        // SAFETY: the handler has the signature that is asked for, and only counts; the signal goes to this thread.
+        let raise = || unsafe { libc::raise(libc::SIGPROF) };
+        // SAFETY: as above.
+        unsafe { libc::signal(libc::SIGPROF, count as *const () as usize) };
+        unsampled(|| {
+            unsampled(raise);
+            assert_eq!(caught(), 0);
+        });
+        assert_eq!(caught(), 1);
+        raise();
+        assert_eq!(caught(), 2);
+    }
+
+    #[test]
+    fn a_thread_chosen_by_itself_stays_so_until_all_are_switched() {
+        let mut choice = Choice::of_all(false);
+        let (one, other) = (ThreadId(1), ThreadId(2));
+        let mut check = |on, thread, expected: [bool; 2], nobody| {
+            choice.switch(on, thread);
+            let found = [choice.has(one), choice.has(other)];
+            assert_eq!((found, choice.is_empty()), (expected, nobody));
+        };
+        check(true, Some(one), [true, false], false);
+        check(false, Some(one), [false, false], true);
+        check(true, None, [true, true], false);
+        check(false, Some(other), [true, false], false);
+        check(false, Some(other), [true, false], false);
+        check(false, None, [false, false], true);
+    }
+}

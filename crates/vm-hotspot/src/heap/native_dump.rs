@@ -1,0 +1,334 @@
+//! The VM's own dumper, and what is at which address of the dump it writes.
+//!
+//! A reference of JNI is a pointer to a slot, and the slot holds the address of the
+//! object, which is its id in the dump. Slots are read before the dump and after
+//! it. An object whose address is the same both times was there when the dump was
+//! written: it would have had to be moved away and back, and another one to its
+//! place and away, which takes four collections; so a dump with more of them
+//! is thrown away and written again. The others are counted as moved.
+
+use std::path::Path;
+
+use jvmti::sys::{MethodPtr, Value};
+use jvmti::{Env, Jni, Live, Object};
+use vmpi::{ClassId, NativeDump, ObjectHandle, PlacedObject, ThreadId, TraceId, VmError};
+
+use crate::alloc::followed::Entry;
+use crate::heap::slots::{Reading, address};
+use crate::threads::background::collect_garbage;
+use crate::vm::hotspot::HotSpot;
+use crate::vm::queries::failed;
+use crate::vm::registry::handles;
+
+/// How often a dump is written until few enough collections come in between.
+const TRIES: usize = 3;
+/// Most collections during one dump: with slots that are plain addresses, and with a
+/// collector that moves objects between pauses, of which each is an event.
+const CALM: [u64; 2] = [3, 8];
+
+/// Writes a dump; runs Java code.
+pub(crate) fn write(
+    hotspot: &HotSpot,
+    env: Env<Live>,
+    jni: Jni,
+    path: &Path,
+) -> Result<NativeDump, VmError> {
+    let text = path
+        .to_str()
+        .ok_or(VmError::Unsupported("dump to a path that is not Unicode"))?;
+    let dumper = Dumper::find(jni).map_err(failed)?;
+    let known = Known::gather(hotspot, env, jni)?;
+    let text = jni.new_string(text).map_err(failed)?;
+    for _ in 0..TRIES {
+        collect_garbage(hotspot, env, jni).map_err(failed)?;
+        let done = hotspot.followed.living(jni, |entries| {
+            let weak = entries.iter().map(|entry| entry.weak());
+            let reading = Reading::tried(jni, weak.chain(known.mirrors()));
+            let reading = reading.ok_or(VmError::Unsupported("readable references"))?;
+            let began = hotspot.followed.collections();
+            let places = Places::read(jni, reading, entries, &known);
+            // Those that were made meanwhile.
+            hotspot.follow_all_gathered(jni);
+            let new = hotspot.followed.newcomers();
+            let places_of_new = Places::read(jni, reading, &new, &Known::default());
+            dumper.dump(jni, text).map_err(failed)?;
+            let named_after = Places::named(jni, reading, &known);
+            let sites = hotspot.lock().sites.keys();
+            let mut dump = NativeDump::default();
+            places.join(jni, reading, entries, &sites, &mut dump);
+            places_of_new.join(jni, reading, &new, &sites, &mut dump);
+            // One that was under way at first counts, and one that is under way now.
+            let collections = hotspot.followed.started().saturating_sub(began);
+            if collections > CALM[usize::from(reading == Reading::Local)]
+                || places.named != named_after
+            {
+                return Ok(None);
+            }
+            dump.objects = in_order(&dump.objects);
+            dump.objects.dedup_by_key(|object| object.address);
+            places.name(&known, &mut dump);
+            Ok(Some(dump))
+        })?;
+        if let Some(mut dump) = done {
+            dump.own.push(address(text));
+            return Ok(dump);
+        }
+        let _ = std::fs::remove_file(path);
+    }
+    Err(VmError::Failed {
+        function: "heap dump",
+        reason: "garbage is collected all the time".to_owned(),
+    })
+}
+
+/// Objects that have a name in the profile, and the agent's own.
+#[derive(Default)]
+struct Known {
+    /// Weak references.
+    classes: Vec<(Object, ClassId)>,
+    /// Weak references.
+    loaders: Vec<(Object, ObjectHandle)>,
+    /// Local references.
+    threads: Vec<(Object, ThreadId)>,
+    /// Local references.
+    own: Vec<Object>,
+}
+
+impl Known {
+    fn gather(hotspot: &HotSpot, env: Env<Live>, jni: Jni) -> Result<Self, VmError> {
+        let loaded = env.loaded_classes().map_err(failed)?;
+        let threads = env.all_threads().map_err(failed)?;
+        let own = hotspot.tracker().map(|tracker| tracker.own_objects(jni));
+        let mut own = own.unwrap_or_default();
+        let hook = hotspot.end_hook.get().into_iter().flatten();
+        own.extend(hook.filter_map(|part| jni.new_local(*part)));
+        let mut state = hotspot.lock();
+        for mirror in loaded {
+            state.registry.class(env, jni, mirror);
+            jni.delete_local(mirror);
+        }
+        let tracker = state.registry.tracker;
+        let mut classes = Vec::with_capacity(state.registry.classes.len());
+        for (entry, number) in state.registry.classes.iter().zip(1..) {
+            let Some(mirror) = entry.mirror else { continue };
+            if Some(ClassId(number)) == tracker {
+                own.extend(jni.new_local(mirror));
+            } else {
+                classes.push((mirror, ClassId(number)));
+            }
+        }
+        let loaders = state.registry.loaders.iter();
+        let loaders = loaders
+            .map(|(index, loader)| (loader, handles::loader(index)))
+            .collect();
+        let threads = threads
+            .into_iter()
+            .map(|thread| (thread, state.registry.thread(env, Some(thread), false)))
+            .collect();
+        Ok(Self {
+            classes,
+            loaders,
+            threads,
+            own,
+        })
+    }
+
+    fn mirrors(&self) -> impl Iterator<Item = Object> {
+        self.classes.iter().map(|(mirror, _)| *mirror)
+    }
+}
+
+/// Where everything is at one moment.
+struct Places {
+    followed: Vec<u64>,
+    /// Classes, loaders, threads and the agent's own, in this order.
+    named: Vec<u64>,
+}
+
+impl Places {
+    fn read(jni: Jni, reading: Reading, entries: &[Entry], known: &Known) -> Self {
+        let followed = entries.iter().map(|entry| reading.of(jni, entry.weak()));
+        Self {
+            followed: followed.collect(),
+            named: Self::named(jni, reading, known),
+        }
+    }
+
+    fn named(jni: Jni, reading: Reading, known: &Known) -> Vec<u64> {
+        let loaders = known.loaders.iter().map(|(loader, _)| *loader);
+        let weak = known.mirrors().chain(loaders);
+        let weak = weak.map(|reference| reading.of(jni, reference));
+        let threads = known.threads.iter().map(|(thread, _)| *thread);
+        let local = threads.chain(known.own.iter().copied()).map(address);
+        weak.chain(local).collect()
+    }
+
+    /// Adds the objects that are where they were.
+    fn join(
+        &self,
+        jni: Jni,
+        reading: Reading,
+        entries: &[Entry],
+        sites: &[(ClassId, TraceId)],
+        dump: &mut NativeDump,
+    ) {
+        dump.objects.reserve(entries.len());
+        for (entry, before) in entries.iter().zip(&self.followed) {
+            let after = reading.of(jni, entry.weak());
+            match sites.get((entry.site().0 as usize).wrapping_sub(1)) {
+                _ if after == 0 => {} // died
+                Some((class, trace)) if *before == after => dump.objects.push(PlacedObject {
+                    address: after,
+                    class: *class,
+                    trace: *trace,
+                }),
+                _ => dump.moved += 1,
+            }
+        }
+    }
+
+    /// Adds what has a name.
+    fn name(self, known: &Known, dump: &mut NativeDump) {
+        let mut named = self.named.into_iter();
+        // Weak references to the dead have no address.
+        for ((_, class), address) in known.classes.iter().zip(named.by_ref()) {
+            dump.classes
+                .extend((address != 0).then_some((address, *class)));
+        }
+        for ((_, handle), address) in known.loaders.iter().zip(named.by_ref()) {
+            dump.handles
+                .extend((address != 0).then_some((address, *handle)));
+        }
+        for ((_, thread), address) in known.threads.iter().zip(named.by_ref()) {
+            dump.threads.push((address, *thread));
+        }
+        dump.own = named.collect();
+    }
+}
+
+/// The objects in order of their addresses. Neighbours were mostly made one after the
+/// other, so they are dealt out to small parts of the heap, which are sorted each.
+fn in_order(objects: &[PlacedObject]) -> Vec<PlacedObject> {
+    const PARTS_LOG2: u32 = 15;
+    let addresses = || objects.iter().map(|object| object.address);
+    let (Some(low), Some(high)) = (addresses().min(), addresses().max()) else {
+        return Vec::new();
+    };
+    let bits = u64::BITS - (high - low).leading_zeros();
+    let part = |address: u64| ((address - low) >> bits.saturating_sub(PARTS_LOG2)) as usize;
+    let mut ends = vec![0; part(high) + 1];
+    for address in addresses() {
+        ends[part(address)] += 1;
+    }
+    let mut sum = 0;
+    for end in &mut ends {
+        // Where the part begins; dealing moves it on to where it ends.
+        sum += std::mem::replace(end, sum);
+    }
+    let mut sorted = objects.to_vec();
+    for object in objects {
+        let end = &mut ends[part(object.address)];
+        sorted[*end] = *object;
+        *end += 1;
+    }
+    let mut begin = 0;
+    for end in ends {
+        sorted[begin..end].sort_unstable_by_key(|object| object.address);
+        begin = end;
+    }
+    sorted
+}
+
+/// The method of Java that has the VM write a dump.
+struct Dumper {
+    bean: Object,
+    dump: MethodPtr,
+}
+
+impl Dumper {
+    /// Looks for the implementation, which is a small part of the management classes,
+    /// and falls back on the way through all of them.
+    fn find(jni: Jni) -> jvmti::Result<Self> {
+        const MODERN: [&str; 3] = [
+            "com/sun/management/internal/PlatformMBeanProviderImpl",
+            "com/sun/management/internal/HotSpotDiagnostic",
+            "dumpHeap0",
+        ];
+        const HELPER: &str = "sun/management/ManagementFactoryHelper";
+        const DIAGNOSTIC: &str = "sun/management/HotSpotDiagnostic";
+        // In later updates of JDK 8 the method is Java code with the first lambda of many a
+        // program, whose linking would stand in the dump.
+        const OLD: [&str; 3] = [HELPER, DIAGNOSTIC, "dumpHeap0"];
+        const OLDER: [&str; 3] = [HELPER, DIAGNOSTIC, "dumpHeap"];
+        Self::direct(jni, MODERN)
+            .or_else(|_| Self::direct(jni, OLD))
+            .or_else(|_| Self::direct(jni, OLDER))
+            .or_else(|_| Self::through_factory(jni))
+    }
+
+    /// `loader` loads the library that has the native method when it is initialised.
+    fn direct(jni: Jni, [loader, class, method]: [&str; 3]) -> jvmti::Result<Self> {
+        jni.find_class(loader)?;
+        let class = jni.find_class(class)?;
+        let dump = jni.method(class, method, "(Ljava/lang/String;Z)V")?;
+        let constructor = jni.method(class, "<init>", "()V")?;
+        let bean = jni.new_object(class, constructor, &[])?;
+        Ok(Self { bean, dump })
+    }
+
+    fn through_factory(jni: Jni) -> jvmti::Result<Self> {
+        let class = jni.find_class("com/sun/management/HotSpotDiagnosticMXBean")?;
+        let factory = jni.find_class("java/lang/management/ManagementFactory")?;
+        let get = jni.static_method(
+            factory,
+            "getPlatformMXBean",
+            "(Ljava/lang/Class;)Ljava/lang/management/PlatformManagedObject;",
+        )?;
+        let bean = jni.call_static_object(factory, get, &[Value { l: class.raw() }])?;
+        let bean = bean.ok_or(jvmti::Error::Jni("HotSpotDiagnosticMXBean"))?;
+        let dump = jni.method(class, "dumpHeap", "(Ljava/lang/String;Z)V")?;
+        Ok(Self { bean, dump })
+    }
+
+    /// Dumps all objects: garbage has just been collected, and the VM need not do it
+    /// again.
+    fn dump(&self, jni: Jni, path: Object) -> jvmti::Result<()> {
+        let arguments = [Value { l: path.raw() }, Value { z: 0 }];
+        jni.call_void(self.bean, self.dump, &arguments)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn objects_are_put_in_order_whatever_lies_between_them() {
+        let mut noise = 7_u64;
+        for (count, spread) in [
+            (0, 1),
+            (1, 1),
+            (2, 1),
+            (5000, 8),
+            (5000, 1 << 20),
+            (90_000, 64),
+        ] {
+            let objects: Vec<PlacedObject> = (0..count)
+                .map(|n| {
+                    noise = noise.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(11);
+                    PlacedObject {
+                        address: 0x7_0000_0000 + (noise >> 40) % (n + 1) * spread,
+                        class: ClassId(1),
+                        trace: TraceId(1),
+                    }
+                })
+                .collect();
+            let mut expected = objects.clone();
+            expected.sort_by_key(|object| object.address);
+            let addresses = |objects: &[PlacedObject]| -> Vec<u64> {
+                objects.iter().map(|object| object.address).collect()
+            };
+            assert_eq!(addresses(&in_order(&objects)), addresses(&expected));
+        }
+    }
+}

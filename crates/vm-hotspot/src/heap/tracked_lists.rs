@@ -1,0 +1,68 @@
+//! Where the tracked objects and their stacks are, for whoever reads a copy of the process.
+
+use std::iter::once;
+use std::mem::size_of;
+
+use vmpi::TraceId;
+
+use crate::alloc::followed::{Entry, SITE_BITS};
+use crate::heap::slots::Reading;
+use crate::instrument::natives::uncounted;
+use crate::vm::config::Follow;
+use crate::vm::hotspot::HotSpot;
+
+/// Lists of tracked objects in memory. Offsets and sizes are bytes.
+#[derive(Debug)]
+pub struct TrackedLists {
+    /// Addresses and lengths.
+    pub lists: [(u64, usize); 2],
+    /// The size of an entry.
+    pub entry_size: usize,
+    /// Where an entry has a weak JNI reference to its object.
+    pub reference_at: usize,
+    /// Where it has the number of its allocation site.
+    pub site_at: usize,
+    /// The bits of that number.
+    pub site_mask: u32,
+}
+
+impl HotSpot {
+    /// The stacks of all allocation sites, by number of the site; `None` when no object is tracked.
+    #[must_use]
+    pub fn stacks_of_sites(&self) -> Option<Vec<TraceId>> {
+        let is_tracking = self.config.counts_objects() && self.config.follow != Follow::None;
+        if !is_tracking || self.has_ended() {
+            return None;
+        }
+        let sites = self.lock().sites.keys();
+        let stacks = sites.into_iter().map(|(_, stack)| stack);
+        Some(once(TraceId::EMPTY).chain(stacks).collect())
+    }
+
+    /// Runs `body` while the lists of tracked objects stay as they are. It gets none when the slots of references do not
+    /// hold addresses. The thread must be one of the VM's.
+    pub fn while_tracked<T>(&self, body: impl FnOnce(Option<&TrackedLists>) -> T) -> T {
+        let Some(jni) = self.java.jni() else {
+            return body(None);
+        };
+        uncounted(|| {
+            self.followed.living(jni, |entries| {
+                let weak = entries.iter().map(|entry| entry.weak());
+                if Reading::tried(jni, weak) != Some(Reading::Weak) {
+                    return body(None);
+                }
+                // Those that were allocated since the last collection.
+                self.follow_all_gathered(jni);
+                let new = self.followed.newcomers();
+                let [reference_at, site_at] = Entry::OFFSETS;
+                body(Some(&TrackedLists {
+                    lists: [&entries[..], &new[..]].map(|list| (list.as_ptr() as u64, list.len())),
+                    entry_size: size_of::<Entry>(),
+                    reference_at,
+                    site_at,
+                    site_mask: (1 << SITE_BITS) - 1,
+                }))
+            })
+        })
+    }
+}

@@ -1,0 +1,251 @@
+//! What one thread counts, and what its tables are charged to the budget.
+
+use jvmti::{Jni, Object};
+use rustc_hash::FxHashMap;
+use vmpi::{Memory, ThreadId, Worth};
+
+use crate::alloc::sites::{Seen, Sites};
+use crate::cpu::calls::Contexts;
+use crate::instrument::tracker::{
+    COST_WORDS, EDGE_WORDS, FIRST_EDGES, FIRST_NODES, FIRST_SITES, FIRST_STACK, PENDING_WORDS,
+    SITE_WORDS, Tracker,
+};
+use crate::vm::costs;
+use crate::vm::spares::{Spare, Spares, Stop};
+use crate::vm::state::State;
+
+/// Which arrays a thread needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Want {
+    pub(crate) sites: bool,
+    pub(crate) calls: bool,
+    /// How many objects to be followed are gathered.
+    pub(crate) pending: usize,
+    /// The tables begin with an eighth of the usual size, because memory is short.
+    pub(crate) is_small: bool,
+}
+
+impl Want {
+    fn sized(self, usual: usize) -> usize {
+        if self.is_small { usual / 8 } else { usual }
+    }
+
+    pub(crate) fn first_sites(self) -> usize {
+        self.sized(FIRST_SITES)
+    }
+
+    pub(crate) fn first_edges(self) -> usize {
+        self.sized(FIRST_EDGES)
+    }
+
+    pub(crate) fn first_nodes(self) -> usize {
+        self.sized(FIRST_NODES)
+    }
+
+    pub(crate) fn first_stack(self) -> usize {
+        self.sized(FIRST_STACK)
+    }
+
+    /// Bytes of the program's heap that such tables take.
+    pub(crate) fn heap_bytes(self) -> u64 {
+        let gathered = self.pending * (PENDING_WORDS + 1);
+        let of_sites = self.first_sites() * SITE_WORDS + gathered;
+        let of_nodes = self.first_nodes() * COST_WORDS + self.first_stack();
+        let of_calls = self.first_edges() * EDGE_WORDS + of_nodes;
+        let words = [(self.sites, of_sites), (self.calls, of_calls), (true, 32)];
+        words
+            .iter()
+            .filter(|(is_wanted, _)| *is_wanted)
+            .map(|(_, words)| 8 * *words as u64)
+            .sum()
+    }
+}
+
+/// A table that is to be larger.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Larger {
+    /// Length of its array.
+    pub(crate) words: usize,
+    /// What it takes more than before: native memory, and that of the program's heap.
+    pub(crate) more: [u64; 2],
+}
+
+/// What one thread counts.
+pub(crate) struct Counters {
+    pub(crate) thread: ThreadId,
+    /// Of a home: whose tables these are; they share contexts.
+    pub(crate) kind: Option<i32>,
+    pub(crate) seen: FxHashMap<i64, Seen>,
+    /// Keys of the thread's sites as they stand in its table.
+    pub(crate) keys: Vec<i64>,
+    pub(crate) contexts: Contexts,
+    /// Keys of the thread's edges as they stand in its table.
+    pub(crate) edge_keys: Vec<i64>,
+    pub(crate) n_edges: usize,
+    /// Nodes its cost array has room for.
+    pub(crate) room: usize,
+    /// What its tables are charged: native memory, and that of the program's heap.
+    pub(crate) charged: [u64; 2],
+}
+
+impl State {
+    /// Counters for tables like these; their number. `None` if there is no memory for them.
+    pub(crate) fn add_counters(
+        &mut self,
+        thread: ThreadId,
+        kind: Option<i32>,
+        want: Want,
+    ) -> Option<i32> {
+        let keys = if want.sites { want.first_sites() } else { 0 };
+        let edge_keys = if want.calls { want.first_edges() } else { 0 };
+        let native = costs::SITE_KEY * keys as u64 + costs::EDGE_KEY * edge_keys as u64 + 512;
+        let charged = [native, want.heap_bytes()];
+        let memory = &self.registry.memory;
+        if !memory.native.take(Worth::Names, native) {
+            return None;
+        }
+        if !memory.heap.take(Worth::Names, charged[1]) {
+            memory.native.give(Worth::Names, native);
+            return None;
+        }
+        self.next_counters += 1;
+        let counters = Counters {
+            thread,
+            kind,
+            seen: FxHashMap::default(),
+            keys: vec![0; keys],
+            contexts: Contexts::new(self.call_depth),
+            edge_keys: vec![0; edge_keys],
+            n_edges: 0,
+            room: want.first_nodes(),
+            charged,
+        };
+        self.counters.insert(self.next_counters, counters);
+        Some(self.next_counters)
+    }
+
+    /// Whether a thread that was refused may try again: the less the more often it did.
+    pub(crate) fn may_enroll(&mut self, thread: ThreadId) -> bool {
+        self.refused.get_mut(&thread).is_none_or(|times| {
+            *times = times.saturating_add(1);
+            times.is_power_of_two()
+        })
+    }
+
+    /// A thread gets no counters: there is no memory for them.
+    pub(crate) fn refuse(&mut self, thread: ThreadId) {
+        let lost = &mut self.lost;
+        self.refused.entry(thread).or_insert_with(|| {
+            *lost.entry("threads not counted").or_default() += 1;
+            1
+        });
+    }
+
+    /// The costs of a thread or home have been given room for so many nodes.
+    pub(crate) fn set_room(&mut self, id: i32, nodes: usize) {
+        if let Some(counters) = self.counters.get_mut(&id) {
+            counters.room = nodes;
+        }
+    }
+
+    /// The edges of a thread or home are empty.
+    pub(crate) fn forget_edges(&mut self, id: i32) {
+        if let Some(counters) = self.counters.get_mut(&id) {
+            counters.edge_keys.fill(0);
+            counters.n_edges = 0;
+        }
+    }
+
+    /// Forgets the counters of an ended thread, after [`State::harvest`].
+    pub(crate) fn remove_counters(&mut self, id: i32) {
+        if let Some(mut counters) = self.counters.remove(&id) {
+            let all = counters.charged;
+            counters.discharge(&self.registry.memory, all);
+            self.registry
+                .memory
+                .native
+                .discharge(counters.contexts.reserved);
+        }
+    }
+}
+
+impl Counters {
+    /// Whether its tables may take so much more, native and in the program's heap.
+    pub(crate) fn charge(&mut self, memory: &Memory, [native, heap]: [u64; 2]) -> bool {
+        if !memory.native.take(Worth::Sites, native) {
+            return false;
+        }
+        if !memory.heap.take(Worth::Sites, heap) {
+            memory.native.give(Worth::Sites, native);
+            return false;
+        }
+        self.charged[0] += native;
+        self.charged[1] += heap;
+        true
+    }
+
+    /// Arrays for larger tables, which are charged. `None` where there is no memory for one.
+    pub(crate) fn larger<const N: usize>(
+        &mut self,
+        memory: &Memory,
+        spares: &Spares,
+        wanted: [Option<Larger>; N],
+    ) -> Result<[Option<Object>; N], Stop> {
+        let charged = wanted.map(|table| table.filter(|table| self.charge(memory, table.more)));
+        let arrays = charged.iter().flatten();
+        let arrays: Vec<_> = arrays.map(|table| Spare::Longs(table.words)).collect();
+        let mut taken = match spares.take(&arrays) {
+            Ok(taken) => taken.into_iter(),
+            Err(stop) => {
+                let charged = charged.into_iter().flatten();
+                charged.for_each(|table| self.discharge(memory, table.more));
+                return Err(stop);
+            }
+        };
+        Ok(charged.map(|table| {
+            let table = table?;
+            let array = taken.next().flatten();
+            if array.is_none() {
+                self.discharge(memory, table.more);
+            }
+            array
+        }))
+    }
+
+    pub(crate) fn discharge(&mut self, memory: &Memory, [native, heap]: [u64; 2]) {
+        memory.native.discharge(native);
+        memory.heap.discharge(heap);
+        self.charged[0] -= native;
+        self.charged[1] -= heap;
+    }
+
+    /// Takes over what the table of sites has, and empties it: what is made next is entered anew. By its
+    /// owner only.
+    pub(crate) fn empty_sites(
+        &mut self,
+        (jni, tracker, object): (Jni, &Tracker, Object),
+        sites: &mut Sites,
+    ) {
+        let table = tracker.sites(jni, object);
+        for entry in table.chunks_exact(SITE_WORDS).filter(|entry| entry[0] != 0) {
+            if let Some(seen) = self.seen.get_mut(&entry[0]) {
+                sites.take_over(seen, entry[1], entry[2]);
+            }
+        }
+        tracker.set_site_words(jni, object, 0, &vec![0; table.len()]);
+        self.seen.clear();
+        self.keys.fill(0);
+    }
+
+    /// Empties the table of edges of calling contexts, whose calls stay known. By its owner only.
+    pub(crate) fn empty_edges(
+        &mut self,
+        (jni, tracker, object): (Jni, &Tracker, Object),
+    ) -> Vec<i64> {
+        let known = tracker.edges(jni, object);
+        tracker.set_edge_words(jni, object, 0, &vec![0; known.len()]);
+        self.edge_keys.fill(0);
+        self.n_edges = 0;
+        known
+    }
+}

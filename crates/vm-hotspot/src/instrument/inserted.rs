@@ -1,0 +1,244 @@
+//! Inserted code in the program's classes: put in when counting begins, taken out when a peer wants to
+//! have allocations counted no longer, and put in again when it does.
+//!
+//! Classes are changed by one thread at a time: the one that starts to count, later one of the
+//! agent's own, which goes on with what is wanted last. Meanwhile nothing is counted, and frames that
+//! run replaced code go on with it, so that a stop or a start in the middle of it needs nothing. A
+//! class that the VM does not put back keeps its code, which is switched off.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+use jvmti::{Capability, Env, Jni, Live, Object};
+use locks::{Mutex, Rank};
+use vmpi::ClassId;
+
+use crate::alloc::native_made;
+use crate::instrument::changed_classes::{ChangedClasses, MOST_WHERE_SLOW};
+use crate::instrument::natives::uncounted;
+use crate::instrument::tracker::Tracker;
+use crate::threads::background::{keep_time, retransform_those};
+use crate::threads::worker::Place;
+use crate::vm::config::Clock;
+use crate::vm::hotspot::HotSpot;
+use crate::vm::registry::CLASS_TAG;
+
+/// How long a start waits for the code; other agents may have their part in each class.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// How often it looks whether the VM ends.
+const STEP: Duration = Duration::from_millis(100);
+
+/// What has inserted code, and what is to have it.
+pub(crate) struct Inserted {
+    /// Allocations are not to be counted. Held while that is switched.
+    stopped: Mutex<bool>,
+    /// Held while counting begins.
+    begins: Mutex<()>,
+    /// Classes that are loaded now stay as they are.
+    leaves: AtomicBool,
+    /// All classes have the code. Held while they are changed.
+    is_in: Mutex<bool>,
+    pub(crate) changed: ChangedClasses,
+    worker: Place,
+}
+
+impl Default for Inserted {
+    fn default() -> Self {
+        Self {
+            stopped: Mutex::new(Rank::Counting, false),
+            begins: Mutex::new(Rank::Begins, ()),
+            leaves: AtomicBool::new(false),
+            is_in: Mutex::new(Rank::Classes, false),
+            changed: ChangedClasses::default(),
+            worker: Mutex::new(Rank::Worker, None),
+        }
+    }
+}
+
+impl Inserted {
+    /// Whether a class that is loaded now stays as it is.
+    pub(crate) fn leaves_classes(&self) -> bool {
+        self.leaves.load(Ordering::SeqCst)
+    }
+}
+
+impl HotSpot {
+    /// The recording has ended: waits for those that are about to count, and has nothing counted any more.
+    pub(crate) fn count_no_more(&self, jni: Jni, tracker: &Tracker) -> jvmti::Result<()> {
+        let _begins = self.inserted.begins.lock();
+        let _stopped = self.inserted.stopped.lock();
+        tracker.switch(jni, false);
+        tracker.switch_allocations(jni, false)?;
+        tracker.forget_threads(jni)
+    }
+
+    /// The number of a class that is there, if it has one.
+    pub(crate) fn known_class(&self, class: Object) -> Option<ClassId> {
+        let tag = self.live()?.tag(class).ok()?;
+        (tag & CLASS_TAG != 0).then_some(ClassId((tag & !CLASS_TAG) as u32))
+    }
+
+    /// Counts from here on: the tracker is set up, and classes that are there
+    /// already are sent through the hook.
+    pub(crate) fn start_counting(&self, env: Env<Live>, jni: Jni) -> jvmti::Result<()> {
+        let Some(tracker) = self.tracker() else {
+            return Err(jvmti::Error::Jni("tracker"));
+        };
+        let _begins = self.inserted.begins.lock();
+        if self.is_over() {
+            return Ok(());
+        }
+        let depth = self.lock().depth;
+        tracker.configure(env, jni, &self.config, depth)?;
+        if self.follows_another {
+            tracker.forget_compiled(env, jni)?;
+        }
+        self.put_in(env, jni)?;
+        tracker.set_clock(jni, Clock::Elapsed.now(), 0);
+        {
+            // A peer may have said so already.
+            let stopped = self.inserted.stopped.lock();
+            if self.is_over() {
+                return Ok(());
+            }
+            let counts = self.config.allocations && !*stopped;
+            tracker.switch_allocations(jni, counts)?;
+            tracker.switch(jni, true);
+            if counts {
+                native_made::begin(self, env, jni)?;
+            }
+        }
+        if self.config.calls {
+            let hotspot = self.forever();
+            self.spawn(env, jni, "HPROF clock", move |env, jni| {
+                uncounted(|| keep_time(hotspot, env, jni))
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Counts allocations by inserted code from now on, or does not. Who starts it again waits until
+    /// classes have the code.
+    pub(crate) fn switch_code(
+        &self,
+        env: Env<Live>,
+        jni: Jni,
+        tracker: &Tracker,
+        on: bool,
+    ) -> jvmti::Result<()> {
+        let is_bare = self.inserted.leaves_classes();
+        if on && is_bare {
+            return self.count_again_soon(env, jni);
+        }
+        {
+            let mut stopped = self.inserted.stopped.lock();
+            if self.is_over() {
+                return Ok(());
+            }
+            tracker.switch_allocations(jni, on)?;
+            if on {
+                native_made::begin(self, env, jni)?;
+            } else {
+                native_made::switch(false);
+            }
+            *stopped = !on;
+        }
+        if !on && !is_bare && self.takes_code_out() {
+            let worker = self.worker(&self.inserted.worker, (env, jni), "HPROF classes")?;
+            self.inserted.leaves.store(true, Ordering::SeqCst);
+            let hotspot = self.forever();
+            worker.give(move |env, jni| hotspot.take_out(env, jni));
+        }
+        Ok(())
+    }
+
+    /// Whether the code is taken out when nothing is counted any more.
+    fn takes_code_out(&self) -> bool {
+        const FAST: u32 = 17;
+        let version = self.env.system_property("java.vm.specification.version");
+        let number = version.and_then(|version| version.parse::<u32>().ok());
+        let may_be_slow = || number.is_none_or(|number| number < FAST);
+        self.config.takes_code_out()
+            && self.granted.has(Capability::RetransformClasses)
+            && !(may_be_slow() && self.inserted.changed.count() > MOST_WHERE_SLOW)
+    }
+
+    fn count_again_soon(&self, env: Env<Live>, jni: Jni) -> jvmti::Result<()> {
+        let worker = self.worker(&self.inserted.worker, (env, jni), "HPROF classes")?;
+        *self.inserted.stopped.lock() = false;
+        self.inserted.leaves.store(false, Ordering::SeqCst);
+        let (done, wait) = channel();
+        let hotspot = self.forever();
+        worker.give(move |env, jni| {
+            if let Err(error) = hotspot.count_again(env, jni) {
+                hotspot.degrade(&format!("nothing can be counted: {error}"));
+            }
+            // Nobody listens any more when the wait has ended.
+            let _ = done.send(());
+        });
+        let begun = Instant::now();
+        while let Err(RecvTimeoutError::Timeout) = wait.recv_timeout(STEP) {
+            if self.dead.load(Ordering::SeqCst) {
+                break;
+            }
+            if begun.elapsed() > PATIENCE {
+                self.degrade("allocations are counted later: classes take long to be changed");
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn count_again(&self, env: Env<Live>, jni: Jni) -> jvmti::Result<()> {
+        let Some(tracker) = self.tracker() else {
+            return Err(jvmti::Error::Jni("tracker"));
+        };
+        self.put_in(env, jni)?;
+        let stopped = self.inserted.stopped.lock();
+        if !*stopped && !self.is_over() {
+            self.lock().begin_again(jni, tracker);
+            tracker.switch_allocations(jni, true)?;
+            native_made::begin(self, env, jni)?;
+        }
+        Ok(())
+    }
+
+    fn is_over(&self) -> bool {
+        self.dead.load(Ordering::SeqCst)
+    }
+
+    /// Sees to it that all classes have the code, unless it is not wanted any more.
+    fn put_in(&self, env: Env<Live>, jni: Jni) -> jvmti::Result<()> {
+        let mut is_in = self.inserted.is_in.lock();
+        let goes_on = || !self.inserted.leaves_classes() && !self.is_over();
+        if *is_in || !goes_on() {
+            return Ok(());
+        }
+        let runs = self.is_under_way.load(Ordering::SeqCst);
+        let (_, refused) = retransform_those(env, jni, |_| true, goes_on, runs)?;
+        *is_in = goes_on();
+        if !refused.is_empty() {
+            let count = refused.len();
+            (self.message)(&format!("{count} classes could not be instrumented"));
+        }
+        for name in refused {
+            let name = name.replace('/', ".");
+            self.numbers.refuse(&name, "the VM takes no other bytes");
+        }
+        Ok(())
+    }
+
+    /// Takes the code out of all classes that have it, unless it is wanted again.
+    fn take_out(&self, env: Env<Live>, jni: Jni) {
+        let mut is_in = self.inserted.is_in.lock();
+        *is_in = false;
+        let goes_on = || self.inserted.leaves_classes() && !self.is_over();
+        let refused = self.inserted.changed.put_back(env, jni, goes_on);
+        if refused > 0 {
+            self.degrade(&format!(
+                "{refused} classes keep the code that counts, switched off"
+            ));
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! The native methods of the tracker, of what samples before JDK 11, and of the last hook. The VM finds them by name in the agent's
+//! library, so nothing has to be registered.
+//!
+//! They run on threads of the program, in the middle of its code: what they need
+//! of the VM must not run Java code, and must leave no exception behind.
+
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr;
+
+use jvmti::sys::{RawEnv, RawObject};
+use jvmti::{Jni, Object};
+
+use crate::alloc::sites::SiteId;
+use crate::host::sampling;
+use crate::threads::background::at_end;
+use crate::vm::config::Clock;
+use crate::vm::hotspot::HotSpot;
+
+thread_local! {
+    /// Set while this thread is inside the agent: what it runs is not counted.
+    static INSIDE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Puts back what [`INSIDE`] was, also when a fault unwinds to a fence.
+struct Before(bool);
+
+impl Drop for Before {
+    fn drop(&mut self) {
+        INSIDE.set(self.0);
+    }
+}
+
+/// Runs `body` unless this thread is inside the agent already.
+fn outside<T>(default: T, body: impl FnOnce() -> Option<T>) -> T {
+    if is_inside() {
+        return default;
+    }
+    let result = catch_unwind(AssertUnwindSafe(|| uncounted(body)));
+    result.ok().flatten().unwrap_or(default)
+}
+
+/// Whether this thread is inside the agent.
+pub(crate) fn is_inside() -> bool {
+    INSIDE.get()
+}
+
+/// Runs `body` without counting what this thread does in it.
+pub(crate) fn uncounted<T>(body: impl FnOnce() -> T) -> T {
+    let _before = Before(INSIDE.replace(true));
+    body()
+}
+
+/// Wraps the arguments of a native method.
+fn wrap(jni: RawEnv, object: RawObject) -> Option<(Jni, Object)> {
+    // SAFETY: the VM passes this thread's environment and valid local references
+    // to native methods.
+    unsafe { Some((Jni::from_raw(jni), Object::from_raw(object)?)) }
+}
+
+/// `HprofEnd.run`.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_java_lang_HprofEnd_run(jni: RawEnv, hook: RawObject) {
+    outside((), || {
+        let (jni, _) = wrap(jni, hook)?;
+        let hotspot = HotSpot::get()?;
+        at_end(hotspot, hotspot.live()?, jni);
+        Some(())
+    });
+}
+
+/// `HprofSample.told`.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_java_lang_HprofSample_told(
+    jni: RawEnv,
+    _class: RawObject,
+    made: RawObject,
+) -> i32 {
+    let told = || wrap(jni, made).map(|(jni, made)| sampling::told(jni, made));
+    catch_unwind(told).ok().flatten().unwrap_or(i32::MAX)
+}
+
+/// `HprofSample.size`.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_java_lang_HprofSample_size(
+    jni: RawEnv,
+    _class: RawObject,
+    made: RawObject,
+) -> i32 {
+    let size = || wrap(jni, made).map(|(_, made)| sampling::size(made));
+    catch_unwind(size).ok().flatten().unwrap_or(0)
+}
+
+/// `HprofTracker.enroll`.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_java_lang_HprofTracker_enroll(
+    jni: RawEnv,
+    _class: RawObject,
+    thread: RawObject,
+) -> RawObject {
+    outside(ptr::null_mut(), || {
+        let (jni, thread) = wrap(jni, thread)?;
+        HotSpot::get()?.enroll(jni, thread).map(Object::raw)
+    })
+}
+
+/// `HprofTracker.lodge`.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_java_lang_HprofTracker_lodge(
+    jni: RawEnv,
+    _class: RawObject,
+    thread: RawObject,
+) -> RawObject {
+    outside(ptr::null_mut(), || {
+        let (jni, thread) = wrap(jni, thread)?;
+        HotSpot::get()?.lodge(jni, thread).map(Object::raw)
+    })
+}
+
+/// `HprofTracker.house`.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_java_lang_HprofTracker_house(
+    jni: RawEnv,
+    _class: RawObject,
+    host: RawObject,
+    guest: RawObject,
+) -> RawObject {
+    outside(ptr::null_mut(), || {
+        let ((jni, host), (_, guest)) = (wrap(jni, host)?, wrap(jni, guest)?);
+        HotSpot::get()?.house(jni, host, guest).map(Object::raw)
+    })
+}
+
+/// `HprofTracker.site`.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_java_lang_HprofTracker_site(
+    jni: RawEnv,
+    _class: RawObject,
+    tracker: RawObject,
+    made: RawObject,
+    key: i64,
+    bytes: i64,
+) {
+    outside((), || {
+        let ((jni, tracker), (_, made)) = (wrap(jni, tracker)?, wrap(jni, made)?);
+        HotSpot::get()?.at(jni, tracker, |state, at| {
+            state.new_site(at, made, key, bytes)
+        })
+    });
+}
+
+/// `HprofTracker.drain`.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_java_lang_HprofTracker_drain(
+    jni: RawEnv,
+    _class: RawObject,
+    tracker: RawObject,
+) {
+    outside((), || {
+        let (jni, tracker) = wrap(jni, tracker)?;
+        HotSpot::get()?.follow_gathered(jni, tracker, true);
+        Some(())
+    });
+}
+
+/// `HprofTracker.upcall`.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_java_lang_HprofTracker_upcall(
+    jni: RawEnv,
+    _class: RawObject,
+    tracker: RawObject,
+) {
+    outside((), || {
+        let (jni, tracker) = wrap(jni, tracker)?;
+        HotSpot::get()?.at(jni, tracker, |state, at| {
+            state.enter_upcall(at);
+            Ok(())
+        })
+    });
+}
+
+/// `HprofTracker.check`.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_java_lang_HprofTracker_check(
+    jni: RawEnv,
+    _class: RawObject,
+    tracker: RawObject,
+    how: i64,
+) {
+    outside((), || {
+        let (jni, tracker) = wrap(jni, tracker)?;
+        let (site, _) = SiteId::of_word(how);
+        HotSpot::get()?.at(jni, tracker, |state, at| {
+            state.check(at, site);
+            Ok(())
+        })
+    });
+}
+
+/// `HprofTracker.edge`.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_java_lang_HprofTracker_edge(
+    jni: RawEnv,
+    _class: RawObject,
+    tracker: RawObject,
+    key: i64,
+) -> i32 {
+    outside(0, || {
+        let (jni, tracker) = wrap(jni, tracker)?;
+        HotSpot::get()?.at(jni, tracker, |state, at| state.new_edge(at, key))
+    })
+}
+
+/// `HprofTracker.cpuTime`.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_java_lang_HprofTracker_cpuTime(_jni: RawEnv, _class: RawObject) -> i64 {
+    Clock::ThreadCpu.now()
+}

@@ -1,0 +1,661 @@
+//! Which code is inserted where, for counting allocations and calls.
+//!
+//! Allocation: a method that calls or allocates keeps its thread's tracker and the
+//! calling context it was entered with, shifted and with the number of its class added,
+//! in two locals. Before each call it leaves this with the number of the call site in its
+//! class added; whoever is called finds it there. That
+//! needs nothing at exits, and nothing in methods that neither call nor allocate.
+//! The context is a sum of site numbers shifted by position, so that sites beyond
+//! the depth of stacks fall out at the top: equal contexts are equal stacks.
+//! A class gets one constant for its sites: a VM that changes a class which is there compares each
+//! new constant with all others. Two that
+//! differ in one site differ for certain, others but for a chance below one in 2^32
+//! (down to 37 frames); and now and then the stack is looked at, and told if it is
+//! another ([`State::check`](crate::vm::state::State::check)). Methods that the VM calls in the
+//! midst of other code ([`Upcall`]) put the context back at their end, and those that are
+//! called at many places begin with one of their stack.
+//!
+//! Calls: a call of the tracker at entry gives the depth, which is kept in a local
+//! and handed back at returns and handlers, so that frames ended by an exception
+//! are found and closed by whoever catches it. A call of a [leaf](crate::instrument::leaf) is only
+//! counted, most of the time.
+
+use std::sync::Arc;
+
+use classfile::instruction::{ANEWARRAY, INVOKESTATIC, MULTIANEWARRAY, NEWARRAY};
+use classfile::{Class, Instruction, Instrument, LocalType, MethodEdit, Place};
+use locks::{Mutex, MutexGuard, Rank};
+use rustc_hash::{FxHashMap, FxHashSet};
+use vmpi::{ClassId, Memory, Worth};
+
+use crate::instrument::leaf::is_leaf;
+use crate::vm::costs;
+
+/// The class that inserted code calls.
+pub const TRACKER: &str = "java/lang/HprofTracker";
+
+const ALOAD: u8 = 0x19;
+const ASTORE: u8 = 0x3a;
+const LLOAD: u8 = 0x16;
+const LSTORE: u8 = 0x37;
+const ILOAD: u8 = 0x15;
+const ISTORE: u8 = 0x36;
+const DUP: u8 = 0x59;
+const ALOAD_0: u8 = 0x2a;
+const ICONST_0: u8 = 0x03;
+const BIPUSH: u8 = 0x10;
+const SIPUSH: u8 = 0x11;
+const ARRAYLENGTH: u8 = 0xbe;
+const LDC2_W: u8 = 0x14;
+const LDC_W: u8 = 0x13;
+const WIDE: u8 = 0xc4;
+
+/// Bits of a site's number that count sites.
+pub(crate) const SITE_BITS: u32 = 28;
+
+/// A method that was given a number.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct NumberedMethod {
+    /// Class name with slashes.
+    pub class: String,
+    /// Method name.
+    pub name: String,
+    /// Method descriptor.
+    pub descriptor: String,
+}
+
+/// Numbers handed out while classes are instrumented; one for the process.
+#[derive(Debug)]
+pub struct Numbers(Mutex<NumbersInner>);
+
+impl Default for Numbers {
+    fn default() -> Self {
+        Self(Mutex::new(Rank::Numbers, NumbersInner::default()))
+    }
+}
+
+#[derive(Debug, Default)]
+struct NumbersInner {
+    memory: Arc<Memory>,
+    /// What the methods take of it.
+    charged: u64,
+    /// Methods that there was no memory for, since the last look.
+    nameless: u64,
+    methods: Vec<Arc<NumberedMethod>>,
+    by_method: FxHashMap<Arc<NumberedMethod>, u32>,
+    /// Sites of all classes, at most.
+    sites: u64,
+    /// Those of classes that were changed while they were there.
+    sites_of: FxHashMap<ClassId, Sites>,
+    refused: Refused,
+    /// All that were ever in there.
+    ever_refused: FxHashSet<String>,
+}
+
+/// Classes and methods that stayed as they were because of a fault, since the last look.
+#[derive(Debug, Default)]
+pub(crate) struct Refused {
+    /// How many.
+    pub(crate) count: u64,
+    /// The first of them, with why.
+    pub(crate) named: Vec<String>,
+}
+
+/// How many are named between two looks.
+const NAMED: usize = 16;
+
+impl Numbers {
+    fn lock(&self) -> MutexGuard<'_, NumbersInner> {
+        self.0.lock()
+    }
+
+    /// The number of a method, from 1; the same one for the same names. 0 if there is no memory for
+    /// another: its calls are then those of a method without a name.
+    fn method(&self, method: NumberedMethod) -> u32 {
+        let mut inner = self.lock();
+        if let Some(number) = inner.by_method.get(&method) {
+            return *number;
+        }
+        let names = method.class.len() + method.name.len() + method.descriptor.len();
+        let cost = costs::numbered_method(names);
+        if !inner.memory.native.take(Worth::Names, cost) {
+            inner.nameless += 1;
+            return 0;
+        }
+        inner.charged += cost;
+        let method = Arc::new(method);
+        inner.methods.push(Arc::clone(&method));
+        let number = inner.methods.len() as u32;
+        inner.by_method.insert(method, number);
+        number
+    }
+
+    /// A class or method cannot be instrumented, and why. It is told once.
+    pub(crate) fn refuse(&self, what: &str, why: &str) {
+        let mut inner = self.lock();
+        if inner.ever_refused.insert(what.to_owned()) {
+            inner.refused.count += 1;
+            if inner.refused.named.len() < NAMED {
+                inner.refused.named.push(format!("{what}: {why}"));
+            }
+        }
+    }
+
+    /// A recording begins, with this memory: classes have other numbers from now on.
+    pub(crate) fn begin(&self, memory: &Arc<Memory>) {
+        let mut inner = self.lock();
+        memory.native.charge(inner.charged);
+        inner.memory = Arc::clone(memory);
+        inner.sites_of.clear();
+        inner.ever_refused.clear();
+        inner.refused = Refused::default();
+    }
+
+    /// Methods that there was no memory for, since the last call.
+    pub(crate) fn take_nameless(&self) -> u64 {
+        std::mem::take(&mut self.lock().nameless)
+    }
+
+    /// What could not be instrumented since the last call.
+    pub(crate) fn take_refused(&self) -> Refused {
+        std::mem::take(&mut self.lock().refused)
+    }
+
+    /// A method by its number.
+    #[must_use]
+    pub fn method_name(&self, number: u32) -> Option<Arc<NumberedMethod>> {
+        self.lock()
+            .methods
+            .get((number as usize).checked_sub(1)?)
+            .cloned()
+    }
+
+    /// The call sites of a class of so many bytes that is about to be changed: those that it had when it was
+    /// changed before, unless it has grown. A VM never takes a constant out of a class, so that another one
+    /// would be added each time.
+    pub(crate) fn sites_of(&self, class: Option<ClassId>, bytes: usize) -> Sites {
+        // Each is an instruction of two bytes or more.
+        let most = bytes as u64 / 2;
+        let mut inner = self.lock();
+        let known = class.and_then(|class| inner.sites_of.get(&class).copied());
+        known.filter(|sites| sites.most >= most).unwrap_or_else(|| {
+            let first = inner.sites;
+            inner.sites += most;
+            Sites { first, most }
+        })
+    }
+
+    /// Remembers the call sites that a class has now.
+    pub(crate) fn keep_sites(&self, class: ClassId, sites: Sites) {
+        self.lock().sites_of.insert(class, sites);
+    }
+}
+
+/// Room for the call sites of one class among those of all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sites {
+    first: u64,
+    most: u64,
+}
+
+impl Sites {
+    /// The number of the class, to which the tracker adds one of the site in its class. The low bits
+    /// count, so that contexts that differ in one site differ; the rest is noise, as it is in what the
+    /// tracker adds, so that sums of sites do not meet.
+    fn of_class(self) -> i64 {
+        let mut noise = self.first.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        noise ^= noise >> 30;
+        noise = noise.wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        noise ^= noise >> 27;
+        (noise << SITE_BITS | (self.first & ((1 << SITE_BITS) - 1))).cast_signed()
+    }
+}
+
+/// The instrumenter of one class.
+#[derive(Debug)]
+pub struct Tracking<'a> {
+    /// Where numbers come from.
+    pub numbers: &'a Numbers,
+    /// The class's call sites.
+    pub sites: Sites,
+    /// How many of them have code.
+    pub next_site: u32,
+    /// Insert what counts allocations.
+    pub allocations: bool,
+    /// Insert what counts calls.
+    pub calls: bool,
+    /// The class whose native method `allocateInstance` makes objects without a constructor.
+    pub unsafe_class: &'static str,
+}
+
+/// Whether a class may be changed at all.
+#[must_use]
+pub fn is_eligible(name: &str) -> bool {
+    // Classes without a name are VM-anonymous (JDK 8): the original died of them.
+    // The virtual thread's own machinery runs while the current thread changes.
+    !name.is_empty()
+        && name != TRACKER
+        && !name.starts_with("jdk/internal/vm/")
+        && !name.starts_with("java/lang/VirtualThread")
+        && !name.starts_with("java/lang/ThreadBuilders$BoundVirtualThread")
+        && !runs_after_a_change(name)
+}
+
+/// Whether the VM itself needs a class for its words to a module that an agent has changed a class of
+/// (`Modules.transformedByAgent`), while it loads that class. Changed, it would be needed for its own loading, and
+/// the error stays in the constant pool of `Module`: JaCoCo's agent ended the program on JDK 25.
+fn runs_after_a_change(name: &str) -> bool {
+    name == "java/lang/Module$ReflectionData" || name.starts_with("java/lang/WeakPairMap")
+}
+
+impl Tracking<'_> {
+    /// Methods that stay as they are.
+    fn is_exempt(class: &Class<'_>, edit: &MethodEdit<'_>) -> bool {
+        let method = edit.method;
+        // The tracker calls this one, which is final.
+        let is_thread_id = class.name == b"java/lang/Thread"
+            && method.name == b"threadId"
+            && method.descriptor == b"()J";
+        // A finalizer that is more than one `return` makes every instance finalizable.
+        let is_empty_finalizer = method.name == b"finalize" && edit.code.bytes.len() == 1;
+        // Virtual threads are there from JDK 19 on.
+        let has_virtual_threads = class.version.0 >= 63;
+        is_thread_id
+            || is_empty_finalizer
+            || has_virtual_threads && runs_in_transition(class.name, method.name)
+    }
+}
+
+/// Whether a method runs while the current thread changes between a virtual thread and
+/// its carrier: what `Continuation` and `VirtualThread` call then. A native method of the
+/// tracker that asks JVMTI, or waits for one that does, would wait there for the end of
+/// the change, that is for itself.
+fn runs_in_transition(class: &[u8], method: &[u8]) -> bool {
+    let is_one_of = |names: &[&[u8]]| names.contains(&method);
+    match class {
+        // Fences, exchanges and much else; only these allocate.
+        b"jdk/internal/misc/Unsafe" => !method.starts_with(b"allocate"),
+        b"java/lang/Thread" => is_one_of(&[
+            b"currentCarrierThread",
+            b"getContinuation",
+            b"setContinuation",
+            b"isInterrupted",
+            b"setInterrupt",
+            b"clearInterrupt",
+        ]),
+        // The implementation of JavaLangAccess.
+        _ if class.starts_with(b"java/lang/System$") => is_one_of(&[
+            b"currentCarrierThread",
+            b"getContinuation",
+            b"setContinuation",
+            b"virtualThreadContinuationScope",
+            b"scopedValueCache",
+            b"setScopedValueCache",
+        ]),
+        _ => false,
+    }
+}
+
+impl Instrument for Tracking<'_> {
+    fn method(&mut self, class: &Class<'_>, edit: &mut MethodEdit<'_>) {
+        if Self::is_exempt(class, edit) {
+            return;
+        }
+        let is_object_init = class.name == b"java/lang/Object" && edit.method.name == b"<init>";
+        if self.allocations && is_object_init {
+            let hook = invoke(edit, "object", "(Ljava/lang/Object;)V");
+            edit.insert(0, Place::Entry, &[&[ALOAD_0][..], &hook].concat());
+            edit.need_stack(1);
+        }
+        let calls = self.calls && !is_object_init;
+        let contexts = self.allocations && edit.instructions().iter().any(allocates);
+        if !calls && !contexts {
+            return;
+        }
+        // The thread's tracker is looked up once and kept for the whole method.
+        let owner = edit.pool.class(TRACKER);
+        let tracker = edit.add_local(LocalType::Object(owner));
+        let get = invoke(edit, "get", "()Ljava/lang/HprofTracker;");
+        edit.insert(
+            0,
+            Place::Entry,
+            &[&get[..], &[DUP], &local(ASTORE, tracker)].concat(),
+        );
+        if calls && contexts {
+            edit.insert(0, Place::Entry, &[DUP]);
+        }
+        if calls {
+            self.add_calls(class, edit, tracker);
+        }
+        if contexts {
+            self.add_contexts(class, edit, tracker);
+        }
+    }
+}
+
+/// Whether an instruction makes objects or may lead to code that does.
+fn allocates(instruction: &Instruction<'_>) -> bool {
+    let is_array = matches!(instruction.opcode, NEWARRAY | ANEWARRAY | MULTIANEWARRAY);
+    is_array || instruction.is_invoke()
+}
+
+/// Both methods insert code that takes the tracker from the stack at entry.
+impl Tracking<'_> {
+    fn add_calls(&self, class: &Class<'_>, edit: &mut MethodEdit<'_>, tracker: u16) {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let number = self.numbers.method(NumberedMethod {
+            class: text(class.name),
+            name: text(edit.method.name),
+            descriptor: text(edit.method.descriptor),
+        });
+        let depth = edit.add_local(LocalType::Int);
+        let [high, low] = edit.pool.integer(number.cast_signed()).to_be_bytes();
+        let begin = if is_leaf(class, edit) {
+            "leaf"
+        } else {
+            "enter"
+        };
+        let enter = invoke(edit, begin, "(Ljava/lang/HprofTracker;I)I");
+        let entry = [&[LDC_W, high, low][..], &enter, &local(ISTORE, depth)].concat();
+        edit.insert(0, Place::Entry, &entry);
+        let give_back = [local(ALOAD, tracker), local(ILOAD, depth)].concat();
+        let exit = invoke(edit, "exit", "(Ljava/lang/HprofTracker;I)V");
+        let exit = [&give_back[..], &exit].concat();
+        for at in returns(edit) {
+            edit.insert(at, Place::Before, &exit);
+        }
+        let caught = invoke(edit, "caught", "(Ljava/lang/HprofTracker;I)V");
+        let caught = [&give_back[..], &caught].concat();
+        let mut handlers: Vec<u16> = edit.code.handlers.iter().map(|row| row[2]).collect();
+        handlers.sort_unstable();
+        handlers.dedup();
+        for at in handlers {
+            edit.insert(usize::from(at), Place::Before, &caught);
+        }
+        edit.need_stack(3);
+    }
+
+    /// What a method has besides that the VM calls by itself: it leaves the context as it found it.
+    fn add_upcall(&self, edit: &mut MethodEdit<'_>, tracker: u16, upcall: Upcall) {
+        let before = edit.add_local(LocalType::Long);
+        let begin = match upcall {
+            Upcall::Once => "found",
+            Upcall::Often => "called",
+        };
+        let found = invoke(edit, begin, "(Ljava/lang/HprofTracker;)J");
+        let entry = [&[DUP][..], &found, &local(LSTORE, before)].concat();
+        edit.insert(0, Place::Entry, &entry);
+        let back = invoke(edit, "back", "(Ljava/lang/HprofTracker;J)V");
+        let back = [&local(ALOAD, tracker)[..], &local(LLOAD, before), &back].concat();
+        for at in returns(edit) {
+            edit.insert(at, Place::Before, &back);
+        }
+    }
+
+    fn add_contexts(&mut self, class: &Class<'_>, edit: &mut MethodEdit<'_>, tracker: u16) {
+        edit.need_stack(5);
+        if let Some(upcall) = upcall(class.name, edit.method.name, edit.method.descriptor) {
+            self.add_upcall(edit, tracker, upcall);
+        }
+        let context = edit.add_local(LocalType::Long);
+        let [high, low] = edit.pool.long(self.sites.of_class()).to_be_bytes();
+        let found = invoke(edit, "context", "(Ljava/lang/HprofTracker;J)J");
+        let entry = [&[LDC2_W, high, low][..], &found, &local(LSTORE, context)].concat();
+        edit.insert(0, Place::Entry, &entry);
+        let at = invoke(edit, "at", "(Ljava/lang/HprofTracker;JI)V");
+        let mut after: Option<Vec<u8>> = None;
+        let is_copy_of = is_arrays_copy(class.name, edit.method.name, edit.method.descriptor);
+        for instruction in edit.instructions().to_vec() {
+            if let Some(hook) = after.take() {
+                edit.insert(instruction.pc, Place::AfterPrevious, &hook);
+            }
+            if !allocates(&instruction) {
+                continue;
+            }
+            let site = push(edit, self.next_site);
+            self.next_site += 1;
+            let leave = [
+                &local(ALOAD, tracker)[..],
+                &local(LLOAD, context),
+                &site,
+                &at,
+            ]
+            .concat();
+            edit.insert(instruction.pc, Place::Before, &leave);
+            after = self.hook_after(class, edit, &instruction, is_copy_of);
+            if let (true, Some(hook)) = (calls_arrays_copy(class, &instruction), &mut after) {
+                // It has left the context of its own last call, or is not called at all.
+                hook.splice(0..0, leave);
+            }
+        }
+    }
+}
+
+/// A method that the VM calls by itself, between a call site and what is called there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Upcall {
+    /// It runs once, so that no two stacks can meet in it.
+    Once,
+    /// It runs at many places.
+    Often,
+}
+
+/// Whether the VM calls this method by itself.
+fn upcall(class: &[u8], method: &[u8], descriptor: &[u8]) -> Option<Upcall> {
+    match (class, method) {
+        (_, b"<clinit>") => Some(Upcall::Once),
+        (_, b"loadClass") => {
+            (descriptor == b"(Ljava/lang/String;)Ljava/lang/Class;").then_some(Upcall::Often)
+        }
+        (b"java/lang/ClassLoader", b"checkPackageAccess" | b"findNative") => Some(Upcall::Often),
+        (b"java/lang/invoke/MethodHandleNatives", name) => {
+            (name.starts_with(b"link") || name.starts_with(b"find")).then_some(Upcall::Often)
+        }
+        _ => None,
+    }
+}
+
+/// The methods that C2 replaces by code of its own, so that what they allocate has
+/// to be counted by their callers.
+fn is_arrays_copy(owner: &[u8], name: &[u8], descriptor: &[u8]) -> bool {
+    owner == b"java/util/Arrays"
+        && matches!(name, b"copyOf" | b"copyOfRange")
+        && descriptor.starts_with(b"([Ljava/lang/Object;")
+        && descriptor.ends_with(b"Ljava/lang/Class;)[Ljava/lang/Object;")
+}
+
+fn calls_arrays_copy(class: &Class<'_>, instruction: &Instruction<'_>) -> bool {
+    let index = instruction.index().filter(|_| instruction.is_invoke());
+    let called = index.and_then(|index| class.pool.method_ref(index).ok());
+    called.is_some_and(|[owner, name, descriptor]| is_arrays_copy(owner, name, descriptor))
+}
+
+impl Tracking<'_> {
+    /// Whether this is `Unsafe.allocateInstance`. The method handle of a constructor has its
+    /// object made by it, too, and runs the constructor then.
+    fn is_unsafe(&self, class: &Class<'_>, owner: &[u8], name: &[u8]) -> bool {
+        owner == self.unsafe_class.as_bytes()
+            && name == b"allocateInstance"
+            && class.name != b"java/lang/invoke/DirectMethodHandle"
+    }
+
+    /// What follows an instruction that makes an object without a constructor.
+    fn hook_after(
+        &self,
+        class: &Class<'_>,
+        edit: &mut MethodEdit<'_>,
+        instruction: &Instruction<'_>,
+        is_copy_of: bool,
+    ) -> Option<Vec<u8>> {
+        const REFERENCE: u8 = 2;
+        let mut one =
+            |name| Some([&[DUP][..], &invoke(edit, name, "(Ljava/lang/Object;)V")].concat());
+        match instruction.opcode {
+            NEWARRAY | ANEWARRAY if is_copy_of => None,
+            NEWARRAY | ANEWARRAY => {
+                let kind = match instruction.opcode {
+                    NEWARRAY => *instruction.bytes.get(1)?,
+                    _ => REFERENCE,
+                };
+                let hook = invoke(edit, "array", "(Ljava/lang/Object;II)V");
+                Some([&[DUP, DUP, ARRAYLENGTH, BIPUSH, kind][..], &hook].concat())
+            }
+            MULTIANEWARRAY => one("nested"),
+            _ => {
+                let [owner, name, descriptor] = class.pool.method_ref(instruction.index()?).ok()?;
+                let is_clone = name == b"clone"
+                    && descriptor == b"()Ljava/lang/Object;"
+                    && (owner == b"java/lang/Object" || owner.first() == Some(&b'['));
+                let in_array = class.name == b"java/lang/reflect/Array" && owner == class.name;
+                let is_copy = is_clone || is_arrays_copy(owner, name, descriptor);
+                if is_copy || self.is_unsafe(class, owner, name) {
+                    one("made")
+                } else if in_array && name == b"newArray" {
+                    one("newArray")
+                } else if in_array && name == b"multiNewArray" {
+                    one("nested")
+                } else {
+                    if is_copy_of && owner == b"java/lang/reflect/Array" {
+                        let mute = invoke(edit, "muteNewArray", "()V");
+                        edit.insert(instruction.pc, Place::Before, &mute);
+                    }
+                    None
+                }
+            }
+        }
+    }
+}
+
+/// Offsets of the returns.
+fn returns(edit: &MethodEdit<'_>) -> Vec<usize> {
+    edit.instructions()
+        .iter()
+        .filter(|i| i.is_return())
+        .map(|i| i.pc)
+        .collect()
+}
+
+/// A call of a tracker method.
+fn invoke(edit: &mut MethodEdit<'_>, name: &str, descriptor: &str) -> [u8; 3] {
+    let [high, low] = edit
+        .pool
+        .method_ref(TRACKER, name, descriptor)
+        .to_be_bytes();
+    [INVOKESTATIC, high, low]
+}
+
+/// Puts a number on the stack, without a constant of the class as far as that is possible.
+fn push(edit: &mut MethodEdit<'_>, number: u32) -> Vec<u8> {
+    let [.., high, low] = number.to_be_bytes();
+    match number {
+        0..=5 => vec![ICONST_0 + low],
+        6..=0x7f => vec![BIPUSH, low],
+        0x80..=0x7fff => vec![SIPUSH, high, low],
+        _ => {
+            let [high, low] = edit.pool.integer(number.cast_signed()).to_be_bytes();
+            vec![LDC_W, high, low]
+        }
+    }
+}
+
+/// A load or store of a local, in the short form if it fits.
+fn local(opcode: u8, slot: u16) -> Vec<u8> {
+    match u8::try_from(slot) {
+        Ok(slot) => vec![opcode, slot],
+        Err(_) => {
+            let [high, low] = slot.to_be_bytes();
+            vec![WIDE, opcode, high, low]
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_stable_and_sites_differ() {
+        let numbers = Numbers::default();
+        let method = |name: &str| NumberedMethod {
+            class: "A".into(),
+            name: name.into(),
+            descriptor: "()V".into(),
+        };
+        assert_eq!(numbers.method(method("a")), 1);
+        assert_eq!(numbers.method(method("b")), 2);
+        assert_eq!(numbers.method(method("a")), 1);
+        assert_eq!(numbers.method_name(2).as_deref(), Some(&method("b")));
+        assert_eq!(numbers.method_name(0), None);
+        let classes = [2000, 10, 600].map(|bytes| numbers.sites_of(None, bytes));
+        let low = classes.map(|sites| sites.of_class() & ((1 << SITE_BITS) - 1));
+        // The tracker adds less than half of the bytes of each.
+        assert_eq!(
+            low,
+            [0, 1000, 1005],
+            "the oldest site of a context stays distinct"
+        );
+    }
+
+    #[test]
+    fn a_class_that_is_changed_again_has_the_sites_it_had() {
+        let numbers = Numbers::default();
+        let take = |class: u32, bytes: usize| {
+            let sites = numbers.sites_of(Some(ClassId(class)), bytes);
+            numbers.keep_sites(ClassId(class), sites);
+            sites
+        };
+        let first = take(1, 300);
+        let other = take(2, 200);
+        assert_eq!([take(1, 300), take(2, 150)], [first, other]);
+        // Another agent has added so much that there may be more sites.
+        let longer = take(1, 400);
+        assert_eq!((longer.first, longer.most), (250, 200));
+        assert_eq!(take(1, 400), longer);
+    }
+
+    #[test]
+    fn what_the_vm_calls_by_itself_is_known() {
+        let check = |class: &str, method: &str, expected| {
+            let descriptor = b"(Ljava/lang/String;)Ljava/lang/Class;";
+            let found = upcall(class.as_bytes(), method.as_bytes(), descriptor);
+            assert_eq!(found, expected, "{class}.{method}");
+        };
+        check("Main", "<clinit>", Some(Upcall::Once));
+        check("Main$Loader", "loadClass", Some(Upcall::Often));
+        let natives = "java/lang/invoke/MethodHandleNatives";
+        check(natives, "linkCallSite", Some(Upcall::Often));
+        check(natives, "findMethodHandleType", Some(Upcall::Often));
+        check(natives, "refKindName", None);
+        check("Main", "linkCallSite", None);
+        assert_eq!(upcall(b"Main", b"loadClass", b"()V"), None);
+    }
+
+    #[test]
+    fn what_runs_while_the_current_thread_changes_is_left_alone() {
+        let check = |class: &str, method: &str, expected| {
+            let found = runs_in_transition(class.as_bytes(), method.as_bytes());
+            assert_eq!(found, expected, "{class}.{method}");
+        };
+        check("jdk/internal/misc/Unsafe", "compareAndSetBoolean", true);
+        check(
+            "jdk/internal/misc/Unsafe",
+            "allocateUninitializedArray",
+            false,
+        );
+        check("java/lang/System$2", "setContinuation", true);
+        check("java/lang/System$2", "newStringUTF8NoRepl", false);
+        check("java/lang/Thread", "setInterrupt", true);
+        check("java/lang/Thread", "start", false);
+        check("Main", "compareAndSetBoolean", false);
+    }
+
+    #[test]
+    fn anonymous_classes_and_the_tracker_are_left_alone() {
+        let check = |name, expected| assert_eq!(is_eligible(name), expected, "{name}");
+        check("", false);
+        check(TRACKER, false);
+        check("java/lang/VirtualThread", false);
+        check("java/lang/Thread", true);
+        check("Main", true);
+    }
+}

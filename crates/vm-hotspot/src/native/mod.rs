@@ -1,0 +1,365 @@
+//! Blocks that native code allocates: `malloc` and its family, C++ `new` with them, by stack
+//! and library, until they are freed.
+//!
+//! The allocator is not replaced: the slots through which the loaded objects call it lead to
+//! our functions, which call it ([`objects`], [`hooks`]). So it works in a VM that runs
+//! already, and with another allocator than the C library's. Blocks are chosen by the bytes
+//! they hold, or all of them; a chosen one gets its stack ([`sample`], [`stacks`]) and is
+//! remembered by address ([`blocks`]). Names come later ([`symbols`]).
+//!
+//! Libraries that come later are found when somebody looks for a symbol in them, as the VM
+//! does before anything else, and every 100 ms. The agent's own allocations are not seen. A
+//! child of `fork` records nothing.
+//!
+//! Beside that, [`references`] counts the global references of JNI that native code holds, and [`clib`] has what
+//! glibc and musl do not have in common.
+
+mod blocks;
+pub(crate) mod clib;
+mod hooks;
+mod memory;
+mod objects;
+pub(crate) mod references;
+mod sample;
+mod stacks;
+mod symbols;
+
+use std::ffi::c_void;
+use std::mem::MaybeUninit;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use jvmti::sys::MethodPtr;
+use jvmti::{Env, Jni, Live};
+use locks::{Mutex, Rank};
+use rustc_hash::FxHashMap;
+use vmpi::{
+    AllocationRow, ArenaId, ClassId, ClassInfo, Frame, FreeRow, Location, Memory, MethodId,
+    MethodInfo, ObjectHandle, Share, ThreadId, Trace, TraceId,
+};
+
+use crate::cpu::sampler::{AsyncGetCallTrace, find_agct};
+use crate::vm::hotspot::HotSpot;
+use crate::vm::registry::{ClassEntry, MethodEntry, Registry, handles};
+use blocks::Blocks;
+use objects::Hook;
+use stacks::{Counts, Stacks};
+use symbols::{Place, Symbols};
+
+/// How often new libraries and new stacks are looked for.
+const TICK: Duration = Duration::from_millis(100);
+
+static MALLOC: OnceLock<Malloc> = OnceLock::new();
+
+/// The recording of the process.
+pub(crate) struct Malloc {
+    blocks: Blocks,
+    stacks: Stacks,
+    /// Mean bytes between two recorded blocks, 0 for every block.
+    interval: u64,
+    /// Java frames of a stack.
+    depth: usize,
+    hooks: Vec<Hook>,
+    /// Our library.
+    own: (usize, usize),
+    call_trace: Option<AsyncGetCallTrace>,
+    java_is_up: AtomicBool,
+    lost: AtomicU64,
+    named: Mutex<Named>,
+}
+
+/// What has been given names and numbers.
+#[derive(Default)]
+struct Named {
+    symbols: Symbols,
+    libraries: FxHashMap<std::sync::Arc<str>, ClassId>,
+    functions: FxHashMap<(ClassId, String), MethodId>,
+    stacks: Vec<Row>,
+}
+
+/// A stack and what the profiler was told of it.
+struct Row {
+    stack: u32,
+    library: ClassId,
+    trace: TraceId,
+    told: Counts,
+}
+
+/// Differences since the last ones.
+#[derive(Default)]
+pub(crate) struct Rows {
+    /// Allocations; the class is the library.
+    pub(crate) allocations: Vec<AllocationRow>,
+    /// Frees.
+    pub(crate) frees: Vec<FreeRow>,
+    /// Blocks that could not be recorded.
+    pub(crate) lost: u64,
+}
+
+/// Starts to record; at most once.
+///
+/// # Errors
+/// One line saying why nothing is recorded.
+pub(crate) fn start(interval: u64, depth: u32, memory: &Memory) -> Result<(), &'static str> {
+    let no_memory = "native allocations are not recorded: no memory for the tables";
+    let interval = if interval <= 1 { 0 } else { interval };
+    // Their size is fixed, so it is charged as a whole: an eighth, and a quarter.
+    let limit = memory.native.limit();
+    let blocks = Blocks::new(limit / 8).ok_or(no_memory)?;
+    let stacks = Stacks::new(interval, limit / 4).ok_or(no_memory)?;
+    memory.native.charge(blocks.bytes() + stacks.bytes());
+    let own = start as *const () as usize;
+    pin(own);
+    if !clib::in_each_child(in_child) {
+        return Err(
+            "native allocations are not recorded: this C library does not report a fork, and the \
+             child would record with the tables of its parent",
+        );
+    }
+    let made = MALLOC.set(Malloc {
+        blocks,
+        stacks,
+        interval,
+        depth: depth as usize,
+        hooks: hooks::all(),
+        own: objects::range_of(own),
+        call_trace: find_agct(),
+        java_is_up: AtomicBool::new(false),
+        lost: AtomicU64::new(0),
+        named: Mutex::new(Rank::NativeNames, Named::default()),
+    });
+    if made.is_err() {
+        return Err(
+            "native allocations are not recorded: they were before, and only the first recording \
+             of a program can have them",
+        );
+    }
+    hooks::ON.store(true, Ordering::SeqCst);
+    patch_new();
+    Ok(())
+}
+
+/// The tables of a child are a copy that nobody reads.
+unsafe extern "C" fn in_child() {
+    hooks::ON.store(false, Ordering::Relaxed);
+}
+
+/// The slots lead into our library, so that it must stay.
+fn pin(own: usize) {
+    let mut info = MaybeUninit::<libc::Dl_info>::zeroed();
+    // SAFETY: asks where a function of ours is, and holds that library once more.
+    unsafe {
+        if libc::dladdr(own as *const c_void, info.as_mut_ptr()) != 0 {
+            let flags = libc::RTLD_LAZY | libc::RTLD_NOLOAD | libc::RTLD_NODELETE;
+            libc::dlopen(info.assume_init().dli_fname, flags);
+        }
+    }
+}
+
+/// Puts the hooks into objects that have come; true when there were any.
+fn patch_new() -> bool {
+    Malloc::get().is_some_and(|malloc| objects::patch(&malloc.hooks, malloc.own))
+}
+
+/// Java stacks can be taken from now on: starts the thread that names what was seen.
+pub(crate) fn begin(hotspot: &HotSpot, env: Env<Live>, jni: Jni) {
+    let Some(malloc) = Malloc::recording() else {
+        return;
+    };
+    malloc.java_is_up.store(true, Ordering::Relaxed);
+    let hotspot = hotspot.forever();
+    let watch = move |env, jni| {
+        while hooks::ON.load(Ordering::Relaxed) {
+            std::thread::sleep(TICK);
+            let is_new = patch_new();
+            malloc.name_new(hotspot, env, jni, is_new);
+        }
+    };
+    if let Err(error) = hotspot.spawn(env, jni, "HPROF native heap thread", watch) {
+        (hotspot.message)(&format!("native stacks get their names late: {error}"));
+    }
+}
+
+/// The end: nothing is recorded from now on.
+pub(crate) fn stop() {
+    hooks::ON.store(false, Ordering::SeqCst);
+}
+
+impl Malloc {
+    /// The recording, once started.
+    #[inline]
+    pub(crate) fn get() -> Option<&'static Self> {
+        MALLOC.get()
+    }
+
+    /// The recording while it goes on.
+    pub(crate) fn recording() -> Option<&'static Self> {
+        Self::get().filter(|_| hooks::ON.load(Ordering::Relaxed))
+    }
+
+    /// A block was freed, or must have been.
+    #[cold]
+    fn forget(&self, address: usize) {
+        if let Some(block) = self.blocks.take(address)
+            && !block.is_old
+        {
+            self.stacks.freed(block);
+        }
+    }
+
+    /// Gives names to stacks that have none.
+    fn name_new(&self, hotspot: &HotSpot, env: Env<Live>, jni: Jni, forget: bool) {
+        let mut named = self.named.lock();
+        if forget {
+            named.symbols.forget_addresses();
+        }
+        let first = named.stacks.len();
+        for number in self.stacks.numbers(first) {
+            let stack = self.stacks.stack(number);
+            let places: Vec<Place> = stack
+                .native
+                .iter()
+                .filter_map(|pc| named.symbols.place(*pc))
+                .collect();
+            let mut state = hotspot.lock();
+            let row = jni.local_frame(16, || {
+                named.row(
+                    &mut state.registry,
+                    (env, jni),
+                    number,
+                    &places,
+                    &stack.java,
+                )
+            });
+            drop(state);
+            named.stacks.push(row);
+        }
+    }
+
+    /// Lets the blocks that exist be freed without being told.
+    pub(crate) fn clear(&self) {
+        for row in &mut self.named.lock().stacks {
+            row.told = self.stacks.counts(row.stack);
+        }
+        self.blocks.make_old();
+    }
+
+    /// What happened since the last call.
+    pub(crate) fn rows(&self, hotspot: &HotSpot, env: Env<Live>, jni: Jni) -> Rows {
+        self.name_new(hotspot, env, jni, patch_new());
+        let mut rows = Rows {
+            lost: self.lost.swap(0, Ordering::Relaxed),
+            ..Rows::default()
+        };
+        for row in &mut self.named.lock().stacks {
+            let now = self.stacks.counts(row.stack);
+            let [blocks, bytes] = difference(now.allocated, row.told.allocated);
+            if blocks > 0 || bytes > 0 {
+                rows.allocations.push(AllocationRow {
+                    class: row.library,
+                    trace: row.trace,
+                    arena: ArenaId(0),
+                    objects: blocks,
+                    bytes,
+                    share: Share::ALL,
+                    object: ObjectHandle::NULL,
+                });
+            }
+            let [blocks, bytes] = difference(now.freed, row.told.freed);
+            if blocks > 0 || bytes > 0 {
+                rows.frees.push(FreeRow {
+                    class: row.library,
+                    trace: row.trace,
+                    objects: blocks,
+                    bytes,
+                    share: Share::ALL,
+                    object: ObjectHandle::NULL,
+                });
+            }
+            row.told = now;
+        }
+        rows
+    }
+}
+
+fn difference(now: [u64; 2], before: [u64; 2]) -> [u64; 2] {
+    [0, 1].map(|n| now[n].saturating_sub(before[n]))
+}
+
+impl Named {
+    /// A stack as one of the profiler's: native functions are methods of their library.
+    fn row(
+        &mut self,
+        registry: &mut Registry,
+        (env, jni): (Env<Live>, Jni),
+        stack: u32,
+        places: &[Place],
+        java: &[(usize, i32)],
+    ) -> Row {
+        let caller = places.iter().find(|place| !place.is_carrier());
+        let library = caller
+            .or(places.first())
+            .map_or(ClassId(0), |place| self.library(registry, &place.library));
+        let mut frames: Vec<Frame> = places
+            .iter()
+            .map(|place| Frame {
+                method: self.function(registry, place),
+                location: Location::Native,
+            })
+            .collect();
+        frames.extend(java.iter().map(|(method, bci)| Frame {
+            method: registry.method(env, jni, MethodPtr(*method as *mut _)),
+            location: u32::try_from(*bci).map_or(Location::Native, Location::Bytecode),
+        }));
+        let trace = registry.trace(Trace {
+            thread: ThreadId::NONE,
+            frames,
+        });
+        Row {
+            stack,
+            library,
+            trace,
+            told: Counts::default(),
+        }
+    }
+
+    /// A library as a class. No object is of it, and nothing in the VM leads to it.
+    fn library(&mut self, registry: &mut Registry, name: &std::sync::Arc<str>) -> ClassId {
+        if let Some(id) = self.libraries.get(name) {
+            return *id;
+        }
+        let id = ClassId(registry.classes.len() as u32 + 1);
+        registry.classes.push(ClassEntry::of(ClassInfo {
+            signature: format!("L{name};"),
+            mirror: handles::class(id),
+            ..ClassInfo::default()
+        }));
+        self.libraries.insert(std::sync::Arc::clone(name), id);
+        id
+    }
+
+    fn function(&mut self, registry: &mut Registry, place: &Place) -> MethodId {
+        let class = self.library(registry, &place.library);
+        let key = (class, place.function.clone());
+        if let Some(id) = self.functions.get(&key) {
+            return *id;
+        }
+        let info = MethodInfo {
+            class,
+            name: place.function.clone(),
+            descriptor: String::new(),
+            is_native: true,
+        };
+        if !registry.has_room_for_name(crate::vm::costs::method(&info, 0)) {
+            return MethodId(0);
+        }
+        registry.methods.push(MethodEntry {
+            info,
+            lines: std::sync::Arc::default(),
+        });
+        let id = MethodId(registry.methods.len() as u32);
+        self.functions.insert(key, id);
+        id
+    }
+}

@@ -1,0 +1,312 @@
+//! What threads of the agent's own do, and retransformation in bulk.
+
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use jvmti::sys::Value;
+use jvmti::{Env, Jni, Live, Object};
+use rustc_hash::FxHashSet;
+
+use crate::vm::config::Clock;
+use crate::vm::hotspot::HotSpot;
+
+/// Starts counting in a VM that runs already. It finds the tracker's native methods
+/// in the agent's library only when the attach has ended, so this is tried for a
+/// while from a thread of its own.
+pub(crate) fn count_soon(hotspot: &HotSpot, env: Env<Live>, jni: Jni) {
+    const TRIES: usize = 1000;
+    for last in (0..TRIES).rev() {
+        std::thread::sleep(Duration::from_millis(2));
+        if hotspot.dead.load(Ordering::SeqCst) {
+            return;
+        }
+        match hotspot.start_counting(env, jni) {
+            Ok(()) => return,
+            Err(error) if last == 0 => {
+                (hotspot.message)(&format!("nothing can be counted: {error}"));
+            }
+            Err(_) => {}
+        }
+    }
+}
+
+/// Collects garbage. While the VM ends, the threads of the concurrent collectors are
+/// gone, and who asks them waits for ever; so they are asked by a thread of its own,
+/// and not at all in the end.
+pub(crate) fn collect_garbage(hotspot: &HotSpot, env: Env<Live>, jni: Jni) -> jvmti::Result<()> {
+    const PATIENCE: Duration = Duration::from_secs(2);
+    if hotspot.collector().collects_in_vm_thread() {
+        return env.force_gc();
+    }
+    let is_over = || hotspot.dead.load(Ordering::SeqCst);
+    if is_over() {
+        return Ok(());
+    }
+    let (done, wait) = std::sync::mpsc::channel();
+    hotspot.spawn(env, jni, "HPROF collector", move |env, _| {
+        // Nobody listens any more when the wait has ended.
+        let _ = done.send(env.force_gc());
+    })?;
+    let mut ending_for = Duration::ZERO;
+    while ending_for < PATIENCE {
+        const STEP: Duration = Duration::from_millis(100);
+        match wait.recv_timeout(STEP) {
+            Ok(collected) => return collected,
+            Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => break,
+            Err(std::sync::mpsc::RecvTimeoutError::Timeout) if is_over() => ending_for += STEP,
+            Err(std::sync::mpsc::RecvTimeoutError::Timeout) => {}
+        }
+    }
+    Ok(())
+}
+
+/// The last place among the hooks of Shutdown; those of the program have the second.
+const LAST_HOOK: u8 = 9;
+
+/// Has garbage collected when the program has ended: a collector that would be asked in
+/// vain while the VM ends is asked by the last hook that Java's shutdown runs. Weak
+/// references to the hook and its class, which are to be left out of dumps.
+pub(crate) fn collect_at_end(jni: Jni) -> jvmti::Result<[Object; 2]> {
+    const CLASS: &[u8] = include_bytes!("../../tracker/HprofEnd.class");
+    jni.local_frame(8, || {
+        // A recording before may have had it.
+        let class = match jni.find_class("java/lang/HprofEnd") {
+            Ok(class) => class,
+            Err(_) => jni.define_boot_class("java/lang/HprofEnd", CLASS)?,
+        };
+        let hook = jni.alloc_object(class)?;
+        let shutdown = jni.find_class("java/lang/Shutdown")?;
+        let add = jni.static_method(shutdown, "add", "(IZLjava/lang/Runnable;)V")?;
+        let arguments = [
+            Value {
+                i: i32::from(LAST_HOOK),
+            },
+            Value { z: 0 },
+            Value { l: hook.raw() },
+        ];
+        jni.call_static_void(shutdown, add, &arguments)?;
+        Ok([jni.new_weak(hook)?, jni.new_weak(class)?])
+    })
+}
+
+/// The last hook runs, and nobody needs it any more.
+pub(crate) fn at_end(hotspot: &HotSpot, env: Env<Live>, jni: Jni) {
+    forget_end_hook(jni);
+    // What threads have gathered is held until it is taken over.
+    hotspot.follow_all_gathered(jni);
+    if let Err(error) = collect_garbage(hotspot, env, jni) {
+        hotspot.degrade(&format!("the dump at the end will have garbage: {error}"));
+    }
+}
+
+/// Takes the last hook away, if it is ours.
+pub(crate) fn forget_end_hook(jni: Jni) {
+    jni.local_frame(8, || {
+        let (Some(hooks), Ok(ours)) = (hooks(jni), jni.find_class("java/lang/HprofEnd")) else {
+            return;
+        };
+        let hook = jni.array_get(hooks, usize::from(LAST_HOOK));
+        let class = hook.and_then(|hook| jni.object_class(hook));
+        if class.is_some_and(|class| jni.is_same(class, ours)) {
+            jni.array_set(hooks, usize::from(LAST_HOOK), None);
+        }
+    });
+}
+
+fn hooks(jni: Jni) -> Option<Object> {
+    let shutdown = jni.find_class("java/lang/Shutdown").ok()?;
+    let hooks = jni.static_field(shutdown, "hooks", "[Ljava/lang/Runnable;");
+    jni.get_static_object(shutdown, hooks.ok()?)
+}
+
+/// The clock thread.
+pub(crate) fn keep_time(hotspot: &HotSpot, env: Env<Live>, jni: Jni) {
+    for ticks in 1.. {
+        if hotspot.dead.load(Ordering::Relaxed) {
+            return;
+        }
+        let Some(tracker) = hotspot.tracker() else {
+            return;
+        };
+        std::thread::sleep(Duration::from_millis(1));
+        match hotspot.config.clock {
+            Clock::ThreadCpu => tracker.set_cpu_clocks(env, jni),
+            Clock::Elapsed => tracker.set_clock(jni, Clock::Elapsed.now(), ticks),
+        }
+    }
+}
+
+/// Has the VM ask for the code of every class there is once more. Returns the names of those that it
+/// does not change.
+///
+/// # Errors
+/// When the VM does not list its classes.
+pub fn retransform_all(env: Env<Live>, jni: Jni) -> jvmti::Result<Vec<String>> {
+    retransform_those(env, jni, |_| true, || true, false).map(|(_, refused)| refused)
+}
+
+/// The same for classes with names (with slashes) that `choose` wants, a slice at a time as long as
+/// `goes_on` says so. How many they are, and the names of those that the VM does not change. If the
+/// program runs meanwhile, those whose methods run come first, and it has half of the time.
+///
+/// # Errors
+/// When the VM does not list its classes.
+pub(crate) fn retransform_those(
+    env: Env<Live>,
+    jni: Jni,
+    mut choose: impl FnMut(&str) -> bool,
+    goes_on: impl Fn() -> bool,
+    runs: bool,
+) -> jvmti::Result<(usize, Vec<String>)> {
+    let hot = match runs {
+        true => running_classes(env, jni),
+        false => FxHashSet::default(),
+    };
+    let mut wanted = Vec::new();
+    for class in env.loaded_classes()? {
+        let name = class_name(env, class);
+        if env.is_modifiable(class).unwrap_or(false) && !is_anonymous(&name) && choose(&name) {
+            wanted.push((!hot.contains(&name), class));
+        } else {
+            jni.delete_local(class);
+        }
+    }
+    wanted.sort_by_key(|(is_cold, _)| *is_cold);
+    let wanted: Vec<Object> = wanted.into_iter().map(|(_, class)| class).collect();
+    let mut refused = Vec::new();
+    let (mut rest, mut slices) = (&wanted[..], Slices::default());
+    while !rest.is_empty() {
+        let (slice, others) = rest.split_at(slices.next.min(rest.len()));
+        rest = others;
+        if goes_on() {
+            let begun = Instant::now();
+            refused.extend(retransform(env, slice));
+            let took = begun.elapsed();
+            slices.took(took);
+            if runs {
+                std::thread::sleep(took);
+            }
+        }
+        slice.iter().for_each(|class| jni.delete_local(*class));
+    }
+    Ok((wanted.len(), refused))
+}
+
+/// How many classes are changed at a time: all threads stand still for each slice. Before JDK 17 a VM may
+/// look at all classes for each one that is changed, so that one takes milliseconds where there are many.
+#[derive(Debug)]
+struct Slices {
+    next: usize,
+}
+
+impl Default for Slices {
+    fn default() -> Self {
+        Self { next: 16 }
+    }
+}
+
+impl Slices {
+    const MOST: usize = 128;
+    /// Longest time that a slice is to take; what the VM does before it stops the threads is in it.
+    const LONG: Duration = Duration::from_millis(100);
+
+    /// The last one took so long: the next one is to be half as long at most, or may be twice as large.
+    fn took(&mut self, time: Duration) {
+        if time > Self::LONG {
+            let less = self.next as u128 * Self::LONG.as_nanos() / time.as_nanos() / 2;
+            self.next = usize::try_from(less).unwrap_or(1).max(1);
+        } else if time < Self::LONG / 4 {
+            self.next = (self.next * 2).min(Self::MOST);
+        }
+    }
+}
+
+/// Names of the classes whose methods are on the stacks of the threads, at a few moments.
+fn running_classes(env: Env<Live>, jni: Jni) -> FxHashSet<String> {
+    const LOOKS: usize = 4;
+    const BETWEEN: Duration = Duration::from_millis(5);
+    const DEPTH: i32 = 64;
+    let mut methods = FxHashSet::default();
+    for _ in 0..LOOKS {
+        jni.local_frame(256, || {
+            for stack in env.all_stacks(DEPTH).unwrap_or_default() {
+                methods.extend(stack.frames.iter().map(|row| row.method));
+            }
+        });
+        std::thread::sleep(BETWEEN);
+    }
+    let class_of = |method| {
+        let class = env.method_class(method).ok().flatten()?;
+        let name = class_name(env, class);
+        jni.delete_local(class);
+        Some(name)
+    };
+    methods.into_iter().filter_map(class_of).collect()
+}
+
+/// Whether a class is one without a name, to which the VM has given a number instead, behind a slash.
+/// JDK 8 calls them modifiable, and crashes when it is to say what stands in those of method handles.
+fn is_anonymous(name: &str) -> bool {
+    let number = name.rsplit_once('/').map(|(_, number)| number);
+    number.is_some_and(|number| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))
+}
+
+/// The name of a class, with slashes.
+fn class_name(env: Env<Live>, class: Object) -> String {
+    let signature = env.class_signature(class).unwrap_or_default();
+    let name = signature.strip_prefix('L').unwrap_or(&signature);
+    name.strip_suffix(';').unwrap_or(name).to_owned()
+}
+
+/// Retransforms all; when the VM refuses a group, its halves are tried, so that
+/// one bad class costs only itself. Returns the names of those that were refused.
+fn retransform(env: Env<Live>, classes: &[Object]) -> Vec<String> {
+    if classes.is_empty() || env.retransform(classes).is_ok() {
+        return Vec::new();
+    }
+    if let [class] = classes {
+        return vec![class_name(env, *class)];
+    }
+    let (left, right) = classes.split_at(classes.len() / 2);
+    let mut refused = retransform(env, left);
+    refused.extend(retransform(env, right));
+    refused
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slice_that_takes_long_makes_the_next_one_short() {
+        let mut slices = Slices::default();
+        let mut stops = 0;
+        // As on JDK 8 with 3,000 classes: each takes 7 ms.
+        let (mut left, mut longest) = (3000_usize, Duration::ZERO);
+        while left > 0 {
+            let slice = slices.next.min(left);
+            let took = Duration::from_millis(7) * slice as u32;
+            slices.took(took);
+            (left, longest, stops) = (left - slice, longest.max(took), stops + 1);
+        }
+        assert!(longest < Duration::from_millis(250), "{longest:?}");
+        assert!(stops < 500, "{stops}");
+        // A VM that is fast at it is not slowed down.
+        let mut slices = Slices::default();
+        (0..4).for_each(|_| slices.took(Duration::from_millis(3)));
+        assert_eq!(slices.next, Slices::MOST);
+        slices.took(Duration::from_secs(10));
+        assert_eq!(slices.next, 1);
+    }
+
+    #[test]
+    fn classes_without_a_name_are_known_by_their_number() {
+        let check = |name, expected| assert_eq!(is_anonymous(name), expected, "{name}");
+        check("java/lang/invoke/LambdaForm$MH/1510467688", true);
+        check("Main$$Lambda$1/883049899", true);
+        check("java/lang/Object", false);
+        check("Main$1", false);
+        check("1", false);
+        check("", false);
+    }
+}

@@ -1,0 +1,13 @@
+//! Threads: the agent's own, and what the program's threads wait for.
+//!
+//! 1. [`worker`] is a thread of the agent's own that does one job after the other.
+//! 2. [`background`] says what such threads do: retransform classes, watch collections, keep the clock.
+//! 3. [`last_words`] is the work at the end of the process, or when the heap is full.
+//! 4. [`monitors`] reports which thread blocks or waits at which monitor.
+//! 5. [`envs`] finds the `JNIEnv` of a thread, by which JVMPI names it.
+
+pub(crate) mod background;
+pub(crate) mod envs;
+pub(crate) mod last_words;
+pub(crate) mod monitors;
+pub(crate) mod worker;

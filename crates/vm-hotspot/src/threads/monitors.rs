@@ -1,0 +1,157 @@
+//! Who blocks and waits at monitors, as it happens and at one moment.
+
+use jvmti::{Capability, Env, EventKind, Jni, Live, Object};
+use vmpi::{ClassId, Event, MonitorEvent, MonitorId, MonitorInfo, ThreadId, TraceId, Worth};
+
+use crate::instrument::natives::{is_inside, uncounted};
+use crate::vm::costs;
+use crate::vm::hotspot::HotSpot;
+use crate::vm::registry::Pending;
+
+/// What a thread does at a monitor.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Step {
+    Enter,
+    Entered,
+    Wait { timeout_ms: i64 },
+    Waited { timed_out: bool },
+}
+
+/// An event that the profiler has not been told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct AtMonitor {
+    what: MonitorEvent,
+    thread: ThreadId,
+    monitor: MonitorId,
+    class: ClassId,
+    trace: TraceId,
+}
+
+impl AtMonitor {
+    pub(crate) fn event(self) -> Event<'static> {
+        let Self {
+            what,
+            thread,
+            monitor,
+            class,
+            trace,
+        } = self;
+        Event::Monitor {
+            what,
+            thread,
+            monitor,
+            class,
+            trace,
+        }
+    }
+}
+
+/// A monitor's number: the identity hash of its object, which two may share by chance.
+fn number(env: Env<Live>, object: Object) -> MonitorId {
+    let hash = env.object_hash(object).unwrap_or(0);
+    MonitorId(u64::from(hash.cast_unsigned()))
+}
+
+impl HotSpot {
+    /// The current thread takes a step at a monitor.
+    pub(crate) fn monitor(&self, env: Env<Live>, jni: Jni, object: Object, step: Step) {
+        // What the agent runs is not the program, and its thread may have the profiler.
+        if is_inside() {
+            return;
+        }
+        uncounted(|| {
+            let now = self.elapsed();
+            let mut state = self.lock();
+            let thread = state.registry.thread(env, None, false);
+            let since = |begun: Option<u64>| now.saturating_sub(begun.unwrap_or(now));
+            let what = match step {
+                Step::Enter => {
+                    state.blocked.insert(thread, now);
+                    MonitorEvent::ContendedEnter
+                }
+                Step::Entered => MonitorEvent::ContendedEntered {
+                    waited_ns: since(state.blocked.remove(&thread)),
+                },
+                Step::Wait { timeout_ms } => {
+                    state.waiting.insert(thread, now);
+                    MonitorEvent::Wait { timeout_ms }
+                }
+                Step::Waited { timed_out } => MonitorEvent::Waited {
+                    timed_out,
+                    waited_ns: since(state.waiting.remove(&thread)),
+                },
+            };
+            if !self.memory.native.take(Worth::Objects, costs::PENDING) {
+                *state
+                    .lost
+                    .entry("monitor events (memory limit)")
+                    .or_default() += 1;
+                return;
+            }
+            let trace = state.current_trace(env, jni, &self.config);
+            let class = jni
+                .object_class(object)
+                .map(|mirror| state.registry.class(env, jni, mirror));
+            let event = AtMonitor {
+                what,
+                thread,
+                monitor: number(env, object),
+                class: class.unwrap_or_default(),
+                trace,
+            };
+            state.registry.pending.push_back(Pending::Monitor(event));
+            drop(state);
+            self.tell_pending();
+        });
+    }
+
+    /// Contention of monitors is told or not. Options that ask for it always have it.
+    pub(crate) fn switch_monitors(&self, on: bool) -> jvmti::Result<()> {
+        if self.config.monitors {
+            return Ok(());
+        }
+        // HotSpot gives this one at any time.
+        self.env
+            .add_capabilities(&[Capability::GenerateMonitorEvents])?;
+        self.env.enable(EventKind::MonitorContendedEnter, on)?;
+        self.env.enable(EventKind::MonitorContendedEntered, on)
+    }
+
+    /// All monitors that some thread owns.
+    pub(crate) fn owned_monitors(
+        &self,
+        env: Env<Live>,
+        jni: Jni,
+    ) -> jvmti::Result<Vec<MonitorInfo>> {
+        let mut found: Vec<(Object, MonitorInfo)> = Vec::new();
+        for thread in env.all_threads()? {
+            for object in env.owned_monitors(thread).unwrap_or_default() {
+                if found.iter().any(|(known, _)| jni.is_same(*known, object)) {
+                    continue;
+                }
+                let Ok(usage) = env.monitor_usage(object) else {
+                    continue;
+                };
+                let mut state = self.lock();
+                let registry = &mut state.registry;
+                let mut number_of = |thread: Object| registry.thread(env, Some(thread), false);
+                let owner = usage.owner.map(&mut number_of);
+                let mut all =
+                    |threads: Vec<Object>| threads.into_iter().map(&mut number_of).collect();
+                let mut info = MonitorInfo {
+                    monitor: number(env, object),
+                    class: ClassId(0),
+                    owner,
+                    entry_count: usage.entry_count,
+                    waiting_to_enter: all(usage.waiting_to_enter),
+                    waiting_to_be_notified: all(usage.waiting_to_be_notified),
+                };
+                if let Some(mirror) = jni.object_class(object) {
+                    info.class = registry.class(env, jni, mirror);
+                }
+                found.push((object, info));
+            }
+        }
+        Ok(found.into_iter().map(|(_, info)| info).collect())
+    }
+}

@@ -1,0 +1,167 @@
+//! The beginning of a recording: what is there is announced, and what samples is started.
+
+use std::sync::atomic::Ordering;
+
+use jvmti::{Capability, Env, EventKind, Jni, Live, Object};
+use vmpi::{Event, ThreadId, VmInfo};
+
+use crate::cpu::sampler::Sampler;
+use crate::instrument::natives::uncounted;
+use crate::instrument::tracker::Tracker;
+use crate::threads::background::{collect_at_end, count_soon};
+use crate::vm::config::Follow;
+use crate::vm::hotspot::HotSpot;
+
+impl HotSpot {
+    /// Does now what start-up events would have done: for a VM that runs already.
+    ///
+    /// # Errors
+    /// When the VM is not in its live phase.
+    pub fn attach(&self) -> jvmti::Result<()> {
+        let jni = self.java.jni().ok_or(jvmti::Error::Jni("attach"))?;
+        let env = self.env.attached_live();
+        self.is_under_way.store(true, Ordering::SeqCst);
+        if self.config.instruments() && self.tracker().is_none() {
+            let _ = self.tracker.set(Tracker::define(jni)?);
+        }
+        let threads = env.all_threads()?;
+        let first = *threads.first().ok_or(jvmti::Error::Jni("attach"))?;
+        self.begin(env, jni, first);
+        if self.config.instruments() {
+            let hotspot = self.forever();
+            self.spawn(env, jni, "HPROF attach", move |env, jni| {
+                uncounted(|| count_soon(hotspot, env, jni))
+            })?;
+        }
+        Ok(())
+    }
+
+    /// The VM is up: tells the profiler what is there, and starts what samples.
+    pub(crate) fn begin(&self, env: Env<Live>, jni: Jni, thread: Object) {
+        let _ = self.live.set(env);
+        // Only a collector can ask when objects were made.
+        self.followed.clock.switch(self.config.has_peer);
+        let info = uncounted(|| self.describe(env, jni));
+        let _ = self.info.set(info.clone());
+        uncounted(|| {
+            let mut state = self.lock();
+            let main = state.registry.thread(env, Some(thread), true);
+            for class in env.loaded_classes().unwrap_or_default() {
+                const PREPARED: i32 = 2;
+                if env.class_status(class).unwrap_or(0) & (PREPARED | 16 | 32) != 0 {
+                    if self.config.takes_async_stacks() {
+                        let _ = env.class_methods(class);
+                    }
+                    state.registry.announce_class(
+                        env,
+                        jni,
+                        class,
+                        vmpi::TraceId::EMPTY,
+                        ThreadId::NONE,
+                    );
+                }
+                jni.delete_local(class);
+            }
+            drop(state);
+            // Init comes first, what was found before it after.
+            let mut profiler = self.profiler.lock();
+            if let Some(profiler) = profiler.as_mut() {
+                profiler.notify(self, &Event::VmInit { info: &info, main });
+            }
+            self.begun.store(true, Ordering::SeqCst);
+        });
+        self.tell_pending();
+        crate::native::begin(self, env, jni);
+        if self.config.counts_objects() && self.config.follow != Follow::None {
+            let hotspot = self.forever();
+            let watch = move |_, jni| {
+                let is_over = || hotspot.dead.load(Ordering::Relaxed);
+                // What a thread has gathered is held no longer than to the next collection.
+                let take_over = || {
+                    if hotspot.config.follow == Follow::Every {
+                        hotspot.follow_all_gathered(jni);
+                    }
+                };
+                uncounted(|| hotspot.followed.watch(jni, is_over, take_over));
+            };
+            if let Err(error) = self.spawn(env, jni, "HPROF gc_finish watcher", watch) {
+                self.degrade(&format!(
+                    "no thread waits for collections, so that live counts lag: {error}"
+                ));
+            }
+        }
+        if let Err(error) = crate::threads::last_words::stand_by(self, env, jni) {
+            (self.message)(&format!(
+                "if the heap is full at the end, nothing is written: {error}"
+            ));
+        }
+        if self.config.dumps_at_exit && !self.collector().collects_in_vm_thread() {
+            match uncounted(|| collect_at_end(jni)) {
+                Ok(hook) => drop(self.end_hook.set(hook)),
+                Err(error) => {
+                    self.degrade(&format!("a dump at the end will have garbage: {error}"));
+                }
+            }
+        }
+        if self.config.references
+            && let Err(error) = crate::native::references::record(env, jni, &self.memory)
+        {
+            self.degrade(&format!("no JNI references: {error}"));
+        }
+        if self.config.sampled_allocations.is_some() {
+            self.start_sampling_allocations();
+        }
+        if let Some(interval) = self.config.samples {
+            let safepoints = self.config.safepoint_samples;
+            Sampler::start(self.forever(), env, jni, interval, safepoints);
+            if let Some(sampler) = self.sampler.get() {
+                sampler.switch(true, None);
+            }
+        }
+    }
+
+    /// Whether the VM can: JDK 8 has not even the functions for it.
+    pub(crate) fn samples_allocations(&self) -> bool {
+        self.granted
+            .has(Capability::GenerateSampledObjectAllocEvents)
+    }
+
+    pub(crate) fn set_sampling_interval(&self) -> jvmti::Result<()> {
+        let bytes = self.config.sampled_allocations.unwrap_or(0);
+        let interval = i32::try_from(bytes).unwrap_or(i32::MAX);
+        self.env.set_heap_sampling_interval(interval)
+    }
+
+    /// Lets the VM report about one allocation in so many bytes.
+    fn start_sampling_allocations(&self) {
+        if !self.samples_allocations() {
+            self.degrade("allocations are not sampled: that needs a JVM from JDK 11 on");
+            return;
+        }
+        let set = self.set_sampling_interval();
+        if let Err(error) = set.and_then(|()| self.env.enable(EventKind::SampledObjectAlloc, true))
+        {
+            self.degrade(&format!("allocations are not sampled: {error}"));
+        }
+    }
+
+    /// What is known of the VM; runs Java code.
+    fn describe(&self, env: Env<Live>, jni: Jni) -> VmInfo {
+        let max_memory = jni.local_frame(8, || {
+            let class = jni.find_class("java/lang/Runtime").ok()?;
+            let get = jni
+                .static_method(class, "getRuntime", "()Ljava/lang/Runtime;")
+                .ok()?;
+            let runtime = jni.call_static_object(class, get, &[]).ok()??;
+            let max = jni.method(class, "maxMemory", "()J").ok()?;
+            jni.call_long(runtime, max).ok()
+        });
+        VmInfo {
+            name: env.system_property("java.vm.name").unwrap_or_default(),
+            version: env.system_property("java.vm.version").unwrap_or_default(),
+            max_memory: max_memory.unwrap_or(0).cast_unsigned(),
+            pid: std::process::id(),
+            stable_handles: true,
+        }
+    }
+}

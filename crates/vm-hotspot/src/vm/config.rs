@@ -1,0 +1,239 @@
+//! What to measure.
+
+use std::time::Duration;
+
+use jvmti::{Capability, JavaVm};
+
+/// How living objects are followed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Follow {
+    /// Not at all: only allocations are counted.
+    None,
+    /// Every object of a site until it has made [`EXACT_PER_SITE`], then every
+    /// second, fourth, and so on: small sites are exact, large ones estimated.
+    #[default]
+    Adaptive,
+    /// Every object, at once: counts of the living are exact, and cost accordingly.
+    Exact,
+    /// Every object, as a dump with allocation stacks needs. They are gathered first, and
+    /// held so long.
+    Every,
+}
+
+/// Objects of one site and thread that [`Follow::Adaptive`] follows one by one; a
+/// power of two.
+pub(crate) const EXACT_PER_SITE: i64 = 4096;
+
+/// What times of calls are measured with. Both are read to the nanosecond where that
+/// matters, and tick each millisecond for the rest (`tracker/HprofTracker.java`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Clock {
+    /// Elapsed time.
+    #[default]
+    Elapsed,
+    /// CPU time of the thread.
+    ThreadCpu,
+}
+
+impl Clock {
+    /// Nanoseconds by this clock for the current thread; elapsed time has the base of
+    /// `System.nanoTime`.
+    #[must_use]
+    pub fn now(self) -> i64 {
+        let clock = match self {
+            Self::Elapsed => libc::CLOCK_MONOTONIC,
+            Self::ThreadCpu => libc::CLOCK_THREAD_CPUTIME_ID,
+        };
+        let mut time = libc::timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        };
+        // SAFETY: the pointer is to a live local; both clocks exist on Linux.
+        unsafe { libc::clock_gettime(clock, &raw mut time) };
+        time.tv_sec * 1_000_000_000 + time.tv_nsec
+    }
+
+    /// Nanoseconds between two readings with nothing between them, as is usual.
+    #[must_use]
+    pub fn cost_of_reading(self) -> i64 {
+        let mut costs: [i64; 101] = std::array::from_fn(|_| {
+            let before = self.now();
+            self.now() - before
+        });
+        costs.sort_unstable();
+        costs[costs.len() / 2]
+    }
+}
+
+/// What happens when the heap is exhausted for the first time.
+#[derive(Clone, Copy, Debug, Default)]
+pub enum WhenExhausted {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// The profiler is told as at SIGQUIT.
+    Dump,
+    /// This is called, on the thread that has asked for memory.
+    Call(fn(JavaVm)),
+}
+
+impl WhenExhausted {
+    /// Whether the VM has to report it.
+    #[must_use]
+    pub fn is_wanted(self) -> bool {
+        !matches!(self, Self::Nothing)
+    }
+}
+
+/// What to measure, decided when the agent is loaded.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Frames kept of a stack.
+    pub depth: u32,
+    /// Frames kept of a calling context when calls are counted, if that is not the
+    /// depth of stacks.
+    pub call_depth: Option<u32>,
+    /// Somebody may ask and command while the program runs: when objects were made, another depth.
+    pub has_peer: bool,
+    /// Count every allocation by class and stack.
+    pub allocations: bool,
+    /// Sample allocations instead, one in about so many bytes.
+    pub sampled_allocations: Option<u64>,
+    /// Follow objects until they die.
+    pub follow: Follow,
+    /// Count every call and measure its time.
+    pub calls: bool,
+    /// What times of calls are measured with.
+    pub clock: Clock,
+    /// Record native allocations, one block in about so many bytes; 0 and 1 for every block.
+    pub native: Option<u64>,
+    /// Sample CPU use with this interval.
+    pub samples: Option<Duration>,
+    /// Sample all runnable threads at safepoints instead of those on CPU.
+    pub safepoint_samples: bool,
+    /// Sample threads that wait, too; implies safepoints.
+    pub wall_samples: bool,
+    /// Report monitor contention and waiting.
+    pub monitors: bool,
+    /// Record the global references that native code makes.
+    pub references: bool,
+    /// Keep stacks apart by thread.
+    pub per_thread: bool,
+    /// The heap is dumped when the program has ended.
+    pub dumps_at_exit: bool,
+    /// What happens when the heap is exhausted for the first time.
+    pub when_exhausted: WhenExhausted,
+    /// Bytes that the agent's tables may take, and a quarter of that in the program's heap.
+    pub memory: u64,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            depth: 4,
+            call_depth: None,
+            has_peer: false,
+            allocations: false,
+            sampled_allocations: None,
+            native: None,
+            follow: Follow::default(),
+            calls: false,
+            clock: Clock::default(),
+            samples: None,
+            safepoint_samples: false,
+            wall_samples: false,
+            monitors: false,
+            references: false,
+            per_thread: false,
+            dumps_at_exit: false,
+            when_exhausted: WhenExhausted::default(),
+            memory: vmpi::Budget::DEFAULT,
+        }
+    }
+}
+
+impl Config {
+    /// What the VM is asked for; each is asked for alone and may be missing.
+    pub(crate) fn capabilities(&self) -> Vec<Capability> {
+        let mut wanted = vec![
+            Capability::TagObjects,
+            Capability::GetSourceFileName,
+            Capability::GetLineNumbers,
+            Capability::GenerateObjectFreeEvents,
+            Capability::GetThreadCpuTime,
+            Capability::SupportVirtualThreads,
+            Capability::GetOwnedMonitorInfo,
+            Capability::GetMonitorInfo,
+            Capability::GenerateGarbageCollectionEvents,
+        ];
+        if self.when_exhausted.is_wanted() {
+            wanted.push(Capability::GenerateResourceExhaustionHeapEvents);
+        }
+        if self.instruments() {
+            wanted.extend([
+                Capability::RetransformClasses,
+                Capability::RetransformAnyClass,
+                Capability::GenerateAllClassHookEvents,
+            ]);
+        }
+        if self.allocations {
+            wanted.push(Capability::GenerateVmObjectAllocEvents);
+        }
+        if self.sampled_allocations.is_some() {
+            wanted.push(Capability::GenerateSampledObjectAllocEvents);
+        }
+        if self.monitors {
+            wanted.extend([
+                Capability::GenerateMonitorEvents,
+                Capability::GetCurrentContendedMonitor,
+            ]);
+        }
+        wanted
+    }
+
+    /// Whether allocations are counted or sampled.
+    #[must_use]
+    pub fn counts_objects(&self) -> bool {
+        self.allocations || self.sampled_allocations.is_some()
+    }
+
+    /// Whether it may be asked which thread has made something.
+    #[must_use]
+    pub fn tells_threads_apart(&self) -> bool {
+        self.per_thread || self.has_peer
+    }
+
+    /// Whether stacks are taken without a safepoint, for which methods have to be known before.
+    #[must_use]
+    pub fn takes_async_stacks(&self) -> bool {
+        self.samples.is_some() || self.native.is_some()
+    }
+
+    /// Whether inserted code is taken out again when nobody wants to have allocations counted any
+    /// more, which a peer may say. What counts calls stays.
+    #[must_use]
+    pub fn takes_code_out(&self) -> bool {
+        self.has_peer && self.allocations && !self.calls
+    }
+
+    /// Whether classes have to be changed.
+    #[must_use]
+    pub fn instruments(&self) -> bool {
+        self.allocations || self.calls
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clocks_go_forward_and_are_read_in_less_than_ten_microseconds() {
+        for clock in [Clock::Elapsed, Clock::ThreadCpu] {
+            let before = clock.now();
+            let cost = clock.cost_of_reading();
+            assert!(clock.now() > before, "{clock:?}");
+            assert!((0..10_000).contains(&cost), "{clock:?} {cost} ns");
+        }
+    }
+}

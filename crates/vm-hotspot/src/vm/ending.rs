@@ -1,0 +1,173 @@
+//! The end of a recording in a program that goes on: what was recorded has been handed over, and the
+//! program is as it was before, but for the memory of this library.
+
+use std::sync::atomic::Ordering;
+
+use jvmti::{Agent, Capability, Env, EventKind, Jni, Live, Result};
+use vmpi::Event;
+
+use crate::instrument::natives::uncounted;
+use crate::instrument::tracker::Tracker;
+use crate::threads::background::{collect_garbage, forget_end_hook};
+use crate::vm::hotspot::HotSpot;
+use crate::vm::state::State;
+
+/// Every event that a recording may have switched on.
+const EVENTS: [EventKind; 20] = [
+    EventKind::VmInit,
+    EventKind::VmStart,
+    EventKind::VmDeath,
+    EventKind::ThreadStart,
+    EventKind::ThreadEnd,
+    EventKind::VirtualThreadEnd,
+    EventKind::ClassLoad,
+    EventKind::ClassPrepare,
+    EventKind::ClassFileLoadHook,
+    EventKind::DataDumpRequest,
+    EventKind::ResourceExhausted,
+    EventKind::ObjectFree,
+    EventKind::VmObjectAlloc,
+    EventKind::SampledObjectAlloc,
+    EventKind::GarbageCollectionStart,
+    EventKind::GarbageCollectionFinish,
+    EventKind::MonitorContendedEnter,
+    EventKind::MonitorContendedEntered,
+    EventKind::MonitorWait,
+    EventKind::MonitorWaited,
+];
+
+/// What taking the code out of classes needs.
+const FOR_CLASSES: [Capability; 4] = [
+    Capability::TagObjects,
+    Capability::RetransformClasses,
+    Capability::RetransformAnyClass,
+    Capability::GenerateAllClassHookEvents,
+];
+
+impl HotSpot {
+    /// Whether nothing is recorded any more.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        self.dead.load(Ordering::SeqCst)
+    }
+
+    /// Has the profiler write what there is, as at SIGQUIT.
+    pub fn dump(&self) {
+        uncounted(|| self.tell(&Event::DumpRequested));
+    }
+
+    /// Ends the recording: the profiler is told as at the end of the VM, and forgotten. When this
+    /// returns, another recording may be loaded. A thread of its own then takes the code that counts out of
+    /// the classes.
+    ///
+    /// # Errors
+    /// When the current thread is none of the VM's, or the VM is not up.
+    pub fn end(&self) -> Result<()> {
+        let jni = self.java.jni().ok_or(jvmti::Error::Jni("end"))?;
+        let env = self.live().ok_or(jvmti::Error::Jni("end"))?;
+        if self.has_ended() {
+            return Ok(());
+        }
+        if self.config.dumps_at_exit {
+            // Garbage is not to be in the last dump, as it is not at the end of the VM.
+            uncounted(|| {
+                self.follow_all_gathered(jni);
+                if let Err(error) = collect_garbage(self, env, jni) {
+                    self.degrade(&format!("the last dump has garbage: {error}"));
+                }
+            });
+        }
+        self.vm_death(env, jni);
+        for event in EVENTS {
+            // Those that the VM does not know were never on.
+            let _ = self.env.enable(event, false);
+        }
+        uncounted(|| self.leave(env, jni));
+        let hotspot = self.forever();
+        let changes = move |env, jni| uncounted(|| hotspot.clean_classes(env, jni));
+        self.spawn(env, jni, "HPROF classes", changes)
+    }
+
+    /// Lets go of what the program would be kept from freeing, and of most memory.
+    fn leave(&self, env: Env<Live>, jni: Jni) {
+        drop(self.profiler.lock().take());
+        if let Some(sampler) = self.sampler.get() {
+            sampler.disarm_all();
+        }
+        if let Some(tracker) = self.tracker()
+            && let Err(error) = self.count_no_more(jni, tracker)
+        {
+            (self.message)(&format!("counters of threads stay in memory: {error}"));
+        }
+        crate::alloc::native_made::switch(false);
+        if self.config.references {
+            crate::native::references::forget(env, jni);
+        }
+        forget_end_hook(jni);
+        self.followed.release(jni);
+        {
+            let mut state = self.lock();
+            state.registry.release(jni);
+            let mut empty = State::default();
+            empty.follow_on(&state);
+            *state = empty;
+        }
+        let kept = FOR_CLASSES;
+        let others = Capability::ALL.iter().map(|(capability, _)| *capability);
+        self.relinquish(others.filter(|capability| !kept.contains(capability)));
+    }
+
+    fn relinquish(&self, capabilities: impl Iterator<Item = Capability>) {
+        for capability in capabilities.filter(|capability| self.granted.has(*capability)) {
+            // One that the VM keeps costs nothing while no event is on.
+            let _ = self
+                .env
+                .relinquish(jvmti::Capabilities::default().with(capability));
+        }
+    }
+
+    /// Takes code and tags from the classes, unless the next recording puts its own in, which replaces
+    /// the code.
+    fn clean_classes(&self, env: Env<Live>, jni: Jni) {
+        let goes_on = || {
+            let now = Self::get();
+            now.is_some_and(|now| std::ptr::eq(now, self) || !now.config.instruments())
+        };
+        let refused = self.inserted.changed.put_back(env, jni, goes_on);
+        if refused > 0 {
+            (self.message)(&format!(
+                "{refused} classes keep the code that counts, switched off"
+            ));
+        }
+        if let Some(now) = Self::get().filter(|now| !std::ptr::eq(*now, self)) {
+            now.inserted.changed.take_over(&self.inserted.changed);
+        }
+        for class in env.loaded_classes().unwrap_or_default() {
+            let _ = env.set_tag(class, 0);
+            jni.delete_local(class);
+        }
+        self.relinquish(FOR_CLASSES.into_iter());
+    }
+}
+
+impl Tracker {
+    /// Lets go of the objects of all threads, which enroll again when they are to be counted.
+    pub(crate) fn forget_threads(&self, jni: Jni) -> Result<()> {
+        jni.local_frame(8, || {
+            self.for_each(jni, |object| jni.set_object(object, self.owner, None));
+            let new = jni.new_objects(1, self.class, self.nobody(jni))?;
+            jni.set_static_object(self.class, self.table, new);
+            self.forget_guests(jni)
+        })
+    }
+
+    /// Has the VM forget compiled code that takes what [`Tracker::configure`] sets for constants.
+    pub(crate) fn forget_compiled(&self, env: Env<Live>, jni: Jni) -> Result<()> {
+        jni.local_frame(8, || {
+            let class = jni
+                .new_local(self.class)
+                .ok_or(jvmti::Error::Jni("tracker"))?;
+            env.retransform(&[class])
+        })
+    }
+}

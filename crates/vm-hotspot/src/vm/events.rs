@@ -1,0 +1,248 @@
+//! JVMTI events, in: each is a few lines that hand over to [`HotSpot`].
+
+use std::sync::atomic::Ordering;
+
+use jvmti::{Agent, Env, EventKind, Jni, Live, Object};
+use vmpi::Event;
+
+use crate::instrument::natives::{is_inside, uncounted};
+use crate::instrument::rewrite::{Tracking, is_eligible};
+use crate::instrument::tracker::Tracker;
+use crate::threads::monitors::Step;
+use crate::vm::config::WhenExhausted;
+use crate::vm::hotspot::HotSpot;
+
+impl HotSpot {
+    fn define_tracker(&self, jni: Jni) {
+        match Tracker::define(jni) {
+            Ok(tracker) => drop(self.tracker.set(tracker)),
+            Err(error) => self.degrade(&format!("nothing can be counted: {error}")),
+        }
+    }
+
+    /// Methods of a class, by number, that cannot be instrumented.
+    fn refuse_methods(&self, bytes: &[u8], methods: &[(usize, classfile::Error)]) {
+        let class = match classfile::Class::parse(bytes) {
+            Ok(class) if !methods.is_empty() => class,
+            _ => return,
+        };
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        for (index, error) in methods {
+            if let Some(method) = class.methods.iter().find(|m| m.index == *index) {
+                let name = text(class.name).replace('/', ".");
+                let what = format!("{name}.{}{}", text(method.name), text(method.descriptor));
+                self.numbers.refuse(&what, &error.to_string());
+            }
+        }
+    }
+}
+
+impl Agent for HotSpot {
+    fn vm_start(&self, _env: Env<jvmti::Start>, jni: Jni) {
+        self.define_tracker(jni);
+    }
+
+    fn class_file(&self, redefined: Option<Object>, name: &str, bytes: &[u8]) -> Option<Vec<u8>> {
+        let tracker = self.tracker()?;
+        if !is_eligible(name) || self.inserted.leaves_classes() {
+            return None;
+        }
+        let class = redefined.and_then(|class| self.known_class(class));
+        let mut tracking = Tracking {
+            numbers: self.numbers,
+            sites: self.numbers.sites_of(class, bytes.len()),
+            next_site: 0,
+            allocations: self.config.allocations,
+            calls: self.config.calls,
+            unsafe_class: tracker.unsafe_class(),
+        };
+        match classfile::patch(bytes, &mut tracking) {
+            Ok(patched) => {
+                let patched = patched?;
+                self.refuse_methods(bytes, &patched.skipped);
+                if patched.changed == 0 {
+                    return None;
+                }
+                if !self.inserted.changed.note(name) {
+                    self.numbers
+                        .refuse(name, "too many classes to put back; it keeps its code");
+                }
+                if self.config.takes_code_out()
+                    && let Some(class) = class
+                {
+                    self.numbers.keep_sites(class, tracking.sites);
+                }
+                Some(patched.bytes)
+            }
+            Err(error) => {
+                let name = name.replace('/', ".");
+                self.numbers.refuse(&name, &error.to_string());
+                None
+            }
+        }
+    }
+
+    fn vm_init(&self, env: Env<Live>, jni: Jni, thread: Object) {
+        self.begin(env, jni, thread);
+        if self.config.instruments() && self.tracker().is_none() {
+            self.define_tracker(jni);
+        }
+        if self.config.instruments()
+            && let Err(error) = self.start_counting(env, jni)
+        {
+            self.degrade(&format!("nothing can be counted: {error}"));
+        }
+        self.is_under_way.store(true, Ordering::SeqCst);
+    }
+
+    fn vm_death(&self, _env: Env<Live>, jni: Jni) {
+        if self.dead.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        self.followed.wake();
+        crate::threads::worker::wake_all();
+        uncounted(|| {
+            if let Some(tracker) = self.tracker() {
+                tracker.switch(jni, false);
+            }
+            if let Some(sampler) = self.sampler.get() {
+                sampler.stop();
+            }
+            self.tell(&Event::VmDeath);
+            crate::native::stop();
+        });
+    }
+
+    fn thread_start(&self, env: Env<Live>, _jni: Jni, thread: Object) {
+        uncounted(|| {
+            self.lock().registry.thread(env, Some(thread), true);
+            if let Some(sampler) = self.sampler.get() {
+                sampler.thread_started(self);
+            }
+            self.tell_pending();
+        });
+    }
+
+    fn thread_end(&self, env: Env<Live>, jni: Jni, thread: Object) {
+        if let Some(sampler) = self.sampler.get() {
+            sampler.thread_ended();
+        }
+        if self.dead.load(Ordering::Relaxed) {
+            return;
+        }
+        self.retire(env, jni, thread);
+        uncounted(|| self.tell_pending());
+    }
+
+    fn virtual_thread_end(&self, env: Env<Live>, jni: Jni, thread: Object) {
+        uncounted(|| self.virtual_thread_ended(env, jni, thread));
+    }
+
+    fn class_prepare(&self, env: Env<Live>, jni: Jni, _thread: Object, class: Object) {
+        if self.live().is_none() {
+            return;
+        }
+        uncounted(|| {
+            if self.takes_async_stacks() {
+                // Makes the method ids exist that samples are reported with.
+                let _ = env.class_methods(class);
+            }
+            let mut state = self.lock();
+            let trace = state.current_trace(env, jni, &self.config);
+            let thread = state.registry.thread(env, None, false);
+            let id = state
+                .registry
+                .announce_class(env, jni, class, trace, thread);
+            // A factory is asked before there are objects, if it answers at once.
+            state.look_up(jni, (id, class));
+        });
+    }
+
+    fn data_dump(&self, _env: Env<Live>) {
+        uncounted(|| self.tell(&Event::DumpRequested));
+    }
+
+    fn heap_exhausted(&self, env: Env<Live>, _jni: Jni) {
+        // The agent's own code may be telling something, and cannot tell this besides.
+        if !is_inside() && !self.exhausted.swap(true, Ordering::Relaxed) {
+            // The VM prints a line about each of these events.
+            let _ = env.enable(EventKind::ResourceExhausted, false);
+            match self.config.when_exhausted {
+                WhenExhausted::Nothing => {}
+                WhenExhausted::Dump => crate::threads::last_words::dump(),
+                WhenExhausted::Call(call) => uncounted(|| call(self.java)),
+            }
+        }
+    }
+
+    fn monitor_wait(&self, env: Env<Live>, jni: Jni, _: Object, object: Object, timeout_ms: i64) {
+        self.monitor(env, jni, object, Step::Wait { timeout_ms });
+    }
+
+    fn monitor_waited(&self, env: Env<Live>, jni: Jni, _: Object, object: Object, timed_out: bool) {
+        self.monitor(env, jni, object, Step::Waited { timed_out });
+    }
+
+    fn contended_enter(&self, env: Env<Live>, jni: Jni, _: Object, object: Object) {
+        self.monitor(env, jni, object, Step::Enter);
+    }
+
+    fn contended_entered(&self, env: Env<Live>, jni: Jni, _: Object, object: Object) {
+        self.monitor(env, jni, object, Step::Entered);
+    }
+
+    fn gc_start(&self) {
+        self.followed.collecting();
+    }
+
+    fn gc_finish(&self) {
+        self.followed.collected();
+    }
+
+    fn object_free(&self, tag: i64) {
+        self.deaths.lock().push(tag);
+    }
+
+    fn vm_object_alloc(
+        &self,
+        env: Env<Live>,
+        jni: Jni,
+        _: Object,
+        object: Object,
+        _: Object,
+        _: i64,
+    ) {
+        if is_inside() {
+            return;
+        }
+        uncounted(|| {
+            self.lock()
+                .vm_allocated((env, jni), object, &self.config, &self.followed);
+        });
+    }
+
+    fn sampled_alloc(
+        &self,
+        env: Env<Live>,
+        jni: Jni,
+        _: Object,
+        object: Object,
+        _: Object,
+        _: i64,
+    ) {
+        // The agent makes tables for threads while it has the state, and these are not the program's.
+        if is_inside() {
+            return;
+        }
+        uncounted(|| {
+            self.lock()
+                .sampled((env, jni), object, &self.config, &self.followed);
+        });
+    }
+
+    fn panicked(&self, callback: &'static str) {
+        (self.message)(&format!(
+            "internal fault in {callback}; the profile may be incomplete"
+        ));
+    }
+}

@@ -1,0 +1,567 @@
+//! The agent's centre: events in, notifications out.
+
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Instant;
+
+use jvmti::sys::Value;
+use jvmti::{Capabilities, Capability, Env, EventKind, JavaVm, Jni, Live, Object, OnLoad};
+use locks::{Mutex, MutexGuard, Rank};
+use vmpi::{Event, Memory, Profiler, VmInfo, Worth};
+
+use crate::alloc::followed::Followed;
+use crate::cpu::sampler::Sampler;
+use crate::host::spaces::Collector;
+use crate::host::vm_structs::VmStructs;
+use crate::instrument::counters::Want;
+use crate::instrument::guests::Lodging;
+use crate::instrument::inserted::Inserted;
+use crate::instrument::natives::uncounted;
+use crate::instrument::rewrite::Numbers;
+use crate::instrument::tracker::Tracker;
+use crate::vm::config::{Clock, Config, Follow};
+use crate::vm::costs;
+use crate::vm::harvest::How;
+use crate::vm::registry::{CLASS_TAG, Pending};
+use crate::vm::spares::{Stop, with_spares};
+use crate::vm::state::{At, State};
+
+/// What the agent gives at load time.
+pub struct Setup {
+    /// What to measure.
+    pub config: Config,
+    /// Who is told.
+    pub profiler: Box<dyn Profiler>,
+    /// Takes one-line messages about what could not be done.
+    pub message: fn(&str),
+}
+
+/// HotSpot with our hooks in it: one recording. There is one at a time, and each stays in memory for
+/// ever, because the VM may be in the middle of a callback when it ends.
+pub struct HotSpot {
+    pub(crate) config: Config,
+    /// What all tables may take.
+    pub(crate) memory: Arc<Memory>,
+    pub(crate) java: JavaVm,
+    pub(crate) granted: Capabilities,
+    pub(crate) env: Env<OnLoad>,
+    pub(crate) live: OnceLock<Env<Live>>,
+    pub(crate) tracker: OnceLock<Tracker>,
+    /// Those of the recording before, too: code that it has inserted may still run.
+    pub(crate) numbers: &'static Numbers,
+    pub(crate) inserted: Inserted,
+    pub(crate) state: Mutex<State>,
+    /// Tags of the dead, put there by the VM thread.
+    pub(crate) deaths: Mutex<Vec<i64>>,
+    pub(crate) profiler: Mutex<Option<Box<dyn Profiler>>>,
+    /// The profiler knows of the VM; what is announced before that would be lost.
+    pub(crate) begun: AtomicBool,
+    pub(crate) info: OnceLock<VmInfo>,
+    /// All classes, while the heap is walked.
+    pub(crate) classes_of_walk: Mutex<Option<Vec<vmpi::ClassInfo>>>,
+    pub(crate) sampler: OnceLock<Sampler>,
+    /// A command has asked for stacks that are taken without a safepoint.
+    pub(crate) async_stacks: AtomicBool,
+    started: Instant,
+    /// There was a recording before, in the same program.
+    pub(crate) follows_another: bool,
+    /// The program has begun: it runs while classes are changed.
+    pub(crate) is_under_way: AtomicBool,
+    /// It has ended, or the VM ends.
+    pub(crate) dead: AtomicBool,
+    collector: OnceLock<Collector>,
+    /// What [`collect_at_end`] has made, if it was needed.
+    pub(crate) end_hook: OnceLock<[Object; 2]>,
+    pub(crate) followed: Followed,
+    pub(crate) lodging: Mutex<Lodging>,
+    /// The heap was exhausted once.
+    pub(crate) exhausted: AtomicBool,
+    pub(crate) message: fn(&str),
+}
+
+/// Objects gathered before they are tagged when each is followed. They cannot die
+/// meanwhile, so where counts are to be exact it is one, and large ones are never
+/// held.
+const GATHERED: usize = 256;
+
+/// Unloaded classes that are cleared up after by whoever locks the state.
+const CLEARED_UP: usize = 32;
+/// Unloaded classes that a thread of the program announces at a time; others announce the rest.
+const ANNOUNCED: usize = 256;
+
+/// The last recording that was begun: null, or one that is never freed.
+static HOTSPOT: AtomicPtr<HotSpot> = AtomicPtr::new(std::ptr::null_mut());
+
+impl HotSpot {
+    /// The process's last recording, once loaded.
+    #[must_use]
+    pub fn get() -> Option<&'static Self> {
+        // SAFETY: null, or made by `load`, which never frees it.
+        unsafe { HOTSPOT.load(Ordering::Acquire).as_ref() }
+    }
+
+    /// Itself, for as long as a thread of its own may want it.
+    pub(crate) fn forever(&self) -> &'static Self {
+        // SAFETY: `load` makes all of them, and never frees one.
+        unsafe { &*std::ptr::from_ref(self) }
+    }
+
+    /// Sets everything up while the agent is loaded. The rest follows in events. A recording before
+    /// must have ended ([`HotSpot::end`]).
+    ///
+    /// # Errors
+    /// When the VM gives no JVMTI environment; the program then runs unprofiled.
+    pub fn load(java: JavaVm, setup: Setup) -> jvmti::Result<&'static Self> {
+        let before = Self::get();
+        if before.is_some_and(|before| !before.has_ended()) {
+            return Err(jvmti::Error::Jni("a second load"));
+        }
+        let env = Env::create(java)?;
+        let name = env.system_property("java.vm.name");
+        if name.is_some_and(|name| name.contains("OpenJ9")) {
+            const WHY: &str = "this is OpenJ9; the agent needs a HotSpot JVM";
+            return Err(jvmti::Error::OtherVm(WHY));
+        }
+        let granted = env.add_capabilities(&setup.config.capabilities())?;
+        let memory = Arc::new(Memory::new(setup.config.memory));
+        let mut state = State::new(&setup.config, &memory);
+        if let Some(before) = before {
+            state.follow_on(&before.lock());
+        }
+        let hotspot: &'static Self = Box::leak(Box::new(Self {
+            config: setup.config,
+            java,
+            granted,
+            env,
+            live: OnceLock::new(),
+            tracker: OnceLock::new(),
+            numbers: match before {
+                Some(before) => before.numbers,
+                None => Box::leak(Box::default()),
+            },
+            inserted: Inserted::default(),
+            state: Mutex::new(Rank::State, state),
+            deaths: Mutex::new(Rank::Deaths, Vec::new()),
+            profiler: Mutex::new(Rank::Profiler, Some(setup.profiler)),
+            begun: AtomicBool::new(false),
+            info: OnceLock::new(),
+            classes_of_walk: Mutex::new(Rank::ClassesOfWalk, None),
+            sampler: OnceLock::new(),
+            async_stacks: AtomicBool::new(false),
+            started: Instant::now(),
+            follows_another: before.is_some(),
+            is_under_way: AtomicBool::new(false),
+            dead: AtomicBool::new(false),
+            collector: OnceLock::new(),
+            end_hook: OnceLock::new(),
+            followed: Followed::new(&memory),
+            memory,
+            lodging: Mutex::new(Rank::Lodging, Lodging::default()),
+            exhausted: AtomicBool::new(false),
+            message: setup.message,
+        }));
+        hotspot.numbers.begin(&hotspot.memory);
+        if let Some(tracker) = before.and_then(Self::tracker) {
+            let _ = hotspot.tracker.set(*tracker);
+        }
+        crate::live::own_answers::allow(false);
+        HOTSPOT.store(std::ptr::from_ref(hotspot).cast_mut(), Ordering::Release);
+        match before {
+            Some(_) => jvmti::replace(env, hotspot)?,
+            None => drop(jvmti::install(env, hotspot)?),
+        }
+        hotspot.enable_events();
+        if hotspot.config.sampled_allocations.is_some() && hotspot.samples_allocations() {
+            // A thread draws its first sample when it is made, the first one right after this.
+            let _ = hotspot.set_sampling_interval();
+        }
+        if let Some(interval) = hotspot.config.native
+            && let Err(fault) =
+                crate::native::start(interval, hotspot.config.depth, &hotspot.memory)
+        {
+            hotspot.degrade(fault);
+        }
+        Ok(hotspot)
+    }
+
+    /// Reports now, and in the profile, that something is missing or not measured as requested. Not to be
+    /// called while the state is locked.
+    pub(crate) fn degrade(&self, what: &str) {
+        (self.message)(what);
+        self.lock().degraded.push(what.to_owned());
+    }
+
+    fn enable_events(&self) {
+        let mut events = vec![
+            EventKind::VmInit,
+            EventKind::VmDeath,
+            EventKind::ThreadStart,
+            EventKind::ThreadEnd,
+            EventKind::ClassPrepare,
+            EventKind::DataDumpRequest,
+            EventKind::ObjectFree,
+        ];
+        if self.config.counts_objects() {
+            events.extend([
+                EventKind::GarbageCollectionStart,
+                EventKind::GarbageCollectionFinish,
+            ]);
+        }
+        if self.config.when_exhausted.is_wanted() {
+            events.push(EventKind::ResourceExhausted);
+        }
+        if self.config.takes_async_stacks() {
+            events.push(EventKind::ClassLoad);
+        }
+        if self.config.instruments() {
+            events.push(EventKind::ClassFileLoadHook);
+            if !self.starts_before_java() {
+                events.push(EventKind::VmStart);
+            }
+        }
+        if self.tells_of_virtual_threads() && self.granted.has(Capability::SupportVirtualThreads) {
+            events.push(EventKind::VirtualThreadEnd);
+        }
+        if self.config.monitors {
+            events.extend([
+                EventKind::MonitorContendedEnter,
+                EventKind::MonitorContendedEntered,
+                EventKind::MonitorWait,
+                EventKind::MonitorWaited,
+            ]);
+        }
+        for event in events {
+            if let Err(error) = self.env.enable(event, true) {
+                self.degrade(&format!("{event:?} events are missing: {error}"));
+            }
+        }
+    }
+
+    /// Whether something is kept of virtual threads that has to go when they end.
+    fn tells_of_virtual_threads(&self) -> bool {
+        self.config.instruments() || self.config.monitors
+    }
+
+    /// JDK 8 announces its start before it has run any Java code; who looks up a
+    /// class then crashes it. The tracker is made when the VM is up.
+    fn starts_before_java(&self) -> bool {
+        let version = self.env.system_property("java.vm.specification.version");
+        version.is_some_and(|version| version.starts_with("1."))
+    }
+
+    /// The environment, once the VM is up.
+    pub(crate) fn live(&self) -> Option<Env<Live>> {
+        self.live.get().copied()
+    }
+
+    /// The VM's collector.
+    pub(crate) fn collector(&self) -> Collector {
+        let find = || Collector::of(&VmStructs::load().unwrap_or_default());
+        *self.collector.get_or_init(find)
+    }
+
+    /// The tracker, if classes are instrumented.
+    pub(crate) fn tracker(&self) -> Option<&Tracker> {
+        self.tracker.get()
+    }
+
+    /// Nanoseconds since load.
+    pub(crate) fn elapsed(&self) -> u64 {
+        self.started.elapsed().as_nanos() as u64
+    }
+
+    /// The state, with deaths taken over.
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+        let mut state = self.state.lock();
+        let deaths = std::mem::take(&mut *self.deaths.lock());
+        for tag in deaths.into_iter().filter(|tag| tag & CLASS_TAG != 0) {
+            let class = vmpi::ClassId((tag & !CLASS_TAG) as u32);
+            state.registry.class_gone(class);
+        }
+        if !state.registry.is_clear() {
+            state.registry.clear_up(|| self.java.jni(), CLEARED_UP);
+        }
+        state
+    }
+
+    /// Runs `body` for a native method of the tracker.
+    pub(crate) fn at<T>(
+        &self,
+        jni: Jni,
+        object: Object,
+        mut body: impl FnMut(&mut State, &At<'_>) -> Result<T, Stop>,
+    ) -> Option<T> {
+        let (env, tracker) = (self.live()?, self.tracker()?);
+        let done = jni.local_frame(32, || {
+            with_spares((jni, tracker), |spares| {
+                let at = At {
+                    env,
+                    jni,
+                    tracker,
+                    object,
+                    config: &self.config,
+                    followed: &self.followed,
+                    spares,
+                };
+                body(&mut self.lock(), &at)
+            })
+        });
+        done.ok()
+    }
+
+    /// The tracker object of the current thread, made.
+    pub(crate) fn enroll(&self, jni: Jni, thread: Object) -> Option<Object> {
+        if self.dead.load(Ordering::Relaxed) {
+            return None;
+        }
+        let (env, tracker) = (self.live()?, self.tracker()?);
+        // A thread that native code attaches runs its own constructor before it is
+        // alive: its id and name, and the event of its start, come after that.
+        const ALIVE: i32 = 1;
+        if env
+            .thread_state(thread)
+            .is_ok_and(|state| state & ALIVE == 0)
+        {
+            return None;
+        }
+        let want = self.wanted_tables();
+        let (id, number) = {
+            let mut state = self.lock();
+            let id = state.registry.thread(env, Some(thread), false);
+            let is_agent = state.registry.is_agent(id).unwrap_or(false);
+            if is_agent || !state.may_enroll(id) {
+                return None;
+            }
+            let Some(number) = state.add_counters(id, None, want) else {
+                state.refuse(id);
+                return None;
+            };
+            (id, number)
+        };
+        let now = match self.config.clock {
+            Clock::ThreadCpu => env.thread_cpu_time(thread).unwrap_or(0),
+            Clock::Elapsed => Clock::Elapsed.now(),
+        };
+        let made = tracker.of_thread(jni, thread, number, (want, now));
+        let entered = made.and_then(|object| {
+            with_spares((jni, tracker), |spares| {
+                let _state = self.lock();
+                tracker.enroll(jni, thread, object, spares)
+            })?;
+            Ok(object)
+        });
+        if entered.is_err() {
+            let mut state = self.lock();
+            state.remove_counters(number);
+            state.refuse(id);
+        }
+        entered.ok()
+    }
+
+    /// From now on so many frames of stacks are kept.
+    pub(crate) fn change_depth(&self, jni: Jni, depth: u32) -> jvmti::Result<()> {
+        let Some(tracker) = self.tracker() else {
+            self.lock().set_depth(&self.config, depth);
+            return Ok(());
+        };
+        with_spares((jni, tracker), |spares| {
+            let here = (jni, tracker);
+            self.lock().change_depth(here, &self.config, depth, spares)
+        })
+    }
+
+    /// Which tables a thread needs.
+    pub(crate) fn wanted_tables(&self) -> Want {
+        Want {
+            sites: self.config.allocations,
+            calls: self.config.calls,
+            pending: match self.config.follow {
+                Follow::Every => GATHERED,
+                _ => 1,
+            },
+            is_small: self.memory.heap.used() > self.memory.heap.limit() / 2,
+        }
+    }
+
+    /// Tells the profiler what is pending, and then `event`.
+    pub(crate) fn tell(&self, event: &Event<'_>) {
+        if let Some(profiler) = self.profiler.lock().as_mut() {
+            if self.has_begun() {
+                self.announce(usize::MAX, &mut |event| profiler.notify(self, event));
+            }
+            profiler.notify(self, event);
+        }
+        self.tell_pending();
+    }
+
+    fn has_begun(&self) -> bool {
+        self.begun.load(Ordering::SeqCst)
+    }
+
+    /// Tells the profiler what is pending, unless somebody is telling it something, who
+    /// then does this as well. So a thread of the program never waits for a dump, while it
+    /// holds a monitor that the dump may wait for.
+    pub(crate) fn tell_pending(&self) {
+        let mut left = ANNOUNCED;
+        while left > 0 && self.has_begun() && !self.lock().registry.pending.is_empty() {
+            let Some(mut profiler) = self.profiler.try_lock() else {
+                return;
+            };
+            let Some(profiler) = profiler.as_mut() else {
+                return;
+            };
+            left -= self.announce(left, &mut |event| profiler.notify(self, event));
+        }
+    }
+
+    /// Runs `body` while nobody tells the profiler anything: for orders that it gets from
+    /// elsewhere.
+    pub fn quietly<T>(&self, body: impl FnOnce() -> T) -> T {
+        let result = {
+            let _profiler = self.profiler.lock();
+            uncounted(body)
+        };
+        self.tell_pending();
+        result
+    }
+
+    /// Hands over pending announcements until they include so many unloaded classes; how many of
+    /// these there were.
+    pub(crate) fn announce(&self, most: usize, sink: &mut dyn FnMut(&Event<'_>)) -> usize {
+        let mut gone = 0;
+        while gone < most {
+            let mut state = self.lock();
+            let Some(pending) = state.registry.pending.pop_front() else {
+                break;
+            };
+            let registry = &state.registry;
+            match pending {
+                Pending::Class(class, trace, thread) => {
+                    let info = registry.classes[class.0 as usize - 1].info.clone();
+                    drop(state);
+                    sink(&Event::ClassLoaded {
+                        class,
+                        info: &info,
+                        trace,
+                        thread,
+                    });
+                }
+                Pending::ClassGone(class) => {
+                    gone += 1;
+                    drop(state);
+                    sink(&Event::ClassUnloaded { class });
+                }
+                Pending::Trace(id) => {
+                    let trace = registry.traces[id.0 as usize - 1].clone();
+                    drop(state);
+                    sink(&Event::TraceDefined { id, trace: &trace });
+                }
+                Pending::Thread(thread) => {
+                    let info = registry.thread_info(thread).cloned().unwrap_or_default();
+                    drop(state);
+                    let trace = vmpi::TraceId::EMPTY;
+                    sink(&Event::ThreadStarted {
+                        thread,
+                        info: &info,
+                        trace,
+                    });
+                }
+                Pending::ThreadGone(thread) => {
+                    state.registry.forget_thread(thread);
+                    drop(state);
+                    sink(&Event::ThreadEnded { thread });
+                }
+                Pending::Monitor(monitor) => {
+                    drop(state);
+                    self.memory.native.give(Worth::Objects, costs::PENDING);
+                    sink(&monitor.event());
+                }
+            }
+        }
+        gone
+    }
+
+    /// Takes over what all threads have counted, and then what they have gathered: each object that is counted is
+    /// followed, or has died.
+    pub(crate) fn harvest(&self, jni: Jni) {
+        let how = How {
+            numbers: self.numbers,
+            per_thread: self.config.per_thread,
+        };
+        {
+            let mut state = self.lock();
+            if let Some(tracker) = self.tracker() {
+                tracker.for_each(jni, |object| state.harvest((jni, tracker), object, &how));
+                state.harvest_guests(jni, tracker, &how);
+            }
+            state.sites.settle();
+        }
+        self.follow_all_gathered(jni);
+        let chosen = self.followed.take_chosen();
+        self.lock().sites.take_chosen(&chosen);
+    }
+
+    /// A thread ends: its counts are kept, its place is freed.
+    pub(crate) fn retire(&self, env: Env<Live>, jni: Jni, thread: Object) {
+        uncounted(|| {
+            let mut state = self.lock();
+            if let Some(tracker) = self.tracker() {
+                let how = How {
+                    numbers: self.numbers,
+                    per_thread: self.config.per_thread,
+                };
+                if let Some(object) = tracker.retire(jni, thread) {
+                    self.follow_gathered(jni, object, false);
+                    state.harvest((jni, tracker), object, &how);
+                    state.clear_homes(jni, tracker, object);
+                    state.remove_counters(tracker.id(jni, object));
+                }
+            }
+        });
+        self.thread_ended(env, thread);
+    }
+
+    /// A thread that something has named ends.
+    pub(crate) fn thread_ended(&self, env: Env<Live>, thread: Object) {
+        uncounted(|| {
+            let mut state = self.lock();
+            let id = state.registry.thread(env, Some(thread), true);
+            state.forget_thread(id);
+            state.registry.pending.push_back(Pending::ThreadGone(id));
+        });
+    }
+
+    /// Starts a thread of the agent's own.
+    pub(crate) fn spawn(
+        &self,
+        env: Env<Live>,
+        jni: Jni,
+        name: &str,
+        body: impl FnOnce(Env<Live>, Jni) + Send + 'static,
+    ) -> jvmti::Result<()> {
+        self.lock().registry.name_agent_thread(name);
+        uncounted(|| {
+            jni.local_frame(8, || {
+                let class = jni.find_class("java/lang/Thread")?;
+                let constructor = jni.method(class, "<init>", "(Ljava/lang/String;)V")?;
+                let name = jni.new_string(name)?;
+                let thread = jni.new_object(class, constructor, &[Value { l: name.raw() }])?;
+                env.run_agent_thread(thread, 10, Box::new(body))
+            })
+        })
+    }
+
+    /// Runs `body` on a thread of the agent's own, attached to the VM.
+    ///
+    /// # Errors
+    /// Before the VM is up, or when it makes no thread.
+    pub fn run_thread(
+        &self,
+        name: &str,
+        body: impl FnOnce() + Send + 'static,
+    ) -> jvmti::Result<()> {
+        let env = self.live().ok_or(jvmti::Error::Jni("run_thread"))?;
+        let jni = self.java.jni().ok_or(jvmti::Error::Jni("run_thread"))?;
+        self.spawn(env, jni, name, |_, _| uncounted(body))
+    }
+}

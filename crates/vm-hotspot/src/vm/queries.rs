@@ -1,0 +1,520 @@
+//! [`vmpi::Vm`] on HotSpot.
+
+use std::path::Path;
+use std::time::Duration;
+
+use jvmti::{Capability, Env, EventKind, Jni, Live, Object};
+use vmpi::vm::Control;
+use vmpi::{
+    ClassId, ClassInfo, CostRow, Event, FieldInfo, Frame, HeapSummary, HeapVisitor, LineEntry,
+    MethodId, MethodInfo, MonitorInfo, NativeDump, SampleRow, ThreadId, ThreadInfo, ThreadStack,
+    ThreadState, Trace, TraceId, Vm, VmError, VmInfo,
+};
+
+use crate::cpu::sampler::Sampler;
+use crate::heap::field_layout::declared_fields;
+use crate::heap::native_dump;
+use crate::heap::walk;
+use crate::instrument::natives::uncounted;
+use crate::native::Malloc;
+use crate::threads::background::collect_garbage;
+use crate::vm::hotspot::HotSpot;
+
+/// A JVMTI failure as a [`VmError`].
+pub(crate) fn failed(error: jvmti::Error) -> VmError {
+    match error {
+        jvmti::Error::Jvmti { function, code } => VmError::Failed {
+            function,
+            reason: jvmti::error::name(code).to_owned(),
+        },
+        jvmti::Error::Jni(function) => VmError::Failed {
+            function,
+            reason: "exception".to_owned(),
+        },
+        jvmti::Error::OtherVm(why) => VmError::Unsupported(why),
+    }
+}
+
+/// Between samples that a command has started.
+const DEFAULT_INTERVAL: Duration = Duration::from_millis(10);
+
+/// What is missing of classes and methods whose bytes cannot be changed.
+pub(crate) const NOT_INSTRUMENTED: &str =
+    "counts of classes or methods that cannot be instrumented";
+
+/// State bits as a struct.
+fn thread_state(bits: i32) -> ThreadState {
+    let has = |bit: i32| bits & bit != 0;
+    ThreadState {
+        alive: has(0x1),
+        runnable: has(0x4),
+        blocked_on_monitor: has(0x400),
+        waiting: has(0x100),
+        sleeping: has(0x40),
+        parked: has(0x200),
+        suspended: has(0x10_0000),
+        interrupted: has(0x20_0000),
+        in_native: has(0x40_0000),
+    }
+}
+
+impl HotSpot {
+    /// Both environments of the current thread.
+    pub(crate) fn here(&self) -> Result<(Env<Live>, Jni), VmError> {
+        let env = self.live().ok_or(VmError::WrongPhase)?;
+        let jni = self.java.jni().ok_or(VmError::WrongPhase)?;
+        Ok((env, jni))
+    }
+
+    /// The live thread with a number, as a local reference.
+    fn find_thread(&self, env: Env<Live>, thread: ThreadId) -> Result<Object, VmError> {
+        let threads = env.all_threads().map_err(failed)?;
+        let is_it = |object: &Object| env.thread_number(Some(*object)) == Ok(thread.0 as usize);
+        threads
+            .into_iter()
+            .find(is_it)
+            .ok_or(VmError::Gone("thread"))
+    }
+
+    /// Takes over who is alive, which the sites' rows are worked out from.
+    fn count_living(&self, jni: Jni) {
+        let living = self.followed.by_site(jni);
+        let ([refused, halved], thinned) = self.followed.take_dropped();
+        let mut state = self.lock();
+        let estimated = state.sites.set_living(&living);
+        if estimated > 0 {
+            *state
+                .lost
+                .entry("exact live counts of sites, which are estimates (exact=y counts all)")
+                .or_default() += estimated;
+        }
+        let dropped = [
+            ("objects not tracked (memory limit)", refused),
+            (
+                "tracked objects replaced by an estimate (memory limit)",
+                halved,
+            ),
+        ];
+        for (what, count) in dropped.into_iter().filter(|(_, count)| *count > 0) {
+            *state.lost.entry(what).or_default() += count;
+        }
+        if halved > 0 {
+            let all = 1_u64 << thinned.min(63);
+            let limit = self.memory.native.limit();
+            state.degraded.push(format!(
+                "memory={limit} is reached: one tracked object stands for {all}, so that live counts are estimates"
+            ));
+        }
+    }
+
+    /// Lets what was made so far die without being told. What is made meanwhile may be
+    /// taken for older than it is.
+    fn clear_allocations(&self, jni: Jni) {
+        self.follow_all_gathered(jni);
+        self.followed.clear(jni);
+        self.harvest(jni);
+        self.lock().sites.clear();
+        if let Some(malloc) = Malloc::recording() {
+            malloc.clear();
+        }
+    }
+
+    /// Makes classes known that may be asked for while the heap is walked. The VM thread asks
+    /// then, and a thread that it has stopped may have the state.
+    fn keep_classes_for_walk(&self, env: Env<Live>, jni: Jni) -> jvmti::Result<()> {
+        let mut state = self.lock();
+        for class in env.loaded_classes()? {
+            state.registry.class(env, jni, class);
+            jni.delete_local(class);
+        }
+        let classes = state.registry.classes.iter();
+        let infos = classes.map(|entry| entry.info.clone()).collect();
+        *self.classes_of_walk.lock() = Some(infos);
+        Ok(())
+    }
+
+    /// Counts or samples allocations from now on, or does not.
+    fn switch_allocations(&self, jni: Jni, on: bool) -> Result<(), VmError> {
+        if !self.config.counts_objects() {
+            return Err(VmError::Unsupported(
+                "allocation counting, which heap=sites starts",
+            ));
+        }
+        let (env, _) = self.here()?;
+        if self.config.allocations {
+            let tracker = self.tracker().ok_or(VmError::WrongPhase)?;
+            self.switch_code(env, jni, tracker, on).map_err(failed)?;
+        }
+        for (capability, event) in [
+            (
+                Capability::GenerateVmObjectAllocEvents,
+                EventKind::VmObjectAlloc,
+            ),
+            (
+                Capability::GenerateSampledObjectAllocEvents,
+                EventKind::SampledObjectAlloc,
+            ),
+        ] {
+            if self.granted.has(capability) {
+                env.enable(event, on).map_err(failed)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn take_rows(&self) -> Rows {
+        let mut state = self.lock();
+        let (allocations, frees) = state.sites.take();
+        let cost = |(trace, [calls, own, total]): (TraceId, [i64; 3])| CostRow {
+            trace,
+            calls: calls.max(0).cast_unsigned(),
+            self_ns: own.max(0).cast_unsigned(),
+            total_ns: total.max(0).cast_unsigned(),
+        };
+        let mut costs: Vec<CostRow> = std::mem::take(&mut state.costs)
+            .into_iter()
+            .map(cost)
+            .collect();
+        costs.sort_unstable_by_key(|row| row.trace);
+        let sample = |((thread, trace), samples)| SampleRow {
+            thread,
+            trace,
+            samples,
+        };
+        let mut samples: Vec<SampleRow> = state.take_samples().map(sample).collect();
+        samples.sort_unstable_by_key(|row| (row.trace, row.thread));
+        let refused = self.numbers.take_refused();
+        if refused.count > 0 {
+            *state.lost.entry(NOT_INSTRUMENTED).or_default() += refused.count;
+        }
+        state.take_shortages(self.numbers.take_nameless());
+        let lost = std::mem::take(&mut state.lost);
+        let mut degraded = std::mem::take(&mut state.degraded);
+        degraded.extend(
+            refused
+                .named
+                .iter()
+                .map(|what| format!("not counted: {what}")),
+        );
+        Rows {
+            allocations,
+            frees,
+            costs,
+            samples,
+            lost: lost.into_iter().collect(),
+            degraded,
+        }
+    }
+}
+
+/// One flush.
+struct Rows {
+    allocations: Vec<vmpi::AllocationRow>,
+    frees: Vec<vmpi::FreeRow>,
+    costs: Vec<CostRow>,
+    samples: Vec<SampleRow>,
+    lost: Vec<(&'static str, u64)>,
+    degraded: Vec<String>,
+}
+
+impl Vm for HotSpot {
+    fn info(&self) -> &VmInfo {
+        static UNKNOWN: VmInfo = VmInfo {
+            name: String::new(),
+            version: String::new(),
+            max_memory: 0,
+            pid: 0,
+            stable_handles: false,
+        };
+        self.info.get().unwrap_or(&UNKNOWN)
+    }
+
+    fn class(&self, class: ClassId) -> Result<ClassInfo, VmError> {
+        if let Some(known) = &*self.classes_of_walk.lock() {
+            let info = known.get((class.0 as usize).wrapping_sub(1));
+            return info.cloned().ok_or(VmError::Gone("class"));
+        }
+        let state = self.lock();
+        let entry = state
+            .registry
+            .classes
+            .get((class.0 as usize).wrapping_sub(1));
+        entry
+            .map(|entry| entry.info.clone())
+            .ok_or(VmError::Gone("class"))
+    }
+
+    fn place(&self, class: ClassId) -> Result<vmpi::ClassPlace, VmError> {
+        uncounted(|| crate::vm::places::place(self, class))
+    }
+
+    fn fields(&self, class: ClassId) -> Result<Vec<FieldInfo>, VmError> {
+        let (env, jni) = self.here()?;
+        let state = self.lock();
+        let entry = state
+            .registry
+            .classes
+            .get((class.0 as usize).wrapping_sub(1));
+        let weak = entry
+            .and_then(|entry| entry.mirror)
+            .ok_or(VmError::Gone("class"))?;
+        jni.local_frame(8, || {
+            let mirror = jni.new_local(weak).ok_or(VmError::Gone("class"))?;
+            declared_fields(env, mirror)
+        })
+    }
+
+    fn method(&self, method: MethodId) -> Result<MethodInfo, VmError> {
+        let state = self.lock();
+        let entry = state
+            .registry
+            .methods
+            .get((method.0 as usize).wrapping_sub(1));
+        entry
+            .map(|entry| entry.info.clone())
+            .ok_or(VmError::Gone("method"))
+    }
+
+    fn lines(&self, method: MethodId) -> Result<Vec<LineEntry>, VmError> {
+        let state = self.lock();
+        let entry = state
+            .registry
+            .methods
+            .get((method.0 as usize).wrapping_sub(1));
+        entry
+            .map(|entry| entry.lines.to_vec())
+            .ok_or(VmError::Gone("method"))
+    }
+
+    fn trace(&self, trace: TraceId) -> Result<Trace, VmError> {
+        if trace == TraceId::EMPTY {
+            return Ok(Trace::default());
+        }
+        let state = self.lock();
+        let found = state
+            .registry
+            .traces
+            .get((trace.0 as usize).wrapping_sub(1));
+        found
+            .map(|trace| Trace::clone(trace))
+            .ok_or(VmError::Gone("trace"))
+    }
+
+    fn threads(&self) -> Result<Vec<ThreadId>, VmError> {
+        let (env, jni) = self.here()?;
+        jni.local_frame(256, || {
+            let threads = env.all_threads().map_err(failed)?;
+            let mut state = self.lock();
+            Ok(threads
+                .into_iter()
+                .map(|t| state.registry.thread(env, Some(t), false))
+                .collect())
+        })
+    }
+
+    fn thread(&self, thread: ThreadId) -> Result<ThreadInfo, VmError> {
+        let state = self.lock();
+        let found = state.registry.thread_info(thread);
+        found.cloned().ok_or(VmError::Gone("thread"))
+    }
+
+    fn stack(&self, thread: ThreadId, depth: u32) -> Result<Vec<Frame>, VmError> {
+        let (env, jni) = self.here()?;
+        jni.local_frame(256, || {
+            let object = self.find_thread(env, thread)?;
+            let nothing = jvmti::FrameRow {
+                method: jvmti::sys::MethodPtr(std::ptr::null_mut()),
+                location: 0,
+            };
+            let mut rows = vec![nothing; (depth as usize).min(crate::vm::state::MOST_FRAMES)];
+            let count = env.stack_into(Some(object), &mut rows).map_err(failed)?;
+            Ok(self
+                .lock()
+                .registry
+                .stack(env, jni, &rows[..count], depth as usize))
+        })
+    }
+
+    fn all_stacks(&self) -> Result<Vec<ThreadStack>, VmError> {
+        let (env, jni) = self.here()?;
+        jni.local_frame(256, || {
+            let depth = self.lock().depth;
+            let rows = env.all_stacks(depth.min(1 << 16) as i32).map_err(failed)?;
+            let mut state = self.lock();
+            let stack = |row: jvmti::StackRow| {
+                let thread = state.registry.thread(env, Some(row.thread), false);
+                let frames = state.registry.stack(env, jni, &row.frames, depth as usize);
+                let owner = if self.config.per_thread {
+                    thread
+                } else {
+                    ThreadId::NONE
+                };
+                let trace = state.registry.trace(Trace {
+                    thread: owner,
+                    frames,
+                });
+                ThreadStack {
+                    thread,
+                    state: thread_state(row.state),
+                    trace,
+                }
+            };
+            Ok(rows.into_iter().map(stack).collect())
+        })
+    }
+
+    fn monitors(&self) -> Result<Vec<MonitorInfo>, VmError> {
+        let (env, jni) = self.here()?;
+        jni.local_frame(256, || self.owned_monitors(env, jni).map_err(failed))
+    }
+
+    fn walk_heap(&self, visitor: &mut dyn HeapVisitor) -> Result<(), VmError> {
+        let (env, jni) = self.here()?;
+        self.keep_classes_for_walk(env, jni).map_err(failed)?;
+        let walked = uncounted(|| walk::walk(self, env, jni, visitor));
+        *self.classes_of_walk.lock() = None;
+        walked
+    }
+
+    fn native_dump(&self, path: &Path) -> Result<NativeDump, VmError> {
+        let (env, jni) = self.here()?;
+        uncounted(|| jni.local_frame(256, || native_dump::write(self, env, jni, path)))
+    }
+
+    fn references(&self) -> Result<vmpi::References, VmError> {
+        if !self.config.references {
+            return Err(VmError::Unsupported("record of JNI references (jni=y)"));
+        }
+        let (_, jni) = self.here()?;
+        Ok(uncounted(|| crate::native::references::all(self, jni)))
+    }
+
+    fn heap_summary(&self) -> Result<HeapSummary, VmError> {
+        let [live_bytes, live_objects, allocated_bytes, allocated_objects] =
+            self.lock().sites.totals();
+        Ok(HeapSummary {
+            live_bytes,
+            live_objects,
+            allocated_bytes,
+            allocated_objects,
+        })
+    }
+
+    fn force_gc(&self) -> Result<(), VmError> {
+        let (env, jni) = self.here()?;
+        uncounted(|| {
+            // What threads have gathered is held until it is taken over.
+            self.follow_all_gathered(jni);
+            collect_garbage(self, env, jni)
+        })
+        .map_err(failed)
+    }
+
+    fn flush(&self, sink: &mut dyn FnMut(&Event<'_>)) -> Result<(), VmError> {
+        let (env, jni) = self.here()?;
+        uncounted(|| {
+            if let Some(sampler) = self.sampler.get() {
+                sampler.drain(self, env, jni);
+            }
+            self.give_up_factory();
+            self.harvest(jni);
+            self.count_living(jni);
+            let rows = self.take_rows();
+            let native = Malloc::recording().map(|malloc| malloc.rows(self, env, jni));
+            let (anew, answers) = self.lock().choices.take_news();
+            self.announce(usize::MAX, sink);
+            let answers = &answers;
+            sink(&Event::ClassOptions { anew, answers });
+            sink(&Event::Allocations(&rows.allocations));
+            sink(&Event::Frees(&rows.frees));
+            sink(&Event::Costs(&rows.costs));
+            sink(&Event::Samples(&rows.samples));
+            if let Some(native) = native {
+                sink(&Event::NativeAllocations(&native.allocations));
+                sink(&Event::NativeFrees(&native.frees));
+                if native.lost > 0 {
+                    sink(&Event::Lost {
+                        what: "native blocks for want of room",
+                        count: native.lost,
+                    });
+                }
+            }
+            for what in rows.degraded {
+                sink(&Event::Degraded { what: &what });
+            }
+            for (what, count) in rows.lost {
+                sink(&Event::Lost { what, count });
+            }
+        });
+        Ok(())
+    }
+
+    fn control(&self, request: Control) -> Result<(), VmError> {
+        let (env, jni) = self.here()?;
+        match request {
+            Control::Allocations(on) => self.switch_allocations(jni, on),
+            Control::Sampling { on, thread } => {
+                if on && self.sampler.get().is_none() {
+                    let hotspot = self.forever();
+                    let safepoints = self.config.safepoint_samples;
+                    if !safepoints {
+                        self.prepare_async_stacks(env);
+                    }
+                    Sampler::start(hotspot, env, jni, DEFAULT_INTERVAL, safepoints);
+                }
+                if let Some(sampler) = self.sampler.get() {
+                    sampler.switch(on, thread);
+                }
+                Ok(())
+            }
+            Control::Depth(depth) => {
+                uncounted(|| self.change_depth(jni, depth)).map_err(failed)?;
+                if let Some(sampler) = self.sampler.get() {
+                    sampler.set_depth(depth);
+                }
+                Ok(())
+            }
+            Control::ClearAllocations => {
+                uncounted(|| self.clear_allocations(jni));
+                Ok(())
+            }
+            Control::Monitors(on) => self.switch_monitors(on).map_err(failed),
+            Control::Classes(rules) => {
+                if !self.config.counts_objects() {
+                    return Err(VmError::Unsupported("allocations to choose among"));
+                }
+                crate::vm::places::prepare(jni);
+                uncounted(|| {
+                    self.lock().choose(jni, self.tracker(), &rules);
+                    self.ask_factories(env, jni);
+                    self.keep_births(env, jni, rules.may_want_time());
+                });
+                Ok(())
+            }
+            Control::OwnCode(on) => {
+                crate::live::own_answers::allow(on);
+                uncounted(|| self.ask_factories(env, jni));
+                Ok(())
+            }
+            Control::Instances(query) => uncounted(|| self.list(env, jni, query)).map_err(failed),
+            Control::Fills(number) => {
+                uncounted(|| self.read_fills(env, jni, number)).map_err(failed)
+            }
+            _ => Err(VmError::Unsupported("change while running")),
+        }
+    }
+
+    fn elapsed_ns(&self) -> u64 {
+        self.elapsed()
+    }
+
+    fn thread_cpu_ns(&self, thread: ThreadId) -> Result<u64, VmError> {
+        let (env, jni) = self.here()?;
+        jni.local_frame(256, || {
+            let object = self.find_thread(env, thread)?;
+            env.thread_cpu_time(object)
+                .map(i64::cast_unsigned)
+                .map_err(failed)
+        })
+    }
+}

@@ -1,0 +1,609 @@
+//! Classes, methods, threads and stacks by number.
+//!
+//! A class is known by the tag on its mirror, which says when it dies as well; a
+//! thread by the number JVMTI keeps for it. What can be asked about a method is
+//! asked when it is first seen, because its class may be gone when it is printed.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use crate::threads::monitors::AtMonitor;
+use crate::vm::costs;
+use crate::vm::loaders::Loaders;
+use jvmti::sys::MethodPtr;
+use jvmti::{Env, FrameRow, Jni, Live, Object};
+use rustc_hash::FxHashMap;
+use vmpi::{
+    ClassId, ClassInfo, Frame, LineEntry, Location, Memory, MethodId, MethodInfo, ObjectHandle,
+    ThreadId, ThreadInfo, Trace, TraceId, Worth,
+};
+
+/// Marks tags of class mirrors; the low bits are the class id.
+pub(crate) const CLASS_TAG: i64 = 1 << 62;
+/// Marks tags that objects have while the heap is walked.
+pub(crate) const WALK_TAG: i64 = 1 << 61;
+/// With [`WALK_TAG`]: the low bits are a handle, not an index of the walk.
+pub(crate) const HANDLE_TAG: i64 = 1 << 60;
+
+/// Handles are small numbers, so that four bytes hold them as in the original:
+/// classes, loaders and threads keep theirs, other objects get one for each walk.
+pub(crate) mod handles {
+    use vmpi::{ClassId, ObjectHandle};
+
+    const LOADERS: u64 = 1 << 21;
+    const THREADS: u64 = 3 << 20;
+    const OBJECTS: u64 = 1 << 22;
+    /// Threads that can have one at a time.
+    pub(crate) const MOST_THREADS: u64 = OBJECTS - THREADS - 1;
+
+    /// Of a class's mirror.
+    pub(crate) fn class(id: ClassId) -> ObjectHandle {
+        ObjectHandle(u64::from(id.0))
+    }
+
+    /// Of the `index`th loader.
+    pub(crate) fn loader(index: usize) -> ObjectHandle {
+        ObjectHandle(LOADERS + index as u64)
+    }
+
+    /// Of the `index`th thread, from 1.
+    pub(crate) fn thread(index: u64) -> ObjectHandle {
+        ObjectHandle(THREADS + index)
+    }
+
+    /// Of the `index`th object of a walk.
+    pub(crate) fn object(index: u64) -> ObjectHandle {
+        ObjectHandle(OBJECTS + index)
+    }
+}
+
+/// What the profiler has to be told before it hears of the thing itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pending {
+    Class(ClassId, TraceId, ThreadId),
+    ClassGone(ClassId),
+    Trace(TraceId),
+    Thread(ThreadId),
+    ThreadGone(ThreadId),
+    Monitor(AtMonitor),
+}
+
+#[derive(Default)]
+pub(crate) struct ClassEntry {
+    pub(crate) info: ClassInfo,
+    /// Weak reference to the mirror.
+    pub(crate) mirror: Option<Object>,
+    pub(crate) load_trace: TraceId,
+    /// What the VM calls its methods, those that are known.
+    methods: Vec<(MethodPtr, i64)>,
+    /// It has been unloaded: the VM may call other methods so.
+    is_gone: bool,
+}
+
+impl ClassEntry {
+    /// A class that is no object of the VM's.
+    pub(crate) fn of(info: ClassInfo) -> Self {
+        Self {
+            info,
+            ..Self::default()
+        }
+    }
+}
+
+struct ThreadEntry {
+    info: ThreadInfo,
+    /// A stack is said to be this thread's, so it is known after its end.
+    is_named: bool,
+}
+
+/// What JVMTI says of every virtual thread.
+const VIRTUAL_GROUP: &str = "VirtualThreads";
+/// Most names of virtual threads that are told apart, and what all others are called.
+const MOST_NAMES: usize = 32;
+const OTHER_NAMES: &str = "(other names)";
+
+#[derive(Clone, Default)]
+pub(crate) struct MethodEntry {
+    pub(crate) info: MethodInfo,
+    pub(crate) lines: Arc<[LineEntry]>,
+}
+
+/// How often there was no memory for something.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Refused {
+    pub(crate) stacks: u64,
+    pub(crate) names: u64,
+}
+
+#[derive(Default)]
+pub(crate) struct Registry {
+    pub(crate) memory: Arc<Memory>,
+    /// Stacks, classes and methods that there was no memory for, since the last report.
+    pub(crate) refused: Refused,
+    pub(crate) classes: Vec<ClassEntry>,
+    /// The first class of each name.
+    by_signature: FxHashMap<Box<str>, ClassId>,
+    /// Classes that have been unloaded, of which something is to be cleared up.
+    gone: Vec<ClassId>,
+    pub(crate) loaders: Loaders,
+    pub(crate) methods: Vec<MethodEntry>,
+    /// By the VM's id and the end of the code: with inserted code a method has other places.
+    by_ptr: FxHashMap<(MethodPtr, i64), MethodId>,
+    /// Inserted code is taken out and put in again.
+    pub(crate) code_changes: bool,
+    by_number: FxHashMap<u32, MethodId>,
+    threads: FxHashMap<ThreadId, ThreadEntry>,
+    /// Numbers of threads given so far.
+    last_thread: u32,
+    /// Handles of threads given so far, and those given back, the oldest first.
+    last_handle: u64,
+    free_handles: VecDeque<ObjectHandle>,
+    pub(crate) traces: Vec<Arc<Trace>>,
+    by_trace: FxHashMap<Arc<Trace>, TraceId>,
+    pub(crate) pending: VecDeque<Pending>,
+    /// The tracker's class, whose frames are cut from stacks.
+    pub(crate) tracker: Option<ClassId>,
+    /// Names of virtual threads, and the thread that stands for all of one name.
+    virtual_makers: Vec<(String, ThreadId)>,
+    /// Object's constructor, cut once: with inserted code and without.
+    object_init: Vec<MethodId>,
+    /// Threads being started by the agent itself.
+    agent_threads: Vec<String>,
+}
+
+impl Registry {
+    /// Deletes the weak references to classes and loaders.
+    pub(crate) fn release(&mut self, jni: Jni) {
+        let mirrors = self.classes.iter_mut();
+        let mirrors = mirrors.filter_map(|entry| entry.mirror.take());
+        mirrors.for_each(|weak| jni.delete_weak(weak));
+        for (_, weak) in std::mem::take(&mut self.loaders).iter() {
+            jni.delete_weak(weak);
+        }
+    }
+
+    /// Threads of the agent's own that another registry knows are known here, too.
+    pub(crate) fn follow_on(&mut self, before: &Self) {
+        self.agent_threads.clone_from(&before.agent_threads);
+    }
+
+    /// The class of a mirror; found or registered.
+    pub(crate) fn class(&mut self, env: Env<Live>, jni: Jni, mirror: Object) -> ClassId {
+        match env.tag(mirror) {
+            Ok(tag) if tag & CLASS_TAG != 0 => return ClassId((tag & !CLASS_TAG) as u32),
+            _ => {}
+        }
+        let Ok(signature) = env.class_signature(mirror) else {
+            return ClassId(0);
+        };
+        if !self.has_room_for_name(costs::class(&signature)) {
+            return ClassId(0);
+        }
+        self.classes.push(ClassEntry {
+            mirror: jni.new_weak(mirror).ok(),
+            ..ClassEntry::default()
+        });
+        let id = ClassId(self.classes.len() as u32);
+        if !self.by_signature.contains_key(signature.as_str()) {
+            self.by_signature.insert(signature.as_str().into(), id);
+        }
+        let _ = env.set_tag(mirror, CLASS_TAG | i64::from(id.0));
+        let superclass = match jni.superclass(mirror) {
+            Some(superclass) => {
+                let id = self.class(env, jni, superclass);
+                jni.delete_local(superclass);
+                id
+            }
+            None => ClassId(0),
+        };
+        let loader = self.loader(env, jni, mirror);
+        if signature == "Ljava/lang/HprofTracker;" {
+            self.tracker = Some(id);
+        }
+        self.classes[id.0 as usize - 1].info = ClassInfo {
+            signature,
+            source: env.source_file(mirror),
+            superclass,
+            mirror: handles::class(id),
+            loader,
+            is_interface: env.is_interface(mirror).unwrap_or(false),
+        };
+        id
+    }
+
+    /// Whether a class or method can be known.
+    pub(crate) fn has_room_for_name(&mut self, cost: u64) -> bool {
+        let has_room = self.memory.native.take(Worth::Names, cost);
+        self.refused.names += u64::from(!has_room);
+        has_room
+    }
+
+    /// A handle that is the same for classes of one loader.
+    fn loader(&mut self, env: Env<Live>, jni: Jni, mirror: Object) -> ObjectHandle {
+        let Ok(Some(loader)) = env.class_loader(mirror) else {
+            return ObjectHandle::NULL;
+        };
+        let index = self.loaders.number(env, jni, loader);
+        jni.delete_local(loader);
+        index.map_or(ObjectHandle::NULL, handles::loader)
+    }
+
+    /// Registers a class and queues its announcement.
+    pub(crate) fn announce_class(
+        &mut self,
+        env: Env<Live>,
+        jni: Jni,
+        mirror: Object,
+        trace: TraceId,
+        thread: ThreadId,
+    ) -> ClassId {
+        let id = self.class(env, jni, mirror);
+        if let Some(entry) = self.classes.get_mut((id.0 as usize).wrapping_sub(1)) {
+            entry.load_trace = trace;
+            self.pending.push_back(Pending::Class(id, trace, thread));
+        }
+        id
+    }
+
+    /// A class died: its methods' ids may be given to others now. The rest is done by
+    /// [`Registry::clear_up`].
+    pub(crate) fn class_gone(&mut self, id: ClassId) {
+        if let Some(entry) = self.classes.get_mut((id.0 as usize).wrapping_sub(1)) {
+            entry.is_gone = true;
+            self.gone.push(id);
+        }
+    }
+
+    /// Clears up after so many of the classes that were unloaded. Thousands may be at once, and
+    /// whoever needs the registry next is not to wait for all of them.
+    pub(crate) fn clear_up(&mut self, jni: impl Fn() -> Option<Jni>, most: usize) {
+        let first = self.gone.len().saturating_sub(most);
+        for id in self.gone.split_off(first) {
+            let entry = &mut self.classes[id.0 as usize - 1];
+            if let (Some(jni), Some(mirror)) = (jni(), entry.mirror.take()) {
+                jni.delete_weak(mirror);
+            }
+            for key in std::mem::take(&mut entry.methods) {
+                let method = self.by_ptr.get(&key);
+                let info = method.map(|method| &self.methods[method.0 as usize - 1].info);
+                if info.is_some_and(|info| info.class == id) {
+                    self.by_ptr.remove(&key);
+                }
+            }
+            self.pending.push_back(Pending::ClassGone(id));
+        }
+    }
+
+    /// Whether there is nothing to clear up.
+    pub(crate) fn is_clear(&self) -> bool {
+        self.gone.is_empty()
+    }
+
+    /// The method behind a VM id.
+    pub(crate) fn method(&mut self, env: Env<Live>, jni: Jni, ptr: MethodPtr) -> MethodId {
+        let end = match self.code_changes {
+            true => env.method_end(ptr).unwrap_or(-1),
+            false => 0,
+        };
+        if let Some(id) = self.by_ptr.get(&(ptr, end)) {
+            let class = self.methods[id.0 as usize - 1].info.class;
+            if !self.is_gone(class) {
+                return *id;
+            }
+        }
+        let Ok((name, descriptor)) = env.method_name(ptr) else {
+            return MethodId(0);
+        };
+        let class = match env.method_class(ptr) {
+            Ok(Some(mirror)) => {
+                let class = self.class(env, jni, mirror);
+                jni.delete_local(mirror);
+                class
+            }
+            _ => ClassId(0),
+        };
+        let is_native = env.is_native(ptr).unwrap_or(false);
+        let rows = if is_native {
+            Vec::new()
+        } else {
+            env.line_numbers(ptr).unwrap_or_default()
+        };
+        let mut lines: Vec<LineEntry> = rows
+            .into_iter()
+            .map(|(start, line)| LineEntry { start, line })
+            .collect();
+        lines.sort_unstable();
+        let is_object_init = name == "<init>" && self.class_name_is(class, "Ljava/lang/Object;");
+        let info = MethodInfo {
+            class,
+            name,
+            descriptor,
+            is_native,
+        };
+        if !self.has_room_for_name(costs::method(&info, lines.len())) {
+            return MethodId(0);
+        }
+        self.methods.push(MethodEntry {
+            info,
+            lines: lines.into(),
+        });
+        let id = MethodId(self.methods.len() as u32);
+        self.by_ptr.insert((ptr, end), id);
+        if let Some(entry) = self.classes.get_mut((class.0 as usize).wrapping_sub(1)) {
+            entry.methods.push((ptr, end));
+        }
+        if is_object_init {
+            self.object_init.push(id);
+        }
+        id
+    }
+
+    /// Whether a class has been unloaded.
+    fn is_gone(&self, class: ClassId) -> bool {
+        let entry = self.classes.get((class.0 as usize).wrapping_sub(1));
+        entry.is_some_and(|entry| entry.is_gone)
+    }
+
+    /// Whether a class is one of arrays.
+    pub(crate) fn is_array(&self, class: ClassId) -> bool {
+        self.classes
+            .get((class.0 as usize).wrapping_sub(1))
+            .is_some_and(|entry| entry.info.signature.starts_with('['))
+    }
+
+    fn class_name_is(&self, class: ClassId, signature: &str) -> bool {
+        self.classes
+            .get((class.0 as usize).wrapping_sub(1))
+            .is_some_and(|entry| entry.info.signature == signature)
+    }
+
+    /// The method an instrumenter's number stands for. The class is looked up by
+    /// name only: a name is all that is printed.
+    pub(crate) fn numbered(
+        &mut self,
+        number: u32,
+        names: &crate::instrument::rewrite::Numbers,
+    ) -> MethodId {
+        if let Some(id) = self.by_number.get(&number) {
+            return *id;
+        }
+        let Some(method) = names.method_name(number) else {
+            return MethodId(0);
+        };
+        let signature = format!("L{};", method.class);
+        let Some(class) = self.by_signature.get(signature.as_str()) else {
+            return MethodId(0);
+        };
+        let info = MethodInfo {
+            class: *class,
+            name: method.name.clone(),
+            descriptor: method.descriptor.clone(),
+            is_native: false,
+        };
+        if !self.has_room_for_name(costs::method(&info, 0)) {
+            return MethodId(0);
+        }
+        self.methods.push(MethodEntry {
+            info,
+            lines: Arc::default(),
+        });
+        let id = MethodId(self.methods.len() as u32);
+        self.by_number.insert(number, id);
+        id
+    }
+
+    /// A stack as the VM gives it, cut to `depth` frames below the tracker's.
+    pub(crate) fn stack(
+        &mut self,
+        env: Env<Live>,
+        jni: Jni,
+        rows: &[FrameRow],
+        depth: usize,
+    ) -> Vec<Frame> {
+        let mut frames = Vec::with_capacity(depth.min(rows.len()));
+        let mut at_top = true;
+        for row in rows {
+            if frames.len() == depth {
+                break;
+            }
+            let method = self.method(env, jni, row.method);
+            if at_top {
+                let entry = self.methods.get((method.0 as usize).wrapping_sub(1));
+                let class = entry.map(|entry| entry.info.class);
+                if class.is_some() && class == self.tracker {
+                    continue;
+                }
+                at_top = false;
+                if rows.len() > 1 && self.object_init.contains(&method) {
+                    continue;
+                }
+            }
+            let location = match u32::try_from(row.location) {
+                Ok(at) => Location::Bytecode(at),
+                Err(_) => Location::Native,
+            };
+            frames.push(Frame { method, location });
+        }
+        frames
+    }
+
+    /// The number of a stack; found or given and queued for announcement. Without memory for another, it
+    /// is that of no stack.
+    pub(crate) fn trace(&mut self, trace: Trace) -> TraceId {
+        self.reserved_trace(trace, 0)
+    }
+
+    /// The same, where so much has been charged for it already.
+    pub(crate) fn reserved_trace(&mut self, trace: Trace, reserved: u64) -> TraceId {
+        let native = &self.memory.native;
+        if trace.frames.is_empty() && trace.thread == ThreadId::NONE {
+            native.discharge(reserved);
+            return TraceId::EMPTY;
+        }
+        if let Some(id) = self.by_trace.get(&trace) {
+            native.discharge(reserved);
+            return *id;
+        }
+        let cost = costs::stack(trace.frames.len());
+        if reserved == 0 && !native.take(Worth::Stacks, cost) {
+            self.refused.stacks += 1;
+            return TraceId::EMPTY;
+        }
+        if let Some(entry) = self.threads.get_mut(&trace.thread) {
+            entry.is_named = true;
+        }
+        let trace = Arc::new(trace);
+        self.traces.push(Arc::clone(&trace));
+        let id = TraceId(self.traces.len() as u32);
+        self.by_trace.insert(trace, id);
+        self.pending.push_back(Pending::Trace(id));
+        id
+    }
+
+    /// The current thread as who makes something. There can be any number of virtual threads, most
+    /// of them without a name, so those of one name are one.
+    pub(crate) fn maker(&mut self, env: Env<Live>) -> ThreadId {
+        let thread = match env.thread_number(None) {
+            Ok(0) => match env.thread_info(None) {
+                Ok(row) if row.group == VIRTUAL_GROUP => {
+                    let kind = self.kind_named(&row.name);
+                    return self.maker_of(kind);
+                }
+                _ => self.thread(env, None, false),
+            },
+            Ok(number) => ThreadId(number as u32),
+            Err(_) => return ThreadId::NONE,
+        };
+        let virtual_name = self.thread_info(thread).filter(|info| info.is_virtual);
+        match virtual_name.map(|info| info.name.clone()) {
+            Some(name) => {
+                let kind = self.kind_named(&name);
+                self.maker_of(kind)
+            }
+            None => thread,
+        }
+    }
+
+    /// The number of the name of a virtual thread, from 1.
+    pub(crate) fn kind_of(&mut self, env: Env<Live>, thread: Object) -> i32 {
+        let name = env.thread_info(Some(thread)).map(|row| row.name);
+        self.kind_named(&name.unwrap_or_default()) as i32
+    }
+
+    fn kind_named(&mut self, name: &str) -> usize {
+        let known = |makers: &[(String, ThreadId)], name: &str| {
+            makers.iter().position(|(known, _)| known == name)
+        };
+        let name = match self.virtual_makers.len() {
+            0..MOST_NAMES => name,
+            _ if known(&self.virtual_makers, name).is_some() => name,
+            _ => OTHER_NAMES,
+        };
+        let at = known(&self.virtual_makers, name).unwrap_or_else(|| {
+            let info = ThreadInfo {
+                name: name.to_owned(),
+                group: VIRTUAL_GROUP.to_owned(),
+                is_virtual: true,
+                predates_profiler: true,
+                ..ThreadInfo::default()
+            };
+            let thread = self.add_thread(info);
+            self.virtual_makers.push((name.to_owned(), thread));
+            self.virtual_makers.len() - 1
+        });
+        at + 1
+    }
+
+    /// Who stands for the virtual threads whose name has this number.
+    pub(crate) fn maker_of(&self, kind: usize) -> ThreadId {
+        let maker = self.virtual_makers.get(kind.wrapping_sub(1));
+        maker.map_or(ThreadId::NONE, |(_, thread)| *thread)
+    }
+
+    /// The number of a live thread (`None`: the current one); found or given.
+    pub(crate) fn thread(
+        &mut self,
+        env: Env<Live>,
+        thread: Option<Object>,
+        is_new: bool,
+    ) -> ThreadId {
+        match env.thread_number(thread) {
+            Ok(number) if number != 0 => return ThreadId(number as u32),
+            Ok(_) => {}
+            Err(_) => return ThreadId::NONE,
+        }
+        let Ok(row) = env.thread_info(thread) else {
+            return ThreadId::NONE;
+        };
+        let id = ThreadId(self.last_thread + 1);
+        if env.set_thread_number(thread, id.0 as usize).is_err() {
+            return ThreadId::NONE;
+        }
+        let is_agent = self.agent_threads.contains(&row.name);
+        self.add_thread(ThreadInfo {
+            is_agent,
+            is_virtual: row.group == VIRTUAL_GROUP,
+            name: row.name,
+            group: row.group,
+            parent_group: row.parent_group,
+            object: ObjectHandle::NULL,
+            predates_profiler: !is_new,
+        })
+    }
+
+    /// A thread of this name that starts is the agent's own.
+    pub(crate) fn name_agent_thread(&mut self, name: &str) {
+        if !self.agent_threads.iter().any(|known| known == name) {
+            self.agent_threads.push(name.to_owned());
+        }
+    }
+
+    /// Gives a thread a number and a handle.
+    fn add_thread(&mut self, mut info: ThreadInfo) -> ThreadId {
+        self.last_thread += 1;
+        let id = ThreadId(self.last_thread);
+        info.object = self.thread_handle();
+        self.memory.native.charge(costs::thread(&info.name));
+        let entry = ThreadEntry {
+            info,
+            is_named: false,
+        };
+        self.threads.insert(id, entry);
+        self.pending.push_back(Pending::Thread(id));
+        id
+    }
+
+    fn thread_handle(&mut self) -> ObjectHandle {
+        if self.last_handle < handles::MOST_THREADS {
+            self.last_handle += 1;
+            return handles::thread(self.last_handle);
+        }
+        self.free_handles.pop_front().unwrap_or(ObjectHandle::NULL)
+    }
+
+    /// What is known of a thread that lives, or that a stack names.
+    pub(crate) fn thread_info(&self, thread: ThreadId) -> Option<&ThreadInfo> {
+        self.threads.get(&thread).map(|entry| &entry.info)
+    }
+
+    /// Whether a thread is the agent's own, if it is known.
+    pub(crate) fn is_agent(&self, thread: ThreadId) -> Option<bool> {
+        self.thread_info(thread).map(|info| info.is_agent)
+    }
+
+    /// A thread has ended, and everybody has been told.
+    pub(crate) fn forget_thread(&mut self, thread: ThreadId) {
+        if self
+            .threads
+            .get(&thread)
+            .is_some_and(|entry| !entry.is_named)
+            && let Some(entry) = self.threads.remove(&thread)
+        {
+            let cost = costs::thread(&entry.info.name);
+            self.memory.native.discharge(cost);
+            if !entry.info.object.is_null() {
+                self.free_handles.push_back(entry.info.object);
+            }
+        }
+    }
+}

@@ -1,0 +1,656 @@
+//! All that is known, behind one lock.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use jvmti::{Env, Jni, Live, Object};
+use rustc_hash::FxHashMap;
+use vmpi::class_options::Rules;
+use vmpi::{
+    ClassId, ClassOptions, Frame, Memory, MethodInfo, Share, ThreadId, Trace, TraceId, Worth,
+};
+
+use crate::alloc::choices::{Choices, Chosen, Question};
+use crate::alloc::followed::Followed;
+use crate::alloc::sites::{SPREAD, Seen, SiteId, Sites, find_slot, first_mask, grow, rebuild};
+use crate::cpu::calls::Contexts;
+use crate::instrument::counters::{Counters, Larger};
+use crate::instrument::guests::Kind;
+use crate::instrument::tracker::{COST_WORDS, EACH, EDGE_WORDS, SITE_WORDS, Tracker};
+use crate::vm::config::{Config, Follow};
+use crate::vm::costs;
+use crate::vm::registry::Registry;
+use crate::vm::spares::{Spare, Spares, Stop};
+
+/// Frames of the tracker's own that are expected above those wanted.
+const TRACKER_FRAMES: usize = 6;
+/// A row of a stack before it is filled.
+const NOWHERE: jvmti::FrameRow = jvmti::FrameRow {
+    method: jvmti::sys::MethodPtr(std::ptr::null_mut()),
+    location: 0,
+};
+/// Of them: the native method that is told of a call by the VM, and what calls it.
+const OWN_FRAMES: usize = 2;
+/// Deepest stacks kept.
+pub(crate) const MOST_FRAMES: usize = 2048;
+
+/// Entries of a thread's tables for each key: what runs often is to be found at the
+/// first look, because only that is compiled into its callers for good.
+const SPARSE: usize = 4;
+/// Follow mask of a class that is off: none but one in 2^31 is gathered, and it has no site.
+const OFF: i64 = i32::MAX as i64;
+
+/// The state.
+#[derive(Default)]
+pub(crate) struct State {
+    /// Frames kept of a stack.
+    pub(crate) depth: u32,
+    /// Methods kept of a calling context.
+    pub(crate) call_depth: usize,
+    pub(crate) registry: Registry,
+    pub(crate) sites: Sites,
+    /// By the number in the tracker object.
+    pub(crate) counters: HashMap<i32, Counters>,
+    pub(crate) next_counters: i32,
+    /// Virtual threads whose counts are kept together, by number.
+    pub(crate) kinds: Vec<Kind>,
+    /// Calls and times by stack since the last report.
+    pub(crate) costs: FxHashMap<TraceId, [i64; 3]>,
+    /// Samples by thread and stack since the last report.
+    pub(crate) samples: FxHashMap<(ThreadId, TraceId), u64>,
+    /// Since when threads are at the entrance of a monitor, and in `wait`.
+    pub(crate) blocked: FxHashMap<ThreadId, u64>,
+    pub(crate) waiting: FxHashMap<ThreadId, u64>,
+    /// Threads that got no counters because of the memory limit, and how often they asked.
+    pub(crate) refused: FxHashMap<ThreadId, u32>,
+    /// Notes since the last report: what is not measured as requested.
+    pub(crate) degraded: Vec<String>,
+    /// What is recorded of each class.
+    pub(crate) choices: Choices,
+    /// Since the last report: tables of threads that were emptied because they may not grow, and calling
+    /// contexts that there was no memory for.
+    pub(crate) flushed: u64,
+    pub(crate) contexts_refused: u64,
+    /// How often something was refused when that was last said.
+    pub(crate) refusals_said: u64,
+    /// Since the last report: (what, how many).
+    pub(crate) lost: FxHashMap<&'static str, u64>,
+}
+
+impl State {
+    /// A state in which nothing is known.
+    pub(crate) fn new(config: &Config, memory: &Arc<Memory>) -> Self {
+        let mut state = Self::default();
+        state.registry.memory = Arc::clone(memory);
+        state.sites.memory = Arc::clone(memory);
+        state.set_depth(config, config.depth);
+        state.sites.follows = config.counts_objects() && config.follow != Follow::None;
+        state.registry.code_changes = config.takes_code_out();
+        state
+    }
+
+    /// Goes on where the recording before has ended: numbers of counters that inserted code may still
+    /// know are not given again, and threads of the agent's own that have not ended are known.
+    pub(crate) fn follow_on(&mut self, before: &Self) {
+        self.next_counters = before.next_counters;
+        self.registry.follow_on(&before.registry);
+    }
+
+    pub(crate) fn set_depth(&mut self, config: &Config, depth: u32) {
+        self.depth = depth;
+        self.call_depth = (config.call_depth.unwrap_or(depth) as usize).max(1);
+    }
+
+    /// From now on so many frames are kept. Contexts of calls that are open know as much
+    /// as was kept when they began.
+    pub(crate) fn change_depth(
+        &mut self,
+        (jni, tracker): (Jni, &Tracker),
+        config: &Config,
+        depth: u32,
+        spares: &Spares,
+    ) -> Result<(), Stop> {
+        self.set_depth(config, depth);
+        if tracker
+            .renew_keys(jni, depth, self.choices.epoch())
+            .is_err()
+        {
+            *self.lost.entry("changes of depth").or_default() += 1;
+        }
+        if !config.calls || config.call_depth.is_some() {
+            return Ok(());
+        }
+        // Known calls lead to nodes of the old depth, so all are forgotten.
+        let mut tables = Vec::new();
+        let mut has_table = |object| tables.push(Spare::Longs(tracker.edges(jni, object).len()));
+        tracker.for_each(jni, &mut has_table);
+        tracker.for_each_home(jni, &mut has_table);
+        // All or none: each array is as long as the table of its place in the list.
+        let tables: Option<Vec<Object>> = spares.take(&tables)?.into_iter().collect();
+        let Some(tables) = tables else {
+            *self.lost.entry("changes of depth").or_default() += 1;
+            return Ok(());
+        };
+        let mut tables = tables.into_iter();
+        let (counters, call_depth) = (&mut self.counters, self.call_depth);
+        tracker.for_each(jni, |object| {
+            let (Some(table), Some(counters)) =
+                (tables.next(), counters.get_mut(&tracker.id(jni, object)))
+            else {
+                return;
+            };
+            let known = tracker.edges(jni, object);
+            tracker.set_edges(jni, object, table, &vec![0; known.len()]);
+            counters.edge_keys.fill(0);
+            counters.n_edges = 0;
+            counters.contexts.forget_calls(&known);
+            counters.contexts.set_depth(call_depth);
+        });
+        self.forget_guest_calls((jni, tracker), &mut tables);
+        Ok(())
+    }
+
+    /// From now on classes are recorded as these options say.
+    pub(crate) fn choose(&mut self, jni: Jni, tracker: Option<&Tracker>, rules: &Arc<Rules>) {
+        if !self.choices.set(rules) {
+            return;
+        }
+        self.renew_keys(jni, tracker);
+    }
+
+    /// What threads know of their sites holds no longer.
+    fn renew_keys(&mut self, jni: Jni, tracker: Option<&Tracker>) {
+        // First what is answered, then what is asked: a key that was made before is never met again.
+        let depth = self.depth;
+        let renew = |tracker: &Tracker| tracker.renew_keys(jni, depth, self.choices.epoch());
+        if tracker.is_some_and(|tracker| renew(tracker).is_err()) {
+            *self
+                .lost
+                .entry("changes of the options of classes")
+                .or_default() += 1;
+        }
+    }
+
+    /// Counting begins again: code that left no contexts has run meanwhile, and stacks are looked at anew.
+    pub(crate) fn begin_again(&mut self, jni: Jni, tracker: &Tracker) {
+        self.choices.begin_epoch();
+        self.renew_keys(jni, Some(tracker));
+        tracker.for_each(jni, |object| {
+            tracker.set_context(jni, object, 0);
+        });
+        tracker.for_each_guest(jni, |guest| tracker.set_context(jni, guest, 0));
+    }
+
+    /// Finds out what holds for a class before it has objects.
+    pub(crate) fn look_up(&mut self, jni: Jni, class: (ClassId, Object)) {
+        self.choices.of(&self.registry, jni, class);
+    }
+
+    /// What holds for a class now.
+    pub(crate) fn holds_for(&mut self, jni: Jni, class: (ClassId, Object)) -> Chosen {
+        self.choices.of(&self.registry, jni, class)
+    }
+
+    /// Takes over what factories of the program have said of classes.
+    pub(crate) fn answered(
+        &mut self,
+        jni: Jni,
+        tracker: Option<&Tracker>,
+        answers: Vec<(Question, Chosen)>,
+    ) {
+        if self.choices.take_answers(answers) {
+            self.renew_keys(jni, tracker);
+        }
+    }
+
+    /// The stack of the current thread, numbered.
+    pub(crate) fn current_trace(&mut self, env: Env<Live>, jni: Jni, config: &Config) -> TraceId {
+        self.trace_as(env, jni, config, ClassOptions::FULL)
+    }
+
+    /// What these options want to know of where the current thread is, numbered.
+    fn trace_as(
+        &mut self,
+        env: Env<Live>,
+        jni: Jni,
+        config: &Config,
+        options: ClassOptions,
+    ) -> TraceId {
+        let frames = match options.stack {
+            true => self.current_frames(env, jni),
+            false => Vec::new(),
+        };
+        let thread = match config.per_thread || options.context {
+            true => self.registry.maker(env),
+            false => ThreadId::NONE,
+        };
+        self.registry.trace(Trace { thread, frames })
+    }
+
+    fn current_frames(&mut self, env: Env<Live>, jni: Jni) -> Vec<Frame> {
+        let depth = (self.depth as usize).min(MOST_FRAMES);
+        let mut more = TRACKER_FRAMES;
+        loop {
+            let mut rows = vec![NOWHERE; depth + more];
+            let count = if depth == 0 {
+                0
+            } else {
+                env.stack_into(None, &mut rows).unwrap_or(0)
+            };
+            let frames = self.registry.stack(env, jni, &rows[..count], depth);
+            // Arrays of arrays are counted by as many calls as they are deep.
+            if frames.len() >= depth || count < rows.len() || more > MOST_FRAMES {
+                return frames;
+            }
+            more *= 2;
+        }
+    }
+
+    /// The site of an object that the current thread makes, of whose objects this share is looked
+    /// at.
+    fn site_of(
+        &mut self,
+        (env, jni): (Env<Live>, Jni),
+        config: &Config,
+        class: ClassId,
+        options: ClassOptions,
+    ) -> SiteId {
+        let trace = self.trace_as(env, jni, config, options);
+        self.sites.site(class, trace, options.share)
+    }
+
+    /// An allocation at a key that the current thread has not seen.
+    pub(crate) fn new_site(
+        &mut self,
+        at: &At<'_>,
+        made: Object,
+        key: i64,
+        bytes: i64,
+    ) -> Result<(), Stop> {
+        let At {
+            env,
+            jni,
+            tracker,
+            object,
+            config,
+            followed,
+            ..
+        } = *at;
+        let Some(mirror) = jni.object_class(made) else {
+            return Ok(());
+        };
+        let class = self.registry.class(env, jni, mirror);
+        let chosen = self.choices.of(&self.registry, jni, (class, mirror));
+        let size = env.object_size(made).unwrap_or(0).cast_signed();
+        let (site, share, number) = match chosen {
+            Chosen::Off => (SiteId::NONE, Share::ALL, 0),
+            Chosen::Record(mut options) => {
+                // Who is not followed is counted in full, which costs nothing.
+                let (number, share) = match self.sites.follows {
+                    true => followed.number_of(options.share),
+                    false => (0, Share::ALL),
+                };
+                options.share = share;
+                let site = self.site_of((env, jni), config, class, options);
+                (site, share, number)
+            }
+        };
+        let (is_off, is_thinned) = (site == SiteId::NONE, share != Share::ALL);
+        if !is_thinned && key == 0 {
+            self.sites.allocated(site, 1, size);
+            return Ok(());
+        }
+        if key != 0 {
+            let id = tracker.id(jni, object);
+            let Some(slot) = self.slot_for(at, id, key)? else {
+                return Ok(());
+            };
+            let mask = if is_off {
+                OFF
+            } else {
+                first_mask(config.follow)
+            };
+            let how = site.word(number) | mask;
+            tracker.set_site_words(jni, object, slot * SITE_WORDS, &[key, 1, bytes, how]);
+            let seen = Seen {
+                site,
+                is_thinned: is_thinned || is_off,
+                epoch: self.choices.epoch(),
+                size: if bytes == 0 { size } else { 0 },
+                objects: 0,
+                bytes: 0,
+            };
+            if let Some(counters) = self.counters.get_mut(&id) {
+                counters.keys[slot] = key;
+                counters.seen.insert(key, seen);
+            }
+        }
+        if is_off {
+            return Ok(());
+        }
+        let is_array = bytes != 0;
+        if !is_array {
+            self.sites.set_size(site, size);
+        }
+        if is_thinned {
+            if !self.choices.dice.choose(share) {
+                return Ok(());
+            }
+            self.sites.allocated(site, 1, size);
+        }
+        let array_bytes = if is_array { size.cast_unsigned() } else { 0 };
+        followed.add_if(self.sites.follows, jni, made, site, array_bytes);
+        Ok(())
+    }
+
+    /// A free place for a key in the current thread's table, which grows if it has to. Keys that
+    /// were entered under other options of classes are never met again, and give way.
+    fn slot_for(&mut self, at: &At<'_>, id: i32, key: i64) -> Result<Option<usize>, Stop> {
+        let At {
+            jni,
+            tracker,
+            object,
+            spares,
+            ..
+        } = *at;
+        let Some(counters) = self.counters.get_mut(&id) else {
+            return Ok(None);
+        };
+        if (counters.seen.len() + 1) * SPARSE > counters.keys.len() {
+            let epoch = self.choices.epoch();
+            let is_old = |seen: &&Seen| seen.epoch != epoch;
+            let n_old = counters.seen.values().filter(is_old).count();
+            let stay = counters.seen.len() - n_old;
+            let is_full = (stay + 1) * SPARSE * 2 > counters.keys.len();
+            let more = if is_full { counters.keys.len() } else { 0 };
+            let larger = Larger {
+                words: SITE_WORDS * (counters.keys.len() + more),
+                more: [costs::SITE_KEY, 8 * SITE_WORDS as u64].map(|each| each * more as u64),
+            };
+            let [larger] = counters.larger(&self.registry.memory, spares, [Some(larger)])?;
+            let mut old = tracker.sites(jni, object);
+            if n_old > 0 {
+                for entry in old.chunks_exact_mut(SITE_WORDS) {
+                    let seen = counters.seen.get_mut(&entry[0]);
+                    if let Some(seen) = seen.filter(|seen| seen.epoch != epoch) {
+                        self.sites.take_over(seen, entry[1], entry[2]);
+                        counters.seen.remove(&entry[0]);
+                        entry.fill(0);
+                    }
+                }
+            }
+            let shift = shift_of(counters.keys.len());
+            match larger {
+                Some(array) => {
+                    let larger = rebuild(&old, SITE_WORDS, shift - i32::from(is_full));
+                    tracker.set_sites(jni, object, array, &larger);
+                    counters.keys = larger.iter().step_by(SITE_WORDS).copied().collect();
+                }
+                None => {
+                    self.flushed += 1;
+                    counters.empty_sites((jni, tracker, object), &mut self.sites);
+                }
+            }
+        }
+        let shift = shift_of(counters.keys.len());
+        Ok(Some(find_slot(&counters.keys, 1, shift, key)))
+    }
+
+    /// Gives the current thread a context made of its stack: the VM has called a method in
+    /// the midst of other code, which left the context of whatever it called last.
+    pub(crate) fn enter_upcall(&self, at: &At<'_>) {
+        let depth = (self.depth as usize).min(MOST_FRAMES);
+        let mut rows = vec![NOWHERE; depth + OWN_FRAMES];
+        let count = at.env.stack_into(None, &mut rows).unwrap_or(0);
+        let frames = rows[..count].iter().skip(OWN_FRAMES);
+        let context = frames.fold(0, |sum: u64, frame| {
+            let place = (frame.method.0 as u64).rotate_left(32) ^ frame.location as u64;
+            (sum ^ place).wrapping_mul(SPREAD.cast_unsigned()) ^ sum >> 29
+        });
+        let context = context.wrapping_mul(SPREAD.cast_unsigned());
+        let context = (context ^ context >> 32).cast_signed();
+        at.tracker.set_context(at.jni, at.object, context);
+    }
+
+    /// Looks whether the current stack is that of a site: two contexts with one number
+    /// would be counted as one.
+    pub(crate) fn check(&mut self, at: &At<'_>, site: SiteId) {
+        let now = self.current_frames(at.env, at.jni);
+        let known = self.sites.trace(site).unwrap_or(TraceId::EMPTY);
+        let known = self.registry.traces.get((known.0 as usize).wrapping_sub(1));
+        // Without frames: nobody wants to know the stack.
+        if known.is_some_and(|known| !known.frames.is_empty() && known.frames != now) {
+            let what = "allocations at stacks that have one number with another";
+            *self.lost.entry(what).or_default() += 1;
+        }
+    }
+
+    /// An allocation that no bytecode made.
+    pub(crate) fn vm_allocated(
+        &mut self,
+        here: (Env<Live>, Jni),
+        made: Object,
+        config: &Config,
+        followed: &Followed,
+    ) {
+        let (env, jni) = here;
+        let Some((class, options)) = self.chosen(here, made) else {
+            return;
+        };
+        if !self.is_counted_by_caller(env, jni) && self.choices.dice.choose(options.share) {
+            self.one_allocated(here, made, config, (class, options), followed);
+        }
+    }
+
+    /// An allocation that the VM's sampler picked; it counts as itself, what it
+    /// stands for is worked out by whoever reports.
+    pub(crate) fn sampled(
+        &mut self,
+        here: (Env<Live>, Jni),
+        made: Object,
+        config: &Config,
+        followed: &Followed,
+    ) {
+        let chosen = self.chosen(here, made);
+        if let Some((class, options)) = chosen
+            && self.choices.dice.choose(options.share)
+        {
+            self.one_allocated(here, made, config, (class, options), followed);
+        }
+    }
+
+    /// The class of an object and what is recorded of it; `None` if nothing is.
+    fn chosen(
+        &mut self,
+        (env, jni): (Env<Live>, Jni),
+        made: Object,
+    ) -> Option<(ClassId, ClassOptions)> {
+        let mirror = jni.object_class(made)?;
+        let class = self.registry.class(env, jni, mirror);
+        match self.choices.of(&self.registry, jni, (class, mirror)) {
+            Chosen::Off => None,
+            Chosen::Record(options) => Some((class, options)),
+        }
+    }
+
+    fn one_allocated(
+        &mut self,
+        (env, jni): (Env<Live>, Jni),
+        made: Object,
+        config: &Config,
+        (class, options): (ClassId, ClassOptions),
+        followed: &Followed,
+    ) {
+        let site = self.site_of((env, jni), config, class, options);
+        let size = env.object_size(made).unwrap_or(0);
+        self.sites.allocated(site, 1, size.cast_signed());
+        if self.registry.is_array(class) {
+            followed.add_if(self.sites.follows, jni, made, site, size);
+        } else {
+            self.sites.set_size(site, size.cast_signed());
+            followed.add_if(self.sites.follows, jni, made, site, 0);
+        }
+    }
+
+    /// Objects that native code made by JNI: one, or a string with its array.
+    pub(crate) fn native_allocated(
+        &mut self,
+        (env, jni): (Env<Live>, Jni),
+        made: &[Object],
+        config: &Config,
+        followed: &Followed,
+    ) {
+        // JDK 8 makes these by JNI.
+        if let [Some(top), caller] = self.innermost(env, jni)
+            && is_unsafe(top, caller)
+        {
+            return;
+        }
+        for object in made {
+            self.sampled((env, jni), *object, config, followed);
+        }
+    }
+
+    /// The two innermost methods of the current stack.
+    fn innermost(&mut self, env: Env<Live>, jni: Jni) -> [Option<&MethodInfo>; 2] {
+        let mut rows = [NOWHERE; 2];
+        let count = env.stack_into(None, &mut rows).unwrap_or(0);
+        let frames = self.registry.stack(env, jni, &rows[..count], rows.len());
+        let method = |at: usize| {
+            let number = frames.get(at)?.method.0 as usize;
+            Some(&self.registry.methods.get(number.wrapping_sub(1))?.info)
+        };
+        [method(0), method(1)]
+    }
+
+    /// Whether the code that asks the VM for an object counts it itself: callers of
+    /// these native methods are instrumented.
+    fn is_counted_by_caller(&mut self, env: Env<Live>, jni: Jni) -> bool {
+        let [Some(top), caller] = self.innermost(env, jni) else {
+            return false;
+        };
+        let is_copy = ["clone", "newArray", "multiNewArray", "newInstance0"];
+        top.is_native && is_copy.contains(&top.name.as_str()) || is_unsafe(top, caller)
+    }
+
+    /// The node after a call that the current thread has not seen.
+    pub(crate) fn new_edge(&mut self, at: &At<'_>, key: i64) -> Result<i32, Stop> {
+        let At {
+            jni,
+            tracker,
+            object,
+            spares,
+            ..
+        } = *at;
+        let Some(counters) = self.counters.get_mut(&tracker.id(jni, object)) else {
+            return Ok(0);
+        };
+        let kind = counters.kind.and_then(|kind| usize::try_from(kind).ok());
+        let kind = kind.filter(|kind| *kind < self.kinds.len());
+        let n_nodes = match kind {
+            Some(kind) => self.kinds[kind].contexts.len(),
+            None => counters.contexts.len(),
+        };
+        let memory = Arc::clone(&self.registry.memory);
+        // Room for the node that this call may add, and for the edge to it.
+        let room = (n_nodes + 1).next_power_of_two();
+        let costs = (room > counters.room).then(|| Larger {
+            words: COST_WORDS * room,
+            more: [0, (8 * COST_WORDS * (room - counters.room)) as u64],
+        });
+        let edges = counters.edge_keys.len();
+        let edges = ((counters.n_edges + 1) * SPARSE > edges).then(|| Larger {
+            words: EDGE_WORDS * 2 * edges,
+            more: [costs::EDGE_KEY, 8 * EDGE_WORDS as u64].map(|each| each * edges as u64),
+        });
+        let has_edges = edges.is_none();
+        let [costs, edges] = counters.larger(&memory, spares, [costs, edges])?;
+        if let Some(array) = costs {
+            let mut larger = tracker.costs(jni, object);
+            larger.resize(room * COST_WORDS, 0);
+            tracker.set_costs(jni, object, array, &larger);
+            counters.room = room;
+        }
+        let contexts = match kind {
+            Some(kind) => &mut self.kinds[kind].contexts,
+            None => &mut counters.contexts,
+        };
+        // When it is harvested, it gets a stack, which needs room then.
+        let mut added = [0; 2];
+        let mut may_add = |depth| {
+            let cost = [costs::context(depth), costs::stack(depth)];
+            let may_add = memory.native.take(Worth::Stacks, cost[0] + cost[1]);
+            if may_add {
+                added = cost;
+            }
+            may_add
+        };
+        let (node, method) = ((key >> 32) as u32, key as u32);
+        let mut child = contexts.call_if(node, method, &mut may_add);
+        if child == Contexts::NO_CALLER && method != 0 {
+            self.contexts_refused += 1;
+        }
+        contexts.reserved += added[1];
+        counters.charged[0] += added[0];
+        if child as usize >= counters.room {
+            self.contexts_refused += 1;
+            child = Contexts::NO_CALLER;
+        }
+        if let Some(array) = edges {
+            let shift = shift_of(counters.edge_keys.len());
+            let larger = grow(&tracker.edges(jni, object), EDGE_WORDS, shift);
+            tracker.set_edges(jni, object, array, &larger);
+            counters.edge_keys = larger.iter().step_by(EDGE_WORDS).copied().collect();
+        } else if !has_edges {
+            self.flushed += 1;
+            let known = counters.empty_edges((jni, tracker, object));
+            match kind {
+                Some(kind) => self.kinds[kind].contexts.forget_calls(&known),
+                None => counters.contexts.forget_calls(&known),
+            }
+        }
+        let shift = shift_of(counters.edge_keys.len());
+        let slot = find_slot(&counters.edge_keys, 1, shift, key);
+        counters.edge_keys[slot] = key;
+        counters.n_edges += 1;
+        let edge = [key, i64::from(child) | EACH, 1];
+        tracker.set_edge_words(jni, object, slot * EDGE_WORDS, &edge);
+        Ok(child as i32)
+    }
+
+    /// Methods kept of a calling context.
+    pub(crate) fn call_depth(&self) -> usize {
+        self.call_depth
+    }
+
+    /// A thread ends: what is kept of it alone goes.
+    pub(crate) fn forget_thread(&mut self, thread: ThreadId) {
+        self.blocked.remove(&thread);
+        self.waiting.remove(&thread);
+        self.refused.remove(&thread);
+    }
+}
+
+/// Whether this is `Unsafe.allocateInstance`, called by code that counts what it makes.
+fn is_unsafe(top: &MethodInfo, caller: Option<&MethodInfo>) -> bool {
+    let is_called = caller.is_some_and(|caller| !caller.is_native);
+    top.is_native && top.name == "allocateInstance" && is_called
+}
+
+/// The shift that makes a slot of a table with `entries` entries, a power of two.
+fn shift_of(entries: usize) -> i32 {
+    64 - entries.trailing_zeros().cast_signed()
+}
+
+/// Where a native method of the tracker was called.
+#[derive(Clone, Copy)]
+pub(crate) struct At<'a> {
+    pub(crate) env: Env<Live>,
+    pub(crate) jni: Jni,
+    pub(crate) tracker: &'a Tracker,
+    /// The thread's tracker object.
+    pub(crate) object: Object,
+    pub(crate) config: &'a Config,
+    pub(crate) followed: &'a Followed,
+    pub(crate) spares: &'a Spares,
+}
