@@ -48,7 +48,7 @@ impl WallTime {
 }
 
 /// Year, month from 0 and day from 1 of a day count since 1970-01-01, in the Gregorian calendar.
-fn civil(days: i64) -> (i64, usize, i64) {
+pub(crate) fn civil(days: i64) -> (i64, usize, i64) {
     // Count from 1 March of year 0: the leap day is then the last day of a year.
     let days = days + 719_468;
     let era = days.div_euclid(146_097);

@@ -17,7 +17,7 @@
 //! assert!(recorder.options().cpu.samples);
 //! ```
 //!
-//! Reading order: [`options`], [`Host`], [`Recorder`], [`control`].
+//! Reading order: [`options`], [`Host`], [`Recorder`], [`control`], [`series`].
 
 mod catalog;
 pub mod control;
@@ -27,6 +27,7 @@ mod mutf8;
 pub mod options;
 mod output;
 mod recorder;
+pub mod series;
 
 pub use host::{Host, WallTime};
 pub use output::stacks::{stack_serial, stacks};

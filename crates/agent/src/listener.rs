@@ -13,9 +13,10 @@ use locks::{Mutex, MutexGuard, Rank};
 use vm_hotspot::HotSpot;
 use vmpi::{Event, Profiler, Vm};
 
+use crate::output::Output;
 use crate::recording::{self, Recording};
 use crate::sender::Patience;
-use crate::{output, process};
+use crate::{output, process, rotation};
 
 /// The recorder, told events by the VM and commands by the listener. Whoever tells
 /// it holds its lock meanwhile.
@@ -52,6 +53,9 @@ impl Profiler for Shared {
             && let Some(hotspot) = HotSpot::get()
         {
             hear(hotspot, peer, &self.recorder);
+        }
+        if let Event::VmInit { .. } = event {
+            rotation::begin(&self.recorder);
         }
     }
 }
@@ -119,6 +123,20 @@ pub(crate) fn come_back(now: &Recording, options: &Options) -> Result<bool, Stri
     Ok(true)
 }
 
+/// Ends the present output with what was recorded, and goes on with another one.
+pub(crate) fn rotate(vm: &'static HotSpot, recorder: &Arc<Mutex<Recorder>>, output: Output) {
+    recording::moved(&output.place);
+    let patience = lock_patience().clone();
+    let turn = || recorder.lock().rotate(vm, output.writer);
+    vm.quietly(|| match (&patience, &output.peer) {
+        (Some(before), Some((_, now))) => now.while_waiting(|| before.while_waiting(turn)),
+        _ => turn(),
+    });
+    if let Some(peer) = output.peer {
+        hear(vm, peer, recorder);
+    }
+}
+
 /// Starts a thread that takes the peer's commands.
 fn hear(
     vm: &'static HotSpot,
@@ -142,8 +160,9 @@ fn listen(vm: &HotSpot, mut peer: TcpStream, recorder: &Mutex<Recorder>, patienc
         let count = match peer.read(&mut buffer) {
             Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
             Ok(0) | Err(_) => {
-                // Another recording may have begun meanwhile, with a collector of its own.
-                if !vm.has_ended() {
+                // Another recording may have begun meanwhile, or the next file of this one.
+                let now = lock_patience().clone();
+                if !vm.has_ended() && now.is_some_and(|now| now.is_same(patience)) {
                     IS_ALONE.store(true, Ordering::SeqCst);
                 }
                 return;

@@ -7,10 +7,10 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use agent_core::WallTime;
 use agent_core::options::{
-    Format, Mode, Options, Patterns, StartError, Target, expand, temporary_name, unique_name,
+    Format, Keep, Mode, Options, Patterns, StartError, Target, expand, temporary_name, unique_name,
 };
+use agent_core::series::Series;
 
 use crate::collector;
 use crate::process::wall_time;
@@ -53,15 +53,12 @@ pub(crate) fn open(options: &Options) -> Result<Output, StartError> {
 
 fn create(options: &Options, name: &str) -> Result<Output, StartError> {
     let mut name = name.to_owned();
+    if let Some(series) = &options.series {
+        return begin_file(&series_of(&name, series.keep))
+            .map_err(|_| StartError::ProfileFile(name));
+    }
     if options.mode == Mode::Modern {
-        let time = stamp(wall_time());
-        let host = hostname();
-        let patterns = Patterns {
-            pid: std::process::id(),
-            time: &time,
-            host: &host,
-        };
-        name = expand(&name, &patterns, |variable| std::env::var(variable).ok());
+        name = with_patterns(|patterns| expand(&name, patterns, variable));
     }
     if !options.output.force && Path::new(&name).exists() {
         name = unique_name(&name, options.output.format, std::process::id());
@@ -186,16 +183,37 @@ fn send_to(stream: TcpStream, place: String) -> io::Result<Output> {
     })
 }
 
-/// `20260131-235959`, for file names.
-fn stamp(now: WallTime) -> String {
-    let text = now.ctime();
-    let words: Vec<&str> = text.split_whitespace().collect();
-    let [_, month, day, time, year] = words[..] else {
-        return String::new();
-    };
-    const MONTHS: &str = "JanFebMarAprMayJunJulAugSepOctNovDec";
-    let month = MONTHS.find(month).unwrap_or(0) / 3 + 1;
-    format!("{year}{month:02}{day:0>2}-{}", time.replace(':', ""))
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
+fn with_patterns<T>(body: impl FnOnce(&Patterns<'_>) -> T) -> T {
+    let (pid, host) = (std::process::id().to_string(), hostname());
+    body(&Patterns {
+        pid: &pid,
+        time: &wall_time().stamp(),
+        host: &host,
+    })
+}
+
+/// The files of a recording with `loop=`. Their folder keeps its name wherever the program goes.
+fn series_of(name: &str, keep: Keep) -> Series {
+    let name = std::path::absolute(name)
+        .map_or_else(|_| name.to_owned(), |path| path.display().to_string());
+    with_patterns(|patterns| Series::new(&name, keep, patterns, variable))
+}
+
+/// The next file of a series.
+fn begin_file(series: &Series) -> io::Result<Output> {
+    let part = series.begin(&wall_time().stamp(), std::process::id())?;
+    let path = part.path().to_owned();
+    Ok(Output {
+        writer: Box::new(BufWriter::with_capacity(64 << 10, part)),
+        peer: None,
+        place: path.display().to_string(),
+        folder: folder(&path),
+        scratch: scratch(&path.to_string_lossy()),
+    })
 }
 
 fn hostname() -> String {
@@ -206,15 +224,6 @@ fn hostname() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_stamp_sorts_by_time() {
-        let time = WallTime {
-            unix_ms: 1_795_237_044_000,
-            offset_seconds: 0,
-        };
-        assert_eq!(stamp(time), "20261121-045724");
-    }
 
     #[test]
     fn a_new_file_is_its_owners_alone() {

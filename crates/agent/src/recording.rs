@@ -120,6 +120,16 @@ fn status() -> String {
     }
 }
 
+/// Ends this recording, if it still goes on.
+pub(crate) fn stop_this(recorder: &Arc<Mutex<Recorder>>) {
+    let is_it = |now: Recording| Arc::ptr_eq(&now.recorder, recorder);
+    if now().is_some_and(is_it)
+        && let Err(error) = stop()
+    {
+        process::note(&error);
+    }
+}
+
 /// Ends the recording, which writes what it has.
 fn stop() -> Result<String, String> {
     let Some(now) = lock().take() else {

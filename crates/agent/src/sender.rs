@@ -108,6 +108,11 @@ impl Drop for Patient<'_> {
 }
 
 impl Patience {
+    /// Whether both wait for one collector.
+    pub(crate) fn is_same(&self, other: &Patience) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
     /// Whether nothing is sent any more.
     pub(crate) fn is_over(&self) -> bool {
         self.0.lock().end.is_some()

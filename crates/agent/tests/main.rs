@@ -23,6 +23,7 @@ mod peers;
 mod recordings;
 mod refused;
 mod replay;
+mod rotation;
 mod runtimes;
 mod sampling;
 mod scale;

@@ -174,6 +174,16 @@ impl SiteTable {
         }
     }
 
+    /// Counts allocations anew; what lives stays.
+    pub fn clear_allocated(&mut self) {
+        for site in &mut self.sites {
+            site.allocated = Volume::default();
+        }
+        for (_, allocated) in &mut self.weights {
+            *allocated = Weight::default();
+        }
+    }
+
     /// Forgets all volumes but keeps the rows.
     pub fn clear(&mut self) {
         for site in &mut self.sites {

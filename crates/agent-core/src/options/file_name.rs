@@ -35,7 +35,7 @@ pub fn temporary_name(name: &str) -> String {
 #[derive(Clone, Debug, Default)]
 pub struct Patterns<'a> {
     /// `%p`: the process id.
-    pub pid: u32,
+    pub pid: &'a str,
     /// `%t`: the start time, `20260131-235959`.
     pub time: &'a str,
     /// `%h`: the host's name.
@@ -56,7 +56,7 @@ pub fn expand(
         let tail = &rest[at + 1..];
         let used = match tail.chars().next() {
             Some('p') => {
-                out.push_str(&patterns.pid.to_string());
+                out.push_str(patterns.pid);
                 1
             }
             Some('t') => {
@@ -106,7 +106,7 @@ mod tests {
     #[test]
     fn patterns_are_replaced() {
         let patterns = Patterns {
-            pid: 42,
+            pid: "42",
             time: "T",
             host: "box",
         };

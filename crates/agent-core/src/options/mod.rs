@@ -16,7 +16,7 @@ mod table;
 
 pub use error::{ERROR_PREFIX, OptionError, OptionFault, StartError, TERMINATED};
 pub use file_name::{Patterns, default_name, expand, temporary_name, unique_name};
-pub use parse::{memory, parse};
+pub use parse::{keep, memory, parse, time};
 pub use table::{OPTIONS, OptionRow, Origin, Value, find, help};
 
 use std::time::Duration;
@@ -70,6 +70,33 @@ pub struct Options {
     pub mode: Mode,
     /// Nothing but a snapshot of an exhausted heap is wanted: there is no other output.
     pub records_nothing: bool,
+    /// `loop`, `keep`: the output is a series of files.
+    pub series: Option<Rotation>,
+    /// `duration`: the recording ends after this time.
+    pub duration: Option<Duration>,
+}
+
+/// How the files of a recording follow each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rotation {
+    /// Time that each file is about.
+    pub every: Duration,
+    /// What of them stays.
+    pub keep: Keep,
+}
+
+/// What stays of the files of a recording.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keep {
+    /// So many files.
+    Files(u64),
+    /// So many bytes, and the newest file in any case.
+    Bytes(u64),
+}
+
+impl Keep {
+    /// What stays if nothing is said.
+    pub const USUAL: Keep = Keep::Files(24);
 }
 
 /// What `heap=` asks for.
@@ -241,6 +268,8 @@ impl Options {
             memory: vmpi::Budget::DEFAULT,
             mode: Mode::Compat,
             records_nothing: false,
+            series: None,
+            duration: None,
         }
     }
 

@@ -1,8 +1,8 @@
 //! The parser: tokens as the original cut them, then one setter per kind of value.
 
 use super::{
-    Format, Mode, OptionError, OptionFault, Options, Parsed, SampledAlloc, Target, Value,
-    WhenExhausted, default_name, find,
+    Format, Keep, Mode, OptionError, OptionFault, Options, Parsed, Rotation, SampledAlloc, Target,
+    Value, WhenExhausted, default_name, find,
 };
 use std::time::Duration;
 
@@ -33,6 +33,8 @@ pub fn parse(command_line: &str, environment: Option<&str>) -> Result<Parsed, Op
     let mut parser = Parser {
         options: Options::blank(text.clone()),
         output_seen: false,
+        form_seen: false,
+        keep: None,
     };
     match parser.run(&text) {
         Ok(()) => Ok(Parsed::Run(Box::new(parser.options))),
@@ -46,6 +48,9 @@ pub fn parse(command_line: &str, environment: Option<&str>) -> Result<Parsed, Op
 struct Parser {
     options: Options,
     output_seen: bool,
+    /// `format`, `modern` or `compat` was given.
+    form_seen: bool,
+    keep: Option<Keep>,
 }
 
 /// Cuts the next token off. `None` when it is empty or longer than `max`.
@@ -92,6 +97,7 @@ impl Parser {
     }
 
     fn switch(&mut self, name: &str, on: bool) {
+        self.form_seen |= ["modern", "compat"].contains(&name);
         let options = &mut self.options;
         match name {
             "monitor" => options.monitor = on,
@@ -173,6 +179,7 @@ impl Parser {
     }
 
     fn value(&mut self, name: &str, value: &str) -> Result<(), OptionFault> {
+        self.form_seen |= name == "format";
         let options = &mut self.options;
         match (name, value) {
             ("format", "a") => options.output.format = Format::Text,
@@ -227,13 +234,62 @@ impl Parser {
             ("memory", _) => {
                 options.memory = memory(value)?;
             }
+            ("loop", _) => {
+                let every = time(value).ok_or_else(|| wrong("loop", "a time such as 60s"))?;
+                let keep = Keep::USUAL;
+                options.series = Some(Rotation { every, keep });
+            }
+            ("keep", _) => self.keep = Some(keep(value)?),
+            ("duration", _) => {
+                let after = time(value).ok_or_else(|| wrong("duration", "a time such as 10m"))?;
+                options.duration = Some(after);
+            }
             // Masks for the original's developers: read, never used.
             _ => {}
         }
         Ok(())
     }
 
+    /// A series of files: its form follows the ending, and nothing is printed for each of them.
+    fn finish_series(&mut self) -> Result<(), OptionFault> {
+        /// What `tenure` makes of profiles; the agent writes the forms of the original only.
+        const OTHERS: [&str; 8] = [
+            ".jfr",
+            ".pb.gz",
+            ".pprof",
+            ".collapsed",
+            ".folded",
+            ".html",
+            ".json",
+            ".gz",
+        ];
+        let options = &mut self.options;
+        let Some(series) = &mut options.series else {
+            return Ok(());
+        };
+        series.keep = self.keep.unwrap_or(series.keep);
+        options.verbose = false;
+        match &options.output.target {
+            Target::Net { .. } => Err(wrong("loop", "without net=HOST:PORT")),
+            Target::Unix(_) => Ok(()),
+            Target::File(name) => {
+                if OTHERS.iter().any(|ending| name.ends_with(ending)) {
+                    return Err(wrong(
+                        "file",
+                        ".hprof or .txt (tenure run --loop and tenure attach --loop write the others)",
+                    ));
+                }
+                if name.ends_with(".hprof") && !self.form_seen {
+                    options.output.format = Format::Binary;
+                    options.mode = Mode::Modern;
+                }
+                Ok(())
+            }
+        }
+    }
+
     fn finish(&mut self) -> Result<(), OptionFault> {
+        self.finish_series()?;
         let options = &mut self.options;
         if options.output.format == Format::Binary && options.mode == Mode::Compat {
             if options.cpu.times {
@@ -291,6 +347,9 @@ fn syntax(name: &str) -> &'static str {
         "memory" => "memory=SIZE",
         "oom" => "oom=y|n|snapshot",
         "cow-limit" => "cow-limit=SIZE",
+        "loop" => "loop=TIME",
+        "keep" => "keep=FILES|SIZE",
+        "duration" => "duration=TIME",
         _ => "X=DECIMAL",
     }
 }
@@ -322,8 +381,26 @@ fn whole_number(text: &str) -> Option<i64> {
     }
 }
 
+/// The value of `keep=`: a number of files, or with a unit of bytes.
+///
+/// # Errors
+/// It is neither, or 0.
+pub fn keep(value: &str) -> Result<Keep, OptionFault> {
+    let kept = match value.parse::<u64>() {
+        Ok(files) => Some(Keep::Files(files)),
+        Err(_) => size(value).map(Keep::Bytes),
+    };
+    kept.filter(|kept| !matches!(kept, Keep::Files(0) | Keep::Bytes(0)))
+        .ok_or_else(|| {
+            wrong(
+                "keep",
+                "a number of files such as 24 or a size such as 500m",
+            )
+        })
+}
+
 /// A time above zero; without a unit it is in milliseconds, as the original's.
-fn time(text: &str) -> Option<Duration> {
+pub fn time(text: &str) -> Option<Duration> {
     let (number, unit) = leading_number(text);
     let number = u64::try_from(number).ok().filter(|n| *n > 0)?;
     let nanoseconds = match unit {
@@ -331,6 +408,8 @@ fn time(text: &str) -> Option<Duration> {
         "us" => 1_000,
         "ns" => 1,
         "s" => 1_000_000_000,
+        "m" => 60_000_000_000,
+        "h" => 3_600_000_000_000,
         _ => return None,
     };
     Some(Duration::from_nanos(number.saturating_mul(nanoseconds)))

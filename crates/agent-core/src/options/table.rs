@@ -231,6 +231,23 @@ pub const OPTIONS: &[OptionRow] = &[
         "256m",
     ),
     row(New, "live", Switch, "y|n", "follow sampled objects", "y"),
+    row(New, "loop", Time, "<time>", "a new file so often", "off"),
+    row(
+        New,
+        "keep",
+        Size,
+        "<n>|<size>",
+        "files of loop= that stay",
+        "24",
+    ),
+    row(
+        New,
+        "duration",
+        Time,
+        "<time>",
+        "end the recording after it",
+        "none",
+    ),
     row(
         New,
         "exact",

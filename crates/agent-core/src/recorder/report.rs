@@ -4,6 +4,7 @@ use super::Recorder;
 use crate::options::Format;
 use crate::output::{SitesSection, native_rows};
 use profile::{Sampling, SiteOrder};
+use std::io::Write;
 use vmpi::{Event, TraceId, Vm};
 
 /// Something that is missing or not measured as requested.
@@ -94,15 +95,35 @@ impl Recorder {
         }
     }
 
-    /// The end: notes about what is missing or not measured as requested, then nothing more.
-    pub(super) fn finish(&mut self, vm: &dyn Vm) {
-        for note in std::mem::take(&mut self.degraded) {
-            self.note(vm, &note.text);
+    /// Notes about what is missing or not measured as requested.
+    fn remarks(&mut self, vm: &dyn Vm) {
+        let degraded: Vec<String> = self.degraded.iter().map(|note| note.text.clone()).collect();
+        for text in degraded {
+            self.note(vm, &text);
         }
         for (what, count) in std::mem::take(&mut self.lost) {
             self.note(vm, &format!("{count} lost: {what}"));
         }
         self.flush();
+    }
+
+    /// Ends the output with what was recorded, and goes on with another one. What was allocated is counted anew in it;
+    /// what lives stays.
+    pub fn rotate(&mut self, vm: &dyn Vm, out: Box<dyn Write + Send>) {
+        if self.out.is_none() || self.ended {
+            return;
+        }
+        self.dump(vm);
+        self.remarks(vm);
+        self.tables.sites.clear_allocated();
+        self.tables.native.clear_allocated();
+        self.begin_again(vm, out);
+        self.flush();
+    }
+
+    /// The end: notes, then nothing more.
+    pub(super) fn finish(&mut self, vm: &dyn Vm) {
+        self.remarks(vm);
         // The output is closed: the program may go on for long.
         self.out = None;
         self.ended = true;

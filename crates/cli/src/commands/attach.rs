@@ -1,6 +1,5 @@
 //! `tenure attach`.
 
-use super::convert::metric_of;
 use super::listen::say;
 use super::run::completed;
 use crate::Outcome;
@@ -9,16 +8,18 @@ use crate::live::collect::{Destination, collect};
 use crate::live::door::Door;
 use crate::live::jvm::{self, Jvm};
 use crate::live::page::{LiveArgs, Page};
+use crate::live::series::{Files, LoopArgs, converted, duration, form_of};
 use crate::live::{agent, attach};
 use crate::output::note;
 use crate::output_file::OutputFile;
 use crate::session::Session;
 use anyhow::{Context, Result, bail};
-use report::profile::{Form, main_metric, render};
+use report::profile::Form;
 use rustix::fs::{MemfdFlags, memfd_create};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::fs::File;
 use std::io::{Read, Seek, Write};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -49,7 +50,7 @@ impl Order {
 /// Record a running JVM with the agent, or watch it on a page
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "With --duration or -o the recording is written here, and the program is left as it was.\nOtherwise the JVM writes it to a file until `tenure attach PID stop` or its end. A second\nattach changes what is recorded. Only the JVM's own user and root may attach. JDK 21 and\nlater print a warning in the program unless it runs with -XX:+EnableDynamicAgentLoading.\nWithout tenure: jcmd PID JVMTI.agent_load.\n\nExamples:\n  tenure attach\n  tenure attach 4711 --duration 30 -o flames.html\n  tenure attach demo.Main --profile heap=sites,file=/tmp/sites.txt\n  tenure attach demo.Main stop\n  tenure attach 4711 --live"
+    after_help = "With --duration or -o the recording is written here, and the program is left as it was.\nOtherwise the JVM writes it to a file until `tenure attach PID stop` or its end. A second\nattach changes what is recorded. Only the JVM's own user and root may attach. JDK 21 and\nlater print a warning in the program unless it runs with -XX:+EnableDynamicAgentLoading.\nWithout tenure: jcmd PID JVMTI.agent_load.\n\nExamples:\n  tenure attach\n  tenure attach 4711 --duration 30 -o flames.html\n  tenure attach 4711 --loop 1m --keep 60 -o 'app-%t.jfr'\n  tenure attach demo.Main --profile heap=sites,file=/tmp/sites.txt\n  tenure attach demo.Main stop\n  tenure attach 4711 --live"
 )]
 pub struct Args {
     /// Process id, or a part of the main class's name; without one the JVMs are listed
@@ -80,23 +81,9 @@ pub struct Args {
     #[arg(long)]
     list: bool,
     #[command(flatten)]
+    series: LoopArgs,
+    #[command(flatten)]
     live: LiveArgs,
-}
-
-/// Seconds, or a number with a unit.
-fn duration(text: &str) -> Result<Duration, String> {
-    let (digits, unit) = match text.as_bytes().last() {
-        Some(b's') => (&text[..text.len() - 1], 1),
-        Some(b'm') => (&text[..text.len() - 1], 60),
-        Some(b'h') => (&text[..text.len() - 1], 3600),
-        _ => (text, 1),
-    };
-    let seconds = digits.parse::<u64>().ok();
-    let seconds = seconds.and_then(|number| number.checked_mul(unit));
-    let seconds = seconds.filter(|seconds| (1..=86_400).contains(seconds));
-    seconds
-        .map(Duration::from_secs)
-        .ok_or_else(|| "expected a time up to a day such as 30, 90s, 5m or 1h".to_owned())
 }
 
 impl Args {
@@ -150,19 +137,33 @@ impl Args {
             name.push(".hprof.txt");
             PathBuf::from(name)
         });
+        let files = self.series.files(self.output.as_deref())?;
         let form = form_of(&output);
         let force = session.global.force;
-        let mut file = Some(OutputFile::create_for_recording(&output, force, &[])?);
+        let mut file = match files {
+            Some(_) => None,
+            None => Some(OutputFile::create_for_recording(&output, force, &[])?),
+        };
         let library = agent::visible(&jvm, self.agent.as_deref())?;
         let door = Door::to(&jvm)?;
-        let begun = attach::order(&jvm, &library, &format!("{words},net={}", door.address()));
+        let mut words = format!("{words},net={}", door.address());
+        if let Some(files) = &files {
+            words = format!("{words},{}", files.option());
+        }
+        let begun = attach::order(&jvm, &library, &words);
         let begun = begun.and_then(|_| door.next()?.context("the agent did not connect"));
         let stream = begun?;
         note(&match self.duration {
             Some(time) => format!("{} is recorded for {} s", jvm.name(), time.as_secs()),
             None => format!("{} is recorded until Ctrl-C", jvm.name()),
         });
-        let ending = end_later(jvm, library, self.duration)?;
+        let ending = end_later(jvm.clone(), library.clone(), self.duration)?;
+        if let Some(files) = files {
+            let stored = store_all(&jvm, &library, &door, &files, stream);
+            ending.0.store(true, Ordering::SeqCst);
+            drop(ending.1.join());
+            return stored.map(|()| Exit::Ok);
+        }
         let memory = File::from(memfd_create("tenure profile", MemfdFlags::CLOEXEC)?);
         let create = |path: &Path| match form {
             // What becomes another form is collected in memory.
@@ -184,15 +185,6 @@ impl Args {
         }
         Ok(Exit::Ok)
     }
-}
-
-/// The form that a profile is turned into; `None` if it is kept as the agent writes it.
-fn form_of(output: &Path) -> Option<Form> {
-    let name = output.to_string_lossy();
-    let is_own = [".txt", ".hprof"]
-        .iter()
-        .any(|ending| name.ends_with(ending));
-    Form::of_file_name(&name).filter(|_| !is_own)
 }
 
 /// Ends the recording when its time is over or somebody presses Ctrl-C, unless what is given becomes true
@@ -229,17 +221,36 @@ fn convert(mut memory: File, form: Form, mut output: OutputFile) -> Result<()> {
     let mut bytes = Vec::new();
     memory.rewind()?;
     memory.read_to_end(&mut bytes)?;
-    let (profile, _) = profile::read(&bytes).context("what the agent sent")?;
-    if main_metric(&profile).is_none() {
-        note("the profile has no counts: the output is empty");
-    }
     let path = output.path().to_owned();
-    let title = path.file_name().unwrap_or_default().to_string_lossy();
-    let text = render(&profile, form, metric_of(&profile, None)?, &title);
-    output.write_all(&text)?;
+    output.write_all(&converted(&bytes, form, &path)?)?;
     output.finish()?;
     note(&format!("wrote {}", path.display()));
     Ok(())
+}
+
+/// Stores one connection after the other, until the recording has ended.
+fn store_all(jvm: &Jvm, library: &str, door: &Door, files: &Files, first: TcpStream) -> Result<()> {
+    const STEP: Duration = Duration::from_millis(200);
+    let mut next = Some(first);
+    loop {
+        if let Some(stream) = next {
+            match files.store(stream) {
+                Ok(Some(path)) => note(&format!("wrote {}", path.display())),
+                Ok(None) => {}
+                // The next file may be written.
+                Err(error) => note(&format!("{error:#}")),
+            }
+        }
+        // The agent connects for the next file before it closes the last one.
+        next = door.next()?;
+        if next.is_none() {
+            let said = attach::order(jvm, library, Order::Status.text());
+            if !said.is_ok_and(|said| said.starts_with("records")) {
+                return Ok(());
+            }
+            std::thread::sleep(STEP);
+        }
+    }
 }
 
 /// Gives an order to the agent in a JVM.
@@ -270,37 +281,4 @@ pub(crate) fn list(session: &Session) -> Outcome {
         note("no JVM of this user runs");
     }
     Ok(if found.is_empty() { Exit::No } else { Exit::Ok })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn times_have_units() {
-        let check = |text: &str, seconds: Option<u64>| {
-            assert_eq!(
-                duration(text).ok(),
-                seconds.map(Duration::from_secs),
-                "{text}"
-            );
-        };
-        check("30", Some(30));
-        check("90s", Some(90));
-        check("5m", Some(300));
-        check("1h", Some(3600));
-        for wrong in ["", "0", "s", "-1", "2d", "25h", "1.5"] {
-            check(wrong, None);
-        }
-    }
-
-    #[test]
-    fn the_ending_of_the_file_chooses_the_form() {
-        let check = |name: &str, form| assert_eq!(form_of(Path::new(name)), form, "{name}");
-        check("flames.html", Some(Form::Html));
-        check("app.pb.gz", Some(Form::Pprof));
-        check("run.hprof", None);
-        check("run.hprof.txt", None);
-        check("stacks.collapsed", Some(Form::Collapsed));
-    }
 }

@@ -7,6 +7,7 @@ use crate::exit::{Exit, Usage};
 use crate::live::collect::Destination;
 use crate::live::door::Door;
 use crate::live::page::{LiveArgs, Page};
+use crate::live::series::LoopArgs;
 use crate::live::{agent, jvm, watched};
 use crate::output::note;
 use crate::output_file::OutputFile;
@@ -18,12 +19,13 @@ use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
 use std::sync::Arc;
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// Run a Java program with the agent and collect its profile
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "The exit code is the program's. A program that is not `java` itself gets the agent through\nJAVA_TOOL_OPTIONS.\n\nExamples:\n  tenure run -- java -jar app.jar\n  tenure run --profile heap=all -o app.hprof -- java -cp build Main\n  tenure run --profile cpu=times -- mvn test\n  tenure run --events app.events -- java -jar app.jar\n  tenure run --live -- java -jar app.jar"
+    after_help = "The exit code is the program's. A program that is not `java` itself gets the agent through\nJAVA_TOOL_OPTIONS.\n\nExamples:\n  tenure run -- java -jar app.jar\n  tenure run --profile heap=all -o app.hprof -- java -cp build Main\n  tenure run --profile cpu=times -- mvn test\n  tenure run --loop 1m --keep 60 -o 'app-%t-%p.pb.gz' -- java -jar app.jar\n  tenure run --events app.events -- java -jar app.jar\n  tenure run --live -- java -jar app.jar"
 )]
 pub struct Args {
     /// Options of the agent, as in -agentlib:hprof=; a heap dump, and any output to a .hprof
@@ -50,6 +52,8 @@ pub struct Args {
     /// The agent library [default: beside this program]
     #[arg(long, value_name = "PATH", value_hint = clap::ValueHint::FilePath)]
     agent: Option<PathBuf>,
+    #[command(flatten)]
+    series: LoopArgs,
     #[command(flatten)]
     live: LiveArgs,
     /// The program and its arguments
@@ -80,11 +84,15 @@ impl Args {
             Some(_) => format!("events={},depth={}", self.interval, self.depth),
             None => completed(&self.profile, self.output.as_deref()),
         };
-        let words = self.live.limited(&words);
+        let mut words = self.live.limited(&words);
+        let files = self.series.files(self.output.as_deref())?;
         let mut options = words.split(',');
         if options.any(|option| option.starts_with("net=") || option.starts_with("file=")) {
             let text = "--profile takes neither net= nor file= (use -o)";
             return Err(Usage(text.to_owned()).into());
+        }
+        if let Some(files) = &files {
+            words = format!("{words},{}", files.option());
         }
         let library = agent::find(self.agent.as_deref())?;
         let door = Door::to_family()?;
@@ -97,6 +105,16 @@ impl Args {
         let mut collectors = Vec::new();
         let status = loop {
             if let Some(stream) = door.next()? {
+                if let Some(files) = files.clone() {
+                    collectors.retain(|one: &JoinHandle<Result<()>>| !one.is_finished());
+                    collectors.push(std::thread::spawn(move || {
+                        if let Err(error) = files.store(stream) {
+                            note(&format!("{error:#}"));
+                        }
+                        Ok(())
+                    }));
+                    continue;
+                }
                 let destination = destination(&stem, named, collectors.len());
                 let is_events = self.events.is_some();
                 collectors.push(std::thread::spawn(move || {

@@ -11,5 +11,6 @@ pub(crate) mod inside;
 pub(crate) mod jvm;
 pub(crate) mod page;
 pub(crate) mod push;
+pub(crate) mod series;
 pub(crate) mod snapshot;
 pub(crate) mod watched;

@@ -19,7 +19,7 @@ const GLIBC: [u32; 2] = [2, 17];
 
 /// Functions that have a twin whose name ends with 64, which musl's loader takes as the function itself:
 /// its file offsets always have 64 bits.
-const WITH_64: [&str; 16] = [
+const WITH_64: [&str; 17] = [
     "__fxstat",
     "__fxstatat",
     "__lxstat",
@@ -35,6 +35,7 @@ const WITH_64: [&str; 16] = [
     "openat",
     "pread",
     "pwrite",
+    "readdir",
     "stat",
 ];
 

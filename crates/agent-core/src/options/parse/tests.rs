@@ -155,6 +155,39 @@ fn our_own_options_extend_the_grammar() {
 }
 
 #[test]
+fn a_series_of_files_has_the_form_of_its_ending() {
+    let options = run("cpu=samples,loop=90s,file=a-%t.hprof,keep=500m,duration=2h");
+    let every = Duration::from_secs(90);
+    let keep = Keep::Bytes(500 << 20);
+    assert_eq!(options.series, Some(Rotation { every, keep }));
+    assert_eq!(options.duration, Some(Duration::from_secs(7200)));
+    assert_eq!(
+        (options.output.format, options.mode, options.verbose),
+        (Format::Binary, Mode::Modern, false)
+    );
+    let text = run("keep=3,loop=1m,file=a.txt");
+    assert_eq!(text.series.map(|series| series.keep), Some(Keep::Files(3)));
+    assert_eq!(
+        (text.output.format, text.mode),
+        (Format::Text, Mode::Compat)
+    );
+    let said = run("loop=1s,file=a.hprof,format=a");
+    assert_eq!(said.output.format, Format::Text);
+    assert_eq!(run("keep=3").series, None);
+    for wrong in [
+        "loop=0",
+        "loop=1d",
+        "keep=0",
+        "keep=many",
+        "duration=",
+        "loop=1s,net=localhost:1",
+        "loop=1s,file=a.jfr",
+    ] {
+        assert!(parse(wrong, None).is_err(), "{wrong}");
+    }
+}
+
+#[test]
 fn every_row_of_the_table_is_understood() {
     for row in OPTIONS {
         let value = match row.value {

@@ -1,0 +1,403 @@
+//! The files of a recording that goes on: the time is in their names, each has another name until it is whole, and they
+//! take no more room than they may.
+
+use crate::host::WallTime;
+use crate::options::{Keep, Patterns, expand};
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+/// Stands for the time in a template.
+const TIME: char = '\u{1}';
+/// Stands for the number of a process in a template.
+const PROCESS: char = '\u{2}';
+/// What a file is called until it is whole.
+const PART: &str = ".part";
+/// So old is what a process that was killed has left; one that starts has locked its file by then.
+const ABANDONED: Duration = Duration::from_secs(10);
+
+/// Names of files that follow each other in one folder.
+#[derive(Clone, Debug)]
+pub struct Series {
+    folder: PathBuf,
+    /// The name, with [`TIME`] and [`PROCESS`] in it.
+    template: String,
+    keep: Keep,
+}
+
+impl Series {
+    /// The series of a name with `%t`, or of one that gets it before its ending. In the folder, patterns are
+    /// replaced once.
+    pub fn new(
+        name: &str,
+        keep: Keep,
+        patterns: &Patterns<'_>,
+        variable: impl Fn(&str) -> Option<String>,
+    ) -> Series {
+        let (folder, file) = match name.rsplit_once('/') {
+            Some((folder, file)) => (expand(&format!("{folder}/"), patterns, &variable), file),
+            None => (String::new(), name),
+        };
+        let (time, process) = (TIME.to_string(), PROCESS.to_string());
+        let placed = Patterns {
+            pid: &process,
+            time: &time,
+            host: patterns.host,
+        };
+        let mut template = expand(file, &placed, &variable);
+        if !template.contains(TIME) {
+            // The first dot of `app.hprof.txt`, but not that of a hidden file.
+            let dot = template.char_indices().skip(1).find(|(_, c)| *c == '.');
+            template.insert_str(
+                dot.map_or(template.len(), |(at, _)| at),
+                &format!("-{TIME}"),
+            );
+        }
+        Series {
+            folder: PathBuf::from(folder),
+            template,
+            keep,
+        }
+    }
+
+    /// Begins the next file.
+    ///
+    /// # Errors
+    /// It cannot be created.
+    pub fn begin(&self, time: &str, pid: u32) -> io::Result<Part> {
+        let name = self.template.replace(PROCESS, &pid.to_string());
+        for number in 1.. {
+            let time = match number {
+                1 => time.to_owned(),
+                _ => format!("{time}-{number}"),
+            };
+            let path = self.folder.join(name.replace(TIME, &time));
+            if path.exists() {
+                continue;
+            }
+            let mut part = path.clone().into_os_string();
+            part.push(PART);
+            let part = PathBuf::from(part);
+            let created = OpenOptions::new()
+                .write(true)
+                .create_new(true)
+                .mode(0o600)
+                .open(&part);
+            match created {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error),
+                Ok(file) => {
+                    let _ = file.try_lock();
+                    return Ok(Part {
+                        file,
+                        part,
+                        path,
+                        series: self.clone(),
+                        is_empty: true,
+                        has_failed: false,
+                    });
+                }
+            }
+        }
+        Err(io::ErrorKind::AlreadyExists.into())
+    }
+
+    /// Removes the oldest files until the rest is within the bound, and what killed processes have left of theirs. The
+    /// newest file stays.
+    pub fn prune(&self) {
+        let folder = match self.folder.as_os_str().is_empty() {
+            true => Path::new("."),
+            false => &self.folder,
+        };
+        let mut whole = Vec::new();
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            let name = entry.file_name();
+            let (Some(name), Ok(about)) = (name.to_str(), entry.metadata()) else {
+                continue;
+            };
+            let modified = about.modified().unwrap_or(SystemTime::UNIX_EPOCH);
+            if !about.is_file() {
+                continue;
+            }
+            match name.strip_suffix(PART) {
+                Some(name) if matches(&self.template, name) => {
+                    let age = modified.elapsed().unwrap_or_default();
+                    if age >= ABANDONED && is_abandoned(&entry.path()) {
+                        let _ = fs::remove_file(entry.path());
+                    }
+                }
+                None if matches(&self.template, name) => {
+                    whole.push((modified, name.to_owned(), about.len()));
+                }
+                _ => {}
+            }
+        }
+        whole.sort_unstable();
+        let sizes: Vec<u64> = whole.iter().map(|(_, _, size)| *size).collect();
+        for (_, name, _) in &whole[..excess(&sizes, self.keep)] {
+            let _ = fs::remove_file(self.folder.join(name));
+        }
+    }
+}
+
+/// How many of the first of these sizes, the oldest, are too many.
+fn excess(sizes: &[u64], keep: Keep) -> usize {
+    let kept = match keep {
+        Keep::Files(most) => usize::try_from(most).unwrap_or(usize::MAX),
+        Keep::Bytes(most) => {
+            let mut sum = 0_u64;
+            let newest_first = sizes.iter().rev();
+            newest_first
+                .take_while(|size| {
+                    sum = sum.saturating_add(**size);
+                    sum <= most
+                })
+                .count()
+        }
+    };
+    sizes.len().saturating_sub(kept.max(1))
+}
+
+/// Whether the process that wrote a file is gone: it holds a lock on it.
+fn is_abandoned(part: &Path) -> bool {
+    let file = OpenOptions::new().write(true).open(part);
+    file.is_ok_and(|file| !matches!(file.try_lock(), Err(TryLockError::WouldBlock)))
+}
+
+/// Whether a name is one that the template gives.
+fn matches(template: &str, name: &str) -> bool {
+    let mut rest = template.chars();
+    match rest.next() {
+        None => name.is_empty(),
+        Some(PROCESS) => {
+            let digits = digits(name);
+            digits > 0 && matches(rest.as_str(), &name[digits..])
+        }
+        Some(TIME) => {
+            let Some(mut after) = after_time(name) else {
+                return false;
+            };
+            after = after.strip_prefix('Z').unwrap_or(after);
+            if matches(rest.as_str(), after) {
+                return true;
+            }
+            let numbered = after.strip_prefix('-').map(|tail| &tail[digits(tail)..]);
+            numbered.is_some_and(|after| matches(rest.as_str(), after))
+        }
+        Some(c) => name
+            .strip_prefix(c)
+            .is_some_and(|name| matches(rest.as_str(), name)),
+    }
+}
+
+fn digits(text: &str) -> usize {
+    text.bytes().take_while(u8::is_ascii_digit).count()
+}
+
+/// What follows a time as in `20260131-235959`.
+fn after_time(name: &str) -> Option<&str> {
+    let (day, rest) = name.split_at_checked(8)?;
+    let (time, rest) = rest.strip_prefix('-')?.split_at_checked(6)?;
+    (digits(day) == 8 && digits(time) == 6).then_some(rest)
+}
+
+/// A file of a series that is being written. When it is dropped it gets its name, or goes if nothing was written or
+/// something could not be.
+#[derive(Debug)]
+pub struct Part {
+    file: File,
+    part: PathBuf,
+    path: PathBuf,
+    series: Series,
+    is_empty: bool,
+    has_failed: bool,
+}
+
+impl Part {
+    /// The name it will have.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// It is not to get its name.
+    pub fn abandon(&mut self) {
+        self.has_failed = true;
+    }
+}
+
+impl Write for Part {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.file.write(bytes);
+        match &written {
+            Ok(count) => self.is_empty &= *count == 0,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(_) => self.has_failed = true,
+        }
+        written
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        if self.is_empty || self.has_failed {
+            let _ = fs::remove_file(&self.part);
+        } else {
+            let _ = fs::rename(&self.part, &self.path);
+        }
+        self.series.prune();
+    }
+}
+
+impl WallTime {
+    /// The time in the names of files: `20260131-235959`.
+    pub fn stamp(self) -> String {
+        let seconds = (self.unix_ms / 1000) as i64 + i64::from(self.offset_seconds);
+        let (days, clock) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
+        let (year, month, day) = crate::host::civil(days);
+        format!(
+            "{year}{:02}{day:02}-{:02}{:02}{:02}",
+            month + 1,
+            clock / 3600,
+            clock / 60 % 60,
+            clock % 60
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const T: &str = "20260131-235959";
+
+    fn series(name: &str, keep: Keep) -> Series {
+        let patterns = Patterns {
+            pid: "42",
+            time: T,
+            host: "box",
+        };
+        Series::new(name, keep, &patterns, |_| None)
+    }
+
+    fn write(series: &Series, text: &str) -> PathBuf {
+        let mut part = series.begin(T, 42).unwrap();
+        part.write_all(text.as_bytes()).unwrap();
+        part.path().to_owned()
+    }
+
+    fn listing(folder: &Path) -> Vec<String> {
+        let entries = fs::read_dir(folder).unwrap().flatten();
+        let mut names: Vec<_> = entries
+            .map(|entry| entry.file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn a_stamp_sorts_by_time() {
+        let time = WallTime {
+            unix_ms: 1_795_237_044_000,
+            offset_seconds: 0,
+        };
+        assert_eq!(time.stamp(), "20261121-045724");
+    }
+
+    #[test]
+    fn names_have_the_time_of_each_file() {
+        let check = |name: &str, expected: &str| {
+            let folder = tempfile::tempdir().unwrap();
+            let series = series(
+                &format!("{}/{name}", folder.path().display()),
+                Keep::Files(9),
+            );
+            let path = write(&series, "x");
+            assert_eq!(path, folder.path().join(expected));
+            assert_eq!(listing(folder.path()), [expected]);
+        };
+        check("a-%t-%p.hprof", "a-20260131-235959-42.hprof");
+        check("a.hprof.txt", "a-20260131-235959.hprof.txt");
+        check("%h", "box-20260131-235959");
+        check(".a", ".a-20260131-235959");
+    }
+
+    #[test]
+    fn a_file_has_its_name_when_it_is_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let series = series(&format!("{}/a-%t", folder.path().display()), Keep::Files(9));
+        let mut part = series.begin(T, 42).unwrap();
+        part.write_all(b"text").unwrap();
+        assert_eq!(listing(folder.path()), [format!("a-{T}.part")]);
+        // Another file of the same second.
+        let other = series.begin(T, 42).unwrap();
+        assert!(other.path().ends_with(format!("a-{T}-2")));
+        drop(other);
+        drop(part);
+        assert_eq!(listing(folder.path()), [format!("a-{T}")]);
+        let mut failed = series.begin(T, 42).unwrap();
+        failed.write_all(b"text").unwrap();
+        failed.abandon();
+        drop(failed);
+        assert_eq!(listing(folder.path()), [format!("a-{T}")]);
+    }
+
+    #[test]
+    fn only_names_of_the_template_are_of_the_series() {
+        let check = |template: &str, name: &str, expected| {
+            let template = template.replace("%t", "\u{1}").replace("%p", "\u{2}");
+            assert_eq!(matches(&template, name), expected, "{template} {name}");
+        };
+        check("a-%t.hprof", "a-20260131-235959.hprof", true);
+        check("a-%t.hprof", "a-20260131-235959Z.hprof", true);
+        check("a-%t.hprof", "a-20260131-235959-17.hprof", true);
+        check("a-%t-%p.hprof", "a-20260131-235959-17.hprof", true);
+        check("a-%t-%p.hprof", "a-20260131-235959-2-17.hprof", true);
+        check("a-%t.hprof", "a-20260131-235959.hprof.bak", false);
+        check("a-%t.hprof", "a-20260131.hprof", false);
+        check("a-%t.hprof", "b-20260131-235959.hprof", false);
+        check("a-%p", "a-", false);
+        check("%t", "2026013é-235959", false);
+    }
+
+    #[test]
+    fn the_oldest_files_go() {
+        assert_eq!(excess(&[1; 5], Keep::Files(3)), 2);
+        assert_eq!(excess(&[1; 2], Keep::Files(3)), 0);
+        assert_eq!(excess(&[5, 4, 3, 2], Keep::Bytes(6)), 2);
+        assert_eq!(excess(&[5, 4, 3, 2], Keep::Bytes(9)), 1);
+        assert_eq!(excess(&[5, 50], Keep::Bytes(9)), 1, "the newest stays");
+        assert_eq!(excess(&[], Keep::Files(1)), 0);
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("other"), "kept").unwrap();
+        let series = series(&format!("{}/a-%t", folder.path().display()), Keep::Files(2));
+        let paths: Vec<_> = (0..5).map(|_| write(&series, "x")).collect();
+        let name = |at: usize| paths[at].file_name().unwrap().to_str().unwrap().to_owned();
+        let mut expected = vec![name(3), name(4), "other".to_owned()];
+        expected.sort();
+        assert_eq!(listing(folder.path()), expected);
+    }
+
+    #[test]
+    fn what_a_killed_process_has_left_goes_and_what_another_writes_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        let series = series(&format!("{}/a-%t", folder.path().display()), Keep::Files(2));
+        let part = series.begin(T, 42).unwrap();
+        let old = SystemTime::now() - Duration::from_secs(3600);
+        part.file.set_modified(old).unwrap();
+        let left = path("a-20260131-000000.part");
+        File::create(&left).unwrap().set_modified(old).unwrap();
+        File::create(path("a-20260131-000001.part")).unwrap();
+        series.prune();
+        assert_eq!(
+            listing(folder.path()),
+            ["a-20260131-000001.part".to_owned(), format!("a-{T}.part")]
+        );
+    }
+}

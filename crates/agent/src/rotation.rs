@@ -1,0 +1,75 @@
+//! What the clock orders: the next file of a recording with `loop=`, and its end after `duration=`.
+//!
+//! The agent writes the two forms of the original only. Files of other forms are made by `tenure run --loop` and
+//! `tenure attach --loop`, which take a connection for each file: JFR and pprof are written from a whole profile, and in
+//! the program's process nothing reads one.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use agent_core::Recorder;
+use locks::Mutex;
+use vm_hotspot::HotSpot;
+
+use crate::{listener, output, process, recording};
+
+/// How soon the end of the recording is noticed.
+const STEP: Duration = Duration::from_millis(100);
+
+/// A recording has begun: starts a thread if the clock has something to order.
+pub(crate) fn begin(recorder: &Arc<Mutex<Recorder>>) {
+    let Some(vm) = HotSpot::get() else { return };
+    let options = recorder.lock().options().clone();
+    if options.series.is_none() && options.duration.is_none() {
+        return;
+    }
+    let recorder = Arc::clone(recorder);
+    let run = move || {
+        let begun = Instant::now();
+        let end = options.duration.and_then(|after| begun.checked_add(after));
+        let every = options.series.map(|series| series.every);
+        let mut next = every.and_then(|every| begun.checked_add(every));
+        let mut last_fault = String::new();
+        loop {
+            let Some(wanted) = [next, end].into_iter().flatten().min() else {
+                return;
+            };
+            if !wait(vm, wanted) {
+                return;
+            }
+            if end.is_some_and(|end| end <= Instant::now()) {
+                recording::stop_this(&recorder);
+                return;
+            }
+            // What is recorded stays in the present output until there is another one.
+            match output::open(&options) {
+                Ok(output) => listener::rotate(vm, &recorder, output),
+                Err(error) => {
+                    let fault = error.to_string();
+                    if fault != last_fault {
+                        process::note(&format!("there is no next file: {fault}"));
+                    }
+                    last_fault = fault;
+                }
+            }
+            // After a pause of the whole machine there is one file, not one for each turn that was missed.
+            let after = |next: Instant| Some((next + every?).max(Instant::now()));
+            next = next.and_then(after);
+        }
+    };
+    if let Err(error) = vm.run_thread("HPROF rotation", run) {
+        process::note(&format!("loop= and duration= have no effect: {error}"));
+    }
+}
+
+/// Waits until then; false if the recording has ended before.
+fn wait(vm: &HotSpot, then: Instant) -> bool {
+    while !vm.has_ended() {
+        let left = then.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return true;
+        }
+        std::thread::sleep(left.min(STEP));
+    }
+    false
+}

@@ -1,0 +1,202 @@
+//! A profile as a series of files: the agent opens a connection for each (`loop=`), and this process makes of what comes
+//! what the name's ending says.
+
+use crate::exit::Usage;
+use crate::output::note;
+use agent_core::WallTime;
+use agent_core::control::StreamMeter;
+use agent_core::options::{Keep, Patterns, keep};
+use agent_core::series::{Part, Series};
+use anyhow::{Context, Result, bail};
+use report::profile::{Form, main_metric, render};
+use rustix::net::sockopt::socket_peercred;
+use std::io::{ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// Flags of a recording in a series of files.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct LoopArgs {
+    /// Write a file each TIME (30, 90s, 5m, 1h) that holds what was recorded in it; in its name, %t is the time (UTC)
+    /// at its begin and %p the process id
+    #[arg(long = "loop", value_name = "TIME", requires = "output", value_parser = duration)]
+    every: Option<Duration>,
+    /// With --loop: so many files of this name stay, or files of so many bytes (500m); the oldest are removed
+    #[arg(long, value_name = "N|SIZE", requires = "every", default_value = "24", value_parser = kept)]
+    keep: Keep,
+}
+
+fn kept(text: &str) -> Result<Keep, String> {
+    keep(text).map_err(|fault| fault.to_string())
+}
+
+/// Seconds, or a number with a unit.
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
+    let (digits, unit) = match text.as_bytes().last() {
+        Some(b's') => (&text[..text.len() - 1], 1),
+        Some(b'm') => (&text[..text.len() - 1], 60),
+        Some(b'h') => (&text[..text.len() - 1], 3600),
+        _ => (text, 1),
+    };
+    let seconds = digits.parse::<u64>().ok();
+    let seconds = seconds.and_then(|number| number.checked_mul(unit));
+    let seconds = seconds.filter(|seconds| (1..=86_400).contains(seconds));
+    seconds
+        .map(Duration::from_secs)
+        .ok_or_else(|| "expected a time up to a day such as 30, 90s, 5m or 1h".to_owned())
+}
+
+/// The form that a profile is turned into; `None` if it is kept as the agent writes it.
+pub(crate) fn form_of(output: &Path) -> Option<Form> {
+    let name = output.to_string_lossy();
+    let is_own = [".txt", ".hprof"]
+        .iter()
+        .any(|ending| name.ends_with(ending));
+    Form::of_file_name(&name).filter(|_| !is_own)
+}
+
+/// A profile of the agent in another form.
+pub(crate) fn converted(profile: &[u8], form: Form, path: &Path) -> Result<Vec<u8>> {
+    let (profile, _) = profile::read(profile).context("what the agent sent")?;
+    if main_metric(&profile).is_none() {
+        note("the profile has no counts: the output is empty");
+    }
+    let title = path.file_name().unwrap_or_default().to_string_lossy();
+    Ok(render(&profile, form, None, &title))
+}
+
+/// Where the files go.
+#[derive(Clone, Debug)]
+pub(crate) struct Files {
+    series: Series,
+    form: Option<Form>,
+    every: Duration,
+}
+
+impl LoopArgs {
+    /// The files that are asked for.
+    ///
+    /// # Errors
+    /// The name has no ending that says a form.
+    pub(crate) fn files(&self, output: Option<&Path>) -> Result<Option<Files>> {
+        let (Some(every), Some(output)) = (self.every, output) else {
+            return Ok(None);
+        };
+        let name = output.to_str().context("the output is not UTF-8")?;
+        let form = form_of(output);
+        if form.is_none() && !name.ends_with(".txt") && !name.ends_with(".hprof") {
+            let text = format!(
+                "{name}: the ending says no form (.jfr .pb.gz .collapsed .html .json .hprof .txt)"
+            );
+            return Err(Usage(text).into());
+        }
+        let pid = std::process::id().to_string();
+        let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+        let patterns = Patterns {
+            pid: &pid,
+            time: &now(),
+            host: host.trim(),
+        };
+        let series = Series::new(name, self.keep, &patterns, |name| std::env::var(name).ok());
+        Ok(Some(Files {
+            series,
+            form,
+            every,
+        }))
+    }
+}
+
+/// The time as names have it.
+fn now() -> String {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    let time = WallTime {
+        unix_ms: now.unwrap_or_default().as_millis() as u64,
+        offset_seconds: 0,
+    };
+    format!("{}Z", time.stamp())
+}
+
+impl Files {
+    /// What the agent gets to know.
+    pub(crate) fn option(&self) -> String {
+        format!("loop={}s", self.every.as_secs())
+    }
+
+    /// Stores what comes until the agent closes the connection. The file; none if nothing came.
+    pub(crate) fn store(&self, mut stream: TcpStream) -> Result<Option<PathBuf>> {
+        let pid = socket_peercred(&stream).map(|other| other.pid.as_raw_nonzero().get());
+        let part = self.series.begin(&now(), pid.unwrap_or(0).unsigned_abs());
+        let mut part = part.context("there is no next file")?;
+        let path = part.path().to_owned();
+        let stored = self.write(&mut stream, &mut part);
+        if stored.is_err() {
+            part.abandon();
+        }
+        let any = stored.with_context(|| format!("{} is not written", path.display()))?;
+        Ok(any.then_some(path))
+    }
+
+    fn write(&self, stream: &mut TcpStream, part: &mut Part) -> Result<bool> {
+        let mut meter = StreamMeter::default();
+        let mut profile = Vec::new();
+        let mut buffer = vec![0; 1 << 16];
+        loop {
+            let count = match stream.read(&mut buffer) {
+                Ok(count) => count,
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                // The program was killed.
+                Err(_) => 0,
+            };
+            if count == 0 {
+                break;
+            }
+            meter.push(&buffer[..count]);
+            match self.form {
+                Some(_) => profile.extend_from_slice(&buffer[..count]),
+                None => part.write_all(&buffer[..count])?,
+            }
+        }
+        let progress = meter.progress();
+        if progress.bytes > 0 && !progress.at_boundary {
+            bail!("the program has ended inside a record");
+        }
+        if let Some(form) = self.form.filter(|_| progress.bytes > 0) {
+            part.write_all(&converted(&profile, form, part.path())?)?;
+        }
+        Ok(progress.bytes > 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_units() {
+        let check = |text: &str, seconds: Option<u64>| {
+            assert_eq!(
+                duration(text).ok(),
+                seconds.map(Duration::from_secs),
+                "{text}"
+            );
+        };
+        check("30", Some(30));
+        check("90s", Some(90));
+        check("5m", Some(300));
+        check("1h", Some(3600));
+        for wrong in ["", "0", "s", "-1", "2d", "25h", "1.5"] {
+            check(wrong, None);
+        }
+    }
+
+    #[test]
+    fn the_ending_of_the_file_chooses_the_form() {
+        let check = |name: &str, form| assert_eq!(form_of(Path::new(name)), form, "{name}");
+        check("flames.html", Some(Form::Html));
+        check("app.pb.gz", Some(Form::Pprof));
+        check("run.hprof", None);
+        check("run.hprof.txt", None);
+        check("stacks.collapsed", Some(Form::Collapsed));
+    }
+}
