@@ -3,7 +3,8 @@
 use jvmti::{Env, Jni, Live};
 use rustc_hash::FxHashMap;
 use vm_hotspot::heap::field_layout::Layouts;
-use vm_hotspot::heap::records::{self, Ids, Plan, Shape, Wanted};
+use vm_hotspot::heap::records::{self, Plan};
+use vm_hotspot::heap::walk::{Classes, Ids, Shape, Wanted};
 use vmpi::{ClassId, DumpLevel, EnvId, ObjectHandle, RefId};
 
 use crate::bridge::Bridge;
@@ -77,8 +78,11 @@ impl Bridge {
         let global = |(id, raw): (ObjectId, usize)| (id as i64, RefId(raw as u64));
         Some(Plan {
             level,
-            layouts,
-            shapes: self.classes.shapes().into_iter().map(shape).collect(),
+            classes: Classes {
+                layouts,
+                shapes: self.classes.shapes().into_iter().map(shape).collect(),
+                hidden: None,
+            },
             threads: envs.map(thread).collect(),
             globals: self.refs.by_object().into_iter().map(global).collect(),
             most: usize::MAX,

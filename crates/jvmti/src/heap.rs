@@ -75,10 +75,6 @@ pub struct Primitive {
 
 /// What a walk calls. Methods not overridden ask for nothing.
 pub trait HeapWalk {
-    /// An object, during [`Env::iterate_heap`].
-    fn object(&mut self, _class_tag: i64, _size: i64, _tag: &mut i64, _length: i32) -> Walk {
-        Walk::On
-    }
     /// A reference, during [`Env::follow_references`].
     fn reference(&mut self, _reference: Reference<'_>) -> Walk {
         Walk::On
@@ -122,17 +118,6 @@ unsafe fn step(user: *mut c_void, call: impl FnOnce(&mut dyn HeapWalk) -> Walk) 
             Walk::Stop.code()
         }
     }
-}
-
-extern "system" fn on_object(
-    class: i64,
-    size: i64,
-    tag: *mut i64,
-    len: i32,
-    user: *mut c_void,
-) -> i32 {
-    // SAFETY: the VM passes a valid tag slot and our context.
-    unsafe { step(user, |v| v.object(class, size, &mut *tag, len)) }
 }
 
 extern "system" fn on_reference(
@@ -249,35 +234,6 @@ extern "system" fn on_array(
 }
 
 impl Env<Live> {
-    /// Calls [`HeapWalk::object`] for every object of the heap, reachable or not
-    /// (only for tagged ones if `tagged_only`).
-    pub fn iterate_heap(self, tagged_only: bool, visitor: &mut dyn HeapWalk) -> Result<()> {
-        const FILTER_UNTAGGED: i32 = 8;
-        let callbacks = HeapCallbacks {
-            iteration: Some(on_object),
-            reference: None,
-            primitive_field: None,
-            array_primitive: None,
-            string: ptr::null(),
-            reserved: [ptr::null(); 11],
-        };
-        let mut context = Context {
-            visitor,
-            panicked: false,
-        };
-        let filter = if tagged_only { FILTER_UNTAGGED } else { 0 };
-        // SAFETY: slot 116 is (filter, class, callbacks, user); all live through the call.
-        let code = unsafe {
-            table_call!(self.raw, 1, slot::IterateThroughHeap, (filter => i32, ptr::null_mut() => RawObject, &raw const callbacks => *const HeapCallbacks, (&raw mut context).cast() => *mut c_void) -> i32)
-        };
-        check("IterateThroughHeap", code)?;
-        if context.panicked {
-            check("heap callback", 113)
-        } else {
-            Ok(())
-        }
-    }
-
     /// Follows references from the roots (or from `start`), with primitive values.
     pub fn follow_references(
         self,

@@ -1,412 +1,455 @@
-//! A heap walk through JVMTI: references and values gathered into whole objects.
+//! One walk through the heap for every sink: what JVMTI reports is gathered into whole objects.
 //!
-//! The VM names nothing but tags, so each object gets a tag of its own for the
-//! time of the walk: its index in a table that remembers class, size and site.
-//! JVMTI then reports all that one object holds before it goes on to the next, so
-//! one object is built at a time.
-//!
-//! This is the way without the VM's own dumper, several times as slow.
+//! The VM reports all that one object holds before it goes on to the next, so one object is gathered at a time and handed
+//! over when the next begins; classes, whose parts may come in between, are handed over at the end. Classes are loaded
+//! until all threads stand still; what a class holds that was not planned for, or an object of such a class, gets a root
+//! of its own, so that it is not taken for garbage. [`Ids`] name the objects, and a [`Sink`] receives them.
 
-use jvmti::{Env, HeapWalk, Jni, Live, Object, Primitive, Reference, Walk};
+use jvmti::{Env, HeapWalk, Live, Object, Primitive, Reference, Walk};
 use rustc_hash::FxHashMap;
-use vmpi::{
-    BasicType, ClassId, ClassRecord, HeapVisitor, Instance, ObjectArray, ObjectHandle,
-    PrimitiveArray, Root, ThreadId, TraceId, Value, VmError,
-};
+use vmpi::{BasicType, ClassId, DumpLevel, ObjectHandle, Value};
 
-use crate::heap::field_layout::{Layouts, zero};
-use crate::heap::records::value_of;
-use crate::threads::background::collect_garbage;
-use crate::vm::hotspot::HotSpot;
-use crate::vm::queries::failed;
-use crate::vm::registry::{CLASS_TAG, HANDLE_TAG, WALK_TAG, handles};
+use crate::heap::field_layout::{Layout, Layouts, zero};
 
-/// What is remembered of an object while it has a walk tag.
-#[derive(Clone, Copy)]
-struct Known {
-    /// Number of its site, 0 if it is not followed.
-    site: u32,
-    class: u32,
-    size: u64,
-    /// Elements, -1 for objects that are no arrays.
-    length: i32,
-    /// Something refers to it.
-    reached: bool,
-    /// It was handed over.
-    told: bool,
+/// What OBJECT_ALLOC says of the instances of a class.
+#[derive(Clone, Copy, Debug)]
+pub struct Shape {
+    /// The element type, if they are arrays.
+    pub array: Option<BasicType>,
+    /// The class, the element class of an array of references, null for arrays of primitives.
+    pub class: ObjectHandle,
 }
 
-/// Tags every object.
-struct Tagger {
-    objects: Objects,
+/// Names of objects: tags in the walk, ids in what it yields.
+pub trait Ids {
+    /// All threads stand still from here to the end of the walk. Called once, by the VM thread,
+    /// before anything else.
+    fn stopped(&mut self) {}
+    /// The tag of an object that has none: of a class with this tag and shape, of so many bytes.
+    fn tag(&mut self, class: i64, shape: Option<Shape>, size: i64) -> i64;
+    /// What the dump calls the object with a tag; null for tag 0.
+    fn id(&self, tag: i64) -> ObjectHandle;
+    /// A number for each tag, no larger than need be.
+    fn place(&self, tag: i64) -> usize;
+    /// The number under which [`Layouts`] know the class with a tag.
+    fn class(&self, tag: i64) -> ClassId;
+    /// The tag of a class, 0 for none.
+    fn class_tag(&self, class: ClassId) -> i64;
 }
 
-fn known_of(class_tag: i64, size: i64, old_tag: i64, length: i32) -> Known {
-    let class = if class_tag & CLASS_TAG != 0 {
-        (class_tag & !CLASS_TAG) as u32
-    } else {
-        0
-    };
-    Known {
-        site: u32::try_from(old_tag).unwrap_or(0),
-        class,
-        size: size as u64,
-        length,
-        reached: false,
-        told: false,
-    }
+/// What a walk must know of classes beforehand.
+pub struct Classes {
+    /// Their fields.
+    pub layouts: Layouts,
+    /// All classes, by tag.
+    pub shapes: FxHashMap<i64, Shape>,
+    /// The tag of a class of the agent's own, which is left out with its objects.
+    pub hidden: Option<i64>,
 }
 
-impl HeapWalk for Tagger {
-    fn object(&mut self, class_tag: i64, size: i64, tag: &mut i64, length: i32) -> Walk {
-        if *tag & CLASS_TAG == 0 {
-            *tag = self.objects.add(known_of(class_tag, size, *tag, length));
-        }
-        Walk::On
-    }
+/// An object that the walk has met.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Met {
+    pub(crate) tag: i64,
+    pub(crate) object: ObjectHandle,
+    pub(crate) class: ClassId,
+    pub(crate) class_object: ObjectHandle,
+    /// Of its class.
+    pub(crate) shape: Option<Shape>,
+    /// Bytes in the heap.
+    pub(crate) size: i64,
 }
 
-/// Takes the tags off.
-struct Untagger;
-
-impl HeapWalk for Untagger {
-    fn object(&mut self, _class: i64, _size: i64, tag: &mut i64, _length: i32) -> Walk {
-        if *tag & CLASS_TAG == 0 {
-            *tag = 0;
-        }
-        Walk::On
-    }
-}
-
-/// What a class record still needs.
-#[derive(Default, Clone)]
-struct ClassParts {
-    superclass: ObjectHandle,
-    loader: ObjectHandle,
-    signers: ObjectHandle,
-    domain: ObjectHandle,
+/// What a class holds beside its fields.
+#[derive(Default)]
+pub(crate) struct ClassParts {
+    pub(crate) loader: ObjectHandle,
+    pub(crate) signers: ObjectHandle,
+    pub(crate) domain: ObjectHandle,
+    pub(crate) constants: Vec<(u16, Value)>,
     statics: FxHashMap<usize, Value>,
+    /// Bytes of an instance.
+    pub(crate) instance_size: u32,
+}
+
+/// A class, when all its parts are known.
+pub(crate) struct WholeClass<'a> {
+    pub(crate) class: ClassId,
+    pub(crate) object: ObjectHandle,
+    pub(crate) superclass: ObjectHandle,
+    pub(crate) interfaces: Vec<ObjectHandle>,
+    pub(crate) layout: &'a Layout,
+    /// Values of the static fields, in the order of the layout.
+    pub(crate) statics: Vec<Value>,
+    pub(crate) parts: ClassParts,
+}
+
+/// Receives what a walk has gathered, on the thread of the VM.
+pub(crate) trait Sink {
+    /// An object is met for the first time. If nothing but these are wanted, the level is [`DumpLevel::Ids`].
+    fn met(&mut self, _object: ObjectHandle, _shape: Option<Shape>) {}
+    /// An object is a root.
+    fn root(&mut self, tag: i64, object: ObjectHandle, reference: &Reference<'_>);
+    /// Something that was not planned for holds an object.
+    fn held(&mut self, object: ObjectHandle);
+    /// A plain object.
+    fn instance(&mut self, met: &Met, values: &[Value]);
+    /// An array of references.
+    fn object_array(&mut self, met: &Met, elements: Vec<ObjectHandle>);
+    /// An array of primitives.
+    fn primitive_array(&mut self, met: &Met, element: BasicType, len: u32, bytes: &[u8]);
+    /// A class.
+    fn class(&mut self, class: WholeClass<'_>);
+    /// Whether the walk goes on; asked between references.
+    fn goes_on(&self) -> bool;
+}
+
+/// Class, length (-1 if no array) and bytes of what was met and not gathered yet.
+#[derive(Clone, Copy, Default)]
+struct Kind {
+    class: i64,
+    length: i32,
+    size: i64,
 }
 
 /// The object being gathered.
 enum Current {
     Nothing,
-    Instance(Known, ObjectHandle, Vec<Value>),
-    Array(Known, ObjectHandle, Vec<ObjectHandle>),
+    Instance(Met, Vec<Value>),
+    Array(Met, Vec<ObjectHandle>),
 }
 
-struct Gather<'a> {
-    visitor: &'a mut dyn HeapVisitor,
-    layouts: &'a Layouts,
-    /// Class and stack of each site.
-    sites: &'a [(ClassId, TraceId)],
-    objects: Objects,
-    threads: FxHashMap<i64, (ThreadId, TraceId)>,
-    classes: FxHashMap<u32, ClassParts>,
-    /// Classes and instances that belong to the agent.
-    hidden: Option<u32>,
+/// A walk under way.
+pub(crate) struct Walker<'a, S> {
+    level: DumpLevel,
+    classes: Classes,
+    pub(crate) ids: &'a mut dyn Ids,
+    pub(crate) sink: S,
+    has_begun: bool,
+    /// The one object that is wanted.
+    only: Option<i64>,
+    /// Objects that the walk has met, by place.
+    met: Vec<u64>,
+    parts: FxHashMap<u32, ClassParts>,
+    kinds: FxHashMap<i64, Kind>,
     current: Current,
     at: i64,
 }
 
-/// The handle a tag of the walk stands for.
-fn handle(tag: i64) -> ObjectHandle {
-    if tag & CLASS_TAG != 0 {
-        handles::class(ClassId((tag & !CLASS_TAG) as u32))
-    } else if tag & HANDLE_TAG != 0 {
-        ObjectHandle((tag & !(WALK_TAG | HANDLE_TAG)).cast_unsigned())
-    } else {
-        handles::object((tag & !WALK_TAG).cast_unsigned())
-    }
-}
-
-/// Everything remembered of the objects of a walk.
-#[derive(Default)]
-struct Objects {
-    known: Vec<Known>,
-    /// Index by tag, for those whose tag is a handle.
-    named: FxHashMap<i64, usize>,
-}
-
-impl Objects {
-    fn index(&self, tag: i64) -> Option<usize> {
-        match tag & (CLASS_TAG | HANDLE_TAG) {
-            0 => ((tag & !WALK_TAG) as usize).checked_sub(1),
-            HANDLE_TAG => self.named.get(&tag).copied(),
-            _ => None,
+impl<'a, S: Sink> Walker<'a, S> {
+    pub(crate) fn new(level: DumpLevel, classes: Classes, ids: &'a mut dyn Ids, sink: S) -> Self {
+        Self {
+            level,
+            classes,
+            ids,
+            sink,
+            has_begun: false,
+            only: None,
+            met: Vec::new(),
+            parts: FxHashMap::default(),
+            kinds: FxHashMap::default(),
+            current: Current::Nothing,
+            at: 0,
         }
     }
 
-    fn get(&self, tag: i64) -> Option<Known> {
-        self.known.get(self.index(tag)?).copied()
+    /// Hands over all that the roots reach.
+    pub(crate) fn walk_all(&mut self, env: Env<Live>) -> jvmti::Result<()> {
+        env.follow_references(None, self)?;
+        if self.level > DumpLevel::Ids && self.sink.goes_on() {
+            self.rest();
+        }
+        Ok(())
     }
 
-    fn mark(&mut self, tag: i64, mark: impl FnOnce(&mut Known)) {
-        let index = self.index(tag);
-        if let Some(known) = index.and_then(|index| self.known.get_mut(index)) {
-            mark(known);
+    /// Hands over one object.
+    pub(crate) fn walk_one(&mut self, env: Env<Live>, wanted: Wanted) -> jvmti::Result<()> {
+        let tag = wanted.tag;
+        self.only = Some(tag);
+        let length = wanted
+            .array
+            .map_or(-1, |(_, length)| i32::try_from(length).unwrap_or(i32::MAX));
+        let kind = Kind {
+            class: wanted.class,
+            length,
+            size: 0,
+        };
+        self.kinds.insert(tag, kind);
+        env.follow_references(Some(wanted.object), self)?;
+        self.begin();
+        // The VM does not report an object that holds nothing.
+        if matches!(wanted.array, None | Some((BasicType::Object, _))) {
+            self.turn_to(tag);
+        }
+        self.finish();
+        if self.is_class(tag) {
+            self.class(self.ids.class(tag).0);
+        }
+        Ok(())
+    }
+
+    fn begin(&mut self) {
+        if !std::mem::replace(&mut self.has_begun, true) {
+            self.ids.stopped();
         }
     }
 
-    /// Remembers an object that has no tag of the walk yet; its tag.
-    fn add(&mut self, known: Known) -> i64 {
-        self.known.push(known);
-        WALK_TAG | self.known.len() as i64
-    }
-
-    /// Gives an object the tag of a handle it has outside of walks.
-    fn name(&mut self, env: Env<Live>, object: Object, handle: ObjectHandle) -> i64 {
-        let tag = env.tag(object).unwrap_or(0);
-        let named = WALK_TAG | HANDLE_TAG | handle.0.cast_signed();
-        if tag & WALK_TAG != 0 && tag & (HANDLE_TAG | CLASS_TAG) == 0 {
-            self.named.insert(named, (tag & !WALK_TAG) as usize - 1);
-            let _ = env.set_tag(object, named);
+    /// The tag of what a walk meets; given if it has none.
+    fn tag(&mut self, reference: &mut Reference<'_>) -> i64 {
+        let class = reference.class_tag;
+        let shape = self.classes.shapes.get(&class).copied();
+        if *reference.tag == 0 {
+            *reference.tag = self.ids.tag(class, shape, reference.size);
         }
-        named
+        let tag = *reference.tag;
+        if self.only.is_some() || !self.meet(tag) {
+            return tag;
+        }
+        self.sink.met(self.ids.id(tag), shape);
+        if self.level > DumpLevel::Ids {
+            let kind = Kind {
+                class,
+                length: reference.length,
+                size: reference.size,
+            };
+            self.kinds.insert(tag, kind);
+            if reference.length < 0 {
+                let parts = self.parts.entry(self.ids.class(class).0).or_default();
+                parts.instance_size = u32::try_from(reference.size).unwrap_or(u32::MAX);
+            }
+        }
+        tag
     }
-}
 
-impl Gather<'_> {
-    fn trace_of(&self, known: Known) -> TraceId {
-        self.sites
-            .get((known.site as usize).wrapping_sub(1))
-            .map_or(TraceId::EMPTY, |(_, trace)| *trace)
+    /// Whether the walk meets an object for the first time.
+    fn meet(&mut self, tag: i64) -> bool {
+        let place = self.ids.place(tag);
+        let (word, bit) = (place / 64, place % 64);
+        if self.met.len() <= word {
+            self.met.resize(word + 1, 0);
+        }
+        let is_new = self.met[word] >> bit & 1 == 0;
+        self.met[word] |= 1 << bit;
+        is_new
     }
 
-    /// Hands over the object gathered and begins with the one tagged `tag`.
+    fn is_class(&self, tag: i64) -> bool {
+        self.classes.shapes.contains_key(&tag)
+    }
+
+    fn handle_of(&self, class: ClassId) -> ObjectHandle {
+        self.ids.id(self.ids.class_tag(class))
+    }
+
+    fn whole(&self, tag: i64, kind: Kind) -> Met {
+        let class = self.ids.class(kind.class);
+        Met {
+            tag,
+            object: self.ids.id(tag),
+            class,
+            class_object: self.handle_of(class),
+            shape: self.classes.shapes.get(&kind.class).copied(),
+            size: kind.size,
+        }
+    }
+
+    /// Hands over what was gathered and begins with the object that has `tag`.
     fn turn_to(&mut self, tag: i64) {
         if self.at == tag {
             return;
         }
         self.finish();
         self.at = tag;
-        let Some(known) = self.objects.get(tag) else {
+        if self.is_class(tag) || self.only.is_some_and(|only| only != tag) {
+            return;
+        }
+        let Some(kind) = self.kinds.remove(&tag) else {
             return;
         };
-        self.objects.mark(tag, |known| known.told = true);
-        self.current = if known.length >= 0 {
-            Current::Array(
-                known,
-                handle(tag),
-                vec![ObjectHandle::NULL; known.length as usize],
-            )
-        } else {
-            let zeros = self
-                .layouts
-                .0
-                .get(&known.class)
-                .map(|layout| layout.zeros.clone());
-            Current::Instance(known, handle(tag), zeros.unwrap_or_default())
+        let met = self.whole(tag, kind);
+        self.current = match usize::try_from(kind.length) {
+            Ok(length) => Current::Array(met, vec![ObjectHandle::NULL; length]),
+            Err(_) => {
+                let layout = self.classes.layouts.0.get(&met.class.0);
+                let zeros = layout.map(|layout| layout.zeros.clone());
+                Current::Instance(met, zeros.unwrap_or_default())
+            }
         };
     }
 
     fn finish(&mut self) {
-        let class_object = |class: u32| handles::class(ClassId(class));
         match std::mem::replace(&mut self.current, Current::Nothing) {
             Current::Nothing => {}
-            Current::Instance(known, object, values) => self.visitor.instance(&Instance {
-                object,
-                class: ClassId(known.class),
-                class_object: class_object(known.class),
-                trace: self.trace_of(known),
-                size: known.size,
-                values: &values,
-            }),
-            Current::Array(known, object, elements) => self.visitor.object_array(&ObjectArray {
-                object,
-                class: ClassId(known.class),
-                class_object: class_object(known.class),
-                trace: self.trace_of(known),
-                size: known.size,
-                elements: &elements,
-            }),
+            Current::Instance(met, values) => self.sink.instance(&met, &values),
+            Current::Array(met, elements) => self.sink.object_array(&met, elements),
         }
     }
 
-    fn root(&mut self, reference: &Reference<'_>) {
-        let thread = |gather: &Self| {
-            let tag = reference.stack.map_or(0, |stack| stack.0);
-            gather
-                .threads
-                .get(&tag)
-                .map_or(ThreadId::NONE, |thread| thread.0)
-        };
-        let depth = reference
-            .stack
-            .and_then(|stack| u32::try_from(stack.2).ok());
-        let why = match reference.kind {
-            21 => Root::JniGlobal,
-            22 => Root::StickyClass,
-            23 => Root::MonitorUsed,
-            24 => Root::JavaFrame {
-                thread: thread(self),
-                depth,
-            },
-            25 => Root::JniLocal {
-                thread: thread(self),
-                depth,
-            },
-            26 => match self.threads.get(reference.tag) {
-                Some(&(thread, trace)) => Root::ThreadObject { thread, trace },
-                None => Root::Unknown,
-            },
-            _ => Root::Unknown,
-        };
-        self.visitor.root(handle(*reference.tag), why);
+    /// Something is held in a way that no record can express.
+    fn held_somehow(&mut self, to: i64) {
+        if self.only.is_none() {
+            self.sink.held(self.ids.id(to));
+        }
     }
 
-    fn held_by_class(&mut self, class: u32, reference: &Reference<'_>) {
-        let to = handle(*reference.tag);
-        let parts = self.classes.entry(class).or_default();
-        match reference.kind {
-            4 => parts.loader = to,
-            5 => parts.signers = to,
-            6 => parts.domain = to,
-            8 => {
-                let place = self
-                    .layouts
-                    .0
-                    .get(&class)
-                    .and_then(|l| l.statics.get(&reference.index));
-                if let Some(place) = place {
-                    parts.statics.insert(*place, Value::Object(to));
+    /// The place of a static field.
+    fn static_place(&self, class: ClassId, index: i32) -> Option<usize> {
+        let layout = self.classes.layouts.0.get(&class.0)?;
+        layout.statics.get(&index).copied()
+    }
+
+    /// What a class holds.
+    fn held_by_class(&mut self, class: i64, to: i64, reference: &Reference<'_>) {
+        let class = self.ids.class(class);
+        let place = self.static_place(class, reference.index);
+        if (reference.kind, place) == (8, None) {
+            return self.held_somehow(to);
+        }
+        let to = self.ids.id(to);
+        let parts = self.parts.entry(class.0).or_default();
+        match (reference.kind, place) {
+            (4, _) => parts.loader = to,
+            (5, _) => parts.signers = to,
+            (6, _) => parts.domain = to,
+            (8, Some(place)) => {
+                parts.statics.insert(place, Value::Object(to));
+            }
+            (9, _) => {
+                let index = u16::try_from(reference.index).unwrap_or(0);
+                // Their number has 16 bits, too.
+                if parts.constants.len() < usize::from(u16::MAX) {
+                    parts.constants.push((index, Value::Object(to)));
                 }
             }
-            10 => parts.superclass = to,
             _ => {}
         }
     }
 
-    /// Objects that were reached and of which JVMTI said nothing more: mirrors of
-    /// classes that are not loaded.
-    fn silent(&mut self) {
-        for index in 0..self.objects.known.len() {
-            let known = self.objects.known[index];
-            let is_plain = self.layouts.0.contains_key(&known.class) && known.length < 0;
-            let is_ours = Some(known.class) == self.hidden;
-            if known.reached && !known.told && is_plain && !is_ours {
-                self.turn_to(WALK_TAG | (index as i64 + 1));
-            }
-        }
-        self.finish();
+    /// Puts a value of an instance in its place; whether there is one.
+    fn field(&mut self, index: i32, value: Value) -> bool {
+        let Current::Instance(met, values) = &mut self.current else {
+            return false;
+        };
+        let layout = self.classes.layouts.0.get(&met.class.0);
+        let place = layout.and_then(|layout| layout.instance.get(&index));
+        let slot = place.and_then(|place| values.get_mut(*place));
+        let is_there = slot.is_some();
+        slot.into_iter().for_each(|slot| *slot = value);
+        is_there
     }
 
-    /// All class records, after the objects.
-    fn classes(&mut self) {
-        let mut ids: Vec<u32> = self.layouts.0.keys().copied().collect();
-        ids.sort_unstable();
-        for id in ids.into_iter().filter(|id| Some(*id) != self.hidden) {
-            let layout = &self.layouts.0[&id];
-            let parts = self.classes.remove(&id).unwrap_or_default();
-            let (mut statics, mut fields) = (Vec::new(), Vec::new());
-            for (place, field) in layout.declared.iter().enumerate() {
-                if field.is_static {
-                    let value = parts.statics.get(&place).copied();
-                    statics.push((
-                        field.clone(),
-                        value.unwrap_or_else(|| zero(&field.descriptor)),
-                    ));
-                } else {
-                    fields.push(field.clone());
-                }
-            }
-            let superclass = if layout.superclass.0 != 0 {
-                handles::class(layout.superclass)
-            } else {
-                parts.superclass
-            };
-            self.visitor.class(&ClassRecord {
-                object: handles::class(ClassId(id)),
-                class: ClassId(id),
-                trace: TraceId::EMPTY,
-                superclass,
-                loader: parts.loader,
-                signers: parts.signers,
-                protection_domain: parts.domain,
-                statics: &statics,
-                fields: &fields,
-                instance_size: 0,
-            });
+    /// Hands over one class.
+    fn class(&mut self, class: u32) {
+        let nothing = Layout::default();
+        let layout = self.classes.layouts.0.get(&class).unwrap_or(&nothing);
+        let parts = self.parts.remove(&class).unwrap_or_default();
+        let fields = layout.declared.iter().enumerate();
+        let statics = fields.filter(|(_, field)| field.is_static);
+        let value = |(place, field): (usize, &vmpi::FieldInfo)| {
+            let value = parts.statics.get(&place).copied();
+            value.unwrap_or_else(|| zero(&field.descriptor))
+        };
+        let interfaces = layout.interfaces.iter();
+        self.sink.class(WholeClass {
+            class: ClassId(class),
+            object: self.ids.id(self.ids.class_tag(ClassId(class))),
+            superclass: self.ids.id(self.ids.class_tag(layout.superclass)),
+            interfaces: interfaces
+                .map(|class| self.ids.id(self.ids.class_tag(*class)))
+                .collect(),
+            layout,
+            statics: statics.map(value).collect(),
+            parts,
+        });
+    }
+
+    /// What the walk did not hand over: objects that hold nothing, and the classes.
+    pub(crate) fn rest(&mut self) {
+        // The VM does not report what classes of primitives hold.
+        let mut rest: Vec<i64> = self.kinds.keys().copied().collect();
+        rest.sort_unstable();
+        rest.into_iter().for_each(|tag| self.turn_to(tag));
+        self.finish();
+        // They are not among the loaded ones either.
+        let mut classes: Vec<u32> = self.classes.layouts.0.keys().copied().collect();
+        let mut others: Vec<i64> = self.classes.shapes.keys().copied().collect();
+        // One that the walk has not met is being unloaded.
+        others.retain(|tag| !self.meet(*tag));
+        classes.extend(others.into_iter().map(|tag| self.ids.class(tag).0));
+        classes.sort_unstable();
+        classes.dedup();
+        let hidden = self.classes.hidden.map(|tag| self.ids.class(tag).0);
+        for class in classes.into_iter().filter(|class| Some(*class) != hidden) {
+            self.class(class);
+        }
+    }
+
+    fn goes_on(&self) -> Walk {
+        match self.sink.goes_on() {
+            true => Walk::On,
+            false => Walk::Stop,
         }
     }
 }
 
-impl HeapWalk for Gather<'_> {
-    fn reference(&mut self, reference: Reference<'_>) -> Walk {
-        if *reference.tag == 0 {
-            // Made since all objects were tagged.
-            let known = known_of(reference.class_tag, reference.size, 0, reference.length);
-            *reference.tag = self.objects.add(known);
+impl<S: Sink> HeapWalk for Walker<'_, S> {
+    fn reference(&mut self, mut reference: Reference<'_>) -> Walk {
+        self.begin();
+        if self
+            .classes
+            .hidden
+            .is_some_and(|hidden| [*reference.tag, reference.class_tag].contains(&hidden))
+        {
+            return Walk::Around;
         }
-        self.objects
-            .mark(*reference.tag, |known| known.reached = true);
-        let class_of = |tag: i64| (tag & CLASS_TAG != 0).then_some((tag & !CLASS_TAG) as u32);
-        let target = class_of(*reference.tag);
-        let is_ours = target.is_some() && target == self.hidden
-            || self.hidden.is_some() && class_of(reference.class_tag) == self.hidden;
+        let to = self.tag(&mut reference);
+        if self.level == DumpLevel::Ids {
+            return Walk::On;
+        }
         match reference.referrer {
-            _ if is_ours && reference.kind != 1 => return Walk::Around,
-            None => self.root(&reference),
+            None if self.only.is_none() => self.sink.root(to, self.ids.id(to), &reference),
+            None | Some(0) => {}
             Some(referrer) => {
-                if let Some(class) = class_of(referrer) {
-                    self.turn_to(referrer);
-                    self.held_by_class(class, &reference);
-                } else {
-                    self.turn_to(referrer);
-                    let to = handle(*reference.tag);
-                    match (&mut self.current, reference.kind) {
-                        (Current::Instance(known, _, values), 2) => {
-                            let place = self
-                                .layouts
-                                .0
-                                .get(&known.class)
-                                .and_then(|l| l.instance.get(&reference.index));
-                            if let Some(value) = place.and_then(|place| values.get_mut(*place)) {
-                                *value = Value::Object(to);
-                            }
-                        }
-                        (Current::Array(_, _, elements), 3) => {
-                            if let Some(element) = usize::try_from(reference.index)
-                                .ok()
-                                .and_then(|i| elements.get_mut(i))
-                            {
-                                *element = to;
-                            }
-                        }
-                        _ => {}
+                self.turn_to(referrer);
+                if self.is_class(referrer) {
+                    self.held_by_class(referrer, to, &reference);
+                } else if reference.kind == 2 {
+                    if !self.field(reference.index, Value::Object(self.ids.id(to))) {
+                        self.held_somehow(to);
+                    }
+                } else if (4..=9).contains(&reference.kind) {
+                    // A class, but not one of the plan's.
+                    self.held_somehow(to);
+                } else if let (Current::Array(_, elements), 3) = (&mut self.current, reference.kind)
+                {
+                    let index = usize::try_from(reference.index).ok();
+                    if let Some(element) = index.and_then(|index| elements.get_mut(index)) {
+                        *element = self.ids.id(to);
                     }
                 }
             }
         }
-        if self.visitor.keep_going() {
-            Walk::On
-        } else {
-            Walk::Stop
+        match self.only {
+            Some(only) if only != to && self.sink.goes_on() => Walk::Around,
+            _ => self.goes_on(),
         }
     }
 
     fn primitive(&mut self, _class_tag: i64, tag: i64, primitive: Primitive) -> Walk {
+        self.begin();
+        if self.level < DumpLevel::Values {
+            return Walk::On;
+        }
         self.turn_to(tag);
-        if primitive.is_static && tag & CLASS_TAG != 0 {
-            let class = (tag & !CLASS_TAG) as u32;
-            let place = self
-                .layouts
-                .0
-                .get(&class)
-                .and_then(|l| l.statics.get(&primitive.index));
-            if let Some(place) = place {
-                let parts = self.classes.entry(class).or_default();
-                parts.statics.insert(*place, value_of(primitive));
+        let value = value_of(primitive);
+        if primitive.is_static && self.is_class(tag) {
+            let class = self.ids.class(tag);
+            if let Some(place) = self.static_place(class, primitive.index) {
+                let parts = self.parts.entry(class.0).or_default();
+                parts.statics.insert(place, value);
             }
-        } else if let Current::Instance(known, _, values) = &mut self.current {
-            let place = self
-                .layouts
-                .0
-                .get(&known.class)
-                .and_then(|l| l.instance.get(&primitive.index));
-            if let Some(value) = place.and_then(|place| values.get_mut(*place)) {
-                *value = value_of(primitive);
-            }
+        } else {
+            self.field(primitive.index, value);
         }
         Walk::On
     }
@@ -420,128 +463,55 @@ impl HeapWalk for Gather<'_> {
         len: i32,
         bytes: &[u8],
     ) -> Walk {
-        if self.at == tag {
+        self.begin();
+        if self.level == DumpLevel::Ids || self.only.is_some_and(|only| only != tag) {
+            return Walk::On;
+        }
+        let met = match std::mem::replace(&mut self.current, Current::Nothing) {
             // The reference to its class came first and made it look like an array of references.
-            self.current = Current::Nothing;
-        }
-        self.finish();
+            Current::Array(met, _) if self.at == tag => met,
+            other => {
+                self.current = other;
+                self.finish();
+                let kind = self.kinds.remove(&tag).unwrap_or_default();
+                self.whole(tag, kind)
+            }
+        };
         self.at = 0;
-        let element = BasicType::from_descriptor(std::str::from_utf8(&[kind]).unwrap_or(""));
-        self.objects.mark(tag, |known| known.told = true);
-        if let (Some(known), Some(element)) = (self.objects.get(tag), element) {
-            self.visitor.primitive_array(&PrimitiveArray {
-                object: handle(tag),
-                class: ClassId(known.class),
-                trace: self.trace_of(known),
-                size: known.size,
-                element,
-                len: len as u32,
-                bytes,
-            });
+        let descriptor = [kind];
+        let element = BasicType::from_descriptor(std::str::from_utf8(&descriptor).unwrap_or(""));
+        if let Some(element) = element {
+            self.sink
+                .primitive_array(&met, element, len.cast_unsigned(), bytes);
         }
-        Walk::On
+        self.goes_on()
     }
 }
 
-/// Walks the heap for `visitor`.
-pub(crate) fn walk(
-    hotspot: &HotSpot,
-    env: Env<Live>,
-    jni: Jni,
-    visitor: &mut dyn HeapVisitor,
-) -> Result<(), VmError> {
-    // The dead would be tagged like the living.
-    collect_garbage(hotspot, env, jni).map_err(failed)?;
-    let layouts = Layouts::read(env, jni, |mirror| {
-        hotspot.lock().registry.class(env, jni, mirror)
-    })?;
-    let mut tagger = Tagger {
-        objects: Objects::default(),
-    };
-    tag_followed(hotspot, env, jni);
-    let tagged = env.iterate_heap(false, &mut tagger);
-    let mut objects = tagger.objects;
-    let threads = name_threads(hotspot, env, jni, &mut objects);
-    // A copy, because other threads go on making sites between the stops.
-    let (sites, hidden) = {
-        let state = hotspot.lock();
-        (
-            state.sites.keys(),
-            state.registry.tracker.map(|class| class.0),
-        )
-    };
-    let mut gather = Gather {
-        visitor,
-        layouts: &layouts,
-        sites: &sites,
-        objects,
-        threads,
-        classes: FxHashMap::default(),
-        hidden,
-        current: Current::Nothing,
-        at: 0,
-    };
-    let walked = tagged.and_then(|()| env.follow_references(None, &mut gather));
-    gather.finish();
-    gather.silent();
-    gather.classes();
-    let restored = env.iterate_heap(true, &mut Untagger);
-    walked.and(restored).map_err(failed)
+/// An object that is to be dumped.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted {
+    /// A reference to it.
+    pub object: Object,
+    /// Its tag.
+    pub tag: i64,
+    /// The tag of its class.
+    pub class: i64,
+    /// The element type and the length, if it is an array.
+    pub array: Option<(BasicType, usize)>,
 }
 
-/// Tags followed objects with the numbers of their sites.
-fn tag_followed(hotspot: &HotSpot, env: Env<Live>, jni: Jni) {
-    hotspot.followed.living(jni, |entries| {
-        for entry in entries.iter() {
-            let Some(object) = jni.new_local(entry.weak()) else {
-                continue;
-            };
-            if env.tag(object) == Ok(0) {
-                let _ = env.set_tag(object, i64::from(entry.site().0));
-            }
-            jni.delete_local(object);
-        }
-    });
-}
-
-/// Gives threads and loaders their lasting handles; which thread has which tag,
-/// and where it is.
-fn name_threads(
-    hotspot: &HotSpot,
-    env: Env<Live>,
-    jni: Jni,
-    objects: &mut Objects,
-) -> FxHashMap<i64, (ThreadId, TraceId)> {
-    let depth = hotspot.config.depth;
-    let mut threads = FxHashMap::default();
-    jni.local_frame(256, || {
-        let stacks = env
-            .all_stacks(depth.min(1 << 16).cast_signed())
-            .unwrap_or_default();
-        let mut state = hotspot.lock();
-        for row in stacks {
-            let thread = state.registry.thread(env, Some(row.thread), false);
-            let frames = state.registry.stack(env, jni, &row.frames, depth as usize);
-            let owner = if hotspot.config.per_thread {
-                thread
-            } else {
-                ThreadId::NONE
-            };
-            let trace = state.registry.trace(vmpi::Trace {
-                thread: owner,
-                frames,
-            });
-            let Some(object) = state.registry.thread_info(thread).map(|info| info.object) else {
-                continue;
-            };
-            let tag = objects.name(env, row.thread, object);
-            threads.insert(tag, (thread, trace));
-        }
-        for (index, weak) in state.registry.loaders.iter() {
-            if let Some(loader) = jni.new_local(weak) {
-                objects.name(env, loader, handles::loader(index));
-            }
-        }
-    });
-    threads
+/// A field's value as the vocabulary has it.
+pub(crate) fn value_of(primitive: Primitive) -> Value {
+    let bits = primitive.bits;
+    match primitive.kind {
+        b'Z' => Value::Boolean(bits as u8 != 0),
+        b'B' => Value::Byte(bits as i8),
+        b'C' => Value::Char(bits as u16),
+        b'S' => Value::Short(bits as i16),
+        b'I' => Value::Int(bits as i32),
+        b'F' => Value::Float(f32::from_bits(bits as u32)),
+        b'D' => Value::Double(f64::from_bits(bits)),
+        _ => Value::Long(bits.cast_signed()),
+    }
 }

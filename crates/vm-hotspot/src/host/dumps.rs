@@ -22,8 +22,9 @@ use super::stream::get_on;
 use super::threads::Stack;
 use super::{Entry, Host};
 use crate::heap::field_layout::Layouts;
-use crate::heap::records::{self, Ids, Plan, Shape, Wanted};
+use crate::heap::records::{self, Plan};
 use crate::heap::used_monitors::{monitor_record, status_of, used_monitors};
+use crate::heap::walk::{Classes, Ids, Shape, Wanted};
 
 /// Bytes that a heap dump may have: it is held in memory, three times while it is put on the wire
 /// (a test of `vmpi` counts).
@@ -230,8 +231,11 @@ impl Host {
         }
         Some(Plan {
             level,
-            layouts,
-            shapes,
+            classes: Classes {
+                layouts,
+                shapes,
+                hidden: None,
+            },
             threads: FxHashMap::default(),
             globals: FxHashMap::default(),
             most: MOST,
@@ -274,7 +278,7 @@ impl Host {
         tags.follow(jni);
         let mirror = jni.object_class(object)?;
         let of = tags.env.tag(mirror).unwrap_or(0);
-        let array = plan.shapes.get(&of).and_then(|shape| shape.array);
+        let array = plan.classes.shapes.get(&of).and_then(|shape| shape.array);
         let wanted = Wanted {
             object,
             tag: tags.of(object).0,

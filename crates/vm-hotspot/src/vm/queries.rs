@@ -14,7 +14,7 @@ use vmpi::{
 use crate::cpu::sampler::Sampler;
 use crate::heap::field_layout::declared_fields;
 use crate::heap::native_dump;
-use crate::heap::walk;
+use crate::heap::visit;
 use crate::instrument::natives::uncounted;
 use crate::native::Malloc;
 use crate::threads::background::collect_garbage;
@@ -371,7 +371,7 @@ impl Vm for HotSpot {
     fn walk_heap(&self, visitor: &mut dyn HeapVisitor) -> Result<(), VmError> {
         let (env, jni) = self.here()?;
         self.keep_classes_for_walk(env, jni).map_err(failed)?;
-        let walked = uncounted(|| walk::walk(self, env, jni, visitor));
+        let walked = uncounted(|| visit::walk(self, jni, visitor));
         *self.classes_of_walk.lock() = None;
         walked
     }

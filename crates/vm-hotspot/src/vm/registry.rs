@@ -20,10 +20,6 @@ use vmpi::{
 
 /// Marks tags of class mirrors; the low bits are the class id.
 pub(crate) const CLASS_TAG: i64 = 1 << 62;
-/// Marks tags that objects have while the heap is walked.
-pub(crate) const WALK_TAG: i64 = 1 << 61;
-/// With [`WALK_TAG`]: the low bits are a handle, not an index of the walk.
-pub(crate) const HANDLE_TAG: i64 = 1 << 60;
 
 /// Handles are small numbers, so that four bytes hold them as in the original:
 /// classes, loaders and threads keep theirs, other objects get one for each walk.

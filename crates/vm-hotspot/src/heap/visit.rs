@@ -1,0 +1,306 @@
+//! A walk for [`HeapVisitor`]s: the heap with the stacks of tracked objects.
+//!
+//! It has an environment of its own, with tags for classes, tracked objects and all that the walk meets; they go with
+//! it, so that nothing is left for the collector to look after.
+//!
+//! This is the way without the VM's own dumper, several times as slow.
+
+use jvmti::{Capability, Env, Jni, Live, Object, Reference};
+use rustc_hash::FxHashMap;
+use vmpi::{
+    BasicType, ClassId, ClassRecord, DumpLevel, FieldInfo, HeapVisitor, Instance, ObjectArray,
+    ObjectHandle, PrimitiveArray, Root, ThreadId, TraceId, Value, VmError,
+};
+
+use crate::heap::field_layout::Layouts;
+use crate::heap::walk::{Classes, Ids, Met, Shape, Sink, Walker, WholeClass};
+use crate::threads::background::collect_garbage;
+use crate::vm::hotspot::HotSpot;
+use crate::vm::queries::failed;
+use crate::vm::registry::handles;
+
+/// Marks tags of objects that are not tracked.
+const PASSING: i64 = 1 << 40;
+/// Marks tags of tracked objects.
+const TRACKED: i64 = 1 << 41;
+
+/// Names of objects in one walk: the number of a class is its tag.
+struct Tags {
+    env: Env<Live>,
+    /// Sites of the tracked objects, by the low bits of their tags.
+    sites: Vec<u32>,
+    /// Handles that objects have outside of walks.
+    named: FxHashMap<i64, ObjectHandle>,
+    /// Other objects so far.
+    count: i64,
+}
+
+impl Tags {
+    /// Gives an object the handle it has outside of walks; its tag.
+    fn name(&mut self, object: Object, handle: ObjectHandle) -> i64 {
+        let mut tag = self.env.tag(object).unwrap_or(0);
+        if tag == 0 {
+            tag = self.pass();
+            let _ = self.env.set_tag(object, tag);
+        }
+        self.named.insert(tag, handle);
+        tag
+    }
+
+    fn pass(&mut self) -> i64 {
+        self.count += 1;
+        PASSING | (self.count - 1)
+    }
+
+    /// Tags tracked objects.
+    fn track(&mut self, hotspot: &HotSpot, jni: Jni) {
+        hotspot.followed.living(jni, |entries| {
+            for entry in entries.iter() {
+                let Some(object) = jni.new_local(entry.weak()) else {
+                    continue;
+                };
+                // The object of a class has the class's tag.
+                if self.env.tag(object) == Ok(0) {
+                    let tag = TRACKED | self.sites.len() as i64;
+                    if self.env.set_tag(object, tag).is_ok() {
+                        self.sites.push(entry.site().0);
+                    }
+                }
+                jni.delete_local(object);
+            }
+        });
+    }
+
+    /// Gives threads and loaders their handles; which thread has which tag, and where it is.
+    fn name_threads(
+        &mut self,
+        hotspot: &HotSpot,
+        (env, jni): (Env<Live>, Jni),
+    ) -> FxHashMap<i64, (ThreadId, TraceId)> {
+        let depth = hotspot.config.depth;
+        let mut threads = FxHashMap::default();
+        jni.local_frame(256, || {
+            let stacks = env.all_stacks(depth.min(1 << 16).cast_signed());
+            let mut state = hotspot.lock();
+            for row in stacks.unwrap_or_default() {
+                let thread = state.registry.thread(env, Some(row.thread), false);
+                let frames = state.registry.stack(env, jni, &row.frames, depth as usize);
+                let thread_of_stack = match hotspot.config.per_thread {
+                    true => thread,
+                    false => ThreadId::NONE,
+                };
+                let trace = state.registry.trace(vmpi::Trace {
+                    thread: thread_of_stack,
+                    frames,
+                });
+                if let Some(info) = state.registry.thread_info(thread) {
+                    let tag = self.name(row.thread, info.object);
+                    threads.insert(tag, (thread, trace));
+                }
+            }
+            for (index, weak) in state.registry.loaders.iter() {
+                if let Some(loader) = jni.new_local(weak) {
+                    self.name(loader, handles::loader(index));
+                }
+            }
+        });
+        threads
+    }
+}
+
+impl Ids for Tags {
+    fn tag(&mut self, _class: i64, _shape: Option<Shape>, _size: i64) -> i64 {
+        self.pass()
+    }
+
+    fn id(&self, tag: i64) -> ObjectHandle {
+        let index = (tag & !(PASSING | TRACKED)).cast_unsigned();
+        match tag {
+            0 => ObjectHandle::NULL,
+            _ if tag & (PASSING | TRACKED) == 0 => handles::class(ClassId(index as u32)),
+            _ => match self.named.get(&tag) {
+                Some(handle) => *handle,
+                None if tag & TRACKED != 0 => handles::object(1 + index),
+                None => handles::object(1 + self.sites.len() as u64 + index),
+            },
+        }
+    }
+
+    fn place(&self, tag: i64) -> usize {
+        let kind = usize::from(tag & PASSING != 0) + 2 * usize::from(tag & TRACKED != 0);
+        3 * (tag & !(PASSING | TRACKED)) as usize + kind
+    }
+
+    fn class(&self, tag: i64) -> ClassId {
+        ClassId(u32::try_from(tag).unwrap_or(0))
+    }
+
+    fn class_tag(&self, class: ClassId) -> i64 {
+        i64::from(class.0)
+    }
+}
+
+impl Drop for Tags {
+    fn drop(&mut self) {
+        let _ = self.env.dispose();
+    }
+}
+
+/// Hands a walk over to a visitor.
+struct Visits<'a> {
+    visitor: &'a mut dyn HeapVisitor,
+    /// Stacks of the tracked objects, by the low bits of their tags.
+    traces: Vec<TraceId>,
+    threads: FxHashMap<i64, (ThreadId, TraceId)>,
+}
+
+impl Visits<'_> {
+    fn trace_of(&self, met: &Met) -> TraceId {
+        match met.tag & TRACKED {
+            0 => TraceId::EMPTY,
+            _ => self.traces[(met.tag & !TRACKED) as usize],
+        }
+    }
+}
+
+impl Sink for Visits<'_> {
+    fn root(&mut self, tag: i64, object: ObjectHandle, reference: &Reference<'_>) {
+        let stack = reference.stack.unwrap_or((0, 0, -1));
+        let thread = self.threads.get(&stack.0);
+        let thread = thread.map_or(ThreadId::NONE, |thread| thread.0);
+        let depth = u32::try_from(stack.2).ok();
+        let why = match reference.kind {
+            21 => Root::JniGlobal,
+            22 => Root::StickyClass,
+            23 => Root::MonitorUsed,
+            24 => Root::JavaFrame { thread, depth },
+            25 => Root::JniLocal { thread, depth },
+            26 => match self.threads.get(&tag) {
+                Some(&(thread, trace)) => Root::ThreadObject { thread, trace },
+                None => Root::Unknown,
+            },
+            _ => Root::Unknown,
+        };
+        self.visitor.root(object, why);
+    }
+
+    fn held(&mut self, object: ObjectHandle) {
+        self.visitor.root(object, Root::Unknown);
+    }
+
+    fn instance(&mut self, met: &Met, values: &[Value]) {
+        self.visitor.instance(&Instance {
+            object: met.object,
+            class: met.class,
+            class_object: met.class_object,
+            trace: self.trace_of(met),
+            size: met.size.cast_unsigned(),
+            values,
+        });
+    }
+
+    fn object_array(&mut self, met: &Met, elements: Vec<ObjectHandle>) {
+        self.visitor.object_array(&ObjectArray {
+            object: met.object,
+            class: met.class,
+            class_object: met.class_object,
+            trace: self.trace_of(met),
+            size: met.size.cast_unsigned(),
+            elements: &elements,
+        });
+    }
+
+    fn primitive_array(&mut self, met: &Met, element: BasicType, len: u32, bytes: &[u8]) {
+        self.visitor.primitive_array(&PrimitiveArray {
+            object: met.object,
+            class: met.class,
+            trace: self.trace_of(met),
+            size: met.size.cast_unsigned(),
+            element,
+            len,
+            bytes,
+        });
+    }
+
+    fn class(&mut self, class: WholeClass<'_>) {
+        let declared = class.layout.declared.iter().cloned();
+        let (statics, fields): (Vec<FieldInfo>, _) = declared.partition(|field| field.is_static);
+        let statics: Vec<(FieldInfo, Value)> = statics.into_iter().zip(class.statics).collect();
+        self.visitor.class(&ClassRecord {
+            object: class.object,
+            class: class.class,
+            trace: TraceId::EMPTY,
+            superclass: class.superclass,
+            loader: class.parts.loader,
+            signers: class.parts.signers,
+            protection_domain: class.parts.domain,
+            statics: &statics,
+            fields: &fields,
+            instance_size: 0,
+        });
+    }
+
+    fn goes_on(&self) -> bool {
+        self.visitor.keep_going()
+    }
+}
+
+/// Walks the heap for `visitor`.
+pub(crate) fn walk(
+    hotspot: &HotSpot,
+    jni: Jni,
+    visitor: &mut dyn HeapVisitor,
+) -> Result<(), VmError> {
+    let live = hotspot.live().ok_or(VmError::WrongPhase)?;
+    // JDK 8 holds copies of retransformed classes until the next collection.
+    collect_garbage(hotspot, live, jni).map_err(failed)?;
+    let env = Env::create(hotspot.java).map_err(failed)?.attached_live();
+    let mut tags = Tags {
+        env,
+        sites: Vec::new(),
+        named: FxHashMap::default(),
+        count: 0,
+    };
+    env.add_capabilities(&[Capability::TagObjects])
+        .map_err(failed)?;
+    let mut shapes = FxHashMap::default();
+    let layouts = Layouts::read(live, jni, |mirror| {
+        let class = hotspot.lock().registry.class(live, jni, mirror);
+        if class != ClassId(0) {
+            let (array, element) = (None, ObjectHandle::NULL);
+            shapes.entry(i64::from(class.0)).or_insert_with(|| {
+                let _ = env.set_tag(mirror, i64::from(class.0));
+                Shape {
+                    array,
+                    class: element,
+                }
+            });
+        }
+        class
+    })?;
+    tags.track(hotspot, jni);
+    let threads = tags.name_threads(hotspot, (live, jni));
+    // A copy, because other threads make sites until the walk stops them.
+    let (traces, hidden) = {
+        let state = hotspot.lock();
+        let keys = state.sites.keys();
+        let trace = |site: &u32| {
+            let key = (*site as usize).checked_sub(1).and_then(|at| keys.get(at));
+            key.map_or(TraceId::EMPTY, |(_, trace)| *trace)
+        };
+        let traces = tags.sites.iter().map(trace).collect();
+        (traces, state.registry.tracker)
+    };
+    let classes = Classes {
+        layouts,
+        shapes,
+        hidden: hidden.map(|class| i64::from(class.0)),
+    };
+    let visits = Visits {
+        visitor,
+        traces,
+        threads,
+    };
+    let mut walker = Walker::new(DumpLevel::Values, classes, &mut tags, visits);
+    walker.walk_all(env).map_err(failed)
+}
