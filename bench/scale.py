@@ -3,6 +3,7 @@
 
     bench/scale.py --java JDK25 --save             all cases: some minutes on a quiet machine
     bench/scale.py --java JDK25 --cases hidden     one case
+    bench/scale.py --into bench/results/X.json --cases million    one more case, added to an earlier run
     bench/scale.py --render bench/results/X.json   print the table of an earlier run again
 
 Python 3.9 or newer, standard library only, Linux. README.md says what each figure means.
@@ -20,7 +21,9 @@ CASES = {
     "hidden": (["ManyClasses", "hidden", "20000"], "20,000 hidden classes, each called once"),
     "loaders": (["ManyClasses", "loaders", "1000"], "1,000 loaders with 100 classes each, each called once"),
 }
-TOOLS = ["heap=sites", "cpu=times", "cpu=samples", "alloc=512k", "events=64k"]
+# Nothing is recorded before the heap is exhausted, which happens in no case: what it costs to load the agent.
+LOADED = "oom=snapshot"
+TOOLS = [LOADED, "heap=sites", "cpu=times", "cpu=samples", "alloc=512k", "events=64k"]
 # CPU with the agent by CPU without, at most; of the first case only.
 LIMITS = {"heap=sites": 3, "cpu=times": 6, "cpu=samples": 1.05, "alloc=512k": 1.05}
 HEAP_LIMIT = 64 * MIB  # more Java heap than without, in every case
@@ -73,7 +76,8 @@ def render(results):
             if tool != BASE:
                 goals.append(f"heap +64 MiB: {'met' if heap - of(BASE, 'heap') <= HEAP_LIMIT else 'MISSED'}")
             ended = sum(1 for r in runs if r["tool"] == tool and r["exit"])
-            rows.append([tool, len(runs) and sum(1 for r in runs if r["tool"] == tool), number(of(tool, "cpu")), number(ratio), number(of(tool, "wall")),
+            name = f"{tool} (loaded only)" if tool == LOADED else tool
+            rows.append([name, len(runs) and sum(1 for r in runs if r["tool"] == tool), number(of(tool, "cpu")), number(ratio), number(of(tool, "wall")),
                          number(heap / MIB), number(of(tool, "peak_rss") / MIB), "; ".join(goals) + (f" {ended} FAILED" if ended else "")])
         if rows:
             text += [f"## {case}: {title}", "", f"`{' '.join(words)}`", "",
@@ -92,6 +96,7 @@ def parse_arguments():
     p.add_argument("--quiet", type=float, default=5, help="before each run wait so many seconds at most for the rest of the machine to be quiet (default 5)")
     p.add_argument("--note", default="", help="a sentence to keep with the results")
     p.add_argument("--save", action="store_true", help="write bench/results/DATE-scale-MACHINE.json and .md")
+    p.add_argument("--into", type=Path, metavar="JSON", help="add the runs to those of an earlier run with the same JDK, and write its .json and .md again")
     p.add_argument("--render", type=Path, metavar="JSON", help="print the table of an earlier run and stop")
     return p.parse_args()
 
@@ -105,15 +110,22 @@ def main():
     home = options.java or Path(shutil.which("java") or sys.exit("no java on PATH")).resolve().parent.parent
     if int(re.sub(r"\D", "", jdk_name(home)) or 0) < 21:
         sys.exit("virtual threads need a JDK from 21 on (--java HOME)")
+    earlier = json.loads(options.into.read_text()) if options.into else None
     options.peers = None
     agent = find_libraries(options)["agent"]
     said = subprocess.run([home / "bin" / "java", "-version"], capture_output=True, text=True).stderr
     version = said.splitlines()[1].strip() if said.count("\n") > 1 else str(home)
+    if earlier and (earlier["machine"], earlier["version"]) != (machine(), version):
+        sys.exit(f"{options.into} has runs of another machine or JDK")
     with tempfile.TemporaryDirectory(prefix="bench-scale-") as work:
         runs = measure(options, home, agent, Path(work))
-    results = {"date": datetime.date.today().isoformat(), "machine": machine(), "note": options.note, "version": version, "runs": runs}
+    runs = (earlier["runs"] if earlier else []) + runs
+    results = {"date": datetime.date.today().isoformat(), "machine": machine(), "note": options.note or (earlier or {}).get("note", ""), "version": version, "runs": runs}
     print(render(results))
-    if options.save:
+    if earlier:
+        options.into.write_text(json.dumps(results, indent=1) + "\n")
+        options.into.with_suffix(".md").write_text(render(results))
+    elif options.save:
         save(results, render(results), "scale-")
 
 
