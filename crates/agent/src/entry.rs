@@ -193,6 +193,7 @@ fn run(java: JavaVm, options: Options, output: Output) -> Result<&'static HotSpo
         config,
         profiler: Box::new(profiler),
         message: process::note,
+        memory: output.memory,
     };
     HotSpot::load(java, setup).map_err(Fault::Vm)
 }

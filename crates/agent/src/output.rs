@@ -5,12 +5,14 @@ use std::io::{self, BufWriter, Write};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use agent_core::options::{
     Format, Keep, Mode, Options, Patterns, StartError, Target, expand, temporary_name, unique_name,
 };
 use agent_core::series::Series;
+use vmpi::Memory;
 
 use crate::collector;
 use crate::process::wall_time;
@@ -28,12 +30,19 @@ pub(crate) struct Output {
     pub(crate) folder: PathBuf,
     /// A name for a dump of the VM's own, beside the output or among temporary files.
     pub(crate) scratch: PathBuf,
+    /// What is charged with all tables and queues of the recording.
+    pub(crate) memory: Arc<Memory>,
 }
 
 /// The name of the VM's own dump; the VM wants it to end so.
 fn scratch(name: &str) -> PathBuf {
     let pid = std::process::id();
     PathBuf::from(format!("{}.{pid}.hprof", temporary_name(name)))
+}
+
+/// What all tables and queues of a recording may take.
+fn memory(options: &Options) -> Arc<Memory> {
+    Arc::new(Memory::new(options.memory))
 }
 
 /// Opens what the options name.
@@ -44,9 +53,9 @@ pub(crate) fn open(options: &Options) -> Result<Output, StartError> {
             let place = format!("a collector at {path}");
             let refused = |error: io::Error| StartError::Stranger(place.clone(), error.to_string());
             let stream = collector::connect(Path::new(path)).map_err(refused)?;
-            send_to(stream, place.clone()).map_err(refused)
+            send_to(options, stream, place.clone()).map_err(refused)
         }
-        Target::File(_) if options.records_nothing => Ok(nowhere()),
+        Target::File(_) if options.records_nothing => Ok(nowhere(options)),
         Target::File(name) => create(options, name),
     }
 }
@@ -54,7 +63,7 @@ pub(crate) fn open(options: &Options) -> Result<Output, StartError> {
 fn create(options: &Options, name: &str) -> Result<Output, StartError> {
     let mut name = name.to_owned();
     if let Some(series) = &options.series {
-        return begin_file(&series_of(&name, series.keep))
+        return begin_file(&series_of(&name, series.keep), memory(options))
             .map_err(|_| StartError::ProfileFile(name));
     }
     if options.mode == Mode::Modern {
@@ -81,6 +90,7 @@ fn create(options: &Options, name: &str) -> Result<Output, StartError> {
             .map_or_else(|_| name.clone(), |path| path.display().to_string()),
         folder: folder(Path::new(&name)),
         scratch: scratch(&name),
+        memory: memory(options),
     })
 }
 
@@ -91,13 +101,14 @@ fn folder(name: &Path) -> PathBuf {
 }
 
 /// No output: only a snapshot of an exhausted heap is wanted.
-fn nowhere() -> Output {
+fn nowhere(options: &Options) -> Output {
     let folder = folder(Path::new("snapshot"));
     Output {
         writer: Box::new(io::sink()),
         peer: None,
         place: format!("{} when the heap is full", folder.display()),
         scratch: scratch(&folder.join("hprof").to_string_lossy()),
+        memory: memory(options),
         folder,
     }
 }
@@ -133,7 +144,7 @@ fn connect(options: &Options, host: &str, port: i64) -> Result<Output, StartErro
         error => error,
     })?;
     let place = format!("a collector at {host}:{port}");
-    send_to(stream, place).map_err(|_| refused(host.to_owned()))
+    send_to(options, stream, place).map_err(|_| refused(host.to_owned()))
 }
 
 /// Connects to a collector that listens at a port. One on another machine has to know the secret of
@@ -170,9 +181,10 @@ pub(crate) fn dial(
 }
 
 /// Writes to the collector by a thread of its own: a buffer of ours only, given up at each flush.
-fn send_to(stream: TcpStream, place: String) -> io::Result<Output> {
+fn send_to(options: &Options, stream: TcpStream, place: String) -> io::Result<Output> {
     let peer = stream.try_clone()?;
-    let sender = Sender::new(stream)?;
+    let memory = memory(options);
+    let sender = Sender::new(stream, &memory)?;
     let patience = sender.patience();
     Ok(Output {
         writer: Box::new(BufWriter::with_capacity(64 << 10, sender)),
@@ -180,6 +192,7 @@ fn send_to(stream: TcpStream, place: String) -> io::Result<Output> {
         place,
         folder: folder(Path::new("snapshot")),
         scratch: scratch(&std::env::temp_dir().join("hprof").to_string_lossy()),
+        memory,
     })
 }
 
@@ -204,7 +217,7 @@ fn series_of(name: &str, keep: Keep) -> Series {
 }
 
 /// The next file of a series.
-fn begin_file(series: &Series) -> io::Result<Output> {
+fn begin_file(series: &Series, memory: Arc<Memory>) -> io::Result<Output> {
     let part = series.begin(&wall_time().stamp(), std::process::id())?;
     let path = part.path().to_owned();
     Ok(Output {
@@ -213,6 +226,7 @@ fn begin_file(series: &Series) -> io::Result<Output> {
         place: path.display().to_string(),
         folder: folder(&path),
         scratch: scratch(&path.to_string_lossy()),
+        memory,
     })
 }
 

@@ -32,7 +32,7 @@ pub(crate) fn config(options: &Options) -> Config {
         per_thread: options.traces.per_thread,
         dumps_at_exit: options.heap.dump && options.dump_on_exit,
         when_exhausted: when_exhausted(options),
-        memory: options.memory,
+        tracked: options.tracked,
     }
 }
 
@@ -106,8 +106,8 @@ mod tests {
         check("oom=snapshot", |c| {
             !c.instruments() && matches!(c.when_exhausted, WhenExhausted::Call(_))
         });
-        check("memory=32m", |c| c.memory == 32 << 20);
-        check("heap=sites", |c| c.memory == 256 << 20);
+        check("heap=sites,tracked=9", |c| c.tracked == Some(9));
+        check("heap=sites", |c| c.tracked.is_none());
         check("net=localhost:1", |c| c.has_peer);
         check("cpu=samples", |c| !c.has_peer);
         check("monitor=y", |c| c.monitors && !c.instruments());

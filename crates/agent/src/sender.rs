@@ -9,10 +9,14 @@ use std::time::{Duration, Instant};
 
 use locks::{Condvar, Mutex, MutexGuard, Rank};
 
+use vmpi::Memory;
+
 use crate::process;
 
-/// Bytes that may wait for the peer.
-const LIMIT: usize = 16 << 20;
+/// Bytes that may wait for the peer, unless the memory limit is small.
+const LIMIT: u64 = 16 << 20;
+/// One part in so many of the memory limit may wait. What waits is charged to it.
+const SHARE: u64 = 8;
 /// A peer that takes nothing for so long, while somebody waits for it, is given up.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// Bytes that are put into the queue at once.
@@ -24,8 +28,8 @@ const SENT: usize = 8 << 10;
 #[derive(Default)]
 struct Queue {
     pieces: VecDeque<Vec<u8>>,
-    /// Bytes in `pieces`, and the one that is being sent.
-    waiting: usize,
+    /// Bytes in `pieces`, and of the one that is being sent.
+    waiting: u64,
     /// How much was sent ever.
     sent: u64,
     /// Why nothing is sent any more.
@@ -42,6 +46,8 @@ struct Shared {
     queue: Mutex<Queue>,
     changed: Condvar,
     stream: TcpStream,
+    memory: Arc<Memory>,
+    limit: u64,
 }
 
 impl Shared {
@@ -78,7 +84,9 @@ impl Shared {
             queue.waiting
         ));
         queue.pieces.clear();
-        queue.waiting = 0;
+        self.memory
+            .native
+            .discharge(std::mem::take(&mut queue.waiting));
         let _ = self.stream.shutdown(Shutdown::Both);
         self.changed.notify_all();
     }
@@ -126,7 +134,7 @@ impl Patience {
         let result = body();
         let queue = self.0.lock();
         // What others write meanwhile is not waited for.
-        let last = queue.sent + queue.waiting as u64;
+        let last = queue.sent + queue.waiting;
         let mut queue = self.0.wait(queue, |queue| queue.sent >= last);
         let was_said = queue.end.is_none() || std::mem::replace(&mut queue.is_said, true);
         let end = queue.end.clone().filter(|_| !was_said);
@@ -139,15 +147,17 @@ impl Patience {
 }
 
 impl Sender {
-    /// Takes the peer over; its bytes are written by a new thread.
+    /// Takes the peer over; its bytes are written by a new thread, and charged to this memory while they wait.
     ///
     /// # Errors
     /// There can be no thread.
-    pub(crate) fn new(stream: TcpStream) -> io::Result<Self> {
+    pub(crate) fn new(stream: TcpStream, memory: &Arc<Memory>) -> io::Result<Self> {
         let shared = Arc::new(Shared {
             queue: Mutex::new(Rank::Sender, Queue::default()),
             changed: Condvar::new(),
             stream,
+            memory: Arc::clone(memory),
+            limit: LIMIT.min(memory.native.limit() / SHARE),
         });
         let theirs = Arc::clone(&shared);
         std::thread::Builder::new()
@@ -176,7 +186,8 @@ impl Drop for Sender {
 impl Write for Sender {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let mut queue = self.0.lock();
-        let fits = |queue: &Queue| queue.waiting + PIECE <= LIMIT;
+        let limit = self.0.limit;
+        let fits = |queue: &Queue| queue.waiting + PIECE as u64 <= limit;
         if queue.patient > 0 {
             queue = self.0.wait(queue, fits);
         } else if queue.end.is_none() && !fits(&queue) {
@@ -190,7 +201,8 @@ impl Write for Sender {
             return Err(io::Error::new(ErrorKind::TimedOut, end));
         }
         let piece = &bytes[..bytes.len().min(PIECE)];
-        queue.waiting += piece.len();
+        queue.waiting += piece.len() as u64;
+        self.0.memory.native.charge(piece.len() as u64);
         queue.pieces.push_back(piece.to_vec());
         self.0.changed.notify_all();
         Ok(piece.len())
@@ -233,7 +245,10 @@ fn send(shared: &Shared) {
                 Ok(count) => {
                     rest = &rest[count..];
                     queue.sent += count as u64;
-                    queue.waiting = queue.waiting.saturating_sub(count);
+                    // Nothing waits any more if the peer was given up meanwhile.
+                    let count = queue.waiting.min(count as u64);
+                    queue.waiting -= count;
+                    shared.memory.native.discharge(count);
                 }
                 Err(error) => {
                     queue.end.get_or_insert_with(|| error.to_string());
@@ -258,7 +273,40 @@ mod tests {
     fn pair() -> (Sender, TcpStream) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        (Sender::new(stream).unwrap(), listener.accept().unwrap().0)
+        let sender = Sender::new(stream, &Arc::default()).unwrap();
+        (sender, listener.accept().unwrap().0)
+    }
+
+    #[test]
+    fn what_waits_is_charged_to_the_memory_limit_until_it_is_sent() {
+        let (mut sender, mut peer) = pair();
+        let memory = Arc::clone(&sender.0.memory);
+        sender.write_all(&vec![7; 1 << 20]).unwrap();
+        assert!(memory.native.used() <= 1 << 20);
+        let patience = sender.patience();
+        let reader = std::thread::spawn(move || {
+            let mut all = Vec::new();
+            peer.read_to_end(&mut all).map(|_| all.len())
+        });
+        patience.while_waiting(|| ());
+        assert_eq!(memory.native.used(), 0);
+        assert!(memory.native.most() >= PIECE as u64);
+        drop(sender);
+        assert_eq!(reader.join().unwrap().unwrap(), 1 << 20);
+    }
+
+    #[test]
+    fn a_small_memory_limit_has_a_short_queue_and_a_peer_that_is_given_up_costs_nothing() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let memory = Arc::new(Memory::new(16 << 20));
+        let mut sender = Sender::new(stream, &memory).unwrap();
+        let peer = listener.accept().unwrap().0;
+        let block = vec![7; 1 << 20];
+        assert!((0..200).any(|_| sender.write_all(&block).is_err()));
+        assert!(memory.native.most() <= 2 << 20, "{}", memory.native.most());
+        assert_eq!(memory.native.used(), 0);
+        drop(peer);
     }
 
     #[test]

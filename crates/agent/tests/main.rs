@@ -32,6 +32,7 @@ mod snapshots;
 mod stopped;
 mod strangers;
 mod torture;
+mod tracked;
 mod unseen;
 mod vm_dumps;
 mod vm_events;

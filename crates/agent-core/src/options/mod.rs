@@ -66,6 +66,8 @@ pub struct Options {
     pub sampled: Option<SampledAlloc>,
     /// `memory`: bytes that all tables may take, and a quarter of that in the program's heap.
     pub memory: u64,
+    /// `tracked`: how many objects may be tracked, 0 for as many as `memory` allows.
+    pub tracked: Option<usize>,
     /// `compat` or `modern`.
     pub mode: Mode,
     /// Nothing but a snapshot of an exhausted heap is wanted: there is no other output.
@@ -266,6 +268,7 @@ impl Options {
             exact: false,
             sampled: None,
             memory: vmpi::Budget::DEFAULT,
+            tracked: None,
             mode: Mode::Compat,
             records_nothing: false,
             series: None,

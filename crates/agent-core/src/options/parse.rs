@@ -234,6 +234,11 @@ impl Parser {
             ("memory", _) => {
                 options.memory = memory(value)?;
             }
+            ("tracked", _) => {
+                let most = value.parse().ok();
+                options.tracked =
+                    Some(most.ok_or_else(|| wrong("tracked", "a number of objects"))?);
+            }
             ("loop", _) => {
                 let every = time(value).ok_or_else(|| wrong("loop", "a time such as 60s"))?;
                 let keep = Keep::USUAL;
@@ -318,6 +323,9 @@ impl Parser {
             || options.sampled.is_some()
             || options.heap.native.is_some();
         options.records_nothing = !asked && options.snapshots_when_exhausted();
+        if options.tracked.is_some() && (options.exact || options.heap.dump) {
+            return Err(wrong("tracked", "without exact=y and heap=dump|all"));
+        }
         // There is no output to write about.
         options.verbose &= !options.records_nothing;
         if !asked && !options.records_nothing {
@@ -347,6 +355,7 @@ fn syntax(name: &str) -> &'static str {
         "memory" => "memory=SIZE",
         "oom" => "oom=y|n|snapshot",
         "cow-limit" => "cow-limit=SIZE",
+        "tracked" => "tracked=OBJECTS",
         "loop" => "loop=TIME",
         "keep" => "keep=FILES|SIZE",
         "duration" => "duration=TIME",

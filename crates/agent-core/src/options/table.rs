@@ -230,6 +230,14 @@ pub const OPTIONS: &[OptionRow] = &[
         "most native memory of tables",
         "256m",
     ),
+    row(
+        New,
+        "tracked",
+        Number,
+        "<n>",
+        "most tracked objects, 0: all",
+        "by the GC",
+    ),
     row(New, "live", Switch, "y|n", "follow sampled objects", "y"),
     row(New, "loop", Time, "<time>", "a new file so often", "off"),
     row(

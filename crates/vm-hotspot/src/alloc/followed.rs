@@ -9,7 +9,8 @@
 //!
 //! When they take too much of the budget, half of them are let go, chosen by chance, and each of
 //! the others stands for twice as many; so are those that come later. What is said of the
-//! living is then an estimate, and no sort of object is preferred.
+//! living is then an estimate, and no sort of object is preferred. The same happens at the [`Bound`] of a
+//! collector that keeps garbage for the sake of a weak reference.
 
 use std::mem::offset_of;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -21,6 +22,7 @@ use rustc_hash::FxHashMap;
 use vmpi::{Memory, Share, Worth};
 
 use crate::alloc::births::{Clock, Dated};
+use crate::alloc::bound::{Bound, LARGE};
 use crate::alloc::choices::Dice;
 use crate::alloc::sites::SiteId;
 use crate::heap::slots;
@@ -101,6 +103,22 @@ impl Entry {
     pub(crate) fn weak(self) -> Object {
         self.weak
     }
+
+    /// Its bytes if it is a large array, else 0.
+    fn large_bytes(self) -> u64 {
+        large(self.array_bytes())
+    }
+}
+
+/// The bytes of an array if it is a large one, else 0.
+pub(crate) fn large(array_bytes: u64) -> u64 {
+    if array_bytes < LARGE { 0 } else { array_bytes }
+}
+
+/// How many objects, and bytes of the large arrays among them.
+fn sum(entries: &[Entry]) -> (usize, u64) {
+    let large = entries.iter().map(|entry| entry.large_bytes());
+    (entries.len(), large.sum())
 }
 
 /// The living of one site, weights counted in: objects, and bytes of arrays.
@@ -133,9 +151,51 @@ pub(crate) struct Young {
     /// Objects and bytes of arrays of sites that are thinned out, which were chosen since the
     /// last look: what is known of how many were allocated.
     chosen: FxHashMap<SiteId, [i64; 2]>,
-    /// One in so many objects is followed and stands for all, as a power of two.
-    thinned: u32,
+    /// One in so many objects is followed and stands for all, as a power of two: of the large arrays, and of the others.
+    thinned: Thinned,
     dice: Dice,
+}
+
+/// A power of two for large arrays, and one for all other objects.
+#[derive(Clone, Copy, Default)]
+struct Thinned {
+    large: u32,
+    others: u32,
+}
+
+/// What has to be made fewer.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Crowd {
+    /// Everything, because of the budget.
+    Memory,
+    /// Everything, because of the bound.
+    Objects,
+    /// Large arrays, because of the bound.
+    Large,
+}
+
+/// What was dropped since this was last asked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Dropped {
+    /// Objects that were not followed.
+    pub(crate) refused: u64,
+    /// Objects that were let go, for which others stand.
+    pub(crate) halved: u64,
+}
+
+#[derive(Default)]
+struct Drops {
+    refused: AtomicU64,
+    halved: AtomicU64,
+}
+
+impl Drops {
+    fn take(&self) -> Dropped {
+        Dropped {
+            refused: self.refused.swap(0, Ordering::Relaxed),
+            halved: self.halved.swap(0, Ordering::Relaxed),
+        }
+    }
 }
 
 impl Young {
@@ -155,22 +215,29 @@ impl Young {
         is_chosen
     }
 
-    /// The weight of an object that would have this one otherwise, if it is followed at all.
-    pub(crate) fn thin(&mut self, weight_log2: u32) -> Option<u32> {
-        let is_chosen = self.dice.choose_in_halves(self.thinned);
-        is_chosen.then_some(weight_log2 + self.thinned)
+    /// The weight of an object that would have this one otherwise, if it is followed at all; `bytes` only if it is
+    /// an array.
+    pub(crate) fn thin(&mut self, weight_log2: u32, bytes: u64) -> Option<u32> {
+        let thinned = match bytes < LARGE {
+            true => self.thinned.others,
+            false => self.thinned.large,
+        };
+        let is_chosen = self.dice.choose_in_halves(thinned);
+        is_chosen.then_some(weight_log2 + thinned)
     }
 
     /// Lets go of about half of some entries, and has the others stand for them.
-    fn halve(dice: &mut Dice, jni: Jni, entries: &mut Dated) {
+    fn halve(dice: &mut Dice, drop: &mut dyn FnMut(Object), entries: &mut Dated, crowd: Crowd) {
+        let is_meant = |entry: &Entry| crowd != Crowd::Large || entry.large_bytes() > 0;
         entries.retain(|entry| {
-            let stays = dice.choose_in_halves(1);
+            let stays = !is_meant(entry) || dice.choose_in_halves(1);
             if !stays {
-                jni.delete_weak(entry.weak);
+                drop(entry.weak);
             }
             stays
         });
-        entries.iter_mut().for_each(Entry::double);
+        let meant = entries.iter_mut().filter(|entry| is_meant(entry));
+        meant.for_each(Entry::double);
         entries.shrink();
     }
 }
@@ -180,12 +247,16 @@ pub(crate) struct Followed {
     young: [Mutex<Young>; LISTS],
     aged: Mutex<Aged>,
     count: AtomicUsize,
+    /// Bytes of the large arrays among them.
+    large: AtomicU64,
     memory: Arc<Memory>,
-    /// Objects not followed because there was no memory for them.
-    refused: AtomicU64,
-    /// How often they were halved, and how many were let go for that.
-    halvings: AtomicU32,
-    halved: AtomicU64,
+    /// How many there may be, if the memory is not all that counts.
+    bound: OnceLock<Bound>,
+    /// What was dropped for want of memory, and for the bound.
+    short_of_memory: Drops,
+    beyond_bound: Drops,
+    /// How often large arrays and all others were halved.
+    halvings: [AtomicU32; 2],
     /// Collections that have started, and ended.
     started: AtomicU64,
     collections: AtomicU64,
@@ -204,10 +275,12 @@ impl Followed {
             young: std::array::from_fn(|_| Mutex::new(Rank::Young, Young::default())),
             aged: Mutex::new(Rank::Aged, Aged::default()),
             count: AtomicUsize::new(0),
+            large: AtomicU64::new(0),
             memory: Arc::clone(memory),
-            refused: AtomicU64::new(0),
-            halvings: AtomicU32::new(0),
-            halved: AtomicU64::new(0),
+            bound: OnceLock::new(),
+            short_of_memory: Drops::default(),
+            beyond_bound: Drops::default(),
+            halvings: [const { AtomicU32::new(0) }; 2],
             started: AtomicU64::new(0),
             collections: AtomicU64::new(0),
             watcher: OnceLock::new(),
@@ -260,24 +333,60 @@ impl Followed {
             .collect()
     }
 
-    /// Whether `count` more may be followed; the others are counted as refused.
-    pub(crate) fn admit(&self, count: usize) -> bool {
-        if self.memory.native.take(Worth::Objects, COST * count as u64) {
-            self.count.fetch_add(count, Ordering::Relaxed);
-            if self.memory.native.is_crowded() {
-                self.wake();
+    /// From now on there are at most so many. To be called before anything is followed.
+    pub(crate) fn set_bound(&self, bound: Bound) {
+        let _ = self.bound.set(bound);
+    }
+
+    /// How many there may be, if that is limited.
+    pub(crate) fn bound(&self) -> Option<Bound> {
+        self.bound.get().copied()
+    }
+
+    /// Whether `count` more may be followed, with so many bytes of large arrays; the others are counted as refused.
+    pub(crate) fn admit(&self, count: usize, large_bytes: u64) -> bool {
+        let (now, large) = self.now();
+        let is_within = |bound: &Bound| bound.includes((now + count, large + large_bytes));
+        let drops = match self.bound.get().is_none_or(is_within) {
+            true if self.memory.native.take(Worth::Objects, COST * count as u64) => {
+                self.count.fetch_add(count, Ordering::Relaxed);
+                self.large.fetch_add(large_bytes, Ordering::Relaxed);
+                if self.crowd().is_some() {
+                    self.wake();
+                }
+                return true;
             }
-            return true;
-        }
-        self.refused.fetch_add(count as u64, Ordering::Relaxed);
+            true => &self.short_of_memory,
+            false => &self.beyond_bound,
+        };
+        drops.refused.fetch_add(count as u64, Ordering::Relaxed);
         self.wake();
         false
     }
 
     /// So many are followed no more.
-    pub(crate) fn dismiss(&self, count: usize) {
+    pub(crate) fn dismiss(&self, (count, large_bytes): (usize, u64)) {
         self.count.fetch_sub(count, Ordering::Relaxed);
+        self.large.fetch_sub(large_bytes, Ordering::Relaxed);
         self.memory.native.give(Worth::Objects, COST * count as u64);
+    }
+
+    /// How many there are, and bytes of the large arrays among them.
+    fn now(&self) -> (usize, u64) {
+        let (count, large) = (&self.count, &self.large);
+        (count.load(Ordering::Relaxed), large.load(Ordering::Relaxed))
+    }
+
+    /// What has to be made fewer, if anything.
+    fn crowd(&self) -> Option<Crowd> {
+        let (count, large) = self.now();
+        let bound = self.bound.get();
+        match () {
+            () if count > FEW && self.memory.native.is_crowded() => Some(Crowd::Memory),
+            () if bound.is_some_and(|bound| bound.has_many(count)) => Some(Crowd::Objects),
+            () if bound.is_some_and(|bound| bound.has_many_large(large)) => Some(Crowd::Large),
+            () => None,
+        }
     }
 
     /// Follows one object if `wanted`; `bytes` only if it is an array.
@@ -286,15 +395,15 @@ impl Followed {
             return;
         }
         let mut list = self.list(0);
-        if let Some(weight) = list.thin(0)
-            && self.admit(1)
+        if let Some(weight) = list.thin(0, bytes)
+            && self.admit(1, large(bytes))
         {
             match jni.weak(object) {
                 Some(weak) => {
                     let (entry, now) = (Entry::new(weak, site, weight, bytes), self.clock.now());
                     list.entries.push(entry, now);
                 }
-                None => self.dismiss(1),
+                None => self.dismiss((1, large(bytes))),
             }
         }
     }
@@ -308,11 +417,18 @@ impl Followed {
         }
     }
 
-    /// How many were refused since the last call, how many were let go to make room, and one in how
-    /// many is followed (as a power of two).
-    pub(crate) fn take_dropped(&self) -> ([u64; 2], u32) {
-        let dropped = [&self.refused, &self.halved].map(|count| count.swap(0, Ordering::Relaxed));
-        (dropped, self.halvings.load(Ordering::Relaxed))
+    /// What was dropped since the last call for want of memory, and for the bound.
+    pub(crate) fn take_dropped(&self) -> [Dropped; 2] {
+        [&self.short_of_memory, &self.beyond_bound].map(Drops::take)
+    }
+
+    /// One in how many large arrays, and one in how many other objects is followed.
+    pub(crate) fn one_in(&self) -> [u64; 2] {
+        let halvings = self
+            .halvings
+            .each_ref()
+            .map(|halvings| halvings.load(Ordering::Relaxed));
+        halvings.map(|halvings| 1 << halvings.min(63))
     }
 
     /// A collection starts; called by the VM thread.
@@ -351,7 +467,7 @@ impl Followed {
         let mut seen = 0;
         while !is_over() {
             let now = self.collections();
-            let is_crowded = self.memory.native.is_crowded();
+            let is_crowded = self.crowd().is_some();
             if now == seen && !is_crowded {
                 std::thread::park();
                 continue;
@@ -362,30 +478,37 @@ impl Followed {
             self.bury(jni, &mut aged, is_crowded);
             self.make_room(jni, &mut aged);
             drop(aged);
-            if is_crowded && self.memory.native.is_crowded() {
-                // There are few, and something else takes the room.
-                std::thread::park();
-            }
         }
     }
 
     /// Follows fewer, as long as they take too much.
     fn make_room(&self, jni: Jni, aged: &mut Aged) {
-        while self.memory.native.is_crowded() && self.count.load(Ordering::Relaxed) > FEW {
-            let thinned = self.halvings.fetch_add(1, Ordering::Relaxed) + 1;
-            let mut dice = Dice::default();
-            let before = aged.entries.len();
-            Young::halve(&mut dice, jni, &mut aged.entries);
-            let mut gone = before - aged.entries.len();
+        let mut dice = Dice::default();
+        while let Some(crowd) = self.crowd() {
+            let [large, others] = &self.halvings;
+            let is_large_only = u32::from(crowd == Crowd::Large);
+            let thinned = Thinned {
+                large: large.fetch_add(1, Ordering::Relaxed) + 1,
+                others: others.fetch_add(1 - is_large_only, Ordering::Relaxed) + 1 - is_large_only,
+            };
+            let mut halve = |entries: &mut Dated| {
+                let before = sum(entries);
+                Young::halve(&mut dice, &mut |weak| jni.delete_weak(weak), entries, crowd);
+                let after = sum(entries);
+                let gone = (before.0 - after.0, before.1 - after.1);
+                let drops = match crowd {
+                    Crowd::Memory => &self.short_of_memory,
+                    Crowd::Objects | Crowd::Large => &self.beyond_bound,
+                };
+                drops.halved.fetch_add(gone.0 as u64, Ordering::Relaxed);
+                self.dismiss(gone);
+            };
+            halve(&mut aged.entries);
             for list in &self.young {
                 let mut list = list.lock();
-                let before = list.entries.len();
-                Young::halve(&mut dice, jni, &mut list.entries);
+                halve(&mut list.entries);
                 list.thinned = thinned;
-                gone += before - list.entries.len();
             }
-            self.halved.fetch_add(gone as u64, Ordering::Relaxed);
-            self.dismiss(gone);
         }
     }
 
@@ -406,6 +529,7 @@ impl Followed {
 
     fn drop_dead(&self, jni: Jni, entries: &mut Dated) {
         let before = entries.len();
+        let mut dead_large = 0;
         let weak = entries.iter().map(|entry| entry.weak);
         let try_out = || slots::are_cleared(jni, weak);
         let are_cleared = before > 0 && *self.are_cleared.get_or_init(try_out);
@@ -416,10 +540,11 @@ impl Followed {
             };
             if dead {
                 jni.delete_weak(entry.weak);
+                dead_large += entry.large_bytes();
             }
             !dead
         });
-        self.dismiss(before - entries.len());
+        self.dismiss((before - entries.len(), dead_large));
         entries.shrink();
     }
 

@@ -2,7 +2,7 @@
 
 use jvmti::{Jni, Object};
 
-use crate::alloc::followed::Entry;
+use crate::alloc::followed::{Entry, large};
 use crate::alloc::sites::SiteId;
 use crate::instrument::tracker::PENDING_WORDS;
 use crate::vm::config::Follow;
@@ -32,16 +32,18 @@ impl HotSpot {
                 let share = shares.get(share as usize).copied().unwrap_or_default();
                 is_chosen = list.choose((site, share), weight_log2, word[1].cast_unsigned());
             }
-            let weight_log2 = is_chosen.then(|| list.thin(weight_log2)).flatten();
+            let bytes = word[1].cast_unsigned();
+            let weight_log2 = is_chosen.then(|| list.thin(weight_log2, bytes)).flatten();
             if weight_log2.is_none() && !is_owner {
                 jni.array_set(objects, index, None);
             }
-            Some((index, site, weight_log2?, word[1].cast_unsigned()))
+            Some((index, site, weight_log2?, bytes))
         });
         let new: Vec<_> = chosen.collect();
         let now = self.followed.clock.now();
-        let is_admitted = self.followed.admit(new.len());
-        let mut dead = 0;
+        let large_bytes = new.iter().map(|(.., bytes)| large(*bytes)).sum();
+        let is_admitted = self.followed.admit(new.len(), large_bytes);
+        let mut dead = (0, 0);
         for (index, site, weight_log2, bytes) in new {
             let made = jni.element(objects, index).filter(|_| is_admitted);
             match made.and_then(|made| jni.weak(made)) {
@@ -49,7 +51,7 @@ impl HotSpot {
                     let entry = Entry::new(weak, site, weight_log2, bytes);
                     list.entries.push(entry, now);
                 }
-                None => dead += 1,
+                None => dead = (dead.0 + 1, dead.1 + large(bytes)),
             }
             // Its owner looks at it no more, and it may die.
             if !is_owner {

@@ -4,9 +4,11 @@
 //! 2. Java code counts its objects by stack; those of native code and of the VM come as events ([`native_made`]).
 //! 3. What threads have counted is summed up by site ([`sites`]).
 //! 4. Objects that threads have gathered ([`gathered`]) are tracked by weak references until they are freed ([`followed`]).
+//!    Where a tracked object keeps garbage, their number has a bound ([`bound`]).
 //! 5. Their order keeps when they were allocated ([`births`]).
 
 pub(crate) mod births;
+pub(crate) mod bound;
 pub(crate) mod choices;
 pub(crate) mod followed;
 pub(crate) mod gathered;

@@ -222,7 +222,7 @@ impl Host {
         layouts.0.remove(&0);
         let names = self.names.lock();
         let mut shapes = FxHashMap::default();
-        for (number, known) in names.all().take(tagged) {
+        for (number, known) in names.all().filter(|(number, _)| *number <= tagged) {
             if names.is_bare(number) {
                 layouts.bare(ClassId(number as u32));
             }

@@ -51,7 +51,7 @@ impl Host {
             let mut tell = |item: Item| self.item(thread, item);
             (
                 names.class((env, jni), class, &mut tell),
-                names.trace((env, jni), rows, &self.memory, &mut tell),
+                names.trace((env, jni), rows, &mut tell),
             )
         };
         let Some(weak) = jni.weak(object) else {

@@ -16,8 +16,8 @@
 //!
 //! [`VmEvent`]: vmpi::VmEvent
 
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use jvmti::sys::Value;
@@ -129,7 +129,7 @@ struct Host {
     interval: u32,
     depth: usize,
     message: fn(&str),
-    memory: Budget,
+    memory: Arc<Budget>,
     started: Instant,
     sink: Mutex<Option<Sink>>,
     place: OnceLock<Place>,
@@ -190,17 +190,18 @@ pub fn load(java: JavaVm, setup: HostSetup) -> jvmti::Result<()> {
         sentinel: None,
         moment: Moment::Whole,
     };
+    let memory = Arc::new(Budget::new(setup.memory));
     let made = HOST.set(Host {
         java,
         granted,
         interval: setup.interval,
         depth: setup.depth.min(MOST_DEPTH),
         message: setup.message,
-        memory: Budget::new(setup.memory),
+        names: Mutex::new(Rank::EventNames, Names::new(&memory)),
+        memory,
         started,
         sink: Mutex::new(Rank::EventSink, Some(setup.sink)),
         place: OnceLock::new(),
-        names: Mutex::new(Rank::EventNames, Names::default()),
         inserted: OnceLock::new(),
         tracked: Mutex::new(Rank::EventObjects, tracked),
         gc_over: Condvar::new(),
@@ -497,8 +498,9 @@ impl Host {
                 What::Gc(gc) if finds_deaths => self.tell(stream, jni, message.at, *gc),
                 What::Gc(gc) => self.tell_as(stream, jni, message.at, *gc, GcKind::Unknown),
                 What::ClassGone(tag) => {
-                    self.names.lock().forget_traces(&self.memory);
-                    let class = ObjectHandle(names::CLASS_IDS | tag as u64);
+                    let number = usize::try_from(tag).unwrap_or(0);
+                    self.names.lock().class_gone(number);
+                    let class = names::id_of(number);
                     stream.event(message.at, EnvId(0), Body::ClassUnload { class });
                 }
             }

@@ -1,5 +1,7 @@
 //! Classes, threads and stacks that the stream has been told of.
 
+use std::sync::Arc;
+
 use jvmti::sys::{FieldPtr, MethodPtr};
 use jvmti::{Env, FrameRow, Jni, Live, Object};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -18,6 +20,8 @@ pub(crate) const CLASS_IDS: u64 = 1 << 62;
 const STACK: u64 = 96;
 /// Memory of a frame: in its stack, and in the table of lines.
 const FRAME: u64 = 16 + 64;
+/// Memory of a class: its row in a table that may be half empty, and the VM's entry for its tag.
+const CLASS: u64 = 2 * size_of::<(usize, Class)>() as u64 + 64;
 
 /// What allocations say of instances of a class.
 #[derive(Clone, Copy, Debug)]
@@ -60,9 +64,11 @@ enum Component {
 }
 
 /// What has been told.
-#[derive(Default)]
 pub(crate) struct Names {
-    classes: Vec<Class>,
+    /// Those that have not been unloaded, by number.
+    classes: FxHashMap<usize, Class>,
+    /// Numbers given so far; none is given twice.
+    last_class: usize,
     component: Option<Component>,
     /// Threads whose start was told and whose end was not.
     pub(super) threads: FxHashSet<EnvId>,
@@ -70,6 +76,7 @@ pub(crate) struct Names {
     /// Source lines of frames whose class was told.
     lines: FxHashMap<FrameRow, i32>,
     last_trace: u32,
+    memory: Arc<Budget>,
     /// Memory of the stacks that was taken from the limit.
     taken: u64,
 }
@@ -80,6 +87,21 @@ pub(super) fn id_of(number: usize) -> ObjectHandle {
 }
 
 impl Names {
+    /// None. Their tables are charged to this limit.
+    pub(super) fn new(memory: &Arc<Budget>) -> Self {
+        Self {
+            classes: FxHashMap::default(),
+            last_class: 0,
+            component: None,
+            threads: FxHashSet::default(),
+            traces: FxHashMap::default(),
+            lines: FxHashMap::default(),
+            last_trace: 0,
+            memory: Arc::clone(memory),
+            taken: 0,
+        }
+    }
+
     /// Looks up what is asked of array classes.
     pub(super) fn begin(&mut self, jni: Jni) -> jvmti::Result<()> {
         let class = jni.find_class("java/lang/Class")?;
@@ -94,7 +116,8 @@ impl Names {
         Ok(())
     }
 
-    /// What is known of a class; it is told first if it is new. `tell` takes definitions.
+    /// What is known of a class; it is told first if it is new. `tell` takes definitions. Nothing is known of a new class
+    /// when the memory limit is reached.
     pub(crate) fn class(
         &mut self,
         (env, jni): (Env<Live>, Jni),
@@ -102,7 +125,8 @@ impl Names {
         tell: &mut dyn FnMut(Item),
     ) -> Known {
         let number = self.number((env, jni), mirror, tell);
-        number.map_or(Known::NOTHING, |number| self.classes[number - 1].known)
+        let class = number.and_then(|number| self.classes.get(&number));
+        class.map_or(Known::NOTHING, |class| class.known)
     }
 
     /// The number of a class whose instances can be told of from now on.
@@ -113,19 +137,15 @@ impl Names {
         tell: &mut dyn FnMut(Item),
     ) -> Option<usize> {
         let tag = usize::try_from(env.tag(mirror).unwrap_or(0)).unwrap_or(0);
-        if tag > 0 && tag <= self.classes.len() {
+        if self.classes.contains_key(&tag) {
             return Some(tag);
         }
         let signature = env.class_signature(mirror).ok()?;
+        let number = self.add()?;
         let array = match signature.strip_prefix('[') {
             Some(element) => BasicType::from_descriptor(element),
             None => None,
         };
-        self.classes.push(Class {
-            known: Known::NOTHING,
-            told: Told::No,
-        });
-        let number = self.classes.len();
         let _ = env.set_tag(mirror, number as i64);
         let class = match array {
             None => {
@@ -143,8 +163,24 @@ impl Names {
             }
             Some(_) => ObjectHandle::NULL,
         };
-        self.classes[number - 1].known = Known { class, array };
+        if let Some(row) = self.classes.get_mut(&number) {
+            row.known = Known { class, array };
+        }
         Some(number)
+    }
+
+    /// A number for another class; `None` if the memory limit is reached.
+    fn add(&mut self) -> Option<usize> {
+        if !self.memory.take(Worth::Names, CLASS) {
+            return None;
+        }
+        self.last_class += 1;
+        let class = Class {
+            known: Known::NOTHING,
+            told: Told::No,
+        };
+        self.classes.insert(self.last_class, class);
+        Some(self.last_class)
     }
 
     /// The number of a class that is told under its own id, arrays included, with its fields if
@@ -157,7 +193,7 @@ impl Names {
         tell: &mut dyn FnMut(Item),
     ) -> Option<usize> {
         let number = self.number((env, jni), mirror, tell)?;
-        if self.classes[number - 1].told != Told::Whole {
+        if self.told(number) != Told::Whole {
             let signature = env.class_signature(mirror).ok()?;
             self.tell((env, number), mirror, &signature, is_asked, tell);
         }
@@ -177,7 +213,10 @@ impl Names {
         let is_whole =
             signature.starts_with('[') || env.class_status(mirror).unwrap_or(0) & PREPARED != 0;
         let told = if is_whole { Told::Whole } else { Told::Bare };
-        if std::mem::replace(&mut self.classes[number - 1].told, told) != told {
+        let Some(class) = self.classes.get_mut(&number) else {
+            return;
+        };
+        if std::mem::replace(&mut class.told, told) != told {
             let load = describe(env, mirror, id_of(number), signature);
             let body = Body::ClassLoad(Box::new(load));
             tell(Item::Event { requested, body });
@@ -193,21 +232,25 @@ impl Names {
 
     /// Whether what the stream says of a class has no fields because they were not known yet.
     pub(super) fn is_bare(&self, number: usize) -> bool {
-        let class = number.checked_sub(1).and_then(|at| self.classes.get(at));
-        class.is_some_and(|class| class.told == Told::Bare)
+        self.told(number) == Told::Bare
     }
 
-    /// All classes by number, from 1.
+    fn told(&self, number: usize) -> Told {
+        self.classes
+            .get(&number)
+            .map_or(Told::No, |class| class.told)
+    }
+
+    /// All classes by number, in no order.
     pub(super) fn all(&self) -> impl Iterator<Item = (usize, Known)> {
-        let known = self.classes.iter().map(|class| class.known);
-        (1..).zip(known)
+        let all = self.classes.iter();
+        all.map(|(number, class)| (*number, class.known))
     }
 
     /// The number and the class object of a class that was told of, unless it was unloaded.
     pub(super) fn mirror_of(&self, env: Env<Live>, class: ObjectHandle) -> Option<(usize, Object)> {
         let number = usize::try_from(class.0.checked_sub(CLASS_IDS)?).ok()?;
-        let known = self.classes.get(number.checked_sub(1)?)?;
-        if known.told == Told::No {
+        if self.told(number) == Told::No {
             return None;
         }
         let found = env.objects_with_tags(&[number as i64]).ok()?;
@@ -240,7 +283,6 @@ impl Names {
         &mut self,
         (env, jni): (Env<Live>, Jni),
         rows: &[FrameRow],
-        memory: &Budget,
         tell: &mut dyn FnMut(Item),
     ) -> TraceId {
         if rows.is_empty() {
@@ -250,7 +292,7 @@ impl Names {
             return *id;
         }
         let cost = STACK + FRAME * rows.len() as u64;
-        if !memory.take(Worth::Stacks, cost) {
+        if !self.memory.take(Worth::Stacks, cost) {
             return TraceId::EMPTY;
         }
         self.taken += cost;
@@ -287,11 +329,20 @@ impl Names {
         line
     }
 
-    /// A class was unloaded: ids of its methods may be given to others.
-    pub(crate) fn forget_traces(&mut self, memory: &Budget) {
+    /// The class with a number was unloaded: ids of its methods may be given to others.
+    pub(super) fn class_gone(&mut self, number: usize) {
+        if self.classes.remove(&number).is_some() {
+            self.memory.give(Worth::Names, CLASS);
+        }
+        self.forget_traces();
+    }
+
+    /// Methods have changed.
+    pub(crate) fn forget_traces(&mut self) {
         self.traces.clear();
         self.lines.clear();
-        memory.give(Worth::Stacks, std::mem::take(&mut self.taken));
+        self.memory
+            .give(Worth::Stacks, std::mem::take(&mut self.taken));
     }
 }
 
@@ -340,5 +391,30 @@ fn describe(env: Env<Live>, mirror: Object, class: ObjectHandle, signature: &str
         methods: methods.into_iter().filter_map(method).collect(),
         statics: statics.into_iter().map(defined).collect(),
         instances: instances.into_iter().map(defined).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_classes_are_charged_until_they_are_unloaded_and_given_once() {
+        let memory = Arc::new(Budget::new(Budget::LEAST));
+        let mut names = Names::new(&memory);
+        let all: Vec<usize> = std::iter::from_fn(|| names.add()).collect();
+        let most = (Budget::LEAST / CLASS) as usize;
+        assert!((most / 2..most).contains(&all.len()), "{}", all.len());
+        assert_eq!(memory.used(), CLASS * all.len() as u64);
+        // A new class is unknown, and one that is unloaded makes room for another.
+        names.class_gone(7);
+        names.class_gone(7);
+        assert_eq!(names.add(), Some(all.len() + 1));
+        assert_eq!(names.add(), None);
+        assert_eq!(names.all().filter(|(number, _)| *number == 7).count(), 0);
+        for number in 1..=all.len() + 1 {
+            names.class_gone(number);
+        }
+        assert_eq!(memory.used(), 0);
     }
 }

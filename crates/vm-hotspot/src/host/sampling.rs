@@ -82,7 +82,7 @@ impl Host {
         let goes_on = || !self.is_stopped.load(Ordering::SeqCst);
         let (_, refused) = retransform_those(env, jni, |_| true, goes_on, false)?;
         // Lines of methods are at other places.
-        self.names.lock().forget_traces(&self.memory);
+        self.names.lock().forget_traces();
         if !refused.is_empty() {
             let count = refused.len();
             (self.message)(&format!("arrays made in {count} classes are not told"));
@@ -105,7 +105,7 @@ impl Host {
         if takes_out && !was_out {
             let goes_on = || !self.is_stopped.load(Ordering::SeqCst);
             let refused = inserted.changed.put_back(env, jni, goes_on);
-            self.names.lock().forget_traces(&self.memory);
+            self.names.lock().forget_traces();
             if refused > 0 {
                 (self.message)(&format!("{refused} classes keep code that does nothing"));
             }

@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use jvmti::{Capability, Env, EventKind, Jni, Live, Object};
 use vmpi::{Event, ThreadId, VmInfo};
 
+use crate::alloc::bound::{self, Bound};
 use crate::cpu::sampler::Sampler;
 use crate::instrument::natives::uncounted;
 use crate::instrument::tracker::Tracker;
@@ -43,6 +44,7 @@ impl HotSpot {
         self.followed.clock.switch(self.config.has_peer);
         let info = uncounted(|| self.describe(env, jni));
         let _ = self.info.set(info.clone());
+        self.bound_followed(env, info.max_memory);
         uncounted(|| {
             let mut state = self.lock();
             let main = state.registry.thread(env, Some(thread), true);
@@ -118,6 +120,23 @@ impl HotSpot {
                 sampler.switch(true, None);
             }
         }
+    }
+
+    /// Limits the number of objects that are followed, before there are any.
+    fn bound_followed(&self, env: Env<Live>, heap: u64) {
+        if self.config.follow != Follow::Adaptive {
+            return;
+        }
+        let version = env.system_property("java.vm.specification.version");
+        let version = version.and_then(|version| version.parse().ok());
+        let bound = match self.config.tracked {
+            Some(0) => None,
+            Some(most) => Some(Bound::new(most)),
+            None => bound::is_needed(version).then(|| Bound::of_heap(heap)),
+        };
+        bound
+            .into_iter()
+            .for_each(|bound| self.followed.set_bound(bound));
     }
 
     /// Whether the VM can: JDK 8 has not even the functions for it.

@@ -123,8 +123,9 @@ pub struct Config {
     pub dumps_at_exit: bool,
     /// What happens when the heap is exhausted for the first time.
     pub when_exhausted: WhenExhausted,
-    /// Bytes that the agent's tables may take, and a quarter of that in the program's heap.
-    pub memory: u64,
+    /// How many objects [`Follow::Adaptive`] may follow, 0 for as many as the memory allows. If nothing is said,
+    /// what the collector takes without harm.
+    pub tracked: Option<usize>,
 }
 
 impl Default for Config {
@@ -147,7 +148,7 @@ impl Default for Config {
             per_thread: false,
             dumps_at_exit: false,
             when_exhausted: WhenExhausted::default(),
-            memory: vmpi::Budget::DEFAULT,
+            tracked: None,
         }
     }
 }

@@ -34,6 +34,8 @@ pub struct Setup {
     pub profiler: Box<dyn Profiler>,
     /// Takes one-line messages about what could not be done.
     pub message: fn(&str),
+    /// What all tables may take, and what others have taken of it already.
+    pub memory: Arc<Memory>,
 }
 
 /// HotSpot with our hooks in it: one recording. There is one at a time, and each stays in memory for
@@ -123,7 +125,7 @@ impl HotSpot {
             return Err(jvmti::Error::OtherVm(WHY));
         }
         let granted = env.add_capabilities(&setup.config.capabilities())?;
-        let memory = Arc::new(Memory::new(setup.config.memory));
+        let memory = setup.memory;
         let mut state = State::new(&setup.config, &memory);
         if let Some(before) = before {
             state.follow_on(&before.lock());

@@ -11,6 +11,7 @@ use vmpi::{
     ThreadState, Trace, TraceId, Vm, VmError, VmInfo,
 };
 
+use crate::alloc::bound::LARGE;
 use crate::cpu::sampler::Sampler;
 use crate::heap::field_layout::declared_fields;
 use crate::heap::native_dump;
@@ -79,7 +80,7 @@ impl HotSpot {
     /// Takes over who is alive, which the sites' rows are worked out from.
     fn count_living(&self, jni: Jni) {
         let living = self.followed.by_site(jni);
-        let ([refused, halved], thinned) = self.followed.take_dropped();
+        let [memory, bound] = self.followed.take_dropped();
         let mut state = self.lock();
         let estimated = state.sites.set_living(&living);
         if estimated > 0 {
@@ -89,20 +90,41 @@ impl HotSpot {
                 .or_default() += estimated;
         }
         let dropped = [
-            ("objects not tracked (memory limit)", refused),
+            ("objects not tracked (memory limit)", memory.refused),
             (
                 "tracked objects replaced by an estimate (memory limit)",
-                halved,
+                memory.halved,
+            ),
+            (
+                "objects not tracked (limit of tracked objects)",
+                bound.refused,
+            ),
+            (
+                "tracked objects replaced by an estimate (limit of tracked objects)",
+                bound.halved,
             ),
         ];
         for (what, count) in dropped.into_iter().filter(|(_, count)| *count > 0) {
             *state.lost.entry(what).or_default() += count;
         }
-        if halved > 0 {
-            let all = 1_u64 << thinned.min(63);
+        let [large, all] = self.followed.one_in();
+        if memory.halved > 0 {
             let limit = self.memory.native.limit();
             state.degraded.push(format!(
                 "memory={limit} is reached: one tracked object stands for {all}, so that live counts are estimates"
+            ));
+        }
+        if let Some(most) = self.followed.bound().filter(|_| bound.halved > 0) {
+            let why = match self.config.tracked {
+                Some(most) => format!("tracked={most} is reached"),
+                None => format!(
+                    "young collections of this garbage collector keep tracked objects, so there are at most {} (see tracked=)",
+                    most.objects
+                ),
+            };
+            state.degraded.push(format!(
+                "{why}: one tracked object stands for {all} and one tracked array of {LARGE} bytes or more for {large}, so that live \
+                 counts are estimates"
             ));
         }
     }

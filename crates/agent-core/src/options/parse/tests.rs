@@ -81,6 +81,14 @@ fn faults_have_the_originals_texts() {
         ("alloc=0", "alloc option value must be a size such as 512k"),
         ("alloc=", "syntax error parsing alloc=SIZE"),
         (
+            "heap=sites,tracked=many",
+            "tracked option value must be a number of objects",
+        ),
+        (
+            "heap=sites,exact=y,tracked=9",
+            "tracked option value must be without exact=y and heap=dump|all",
+        ),
+        (
             "memory=1m",
             "memory option value must be a size from 16m on, such as 256m",
         ),
@@ -142,6 +150,9 @@ fn our_own_options_extend_the_grammar() {
     );
     assert_eq!(run("live=n").sampled, None);
     assert_eq!(run("memory=1g").memory, 1 << 30);
+    assert_eq!(run("heap=sites,tracked=5000").tracked, Some(5000));
+    assert_eq!(run("alloc=512k,tracked=0").tracked, Some(0));
+    assert_eq!(run("").tracked, None);
     assert_eq!(run("").memory, 256 << 20);
     assert_eq!(run("interval=500us").interval, Duration::from_micros(500));
     assert!(run("cpu=samples,wall=y").cpu.wall);
