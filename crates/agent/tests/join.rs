@@ -1,9 +1,9 @@
 //! The two worlds joined: a heap dump of the agent, opened by the analyzer, still knows which
 //! stack allocated what fills the heap.
 
-use heap_analysis::group::{GroupBy, GroupKey};
-use heap_analysis::histogram::{HistogramOptions, histogram};
-use heap_analysis::{leaks, object};
+use heap_analysis::tables::group::{GroupBy, GroupKey};
+use heap_analysis::tables::histogram::{HistogramOptions, histogram};
+use heap_analysis::{leaks, objects::object};
 use heap_graph::{Control, Heap, Options};
 
 #[test]

@@ -254,7 +254,7 @@ fn dumps_are_whole_and_their_counts_are_those_of_the_vm() {
                     "{what}: {tally:?}"
                 );
             }
-            let verdict = heap_analysis::validate::validate(&heap);
+            let verdict = heap_analysis::tables::validate::validate(&heap);
             assert!(
                 verdict.whole && verdict.findings.is_empty(),
                 "{what}: {:?}",

@@ -5,8 +5,8 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use heap_analysis::group::trace_frames;
-use heap_analysis::object;
+use heap_analysis::objects::object;
+use heap_analysis::tables::group::trace_frames;
 use heap_graph::{ClassIdx, Control, Heap, Options};
 
 fn open(path: &Path) -> Heap {

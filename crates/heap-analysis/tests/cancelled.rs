@@ -1,11 +1,11 @@
 //! Whatever follows what a dump holds ends when it is cancelled: at the first report of its progress.
 
-use heap_analysis::class_paths::{ClassPathOptions, class_paths};
-use heap_analysis::contents::contents;
+use heap_analysis::collections::contents::contents;
 use heap_analysis::leaks::{LeakOptions, find};
-use heap_analysis::merged_paths::{EXACT_VISITS, MergedOptions, to_objects};
+use heap_analysis::paths::merged::{EXACT_VISITS, MergedOptions, to_objects};
 use heap_analysis::paths::{Exclusions, PathOptions, to_roots};
-use heap_analysis::selection::Selection;
+use heap_analysis::sets::selection::Selection;
+use heap_analysis::tables::class_paths::{ClassPathOptions, class_paths};
 use heap_graph::{Control, Heap, HeapError, Options};
 use hprof::ObjectId;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,11 +1,13 @@
 //! What the index knows of groups, against a walk over the dominator tree that looks at every
 //! object; and the sites and Android heaps of objects against the builder that placed them.
 
-use heap_analysis::group::{ClassGroups, GroupBy, GroupKey, owner_class, retained_by_group};
-use heap_analysis::histogram::{Histogram, HistogramOptions, histogram};
-use heap_analysis::members::{counts_of, histogram_of, immediate_dominators};
-use heap_analysis::selection::Selection;
-use heap_analysis::set::members;
+use heap_analysis::sets::members::{counts_of, histogram_of, immediate_dominators};
+use heap_analysis::sets::selection::Selection;
+use heap_analysis::sets::set::members;
+use heap_analysis::tables::group::{
+    ClassGroups, GroupBy, GroupKey, owner_class, retained_by_group,
+};
+use heap_analysis::tables::histogram::{Histogram, HistogramOptions, histogram};
 use heap_graph::{ClassIdx, Control, Dominator, Heap, LayoutModel, ObjIdx, Options};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,15 +1,15 @@
 //! The answers against definitions written down naively: over random graphs, in the plain model.
 
-use heap_analysis::class_paths::{
+use heap_analysis::leaks::{LeakOptions, SuspectKind, find};
+use heap_analysis::objects::describe::title;
+use heap_analysis::paths::merged::{EXACT_VISITS, MergedOptions, to_objects};
+use heap_analysis::paths::{Exclusions, PathOptions, to_roots};
+use heap_analysis::sets::selection::Selection;
+use heap_analysis::tables::class_paths::{
     ClassPath, ClassPathOptions, ClassPaths, DEEPER, SMALLER, class_paths,
 };
-use heap_analysis::describe::title;
-use heap_analysis::group::{GroupBy, retained_by_group};
-use heap_analysis::leaks::{LeakOptions, SuspectKind, find};
-use heap_analysis::merged_paths::{EXACT_VISITS, MergedOptions, to_objects};
-use heap_analysis::paths::{Exclusions, PathOptions, to_roots};
-use heap_analysis::selection::Selection;
-use heap_analysis::{dominators, top, treemap};
+use heap_analysis::tables::group::{GroupBy, retained_by_group};
+use heap_analysis::tables::{dominators, top, treemap};
 use heap_graph::{ClassIdx, Control, Heap, LayoutModel, ObjIdx, Options};
 use hprof::ObjectId;
 use proptest::prelude::*;

@@ -1,8 +1,8 @@
 //! Paths to what a large tree holds, whose nodes refer to their parents, as those of `java.util.TreeMap` do.
 
-use heap_analysis::merged_paths::{MergedOptions, to_objects};
 use heap_analysis::paths::Exclusions;
-use heap_analysis::selection::Selection;
+use heap_analysis::paths::merged::{MergedOptions, to_objects};
+use heap_analysis::sets::selection::Selection;
 use heap_graph::{Control, Heap, Options};
 use testkit::dump::{self, ClassSpec, IdSize, Root, Type, Value};
 

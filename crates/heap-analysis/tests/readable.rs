@@ -1,8 +1,8 @@
 //! Readable values against what Java itself prints, in a fresh dump.
 
-use heap_analysis::contents::contents;
-use heap_analysis::describe::value_of;
-use heap_analysis::fields::{class_named, elements, static_ref};
+use heap_analysis::collections::contents::contents;
+use heap_analysis::objects::describe::value_of;
+use heap_analysis::objects::fields::{class_named, elements, static_ref};
 use heap_graph::{Control, Heap, Options};
 use testkit::dump::{Heap as Builder, IdSize, Root, Type, Value};
 
@@ -71,7 +71,7 @@ fn values_are_what_java_prints() {
     for (object, want) in collections.into_iter().zip(want) {
         let found =
             contents(&heap, object, 100, &heap_graph::Control::quiet()).expect("what it holds");
-        let text = |o: &Option<heap_analysis::describe::ObjectRef>| {
+        let text = |o: &Option<heap_analysis::objects::describe::ObjectRef>| {
             o.as_ref().and_then(|o| o.value.clone()).unwrap_or_default()
         };
         let rows: Vec<String> = found

@@ -1,6 +1,6 @@
 //! The second look at a redacted dump: it refuses what is left, and nothing that rightly stays.
 
-use heap_analysis::redact::{Method, RedactOptions, Redactor, Verified, verify};
+use heap_analysis::share::redact::{Method, RedactOptions, Redactor, Verified, verify};
 use hprof::{Edit, FileOffset, Rewriter, SubRecord};
 use testkit::dump::{Elements, Heap as Builder, IdSize, Type, Value};
 

@@ -1,12 +1,12 @@
 //! Sets of objects against their definitions: over random graphs, and over the demo's dump, where
 //! the set of a histogram's row must have what the row says.
 
-use heap_analysis::contents::contents;
-use heap_analysis::group::{GroupBy, GroupKey};
-use heap_analysis::histogram::{HistogramOptions, SortBy, histogram};
-use heap_analysis::members::{self, PageOptions};
-use heap_analysis::selection::Selection;
-use heap_analysis::set::{Look, SetSpec, members as members_of, some as some_of};
+use heap_analysis::collections::contents::contents;
+use heap_analysis::sets::members::{self, PageOptions};
+use heap_analysis::sets::selection::Selection;
+use heap_analysis::sets::set::{Look, SetSpec, members as members_of, some as some_of};
+use heap_analysis::tables::group::{GroupBy, GroupKey};
+use heap_analysis::tables::histogram::{HistogramOptions, SortBy, histogram};
 use heap_graph::{Control, Dominator, Heap, LayoutModel, ObjIdx, Options};
 use hprof::ObjectId;
 use proptest::prelude::*;
@@ -153,7 +153,7 @@ fn a_histogram_of_everything_is_the_histogram() {
         };
         let of_set = members::histogram_of(&heap, &objects, &options);
         let whole = histogram(&heap, &options).unwrap();
-        let rows = |h: &heap_analysis::histogram::Histogram| -> Vec<_> {
+        let rows = |h: &heap_analysis::tables::histogram::Histogram| -> Vec<_> {
             h.rows
                 .iter()
                 .map(|r| (r.key.clone(), r.objects, r.shallow))
@@ -226,10 +226,11 @@ fn collections_hold_as_many_things_as_they_say() {
             "java.util.Vector" => "elementCount",
             _ => continue,
         };
-        let size = heap_analysis::fields::field_int(&heap, object, field).unwrap();
+        let size = heap_analysis::objects::fields::field_int(&heap, object, field).unwrap();
         let found = contents(&heap, object, 1_000_000, &heap_graph::Control::quiet())
             .expect("what it holds");
-        let nulls = heap_analysis::fields::field_ref(&heap, object, "elementData").is_some();
+        let nulls =
+            heap_analysis::objects::fields::field_ref(&heap, object, "elementData").is_some();
         // Nulls in a list are left out.
         let fits = found.rows.len() as i64 == size || nulls && (found.rows.len() as i64) < size;
         assert!(
@@ -378,7 +379,7 @@ fn virtual_threads_of_one_stack_are_a_set() {
         members_of(&heap, &none, false).is_err(),
         "no virtual thread"
     );
-    let answer = heap_analysis::threads::threads(&heap, &Default::default());
+    let answer = heap_analysis::tables::threads::threads(&heap, &Default::default());
     let sizes: Vec<u64> = answer.virtual_groups.iter().map(|g| g.threads).collect();
     assert_eq!(sizes, [20, 10]);
 }

@@ -1,7 +1,7 @@
 //! Waste and collections against a naive count that reads objects one by one and compares every
 //! pair, over random heaps.
 
-use heap_analysis::collection_table::CollectionTable;
+use heap_analysis::collections::table::CollectionTable;
 use heap_analysis::strings::{StringOptions, duplicates, find};
 use heap_analysis::waste::{Waste, WasteOptions, waste};
 use heap_graph::{Control, Heap, ObjIdx, ObjectKind, ObjectView, Options, Value as Read};

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use std::fmt::Write as _;
 use std::path::Path;
 use testkit::dump::IdSize;
-use testkit::shapes::{Encoding, dump_of, graphs};
+use testkit::shapes::{Encoding, dump_of, graphs, random, tree_with_cross_edges};
 
 fn plain(wide: bool) -> Options {
     Options {
@@ -133,6 +133,26 @@ proptest! {
         }
         let top: Vec<u64> = heap.dominated(None).map(|o| heap.retained(o).0).collect();
         prop_assert!(top.is_sorted_by(|a, b| a >= b));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 4, max_shrink_iters: 0, ..ProptestConfig::default() })]
+
+    /// Large enough for several blocks of references, buckets of pairs, chunks of groups and units of reading, with both
+    /// widths of numbers, with and without memory for the arrays of the build.
+    #[test]
+    fn large_graphs_in_many_segments_equal_the_definition(
+        graph in prop_oneof![random(200_000), tree_with_cross_edges(200_000)],
+        encoding in prop_oneof![Just(Encoding::Fields), Just(Encoding::Mixed)],
+    ) {
+        let dump = dump_of(&graph, encoding, IdSize::Eight).heap.segments_of(200_000);
+        let file = written(&dump.bytes());
+        let want = want(&dump.plain_graph());
+        for (wide, max_memory) in [(false, None), (true, None), (true, Some(1 << 20))] {
+            let heap = open(file.path(), &Options { max_memory, ..plain(wide) });
+            prop_assert!(lines(&heap) == want, "wide {wide}, memory {max_memory:?}");
+        }
     }
 }
 

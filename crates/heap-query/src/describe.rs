@@ -1,9 +1,9 @@
 //! What an object says about itself, for every dialect: readable text, field paths, sizes.
 
 use crate::cell::Cell;
-use heap_analysis::collections::map_entries;
-use heap_analysis::describe::value_of;
-use heap_analysis::fields::{elements, field_int, field_ref, lineage};
+use heap_analysis::collections::entries::map_entries;
+use heap_analysis::objects::describe::value_of;
+use heap_analysis::objects::fields::{elements, field_int, field_ref, lineage};
 use heap_analysis::pace::Pace;
 use heap_graph::{ClassIdx, Heap, ObjIdx, ObjectKind, ObjectView, Value};
 use hprof::{BasicType, ObjectId};

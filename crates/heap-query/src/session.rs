@@ -6,7 +6,7 @@ use crate::lang::{Lang, recognise};
 use crate::limits::{Limits, Stop};
 use crate::shared::{Cache, Env};
 use crate::{jhat, oql, sql};
-use heap_analysis::set::SetSpec;
+use heap_analysis::sets::set::SetSpec;
 use heap_graph::Heap;
 use hprof::ObjectId;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -4,7 +4,7 @@
 use crate::error::QueryError;
 use crate::graph::counts;
 use crate::limits::{Lead, Stop};
-use heap_analysis::class_references::{ClassReference, class_references};
+use heap_analysis::tables::class_references::{ClassReference, class_references};
 use heap_graph::{ClassIdx, Heap, ObjIdx};
 use hprof::{HeapTag, ObjectId};
 use rustc_hash::FxHashMap;

@@ -5,20 +5,32 @@ use std::io;
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use heap_analysis::collection_table::CollectionTable;
-use heap_analysis::group::GroupBy;
-use heap_analysis::histogram::HistogramOptions;
-use heap_analysis::merged_paths::{EXACT_VISITS, MergedOptions};
-use heap_analysis::redact::{Method, RedactOptions, Redactor};
-use heap_analysis::secrets::{SecretOptions, SecretRules};
-use heap_analysis::set::SetSpec;
+use heap_analysis::collections::table::CollectionTable;
+use heap_analysis::paths::merged::{EXACT_VISITS, MergedOptions};
+use heap_analysis::sets::set::SetSpec;
+use heap_analysis::share::redact::{Method, RedactOptions, Redactor};
+use heap_analysis::share::secrets::{SecretOptions, SecretRules};
 use heap_analysis::strings::StringOptions;
+use heap_analysis::tables::group::GroupBy;
+use heap_analysis::tables::histogram::HistogramOptions;
 use heap_analysis::waste::WasteOptions;
 use heap_analysis::{
-    android, bitmaps, chain, check, class_paths, class_references, collection_stats, contents,
-    diff, dominators, dossier, export, extract, histogram, leaks, loaders, members, merged_paths,
-    object, overview, paths, properties, roots, secrets, selection, set, strings, summary, threads,
-    top, treemap, unreachable, validate, waste,
+    android,
+    android::bitmaps,
+    collections::{contents, stats as collection_stats},
+    compare::{check, diff},
+    leaks,
+    objects::object,
+    paths,
+    paths::{chain, merged as merged_paths},
+    sets::{members, selection, set},
+    share::{export, extract, secrets},
+    strings,
+    tables::{
+        class_paths, class_references, dominators, dossier, histogram, loaders, overview,
+        properties, roots, summary, threads, top, treemap, unreachable, validate,
+    },
+    waste,
 };
 use heap_graph::{Control, Heap, HeapError, ObjIdx};
 use heap_query::{Lang, Limits, Session};
@@ -408,7 +420,8 @@ pub fn rewrite(heap: &Heap, data: &[u8]) {
         };
         let mut out = Vec::new();
         hprof::rewrite(data, &redactor, &mut out).expect("writing to memory");
-        heap_analysis::redact::verify(data, &out, &redactor).expect("what was written is a dump");
+        heap_analysis::share::redact::verify(data, &out, &redactor)
+            .expect("what was written is a dump");
     }
     let part = extract::Extract::new(heap, &some(heap), true);
     let _ = hprof::rewrite(data, &part, &mut io::sink());

@@ -1,7 +1,7 @@
 //! A document without a form: headings, paragraphs, facts, tables. Numbers stay numbers until a
 //! renderer decides how to show them, and names stay raw until a renderer escapes them.
 
-use heap_analysis::describe::{Address, ObjectRef};
+use heap_analysis::objects::describe::{Address, ObjectRef};
 use std::borrow::Cow;
 
 /// A piece of text with a meaning.

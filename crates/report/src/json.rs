@@ -4,7 +4,7 @@
 
 use crate::Say;
 use crate::escape::is_unsafe;
-use heap_analysis::validate::{Finding, findings};
+use heap_analysis::tables::validate::{Finding, findings};
 use heap_graph::{LayoutInfo, Strength, Summary};
 use serde::Serialize;
 use serde_json::ser::{CharEscape, Formatter, PrettyFormatter};

@@ -1,6 +1,6 @@
 //! Numbers as people read them.
 
-use heap_analysis::readable::civil;
+use heap_analysis::objects::readable::civil;
 
 /// `4.0 KiB`, `1.5 GiB`: one digit behind the point, none for plain bytes.
 pub fn human_bytes(bytes: u64) -> String {

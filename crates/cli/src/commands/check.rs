@@ -8,7 +8,7 @@ use crate::output_file::write_file;
 use crate::session::Session;
 use anyhow::{Context, Result};
 use clap::ValueEnum;
-use heap_analysis::check::{BASELINE, Baseline, Check, RuleError, Rules, check};
+use heap_analysis::compare::check::{BASELINE, Baseline, Check, RuleError, Rules, check};
 use heap_graph::Heap;
 use report::{Provenance, check as forms, json, markdown, say, sheet, terminal};
 use std::path::{Path, PathBuf};

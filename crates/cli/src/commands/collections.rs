@@ -4,7 +4,7 @@ use super::target::{Dump, limit};
 use super::waste::Table;
 use crate::Outcome;
 use crate::session::Session;
-use heap_analysis::collection_stats::{CollectionOptions, collections};
+use heap_analysis::collections::stats::{CollectionOptions, collections};
 
 /// Sizes, fill and collisions of collections, by class
 #[derive(Debug, clap::Args)]

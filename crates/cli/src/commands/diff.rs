@@ -4,7 +4,7 @@ use super::target::limit;
 use crate::Outcome;
 use crate::exit::Usage;
 use crate::session::Session;
-use heap_analysis::diff::{DiffOptions, diff};
+use heap_analysis::compare::diff::{DiffOptions, diff};
 use report::Provenance;
 use std::path::PathBuf;
 

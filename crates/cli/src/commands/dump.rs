@@ -11,7 +11,7 @@ use crate::output::{note, stdout};
 use crate::output_file::{OutputFile, named_after};
 use crate::session::Session;
 use anyhow::{Context, Result, bail};
-use heap_analysis::redact::{RedactOptions, Redactor};
+use heap_analysis::share::redact::{RedactOptions, Redactor};
 use hprof::{HeaderError, Rewriter};
 use report::units::human_bytes;
 use std::fs;

@@ -8,7 +8,7 @@ use crate::output_file::OutputFile;
 use crate::session::Session;
 use anyhow::{Context, Result};
 use clap::ValueEnum;
-use heap_analysis::export::{Origin, Table, aggregates, objects, references};
+use heap_analysis::share::export::{Origin, Table, aggregates, objects, references};
 use heap_graph::Heap;
 use report::Provenance;
 use report::tables::{TableForm, TableWriter};

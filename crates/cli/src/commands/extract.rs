@@ -7,7 +7,7 @@ use crate::output::note;
 use crate::output_file::OutputFile;
 use crate::session::Session;
 use anyhow::{Context, Result};
-use heap_analysis::extract::Extract;
+use heap_analysis::share::extract::Extract;
 use heap_graph::{Heap, ObjIdx};
 use std::io::{BufWriter, Read, Write};
 use std::path::PathBuf;

@@ -5,8 +5,8 @@ use crate::Outcome;
 use crate::exit::Usage;
 use crate::session::Session;
 use clap::ValueEnum;
-use heap_analysis::group::GroupBy;
-use heap_analysis::histogram::{HistogramOptions, SortBy, from_quick, histogram};
+use heap_analysis::tables::group::GroupBy;
+use heap_analysis::tables::histogram::{HistogramOptions, SortBy, from_quick, histogram};
 use regex::Regex;
 
 /// Objects, shallow and retained size by class, package, loader, ...

@@ -23,7 +23,7 @@ impl Args {
         let heap = session.open(&self.dump.file)?;
         let top = limit(self.limit, session.is_data(), 40);
         session.answer(
-            &heap_analysis::loaders::loaders(&heap, top)?,
+            &heap_analysis::tables::loaders::loaders(&heap, top)?,
             heap.summary(),
         )
     }

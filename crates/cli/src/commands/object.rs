@@ -4,7 +4,7 @@ use super::target::{file_and_id, find_object, limit};
 use crate::Outcome;
 use crate::exit::Usage;
 use crate::session::Session;
-use heap_analysis::object::{ObjectOptions, details};
+use heap_analysis::objects::object::{ObjectOptions, details};
 
 /// One object: fields, text, referrers, what keeps it alive, where it was allocated
 #[derive(Debug, clap::Args)]

@@ -3,8 +3,8 @@
 use super::target::Dump;
 use crate::Outcome;
 use crate::session::Session;
-use heap_analysis::histogram::{HistogramOptions, from_quick};
-use heap_analysis::overview::{Overview, OverviewOptions, overview};
+use heap_analysis::tables::histogram::{HistogramOptions, from_quick};
+use heap_analysis::tables::overview::{Overview, OverviewOptions, overview};
 use heap_graph::QuickHistogram;
 use report::{Doc, Provenance, Say, Span};
 

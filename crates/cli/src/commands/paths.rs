@@ -5,9 +5,9 @@ use crate::Outcome;
 use crate::exit::{Exit, Usage};
 use crate::session::Session;
 use clap::ValueEnum;
-use heap_analysis::merged_paths::{EXACT_VISITS, MergedOptions, to_objects};
+use heap_analysis::paths::merged::{EXACT_VISITS, MergedOptions, to_objects};
 use heap_analysis::paths::{Exclusions, PathOptions, to_roots};
-use heap_analysis::selection::Selection;
+use heap_analysis::sets::selection::Selection;
 use heap_graph::Heap;
 use hprof::ObjectId;
 

@@ -19,7 +19,7 @@ impl Args {
     /// Says the properties.
     pub(crate) fn run(&self, session: &Session) -> Outcome {
         let heap = session.open(&self.dump.file)?;
-        let found = heap_analysis::properties::properties(&heap);
+        let found = heap_analysis::tables::properties::properties(&heap);
         let exit = session.answer(&found, heap.summary())?;
         Ok(if found.properties.is_empty() {
             Exit::No

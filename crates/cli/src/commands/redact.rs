@@ -7,7 +7,7 @@ use crate::output_file::OutputFile;
 use crate::session::Session;
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
-use heap_analysis::redact::{Method, PLATFORM, RedactOptions, Redactor, verify};
+use heap_analysis::share::redact::{Method, PLATFORM, RedactOptions, Redactor, verify};
 use hprof::source::{Control, Source, Unpack};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};

@@ -8,7 +8,7 @@ use crate::output_file::{OutputFile, named_after};
 use crate::session::Session;
 use anyhow::Result;
 use clap::ValueEnum;
-use heap_analysis::dossier::{DossierOptions, dossier};
+use heap_analysis::tables::dossier::{DossierOptions, dossier};
 use report::{Provenance, html, json, markdown, say};
 use std::io::Write;
 use std::path::{Path, PathBuf};

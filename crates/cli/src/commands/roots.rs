@@ -3,7 +3,7 @@
 use super::target::{Dump, limit};
 use crate::Outcome;
 use crate::session::Session;
-use heap_analysis::roots::{RootOptions, roots};
+use heap_analysis::tables::roots::{RootOptions, roots};
 
 /// The GC roots by kind and class
 #[derive(Debug, clap::Args)]

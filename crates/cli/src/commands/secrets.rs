@@ -5,7 +5,7 @@ use crate::Outcome;
 use crate::exit::{Exit, Usage};
 use crate::session::Session;
 use anyhow::Context;
-use heap_analysis::secrets::{SecretOptions, SecretRules, secrets};
+use heap_analysis::share::secrets::{SecretOptions, SecretRules, secrets};
 use std::path::PathBuf;
 
 /// Find passwords, keys and tokens; exit code 1 if there are any

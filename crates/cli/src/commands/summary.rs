@@ -3,7 +3,7 @@
 use super::target::Dump;
 use crate::Outcome;
 use crate::session::Session;
-use heap_analysis::summary::{summary, without_heap};
+use heap_analysis::tables::summary::{summary, without_heap};
 use heap_graph::{HeapError, Summary};
 
 /// Contents of the file: records, roots, objects by kind, damage

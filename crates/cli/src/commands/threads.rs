@@ -3,7 +3,7 @@
 use super::target::{Dump, limit};
 use crate::Outcome;
 use crate::session::Session;
-use heap_analysis::threads::{ThreadOptions, threads};
+use heap_analysis::tables::threads::{ThreadOptions, threads};
 
 /// Threads: retained size, stack, locals per frame; virtual threads by stack
 #[derive(Debug, clap::Args)]

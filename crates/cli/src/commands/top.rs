@@ -5,7 +5,7 @@ use crate::Outcome;
 use crate::exit::Usage;
 use crate::live::jvm;
 use crate::session::Session;
-use heap_analysis::top::{TopOptions, consumers};
+use heap_analysis::tables::top::{TopOptions, consumers};
 use std::path::{Path, PathBuf};
 
 /// The largest objects, classes, loaders and packages of a dump

@@ -23,7 +23,7 @@ impl Args {
         let heap = session.open(&self.dump.file)?;
         let top = limit(self.limit, session.is_data(), 40);
         session.answer(
-            &heap_analysis::unreachable::unreachable(&heap, top),
+            &heap_analysis::tables::unreachable::unreachable(&heap, top),
             heap.summary(),
         )
     }

@@ -18,6 +18,9 @@ impl Args {
     /// Says the verdict.
     pub(crate) fn run(&self, session: &Session) -> Outcome {
         let heap = session.open(&self.dump.file)?;
-        session.answer(&heap_analysis::validate::validate(&heap), heap.summary())
+        session.answer(
+            &heap_analysis::tables::validate::validate(&heap),
+            heap.summary(),
+        )
     }
 }

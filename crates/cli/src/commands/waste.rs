@@ -5,7 +5,7 @@ use crate::Outcome;
 use crate::exit::Usage;
 use crate::session::Session;
 use anyhow::{Context, Result};
-use heap_analysis::collection_table::CollectionTable;
+use heap_analysis::collections::table::CollectionTable;
 use heap_analysis::waste::{WasteOptions, waste};
 use std::path::PathBuf;
 

@@ -3,9 +3,9 @@
 
 use super::lines::{Line, Target};
 use super::screen::Question;
-use heap_analysis::group::GroupBy;
-use heap_analysis::histogram::SortBy;
-use heap_analysis::set::SetSpec;
+use heap_analysis::sets::set::SetSpec;
+use heap_analysis::tables::group::GroupBy;
+use heap_analysis::tables::histogram::SortBy;
 use heap_graph::Heap;
 use hprof::NoObjectId;
 use ratatui::crossterm::event::{KeyCode, KeyModifiers};

@@ -1,17 +1,17 @@
 //! The questions of the terminal explorer, and their answers as screens.
 
 use super::lines::{Line, Target, of_doc};
-use heap_analysis::dominators::{TreeOptions, tree};
-use heap_analysis::group::{GroupBy, GroupKey};
-use heap_analysis::histogram::{Histogram, HistogramOptions, SortBy, histogram};
 use heap_analysis::leaks::{LeakOptions, find};
-use heap_analysis::members::{self, PageOptions};
-use heap_analysis::object::{ObjectOptions, details};
-use heap_analysis::overview::{OverviewOptions, overview};
+use heap_analysis::objects::object::{ObjectOptions, details};
 use heap_analysis::paths::{Exclusions, PathOptions, to_roots};
-use heap_analysis::set::{SetSpec, members as members_of};
-use heap_analysis::threads::{ThreadOptions, threads};
-use heap_analysis::{contents, strings, unreachable};
+use heap_analysis::sets::members::{self, PageOptions};
+use heap_analysis::sets::set::{SetSpec, members as members_of};
+use heap_analysis::tables::dominators::{TreeOptions, tree};
+use heap_analysis::tables::group::{GroupBy, GroupKey};
+use heap_analysis::tables::histogram::{Histogram, HistogramOptions, SortBy, histogram};
+use heap_analysis::tables::overview::{OverviewOptions, overview};
+use heap_analysis::tables::threads::{ThreadOptions, threads};
+use heap_analysis::{collections::contents, strings, tables::unreachable};
 use heap_graph::{Control, Heap, ObjIdx};
 use hprof::ObjectId;
 use regex::Regex;

@@ -2,7 +2,7 @@
 //! type. Fields of the JDK's own classes are left out, since no program can change them.
 
 use super::census::{Plan, primitive_of};
-use crate::object_set::{Place, counts};
+use crate::sets::object_set::{Place, counts};
 use heap_graph::{ClassIdx, ContentVisitor, Dominator, Heap, ObjIdx};
 use hprof::{BasicType, Bytes};
 use serde::Serialize;

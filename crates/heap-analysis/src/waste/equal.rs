@@ -2,10 +2,10 @@
 //! planes; the second one collects only those whose mark was met twice.
 
 use super::census::Plan;
-use crate::describe::Address;
-use crate::object_set::{ObjectSet, chained, counts, hash_of};
+use crate::objects::describe::Address;
+use crate::sets::object_set::{ObjectSet, chained, counts, hash_of};
 use crate::strings::owned_bytes;
-use crate::texts::Text;
+use crate::strings::texts::Text;
 use heap_graph::{ClassIdx, ContentVisitor, Heap, ObjIdx};
 use hprof::{BasicType, Bytes};
 use serde::Serialize;
@@ -201,7 +201,7 @@ pub(super) fn groups(heap: &Heap, mut list: Hashed, top: Option<usize>) -> Summe
         bytes: Bytes(one * count),
         wasted: Bytes(wasted),
         example: Address(heap.id(first)),
-        value: crate::describe::value_of(heap, first),
+        value: crate::objects::describe::value_of(heap, first),
     };
     answer.rows = found.into_iter().take(keep).map(row).collect();
     Summed { answer, copies }

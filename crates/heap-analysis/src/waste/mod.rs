@@ -24,12 +24,12 @@ pub use native::{Buffer, BufferOrigin, NativeMemory};
 pub use references::{ReferenceRow, References, WeakMapRow, WeakMaps};
 pub use sites::WasteSite;
 
-use crate::collection_stats::{self as stats, Collections, FillPass, FindPass, Summing};
-use crate::collection_table::{CollectionTable, shapes};
-use crate::holders::{Owners, Question, Wanted, holders};
-use crate::object_set::{Both, ObjectSet, chained, unzip};
+use crate::collections::stats::{self as stats, Collections, FillPass, FindPass, Summing};
+use crate::collections::table::{CollectionTable, shapes};
+use crate::sets::object_set::{Both, ObjectSet, chained, unzip};
+use crate::strings::holders::{Owners, Question, Wanted, holders};
+use crate::strings::texts::{HashPass, StringPass, StringShape, arrays_of};
 use crate::strings::{Duplicates, Holder, StringOptions, duplicates_of, shared_texts};
-use crate::texts::{HashPass, StringPass, StringShape, arrays_of};
 use boxed_fields::{BoxedPass, FieldPlan};
 use census::{Census, Plan};
 use equal::{EqualPass, Sketch};

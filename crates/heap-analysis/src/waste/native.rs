@@ -1,8 +1,8 @@
 //! Direct and mapped buffers: native memory that small Java objects keep.
 
-use crate::describe::Address;
-use crate::fields::{class_named, field_int, static_ref};
-use crate::object_set::Place;
+use crate::objects::describe::Address;
+use crate::objects::fields::{class_named, field_int, static_ref};
+use crate::sets::object_set::Place;
 use heap_graph::{Heap, ObjIdx, Slot};
 use hprof::{BasicType, Bytes, IdSize, ObjectId};
 use serde::Serialize;

@@ -1,10 +1,10 @@
 //! Soft, weak, phantom and final references: how many, to what, and what only they keep; and maps
 //! with weak keys whose values hold those keys, so that nothing is ever let go.
 
-use crate::collection_table::WeakEntrySpec;
-use crate::describe::Address;
-use crate::fields::{class_named, static_ref};
-use crate::object_set::Place;
+use crate::collections::table::WeakEntrySpec;
+use crate::objects::describe::Address;
+use crate::objects::fields::{class_named, static_ref};
+use crate::sets::object_set::Place;
 use heap_graph::{ClassIdx, Dominator, Heap, HeapError, ObjIdx, RefStrength, Slot, Via};
 use hprof::Bytes;
 use rustc_hash::{FxHashMap, FxHashSet};

@@ -1,9 +1,9 @@
 //! What is wasted by the stack that allocated it: each kind of waste that consists of objects, by
 //! class and allocating stack.
 
-use crate::collection_stats::ToldCollection;
-use crate::describe::{Address, value_of};
-use crate::group::trace_frames;
+use crate::collections::stats::ToldCollection;
+use crate::objects::describe::{Address, value_of};
+use crate::tables::group::trace_frames;
 use heap_graph::{ClassIdx, Heap, ObjIdx};
 use hprof::{Bytes, Serial};
 use rustc_hash::FxHashMap;

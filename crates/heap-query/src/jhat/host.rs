@@ -5,8 +5,8 @@ use crate::describe::{array_length, cell_of, element, field_value, readable, typ
 use crate::error::QueryError;
 use crate::graph::path_to_root;
 use crate::shared::{Env, flags, of_classes};
-use heap_analysis::fields::lineage;
-use heap_analysis::group::trace_frames;
+use heap_analysis::objects::fields::lineage;
+use heap_analysis::tables::group::trace_frames;
 use heap_graph::{ClassIdx, ObjIdx, ObjectKind, ObjectView, RefStrength, Value, Via};
 use hprof::{BasicType, ObjectId};
 use rquickjs::{Array, Ctx, IntoJs, String as JsString, Value as JsValue};
@@ -443,7 +443,7 @@ impl Host {
 fn technical(heap: &heap_graph::Heap, o: ObjIdx) -> String {
     format!(
         "{} @ {}",
-        heap_analysis::describe::title(heap, o),
+        heap_analysis::objects::describe::title(heap, o),
         heap.id(o)
     )
 }

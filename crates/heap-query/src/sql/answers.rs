@@ -9,21 +9,23 @@ use crate::cell::Cell;
 use crate::error::QueryError;
 use crate::session::resolve;
 use crate::shared::Env;
-use heap_analysis::collection_stats::{CollectionOptions, collections};
-use heap_analysis::collection_table::CollectionTable;
-use heap_analysis::group::{GroupBy, GroupKey};
-use heap_analysis::histogram::{HistogramOptions, HistogramRow, histogram};
+use heap_analysis::collections::stats::{CollectionOptions, collections};
+use heap_analysis::collections::table::CollectionTable;
 use heap_analysis::leaks::LeakOptions;
-use heap_analysis::merged_paths::{EXACT_VISITS, MergedOptions, to_objects};
+use heap_analysis::paths::merged::{EXACT_VISITS, MergedOptions, to_objects};
 use heap_analysis::paths::{Exclusions, PathOptions, to_roots};
-use heap_analysis::selection::Selection;
-use heap_analysis::set::{SetError, SetSpec, members};
+use heap_analysis::sets::selection::Selection;
+use heap_analysis::sets::set::{SetError, SetSpec, members};
 use heap_analysis::strings::{StringOptions, duplicates};
-use heap_analysis::threads::ThreadOptions;
+use heap_analysis::tables::group::{GroupBy, GroupKey};
+use heap_analysis::tables::histogram::{HistogramOptions, HistogramRow, histogram};
+use heap_analysis::tables::threads::ThreadOptions;
 use heap_analysis::waste::{WasteOptions, waste};
 use heap_analysis::{
-    bitmaps, contents, dominators, leaks, loaders, overview, properties, roots, threads, treemap,
-    validate,
+    android::bitmaps,
+    collections::contents,
+    leaks,
+    tables::{dominators, loaders, overview, properties, roots, threads, treemap, validate},
 };
 use heap_graph::ObjIdx;
 use serde::Serialize;
@@ -315,7 +317,7 @@ fn histogram_rows(env: &Env, scan: &Scan) -> Result<RowIter, QueryError> {
         ..HistogramOptions::default()
     };
     let found = match given_set(env, HISTOGRAM_BY, scan, options.all)? {
-        Some((_, set)) => heap_analysis::members::histogram_of(&env.heap, &set, &options),
+        Some((_, set)) => heap_analysis::sets::members::histogram_of(&env.heap, &set, &options),
         None => histogram(&env.heap, &options)?,
     };
     let row = move |row: HistogramRow| {
@@ -354,7 +356,7 @@ fn immediate_rows(env: &Env, scan: &Scan) -> Result<RowIter, QueryError> {
         return none();
     };
     let skip = pattern(given_text(IMMEDIATE_DOMINATORS, scan, "skip"))?;
-    let found = heap_analysis::members::immediate_dominators(
+    let found = heap_analysis::sets::members::immediate_dominators(
         &env.heap,
         spec.to_string(),
         &set,

@@ -8,7 +8,7 @@ use crate::cell::Cell;
 use crate::describe::cell_of;
 use crate::error::QueryError;
 use crate::shared::{Env, flags, of_classes};
-use heap_analysis::fields::lineage;
+use heap_analysis::objects::fields::lineage;
 use heap_graph::{ClassIdx, Heap, ObjIdx, ObjectView};
 use hprof::BasicType;
 use rustc_hash::FxHashSet;

@@ -3,7 +3,7 @@
 use super::table::{ColumnDef, Cost, Op, Operand, Out, Rows, Scan, Source, columns};
 use crate::error::QueryError;
 use crate::shared::Env;
-use heap_analysis::group::loader_name;
+use heap_analysis::tables::group::loader_name;
 use heap_graph::ClassIdx;
 use std::ops::Range;
 

@@ -11,9 +11,9 @@ use crate::describe::{
 use crate::error::QueryError;
 use crate::graph::{path_to_root, retained_set};
 use crate::shared::Env;
-use heap_analysis::chain::field_to;
-use heap_analysis::collections::{Entry, map_entries};
+use heap_analysis::collections::entries::{Entry, map_entries};
 use heap_analysis::pace::Pace;
+use heap_analysis::paths::chain::field_to;
 use heap_graph::{Dominator, ObjIdx};
 use rusqlite::functions::{Context, FunctionFlags};
 use rusqlite::types::{ToSqlOutput, Value as SqlValue, ValueRef};
@@ -201,7 +201,7 @@ fn dominator_path(env: &Env, scan: &Scan) -> Result<RowIter, QueryError> {
     match argument(env, scan).filter(|o| env.heap.is_reachable(*o)) {
         Some(of) => Ok(chain_rows(
             env,
-            heap_analysis::chain::dominators_of(&env.heap, of).0,
+            heap_analysis::paths::chain::dominators_of(&env.heap, of).0,
         )),
         None => none(),
     }

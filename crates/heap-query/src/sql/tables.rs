@@ -8,10 +8,10 @@ use crate::cell::Cell;
 use crate::describe::{array_length, cell_of, type_name};
 use crate::error::QueryError;
 use crate::shared::{Env, flags, of_classes};
-use heap_analysis::describe::thread_name;
-use heap_analysis::group::{GroupBy, GroupKey, frame_text};
-use heap_analysis::histogram::{HistogramOptions, histogram};
-use heap_analysis::threads::{is_daemon, is_virtual};
+use heap_analysis::objects::describe::thread_name;
+use heap_analysis::tables::group::{GroupBy, GroupKey, frame_text};
+use heap_analysis::tables::histogram::{HistogramOptions, histogram};
+use heap_analysis::tables::threads::{is_daemon, is_virtual};
 use heap_graph::{ClassIdx, ObjIdx, ObjectView, Reference, Value};
 use hprof::{BasicType, HeapTag, ObjectId, Serial};
 

@@ -1,6 +1,6 @@
 //! Annotations of GitHub Actions: one line per failed check (docs.github.com, workflow commands).
 
-use heap_analysis::check::Check;
+use heap_analysis::compare::check::Check;
 use std::fmt::Write;
 
 /// `::error file=…,title=…::message` for each failed check, a notice when all passed.

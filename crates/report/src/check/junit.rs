@@ -1,6 +1,6 @@
 //! JUnit XML, the form that every build server reads.
 
-use heap_analysis::check::Check;
+use heap_analysis::compare::check::Check;
 use std::fmt::Write;
 
 /// One test suite, one test case per check.

@@ -1,6 +1,6 @@
 //! SARIF 2.1.0: results of a static analysis, as code hosts show them.
 
-use heap_analysis::check::Check;
+use heap_analysis::compare::check::Check;
 use serde_json::{Value, json};
 
 /// One run with one result per failed check.

@@ -5,9 +5,9 @@ use crate::escape::html as escape;
 use crate::json::Provenance;
 use crate::say::{chapters, facts_doc, no_suspects, provenance_text};
 use crate::units::{human_bytes, percent};
-use heap_analysis::dossier::Dossier;
 use heap_analysis::leaks::{Suspect, SuspectKind};
-use heap_analysis::treemap::Treemap;
+use heap_analysis::tables::dossier::Dossier;
+use heap_analysis::tables::treemap::Treemap;
 use std::fmt::Write;
 use std::hash::{DefaultHasher, Hash, Hasher};
 

@@ -5,8 +5,8 @@ use crate::json::Provenance;
 use crate::say::provenance_text;
 use crate::units::human_bytes;
 use ::profile::{Metric, PathWriter, Profile, WeightedStack, WeightedTable};
-use heap_analysis::class_paths::{ClassPaths, DEEPER, SMALLER};
-use heap_analysis::histogram::Histogram;
+use heap_analysis::tables::class_paths::{ClassPaths, DEEPER, SMALLER};
+use heap_analysis::tables::histogram::Histogram;
 use hprof::package_of;
 
 /// The profile. `created_ms` is the time of the dump.

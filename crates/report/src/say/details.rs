@@ -3,7 +3,7 @@
 use super::Say;
 use super::leaks::path_table;
 use crate::doc::{Cell, Doc, Span, Table, number, object_spans, words};
-use heap_analysis::object::{ObjectDetails, Slot};
+use heap_analysis::objects::object::{ObjectDetails, Slot};
 
 fn slot_table(title: &'static str, slots: &[Slot], omitted: u64) -> Table {
     let mut table = Table::new([number("retained"), words(title), words("value")]);

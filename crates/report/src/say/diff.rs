@@ -2,8 +2,8 @@
 
 use super::Say;
 use crate::doc::{Cell, Doc, Span, Table, number, words};
-use heap_analysis::check::Check;
-use heap_analysis::diff::{Change, Diff, GroupChange};
+use heap_analysis::compare::check::Check;
+use heap_analysis::compare::diff::{Change, Diff, GroupChange};
 use hprof::Bytes;
 
 fn first(list: &[u64]) -> u64 {

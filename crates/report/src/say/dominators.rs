@@ -4,11 +4,11 @@ use super::Say;
 use super::histogram::{column_of, key_cell};
 use crate::doc::{Cell, Doc, Span, Table, number, words};
 use crate::units::plural;
-use heap_analysis::dominators::{DominatorGroup, DominatorGroups, DominatorTree};
-use heap_analysis::group::GroupBy;
-use heap_analysis::loaders::Loaders;
-use heap_analysis::roots::Roots;
-use heap_analysis::top::{BigObject, Consumers};
+use heap_analysis::tables::dominators::{DominatorGroup, DominatorGroups, DominatorTree};
+use heap_analysis::tables::group::GroupBy;
+use heap_analysis::tables::loaders::Loaders;
+use heap_analysis::tables::roots::Roots;
+use heap_analysis::tables::top::{BigObject, Consumers};
 
 /// Objects with what they retain.
 pub(super) fn objects_table(objects: &[BigObject]) -> Table {

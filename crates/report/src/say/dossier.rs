@@ -3,7 +3,7 @@
 use super::Say;
 use super::overview::facts_doc;
 use crate::doc::{Doc, Span};
-use heap_analysis::dossier::Dossier;
+use heap_analysis::tables::dossier::Dossier;
 
 /// A chapter: an anchor, a title, the content.
 #[derive(Clone, Debug, PartialEq)]

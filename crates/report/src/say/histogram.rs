@@ -2,9 +2,9 @@
 
 use super::Say;
 use crate::doc::{Cell, Doc, Span, Table, number, words};
-use heap_analysis::group::{GroupBy, GroupKey};
-use heap_analysis::histogram::{Histogram, HistogramRow};
-use heap_analysis::unreachable::Unreachable;
+use heap_analysis::tables::group::{GroupBy, GroupKey};
+use heap_analysis::tables::histogram::{Histogram, HistogramRow};
+use heap_analysis::tables::unreachable::Unreachable;
 
 /// The heading of the column of names.
 pub(super) fn column_of(by: GroupBy) -> &'static str {

@@ -3,12 +3,12 @@
 use super::Say;
 use crate::doc::{Cell, Doc, Span, Table, number, object_spans, words};
 use crate::units::plural;
-use heap_analysis::allocation::AllocatedBy;
-use heap_analysis::chain::Step;
-use heap_analysis::destroyed::Destroyed;
+use heap_analysis::android::destroyed::Destroyed;
 use heap_analysis::leaks::{
     AccumulationPoint, Leaks, MAX_LEVELS, PiledClass, Scattered, Suspect, SuspectKind,
 };
+use heap_analysis::objects::allocation::AllocatedBy;
+use heap_analysis::paths::chain::Step;
 
 /// Longest path that is shown in full.
 const MAX_STEPS: usize = 24;

@@ -6,7 +6,7 @@ use super::histogram::table;
 use super::leaks::suspects_doc;
 use crate::doc::{Doc, Span};
 use crate::units::{plural, utc};
-use heap_analysis::overview::{Facts, Overview};
+use heap_analysis::tables::overview::{Facts, Overview};
 
 /// What the file is, as facts.
 pub fn facts_doc(facts: &Facts) -> Doc {

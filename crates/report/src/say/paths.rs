@@ -3,8 +3,8 @@
 use super::Say;
 use super::leaks::path_table;
 use crate::doc::{Cell, Doc, Span, Table, number, object_spans, words};
-use heap_analysis::merged_paths::MergedPaths;
 use heap_analysis::paths::Paths;
+use heap_analysis::paths::merged::MergedPaths;
 
 impl Say for Paths {
     const NAME: &'static str = "paths";

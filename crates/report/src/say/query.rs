@@ -2,7 +2,7 @@
 
 use super::Say;
 use crate::doc::{Align, Cell, Column, Doc, Span, Table};
-use heap_analysis::describe::Address;
+use heap_analysis::objects::describe::Address;
 use heap_query::{Cell as Value, Cut, Table as Answer, TableInfo};
 use serde::Serialize;
 

@@ -2,7 +2,7 @@
 
 use super::Say;
 use crate::doc::{Cell, Doc, Span, Table, number, words};
-use heap_analysis::secrets::Secrets;
+use heap_analysis::share::secrets::Secrets;
 
 impl Say for Secrets {
     const NAME: &'static str = "secrets";

@@ -2,10 +2,10 @@
 
 use super::Say;
 use crate::doc::{Cell, Doc, Span, Table, number, object_spans, words};
-use heap_analysis::bitmaps::{Bitmap, Bitmaps, Picture};
-use heap_analysis::contents::Contents;
-use heap_analysis::members::{ImmediateDominators, Member, Objects};
-use heap_analysis::treemap::Treemap;
+use heap_analysis::android::bitmaps::{Bitmap, Bitmaps, Picture};
+use heap_analysis::collections::contents::Contents;
+use heap_analysis::sets::members::{ImmediateDominators, Member, Objects};
+use heap_analysis::tables::treemap::Treemap;
 
 impl Say for Objects {
     const NAME: &'static str = "objects";

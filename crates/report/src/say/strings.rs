@@ -2,8 +2,8 @@
 
 use super::Say;
 use crate::doc::{Cell, Doc, Span, Table, number, words};
-use heap_analysis::properties::{Properties, Property};
 use heap_analysis::strings::{Duplicates, FoundStrings};
+use heap_analysis::tables::properties::{Properties, Property};
 
 impl Say for FoundStrings {
     const NAME: &'static str = "strings";

@@ -3,8 +3,8 @@
 use super::Say;
 use crate::doc::{Cell, Doc, Span, Table, number, words};
 use crate::units::{plural, utc};
-use heap_analysis::summary::FileSummary;
-use heap_analysis::validate::Verdict;
+use heap_analysis::tables::summary::FileSummary;
+use heap_analysis::tables::validate::Verdict;
 use std::collections::BTreeMap;
 
 fn counts(title: &'static str, map: &BTreeMap<String, u64>) -> Table {

@@ -3,7 +3,7 @@
 use super::Say;
 use crate::doc::{Block, Cell, Doc, Span, Table, number, object_spans, words};
 use crate::units::plural;
-use heap_analysis::threads::{Thread, Threads};
+use heap_analysis::tables::threads::{Thread, Threads};
 
 impl Say for Threads {
     const NAME: &'static str = "threads";
@@ -109,7 +109,7 @@ fn stack_doc(thread: &Thread) -> Doc {
     doc
 }
 
-fn local_line(doc: Doc, local: &heap_analysis::describe::ObjectRef) -> Doc {
+fn local_line(doc: Doc, local: &heap_analysis::objects::describe::ObjectRef) -> Doc {
     let mut spans = vec![
         Span::from("          "),
         Span::Bytes(local.retained.0),

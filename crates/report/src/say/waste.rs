@@ -2,7 +2,7 @@
 
 use super::Say;
 use crate::doc::{Cell, Doc, Span, Table, number, words};
-use heap_analysis::collection_stats::Collections;
+use heap_analysis::collections::stats::Collections;
 use heap_analysis::waste::{BufferOrigin, Equals, Waste};
 use heap_graph::RefStrength;
 

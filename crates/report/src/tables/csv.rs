@@ -1,7 +1,7 @@
 //! A table as [CSV](crate::csv), with the head line of Neo4j's importer if that is asked for.
 
 use crate::csv::push_field;
-use heap_analysis::export::{Table, Values};
+use heap_analysis::share::export::{Table, Values};
 use std::io::{self, Write};
 
 /// Writes a piece of a table; `first` puts the head line in front, `neo4j` with that importer's types.

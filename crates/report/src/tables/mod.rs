@@ -8,7 +8,7 @@ mod thrift;
 
 pub use parquet::Parquet;
 
-use heap_analysis::export::Table;
+use heap_analysis::share::export::Table;
 use std::io::{self, Write};
 
 /// The form of a file.

@@ -1,6 +1,6 @@
 //! One JSON object per line.
 
-use heap_analysis::export::{Table, Values};
+use heap_analysis::share::export::{Table, Values};
 use serde_json::{Map, Value};
 use std::io::{self, Write};
 

@@ -7,7 +7,7 @@
 use super::thrift::{Field, Value, varint, write_struct};
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use heap_analysis::export::{Column, Table, Values};
+use heap_analysis::share::export::{Column, Table, Values};
 use std::collections::HashMap;
 use std::io::{self, Write};
 

@@ -1,10 +1,10 @@
 //! What is asked: the query part of an address, checked.
 
 use crate::reply::Fault;
-use heap_analysis::group::GroupBy;
-use heap_analysis::histogram::SortBy;
 use heap_analysis::paths::Exclusions;
-use heap_analysis::set::SetSpec;
+use heap_analysis::sets::set::SetSpec;
+use heap_analysis::tables::group::GroupBy;
+use heap_analysis::tables::histogram::SortBy;
 use heap_graph::{Heap, ObjIdx};
 use hprof::NoObjectId;
 use regex::Regex;

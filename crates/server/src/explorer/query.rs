@@ -3,7 +3,7 @@
 use super::params::{MOST_ROWS, Params};
 use super::state::Explorer;
 use crate::reply::{Fault, Form, Written};
-use heap_analysis::set::SetSpec;
+use heap_analysis::sets::set::SetSpec;
 use heap_query::{Lang, Limits, Session};
 use report::Provenance;
 use report::csv::{line, row};

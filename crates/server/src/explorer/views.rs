@@ -6,16 +6,25 @@ use super::query;
 use super::state::{Chosen, Explorer};
 use crate::reply::{Fault, FaultKind, Form, Written};
 use heap_analysis::android::android;
-use heap_analysis::collection_stats::{CollectionOptions, collections};
-use heap_analysis::collection_table::CollectionTable;
-use heap_analysis::diff::{DiffOptions, diff};
-use heap_analysis::histogram::{Histogram, HistogramOptions};
-use heap_analysis::members;
-use heap_analysis::selection::Selection;
-use heap_analysis::set::{self, SetError, SetSpec};
+use heap_analysis::collections::stats::{CollectionOptions, collections};
+use heap_analysis::collections::table::CollectionTable;
+use heap_analysis::compare::diff::{DiffOptions, diff};
+use heap_analysis::sets::members;
+use heap_analysis::sets::selection::Selection;
+use heap_analysis::sets::set::{self, SetError, SetSpec};
+use heap_analysis::tables::histogram::{Histogram, HistogramOptions};
 use heap_analysis::{
-    bitmaps, contents, dominators, histogram, leaks, loaders, merged_paths, object, overview,
-    paths, properties, roots, strings, summary, threads, top, treemap, unreachable, validate,
+    android::bitmaps,
+    collections::contents,
+    leaks,
+    objects::object,
+    paths,
+    paths::merged as merged_paths,
+    strings,
+    tables::{
+        dominators, histogram, loaders, overview, properties, roots, summary, threads, top,
+        treemap, unreachable, validate,
+    },
     waste,
 };
 use heap_graph::{Control, Heap};

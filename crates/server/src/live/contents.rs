@@ -2,9 +2,9 @@
 //! a collection says it holds, the capacity what its arrays have room for. Read from a dump, so no
 //! code of the program runs.
 
-use heap_analysis::describe::Address;
-use heap_analysis::fields::field_ref;
-use heap_analysis::group::loader_name;
+use heap_analysis::objects::describe::Address;
+use heap_analysis::objects::fields::field_ref;
+use heap_analysis::tables::group::loader_name;
 use heap_graph::{Heap, ObjIdx, ObjectKind, ObjectView, Value};
 use hprof::ObjectId;
 use rustc_hash::FxHashMap;
@@ -151,7 +151,7 @@ struct Dumped<'a>(&'a Heap);
 
 impl Dumped<'_> {
     fn value(&self, object: ObjIdx, name: &str) -> Option<Value> {
-        heap_analysis::fields::field(self.0, object, name)
+        heap_analysis::objects::fields::field(self.0, object, name)
     }
 }
 
@@ -200,7 +200,7 @@ impl Fields for Dumped<'_> {
     }
 
     fn elements(&self, object: ObjIdx) -> Vec<ObjIdx> {
-        heap_analysis::fields::elements(self.0, object)
+        heap_analysis::objects::fields::elements(self.0, object)
     }
 }
 

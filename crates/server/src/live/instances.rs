@@ -4,8 +4,8 @@
 use super::ask::Range;
 use super::contents::{Content, content};
 use super::moments::Step;
-use heap_analysis::describe::{Address, value_of};
-use heap_analysis::group::trace_frames;
+use heap_analysis::objects::describe::{Address, value_of};
+use heap_analysis::tables::group::trace_frames;
 use heap_graph::{ClassIdx, Heap, ObjIdx};
 use rustc_hash::FxHashMap;
 use serde::Serialize;
@@ -219,11 +219,11 @@ fn java_hash(heap: &Heap, object: ObjIdx) -> Option<i32> {
             }))
         }
         "java.lang.Integer" | "java.lang.Short" | "java.lang.Byte" | "java.lang.Character" => {
-            let value = heap_analysis::fields::field_int(heap, object, "value")?;
+            let value = heap_analysis::objects::fields::field_int(heap, object, "value")?;
             i32::try_from(value).ok()
         }
         "java.lang.Long" => {
-            let value = heap_analysis::fields::field_int(heap, object, "value")?;
+            let value = heap_analysis::objects::fields::field_int(heap, object, "value")?;
             Some((value ^ ((value as u64) >> 32) as i64) as i32)
         }
         _ => None,

@@ -10,7 +10,7 @@ use super::{Dump, Files};
 use crate::explorer::params::Params;
 use crate::explorer::state::Stage;
 use crate::reply::{self, Form};
-use heap_analysis::diff::{DiffOptions, diff};
+use heap_analysis::compare::diff::{DiffOptions, diff};
 use report::Provenance;
 use report::profile::shown_metric;
 use report::profile::top::top;

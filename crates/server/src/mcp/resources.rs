@@ -3,7 +3,7 @@
 use super::Dump;
 use super::message::fresh;
 use form_urlencoded::byte_serialize;
-use heap_analysis::dossier::{DossierOptions, dossier};
+use heap_analysis::tables::dossier::{DossierOptions, dossier};
 use heap_graph::{Control, Heap};
 use report::{Provenance, markdown, say};
 use serde_json::{Value as Json, json};

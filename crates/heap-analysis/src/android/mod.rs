@@ -1,0 +1,160 @@
+//! What Android adds: the heaps of ART, native memory registered for objects
+//! (`NativeAllocationRegistry`), bitmaps, and screens that were destroyed and are still held.
+//!
+//! One look at each object of the classes concerned.
+
+pub mod bitmaps;
+pub mod destroyed;
+
+use crate::android::bitmaps::{Bitmap, bitmaps};
+use crate::android::destroyed::{Destroyed, destroyed};
+use crate::objects::fields::{class_named, field_int, field_ref, is_subclass_of};
+use heap_graph::{ClassIdx, Control, Heap, HeapError, ObjIdx, Value};
+use hprof::Bytes;
+use rustc_hash::FxHashMap;
+use serde::Serialize;
+
+/// One of ART's heaps.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ArtHeap {
+    /// `app`, `zygote`, `image`.
+    pub name: String,
+    /// Objects in it.
+    pub objects: u64,
+    /// Their shallow size.
+    pub shallow: Bytes,
+}
+
+/// Native memory of the objects of one class.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct NativeRow {
+    /// Class of the objects that own it.
+    pub class: String,
+    /// Registrations.
+    pub objects: u64,
+    /// Bytes, as registered.
+    pub bytes: Bytes,
+}
+
+/// Everything about Android.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Android {
+    /// The SDK level of the device, where the dump has it.
+    pub sdk: Option<i64>,
+    /// Maker and model.
+    pub device: Option<String>,
+    /// ART's heaps; none in a standard dump.
+    pub heaps: Vec<ArtHeap>,
+    /// Destroyed and still held, largest first.
+    pub destroyed: Vec<Destroyed>,
+    /// Native memory by class, most first.
+    pub native: Vec<NativeRow>,
+    /// Sum of it.
+    pub native_bytes: Bytes,
+    /// Bitmaps, largest first.
+    pub bitmaps: Vec<Bitmap>,
+    /// Bitmaps that were left out.
+    pub omitted_bitmaps: u64,
+    /// Bytes of all bitmaps.
+    pub bitmap_bytes: Bytes,
+}
+
+/// Looks at everything.
+///
+/// # Errors
+/// [`HeapError::Cancelled`] soon after the control says so.
+pub fn android(
+    heap: &Heap,
+    top: Option<usize>,
+    control: &Control<'_>,
+) -> Result<Android, HeapError> {
+    let heaps = heap.summary().heaps.iter();
+    let heaps = heaps.map(|(name, (objects, shallow))| ArtHeap {
+        name: name.clone(),
+        objects: *objects,
+        shallow: *shallow,
+    });
+    let (native, native_bytes) = native(heap);
+    let found = bitmaps(heap);
+    let mut bitmaps = found.rows;
+    let keep = top.unwrap_or(usize::MAX).min(bitmaps.len());
+    let omitted_bitmaps = (bitmaps.len() - keep) as u64;
+    bitmaps.truncate(keep);
+    Ok(Android {
+        sdk: static_int(heap, "android.os.Build$VERSION", "SDK_INT"),
+        device: device(heap),
+        heaps: heaps.collect(),
+        destroyed: destroyed(heap, control)?,
+        native,
+        native_bytes,
+        bitmaps,
+        omitted_bitmaps,
+        bitmap_bytes: found.bytes,
+    })
+}
+
+fn static_int(heap: &Heap, class: &str, name: &str) -> Option<i64> {
+    let info = heap.class(class_named(heap, class)?);
+    let field = info.statics.iter().find(|s| s.name == name)?;
+    match Value::from_bits(field.kind, field.bits) {
+        Value::Int(n) => Some(i64::from(n)),
+        _ => None,
+    }
+}
+
+fn device(heap: &Heap) -> Option<String> {
+    let class = class_named(heap, "android.os.Build")?;
+    let part =
+        |name| crate::objects::fields::static_ref(heap, class, name).and_then(|s| heap.string(s));
+    let words: Vec<String> = [part("MANUFACTURER"), part("MODEL")]
+        .into_iter()
+        .flatten()
+        .collect();
+    (!words.is_empty()).then(|| words.join(" "))
+}
+
+/// The objects of all classes below one of this name.
+pub(crate) fn instances<'h>(
+    heap: &'h Heap,
+    ancestor: &'static str,
+) -> impl Iterator<Item = ObjIdx> + 'h {
+    let classes = (0..heap.classes().len() as u32).map(ClassIdx);
+    classes
+        .filter(move |c| heap.class(*c).reachable_objects > 0 && is_subclass_of(heap, *c, ancestor))
+        .flat_map(|c| heap.objects_of(c))
+        .filter(|o| heap.is_reachable(*o) && heap.class_by_object(*o).is_none())
+}
+
+/// `sun.misc.Cleaner` (or the registry's own) leads to a thunk, and that to the registry with the
+/// size of each registration.
+fn native(heap: &Heap) -> (Vec<NativeRow>, Bytes) {
+    let mut rows: FxHashMap<String, (u64, u64)> = FxHashMap::default();
+    for cleaner in instances(heap, "sun.misc.Cleaner") {
+        let registry = field_ref(heap, cleaner, "thunk").and_then(|thunk| {
+            let class = &heap.class(heap.class_of(thunk)).name;
+            class
+                .starts_with("libcore.util.NativeAllocationRegistry")
+                .then(|| field_ref(heap, thunk, "this$0"))?
+        });
+        let size = registry.and_then(|r| field_int(heap, r, "size"));
+        let (Some(size), Some(owner)) = (size, field_ref(heap, cleaner, "referent")) else {
+            continue;
+        };
+        // Since Android 10 the lowest bit says that malloc made it.
+        let size = u64::try_from(size).unwrap_or(0) & !1;
+        let class = heap.class(heap.class_of(owner)).name.clone();
+        let sum = rows.entry(class).or_default();
+        *sum = (sum.0 + 1, sum.1 + size);
+    }
+    let mut rows: Vec<NativeRow> = rows
+        .into_iter()
+        .map(|(class, (objects, bytes))| NativeRow {
+            class,
+            objects,
+            bytes: Bytes(bytes),
+        })
+        .collect();
+    rows.sort_by(|a, b| b.bytes.cmp(&a.bytes).then_with(|| a.class.cmp(&b.class)));
+    let sum = rows.iter().map(|r| r.bytes.0).sum();
+    (rows, Bytes(sum))
+}

@@ -1,0 +1,479 @@
+//! How collections are filled: per class the sizes, the share of the backing array in use, empty
+//! ones, collisions, and what trimming would free. The table of [`collection_table`] says which
+//! classes are collections. Two walks over the contents; about 40 bytes per collection.
+//!
+//! Definitions, for one collection with backing array `a` of length n and `size` elements:
+//! * *fill* is `size * slots / n`, at most 1; collections without an array or with n = 0 have none;
+//! * *needed* is the shortest array that the table allows for `size` elements;
+//! * *unused bytes* are the shallow size of `a` less that of an array of length needed, when
+//!   needed < n; an empty collection has none, all of it is *empty bytes*. An array that several
+//!   collections share counts for the first of them;
+//! * *collided* are the entries of a chained table that are not alone in front of their bucket:
+//!   `size` less the buckets in use;
+//! * a collection that another one wraps (the HashMap of a HashSet) is told by its wrapper's row
+//!   and has none of its own; a wrapper of something that the table does not know is left out.
+
+use crate::collections::table::{CollectionKind, CollectionTable, Shape, Size, shapes};
+use crate::objects::describe::Address;
+use crate::objects::fields::{elements, field_int};
+use crate::sets::object_set::{ObjectSet, chained, counts};
+use crate::strings::holders::element_ids;
+use heap_graph::{ClassIdx, ContentVisitor, Control, Heap, HeapError, ObjIdx};
+use hprof::{BasicType, Bytes};
+use serde::Serialize;
+use std::cmp::Reverse;
+
+/// What to look at.
+#[derive(Clone, Debug, Default)]
+pub struct CollectionOptions {
+    /// Unreachable collections too.
+    pub all: bool,
+    /// At most so many rows.
+    pub top: Option<usize>,
+}
+
+/// Upper bounds of the classes of size, the last one is open.
+pub const SIZE_BOUNDS: [u64; 9] = [0, 1, 4, 8, 16, 64, 256, 1024, 16384];
+
+/// The collections of one class.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct CollectionRow {
+    /// The class.
+    pub class: String,
+    /// What it is.
+    pub kind: CollectionKind,
+    /// How many.
+    pub objects: u64,
+    /// Bytes of them, with their backing arrays and wrapped collections.
+    pub bytes: Bytes,
+    /// Elements in all of them.
+    pub elements: u64,
+    /// Those without elements, and their bytes.
+    pub empty: u64,
+    /// See `empty`.
+    pub empty_bytes: Bytes,
+    /// Those with one element.
+    pub single: u64,
+    /// What these take more than an array of one reference.
+    pub single_bytes: Bytes,
+    /// How many have a size up to 0, 1, 4, 8, 16, 64, 256, 1024, 16384, and above.
+    pub sizes: [u64; 10],
+    /// How many of those with an array are filled up to 20, 40, 60, 80 and 100 %.
+    pub fill: [u64; 5],
+    /// What trimming the arrays would free.
+    pub unused: Bytes,
+    /// Entries behind another one in the same bucket.
+    pub collided: u64,
+    /// The one with most elements.
+    pub largest: Address,
+    /// Its size.
+    pub largest_size: u64,
+}
+
+/// All classes of collections, most unused bytes first.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Collections {
+    /// Collections.
+    pub objects: u64,
+    /// Their bytes, as in the rows.
+    pub bytes: Bytes,
+    /// Elements.
+    pub elements: u64,
+    /// Empty ones.
+    pub empty: u64,
+    /// Bytes of those.
+    pub empty_bytes: Bytes,
+    /// Those with one element.
+    pub single: u64,
+    /// What these take more than an array of one reference.
+    pub single_bytes: Bytes,
+    /// What trimming would free.
+    pub unused: Bytes,
+    /// The rows.
+    pub rows: Vec<CollectionRow>,
+    /// Rows that were left out.
+    pub omitted_rows: u64,
+}
+
+/// Looks at all collections.
+pub fn collections(
+    heap: &Heap,
+    table: &CollectionTable,
+    options: &CollectionOptions,
+    control: &Control<'_>,
+) -> Result<Collections, HeapError> {
+    let shapes = shapes(heap, table);
+    let new = || FindPass::new(heap, &shapes, options.all);
+    let found = FindPass::finish(heap.walk_contents("collections", control, new)?);
+    let arrays = arrays_of(heap, &found);
+    let passes = heap.walk_contents("arrays", control, || FillPass::new(heap, &arrays))?;
+    let fills = FillPass::finish(passes, &arrays);
+    Ok(Summing::new(heap, &shapes, &found, &arrays, &fills).sum(options.top, |_| {}))
+}
+
+/// A collection as the first walk finds it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Found {
+    pub(crate) object: ObjIdx,
+    pub(crate) class: ClassIdx,
+    /// The field's value; -1 when the size comes from elsewhere.
+    size: i64,
+    /// The backing array, or the wrapped collection.
+    pub(crate) holds: Option<ObjIdx>,
+}
+
+/// The first walk.
+pub(crate) struct FindPass<'a> {
+    heap: &'a Heap,
+    shapes: &'a [Option<Shape>],
+    all: bool,
+    found: Vec<Found>,
+}
+
+impl<'a> FindPass<'a> {
+    pub(crate) fn new(heap: &'a Heap, shapes: &'a [Option<Shape>], all: bool) -> FindPass<'a> {
+        FindPass {
+            heap,
+            shapes,
+            all,
+            found: Vec::new(),
+        }
+    }
+
+    /// The collections of all workers, by object.
+    pub(crate) fn finish(passes: Vec<FindPass<'a>>) -> Vec<Found> {
+        let mut found = chained(passes.into_iter().map(|p| p.found));
+        found.sort_unstable_by_key(|f| f.object);
+        found
+    }
+}
+
+impl ContentVisitor for FindPass<'_> {
+    const OBJECT_ARRAYS: bool = false;
+    const PRIMITIVE_ARRAYS: bool = false;
+
+    fn instance(&mut self, object: ObjIdx, class: ClassIdx, fields: &[u8]) {
+        let Some(shape) = &self.shapes[class.0 as usize] else {
+            return;
+        };
+        if !counts(self.heap, self.all, object) {
+            return;
+        }
+        let ids = self.heap.id_size();
+        let size = match shape.size {
+            Some(Size::Field(place)) => place.int(fields, ids),
+            _ => -1,
+        };
+        let cells = shape.cells.map(|c| c.id(fields, ids));
+        let cells = cells.and_then(|id| self.heap.find(id));
+        let more: i64 = cells.map_or(0, |array| {
+            let values = elements(self.heap, array).into_iter();
+            values
+                .filter_map(|cell| field_int(self.heap, cell, "value"))
+                .fold(0, i64::wrapping_add)
+        });
+        let holds = shape.array.or(shape.inner).map(|p| p.id(fields, ids));
+        self.found.push(Found {
+            object,
+            class,
+            size: size.saturating_add(more),
+            holds: holds.and_then(|id| self.heap.find(id)),
+        });
+    }
+}
+
+/// The arrays (and wrapped collections) that collections hold.
+pub(crate) fn arrays_of(heap: &Heap, found: &[Found]) -> ObjectSet {
+    ObjectSet::new(heap.len(), found.iter().filter_map(|f| f.holds))
+}
+
+/// Length of an array and elements that are not null; all elements of a primitive array.
+type Fill = (u32, u32);
+
+/// The second walk.
+pub(crate) struct FillPass<'a> {
+    heap: &'a Heap,
+    arrays: &'a ObjectSet,
+    found: Vec<(usize, Fill)>,
+}
+
+impl<'a> FillPass<'a> {
+    pub(crate) fn new(heap: &'a Heap, arrays: &'a ObjectSet) -> FillPass<'a> {
+        FillPass {
+            heap,
+            arrays,
+            found: Vec::new(),
+        }
+    }
+
+    /// By number in the set; `None` for what is no array.
+    pub(crate) fn finish(passes: Vec<FillPass<'a>>, arrays: &ObjectSet) -> Vec<Option<Fill>> {
+        let mut fills = vec![None; arrays.len()];
+        for (rank, fill) in passes.into_iter().flat_map(|p| p.found) {
+            fills[rank] = Some(fill);
+        }
+        fills
+    }
+}
+
+impl ContentVisitor for FillPass<'_> {
+    const INSTANCES: bool = false;
+
+    fn object_array(&mut self, object: ObjIdx, _: ClassIdx, elements: &[u8]) {
+        if let Some(rank) = self.arrays.rank(object) {
+            let ids = element_ids(elements, self.heap.id_size());
+            let used = ids.filter(|id| !id.is_null()).count() as u32;
+            let len = (elements.len() / self.heap.id_size().bytes()) as u32;
+            self.found.push((rank, (len, used)));
+        }
+    }
+
+    fn primitive_array(&mut self, object: ObjIdx, _: BasicType, len: u32, _: &[u8]) {
+        if let Some(rank) = self.arrays.rank(object) {
+            self.found.push((rank, (len, len)));
+        }
+    }
+}
+
+/// What is known about one collection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Filled {
+    size: u64,
+    /// Of the object, its array and what it wraps.
+    bytes: u64,
+    /// Length of the array; `None` without one.
+    len: Option<u32>,
+    /// Slots of the array that the elements take.
+    taken: u64,
+    unused: u64,
+    collided: u64,
+}
+
+/// A collection as a row counts it, with what it wraps.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ToldCollection {
+    pub(crate) object: ObjIdx,
+    pub(crate) size: u64,
+    /// With its array and what it wraps.
+    pub(crate) bytes: u64,
+    /// See [`CollectionRow::single_bytes`].
+    pub(crate) single_bytes: u64,
+    /// See [`CollectionRow::unused`].
+    pub(crate) unused: u64,
+}
+
+/// Adds the collections up.
+pub(crate) struct Summing<'a> {
+    heap: &'a Heap,
+    shapes: &'a [Option<Shape>],
+    found: &'a [Found],
+    arrays: &'a ObjectSet,
+    fills: &'a [Option<Fill>],
+    /// Arrays that a collection has counted already.
+    taken: Vec<bool>,
+}
+
+impl<'a> Summing<'a> {
+    pub(crate) fn new(
+        heap: &'a Heap,
+        shapes: &'a [Option<Shape>],
+        found: &'a [Found],
+        arrays: &'a ObjectSet,
+        fills: &'a [Option<Fill>],
+    ) -> Summing<'a> {
+        Summing {
+            heap,
+            shapes,
+            found,
+            arrays,
+            fills,
+            taken: vec![false; arrays.len()],
+        }
+    }
+
+    fn filled(&mut self, found: &Found) -> Filled {
+        let Some(shape) = &self.shapes[found.class.0 as usize] else {
+            return Filled::default();
+        };
+        let rank = found.holds.and_then(|a| self.arrays.rank(a));
+        let fill = rank.and_then(|r| self.fills[r]);
+        let fresh = rank.is_some_and(|r| !std::mem::replace(&mut self.taken[r], true));
+        let array = found.holds.filter(|_| fresh && fill.is_some());
+        let array_bytes = array.map_or(0, |a| self.heap.shallow(a).0);
+        let (len, used) = fill.unwrap_or((0, 0));
+        let size = match shape.size {
+            Some(Size::Elements) => u64::from(used / shape.slots),
+            Some(Size::Length) => u64::from(len / shape.slots),
+            _ => u64::try_from(found.size).unwrap_or(0),
+        };
+        let needed = shape.needed(size);
+        let unused = match array {
+            Some(a) if size > 0 && needed < u64::from(len) => {
+                let element = self.heap.class(self.heap.class_of(a)).element;
+                let element = element.unwrap_or(BasicType::Object);
+                let trimmed = self.heap.array_bytes(element, needed as u32).0;
+                self.heap.shallow(a).0.saturating_sub(trimmed)
+            }
+            _ => 0,
+        };
+        let collided = if shape.chained && fill.is_some() {
+            size.saturating_sub(u64::from(used))
+        } else {
+            0
+        };
+        Filled {
+            size,
+            bytes: self.heap.shallow(found.object).0 + array_bytes,
+            len: fill.map(|f| f.0),
+            taken: size.saturating_mul(u64::from(shape.slots)),
+            unused,
+            collided,
+        }
+    }
+
+    /// The answer; `each` gets every collection that a row counts.
+    pub(crate) fn sum(
+        mut self,
+        top: Option<usize>,
+        mut each: impl FnMut(&ToldCollection),
+    ) -> Collections {
+        let least = self.heap.array_bytes(BasicType::Object, 1).0;
+        let found = self.found;
+        let wrappers = found.iter().filter(|f| self.is_wrapper(f.class));
+        let wrapped = ObjectSet::new(self.heap.len(), wrappers.filter_map(|f| f.holds));
+        let facts: Vec<Filled> = found.iter().map(|f| self.filled(f)).collect();
+        let mut told = vec![false; wrapped.len()];
+        let mut by_class: Vec<Option<CollectionRow>> = vec![None; self.heap.classes().len()];
+        for (f, own) in found.iter().zip(&facts) {
+            if wrapped.rank(f.object).is_some() {
+                continue;
+            }
+            let mut filled = *own;
+            let mut innermost = f;
+            // Wrappers can wrap wrappers; no real chain is longer.
+            for _ in 0..8 {
+                if !self.is_wrapper(innermost.class) {
+                    break;
+                }
+                let inside = innermost.holds.unwrap_or(ObjIdx(u64::MAX));
+                let Ok(at) = found.binary_search_by_key(&inside, |f| f.object) else {
+                    break;
+                };
+                let fresh = wrapped
+                    .rank(inside)
+                    .is_some_and(|r| !std::mem::replace(&mut told[r], true));
+                filled = merged(&filled, &facts[at], fresh);
+                innermost = &found[at];
+            }
+            if self.is_wrapper(innermost.class) {
+                continue;
+            }
+            let row = by_class[f.class.0 as usize].get_or_insert_with(|| self.empty_row(f));
+            let single = if filled.size == 1 { filled.bytes } else { 0 };
+            let told = ToldCollection {
+                object: f.object,
+                size: filled.size,
+                bytes: filled.bytes,
+                single_bytes: single.saturating_sub(least),
+                unused: filled.unused,
+            };
+            each(&told);
+            row.single_bytes.0 += told.single_bytes;
+            add(row, f, &filled, self.heap);
+        }
+        sorted(by_class.into_iter().flatten().collect(), top)
+    }
+
+    fn is_wrapper(&self, class: ClassIdx) -> bool {
+        let shape = self.shapes[class.0 as usize].as_ref();
+        shape.is_some_and(|s| s.inner.is_some())
+    }
+
+    fn empty_row(&self, found: &Found) -> CollectionRow {
+        let kind = self.shapes[found.class.0 as usize].as_ref();
+        CollectionRow {
+            class: self.heap.class(found.class).name.clone(),
+            kind: kind.map_or(CollectionKind::Other, |s| s.kind),
+            objects: 0,
+            bytes: Bytes(0),
+            elements: 0,
+            empty: 0,
+            empty_bytes: Bytes(0),
+            single: 0,
+            single_bytes: Bytes(0),
+            sizes: [0; 10],
+            fill: [0; 5],
+            unused: Bytes(0),
+            collided: 0,
+            largest: Address(self.heap.id(found.object)),
+            largest_size: 0,
+        }
+    }
+}
+
+/// A wrapper with what it wraps; its bytes count only once.
+fn merged(outer: &Filled, inner: &Filled, fresh: bool) -> Filled {
+    if fresh {
+        Filled {
+            bytes: outer.bytes + inner.bytes,
+            ..*inner
+        }
+    } else {
+        Filled {
+            bytes: outer.bytes,
+            unused: 0,
+            ..*inner
+        }
+    }
+}
+
+fn add(row: &mut CollectionRow, found: &Found, filled: &Filled, heap: &Heap) {
+    row.objects += 1;
+    row.bytes.0 += filled.bytes;
+    row.elements = row.elements.saturating_add(filled.size);
+    if filled.size == 0 {
+        row.empty += 1;
+        row.empty_bytes.0 += filled.bytes;
+    }
+    row.single += u64::from(filled.size == 1);
+    let class = SIZE_BOUNDS.partition_point(|b| *b < filled.size);
+    row.sizes[class] += 1;
+    if let Some(len) = filled.len.filter(|l| *l > 0) {
+        // 20 % and below in the first segment, and so on; exact integers, no rounding.
+        let taken = filled.taken.min(u64::from(len));
+        let segment = (taken * 5).div_ceil(u64::from(len)).clamp(1, 5);
+        row.fill[segment as usize - 1] += 1;
+    }
+    row.unused.0 += filled.unused;
+    row.collided += filled.collided;
+    if filled.size > row.largest_size {
+        row.largest = Address(heap.id(found.object));
+        row.largest_size = filled.size;
+    }
+}
+
+fn sorted(mut rows: Vec<CollectionRow>, top: Option<usize>) -> Collections {
+    // Classes of one name (several loaders) stay apart, like the rows of a histogram.
+    rows.sort_by(|a, b| {
+        let key = |r: &CollectionRow| (Reverse(r.unused.0 + r.empty_bytes.0), Reverse(r.bytes));
+        (key(a), &a.class, a.largest).cmp(&(key(b), &b.class, b.largest))
+    });
+    let sum = |f: fn(&CollectionRow) -> u64| rows.iter().map(f).fold(0, u64::saturating_add);
+    let mut answer = Collections {
+        objects: sum(|r| r.objects),
+        bytes: Bytes(sum(|r| r.bytes.0)),
+        elements: sum(|r| r.elements),
+        empty: sum(|r| r.empty),
+        empty_bytes: Bytes(sum(|r| r.empty_bytes.0)),
+        single: sum(|r| r.single),
+        single_bytes: Bytes(sum(|r| r.single_bytes.0)),
+        unused: Bytes(sum(|r| r.unused.0)),
+        rows: Vec::new(),
+        omitted_rows: 0,
+    };
+    let keep = top.unwrap_or(usize::MAX).min(rows.len());
+    answer.omitted_rows = (rows.len() - keep) as u64;
+    rows.truncate(keep);
+    answer.rows = rows;
+    answer
+}

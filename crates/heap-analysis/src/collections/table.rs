@@ -1,0 +1,302 @@
+//! Which classes are collections: the built-in table (`collections.toml`) and the user's own.
+
+use crate::objects::fields::MAX_DEPTH;
+use crate::sets::object_set::Place;
+use heap_graph::{ClassIdx, Heap, inherited};
+use serde::Deserialize;
+use thiserror::Error;
+
+const BUILT_IN: &str = include_str!("collections.toml");
+
+/// Why a table could not be used.
+#[derive(Debug, Error)]
+pub enum TableError {
+    /// It is no TOML, or has unknown or missing keys.
+    #[error("{0}")]
+    Syntax(#[from] toml::de::Error),
+    /// An entry contradicts itself.
+    #[error("collection {class}: {fault}")]
+    Entry {
+        /// Its class.
+        class: String,
+        /// What is wrong.
+        fault: &'static str,
+    },
+}
+
+/// What a collection is shown as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CollectionKind {
+    /// Elements by position.
+    List,
+    /// Different elements.
+    Set,
+    /// Keys and values.
+    Map,
+    /// Elements that come and go at the ends.
+    Queue,
+    /// Anything else.
+    Other,
+}
+
+/// An entry of the table; `collections.toml` says what its keys mean. `a|b` is the first of two
+/// fields that the class has.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CollectionSpec {
+    /// The class; one `*` stands for any characters.
+    pub class: String,
+    /// What it is.
+    pub kind: CollectionKind,
+    /// Where the number of elements is.
+    #[serde(default)]
+    pub size: String,
+    /// Objects whose `value` is added to the size.
+    pub cells: Option<String>,
+    /// The backing array.
+    pub array: Option<String>,
+    /// Array elements per element.
+    #[serde(default = "one")]
+    pub slots: u32,
+    /// How full the array may be.
+    #[serde(default = "full")]
+    pub load: f64,
+    /// The length is a power of two.
+    #[serde(default)]
+    pub pow2: bool,
+    /// Elements of the array are chains.
+    #[serde(default)]
+    pub chained: bool,
+    /// The wrapped collection.
+    pub inner: Option<String>,
+}
+
+fn one() -> u32 {
+    1
+}
+
+fn full() -> f64 {
+    1.0
+}
+
+/// Entries of maps with weak keys.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WeakEntrySpec {
+    /// The class of the entry, a `java.lang.ref.Reference` whose referent is the key.
+    pub class: String,
+    /// The field with the value.
+    pub value: String,
+}
+
+/// The whole table.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CollectionTable {
+    /// Collections.
+    #[serde(default, rename = "collection")]
+    pub collections: Vec<CollectionSpec>,
+    /// Weak entries.
+    #[serde(default, rename = "weak_entry")]
+    pub weak_entries: Vec<WeakEntrySpec>,
+}
+
+impl CollectionTable {
+    /// The built-in table.
+    ///
+    /// # Panics
+    /// Never: a test reads the built-in text.
+    pub fn built_in() -> CollectionTable {
+        CollectionTable::parse(BUILT_IN).unwrap_or_else(|e| panic!("collections.toml: {e}"))
+    }
+
+    /// Reads a table.
+    pub fn parse(text: &str) -> Result<CollectionTable, TableError> {
+        let table: CollectionTable = toml::from_str(text)?;
+        for spec in &table.collections {
+            let fault = match (&spec.inner, spec.size.is_empty()) {
+                (None, true) => "needs `size` or `inner`",
+                (Some(_), false) => "has both `size` and `inner`",
+                _ if spec.size.contains('#') && spec.array.is_none() => {
+                    "counts an `array` it lacks"
+                }
+                _ if !(spec.load > 0.0 && spec.load <= 1.0) => {
+                    "`load` is not above 0 and at most 1"
+                }
+                _ if spec.slots == 0 => "`slots` is 0",
+                _ => continue,
+            };
+            return Err(TableError::Entry {
+                class: spec.class.clone(),
+                fault,
+            });
+        }
+        Ok(table)
+    }
+
+    /// This table with another one in front: what both have is taken from the other.
+    pub fn with(mut self, mut other: CollectionTable) -> CollectionTable {
+        other.collections.append(&mut self.collections);
+        other.weak_entries.append(&mut self.weak_entries);
+        other
+    }
+
+    fn spec_of(&self, name: &str) -> Option<&CollectionSpec> {
+        self.collections.iter().find(|s| fits(&s.class, name))
+    }
+}
+
+fn fits(pattern: &str, name: &str) -> bool {
+    match pattern.split_once('*') {
+        None => pattern == name,
+        Some((head, tail)) => {
+            name.len() >= head.len() + tail.len() && name.starts_with(head) && name.ends_with(tail)
+        }
+    }
+}
+
+/// Where a collection's size comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Size {
+    Field(Place),
+    Elements,
+    Length,
+}
+
+/// An entry of the table fitted to a class of the heap.
+#[derive(Clone, Debug)]
+pub(crate) struct Shape {
+    pub(crate) kind: CollectionKind,
+    pub(crate) size: Option<Size>,
+    pub(crate) cells: Option<Place>,
+    pub(crate) array: Option<Place>,
+    pub(crate) inner: Option<Place>,
+    pub(crate) slots: u32,
+    pub(crate) load: f64,
+    pub(crate) pow2: bool,
+    pub(crate) chained: bool,
+}
+
+impl Shape {
+    /// Array elements that `size` elements need.
+    pub(crate) fn needed(&self, size: u64) -> u64 {
+        if size == 0 {
+            return 0;
+        }
+        let mut slots = (size as f64 / self.load).ceil() as u64;
+        if self.pow2 {
+            slots = slots.checked_next_power_of_two().unwrap_or(slots);
+        }
+        slots.saturating_mul(u64::from(self.slots))
+    }
+}
+
+/// Per class of the heap, its shape when it is a collection.
+pub(crate) fn shapes(heap: &Heap, table: &CollectionTable) -> Vec<Option<Shape>> {
+    // Names are compared once per class: a chain of superclasses may be as long as there are classes.
+    let nearest = inherited(heap.classes(), |class| {
+        Some((class, table.spec_of(&heap.class(class).name)?))
+    });
+    let nearest = |class: ClassIdx| nearest[class.0 as usize];
+    (0..heap.classes().len() as u32)
+        .map(|class| {
+            let above =
+                |(class, _): &(ClassIdx, _)| heap.class(*class).super_class.and_then(nearest);
+            let specs = std::iter::successors(nearest(ClassIdx(class)), above);
+            shape(
+                heap,
+                ClassIdx(class),
+                specs.take(MAX_DEPTH).map(|(_, spec)| spec),
+            )
+        })
+        .collect()
+}
+
+/// The shape of a class after the nearest entry of its superclasses that its fields bear out:
+/// `Properties` had no `map` before JDK 9 and is a `Hashtable` there.
+fn shape<'a>(
+    heap: &Heap,
+    class: ClassIdx,
+    mut specs: impl Iterator<Item = &'a CollectionSpec>,
+) -> Option<Shape> {
+    let mut slots = None;
+    specs.find_map(|spec| {
+        let slots = slots.get_or_insert_with(|| heap.slots(class));
+        let place = |names: &str| {
+            names
+                .split('|')
+                .find_map(|name| Place::of(heap, slots, name))
+        };
+        let inner = match &spec.inner {
+            Some(name) => Some(place(name)?),
+            None => None,
+        };
+        let size = if inner.is_some() {
+            None
+        } else {
+            Some(spec.size.split('|').find_map(|word| match word {
+                "#elements" => Some(Size::Elements),
+                "#length" => Some(Size::Length),
+                name => place(name).map(Size::Field),
+            })?)
+        };
+        let array = match &spec.array {
+            Some(name) => Some(place(name)?),
+            None => None,
+        };
+        Some(Shape {
+            kind: spec.kind,
+            size,
+            cells: spec.cells.as_deref().and_then(place),
+            array,
+            inner,
+            slots: spec.slots,
+            load: spec.load,
+            pow2: spec.pow2,
+            chained: spec.chained,
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_built_in_table_is_sound() {
+        let table = CollectionTable::built_in();
+        assert!(table.collections.len() > 40);
+        assert!(table.spec_of("java.util.HashMap").is_some());
+        let fast = table.spec_of("it.unimi.dsi.fastutil.ints.IntArrayList");
+        assert_eq!(fast.map(|s| s.kind), Some(CollectionKind::List));
+        assert!(table.spec_of("java.util.HashMap$Node").is_none());
+    }
+
+    #[test]
+    fn contradictions_are_refused_by_name() {
+        for (text, fault) in [
+            ("class='a'\nkind='list'", "needs `size` or `inner`"),
+            ("class='a'\nkind='list'\nsize='n'\ninner='m'", "has both"),
+            ("class='a'\nkind='list'\nsize='#length'", "lacks"),
+            ("class='a'\nkind='list'\nsize='n'\nload=2.0", "`load`"),
+            ("class='a'\nkind='list'\nsize='n'\nslots=0", "`slots`"),
+            ("class='a'\nkind='shoe'\nsize='n'", "shoe"),
+            ("class='a'\nkind='list'\nsize='n'\ncolour='red'", "colour"),
+        ] {
+            let error = CollectionTable::parse(&format!("[[collection]]\n{text}\n"))
+                .expect_err(text)
+                .to_string();
+            assert!(error.contains(fault), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_users_entry_comes_first() {
+        let own = "[[collection]]\nclass='java.util.HashMap'\nkind='other'\nsize='size'\n";
+        let own = CollectionTable::parse(own).expect("a sound table");
+        let table = CollectionTable::built_in().with(own);
+        let spec = table.spec_of("java.util.HashMap").map(|s| s.kind);
+        assert_eq!(spec, Some(CollectionKind::Other));
+    }
+}

@@ -1,0 +1,501 @@
+//! A gate for builds: rules about one dump, and a baseline of an earlier one. The answer says which
+//! rules hold; the caller makes an exit code of it.
+//!
+//! Classes are counted by name, all loaders together, reachable objects only. Retained sizes of
+//! classes are those of the histogram (top-ancestor rule). Leak signatures are made of classes and
+//! fields on the way to the accumulation point, not of addresses, so that they survive a restart.
+
+use crate::compare::identity::{signature, stable_name};
+use crate::leaks::{LeakOptions, Leaks, Suspect, SuspectKind, find};
+use heap_graph::{Control, Heap, HeapError};
+use hprof::Bytes;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use thiserror::Error;
+
+/// A leak suspect as a baseline keeps it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct KnownLeak {
+    /// See the module.
+    pub signature: String,
+    /// In words.
+    pub title: String,
+    /// What it retains.
+    pub retained: u64,
+}
+
+/// One class of a baseline: objects, shallow and retained size.
+pub type ClassCounts = [u64; 3];
+
+/// What a later dump is measured against.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Baseline {
+    /// `tenure.baseline/1`.
+    pub schema: String,
+    /// Reachable objects.
+    pub objects: u64,
+    /// Their shallow size.
+    pub shallow: u64,
+    /// Objects, shallow and retained size by class.
+    pub classes: BTreeMap<String, ClassCounts>,
+    /// Leak suspects.
+    pub leaks: Vec<KnownLeak>,
+}
+
+/// The name of the baseline's form.
+pub const BASELINE: &str = "tenure.baseline/1";
+
+impl Baseline {
+    /// Makes a baseline of a heap.
+    ///
+    /// # Errors
+    /// [`HeapError::Cancelled`] soon after the control says so.
+    pub fn of(heap: &Heap, control: &Control<'_>) -> Result<Baseline, HeapError> {
+        let leaks = find(heap, &LeakOptions::default(), control)?;
+        Ok(Baseline {
+            schema: BASELINE.to_owned(),
+            objects: heap.summary().reachable_objects,
+            shallow: heap.summary().reachable_shallow.0,
+            classes: classes(heap),
+            leaks: leaks.suspects.iter().map(known).collect(),
+        })
+    }
+}
+
+fn classes(heap: &Heap) -> BTreeMap<String, ClassCounts> {
+    let mut sums: BTreeMap<String, ClassCounts> = BTreeMap::new();
+    for info in heap.classes().iter().filter(|c| c.reachable_objects > 0) {
+        let sum = sums.entry(stable_name(&info.name)).or_default();
+        sum[0] += info.reachable_objects;
+        sum[1] += info.reachable_shallow.0;
+        sum[2] += info.retained.0;
+    }
+    sums
+}
+
+fn known(suspect: &Suspect) -> KnownLeak {
+    let subject = match (&suspect.kind, &suspect.value) {
+        (SuspectKind::Object, Some(of)) if suspect.class == "java.lang.Class" => {
+            format!("class {}", stable_name(of))
+        }
+        _ => stable_name(&suspect.class),
+    };
+    let mut words = vec![format!("{:?}", suspect.kind), subject.clone()];
+    for step in &suspect.path {
+        words.push(stable_name(&step.object.class));
+        let field = step.field.as_deref().unwrap_or("");
+        words.push(if field.starts_with('[') { "[]" } else { field }.to_owned());
+    }
+    let point = suspect.accumulation_point.as_ref();
+    let piled = point.and_then(|p| p.of_class.as_ref());
+    words.extend(piled.map(|c| stable_name(c.holding.as_ref().unwrap_or(&c.class))));
+    let mut title = subject;
+    if let Some(holder) = &suspect.holder {
+        title.push_str(&format!(" by {holder}"));
+    }
+    if let Some(piled) = piled {
+        title.push_str(&format!(", full of {}", stable_name(&piled.class)));
+    }
+    KnownLeak {
+        signature: signature(words.iter().map(String::as_str)),
+        title,
+        retained: suspect.retained.0,
+    }
+}
+
+/// A limit: a number, or how much more than the baseline in percent (`"+10%"`).
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(untagged)]
+pub enum Limit {
+    /// At most this.
+    Number(u64),
+    /// A size with unit (`"10M"`) or a growth (`"+10%"`).
+    Text(String),
+}
+
+/// What a limit means.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Bound {
+    Most(u64),
+    Growth(f64),
+}
+
+impl Limit {
+    fn bound(&self, what: &str) -> Result<Bound, RuleError> {
+        let text = match self {
+            Limit::Number(n) => return Ok(Bound::Most(*n)),
+            Limit::Text(text) => text.trim(),
+        };
+        let fault = || RuleError::Limit {
+            what: what.to_owned(),
+            found: text.to_owned(),
+        };
+        if let Some(percent) = text.strip_suffix('%') {
+            let percent: f64 = percent
+                .trim_start_matches('+')
+                .parse()
+                .map_err(|_| fault())?;
+            return Ok(Bound::Growth(percent));
+        }
+        let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+        let unit = text[digits.len()..].to_ascii_lowercase();
+        let shift = match unit.trim_end_matches("ib").trim_end_matches('b') {
+            "" => 0,
+            "k" => 10,
+            "m" => 20,
+            "g" => 30,
+            _ => return Err(fault()),
+        };
+        let number: f64 = digits.trim().parse().map_err(|_| fault())?;
+        if !(0.0..1e15).contains(&number) {
+            return Err(fault());
+        }
+        Ok(Bound::Most((number * f64::from(1u32 << shift)) as u64))
+    }
+}
+
+/// Limits for the classes that a pattern names, or for the whole heap.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Rule {
+    /// What reports call it.
+    pub name: Option<String>,
+    /// A class, `*` stands for any characters; without it the rule is about the whole heap. All
+    /// classes it names are added up.
+    pub class: Option<String>,
+    /// Objects.
+    pub count: Option<Limit>,
+    /// Shallow size.
+    pub shallow: Option<Limit>,
+    /// Retained size (of the whole heap: the same as shallow).
+    pub retained: Option<Limit>,
+}
+
+/// Rules about leak suspects.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LeakRules {
+    /// Refuse suspects whose signature the baseline does not have.
+    #[serde(default)]
+    pub new: bool,
+    /// Refuse suspects that retain more than this percent of the heap.
+    pub share: Option<f64>,
+    /// Signatures that are never refused.
+    #[serde(default)]
+    pub allow: Vec<String>,
+}
+
+/// A file of rules.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Rules {
+    /// Limits.
+    #[serde(default, rename = "rule")]
+    pub rules: Vec<Rule>,
+    /// About leaks.
+    #[serde(default)]
+    pub leaks: LeakRules,
+}
+
+/// Why rules cannot be used.
+#[derive(Debug, Error)]
+pub enum RuleError {
+    /// No TOML, or unknown keys.
+    #[error("{0}")]
+    Syntax(#[from] toml::de::Error),
+    /// A limit that is no number, size or growth.
+    #[error("{what}: {found:?} is no limit (a number, \"10M\", or \"+5%\")")]
+    Limit {
+        /// Which rule.
+        what: String,
+        /// The text.
+        found: String,
+    },
+    /// Something is compared with a baseline that was not given.
+    #[error("{what} compares with a baseline, and none was given")]
+    NoBaseline {
+        /// Which rule.
+        what: String,
+    },
+    /// The heap could not be read.
+    #[error(transparent)]
+    Heap(#[from] HeapError),
+}
+
+impl Rules {
+    /// Reads rules.
+    pub fn parse(text: &str) -> Result<Rules, RuleError> {
+        Ok(toml::from_str(text)?)
+    }
+
+    /// What a baseline alone asks for: no new leak suspect, and the heap at most `percent` larger.
+    pub fn against_baseline(percent: f64) -> Rules {
+        Rules {
+            rules: vec![Rule {
+                shallow: Some(Limit::Text(format!("+{percent}%"))),
+                ..Rule::default()
+            }],
+            leaks: LeakRules {
+                new: true,
+                ..LeakRules::default()
+            },
+        }
+    }
+}
+
+/// One thing that was checked.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Checked {
+    /// The rule's name.
+    pub rule: String,
+    /// What it is about: a class, `heap`, or a leak suspect.
+    pub subject: String,
+    /// `count`, `shallow`, `retained` or `leak`.
+    pub what: &'static str,
+    /// Whether it holds.
+    pub passed: bool,
+    /// What was found: objects, bytes; of a leak, what it retains.
+    pub found: u64,
+    /// The most that is allowed; `None` for leaks without a limit.
+    pub limit: Option<u64>,
+    /// The baseline's figure, where there is one.
+    pub baseline: Option<u64>,
+    /// The signature of a leak.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub signature: Option<String>,
+    /// In words.
+    pub message: String,
+}
+
+/// The verdict.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Check {
+    /// True when every rule holds.
+    pub passed: bool,
+    /// Everything that was checked, in the order of the rules, leaks last.
+    pub checks: Vec<Checked>,
+    /// Rules that do not hold.
+    pub failed: u64,
+    /// Reachable objects.
+    pub objects: u64,
+    /// Their shallow size.
+    pub shallow: Bytes,
+}
+
+/// Applies rules to a heap.
+///
+/// # Errors
+/// A rule that is none, or that a baseline is missing for; [`HeapError::Cancelled`] soon after the
+/// control says so.
+pub fn check(
+    heap: &Heap,
+    rules: &Rules,
+    baseline: Option<&Baseline>,
+    control: &Control<'_>,
+) -> Result<Check, RuleError> {
+    let mut checks = Vec::new();
+    let now = classes(heap);
+    for (n, rule) in rules.rules.iter().enumerate() {
+        let subject = rule.class.as_deref().unwrap_or("heap");
+        let name = rule
+            .name
+            .clone()
+            .unwrap_or_else(|| format!("rule {} ({subject})", n + 1));
+        let found = sums(rule, &now, heap_sums(heap));
+        let before = baseline.map(|b| sums(rule, &b.classes, [b.objects, b.shallow, b.shallow]));
+        let limits = [
+            ("count", &rule.count),
+            ("shallow", &rule.shallow),
+            ("retained", &rule.retained),
+        ];
+        for (k, (what, limit)) in limits.into_iter().enumerate() {
+            let Some(limit) = limit else { continue };
+            let before = before.map(|b| b[k]);
+            let most = match limit.bound(&name)? {
+                Bound::Most(most) => most,
+                Bound::Growth(percent) => {
+                    let before =
+                        before.ok_or_else(|| RuleError::NoBaseline { what: name.clone() })?;
+                    (before as f64 * (1.0 + percent / 100.0)).floor().max(0.0) as u64
+                }
+            };
+            checks.push(limited(&name, subject, what, found[k], most, before));
+        }
+    }
+    let leaks = find(heap, &LeakOptions::default(), control)?;
+    check_leaks(&mut checks, &leaks, &rules.leaks, baseline)?;
+    let failed = checks.iter().filter(|c| !c.passed).count() as u64;
+    Ok(Check {
+        passed: failed == 0,
+        checks,
+        failed,
+        objects: heap.summary().reachable_objects,
+        shallow: heap.summary().reachable_shallow,
+    })
+}
+
+fn heap_sums(heap: &Heap) -> ClassCounts {
+    let summary = heap.summary();
+    let bytes = summary.reachable_shallow.0;
+    [summary.reachable_objects, bytes, bytes]
+}
+
+fn sums(rule: &Rule, classes: &BTreeMap<String, ClassCounts>, whole: ClassCounts) -> ClassCounts {
+    let Some(pattern) = &rule.class else {
+        return whole;
+    };
+    let mut sum = [0; 3];
+    for counts in classes
+        .iter()
+        .filter(|(name, _)| matches(pattern, name))
+        .map(|c| c.1)
+    {
+        for (all, one) in sum.iter_mut().zip(counts) {
+            *all += one;
+        }
+    }
+    sum
+}
+
+/// Does a name fit a pattern in which `*` stands for any characters?
+pub fn matches(pattern: &str, name: &str) -> bool {
+    let mut parts = pattern.split('*');
+    let head = parts.next().unwrap_or_default();
+    let Some(mut rest) = name.strip_prefix(head) else {
+        return false;
+    };
+    let parts: Vec<&str> = parts.collect();
+    let Some((tail, middle)) = parts.split_last() else {
+        return rest.is_empty();
+    };
+    for part in middle {
+        match rest.find(part) {
+            Some(at) => rest = &rest[at + part.len()..],
+            None => return false,
+        }
+    }
+    rest.ends_with(tail)
+}
+
+fn limited(
+    rule: &str,
+    subject: &str,
+    what: &'static str,
+    found: u64,
+    limit: u64,
+    baseline: Option<u64>,
+) -> Checked {
+    let passed = found <= limit;
+    let unit = if what == "count" { "objects" } else { "bytes" };
+    let verdict = if passed { "at most" } else { "more than" };
+    let before = baseline.map_or(String::new(), |b| format!(" (baseline {b})"));
+    Checked {
+        rule: rule.to_owned(),
+        subject: subject.to_owned(),
+        what,
+        passed,
+        found,
+        limit: Some(limit),
+        baseline,
+        signature: None,
+        message: format!("{subject}: {found} {unit} ({what}), {verdict} {limit}{before}"),
+    }
+}
+
+fn check_leaks(
+    checks: &mut Vec<Checked>,
+    leaks: &Leaks,
+    rules: &LeakRules,
+    baseline: Option<&Baseline>,
+) -> Result<(), RuleError> {
+    if rules.new && baseline.is_none() {
+        return Err(RuleError::NoBaseline {
+            what: "leaks.new".to_owned(),
+        });
+    }
+    if !rules.new && rules.share.is_none() {
+        return Ok(());
+    }
+    if leaks.no_roots {
+        checks.push(Checked {
+            rule: "leak suspects".to_owned(),
+            subject: "the dump".to_owned(),
+            what: "leak",
+            passed: false,
+            found: 0,
+            limit: None,
+            baseline: None,
+            message: "the dump has no GC roots, so leak suspects cannot be found".to_owned(),
+            signature: None,
+        });
+    }
+    for suspect in &leaks.suspects {
+        let leak = known(suspect);
+        let before = baseline
+            .and_then(|b| b.leaks.iter().find(|k| k.signature == leak.signature))
+            .map(|k| k.retained);
+        let allowed = rules.allow.contains(&leak.signature);
+        let is_new = rules.new && before.is_none();
+        let too_large = rules.share.is_some_and(|most| suspect.share * 100.0 > most);
+        let limit = rules
+            .share
+            .map(|most| (leaks.total.0 as f64 * most / 100.0) as u64);
+        let passed = allowed || !(is_new || too_large);
+        let reason = match (passed, is_new) {
+            (true, _) => "known or allowed",
+            (false, true) => "the baseline does not have it",
+            (false, false) => "too large a share of the heap",
+        };
+        checks.push(Checked {
+            rule: "leak suspects".to_owned(),
+            subject: leak.title.clone(),
+            what: "leak",
+            passed,
+            found: leak.retained,
+            limit,
+            baseline: before,
+            message: format!(
+                "{} retains {} bytes, {:.1} % of the heap: {reason} (signature {})",
+                leak.title,
+                leak.retained,
+                suspect.share * 100.0,
+                leak.signature
+            ),
+            signature: Some(leak.signature),
+        });
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_have_units_and_growth() {
+        let bound = |text: &str| Limit::Text(text.to_owned()).bound("r").ok();
+        assert_eq!(bound("10"), Some(Bound::Most(10)));
+        assert_eq!(bound("1.5k"), Some(Bound::Most(1536)));
+        assert_eq!(bound("2MiB"), Some(Bound::Most(2 << 20)));
+        assert_eq!(bound("+5%"), Some(Bound::Growth(5.0)));
+        for wrong in ["", "many", "5 apples", "-3", "%"] {
+            assert_eq!(bound(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn patterns_fit_from_end_to_end() {
+        for (pattern, name, want) in [
+            ("a.B", "a.B", true),
+            ("a.B", "a.Bc", false),
+            ("a.*", "a.b.C", true),
+            ("*.C", "a.b.C", true),
+            ("a.*.C", "a.b.C", true),
+            ("a*a", "a", false),
+            ("*b*", "abc", true),
+            ("*", "", true),
+        ] {
+            assert_eq!(matches(pattern, name), want, "{pattern} {name}");
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! What lies directly below an object in the dominator tree, summed up in one pass: such an object
+//! can be an array of many millions.
+
+use crate::tables::ranking::Largest;
+use heap_graph::{ClassIdx, Heap, ObjIdx};
+use rustc_hash::FxHashMap;
+use std::cmp::Reverse;
+
+/// Objects of one class.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Sum {
+    /// What they retain.
+    pub retained: u64,
+    /// How many.
+    pub objects: u64,
+}
+
+/// What is below an object.
+#[derive(Clone, Debug)]
+pub(crate) struct Below {
+    /// The largest objects, largest first.
+    pub largest: Vec<ObjIdx>,
+    /// The class that retains most.
+    pub class: Option<(ClassIdx, Sum)>,
+}
+
+/// Sums up what an object dominates directly, with its `count` largest.
+pub(crate) fn below(heap: &Heap, object: ObjIdx, count: usize) -> Below {
+    let mut classes: FxHashMap<ClassIdx, Sum> = FxHashMap::default();
+    let mut largest = Largest::new(count);
+    // Neighbours are mostly of one class: look it up only when it changes.
+    let (mut class, mut sum) = (ClassIdx(0), Sum::default());
+    for child in heap.dominated(Some(object)) {
+        let retained = heap.retained(child).0;
+        let of = heap.class_of(child);
+        if of != class {
+            add(&mut classes, class, sum);
+            (class, sum) = (of, Sum::default());
+        }
+        sum.retained += retained;
+        sum.objects += 1;
+        largest.offer(retained, child);
+    }
+    add(&mut classes, class, sum);
+    Below {
+        largest: largest.into_sorted(),
+        class: classes
+            .into_iter()
+            .filter(|(_, sum)| sum.objects > 0)
+            .max_by_key(|(class, sum)| (*sum, Reverse(*class))),
+    }
+}
+
+fn add(classes: &mut FxHashMap<ClassIdx, Sum>, class: ClassIdx, sum: Sum) {
+    let entry = classes.entry(class).or_default();
+    entry.retained += sum.retained;
+    entry.objects += sum.objects;
+}

@@ -1,0 +1,590 @@
+//! Leak suspects as Eclipse MAT defines them (analyzer-features section 6), with the accumulation
+//! point, the way down to it and the field that holds it.
+//!
+//! Single suspects are the objects at the top of the dominator tree that alone retain more than
+//! the threshold; class suspects are groups of the rest that do so together. For a single suspect
+//! everything comes from the dominator tree. What holds a class suspect is answered by merging
+//! shortest paths, which needs the inbound references; it is done only on request
+//! ([`LeakOptions::deep`]). MAT draws a random sample above 10,000 instances; ours is every k-th
+//! instance in id order, so that the same dump always gives the same answer.
+
+mod below;
+
+use crate::android::destroyed::{Destroyed, destroyed};
+use crate::leaks::below::{Below, below};
+use crate::objects::allocation::{AllocatedBy, allocated_by};
+use crate::objects::describe::{Address, ObjectRef, describe, thread_name};
+use crate::pace::Pace;
+use crate::paths::chain::{Step, field_to, steps};
+use crate::paths::merged::{MergeOptions, common_point};
+use crate::tables::group::{frame_text, trace_frames};
+use crate::tables::ranking::share;
+use heap_graph::{ClassIdx, Control, Heap, HeapError, ObjIdx, ObjectKind};
+use hprof::{Bytes, HeapTag, Serial};
+use rustc_hash::FxHashMap;
+use serde::Serialize;
+
+/// The numbers of MAT's `leakhunter`.
+#[derive(Clone, Copy, Debug)]
+pub struct LeakOptions {
+    /// Percent of the reachable heap above which something is a suspect.
+    pub threshold: u64,
+    /// How much of an object's retained size its largest child must have to go on down.
+    pub big_drop: f64,
+    /// Share of the instances of a class suspect that a common path must cover.
+    pub group_ratio: f64,
+    /// Most instances of a class suspect that paths are computed for.
+    pub max_paths: usize,
+    /// Find the accumulation points of class suspects too (needs inbound references).
+    pub deep: bool,
+}
+
+impl Default for LeakOptions {
+    fn default() -> Self {
+        LeakOptions {
+            threshold: 10,
+            big_drop: 0.7,
+            group_ratio: 0.8,
+            max_paths: 10_000,
+            deep: false,
+        }
+    }
+}
+
+/// Most parts of an accumulation point that are named.
+const PARTS: usize = 8;
+
+/// Nodes of a collection that are looked into, and objects below each.
+const SAMPLE: usize = 1000;
+
+/// Share of the accumulation point that a part must have to be named.
+const PART: f64 = 0.02;
+
+/// Levels that are followed down to an accumulation point.
+pub const MAX_LEVELS: usize = 1000;
+
+/// What a suspect is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SuspectKind {
+    /// One object.
+    Object,
+    /// All instances of a class together.
+    Class,
+}
+
+/// Where a suspect's memory piles up.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct AccumulationPoint {
+    /// The object.
+    pub object: Address,
+    /// Its class.
+    pub class: String,
+    /// The class it stands for, when it is a class object; or another readable value.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub value: Option<String>,
+    /// What it retains.
+    pub retained: Bytes,
+    /// Number of objects directly below it in the dominator tree.
+    pub dominated: u64,
+    /// The class among them that retains most.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub of_class: Option<PiledClass>,
+    /// The largest of them, as far as one matters by itself.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<Part>,
+    /// The stacks that allocated what it is full of, by a sample; only if the dump knows them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub allocated_by: Option<AllocatedBy>,
+}
+
+/// A large object directly below an accumulation point.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Part {
+    /// The field of the accumulation point that holds it; `None` if something below does.
+    pub field: Option<String>,
+    /// The object.
+    #[serde(flatten)]
+    pub object: ObjectRef,
+}
+
+/// The class that an accumulation point is full of.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct PiledClass {
+    /// Its name.
+    pub class: String,
+    /// Number of objects.
+    pub objects: u64,
+    /// What they retain.
+    pub retained: Bytes,
+    /// For nodes and entries of the platform's collections, which say nothing: the class that
+    /// most of their memory is in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub holding: Option<String>,
+}
+
+/// The frame whose local variable holds an object.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct LocalOf {
+    /// Name of the thread.
+    pub thread: String,
+    /// The frame, as a stack trace prints it; empty when the dump does not have it.
+    pub frame: String,
+}
+
+/// A suspect.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Suspect {
+    /// One object or a class.
+    pub kind: SuspectKind,
+    /// Its class (for the class object of X: `java.lang.Class`, with X as `value`).
+    pub class: String,
+    /// The object; for a class suspect the class object.
+    pub object: Address,
+    /// Readable value of a single object: thread name, class it stands for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub value: Option<String>,
+    /// What it retains.
+    pub retained: Bytes,
+    /// Share of the reachable heap, 0 to 1.
+    pub share: f64,
+    /// Number of instances; 1 for a single object.
+    pub instances: u64,
+    /// Loader that defined the class, 0 for the boot loader.
+    pub loader: Address,
+    /// Where the memory piles up, if there is one such place.
+    pub accumulation_point: Option<AccumulationPoint>,
+    /// There is no such place because the suspect is the head of a chain of more than
+    /// [`MAX_LEVELS`] objects: the class of the chain's links.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub chain_of: Option<String>,
+    /// From the suspect (or for a class suspect from the root) to the accumulation point.
+    pub path: Vec<Step>,
+    /// Kinds of GC root that name the first object of the path; empty when several roots reach
+    /// it only together.
+    pub roots: Vec<String>,
+    /// The frame whose local variable holds the first object of the path, if one does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub local_of: Option<LocalOf>,
+    /// The application field that holds the accumulation point, `Class.field`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub holder: Option<String>,
+    /// For a class suspect: the largest instances.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub largest: Vec<Address>,
+    /// Stack of the thread, when the suspect is one; stack of the allocation, when it is known.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub stack: Vec<String>,
+}
+
+/// Objects of a class that says nothing about who made them, held from many places.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Scattered {
+    /// The class.
+    pub class: String,
+    /// How many of its objects no single object holds.
+    pub objects: u64,
+    /// What they retain.
+    pub retained: Bytes,
+    /// Share of the reachable heap, 0 to 1.
+    pub share: f64,
+}
+
+/// All suspects of a heap.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Leaks {
+    /// Size of the reachable heap.
+    pub total: Bytes,
+    /// Threshold in percent.
+    pub threshold: u64,
+    /// True when class suspects were followed to their accumulation points.
+    pub deep: bool,
+    /// True when the dump has no GC roots, so that nothing is known of what keeps objects alive:
+    /// that there are no suspects means nothing.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub no_roots: bool,
+    /// The suspects, largest first.
+    pub suspects: Vec<Suspect>,
+    /// Classes of plain values that many places hold and that are too large a share of the heap
+    /// for silence, but no suspects: `deep` looks for a place that holds most of them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub scattered: Vec<Scattered>,
+    /// Android objects that are finished and still held.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub destroyed: Vec<Destroyed>,
+}
+
+/// Finds the suspects.
+///
+/// # Errors
+/// [`HeapError::Cancelled`] soon after the control says so.
+pub fn find(heap: &Heap, options: &LeakOptions, control: &Control<'_>) -> Result<Leaks, HeapError> {
+    let total = heap.summary().reachable_shallow;
+    let mut leaks = Leaks {
+        total,
+        threshold: options.threshold,
+        deep: options.deep,
+        no_roots: heap.summary().no_roots,
+        suspects: Vec::new(),
+        scattered: Vec::new(),
+        destroyed: Vec::new(),
+    };
+    if leaks.no_roots {
+        return Ok(leaks);
+    }
+    let limit = u128::from(total.0) * u128::from(options.threshold) / 100;
+    let limit = u64::try_from(limit).unwrap_or(u64::MAX);
+    let mut suspects = Vec::new();
+    let mut top = heap.dominated(None).peekable();
+    while let Some(object) = top.next_if(|o| heap.retained(*o).0 > limit) {
+        suspects.push(single(heap, object, options)?);
+    }
+    let mut groups: FxHashMap<ClassIdx, (u64, u64)> = FxHashMap::default();
+    let mut pace = Pace::new(control, "grouping suspects", heap.len());
+    for object in top {
+        pace.step()?;
+        let sum = groups.entry(heap.class_of(object)).or_default();
+        sum.0 += 1;
+        sum.1 += heap.retained(object).0;
+    }
+    let mut groups: Vec<_> = groups.into_iter().filter(|(_, s)| s.1 > limit).collect();
+    groups.sort_by_key(|(class, _)| *class);
+    for (class, (count, retained)) in groups {
+        let suspect = group(
+            heap,
+            class,
+            (count, Bytes(retained)),
+            limit,
+            options,
+            control,
+        )?;
+        // A healthy heap is full of classes, texts and arrays that several objects share.
+        if is_value(heap, class) && suspect.accumulation_point.is_none() {
+            leaks.scattered.push(Scattered {
+                class: suspect.class,
+                objects: suspect.instances,
+                retained: suspect.retained,
+                share: suspect.share,
+            });
+        } else {
+            suspects.push(suspect);
+        }
+    }
+    leaks
+        .scattered
+        .sort_by_key(|s| std::cmp::Reverse(s.retained));
+    suspects.sort_by(|a, b| {
+        let order = |s: &Suspect| s.kind == SuspectKind::Class;
+        b.retained
+            .cmp(&a.retained)
+            .then(order(a).cmp(&order(b)))
+            .then_with(|| a.class.cmp(&b.class))
+            .then(a.object.cmp(&b.object))
+    });
+    leaks.suspects = suspects;
+    leaks.destroyed = destroyed(heap, control)?;
+    Ok(leaks)
+}
+
+fn single(heap: &Heap, object: ObjIdx, options: &LeakOptions) -> Result<Suspect, HeapError> {
+    let (down, level) = descend(heap, object, options);
+    let link = level.is_none().then(|| down.last()).flatten();
+    let link = link.map(|o| heap.class_of(*o));
+    // Of a chain, the way to its first link is enough.
+    let shown = down
+        .iter()
+        .position(|o| Some(heap.class_of(*o)) == link)
+        .map_or(&down[..], |first| &down[..=first]);
+    let path = steps(heap, shown)?;
+    let point = match (down.last(), &level) {
+        (Some(point), Some(level)) => Some(pile(heap, *point, level)?),
+        _ => None,
+    };
+    let named = describe(heap, object);
+    let class = heap
+        .class_by_object(object)
+        .unwrap_or_else(|| heap.class_of(object));
+    Ok(Suspect {
+        kind: SuspectKind::Object,
+        retained: named.retained,
+        share: share(named.retained.0, heap.summary().reachable_shallow.0),
+        instances: 1,
+        loader: Address(heap.class(class).loader),
+        accumulation_point: point,
+        chain_of: link.map(|class| heap.class(class).name.clone()),
+        roots: root_kinds(heap, object),
+        local_of: local_of(heap, object),
+        holder: holder(&path),
+        largest: Vec::new(),
+        stack: stack_of(heap, object),
+        path,
+        class: named.class,
+        object: named.object,
+        value: named.value,
+    })
+}
+
+fn group(
+    heap: &Heap,
+    class: ClassIdx,
+    (count, retained): (u64, Bytes),
+    limit: u64,
+    options: &LeakOptions,
+    control: &Control<'_>,
+) -> Result<Suspect, HeapError> {
+    // The single suspects were taken out before; the rest of the class is the group.
+    let members =
+        |object: &ObjIdx| heap.class_of(*object) == class && heap.retained(*object).0 <= limit;
+    let largest: Vec<ObjIdx> = heap.dominated(None).filter(members).take(10).collect();
+    let mut found = None;
+    if options.deep {
+        let step = (count as usize).div_ceil(options.max_paths.max(1)).max(1);
+        let mut all: Vec<ObjIdx> = heap.dominated(None).filter(members).collect();
+        all.sort_unstable();
+        let sample: Vec<ObjIdx> = all.into_iter().step_by(step).collect();
+        let merge = MergeOptions {
+            group_ratio: options.group_ratio,
+            big_drop: options.big_drop,
+        };
+        found = common_point(heap, &sample, &merge, control)?;
+    }
+    let (point, path) = match found {
+        Some(common) => {
+            let level = below(heap, common.point, PARTS);
+            let point = pile(heap, common.point, &level)?;
+            (Some(point), steps(heap, &common.path)?)
+        }
+        None => (None, Vec::new()),
+    };
+    let info = heap.class(class);
+    let roots = path
+        .first()
+        .and_then(|s| heap.find(s.object.object.0))
+        .map(|o| root_kinds(heap, o))
+        .unwrap_or_default();
+    Ok(Suspect {
+        kind: SuspectKind::Class,
+        class: info.name.clone(),
+        object: Address(info.id),
+        value: None,
+        retained,
+        share: share(retained.0, heap.summary().reachable_shallow.0),
+        instances: count,
+        loader: Address(info.loader),
+        accumulation_point: point,
+        chain_of: None,
+        roots,
+        local_of: path
+            .first()
+            .and_then(|s| heap.find(s.object.object.0))
+            .and_then(|o| local_of(heap, o)),
+        holder: holder(&path),
+        stack: largest
+            .first()
+            .map(|o| stack_of(heap, *o))
+            .unwrap_or_default(),
+        largest: largest.iter().map(|o| Address(heap.id(*o))).collect(),
+        path,
+    })
+}
+
+/// Down from the suspect to the largest child while it keeps enough of its parent's size: the way,
+/// and what is below the object at the first drop. Nothing when there is no drop within
+/// [`MAX_LEVELS`].
+fn descend(heap: &Heap, suspect: ObjIdx, options: &LeakOptions) -> (Vec<ObjIdx>, Option<Below>) {
+    let mut way = vec![suspect];
+    let mut at = suspect;
+    for _ in 0..MAX_LEVELS {
+        let level = below(heap, at, PARTS);
+        match level.largest.first() {
+            Some(child) if enough(heap, at, *child, options.big_drop) => at = *child,
+            _ => return (way, Some(level)),
+        }
+        way.push(at);
+    }
+    (way, None)
+}
+
+fn enough(heap: &Heap, parent: ObjIdx, child: ObjIdx, big_drop: f64) -> bool {
+    share(heap.retained(child).0, heap.retained(parent).0) >= big_drop
+}
+
+fn pile(heap: &Heap, point: ObjIdx, level: &Below) -> Result<AccumulationPoint, HeapError> {
+    let named = describe(heap, point);
+    let mut parts = Vec::new();
+    for part in &level.largest {
+        if share(heap.retained(*part).0, named.retained.0) < PART {
+            break;
+        }
+        parts.push(Part {
+            field: field_to(heap, point, *part)?,
+            object: describe(heap, *part),
+        });
+    }
+    let piled = level.class.map(|(class, _)| Piled::new(heap, point, class));
+    Ok(AccumulationPoint {
+        object: named.object,
+        class: named.class,
+        value: named.value,
+        retained: named.retained,
+        dominated: heap.dominated_count(Some(point)),
+        of_class: level.class.map(|(class, sum)| PiledClass {
+            class: heap.class(class).name.clone(),
+            objects: sum.objects,
+            retained: Bytes(sum.retained),
+            holding: piled
+                .as_ref()
+                .and_then(|p| p.holding)
+                .map(|class| heap.class(class).name.clone()),
+        }),
+        allocated_by: piled
+            .and_then(|p| allocated_by(heap, p.holding.unwrap_or(p.class), p.objects)),
+        parts,
+    })
+}
+
+/// A sample of what an accumulation point is full of.
+struct Piled {
+    /// Class of the objects directly below the point.
+    class: ClassIdx,
+    /// When these are nodes of a collection: the class that most of their memory is in.
+    holding: Option<ClassIdx>,
+    /// Objects of `holding` if there is one, else of `class`.
+    objects: Vec<ObjIdx>,
+}
+
+impl Piled {
+    fn new(heap: &Heap, point: ObjIdx, class: ClassIdx) -> Piled {
+        let sample: Vec<ObjIdx> = heap
+            .dominated(Some(point))
+            .filter(|o| heap.class_of(*o) == class)
+            .take(SAMPLE)
+            .collect();
+        match held_class(heap, class, &sample) {
+            None => Piled {
+                class,
+                holding: None,
+                objects: sample,
+            },
+            Some(held) => Piled {
+                class,
+                holding: Some(held),
+                objects: sample
+                    .iter()
+                    .flat_map(|node| heap.dominated(Some(*node)).take(SAMPLE))
+                    .filter(|o| heap.class_of(*o) == held)
+                    .take(SAMPLE)
+                    .collect(),
+            },
+        }
+    }
+}
+
+/// The class that most of the memory of a collection's nodes is in, by a sample of them.
+fn held_class(heap: &Heap, nodes: ClassIdx, sample: &[ObjIdx]) -> Option<ClassIdx> {
+    if !is_plumbing(&heap.class(nodes).name) {
+        return None;
+    }
+    let mut classes: FxHashMap<ClassIdx, u64> = FxHashMap::default();
+    let mut all = 0;
+    for node in sample {
+        all += heap.retained(*node).0;
+        // A node's own next node is in the sample by itself, or like those that are.
+        for held in heap.dominated(Some(*node)).take(SAMPLE) {
+            *classes.entry(heap.class_of(held)).or_default() += heap.retained(held).0;
+        }
+    }
+    let (class, bytes) = classes
+        .into_iter()
+        .filter(|(class, _)| *class != nodes)
+        .max_by_key(|(class, bytes)| (*bytes, std::cmp::Reverse(*class)))?;
+    (share(bytes, all) >= 0.5).then_some(class)
+}
+
+/// The kinds of the root records of an object, each once.
+pub fn root_kinds(heap: &Heap, object: ObjIdx) -> Vec<String> {
+    let mut kinds: Vec<String> = heap
+        .roots_of(object)
+        .map(|r| r.kind.name().to_owned())
+        .collect();
+    kinds.sort();
+    kinds.dedup();
+    kinds
+}
+
+/// The frame that holds an object by a local variable.
+fn local_of(heap: &Heap, object: ObjIdx) -> Option<LocalOf> {
+    let root = heap
+        .roots_of(object)
+        .find(|r| matches!(r.kind, HeapTag::RootJavaFrame | HeapTag::RootJniLocal))?;
+    let thread = heap.threads().iter().find(|t| t.serial == root.thread)?;
+    let frames = heap.trace(thread.trace);
+    Some(LocalOf {
+        thread: thread
+            .object
+            .and_then(|o| thread_name(heap, o))
+            .unwrap_or_default(),
+        frame: frames
+            .get(root.frame as usize)
+            .map(|f| frame_text(f))
+            .unwrap_or_default(),
+    })
+}
+
+/// The deepest field on the path that the application declares: the last step whose class is not
+/// part of the platform's collections. A field of `java.util.HashMap` explains nothing.
+fn holder(path: &[Step]) -> Option<String> {
+    let before_last = path.iter().filter(|s| s.field.is_some());
+    before_last.rev().find_map(|step| {
+        let class = match step.object.kind {
+            ObjectKind::Class => step.object.value.as_deref()?,
+            ObjectKind::Instance => step.object.class.as_str(),
+            _ => return None,
+        };
+        if is_plumbing(class) {
+            return None;
+        }
+        let field = step.field.as_deref()?;
+        let field = field.strip_prefix("static ").unwrap_or(field);
+        (!field.starts_with('<')).then(|| format!("{class}.{field}"))
+    })
+}
+
+/// Classes of which every heap has many: classes, texts, boxes, arrays of them.
+fn is_value(heap: &Heap, class: ClassIdx) -> bool {
+    const VALUES: [&str; 10] = [
+        "java.lang.Class",
+        "java.lang.String",
+        "java.lang.Object",
+        "java.lang.Boolean",
+        "java.lang.Byte",
+        "java.lang.Short",
+        "java.lang.Character",
+        "java.lang.Integer",
+        "java.lang.Long",
+        "java.lang.Double",
+    ];
+    let info = heap.class(class);
+    info.element.is_some() || VALUES.contains(&info.name.trim_end_matches("[]"))
+}
+
+/// Classes whose fields say nothing about who holds what.
+pub(crate) fn is_plumbing(class: &str) -> bool {
+    const PREFIXES: [&str; 7] = [
+        "java.", "javax.", "jdk.", "sun.", "com.sun.", "android.", "dalvik.",
+    ];
+    PREFIXES.iter().any(|p| class.starts_with(p))
+}
+
+/// The stack of a thread object, or the allocation stack of anything else, if the dump has one.
+fn stack_of(heap: &Heap, object: ObjIdx) -> Vec<String> {
+    let trace = heap
+        .threads()
+        .iter()
+        .find(|t| t.object == Some(object))
+        .map_or_else(|| heap.allocation_trace(object), |t| t.trace);
+    if trace == Serial(0) {
+        return Vec::new();
+    }
+    trace_frames(heap, trace)
+}

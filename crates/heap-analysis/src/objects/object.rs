@@ -1,0 +1,304 @@
+//! Everything about one object: fields, statics, elements, text, who refers to it, what dominates
+//! it, and the stack that allocated it.
+
+use crate::leaks::root_kinds;
+use crate::objects::describe::{Address, ObjectRef, describe, scalar_text, value_of};
+use crate::objects::fields::lineage;
+use crate::paths::chain::{Step, dominators_of, steps};
+use crate::tables::group::{loader_name, trace_frames};
+use crate::tables::ranking::largest;
+use heap_graph::{ClassIdx, Heap, HeapError, ObjIdx, ObjectView, Value};
+use hprof::{BasicType, Bytes, ObjectId};
+use serde::Serialize;
+
+/// How much to give.
+#[derive(Clone, Copy, Debug)]
+pub struct ObjectOptions {
+    /// At most so many elements, references and dominated objects each.
+    pub limit: usize,
+    /// Look up who refers to it (needs inbound references).
+    pub inbound: bool,
+}
+
+impl Default for ObjectOptions {
+    fn default() -> Self {
+        ObjectOptions {
+            limit: 20,
+            inbound: true,
+        }
+    }
+}
+
+/// A field, static field or array element.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Slot {
+    /// Class that declares it; empty for elements.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub declared_in: String,
+    /// Field name or `[n]`.
+    pub name: String,
+    /// Primitive value as text, `null`, or the readable value of the object.
+    pub value: String,
+    /// The object in a reference slot.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub object: Option<ObjectRef>,
+}
+
+/// An object that refers to this one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Referrer {
+    /// It.
+    #[serde(flatten)]
+    pub object: ObjectRef,
+    /// Its field that does.
+    pub field: Option<String>,
+}
+
+/// The class of the object, or the class it stands for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ClassFacts {
+    /// Name.
+    pub name: String,
+    /// Class object.
+    pub class_id: Address,
+    /// Superclasses, nearest first.
+    pub superclasses: Vec<String>,
+    /// Loader.
+    pub loader: String,
+    /// Loader object.
+    pub loader_id: Address,
+    /// Size of an instance; 0 for arrays.
+    pub instance_size: Bytes,
+    /// Objects of it.
+    pub objects: u64,
+}
+
+/// The answer.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ObjectDetails {
+    /// The object.
+    #[serde(flatten)]
+    pub object: ObjectRef,
+    /// True when a root reaches it.
+    pub reachable: bool,
+    /// Kinds of the root records that name it.
+    pub roots: Vec<String>,
+    /// Android heap.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub heap: Option<String>,
+    /// Its class; for a class object the class it stands for.
+    pub of_class: ClassFacts,
+    /// Text of a string, or of a character array.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// Fields, or elements of an array.
+    pub slots: Vec<Slot>,
+    /// Slots that `limit` cut off.
+    pub omitted_slots: u64,
+    /// Static fields, for class objects.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub statics: Vec<Slot>,
+    /// Who refers to it.
+    pub inbound: Vec<Referrer>,
+    /// How many do in all; `None` when that was not looked up.
+    pub inbound_count: Option<u64>,
+    /// From the top of the dominator tree down to it.
+    pub dominators: Vec<Step>,
+    /// The largest objects that it dominates directly.
+    pub dominated: Vec<ObjectRef>,
+    /// How many it does in all.
+    pub dominated_count: u64,
+    /// The stack that allocated it, if the dump knows.
+    pub allocated_at: Vec<String>,
+}
+
+/// Looks at one object.
+pub fn details(
+    heap: &Heap,
+    object: ObjIdx,
+    options: &ObjectOptions,
+) -> Result<ObjectDetails, HeapError> {
+    let stands_for = heap.class_by_object(object);
+    let class = stands_for.unwrap_or_else(|| heap.class_of(object));
+    let (slots, omitted_slots) = slots(heap, object, options.limit)?;
+    let (inbound, inbound_count) = if options.inbound {
+        let all = heap.inbound(object)?;
+        let count = all.len() as u64;
+        (referrers(heap, object, all, options.limit)?, Some(count))
+    } else {
+        (Vec::new(), None)
+    };
+    let (chain, _) = dominators_of(heap, object);
+    let dominators = steps(heap, &chain)?;
+    let dominated = largest(heap, heap.dominated(Some(object)), options.limit);
+    let reachable = heap.is_reachable(object);
+    Ok(ObjectDetails {
+        object: describe(heap, object),
+        reachable,
+        roots: root_kinds(heap, object),
+        heap: heap.heap_name(object).map(str::to_owned),
+        of_class: class_facts(heap, class),
+        text: heap.string(object).or_else(|| chars_of(heap, object)),
+        slots,
+        omitted_slots,
+        statics: match stands_for {
+            Some(class) => statics(heap, class),
+            None => Vec::new(),
+        },
+        inbound,
+        inbound_count,
+        dominators: if reachable { dominators } else { Vec::new() },
+        dominated: dominated.into_iter().map(|o| describe(heap, o)).collect(),
+        dominated_count: heap.dominated_count(Some(object)),
+        allocated_at: trace_frames(heap, heap.allocation_trace(object)),
+    })
+}
+
+fn class_facts(heap: &Heap, class: ClassIdx) -> ClassFacts {
+    let info = heap.class(class);
+    ClassFacts {
+        name: info.name.clone(),
+        class_id: Address(info.id),
+        superclasses: lineage(heap, class)
+            .skip(1)
+            .map(|c| heap.class(c).name.clone())
+            .collect(),
+        loader: loader_name(heap, info.loader),
+        loader_id: Address(info.loader),
+        instance_size: info.instance_size,
+        objects: info.objects,
+    }
+}
+
+/// The text of a `char[]`.
+pub(crate) fn chars_of(heap: &Heap, object: ObjIdx) -> Option<String> {
+    match heap.object(object).ok()? {
+        ObjectView::PrimitiveArray {
+            element: BasicType::Char,
+            data,
+            ..
+        } => {
+            let units: Vec<u16> = data
+                .chunks_exact(2)
+                .map(|c| u16::from_be_bytes([c[0], c[1]]))
+                .collect();
+            Some(String::from_utf16_lossy(&units))
+        }
+        _ => None,
+    }
+}
+
+fn reference_slot(heap: &Heap, declared_in: String, name: String, id: ObjectId) -> Slot {
+    let object = heap.find(id);
+    let value = match object {
+        None if id.is_null() => "null".to_owned(),
+        None => format!("{id} (not in the dump)"),
+        Some(o) => value_of(heap, o).unwrap_or_default(),
+    };
+    Slot {
+        declared_in,
+        name,
+        value,
+        object: object.map(|o| describe(heap, o)),
+    }
+}
+
+fn slots(heap: &Heap, object: ObjIdx, limit: usize) -> Result<(Vec<Slot>, u64), HeapError> {
+    let mut slots = Vec::new();
+    let mut total = 0usize;
+    match heap.object(object)? {
+        ObjectView::Class { .. } => {}
+        ObjectView::Instance { fields, .. } => {
+            total = fields.len();
+            for field in fields {
+                let declared_in = heap.class(field.declared_in).name.clone();
+                let name = field.name.to_owned();
+                slots.push(match field.value {
+                    Value::Reference(id) => reference_slot(heap, declared_in, name, id),
+                    value => Slot {
+                        declared_in,
+                        name,
+                        value: scalar_text(&value).unwrap_or_default(),
+                        object: None,
+                    },
+                });
+            }
+        }
+        ObjectView::ObjectArray { elements, .. } => {
+            total = elements.len();
+            for (n, id) in elements.into_iter().enumerate().take(limit) {
+                slots.push(reference_slot(heap, String::new(), format!("[{n}]"), id));
+            }
+        }
+        ObjectView::PrimitiveArray { element, len, data } => {
+            total = len as usize;
+            let width = element.size(8).max(1);
+            for (n, bytes) in data.chunks_exact(width).enumerate().take(limit) {
+                slots.push(Slot {
+                    declared_in: String::new(),
+                    name: format!("[{n}]"),
+                    value: scalar_bits(element, big_endian(bytes)),
+                    object: None,
+                });
+            }
+        }
+    }
+    let omitted = (total - slots.len().min(total)) as u64;
+    Ok((slots, omitted))
+}
+
+fn big_endian(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0, |bits, b| bits << 8 | u64::from(*b))
+}
+
+/// A primitive value from its bits, whether or not they are sign-extended.
+fn scalar_bits(kind: BasicType, bits: u64) -> String {
+    let value = match kind {
+        BasicType::Object => Value::Reference(ObjectId(bits)),
+        BasicType::Boolean => Value::Boolean(bits != 0),
+        BasicType::Char => Value::Char(bits as u16),
+        BasicType::Float => Value::Float(f32::from_bits(bits as u32)),
+        BasicType::Double => Value::Double(f64::from_bits(bits)),
+        BasicType::Byte => Value::Byte(bits as i8),
+        BasicType::Short => Value::Short(bits as i16),
+        BasicType::Int => Value::Int(bits as i32),
+        BasicType::Long => Value::Long(bits as i64),
+    };
+    scalar_text(&value).unwrap_or_default()
+}
+
+fn statics(heap: &Heap, class: ClassIdx) -> Vec<Slot> {
+    let info = heap.class(class);
+    info.statics
+        .iter()
+        .map(|s| match s.kind {
+            BasicType::Object => {
+                reference_slot(heap, info.name.clone(), s.name.clone(), ObjectId(s.bits))
+            }
+            kind => Slot {
+                declared_in: info.name.clone(),
+                name: s.name.clone(),
+                value: scalar_bits(kind, s.bits),
+                object: None,
+            },
+        })
+        .collect()
+}
+
+fn referrers(
+    heap: &Heap,
+    object: ObjIdx,
+    mut all: Vec<ObjIdx>,
+    limit: usize,
+) -> Result<Vec<Referrer>, HeapError> {
+    all.sort_unstable();
+    all.dedup();
+    let mut found = Vec::new();
+    for holder in largest(heap, all.into_iter(), limit) {
+        found.push(Referrer {
+            object: describe(heap, holder),
+            field: crate::paths::chain::field_to(heap, holder, object)?,
+        });
+    }
+    Ok(found)
+}

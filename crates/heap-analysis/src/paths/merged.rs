@@ -1,0 +1,478 @@
+//! Shortest paths to many objects, merged into one tree from the roots: what do they have in
+//! common? Paths share their beginnings, so what is known about one object is reused for the next.
+
+use crate::leaks::root_kinds;
+use crate::objects::describe::{ObjectRef, describe};
+use crate::pace::Pace;
+use crate::paths::chain::field_to;
+use crate::paths::{Exclusions, Holders, root_set};
+use crate::sets::selection::Selection;
+use crate::tables::ranking::share;
+use heap_graph::{ClassIdx, Control, Dominator, Heap, HeapError, ObjIdx, ObjectKind};
+use hprof::Bytes;
+use rustc_hash::{FxHashMap, FxHashSet};
+use serde::Serialize;
+use std::cmp::Reverse;
+use std::collections::hash_map::Entry;
+
+/// How many objects one search may look at before it is given up. Real paths are found within a
+/// few hundred; what needs more is held by half of the heap.
+const MAX_VISITS: usize = 100_000;
+
+/// How many objects all searches together may look at for paths that are the shortest ones. Ten
+/// thousand searches that each meet half of the heap would take hours; past this, the first way
+/// to a known path is taken, through dominators if the search does not find one at once.
+pub const EXACT_VISITS: usize = 2_000_000;
+
+/// As [`MAX_VISITS`], past [`EXACT_VISITS`].
+const FEW_VISITS: usize = 1_000;
+
+/// Finds shortest paths one after the other and remembers every way to a root it has seen.
+struct Finder<'h> {
+    heap: &'h Heap,
+    pace: Pace<'h>,
+    roots: Selection,
+    holders: Holders<'h>,
+    /// Next object towards the root, and the distance to it. Roots map to themselves.
+    known: FxHashMap<ObjIdx, (ObjIdx, u32)>,
+    visits: usize,
+    /// Objects that may be looked at for paths that are the shortest ones.
+    exact: usize,
+    /// True once instances hold their classes.
+    widened: bool,
+}
+
+impl<'h> Finder<'h> {
+    fn new(
+        heap: &'h Heap,
+        exclude: Exclusions,
+        exact: usize,
+        control: &'h Control<'h>,
+    ) -> Finder<'h> {
+        Finder {
+            heap,
+            pace: Pace::new(control, "looking for paths", heap.len()),
+            roots: root_set(heap),
+            holders: Holders::new(heap, exclude),
+            known: FxHashMap::default(),
+            visits: 0,
+            exact,
+            widened: false,
+        }
+    }
+
+    /// A path from a root to the target, both included, which is the shortest one if the search for that ends within
+    /// its limits; empty if there is none.
+    fn path(&mut self, target: ObjIdx) -> Result<Vec<ObjIdx>, HeapError> {
+        if !self.known.contains_key(&target) {
+            self.search(target)?;
+        }
+        if !self.known.contains_key(&target) && self.heap.is_reachable(target) {
+            self.climb(target)?;
+        }
+        if !self.known.contains_key(&target) && self.heap.is_reachable(target) && !self.widened {
+            // A class may be held by its instances alone.
+            self.widened = true;
+            self.holders.with_instances();
+            self.search(target)?;
+        }
+        let mut path = Vec::new();
+        let mut at = target;
+        while let Some((next, distance)) = self.known.get(&at) {
+            path.push(at);
+            if *distance == 0 {
+                break;
+            }
+            at = *next;
+        }
+        path.reverse();
+        Ok(path)
+    }
+
+    /// Goes from the target to its dominators as long as each holds the one below, and searches from where none does.
+    /// In a tree whose nodes refer to their parents every search meets half of the nodes; their dominators are the
+    /// way up.
+    fn climb(&mut self, target: ObjIdx) -> Result<(), HeapError> {
+        let mut chain = vec![target];
+        let mut at = target;
+        while !self.known.contains_key(&at) && !self.roots.contains(at) {
+            self.pace.step()?;
+            let Dominator::Object(above) = self.heap.dominator(at) else {
+                break;
+            };
+            if !self.holders.of(at)?.contains(&above) {
+                break;
+            }
+            chain.push(above);
+            at = above;
+        }
+        if at != target && !self.known.contains_key(&at) {
+            self.search(at)?;
+        }
+        let Some((_, mut distance)) = self.known.get(&at).copied() else {
+            return Ok(());
+        };
+        for pair in chain.windows(2).rev() {
+            distance += 1;
+            self.known.insert(pair[0], (pair[1], distance));
+        }
+        Ok(())
+    }
+
+    fn search(&mut self, target: ObjIdx) -> Result<(), HeapError> {
+        let mut seen: FxHashSet<ObjIdx> = FxHashSet::from_iter([target]);
+        let mut next: FxHashMap<ObjIdx, ObjIdx> = FxHashMap::default();
+        let mut level = vec![target];
+        let mut best: Option<(u32, ObjIdx)> = None;
+        let mut depth = 0u32;
+        let exact = self.visits < self.exact;
+        let limit = if exact {
+            MAX_VISITS.min(self.exact)
+        } else {
+            FEW_VISITS
+        };
+        while !level.is_empty() && seen.len() < limit {
+            let mut following = Vec::new();
+            for object in level {
+                if self.roots.contains(object) {
+                    self.known.insert(object, (object, 0));
+                }
+                if let Some((_, rest)) = self.known.get(&object) {
+                    let key = (depth + rest, object);
+                    best = Some(best.map_or(key, |b| b.min(key)));
+                    continue;
+                }
+                if seen.len() >= limit {
+                    break;
+                }
+                self.pace.step()?;
+                for holder in self.holders.of(object)? {
+                    if self.heap.is_reachable(holder) && seen.insert(holder) {
+                        next.insert(holder, object);
+                        following.push(holder);
+                    }
+                }
+            }
+            depth += 1;
+            if best.is_some_and(|(length, _)| length <= depth || !exact) {
+                break;
+            }
+            level = following;
+        }
+        self.visits += seen.len();
+        let Some((_, found)) = best else {
+            return Ok(());
+        };
+        let mut at = found;
+        let mut distance = self.known.get(&at).map_or(0, |k| k.1);
+        while let Some(towards_target) = next.get(&at) {
+            distance += 1;
+            self.known.insert(*towards_target, (at, distance));
+            at = *towards_target;
+        }
+        Ok(())
+    }
+}
+
+/// What MAT's group analysis asks for.
+#[derive(Clone, Copy, Debug)]
+pub struct MergeOptions {
+    /// Share of the targets that a common path must cover.
+    pub group_ratio: f64,
+    /// Share of the parent's retained size that the next step must have.
+    pub big_drop: f64,
+}
+
+/// Where the paths to a group of objects run together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CommonPoint {
+    /// The last object that (nearly) all paths have in common.
+    pub point: ObjIdx,
+    /// From the root to it.
+    pub path: Vec<ObjIdx>,
+}
+
+/// MAT's accumulation point of a class suspect (analyzer-features section 6, rule 5): from the
+/// root that holds most of the targets down the common path, while more than `group_ratio` of them
+/// are below and the retained size does not drop.
+pub fn common_point(
+    heap: &Heap,
+    targets: &[ObjIdx],
+    options: &MergeOptions,
+    control: &Control<'_>,
+) -> Result<Option<CommonPoint>, HeapError> {
+    let mut paths = paths_to(heap, targets, Exclusions::ALL, EXACT_VISITS, control)?;
+    if paths.is_empty() {
+        paths = paths_to(heap, targets, Exclusions::default(), EXACT_VISITS, control)?;
+    }
+    let enough = (options.group_ratio * targets.len() as f64) as usize;
+    let bytes = |paths: &[&[ObjIdx]]| -> u64 {
+        let targets = paths.iter().filter_map(|p| p.last());
+        targets.map(|o| heap.retained(*o).0).sum()
+    };
+    let all: Vec<&[ObjIdx]> = paths.iter().map(Vec::as_slice).collect();
+    let Some((mut at, mut here)) = fullest(&all, 0) else {
+        return Ok(None);
+    };
+    let mut path = Vec::new();
+    while here.len() > enough {
+        path.push(at);
+        match fullest(&here, path.len()) {
+            Some((child, below)) if share(bytes(&below), bytes(&here)) >= options.big_drop => {
+                (at, here) = (child, below);
+            }
+            // The end of the paths, or a big drop: the object above it is the point.
+            _ => return Ok(Some(CommonPoint { point: at, path })),
+        }
+    }
+    Ok(None)
+}
+
+/// The object at `depth` that most of the paths go through, with those paths.
+fn fullest<'p>(paths: &[&'p [ObjIdx]], depth: usize) -> Option<(ObjIdx, Vec<&'p [ObjIdx]>)> {
+    let mut counts: FxHashMap<ObjIdx, usize> = FxHashMap::default();
+    for path in paths {
+        if let Some(object) = path.get(depth) {
+            *counts.entry(*object).or_default() += 1;
+        }
+    }
+    let (object, _) = counts.into_iter().max_by_key(|(o, n)| (*n, Reverse(*o)))?;
+    let through = paths.iter().filter(|p| p.get(depth) == Some(&object));
+    Some((object, through.copied().collect()))
+}
+
+fn paths_to(
+    heap: &Heap,
+    targets: &[ObjIdx],
+    exclude: Exclusions,
+    exact: usize,
+    control: &Control<'_>,
+) -> Result<Vec<Vec<ObjIdx>>, HeapError> {
+    let mut finder = Finder::new(heap, exclude, exact, control);
+    let mut paths = Vec::with_capacity(targets.len());
+    for target in targets {
+        let path = finder.path(*target)?;
+        if !path.is_empty() {
+            paths.push(path);
+        }
+    }
+    Ok(paths)
+}
+
+/// A node of the merged tree, in pre-order.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct MergedNode {
+    /// Level, from 0 for the objects that are roots.
+    pub depth: usize,
+    /// The object; of several ones that which retains most.
+    #[serde(flatten)]
+    pub object: ObjectRef,
+    /// How many objects of its class this node is: those in the slots of an array are one node, and
+    /// so is what these hold by the same field.
+    pub objects: u64,
+    /// Kinds of root, on level 0.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub roots: Vec<String>,
+    /// The field of the object above that holds this one; `[*]` for any slot of an array.
+    pub field: Option<String>,
+    /// How many of the asked objects are reached through here.
+    pub targets: u64,
+    /// What those retain together.
+    pub targets_retained: Bytes,
+    /// True for one of the asked objects itself.
+    pub is_target: bool,
+    /// Children that are not in the list.
+    pub omitted: u64,
+}
+
+/// Merged shortest paths to the objects of a class.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct MergedPaths {
+    /// The class, or classes when several loaders have one of that name.
+    pub class: String,
+    /// Reachable objects of it.
+    pub objects: u64,
+    /// How many of them were followed.
+    pub followed: u64,
+    /// How many of those no path leads to (with the exclusions).
+    pub without_path: u64,
+    /// The tree from the roots.
+    pub nodes: Vec<MergedNode>,
+    /// Roots that are not in the list.
+    pub omitted: u64,
+}
+
+/// How much of the merged tree to give.
+#[derive(Clone, Copy, Debug)]
+pub struct MergedOptions {
+    /// Most objects to follow; an even sample above.
+    pub max_paths: usize,
+    /// Levels.
+    pub depth: usize,
+    /// Children per node, those with most targets.
+    pub top: usize,
+    /// References that do not count.
+    pub exclude: Exclusions,
+    /// Objects that may be looked at for shortest paths, [`EXACT_VISITS`] as a rule; past it the first
+    /// way to a known path is taken.
+    pub exact: usize,
+}
+
+/// The merged shortest paths to some objects; `name` says what they are.
+///
+/// # Errors
+/// [`HeapError::Cancelled`] soon after the control says so.
+pub fn to_objects(
+    heap: &Heap,
+    name: &str,
+    objects: &Selection,
+    options: &MergedOptions,
+    control: &Control<'_>,
+) -> Result<MergedPaths, HeapError> {
+    let columns = heap.columns();
+    let reachable = || objects.iter().filter(|o| columns.is_reachable(*o));
+    let count = reachable().count();
+    let step = count.div_ceil(options.max_paths.max(1)).max(1);
+    let sample: Vec<ObjIdx> = reachable().step_by(step).collect();
+    let paths = paths_to(heap, &sample, options.exclude, options.exact, control)?;
+    let mut merged = MergedPaths {
+        class: name.to_owned(),
+        objects: count as u64,
+        followed: sample.len() as u64,
+        without_path: (sample.len() - paths.len()) as u64,
+        nodes: Vec::new(),
+        omitted: 0,
+    };
+    let mut pace = Pace::new(control, "merging paths", paths.len() as u64);
+    grow(heap, &paths, options, &mut merged, &mut pace)?;
+    Ok(merged)
+}
+
+/// Objects that are one node of the tree, and the paths through them.
+struct Branch<'p> {
+    /// Each once, the one that retains most first.
+    members: Vec<ObjIdx>,
+    /// The field by which the branch above holds each of them; `[*]` for slots of an array.
+    field: Option<String>,
+    paths: Vec<&'p [ObjIdx]>,
+}
+
+/// What objects are one branch by.
+#[derive(Clone, PartialEq, Eq, Hash)]
+enum Key {
+    Object(ObjIdx),
+    /// The slots of arrays that hold objects of a class.
+    Slots(ClassIdx),
+    /// A field of many objects, and the class of what is in it.
+    Field(Option<String>, ClassIdx),
+}
+
+/// The next level of a branch. The slots of an array are not told apart, nor is what the objects
+/// in them hold by the same field: `[*] -> Node -> val` is one way and not ten thousand.
+fn branches<'p>(
+    heap: &Heap,
+    above: &Branch<'p>,
+    depth: usize,
+    pace: &mut Pace<'_>,
+) -> Result<Vec<Branch<'p>>, HeapError> {
+    let folded = above.members.len() > 1;
+    let mut fields: FxHashMap<(ObjIdx, ObjIdx), Option<String>> = FxHashMap::default();
+    let mut groups: FxHashMap<Key, Branch<'p>> = FxHashMap::default();
+    for path in &above.paths {
+        pace.step()?;
+        let (Some(parent), Some(child)) = (path.get(depth), path.get(depth + 1)) else {
+            continue;
+        };
+        let class = heap.class_of(*child);
+        let key = if heap.kind(*parent) == ObjectKind::ObjectArray {
+            Key::Slots(class)
+        } else if folded {
+            let field = match fields.entry((*parent, *child)) {
+                Entry::Occupied(known) => known.get().clone(),
+                Entry::Vacant(new) => new.insert(field_to(heap, *parent, *child)?).clone(),
+            };
+            Key::Field(field, class)
+        } else {
+            Key::Object(*child)
+        };
+        let branch = groups.entry(key).or_insert_with(|| Branch {
+            members: Vec::new(),
+            field: None,
+            paths: Vec::new(),
+        });
+        branch.members.push(*child);
+        branch.paths.push(path);
+    }
+    let mut found = Vec::with_capacity(groups.len());
+    for (key, mut branch) in groups {
+        branch.members.sort_unstable();
+        branch.members.dedup();
+        branch
+            .members
+            .sort_by_key(|o| (Reverse(heap.retained(*o)), *o));
+        branch.field = match (key, branch.paths.first()) {
+            (Key::Slots(_), _) if folded || branch.members.len() > 1 => Some("[*]".to_owned()),
+            (Key::Field(field, _), _) => field,
+            (_, Some(path)) => field_to(heap, path[depth], branch.members[0])?,
+            (_, None) => None,
+        };
+        found.push(branch);
+    }
+    found.sort_by(|a, b| {
+        let order = |b: &Branch<'_>| (Reverse(b.paths.len()), b.members[0]);
+        (order(a), &a.field).cmp(&(order(b), &b.field))
+    });
+    Ok(found)
+}
+
+/// Builds the tree from paths, with an explicit stack.
+fn grow(
+    heap: &Heap,
+    paths: &[Vec<ObjIdx>],
+    options: &MergedOptions,
+    merged: &mut MergedPaths,
+    pace: &mut Pace<'_>,
+) -> Result<(), HeapError> {
+    let mut roots: FxHashMap<ObjIdx, Branch<'_>> = FxHashMap::default();
+    for path in paths {
+        let Some(root) = path.first() else { continue };
+        let branch = roots.entry(*root).or_insert_with(|| Branch {
+            members: vec![*root],
+            field: None,
+            paths: Vec::new(),
+        });
+        branch.paths.push(path.as_slice());
+    }
+    let mut roots: Vec<Branch<'_>> = roots.into_values().collect();
+    roots.sort_by_key(|b| (Reverse(b.paths.len()), b.members[0]));
+    merged.omitted = roots.len().saturating_sub(options.top) as u64;
+    roots.truncate(options.top);
+    let mut stack: Vec<(usize, Branch<'_>)> = roots.into_iter().rev().map(|b| (0, b)).collect();
+    while let Some((depth, here)) = stack.pop() {
+        let mut next = branches(heap, &here, depth, pace)?;
+        let all = next.len();
+        next.truncate(if depth + 1 < options.depth {
+            options.top
+        } else {
+            0
+        });
+        let object = here.members[0];
+        let targets = here.paths.iter().filter_map(|p| p.last());
+        merged.nodes.push(MergedNode {
+            depth,
+            object: describe(heap, object),
+            objects: here.members.len() as u64,
+            roots: match depth {
+                0 => root_kinds(heap, object),
+                _ => Vec::new(),
+            },
+            field: here.field,
+            targets: here.paths.len() as u64,
+            targets_retained: Bytes(targets.map(|o| heap.retained(*o).0).sum()),
+            is_target: here.paths.iter().any(|p| p.len() == depth + 1),
+            omitted: (all - next.len()) as u64,
+        });
+        stack.extend(next.into_iter().rev().map(|b| (depth + 1, b)));
+    }
+    Ok(())
+}

@@ -1,0 +1,251 @@
+//! Chosen objects of a heap: one bit per object, so that a set of half the heap is as handy as one of
+//! three. Work on large sets is shared among threads.
+
+use crate::tables::ranking::Largest;
+use heap_graph::{Columns, Heap, ObjIdx};
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A set of objects of one heap.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Selection {
+    words: Vec<u64>,
+    /// Number of members.
+    len: u64,
+    /// True when it is known that everything below a member in the dominator tree is a member.
+    closed: bool,
+}
+
+/// Words that are not worth a thread of their own: 64 objects each.
+const FEW_WORDS: usize = 1 << 8;
+
+impl Selection {
+    /// The empty set.
+    pub fn none(heap: &Heap) -> Selection {
+        Selection::of_words(vec![0; heap.len().div_ceil(64) as usize])
+    }
+
+    /// The set of these objects.
+    pub fn of(heap: &Heap, objects: impl IntoIterator<Item = ObjIdx>) -> Selection {
+        let mut set = Selection::none(heap);
+        for object in objects {
+            set.insert(object);
+        }
+        set
+    }
+
+    /// The objects that pass a test, which is asked about all of them.
+    pub fn by(heap: &Heap, test: impl Fn(&Columns<'_>, ObjIdx) -> bool + Sync) -> Selection {
+        let columns = heap.columns();
+        let words = heap.len().div_ceil(64) as usize;
+        let parts = in_parts(heap, words, |range| {
+            let word = |at: usize| {
+                let first = at as u64 * 64;
+                let objects = first..(first + 64).min(heap.len());
+                objects.fold(0u64, |word, object| {
+                    word | u64::from(test(&columns, ObjIdx(object))) << (object % 64)
+                })
+            };
+            range.map(word).collect::<Vec<u64>>()
+        });
+        let mut parts = parts.into_iter();
+        let mut words = parts.next().unwrap_or_default();
+        parts.for_each(|part| words.extend(part));
+        Selection::of_words(words)
+    }
+
+    /// As [`by`](Self::by), but asks about some objects only: `windows` of as many objects each, spread evenly
+    /// over the heap.
+    pub(crate) fn by_some(
+        heap: &Heap,
+        windows: u64,
+        each: u64,
+        test: impl Fn(&Columns<'_>, ObjIdx) -> bool + Sync,
+    ) -> Selection {
+        let columns = heap.columns();
+        let begins = |n: u64| heap.len() / windows * n;
+        let found = in_parts(heap, windows as usize * FEW_WORDS, |range| {
+            let windows = (range.start / FEW_WORDS) as u64..(range.end / FEW_WORDS) as u64;
+            let objects = windows.flat_map(|n| begins(n)..(begins(n) + each).min(heap.len()));
+            let passed = objects.map(ObjIdx).filter(|o| test(&columns, *o));
+            passed.collect::<Vec<ObjIdx>>()
+        });
+        Selection::of(heap, found.into_iter().flatten())
+    }
+
+    fn of_words(words: Vec<u64>) -> Selection {
+        let len = words.iter().map(|w| u64::from(w.count_ones())).sum();
+        Selection {
+            words,
+            len,
+            closed: false,
+        }
+    }
+
+    /// Number of members.
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// True without members.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// True when everything below a member in the dominator tree is known to be a member.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed
+    }
+
+    /// Bytes of memory that it takes.
+    pub fn memory(&self) -> usize {
+        self.words.len() * 8
+    }
+
+    /// True for a member.
+    #[inline]
+    pub fn contains(&self, object: ObjIdx) -> bool {
+        let word = self.words.get((object.0 / 64) as usize);
+        word.is_some_and(|w| w >> (object.0 % 64) & 1 == 1)
+    }
+
+    /// Adds an object; false when it was there already, or is none of the heap.
+    pub fn insert(&mut self, object: ObjIdx) -> bool {
+        let Some(word) = self.words.get_mut((object.0 / 64) as usize) else {
+            return false;
+        };
+        let bit = 1 << (object.0 % 64);
+        let new = *word & bit == 0;
+        *word |= bit;
+        self.len += u64::from(new);
+        self.closed &= !new;
+        new
+    }
+
+    /// Keeps what is in the other set as well.
+    pub(crate) fn keep(&mut self, other: &Selection) {
+        self.words
+            .iter_mut()
+            .zip(&other.words)
+            .for_each(|(a, b)| *a &= b);
+        *self = Selection::of_words(std::mem::take(&mut self.words));
+    }
+
+    /// The members, by number.
+    pub fn iter(&self) -> impl Iterator<Item = ObjIdx> + '_ {
+        members_of(&self.words, 0..self.words.len())
+    }
+
+    /// Works through the members on several threads: `work` gets some of them, by number. What it gave
+    /// comes in the order of members.
+    pub(crate) fn in_parts<T: Send>(
+        &self,
+        heap: &Heap,
+        work: impl Fn(&mut dyn Iterator<Item = ObjIdx>) -> T + Sync,
+    ) -> Vec<T> {
+        in_parts(heap, self.words.len(), |range| {
+            work(&mut members_of(&self.words, range))
+        })
+    }
+
+    /// The `count` members with the largest keys, largest first, ties by number.
+    pub(crate) fn largest(
+        &self,
+        heap: &Heap,
+        count: usize,
+        key: impl Fn(ObjIdx) -> u64 + Sync,
+    ) -> Vec<ObjIdx> {
+        if count as u64 > self.len / 4 {
+            // Most of them: sorting is cheaper than keeping the largest.
+            let mut all: Vec<ObjIdx> = self.iter().collect();
+            all.sort_by_cached_key(|o| std::cmp::Reverse((key(*o), std::cmp::Reverse(*o))));
+            all.truncate(count);
+            return all;
+        }
+        let parts = self.in_parts(heap, |members| {
+            let mut largest = Largest::new(count);
+            members.for_each(|o| largest.offer(key(o), o));
+            largest
+        });
+        let joined = parts.into_iter().reduce(|mut all, one| {
+            all.join(one);
+            all
+        });
+        joined.map_or_else(Vec::new, Largest::into_sorted)
+    }
+
+    /// The members and everything below them in the dominator tree, level by level: the lists of the
+    /// index are read in their order. Deep and narrow parts (chains of millions exist) are followed
+    /// object by object.
+    pub(crate) fn with_all_below(&self, heap: &Heap) -> Selection {
+        let found: Vec<AtomicU64> = self.words.iter().map(|w| AtomicU64::new(*w)).collect();
+        // True for what was not there.
+        let add = |words: &[AtomicU64], object: ObjIdx| {
+            let bit = 1 << (object.0 % 64);
+            let word = words.get((object.0 / 64) as usize);
+            word.is_some_and(|w| w.fetch_or(bit, Ordering::Relaxed) & bit == 0)
+        };
+        let wide = self.words.len() as u64 / 8;
+        let mut level = self.clone();
+        while !level.is_empty() {
+            if level.len > wide {
+                let next: Vec<AtomicU64> = self.words.iter().map(|_| AtomicU64::new(0)).collect();
+                in_parts(heap, level.words.len(), |range| {
+                    heap.for_dominated(range.start, &level.words[range], |child| {
+                        if add(&found, child) {
+                            add(&next, child);
+                        }
+                    });
+                });
+                level = Selection::of_words(plain(next));
+                continue;
+            }
+            let mut list: Vec<ObjIdx> = level.iter().collect();
+            while !list.is_empty() && list.len() as u64 <= wide.max(1 << 10) {
+                let children = list.iter().flat_map(|o| heap.dominated(Some(*o)));
+                list = children.filter(|child| add(&found, *child)).collect();
+            }
+            level = Selection::of(heap, list);
+        }
+        Selection {
+            closed: true,
+            ..Selection::of_words(plain(found))
+        }
+    }
+}
+
+fn plain(words: Vec<AtomicU64>) -> Vec<u64> {
+    words.into_iter().map(AtomicU64::into_inner).collect()
+}
+
+fn members_of(words: &[u64], range: Range<usize>) -> impl Iterator<Item = ObjIdx> + '_ {
+    range.clone().zip(&words[range]).flat_map(|(at, word)| {
+        let mut rest = *word;
+        std::iter::from_fn(move || {
+            let bit = u64::from(rest.trailing_zeros());
+            rest &= rest.checked_sub(1)?;
+            Some(ObjIdx(at as u64 * 64 + bit))
+        })
+    })
+}
+
+/// Cuts `0..words` among threads; what each gave comes in order.
+fn in_parts<T: Send>(heap: &Heap, words: usize, work: impl Fn(Range<usize>) -> T + Sync) -> Vec<T> {
+    let parts = heap.thread_count().min(words / FEW_WORDS).max(1);
+    let cut = |n: usize| words * n / parts;
+    std::thread::scope(|scope| {
+        let work = &work;
+        let others: Vec<_> = (1..parts)
+            .map(|n| scope.spawn(move || work(cut(n)..cut(n + 1))))
+            .collect();
+        let mut out = vec![work(0..cut(1))];
+        for other in others {
+            out.push(
+                other
+                    .join()
+                    .unwrap_or_else(|p| std::panic::resume_unwind(p)),
+            );
+        }
+        out
+    })
+}

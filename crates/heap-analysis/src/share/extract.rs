@@ -1,0 +1,194 @@
+//! A subset of a dump as a dump: chosen objects, or what they retain. References that lead out of the
+//! subset become null; classes, names and stacks stay; root records stay where they name an object
+//! of the subset, and what no root of the subset reaches gets one of unknown kind.
+
+use crate::sets::object_set::ObjectSet;
+use heap_graph::{Dominator, Heap, ObjIdx};
+use hprof::{
+    BasicType, Edit, FileOffset, HeapTag, IdSize, Instance, ObjectArray, ObjectId, Rewriter, Root,
+    Segment, Serial, SubRecord, encode_sub_record,
+};
+use rustc_hash::FxHashMap;
+
+/// Writes a subset.
+pub struct Extract<'h> {
+    heap: &'h Heap,
+    wanted: ObjectSet,
+    /// Objects of the subset that nothing of the subset dominates.
+    tops: Vec<ObjIdx>,
+    /// Offsets of references by class id.
+    references: FxHashMap<u64, Vec<u32>>,
+    objects: u64,
+}
+
+impl<'h> Extract<'h> {
+    /// These objects; with `retained` everything that they dominate too.
+    pub fn new(heap: &'h Heap, objects: &[ObjIdx], retained: bool) -> Extract<'h> {
+        let mut members: Vec<ObjIdx> = objects.to_vec();
+        if retained {
+            let mut stack = members.clone();
+            let mut seen = ObjectSet::new(heap.len(), members.iter().copied());
+            // What one chosen object dominates, another one may be: each subtree once.
+            stack.retain(|o| !above(heap, *o).any(|a| seen.rank(a).is_some()));
+            members.clone_from(&stack);
+            while let Some(object) = stack.pop() {
+                for child in heap.dominated(Some(object)) {
+                    members.push(child);
+                    stack.push(child);
+                }
+            }
+            seen = ObjectSet::new(heap.len(), members.iter().copied());
+            members.extend(objects.iter().filter(|o| seen.rank(**o).is_none()));
+        }
+        let wanted = ObjectSet::new(heap.len(), members.iter().copied());
+        let mut tops: Vec<ObjIdx> = members
+            .iter()
+            .copied()
+            .filter(|o| match heap.dominator(*o) {
+                Dominator::Object(above) => wanted.rank(above).is_none(),
+                _ => true,
+            })
+            .collect();
+        tops.sort_unstable();
+        tops.dedup();
+        let references = heap
+            .classes()
+            .iter()
+            .enumerate()
+            .map(|(n, info)| {
+                let slots = heap.slots(heap_graph::ClassIdx(n as u32)).into_iter();
+                let offsets = slots.filter(|s| s.kind == BasicType::Object);
+                (info.id.0, offsets.map(|s| s.offset).collect())
+            })
+            .collect();
+        Extract {
+            heap,
+            objects: wanted.len() as u64,
+            wanted,
+            tops,
+            references,
+        }
+    }
+
+    /// Objects of the subset, class objects among them or not.
+    pub fn objects(&self) -> u64 {
+        self.objects
+    }
+
+    fn has(&self, id: ObjectId) -> bool {
+        let object = self.heap.find(id);
+        object.is_some_and(|o| {
+            // All classes are written, so references to them stay.
+            self.wanted.rank(o).is_some() || self.heap.class_by_object(o).is_some()
+        })
+    }
+
+    /// Clears the references in a table of a CLASS_DUMP whose entries have keys of `key` bytes; gives
+    /// the offset behind it.
+    fn values(
+        &self,
+        bytes: &mut [u8],
+        mut at: usize,
+        key: usize,
+        kinds: impl Iterator<Item = BasicType>,
+    ) -> usize {
+        let ids = self.heap.id_size();
+        for kind in kinds {
+            let from = at + key + 1;
+            at = from + kind.size(ids.bytes());
+            if kind == BasicType::Object {
+                self.clear(&mut bytes[from..at], ids);
+            }
+        }
+        at
+    }
+
+    fn clear(&self, bytes: &mut [u8], ids: IdSize) {
+        if !self.has(hprof::read_id(bytes, ids)) {
+            bytes.fill(0);
+        }
+    }
+}
+
+/// The dominators of an object, the nearest first.
+fn above(heap: &Heap, object: ObjIdx) -> impl Iterator<Item = ObjIdx> + '_ {
+    std::iter::successors(Some(object), |o| match heap.dominator(*o) {
+        Dominator::Object(above) => Some(above),
+        _ => None,
+    })
+    .skip(1)
+}
+
+impl Rewriter for Extract<'_> {
+    fn segment(&self, segment: &Segment) -> bool {
+        segment.snapshot + 1 == self.heap.summary().snapshot.0.max(1)
+    }
+
+    fn sub_record(&self, _: FileOffset, record: &SubRecord<'_>, out: &mut Vec<u8>) -> Edit {
+        let ids = self.heap.id_size();
+        let width = ids.bytes();
+        match record {
+            SubRecord::Root(root) if self.has(root.object) => Edit::Keep,
+            SubRecord::PrimitiveArray(a) if self.has(a.id) => Edit::Keep,
+            SubRecord::HeapInfo { .. } => Edit::Keep,
+            SubRecord::Instance(i) if self.has(i.id) => {
+                let mut fields = i.fields.to_vec();
+                let offsets = self
+                    .references
+                    .get(&i.class.0)
+                    .map_or(&[][..], Vec::as_slice);
+                for offset in offsets {
+                    let from = *offset as usize;
+                    if let Some(bytes) = fields.get_mut(from..from + width) {
+                        self.clear(bytes, ids);
+                    }
+                }
+                let fields = &fields;
+                let record = SubRecord::Instance(Instance { fields, ..*i });
+                encode_sub_record(&record, ids, out);
+                Edit::Replace
+            }
+            SubRecord::ObjectArray(a) if self.has(a.id) => {
+                let mut elements = a.elements.to_vec();
+                for element in elements.chunks_exact_mut(width) {
+                    self.clear(element, ids);
+                }
+                let elements = &elements;
+                let record = SubRecord::ObjectArray(ObjectArray { elements, ..*a });
+                encode_sub_record(&record, ids, out);
+                Edit::Replace
+            }
+            SubRecord::Class(class) => {
+                let from = out.len();
+                encode_sub_record(record, ids, out);
+                // Loader, signers and domain behind id, serial and superclass; then the tables.
+                let bytes = &mut out[from..];
+                let mut at = 1 + width + 4 + width;
+                for _ in 0..3 {
+                    self.clear(&mut bytes[at..at + width], ids);
+                    at += width;
+                }
+                at += 2 * width + 4;
+                let constants = class.constants().map(|(_, v)| v.kind);
+                at = self.values(bytes, at + 2, 2, constants);
+                let statics = class.statics().map(|(_, v)| v.kind);
+                self.values(bytes, at + 2, width, statics);
+                Edit::Replace
+            }
+            _ => Edit::Drop,
+        }
+    }
+
+    fn tail(&self, out: &mut Vec<u8>) {
+        for top in &self.tops {
+            let root = Root {
+                kind: HeapTag::RootUnknown,
+                object: self.heap.id(*top),
+                thread: Serial(0),
+                frame: u32::MAX,
+                reference: ObjectId::NULL,
+            };
+            encode_sub_record(&SubRecord::Root(root), self.heap.id_size(), out);
+        }
+    }
+}

@@ -1,0 +1,410 @@
+//! Passwords, keys and tokens in the texts of a heap: by what they look like (`secrets.toml`), and
+//! by the name of the field or map key that holds them.
+//!
+//! One walk over the arrays of bytes and chars, whatever owns them: a password in a `char[]` counts,
+//! and one in a StringBuilder too. One walk over the instances for names of fields, and a third one
+//! for the entries of maps. Texts are cut to their first megabyte.
+
+use crate::objects::describe::Address;
+use crate::objects::fields::field_ref;
+use crate::sets::object_set::{Place, counts};
+use heap_graph::{
+    ClassIdx, ContentVisitor, Control, Heap, HeapError, ObjIdx, ObjectView, string_text,
+};
+use hprof::BasicType;
+use regex::{Regex, RegexSet};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use thiserror::Error;
+
+const BUILT_IN: &str = include_str!("secrets.toml");
+
+/// Longest text that is searched, in bytes.
+const LONGEST: usize = 1 << 20;
+
+/// A pattern.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Rule {
+    name: String,
+    pattern: String,
+    /// The digits must have a check digit as payment cards do.
+    #[serde(default)]
+    luhn: bool,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RuleFile {
+    #[serde(default)]
+    fields: Vec<String>,
+    #[serde(default, rename = "rule")]
+    rules: Vec<Rule>,
+}
+
+/// Why rules cannot be used.
+#[derive(Debug, Error)]
+pub enum SecretRuleError {
+    /// No TOML, or unknown keys.
+    #[error("{0}")]
+    Syntax(#[from] toml::de::Error),
+    /// A pattern is wrong.
+    #[error("{0}")]
+    Pattern(#[from] regex::Error),
+}
+
+/// What secrets look like.
+#[derive(Clone, Debug)]
+pub struct SecretRules {
+    rules: Vec<Rule>,
+    set: RegexSet,
+    single: Vec<Regex>,
+    fields: Vec<String>,
+}
+
+impl SecretRules {
+    /// The built-in rules, with those of a text of the same form added.
+    pub fn new(more: Option<&str>) -> Result<SecretRules, SecretRuleError> {
+        let mut file: RuleFile = toml::from_str(BUILT_IN)?;
+        if let Some(more) = more {
+            let own: RuleFile = toml::from_str(more)?;
+            file.rules.extend(own.rules);
+            file.fields.extend(own.fields);
+        }
+        let patterns = file.rules.iter().map(|r| r.pattern.as_str());
+        Ok(SecretRules {
+            set: RegexSet::new(patterns.clone())?,
+            single: patterns.map(Regex::new).collect::<Result<_, _>>()?,
+            fields: file.fields.iter().map(|f| f.to_lowercase()).collect(),
+            rules: file.rules,
+        })
+    }
+
+    /// The rules a text matches, with the matching part.
+    fn matching<'t>(&self, text: &'t str) -> Vec<(usize, &'t str)> {
+        let hits = self.set.matches(text);
+        hits.iter()
+            .filter_map(|n| {
+                let good = |m: &regex::Match<'_>| !self.rules[n].luhn || luhn(m.as_str());
+                let found = self.single[n].find_iter(text).find(good)?;
+                Some((n, found.as_str()))
+            })
+            .collect()
+    }
+
+    fn names(&self, name: &str) -> bool {
+        let name = name.to_lowercase();
+        // `user.password`, `spring.datasource.password`, `_password`
+        let last = name.rsplit(['.', '-', ':']).next().unwrap_or_default();
+        let last = last.trim_matches('_');
+        self.fields.iter().any(|f| f == last)
+    }
+}
+
+/// The check digit of payment cards (ISO/IEC 7812).
+fn luhn(text: &str) -> bool {
+    let digits = text.bytes().rev().filter(u8::is_ascii_digit);
+    let sum: u32 = digits
+        .enumerate()
+        .map(|(n, d)| {
+            let d = u32::from(d - b'0') << (n % 2);
+            if d > 9 { d - 9 } else { d }
+        })
+        .sum();
+    sum.is_multiple_of(10)
+}
+
+/// What was found in one place.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Secret {
+    /// The rule, or `field NAME`, `key NAME`.
+    pub rule: String,
+    /// The array with the text.
+    pub object: Address,
+    /// Its class.
+    pub class: String,
+    /// Its length in characters.
+    pub length: u64,
+    /// The text, or with secrets hidden its first few characters.
+    pub text: String,
+}
+
+/// All secrets.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Secrets {
+    /// Texts that were searched.
+    pub searched: u64,
+    /// How many by rule.
+    pub rules: BTreeMap<String, u64>,
+    /// The secrets by rule and object, one per array and rule.
+    pub found: Vec<Secret>,
+    /// Secrets that were left out.
+    pub omitted: u64,
+}
+
+/// What to look at.
+#[derive(Clone, Debug)]
+pub struct SecretOptions {
+    /// Unreachable objects too: the collector does not wipe what it frees.
+    pub all: bool,
+    /// Show the texts instead of their first characters.
+    pub show: bool,
+    /// At most so many.
+    pub top: Option<usize>,
+}
+
+type Hits = Vec<(ObjIdx, String, String)>;
+
+struct TextPass<'a> {
+    heap: &'a Heap,
+    rules: SecretRules,
+    all: bool,
+    searched: u64,
+    hits: Hits,
+}
+
+impl ContentVisitor for TextPass<'_> {
+    const INSTANCES: bool = false;
+    const OBJECT_ARRAYS: bool = false;
+
+    fn primitive_array(&mut self, object: ObjIdx, element: BasicType, _: u32, data: &[u8]) {
+        if !matches!(element, BasicType::Byte | BasicType::Char)
+            || data.len() < 8
+            || !counts(self.heap, self.all, object)
+        {
+            return;
+        }
+        self.searched += 1;
+        let data = &data[..data.len().min(LONGEST)];
+        // A byte array may be Latin-1 or UTF-8 text, or a string of UTF-16 units.
+        let wide = element == BasicType::Byte && data.len() >= 16 && data[1] == 0 && data[3] == 0;
+        let text = if wide {
+            string_text(element, Some(1), data)
+        } else if element == BasicType::Byte {
+            Some(String::from_utf8_lossy(data).into_owned())
+        } else {
+            string_text(element, None, data)
+        };
+        let Some(text) = text else { return };
+        for (rule, part) in self.rules.matching(&text) {
+            let name = self.rules.rules[rule].name.clone();
+            self.hits.push((object, name, part.to_owned()));
+        }
+    }
+}
+
+/// Instances with a field of a telling name, and entries of maps with a telling key.
+struct FieldPass<'a> {
+    heap: &'a Heap,
+    /// Per class: name and place of telling fields.
+    telling: &'a [Vec<(String, Place)>],
+    /// Per class: key and value of map entries.
+    entries: &'a [Option<(Place, Place)>],
+    all: bool,
+    fields: Vec<(ObjIdx, String)>,
+    pairs: Vec<(ObjIdx, ObjIdx)>,
+}
+
+impl ContentVisitor for FieldPass<'_> {
+    const OBJECT_ARRAYS: bool = false;
+    const PRIMITIVE_ARRAYS: bool = false;
+
+    fn instance(&mut self, object: ObjIdx, class: ClassIdx, fields: &[u8]) {
+        let telling = &self.telling[class.0 as usize];
+        let entry = self.entries[class.0 as usize];
+        if telling.is_empty() && entry.is_none() || !counts(self.heap, self.all, object) {
+            return;
+        }
+        let ids = self.heap.id_size();
+        for (name, place) in telling {
+            if let Some(value) = self.heap.find(place.id(fields, ids)) {
+                self.fields.push((value, format!("field {name}")));
+            }
+        }
+        if let Some((key, value)) = entry
+            && let Some(key) = self.heap.find(key.id(fields, ids))
+            && let Some(value) = self.heap.find(value.id(fields, ids))
+        {
+            self.pairs.push((key, value));
+        }
+    }
+}
+
+/// Finds secrets.
+pub fn secrets(
+    heap: &Heap,
+    rules: &SecretRules,
+    options: &SecretOptions,
+    control: &Control<'_>,
+) -> Result<Secrets, HeapError> {
+    let all = options.all;
+    let passes = heap.walk_contents("texts", control, || TextPass {
+        heap,
+        // A clone has its own scratch space: workers do not wait for each other.
+        rules: rules.clone(),
+        all,
+        searched: 0,
+        hits: Vec::new(),
+    })?;
+    let searched = passes.iter().map(|p| p.searched).sum();
+    let mut hits: Hits = passes.into_iter().flat_map(|p| p.hits).collect();
+    let (telling, entries) = shapes(heap, rules);
+    let passes = heap.walk_contents("fields", control, || FieldPass {
+        heap,
+        telling: &telling,
+        entries: &entries,
+        all,
+        fields: Vec::new(),
+        pairs: Vec::new(),
+    })?;
+    for pass in passes {
+        for (value, rule) in pass.fields {
+            hits.extend(text_of(heap, value).map(|(array, text)| (array, rule, text)));
+        }
+        for (key, value) in pass.pairs {
+            let Some(name) = heap.string(key).filter(|k| rules.names(k)) else {
+                continue;
+            };
+            let rule = format!("key {name}");
+            hits.extend(text_of(heap, value).map(|(array, text)| (array, rule, text)));
+        }
+    }
+    hits.extend(statics(heap, rules));
+    Ok(answer(heap, hits, searched, options))
+}
+
+fn answer(heap: &Heap, hits: Hits, searched: u64, options: &SecretOptions) -> Secrets {
+    let mut found: Vec<Secret> = hits
+        .into_iter()
+        .map(|(object, rule, text)| Secret {
+            rule,
+            object: Address(heap.id(object)),
+            class: heap.class(heap.class_of(object)).name.clone(),
+            length: text.chars().count() as u64,
+            text: if options.show { text } else { hidden(&text) },
+        })
+        .collect();
+    found.sort();
+    found.dedup_by(|a, b| a.rule == b.rule && a.object == b.object);
+    let mut by_rule: BTreeMap<String, u64> = BTreeMap::new();
+    for secret in &found {
+        *by_rule.entry(secret.rule.clone()).or_default() += 1;
+    }
+    let keep = options.top.unwrap_or(usize::MAX).min(found.len());
+    let omitted = (found.len() - keep) as u64;
+    found.truncate(keep);
+    Secrets {
+        searched,
+        rules: by_rule,
+        found,
+        omitted,
+    }
+}
+
+/// The first characters, at most four and at most a quarter.
+fn hidden(text: &str) -> String {
+    let count = text.chars().count();
+    let mut shown: String = text.chars().take((count / 4).min(4)).collect();
+    shown.push('…');
+    shown
+}
+
+type Shapes = (Vec<Vec<(String, Place)>>, Vec<Option<(Place, Place)>>);
+
+fn shapes(heap: &Heap, rules: &SecretRules) -> Shapes {
+    (0..heap.classes().len() as u32)
+        .map(|class| {
+            let slots = heap.slots(ClassIdx(class));
+            let mut telling = Vec::new();
+            for slot in slots.iter().filter(|s| s.kind == BasicType::Object) {
+                let info = heap.class(slot.declared_in);
+                let name = &info.fields[slot.field].name;
+                if rules.names(name) {
+                    let place = Place {
+                        kind: slot.kind,
+                        offset: slot.offset,
+                    };
+                    telling.push((format!("{}.{name}", info.name), place));
+                }
+            }
+            let key = Place::of(heap, &slots, "key");
+            let value = ["val", "value"]
+                .iter()
+                .find_map(|n| Place::of(heap, &slots, n));
+            (telling, key.zip(value))
+        })
+        .unzip()
+}
+
+/// The array and the text of a string, a `char[]` or a `byte[]`.
+fn text_of(heap: &Heap, object: ObjIdx) -> Option<(ObjIdx, String)> {
+    if let Some(text) = heap.string(object) {
+        let array = field_ref(heap, object, "value")?;
+        return (!text.is_empty()).then_some((array, text));
+    }
+    match heap.object(object).ok()? {
+        ObjectView::PrimitiveArray { element, data, .. } => {
+            let text = string_text(element, None, data)?;
+            (!text.trim_matches(['\0', ' ']).is_empty()).then_some((object, text))
+        }
+        _ => None,
+    }
+}
+
+fn statics<'h>(
+    heap: &'h Heap,
+    rules: &'h SecretRules,
+) -> impl Iterator<Item = (ObjIdx, String, String)> + 'h {
+    heap.classes().iter().flat_map(move |info| {
+        let telling = info.statics.iter();
+        let telling = telling.filter(|s| s.kind == BasicType::Object && rules.names(&s.name));
+        telling.filter_map(move |field| {
+            let value = heap.find(hprof::ObjectId(field.bits))?;
+            let (array, text) = text_of(heap, value)?;
+            Some((array, format!("field {}.{}", info.name, field.name), text))
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_know_the_forms_and_nothing_else() {
+        let rules = SecretRules::new(None).expect("sound rules");
+        let names = |text: &str| -> Vec<String> {
+            let found = rules.matching(text);
+            found
+                .iter()
+                .map(|(n, _)| rules.rules[*n].name.clone())
+                .collect()
+        };
+        for (text, want) in [
+            ("AKIAIOSFODNN7EXAMPLE", &["AWS access key"][..]),
+            (
+                "x -----BEGIN RSA PRIVATE KEY----- y",
+                &["private key (PEM)"],
+            ),
+            ("jdbc:postgresql://app:hunter2@db/x", &["password in a URL"]),
+            (
+                "jdbc:x;user=a;password=hunter2",
+                &["password in a connection string"],
+            ),
+            ("4111 1111 1111 1111", &["payment card"]),
+            ("4111 1111 1111 1112", &[]),
+            ("https://example.org/a:b@c", &[]),
+            ("password=", &[]),
+        ] {
+            assert_eq!(names(text), want, "{text}");
+        }
+        assert!(rules.names("user.Password") && rules.names("_apiKey"));
+        assert!(!rules.names("passwordEncoder") && !rules.names("key"));
+    }
+
+    #[test]
+    fn a_hidden_secret_says_little() {
+        assert_eq!(hidden("hunter2"), "h…");
+        assert_eq!(hidden("abc"), "…");
+    }
+}

@@ -1,0 +1,217 @@
+//! Who holds certain objects: one walk over all references, which counts them by `Class.field`.
+//! Memory for the objects asked about only.
+
+use crate::sets::object_set::{ObjectSet, counts};
+use crate::strings::Holder;
+use heap_graph::{ClassIdx, ContentVisitor, Control, Heap, HeapError, ObjIdx, Slot};
+use hprof::{BasicType, IdSize, ObjectId, read_id};
+use rustc_hash::FxHashMap;
+use std::cmp::Reverse;
+
+/// Objects with what they are wanted for.
+pub(crate) struct Wanted {
+    set: ObjectSet,
+    /// Group and weight by number in the set.
+    tags: Vec<(u32, u64)>,
+}
+
+impl Wanted {
+    /// Each object with a group and a weight (bytes); the first mention of an object counts.
+    pub(crate) fn new(heap: &Heap, list: &[(ObjIdx, u32, u64)]) -> Wanted {
+        let set = ObjectSet::new(heap.len(), list.iter().map(|l| l.0));
+        let mut tags = vec![(u32::MAX, 0); set.len()];
+        for (object, group, weight) in list {
+            if let Some(rank) = set.rank(*object)
+                && tags[rank].0 == u32::MAX
+            {
+                tags[rank] = (*group, *weight);
+            }
+        }
+        Wanted { set, tags }
+    }
+}
+
+/// A place that refers: the declaring class and the number of the field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+struct PlaceKey {
+    class: ClassIdx,
+    field: u32,
+}
+
+/// In place of a field number: an element of an array.
+const ELEMENT: u32 = u32::MAX;
+/// Added to a field number: a static field.
+const STATIC: u32 = 1 << 31;
+
+/// Backing arrays and the class of the collection that each belongs to, by number in the set.
+pub(crate) struct Owners<'a> {
+    pub(crate) arrays: &'a ObjectSet,
+    pub(crate) classes: Vec<Option<ClassIdx>>,
+}
+
+type Sums = FxHashMap<(u32, PlaceKey), (u64, u64)>;
+
+struct HolderPass<'a> {
+    heap: &'a Heap,
+    wanted: &'a Wanted,
+    references: &'a [Vec<Slot>],
+    owners: Option<&'a Owners<'a>>,
+    all: bool,
+    sums: Sums,
+}
+
+impl HolderPass<'_> {
+    #[inline]
+    fn add(&mut self, target: ObjectId, key: PlaceKey) {
+        let Some(target) = self.heap.find(target) else {
+            return;
+        };
+        if let Some(rank) = self.wanted.set.rank(target) {
+            let (group, weight) = self.wanted.tags[rank];
+            let sum = self.sums.entry((group, key)).or_default();
+            *sum = (sum.0 + 1, sum.1 + weight);
+        }
+    }
+}
+
+impl ContentVisitor for HolderPass<'_> {
+    const PRIMITIVE_ARRAYS: bool = false;
+
+    fn instance(&mut self, object: ObjIdx, class: ClassIdx, fields: &[u8]) {
+        if !counts(self.heap, self.all, object) {
+            return;
+        }
+        let (ids, all) = (self.heap.id_size(), self.references);
+        for slot in &all[class.0 as usize] {
+            if let Some(bytes) = fields.get(slot.offset as usize..)
+                && bytes.len() >= ids.bytes()
+            {
+                let key = PlaceKey {
+                    class: slot.declared_in,
+                    field: slot.field as u32,
+                };
+                self.add(read_id(bytes, ids), key);
+            }
+        }
+    }
+
+    fn object_array(&mut self, object: ObjIdx, class: ClassIdx, elements: &[u8]) {
+        if !counts(self.heap, self.all, object) {
+            return;
+        }
+        let ids = self.heap.id_size();
+        let owner = self.owners.and_then(|o| o.classes[o.arrays.rank(object)?]);
+        let key = PlaceKey {
+            class: owner.unwrap_or(class),
+            field: ELEMENT,
+        };
+        for element in elements.chunks_exact(ids.bytes()) {
+            self.add(read_id(element, ids), key);
+        }
+    }
+}
+
+/// The reference fields of every class, inherited ones included.
+pub(crate) fn reference_slots(heap: &Heap) -> Vec<Vec<Slot>> {
+    (0..heap.classes().len() as u32)
+        .map(|c| {
+            let mut slots = heap.slots(ClassIdx(c));
+            slots.retain(|s| s.kind == BasicType::Object);
+            slots
+        })
+        .collect()
+}
+
+/// What is asked about holders.
+#[derive(Clone, Copy)]
+pub(crate) struct Question<'a> {
+    /// Groups of wanted objects.
+    pub(crate) groups: usize,
+    /// Places to keep per group.
+    pub(crate) keep: usize,
+    /// Unreachable holders too.
+    pub(crate) all: bool,
+    /// Arrays to be named by their collection.
+    pub(crate) owners: Option<&'a Owners<'a>>,
+}
+
+/// Counts the references to the wanted objects by group and place. Gives, per group, the places
+/// with most bytes (then most references).
+pub(crate) fn holders(
+    heap: &Heap,
+    wanted: &Wanted,
+    question: &Question<'_>,
+    control: &Control<'_>,
+) -> Result<Vec<Vec<Holder>>, HeapError> {
+    let references = reference_slots(heap);
+    let mut passes = heap.walk_contents("holders", control, || HolderPass {
+        heap,
+        wanted,
+        references: &references,
+        owners: question.owners,
+        all: question.all,
+        sums: Sums::default(),
+    })?;
+    if let Some(first) = passes.first_mut() {
+        for (n, info) in heap.classes().iter().enumerate() {
+            for (at, field) in info.statics.iter().enumerate() {
+                if field.kind == BasicType::Object {
+                    let key = PlaceKey {
+                        class: ClassIdx(n as u32),
+                        field: STATIC | at as u32,
+                    };
+                    first.add(ObjectId(field.bits), key);
+                }
+            }
+        }
+    }
+    let mut named: Vec<FxHashMap<String, (u64, u64)>> = vec![FxHashMap::default(); question.groups];
+    for ((group, key), (count, bytes)) in passes.into_iter().flat_map(|p| p.sums) {
+        if let Some(group) = named.get_mut(group as usize) {
+            let sum = group.entry(name_of(heap, key)).or_default();
+            *sum = (sum.0 + count, sum.1 + bytes);
+        }
+    }
+    let sorted = |group: FxHashMap<String, (u64, u64)>| {
+        let mut list: Vec<Holder> = group
+            .into_iter()
+            .map(|(field, (count, bytes))| Holder {
+                field,
+                count,
+                bytes: hprof::Bytes(bytes),
+            })
+            .collect();
+        list.sort_by(|a, b| {
+            (Reverse(a.bytes), Reverse(a.count), &a.field).cmp(&(
+                Reverse(b.bytes),
+                Reverse(b.count),
+                &b.field,
+            ))
+        });
+        list.truncate(question.keep);
+        list
+    };
+    Ok(named.into_iter().map(sorted).collect())
+}
+
+/// `Class.field`; for elements the array class, or the collection that has the array.
+fn name_of(heap: &Heap, key: PlaceKey) -> String {
+    let info = heap.class(key.class);
+    let field = match key.field {
+        ELEMENT => None,
+        n if n & STATIC != 0 => info.statics.get((n & !STATIC) as usize).map(|s| &s.name),
+        n => info.fields.get(n as usize).map(|f| &f.name),
+    };
+    match field {
+        Some(field) => format!("{}.{field}", info.name),
+        None if info.name.ends_with("[]") => info.name.clone(),
+        None => format!("{} (elements)", info.name),
+    }
+}
+
+/// The references in the bytes of an array of references.
+pub(crate) fn element_ids(elements: &[u8], ids: IdSize) -> impl Iterator<Item = ObjectId> + '_ {
+    elements
+        .chunks_exact(ids.bytes())
+        .map(move |e| read_id(e, ids))
+}

@@ -1,0 +1,328 @@
+//! The strings of the heap: search by pattern, and what is wasted on equal ones.
+//!
+//! Both walk the contents of the heap in file order, twice (strings, then their arrays), with about 50
+//! bytes per string; holders take a third walk.
+
+pub(crate) mod holders;
+pub(crate) mod texts;
+
+use crate::objects::describe::{Address, shorten};
+use crate::objects::fields::{class_named, field_ref};
+use crate::sets::object_set::{ObjectSet, counts, hash_of};
+use crate::strings::holders::{Question, Wanted, holders};
+use crate::strings::texts::{
+    HashPass, NO_ARRAY, StringPass, StringShape, Text, arrays_of, matching,
+};
+use heap_graph::{Control, Heap, HeapError, ObjIdx, ObjectKind};
+use hprof::Bytes;
+use regex::Regex;
+use rustc_hash::FxHashMap;
+use serde::Serialize;
+use std::cmp::Reverse;
+
+/// What to look at.
+#[derive(Clone, Debug)]
+pub struct StringOptions {
+    /// Unreachable strings too.
+    pub all: bool,
+    /// At most so many rows; `None` for all.
+    pub top: Option<usize>,
+    /// Name the fields that hold duplicates (one more walk).
+    pub holders: bool,
+}
+
+/// A string that matched.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct FoundString {
+    /// The string.
+    pub object: Address,
+    /// Its text.
+    pub text: String,
+    /// Own size.
+    pub shallow: Bytes,
+    /// What it retains.
+    pub retained: Bytes,
+}
+
+/// Strings that match a pattern, in id order.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct FoundStrings {
+    /// The pattern.
+    pub pattern: String,
+    /// The matches.
+    pub rows: Vec<FoundString>,
+    /// Number of all matches.
+    pub matches: u64,
+    /// Strings that were looked at.
+    pub strings: u64,
+}
+
+/// A field that holds strings.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Holder {
+    /// `Class.field`; the class alone for array elements.
+    pub field: String,
+    /// How many references to the copies it has.
+    pub count: u64,
+    /// What the referred copies waste; a copy that two fields hold counts for both.
+    pub bytes: Bytes,
+}
+
+/// Equal strings.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Duplicate {
+    /// The text, shortened.
+    pub text: String,
+    /// Its length in characters.
+    pub length: u64,
+    /// How many strings have it.
+    pub count: u64,
+    /// Bytes of all of them, with their arrays.
+    pub bytes: Bytes,
+    /// Bytes that one copy instead of all would free.
+    pub wasted: Bytes,
+    /// Who holds them, most copies first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub holders: Vec<Holder>,
+    /// One of them.
+    pub example: Address,
+}
+
+/// Equal strings of the heap, the most wasteful first.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Duplicates {
+    /// Strings that were looked at.
+    pub strings: u64,
+    /// Different texts.
+    pub distinct: u64,
+    /// Bytes of all strings, with their arrays.
+    pub bytes: Bytes,
+    /// Bytes wasted on copies.
+    pub wasted: Bytes,
+    /// The rows.
+    pub rows: Vec<Duplicate>,
+    /// Rows that were left out.
+    pub omitted_rows: u64,
+}
+
+/// Every string whose text is in the dump, by object.
+fn texts(heap: &Heap, all: bool, control: &Control<'_>) -> Result<Vec<Text>, HeapError> {
+    let shape = StringShape::of(heap);
+    if shape.is_none() {
+        return Ok(shared_texts(heap, all));
+    }
+    let passes = heap.walk_contents("strings", control, || StringPass::new(heap, shape, all))?;
+    let rows = StringPass::finish(passes);
+    let arrays = arrays_of(heap, &rows);
+    let passes = heap.walk_contents("texts", control, || HashPass::new(&arrays))?;
+    Ok(HashPass::finish(passes, &arrays, rows))
+}
+
+/// Strings that share arrays (before JDK 7u6): one by one.
+pub(crate) fn shared_texts(heap: &Heap, all: bool) -> Vec<Text> {
+    strings_of(heap, all)
+        .filter_map(|string| {
+            Some(Text {
+                string,
+                array: field_ref(heap, string, "value").unwrap_or(NO_ARRAY),
+                hash: hash_of(0, heap.string(string)?.as_bytes()),
+            })
+        })
+        .collect()
+}
+
+/// Every String of the heap.
+fn strings_of(heap: &Heap, all: bool) -> impl Iterator<Item = ObjIdx> + '_ {
+    let class = class_named(heap, "java.lang.String");
+    class
+        .into_iter()
+        .flat_map(|c| heap.objects_of(c))
+        .filter(move |o| counts(heap, all, *o))
+        .filter(|o| heap.kind(*o) == ObjectKind::Instance)
+}
+
+/// Finds strings by pattern.
+pub fn find(
+    heap: &Heap,
+    pattern: &Regex,
+    options: &StringOptions,
+    control: &Control<'_>,
+) -> Result<FoundStrings, HeapError> {
+    let shape = StringShape::of(heap);
+    let (strings, matched): (u64, Vec<ObjIdx>) = if shape.is_none() {
+        let all: Vec<ObjIdx> = strings_of(heap, options.all).collect();
+        let is_match = |o: &ObjIdx| heap.string(*o).is_some_and(|t| pattern.is_match(&t));
+        (all.len() as u64, all.into_iter().filter(is_match).collect())
+    } else {
+        let new = || StringPass::new(heap, shape, options.all);
+        let rows = StringPass::finish(heap.walk_contents("strings", control, new)?);
+        let matched = matching(heap, &rows, pattern, control)?;
+        let pairs = rows.iter().zip(matched);
+        let found = pairs.filter(|(_, m)| *m).map(|(r, _)| r.string).collect();
+        (rows.len() as u64, found)
+    };
+    let shown = matched.iter().take(options.top.unwrap_or(usize::MAX));
+    let rows = shown
+        .map(|object| FoundString {
+            object: Address(heap.id(*object)),
+            text: heap.string(*object).unwrap_or_default(),
+            shallow: heap.shallow(*object),
+            retained: heap.retained(*object),
+        })
+        .collect();
+    Ok(FoundStrings {
+        pattern: pattern.as_str().to_owned(),
+        rows,
+        matches: matched.len() as u64,
+        strings,
+    })
+}
+
+/// The matches among the first `most` strings, one by one, until the asked rows are filled: what
+/// [`find`] begins with, without a walk over the dump.
+pub fn first(heap: &Heap, pattern: &Regex, options: &StringOptions, most: usize) -> FoundStrings {
+    let top = options.top.unwrap_or(usize::MAX);
+    let mut found = FoundStrings {
+        pattern: pattern.as_str().to_owned(),
+        rows: Vec::new(),
+        matches: 0,
+        strings: 0,
+    };
+    for object in strings_of(heap, options.all).take(most) {
+        if found.rows.len() >= top {
+            break;
+        }
+        found.strings += 1;
+        let text = heap.string(object).filter(|t| pattern.is_match(t));
+        found.rows.extend(text.map(|text| FoundString {
+            object: Address(heap.id(object)),
+            text,
+            shallow: heap.shallow(object),
+            retained: heap.retained(object),
+        }));
+    }
+    found.matches = found.rows.len() as u64;
+    found
+}
+
+#[derive(Clone, Copy)]
+struct Copies {
+    hash: u64,
+    first: ObjIdx,
+    count: u64,
+    bytes: u64,
+    /// Bytes of the first string with its array: what must stay.
+    one: u64,
+}
+
+/// Sums up equal strings. Arrays that several strings share are counted once.
+pub fn duplicates(
+    heap: &Heap,
+    options: &StringOptions,
+    control: &Control<'_>,
+) -> Result<Duplicates, HeapError> {
+    duplicates_of(heap, &texts(heap, options.all, control)?, options, control)
+}
+
+/// What each string takes: a shared array belongs to the first one.
+pub(crate) fn owned_bytes<'a>(heap: &'a Heap, list: &'a [Text]) -> impl Iterator<Item = u64> + 'a {
+    let arrays = ObjectSet::new(heap.len(), list.iter().map(|t| t.array));
+    let mut taken = vec![false; arrays.len()];
+    list.iter().map(move |text| {
+        let fresh = arrays
+            .rank(text.array)
+            .is_some_and(|r| !std::mem::replace(&mut taken[r], true));
+        let array = if fresh { heap.shallow(text.array).0 } else { 0 };
+        heap.shallow(text.string).0 + array
+    })
+}
+
+/// The texts that several strings have, and how many texts, bytes and wasted bytes there are.
+fn copies_of(heap: &Heap, list: &[Text]) -> (Vec<Copies>, u64, u64, u64) {
+    // By hash; strings of one hash stay in their order.
+    let mut sorted: Vec<(u64, usize, u64)> = list
+        .iter()
+        .zip(0..)
+        .zip(owned_bytes(heap, list))
+        .map(|((text, at), bytes)| (text.hash, at, bytes))
+        .collect();
+    sorted.sort_unstable();
+    let (mut distinct, mut all, mut wasted) = (0, 0, 0);
+    let mut rows = Vec::new();
+    for group in sorted.chunk_by(|a, b| a.0 == b.0) {
+        let (hash, first, one) = group[0];
+        let bytes = group.iter().map(|g| g.2).sum();
+        distinct += 1;
+        all += bytes;
+        wasted += bytes - one;
+        if group.len() > 1 {
+            rows.push(Copies {
+                hash,
+                first: list[first].string,
+                count: group.len() as u64,
+                bytes,
+                one,
+            });
+        }
+    }
+    (rows, distinct, all, wasted)
+}
+
+/// As [`duplicates`], of texts that are there already, by object.
+pub(crate) fn duplicates_of(
+    heap: &Heap,
+    list: &[Text],
+    options: &StringOptions,
+    control: &Control<'_>,
+) -> Result<Duplicates, HeapError> {
+    let (mut rows, distinct, bytes, wasted) = copies_of(heap, list);
+    rows.sort_unstable_by_key(|c| (Reverse(c.bytes - c.one), Reverse(c.count), c.first));
+    let keep = options.top.unwrap_or(usize::MAX).min(rows.len());
+    let omitted_rows = (rows.len() - keep) as u64;
+    rows.truncate(keep);
+    let holders = if options.holders {
+        let row_of: FxHashMap<u64, u32> = rows.iter().zip(0..).map(|(r, n)| (r.hash, n)).collect();
+        let of_rows = list.iter().zip(owned_bytes(heap, list));
+        let wanted: Vec<(ObjIdx, u32, u64)> = of_rows
+            .filter_map(|(t, bytes)| {
+                let row = *row_of.get(&t.hash)?;
+                let first = rows[row as usize].first == t.string;
+                Some((t.string, row, if first { 0 } else { bytes }))
+            })
+            .collect();
+        let wanted = Wanted::new(heap, &wanted);
+        let question = Question {
+            groups: rows.len(),
+            keep: 5,
+            all: options.all,
+            owners: None,
+        };
+        holders(heap, &wanted, &question, control)?
+    } else {
+        vec![Vec::new(); rows.len()]
+    };
+    let rows = rows
+        .into_iter()
+        .zip(holders)
+        .map(|(copies, holders)| {
+            let text = heap.string(copies.first).unwrap_or_default();
+            Duplicate {
+                length: text.chars().count() as u64,
+                text: shorten(&text),
+                count: copies.count,
+                bytes: Bytes(copies.bytes),
+                wasted: Bytes(copies.bytes - copies.one),
+                holders,
+                example: Address(heap.id(copies.first)),
+            }
+        })
+        .collect();
+    Ok(Duplicates {
+        strings: list.len() as u64,
+        distinct,
+        bytes: Bytes(bytes),
+        wasted: Bytes(wasted),
+        rows,
+        omitted_rows,
+    })
+}

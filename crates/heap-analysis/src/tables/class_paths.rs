@@ -1,0 +1,283 @@
+//! The dominator tree by class: the form in which a whole heap fits into a flame graph.
+//!
+//! The path of an object is the class of each of its dominators, outermost first, and its own class. Objects of one
+//! path are one node; its own size is theirs together, and with all nodes below it the node is what they retain. Three
+//! rules keep the tree small without losing a byte:
+//!
+//! * Objects of one class in a row are one level: the nodes of a linked list, the entries of a bin.
+//! * What is below a given part of the heap is added up in a node [`SMALLER`] beside its larger siblings.
+//! * What lies below a number of levels is added up in a node [`DEEPER`].
+//!
+//! A class object, and a thread, that retains at least that part of the heap has a node of its own.
+//!
+//! Cost: each reachable object is visited once; the objects of the nodes that are still to be visited are kept, eight
+//! bytes for each that dominates others.
+
+use crate::objects::describe::{thread_name, title};
+use crate::pace::Pace;
+use heap_graph::{ClassIdx, Columns, Control, Heap, HeapError, ObjIdx};
+use hprof::Bytes;
+use rustc_hash::{FxHashMap, FxHashSet};
+use serde::Serialize;
+use std::cmp::Reverse;
+
+/// The name of a node for paths that retain too little for nodes of their own.
+pub const SMALLER: &str = "(smaller paths)";
+/// The name of a node for what is too many levels below the top.
+pub const DEEPER: &str = "(deeper paths)";
+
+/// How large the tree may become.
+#[derive(Clone, Copy, Debug)]
+pub struct ClassPathOptions {
+    /// A node retains at least the heap divided by this.
+    pub parts: u64,
+    /// Most levels.
+    pub depth: usize,
+}
+
+impl Default for ClassPathOptions {
+    fn default() -> Self {
+        ClassPathOptions {
+            parts: 10_000,
+            depth: 100,
+        }
+    }
+}
+
+/// Objects of one path.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ClassPath {
+    /// Place of the node above; `None` at the top.
+    pub parent: Option<u32>,
+    /// Class, `class X`, thread with its name, [`SMALLER`] or [`DEEPER`].
+    pub name: String,
+    /// Number of objects; of the folded nodes, of their topmost ones.
+    pub objects: u64,
+    /// Sizes of the objects of this node alone.
+    pub own: Bytes,
+    /// What they retain.
+    pub retained: Bytes,
+}
+
+/// The tree.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ClassPaths {
+    /// Size of the reachable heap: the sum of what all nodes have of their own.
+    pub total: Bytes,
+    /// The smallest size for which there are nodes.
+    pub least: Bytes,
+    /// Most levels.
+    pub depth: usize,
+    /// How much of the heap is in nodes [`SMALLER`].
+    pub smaller: Bytes,
+    /// How much of the heap is in nodes [`DEEPER`].
+    pub deeper: Bytes,
+    /// The nodes in pre-order, siblings largest first.
+    pub nodes: Vec<ClassPath>,
+}
+
+/// What makes objects below one node members of one group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum Key {
+    Class(ClassIdx),
+    /// A class object or a thread that stands for itself.
+    Object(ObjIdx),
+}
+
+/// The objects of a node.
+#[derive(Debug, Default)]
+struct Group {
+    objects: u64,
+    own: u64,
+    retained: u64,
+    /// Those that dominate others.
+    inner: Vec<ObjIdx>,
+}
+
+/// A node that is to be added.
+struct Open {
+    parent: Option<u32>,
+    depth: usize,
+    key: Key,
+    group: Group,
+}
+
+/// The tree of the whole heap.
+///
+/// # Errors
+/// [`HeapError::Cancelled`] soon after the control says so.
+pub fn class_paths(
+    heap: &Heap,
+    options: &ClassPathOptions,
+    control: &Control<'_>,
+) -> Result<ClassPaths, HeapError> {
+    let total = heap.summary().reachable_shallow;
+    let least = Bytes((total.0 / options.parts.max(1)).max(1));
+    let mut tree = Tree {
+        heap,
+        columns: heap.columns(),
+        threads: heap.threads().iter().filter_map(|t| t.object).collect(),
+        pace: Pace::new(control, "adding up paths", heap.len()),
+        left: heap.len(),
+        found: ClassPaths {
+            total,
+            least,
+            depth: options.depth,
+            smaller: Bytes(0),
+            deeper: Bytes(0),
+            nodes: Vec::new(),
+        },
+    };
+    let mut groups = FxHashMap::default();
+    for object in heap.dominated(None) {
+        tree.put(&mut groups, object)?;
+    }
+    let mut open = Vec::new();
+    tree.add_groups(None, 0, groups, &mut open);
+    while let Some(next) = open.pop() {
+        let mut group = next.group;
+        let inner = std::mem::take(&mut group.inner);
+        let at = tree.add(next.parent, next.key, &group);
+        let below = tree.below(at, next.key, inner)?;
+        tree.add_groups(Some(at), next.depth, below, &mut open);
+    }
+    Ok(tree.found)
+}
+
+type Groups = FxHashMap<Key, Group>;
+
+struct Tree<'h> {
+    heap: &'h Heap,
+    columns: Columns<'h>,
+    threads: FxHashSet<ObjIdx>,
+    pace: Pace<'h>,
+    /// Objects that can still come: a damaged index may list one below itself.
+    left: u64,
+    found: ClassPaths,
+}
+
+impl Tree<'_> {
+    fn key(&self, object: ObjIdx) -> Key {
+        let stands_for_itself = self.columns.retained(object) >= self.found.least
+            && (self.threads.contains(&object) || self.heap.class_by_object(object).is_some());
+        if stands_for_itself {
+            Key::Object(object)
+        } else {
+            Key::Class(self.columns.class_of(object))
+        }
+    }
+
+    /// Counts an object; false once there have been as many as the heap has.
+    fn visit(&mut self) -> Result<bool, HeapError> {
+        self.pace.step()?;
+        let is_new = self.left > 0;
+        self.left = self.left.saturating_sub(1);
+        Ok(is_new)
+    }
+
+    fn put(&mut self, groups: &mut Groups, object: ObjIdx) -> Result<(), HeapError> {
+        if !self.visit()? {
+            return Ok(());
+        }
+        let key = self.key(object);
+        let group = groups.entry(key).or_default();
+        group.objects += 1;
+        group.own += self.columns.shallow(object).0;
+        group.retained += self.columns.retained(object).0;
+        if self.heap.dominated_count(Some(object)) > 0 {
+            group.inner.push(object);
+        }
+        Ok(())
+    }
+
+    /// What the objects of a node dominate, those of the node's own class excepted: they become part of it.
+    fn below(&mut self, at: u32, key: Key, mut inner: Vec<ObjIdx>) -> Result<Groups, HeapError> {
+        let heap = self.heap;
+        let mut groups = Groups::default();
+        while let Some(object) = inner.pop() {
+            for child in heap.dominated(Some(object)) {
+                if !matches!(key, Key::Class(_)) || self.key(child) != key {
+                    self.put(&mut groups, child)?;
+                    continue;
+                }
+                if !self.visit()? {
+                    return Ok(groups);
+                }
+                let node = &mut self.found.nodes[at as usize];
+                node.objects += 1;
+                node.own.0 += self.columns.shallow(child).0;
+                if heap.dominated_count(Some(child)) > 0 {
+                    inner.push(child);
+                }
+            }
+        }
+        Ok(groups)
+    }
+
+    fn name(&self, key: Key) -> String {
+        match key {
+            Key::Class(class) => self.heap.class(class).name.clone(),
+            Key::Object(object) => {
+                let title = title(self.heap, object);
+                let is_thread = self.threads.contains(&object);
+                match thread_name(self.heap, object).filter(|_| is_thread) {
+                    Some(name) => format!("{title} \"{name}\""),
+                    None => title,
+                }
+            }
+        }
+    }
+
+    fn add(&mut self, parent: Option<u32>, key: Key, group: &Group) -> u32 {
+        let node = ClassPath {
+            parent,
+            name: self.name(key),
+            objects: group.objects,
+            own: Bytes(group.own),
+            retained: Bytes(group.retained),
+        };
+        self.found.nodes.push(node);
+        self.found.nodes.len() as u32 - 1
+    }
+
+    /// Opens the large groups below a node, so that the largest comes next, and adds up the others.
+    fn add_groups(
+        &mut self,
+        parent: Option<u32>,
+        depth: usize,
+        groups: Groups,
+        open: &mut Vec<Open>,
+    ) {
+        let is_deep = depth >= self.found.depth;
+        let (mut large, mut folded) = (Vec::new(), Group::default());
+        for (key, group) in groups {
+            if is_deep || group.retained < self.found.least.0 {
+                folded.objects += group.objects;
+                folded.retained += group.retained;
+            } else {
+                large.push((key, group));
+            }
+        }
+        if folded.objects > 0 {
+            let (name, sum) = match is_deep {
+                true => (DEEPER, &mut self.found.deeper),
+                false => (SMALLER, &mut self.found.smaller),
+            };
+            sum.0 += folded.retained;
+            self.found.nodes.push(ClassPath {
+                parent,
+                name: name.to_owned(),
+                objects: folded.objects,
+                own: Bytes(folded.retained),
+                retained: Bytes(folded.retained),
+            });
+        }
+        large.sort_by_cached_key(|(key, group)| (group.retained, Reverse(self.name(*key)), *key));
+        open.extend(large.into_iter().map(|(key, group)| Open {
+            parent,
+            depth: depth + 1,
+            key,
+            group,
+        }));
+    }
+}

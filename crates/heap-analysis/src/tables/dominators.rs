@@ -1,0 +1,171 @@
+//! The dominator tree, from the top or from one object, cut to what fits on a page.
+
+use crate::objects::describe::{ObjectRef, describe};
+use crate::tables::group::{ClassGroups, GroupBy, GroupKey, owner_class};
+use crate::tables::ranking::{largest, share};
+use heap_graph::{Heap, ObjIdx};
+use hprof::Bytes;
+use serde::Serialize;
+
+/// How much of the tree to give.
+#[derive(Clone, Copy, Debug)]
+pub struct TreeOptions {
+    /// Start below this object; `None` for the whole heap.
+    pub root: Option<ObjIdx>,
+    /// Levels.
+    pub depth: usize,
+    /// Children per node, the largest ones.
+    pub top: usize,
+}
+
+impl Default for TreeOptions {
+    fn default() -> Self {
+        TreeOptions {
+            root: None,
+            depth: 3,
+            top: 10,
+        }
+    }
+}
+
+/// A node. The list is in pre-order, so `depth` gives the shape.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct TreeNode {
+    /// Level, from 0.
+    pub depth: usize,
+    /// The object.
+    #[serde(flatten)]
+    pub object: ObjectRef,
+    /// Share of the reachable heap that it retains, 0 to 1.
+    pub share: f64,
+    /// Number of objects it dominates directly.
+    pub dominated: u64,
+    /// How many of them are not in the list because of `top`; all of them at the last level.
+    pub omitted: u64,
+}
+
+/// Part of a dominator tree.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct DominatorTree {
+    /// Size of the whole reachable heap.
+    pub total: Bytes,
+    /// Number of objects directly below the start.
+    pub dominated: u64,
+    /// How many of them are not in the list.
+    pub omitted: u64,
+    /// Nodes in pre-order.
+    pub nodes: Vec<TreeNode>,
+}
+
+/// The largest nodes of the tree.
+pub fn tree(heap: &Heap, options: &TreeOptions) -> DominatorTree {
+    let total = heap.summary().reachable_shallow;
+    let children = |parent: Option<ObjIdx>| -> Vec<ObjIdx> {
+        match parent {
+            // The children of the virtual root come sorted.
+            None => heap.dominated(None).take(options.top).collect(),
+            some => largest(heap, heap.dominated(some), options.top),
+        }
+    };
+    let first = if options.depth == 0 {
+        Vec::new()
+    } else {
+        children(options.root)
+    };
+    let dominated = heap.dominated_count(options.root);
+    let omitted = dominated - first.len() as u64;
+    let mut nodes = Vec::new();
+    let mut stack: Vec<(usize, ObjIdx)> = first.into_iter().rev().map(|o| (0, o)).collect();
+    while let Some((depth, object)) = stack.pop() {
+        let dominated = heap.dominated_count(Some(object));
+        let below = if depth + 1 < options.depth {
+            children(Some(object))
+        } else {
+            Vec::new()
+        };
+        nodes.push(TreeNode {
+            depth,
+            object: describe(heap, object),
+            share: share(heap.retained(object).0, total.0),
+            dominated,
+            omitted: dominated - below.len() as u64,
+        });
+        stack.extend(below.into_iter().rev().map(|o| (depth + 1, o)));
+    }
+    DominatorTree {
+        total,
+        dominated,
+        omitted,
+        nodes,
+    }
+}
+
+/// Objects at the top of the dominator tree, put together.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct DominatorGroup {
+    /// The group.
+    #[serde(flatten)]
+    pub key: GroupKey,
+    /// How many objects of the group are at the top of the tree.
+    pub objects: u64,
+    /// Their own size.
+    pub shallow: Bytes,
+    /// What they retain.
+    pub retained: Bytes,
+    /// Share of the reachable heap, 0 to 1.
+    pub share: f64,
+}
+
+/// Groups, largest first.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct DominatorGroups {
+    /// Grouping.
+    pub by: GroupBy,
+    /// Size of the whole reachable heap.
+    pub total: Bytes,
+    /// The groups.
+    pub rows: Vec<DominatorGroup>,
+    /// Groups that `top` cut off.
+    pub omitted_rows: u64,
+}
+
+/// The objects at the top of the tree by class, loader or package (other groupings mean class).
+/// Every reachable byte is in exactly one row.
+pub fn by_group(heap: &Heap, by: GroupBy, top: Option<usize>) -> DominatorGroups {
+    let groups = ClassGroups::new(heap, by);
+    let mut sums = vec![(0u64, 0u64, 0u64); groups.keys.len()];
+    for object in heap.dominated(None) {
+        let class = match by {
+            GroupBy::Loader | GroupBy::Package => owner_class(heap, object),
+            _ => heap.class_of(object),
+        };
+        let sum = &mut sums[groups.of[class.0 as usize] as usize];
+        sum.0 += 1;
+        sum.1 += heap.shallow(object).0;
+        sum.2 += heap.retained(object).0;
+    }
+    let total = heap.summary().reachable_shallow;
+    let mut rows: Vec<DominatorGroup> = groups
+        .keys
+        .into_iter()
+        .zip(sums)
+        .filter(|(_, sum)| sum.0 > 0)
+        .map(|(key, (objects, shallow, retained))| DominatorGroup {
+            key,
+            objects,
+            shallow: Bytes(shallow),
+            retained: Bytes(retained),
+            share: share(retained, total.0),
+        })
+        .collect();
+    rows.sort_by(|a, b| b.retained.cmp(&a.retained).then_with(|| a.key.cmp(&b.key)));
+    let keep = top.unwrap_or(usize::MAX).min(rows.len());
+    let omitted_rows = (rows.len() - keep) as u64;
+    rows.truncate(keep);
+    DominatorGroups {
+        by,
+        total,
+        rows,
+        omitted_rows,
+    }
+}

@@ -1,0 +1,112 @@
+//! Everything that a report shows, in one answer.
+
+use crate::leaks::{LeakOptions, Leaks, find};
+use crate::tables::dominators::{DominatorTree, TreeOptions, tree};
+use crate::tables::histogram::{Histogram, HistogramOptions, histogram};
+use crate::tables::loaders::{Loaders, loaders};
+use crate::tables::overview::{Facts, facts};
+use crate::tables::properties::{Properties, properties};
+use crate::tables::roots::{RootOptions, Roots, roots};
+use crate::tables::threads::{ThreadOptions, Threads, threads};
+use crate::tables::top::{Consumers, TopOptions, consumers};
+use crate::tables::treemap::{Treemap, treemap};
+use crate::tables::unreachable::{Unreachable, unreachable};
+use crate::tables::validate::{Verdict, validate};
+use heap_graph::{Control, Heap, HeapError};
+use serde::Serialize;
+
+/// How much goes into a report.
+#[derive(Clone, Copy, Debug)]
+pub struct DossierOptions {
+    /// Rows per table.
+    pub rows: usize,
+    /// Areas of the map.
+    pub areas: usize,
+    /// System properties and environment variables: they often hold passwords, and reports are
+    /// made to be passed on.
+    pub properties: bool,
+}
+
+impl Default for DossierOptions {
+    fn default() -> Self {
+        DossierOptions {
+            rows: 100,
+            areas: 800,
+            properties: false,
+        }
+    }
+}
+
+/// The report's content.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Dossier {
+    /// The file.
+    pub facts: Facts,
+    /// Suspects.
+    pub leaks: Leaks,
+    /// Classes.
+    pub histogram: Histogram,
+    /// Biggest consumers.
+    pub consumers: Consumers,
+    /// Top of the dominator tree.
+    pub dominators: DominatorTree,
+    /// The tree as areas.
+    pub treemap: Treemap,
+    /// Threads.
+    pub threads: Threads,
+    /// Roots.
+    pub roots: Roots,
+    /// Loaders.
+    pub loaders: Loaders,
+    /// Garbage.
+    pub unreachable: Unreachable,
+    /// System properties, if they were asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub properties: Option<Properties>,
+    /// State of the file.
+    pub verdict: Verdict,
+}
+
+/// Puts a report together.
+///
+/// # Errors
+/// [`HeapError::Cancelled`] soon after the control says so.
+pub fn dossier(
+    heap: &Heap,
+    options: &DossierOptions,
+    control: &Control<'_>,
+) -> Result<Dossier, HeapError> {
+    Ok(Dossier {
+        facts: facts(heap),
+        leaks: find(heap, &LeakOptions::default(), control)?,
+        histogram: histogram(
+            heap,
+            &HistogramOptions {
+                top: Some(options.rows),
+                ..HistogramOptions::default()
+            },
+        )?,
+        consumers: consumers(heap, &TopOptions::default())?,
+        dominators: tree(
+            heap,
+            &TreeOptions {
+                root: None,
+                depth: 4,
+                top: 8,
+            },
+        ),
+        treemap: treemap(heap, options.areas),
+        threads: threads(
+            heap,
+            &ThreadOptions {
+                locals: 5,
+                top: Some(options.rows),
+            },
+        ),
+        roots: roots(heap, &RootOptions { kind: None, top: 5 }),
+        loaders: loaders(heap, Some(20))?,
+        unreachable: unreachable(heap, Some(20)),
+        properties: options.properties.then(|| properties(heap)),
+        verdict: validate(heap),
+    })
+}

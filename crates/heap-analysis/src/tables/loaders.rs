@@ -1,0 +1,134 @@
+//! The class loaders: how much each has defined, what it retains, and classes that more than one
+//! loader defines.
+
+use crate::objects::describe::Address;
+use crate::tables::group::{GroupBy, GroupKey, loader_name};
+use crate::tables::histogram::{HistogramOptions, HistogramRow, histogram};
+use heap_graph::{ClassIdx, Heap, HeapError};
+use hprof::{Bytes, ObjectId};
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// A loader.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Loader {
+    /// Class of the loader with its name, or `<boot>`.
+    pub loader: String,
+    /// The loader object, 0 for the boot loader.
+    pub object: Address,
+    /// Classes it defined.
+    pub classes: u64,
+    /// Reachable objects of those classes, and their class objects.
+    pub objects: u64,
+    /// Their own size.
+    pub shallow: Bytes,
+    /// What all of them retain together, as in the histogram by loader and in `top`.
+    pub retained: Option<Bytes>,
+    /// What the loader object retains; `None` for the boot loader.
+    pub loader_retained: Option<Bytes>,
+    /// True when nothing reaches it any more although its classes are still in the dump.
+    pub unreachable: bool,
+}
+
+/// A class name that several loaders have defined.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct DuplicateClass {
+    /// The name.
+    pub class: String,
+    /// How many classes of that name there are.
+    pub count: u64,
+    /// Their reachable objects.
+    pub objects: u64,
+    /// The loaders.
+    pub loaders: Vec<Address>,
+}
+
+/// The answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Loaders {
+    /// Loaders, most retained first.
+    pub loaders: Vec<Loader>,
+    /// Duplicate classes, most frequent first.
+    pub duplicates: Vec<DuplicateClass>,
+    /// Number of all duplicate names.
+    pub duplicate_names: u64,
+}
+
+/// All loaders as the histogram counts them, what retains most first.
+pub(crate) fn loader_rows(heap: &Heap) -> Result<Vec<HistogramRow>, HeapError> {
+    let options = HistogramOptions {
+        by: GroupBy::Loader,
+        ..HistogramOptions::default()
+    };
+    Ok(histogram(heap, &options)?.rows)
+}
+
+fn loader_of(row: &HistogramRow) -> Option<ObjectId> {
+    match &row.key {
+        GroupKey::Loader { object, .. } => Some(object.0),
+        _ => None,
+    }
+}
+
+/// Sums up loaders; at most `top` duplicate classes.
+pub fn loaders(heap: &Heap, top: Option<usize>) -> Result<Loaders, HeapError> {
+    let rows = loader_rows(heap)?;
+    let mut sums: BTreeMap<ObjectId, u64> = BTreeMap::new();
+    let mut names: BTreeMap<&str, Vec<ClassIdx>> = BTreeMap::new();
+    for (n, class) in heap.classes().iter().enumerate() {
+        *sums.entry(class.loader).or_default() += u64::from(class.dumped);
+        // Hidden classes share their name with the class they were made from, by design.
+        if class.dumped && !class.name.contains('+') && class.element.is_none() {
+            names
+                .entry(&class.name)
+                .or_default()
+                .push(ClassIdx(n as u32));
+        }
+    }
+    let mut loaders: Vec<Loader> = sums
+        .into_iter()
+        .map(|(id, classes)| {
+            let object = heap.find(id);
+            let row = rows.iter().find(|row| loader_of(row) == Some(id));
+            Loader {
+                loader: loader_name(heap, id),
+                object: Address(id),
+                classes,
+                objects: row.map_or(0, |r| r.objects),
+                shallow: row.map_or(Bytes(0), |r| r.shallow),
+                retained: row.and_then(|r| r.retained),
+                loader_retained: object.map(|o| heap.retained(o)),
+                unreachable: object.is_some_and(|o| !heap.is_reachable(o)),
+            }
+        })
+        .collect();
+    loaders.sort_by(|a, b| {
+        (b.retained, b.shallow)
+            .cmp(&(a.retained, a.shallow))
+            .then(a.object.cmp(&b.object))
+    });
+    let mut duplicates: Vec<DuplicateClass> = names
+        .into_iter()
+        .filter(|(_, classes)| classes.len() > 1)
+        .map(|(name, classes)| DuplicateClass {
+            class: name.to_owned(),
+            count: classes.len() as u64,
+            objects: classes
+                .iter()
+                .map(|c| heap.class(*c).reachable_objects)
+                .sum(),
+            loaders: classes
+                .iter()
+                .map(|c| Address(heap.class(*c).loader))
+                .collect(),
+        })
+        .collect();
+    duplicates.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.class.cmp(&b.class)));
+    let duplicate_names = duplicates.len() as u64;
+    duplicates.truncate(top.unwrap_or(usize::MAX));
+    Ok(Loaders {
+        loaders,
+        duplicates,
+        duplicate_names,
+    })
+}

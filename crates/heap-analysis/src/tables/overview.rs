@@ -1,0 +1,142 @@
+//! The first screen: what the file is, what fills it, what is suspicious.
+
+use crate::leaks::{LeakOptions, Leaks, find};
+use crate::tables::histogram::{Histogram, HistogramOptions, histogram};
+use crate::tables::top::{BigObject, largest_objects};
+use heap_graph::{Control, Heap, HeapError, ObjectCounts};
+use hprof::Bytes;
+use serde::Serialize;
+
+/// How long the lists are.
+#[derive(Clone, Copy, Debug)]
+pub struct OverviewOptions {
+    /// Classes.
+    pub classes: usize,
+    /// Objects.
+    pub objects: usize,
+    /// Suspects.
+    pub suspects: usize,
+}
+
+impl Default for OverviewOptions {
+    fn default() -> Self {
+        OverviewOptions {
+            classes: 15,
+            objects: 15,
+            suspects: 3,
+        }
+    }
+}
+
+/// What the file is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Facts {
+    /// Version string of the file.
+    pub format: String,
+    /// Width of ids.
+    pub id_size: u32,
+    /// Milliseconds since 1970.
+    pub timestamp_ms: u64,
+    /// Bytes of the decoded file.
+    pub bytes: u64,
+    /// Version of the JVM, from its system properties.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub jvm: Option<String>,
+    /// Objects by kind.
+    pub objects: ObjectCounts,
+    /// Reachable objects.
+    pub reachable_objects: u64,
+    /// Size of the reachable objects.
+    pub reachable_shallow: Bytes,
+    /// Size of all objects.
+    pub shallow: Bytes,
+    /// Number of classes in the dump.
+    pub classes: u64,
+    /// Number of loaders, the boot loader included.
+    pub loaders: u64,
+    /// Number of threads.
+    pub threads: u64,
+    /// Number of root records.
+    pub roots: u64,
+}
+
+/// The first screen.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Overview {
+    /// The file.
+    pub facts: Facts,
+    /// Classes by retained size.
+    pub classes: Histogram,
+    /// Objects at the top of the dominator tree.
+    pub objects: Vec<BigObject>,
+    /// Suspects.
+    pub leaks: Leaks,
+    /// Suspects that were left out.
+    pub omitted_suspects: u64,
+}
+
+/// What the file is.
+pub fn facts(heap: &Heap) -> Facts {
+    let summary = heap.summary();
+    let mut loaders: Vec<_> = heap.classes().iter().map(|c| c.loader).collect();
+    loaders.sort_unstable();
+    loaders.dedup();
+    Facts {
+        format: summary.format.clone(),
+        id_size: summary.id_size,
+        timestamp_ms: summary.timestamp_ms,
+        bytes: summary.bytes,
+        jvm: jvm(heap),
+        objects: summary.objects,
+        reachable_objects: summary.reachable_objects,
+        reachable_shallow: summary.reachable_shallow,
+        shallow: summary.shallow,
+        classes: heap.classes().iter().filter(|c| c.dumped).count() as u64,
+        loaders: loaders.len() as u64,
+        threads: heap.threads().len() as u64,
+        roots: summary.gc_roots.values().sum(),
+    }
+}
+
+fn jvm(heap: &Heap) -> Option<String> {
+    let properties = crate::tables::properties::properties(heap).properties;
+    let value = |name: &str| {
+        properties
+            .iter()
+            .find(|p| p.name == name)
+            .map(|p| p.value.clone())
+    };
+    let version = value("java.vm.version").or_else(|| value("java.version"))?;
+    Some(match value("java.vm.name") {
+        Some(name) => format!("{name} {version}"),
+        None => version,
+    })
+}
+
+/// Puts the first screen together.
+///
+/// # Errors
+/// [`HeapError::Cancelled`] soon after the control says so.
+pub fn overview(
+    heap: &Heap,
+    options: &OverviewOptions,
+    control: &Control<'_>,
+) -> Result<Overview, HeapError> {
+    let classes = histogram(
+        heap,
+        &HistogramOptions {
+            top: Some(options.classes),
+            ..HistogramOptions::default()
+        },
+    )?;
+    let mut leaks = find(heap, &LeakOptions::default(), control)?;
+    let omitted = leaks.suspects.len().saturating_sub(options.suspects);
+    leaks.suspects.truncate(options.suspects);
+    Ok(Overview {
+        facts: facts(heap),
+        classes,
+        objects: largest_objects(heap, options.objects),
+        leaks,
+        omitted_suspects: omitted as u64,
+    })
+}

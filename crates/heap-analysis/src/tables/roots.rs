@@ -1,0 +1,129 @@
+//! The GC roots by kind and class, and the largest objects they name.
+
+use crate::objects::describe::{ObjectRef, describe};
+use crate::tables::ranking::largest;
+use heap_graph::{Heap, ObjIdx};
+use hprof::{Bytes, HeapTag};
+use rustc_hash::FxHashMap;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// What to give.
+#[derive(Clone, Debug)]
+pub struct RootOptions {
+    /// Only roots of this kind, by its name (`JNI_GLOBAL`).
+    pub kind: Option<String>,
+    /// At most so many classes and objects per kind.
+    pub top: usize,
+}
+
+/// Roots of one kind and class.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct RootClass {
+    /// Class of the objects; `class X` never appears, class objects are `java.lang.Class`.
+    pub class: String,
+    /// Number of objects.
+    pub objects: u64,
+    /// Sum of what each retains (they may overlap only through other kinds).
+    pub retained: Bytes,
+}
+
+/// Roots of one kind.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct RootKind {
+    /// Name of the kind.
+    pub kind: String,
+    /// Number of records.
+    pub records: u64,
+    /// Number of different objects.
+    pub objects: u64,
+    /// Their own size.
+    pub shallow: Bytes,
+    /// Sum of what those of them retain that nothing else dominates.
+    pub retained: Bytes,
+    /// By class, largest first.
+    pub classes: Vec<RootClass>,
+    /// The largest objects.
+    pub largest: Vec<ObjectRef>,
+}
+
+/// All roots.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Roots {
+    /// By kind, in the order of their names.
+    pub kinds: Vec<RootKind>,
+    /// Records whose object is not in the dump.
+    pub dangling: u64,
+}
+
+/// Sums up the roots.
+pub fn roots(heap: &Heap, options: &RootOptions) -> Roots {
+    let mut by_kind: BTreeMap<&str, (HeapTag, Vec<ObjIdx>)> = BTreeMap::new();
+    for root in heap.roots() {
+        let name = root.kind.name();
+        if options
+            .kind
+            .as_deref()
+            .is_some_and(|k| !k.eq_ignore_ascii_case(name))
+        {
+            continue;
+        }
+        by_kind
+            .entry(name)
+            .or_insert((root.kind, Vec::new()))
+            .1
+            .push(root.object);
+    }
+    let kinds = by_kind
+        .into_iter()
+        .map(|(name, (_, objects))| kind(heap, name, objects, options.top))
+        .collect();
+    Roots {
+        kinds,
+        dangling: heap.summary().dangling_roots,
+    }
+}
+
+fn kind(heap: &Heap, name: &str, mut objects: Vec<ObjIdx>, top: usize) -> RootKind {
+    let records = objects.len() as u64;
+    objects.sort_unstable();
+    objects.dedup();
+    let mut classes: FxHashMap<&str, (u64, u64)> = FxHashMap::default();
+    let (mut shallow, mut retained) = (0, 0);
+    for object in &objects {
+        let bytes = heap.retained(*object).0;
+        let sum = classes
+            .entry(&heap.class(heap.class_of(*object)).name)
+            .or_default();
+        sum.0 += 1;
+        sum.1 += bytes;
+        shallow += heap.shallow(*object).0;
+        retained += bytes;
+    }
+    let mut classes: Vec<RootClass> = classes
+        .into_iter()
+        .map(|(class, (objects, retained))| RootClass {
+            class: class.to_owned(),
+            objects,
+            retained: Bytes(retained),
+        })
+        .collect();
+    classes.sort_by(|a, b| {
+        (b.retained, b.objects)
+            .cmp(&(a.retained, a.objects))
+            .then_with(|| a.class.cmp(&b.class))
+    });
+    classes.truncate(top);
+    RootKind {
+        kind: name.to_owned(),
+        records,
+        objects: objects.len() as u64,
+        shallow: Bytes(shallow),
+        retained: Bytes(retained),
+        classes,
+        largest: largest(heap, objects.into_iter(), top)
+            .into_iter()
+            .map(|o| describe(heap, o))
+            .collect(),
+    }
+}

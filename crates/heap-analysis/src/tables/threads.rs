@@ -1,0 +1,250 @@
+//! The threads: what each retains, its stack, and the locals each frame holds. Virtual threads
+//! come by the thousand, so those with the same stack are one group.
+
+use crate::objects::describe::{Address, ObjectRef, describe, thread_name};
+use crate::objects::fields::{field_int, field_ref, is_subclass_of};
+use crate::tables::group::frame_text;
+use crate::tables::ranking::largest;
+use heap_graph::{Heap, ObjIdx, RootInfo, ThreadInfo};
+use hprof::{Bytes, Serial};
+use rustc_hash::FxHashMap;
+use serde::Serialize;
+
+/// What to give.
+#[derive(Clone, Copy, Debug)]
+pub struct ThreadOptions {
+    /// At most so many locals per frame.
+    pub locals: usize,
+    /// At most so many threads, largest first; `None` for all.
+    pub top: Option<usize>,
+}
+
+impl Default for ThreadOptions {
+    fn default() -> Self {
+        ThreadOptions {
+            locals: 8,
+            top: None,
+        }
+    }
+}
+
+/// A frame with what its locals hold.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct StackFrame {
+    /// `a.B.run(B.java:12)`.
+    pub frame: String,
+    /// Objects that only this thread's root records for this frame name, largest first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub locals: Vec<ObjectRef>,
+    /// Locals that were left out.
+    pub omitted: u64,
+}
+
+/// A thread.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Thread {
+    /// Its name; empty when the dump does not tell.
+    pub name: String,
+    /// Its object, 0 when that is not in the dump.
+    pub object: Address,
+    /// Its class.
+    pub class: String,
+    /// Thread serial, 0 for virtual threads that no root names.
+    pub serial: u32,
+    /// True for a daemon.
+    pub daemon: bool,
+    /// True for a virtual thread.
+    pub is_virtual: bool,
+    /// Own size.
+    pub shallow: Bytes,
+    /// What it retains.
+    pub retained: Bytes,
+    /// Sum of what its locals retain that nothing else dominates.
+    pub locals_retained: Bytes,
+    /// The stack, innermost frame first.
+    pub stack: Vec<StackFrame>,
+    /// Objects that belong to the thread but to no frame (JNI locals of the base, for example).
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub other_locals: Vec<ObjectRef>,
+}
+
+/// Virtual threads with the same stack.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct VirtualGroup {
+    /// How many.
+    pub threads: u64,
+    /// What they retain together.
+    pub retained: Bytes,
+    /// The stack, innermost frame first; empty when the dump does not have it.
+    pub stack: Vec<String>,
+    /// Names and objects of the largest.
+    pub largest: Vec<ObjectRef>,
+}
+
+/// All threads.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Threads {
+    /// Platform threads, largest first.
+    pub threads: Vec<Thread>,
+    /// Platform threads that were left out.
+    pub omitted: u64,
+    /// Virtual threads by stack, largest group first.
+    pub virtual_groups: Vec<VirtualGroup>,
+    /// Number of virtual threads.
+    pub virtual_threads: u64,
+    /// Parked virtual threads whose stacks the dump does not have.
+    pub virtual_without_stack: u64,
+}
+
+/// Describes the threads.
+pub fn threads(heap: &Heap, options: &ThreadOptions) -> Threads {
+    let mut locals: FxHashMap<Serial, Vec<&RootInfo>> = FxHashMap::default();
+    for root in heap.roots() {
+        if root.thread != Serial(0) && root.kind != hprof::HeapTag::RootThreadObject {
+            locals.entry(root.thread).or_default().push(root);
+        }
+    }
+    let mut platform = Vec::new();
+    let mut groups: FxHashMap<Vec<String>, Vec<ObjIdx>> = FxHashMap::default();
+    let mut virtual_threads = 0;
+    for info in heap.threads() {
+        match info.object {
+            Some(object) if is_virtual(heap, object) => {
+                virtual_threads += 1;
+                let stack = heap.trace(info.trace).into_iter().map(frame_text).collect();
+                groups.entry(stack).or_default().push(object);
+            }
+            _ => platform.push(info),
+        }
+    }
+    let retained = |info: &ThreadInfo| info.object.map_or(Bytes(0), |o| heap.retained(o));
+    platform.sort_by_key(|info| (std::cmp::Reverse(retained(info)), info.object, info.serial));
+    let keep = options.top.unwrap_or(usize::MAX).min(platform.len());
+    let omitted = (platform.len() - keep) as u64;
+    let none = Vec::new();
+    Threads {
+        threads: platform
+            .into_iter()
+            .take(keep)
+            .map(|info| {
+                let mine = locals.get(&info.serial).unwrap_or(&none);
+                thread(heap, info, mine, options.locals)
+            })
+            .collect(),
+        omitted,
+        virtual_groups: virtual_groups(heap, groups),
+        virtual_threads,
+        virtual_without_stack: heap.summary().parked_virtual_threads,
+    }
+}
+
+/// The virtual threads with the same stack as one of them: the group that [`threads`] puts it in;
+/// `None` when it is no virtual thread.
+pub fn with_stack_of(heap: &Heap, thread: ObjIdx) -> Option<Vec<ObjIdx>> {
+    let list = || {
+        let threads = heap.threads().iter().filter_map(|t| Some((t.object?, t)));
+        threads.filter(|(object, _)| is_virtual(heap, *object))
+    };
+    let stack = |info: &ThreadInfo| -> Vec<String> {
+        heap.trace(info.trace).into_iter().map(frame_text).collect()
+    };
+    let wanted = list()
+        .find(|(object, _)| *object == thread)
+        .map(|(_, info)| stack(info))?;
+    let same = list().filter(|(_, info)| stack(info) == wanted);
+    Some(same.map(|(object, _)| object).collect())
+}
+
+/// True for a virtual thread.
+pub fn is_virtual(heap: &Heap, thread: ObjIdx) -> bool {
+    is_subclass_of(heap, heap.class_of(thread), "java.lang.BaseVirtualThread")
+        || heap.class(heap.class_of(thread)).name == "java.lang.VirtualThread"
+}
+
+fn thread(heap: &Heap, info: &ThreadInfo, locals: &[&RootInfo], limit: usize) -> Thread {
+    let frames = heap.trace(info.trace);
+    let mut by_frame: Vec<Vec<ObjIdx>> = vec![Vec::new(); frames.len()];
+    let mut others = Vec::new();
+    for root in locals {
+        match by_frame.get_mut(root.frame as usize) {
+            Some(list) => list.push(root.object),
+            None => others.push(root.object),
+        }
+    }
+    let mut all: Vec<ObjIdx> = locals.iter().map(|r| r.object).collect();
+    all.sort_unstable();
+    all.dedup();
+    let top_level = all
+        .iter()
+        .filter(|o| heap.dominator(**o) == heap_graph::Dominator::Root);
+    let locals_retained = Bytes(top_level.map(|o| heap.retained(*o).0).sum());
+    let stack = frames
+        .iter()
+        .zip(by_frame)
+        .map(|(frame, objects)| {
+            let (locals, omitted) = some(heap, objects, limit);
+            StackFrame {
+                frame: frame_text(frame),
+                locals,
+                omitted,
+            }
+        })
+        .collect();
+    let object = info.object;
+    Thread {
+        name: object
+            .and_then(|o| thread_name(heap, o))
+            .unwrap_or_default(),
+        object: Address(object.map_or(hprof::ObjectId::NULL, |o| heap.id(o))),
+        class: object.map_or_else(String::new, |o| heap.class(heap.class_of(o)).name.clone()),
+        serial: info.serial.0,
+        daemon: object.is_some_and(|o| is_daemon(heap, o)),
+        is_virtual: false,
+        shallow: object.map_or(Bytes(0), |o| heap.shallow(o)),
+        retained: object.map_or(Bytes(0), |o| heap.retained(o)),
+        locals_retained,
+        stack,
+        other_locals: some(heap, others, limit).0,
+    }
+}
+
+fn some(heap: &Heap, mut objects: Vec<ObjIdx>, limit: usize) -> (Vec<ObjectRef>, u64) {
+    objects.sort_unstable();
+    objects.dedup();
+    let count = objects.len();
+    let kept = largest(heap, objects.into_iter(), limit);
+    let omitted = (count - kept.len()) as u64;
+    (
+        kept.into_iter().map(|o| describe(heap, o)).collect(),
+        omitted,
+    )
+}
+
+/// True for a daemon thread: `daemon` is a field of Thread until JDK 18 and of Thread$FieldHolder since.
+pub fn is_daemon(heap: &Heap, thread: ObjIdx) -> bool {
+    let flag = |object| match crate::objects::fields::field(heap, object, "daemon") {
+        Some(heap_graph::Value::Boolean(daemon)) => Some(daemon),
+        _ => None,
+    };
+    flag(thread)
+        .or_else(|| flag(field_ref(heap, thread, "holder")?))
+        .unwrap_or_else(|| field_int(heap, thread, "daemon") == Some(1))
+}
+
+fn virtual_groups(heap: &Heap, groups: FxHashMap<Vec<String>, Vec<ObjIdx>>) -> Vec<VirtualGroup> {
+    let mut groups: Vec<VirtualGroup> = groups
+        .into_iter()
+        .map(|(stack, objects)| VirtualGroup {
+            threads: objects.len() as u64,
+            retained: Bytes(objects.iter().map(|o| heap.retained(*o).0).sum()),
+            stack,
+            largest: some(heap, objects, 5).0,
+        })
+        .collect();
+    groups.sort_by(|a, b| {
+        (b.retained, b.threads)
+            .cmp(&(a.retained, a.threads))
+            .then_with(|| a.stack.cmp(&b.stack))
+    });
+    groups
+}

@@ -1,0 +1,111 @@
+//! The biggest consumers: objects at the top of the dominator tree, and the same by class, loader
+//! and package, each above a share of the heap (analyzer-features section 6, top consumers).
+
+use crate::objects::describe::{ObjectRef, describe};
+use crate::tables::dominators::{DominatorGroup, by_group};
+use crate::tables::group::GroupBy;
+use crate::tables::loaders::loader_rows;
+use crate::tables::ranking::share;
+use heap_graph::{Heap, HeapError};
+use hprof::Bytes;
+use serde::Serialize;
+
+/// What counts as big.
+#[derive(Clone, Copy, Debug)]
+pub struct TopOptions {
+    /// Only what retains more than this many percent of the reachable heap.
+    pub threshold: f64,
+    /// At most so many rows per table; `None` for all.
+    pub top: Option<usize>,
+}
+
+impl Default for TopOptions {
+    fn default() -> Self {
+        TopOptions {
+            threshold: 1.0,
+            top: Some(20),
+        }
+    }
+}
+
+/// A big object.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct BigObject {
+    /// The object.
+    #[serde(flatten)]
+    pub object: ObjectRef,
+    /// Share of the reachable heap that it retains.
+    pub share: f64,
+}
+
+/// The consumers.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Consumers {
+    /// Size of the reachable heap.
+    pub total: Bytes,
+    /// The threshold in percent.
+    pub threshold: f64,
+    /// Big objects.
+    pub objects: Vec<BigObject>,
+    /// Big classes.
+    pub classes: Vec<DominatorGroup>,
+    /// Big loaders, with all reachable objects of their classes and what these retain together (as
+    /// `loaders` and the histogram say it; the other rows are of the top of the dominator tree).
+    pub loaders: Vec<DominatorGroup>,
+    /// Big packages.
+    pub packages: Vec<DominatorGroup>,
+}
+
+/// The largest objects at the top of the dominator tree, whatever their share.
+pub fn largest_objects(heap: &Heap, count: usize) -> Vec<BigObject> {
+    let total = heap.summary().reachable_shallow.0;
+    heap.dominated(None)
+        .take(count)
+        .map(|object| BigObject {
+            object: describe(heap, object),
+            share: share(heap.retained(object).0, total),
+        })
+        .collect()
+}
+
+/// Everything above the threshold.
+pub fn consumers(heap: &Heap, options: &TopOptions) -> Result<Consumers, HeapError> {
+    let total = heap.summary().reachable_shallow;
+    let limit = (total.0 as f64 * options.threshold / 100.0) as u64;
+    let count = options.top.unwrap_or(usize::MAX);
+    let objects = heap
+        .dominated(None)
+        .take(count)
+        .take_while(|o| heap.retained(*o).0 > limit)
+        .map(|object| BigObject {
+            object: describe(heap, object),
+            share: share(heap.retained(object).0, total.0),
+        })
+        .collect();
+    let groups = |by| {
+        let mut rows = by_group(heap, by, options.top).rows;
+        rows.retain(|row| row.retained.0 > limit);
+        rows
+    };
+    let loaders = loader_rows(heap)?.into_iter().map(|row| {
+        let retained = row.retained.unwrap_or(row.shallow);
+        DominatorGroup {
+            key: row.key,
+            objects: row.objects,
+            shallow: row.shallow,
+            retained,
+            share: share(retained.0, total.0),
+        }
+    });
+    Ok(Consumers {
+        total,
+        threshold: options.threshold,
+        objects,
+        classes: groups(GroupBy::Class),
+        loaders: loaders
+            .filter(|row| row.retained.0 > limit)
+            .take(count)
+            .collect(),
+        packages: groups(GroupBy::Package),
+    })
+}

@@ -1,0 +1,169 @@
+//! The dominator tree as areas: the largest nodes first until a budget of nodes is spent, so that
+//! the picture is detailed where the bytes are.
+
+use crate::objects::describe::{Address, title, value_of};
+use heap_graph::{ClassIdx, Heap, ObjIdx};
+use hprof::{Bytes, package_of};
+use rustc_hash::FxHashMap;
+use serde::Serialize;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// A node of the map.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Area {
+    /// Index of the parent area; `None` at the top.
+    pub parent: Option<u32>,
+    /// The object; `None` for many small ones together.
+    pub object: Option<Address>,
+    /// How many objects the area stands for, without what they dominate.
+    pub objects: u64,
+    /// Class or `class X`; empty for small objects of several classes.
+    pub name: String,
+    /// Readable value.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub value: Option<String>,
+    /// Package of the class, for the colour.
+    pub package: String,
+    /// Own size.
+    pub shallow: Bytes,
+    /// Retained size: the area.
+    pub retained: Bytes,
+}
+
+/// A map.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Treemap {
+    /// Size of the reachable heap.
+    pub total: Bytes,
+    /// Areas; parents come before their children, siblings largest first.
+    pub areas: Vec<Area>,
+}
+
+/// Most areas below one node: a list of ten thousand equal objects says no more than sixty do.
+const CHILDREN: usize = 60;
+
+/// Most areas for the small objects of one class below one node.
+const CLASSES: usize = 12;
+
+/// The map of the whole heap with about `budget` areas, none of them smaller than a two-thousandth
+/// of the heap.
+pub fn treemap(heap: &Heap, budget: usize) -> Treemap {
+    below(heap, None, budget)
+}
+
+/// The map of what one object dominates; of the whole heap for `None`.
+pub fn below(heap: &Heap, root: Option<ObjIdx>, budget: usize) -> Treemap {
+    let total = root.map_or(heap.summary().reachable_shallow, |o| heap.retained(o));
+    let least = total.0 / 2000;
+    let mut areas: Vec<Area> = Vec::new();
+    // Nodes whose children are not in the map yet, the largest first.
+    let mut open: BinaryHeap<(u64, Reverse<u32>)> = BinaryHeap::new();
+    let mut objects: Vec<Option<ObjIdx>> = Vec::new();
+    expand(heap, None, root, least, &mut areas, &mut objects, &mut open);
+    while areas.len() < budget {
+        let Some((_, Reverse(at))) = open.pop() else {
+            break;
+        };
+        let object = objects[at as usize];
+        expand(
+            heap,
+            Some(at),
+            object,
+            least,
+            &mut areas,
+            &mut objects,
+            &mut open,
+        );
+    }
+    Treemap { total, areas }
+}
+
+/// Adds the children of one node; the small and the many become one area.
+fn expand(
+    heap: &Heap,
+    parent: Option<u32>,
+    object: Option<ObjIdx>,
+    least: u64,
+    areas: &mut Vec<Area>,
+    objects: &mut Vec<Option<ObjIdx>>,
+    open: &mut BinaryHeap<(u64, Reverse<u32>)>,
+) {
+    let mut large = Vec::new();
+    let mut small: FxHashMap<ClassIdx, (u64, u64)> = FxHashMap::default();
+    let mut put = |child: ObjIdx, bytes: u64| {
+        let sum = small.entry(heap.class_of(child)).or_default();
+        sum.0 += bytes;
+        sum.1 += 1;
+    };
+    for child in heap.dominated(object) {
+        let bytes = heap.retained(child).0;
+        if bytes >= least.max(1) {
+            large.push(child);
+        } else {
+            put(child, bytes);
+        }
+    }
+    large.sort_by_key(|o| (Reverse(heap.retained(*o)), *o));
+    for child in large.drain(CHILDREN.min(large.len())..) {
+        put(child, heap.retained(child).0);
+    }
+    for child in large {
+        let at = areas.len() as u32;
+        let retained = heap.retained(child);
+        areas.push(area(heap, parent, child));
+        objects.push(Some(child));
+        if retained.0 >= 2 * least && heap.dominated_count(Some(child)) > 0 {
+            open.push((retained.0, Reverse(at)));
+        }
+    }
+    let (mut rest, mut rest_bytes) = (0, 0);
+    let mut small: Vec<_> = small.into_iter().collect();
+    small.sort_by_key(|(class, sum)| (Reverse(*sum), *class));
+    for (n, (class, (bytes, count))) in small.into_iter().enumerate() {
+        if n < CLASSES && bytes >= least.max(1) {
+            let name = heap.class(class).name.clone();
+            areas.push(together(parent, name, count, bytes));
+        } else {
+            rest += count;
+            rest_bytes += bytes;
+        }
+    }
+    if rest_bytes >= least.max(1) {
+        areas.push(together(parent, String::new(), rest, rest_bytes));
+    }
+    objects.resize(areas.len(), None);
+}
+
+/// Many small objects as one area.
+fn together(parent: Option<u32>, name: String, objects: u64, bytes: u64) -> Area {
+    Area {
+        parent,
+        object: None,
+        objects,
+        value: None,
+        package: package_of(&name).to_owned(),
+        name,
+        shallow: Bytes(bytes),
+        retained: Bytes(bytes),
+    }
+}
+
+fn area(heap: &Heap, parent: Option<u32>, object: ObjIdx) -> Area {
+    let name = title(heap, object);
+    let is_class = heap.class_by_object(object).is_some();
+    Area {
+        parent,
+        object: Some(Address(heap.id(object))),
+        objects: 1,
+        package: package_of(name.strip_prefix("class ").unwrap_or(&name)).to_owned(),
+        value: if is_class {
+            None
+        } else {
+            value_of(heap, object)
+        },
+        name,
+        shallow: heap.shallow(object),
+        retained: heap.retained(object),
+    }
+}

@@ -1,0 +1,51 @@
+//! What is in the dump although nothing reaches it: garbage that the collector had not yet taken.
+
+use crate::tables::group::class_key;
+use crate::tables::histogram::{HistogramRow, Total};
+use heap_graph::{ClassIdx, Heap};
+use hprof::Bytes;
+use serde::Serialize;
+
+/// The garbage by class.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Unreachable {
+    /// Rows, largest first.
+    pub rows: Vec<HistogramRow>,
+    /// Rows that were left out.
+    pub omitted_rows: u64,
+    /// All of it.
+    pub total: Total,
+    /// Share of all objects' size, 0 to 1.
+    pub share: f64,
+}
+
+/// Counts the garbage.
+pub fn unreachable(heap: &Heap, top: Option<usize>) -> Unreachable {
+    let mut rows: Vec<HistogramRow> = heap
+        .classes()
+        .iter()
+        .enumerate()
+        .filter(|(_, c)| c.objects > c.reachable_objects)
+        .map(|(n, c)| HistogramRow {
+            key: class_key(heap, ClassIdx(n as u32)),
+            objects: c.objects - c.reachable_objects,
+            shallow: Bytes(c.shallow.0 - c.reachable_shallow.0),
+            retained: None,
+        })
+        .collect();
+    let key = |r: &HistogramRow| (r.shallow, r.objects);
+    rows.sort_by(|a, b| key(b).cmp(&key(a)).then_with(|| a.key.cmp(&b.key)));
+    let total = Total {
+        objects: rows.iter().map(|r| r.objects).sum(),
+        shallow: Bytes(rows.iter().map(|r| r.shallow.0).sum()),
+    };
+    let keep = top.unwrap_or(usize::MAX).min(rows.len());
+    let omitted_rows = (rows.len() - keep) as u64;
+    rows.truncate(keep);
+    Unreachable {
+        share: crate::tables::ranking::share(total.shallow.0, heap.summary().shallow.0),
+        rows,
+        omitted_rows,
+        total,
+    }
+}

@@ -1,0 +1,196 @@
+//! The pass behind "who refers": every reference as a pair of target and source.
+
+use crate::build::pairs::Pairs;
+use crate::build::units::{Input, UnitVisitor, run_pass, units_of};
+use crate::{ClassIdx, Control, Heap, HeapError, LayoutModel, ObjIdx};
+use hprof::{BasicType, ClassDump, FileOffset, HeapVisitor, Instance, ObjectArray, read_id};
+use rustc_hash::FxHashMap;
+
+/// A worker.
+pub(crate) struct InboundPass<'a> {
+    heap: &'a Heap,
+    classes: &'a FxHashMap<u64, ClassIdx>,
+    /// By class number.
+    offsets: Vec<Offsets>,
+    pub(crate) pairs: Pairs,
+}
+
+/// Where the references of a class are, as far as its instances went.
+#[derive(Clone, Debug, Default)]
+struct Offsets {
+    of: Vec<u32>,
+    /// Field bytes that were looked at, at least.
+    until: usize,
+}
+
+impl Offsets {
+    /// The offsets in an instance of so many bytes. What is kept of a class is bounded by its longest
+    /// instance: a class may claim 65,535 fields, each of 100,000 subclasses inherits them.
+    fn within(&mut self, heap: &Heap, class: ClassIdx, bytes: usize) -> &[u32] {
+        if self.until < bytes {
+            // Twice as far each time, so that growing instances do not begin again at each.
+            self.until = bytes.max(self.until * 2);
+            self.of = offsets_of(heap, class, self.until);
+        }
+        &self.of
+    }
+}
+
+impl InboundPass<'_> {
+    fn add(&mut self, source: u64, target: u64) {
+        if let Some(target) = self.heap.find(hprof::ObjectId(target)) {
+            self.pairs.push(target.0, source);
+        }
+    }
+
+    fn source(&self, id: hprof::ObjectId) -> Option<u64> {
+        self.heap.find(id).map(|o| o.0)
+    }
+}
+
+impl HeapVisitor for InboundPass<'_> {
+    fn class(&mut self, _: FileOffset, class: &ClassDump<'_>) {
+        let Some(source) = self.source(class.id) else {
+            return;
+        };
+        for id in [class.super_class, class.loader] {
+            self.add(source, id.0);
+        }
+        for id in class.statics().filter_map(|(_, v)| v.as_id()) {
+            self.add(source, id.0);
+        }
+        if self.heap.summary().layout.model == LayoutModel::Mat {
+            return;
+        }
+        let constants = class.constants().filter_map(|(_, v)| v.as_id());
+        for id in constants.chain([class.signers, class.domain]) {
+            self.add(source, id.0);
+        }
+    }
+
+    fn instance(&mut self, _: FileOffset, instance: Instance<'_>) {
+        let Some(source) = self.source(instance.id) else {
+            return;
+        };
+        let Some(class) = self.classes.get(&instance.class.0) else {
+            return;
+        };
+        let (heap, ids) = (self.heap, self.heap.id_size());
+        let offsets = &mut self.offsets[class.0 as usize];
+        for offset in offsets.within(heap, *class, instance.fields.len()) {
+            let Some(bytes) = instance.fields.get(*offset as usize..) else {
+                break;
+            };
+            if let Some(target) = heap.find(read_id(bytes, ids)) {
+                self.pairs.push(target.0, source);
+            }
+        }
+    }
+
+    fn object_array(&mut self, _: FileOffset, array: ObjectArray<'_>) {
+        let Some(source) = self.source(array.id) else {
+            return;
+        };
+        let ids = self.heap.id_size();
+        for element in array.elements.chunks_exact(ids.bytes()) {
+            self.add(source, read_id(element, ids).0);
+        }
+    }
+}
+
+impl UnitVisitor for InboundPass<'_> {}
+
+/// Runs the pass over the snapshot of a heap.
+pub(crate) fn run<'a>(
+    heap: &'a Heap,
+    control: &Control<'_>,
+) -> Result<Vec<InboundPass<'a>>, HeapError> {
+    let source = heap.source()?;
+    let map = hprof::map_file(source.bytes(), |_| {})?;
+    let snapshot = heap.summary().snapshot.0.saturating_sub(1);
+    let units = units_of(map.snapshot(snapshot));
+    let ids = heap.id_size();
+    let classes: &'a FxHashMap<u64, ClassIdx> = heap.class_numbers.get_or_init(|| {
+        let all = heap.classes().iter().enumerate();
+        all.map(|(n, c)| (c.id.0, ClassIdx(n as u32))).collect()
+    });
+    let threads = heap.options.thread_count().min(units.len()).max(1);
+    let input = Input {
+        data: source.bytes(),
+        ids,
+        known_class: &|id| classes.contains_key(&id),
+        control: *control,
+        read: &|at, out| source.read_at(at, out),
+        release: None,
+    };
+    let visitors = (0..threads)
+        .map(|_| InboundPass {
+            heap,
+            classes,
+            offsets: vec![Offsets::default(); heap.classes().len()],
+            pairs: Pairs::new(heap.len()),
+        })
+        .collect();
+    let (mut passes, _) = run_pass(&input, "referrers", &units, visitors)?;
+    heap.check()?;
+    if let Some(first) = passes.first_mut() {
+        for thread in heap.threads().iter().filter_map(|t| t.object) {
+            for local in heap.locals_of(ObjIdx(thread.0)) {
+                first.pairs.push(local.1, thread.0);
+            }
+        }
+    }
+    Ok(passes)
+}
+
+/// Offsets of the references in the first `bytes` of an instance's fields, referents included.
+fn offsets_of(heap: &Heap, class: ClassIdx, bytes: usize) -> Vec<u32> {
+    let id_bytes = heap.id_size().bytes();
+    let (mut out, mut at, mut next) = (Vec::new(), 0, Some(class));
+    while let Some(info) = next.map(|c| heap.class(c)) {
+        for field in &info.fields {
+            if at >= bytes {
+                return out;
+            }
+            if field.kind == BasicType::Object {
+                out.push(at as u32);
+            }
+            at += field.kind.size(id_bytes);
+        }
+        next = info.super_class;
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Options;
+    use testkit::dump::{Heap as Builder, IdSize, Type};
+
+    #[test]
+    fn of_a_class_no_more_is_kept_than_its_longest_instance_has() {
+        let mut b = Builder::new(IdSize::Eight);
+        let object = b.java_lang_object();
+        let names: Vec<String> = (0..1000).map(|n| format!("f{n}")).collect();
+        let fields: Vec<(&str, Type)> = names.iter().map(|n| (&**n, Type::Object)).collect();
+        let wide = b.class("Wide", object, &fields);
+        b.class("Below", wide, &[("n", Type::Int), ("own", Type::Object)]);
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        std::fs::write(file.path(), b.bytes()).expect("a dump");
+        let options = Options {
+            no_index: true,
+            ..Options::default()
+        };
+        let heap = Heap::open(file.path(), &options, &Control::quiet()).expect("a heap");
+        let below = heap.classes().iter().position(|c| c.name == "Below");
+        let below = ClassIdx(below.expect("the class") as u32);
+        let mut offsets = Offsets::default();
+        assert!(offsets.within(&heap, below, 0).is_empty());
+        assert_eq!(offsets.within(&heap, below, 20), [4, 12]);
+        let until_40 = [4, 12, 20, 28, 36];
+        assert_eq!(offsets.within(&heap, below, 28), until_40);
+        assert_eq!(offsets.within(&heap, below, 12), until_40);
+        assert_eq!(offsets.within(&heap, below, 8012).len(), 1001);
+    }
+}
