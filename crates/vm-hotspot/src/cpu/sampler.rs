@@ -20,6 +20,7 @@ use locks::{Mutex, Rank};
 use rustc_hash::FxHashSet;
 use vmpi::{Frame, Location, ThreadId, Trace};
 
+use crate::cpu::fault_guard;
 use crate::cpu::timers::{self, SystemNumbers, Timers, own_tid};
 use crate::host::vm_structs::exported_symbol;
 use crate::instrument::natives::uncounted;
@@ -186,9 +187,12 @@ pub(crate) struct Sampler {
     timers: Timers,
 }
 
-/// Finds the VM's function.
+/// Finds the VM's function, and prepares [`fault_guard::call`] for it. Not for signal handlers.
 pub(crate) fn find_agct() -> Option<AsyncGetCallTrace> {
     let symbol = exported_symbol(c"AsyncGetCallTrace");
+    if !symbol.is_null() {
+        fault_guard::install();
+    }
     // SAFETY: the symbol has this signature in every HotSpot that exports it.
     (!symbol.is_null()).then(|| unsafe { std::mem::transmute(symbol) })
 }
@@ -429,8 +433,8 @@ impl Sampler {
             frames: frames.as_mut_ptr(),
         };
         // SAFETY: called in a signal handler with its context, as the function wants.
-        unsafe { function(&raw mut trace, depth as i32, context) };
-        if trace.count > 0 {
+        let returned = unsafe { fault_guard::call(function, &mut trace, depth as i32, context) };
+        if returned && trace.count > 0 {
             slot.recording.set(self.recording);
             slot.tid.set(own_tid());
             slot.count.set(trace.count);

@@ -12,6 +12,7 @@ use jvmti::sys::MethodPtr;
 use super::Malloc;
 use super::blocks::Block;
 use super::stacks::{Found, MOST_JAVA, MOST_NATIVE};
+use crate::cpu::fault_guard;
 use crate::cpu::sampler::{CallFrame, CallTrace, unsampled};
 use crate::vm::hotspot::HotSpot;
 
@@ -99,6 +100,9 @@ fn java_frames(malloc: &Malloc, frames: &mut [CallFrame]) -> usize {
     // SAFETY: the function is asked about the current thread. It runs native code or the
     // VM's own, so the VM knows where its Java frames end; a signal's context is only needed
     // in the middle of Java code, and without one there is no stack then.
-    unsampled(|| unsafe { function(&raw mut trace, depth as c_int, ptr::null_mut()) });
-    usize::try_from(trace.count).unwrap_or(0).min(depth)
+    let returned = unsampled(|| unsafe {
+        fault_guard::call(function, &mut trace, depth as c_int, ptr::null_mut())
+    });
+    let frames = if returned { trace.count } else { 0 };
+    usize::try_from(frames).unwrap_or(0).min(depth)
 }
