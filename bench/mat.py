@@ -2,6 +2,7 @@
 """Asks Eclipse MAT's own parser and snapshot what is in dumps, and writes how many rows each answer has and their digest.
 
     bench/mat.py haha-1.3.jar CORPUS crates/heap-query/tests/data/mat_answers.txt [ROWS]
+    bench/mat.py haha-1.3.jar --peer PEERS       # makes PEERS/bin/haha, the peer of bench/run.py (mat/Analyze.java)
 
 The library is Square's HAHA (com.squareup.haha:haha:1.3 of Maven Central): MAT's parser, indexes, dominator tree and snapshot
 of 2015 without Eclipse around them. It leaves out the referents of all `java.lang.ref` classes (`--strength=strong`) and has
@@ -30,6 +31,22 @@ def unpacked(corpus, name, folder):
     return path
 
 
+PEER = """#!/bin/sh
+# Eclipse MAT's parser, indexes and dominator tree, as HAHA 1.3 packs them: haha DUMP.
+[ "$1" = --version ] && exec echo haha 1.3
+exec java -Xmx8g -cp {jar}:{classes} Analyze "$1"
+"""
+
+
+def peer(jar, peers):
+    classes = pathlib.Path(peers).absolute() / "haha"
+    subprocess.run(["javac", "-cp", jar, "-d", classes, HERE / "Analyze.java"], check=True)
+    script = classes.parent / "bin" / "haha"
+    script.parent.mkdir(exist_ok=True)
+    script.write_text(PEER.format(jar=pathlib.Path(jar).absolute(), classes=classes), encoding="utf-8")
+    script.chmod(0o755)
+
+
 def main(jar, corpus, answers, rows=None):
     answers = pathlib.Path(answers)
     text = answers.read_text(encoding="utf-8")
@@ -55,4 +72,4 @@ def main(jar, corpus, answers, rows=None):
 if __name__ == "__main__":
     if len(sys.argv) not in (4, 5):
         sys.exit(__doc__)
-    main(*sys.argv[1:])
+    (peer(sys.argv[1], sys.argv[3]) if sys.argv[2] == "--peer" else main(*sys.argv[1:]))
