@@ -1,6 +1,7 @@
 //! How a run ends. The codes are part of the interface (README, manual page).
 
 use anyhow::Error;
+use jvm_observe::ObserveError;
 use std::fmt;
 use std::io;
 
@@ -89,5 +90,9 @@ pub(crate) fn of_error(error: &Error) -> u8 {
     if error.is::<NotFound>() {
         return Exit::No.code();
     }
-    Exit::Input.code()
+    match error.downcast_ref() {
+        Some(ObserveError::Ambiguous(_)) => Exit::Usage.code(),
+        Some(ObserveError::NotFound(_)) => Exit::No.code(),
+        _ => Exit::Input.code(),
+    }
 }

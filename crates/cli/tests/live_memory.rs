@@ -1,8 +1,8 @@
 //! Memory by category on the live page of real programs, and what of it could be saved.
 
 use crate::watched::{Page, lab, run_live, run_live_of};
+use jvm_observe::native_memory;
 use serde_json::Value;
-use server::live::nmt;
 use std::process::Command;
 
 const MIB: f64 = (1 << 20) as f64;
@@ -104,7 +104,7 @@ fn what_the_vm_tracks_sums_to_its_own_total() {
                 Some(number << (10 * u32::from(kilobytes.is_some())))
             });
         let what = format!("{text} on {}", jdk.full_version);
-        let memory = nmt::parse(&text).expect("a summary");
+        let memory = native_memory::parse(&text).expect("a summary");
         let parts = [memory.java, memory.native, memory.code, memory.stack];
         let sum = parts.iter().sum::<u64>() + memory.gc + memory.class + memory.other;
         // Each of some thirty lines is rounded to a KB, and the VM works while it counts.

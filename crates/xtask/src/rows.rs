@@ -11,7 +11,10 @@ pub const ROWS: &[(&str, &[&str])] = &[
         "hosts",
         &["vm-hotspot", "refheap", "vm-image", "hprof-text"],
     ),
-    ("models", &["live-heap", "profile", "heap-graph"]),
+    (
+        "models",
+        &["live-heap", "profile", "jvm-observe", "heap-graph"],
+    ),
     ("answers", &["agent-core", "heap-analysis"]),
     ("questions", &["heap-query"]),
     ("speech", &["report"]),
@@ -31,6 +34,10 @@ pub const FORBIDDEN: &[(&str, &[&str])] = &[
         &["hprof", "jvmti", "classfile", "vm-hotspot", "refheap"],
     ),
     ("profile", &["jvmti", "classfile", "vm-hotspot", "refheap"]),
+    (
+        "jvm-observe",
+        &["hprof", "jvmti", "classfile", "vm-hotspot", "refheap"],
+    ),
     (
         "heap-graph",
         &["jvmti", "classfile", "vmpi", "vm-hotspot", "refheap"],

@@ -4,16 +4,17 @@ use super::listen::say;
 use super::run::completed;
 use crate::Outcome;
 use crate::exit::{Exit, Usage};
+use crate::live::agent;
 use crate::live::collect::{Destination, collect};
 use crate::live::door::Door;
-use crate::live::jvm::{self, Jvm};
 use crate::live::page::{LiveArgs, Page};
 use crate::live::series::{Files, LoopArgs, converted, duration, form_of};
-use crate::live::{agent, attach};
 use crate::output::note;
 use crate::output_file::OutputFile;
 use crate::session::Session;
 use anyhow::{Context, Result, bail};
+use jvm_observe::attach;
+use jvm_observe::jvm::{self, Jvm};
 use report::profile::Form;
 use rustix::fs::{MemfdFlags, memfd_create};
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -150,9 +151,8 @@ impl Args {
         if let Some(files) = &files {
             words = format!("{words},{}", files.option());
         }
-        let begun = attach::order(&jvm, &library, &words);
-        let begun = begun.and_then(|_| door.next()?.context("the agent did not connect"));
-        let stream = begun?;
+        attach::order(&jvm, &library, &words)?;
+        let stream = door.next()?.context("the agent did not connect")?;
         note(&match self.duration {
             Some(time) => format!("{} is recorded for {} s", jvm.name(), time.as_secs()),
             None => format!("{} is recorded until Ctrl-C", jvm.name()),
@@ -206,7 +206,7 @@ fn end_later(
             let is_time = after.is_some_and(|after| begun.elapsed() >= after);
             if is_time || pressed.load(Ordering::SeqCst) {
                 if let Err(error) = attach::order(&jvm, &library, Order::Stop.text()) {
-                    note(&format!("{error:#}"));
+                    note(&format!("{:#}", anyhow::Error::from(error)));
                 }
                 return;
             }
@@ -265,6 +265,7 @@ fn give(jvm: &Jvm, order: Order, session: &Session) -> Outcome {
             Ok(Exit::Ok)
         }
         Err(error) => {
+            let error = anyhow::Error::from(error);
             note(&format!("{} {error:#}", jvm.name()));
             Ok(Exit::No)
         }

@@ -3,9 +3,9 @@
 use super::target::limit;
 use crate::Outcome;
 use crate::exit::Usage;
-use crate::live::jvm;
 use crate::session::Session;
 use heap_analysis::tables::top::{TopOptions, consumers};
+use jvm_observe::jvm;
 use std::path::{Path, PathBuf};
 
 /// The largest objects, classes, loaders and packages of a dump

@@ -2,12 +2,12 @@
 
 use crate::Outcome;
 use crate::exit::{Exit, Usage};
-use crate::live::jvm::{self, Jvm};
 use crate::live::page::{Record, keep_recording, past_folder, size};
 use crate::live::watched::Watched;
 use crate::session::Session;
 use crate::watch;
 use anyhow::Context;
+use jvm_observe::jvm::{self, Jvm};
 use server::live::Live;
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;

@@ -1,14 +1,12 @@
 //! Where the agent library is.
 
 use super::embedded;
-use super::inside::Inside;
-use super::jvm::Jvm;
 use crate::exit::Usage;
 use anyhow::{Context, Result};
+use jvm_observe::files::JvmFiles;
+pub(crate) use jvm_observe::jvm::AGENT_LIBRARY as LIBRARY;
+use jvm_observe::jvm::Jvm;
 use std::path::{Path, PathBuf};
-
-/// File name of the library.
-pub(crate) const LIBRARY: &str = "libhprof.so";
 
 /// The agent library: `--agent`, else `TENURE_AGENT`, else beside this program or in a `lib`
 /// folder next to it, else the one in this program, unpacked.
@@ -48,7 +46,7 @@ pub(crate) fn visible(jvm: &Jvm, given: Option<&Path>) -> Result<String> {
     }
     let library = find(given)?;
     if jvm.has_own_files() {
-        return Inside::of(jvm)?.library(&library, LIBRARY);
+        return Ok(JvmFiles::of(jvm)?.library(&library, LIBRARY)?);
     }
     let path = library.to_str().context("the agent's path is not UTF-8")?;
     Ok(path.to_owned())

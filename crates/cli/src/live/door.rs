@@ -2,9 +2,9 @@
 //! reached from other network namespaces, too, in a folder that only the user of the JVM can enter; and
 //! the system says which process connects.
 
-use super::inside::{Inside, PrivateFolder};
-use super::jvm::{self, Jvm};
 use anyhow::{Context, Result};
+use jvm_observe::files::{JvmFiles, PrivateFolder};
+use jvm_observe::jvm::{self, Jvm};
 use rustix::net::sockopt::socket_peercred;
 use rustix::process::geteuid;
 use std::io::ErrorKind;
@@ -18,7 +18,7 @@ const SOCKET: &str = "agent";
 /// Who may come in.
 enum Guests {
     /// This JVM.
-    Jvm(Inside),
+    Jvm(JvmFiles),
     /// JVMs of this user, and those that this process has started.
     Family,
 }
@@ -33,7 +33,7 @@ pub(crate) struct Door {
 impl Door {
     /// For one JVM that runs.
     pub(crate) fn to(jvm: &Jvm) -> Result<Door> {
-        let inside = Inside::of(jvm)?;
+        let inside = JvmFiles::of(jvm)?;
         let mut folder = inside.private_folder()?;
         let listener = folder.listen(&inside, SOCKET)?;
         Door::new(listener, Guests::Jvm(inside), folder)
@@ -41,7 +41,7 @@ impl Door {
 
     /// For JVMs that this process is about to start.
     pub(crate) fn to_family() -> Result<Door> {
-        let inside = Inside::of_this_process()?;
+        let inside = JvmFiles::of_this_process()?;
         let mut folder = inside.private_folder()?;
         let listener = folder.listen(&inside, SOCKET)?;
         if geteuid().is_root() {

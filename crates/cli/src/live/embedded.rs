@@ -3,9 +3,9 @@
 //! A program of `./x package` contains them; that of an ordinary build contains none and needs them
 //! beside itself.
 
-use super::inside::{Inside, checksum};
 use crate::commands::cache;
 use anyhow::{Context, Result, bail};
+use jvm_observe::files::{JvmFiles, checksum};
 use rustix::fs::{self, Mode, OFlags};
 use rustix::process::geteuid;
 use std::fs::DirBuilder;
@@ -53,7 +53,7 @@ fn unpack(libraries: &Libraries, cache: Option<PathBuf>) -> Result<PathBuf> {
     if !is_trusted || stat.st_mode & 0o022 != 0 && stat.st_mode & STICKY == 0 {
         bail!("other users can write to {path}; name another folder with XDG_CACHE_HOME");
     }
-    Inside::of_this_process()?.keep(&folder, &path, &name, libraries)?;
+    JvmFiles::of_this_process()?.keep(&folder, &path, &name, libraries)?;
     Ok(parent.join(name))
 }
 

@@ -1,14 +1,11 @@
-//! Running JVMs: finding one, talking to it, and collecting what its agent sends.
+//! Running JVMs: loading the agent into one, and collecting what the agent sends.
 
 pub(crate) mod agent;
-pub(crate) mod attach;
 pub(crate) mod collect;
 pub(crate) mod collect_events;
 pub(crate) mod door;
 mod embedded;
 pub(crate) mod front_end;
-pub(crate) mod inside;
-pub(crate) mod jvm;
 pub(crate) mod page;
 pub(crate) mod push;
 pub(crate) mod series;

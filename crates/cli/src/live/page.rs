@@ -1,6 +1,5 @@
 //! The live page of `run --live` and `attach --live`: its flags, and its life.
 
-use super::jvm::Jvm;
 use super::push::PushArgs;
 use super::watched::Watched;
 use crate::commands::cache::user_cache;
@@ -8,6 +7,7 @@ use crate::exit::Usage;
 use crate::output::note;
 use crate::session::Session;
 use anyhow::{Context, Result};
+use jvm_observe::jvm::Jvm;
 use server::live::program::Recording;
 use server::live::{Live, router};
 use server::{Config, Running, start};

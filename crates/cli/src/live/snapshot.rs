@@ -2,10 +2,11 @@
 //! copy, and the JVM runs on meanwhile. The copy ends when the connection to it is closed, so also when this
 //! process ends.
 
-use super::inside::{Inside, PrivateFolder};
-use super::jvm::{self, Jvm};
-use super::{agent, attach};
+use super::agent;
 use anyhow::{Context, Result, bail};
+use jvm_observe::attach;
+use jvm_observe::files::{JvmFiles, PrivateFolder};
+use jvm_observe::jvm::{self, Jvm};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::sockopt::socket_peercred;
 use std::os::unix::net::UnixListener;
@@ -32,7 +33,7 @@ impl Snapshot {
     pub(crate) fn of(jvm: &Jvm, library: Option<&Path>) -> Result<Snapshot> {
         Copied::is_possible(jvm.pid)?;
         let library = agent::visible(jvm, library)?;
-        let inside = Inside::of(jvm)?;
+        let inside = JvmFiles::of(jvm)?;
         let mut folder = inside.private_folder()?;
         let listener = folder.listen(&inside, SOCKET)?;
         let order = format!("snapshot={}/{SOCKET}", folder.path);

@@ -2,11 +2,12 @@
 //! agent's socket.
 
 use super::door::Door;
-use super::inside::Inside;
-use super::jvm::Jvm;
-use super::{agent, attach, snapshot};
+use super::{agent, snapshot};
 use agent_core::control::{Command, Switch};
 use anyhow::{Result, bail};
+use jvm_observe::attach;
+use jvm_observe::files::JvmFiles;
+use jvm_observe::jvm::Jvm;
 use server::live::program::{Agent, Ask, Commands, Program, Recording, Snapshot};
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -46,7 +47,7 @@ impl Watched {
 
     fn command(&self, name: &str, arguments: [&str; 3]) -> Result<String, String> {
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
-        attach::command(&self.jvm, name, arguments).map_err(|error| words(&error))
+        attach::command(&self.jvm, name, arguments).map_err(|error| words(&error.into()))
     }
 
     /// The counters file: in a folder per user of the JVM's own temporary folder. It stays open, because
@@ -54,7 +55,7 @@ impl Watched {
     fn counters_file(&self) -> Option<PathBuf> {
         let mut file = self.counters.lock().unwrap_or_else(PoisonError::into_inner);
         if file.is_none() {
-            *file = Inside::of(&self.jvm).ok()?.counters(self.jvm.inner_pid);
+            *file = JvmFiles::of(&self.jvm).ok()?.counters(self.jvm.inner_pid);
         }
         let descriptor = file.as_ref()?.as_raw_fd();
         Some(PathBuf::from(format!("/proc/self/fd/{descriptor}")))
@@ -184,7 +185,7 @@ impl Program for Watched {
 
     fn dump(&self, path: &Path, live_only: bool) -> Result<(), String> {
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
-        attach::dump(&self.jvm, path, live_only).map_err(|error| words(&error))
+        attach::dump(&self.jvm, path, live_only).map_err(|error| words(&error.into()))
     }
 
     fn snapshot(&self, file: File) -> Result<Snapshot, String> {

@@ -7,7 +7,7 @@
 //! that is not whole is damage and is cut off.
 
 use super::metrics::COUNT;
-use super::process;
+use jvm_observe::process;
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};

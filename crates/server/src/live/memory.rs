@@ -1,10 +1,10 @@
 //! Memory by category: asked of the VM and of the system on a thread of its own, seldom, because a VM
 //! at a safepoint answers late and a large process has many pages.
 
-use super::nmt::{self, NativeMemory};
-use super::ranges::Ranges;
-use super::resident::{self, Resident};
 use super::session::{Live, locked};
+use jvm_observe::native_memory::{self, NativeMemory};
+use jvm_observe::ranges::Ranges;
+use jvm_observe::resident::{self, Resident};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -54,7 +54,7 @@ impl Live {
             // Tracking is chosen when the VM starts.
             let tracked = is_tracked
                 .then(|| ask("VM.native_memory summary"))
-                .and_then(|text| nmt::parse(&text));
+                .and_then(|text| native_memory::parse(&text));
             is_tracked = tracked.is_some();
             let begun = Instant::now();
             let smaps = std::fs::read_to_string(&file).ok();

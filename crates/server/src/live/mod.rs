@@ -1,9 +1,8 @@
-//! A running program as pages. Everything is observed from outside: counters of the VM in its
-//! mapped file, `/proc`, the attach socket; only a recording of allocations loads the agent, when
+//! A running program as pages. Everything is observed from outside (`jvm-observe`); only a recording of allocations loads the agent, when
 //! somebody asks for one.
 //!
 //! In reading order: [`program`] (what can be asked of a VM); from readings to the timeline:
-//! [`perfdata`], [`process`], [`ranges`] and [`resident`], [`nmt`], [`memory`], [`sampler`], [`metrics`], [`timeline`]; from the agent's stream
+//! [`memory`], [`sampler`], [`metrics`], [`timeline`]; from the agent's stream
 //! to the past of every site: [`tap`], [`history`], [`recorded`]; what outlives the server: [`kept`] of the stream, `past`, [`journal`]; heap dumps: [`dumps`], [`contents`],
 //! [`instances`], [`moments`], [`references`]; the agent's answers about live objects: [`fills`], [`live_objects`],
 //! [`objects`] (from there or from a dump); what is looked at of each class: [`rules`]; tables that were kept: [`shelf`], `schedule`; CPU samples by time: [`cpu`]; CPU and contention for a while: [`measure`]; answers: [`table`], [`classes`], [`advice`], [`source`]; [`status`], [`session`] (all of it for one
@@ -27,20 +26,15 @@ pub mod measure;
 pub mod memory;
 pub mod metrics;
 pub mod moments;
-pub mod nmt;
 pub mod objects;
 mod past;
-pub mod perfdata;
 mod plain;
 mod plain_more;
 pub mod pprof;
-pub mod process;
 pub mod program;
 pub mod prometheus;
-pub mod ranges;
 pub mod recorded;
 pub mod references;
-pub mod resident;
 mod routes;
 pub mod rules;
 pub mod sampler;

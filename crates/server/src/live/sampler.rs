@@ -2,9 +2,9 @@
 
 use super::memory::Memory;
 use super::metrics::Row;
-use super::perfdata::Counters;
-use super::process::Process;
 use super::timeline::EventKind;
+use jvm_observe::counters::Counters;
+use jvm_observe::process::Process;
 use serde::{Deserialize, Serialize};
 use vm_image::container::Container;
 

@@ -1,7 +1,7 @@
 //! What the resident memory of a process is: every mapping of `/proc/PID/smaps` in one category, so
 //! that the categories sum to what is resident.
 
-use super::ranges::Ranges;
+use crate::ranges::Ranges;
 use std::collections::HashSet;
 use std::ops::Range;
 

@@ -1,9 +1,9 @@
-//! Files of a JVM's own file system, which may be a container's: somebody else may be at home there. No
-//! link in it leads out to files of this machine, nothing that exists is overwritten, and what is made
-//! there belongs to the user of the JVM.
+//! Files of a JVM's own file system, which may be a container's and hold files of an attacker. No
+//! link in it leads out to files of this machine, no existing file is overwritten, and new files
+//! belong to the user of the JVM.
 
-use super::jvm::Jvm;
-use anyhow::{Context, Result, bail};
+use crate::error::{Context, Result, refuse};
+use crate::jvm::Jvm;
 use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, ResolveFlags, Stat};
 use rustix::io::Errno;
 use rustix::net::sockopt::socket_peercred;
@@ -15,7 +15,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
 /// The file system of a JVM.
-pub(crate) struct Inside {
+pub struct JvmFiles {
     root: OwnedFd,
     /// It is that of this process.
     is_ours: bool,
@@ -25,12 +25,12 @@ pub(crate) struct Inside {
 
 /// A folder of this user's alone in the JVM's temporary folder. It goes with its content when this is
 /// dropped.
-pub(crate) struct PrivateFolder {
+pub struct PrivateFolder {
     parent: OwnedFd,
     name: String,
     folder: OwnedFd,
     /// What the JVM calls it.
-    pub(crate) path: String,
+    pub path: String,
     /// Files in it that were named.
     files: Vec<String>,
 }
@@ -55,12 +55,16 @@ fn random() -> Result<String> {
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-impl Inside {
-    pub(crate) fn of(jvm: &Jvm) -> Result<Inside> {
+impl JvmFiles {
+    /// The files that a JVM sees.
+    ///
+    /// # Errors
+    /// When this process may not look into it.
+    pub fn of(jvm: &Jvm) -> Result<JvmFiles> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = fs::open(format!("/proc/{}/root", jvm.pid), flags, Mode::empty());
         let root = root.with_context(|| format!("the files of process {}", jvm.pid))?;
-        Ok(Inside {
+        Ok(JvmFiles {
             root,
             is_ours: !jvm.has_own_root(),
             pid: jvm.pid,
@@ -69,9 +73,12 @@ impl Inside {
     }
 
     /// The files of this process, for JVMs that it starts.
-    pub(crate) fn of_this_process() -> Result<Inside> {
+    ///
+    /// # Errors
+    /// When the root cannot be opened.
+    pub fn of_this_process() -> Result<JvmFiles> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        Ok(Inside {
+        Ok(JvmFiles {
             root: fs::open("/", flags, Mode::empty())?,
             is_ours: true,
             pid: std::process::id(),
@@ -80,7 +87,10 @@ impl Inside {
     }
 
     /// Opens a path of the JVM's, whose links lead to files of the JVM's only.
-    pub(crate) fn open(&self, path: &str, flags: OFlags) -> rustix::io::Result<OwnedFd> {
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn open(&self, path: &str, flags: OFlags) -> rustix::io::Result<OwnedFd> {
         let flags = flags | OFlags::CLOEXEC;
         let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
         loop {
@@ -97,7 +107,7 @@ impl Inside {
     }
 
     /// The counters file of the JVM, which numbers its processes so.
-    pub(crate) fn counters(&self, inner_pid: u32) -> Option<File> {
+    pub fn counters(&self, inner_pid: u32) -> Option<File> {
         let folder = self.open("/tmp", OFlags::RDONLY | OFlags::DIRECTORY).ok()?;
         for entry in fs::Dir::read_from(&folder).ok()?.flatten() {
             let name = entry.file_name().to_str().ok()?;
@@ -125,7 +135,10 @@ impl Inside {
     /// Runs `body` as the user of the JVM, when this process may: a JVM takes requests and connections
     /// of its own user and group only, and JDK 8 none of root's. Another thread does it, because the
     /// change is one of the thread.
-    pub(crate) fn as_owner<T: Send>(&self, body: impl FnOnce() -> Result<T> + Send) -> Result<T> {
+    ///
+    /// # Errors
+    /// Those of `body`, or when this process may not take that user.
+    pub fn as_owner<T: Send>(&self, body: impl FnOnce() -> Result<T> + Send) -> Result<T> {
         let (uid, gid) = self.owner;
         if (geteuid(), getegid()) == (uid, gid) {
             return body();
@@ -139,17 +152,15 @@ impl Inside {
         };
         std::thread::scope(|scope| match scope.spawn(run).join() {
             Ok(result) => result,
-            Err(_) => bail!("an internal fault"),
+            Err(_) => refuse!("an internal fault"),
         })
     }
 
-    /// Creates an empty file in the JVM's working folder or temporary folder, and removes it when `body`
-    /// is through.
-    pub(crate) fn with_trigger<T>(
-        &self,
-        name: &str,
-        body: impl FnOnce() -> Result<T>,
-    ) -> Result<T> {
+    /// Creates an empty file in the JVM's working folder or temporary folder, and removes it after `body`.
+    ///
+    /// # Errors
+    /// Those of `body`, or when neither folder can be written.
+    pub fn with_trigger<T>(&self, name: &str, body: impl FnOnce() -> Result<T>) -> Result<T> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let working = fs::open(format!("/proc/{}/cwd", self.pid), flags, Mode::empty());
         let folders = [working.ok(), self.temporary().ok()];
@@ -158,7 +169,7 @@ impl Inside {
             let create =
                 || fs::openat(folder, name, new | OFlags::CLOEXEC, Mode::RUSR | Mode::WUSR);
             match create() {
-                // Left by one that was killed, or put there by somebody: only the name goes.
+                // Left by a process that was killed, or by another user: only the name goes.
                 Err(Errno::EXIST) if fs::unlinkat(folder, name, AtFlags::empty()).is_ok() => {
                     create()
                 }
@@ -167,7 +178,7 @@ impl Inside {
         };
         let mut folders = folders.into_iter().flatten();
         let Some(folder) = folders.find(|folder| create(folder).is_ok()) else {
-            bail!("cannot write where process {} looks for requests", self.pid);
+            refuse!("cannot write where process {} looks for requests", self.pid);
         };
         let done = body();
         let _ = fs::unlinkat(&folder, name, AtFlags::empty());
@@ -176,7 +187,10 @@ impl Inside {
 
     /// Connects to a socket in the temporary folder that the JVM itself has made and listens at; `None`
     /// while there is none.
-    pub(crate) fn connect(&self, name: &str) -> Result<Option<UnixStream>> {
+    ///
+    /// # Errors
+    /// When another process or user made the socket.
+    pub fn connect(&self, name: &str) -> Result<Option<UnixStream>> {
         let Ok(socket) = handle(self.temporary()?, name) else {
             return Ok(None);
         };
@@ -184,7 +198,7 @@ impl Inside {
         if FileType::from_raw_mode(stat.st_mode) != FileType::Socket
             || stat.st_uid != self.owner.0.as_raw()
         {
-            bail!("/tmp/{name} was not made by process {}", self.pid);
+            refuse!("/tmp/{name} was not made by process {}", self.pid);
         }
         let stream = match UnixStream::connect(name_of(&socket)) {
             Err(error) if error.kind() == std::io::ErrorKind::ConnectionRefused => return Ok(None),
@@ -197,16 +211,22 @@ impl Inside {
     }
 
     /// Makes sure that the JVM is at the other end.
-    pub(crate) fn check(&self, stream: &UnixStream) -> Result<()> {
+    ///
+    /// # Errors
+    /// When another process is.
+    pub fn check(&self, stream: &UnixStream) -> Result<()> {
         let other = socket_peercred(stream)?.pid.as_raw_nonzero().get();
         if u32::try_from(other) != Ok(self.pid) {
-            bail!("process {other} and not {} is at the socket", self.pid);
+            refuse!("process {other} and not {} is at the socket", self.pid);
         }
         Ok(())
     }
 
     /// A new folder for this process and the JVM.
-    pub(crate) fn private_folder(&self) -> Result<PrivateFolder> {
+    ///
+    /// # Errors
+    /// When the temporary folder cannot be written.
+    pub fn private_folder(&self) -> Result<PrivateFolder> {
         let parent = self.temporary()?;
         let name = format!(".tenure-{}", random()?);
         let cannot = || format!("cannot write to /tmp of process {}", self.pid);
@@ -239,7 +259,10 @@ impl Inside {
 
     /// A copy of a library that stays, because the JVM maps it, in a folder named by its content; what
     /// the JVM calls it.
-    pub(crate) fn library(&self, file: &Path, name: &str) -> Result<String> {
+    ///
+    /// # Errors
+    /// When it cannot be copied, or another file has the name.
+    pub fn library(&self, file: &Path, name: &str) -> Result<String> {
         let content = std::fs::read(file).with_context(|| file.display().to_string())?;
         let folder = format!(
             ".tenure-agent-{}-{:016x}",
@@ -252,7 +275,10 @@ impl Inside {
 
     /// Keeps files in a folder of the owner's alone: those that are there must have the same content,
     /// others are written. `path` is what `parent` is called in messages.
-    pub(crate) fn keep(
+    ///
+    /// # Errors
+    /// When a file differs, cannot be written, or the folder is not the owner's.
+    pub fn keep(
         &self,
         parent: &OwnedFd,
         path: &str,
@@ -268,7 +294,7 @@ impl Inside {
         let handle = handle(parent, folder)?;
         let stat = fs::fstat(&handle)?;
         if FileType::from_raw_mode(stat.st_mode) != FileType::Directory || !self.is_owned(&stat) {
-            bail!("{path}/{folder} belongs to somebody else");
+            refuse!("{path}/{folder} belongs to another user");
         }
         for (name, content) in files {
             self.keep_file(&handle, name, content)
@@ -287,7 +313,7 @@ impl Inside {
             if old == content {
                 return Ok(());
             }
-            bail!("{name} is another library; remove it");
+            refuse!("{name} is another library; remove it");
         }
         // Under another name until it is whole: another process may attach at the same moment.
         let part = format!("{name}.{}", random()?);
@@ -305,7 +331,7 @@ impl Inside {
 }
 
 /// Distinguishes versions of a library; it protects nothing, the content itself is compared.
-pub(crate) fn checksum(content: &[u8]) -> u64 {
+pub fn checksum(content: &[u8]) -> u64 {
     const PRIME: u64 = 0x100_0000_01b3;
     let start = 0xcbf2_9ce4_8422_2325;
     content.iter().fold(start, |sum, byte| {
@@ -315,13 +341,16 @@ pub(crate) fn checksum(content: &[u8]) -> u64 {
 
 impl PrivateFolder {
     /// What the JVM calls a file in it.
-    pub(crate) fn file(&mut self, name: &str) -> String {
+    pub fn file(&mut self, name: &str) -> String {
         self.files.push(name.to_owned());
         format!("{}/{name}", self.path)
     }
 
     /// Listens at a socket in it.
-    pub(crate) fn listen(&mut self, inside: &Inside, name: &str) -> Result<UnixListener> {
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn listen(&mut self, inside: &JvmFiles, name: &str) -> Result<UnixListener> {
         let listener = UnixListener::bind(name_of(&self.folder).join(name))
             .with_context(|| format!("no socket in {}", self.path))?;
         self.files.push(name.to_owned());
@@ -330,12 +359,15 @@ impl PrivateFolder {
     }
 
     /// Opens a file that the JVM has written in it.
-    pub(crate) fn open(&self, name: &str) -> Result<File> {
+    ///
+    /// # Errors
+    /// When there is none, or it is not an ordinary file.
+    pub fn open(&self, name: &str) -> Result<File> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let file = fs::openat(&self.folder, name, flags, Mode::empty());
         let file = File::from(file.with_context(|| format!("{}/{name}", self.path))?);
         if !file.metadata()?.is_file() {
-            bail!("{}/{name} is no file", self.path);
+            refuse!("{}/{name} is no file", self.path);
         }
         Ok(file)
     }

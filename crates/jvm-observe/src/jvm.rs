@@ -1,37 +1,38 @@
 //! Which JVMs run on this machine, from the process file system.
 
-use super::agent::LIBRARY;
-use crate::exit::{NotFound, Usage};
-use anyhow::Result;
+use crate::error::{ObserveError, Result};
 use std::fs;
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+/// File name of the agent library.
+pub const AGENT_LIBRARY: &str = "libhprof.so";
+
 /// A running JVM.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Jvm {
+pub struct Jvm {
     /// Its process id as this process sees it.
-    pub(crate) pid: u32,
+    pub pid: u32,
     /// Its process id in its own namespace, which names its attach socket.
-    pub(crate) inner_pid: u32,
+    pub inner_pid: u32,
     /// Main class or jar, as its command line has it.
-    pub(crate) main: String,
+    pub main: String,
     /// Its effective user and group.
-    pub(crate) user: (u32, u32),
+    pub user: (u32, u32),
     /// The agent library that it has loaded, as it calls it.
-    pub(crate) agent: Option<String>,
+    pub agent: Option<String>,
 }
 
 impl Jvm {
     /// True when the JVM sees other files than this process, or may not read this user's.
-    pub(crate) fn has_own_files(&self) -> bool {
+    pub fn has_own_files(&self) -> bool {
         self.has_own_root() || self.user.0 != rustix::process::geteuid().as_raw()
     }
 
     /// True when the JVM sees other files than this process.
-    pub(crate) fn has_own_root(&self) -> bool {
+    pub fn has_own_root(&self) -> bool {
         let link = |pid: &str| fs::read_link(format!("/proc/{pid}/ns/mnt")).ok();
         let root = |pid: &str| {
             let root = fs::metadata(format!("/proc/{pid}/root")).ok();
@@ -42,7 +43,7 @@ impl Jvm {
     }
 
     /// `4711 demo.Main`.
-    pub(crate) fn name(&self) -> String {
+    pub fn name(&self) -> String {
         format!("{} {}", self.pid, self.main)
     }
 }
@@ -56,7 +57,7 @@ const NATIVE_IMAGE: &str =
     "is a GraalVM native image, in which no agent can be loaded; Tenure needs a HotSpot JVM";
 
 /// Every JVM of this user (of all users, for root).
-pub(crate) fn list() -> Vec<Jvm> {
+pub fn list() -> Vec<Jvm> {
     let Ok(processes) = fs::read_dir("/proc") else {
         return Vec::new();
     };
@@ -69,20 +70,28 @@ pub(crate) fn list() -> Vec<Jvm> {
 }
 
 /// The JVM of a process id or of a part of its main class's name.
-pub(crate) fn find(selector: &str) -> Result<Jvm> {
+///
+/// # Errors
+/// When there is none, or several have that name.
+pub fn find(selector: &str) -> Result<Jvm> {
     if let Ok(pid) = selector.parse() {
-        return wait_for(pid).ok_or_else(|| NotFound(why_not(pid)).into());
+        return wait_for(pid).ok_or_else(|| ObserveError::NotFound(why_not(pid)));
     }
     let own = std::process::id();
     let mut found = list();
     found.retain(|jvm| jvm.pid != own && jvm.main.contains(selector));
     match &found[..] {
         [one] => Ok(one.clone()),
-        [] => Err(NotFound(format!("no JVM runs {selector:?}{}", running())).into()),
+        [] => Err(ObserveError::NotFound(format!(
+            "no JVM runs {selector:?}{}",
+            running()
+        ))),
         many => {
             let names: Vec<_> = many.iter().map(Jvm::name).collect();
             let names = names.join(", ");
-            Err(Usage(format!("{selector:?} matches several JVMs: {names}")).into())
+            Err(ObserveError::Ambiguous(format!(
+                "{selector:?} matches several JVMs: {names}"
+            )))
         }
     }
 }
@@ -139,9 +148,9 @@ fn is_native_image(program: &Path) -> bool {
         return false;
     };
     let mut buffer = vec![0; 1 << 20];
-    let mut kept = 0;
-    while let Ok(count @ 1..) = file.read(&mut buffer[kept..]) {
-        let filled = kept + count;
+    let mut held = 0;
+    while let Ok(count @ 1..) = file.read(&mut buffer[held..]) {
+        let filled = held + count;
         if buffer[..filled]
             .windows(NAME.len())
             .any(|part| part == NAME)
@@ -149,15 +158,15 @@ fn is_native_image(program: &Path) -> bool {
             return true;
         }
         // The name may be on both sides of what is read at once.
-        kept = filled.min(NAME.len());
-        buffer.copy_within(filled - kept..filled, 0);
+        held = filled.min(NAME.len());
+        buffer.copy_within(filled - held..filled, 0);
     }
     false
 }
 
 /// The JVM of a process and of those it started, if there is one yet: the process itself when it is
 /// one, else the first that it or its children have started.
-pub(crate) fn of_family(pid: u32) -> Option<Jvm> {
+pub fn of_family(pid: u32) -> Option<Jvm> {
     if let Some(jvm) = read(pid) {
         return Some(jvm);
     }
@@ -165,7 +174,7 @@ pub(crate) fn of_family(pid: u32) -> Option<Jvm> {
 }
 
 /// Whether a process is another one, or was started by it or by one that was.
-pub(crate) fn descends(pid: u32, ancestor: u32) -> bool {
+pub fn descends(pid: u32, ancestor: u32) -> bool {
     let parent = |pid: u32| {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
         let (_, rest) = stat.rsplit_once(") ")?;
@@ -211,8 +220,8 @@ fn agent_of(maps: &str) -> Option<String> {
         let at = line.find('/')?;
         Some(line[at..].strip_suffix(" (deleted)").unwrap_or(&line[at..]))
     });
-    let mut ours =
-        paths.filter(|path| path.ends_with(&format!("/{LIBRARY}")) && !path.contains("/jre/lib/"));
+    let mut ours = paths
+        .filter(|path| path.ends_with(&format!("/{AGENT_LIBRARY}")) && !path.contains("/jre/lib/"));
     ours.next().map(str::to_owned)
 }
 

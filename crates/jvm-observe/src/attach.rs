@@ -1,8 +1,8 @@
 //! HotSpot's attach mechanism: a socket in the JVM's temporary folder that it opens when asked.
 
-use super::inside::Inside;
-use super::jvm::Jvm;
-use anyhow::{Context, Result, bail};
+use crate::error::{Context, Result, refuse};
+use crate::files::JvmFiles;
+use crate::jvm::Jvm;
 use std::fs;
 use std::io::{Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -20,8 +20,11 @@ const REPLY: &str = "reply";
 const ANSWER: Duration = Duration::from_secs(3600);
 
 /// Sends one command and gives the JVM's answer.
-pub(crate) fn command(jvm: &Jvm, name: &str, arguments: [&str; 3]) -> Result<String> {
-    let inside = Inside::of(jvm)?;
+///
+/// # Errors
+/// When the JVM opens no attach socket, does not answer, or refuses.
+pub fn command(jvm: &Jvm, name: &str, arguments: [&str; 3]) -> Result<String> {
+    let inside = JvmFiles::of(jvm)?;
     let mut stream = inside.as_owner(|| connect(jvm, &inside))?;
     stream.set_read_timeout(Some(ANSWER))?;
     stream.write_all(&request(name, arguments))?;
@@ -47,12 +50,12 @@ fn read_answer(answer: &str) -> Result<String> {
     let (code, text) = answer.split_once('\n').unwrap_or((answer, ""));
     match code.trim() {
         "0" => Ok(text.to_owned()),
-        "" => bail!("the JVM closed the connection without an answer"),
-        code => bail!("the JVM refused ({code}): {}", text.trim()),
+        "" => refuse!("the JVM closed the connection without an answer"),
+        code => refuse!("the JVM refused ({code}): {}", text.trim()),
     }
 }
 
-fn connect(jvm: &Jvm, inside: &Inside) -> Result<UnixStream> {
+fn connect(jvm: &Jvm, inside: &JvmFiles) -> Result<UnixStream> {
     // Of two that ask at once the second would get a thread dump in the program's output.
     static ASKING: Mutex<()> = Mutex::new(());
     let socket = format!(".java_pid{}", jvm.inner_pid);
@@ -108,13 +111,13 @@ fn wait_for_handler(jvm: &Jvm) -> Result<()> {
         }
         std::thread::sleep(Duration::from_millis(20));
     }
-    bail!(
+    refuse!(
         "process {} does not take the signal that asks for its attach socket (started with -Xrs?)",
         jvm.pid
     )
 }
 
-fn wait_for(jvm: &Jvm, inside: &Inside, socket: &str) -> Result<UnixStream> {
+fn wait_for(jvm: &Jvm, inside: &JvmFiles, socket: &str) -> Result<UnixStream> {
     let pid = i32::try_from(jvm.pid)
         .ok()
         .and_then(rustix::process::Pid::from_raw);
@@ -128,14 +131,17 @@ fn wait_for(jvm: &Jvm, inside: &Inside, socket: &str) -> Result<UnixStream> {
         }
         std::thread::sleep(Duration::from_millis(20));
     }
-    bail!(
+    refuse!(
         "process {} did not open its attach socket (started with -XX:+DisableAttachMechanism?)",
         jvm.pid
     )
 }
 
 /// Has the JVM write a heap dump to a new file of this process's.
-pub(crate) fn dump(jvm: &Jvm, path: &Path, live_only: bool) -> Result<()> {
+///
+/// # Errors
+/// When the JVM writes none, or the file exists.
+pub fn dump(jvm: &Jvm, path: &Path, live_only: bool) -> Result<()> {
     const NAME: &str = "heap.hprof";
     let which = if live_only { "-live" } else { "-all" };
     if !jvm.has_own_files() {
@@ -143,10 +149,10 @@ pub(crate) fn dump(jvm: &Jvm, path: &Path, live_only: bool) -> Result<()> {
         let answer = command(jvm, "dumpheap", [inside, which, ""])?;
         return match path.is_file() {
             true => Ok(()),
-            false => bail!("no dump was written: {}", answer.trim()),
+            false => refuse!("no dump was written: {}", answer.trim()),
         };
     }
-    let mut folder = Inside::of(jvm)?.private_folder()?;
+    let mut folder = JvmFiles::of(jvm)?.private_folder()?;
     let inside = folder.file(NAME);
     let answer = command(jvm, "dumpheap", [&inside, which, ""])?;
     let written = folder.open(NAME);
@@ -167,9 +173,12 @@ fn is_too_early(answer: &Result<String>) -> bool {
 }
 
 /// Loads an agent library, or gives the one that is loaded already an order: options, `stop`, `dump` or
-/// `status`. What it answers. The path is one of the JVM's own file system.
-pub(crate) fn order(jvm: &Jvm, library: &str, text: &str) -> Result<String> {
-    let inside = Inside::of(jvm)?;
+/// `status`. Returns its answer. The path is one of the JVM's own file system.
+///
+/// # Errors
+/// When the JVM cannot load it, or the agent refuses.
+pub fn order(jvm: &Jvm, library: &str, text: &str) -> Result<String> {
+    let inside = JvmFiles::of(jvm)?;
     let mut folder = inside.private_folder()?;
     let listener = folder.listen(&inside, REPLY)?;
     listener.set_nonblocking(true)?;
@@ -190,18 +199,18 @@ pub(crate) fn order(jvm: &Jvm, library: &str, text: &str) -> Result<String> {
         stream.read_to_string(&mut said)?;
         return match said.split_once(' ') {
             Some(("0", said)) => Ok(said.to_owned()),
-            Some((_, fault)) => bail!("{fault}"),
-            None => bail!("the agent gave no answer"),
+            Some((_, fault)) => refuse!("{fault}"),
+            None => refuse!("the agent gave no answer"),
         };
     }
     // JDK 8 says `0`, later ones `return code: 0`; a missing library is a sentence.
     let answer = answer?;
     if jvm.agent.is_some() {
-        bail!("another version of the agent is loaded, and stays until the program ends");
+        refuse!("another version of the agent is loaded, and stays until the program ends");
     }
     let code = answer.trim();
     let code = code.strip_prefix("return code: ").unwrap_or(code);
-    bail!("the JVM could not load the agent: {code}")
+    refuse!("the JVM could not load the agent: {code}")
 }
 
 #[cfg(test)]
