@@ -5,14 +5,15 @@ use crate::terminal::Terminal;
 use crate::watched::{Lab, Program, java, lab};
 use cli::watch::app::{Action, Watch};
 use cli::watch::draw::draw;
-use cli::watch::question::{Question, Row, Sheet};
+use cli::watch::question::Question;
+use cli::watch::sheet::{Row, Sheet};
 use cli::watch::view::View;
+use live_analysis::metrics;
+use live_analysis::timeline::{Event, EventKind};
 use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{KeyCode, KeyModifiers};
-use server::live::metrics;
-use server::live::session::TimelineAnswer;
-use server::live::status::Status;
-use server::live::timeline::{Event, EventKind};
+use server::live::recording::state::TimelineAnswer;
+use server::live::recording::status::Status;
 use std::process::{Command, Stdio};
 
 fn press(watch: &mut Watch, keys: &str) -> Option<Action> {
@@ -82,7 +83,8 @@ fn some_watch() -> Watch {
 }
 
 fn answer(question: &Question) -> Sheet {
-    let cells = question.view.columns().iter().enumerate();
+    let columns = question.view.columns();
+    let cells = columns.iter().enumerate();
     let row = |n: usize, details: Vec<String>| Row {
         cells: cells
             .clone()
@@ -244,9 +246,9 @@ fn every_view_can_be_drawn_on_any_screen() {
     // The sorted column is shown wherever it is.
     press(&mut watch, "i");
     answered(&mut watch);
-    press(&mut watch, &"→".repeat(9));
+    press(&mut watch, &"→".repeat(10));
     assert!(
-        page(&mut watch, 80, 24).contains("▼Cap. mean"),
+        page(&mut watch, 80, 24).contains("▼Capacity mean"),
         "{}",
         page(&mut watch, 80, 24)
     );
@@ -320,13 +322,16 @@ fn saved_tables_are_compared_with_the_marked_one_or_the_one_before() {
     );
     // A table that comes makes the list old.
     let age = watch.age();
-    watch.status.saved.push(server::live::shelf::Saved {
-        number: 4,
-        time_ms: 0,
-        source: String::new(),
-        sizes_ms: None,
-        stem: "t".into(),
-    });
+    watch
+        .status
+        .saved
+        .push(server::live::persist::saved_tables::Saved {
+            number: 4,
+            time_ms: 0,
+            source: String::new(),
+            sizes_ms: None,
+            stem: "t".into(),
+        });
     assert_ne!(watch.age(), age);
 }
 

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 /// How long a JVM may take to open its socket; one that starts or collects takes its time. A signal
 /// that it comes to later than that prints a thread dump.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// The socket at which an answer of the agent is waited for.
+/// The socket at which an answer of the agent is awaited.
 const REPLY: &str = "reply";
 /// How long a command may take: a heap dump of many gigabytes.
 const ANSWER: Duration = Duration::from_secs(3600);

@@ -6,7 +6,7 @@
 pub struct NativeMemory {
     /// The Java heap.
     pub java: u64,
-    /// What programs ask for: direct buffers, `Unsafe.allocateMemory`, and the VM's own use of them.
+    /// What programs request: direct buffers, `Unsafe.allocateMemory`, and the VM's own use of them.
     pub native: u64,
     /// Compiled code and the compilers.
     pub code: u64,

@@ -10,7 +10,7 @@ const TICKS: f64 = 100.0;
 /// A process at one moment. Sizes are bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Process {
-    /// When it started, in ticks since boot: tells a process from a later one with the same id.
+    /// When it started, in ticks since boot: distinguishes a process from a later one with the same id.
     pub started: u64,
     /// CPU seconds used, of all threads.
     pub cpu_seconds: f64,

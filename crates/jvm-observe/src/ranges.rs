@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-/// The address ranges that a VM has told.
+/// The address ranges that a VM has reported.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ranges {
     /// The Java heap.
@@ -18,7 +18,7 @@ pub struct Ranges {
 }
 
 impl Ranges {
-    /// From the three answers; an empty text says nothing.
+    /// From the three answers; an empty text has no ranges.
     pub fn parse(heap: &str, info: &str, metaspace: &str) -> Ranges {
         let mut ranges = Ranges::default();
         ranges.java.extend(hull(heap));

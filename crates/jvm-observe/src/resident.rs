@@ -49,7 +49,7 @@ struct Mapping<'a> {
     resident: u64,
 }
 
-/// Reads the text of `smaps`. `None` when the heap is not found: nothing could be told apart.
+/// Reads the text of `smaps`. `None` when the heap is not found: nothing could be distinguished.
 pub fn parse(smaps: &str, ranges: &Ranges) -> Option<Resident> {
     let mappings = mappings(smaps);
     let executed: HashSet<&str> = mappings
@@ -120,7 +120,7 @@ fn share(one: &Mapping<'_>, range: &Range<u64>) -> u64 {
     u64::try_from(u128::from(one.resident) * u128::from(common) / size).unwrap_or(one.resident)
 }
 
-/// A thread's stack lies right above a small part that nobody may touch.
+/// A thread's stack lies right above a small part that no one may touch.
 fn is_stack(one: &Mapping<'_>, before: Option<&Mapping<'_>>) -> bool {
     let guard = before.filter(|guard| {
         guard.at.end == one.at.start

@@ -69,7 +69,7 @@ pub fn write_value(out: &mut dyn io::Write, value: &impl Serialize) -> io::Resul
     out.write_all(b"\n")
 }
 
-/// Escapes what [`is_unsafe`] says, besides what JSON demands: somebody will look at the output
+/// Escapes what [`is_unsafe`] says, besides what JSON demands: someone will examine the output
 /// in a terminal.
 struct Harmless<'a>(PrettyFormatter<'a>);
 

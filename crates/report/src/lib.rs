@@ -21,6 +21,7 @@ pub mod escape;
 pub mod events;
 pub mod html;
 pub mod json;
+pub mod live;
 pub mod markdown;
 pub mod phases;
 pub mod profile;

@@ -126,7 +126,7 @@ fn spans_piece(spans: &[Span], look: &Look, limit: Option<usize>) -> Piece {
 }
 
 /// Makes room: first what follows the class name goes, from the end, then the class name loses
-/// its beginning. What tells classes apart is at the end of their names.
+/// its beginning. What distinguishes classes is at the end of their names.
 fn fit(parts: &mut Vec<(String, Option<&str>, bool)>, limit: usize) {
     let width = |parts: &[(String, Option<&str>, bool)]| -> usize {
         parts.iter().map(|(t, ..)| t.chars().count()).sum()
@@ -175,7 +175,7 @@ fn wrap(text: &str, look: &Look, out: &mut String) {
     let indent: String = text.chars().take_while(|c| *c == ' ').collect();
     let mut column = 0;
     for (n, word) in text.trim_start().split(' ').enumerate() {
-        // Colour codes take no room.
+        // Colour codes have no width.
         let mut escaped = false;
         let len = word
             .chars()

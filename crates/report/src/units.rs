@@ -1,6 +1,7 @@
 //! Numbers as people read them.
 
-use heap_analysis::objects::readable::civil;
+pub use heap_analysis::objects::readable::{grouped, utc};
+use live_analysis::metrics::Unit;
 
 /// `4.0 KiB`, `1.5 GiB`: one digit behind the point, none for plain bytes.
 pub fn human_bytes(bytes: u64) -> String {
@@ -18,19 +19,6 @@ pub fn human_bytes(bytes: u64) -> String {
     format!("{value:.1} {}", UNITS[unit])
 }
 
-/// `1,234,567`.
-pub fn grouped(n: u64) -> String {
-    let digits = n.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
 /// `12.3 %`; small but not nothing is `<0.1 %`.
 pub fn percent(share: f64) -> String {
     let percent = share * 100.0;
@@ -40,20 +28,31 @@ pub fn percent(share: f64) -> String {
     format!("{percent:.1} %")
 }
 
-/// A moment in UTC, `2026-11-21 08:18:25 UTC`; empty for none.
-pub fn utc(timestamp_ms: u64) -> String {
-    if timestamp_ms == 0 {
-        return String::new();
+/// A value of a metric with its unit; nothing is below zero.
+pub fn metric(unit: Unit, value: f64) -> String {
+    let whole = value.max(0.0).round() as u64;
+    match unit {
+        Unit::Bytes => human_bytes(whole),
+        Unit::BytesPerSecond => format!("{}/s", human_bytes(whole)),
+        Unit::Count => grouped(whole),
+        Unit::Share => percent(value),
     }
-    let seconds = timestamp_ms / 1000;
-    let (days, rest) = (seconds / 86_400, seconds % 86_400);
-    let (year, month, day) = civil(days as i64);
-    format!(
-        "{year:04}-{month:02}-{day:02} {:02}:{:02}:{:02} UTC",
-        rest / 3600,
-        rest / 60 % 60,
-        rest % 60
-    )
+}
+
+/// A difference with its sign: `+1,234`.
+pub fn change(number: i64) -> String {
+    let text = grouped(number.unsigned_abs());
+    match number {
+        0 => text,
+        1.. => format!("+{text}"),
+        _ => format!("-{text}"),
+    }
+}
+
+/// A difference of bytes: `-1.5 KiB`.
+pub fn bytes_change(number: i64) -> String {
+    let text = human_bytes(number.unsigned_abs());
+    if number < 0 { format!("-{text}") } else { text }
 }
 
 /// `1 object`, `2 objects`.

@@ -1,4 +1,4 @@
-//! The written forms before the programs that read them. A program that is not installed is said
+//! The written forms before the programs that read them. A program that is not installed is reported
 //! and skipped.
 
 use ::profile::{Metric, Profile};
@@ -89,7 +89,7 @@ fn the_jdk_prints_a_recording() {
     );
     assert!(print.contains("duration = 10.0 ms"), "{print}");
     assert!(print.contains("\"main\""), "{print}");
-    // What lives: ten arrays of eighty bytes.
+    // Live objects: ten arrays of eighty bytes.
     assert!(print.contains("objectSize = 800 bytes"), "{print}");
     assert!(print.contains("objects = 10"), "{print}");
     assert!(print.contains("10 objects"), "{print}");

@@ -27,6 +27,7 @@ files! {
     "api.js" => SCRIPT,
     "format.js" => SCRIPT,
     "table.js" => SCRIPT,
+    "columns.js" => SCRIPT,
     "treemap.js" => SCRIPT,
     "objects.js" => SCRIPT,
     "views_heap.js" => SCRIPT,
@@ -63,7 +64,7 @@ pub async fn serve(Path(name): Path<String>) -> Response {
 }
 
 /// The page that loads the module `script`; everything in it is made by that module. `plain` is the
-/// address of the same without script.
+/// address of the same without JavaScript.
 pub fn page(title: &str, script: &str, plain: &str) -> Response {
     let title = report::escape::html(title);
     let page = format!(

@@ -2,7 +2,7 @@
 //! the server ends. A slow page misses states in between, never the last one.
 
 use crate::reply::json_bytes;
-use crate::serve::Stop;
+use crate::stop::Stop;
 use axum::body::Body;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
@@ -12,7 +12,7 @@ use std::convert::Infallible;
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// A comment goes out so often when nothing happens, so that both sides notice a dead peer.
+/// A comment goes out so often when nothing happens, so that both sides notice a broken connection.
 const BEAT: Duration = Duration::from_secs(15);
 
 /// No page needs more than ten states a second.

@@ -1,8 +1,8 @@
-//! Who may ask: only somebody who knows the token, who reached us by a loopback name (a page of
-//! another site that points its own name at 127.0.0.1 did not), and whose page is ours.
+//! Who may ask: only someone who knows the token, who reached us by a loopback name (a page of
+//! another site that points its own name at 127.0.0.1 did not), and whose page is Tenure's.
 
 use crate::reply::Fault;
-use crate::serve::Stop;
+use crate::stop::Stop;
 use axum::Router;
 use axum::extract::Request;
 use axum::http::{HeaderName, HeaderValue, Method, Uri, header};
@@ -15,10 +15,6 @@ use tower::ServiceExt;
 pub const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
     img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'self'; \
     frame-ancestors 'none'";
-
-/// For pages without script, whose tables carry widths as style attributes.
-pub const PLAIN_POLICY: &str = "default-src 'none'; style-src 'self' 'unsafe-inline'; \
-    img-src 'self' data:; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
 
 /// The entrance to a site.
 #[derive(Clone, Debug)]
@@ -72,7 +68,7 @@ impl Gate {
     }
 }
 
-/// Compares in a time that does not tell where the first difference is.
+/// Compares in a time that does not depend on where the first difference is.
 fn same(a: &[u8], b: &[u8]) -> bool {
     a.len() == b.len() && a.iter().zip(b).fold(0, |d, (x, y)| d | (x ^ y)) == 0
 }

@@ -1,6 +1,5 @@
-//! Answers in the forms that can be asked for, and faults as JSON.
+//! Answers in the forms that can be requested, and faults as JSON.
 
-use crate::guard::PLAIN_POLICY;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use heap_graph::HeapError;
@@ -8,19 +7,23 @@ use heap_query::{Place, QueryError};
 use report::{Doc, Provenance, Say, html, json, sheet};
 use serde::Serialize;
 
+/// For pages without JavaScript, whose tables carry widths as style attributes.
+pub const PLAIN_POLICY: &str = "default-src 'none'; style-src 'self' 'unsafe-inline'; \
+    img-src 'self' data:; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
+
 /// What kind of fault; part of the interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FaultKind {
-    /// The parameters make no sense.
+    /// The parameters are invalid.
     BadRequest,
     /// Not from our own page, or without the token.
     Forbidden,
     /// No such view, object, class.
     NotFound,
-    /// The index is still being built: ask again.
+    /// The index is still being built: repeat the request.
     NotReady,
-    /// The answer is being worked out: ask again.
+    /// The answer is being computed: repeat the request.
     Later,
     /// The dump cannot be used, or the answer could not be made.
     Failed,
@@ -39,7 +42,7 @@ pub struct Fault {
 }
 
 impl Fault {
-    /// The parameters make no sense.
+    /// The parameters are invalid.
     pub fn bad(message: impl Into<String>) -> Fault {
         Fault::new(FaultKind::BadRequest, message)
     }
@@ -59,7 +62,7 @@ impl Fault {
         Fault::new(FaultKind::NotReady, message)
     }
 
-    /// Somebody works on it.
+    /// Someone works on it.
     pub(crate) fn later() -> Fault {
         Fault::new(FaultKind::Later, "this is being worked out")
     }
@@ -149,7 +152,7 @@ pub enum Form {
     Json,
     /// The tables of the answer as CSV, sizes in bytes.
     Csv,
-    /// A page without script.
+    /// A page without JavaScript.
     Plain,
 }
 
@@ -209,7 +212,7 @@ impl Written {
     }
 }
 
-/// A page without script: `body` is HTML whose texts are escaped already.
+/// A page without JavaScript: `body` is HTML whose texts are escaped already.
 pub fn plain_page(title: &str, body: &str, up: &str) -> Response {
     let title = report::escape::html(title);
     let page = format!(
@@ -226,4 +229,17 @@ pub fn plain_page(title: &str, body: &str, up: &str) -> Response {
         HeaderValue::from_static(PLAIN_POLICY),
     );
     response
+}
+
+/// Percent-encoding for a query.
+pub(crate) fn encoded(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for b in text.bytes() {
+        if b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-' | b':') {
+            out.push(b as char);
+        } else {
+            out.push_str(&format!("%{b:02X}"));
+        }
+    }
+    out
 }

@@ -2,6 +2,7 @@
 //! seconds after that, whatever a browser still holds open.
 
 use crate::guard::{Gate, gate};
+use crate::stop::Stop;
 use axum::Router;
 use axum::extract::Request;
 use std::io;
@@ -32,7 +33,7 @@ pub enum ServeError {
     /// The port is taken, or the system has no loopback interface.
     #[error("cannot listen on 127.0.0.1:{port}: {error}")]
     Listen {
-        /// The port asked for.
+        /// The port requested.
         port: u16,
         /// Why not.
         error: io::Error,
@@ -79,7 +80,7 @@ impl Running {
 
     /// Waits until the server has ended.
     pub fn wait(self) {
-        // The thread's result says nothing: a panic in it has been reported already.
+        // The thread's result has no information: a panic in it has been reported already.
         let _ = self.thread.join();
     }
 }
@@ -97,19 +98,6 @@ impl Stopper {
     /// True when the server was asked to end.
     pub fn is_stopped(&self) -> bool {
         *self.0.borrow()
-    }
-}
-
-/// True from the moment on when the server is to end. In the extensions of every request, so that
-/// endless answers can end.
-#[derive(Clone, Debug)]
-pub struct Stop(pub watch::Receiver<bool>);
-
-impl Stop {
-    /// Returns when the server is to end.
-    pub async fn stopped(&mut self) {
-        // An error means that the sender is gone, which is the end as well.
-        let _ = self.0.wait_for(|stop| *stop).await;
     }
 }
 

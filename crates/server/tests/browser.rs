@@ -198,7 +198,7 @@ fn clicks_lead_from_the_overview_to_the_field_that_holds_the_leak() {
     assert!(page.contains("Entries"), "{page}");
     assert!(page.contains("visitor-"), "{page}");
     assert!(page.contains("shop.Session"), "{page}");
-    // The page was opened while the dump was being read: its first view may have been told to wait.
+    // The page was opened while the dump was being read: its first view may have had to wait.
     browser.errors.retain(|e| !e.contains("503"));
     assert_eq!(browser.errors, Vec::<String>::new());
 }
@@ -565,7 +565,7 @@ fn views_of_a_large_dump_are_quick() {
             println!("  {time:?} {view}");
         }
     }
-    // While the index was being built, views were told to wait; one of the queries is wrong, and one
+    // While the index was being built, views had to wait; one of the queries is wrong, and one
     // is about a class that only the small dump has.
     let is_expected = |e: &String| e.contains("503") || e.contains("status of 400");
     browser.errors.retain(|e| !is_expected(e));

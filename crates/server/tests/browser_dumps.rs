@@ -76,7 +76,7 @@ fn what_grew_since_an_earlier_dump_is_shown_and_leads_to_its_objects() {
     browser.click(link);
     browser.wait("location.hash.startsWith('#/objects')");
     settled(&mut browser);
-    // Objects without a value of their own are told apart by their fields.
+    // Objects without a value of their own are distinguished by their fields.
     let page = text(&mut browser);
     assert!(page.contains("name = \"visitor-7\", hits = 7"), "{page}");
     browser.click("document.querySelector('main tbody .obj a')");

@@ -143,9 +143,9 @@ fn the_server_ends_although_a_page_is_listening() {
     let mut first = [0u8; 4096];
     let n = page.read(&mut first).unwrap();
     assert!(String::from_utf8_lossy(&first[..n]).contains("text/event-stream"));
-    // Another peer connects and says nothing.
+    // Another client connects and sends nothing.
     let _silent = TcpStream::connect(running.address()).unwrap();
-    // A server that waits for its peers never ends, and with it the test.
+    // A server that waits for its clients never ends, and with it the test.
     running.stop();
     running.wait();
 }

@@ -5,5 +5,6 @@ mod browser_dumps;
 mod guard;
 mod modules;
 mod queries;
+mod reference;
 mod site;
 mod views;

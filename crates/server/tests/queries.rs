@@ -1,5 +1,5 @@
 //! Queries of the explorer over real sockets: answers, places of errors, completion, history, an
-//! end when nobody waits; and the queries that views show, which give the same rows.
+//! end when no one waits; and the queries that views show, which give the same rows.
 
 use crate::site::Site;
 use heap_graph::{Control, Heap, Options};

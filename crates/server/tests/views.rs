@@ -1,4 +1,4 @@
-//! The rule of the explorer, for each of its views: JSON, CSV, a page without script, the query it
+//! The rule of the explorer, for each of its views: JSON, CSV, a page without JavaScript, the query it
 //! shows, and rows that are sets which can be passed on.
 
 use crate::site::Site;

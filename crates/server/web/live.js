@@ -127,7 +127,7 @@ async function begin() {
     fill(site.status, state.ended ? "the program has ended" : [`pid ${state.pid}`, timeline.container()].filter(Boolean).join(" · "));
     const list = document.getElementById("dump-list");
     if (list && JSON.stringify(before.dumps) !== JSON.stringify(state.dumps)) fill(list, dumpList(state.dumps));
-    // A table is asked for again when a snapshot has come, unless it is that of a selected range.
+    // A table is requested again when a snapshot has come, unless it is that of a selected range.
     const quiet = ["", "memory", "events"].includes(here().name);
     const key = `${quiet ? Boolean(state.recording?.snapshots) : state.recording?.snapshots}|${state.recording?.on}|${state.cpu && here().name === "cpu" ? Math.floor((state.rows.at(-1)?.[0] || 0) / 2000) : state.cpu}|${state.dumps.map((d) => d.stage)}|${state.saved.length}|${state.ended}|${timeline.rows.length > 1}|${[...timeline.present]}`;
     if (seen !== null && seen !== key && !selection()) site.refresh();

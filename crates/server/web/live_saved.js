@@ -1,16 +1,14 @@
 // Tables that were kept, what changed between two of them, and the source of a frame.
 
+import { described } from "./columns.js";
 import { h } from "./dom.js";
-import { bytes, className, grouped } from "./format.js";
+import { className } from "./format.js";
 import { change, notice } from "./shell.js";
 import { pager, table } from "./table.js";
 import { faultLine, tryCommand } from "./live_timeline.js";
 import { downloads, filters } from "./live_tables.js";
 
 const LIMIT = 100;
-const count = (n) => (n === null || n === undefined ? "" : grouped(n));
-const signed = (n) => (n === null || n === undefined ? "" : h("span", { class: n > 0 ? "plus" : null }, n > 0 ? `+${grouped(n)}` : grouped(n)));
-const signedBytes = (n) => (n === null || n === undefined ? "" : n < 0 ? ["−", bytes(-n)] : [n > 0 ? "+" : "", bytes(n)]);
 
 /** What is recorded and looked at of each class, line by line. */
 export async function options({ ask, refresh }) {
@@ -48,16 +46,9 @@ export async function saved(state, { params, ask, refresh }) {
   if (list.length < 2) return [head, kept];
   const asked = { from, to: end, sort: params.sort || "bytes_change", up: params.up, filter: params.filter, regex: params.regex, offset: params.offset, limit: LIMIT };
   const answer = await ask("compare", asked);
-  const number = (title, name, cell) => ({ title, num: true, sort: name, cell });
-  const columns = [
-    { title: "Type", sort: "name", cell: (r) => className(r.class) },
-    number("Live before", "live_before", (r) => count(r.live_before)), number("Live after", "live_after", (r) => count(r.live_after)), number("Live change", "live_change", (r) => signed(r.live_change)),
-    number("Bytes before", "bytes_before", (r) => bytes(r.bytes_before)), number("Bytes after", "bytes_after", (r) => bytes(r.bytes_after)), number("Bytes change", "bytes_change", (r) => signedBytes(r.bytes_change)),
-    number("Elements change", "size_change", (r) => signed(r.size_change)), number("Capacity bytes change", "capacity_bytes_change", (r) => signedBytes(r.capacity_bytes_change)),
-  ];
-  const sized = answer.rows.some((r) => r.size_change !== null || r.capacity_bytes_change !== null);
+  const columns = described(answer, (r) => className(r.class));
   return [head, h("h2", null, "What changed"), h("div", { class: "controls" }, pick("first", from), pick("second", end)), filters(params, "class"),
-    table({ columns: sized ? columns : columns.slice(0, -2), rows: answer.rows, sort: asked.sort, turned: params.up || "", label: "Changes", empty: params.filter || params.regex ? "No class that matches has changed." : "No class has changed." }), pager(answer.offset, answer.rows.length, answer.count, LIMIT),
+    table({ columns, rows: answer.rows, sort: asked.sort, turned: params.up || "", label: "Changes", empty: params.filter || params.regex ? "No class that matches has changed." : "No class has changed." }), pager(answer.offset, answer.rows.length, answer.count, LIMIT),
     downloads("compare", asked), h("h2", null, "Saved"), kept];
 }
 

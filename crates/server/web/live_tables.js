@@ -1,5 +1,6 @@
 // Tables about a recording: allocations, stacks, classes, instances, what to fix.
 
+import { described, details, signed, signedBytes } from "./columns.js";
 import { h, query, renew, to } from "./dom.js";
 import { bytes, className, clock, grouped, plural } from "./format.js";
 import { change, notice } from "./shell.js";
@@ -8,8 +9,6 @@ import { ranged } from "./live_timeline.js";
 
 const LIMIT = 100;
 const count = (n) => (n === null || n === undefined ? "" : grouped(n));
-const signed = (n) => h("span", { class: n > 0 ? "plus" : null }, n > 0 ? `+${grouped(n)}` : grouped(n));
-const signedBytes = (n) => (n < 0 ? ["−", bytes(-n)] : bytes(n));
 let sources = false;
 
 /** Whether frames lead to their source. */
@@ -77,21 +76,9 @@ async function allocated(kind, { params, ask }) {
   const sort = params.sort || kind.sort;
   const asked = { ...ranged(params), heap: kind.heap, by, sort, up: params.up, filter: params.filter, regex: params.regex, offset: params.offset, limit: LIMIT };
   const answer = await ask("allocations", asked);
-  const all = answer.total;
-  const column = (title, name, cell, share) => ({ title, num: true, sort: name, cell, bar: share });
-  const columns = [
-    { title: "Name", sort: "name", cell: (r) => [kind.heap ? h("span", { class: "cls" }, r.name) : className(r.name), r.context ? h("div", { class: "dim" }, `by ${r.context}`) : null, r.stack ? frames(r.stack) : null] },
-    column("Allocations", "allocations", (r) => count(r.allocations)),
-    column("Deallocations", "deallocations", (r) => count(r.deallocations)),
-    column("Remaining", "remaining", (r) => signed(r.remaining)),
-    column("Allocated", "allocated_bytes", (r) => bytes(r.allocated_bytes), (r) => r.allocated_bytes / Math.max(1, all.allocated_bytes)),
-    column("Deallocated", "deallocated_bytes", (r) => bytes(r.deallocated_bytes)),
-    column("Remaining bytes", "remaining_bytes", (r) => signedBytes(r.remaining_bytes)),
-    column("Live", "live", (r) => count(r.live)),
-    column("Live bytes", "live_bytes", (r) => bytes(r.live_bytes)),
-  ];
-  const total = ["All", count(all.allocations), count(all.deallocations), signed(all.remaining), bytes(all.allocated_bytes), bytes(all.deallocated_bytes),
-    signedBytes(all.remaining_bytes), count(all.live), bytes(all.live_bytes)];
+  const name = (r) => [kind.heap ? h("span", { class: "cls" }, r.name) : className(r.name), details(answer, r), r.stack.length ? frames(r.stack) : null];
+  const columns = described(answer, name, { allocated_bytes: (r) => r.allocated_bytes / Math.max(1, answer.total.allocated_bytes) });
+  const total = columns.map((c, n) => (n ? c.cell(answer.total) : "All"));
   return [
     choice("by", kind.by, by, (word) => to(kind.view, { ...params, by: word, offset: "" })),
     filters(params),
@@ -147,20 +134,7 @@ export async function references({ params, ask }) {
   const sort = params.sort || "remaining";
   const asked = { ...ranged(params), sort, up: params.up, filter: params.filter, regex: params.regex, offset: params.offset, limit: LIMIT };
   const answer = await ask("references", asked);
-  const number = (title, name, cell) => ({ title, num: true, sort: name, cell });
-  const columns = [
-    { title: "Kind", cell: (r) => r.kind },
-    number("Created", "created", (r) => count(r.created)),
-    number("Deleted", "deleted", (r) => count(r.deleted)),
-    number("Remaining", "remaining", (r) => count(r.remaining)),
-    number("Cleared", "cleared", (r) => (r.kind === "weak" ? count(r.cleared) : "")),
-    number("Shallow", "bytes", (r) => bytes(r.bytes)),
-    number("Objects", "held", (r) => count(r.held)),
-    number("Retained", "retained", (r) => (r.retained === null ? "" : bytes(r.retained))),
-    number("Oldest", "oldest_ms", (r) => (r.remaining ? `${grouped(Math.round(r.oldest_ms / 1000))} s` : "")),
-    { title: "Last thread", cell: (r) => r.thread },
-    { title: "Class and stack", sort: "name", cell: (r) => [className(r.name), r.stack.length ? frames(r.stack) : h("div", { class: "dim" }, "no Java code")] },
-  ];
+  const columns = described(answer, (r) => [className(r.name), r.stack.length ? frames(r.stack) : h("div", { class: "dim" }, "no Java code")]);
   return [
     filters(params),
     h("p", { class: "dim" }, params.from ? "References that native code has made or deleted in the range; what remains is that of its end. " : "References that native code has made since the recording began. ",
@@ -188,25 +162,8 @@ export async function classes({ params, ask }) {
   const asked = { ...ranged(params), source: params.source, loaders: params.loaders, contexts: params.contexts, sort, up: params.up, filter: params.filter, regex: params.regex, offset: params.offset, limit: LIMIT };
   // A page that comes at once: sizes that are still being read are there the next time.
   const answer = await ask("classes", { ...asked, brief: 1 });
-  const number = (title, name, cell) => ({ title, num: true, sort: name, cell });
-  const interval = (ends, show = count) => (ends ? h("span", { class: "dim", title: "95 % interval" }, " ", show(ends[0]), "–", show(ends[1])) : null);
-  const measure = (title, key) => ["sum", "max", "max_ever", "mean"].map((part) => number(`${title} ${part.replace("_", " ")}`, `${key}_${part}`,
-    (r) => (r[key] ? (part === "mean" ? r[key].mean.toFixed(1) : [count(r[key][part]), part === "sum" ? interval(r[key].interval) : null]) : "")));
-  const columns = [
-    { title: "Type", sort: "name", cell: (r) => [h("a", { href: to("instances", { class: r.class, ...ranged(params), at: params.at }) }, className(r.class)), r.loader ? h("div", { class: "dim" }, r.loader) : null] },
-    params.contexts ? { title: "Made by", cell: (r) => r.context } : null,
-    number("Sample %", "sample_percent", (r) => (r.sample_percent >= 99.995 ? "100" : r.sample_percent.toPrecision(3))),
-    number("Live", "live", (r) => [count(r.live), interval(r.live_interval)]),
-    number("GC'd", "dead", (r) => count(r.dead)),
-    number("Total", "total", (r) => [count(r.total), interval(r.total_interval)]),
-    number("Bytes each", "bytes_each", (r) => count(Math.round(r.bytes_each))),
-    number("Live bytes", "live_bytes", (r) => bytes(r.live_bytes)),
-    number("+ Capacity bytes", "with_capacity_bytes", (r) => [bytes(r.live_bytes + (r.capacity_bytes || 0)), interval(r.capacity_bytes_interval?.map((n) => n + r.live_bytes), bytes)]),
-    ...measure("Size", "size"), ...measure("Capacity", "capacity"),
-  ];
-  // A column that no row has anything in is left out.
-  const said = (cell) => (cell?.nodeType ? cell.textContent !== "" : Array.isArray(cell) ? cell.some(said) : cell !== "" && cell !== null);
-  const filled = columns.filter((c) => c && (!c.num || answer.rows.some((row) => said(c.cell(row)))));
+  const name = (r) => [h("a", { href: to("instances", { class: r.class, ...ranged(params), at: params.at }) }, className(r.class)), details(answer, r)];
+  const columns = described(answer, name);
   const apart = (name, title) => h("a", { href: to("classes", { ...params, [name]: params[name] ? "" : "1", offset: "" }) }, `${title} ${params[name] ? "together" : "apart"}`);
   const sources = [["", "Best there is"], ["recording", "Recording"], ["dump", "Heap dump"], ["vm", "The VM's histogram"]];
   return [
@@ -215,7 +172,7 @@ export async function classes({ params, ask }) {
     h("p", { class: "dim" }, `Counts are from: ${{ recording: params.from ? "the recording; live ones at the end of the range, the others in it" : "the recording", dump: "the last heap dump", vm: "the VM's own histogram of this moment" }[answer.source]}. `,
       sizesFrom(answer.sizes),
       answer.source === "vm" ? null : apart("loaders", "Loaders"), answer.source === "recording" ? [" · ", apart("contexts", "Threads")] : null),
-    table({ columns: filled, rows: answer.rows, sort, turned: params.up || "", label: "Classes", empty: "No class matches." }), pager(answer.offset, answer.rows.length, answer.count, LIMIT), downloads("classes", asked),
+    table({ columns, rows: answer.rows, sort, turned: params.up || "", label: "Classes", empty: "No class matches." }), pager(answer.offset, answer.rows.length, answer.count, LIMIT), downloads("classes", asked),
   ];
 }
 

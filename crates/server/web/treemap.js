@@ -1,10 +1,10 @@
 // The dominator tree as areas. A canvas, because a thousand elements would be slow; the keys of the
-// arrows choose among siblings and levels, and what is chosen is said in words below.
+// arrows choose among siblings and levels, and what is chosen is reported in words below.
 
 import { fill, h, to } from "./dom.js";
 import { grouped, human, percent } from "./format.js";
 
-// Colours that people who see few colours can tell apart (after Okabe and Ito), by package.
+// Colours that people who see few colours can distinguish (after Okabe and Ito), by package.
 const PALETTE = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8a7a1c", "#7a6fb0"];
 const PAD = 15;
 

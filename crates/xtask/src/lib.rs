@@ -6,11 +6,12 @@
 //! assert_eq!(problems, ["crates/report/src/html.rs:1: unsafe outside the places named for it"]);
 //! ```
 //!
-//! Reading order: [`rows`] (which crate may use which), [`source`] (Rust text without comments and
+//! Reading order: [`rows`] (which crate may use which), [`circles`] (files that use each other), [`source`] (Rust text without comments and
 //! strings), [`tidy`] (rules about files), [`words`] (phrases that documents must not contain),
 //! [`commands`] (commands in Markdown), [`figures`] (tables from committed runs), [`licences`] (what users get), [`tree`] (the files of the repository);
 //! beside the rules, [`package`] (the files of a release).
 
+pub mod circles;
 pub mod commands;
 pub mod figures;
 pub mod licences;

@@ -16,13 +16,13 @@ pub const ROWS: &[(&str, &[&str])] = &[
         &["live-heap", "profile", "jvm-observe", "heap-graph"],
     ),
     ("answers", &["agent-core", "heap-analysis"]),
-    ("questions", &["heap-query"]),
+    ("questions", &["heap-query", "live-analysis"]),
     ("speech", &["report"]),
     ("serving", &["server"]),
     ("doors", &["agent", "jvmpi-bridge", "cli"]),
 ];
 
-/// The crates beside the flow: nobody ships them.
+/// The crates beside the flow: no one ships them.
 pub const SIDE: &[&str] = &["testkit", "hostile", "xtask"];
 
 /// Uses that the rows would allow and the design's "must not know" column forbids.
@@ -49,6 +49,10 @@ pub const FORBIDDEN: &[(&str, &[&str])] = &[
     (
         "heap-analysis",
         &["jvmti", "classfile", "vmpi", "vm-hotspot", "refheap"],
+    ),
+    (
+        "live-analysis",
+        &["jvmti", "classfile", "vm-hotspot", "refheap", "agent-core"],
     ),
     (
         "heap-query",

@@ -8,7 +8,7 @@ use crate::output::note;
 use crate::session::Session;
 use anyhow::{Context, Result};
 use jvm_observe::jvm::Jvm;
-use server::live::program::Recording;
+use server::live::recording::program::Recording;
 use server::live::{Live, router};
 use server::{Config, Running, start};
 use std::path::{Path, PathBuf};

@@ -6,8 +6,10 @@ use crate::output::note;
 use anyhow::{Context, Result, bail};
 use report::profile::pprof::write;
 use server::explorer::params::Params;
-use server::live::measure::What;
-use server::live::{Live, ask, pprof, session};
+use server::live::Live;
+use server::live::clock::now_ms;
+use server::live::doors::{answers, pprof};
+use server::live::recording::measure::What;
 use std::sync::Weak;
 use std::time::Duration;
 
@@ -68,7 +70,7 @@ impl PushArgs {
         let config = ureq::Agent::config_builder().timeout_global(Some(PATIENCE));
         let client = config.http_status_as_error(false).build().new_agent();
         let every = Duration::from_secs(self.push_every);
-        let mut from = session::now_ms();
+        let mut from = now_ms();
         // A fault is said once, not every time.
         let mut said = String::new();
         while let Some(live) = live.upgrade() {
@@ -81,17 +83,17 @@ impl PushArgs {
                 std::thread::sleep(Duration::from_millis(500));
                 continue;
             };
-            let to = session::now_ms();
+            let to = now_ms();
             let name = match &self.push_name {
                 Some(name) => name.clone(),
                 None => live.program().name(),
             };
             let send = |bytes: Vec<u8>| self.send(&client, url, (&name, from, to), &bytes);
             let range = Params::default().with("from", &from.to_string());
-            let all = ask::range_profile(&live, &Params::default());
+            let all = answers::range_profile(&live, &Params::default());
             let sent = send(write(&measured, &pprof::CPU))
                 .and_then(|()| send(write(&measured, &pprof::BLOCK)))
-                .and_then(|()| match ask::range_profile(&live, &range) {
+                .and_then(|()| match answers::range_profile(&live, &range) {
                     Ok(range) => send(write(&range, &pprof::ALLOCS)),
                     Err(_) => Ok(()),
                 })

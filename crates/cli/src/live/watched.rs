@@ -8,7 +8,7 @@ use anyhow::{Result, bail};
 use jvm_observe::attach;
 use jvm_observe::files::JvmFiles;
 use jvm_observe::jvm::Jvm;
-use server::live::program::{Agent, Ask, Commands, Program, Recording, Snapshot};
+use server::live::recording::program::{Agent, Ask, Commands, Program, Recording, Snapshot};
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::net::TcpStream;

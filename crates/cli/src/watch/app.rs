@@ -1,10 +1,11 @@
 //! The live view as a state machine: keys and answers in, questions and actions out. No terminal
 //! and no program in here.
 
-use super::question::{Question, Row, Sheet};
+use super::question::Question;
+use super::sheet::{Row, Sheet};
 use super::view::View;
 use ratatui::crossterm::event::{KeyCode, KeyModifiers};
-use server::live::status::Status;
+use server::live::recording::status::Status;
 
 /// What the keys do, as shown by `?`.
 pub const KEYS: &[(&str, &str)] = &[

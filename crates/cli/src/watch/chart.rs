@@ -2,12 +2,12 @@
 //! else is measured.
 
 use super::app::{SPANS, Watch};
+use live_analysis::metrics::{METRICS, Row};
+use live_analysis::timeline::EventKind;
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
-use report::units::human_bytes;
-use server::live::metrics::{METRICS, Row};
-use server::live::session::TimelineAnswer;
-use server::live::timeline::EventKind;
+use report::units::{self, human_bytes};
+use server::live::recording::state::TimelineAnswer;
 
 /// Eighths of a cell, from below.
 const EIGHTHS: [&str; 9] = [" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"];
@@ -185,7 +185,7 @@ pub(super) fn lines(app: &Watch, answer: &TimelineAnswer, width: usize) -> Vec<L
                 Style::new().add_modifier(Modifier::DIM),
             ),
             Span::raw(course),
-            Span::raw(format!(" {:>13}", metric.unit.text(last))),
+            Span::raw(format!(" {:>13}", units::metric(metric.unit, last))),
         ]));
     }
     out

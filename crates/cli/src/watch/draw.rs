@@ -2,19 +2,19 @@
 
 use super::app::{KEYS, Prompt, Watch};
 use super::chart;
-use super::question::{Row, Sheet};
+use super::sheet::{Row, Sheet};
 use super::view::View;
 use crate::tui::draw::{from_the_left, keys};
+use live_analysis::metrics::Unit;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span, Text};
 use ratatui::widgets::Paragraph;
 use report::escape::visible;
-use report::units::grouped;
-use server::live::metrics::Unit;
-use server::live::program::Recording;
-use server::live::session::TimelineAnswer;
+use report::units::{self, grouped};
+use server::live::recording::program::Recording;
+use server::live::recording::state::TimelineAnswer;
 
 /// Columns that the name keeps.
 const NAME: usize = 28;
@@ -115,7 +115,7 @@ fn memory(app: &Watch) -> Line<'static> {
     let mut words = Vec::new();
     let mut say = |name: &str, unit: Unit, value: Option<f64>| {
         if let Some(value) = value {
-            words.push(format!("{name} {}", unit.text(value)));
+            words.push(format!("{name} {}", units::metric(unit, value)));
         }
     };
     say("heap", Unit::Bytes, chart::used(row));

@@ -1,22 +1,25 @@
 //! A running program in a terminal: the live page without a browser. What is watched, recorded and
 //! asked is the page's own (`server::live`); here it becomes text. In reading order: [`view`] (the columns), [`question`]
-//! (the answers as sheets; those about what was kept and chosen in `kept`), [`app`] (keys: a state machine without a terminal), `chart`, [`draw`].
+//! (the answers as [`sheet`]s; those about what was saved and chosen in `saved`), [`app`] (keys: a state machine without a terminal; `rows` has the keys of some views), `chart`, [`draw`].
 
 pub mod app;
 mod chart;
 pub mod draw;
-mod kept;
 pub mod question;
+mod rows;
+mod saved;
+pub mod sheet;
 pub mod view;
 
 use crate::tui;
 use crate::tui::terminal::{Ended, with_terminal};
 use app::{Action, Watch};
-use question::{Question, Sheet};
+use question::Question;
 use ratatui::DefaultTerminal;
 use server::explorer::params::Params;
-use server::live::session::now_ms;
+use server::live::clock::now_ms;
 use server::live::{Live, carry_out};
+use sheet::Sheet;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;

@@ -1,14 +1,17 @@
 //! The questions of the live view, and their answers as sheets of text: the same functions that
-//! answer the page (`server::live::ask`).
+//! answer the page (`server::live::doors::answers`).
 
-use super::kept;
+use super::saved;
+use super::sheet::{Row, Sheet, known, plain_row, rows_of};
 use super::view::View;
+use live_analysis::range::Range;
+use live_analysis::timeline::{Event, EventKind};
 use report::escape::visible;
-use report::units::{grouped, human_bytes, percent, utc};
+use report::live as words;
+use report::units::{grouped, human_bytes, utc};
 use server::explorer::params::Params;
-use server::live::classes::{ClassRow, Measure};
-use server::live::timeline::EventKind;
-use server::live::{Live, ask, references, table};
+use server::live::Live;
+use server::live::doors::answers;
 use server::reply::Fault;
 
 /// Most rows of a sheet: a screen is for looking.
@@ -43,30 +46,6 @@ pub struct Question {
     pub to: Option<u64>,
 }
 
-/// A row.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Row {
-    /// The cells in front of the name, as many as the view has columns.
-    pub cells: Vec<String>,
-    /// Class, package, library, or what happened.
-    pub name: String,
-    /// The exact name, for a question about it.
-    pub key: String,
-    /// What the row stands for in full: frames, innermost first.
-    pub details: Vec<String>,
-}
-
-/// An answer.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Sheet {
-    /// Where the numbers come from, and how many rows there are.
-    pub heading: String,
-    /// The rows.
-    pub rows: Vec<Row>,
-    /// What is said when there are none.
-    pub empty: &'static str,
-}
-
 impl Question {
     pub(super) fn params(&self, by: &str) -> Params {
         let number = |n: Option<u64>| n.map(|n| n.to_string()).unwrap_or_default();
@@ -96,25 +75,25 @@ impl Question {
             View::Instances => self.classes(live),
             View::Objects => self.objects(live),
             View::Advice => Ok(advice(live, self.range())),
-            View::Saved => Ok(kept::tables(live)),
-            View::Changes => kept::changes(self, live),
-            View::Options => Ok(kept::options(live)),
-            View::Source => kept::source(self, live),
+            View::Saved => Ok(saved::tables(live)),
+            View::Changes => saved::changes(self.params("by"), self.tables, live),
+            View::Options => Ok(saved::options(live)),
+            View::Source => saved::source(&self.stack, live),
         };
         answer.map_err(|fault| fault.message)
     }
 
-    fn range(&self) -> ask::Range {
-        ask::Range {
+    fn range(&self) -> Range {
+        Range {
             from: self.from.unwrap_or(0),
             to: self.to.unwrap_or(u64::MAX),
         }
     }
 
     fn events(&self, live: &Live) -> Sheet {
-        let ask::Range { from, to } = self.range();
+        let Range { from, to } = self.range();
         let events = live.timeline(from, to, 2, None).events;
-        let row = |event: &server::live::timeline::Event| {
+        let row = |event: &Event| {
             let (name, pause) = match &event.kind {
                 EventKind::Gc {
                     collector,
@@ -146,32 +125,14 @@ impl Question {
 
     fn allocations(&self, live: &Live, heap: &str) -> Result<Sheet, Fault> {
         let params = self.params("by").with("heap", heap);
-        let answer = ask::allocations(live, &params)?;
-        let cells = |row: &table::Row| {
-            vec![
-                grouped(row.allocations),
-                grouped(row.deallocations),
-                signed(row.remaining),
-                human_bytes(row.allocated_bytes),
-                human_bytes(row.deallocated_bytes),
-                signed_bytes(row.remaining_bytes),
-                grouped(row.live),
-                human_bytes(row.live_bytes),
-            ]
-        };
-        let mut rows: Vec<Row> = Vec::new();
-        for row in &answer.rows {
-            // Who allocates is whom the constructors were called by.
-            let mut frames = row.stack.iter();
-            let first = frames.find(|frame| !frame.contains(".<init>("));
-            let first = first.map(|frame| format!("  {frame}"));
-            let name = format!("{}{}", row.name, first.unwrap_or_default());
-            let mut made = plain_row(cells(row), &name, row.stack.clone());
-            made.key = row.name.clone();
-            rows.push(made);
-        }
-        if let Some(total) = answer.total.filter(|_| !rows.is_empty()) {
-            rows.push(plain_row(cells(&total), "All", Vec::new()));
+        let answer = answers::allocations(live, &params)?;
+        let mut rows = rows_of(&answer);
+        if let Some(total) = answer.total.as_ref().filter(|_| !rows.is_empty()) {
+            rows.push(plain_row(
+                words::cells(answer.columns, total),
+                "All",
+                Vec::new(),
+            ));
         }
         Ok(Sheet {
             heading: format!("{} rows by {}", grouped(answer.count as u64), self.by),
@@ -181,41 +142,27 @@ impl Question {
     }
 
     fn references(&self, live: &Live) -> Result<Sheet, Fault> {
-        let answer = ask::references(live, &self.params("by"))?;
-        let row = |row: &references::Row| {
-            let cells = vec![
-                row.kind.to_owned(),
-                grouped(row.created),
-                grouped(row.deleted),
-                grouped(row.remaining),
-                grouped(row.cleared),
-                human_bytes(row.bytes),
-                known(row.held),
-                row.retained.map(human_bytes).unwrap_or_default(),
-                format!("{} s", grouped(row.oldest_ms / 1000)),
-            ];
-            plain_row(cells, &row.name, row.stack.clone())
-        };
+        let answer = answers::references(live, &self.params("by"))?;
         Ok(Sheet {
             heading: format!(
                 "{} classes and stacks, from: {}",
                 grouped(answer.count as u64),
                 answer.source
             ),
-            rows: answer.rows.iter().map(row).collect(),
+            rows: rows_of(&answer),
             empty: "Native code has made no reference.",
         })
     }
 
     fn classes(&self, live: &Live) -> Result<Sheet, Fault> {
-        let answer = ask::classes(live, &self.params("source"))?;
+        let answer = answers::classes(live, &self.params("source"))?;
         Ok(Sheet {
             heading: format!(
                 "{} classes, from: {}",
                 grouped(answer.count as u64),
                 answer.source
             ),
-            rows: answer.rows.iter().map(class_row).collect(),
+            rows: rows_of(&answer),
             empty: "No class has instances.",
         })
     }
@@ -253,8 +200,8 @@ impl Question {
     }
 }
 
-fn advice(live: &Live, range: ask::Range) -> Sheet {
-    let answer = ask::what_to_fix(live, range);
+fn advice(live: &Live, range: Range) -> Sheet {
+    let answer = answers::what_to_fix(live, range);
     let mut rows: Vec<Row> = Vec::new();
     for row in &answer.growing {
         let name = format!(
@@ -301,65 +248,4 @@ fn advice(live: &Live, range: ask::Range) -> Sheet {
         rows,
         empty: "Nothing grows, and nothing is known that could be saved.",
     }
-}
-
-fn class_row(row: &ClassRow) -> Row {
-    let measure = |m: Option<Measure>| match m {
-        Some(m) => [
-            grouped(m.sum),
-            grouped(m.max),
-            grouped(m.max_ever),
-            format!("{:.1}", m.mean),
-        ],
-        None => Default::default(),
-    };
-    let live = match row.live_interval {
-        Some((low, high)) => format!("{} ({}-{})", grouped(row.live), grouped(low), grouped(high)),
-        None => grouped(row.live),
-    };
-    let mut cells = vec![
-        percent(row.sample_percent / 100.0),
-        live,
-        known(row.dead),
-        known(row.total),
-        format!("{:.0}", row.bytes_each),
-        human_bytes(row.live_bytes),
-        human_bytes(row.with_capacity_bytes()),
-    ];
-    cells.extend(measure(row.size));
-    cells.extend(measure(row.capacity));
-    let loader = row.loader.as_ref().map(|loader| format!("  {loader}"));
-    let name = format!("{}{}", row.class, loader.unwrap_or_default());
-    let mut made = plain_row(cells, &name, Vec::new());
-    made.key = row.class.clone();
-    made
-}
-
-/// Names come from the program: what would move the cursor is made visible.
-pub(super) fn plain_row(cells: Vec<String>, name: &str, details: Vec<String>) -> Row {
-    let clean = |text: &str| visible(text).replace(['\n', '\t'], " ");
-    Row {
-        cells: cells.iter().map(|cell| clean(cell)).collect(),
-        name: clean(name),
-        key: name.to_owned(),
-        details: details.iter().map(|line| clean(line)).collect(),
-    }
-}
-
-pub(super) fn known(number: Option<u64>) -> String {
-    number.map(grouped).unwrap_or_default()
-}
-
-pub(super) fn signed(number: i64) -> String {
-    let text = grouped(number.unsigned_abs());
-    match number {
-        0 => text,
-        1.. => format!("+{text}"),
-        _ => format!("-{text}"),
-    }
-}
-
-pub(super) fn signed_bytes(number: i64) -> String {
-    let text = human_bytes(number.unsigned_abs());
-    if number < 0 { format!("-{text}") } else { text }
 }

@@ -1,5 +1,10 @@
 //! The views, and their columns.
 
+use live_analysis::classes::ClassRow;
+use live_analysis::columns::Tabular;
+use live_analysis::comparison::Change;
+use live_analysis::{allocations, references};
+
 /// A view.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum View {
@@ -60,67 +65,23 @@ impl View {
     }
 
     /// The columns in front of the name.
-    pub fn columns(self) -> &'static [Column] {
+    pub fn columns(self) -> Vec<Column> {
         match self {
-            View::Memory => &[("When (UTC)", ""), ("Pause", "")],
-            View::Allocations | View::Native => &[
-                ("Allocs", "allocations"),
-                ("Deallocs", "deallocations"),
-                ("Remaining", "remaining"),
-                ("Allocated", "allocated_bytes"),
-                ("Dealloc'd", "deallocated_bytes"),
-                ("Remaining B", "remaining_bytes"),
-                ("Live", "live"),
-                ("Live bytes", "live_bytes"),
-            ],
-            View::References => &[
-                ("Kind", ""),
-                ("Created", "created"),
-                ("Deleted", "deleted"),
-                ("Remaining", "remaining"),
-                ("Cleared", "cleared"),
-                ("Shallow", "bytes"),
-                ("Objects", "held"),
-                ("Retained", "retained"),
-                ("Oldest", "oldest_ms"),
-            ],
-            View::Instances => &[
-                ("Sample%", "sample_percent"),
-                ("Live", "live"),
-                ("GC'd", "dead"),
-                ("Total", "total"),
-                ("Bytes each", "bytes_each"),
-                ("Live bytes", "live_bytes"),
-                ("+Capacity", "with_capacity_bytes"),
-                ("Size sum", "size_sum"),
-                ("Size max", "size_max"),
-                ("Max ever", "size_max_ever"),
-                ("Size mean", "size_mean"),
-                ("Cap. sum", "capacity_sum"),
-                ("Cap. max", "capacity_max"),
-                ("Max ever", "capacity_max_ever"),
-                ("Cap. mean", "capacity_mean"),
-            ],
-            View::Objects => &[
+            View::Memory => vec![("When (UTC)", ""), ("Pause", "")],
+            View::Allocations | View::Native => declared::<allocations::Row>(),
+            View::References => declared::<references::Row>(),
+            View::Instances => declared::<ClassRow>(),
+            View::Objects => vec![
                 ("Address", "none"),
                 ("Size", "size"),
                 ("Capacity", "capacity"),
                 ("Excess", "excess"),
                 ("Cap. bytes", "capacity_bytes"),
             ],
-            View::Advice => &[("Bytes", ""), ("Objects", ""), ("Collections", "")],
-            View::Saved => &[("Number", ""), ("When (UTC)", ""), ("From", "")],
-            View::Changes => &[
-                ("Live before", "live_before"),
-                ("Live after", "live_after"),
-                ("Change", "live_change"),
-                ("Bytes before", "bytes_before"),
-                ("Bytes after", "bytes_after"),
-                ("Bytes change", "bytes_change"),
-                ("Cap. bytes change", "capacity_bytes_change"),
-                ("Size change", "size_change"),
-            ],
-            View::Options | View::Source => &[],
+            View::Advice => vec![("Bytes", ""), ("Objects", ""), ("Collections", "")],
+            View::Saved => vec![("Number", ""), ("When (UTC)", ""), ("From", "")],
+            View::Changes => declared::<Change>(),
+            View::Options | View::Source => Vec::new(),
         }
     }
 
@@ -139,13 +100,26 @@ impl View {
 
     /// The column rows are sorted by at first, by its place in [`View::columns`].
     pub fn first_sort(self) -> usize {
-        match self {
-            View::Allocations => 3,
-            View::Native => 7,
-            View::References => 3,
-            View::Instances | View::Changes => 5,
-            View::Objects => 1,
-            _ => 0,
-        }
+        let name = match self {
+            View::Allocations => allocations::Row::SORT,
+            View::Native => "live_bytes",
+            View::References => references::Row::SORT,
+            View::Instances => ClassRow::SORT,
+            View::Changes => Change::SORT,
+            View::Objects => "size",
+            _ => return 0,
+        };
+        let columns = self.columns();
+        columns
+            .iter()
+            .position(|(_, sort)| *sort == name)
+            .unwrap_or(0)
     }
+}
+
+/// The columns that a table declares.
+fn declared<R: Tabular>() -> Vec<Column> {
+    report::live::shown(R::COLUMNS)
+        .map(|column| (column.title, column.name))
+        .collect()
 }

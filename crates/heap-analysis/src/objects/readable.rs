@@ -119,6 +119,35 @@ pub fn civil(day: i64) -> (i64, i64, i64) {
     (year, month, day_of_year - (153 * shifted_month + 2) / 5 + 1)
 }
 
+/// `1,234,567`.
+pub fn grouped(n: u64) -> String {
+    let digits = n.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A moment in UTC, `2026-11-21 08:18:25 UTC`; empty for none.
+pub fn utc(timestamp_ms: u64) -> String {
+    if timestamp_ms == 0 {
+        return String::new();
+    }
+    let seconds = timestamp_ms / 1000;
+    let (days, rest) = (seconds / 86_400, seconds % 86_400);
+    let (year, month, day) = civil(days as i64);
+    format!(
+        "{year:04}-{month:02}-{day:02} {:02}:{:02}:{:02} UTC",
+        rest / 3600,
+        rest / 60 % 60,
+        rest % 60
+    )
+}
+
 /// `2026-11-21T08:18:25Z`, with as many digits of the second as there are, by threes.
 fn instant(seconds: i64, nanos: i64) -> Option<String> {
     let (year, month, day) = civil(seconds.div_euclid(86_400));

@@ -7,7 +7,7 @@ use live_heap::{Events, Point};
 use crate::escape::html as escape;
 use crate::units::human_bytes;
 
-/// Colours that the colour-blind can tell apart (Okabe and Ito).
+/// Colours that the colour-blind can distinguish (Okabe and Ito).
 const COLOURS: [&str; 7] = [
     "#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#999999",
 ];

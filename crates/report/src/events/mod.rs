@@ -74,7 +74,7 @@ pub struct Run {
     pub steps: u64,
     /// Bytes of its event stream on the wire.
     pub stream_bytes: u64,
-    /// Why the script could not go on, if it could not.
+    /// Why the script could not continue, if it could not.
     pub stopped: Option<String>,
     /// Objects freed by an event of their own; the others went with their arena.
     pub freed_singly: u64,

@@ -1,4 +1,4 @@
-//! One page that holds everything: no network, no build step, readable without script, keyboard
+//! One page that holds everything: no network, no build step, readable without JavaScript, keyboard
 //! first, light and dark. What comes from the dump is text, never markup: every string is escaped,
 //! and the page's own script reads its data from an inert JSON block.
 

@@ -4,7 +4,7 @@
 (() => {
   const $ = (id) => document.getElementById(id);
   const data = JSON.parse($("areas").textContent);
-  // Okabe and Ito's colours, which people with any colour vision can tell apart; grey for the rest.
+  // Okabe and Ito's colours, which people with any colour vision can distinguish; grey for the rest.
   const COLORS = ["0,114,178", "230,159,0", "0,158,115", "204,121,167", "86,180,233", "213,94,0", "175,165,30"];
   const GREY = "128,134,140";
 

@@ -18,7 +18,7 @@ const SCRIPT: &str = include_str!("page.js");
 pub fn page(name: &str, dossier: &Dossier, provenance: &Provenance) -> String {
     let title = escape(name);
     let data = treemap_json(&dossier.treemap);
-    // The policy lets only this page's own script run; nobody who wrote the dump knows the nonce.
+    // The policy lets only this page's own script run; no one who wrote the dump knows the nonce.
     let nonce = nonce(&data, name);
     let mut out = String::with_capacity(1 << 17);
     let _ = write!(
@@ -117,7 +117,7 @@ fn one_line(suspect: &Suspect) -> String {
     )
 }
 
-/// The place of the map; without script the dominator tree's table says the same.
+/// The place of the map; without JavaScript the dominator tree's table says the same.
 const MAP: &str = "<section id=\"map\"><h2>What fills the heap</h2>\n\
     <div class=\"map\" hidden><div class=\"crumbs\" id=\"crumbs\"></div>\
     <canvas id=\"treemap\" tabindex=\"0\" role=\"img\" aria-label=\"Treemap of the dominator tree. \

@@ -1,4 +1,4 @@
-//! A page of chapters without script, in the look of the heap report.
+//! A page of chapters without JavaScript, in the look of the heap report.
 
 use std::fmt::Write;
 

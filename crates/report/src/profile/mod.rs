@@ -44,7 +44,7 @@ pub enum Form {
 }
 
 impl Form {
-    /// The form a file name's ending asks for.
+    /// The form a file name's ending requests.
     pub fn of_file_name(name: &str) -> Option<Form> {
         let lower = name.to_ascii_lowercase();
         let ends = |endings: &[&str]| endings.iter().any(|ending| lower.ends_with(ending));
@@ -64,7 +64,7 @@ impl Form {
     }
 }
 
-/// The metric that is shown when none is asked for: the first of which there is any.
+/// The metric that is shown when none is requested: the first of which there is any.
 pub fn main_metric(profile: &Profile) -> Option<Metric> {
     let metrics = profile.metrics();
     let any = |metric: &Metric| profile.stacks(*metric).next().is_some();
@@ -105,7 +105,7 @@ pub fn shown_metric(profile: &Profile, name: Option<&str>) -> Result<Option<Metr
 }
 
 /// The bytes of a profile in a form. Collapsed stacks hold one metric; the other forms hold all,
-/// or only the one asked for. A profile without any metric gives an empty document of the form.
+/// or only the one requested. A profile without any metric gives an empty document of the form.
 pub fn render(profile: &Profile, form: Form, metric: Option<Metric>, title: &str) -> Vec<u8> {
     let metrics = match metric {
         Some(one) => vec![one],

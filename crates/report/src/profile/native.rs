@@ -18,7 +18,7 @@ pub struct NativeProfile {
     pub omitted_leaks: u64,
 }
 
-/// A library, by whose code blocks were asked for.
+/// A library, by whose code blocks were requested.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LibraryRow {
     /// File name.

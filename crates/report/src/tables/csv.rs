@@ -1,4 +1,4 @@
-//! A table as [CSV](crate::csv), with the head line of Neo4j's importer if that is asked for.
+//! A table as [CSV](crate::csv), with the head line of Neo4j's importer if that is requested.
 
 use crate::csv::push_field;
 use heap_analysis::share::export::{Table, Values};

@@ -1,5 +1,7 @@
-//! "Show query": the command line that gives what a view shows, and the SQL for its rows.
+//! "Show query": the command line that gives what a view shows, from its description, and the SQL for its rows. A flag
+//! that ends in `!` has no value.
 
+use super::describe;
 use super::params::Params;
 use super::sql::{self, ShownQuery};
 use crate::reply::Fault;
@@ -15,88 +17,6 @@ pub(super) struct Shown {
     /// Queries for the rows, in the order of the view.
     queries: Vec<ShownQuery>,
 }
-
-/// Parameter of a view and the flag it becomes; an empty flag is a plain argument, a flag that
-/// ends in `!` has no value.
-type Flags = &'static [(&'static str, &'static str)];
-
-/// View, command, its flags in order.
-const COMMANDS: &[(&str, &str, Flags)] = &[
-    ("overview", "overview", &[]),
-    (
-        "leaks",
-        "leaks",
-        &[("threshold", "--threshold"), ("deep", "--deep!")],
-    ),
-    (
-        "histogram",
-        "histogram",
-        &[
-            ("by", "--by"),
-            ("filter", "--filter"),
-            ("sort", "--sort"),
-            ("limit", "--limit"),
-            ("all", "--all!"),
-            ("empty", "--empty!"),
-        ],
-    ),
-    (
-        "quick_histogram",
-        "histogram --no-retained",
-        &[("filter", "--filter")],
-    ),
-    ("objects", "objects", SET),
-    (
-        "immediate_dominators",
-        "objects --dominators",
-        &[("set", ""), ("skip", "--skip")],
-    ),
-    (
-        "merged_paths",
-        "objects --paths",
-        &[("set", ""), ("exclude", "--exclude")],
-    ),
-    (
-        "dominators",
-        "dominators",
-        &[("id", ""), ("depth", "--depth"), ("limit", "--limit")],
-    ),
-    ("dominator_groups", "dominators", &[("by", "--by")]),
-    ("top", "top", &[]),
-    ("object", "object", &[("id", "")]),
-    (
-        "paths",
-        "paths",
-        &[("id", ""), ("count", "-n"), ("exclude", "--exclude")],
-    ),
-    ("roots", "roots", &[]),
-    ("threads", "threads", &[]),
-    ("strings", "strings", &[("find", "--find")]),
-    ("duplicate_strings", "strings", &[("limit", "--limit")]),
-    ("collections", "collections", &[("limit", "--limit")]),
-    ("waste", "waste", &[("limit", "--limit")]),
-    ("loaders", "loaders", &[]),
-    ("properties", "properties", &[]),
-    ("unreachable", "unreachable", &[]),
-    ("android", "android", &[("limit", "--limit")]),
-    (
-        "query",
-        "query",
-        &[("text", ""), ("lang", "--lang"), ("limit", "--limit")],
-    ),
-    ("query_tables", "query --tables", &[]),
-    ("summary", "summary", &[]),
-    ("validate", "validate", &[]),
-];
-
-const SET: Flags = &[
-    ("set", ""),
-    ("by", "--by"),
-    ("sort", "--sort"),
-    ("offset", "--skip-rows"),
-    ("limit", "--limit"),
-    ("all", "--all!"),
-];
 
 /// The command line and the queries of a view.
 pub(super) fn of(
@@ -124,10 +44,11 @@ fn line(file: &str, view: &str, params: &Params) -> Option<String> {
     // A histogram of a set is the set by group.
     let of_set = view == "histogram" && params.get("set").is_some();
     let view = if of_set { "objects" } else { view };
-    let (_, name, flags) = COMMANDS.iter().find(|(v, ..)| *v == view)?;
-    let mut command = format!("tenure {name} {}", quoted(file));
-    for (param, flag) in *flags {
-        let default = (of_set && *param == "by").then_some("class");
+    let view = describe::named(view)?;
+    let mut command = format!("tenure {} {}", view.command?, quoted(file));
+    let flags = view.parameters.iter();
+    for (param, flag) in flags.filter_map(|it| Some((it.name, it.flag?))) {
+        let default = (of_set && param == "by").then_some("class");
         let Some(value) = params.get(param).or(default) else {
             continue;
         };

@@ -39,7 +39,7 @@ impl Kept {
         }
     }
 
-    /// All lines that can be read as such a value; a file that is not ours, or is damaged, gives
+    /// All lines that can be read as such a value; a file that is not Tenure's, or is damaged, gives
     /// what there is.
     pub(super) fn lines<T: DeserializeOwned>(&self) -> Vec<T> {
         let mut found = Vec::new();

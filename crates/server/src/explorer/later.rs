@@ -1,5 +1,5 @@
-//! Answers that are being worked out. Who asks a question twice waits for the first answer instead of
-//! making a second one; a page is told what is known so far, and asks again.
+//! Answers that are being computed. Who asks a question twice waits for the first answer instead of
+//! making a second one; a page gets what is known so far, and repeats the request.
 
 use crate::reply::{Fault, Written};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -49,7 +49,7 @@ impl Job {
         }
     }
 
-    /// Waits a moment: the answer, what is known of it, or a fault that says to ask again.
+    /// Waits a moment: the answer, what is known of it, or a fault that says to repeat the request.
     pub(super) fn soon(&self) -> Answer {
         let began = Instant::now();
         let mut progress = self.lock();
@@ -71,7 +71,7 @@ impl Job {
     }
 }
 
-/// The answers that are being worked out, by question.
+/// The answers that are being computed, by question.
 #[derive(Default)]
 pub(super) struct Later(Mutex<Vec<(String, Arc<Job>)>>);
 
@@ -91,8 +91,8 @@ impl Later {
         (job, true)
     }
 
-    /// Does the work for a question that is new. What panics becomes a fault, so that nobody waits for
-    /// ever. A fault stays until somebody was told.
+    /// Does the work for a question that is new. What panics becomes a fault, so that no one waits for
+    /// ever. A fault stays until a request has returned it.
     pub(super) fn run(&self, question: &str, job: &Job, work: impl FnOnce() -> Answer) {
         let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
         let answer = done
@@ -105,7 +105,7 @@ impl Later {
         }
     }
 
-    /// The end of a question is known to whoever asked.
+    /// The requester knows the end of a question.
     pub(super) fn told(&self, question: &str) {
         let ended = |job: &Job| job.lock().whole.is_some();
         self.lock().retain(|(q, job)| q != question || !ended(job));
@@ -145,7 +145,7 @@ mod tests {
             });
             let (same, new) = later.join("q");
             assert!(!new);
-            // Nothing can end before it is told to, however slow the machine is.
+            // Nothing can end before the test lets it, however slow the machine is.
             loop {
                 match same.soon() {
                     Err(fault) => assert_eq!(fault, Fault::later()),

@@ -1,17 +1,19 @@
 //! A heap dump as pages. Everything that is answered is data of `heap-analysis`, said by `report`:
 //! the same JSON, the same CSV, the same words as `tenure COMMAND` gives.
 //!
-//! In reading order: [`state`] (from a file to an opened heap, with what is known on the way),
-//! [`params`] (what is asked), `views` (the table of questions), `command` and
+//! In reading order: [`state`] (a dump and what is known of it), `opening` (from a file to an opened heap),
+//! [`describe`] (every view with its parameters), [`params`] (what is asked), `views` (their functions), `command` and
 //! `sql` (the same questions in a terminal and on the query page), `query` (SQL and OQL), `recent`
 //! (answers and sets that are kept), `later` (answers that take their time), [`notes`] and [`history`] (what the user wrote and asked, in
 //! files that `kept` appends to), `routes` (addresses).
 
 mod command;
+pub mod describe;
 pub mod history;
 mod kept;
 mod later;
 pub mod notes;
+mod opening;
 pub mod params;
 mod plain;
 mod prepared;

@@ -10,7 +10,7 @@ use hprof::NoObjectId;
 use regex::Regex;
 use std::collections::BTreeMap;
 
-/// Rows of a page when nothing else is asked for.
+/// Rows of a page when nothing else is requested.
 pub const ROWS: usize = 100;
 
 /// Most rows of one answer.

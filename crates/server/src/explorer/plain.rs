@@ -1,9 +1,9 @@
-//! The pages without script: the same words that the terminal shows, with links from objects and
+//! The pages without JavaScript: the same words that the terminal shows, with links from objects and
 //! classes to more about them.
 
 use super::params::{Params, ROWS};
 use super::state::{Explorer, Stage};
-use crate::reply::{Fault, FaultKind, plain_page};
+use crate::reply::{Fault, FaultKind, encoded, plain_page};
 use axum::response::{IntoResponse, Response};
 use std::fmt::Write;
 
@@ -140,19 +140,6 @@ fn unescaped(text: &str) -> String {
         .replace("&quot;", "\"")
         .replace("&#39;", "'")
         .replace("&amp;", "&")
-}
-
-/// Percent-encoding for a query.
-fn encoded(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for b in text.bytes() {
-        if b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-' | b':') {
-            out.push(b as char);
-        } else {
-            let _ = write!(out, "%{b:02X}");
-        }
-    }
-    out
 }
 
 #[cfg(test)]

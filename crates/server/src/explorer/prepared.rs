@@ -66,7 +66,7 @@ pub(super) fn keep(explorer: &Explorer, heap: &Heap) {
         let answer = String::from_utf8(answer.bytes.clone()).ok()?;
         Some(Line { question, answer })
     });
-    // Without it the answers are worked out again.
+    // Without it the answers are computed again.
     let _ = write(&path, &key, lines);
 }
 

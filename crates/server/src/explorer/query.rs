@@ -13,22 +13,22 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Rows of an answer when nothing else is asked for.
+/// Rows of an answer when nothing else is requested.
 const ROWS: usize = 1000;
 
-/// Seconds that a query may take when nothing else is asked for, and at most.
+/// Seconds that a query may take when nothing else is requested, and at most.
 const SECONDS: usize = 60;
 const MOST_SECONDS: usize = 3600;
 
 /// Proposals to complete a word.
 const PROPOSALS: usize = 12;
 
-/// Stops a query when it is dropped, as an answer is that nobody waits for any more.
+/// Stops a query when it is dropped, as an answer is that no one waits for any more.
 #[derive(Debug, Default)]
 pub(super) struct Waiting(Arc<AtomicBool>);
 
 impl Waiting {
-    /// Becomes true when nobody waits.
+    /// Becomes true when no one waits.
     pub(super) fn cancel(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.0)
     }

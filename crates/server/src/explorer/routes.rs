@@ -6,7 +6,7 @@ use super::params::Params;
 use super::state::Explorer;
 use super::{command, plain, query};
 use crate::reply::{Fault, Form, Written, json_bytes, typed};
-use crate::serve::Stop;
+use crate::stop::Stop;
 use crate::{assets, events};
 use axum::extract::rejection::JsonRejection;
 use axum::extract::{DefaultBodyLimit, Extension, Path, Query, State};
@@ -53,7 +53,7 @@ async fn follow(State(explorer): Shared, Extension(stop): Extension<Stop>) -> Re
     events::follow("state", explorer.state(), stop)
 }
 
-/// Answers on a thread that may take its time. A panic there is a fault of ours, not the end. A
+/// Answers on a thread that may take its time. A panic there becomes a fault, not the end. A
 /// query ends when the browser does not wait for it any more.
 async fn answered(
     explorer: Arc<Explorer>,
@@ -69,7 +69,7 @@ async fn answered(
     answer.unwrap_or_else(|_| Err(Fault::failed("the answer could not be made; this is a bug")))
 }
 
-/// JSON unless CSV is asked for.
+/// JSON unless CSV is requested.
 fn form_of(asked: &[(String, String)]) -> Result<Form, Fault> {
     match asked.iter().find(|(name, _)| name == "form") {
         None => Ok(Form::Json),

@@ -235,7 +235,7 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     VIEWS.iter().map(|view| view.0)
 }
 
-/// What is answered beforehand, as the pages ask for it.
+/// What is answered beforehand, as the pages request it.
 pub(super) const PREPARED: &[(&str, &str)] = &[
     ("overview", ""),
     ("treemap", ""),
@@ -289,7 +289,7 @@ const FIRST: &[(&str, Early)] = &[
         let heap = e.heap()?;
         let options = histogram_options(p)?;
         let (_, set) = chosen(e, heap, p)?;
-        // Every object of the heap is looked at: that is not quick if there are many.
+        // Every object of the heap is examined: that is not quick if there are many.
         if set.objects.len() < QUICK {
             return Ok(None);
         }
@@ -310,11 +310,11 @@ const FIRST: &[(&str, Early)] = &[
 /// Sets of fewer objects have their histogram at once.
 const QUICK: u64 = 100_000;
 
-/// Strings that are looked at before all others are, and some more.
+/// Strings that are examined before all others are, and some more.
 const FIRST_STRINGS: usize = 4_000;
 const MORE_STRINGS: usize = 40_000;
 
-/// Paths that are followed before all others are, and objects that are looked at for them.
+/// Paths that are followed before all others are, and objects that are examined for them.
 const FIRST_PATHS: usize = 10;
 const FIRST_VISITS: usize = 2_000;
 
@@ -327,7 +327,7 @@ fn first_strings(e: &Explorer, params: &Params, most: usize) -> Result<Option<Wr
     say(heap, Form::Json, &found).map(Some)
 }
 
-/// Some of the set that is asked for; `None` when there is none, when all of it is as quick, or when
+/// Some of the set that is requested; `None` when there is none, when all of it is as quick, or when
 /// its first page is known already.
 #[allow(clippy::type_complexity, reason = "what the views of sets need")]
 fn some_chosen<'e>(
@@ -379,8 +379,8 @@ pub(super) fn answer(
     answer
 }
 
-/// As [`answer`], as JSON, for somebody who wants to see something soon: what is only part of the
-/// answer has `"complete": false`, and whoever asks again gets the whole of it some time.
+/// As [`answer`], as JSON, for someone who wants to see something soon: what is only part of the
+/// answer has `"complete": false`, and a repeated request returns the full one later.
 pub(super) fn soon(
     explorer: &Arc<Explorer>,
     view: &str,
@@ -504,7 +504,7 @@ fn quick_view(e: &Explorer, params: &Params, form: Form) -> Result<Written, Faul
     Ok(Written::new(form, &answer, &Provenance::of(&quick.summary)))
 }
 
-/// The set that is asked for.
+/// The set that is requested.
 fn chosen(e: &Explorer, heap: &Heap, params: &Params) -> Result<(SetSpec, Arc<Chosen>), Fault> {
     let spec = params
         .set()?
@@ -563,7 +563,7 @@ fn merged_view(e: &Explorer, params: &Params, form: Form) -> Result<Written, Fau
     merged(e, params, form, 100_000)
 }
 
-/// Follows `most` paths, or fewer if those are asked for.
+/// Follows `most` paths, or fewer if those are requested.
 fn merged(e: &Explorer, params: &Params, form: Form, most: usize) -> Result<Written, Fault> {
     let heap = e.heap_with_referrers()?;
     let (spec, set) = chosen(e, heap, params)?;

@@ -1,5 +1,5 @@
 //! Answers stay short: long texts are cut, and of the longest list half is left out until the whole
-//! fits. What was left out is said in `truncated`.
+//! fits. What was left out is reported in `truncated`.
 
 use serde_json::{Value as Json, json};
 

@@ -1,5 +1,5 @@
 //! A call: checked, put to an explorer, its answer made short. What a model can mend (a wrong
-//! argument, an unknown class, an error in a query) is an answer that says so; what it cannot is
+//! argument, an unknown class, an error in a query) is an answer that reports this; what it cannot is
 //! an error of the protocol.
 
 use super::bound::bounded;
@@ -245,7 +245,7 @@ fn view_of_paths(pairs: &mut [(String, String)]) -> Result<&'static str, String>
     }
 }
 
-/// What is the same in every answer is said in the overview alone; nothing is said of no damage.
+/// What is the same in every answer is reported in the overview alone; nothing is reported of no damage.
 fn without_repeats(mut answer: Json, whole: bool) -> Json {
     if let (false, Json::Object(fields)) = (whole, &mut answer) {
         fields.remove("layout");

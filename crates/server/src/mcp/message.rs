@@ -22,7 +22,7 @@ const FRESH: u64 = 3_600_000;
 pub(super) enum Incoming {
     /// Something to answer.
     Request(Request),
-    /// A call that nobody waits for any more.
+    /// A call that no one waits for any more.
     Cancelled(Json),
     /// Nothing to do.
     Nothing,
@@ -81,7 +81,7 @@ impl Fault {
         }
     }
 
-    /// Parameters that are missing or make no sense.
+    /// Parameters that are missing or are invalid.
     pub(super) fn params(message: impl Into<String>) -> Fault {
         Fault::new(-32602, message)
     }
@@ -187,7 +187,7 @@ pub(super) fn read(line: &[u8]) -> Incoming {
 }
 
 impl Request {
-    /// The era of a request; `introduced` says that somebody has sent `initialize`.
+    /// The era of a request; `introduced` says that someone has sent `initialize`.
     pub(super) fn era(&self, introduced: bool) -> Result<Era, Fault> {
         let meta = self.params.get("_meta");
         let version = meta.and_then(|m| m.get(VERSION_KEY));

@@ -13,6 +13,8 @@ mod message;
 mod resources;
 mod tools;
 
+pub(crate) use tools::reference;
+
 use crate::explorer::Explorer;
 use heap_graph::{Mapping, Options};
 use hprof::source::{Source, Unpack};
@@ -45,7 +47,7 @@ pub(crate) struct Dump {
 pub(crate) struct Profiled {
     pub(crate) name: String,
     path: PathBuf,
-    /// Once it has been asked for.
+    /// Once it has been requested.
     read: OnceLock<Result<(Profile, Vec<String>), String>>,
 }
 
@@ -53,7 +55,7 @@ pub(crate) struct Profiled {
 const MOST_FINDINGS: usize = 5;
 
 impl Profiled {
-    /// The profile, read when it is first asked for, and what is damaged in it.
+    /// The profile, read when it is first requested, and what is damaged in it.
     pub(crate) fn profile(&self) -> Result<&(Profile, Vec<String>), String> {
         let read = || {
             let source = Source::open(&self.path, &Unpack::default());
@@ -80,7 +82,7 @@ struct Server<W> {
     output: Mutex<W>,
     /// Calls that are being answered, by the text of their ids.
     calls: Mutex<HashMap<String, Arc<AtomicBool>>>,
-    /// Told when a call ends.
+    /// Notified when a call ends.
     ended: Condvar,
     /// A client of an older revision has introduced itself.
     introduced: AtomicBool,
@@ -89,7 +91,7 @@ struct Server<W> {
 /// Begins to open the dumps and answers messages until the input ends.
 ///
 /// # Errors
-/// When input cannot be read. Output that nobody reads ends the server without a fault.
+/// When input cannot be read. Output that no one reads ends the server without a fault.
 pub fn serve<W: Write + Send>(
     (files, profiles): (&[PathBuf], &[PathBuf]),
     options: &Options,
@@ -183,7 +185,7 @@ impl<W: Write + Send> Server<W> {
                 Incoming::Wrong(id, fault) => self.write(&fault.response(&id)),
             };
             if written.is_err() {
-                // Nobody reads what we say.
+                // No one reads what we say.
                 return Ok(());
             }
         }
@@ -308,7 +310,7 @@ impl<W: Write + Send> Server<W> {
         let answer = answer.unwrap_or_else(|_| Err(Fault::internal()));
         // Before the answer: the client may use the id again as soon as it has that.
         self.calls().remove(&request.id.to_string());
-        // Of a cancelled call nothing more is said.
+        // Of a cancelled call nothing more is reported.
         if !cancel.load(Ordering::Relaxed) {
             let _ = self.write(&match answer {
                 Ok(result) => {

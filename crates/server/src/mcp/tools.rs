@@ -1,281 +1,172 @@
-//! The tools: names, what they are for, arguments. To add one: a line in [`TOOLS`]; its view is one
-//! of the explorer.
+//! The tools: views of the explorer, described there. To add one: a line in [`TOOLS`].
 
 use super::Files;
 use super::message::{fresh, short};
+use crate::explorer::describe::{self, Kind, Parameter};
+use Argument::{Of, Own, Short};
 use heap_query::{TableKind, tables};
 use serde_json::{Map, Value as Json, json};
 
 /// A tool.
 pub(super) struct Tool {
     pub(super) name: &'static str,
-    title: &'static str,
-    description: &'static str,
-    /// The view of the explorer that answers; empty for [`COMPARE`] and [`PROFILE`].
+    /// The view of the explorer that answers, with its title, text and parameters; empty for [`COMPARE`] and [`PROFILE`].
     pub(super) view: &'static str,
+    /// Title and description, where they are not those of the view.
+    own: Option<(&'static str, &'static str)>,
     arguments: &'static [Argument],
 }
 
-/// An argument.
-struct Argument {
-    name: &'static str,
-    what: What,
-    description: &'static str,
+/// An argument of a tool.
+enum Argument {
+    /// A parameter of the view.
+    Of(&'static str),
+    /// A whole number of the view's parameters with another range: least, default, most. Answers to a model are short.
+    Short(&'static str, u64, u64, u64),
+    /// One that only the tool has.
+    Own(&'static str, Kind, &'static str),
 }
 
-/// What an argument may be.
-enum What {
-    /// A text that must be given.
-    Needed,
-    /// A text.
-    Text,
-    /// One of these.
-    One(&'static [&'static str]),
-    /// A whole number: least, default, most.
-    Number(u64, u64, u64),
-    /// True or false.
-    Flag,
-}
-
-const fn argument(name: &'static str, what: What, description: &'static str) -> Argument {
-    Argument {
+/// The tool of a view.
+const fn of_view(name: &'static str, arguments: &'static [Argument]) -> Tool {
+    Tool {
         name,
-        what,
-        description,
+        view: name,
+        own: None,
+        arguments,
     }
 }
 
-const SETS: &str = "A set of objects: all, unreachable, roots:KIND, object:0xID,0xID, class:NAME, class:0xID, \
-    sub:NAME (with subclasses), package:NAME, loader:0xID, heap:NAME, site:N, stack:0xID, sql:(select ...), oql:(...); of a set: \
-    in:SET (what refers to it), out:SET, dominated:SET, dominators:SET, retained:SET; SET and SET.";
-
-const GROUPS: What = What::One(&["class", "superclass", "package", "loader", "heap", "site"]);
-const SORTS: What = What::One(&["retained", "shallow", "objects", "name"]);
-const ALL: Argument = argument("all", What::Flag, "Count unreachable objects, too.");
-const OFFSET: Argument = argument(
-    "offset",
-    What::Number(0, 0, 1_000_000_000),
-    "Rows to leave out at the beginning.",
-);
-
 /// All tools.
 pub(super) const TOOLS: &[Tool] = &[
-    Tool {
-        name: "overview",
-        title: "Overview of a heap dump",
-        description: "The first look: size, counts, the largest classes and objects, the first leak suspects, the state of the file.",
-        view: "overview",
-        arguments: &[],
-    },
-    Tool {
-        name: "leaks",
-        title: "Leak suspects",
-        description: "What keeps too much memory alive: each suspect with its share, the object where the memory piles up, the field that holds it, and the path to it.",
-        view: "leaks",
-        arguments: &[
-            argument(
-                "threshold",
-                What::Number(1, 10, 100),
-                "Percent of the heap above which something is a suspect.",
-            ),
-            argument(
-                "deep",
-                What::Flag,
-                "Follow suspects that are many objects of one class to their common holder.",
-            ),
+    of_view("overview", &[]),
+    of_view("leaks", &[Of("threshold"), Of("deep")]),
+    of_view(
+        "histogram",
+        &[
+            Of("by"),
+            Of("set"),
+            Of("filter"),
+            Of("sort"),
+            Of("all"),
+            Short("limit", 1, 30, 200),
+            Of("offset"),
         ],
-    },
-    Tool {
-        name: "histogram",
-        title: "Histogram",
-        description: "Objects, shallow and retained bytes by group, of the heap or of a set.",
-        view: "histogram",
-        arguments: &[
-            argument(
-                "by",
-                GROUPS,
-                "What to group by; class unless told otherwise.",
-            ),
-            argument("set", What::Text, SETS),
-            argument(
-                "filter",
-                What::Text,
-                "A regular expression that names must match.",
-            ),
-            argument(
-                "sort",
-                SORTS,
-                "Order, largest first; retained unless told otherwise.",
-            ),
-            ALL,
-            argument("limit", What::Number(1, 30, 200), "Rows."),
-            OFFSET,
+    ),
+    of_view(
+        "objects",
+        &[
+            Of("set"),
+            Of("sort"),
+            Of("all"),
+            Short("limit", 1, 30, 200),
+            Of("offset"),
         ],
-    },
-    Tool {
-        name: "objects",
-        title: "Objects of a set",
-        description: "The objects of a set with their sizes and readable values, largest first.",
-        view: "objects",
-        arguments: &[
-            argument("set", What::Needed, SETS),
-            argument(
-                "sort",
-                SORTS,
-                "Order, largest first; retained unless told otherwise.",
-            ),
-            ALL,
-            argument("limit", What::Number(1, 30, 200), "Rows."),
-            OFFSET,
-        ],
-    },
-    Tool {
-        name: "object",
-        title: "One object",
-        description: "An object's fields or elements, what a collection holds, who refers to it, what dominates it, what it keeps alive.",
-        view: "object",
-        arguments: &[
-            argument("id", What::Needed, "An object id such as 0x7f001000."),
-            argument(
-                "limit",
-                What::Number(1, 20, 200),
-                "Most fields, elements, referrers and entries.",
-            ),
-        ],
-    },
+    ),
+    of_view("object", &[Of("id"), Short("limit", 1, 20, 200)]),
     Tool {
         name: "paths",
-        title: "Paths from roots",
-        description: "Shortest paths from GC roots: why an object is not collected, or, merged, why the objects of a class or set are not.",
         view: "paths",
+        own: Some((
+            "Paths from roots",
+            "Shortest paths from GC roots: why an object is not collected, or, merged, why the objects of a class or set are not.",
+        )),
         arguments: &[
-            argument(
+            Own(
                 "id",
-                What::Text,
+                Kind::Text,
                 "An object id such as 0x7f001000; or give set.",
             ),
-            argument(
+            Own(
                 "set",
-                What::Text,
+                Kind::Text,
                 "A class name, or a set as objects takes it: the paths to all its objects, merged.",
             ),
-            argument("count", What::Number(1, 3, 20), "Most paths to an object."),
-            argument(
-                "exclude",
-                What::Text,
-                "References that do not count: none, all, or some of soft,weak,final,phantom; all, and none if no path is left, unless told otherwise.",
-            ),
+            Short("count", 1, 3, 20),
+            Of("exclude"),
         ],
     },
-    Tool {
-        name: "dominators",
-        title: "Dominator tree",
-        description: "The largest objects directly below an object in the dominator tree, or at its top: where the memory is.",
-        view: "dominators",
-        arguments: &[
-            argument(
-                "id",
-                What::Text,
-                "An object id; the top of the tree without it.",
-            ),
-            argument("limit", What::Number(1, 20, 200), "Rows."),
+    of_view("dominators", &[Of("id"), Short("limit", 1, 20, 200)]),
+    of_view(
+        "threads",
+        &[Short("limit", 1, 20, 1000), Short("locals", 0, 5, 100)],
+    ),
+    of_view("waste", &[Of("all"), Short("limit", 1, 5, 100)]),
+    of_view(
+        "query",
+        &[
+            Of("text"),
+            Of("lang"),
+            Short("limit", 1, 100, 1000),
+            Short("seconds", 1, 60, 600),
         ],
-    },
-    Tool {
-        name: "threads",
-        title: "Threads",
-        description: "The threads of the heap with their states, stacks, and the objects that their local variables hold.",
-        view: "threads",
-        arguments: &[
-            argument(
-                "limit",
-                What::Number(1, 20, 1000),
-                "Most threads, those that hold most first.",
-            ),
-            argument(
-                "locals",
-                What::Number(0, 5, 100),
-                "Most local variables of a thread.",
-            ),
-        ],
-    },
-    Tool {
-        name: "waste",
-        title: "Wasted memory",
-        description: "What could be smaller without the program doing less: equal strings and arrays, empty and sparse collections, boxed numbers, room that is not used.",
-        view: "waste",
-        arguments: &[
-            ALL,
-            argument("limit", What::Number(1, 5, 100), "Rows per table."),
-        ],
-    },
-    Tool {
-        name: "query",
-        title: "SQL or OQL",
-        description: "Any question, read only: SQLite's SQL over the tables below, the OQL of Eclipse MAT, or the OQL of jhat (JavaScript). Ids of objects in rows are arguments of the other tools.",
-        view: "query",
-        arguments: &[
-            argument("text", What::Needed, "The query."),
-            argument(
-                "lang",
-                What::One(&["sql", "oql", "jhat"]),
-                "Its language; recognised unless told.",
-            ),
-            argument("limit", What::Number(1, 100, 1000), "Most rows."),
-            argument(
-                "seconds",
-                What::Number(1, 60, 600),
-                "Time after which the rows found until then are the answer.",
-            ),
-        ],
-    },
+    ),
 ];
 
 /// The tool that is there when there are several dumps.
 pub(super) const COMPARE: Tool = Tool {
     name: "compare",
-    title: "What changed between dumps",
-    description: "Classes and dominators that grew between two dumps of one program, matched by structure, not by address.",
     view: "",
+    own: Some((
+        "What changed between dumps",
+        "Classes and dominators that grew between two dumps of one program, matched by structure, not by address.",
+    )),
     arguments: &[
-        argument(
+        Own(
             "before",
-            What::Text,
-            "The earlier dump by name; the first one unless told otherwise.",
+            Kind::Text,
+            "The earlier dump by name; the first one by default.",
         ),
-        argument(
+        Own(
             "after",
-            What::Text,
-            "The later dump by name; the last one unless told otherwise.",
+            Kind::Text,
+            "The later dump by name; the last one by default.",
         ),
-        argument("limit", What::Number(1, 20, 200), "Rows per table."),
+        Own("limit", Kind::Number(1, 20, 200), "Rows per table."),
     ],
 };
 
 /// The tool that is there when there are profiles.
 pub(super) const PROFILE: Tool = Tool {
     name: "profile",
-    title: "Where time or memory goes",
-    description: "Methods and stacks of a recorded profile by a metric (CPU samples, time, allocations, contention), the most expensive first.",
     view: "",
+    own: Some((
+        "Where time or memory goes",
+        "Methods and stacks of a recorded profile by a metric (CPU samples, time, allocations, contention), the most expensive first.",
+    )),
     arguments: &[
-        argument(
+        Own(
             "profile",
-            What::Text,
-            "A profile by name; the first one unless told otherwise.",
+            Kind::Text,
+            "A profile by name; the first one by default.",
         ),
-        argument(
+        Own(
             "metric",
-            What::Text,
-            "One of the metrics that an answer lists; the main one unless told otherwise.",
+            Kind::Text,
+            "One of the metrics that an answer lists; the main one by default.",
         ),
-        argument(
+        Own(
             "limit",
-            What::Number(1, 20, 200),
+            Kind::Number(1, 20, 200),
             "Most methods and stacks.",
         ),
     ],
 };
+
+/// The tools as a table of the reference, in Markdown.
+pub(crate) fn reference() -> String {
+    let mut out = String::from("| Tool | Arguments | Answer |\n|---|---|---|\n");
+    for tool in TOOLS.iter().chain([&COMPARE, &PROFILE]) {
+        let parameters = tool.parameters();
+        let arguments: Vec<String> = parameters.iter().map(Parameter::short).collect();
+        let (name, about) = (tool.name, tool.words().1);
+        out.push_str(&format!(
+            "| `{name}` | {} | {about} |\n",
+            arguments.join(", ")
+        ));
+    }
+    out
+}
 
 /// The tools for these files.
 fn all(files: &Files) -> impl Iterator<Item = &'static Tool> {
@@ -301,37 +192,70 @@ pub(super) fn list(files: &Files) -> Json {
 }
 
 impl Tool {
+    /// Title and description.
+    fn words(&self) -> (&'static str, &'static str) {
+        let view = || describe::named(self.view).map(|view| (view.title, view.about));
+        self.own.or_else(view).unwrap_or_default()
+    }
+
+    /// The arguments, as parameters of a view.
+    fn parameters(&self) -> Vec<Parameter> {
+        let view = describe::named(self.view);
+        let of = |name| view.and_then(|view| view.parameter(name)).copied();
+        let arguments = self
+            .arguments
+            .iter()
+            .filter_map(|argument| match *argument {
+                Of(name) => of(name),
+                Short(name, least, default, most) => of(name).map(|parameter| Parameter {
+                    kind: Kind::Number(least, default, most),
+                    ..parameter
+                }),
+                Own(name, kind, help) => Some(Parameter {
+                    name,
+                    kind,
+                    help,
+                    flag: None,
+                }),
+            });
+        arguments.collect()
+    }
+
     fn described(&self, files: &Files) -> Json {
         let mut properties = Map::new();
         let mut required = Vec::new();
-        for argument in self.arguments {
-            let mut schema = match argument.what {
-                What::Needed | What::Text => json!({ "type": "string" }),
-                What::One(words) => json!({ "type": "string", "enum": words }),
-                What::Number(least, default, most) => {
+        for argument in self.parameters() {
+            let mut schema = match argument.kind {
+                Kind::Needed | Kind::Text => json!({ "type": "string" }),
+                Kind::One(words) => json!({ "type": "string", "enum": words }),
+                Kind::Number(least, default, most) => {
                     json!({ "type": "integer", "minimum": least, "default": default, "maximum": most })
                 }
-                What::Flag => json!({ "type": "boolean" }),
+                Kind::Flag => json!({ "type": "boolean" }),
             };
-            schema["description"] = json!(argument.description);
+            schema["description"] = json!(argument.help);
             properties.insert(argument.name.to_owned(), schema);
-            if matches!(argument.what, What::Needed) {
+            if argument.kind == Kind::Needed {
                 required.push(argument.name);
             }
         }
         if self.is_of_a_dump() && files.dumps.len() > 1 {
             let names: Vec<&str> = files.dumps.iter().map(|d| d.name.as_str()).collect();
-            let description = "Which dump; the first one unless told otherwise.";
+            let description = "Which dump; the first one by default.";
             let schema = json!({ "type": "string", "enum": names, "description": description });
             properties.insert("dump".to_owned(), schema);
         }
+        let (title, description) = self.words();
         let description = match self.name {
-            "query" => format!("{}\n\n{}", self.description, tables_text()),
-            _ => self.description.to_owned(),
+            "query" => format!(
+                "{description} Ids of objects in rows are arguments of the other tools.\n\n{}",
+                tables_text()
+            ),
+            _ => description.to_owned(),
         };
         json!({
             "name": self.name,
-            "title": self.title,
+            "title": title,
             "description": description,
             "inputSchema": {
                 "type": "object",
@@ -358,11 +282,12 @@ impl Tool {
     /// # Errors
     /// A sentence that says what is expected.
     pub(super) fn read(&self, given: &Map<String, Json>) -> Result<Vec<(String, String)>, String> {
+        let arguments = self.parameters();
         for name in given.keys() {
-            let own = self.arguments.iter().any(|a| a.name == name);
+            let own = arguments.iter().any(|a| a.name == name);
             let known = own || (name == "dump" && self.is_of_a_dump());
             if !known {
-                let names: Vec<&str> = self.arguments.iter().map(|a| a.name).collect();
+                let names: Vec<&str> = arguments.iter().map(|a| a.name).collect();
                 let name = short(name);
                 let tool = self.name;
                 return Err(format!(
@@ -372,9 +297,9 @@ impl Tool {
             }
         }
         let mut pairs = Vec::new();
-        for argument in self.arguments {
+        for argument in arguments {
             let value = given.get(argument.name).filter(|v| !v.is_null());
-            if let Some(text) = argument.read(value)? {
+            if let Some(text) = read(&argument, value)? {
                 pairs.push((argument.name.to_owned(), text));
             }
         }
@@ -382,41 +307,40 @@ impl Tool {
     }
 }
 
-impl Argument {
-    fn read(&self, value: Option<&Json>) -> Result<Option<String>, String> {
-        let name = self.name;
-        let Some(value) = value else {
-            return match self.what {
-                What::Needed => Err(format!("{name} is missing: {}", self.description)),
-                What::Number(_, default, _) => Ok(Some(default.to_string())),
-                What::Text | What::One(_) | What::Flag => Ok(None),
-            };
+/// The value of an argument as text, its default if it is not given.
+fn read(argument: &Parameter, value: Option<&Json>) -> Result<Option<String>, String> {
+    let name = argument.name;
+    let Some(value) = value else {
+        return match argument.kind {
+            Kind::Needed => Err(format!("{name} is missing: {}", argument.help)),
+            Kind::Number(_, default, _) => Ok(Some(default.to_string())),
+            Kind::Text | Kind::One(_) | Kind::Flag => Ok(None),
         };
-        let given = || short(&value.to_string());
-        match (&self.what, value) {
-            (What::Needed, Json::String(text)) if text.trim().is_empty() => {
-                Err(format!("{name} is empty: {}", self.description))
-            }
-            (What::Needed | What::Text, Json::String(text)) => Ok(Some(text.clone())),
-            (What::Needed | What::Text, _) => Err(format!("{name}: {}: expected a text", given())),
-            (What::One(words), value) => match value.as_str() {
-                Some(word) if words.contains(&word) => Ok(Some(word.to_owned())),
-                _ => Err(format!(
-                    "{name}: {}: expected one of {}",
-                    given(),
-                    words.join(", ")
-                )),
-            },
-            (What::Number(least, _, most), value) => match value.as_u64() {
-                Some(n) if (*least..=*most).contains(&n) => Ok(Some(n.to_string())),
-                _ => Err(format!(
-                    "{name}: {}: expected a whole number from {least} to {most}",
-                    given()
-                )),
-            },
-            (What::Flag, Json::Bool(flag)) => Ok(flag.then(|| "1".to_owned())),
-            (What::Flag, _) => Err(format!("{name}: {}: expected true or false", given())),
+    };
+    let given = || short(&value.to_string());
+    match (argument.kind, value) {
+        (Kind::Needed, Json::String(text)) if text.trim().is_empty() => {
+            Err(format!("{name} is empty: {}", argument.help))
         }
+        (Kind::Needed | Kind::Text, Json::String(text)) => Ok(Some(text.clone())),
+        (Kind::Needed | Kind::Text, _) => Err(format!("{name}: {}: expected a text", given())),
+        (Kind::One(words), value) => match value.as_str() {
+            Some(word) if words.contains(&word) => Ok(Some(word.to_owned())),
+            _ => Err(format!(
+                "{name}: {}: expected one of {}",
+                given(),
+                words.join(", ")
+            )),
+        },
+        (Kind::Number(least, _, most), value) => match value.as_u64() {
+            Some(n) if (least..=most).contains(&n) => Ok(Some(n.to_string())),
+            _ => Err(format!(
+                "{name}: {}: expected a whole number from {least} to {most}",
+                given()
+            )),
+        },
+        (Kind::Flag, Json::Bool(flag)) => Ok(flag.then(|| "1".to_owned())),
+        (Kind::Flag, _) => Err(format!("{name}: {}: expected true or false", given())),
     }
 }
 

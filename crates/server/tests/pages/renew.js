@@ -1,4 +1,4 @@
-// Run in a browser: `renew` against trees made by chance. Gives the number of trees that were compared.
+// Run in a browser: `renew` against trees made at random. Gives the number of trees that were compared.
 async (assets) => {
   const { fill, h, renew } = await import(`${assets}dom.js`);
   let seed = 7;

@@ -46,7 +46,7 @@ impl Site {
         self.folder.path().join("leak.hprof")
     }
 
-    /// Asks for what is at an address behind the token, and does not wait.
+    /// Requests what is at an address behind the token, and does not wait.
     pub(crate) fn send(&self, method: &str, path: &str, body: &str) -> TcpStream {
         let (address, token) = (self.running.address(), self.running.token());
         let mut stream = TcpStream::connect(address).unwrap();

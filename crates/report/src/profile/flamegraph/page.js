@@ -3,7 +3,7 @@ const $ = (id) => document.getElementById(id);
 const canvas = $("graph"), pen = canvas.getContext("2d");
 const dark = matchMedia("(prefers-color-scheme: dark)");
 
-// What is shown: the graph and how it is looked at.
+// What is shown: the graph and how it is examined.
 let graph = null, zoom = -1, hover = -1;
 const look = { index: 0, inverted: false, folded: false, flipped: false, side: 0, scaled: false };
 let match = null, matches = [], nextMatch = 0;

@@ -121,7 +121,7 @@ impl<'p> Events<'p> {
         self.put(types::ALLOCATION_SAMPLE, &[thread, trace, class, bytes]);
     }
 
-    /// What lives, at the end.
+    /// Live objects, at the end.
     pub(super) fn live(&mut self) {
         let objects = Beside::of(self.profile, Metric::LiveObjects);
         let all = self.profile.stacks(Metric::LiveBytes);

@@ -82,7 +82,7 @@ fn written(profile: &Profile, metrics: &[Metric], timed: Option<&Timed>) -> Vec<
     match timed {
         Some(timed) if allocated => events.timed_allocations(timed),
         _ if allocated => events.allocations(Metric::AllocatedBytes),
-        // What lives, where nothing else is asked for, as what was allocated and stayed.
+        // Live objects, where nothing else is requested, as what was allocated and stayed.
         _ if has(&Metric::LiveBytes) => events.allocations(Metric::LiveBytes),
         _ => {}
     }

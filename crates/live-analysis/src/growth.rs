@@ -1,0 +1,179 @@
+//! What grows although garbage is collected.
+
+use crate::history::History;
+use crate::names::stack_text;
+use profile::{NameId, Profile, TraceId, Volume};
+use serde::Serialize;
+
+/// Collections after which growth is called growth.
+const FEWEST_COLLECTIONS: usize = 3;
+/// Share of the steps between collections that must go up.
+const RISING: f64 = 0.7;
+
+/// A site whose live objects become more from collection to collection.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Growing {
+    /// Class.
+    pub class: String,
+    /// The stack that allocates them, innermost frame first.
+    pub stack: Vec<String>,
+    /// Live after the first collection examined.
+    pub first: u64,
+    /// Live after the last.
+    pub last: u64,
+    /// Bytes live after the last.
+    pub live_bytes: u64,
+    /// Bytes more than after the first.
+    pub grown_bytes: u64,
+    /// Collections examined.
+    pub collections: usize,
+    /// Steps between collections that went up, of all.
+    pub rising_share: f64,
+    /// Since when it has not become less, in milliseconds before the last snapshot: the age that
+    /// what it holds has at least.
+    pub growing_for_ms: u64,
+    /// Bytes per hour, by the line through the collections.
+    pub bytes_per_hour: f64,
+}
+
+/// Sites that grow, by falling growth. `collections` are the times of garbage collections.
+pub fn growing(
+    profile: &Profile,
+    history: &History,
+    collections: &[u64],
+    limit: usize,
+) -> Vec<Growing> {
+    let after = after_collections(history.times(), collections);
+    if after.len() < FEWEST_COLLECTIONS {
+        return Vec::new();
+    }
+    let (Some(first), Some(last)) = (after.first(), after.last()) else {
+        return Vec::new();
+    };
+    let times: Vec<u64> = after.iter().map(|n| history.times()[*n]).collect();
+    let mut found = Vec::new();
+    // Only what is live now and came after the first collection can have grown.
+    for delta in history.range(history.times()[*first], history.times()[*last]) {
+        if delta.remaining_bytes() <= 0 {
+            continue;
+        }
+        let live = history.live_at(delta.class, delta.trace);
+        let points: Vec<Volume> = after.iter().map(|n| live[*n]).collect();
+        found.extend(judge(profile, (delta.class, delta.trace), &points, &times));
+    }
+    found.sort_by(|a, b| {
+        b.grown_bytes
+            .cmp(&a.grown_bytes)
+            .then_with(|| a.class.cmp(&b.class))
+    });
+    found.truncate(limit);
+    found
+}
+
+/// The first snapshot after each collection, once.
+fn after_collections(times: &[u64], collections: &[u64]) -> Vec<usize> {
+    let mut after: Vec<usize> = collections
+        .iter()
+        .map(|collection| times.partition_point(|time| time < collection))
+        .filter(|n| *n < times.len())
+        .collect();
+    after.dedup();
+    after
+}
+
+fn judge(
+    profile: &Profile,
+    (class, trace): (NameId, TraceId),
+    points: &[Volume],
+    times: &[u64],
+) -> Option<Growing> {
+    let (first, last) = (points.first()?, points.last()?);
+    let steps = points.windows(2);
+    let rising = steps
+        .clone()
+        .filter(|pair| pair[1].objects > pair[0].objects)
+        .count();
+    let rising_share = rising as f64 / (points.len() - 1) as f64;
+    if last.objects <= first.objects || rising_share < RISING {
+        return None;
+    }
+    let fell = steps
+        .clone()
+        .rposition(|pair| pair[1].objects < pair[0].objects);
+    let since = times[fell.map_or(0, |n| n + 1)];
+    Some(Growing {
+        class: profile.names.get(class).to_owned(),
+        stack: stack_text(profile, trace),
+        first: first.objects,
+        last: last.objects,
+        live_bytes: last.bytes,
+        grown_bytes: last.bytes.saturating_sub(first.bytes),
+        collections: points.len(),
+        rising_share,
+        growing_for_ms: times.last()?.saturating_sub(since),
+        bytes_per_hour: slope(points, times) * 3_600_000.0,
+    })
+}
+
+/// Bytes per millisecond of the least squares line.
+fn slope(points: &[Volume], times: &[u64]) -> f64 {
+    let n = points.len() as f64;
+    let begin = times.first().copied().unwrap_or(0);
+    let at = |time: &u64| (time - begin) as f64;
+    let mean_x = times.iter().map(at).sum::<f64>() / n;
+    let mean_y = points.iter().map(|p| p.bytes as f64).sum::<f64>() / n;
+    let (mut above, mut below) = (0.0, 0.0);
+    for (point, time) in points.iter().zip(times) {
+        let x = at(time) - mean_x;
+        above += x * (point.bytes as f64 - mean_y);
+        below += x * x;
+    }
+    if below > 0.0 { above / below } else { 0.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use profile::{Site, SiteTable};
+
+    #[test]
+    fn what_grows_over_collections_is_found_and_what_waves_is_not() {
+        let mut profile = Profile::default();
+        let leak = profile.names.intern("Leak");
+        let wave = profile.names.intern("Wave");
+        let flat = profile.names.intern("Flat");
+        let mut history = History::default();
+        for n in 0..20u64 {
+            let mut table = SiteTable::default();
+            for (class, live) in [(leak, n * 10), (wave, 50 + (n % 3) * 20), (flat, 7)] {
+                let volume = |objects| Volume {
+                    objects,
+                    bytes: objects * 24,
+                };
+                table.add(Site {
+                    class,
+                    trace: TraceId(0),
+                    live: volume(live),
+                    allocated: volume(n * 100 + 200),
+                });
+            }
+            history.push(n * 1000, &table);
+        }
+        let collections: Vec<u64> = (1..20).map(|n| n * 1000 - 500).collect();
+        let found = growing(&profile, &history, &collections, 10);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert_eq!(
+            (found[0].class.as_str(), found[0].first, found[0].last),
+            ("Leak", 10, 190)
+        );
+        assert_eq!(found[0].grown_bytes, 180 * 24);
+        assert_eq!(found[0].growing_for_ms, 18_000);
+        // 240 bytes a second.
+        assert!(
+            (found[0].bytes_per_hour - 864_000.0).abs() < 1.0,
+            "{}",
+            found[0].bytes_per_hour
+        );
+        assert!(growing(&profile, &history, &collections[..2], 10).is_empty());
+    }
+}

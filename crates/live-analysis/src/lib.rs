@@ -1,0 +1,38 @@
+//! Answers about a running program: pure functions from recordings (`profile`), heap dumps (`heap-graph`) and
+//! observations (`jvm-observe`) to plain data. Nothing here knows a session, an address or a terminal.
+//!
+//! ```
+//! use live_analysis::history::History;
+//! use live_analysis::range::Range;
+//!
+//! let mut history = History::default();
+//! history.push(1_000, &profile::SiteTable::default());
+//! assert!(history.range(Range::ALL.from, Range::ALL.to).is_empty());
+//! ```
+//!
+//! In reading order: [`range`]; [`columns`] (what a table is); the timeline: [`metrics`], [`sampler`] (from observations to rows), [`timeline`]; what was
+//! recorded: [`names`], [`history`] (every site at any time), [`class_filters`], [`allocations`], [`births`], [`samples`],
+//! [`growth`], [`references`]; classes and their objects: [`contents`] and [`sizes`] (how big and how full; [`origin`] says from where), [`classes`],
+//! [`comparison`], [`instances`] (of a dump) and [`listed`] (live ones); [`savings`].
+
+pub mod allocations;
+pub mod births;
+pub mod class_filters;
+pub mod classes;
+pub mod columns;
+pub mod comparison;
+pub mod contents;
+pub mod growth;
+pub mod history;
+pub mod instances;
+pub mod listed;
+pub mod metrics;
+pub mod names;
+pub mod origin;
+pub mod range;
+pub mod references;
+pub mod sampler;
+pub mod samples;
+pub mod savings;
+pub mod sizes;
+pub mod timeline;

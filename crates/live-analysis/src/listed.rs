@@ -1,0 +1,223 @@
+//! The live instances of a class as the agent lists them: arranged, paged, and counted by what they have in common.
+
+use crate::contents::Content;
+use crate::instances::{self, Group, Instance, Instances, Query, Shown, Uniq, group_by};
+use crate::names::{context, stack_text};
+use crate::range::time_text;
+use profile::{Profile, TraceId};
+use rustc_hash::FxHashMap;
+use vmpi::Listing;
+use vmpi::class_options::ClassOptions;
+use vmpi::instances::ListedObject;
+
+/// The class filters exclude the class of a listing, or it is not loaded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Excluded;
+
+/// The stacks of a profile by the numbers that the agent gives them.
+fn by_serial(profile: &Profile) -> FxHashMap<u32, TraceId> {
+    let traces = profile.stacks.traces();
+    traces
+        .map(|trace| (profile.stacks.key(trace).serial.0, trace))
+        .collect()
+}
+
+/// Adds to rows the threads that made their objects, where that was recorded.
+pub fn add_contexts(profile: &Profile, rows: &mut [Instance]) {
+    let traces = by_serial(profile);
+    for row in rows {
+        let trace = traces.get(&row.trace);
+        row.context = trace.and_then(|trace| context(profile, *trace));
+    }
+}
+
+/// What holds for the class, by the agent; what every one of several of that name is examined for.
+fn options(listing: &Listing) -> Result<ClassOptions, Excluded> {
+    let known = listing.classes.iter().filter_map(|class| class.options);
+    let both = |a: ClassOptions, b: ClassOptions| ClassOptions {
+        time: a.time || b.time,
+        stack: a.stack || b.stack,
+        size: a.size || b.size,
+        capacity: a.capacity || b.capacity,
+        context: a.context || b.context,
+        share: a.share,
+    };
+    known.reduce(both).ok_or(Excluded)
+}
+
+fn instance(
+    recorded: Option<(&Profile, &FxHashMap<u32, TraceId>)>,
+    options: &ClassOptions,
+    object: ListedObject,
+) -> Instance {
+    let trace = recorded.and_then(|(profile, traces)| {
+        let trace = traces.get(&object.trace.0)?;
+        Some((profile, *trace))
+    });
+    let said = object.said;
+    let fill = object.fill;
+    let known = |number: u32| (number != 0).then_some(number);
+    Instance {
+        id: None,
+        identity: Some(object.identity),
+        born_ms: Some(object.born_ms).filter(|ms| *ms != 0 && options.time),
+        context: trace.and_then(|(profile, trace)| context(profile, trace)),
+        trace: object.trace.0,
+        content: Content {
+            size: fill.size.filter(|_| options.size),
+            capacity: fill.capacity.filter(|_| options.capacity),
+            capacity_bytes: if options.capacity {
+                fill.capacity_bytes
+            } else {
+                0
+            },
+        },
+        value: said.text,
+        hash: said.hash,
+        rank: known(said.rank),
+        group: known(said.group),
+        fault: said.fault,
+        stack: match trace.filter(|_| options.stack) {
+            Some((profile, trace)) => stack_text(profile, trace),
+            None => Vec::new(),
+        },
+    }
+}
+
+/// The objects of an answer, in its order.
+fn rows_of(
+    profile: Option<&Profile>,
+    objects: Vec<ListedObject>,
+    options: &ClassOptions,
+) -> Vec<Instance> {
+    let traces = profile.map(by_serial).unwrap_or_default();
+    let known = profile.map(|profile| (profile, &traces));
+    let rows = objects.into_iter();
+    rows.map(|object| instance(known, options, object))
+        .collect()
+}
+
+/// Whether objects can be chosen by allocation time; a note says that they cannot.
+fn knows_births(listing: &mut Listing, options: &ClassOptions, query: &Query) -> bool {
+    if !options.time && query.born.is_some() {
+        let note = "when these objects were made is not recorded: those of all time are here";
+        listing.notes.push(note.to_owned());
+    }
+    options.time
+}
+
+/// The page of the live instances of a class that a query requests.
+///
+/// # Errors
+/// When the class filters exclude the class.
+pub fn list(
+    profile: Option<&Profile>,
+    class: &str,
+    query: &Query,
+    mut listing: Listing,
+) -> Result<Instances, Excluded> {
+    let options = options(&listing)?;
+    let objects = std::mem::take(&mut listing.rows);
+    let mut rows = rows_of(profile, objects, &options);
+    let sampled = rows.len();
+    if knows_births(&mut listing, &options, query) {
+        rows.retain(|row| query.is_of(row.born_ms));
+    }
+    let rows = instances::arrange(rows, query);
+    Ok(Instances {
+        schema: "tenure.live.instances/1",
+        class: class.to_owned(),
+        source: "live",
+        dump: None,
+        objects: listing.objects,
+        sampled,
+        offset: query.offset,
+        own_code: listing.own_code,
+        shown: Shown::of(&options, true),
+        notes: listing.notes,
+        rows,
+    })
+}
+
+/// The live instances of a class, counted by what they have in common; how many there are, how many
+/// were examined, and what could not be asked.
+///
+/// # Errors
+/// As of [`list`].
+pub fn groups(
+    profile: Option<&Profile>,
+    (class, uniq): (&str, Uniq),
+    query: &Query,
+    mut listing: Listing,
+) -> Result<(u64, usize, Vec<Group>, Vec<String>), Excluded> {
+    let options = options(&listing)?;
+    let loaders: Vec<String> = listing
+        .rows
+        .iter()
+        .map(|row| loader(&listing, row))
+        .collect();
+    let objects = std::mem::take(&mut listing.rows);
+    let rows = rows_of(profile, objects, &options);
+    let sampled = rows.len();
+    let knows_births = knows_births(&mut listing, &options, query);
+    // Of equal objects the first one says what they are.
+    let mut values: FxHashMap<u32, String> = FxHashMap::default();
+    let keys = rows
+        .into_iter()
+        .zip(loaders)
+        .filter(|(row, _)| !knows_births || query.is_of(row.born_ms))
+        .map(|(row, loader)| match uniq {
+            Uniq::Value => match row.group {
+                Some(group) => {
+                    let value = values.entry(group).or_insert_with(|| name_of(&row));
+                    format!("{value}\u{0}{group}")
+                }
+                None => not_said(&row),
+            },
+            Uniq::Text => row.value.clone().unwrap_or_else(|| not_said(&row)),
+            Uniq::HashCode => row
+                .hash
+                .map_or_else(|| not_said(&row), |hash| hash.to_string()),
+            Uniq::Class => match loader.is_empty() {
+                true => format!("{class} (boot loader)"),
+                false => format!("{class} (loader {loader})"),
+            },
+            Uniq::Stack if row.stack.is_empty() => "(no stack)".to_owned(),
+            Uniq::Stack => row.stack.join("\n"),
+            Uniq::Size(step) => match row.content.size {
+                Some(size) => (size / step.max(1) * step.max(1)).to_string(),
+                None => "no size".to_owned(),
+            },
+            Uniq::Time(step) => match row.born_ms {
+                Some(time) => time_text(step, time),
+                None => "not recorded".to_owned(),
+            },
+        });
+    let mut rows = group_by(keys, (listing.objects, sampled), query);
+    for row in &mut rows {
+        if let Some(at) = row.value.rfind('\u{0}').filter(|_| uniq == Uniq::Value) {
+            row.value.truncate(at);
+        }
+    }
+    Ok((listing.objects, sampled, rows, listing.notes))
+}
+
+fn loader(listing: &Listing, row: &ListedObject) -> String {
+    let class = listing.classes.get(row.class as usize);
+    class.map(|class| class.loader.clone()).unwrap_or_default()
+}
+
+/// The text of an object, or what stands for it.
+fn name_of(row: &Instance) -> String {
+    match &row.value {
+        Some(text) => text.clone(),
+        None => format!("@{:x}", row.identity.unwrap_or(0)),
+    }
+}
+
+fn not_said(row: &Instance) -> String {
+    match &row.fault {
+        Some(fault) => fault.clone(),
+        None => "(not asked: it would run code of the program)".to_owned(),
+    }
+}

@@ -1,0 +1,89 @@
+//! Ranges and steps of time.
+
+use heap_analysis::objects::readable::utc;
+use serde::Serialize;
+
+/// A range of time in milliseconds since 1970.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Range {
+    /// Its begin.
+    pub from: u64,
+    /// Its end.
+    pub to: u64,
+}
+
+impl Range {
+    /// All time.
+    pub const ALL: Range = Range {
+        from: 0,
+        to: u64::MAX,
+    };
+}
+
+/// Steps of time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// As it is known: of what the recording has counted, to about two seconds.
+    Snapshot,
+    /// Seconds.
+    Second,
+    /// Minutes.
+    Minute,
+    /// Hours.
+    Hour,
+}
+
+impl Step {
+    /// By its name in the API.
+    pub fn named(name: &str) -> Option<Step> {
+        Some(match name {
+            "time" => Step::Snapshot,
+            "second" => Step::Second,
+            "minute" => Step::Minute,
+            "hour" => Step::Hour,
+            _ => return None,
+        })
+    }
+
+    /// The beginning of the step that a time is in, in milliseconds since 1970.
+    pub(crate) fn begin(self, time_ms: u64) -> u64 {
+        let length = match self {
+            Step::Snapshot => 1,
+            Step::Second => 1000,
+            Step::Minute => 60_000,
+            Step::Hour => 3_600_000,
+        };
+        time_ms / length * length
+    }
+}
+
+/// The step that a time is in, in words.
+pub fn time_text(step: Step, time_ms: u64) -> String {
+    let begin = step.begin(time_ms);
+    match step {
+        Step::Snapshot => {
+            let second = utc(begin);
+            format!("{}.{:03}", second.trim_end_matches(" UTC"), begin % 1000)
+        }
+        _ => utc(begin),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_belongs_to_the_step_that_began_before_it() {
+        let time = 3_600_000 * 7 + 60_000 * 5 + 1000 * 3 + 250;
+        for (name, begin) in [
+            ("time", time),
+            ("second", time - 250),
+            ("minute", time - 3250),
+            ("hour", 3_600_000 * 7),
+        ] {
+            assert_eq!(Step::named(name).map(|step| step.begin(time)), Some(begin));
+        }
+        assert_eq!(Step::named("day"), None);
+    }
+}

@@ -1,0 +1,579 @@
+//! What can be asked of a heap dump: each view is described once, with its parameters. The command line that a page
+//! shows, the arguments of the MCP tools and the reference follow from these descriptions.
+
+/// What a parameter may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A text that must be given.
+    Needed,
+    /// A text.
+    Text,
+    /// One of these words; the first one by default, unless the help names another default.
+    One(&'static [&'static str]),
+    /// A whole number: least, default, most.
+    Number(u64, u64, u64),
+    /// `1` or `true`.
+    Flag,
+}
+
+/// A parameter of a view.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Parameter {
+    /// Its name in an address.
+    pub name: &'static str,
+    /// What it may be.
+    pub kind: Kind,
+    /// What it does, in a sentence.
+    pub help: &'static str,
+    /// The flag of the command; `None` if the command line has none, empty for a plain argument.
+    pub flag: Option<&'static str>,
+}
+
+impl Parameter {
+    /// Its name with what it may be, in Markdown: `limit` (100, at most 200).
+    pub fn short(&self) -> String {
+        let name = self.name;
+        match self.kind {
+            Kind::Needed => format!("**`{name}`**"),
+            Kind::Text | Kind::Flag => format!("`{name}`"),
+            Kind::One(words) => format!("`{name}` ({})", words.join(", ")),
+            Kind::Number(_, default, MOST) => format!("`{name}` ({default})"),
+            Kind::Number(_, default, most) => format!("`{name}` ({default}, at most {most})"),
+        }
+    }
+}
+
+/// Views as a table of the reference, in Markdown; a parameter that must be given is bold.
+pub fn reference(views: &[View]) -> String {
+    let mut out = String::from("| View | Parameters | Answer |\n|---|---|---|\n");
+    for view in views {
+        let parameters: Vec<String> = view.parameters.iter().map(Parameter::short).collect();
+        let (name, about) = (view.name, view.about);
+        out.push_str(&format!(
+            "| `{name}` | {} | {about} |\n",
+            parameters.join(", ")
+        ));
+    }
+    out
+}
+
+/// A view.
+#[derive(Clone, Copy, Debug)]
+pub struct View {
+    /// Its name in an address.
+    pub name: &'static str,
+    /// Its title.
+    pub title: &'static str,
+    /// What it shows, in a sentence.
+    pub about: &'static str,
+    /// The command of `tenure` that gives the same answer.
+    pub command: Option<&'static str>,
+    /// Its parameters, in the order of the command line.
+    pub parameters: &'static [Parameter],
+}
+
+impl View {
+    /// A parameter by its name.
+    pub fn parameter(&self, name: &str) -> Option<&'static Parameter> {
+        self.parameters.iter().find(|it| it.name == name)
+    }
+}
+
+/// The view of a name.
+pub fn named(name: &str) -> Option<&'static View> {
+    VIEWS.iter().find(|view| view.name == name)
+}
+
+const fn of(
+    name: &'static str,
+    kind: Kind,
+    help: &'static str,
+    flag: Option<&'static str>,
+) -> Parameter {
+    Parameter {
+        name,
+        kind,
+        help,
+        flag,
+    }
+}
+
+const MOST: u64 = super::params::MOST_ROWS as u64;
+
+/// How a set is written; the tools of an assistant have this text, too.
+pub const SETS: &str = "A set of objects: all, unreachable, roots:KIND, object:0xID,0xID, class:NAME, class:0xID, \
+    sub:NAME (with subclasses), package:NAME, loader:0xID, heap:NAME, site:N, stack:0xID, sql:(select ...), oql:(...); of a set: \
+    in:SET (what refers to it), out:SET, dominated:SET, dominators:SET, retained:SET; SET and SET.";
+
+const GROUPS: Kind = Kind::One(&["class", "superclass", "package", "loader", "heap", "site"]);
+const SORTS: Kind = Kind::One(&["retained", "shallow", "objects", "name"]);
+const EXCLUDED: &str = "References that do not count: none, all, or some of soft,weak,final,phantom; by default all, and none if \
+    no path is left.";
+
+const BY: Parameter = of("by", GROUPS, "What to group by.", Some("--by"));
+const SORT: Parameter = of("sort", SORTS, "Order, largest first.", Some("--sort"));
+const FILTER: Parameter = of(
+    "filter",
+    Kind::Text,
+    "A regular expression that names must match.",
+    Some("--filter"),
+);
+const ALL: Parameter = of(
+    "all",
+    Kind::Flag,
+    "Include unreachable objects.",
+    Some("--all!"),
+);
+const SET: Parameter = of("set", Kind::Needed, SETS, Some(""));
+const OFFSET: Parameter = of(
+    "offset",
+    Kind::Number(0, 0, MOST),
+    "Rows to skip at the beginning.",
+    None,
+);
+const ID: Parameter = of(
+    "id",
+    Kind::Needed,
+    "An object id such as 0x7f001000.",
+    Some(""),
+);
+const EXCLUDE: Parameter = of("exclude", Kind::Text, EXCLUDED, Some("--exclude"));
+
+const fn limit(default: u64, flag: Option<&'static str>) -> Parameter {
+    of("limit", Kind::Number(0, default, MOST), "Rows.", flag)
+}
+
+const LIMIT: Option<&str> = Some("--limit");
+
+/// A view with the parameters of its command line.
+macro_rules! view {
+    ($name:literal, $title:literal, $command:expr, $about:literal, [$($parameter:expr),* $(,)?]) => {
+        View {
+            name: $name,
+            title: $title,
+            about: $about,
+            command: $command,
+            parameters: &[$($parameter),*],
+        }
+    };
+}
+
+/// All views.
+pub const VIEWS: &[View] = &[
+    view!(
+        "overview",
+        "Overview",
+        Some("overview"),
+        "Size, counts, the largest classes and objects, the first leak suspects, the state of the file.",
+        [limit(15, None)]
+    ),
+    view!(
+        "leaks",
+        "Leak suspects",
+        Some("leaks"),
+        "What keeps too much memory alive: each suspect with its share, where the memory accumulates, the field that holds it, and the path to it.",
+        [
+            of(
+                "threshold",
+                Kind::Number(1, 10, 100),
+                "Percent of the heap above which something is a suspect.",
+                Some("--threshold")
+            ),
+            of(
+                "deep",
+                Kind::Flag,
+                "Follow suspects that are many objects of one class to their common holder.",
+                Some("--deep!")
+            ),
+        ]
+    ),
+    view!(
+        "histogram",
+        "Histogram",
+        Some("histogram"),
+        "Objects, shallow and retained bytes by group, of the heap or of a set.",
+        [
+            BY,
+            FILTER,
+            SORT,
+            limit(100, LIMIT),
+            ALL,
+            of(
+                "empty",
+                Kind::Flag,
+                "Include groups without objects.",
+                Some("--empty!")
+            ),
+            of("set", Kind::Text, SETS, None),
+            OFFSET,
+        ]
+    ),
+    view!(
+        "quick_histogram",
+        "Histogram of the first pass",
+        Some("histogram --no-retained"),
+        "Counts of the first pass over the file, before the index is complete.",
+        [
+            FILTER,
+            of("by", GROUPS, "What to group by.", None),
+            of("sort", SORTS, "Order, largest first.", None),
+            limit(100, None),
+            of("all", Kind::Flag, "Include unreachable objects.", None),
+            of("empty", Kind::Flag, "Include groups without objects.", None),
+            OFFSET,
+        ]
+    ),
+    view!(
+        "objects",
+        "Objects of a set",
+        Some("objects"),
+        "The objects of a set with their sizes and readable values, largest first.",
+        [
+            SET,
+            of(
+                "by",
+                GROUPS,
+                "Of a histogram of the set: what to group by.",
+                Some("--by")
+            ),
+            SORT,
+            of(
+                "offset",
+                Kind::Number(0, 0, MOST),
+                "Rows to skip at the beginning.",
+                Some("--skip-rows")
+            ),
+            limit(100, LIMIT),
+            ALL,
+        ]
+    ),
+    view!(
+        "immediate_dominators",
+        "Immediate dominators",
+        Some("objects --dominators"),
+        "The objects immediately above those of a set in the dominator tree, by class.",
+        [
+            SET,
+            of(
+                "skip",
+                Kind::Text,
+                "A regular expression: dominators of these classes are passed over.",
+                Some("--skip")
+            ),
+            of("all", Kind::Flag, "Include unreachable objects.", None),
+        ]
+    ),
+    view!(
+        "merged_paths",
+        "Merged paths from roots",
+        Some("objects --paths"),
+        "The shortest paths from GC roots to the objects of a set, merged into a tree.",
+        [
+            SET,
+            EXCLUDE,
+            of(
+                "depth",
+                Kind::Number(0, 24, 200),
+                "Levels of the tree.",
+                None
+            ),
+            of("top", Kind::Number(0, 5, 100), "Branches of a node.", None),
+            of(
+                "max_paths",
+                Kind::Number(0, 1000, 100_000),
+                "Paths that are followed.",
+                None
+            ),
+            of("all", Kind::Flag, "Include unreachable objects.", None),
+        ]
+    ),
+    view!(
+        "dominators",
+        "Dominator tree",
+        Some("dominators"),
+        "The largest objects immediately below an object in the dominator tree, or at its top: where the memory is.",
+        [
+            of(
+                "id",
+                Kind::Text,
+                "An object id; the top of the tree without it.",
+                Some("")
+            ),
+            of("depth", Kind::Number(0, 1, 64), "Levels.", Some("--depth")),
+            limit(100, LIMIT),
+        ]
+    ),
+    view!(
+        "dominator_groups",
+        "Dominators by group",
+        Some("dominators"),
+        "The objects at the top of the dominator tree, by group.",
+        [BY, limit(100, None)]
+    ),
+    view!(
+        "treemap",
+        "The dominator tree as areas",
+        None,
+        "The dominator tree below an object, cut to so many areas.",
+        [
+            of(
+                "id",
+                Kind::Text,
+                "An object id; the top of the tree without it.",
+                None
+            ),
+            of("areas", Kind::Number(0, 800, 20_000), "Areas.", None),
+        ]
+    ),
+    view!(
+        "top",
+        "Biggest consumers",
+        Some("top"),
+        "The largest objects, classes, packages and loaders by retained size.",
+        [limit(20, None)]
+    ),
+    view!(
+        "object",
+        "One object",
+        Some("object"),
+        "The fields or elements of an object, what refers to it, what dominates it, and what it keeps alive.",
+        [
+            ID,
+            limit(100, None),
+            of(
+                "inbound",
+                Kind::One(&["1", "0"]),
+                "0 leaves out what refers to it.",
+                None
+            ),
+        ]
+    ),
+    view!(
+        "contents",
+        "Contents of a collection",
+        None,
+        "The elements or entries of a collection of the JDK.",
+        [ID, limit(100, None)]
+    ),
+    view!(
+        "paths",
+        "Paths from roots",
+        Some("paths"),
+        "The shortest paths from GC roots to an object: why it is not collected.",
+        [
+            ID,
+            of("count", Kind::Number(1, 3, 100), "Paths.", Some("-n")),
+            EXCLUDE,
+        ]
+    ),
+    view!(
+        "roots",
+        "GC roots",
+        Some("roots"),
+        "The GC roots by kind, with what they retain.",
+        [
+            of("kind", Kind::Text, "Only roots of this kind.", None),
+            limit(20, None),
+        ]
+    ),
+    view!(
+        "threads",
+        "Threads",
+        Some("threads"),
+        "The threads with their states, stacks, and the objects that their local variables hold.",
+        [
+            limit(1000, None),
+            of(
+                "locals",
+                Kind::Number(0, 20, MOST),
+                "Local variables of a thread.",
+                None
+            ),
+        ]
+    ),
+    view!(
+        "strings",
+        "Strings",
+        Some("strings"),
+        "Strings that match a regular expression.",
+        [
+            of(
+                "find",
+                Kind::Needed,
+                "A regular expression.",
+                Some("--find")
+            ),
+            of("all", Kind::Flag, "Include unreachable objects.", None),
+            limit(100, None),
+        ]
+    ),
+    view!(
+        "duplicate_strings",
+        "Duplicate strings",
+        Some("strings"),
+        "Equal strings, with the bytes that one copy of each would save.",
+        [
+            limit(100, LIMIT),
+            of(
+                "holders",
+                Kind::Flag,
+                "Add the fields that hold them.",
+                None
+            ),
+            of("all", Kind::Flag, "Include unreachable objects.", None),
+        ]
+    ),
+    view!(
+        "collections",
+        "Collections",
+        Some("collections"),
+        "Collections by class: how many, how full, and what they could save.",
+        [
+            limit(100, LIMIT),
+            of("all", Kind::Flag, "Include unreachable objects.", None),
+        ]
+    ),
+    view!(
+        "waste",
+        "Waste",
+        Some("waste"),
+        "What could be smaller without a change of what the program does: equal strings and arrays, empty and sparse collections, boxed numbers, unused capacity.",
+        [
+            limit(20, LIMIT),
+            of("all", Kind::Flag, "Include unreachable objects.", None),
+        ]
+    ),
+    view!(
+        "loaders",
+        "Class loaders",
+        Some("loaders"),
+        "The class loaders with their classes and objects.",
+        [limit(1000, None)]
+    ),
+    view!(
+        "properties",
+        "System properties",
+        Some("properties"),
+        "The system properties of the program.",
+        []
+    ),
+    view!(
+        "unreachable",
+        "Unreachable objects",
+        Some("unreachable"),
+        "Objects that no GC root reaches, by class.",
+        [limit(1000, None)]
+    ),
+    view!(
+        "compare",
+        "What changed",
+        None,
+        "Classes and dominators that grew since another dump of the program; of a live page, the dump before.",
+        [
+            limit(100, None),
+            of(
+                "threshold",
+                Kind::Number(0, 10, 100),
+                "Percent of the growth above which something is shown.",
+                None
+            ),
+        ]
+    ),
+    view!(
+        "android",
+        "Android",
+        Some("android"),
+        "Activities, services and views that should be gone, objects that LeakCanary watches, and bitmaps.",
+        [limit(20, LIMIT)]
+    ),
+    view!(
+        "bitmaps",
+        "Bitmaps",
+        None,
+        "The bitmaps of an Android app.",
+        []
+    ),
+    view!(
+        "bitmap_picture",
+        "The picture of a bitmap",
+        None,
+        "The pixels of a bitmap, reduced.",
+        [
+            ID,
+            of(
+                "most",
+                Kind::Number(1, 512, 2048),
+                "Pixels on the longer side.",
+                None
+            ),
+        ]
+    ),
+    view!(
+        "query",
+        "SQL or OQL",
+        Some("query"),
+        "Any question, read only: SQL of SQLite, OQL of Eclipse MAT, or OQL of jhat. It ends when the client closes the connection.",
+        [
+            of("text", Kind::Needed, "The query.", Some("")),
+            of(
+                "lang",
+                Kind::One(&["sql", "oql", "jhat"]),
+                "Its language; recognized by default.",
+                Some("--lang")
+            ),
+            limit(1000, LIMIT),
+            of(
+                "seconds",
+                Kind::Number(1, 60, 3600),
+                "Time after which the rows found until then are the answer.",
+                None
+            ),
+        ]
+    ),
+    view!(
+        "query_plan",
+        "Plan of a query",
+        None,
+        "How a query is answered.",
+        [
+            of("text", Kind::Needed, "The query.", None),
+            of(
+                "lang",
+                Kind::One(&["sql", "oql", "jhat"]),
+                "Its language; recognized by default.",
+                None
+            ),
+        ]
+    ),
+    view!(
+        "query_tables",
+        "Tables and columns",
+        Some("query --tables"),
+        "The tables and functions of queries.",
+        []
+    ),
+    view!(
+        "complete",
+        "Completion",
+        None,
+        "Proposals for the word before the caret of a query.",
+        [
+            of("before", Kind::Text, "The text before the caret.", None),
+            of("after", Kind::Text, "The text after the caret.", None),
+        ]
+    ),
+    view!(
+        "summary",
+        "The file",
+        Some("summary"),
+        "What the file is, and what is in it.",
+        []
+    ),
+    view!(
+        "validate",
+        "State of the file",
+        Some("validate"),
+        "Damage and contradictions of the file.",
+        []
+    ),
+];

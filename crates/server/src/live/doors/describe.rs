@@ -1,0 +1,319 @@
+//! What can be asked of a running program: each view of `api/v1` with its parameters. The reference follows from these
+//! descriptions; the columns of tables are declared by their rows (`live_analysis::columns`).
+
+use crate::explorer::describe::{Kind, Parameter, View};
+
+const fn of(name: &'static str, kind: Kind, help: &'static str) -> Parameter {
+    Parameter {
+        name,
+        kind,
+        help,
+        flag: None,
+    }
+}
+
+const MOST: u64 = crate::explorer::params::MOST_ROWS as u64;
+
+const FROM: Parameter = of(
+    "from",
+    Kind::Text,
+    "Begin of the range, in milliseconds since 1970.",
+);
+const TO: Parameter = of(
+    "to",
+    Kind::Text,
+    "End of the range, in milliseconds since 1970.",
+);
+const FILTER: Parameter = of(
+    "filter",
+    Kind::Text,
+    "A text in any case that a class name or frame contains.",
+);
+const REGEX: Parameter = of(
+    "regex",
+    Kind::Text,
+    "A regular expression that a class name or frame matches.",
+);
+const SORT: Parameter = of("sort", Kind::Text, "The column to sort by.");
+const UP: Parameter = of("up", Kind::Flag, "The other way round.");
+const OFFSET: Parameter = of("offset", Kind::Number(0, 0, MOST), "Rows to skip.");
+const LIMIT: Parameter = of("limit", Kind::Number(0, 100, MOST), "Rows.");
+const FORM: Parameter = of(
+    "form",
+    Kind::One(&["json", "csv", "html"]),
+    "html is one page that sorts without a server.",
+);
+const HEAP: Parameter = of(
+    "heap",
+    Kind::One(&["java", "native"]),
+    "native: blocks of malloc, by library.",
+);
+const CLASS: Parameter = of("class", Kind::Needed, "A class name.");
+const DUMP: Parameter = of(
+    "dump",
+    Kind::Text,
+    "Number of a heap dump; the last one by default.",
+);
+const SAMPLE: Parameter = of(
+    "sample",
+    Kind::Text,
+    "Objects to examine, chosen at random; all by default.",
+);
+const OBJECTS: Parameter = of(
+    "source",
+    Kind::Text,
+    "live, dump or recording; by default what there is.",
+);
+
+const fn view(
+    name: &'static str,
+    title: &'static str,
+    about: &'static str,
+    parameters: &'static [Parameter],
+) -> View {
+    View {
+        name,
+        title,
+        about,
+        command: None,
+        parameters,
+    }
+}
+
+/// All views.
+pub const VIEWS: &[View] = &[
+    view(
+        "timeline",
+        "Timeline",
+        "`tenure.live.timeline/1`: `metrics` names the values of each row `[time, values...]`, `events` are collections and marks.",
+        &[
+            FROM,
+            TO,
+            of("points", Kind::Number(2, 1200, 20_000), "Rows at most."),
+            of(
+                "after",
+                Kind::Text,
+                "Number of the last event that is known.",
+            ),
+        ],
+    ),
+    view(
+        "allocations",
+        "Allocations",
+        "What was allocated and freed in the range.",
+        &[
+            of(
+                "by",
+                Kind::One(&[
+                    "class", "package", "module", "loader", "context", "method", "site",
+                ]),
+                "What to group by; context is the thread.",
+            ),
+            HEAP,
+            FROM,
+            TO,
+            FILTER,
+            REGEX,
+            SORT,
+            UP,
+            OFFSET,
+            LIMIT,
+            FORM,
+        ],
+    ),
+    view(
+        "stacks",
+        "Call stacks",
+        "`tenure.live.stacks/1`: the stacks of the range as a tree: a flat list, callers before callees.",
+        &[
+            HEAP,
+            FROM,
+            TO,
+            FILTER,
+            REGEX,
+            of("limit", Kind::Number(0, 5000, MOST), "Nodes."),
+        ],
+    ),
+    view(
+        "cpu",
+        "CPU time",
+        "CPU time of the range by method and stack (`tenure.profile/1`), or what differs from another range (`tenure.profile_difference/1`).",
+        &[
+            FROM,
+            TO,
+            of("base_from", Kind::Text, "Begin of the other range."),
+            of("base_to", Kind::Text, "End of the other range."),
+            FILTER,
+            REGEX,
+            LIMIT,
+        ],
+    ),
+    view(
+        "profile",
+        "Profile",
+        "The range as a profile that other tools read.",
+        &[
+            of(
+                "form",
+                Kind::One(&["flamegraph", "pprof", "collapsed", "speedscope", "jfr"]),
+                "Its form.",
+            ),
+            of(
+                "heap",
+                Kind::One(&["java", "native", "cpu"]),
+                "Allocations, blocks of malloc, or CPU time.",
+            ),
+            of("metric", Kind::Text, "Only this metric."),
+            FROM,
+            TO,
+            FILTER,
+            REGEX,
+        ],
+    ),
+    view(
+        "classes",
+        "Instances per class",
+        "The instances of every class with sizes and capacities; `sizes` describes the source of these.",
+        &[
+            of(
+                "source",
+                Kind::Text,
+                "recording, dump, or vm (the VM's own histogram, taken at a safepoint); by default the first of the first two that there is.",
+            ),
+            of(
+                "loaders",
+                Kind::Flag,
+                "Show loaders apart, in a recording and in a dump.",
+            ),
+            of(
+                "contexts",
+                Kind::Flag,
+                "Show the allocating threads apart, in a recording.",
+            ),
+            of(
+                "brief",
+                Kind::Flag,
+                "Do not wait for a new reading of sizes.",
+            ),
+            FROM,
+            TO,
+            FILTER,
+            REGEX,
+            SORT,
+            UP,
+            OFFSET,
+            LIMIT,
+            FORM,
+        ],
+    ),
+    view(
+        "references",
+        "JNI references",
+        "Global and weak references of native code by class and stack; the objects and bytes that they hold are from the last heap dump taken while they were recorded.",
+        &[FROM, TO, FILTER, REGEX, SORT, UP, OFFSET, LIMIT, FORM],
+    ),
+    view(
+        "instances",
+        "Objects of a class",
+        "`tenure.live.instances/1`: objects, now or in a heap dump; `rank` is the position by `compareTo`, `fault` what the object's code threw, `shown` what the class filters allow, `notes` what could not be called.",
+        &[
+            CLASS,
+            OBJECTS,
+            DUMP,
+            of(
+                "sort",
+                Kind::One(&[
+                    "time",
+                    "value",
+                    "text",
+                    "hash",
+                    "size",
+                    "capacity",
+                    "capacity_bytes",
+                    "excess",
+                    "none",
+                ]),
+                "Order; value is `compareTo`, text is `toString`.",
+            ),
+            UP,
+            SAMPLE,
+            of(
+                "value",
+                Kind::Number(0, 200, MOST),
+                "Characters of a value.",
+            ),
+            FROM,
+            TO,
+            OFFSET,
+            LIMIT,
+        ],
+    ),
+    view(
+        "groups",
+        "Objects of a class, counted",
+        "`tenure.live.groups/1`: the objects counted by what they have in common; by a step of time of their allocation, `source=recording` counts all allocated objects.",
+        &[
+            CLASS,
+            of(
+                "by",
+                Kind::One(&[
+                    "value", "text", "stack", "hash", "class", "size", "time", "second", "minute",
+                    "hour",
+                ]),
+                "What they have in common.",
+            ),
+            of("step", Kind::Number(1, 1, MOST), "Of sizes: the step."),
+            OBJECTS,
+            DUMP,
+            SAMPLE,
+            UP,
+            FROM,
+            TO,
+            LIMIT,
+        ],
+    ),
+    view(
+        "saved",
+        "A saved table",
+        "A saved table of classes, as it is in its file.",
+        &[of("number", Kind::Needed, "Its number."), FORM],
+    ),
+    view(
+        "compare",
+        "What changed",
+        "The changes between two saved tables of classes.",
+        &[
+            of("from", Kind::Needed, "Number of the first table."),
+            of("to", Kind::Needed, "Number of the second table."),
+            FILTER,
+            REGEX,
+            SORT,
+            UP,
+            OFFSET,
+            LIMIT,
+            FORM,
+        ],
+    ),
+    view(
+        "options",
+        "Class filters",
+        "`tenure.live.options/1`: the lines of the class filters.",
+        &[],
+    ),
+    view(
+        "source",
+        "Source",
+        "`tenure.live.source/1`: the source lines around that of a frame.",
+        &[of(
+            "frame",
+            Kind::Needed,
+            "A frame such as Class.method(File.java:1).",
+        )],
+    ),
+    view(
+        "advice",
+        "What to fix",
+        "`tenure.live.advice/1`: sites that still grow after collections, and the savings found in a dump by kind, class and allocating stack (`savings.rows`).",
+        &[FROM, TO],
+    ),
+];

@@ -1,0 +1,267 @@
+//! Instances of a class as addresses request them: from the agent now, or from a heap dump.
+
+use super::answers;
+use crate::explorer::params::Params;
+use crate::live::dumps::list::Dump;
+use crate::live::recording::live_objects;
+use crate::live::recording::state::Live;
+use crate::reply::Fault;
+use live_analysis::births;
+use live_analysis::instances::{self, Group, Instances, Query, Shown, Sort, Uniq};
+use live_analysis::range::{Range, Step};
+use serde::Serialize;
+use std::sync::Arc;
+
+/// Where instances are searched.
+pub enum Source {
+    /// In the program, now: those that the agent follows.
+    Live,
+    /// In a heap dump, given with its number.
+    Dump(usize, Arc<Dump>),
+    /// In the recording: what was allocated, live or not.
+    Recording,
+}
+
+/// `source`: live, dump, or recording; `dump` is the number of one. Without them a heap dump, if one is
+/// open; but the program itself if objects are to say what they are, or when they were made, or those
+/// of a range are requested.
+pub fn source(live: &Live, params: &Params, wants_time: bool) -> Result<Source, Fault> {
+    let connected = live.commands().is_some();
+    let own_code = live.status().borrow().own_code;
+    let has_dump = live
+        .dumps
+        .all()
+        .iter()
+        .any(|dump| dump.explorer.heap().is_ok());
+    match params.get("source") {
+        Some("live") => Ok(Source::Live),
+        Some("recording") if wants_time => Ok(Source::Recording),
+        Some("dump") => dump_of(live, params).map(|(number, dump)| Source::Dump(number, dump)),
+        Some(other) => Err(Fault::bad(format!("source={other}: expected live or dump"))),
+        None if wants_time && connected => Ok(Source::Live),
+        None if wants_time => Ok(Source::Recording),
+        None if params.get("dump").is_none()
+            && connected
+            && (own_code || !has_dump || range(params)?.is_some()) =>
+        {
+            Ok(Source::Live)
+        }
+        None => dump_of(live, params).map(|(number, dump)| Source::Dump(number, dump)),
+    }
+}
+
+/// The dump that `dump` names, else the last one that is open.
+fn dump_of(live: &Live, params: &Params) -> Result<(usize, Arc<Dump>), Fault> {
+    let none = || Fault::not_found("there is no such heap dump");
+    let nowhere =
+        || Fault::not_found("no heap dump is there, and nothing is recorded: take one, or record");
+    if params.get("dump").is_some() {
+        let number = params.number("dump", 0)?;
+        return Ok((number, live.dumps.get(number).ok_or_else(none)?));
+    }
+    let all = match range(params)? {
+        Some(range) => live.dumps.of_time(range.to),
+        None => live.dumps.all(),
+    };
+    let last = all.len();
+    let open = all
+        .iter()
+        .enumerate()
+        .rev()
+        .find(|(_, dump)| dump.explorer.heap().is_ok());
+    match open {
+        Some((n, dump)) => Ok((n + 1, Arc::clone(dump))),
+        None => Ok((last, live.dumps.last().ok_or_else(nowhere)?)),
+    }
+}
+
+fn class(params: &Params) -> Result<&str, Fault> {
+    params
+        .get("class")
+        .ok_or_else(|| Fault::bad("class is missing: expected a class name"))
+}
+
+/// The instances of the `class`.
+///
+/// # Errors
+/// When there is no agent and no dump, or a parameter is wrong.
+pub fn list(live: &Live, params: &Params) -> Result<Instances, Fault> {
+    list_of(
+        live,
+        class(params)?,
+        &query(params)?,
+        source(live, params, false)?,
+    )
+}
+
+/// The same for any question.
+///
+/// # Errors
+/// As of [`list`].
+pub fn list_of(
+    live: &Live,
+    class: &str,
+    query: &Query,
+    source: Source,
+) -> Result<Instances, Fault> {
+    // What is off is not shown, wherever it may still be known.
+    let options = answers::detail(live, class)?;
+    let mut list = match source {
+        Source::Dump(number, dump) => {
+            let mut list = answers::instances(live, dump.explorer.heap()?, class, query)?;
+            live_objects::add_contexts(live, &mut list.rows);
+            list.dump = Some(number);
+            list.shown = Shown::of(&options, false);
+            list
+        }
+        Source::Live | Source::Recording => live_objects::list(live, class, query)?,
+    };
+    list.shown.context = list.rows.iter().any(|row| row.context.is_some());
+    Ok(list)
+}
+
+/// The range of allocation times, if one is chosen.
+fn range(params: &Params) -> Result<Option<Range>, Fault> {
+    let is_chosen = params.get("from").is_some() || params.get("to").is_some();
+    is_chosen.then(|| answers::range(params)).transpose()
+}
+
+fn query(params: &Params) -> Result<Query, Fault> {
+    let sort = match params.get("sort") {
+        None | Some("time") => Sort::Time,
+        Some("value") => Sort::Value,
+        Some("text") => Sort::Text,
+        Some("hash") => Sort::HashCode,
+        Some("size") => Sort::Size,
+        Some("capacity") => Sort::Capacity,
+        Some("capacity_bytes") => Sort::CapacityBytes,
+        Some("excess") => Sort::Excess,
+        Some("none") => Sort::None,
+        Some(other) => {
+            return Err(Fault::bad(format!(
+                "sort={other}: expected time, value, text, hash, size, capacity, capacity_bytes, excess or none"
+            )));
+        }
+    };
+    Ok(Query {
+        sort,
+        descending: !params.flag("up"),
+        sample: match params.get("sample") {
+            None | Some("all") => None,
+            Some(_) => Some(params.number("sample", 1000)?),
+        },
+        offset: params.offset()?,
+        limit: params.limit(100)?,
+        value_limit: params.number("value", 200)?,
+        born: range(params)?,
+    })
+}
+
+/// Objects counted by what they have in common: `tenure.live.groups/1`.
+#[derive(Clone, Debug, Serialize)]
+pub struct Groups {
+    /// Name of the schema.
+    pub schema: &'static str,
+    /// The class.
+    pub class: String,
+    /// `live`, `dump`, or `recording` for what was allocated.
+    pub source: &'static str,
+    /// Number of the heap dump.
+    pub dump: Option<usize>,
+    /// Objects there are.
+    pub objects: u64,
+    /// Objects that were examined.
+    pub sampled: usize,
+    /// What could not be asked, and why.
+    pub notes: Vec<String>,
+    /// The rows.
+    pub rows: Vec<Group>,
+}
+
+/// The instances of the `class` counted `by` what they have in common.
+///
+/// # Errors
+/// As of [`list`].
+pub fn groups(live: &Live, params: &Params) -> Result<Groups, Fault> {
+    let by = match params.get("by") {
+        None | Some("value") => Uniq::Value,
+        Some("text") => Uniq::Text,
+        Some("stack") => Uniq::Stack,
+        Some("hash") => Uniq::HashCode,
+        Some("class") => Uniq::Class,
+        Some("size") => Uniq::Size(params.number("step", 1)? as u64),
+        Some(other) => match Step::named(other) {
+            Some(step) => Uniq::Time(step),
+            None => {
+                return Err(Fault::bad(format!(
+                    "by={other}: expected value, text, stack, hash, class, size, time, second, minute or hour"
+                )));
+            }
+        },
+    };
+    let source = source(live, params, matches!(by, Uniq::Time(_)))?;
+    groups_of(live, (class(params)?, by), &query(params)?, source)
+}
+
+/// The same for any question.
+///
+/// # Errors
+/// As of [`list`].
+pub fn groups_of(
+    live: &Live,
+    (class, by): (&str, Uniq),
+    query: &Query,
+    source: Source,
+) -> Result<Groups, Fault> {
+    let options = answers::detail(live, class)?;
+    let is_left_out = match by {
+        Uniq::Stack => !options.stack,
+        Uniq::Size(_) => !options.size,
+        Uniq::Time(_) => !options.time,
+        _ => false,
+    };
+    if is_left_out {
+        return Err(Fault::bad(format!(
+            "by: the options of {class} leave that out"
+        )));
+    }
+    let mut groups = Groups {
+        schema: "tenure.live.groups/1",
+        class: class.to_owned(),
+        source: "live",
+        dump: None,
+        objects: 0,
+        sampled: 0,
+        notes: Vec::new(),
+        rows: Vec::new(),
+    };
+    match (source, by) {
+        (Source::Recording, Uniq::Time(step)) => {
+            let order = (!query.descending, query.limit);
+            groups.source = "recording";
+            let range = query.born.unwrap_or(Range::ALL);
+            let counted = live.recorded(|recorded| {
+                let recording = (recorded.profile()?, &recorded.history);
+                Some(births::groups(recording, class, (step, range), order))
+            });
+            let none = || Fault::not_found("nothing has been recorded; start a recording first");
+            (groups.objects, groups.rows) = counted.ok_or_else(none)?;
+            groups.sampled = usize::try_from(groups.objects).unwrap_or(usize::MAX);
+        }
+        (Source::Dump(..), Uniq::Time(_)) => {
+            return Err(Fault::bad("a heap dump knows no times: source=live does"));
+        }
+        (Source::Dump(number, dump), _) => {
+            let heap = dump.explorer.heap()?;
+            let query = answers::cut(query, &options, heap, class);
+            (groups.source, groups.dump) = ("dump", Some(number));
+            (groups.objects, groups.sampled, groups.rows) =
+                instances::groups(heap, class, by, &query);
+        }
+        (Source::Live | Source::Recording, _) => {
+            (groups.objects, groups.sampled, groups.rows, groups.notes) =
+                live_objects::groups(live, class, by, query)?;
+        }
+    }
+    Ok(groups)
+}

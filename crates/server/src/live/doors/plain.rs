@@ -1,0 +1,307 @@
+//! The pages without JavaScript.
+
+use super::answers;
+use super::cpu;
+use super::plain_parts;
+use crate::explorer::params::Params;
+use crate::live::persist::table_forms::{push_answer, push_table};
+use crate::live::recording::state::Live;
+use crate::live::recording::status::{RecordingState, Status};
+use crate::reply::{Fault, plain_page};
+use axum::response::{IntoResponse, Response};
+use live_analysis::metrics::METRICS;
+use live_analysis::timeline::EventKind;
+use report::escape::html;
+use report::units::{grouped, human_bytes, metric, utc};
+use std::fmt::Write;
+
+pub(in crate::live) const BACK: &str = "<p><a href=\"./\">The program</a></p>\n";
+
+/// What to record.
+const RECORD: &str = "<form method=\"post\" action=\"commands/record\"><select name=\"mode\">\
+    <option value=\"full\">every allocation</option>\
+    <option value=\"sampled\">sampled, 64 KiB</option></select> <select name=\"native\">\
+    <option value=\"\">no native memory</option><option value=\"65536\">native, 64 KiB</option>\
+    <option value=\"1\">every native block</option></select> <button>Record</button></form>\n";
+
+fn button(out: &mut String, command: &str, title: &str) {
+    let _ = writeln!(
+        out,
+        "<form method=\"post\" action=\"commands/{command}\"><button>{title}</button></form>"
+    );
+}
+
+/// The first page: the present state, what can be done, what can be asked.
+pub(in crate::live) fn index(live: &Live) -> Response {
+    let status = live.status().borrow().clone();
+    let mut body = String::new();
+    if status.ended {
+        body.push_str("<p class=\"bad\">The program has ended.</p>\n");
+    }
+    for text in status.error.iter().chain(&status.notes) {
+        let _ = writeln!(body, "<p class=\"bad\">{}</p>", html(text));
+    }
+    commands(&status, &mut body);
+    links(&status, &mut body);
+    if let Some(row) = status.rows.last() {
+        let value = |at: usize| row.values[at];
+        let known = METRICS
+            .iter()
+            .enumerate()
+            .filter(|(at, _)| value(*at).is_finite());
+        let cells: Vec<Vec<String>> = known
+            .map(|(at, info)| {
+                let about = info.about.to_owned();
+                vec![info.title.to_owned(), metric(info.unit, value(at)), about]
+            })
+            .collect();
+        push_table(&mut body, &["Now", "", ""], &cells);
+    }
+    plain_page(&format!("{} {}", status.name, status.pid), &body, "../")
+}
+
+/// What can be done.
+fn commands(status: &Status, body: &mut String) {
+    button(body, "gc", "Force GC");
+    button(body, "dump", "Heap dump");
+    match status
+        .recording
+        .as_ref()
+        .is_some_and(|recording| recording.on)
+    {
+        true => button(body, "stop", "Stop recording"),
+        false => body.push_str(RECORD),
+    }
+    let _ = write!(
+        body,
+        "<form method=\"post\" action=\"commands/mark\"><label>Mark the present moment <input name=\"text\">\
+         </label> <button>Mark</button></form>\n\
+         <form method=\"post\" action=\"commands/interval\"><label>Measure every <input name=\"ms\" size=\"6\" \
+         value=\"{}\"> ms</label> <button>Set</button></form>\n",
+        status.interval_ms
+    );
+    let connected = |recording: &RecordingState| recording.connected;
+    match status.cpu {
+        true => button(body, "cpu?on=0", "End CPU samples"),
+        false => button(body, "cpu?on=1", "Sample the CPU"),
+    }
+    if status.recording.as_ref().is_some_and(connected) {
+        match status.own_code {
+            true => button(body, "own?on=0", "Run no code of the program"),
+            false => {
+                body.push_str(
+                    "<p>To ask objects for their toString, equals, hashCode and compareTo runs code \
+                     of the program, on a thread of the agent's own. It may change what objects hold, \
+                     or not return.</p>\n",
+                );
+                button(body, "own?on=1", "Run the program's code");
+            }
+        }
+    }
+}
+
+/// What can be asked.
+fn links(status: &Status, body: &mut String) {
+    body.push_str("<ul>\n");
+    for (link, title) in [
+        ("events", "Collections and marks"),
+        ("allocations?by=class", "Allocations by class"),
+        ("allocations?by=package", "Allocations by package"),
+        ("allocations?by=module", "Allocations by module"),
+        ("allocations?by=loader", "Allocations by loader"),
+        ("allocations?by=method", "Allocations by method"),
+        ("allocations?by=context", "Allocations by thread"),
+        ("allocations?by=site", "Allocations by class and stack"),
+        ("stacks", "Call stacks"),
+        ("cpu", "CPU time"),
+        (
+            "allocations?heap=native&amp;by=class",
+            "Native memory by library",
+        ),
+        (
+            "allocations?heap=native&amp;by=site",
+            "Native memory by stack",
+        ),
+        ("references", "JNI references"),
+        ("../profiler", "Instances per class"),
+        ("saved", "Saved tables of classes, and what changed"),
+        ("options", "Options of classes"),
+        ("advice", "What to fix"),
+    ] {
+        let _ = writeln!(body, "<li><a href=\"{link}\">{title}</a></li>");
+    }
+    for dump in &status.dumps {
+        let (n, time) = (dump.number, utc(dump.time_ms));
+        let how = dump
+            .how
+            .as_deref()
+            .map_or_else(String::new, |how| format!(", {}", html(how)));
+        let _ = writeln!(
+            body,
+            "<li><a href=\"../dumps/{n}/plain/\">Heap dump {n}, {time}</a>{how}</li>"
+        );
+    }
+    body.push_str("</ul>\n");
+}
+
+/// One question.
+pub(in crate::live) fn view(live: &Live, view: &str, params: &Params) -> Result<Response, Fault> {
+    let mut body = BACK.to_owned();
+    let title = match view {
+        "events" => {
+            events(live, params, &mut body)?;
+            "Collections and marks"
+        }
+        "allocations" => {
+            allocations(live, params, &mut body)?;
+            "Allocations"
+        }
+        "references" => {
+            references(live, params, &mut body)?;
+            "JNI references"
+        }
+        "advice" => {
+            advice(live, params, &mut body)?;
+            "What to fix"
+        }
+        "stacks" => {
+            plain_parts::stacks(live, params, &mut body)?;
+            "Call stacks"
+        }
+        "cpu" => {
+            body.push_str(&cpu::plain(live, params)?);
+            "CPU time"
+        }
+        "options" => {
+            plain_parts::options(live, &mut body);
+            "Options of classes"
+        }
+        "saved" => {
+            plain_parts::saved(live, params, &mut body)?;
+            "Saved"
+        }
+        "source" => {
+            plain_parts::source(live, params, &mut body)?;
+            "Source"
+        }
+        _ => return Err(Fault::not_found("there is no such page")),
+    };
+    Ok(plain_page(title, &body, "../"))
+}
+
+fn events(live: &Live, params: &Params, out: &mut String) -> Result<(), Fault> {
+    let range = answers::range(params)?;
+    let mut events = live.timeline(range.from, range.to, 2, None).events;
+    events.reverse();
+    let cells = events.into_iter().take(1000).map(|event| {
+        let (what, pause) = match event.kind {
+            EventKind::Gc {
+                collector,
+                count,
+                pause_ms,
+                cause,
+            } => (
+                format!("{count} × {collector}: {cause}"),
+                format!("{pause_ms:.1} ms"),
+            ),
+            EventKind::Marker { text } => (text, String::new()),
+        };
+        vec![what, utc(event.time_ms), pause]
+    });
+    let cells: Vec<_> = cells.collect();
+    push_table(out, &["What", "When (UTC)", "Pause"], &cells);
+    Ok(())
+}
+
+fn allocations(live: &Live, params: &Params, out: &mut String) -> Result<(), Fault> {
+    let table = answers::allocations(live, params)?;
+    plain_parts::narrow(live, params, &["by", "heap", "sort"], out);
+    if table.rows.is_empty() {
+        out.push_str("<p>Nothing was allocated in this range.</p>\n");
+        return Ok(());
+    }
+    plain_parts::pager(
+        params,
+        "allocations",
+        (table.offset, table.rows.len(), table.count),
+        out,
+    );
+    push_answer(out, &table);
+    Ok(())
+}
+
+fn references(live: &Live, params: &Params, out: &mut String) -> Result<(), Fault> {
+    let table = answers::references(live, params)?;
+    plain_parts::narrow(live, params, &["sort"], out);
+    plain_parts::pager(
+        params,
+        "references",
+        (table.offset, table.rows.len(), table.count),
+        out,
+    );
+    push_answer(out, &table);
+    Ok(())
+}
+
+fn advice(live: &Live, params: &Params, out: &mut String) -> Result<(), Fault> {
+    let advice = answers::what_to_fix(live, answers::range(params)?);
+    out.push_str("<h2>Grows over collections</h2>\n");
+    let cells: Vec<Vec<String>> = advice
+        .growing
+        .iter()
+        .map(|row| {
+            let mut text = vec![row.class.clone()];
+            text.extend(
+                row.stack
+                    .iter()
+                    .take(12)
+                    .map(|frame| format!("  at {frame}")),
+            );
+            let grown = format!("{} to {}", grouped(row.first), grouped(row.last));
+            vec![
+                text.join("\n"),
+                grown,
+                row.grown_bytes.to_string(),
+                format!("{}/h", human_bytes(row.bytes_per_hour.max(0.0) as u64)),
+                format!("{} s", row.growing_for_ms / 1000),
+                row.collections.to_string(),
+            ]
+        })
+        .collect();
+    push_table(
+        out,
+        &[
+            "Class and stack",
+            "Live objects",
+            "Grown bytes",
+            "Rate",
+            "Growing for",
+            "Collections",
+        ],
+        &cells,
+    );
+    out.push_str("<h2>Could be saved</h2>\n");
+    let cells: Vec<Vec<String>> = advice
+        .savings
+        .iter()
+        .flat_map(|savings| &savings.rows)
+        .map(|row| {
+            let stack = row.stack.join(" < ");
+            vec![
+                row.class.clone(),
+                row.what.clone(),
+                row.bytes.to_string(),
+                stack,
+            ]
+        })
+        .collect();
+    push_table(out, &["Class", "What", "Bytes", "Stack"], &cells);
+    Ok(())
+}
+
+/// A fault as a page.
+pub(in crate::live) fn fault(fault: &Fault) -> Response {
+    let body = format!("{BACK}<p class=\"bad\">{}</p>", html(&fault.message));
+    let status = fault.clone().into_response().status();
+    (status, plain_page("Not possible", &body, "../")).into_response()
+}

@@ -1,0 +1,280 @@
+//! More pages without JavaScript: call stacks, class filters, saved tables, source; and the form by
+//! which every table is narrowed to a range of time and to what matches.
+
+use super::{answers, source};
+use crate::explorer::params::Params;
+use crate::live::persist::saved_tables::Saved;
+use crate::live::persist::table_forms::push_answer;
+use crate::live::recording::state::Live;
+use crate::reply::{Fault, encoded};
+use live_analysis::allocations::Node;
+use live_analysis::timeline::EventKind;
+use report::escape::html;
+use report::units::{grouped, human_bytes, utc};
+use std::fmt::Write;
+
+/// Moments that a range can begin or end with.
+const MOMENTS: usize = 100;
+/// Rows of a page, unless others are requested.
+const ROWS: usize = 100;
+/// Frames of a tree.
+const FRAMES: &str = "1000";
+/// Changed classes that are shown.
+const CHANGES: &str = "500";
+
+/// A choice: `(value, title)` each; the chosen one is shown.
+fn select(out: &mut String, (label, name): (&str, &str), chosen: &str, all: &[(String, String)]) {
+    let _ = write!(out, "<label>{label} <select name=\"{name}\">");
+    for (value, title) in all {
+        let on = if value == chosen { " selected" } else { "" };
+        let (value, title) = (html(value), html(title));
+        let _ = write!(out, "<option value=\"{value}\"{on}>{title}</option>");
+    }
+    out.push_str("</select></label>\n");
+}
+
+/// What happened last, as moments that a range can begin and end with.
+fn moments(live: &Live) -> Vec<(String, String)> {
+    let mut events = live.timeline(0, u64::MAX, 2, None).events;
+    events.reverse();
+    let moments = events.into_iter().take(MOMENTS).map(|event| {
+        let what = match event.kind {
+            EventKind::Gc {
+                collector, cause, ..
+            } => format!("{collector}: {cause}"),
+            EventKind::Marker { text } => text,
+        };
+        let title = format!("{} {what}", utc(event.time_ms));
+        (event.time_ms.to_string(), title)
+    });
+    moments.collect()
+}
+
+/// The form above a table: from when, until when, and what a class or frame contains or matches.
+/// The parameters named `kept` stay as they are.
+pub(in crate::live) fn narrow(live: &Live, params: &Params, kept: &[&str], out: &mut String) {
+    let get = |name: &str| params.get(name).unwrap_or("");
+    out.push_str("<form method=\"get\">\n");
+    for name in kept {
+        let value = html(get(name));
+        if !value.is_empty() {
+            let _ = writeln!(
+                out,
+                "<input type=\"hidden\" name=\"{name}\" value=\"{value}\">"
+            );
+        }
+    }
+    let moments = moments(live);
+    for (label, name, none) in [("From", "from", "the beginning"), ("to", "to", "now")] {
+        let mut all = vec![(String::new(), none.to_owned())];
+        let chosen = get(name);
+        if !chosen.is_empty() && !moments.iter().any(|moment| moment.0 == chosen) {
+            let time = chosen.parse().map_or_else(|_| chosen.to_owned(), utc);
+            all.push((chosen.to_owned(), time));
+        }
+        all.extend(moments.iter().cloned());
+        select(out, (label, name), chosen, &all);
+    }
+    let _ = write!(
+        out,
+        "<label>contains <input name=\"filter\" value=\"{}\"></label>\n\
+         <label>or matches <input name=\"regex\" value=\"{}\"></label>\n<button>Show</button></form>\n",
+        html(get("filter")),
+        html(get("regex"))
+    );
+}
+
+/// Which rows of how many are shown, and the way to the others.
+pub(in crate::live) fn pager(
+    params: &Params,
+    view: &str,
+    (offset, shown, count): (usize, usize, usize),
+    out: &mut String,
+) {
+    let link = |offset: usize, title: &str| {
+        let kept = [
+            "by", "heap", "sort", "up", "filter", "regex", "from", "to", "limit",
+        ];
+        let mut query = format!("offset={offset}");
+        for (name, value) in kept
+            .into_iter()
+            .filter_map(|name| Some((name, params.get(name)?)))
+        {
+            let _ = write!(query, "&amp;{name}={}", encoded(value));
+        }
+        format!(" · <a href=\"{view}?{query}\">{title}</a>")
+    };
+    let last = offset + shown;
+    let first = if shown == 0 { offset } else { offset + 1 };
+    let [first, end, all] = [first, last, count].map(|n| grouped(n as u64));
+    let _ = write!(out, "<p>Rows {first} to {end} of {all}");
+    if offset > 0 {
+        out.push_str(&link(offset.saturating_sub(ROWS), "Previous"));
+    }
+    if last < count {
+        out.push_str(&link(last, "Next"));
+    }
+    out.push_str("</p>\n");
+}
+
+/// The tree of callers.
+pub(in crate::live) fn stacks(live: &Live, params: &Params, out: &mut String) -> Result<(), Fault> {
+    let asked = match params.get("limit") {
+        Some(_) => params.clone(),
+        None => params.clone().with("limit", FRAMES),
+    };
+    let answer = answers::stacks(live, &asked)?;
+    narrow(live, params, &["heap"], out);
+    let heap = html(params.get("heap").unwrap_or("java"));
+    let _ = writeln!(
+        out,
+        "<p><a href=\"stacks?heap=java\">Java objects</a> · \
+         <a href=\"stacks?heap=native\">Native memory</a> · \
+         <a href=\"../api/v1/profile?heap={heap}\">Flame graph (needs script)</a> · \
+         <a href=\"../api/v1/profile?heap={heap}&amp;form=collapsed\">Collapsed stacks</a></p>"
+    );
+    if answer.nodes.is_empty() {
+        out.push_str("<p>Nothing was allocated in this range.</p>\n");
+        return Ok(());
+    }
+    out.push_str(
+        "<div class=\"t\"><table>\n<thead><tr><th class=\"n\">Allocated</th><th class=\"n\">Allocations</th><th class=\"n\">Remaining</th>\
+         <th>Frame</th></tr></thead>\n<tbody>\n",
+    );
+    // Callers come before what they call, but not right before: the tree is walked.
+    let mut children: Vec<Vec<usize>> = vec![Vec::new(); answer.nodes.len()];
+    let mut open: Vec<(usize, usize)> = Vec::new();
+    let mut order: Vec<&Node> = answer.nodes.iter().collect();
+    order.sort_by_key(|node| node.allocated_bytes);
+    for node in order {
+        match node.parent {
+            Some(parent) => children[parent].push(node.id),
+            None => open.push((node.id, 0)),
+        }
+    }
+    let sources = !live.sources().is_empty();
+    while let Some((id, depth)) = open.pop() {
+        let node = &answer.nodes[id];
+        let name = html(&node.name);
+        let name = match (node.class, sources) {
+            (true, _) => format!("<b>{name}</b>"),
+            (false, true) => format!(
+                "<a href=\"source?frame={}\">{name}</a>",
+                encoded(&node.name)
+            ),
+            (false, false) => name.to_string(),
+        };
+        let _ = writeln!(
+            out,
+            "<tr><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td style=\"padding-left: {}px\">{name}</td></tr>",
+            human_bytes(node.allocated_bytes),
+            grouped(node.allocations),
+            node.remaining,
+            9 + 8 * depth
+        );
+        open.extend(children[id].iter().map(|child| (*child, depth + 1)));
+    }
+    out.push_str("</tbody></table></div>\n");
+    Ok(())
+}
+
+/// The lines that say what is shown of each class, to be changed.
+pub(in crate::live) fn options(live: &Live, out: &mut String) {
+    let text = answers::options(live).text;
+    let _ = write!(
+        out,
+        "<p>A line is MODULE CLASS OPTIONS, such as <code>java.base java.util.** size,capacity</code>; the \
+         first that fits a class holds. Options: off, all, count, time, stack, size, capacity, context, \
+         ratio=0.1, or factory=CLASS.</p>\n\
+         <form method=\"post\" action=\"commands/options\"><textarea name=\"text\" rows=\"12\" cols=\"72\">\n\
+         {}</textarea><p><button>Use these</button></p></form>\n",
+        html(&text)
+    );
+}
+
+/// The tables that were kept, and what changed between two of them.
+pub(in crate::live) fn saved(live: &Live, params: &Params, out: &mut String) -> Result<(), Fault> {
+    let every = live.status().borrow().save_every_minutes;
+    out.push_str(
+        "<form method=\"post\" action=\"commands/save\"><button>Save now</button></form>\n\
+         <form method=\"post\" action=\"commands/schedule\"><label>Save every <input name=\"minutes\" \
+         size=\"4\" value=\"",
+    );
+    let _ = writeln!(
+        out,
+        "{every}\"> minutes (0: never)</label> <button>Set</button></form>"
+    );
+    let list = live.shelf.list();
+    if list.is_empty() {
+        out.push_str("<p>No table of classes has been saved.</p>\n");
+        return Ok(());
+    }
+    if let [.., before, last] = &list[..] {
+        changes(live, params, (&list, before.number, last.number), out)?;
+    }
+    out.push_str("<h2>Saved</h2>\n<ul>\n");
+    for saved in list.iter().rev() {
+        let (n, time) = (saved.number, utc(saved.time_ms));
+        let file =
+            |form| format!("<a href=\"../api/v1/saved?number={n}&amp;form={form}\">{form}</a>");
+        let _ = writeln!(
+            out,
+            "<li>{n}: {time}, counts from the {}: {} {} {}</li>",
+            html(&saved.source),
+            file("html"),
+            file("csv"),
+            file("json")
+        );
+    }
+    out.push_str("</ul>\n");
+    Ok(())
+}
+
+fn changes(
+    live: &Live,
+    params: &Params,
+    (list, before, last): (&[Saved], usize, usize),
+    out: &mut String,
+) -> Result<(), Fault> {
+    let (before, last) = (before.to_string(), last.to_string());
+    let from = params.get("from").unwrap_or(&before);
+    let to = params.get("to").unwrap_or(&last);
+    let asked = params.clone().with("from", from).with("to", to);
+    let table = answers::compare(live, &asked.with("limit", CHANGES))?;
+    let all: Vec<(String, String)> = list
+        .iter()
+        .map(|one| {
+            (
+                one.number.to_string(),
+                format!("{}: {}", one.number, utc(one.time_ms)),
+            )
+        })
+        .collect();
+    out.push_str("<h2>What changed</h2>\n<form method=\"get\">\n");
+    select(out, ("From", "from"), from, &all);
+    select(out, ("to", "to"), to, &all);
+    let _ = writeln!(
+        out,
+        "<label>contains <input name=\"filter\" value=\"{}\"></label> <button>Compare</button></form>",
+        html(params.get("filter").unwrap_or(""))
+    );
+    push_answer(out, &table);
+    Ok(())
+}
+
+/// The lines around a frame's own.
+pub(in crate::live) fn source(live: &Live, params: &Params, out: &mut String) -> Result<(), Fault> {
+    let source = source::of(live, params)?;
+    let _ = writeln!(
+        out,
+        "<p>{}</p>\n<p class=\"dim\">{}</p>\n<pre>",
+        html(params.get("frame").unwrap_or("")),
+        html(&source.file)
+    );
+    for (n, line) in (source.first..).zip(&source.lines) {
+        let mark = if source.line == Some(n) { "&gt;" } else { " " };
+        let _ = writeln!(out, "{mark}{n:5}  {}", html(line));
+    }
+    out.push_str("</pre>\n");
+    Ok(())
+}

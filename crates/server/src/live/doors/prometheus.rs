@@ -1,0 +1,77 @@
+//! The last row of the timeline in the text form that Prometheus reads.
+
+use crate::live::recording::state::Live;
+use live_analysis::metrics::METRICS;
+use live_analysis::timeline::EventKind;
+use std::fmt::Write;
+
+/// The metrics page.
+pub fn text(live: &Live) -> String {
+    let status = live.status().borrow().clone();
+    let labels = format!("pid=\"{}\",program=\"{}\"", status.pid, label(&status.name));
+    let mut out = String::new();
+    let mut put = |name: &str, help: &str, kind: &str, value: f64| {
+        let _ = writeln!(
+            out,
+            "# HELP tenure_{name} {help}\n# TYPE tenure_{name} {kind}"
+        );
+        let _ = writeln!(out, "tenure_{name}{{{labels}}} {value}");
+    };
+    put(
+        "up",
+        "1 while the program runs.",
+        "gauge",
+        f64::from(u8::from(!status.ended)),
+    );
+    if let Some(row) = status.rows.last() {
+        for metric in METRICS {
+            if let Some(value) = row.get(metric.name) {
+                let help = match metric.about {
+                    "" => metric.title.to_owned(),
+                    about => format!("{}: {about}", metric.title),
+                };
+                put(metric.name, &help, "gauge", value);
+            }
+        }
+    }
+    let (mut count, mut pause) = (0, 0.0);
+    for event in live.timeline(0, u64::MAX, 2, None).events {
+        if let EventKind::Gc {
+            count: n, pause_ms, ..
+        } = event.kind
+        {
+            count += n;
+            pause += pause_ms;
+        }
+    }
+    put(
+        "gc_collections_seen_total",
+        "Collections since watching began.",
+        "counter",
+        count as f64,
+    );
+    put(
+        "gc_pause_seconds_seen_total",
+        "Their pauses.",
+        "counter",
+        pause / 1000.0,
+    );
+    out
+}
+
+/// A label's value with what the form wants escaped.
+fn label(text: &str) -> String {
+    text.replace('\\', "\\\\")
+        .replace('"', "\\\"")
+        .replace('\n', "\\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_are_escaped() {
+        assert_eq!(label("a\"b\\c\nd"), "a\\\"b\\\\c\\nd");
+    }
+}

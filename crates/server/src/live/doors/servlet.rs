@@ -1,0 +1,520 @@
+//! The addresses of the Cougaar memory profiler's servlet, `/profiler?action=...`, with its
+//! parameters, so that scripts written for it continue working. Its pages were plain HTML tables;
+//! these are, too (facts: jvmpi-vmpi-cougaar.md, section 5).
+
+use super::answers::{Classes, class_rows};
+use super::commands::carry_out;
+use super::objects::{self, Groups};
+use crate::explorer::params::Params;
+use crate::live::clock::now_ms;
+use crate::live::persist::table_forms::{SORT_SCRIPT, push_table};
+use crate::live::recording::state::Live;
+use crate::reply::{Fault, encoded, typed};
+use axum::http::{HeaderValue, header};
+use axum::response::Response;
+use jvm_observe::counters::Counters;
+use live_analysis::classes::{ClassRow, Measure};
+use live_analysis::instances::{Instance, Instances, Query, Sort, Uniq, cut};
+use live_analysis::origin;
+use live_analysis::range::{Step, time_text};
+use report::escape::html;
+use std::fmt::Write;
+use std::sync::Arc;
+
+/// Objects examined, rows and stack lines shown, and characters of a value by default.
+const SAMPLE: usize = 1000;
+const ROWS: usize = 20;
+const LINES: usize = 8;
+const STRING_LIMIT: usize = 1000;
+
+/// The servlet's table of classes.
+const COLUMNS: [&str; 16] = [
+    "Type",
+    "Sample%",
+    "Live",
+    "GC'd",
+    "Total",
+    "Bytes Each",
+    "*Live",
+    "+Capacity Bytes",
+    "Size Sum",
+    "Size Max",
+    "Size Max Ever",
+    "Size Mean",
+    "Capacity Sum",
+    "Capacity Max",
+    "Capacity Max Ever",
+    "Capacity Mean",
+];
+
+/// Columns behind the servlet's own, each only where counts are estimates: scripts that know the old
+/// ones by their places find them there.
+const INTERVALS: [&str; 5] = [
+    "Live 95%",
+    "Total 95%",
+    "+Capacity Bytes 95%",
+    "Size Sum 95%",
+    "Capacity Sum 95%",
+];
+
+/// `sort` values that list instances; every other one begins with `uniq_`.
+const SORTS: [(&str, Sort); 9] = [
+    ("time", Sort::Time),
+    ("compareTo", Sort::Value),
+    ("toString", Sort::Text),
+    ("hashcode", Sort::HashCode),
+    ("size", Sort::Size),
+    ("capacity_count", Sort::Capacity),
+    ("capacity_bytes", Sort::CapacityBytes),
+    ("excess_capacity", Sort::Excess),
+    ("none", Sort::None),
+];
+
+/// `sort` values that count instances.
+const GROUPS: [(&str, Uniq); 12] = [
+    ("uniq_stack", Uniq::Stack),
+    ("uniq_equals", Uniq::Value),
+    ("uniq_toString", Uniq::Text),
+    ("uniq_hashcode", Uniq::HashCode),
+    ("uniq_class", Uniq::Class),
+    ("uniq_time", Uniq::Time(Step::Snapshot)),
+    ("uniq_second", Uniq::Time(Step::Second)),
+    ("uniq_minute", Uniq::Time(Step::Minute)),
+    ("uniq_hour", Uniq::Time(Step::Hour)),
+    ("uniq_size", Uniq::Size(1)),
+    ("uniq_size_mod_100", Uniq::Size(100)),
+    ("uniq_size_mod_1000", Uniq::Size(1000)),
+];
+
+/// Answers a request of the old servlet.
+pub fn answer(live: &Arc<Live>, params: &Params) -> Result<Response, Fault> {
+    let action = params.get("action").unwrap_or("");
+    if action == "script" {
+        return Ok(typed(
+            "text/javascript; charset=utf-8",
+            SORT_SCRIPT.as_bytes().to_vec(),
+        ));
+    }
+    if params.flag("gc") || action == "gc" {
+        carry_out(live, "gc", &Params::default())?;
+        // What died is on this page already.
+        if let Some(commands) = live.commands() {
+            live.settle(&commands).map_err(Fault::failed)?;
+        }
+    }
+    let mut body = String::new();
+    memory_line(live, &mut body);
+    match action {
+        "" | "gc" => all_classes(live, params, &mut body)?,
+        "type" => one_class(live, params, &mut body)?,
+        "instances" => instances_of(live, params, &mut body)?,
+        other => {
+            return Err(Fault::bad(format!(
+                "action={other}: expected type, instances, script or gc"
+            )));
+        }
+    }
+    Ok(page(&live.status().borrow().name, &body))
+}
+
+fn page(title: &str, body: &str) -> Response {
+    let title = html(title);
+    let text = format!(
+        "<html>\n<head>\n<script src=\"profiler?action=script\"></script>\n\
+         <meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <title>Memory profiler: {title}</title>\n\
+         <link rel=\"stylesheet\" href=\"assets/page.css\">\n\
+         <link rel=\"stylesheet\" href=\"assets/plain.css\">\n</head>\n<body class=\"plain\">\n\
+         <main>\n<h1>Memory profiler: {title}</h1>\n\
+         <p><a href=\"profiler\">All classes</a> · <a href=\"plain/\">The program</a></p>\n{body}</main>\n</body>\n</html>\n"
+    );
+    let mut response = typed("text/html; charset=utf-8", text.into_bytes());
+    let policy = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; \
+                  base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
+    response.headers_mut().insert(
+        header::CONTENT_SECURITY_POLICY,
+        HeaderValue::from_static(policy),
+    );
+    response
+}
+
+/// Used, free, total and greatest heap, the date, and the button that every page had.
+fn memory_line(live: &Live, out: &mut String) {
+    let megabytes = |bytes: f64| (bytes / f64::from(1 << 20)).round();
+    let row = live.status().borrow().rows.last().copied();
+    let get = |name: &str| row.and_then(|row| row.get(name)).unwrap_or(0.0);
+    let used = get("eden_bytes") + get("survivor_bytes") + get("old_bytes");
+    let total = get("heap_committed_bytes");
+    let file = live
+        .program()
+        .counters()
+        .and_then(|path| std::fs::read(path).ok());
+    let counters = file
+        .and_then(|bytes| Counters::parse(&bytes).ok())
+        .unwrap_or_default();
+    let max = |n: u32| {
+        counters
+            .number(&format!("sun.gc.generation.{n}.maxCapacity"))
+            .unwrap_or(0)
+    };
+    // With regions (G1) each generation may grow to the whole heap.
+    let max = (if max(0) == max(1) {
+        max(0)
+    } else {
+        max(0) + max(1)
+    }) as f64;
+    let _ = write!(
+        out,
+        "<p>Date: {}. Memory: {} MB used, {} MB free, {} MB total, {} MB max.</p>\n\
+         <form method=\"get\" action=\"profiler\"><button name=\"gc\" value=\"true\">Force GC\
+         </button></form>\n",
+        report::units::utc(now_ms()),
+        megabytes(used),
+        megabytes((total - used).max(0.0)),
+        megabytes(total),
+        megabytes(max),
+    );
+}
+
+fn cells(row: &ClassRow) -> Vec<String> {
+    let number = |n: Option<u64>| n.map_or_else(String::new, |n| n.to_string());
+    let measure = |m: Option<Measure>| match m {
+        Some(m) => [
+            m.sum.to_string(),
+            m.max.to_string(),
+            m.max_ever.to_string(),
+            format!("{:.1}", m.mean),
+        ],
+        None => Default::default(),
+    };
+    let mut cells = vec![
+        row.class.clone(),
+        format!("{:.2}", row.sample_percent),
+        row.live.to_string(),
+        number(row.dead),
+        number(row.total),
+        format!("{:.0}", row.bytes_each),
+        row.live_bytes.to_string(),
+        row.with_capacity_bytes().to_string(),
+    ];
+    cells.extend(measure(row.size));
+    cells.extend(measure(row.capacity));
+    cells
+}
+
+/// The ends of the 95 % intervals of a row, in the order of [`INTERVALS`].
+fn intervals(row: &ClassRow) -> [Option<(u64, u64)>; 5] {
+    let live = |n: u64| n.saturating_add(row.live_bytes);
+    let of_sum = |m: Option<Measure>| m.and_then(|m| m.interval);
+    [
+        row.live_interval,
+        row.total_interval,
+        row.capacity_bytes_interval
+            .map(|(low, high)| (live(low), live(high))),
+        of_sum(row.size),
+        of_sum(row.capacity),
+    ]
+}
+
+/// The heads of the table of classes and its cells.
+fn columns(rows: &[ClassRow]) -> (Vec<&'static str>, Vec<Vec<String>>) {
+    let mut heads = COLUMNS.to_vec();
+    let mut table: Vec<Vec<String>> = rows.iter().map(cells).collect();
+    for (at, head) in INTERVALS.into_iter().enumerate() {
+        let ends: Vec<_> = rows.iter().map(|row| intervals(row)[at]).collect();
+        if ends.iter().all(Option::is_none) {
+            continue;
+        }
+        heads.push(head);
+        for (cells, ends) in table.iter_mut().zip(ends) {
+            cells.push(ends.map_or_else(String::new, |(low, high)| format!("{low} to {high}")));
+        }
+    }
+    (heads, table)
+}
+
+fn class_table(rows: &[ClassRow], out: &mut String) {
+    let mut table = String::new();
+    let (heads, cells) = columns(rows);
+    push_table(&mut table, &heads, &cells);
+    // The first cell of each row leads to the class.
+    let mut rest = table.as_str();
+    for row in rows {
+        let cell = format!("<tr><td>{}</td>", html(&row.class));
+        let Some(at) = rest.find(&cell) else { continue };
+        out.push_str(&rest[..at]);
+        let (link, name) = (encoded(&row.class), html(&row.class));
+        let _ = write!(
+            out,
+            "<tr><td><a href=\"profiler?action=type&amp;type={link}\">{name}</a></td>"
+        );
+        rest = &rest[at + cell.len()..];
+    }
+    out.push_str(rest);
+}
+
+/// When the sizes and capacities of a table were read, and where.
+fn sizes_from(sizes: origin::Source) -> String {
+    let time = report::units::utc(sizes.time_ms);
+    match (sizes.dump, sizes.objects, sizes.read) {
+        (Some(number), ..) => format!("Sizes are from heap dump {number}, {time}."),
+        (None, Some(objects), Some(read)) if read < objects => {
+            format!("Sizes were read at {time} from a fair sample of {read} of {objects} objects.")
+        }
+        _ => format!("Sizes were read at {time}."),
+    }
+}
+
+fn all_classes(live: &Live, params: &Params, out: &mut String) -> Result<(), Fault> {
+    let Classes {
+        source,
+        sizes,
+        mut rows,
+    } = class_rows(live, params)?;
+    rows.sort_by(|a, b| {
+        b.live_bytes
+            .cmp(&a.live_bytes)
+            .then_with(|| a.class.cmp(&b.class))
+    });
+    let _ = writeln!(
+        out,
+        "<p>{} classes, from: {source}. {}</p>",
+        rows.len(),
+        sizes.map_or_else(String::new, sizes_from)
+    );
+    class_table(&rows, out);
+    Ok(())
+}
+
+fn class(params: &Params) -> Result<&str, Fault> {
+    params
+        .get("type")
+        .ok_or_else(|| Fault::bad("type is missing: expected a class name"))
+}
+
+fn one_class(live: &Live, params: &Params, out: &mut String) -> Result<(), Fault> {
+    let class = class(params)?;
+    let mut rows = class_rows(live, params)?.rows;
+    rows.retain(|row| row.class == class);
+    class_table(&rows, out);
+    let name = html(class);
+    let _ = write!(
+        out,
+        "<h2>Instances</h2>\n<form method=\"get\" action=\"profiler\">\n\
+         <input type=\"hidden\" name=\"action\" value=\"instances\">\n\
+         <input type=\"hidden\" name=\"type\" value=\"{name}\">\n<label>Sort <select name=\"sort\">"
+    );
+    let sorts = SORTS.iter().map(|(name, _)| *name);
+    let groups = GROUPS.iter().map(|(name, _)| *name);
+    for sort in sorts.chain(groups) {
+        let _ = write!(out, "<option>{sort}</option>");
+    }
+    let _ = write!(
+        out,
+        "</select></label>\n<label><input type=\"checkbox\" name=\"inc\" value=\"true\"> \
+         increasing</label>\n<label>Sample <input name=\"sample\" value=\"{SAMPLE}\" size=\"6\">\
+         </label>\n<label>Rows <input name=\"rows\" value=\"{ROWS}\" size=\"6\"></label>\n\
+         <label>Stack lines <input name=\"lines\" value=\"{LINES}\" size=\"4\"></label>\n\
+         <label><input type=\"checkbox\" name=\"stringEnable\" value=\"true\" checked> values\
+         </label>\n<label>up to <input name=\"stringLimit\" value=\"{STRING_LIMIT}\" size=\"6\"> \
+         characters</label>\n<button>Show</button>\n</form>\n\
+         <p>Instances are those of the last heap dump, or of the program now, if there is none or \
+         objects may be asked (source=live, source=dump).</p>\n"
+    );
+    Ok(())
+}
+
+/// A number of the servlet's parameters, where -1 means all.
+fn or_all(params: &Params, name: &str, default: usize) -> Result<Option<usize>, Fault> {
+    match params.get(name) {
+        Some("-1") => Ok(None),
+        _ => params.number(name, default).map(Some),
+    }
+}
+
+fn instances_of(live: &Live, params: &Params, out: &mut String) -> Result<(), Fault> {
+    let class = class(params)?;
+    let sort = params.get("sort").unwrap_or("time");
+    let order = SORTS.iter().find(|(name, _)| *name == sort);
+    let group = GROUPS.iter().find(|(name, _)| *name == sort);
+    if order.is_none() && group.is_none() {
+        return Err(Fault::bad(format!("sort={sort}: no such order")));
+    }
+    let lines = params.number("lines", LINES)?;
+    let strings = params.get("stringEnable").is_none_or(|text| text == "true");
+    let query = Query {
+        sort: order.map_or(Sort::None, |(_, sort)| *sort),
+        descending: !params.flag("inc"),
+        sample: or_all(params, "sample", SAMPLE)?,
+        offset: 0,
+        limit: or_all(params, "rows", ROWS)?.unwrap_or(usize::MAX),
+        value_limit: if strings {
+            params.number("stringLimit", STRING_LIMIT)?
+        } else {
+            0
+        },
+        born: None,
+    };
+    let source = objects::source(live, params, matches!(group, Some((_, Uniq::Time(_)))))?;
+    match group {
+        Some((_, by)) => {
+            let groups = objects::groups_of(live, (class, *by), &query, source)?;
+            group_table(&groups, *by, (lines, query.value_limit.max(80)), out);
+        }
+        None => {
+            let list = objects::list_of(live, class, &query, source)?;
+            instance_table(&list, lines, out);
+        }
+    }
+    Ok(())
+}
+
+/// How many there are, and where they were searched.
+fn where_from(
+    (class, source): (&str, &str),
+    dump: Option<usize>,
+    (objects, sampled): (u64, usize),
+    notes: &[String],
+    out: &mut String,
+) {
+    let class = html(class);
+    let part = match sampled as u64 == objects {
+        true => String::new(),
+        false => "a fair sample of ".to_owned(),
+    };
+    let _ = match (source, dump) {
+        ("recording", _) => writeln!(
+            out,
+            "<p>{class}: {objects} instances allocated since the recording began, live or not.</p>"
+        ),
+        (_, Some(number)) => writeln!(
+            out,
+            "<p>{class}: {objects} instances in heap dump {number}, {part}{sampled} looked at.</p>"
+        ),
+        _ => writeln!(
+            out,
+            "<p>{class}: {objects} instances are alive and tracked, {part}{sampled} looked at.</p>"
+        ),
+    };
+    for note in notes {
+        let _ = writeln!(out, "<p class=\"bad\">{}</p>", html(note));
+    }
+}
+
+fn first_lines(text: &str, lines: usize) -> String {
+    text.lines().take(lines).collect::<Vec<_>>().join("\n")
+}
+
+fn group_table(groups: &Groups, by: Uniq, (lines, limit): (usize, usize), out: &mut String) {
+    let from = (&*groups.class, groups.source);
+    let counts = (groups.objects, groups.sampled);
+    where_from(from, groups.dump, counts, &groups.notes, out);
+    let cells: Vec<Vec<String>> = groups
+        .rows
+        .iter()
+        .map(|row| {
+            let value = match by {
+                Uniq::Stack => first_lines(&row.value, lines),
+                _ => cut(&row.value, limit),
+            };
+            vec![value, row.sampled.to_string(), row.estimated.to_string()]
+        })
+        .collect();
+    push_table(out, &["Value", "Sampled", "Estimated"], &cells);
+}
+
+/// A time of day, and how long ago it was.
+fn clock(born_ms: Option<u64>) -> [String; 2] {
+    let Some(born) = born_ms else {
+        return Default::default();
+    };
+    let age = now_ms().saturating_sub(born) as f64 / 1000.0;
+    [time_text(Step::Snapshot, born), format!("{age:.1} s ago")]
+}
+
+/// The columns that the options of the class leave.
+fn instance_table(list: &Instances, lines: usize, out: &mut String) {
+    let from = (&*list.class, list.source);
+    where_from(
+        from,
+        list.dump,
+        (list.objects, list.sampled),
+        &list.notes,
+        out,
+    );
+    let number = |n: Option<u64>| n.map_or_else(String::new, |n| n.to_string());
+    let shown = list.shown;
+    let all = [
+        ("Object", true),
+        ("Allocated (UTC)", shown.time),
+        ("Age", shown.time),
+        ("Size", shown.size),
+        ("Capacity", shown.capacity),
+        ("Excess", shown.size && shown.capacity),
+        ("Capacity Bytes", shown.capacity),
+        ("Context", shown.context),
+        ("Stack", shown.stack),
+        ("toString", true),
+    ];
+    let columns: Vec<&str> = all.iter().filter(|one| one.1).map(|one| one.0).collect();
+    let row = |row: &Instance| {
+        let [time, age] = clock(row.born_ms);
+        let name = match row.id {
+            Some(id) => id.to_string(),
+            None => format!("@{:x}", row.identity.unwrap_or(0)),
+        };
+        let said = row.value.clone().or_else(|| row.fault.clone());
+        let cells = [
+            name,
+            time,
+            age,
+            number(row.content.size),
+            number(row.content.capacity),
+            number(row.content.excess()),
+            row.content.capacity_bytes.to_string(),
+            row.context.clone().unwrap_or_default(),
+            first_lines(&row.stack.join("\n"), lines),
+            said.unwrap_or_default(),
+        ];
+        let kept = cells.into_iter().zip(all).filter(|(_, one)| one.1);
+        kept.map(|(cell, _)| cell).collect()
+    };
+    let cells: Vec<Vec<String>> = list.rows.iter().map(row).collect();
+    push_table(out, &columns, &cells);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(class: &str) -> ClassRow {
+        ClassRow {
+            class: class.to_owned(),
+            live: 1000,
+            live_bytes: 16_000,
+            total: Some(3000),
+            ..ClassRow::default()
+        }
+    }
+
+    #[test]
+    fn intervals_stand_behind_the_old_columns_where_counts_are_estimates() {
+        let exact = row("a.Exact");
+        let (heads, cells) = columns(std::slice::from_ref(&exact));
+        assert_eq!(heads, COLUMNS);
+        assert_eq!(cells[0].len(), COLUMNS.len());
+        let sampled = ClassRow {
+            live_interval: Some((900, 1100)),
+            capacity_bytes: Some(500),
+            capacity_bytes_interval: Some((400, 600)),
+            ..row("a.Sampled")
+        };
+        let (heads, cells) = columns(&[exact, sampled]);
+        assert_eq!(heads[..COLUMNS.len()], COLUMNS);
+        assert_eq!(heads[COLUMNS.len()..], ["Live 95%", "+Capacity Bytes 95%"]);
+        assert_eq!(cells[0][COLUMNS.len()..], ["", ""]);
+        assert_eq!(cells[1][..3], ["a.Sampled", "0.00", "1000"]);
+        assert_eq!(cells[1][COLUMNS.len()..], ["900 to 1100", "16400 to 16600"]);
+    }
+}

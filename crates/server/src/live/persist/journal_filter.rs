@@ -1,0 +1,219 @@
+//! What of the agent's stream is worth keeping for a server that comes later: the records that give
+//! things names and numbers, and of each table the rows that have changed. What is kept is a stream of
+//! the same form, so that one reader reads both.
+
+use hprof::RecordTag;
+use std::collections::BTreeMap;
+
+/// Bytes of tag, time and length.
+const HEAD: usize = 9;
+/// Bytes of a row of SITE VARIANCES.
+const VARIANCES: usize = 16;
+
+/// Where the rows of a table are in its record.
+#[derive(Clone, Copy)]
+struct Layout {
+    /// Bytes before the first row.
+    begin: usize,
+    /// Bytes of a row.
+    row: usize,
+    /// Where in a row the class is; the stack follows it.
+    class: usize,
+}
+
+fn layout(tag: RecordTag) -> Option<Layout> {
+    let (begin, row, class) = match tag {
+        RecordTag::AllocSites => (34, 25, 1),
+        RecordTag::WideAllocSites => (0, 40, 0),
+        RecordTag::NativeSites => (8, 40, 0),
+        _ => return None,
+    };
+    Some(Layout { begin, row, class })
+}
+
+/// A table that has arrived, with the variances of its rows, both as records.
+#[derive(Debug)]
+struct Table {
+    record: Vec<u8>,
+    variances: Vec<u8>,
+}
+
+/// What has arrived and was not taken yet.
+#[derive(Debug, Default)]
+pub struct Kept {
+    names: Vec<u8>,
+    /// The last SITE VARIANCES; they are of the table that follows.
+    variances: Vec<u8>,
+    tables: BTreeMap<u8, Table>,
+}
+
+/// The class and the stack of a row, by the agent's numbers.
+pub type Row = (u32, u32);
+
+impl Kept {
+    /// The header of a stream.
+    pub fn header(&mut self, bytes: &[u8]) {
+        self.names.extend_from_slice(bytes);
+    }
+
+    /// Any whole record.
+    pub fn record(&mut self, tag: RecordTag, record: Vec<u8>) {
+        match tag {
+            RecordTag::Utf8
+            | RecordTag::LoadClass
+            | RecordTag::UnloadClass
+            | RecordTag::Frame
+            | RecordTag::Trace
+            | RecordTag::StartThread
+            | RecordTag::EndThread
+            | RecordTag::ClassPlaces
+            // Each has the samples since the one before, so all of them are needed.
+            | RecordTag::CpuSamples
+            | RecordTag::ClassOptions => self.names.extend_from_slice(&record),
+            RecordTag::SiteVariances => self.variances = record,
+            RecordTag::AllocSites
+            | RecordTag::WideAllocSites
+            | RecordTag::NativeSites
+            | RecordTag::JniReferences => {
+                let variances = match tag {
+                    RecordTag::AllocSites => self.variances.clone(),
+                    RecordTag::WideAllocSites => std::mem::take(&mut self.variances),
+                    _ => Vec::new(),
+                };
+                self.tables.insert(tag as u8, Table { record, variances });
+            }
+            _ => {}
+        }
+    }
+
+    /// The names that have arrived.
+    pub fn names(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.names)
+    }
+
+    /// Adds the table of this tag, if it has arrived, with those rows that have changed.
+    pub fn table(&mut self, tag: RecordTag, out: &mut Vec<u8>, has_changed: impl Fn(Row) -> bool) {
+        let (Some(table), Some(layout)) = (self.tables.remove(&(tag as u8)), layout(tag)) else {
+            return;
+        };
+        let Some((head, rows)) = table.record[HEAD..].split_at_checked(layout.begin) else {
+            return;
+        };
+        let variances = table.variances.get(HEAD..).unwrap_or_default();
+        let (mut kept, mut of_kept) = (head.to_vec(), Vec::new());
+        let mut count = 0u32;
+        for (n, row) in rows.chunks_exact(layout.row).enumerate() {
+            let word = |at: usize| {
+                let at = layout.class + at;
+                u32::from_be_bytes([row[at], row[at + 1], row[at + 2], row[at + 3]])
+            };
+            if has_changed((word(0), word(4))) {
+                kept.extend_from_slice(row);
+                count += 1;
+                let of_row = variances.get(n * VARIANCES..(n + 1) * VARIANCES);
+                of_kept.extend_from_slice(of_row.unwrap_or_default());
+            }
+        }
+        if tag == RecordTag::AllocSites {
+            kept[layout.begin - 4..layout.begin].copy_from_slice(&count.to_be_bytes());
+        }
+        if !table.variances.is_empty() {
+            put(out, &table.variances, &of_kept);
+        }
+        put(out, &table.record, &kept);
+    }
+
+    /// Adds the table of this tag as it arrived, if it has.
+    pub fn whole(&mut self, tag: RecordTag, out: &mut Vec<u8>) {
+        if let Some(table) = self.tables.remove(&(tag as u8)) {
+            out.extend(table.record);
+        }
+    }
+
+    /// Leaves the table of this tag out.
+    pub fn forget(&mut self, tag: RecordTag) {
+        self.tables.remove(&(tag as u8));
+    }
+}
+
+/// A record as it was, with another body.
+fn put(out: &mut Vec<u8>, record: &[u8], body: &[u8]) {
+    out.extend_from_slice(&record[..HEAD - 4]);
+    out.extend((body.len() as u32).to_be_bytes());
+    out.extend_from_slice(body);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(tag: RecordTag, body: &[u8]) -> Vec<u8> {
+        let mut out = vec![tag as u8, 0, 0, 0, 7];
+        out.extend((body.len() as u32).to_be_bytes());
+        out.extend(body);
+        out
+    }
+
+    fn sites(rows: &[(u8, u8)]) -> Vec<u8> {
+        let mut body = vec![0; 34];
+        body[33] = rows.len() as u8;
+        for (class, trace) in rows {
+            body.extend([0, 0, 0, 0, *class, 0, 0, 0, *trace]);
+            body.extend([*class; 16]);
+        }
+        record(RecordTag::AllocSites, &body)
+    }
+
+    #[test]
+    fn a_table_keeps_its_changed_rows_with_their_variances() {
+        let mut kept = Kept::default();
+        let name = record(RecordTag::Utf8, b"\0\0\0\x01Thing");
+        kept.record(RecordTag::Utf8, name.clone());
+        let variances: Vec<u8> = (0..3).flat_map(|n| [n; 16]).collect();
+        let variances = record(RecordTag::SiteVariances, &variances);
+        kept.record(RecordTag::SiteVariances, variances);
+        kept.record(RecordTag::AllocSites, sites(&[(1, 1), (2, 1), (2, 2)]));
+        // Those of the next table are not of this one.
+        kept.record(
+            RecordTag::SiteVariances,
+            record(RecordTag::SiteVariances, &[]),
+        );
+        assert_eq!(kept.names(), name);
+        let mut out = Vec::new();
+        kept.table(RecordTag::AllocSites, &mut out, |(class, _)| class == 2);
+        let expected = [
+            record(RecordTag::SiteVariances, &[[1; 16], [2; 16]].concat()),
+            sites(&[(2, 1), (2, 2)]),
+        ];
+        assert_eq!(out, expected.concat());
+        // It was taken; an empty one says that there was a snapshot.
+        let mut out = Vec::new();
+        kept.table(RecordTag::AllocSites, &mut out, |_| true);
+        assert!(out.is_empty() && kept.names().is_empty());
+        kept.record(RecordTag::AllocSites, sites(&[(1, 1)]));
+        kept.variances.clear();
+        kept.tables
+            .values_mut()
+            .for_each(|table| table.variances.clear());
+        kept.table(RecordTag::AllocSites, &mut out, |_| false);
+        assert_eq!(out, sites(&[]));
+    }
+
+    #[test]
+    fn a_table_that_is_cut_gives_no_row() {
+        let mut kept = Kept::default();
+        kept.record(
+            RecordTag::AllocSites,
+            record(RecordTag::AllocSites, &[1; 20]),
+        );
+        kept.record(
+            RecordTag::WideAllocSites,
+            record(RecordTag::WideAllocSites, &[1; 50]),
+        );
+        let mut out = Vec::new();
+        kept.table(RecordTag::AllocSites, &mut out, |_| true);
+        assert!(out.is_empty());
+        kept.table(RecordTag::WideAllocSites, &mut out, |_| true);
+        assert_eq!(out, record(RecordTag::WideAllocSites, &[1; 40]));
+    }
+}

@@ -1,0 +1,156 @@
+//! The parts of the reference that follow from declarations: views, tools and the columns of live tables. Each is the
+//! text between two marks of a document of `docs/reference`; `cargo run -p tenure-server --example reference` writes them, and
+//! a test compares.
+
+use crate::explorer::describe;
+use crate::live::doors;
+use crate::mcp;
+use live_analysis::allocations;
+use live_analysis::classes::ClassRow;
+use live_analysis::columns::{Kind, Tabular};
+use live_analysis::comparison::Change;
+use live_analysis::references;
+use report::live;
+use serde_json::{Map, Value, json};
+
+/// A generated part of a document.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// The file in `docs/reference`.
+    pub document: &'static str,
+    /// Which part.
+    pub name: &'static str,
+    /// Its text.
+    pub text: String,
+}
+
+impl Part {
+    /// A document with this part replaced; `None` if it has no place for it.
+    pub fn put(&self, document: &str) -> Option<String> {
+        let (begin, end) = (
+            format!("<!-- generated: {} -->\n", self.name),
+            "<!-- end -->\n",
+        );
+        let (before, rest) = document.split_once(&begin)?;
+        let (_, after) = rest.split_once(end)?;
+        Some(format!("{before}{begin}{}{end}{after}", self.text))
+    }
+}
+
+/// All generated parts.
+pub fn parts() -> Vec<Part> {
+    let part = |document, name, text| Part {
+        document,
+        name,
+        text,
+    };
+    vec![
+        part("api.md", "views", describe::reference(describe::VIEWS)),
+        part(
+            "live.md",
+            "views",
+            describe::reference(doors::describe::VIEWS),
+        ),
+        part("mcp.md", "tools", mcp::reference()),
+        part("live-tables.md", "tables", tables()),
+    ]
+}
+
+/// The tables of a running program with their columns.
+fn tables() -> String {
+    let mut out = String::new();
+    out.push_str(&table::<allocations::Row>());
+    out.push_str(&table::<ClassRow>());
+    out.push_str(&table::<references::Row>());
+    out.push_str(&table::<Change>());
+    out
+}
+
+fn name_of<R: Tabular>() -> &'static str {
+    let name = R::SCHEMA.trim_start_matches("tenure.live.");
+    name.split('/').next().unwrap_or(name)
+}
+
+fn table<R: Tabular>() -> String {
+    let (name, schema, about, sort) = (name_of::<R>(), R::SCHEMA, R::ABOUT, R::SORT);
+    let columns = live::reference(R::COLUMNS);
+    format!(
+        "## `{name}`\n\n{about} Schema `{schema}` ([file](schema/live.{name}.json)), sorted by `{sort}` by default.\n\n{columns}\n"
+    )
+}
+
+/// The JSON Schema files, by their names in `docs/reference/schema`.
+pub fn schemas() -> Vec<(String, Value)> {
+    fn one<R: Tabular>() -> (String, Value) {
+        (format!("live.{}.json", name_of::<R>()), schema::<R>())
+    }
+    vec![
+        one::<allocations::Row>(),
+        one::<ClassRow>(),
+        one::<references::Row>(),
+        one::<Change>(),
+    ]
+}
+
+/// The JSON Schema of a table.
+fn schema<R: Tabular>() -> Value {
+    let mut row = Map::new();
+    for column in R::COLUMNS {
+        let value = match column.kind {
+            Kind::Name => json!({"type": "string"}),
+            Kind::Text | Kind::Detail => json!({"type": ["string", "null"]}),
+            Kind::Stack => json!({"type": "array", "items": {"type": "string"}}),
+            Kind::Count | Kind::Bytes | Kind::Milliseconds => {
+                json!({"type": ["integer", "null"], "minimum": 0})
+            }
+            Kind::CountChange | Kind::BytesChange => json!({"type": ["integer", "null"]}),
+            Kind::Mean | Kind::Percent => json!({"type": ["number", "null"]}),
+            Kind::Interval => {
+                let end = json!({"type": "integer", "minimum": 0});
+                json!({"type": ["array", "null"], "items": end, "minItems": 2, "maxItems": 2})
+            }
+        };
+        let mut value = value;
+        value["description"] = json!(column.help);
+        match column.name.split_once('.') {
+            None => {
+                row.insert(column.name.to_owned(), value);
+            }
+            Some((object, field)) => {
+                let part = row
+                    .entry(object)
+                    .or_insert_with(|| json!({"type": ["object", "null"], "properties": {}}));
+                part["properties"][field] = value;
+            }
+        }
+    }
+    let required: Vec<&String> = row.keys().collect();
+    let row = json!({
+        "type": "object",
+        "additionalProperties": false,
+        "required": required,
+        "properties": row,
+    });
+    json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": R::SCHEMA,
+        "description": R::ABOUT,
+        "type": "object",
+        "required": ["schema", "range", "source", "count", "offset", "columns", "total", "rows"],
+        "properties": {
+            "schema": {"const": R::SCHEMA},
+            "range": {
+                "description": "The range of time, in milliseconds since 1970; null where it has no meaning.",
+                "type": ["object", "null"],
+                "properties": {"from": {"type": "integer"}, "to": {"type": "integer"}},
+            },
+            "source": {"description": "Where the counts come from.", "type": "string"},
+            "sizes": {"description": "Where sizes and capacities come from.", "type": "object"},
+            "count": {"description": "Rows in all.", "type": "integer"},
+            "offset": {"description": "Number of the first row.", "type": "integer"},
+            "columns": {"description": "The columns, as this reference describes them.", "type": "array"},
+            "total": {"description": "The sum of all rows, where it has a meaning.", "type": ["object", "null"]},
+            "rows": {"type": "array", "items": row},
+        },
+    })
+}

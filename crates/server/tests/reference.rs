@@ -1,0 +1,70 @@
+//! The generated parts of the reference against the declarations that they follow from.
+
+use server::explorer::{describe, view_names};
+use server::live::doors;
+use server::reference::{parts, schemas};
+use std::collections::BTreeSet;
+use testkit::corpus::workspace;
+
+/// What writes them.
+const WRITE: &str = "cargo run -p tenure-server --example reference";
+
+#[test]
+fn the_reference_has_every_view_tool_and_column_as_declared() {
+    for part in parts() {
+        let path = workspace().join("docs/reference").join(part.document);
+        let text = std::fs::read_to_string(path).expect("a document");
+        let want = part.put(&text).expect("a place for it");
+        assert!(text == want, "{}: {}: {WRITE}", part.document, part.name);
+    }
+}
+
+#[test]
+fn the_schema_files_are_those_of_the_declarations() {
+    let folder = workspace().join("docs/reference/schema");
+    let names: BTreeSet<String> = std::fs::read_dir(&folder)
+        .expect("the folder")
+        .map(|file| {
+            file.expect("a file")
+                .file_name()
+                .to_string_lossy()
+                .into_owned()
+        })
+        .collect();
+    let declared = schemas();
+    let want: BTreeSet<String> = declared.iter().map(|(name, _)| name.clone()).collect();
+    assert_eq!(names, want, "{WRITE}");
+    for (name, schema) in declared {
+        let text = std::fs::read_to_string(folder.join(&name)).expect("a schema");
+        let written: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+        assert!(written == schema, "{name}: {WRITE}");
+    }
+}
+
+#[test]
+fn every_view_that_is_answered_is_described_and_no_other() {
+    // These are answered by the module of queries.
+    let queries = ["query", "query_plan", "query_tables", "complete"];
+    let answered: BTreeSet<&str> = view_names().chain(queries).collect();
+    let described: BTreeSet<&str> = describe::VIEWS.iter().map(|view| view.name).collect();
+    assert_eq!(answered, described);
+}
+
+/// The views are the arms of a `match`.
+#[test]
+fn every_view_of_a_running_program_is_described_and_no_other() {
+    let path = workspace().join("crates/server/src/live/doors/routes.rs");
+    let text = std::fs::read_to_string(path).expect("the addresses");
+    let (_, rest) = text.split_once("Ok(match view {").expect("the views");
+    let (arms, _) = rest.split_once("_ => return").expect("the last arm");
+    let names = arms.lines().filter_map(|line| {
+        let (name, _) = line.strip_prefix("        \"")?.split_once("\" =>")?;
+        Some(name)
+    });
+    let answered: BTreeSet<&str> = names.collect();
+    let described: BTreeSet<&str> = doors::describe::VIEWS
+        .iter()
+        .map(|view| view.name)
+        .collect();
+    assert_eq!(answered, described);
+}
