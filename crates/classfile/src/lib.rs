@@ -7,7 +7,7 @@
 //! type annotations. Attributes it does not know are copied as they are, so a
 //! class of a version not yet invented survives.
 //!
-//! What is inserted and where is said by an [`Instrument`]; this crate does not
+//! What is inserted and where is reported by an [`Instrument`]; this crate does not
 //! know what is measured. Inserted code must not branch; it may use locals added
 //! with [`MethodEdit::add_local`], which then appear in every frame.
 //!

@@ -112,7 +112,7 @@ impl<'a> Pool<'a> {
 }
 
 /// Constants to be appended. Equal ones are made once; those already in the class
-/// are not looked for, which costs a few bytes and saves a search per class.
+/// are not searched, which costs a few bytes and saves a search per class.
 #[derive(Debug)]
 pub struct PoolBuilder {
     next: usize,

@@ -1,4 +1,4 @@
-//! Checked big-endian reading: the only way bytes are looked at.
+//! Checked big-endian reading: the only way bytes are examined.
 
 use crate::error::Error;
 

@@ -1,6 +1,6 @@
 //! Patches every class of java.base and lets the JVM's verifier judge.
 //!
-//! Needs a JDK (`JAVA_HOME`, or `java` on the path); says so and passes without.
+//! Needs a JDK (`JAVA_HOME`, or `java` on the path); reports this and passes without.
 
 use std::fs;
 use std::path::{Path, PathBuf};

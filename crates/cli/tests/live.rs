@@ -299,7 +299,13 @@ fn class_options(page: &Page) {
     let merged = page.json(&format!("allocations?{NODES}&by=site"));
     let rows = merged["rows"].as_array().expect("rows");
     let nodes = rows.iter().filter(|row| row["name"] == "Populations$Node");
-    let stacks: Vec<bool> = nodes.map(|row| row.get("stack").is_some()).collect();
+    let stacks: Vec<bool> = nodes
+        .map(|row| {
+            row["stack"]
+                .as_array()
+                .is_some_and(|stack| !stack.is_empty())
+        })
+        .collect();
     assert_eq!(stacks, [false; 3], "one of each loader: {merged}");
     let bags = page.json("instances?class=Populations$Bag&sort=size");
     assert_eq!(

@@ -76,11 +76,11 @@ fn what_is_off_is_not_recorded_and_stacks_only_where_they_are_wanted() {
         // The 9 are made where the 1000 were, if the loop has one line.
         assert_eq!(counts, [1009, 70], "{rows:?}");
         assert!(
-            rows[0].1.contains("Chosen.makeA") && rows[1].1 == "null",
+            rows[0].1.contains("Chosen.makeA") && rows[1].1 == "[]",
             "{rows:?}"
         );
         let rows = sites(page, "B");
-        assert_eq!(rows, [(300, "null".to_owned())]);
+        assert_eq!(rows, [(300, "[]".to_owned())]);
     });
 }
 

@@ -125,14 +125,14 @@ fn keys_choose_order_groups_filter_range_and_what_is_behind_a_row() {
         ("live_bytes", false)
     );
     press(&mut watch, "→");
-    assert_eq!(watch.question().sort, "with_capacity_bytes");
+    assert_eq!(watch.question().sort, "capacity_bytes");
     press(&mut watch, "←←u");
     assert_eq!(
         (watch.question().sort, watch.question().up),
         ("bytes_each", true)
     );
     // Beyond the last column is the name, then the first again.
-    press(&mut watch, &"→".repeat(11));
+    press(&mut watch, &"→".repeat(12));
     assert_eq!(watch.question().sort, "name");
     press(&mut watch, "→");
     assert_eq!(watch.question().sort, "sample_percent");

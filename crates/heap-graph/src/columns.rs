@@ -62,7 +62,7 @@ impl Columns<'_> {
 }
 
 impl Heap {
-    /// The columns, for those who look at many objects.
+    /// The columns, for those who examine many objects.
     pub fn columns(&self) -> Columns<'_> {
         let classes = self.classes().len() as u64;
         let len = self.len();
@@ -79,7 +79,7 @@ impl Heap {
     }
 
     /// Classes of the objects from `first` on, in the order of numbers. Returns how many of `out`
-    /// were filled: less than asked for only at the end.
+    /// were filled: less than requested only at the end.
     pub fn read_classes(&self, first: ObjIdx, out: &mut [ClassIdx]) -> usize {
         let columns = self.columns();
         self.read_block(first, out, |object| columns.class_of(object))

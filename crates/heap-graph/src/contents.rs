@@ -53,7 +53,7 @@ impl<V: ContentVisitor> ContentVisitor for &mut V {
     }
 }
 
-/// A walk over the contents of all objects that goes on only when it is told to, for those who
+/// A walk over the contents of all objects that continues only on request, for those who
 /// hand out one row after the other. Made by [`Heap::content_steps`].
 #[derive(Debug)]
 pub struct ContentSteps {

@@ -154,7 +154,7 @@ impl Heap {
         self.from_index
     }
 
-    /// A file beside the index for what was worked out with it, and a text that is another one for another dump,
+    /// A file beside the index for what was computed with it, and a text that is another one for another dump,
     /// other options or another format of the index. `None` when the index is not on disk.
     pub fn beside_index(&self, what: &str) -> Option<(PathBuf, String)> {
         let index = IndexPlace::of(&self.path, &self.options).first()?;

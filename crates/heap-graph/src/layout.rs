@@ -253,7 +253,7 @@ impl SizeRules {
     }
 }
 
-/// Looks at a part of the dump and solves the layout. `mat` reads all of it, because MAT's rules
+/// Reads a part of the dump and solves the layout. `mat` reads all of it, because MAT's rules
 /// depend on every array and every gap.
 pub(crate) fn solve(model: LayoutModel, data: &[u8], ids: IdSize, units: &[Stretch]) -> SizeRules {
     let width = ids.bytes() as u64;
@@ -303,7 +303,7 @@ pub(crate) fn solve(model: LayoutModel, data: &[u8], ids: IdSize, units: &[Stret
     rules
 }
 
-/// Objects whose distances by address are looked at, when the file is in another order.
+/// Objects whose distances by address are examined, when the file is in another order.
 const NEIGHBOURS: usize = 1 << 20;
 
 /// The distances between neighbours by address. In a large dump the neighbours are anywhere, so all
@@ -346,7 +346,7 @@ fn by_address(low_bits: u64, data: &[u8], ids: IdSize, units: &[Stretch]) -> Sam
     sample
 }
 
-/// Bytes looked at to solve the layout.
+/// Bytes examined to solve the layout.
 const SAMPLE: u64 = 24 << 20;
 
 /// Pieces of the units, spread over the whole dump.

@@ -200,7 +200,7 @@ pub struct LayoutInfo {
     pub alignment: u32,
     /// Share (0..1) of the measured gaps that agree with the sizes used; 1 for formulas.
     pub confidence: f64,
-    /// Gaps that were looked at.
+    /// Gaps that were examined.
     pub samples: u64,
 }
 
@@ -281,7 +281,7 @@ pub struct Summary {
 }
 
 /// For every class what it has of its own, or else what its nearest superclass has. Each class is
-/// looked at once, because a chain of superclasses may be as long as there are classes.
+/// examined once, because a chain of superclasses may be as long as there are classes.
 pub fn inherited<T: Copy>(
     classes: &[ClassInfo],
     own: impl Fn(ClassIdx) -> Option<T>,

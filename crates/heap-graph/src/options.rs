@@ -64,7 +64,7 @@ pub enum HeapError {
         path: String,
         /// Dumps in it.
         found: u32,
-        /// The one asked for.
+        /// The one requested.
         wanted: u32,
     },
     /// Reading or writing a temporary or index file failed.

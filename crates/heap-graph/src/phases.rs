@@ -1,5 +1,5 @@
 //! What each phase of a build costs, for those who measure. It is no part of an answer, and nothing is
-//! measured unless it was asked for.
+//! measured unless it was requested.
 
 use crate::raw;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,7 +20,7 @@ pub struct Phase {
     pub random: u64,
     /// Most bytes that its arrays of one element per object or reference had at the same time.
     pub arrays: u64,
-    /// Most private memory of the process, sampled; 0 where the system does not tell.
+    /// Most private memory of the process, sampled; 0 where the system does not report it.
     pub private: u64,
 }
 
@@ -33,7 +33,7 @@ pub struct Profile {
     pub phases: Vec<Phase>,
 }
 
-/// How often private memory is looked at.
+/// How often private memory is examined.
 const SAMPLE: Duration = Duration::from_millis(2);
 
 /// Records phases. Clones record into the same list; the default records nothing.
@@ -153,7 +153,7 @@ impl Recorder {
     }
 }
 
-/// Private memory of this process in bytes; 0 where the system does not tell.
+/// Private memory of this process in bytes; 0 where the system does not report it.
 fn private_memory() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|l| l.strip_prefix("RssAnon:"));

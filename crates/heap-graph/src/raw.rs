@@ -127,7 +127,7 @@ impl<'b, T: Plain> BigVec<'b, T> {
             let file = tempfile::tempfile_in(&budget.dir)?;
             file.set_len(bytes as u64)?;
             allocate(&file, charge)?;
-            // SAFETY: the file is new, unlinked and known to nobody else.
+            // SAFETY: the file is new, unlinked and known to no one else.
             let map = unsafe { MmapOptions::new().len(bytes).map_mut(&file)? };
             let health = budget.health.clone();
             // SAFETY: the range is the mapping's own, the guard is dropped before it, and zeros are
@@ -389,7 +389,7 @@ pub(crate) fn trim() {
     }
 }
 
-/// Processor time of all threads of this process so far; zero where the system does not tell.
+/// Processor time of all threads of this process so far; zero where the system does not report it.
 pub(crate) fn processor_time() -> Duration {
     #[cfg(unix)]
     {

@@ -68,7 +68,7 @@ impl Sections {
     }
 }
 
-/// What tells the dump and the options of an index from others; `None` for what is no regular file.
+/// What distinguishes the dump and the options of an index from others; `None` for what is no regular file.
 pub(crate) fn identity(path: &Path, options: &Options) -> Option<Identity> {
     Identity::of_file(path, u64::from(options.wide)).ok()
 }

@@ -1,4 +1,4 @@
-//! The walk over all contents against the objects asked for one by one.
+//! The walk over all contents against the objects requested one by one.
 
 use heap_graph::{ClassIdx, ContentVisitor, Control, Heap, ObjIdx, ObjectView, Options};
 use hprof::BasicType;
@@ -177,7 +177,7 @@ fn a_class_with_the_last_id_is_one_like_any_other() {
     }
 }
 
-/// The second object was lost, and every walk over contents asked for the place of every object.
+/// The second object was lost, and every walk over contents requested the place of every object.
 #[test]
 fn roots_and_repeated_records_between_objects_hide_none_of_them() {
     use testkit::dump::{ClassDump, Dump, Root, Segment, Type, Version};

@@ -1,5 +1,5 @@
 //! Runs many mutants of dumps and indexes through every analysis, each within 10 seconds of
-//! processor time and all within 2 GiB of address space, and says what came of them.
+//! processor time and all within 2 GiB of address space, and reports the results.
 //! `mutants N [SEED] [FROM]`; `mutants --write NUMBER FILE [SEED]` writes one.
 
 #![expect(

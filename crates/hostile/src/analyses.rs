@@ -273,7 +273,7 @@ fn details(heap: &Heap, turn: Turn) -> Result<(), HeapError> {
         let options = object::ObjectOptions::default();
         match object::details(heap, object, &options) {
             Ok(details) => written(heap, turn, &details),
-            // One that cannot be read is no reason not to look at the others.
+            // One that cannot be read is no reason not to examine the others.
             Err(HeapError::Object { .. }) => {}
             Err(error) => return Err(error),
         }
@@ -358,7 +358,7 @@ fn sets(heap: &Heap, turn: Turn) -> Result<(), HeapError> {
     Ok(())
 }
 
-/// Queries that look at all of a heap, in every language.
+/// Queries that examine all of a heap, in every language.
 pub const QUERIES: &[(Lang, &str)] = &[
     (
         Lang::Sql,

@@ -11,7 +11,7 @@ use testkit::shapes::{Encoding, dump_of};
 /// An input: what it is called, and its bytes.
 pub type Input = (String, Vec<u8>);
 
-/// Whether an input says anything to an entrance: each index is built anew, and a whole dump says no
+/// Whether an input means anything to an entrance: each index is built anew, and a whole dump means no
 /// more as a patch than its first bytes; nor does it say much as a query.
 pub fn suits(entrance: &str, input: &[u8]) -> bool {
     match entrance {
@@ -91,7 +91,7 @@ fn profiles() -> [Vec<u8>; 2] {
     [text.as_bytes().to_vec(), recording]
 }
 
-/// What each collector of the reference VM tells of a small script.
+/// What each collector of the reference VM emits for a small script.
 fn streams() -> Vec<Vec<u8>> {
     let script = "class N 1 4\nrepeat 60 i\na = new N\na[0] = $l\n$l = a\nb = new int[9]\nend\n$l = null\ngc";
     let script: refheap::Script = script.parse().expect("a script");

@@ -178,7 +178,7 @@ pub fn profile(data: &[u8]) {
     }
 }
 
-/// Opens a dump without an index and asks for every object.
+/// Opens a dump without an index and requests every object.
 pub fn dump(data: &[u8]) {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let file = folder.path().join("fuzz.hprof");
@@ -259,7 +259,7 @@ fn ask_everything(file: &Path, options: &Options) {
     }
 }
 
-/// Asks for every object, its contents, its referrers and what it dominates.
+/// Requests every object, its contents, its referrers and what it dominates.
 fn ask_of_all(heap: &Heap) {
     let mut reachable = 0;
     for (object, _) in heap.all_ids() {
@@ -385,7 +385,7 @@ fn files(folder: &Path) -> Vec<std::path::PathBuf> {
     found
 }
 
-/// Reads an event stream with every row and dump in it, replays it into a live heap that is asked
+/// Reads an event stream with every row and dump in it, replays it into a live heap that is queried
 /// for everything, and reads the same bytes as a way back. Frame
 /// checksums would stop a fuzzer at the door, so bytes without the stream's magic are one batch.
 pub fn events(data: &[u8]) {

@@ -1,5 +1,5 @@
 //! The map of a dump file: one hop over the top-level records that finds every heap segment,
-//! repairs lengths, and tells snapshots apart.
+//! repairs lengths, and distinguishes snapshots.
 
 use crate::record::{RawRecord, length_is_possible};
 use crate::scan::{Head, chain_is_plausible, find_record, true_heap_end};
@@ -253,7 +253,7 @@ impl<'a> Mapper<'a> {
         }
     }
 
-    /// Is this id a class, as far as the file has told?
+    /// Is this id a class, as far as the file has been read?
     fn knows(&self, id: u64) -> bool {
         self.classes.is_empty() || self.classes.contains(&id)
     }
@@ -438,7 +438,7 @@ impl<'a> Mapper<'a> {
     }
 }
 
-/// Every LF has a CR before it, and there are enough of them to tell.
+/// Every LF has a CR before it, and there are enough of them to decide.
 fn looks_like_text_transfer(data: &[u8]) -> bool {
     let window = &data[..data.len().min(4 << 20)];
     let mut line_feeds = 0u32;

@@ -239,7 +239,7 @@ fn table<'a>(
 }
 
 /// What a walk over heap sub-records calls. Every method has an empty default, so that an
-/// analysis pays only for what it looks at. `at` is the offset of the sub-record's tag.
+/// analysis pays only for what it reads. `at` is the offset of the sub-record's tag.
 pub trait HeapVisitor {
     /// A root of any kind.
     fn root(&mut self, at: FileOffset, root: Root) {

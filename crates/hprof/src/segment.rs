@@ -1,5 +1,5 @@
 //! Walking a segment to its end whatever is wrong inside: report, find the next believable
-//! sub-record, go on.
+//! sub-record, continue.
 
 use crate::scan::find_sub_record;
 use crate::{
@@ -30,7 +30,7 @@ impl From<&Segment> for Stretch {
     }
 }
 
-/// What came of walking a stretch.
+/// The result of walking a stretch.
 #[derive(Clone, Debug, Default)]
 pub struct Walked {
     /// Offset of the first sub-record that was not read.

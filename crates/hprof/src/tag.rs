@@ -58,44 +58,44 @@ tags! {
         HeapDumpSegment = 0x1c, "HEAP_DUMP_SEGMENT";
         /// The end of a run of segments.
         HeapDumpEnd = 0x2c, "HEAP_DUMP_END";
-        /// Ours: CPU TIME of the text form. u8 total, then rows of u4 trace, u8 calls, u8 self
+        /// Tenure's: CPU TIME of the text form. u8 total, then rows of u4 trace, u8 calls, u8 self
         /// and u8 total nanoseconds.
         CpuTimes = 0x71, "CPU_TIMES";
-        /// Ours: MONITOR TIME of the text form. u8 total, then rows of u4 class serial, u4 trace,
+        /// Tenure's: MONITOR TIME of the text form. u8 total, then rows of u4 class serial, u4 trace,
         /// u8 count and u8 nanoseconds blocked.
         MonitorTimes = 0x72, "MONITOR_TIMES";
-        /// Ours: the preceding ALLOC SITES with wide numbers. Rows of u4 class serial, u4 trace,
+        /// Tenure's: the preceding ALLOC SITES with wide numbers. Rows of u4 class serial, u4 trace,
         /// u8 live bytes, live objects, bytes and objects.
         WideAllocSites = 0x73, "WIDE_ALLOC_SITES";
-        /// Ours: JNI REFERENCES of the text form. Rows of u4 class serial, trace, thread serial
+        /// Tenure's: JNI REFERENCES of the text form. Rows of u4 class serial, trace, thread serial
         /// and flags (1: weak), u8 created, deleted, cleared, bytes, milliseconds of the oldest.
         JniReferences = 0x74, "JNI_REFERENCES";
-        /// Ours: references of the preceding JNI REFERENCES that exist. Rows of u4 row of that
+        /// Tenure's: references of the preceding JNI REFERENCES that exist. Rows of u4 row of that
         /// record and u8 reference as roots of a dump name it.
         JniHandles = 0x75, "JNI_HANDLES";
-        /// Ours: where classes of the sites come from. Rows of u4 class serial, name id of the
+        /// Tenure's: where classes of the sites come from. Rows of u4 class serial, name id of the
         /// loader and of the module; 0 for the boot loader and for no named module.
         ClassPlaces = 0x78, "CLASS_PLACES";
-        /// Ours: how sure the following ALLOC SITES is, when some of it are estimates. Rows of
+        /// Tenure's: how sure the following ALLOC SITES is, when some of it are estimates. Rows of
         /// f8 variances of live and of allocated objects, in the order of its rows.
         SiteVariances = 0x79, "SITE_VARIANCES";
-        /// Ours: MONITOR DUMP of the text form, all in u4. Number of threads; of each its serial,
+        /// Tenure's: MONITOR DUMP of the text form, all in u4. Number of threads; of each its serial,
         /// trace and status ([`thread_status`]). Number of monitors; of each the class serial,
-        /// owner's serial (0: nobody), entries, number of threads that want to enter, number that
+        /// owner's serial (0: no one), entries, number of threads that want to enter, number that
         /// wait to be notified, and the serials of these threads.
         MonitorDump = 0x7a, "MONITOR_DUMP";
-        /// Ours: WAIT and WAITED of the text form. u4 0 for the one, 1 for the other, u4 class
+        /// Tenure's: WAIT and WAITED of the text form. u4 0 for the one, 1 for the other, u4 class
         /// serial, u4 thread serial, i8 milliseconds.
         MonitorWait = 0x7b, "MONITOR_WAIT";
-        /// Ours: the live objects of a class that a peer asked for, as `vmpi::instances` writes them.
+        /// Tenure's: the live objects of a class that a collector requested, as `vmpi::instances` writes them.
         Instances = 0x7c, "INSTANCES";
-        /// Ours: all that factories of the program say of classes, as it holds now. Rows of u4 class serial, u1 bits
+        /// Tenure's: all that factories of the program say of classes, as it holds now. Rows of u4 class serial, u1 bits
         /// as of `vmpi::ClassOptions` (128: not recorded), u4 share in millionths.
         ClassOptions = 0x7d, "CLASS_OPTIONS";
-        /// Ours: how big and how full all live objects are, by class and stack, as a peer asked for
+        /// Tenure's: how big and how full all live objects are, by class and stack, as a collector requested
         /// it and `vmpi::fills` writes it.
         Fills = 0x7e, "FILLS";
-        /// Ours: NATIVE of the text form. u8 mean bytes between two recorded blocks, then rows as of
+        /// Tenure's: NATIVE of the text form. u8 mean bytes between two recorded blocks, then rows as of
         /// WIDE_ALLOC_SITES, whose class is a library.
         NativeSites = 0x76, "NATIVE_SITES";
     }

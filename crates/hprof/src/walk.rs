@@ -7,7 +7,7 @@ use crate::{
     Instance, ObjectArray, ObjectId, PrimitiveArray, Root, Serial, SubRecord,
 };
 
-/// Where and why a walk could not go on.
+/// Where and why a walk could not continue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stop {
     /// Offset of the tag of the sub-record that could not be read.

@@ -55,12 +55,12 @@ pub struct Stream {
     pub vm: String,
     /// Its collector.
     pub collector: String,
-    /// Mean bytes between two objects told of; 0 if all are told. Bytes are
-    /// estimates otherwise, objects are those told.
+    /// Mean bytes between two objects reported; 0 if all are reported. Bytes are
+    /// estimates otherwise, objects are those reported.
     pub sample_interval: u64,
     /// Ids are tags that no collection changes.
     pub stable_ids: bool,
-    /// Only collections of the whole heap find dead objects; only they are counted, in ages too.
+    /// Only collections of the whole heap find freed objects; only they are counted, in ages too.
     pub full_gc_frees: bool,
     /// The other collections, or pauses of collections, of such a stream.
     pub pauses: u64,
@@ -70,7 +70,7 @@ pub struct Stream {
     pub lost: BTreeMap<String, u64>,
     /// Frees and moves of unknown ids.
     pub unknown_ids: u64,
-    /// Births of ids that were alive.
+    /// Allocations of ids that were alive.
     pub reused_ids: u64,
 }
 
@@ -125,9 +125,9 @@ pub struct ArenaRow {
     /// How often it was deleted.
     pub deletions: u64,
     /// Whether it is one that objects are promoted into: it takes moves from
-    /// others, and collections leave more than half of what lives in it in place.
+    /// others, and collections leave more than half of live objects in it in place.
     pub old: bool,
-    /// Bytes it has, 0 if not told.
+    /// Bytes it has, 0 if not reported.
     pub capacity: u64,
     /// Bytes in use as the VM says.
     pub vm_used: Option<u64>,
@@ -239,7 +239,7 @@ impl LiveHeap {
     }
 
     /// Objects are promoted into an arena that takes moves from others and in which
-    /// they then rest: collections leave more than half of what lives there where
+    /// they then rest: collections leave more than half of live objects there where
     /// it is. Nurseries, survivor spaces and semi-spaces are emptied by each. Of an
     /// arena that no collection has met yet it is enough that it was never deleted
     /// and that the program hardly allocates in it.

@@ -39,7 +39,7 @@ pub struct Moment {
 pub struct HeapDumpRow {
     /// When.
     pub moment: Moment,
-    /// How much it tells: 0 ids, 1 references, 2 values.
+    /// How much it contains: 0 ids, 1 references, 2 values.
     pub level: u8,
     /// Its bytes.
     pub bytes: u64,
@@ -47,7 +47,7 @@ pub struct HeapDumpRow {
     pub objects: u64,
     /// Class objects.
     pub class_objects: u64,
-    /// Objects that the stream had told by then.
+    /// Objects that the stream had reported by then.
     pub told: u64,
     /// Roots by kind.
     pub roots: BTreeMap<&'static str, u64>,
@@ -62,7 +62,7 @@ pub struct DumpedClass {
     pub class: String,
     /// How many.
     pub objects: u64,
-    /// Of these, objects that the stream had told by then.
+    /// Of these, objects that the stream had reported by then.
     pub told: u64,
     /// Bytes of the instances as the VM says; 0 for arrays, whose headers a dump does not have.
     pub instance_bytes: u64,

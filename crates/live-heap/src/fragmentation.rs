@@ -22,7 +22,7 @@ pub struct Fragmentation {
 
 const PARTS: usize = 64;
 
-/// Looks at one arena. `None` if ids are tags, if only samples are told, or if
+/// Reads one arena. `None` if ids are tags, if only samples are reported, or if
 /// the arena's range is not known and it holds nothing.
 pub(crate) fn of(heap: &LiveHeap, number: u32) -> Option<Fragmentation> {
     if heap.hello.stable_ids || heap.hello.sample_interval != 0 {

@@ -82,7 +82,7 @@ pub(crate) struct Arena {
     pub(crate) used: Option<u64>,
     pub(crate) capacity: u64,
     pub(crate) entered: Entered,
-    /// Objects in it when the present collection started, and of these the dead.
+    /// Objects in it when the present collection started, and of these the freed ones.
     at_start: u64,
     dead_in_gc: u64,
     /// Objects that were in it before a collection and lived on, over all
@@ -99,7 +99,7 @@ pub(crate) struct Oddities {
     pub(crate) lost: std::collections::BTreeMap<String, u64>,
 }
 
-/// Deaths in all.
+/// Frees in all.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Totals {
     pub(crate) events: u64,
@@ -111,7 +111,7 @@ pub(crate) struct Totals {
     /// Collections that say nothing of objects.
     pub(crate) pauses: u64,
     pub(crate) ages: Ages,
-    /// Dead objects by how often they had moved; 8 stands for more.
+    /// Freed objects by how often they had moved; 8 stands for more.
     pub(crate) moves_of_dead: [u64; 9],
     pub(crate) ns: u64,
 }
@@ -160,7 +160,7 @@ pub struct LiveHeap {
 pub struct Present {
     /// Its id now.
     pub id: u64,
-    /// Its place in the order of births, from 1: the same over all moves.
+    /// Its place in the order of allocation, from 1: the same over all moves.
     pub serial: u64,
     /// Its bytes.
     pub size: u64,
@@ -219,7 +219,7 @@ impl LiveHeap {
         self.gc_count
     }
 
-    /// Frees and moves of ids that were not alive, and births of ids that were:
+    /// Frees and moves of ids that were not alive, and allocations of ids that were:
     /// 0 for a VM that keeps the rules and a stream without losses.
     #[must_use]
     pub fn contradictions(&self) -> u64 {
@@ -247,7 +247,7 @@ impl LiveHeap {
         trails.iter().map(named).collect()
     }
 
-    /// Tells a watch, if there is one, what became of an object.
+    /// Reports to a watch, if there is one, what became of an object.
     #[inline]
     fn tell_watch(&mut self, row: &Row, fate: Fate) {
         if self.watch.is_some() {
@@ -420,7 +420,7 @@ impl LiveHeap {
         }
     }
 
-    /// An object whose end was not told: its id is another's.
+    /// An object whose end was not reported: its id is another's.
     #[cold]
     fn replaced(&mut self, row: &Row) {
         self.oddities.reused_ids += 1;
@@ -655,7 +655,7 @@ impl LiveHeap {
     }
 }
 
-/// Bytes one told object stands for when one byte in `interval` is sampled.
+/// Bytes one reported object stands for when one byte in `interval` is sampled.
 pub(crate) fn weight(interval: u64, size: u64) -> u64 {
     if interval == 0 {
         return size;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 use vmpi::{BasicType, CallFrame, ClassLoad, EnvId, ObjectHandle, ThreadStart};
 
-/// Classes and sites told apart; what comes after shares the last number, so that
+/// Classes and sites distinguished; what comes after shares the last number, so that
 /// no stream makes the tables larger than they can be.
 const GROUPS: u32 = 1 << 16;
 
@@ -101,7 +101,7 @@ pub(crate) struct Names {
     /// Class and site of each kind.
     pub(crate) kinds: Vec<(u32, u32)>,
     kind_numbers: FxHashMap<(u32, u32), u32>,
-    /// The kinds asked for lately, each in the one place for its key.
+    /// The kinds requested lately, each in the one place for its key.
     recent: Recent,
 }
 

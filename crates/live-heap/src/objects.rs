@@ -16,7 +16,7 @@ pub(crate) struct Row {
     pub(crate) size: u64,
     /// Bytes allocated by all when it was born.
     pub(crate) born_bytes: u64,
-    /// Place in the order of births, from 1: what stays when the id changes.
+    /// Place in the order of allocation, from 1: what stays when the id changes.
     pub(crate) serial: u64,
     /// Its class and site together; [`NONE`] in a row that is free.
     pub(crate) kind: u32,

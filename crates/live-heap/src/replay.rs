@@ -5,7 +5,7 @@ use vmpi::wire::{Damage, Decoder, Frame};
 use crate::heap::LiveHeap;
 use crate::trail::Watch;
 
-/// A stream being replayed. It does no input: whoever reads a socket, a pipe or a
+/// A stream being replayed. It does no input: the code that reads a socket, a pipe or a
 /// file pushes what has come.
 #[derive(Debug, Default)]
 pub struct Replay {
@@ -31,7 +31,7 @@ impl Replay {
         }
     }
 
-    /// Takes bytes. After damage they are no longer looked at.
+    /// Takes bytes. After damage they are no longer examined.
     pub fn push(&mut self, bytes: &[u8]) {
         if self.damage.is_none() {
             self.decoder.push(bytes);

@@ -1,4 +1,4 @@
-//! How long objects live: deaths by age, and the curve they give.
+//! How long objects live: frees by age, and the curve they give.
 //!
 //! An object that is still alive has lived *at least* its age. The curve counts
 //! it as at risk up to there and no further (the product-limit estimate of Kaplan
@@ -11,7 +11,7 @@ pub(crate) const GC_AGES: usize = 32;
 /// Ages in bytes are kept by powers of two.
 pub(crate) const BYTE_AGES: usize = 48;
 
-/// Deaths by age.
+/// Frees by age.
 #[derive(Clone, Debug)]
 pub(crate) struct Ages {
     pub(crate) by_gc: [u64; GC_AGES],
@@ -34,7 +34,7 @@ impl Ages {
         ((collections as usize).min(GC_AGES - 1), bucket(bytes))
     }
 
-    /// Adds other deaths.
+    /// Adds other frees.
     pub(crate) fn merge(&mut self, other: &Self) {
         let sums = self.by_gc.iter_mut().chain(&mut self.by_bytes);
         for (own, more) in sums.zip(other.by_gc.iter().chain(&other.by_bytes)) {
@@ -66,7 +66,7 @@ pub struct Point {
     pub at_risk: u64,
 }
 
-/// The curve of deaths by bucket and of those still alive by bucket. `age_after`
+/// The curve of frees by bucket and of those still alive by bucket. `age_after`
 /// is the age at the end of a bucket. It ends where nothing is left to say.
 pub(crate) fn curve(deaths: &[u64], alive: &[u64], age_after: impl Fn(usize) -> u64) -> Vec<Point> {
     let mut at_risk: u64 = deaths.iter().sum::<u64>() + alive.iter().sum::<u64>();

@@ -36,7 +36,7 @@ pub struct Watch {
 /// The way of one object.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Trail {
-    /// Its place in the order of births, from 1.
+    /// Its place in the order of allocation, from 1.
     pub serial: u64,
     /// Its class.
     pub class: String,
@@ -64,7 +64,7 @@ pub enum Fate {
     Freed,
     /// It died with its arena.
     ArenaDeleted,
-    /// Another object got its id, so its end was not told: the stream lost events.
+    /// Another object got its id, so its end was not reported: the stream lost events.
     Replaced,
 }
 

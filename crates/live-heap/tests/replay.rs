@@ -12,7 +12,7 @@ use vmpi::mode::Request;
 use vmpi::wire::{Encoder, Hello, Item, MoveRange};
 use vmpi::*;
 
-/// Runs `work` on a reference VM and gives what it told, as items and as bytes.
+/// Runs `work` on a reference VM and gives what it emitted, as items and as bytes.
 fn told(
     config: &Config,
     work: impl FnOnce(&mut RefVm<'_>),
@@ -214,7 +214,7 @@ proptest! {
         prop_assert_eq!(heap.contradictions(), 0);
 
         let mut oracle = Oracle::default();
-        // Births on different threads have no order but that of the stream.
+        // Allocations on different threads have no order but that of the stream.
         decoded(&bytes).iter().for_each(|item| oracle.apply(item));
         let lives: BTreeMap<u64, Life> = heap.population().map(|object| {
             let born_gc = heap.collections() - object.age;
@@ -576,7 +576,7 @@ fn who_dies_only_in_full_collections_is_not_aged_by_others() {
     for _ in 0..5 {
         gc(&mut heap, GcKind::Unknown, &[]);
     }
-    // Nobody has survived anything by now.
+    // No one has survived anything by now.
     assert_eq!(heap.object(8).expect("alive").age, 0);
     gc(&mut heap, GcKind::Full, &[8, 16]);
     gc(&mut heap, GcKind::Unknown, &[]);

@@ -109,7 +109,7 @@ fn the_way_of_every_object_that_had_an_id_is_told_across_its_moves() {
                     .unwrap_or(0),
             );
         }
-        // Semi-spaces move what lives at each collection; the others move less, or not.
+        // Semi-spaces move live objects at each collection; the others move less, or not.
         let enough = match gc {
             Gc::TwoSpaceCopying => 4,
             Gc::MarkCompact | Gc::Generational => 3,

@@ -1,19 +1,19 @@
 //! Locks with ranks, so that no two threads ever wait for each other.
 //!
 //! Each lock has a place in one table, [`Rank`]. A thread that holds a lock may wait only for locks that stand below it.
-//! A build with debug assertions records which ranks each thread holds. When a thread asks for a lock that does not stand
+//! A build with debug assertions records which ranks each thread holds. When a thread requests a lock that does not stand
 //! below all of them, it prints the names and the stack and ends the process, even if the lock is free: one run of the code is
 //! enough to find a wrong order. Other builds record nothing.
 //!
-//! A lock whose holder failed is taken over as it is: the agents go on after a fault of their own.
+//! A lock whose holder failed is taken over as it is: the agents continue after a fault of their own.
 //!
 //! ```
 //! use locks::{Mutex, Rank};
 //!
 //! let state = Mutex::new(Rank::State, 1);
-//! let deaths = Mutex::new(Rank::Deaths, vec![2]);
+//! let frees = Mutex::new(Rank::Frees, vec![2]);
 //! let mut number = state.lock();
-//! *number += deaths.lock()[0];
+//! *number += frees.lock()[0];
 //! assert_eq!(*number, 3);
 //! ```
 //!

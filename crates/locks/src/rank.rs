@@ -46,13 +46,13 @@ ranks! {
     Counting,
     /// Where a worker thread is kept. Held while the thread is started: that runs Java code and names it in the state.
     Worker,
-    /// `Clock::is_kept`: whether a thread keeps births. Held while that is started.
+    /// `Clock::is_kept`: whether a thread keeps allocation times. Held while that is started.
     Births,
     /// `own_code::DEFINING`: the helper's class is defined once. The definition comes back as callbacks.
     Defining,
     /// `Malloc::named`: names of native functions, each of which gets a number in the state.
     NativeNames,
-    /// `Followed::aged`: objects that are followed and have seen a collection. Held while a dump looks at them,
+    /// `Followed::aged`: objects that are followed and have seen a collection. Held while a dump reads them,
     /// which asks the state for their sites and takes over the young.
     Aged,
     /// `HotSpot::lodging`: how many virtual threads have objects that count for them. Held while one is made in the program's heap,
@@ -70,7 +70,7 @@ ranks! {
     Young,
     /// `Followed::shares`: numbers of shares, looked up while a list is filled.
     Shares,
-    /// `Sampler::choice`: which threads are sampled, looked at while samples are counted in the state.
+    /// `Sampler::choice`: which threads are sampled, examined while samples are counted in the state.
     Sampled,
     /// `Timers::armed`: a timer for each thread. Switched with the choice, looked up with the state.
     Timers,
@@ -102,9 +102,9 @@ ranks! {
     EventEnd,
 
     // The bridge to agents of `jvmpi.h`, which runs instead of all that, too.
-    /// `Bridge::granted`: capabilities. Held while others are asked for.
+    /// `Bridge::granted`: capabilities. Held while others are requested.
     Granted,
-    /// `Collector::telling`: one collection is reported at a time. Held over calls to the agent, which may ask for what is below.
+    /// `Collector::telling`: one collection is reported at a time. Held over calls to the agent, which may request what is below.
     TellingCollection,
     /// `Objects::naming`: an object gets its id once. Held while the VM tags it.
     Naming,
@@ -136,7 +136,7 @@ ranks! {
     Workers,
     /// `last_words::STANDS_BY`: the one that stands by.
     StandsBy,
-    /// `exhausted::READING`: the thread that reads a copy of the process. Whoever ends the process takes it out and waits
+    /// `exhausted::READING`: the thread that reads a copy of the process. The thread that ends the process takes it out and waits
     /// without the lock.
     ReadingCopy,
     /// What a worker has not begun.

@@ -134,8 +134,8 @@ pub struct Config {
     pub generations: u32,
     /// Collections an object survives in its generation before it is promoted.
     pub promotion_age: u32,
-    /// Whether the counting collector also looks for cycles when it is told to
-    /// collect or has no room.
+    /// Whether the counting collector also looks for cycles when it is made to
+    /// collect or is full.
     pub cycle_detector: bool,
 }
 

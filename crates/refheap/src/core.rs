@@ -44,7 +44,7 @@ pub(crate) struct Core<'s> {
     pub(crate) agent: Option<Agent>,
     /// How often collections were disabled and not enabled again.
     pub(crate) gc_disabled: Cell<u32>,
-    /// A collection was asked for while an event was told.
+    /// A collection was requested while an event was emitted.
     pub(crate) gc_wanted: Cell<bool>,
     pub(crate) methods: Vec<ClassIdx>,
     traces: HashMap<Vec<CallFrame>, TraceId>,
@@ -77,7 +77,7 @@ impl<'s> Core<'s> {
         }
     }
 
-    /// Tells an event if it is switched on, and an agent if it wants it.
+    /// Emits an event if it is switched on, and an agent if it wants it.
     pub(crate) fn tell(&mut self, env: EnvId, body: Body) {
         if let Some(agent) = &self.agent {
             agent.told(self, env, &body);
@@ -87,12 +87,12 @@ impl<'s> Core<'s> {
         }
     }
 
-    /// Tells what the wire adds to the document's events.
+    /// Emits what the wire adds to the document's events.
     pub(crate) fn tell_item(&mut self, env: EnvId, item: &Item) {
         (self.sink)(env, item);
     }
 
-    /// Tells a requested event.
+    /// Emits a requested event.
     pub(crate) fn tell_requested(&mut self, event: VmEvent) {
         let item = Item::Event {
             requested: event.requested,
@@ -137,7 +137,7 @@ impl<'s> Core<'s> {
         }
     }
 
-    /// Frees one object and says so.
+    /// Frees one object and reports this.
     pub(crate) fn free(&mut self, env: EnvId, at: ObjIdx) -> Object {
         let object = self.objects.remove(at);
         let body = Body::ObjectFree {
@@ -147,7 +147,7 @@ impl<'s> Core<'s> {
         object
     }
 
-    /// Gives an object another address, perhaps in another arena, and says so.
+    /// Gives an object another address, perhaps in another arena, and reports this.
     pub(crate) fn move_to(&mut self, at: ObjIdx, arena: ArenaId, address: u64) {
         let object = self.objects.get_mut(at);
         let (old, old_arena) = (object.handle(), object.arena);
@@ -248,7 +248,7 @@ impl<'s> Core<'s> {
         found.into_iter().map(|(_, at)| at).collect()
     }
 
-    /// The number of a thread's stack, told when it is new.
+    /// The number of a thread's stack, emitted when it is new.
     pub(crate) fn trace_of(&mut self, thread: usize) -> TraceId {
         let stack: Vec<_> = self.threads[thread].stack.iter().rev().copied().collect();
         if stack.is_empty() {

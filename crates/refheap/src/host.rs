@@ -13,7 +13,7 @@ use crate::core::{Core, VM_THREAD};
 use crate::object::ClassIdx;
 use crate::vm::RefVm;
 
-/// What can be asked also while an event is told: all that changes nothing, and what
+/// What can be asked also while an event is emitted: all that changes nothing, and what
 /// is done only before the next step.
 impl Core<'_> {
     fn thread_at(&self, env: EnvId) -> Option<usize> {

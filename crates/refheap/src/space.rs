@@ -18,7 +18,7 @@ pub(crate) struct Space {
     free: BTreeMap<u64, u64>,
 }
 
-/// Arenas are so far apart that an address tells its arena.
+/// Arenas are so far apart that an address identifies its arena.
 const DISTANCE: u64 = 0x1000_0000;
 
 /// The largest arena: half of the distance, the rest is scratch.

@@ -11,7 +11,7 @@ use crate::core::{Core, Sink, Thread, VM_THREAD};
 use crate::jvmpi::Agent;
 use crate::object::{Class, ClassIdx, ObjIdx, Object, ObjectTable, Shape, size_of, slots_of};
 
-/// Why a mutator cannot go on.
+/// Why a mutator cannot continue.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum VmFault {
     /// No collection makes room for so many bytes.
@@ -23,7 +23,7 @@ pub enum VmFault {
     /// An object has no such slot.
     #[error("slot {slot} of an object with {slots}")]
     NoSlot {
-        /// The slot asked for.
+        /// The slot requested.
         slot: u32,
         /// How many there are.
         slots: u32,
@@ -68,7 +68,7 @@ impl<'s> RefVm<'s> {
         Self::watched(config, switches, sink, None)
     }
 
-    /// As [`RefVm::new`], and an agent of the C interface is told what it wants.
+    /// As [`RefVm::new`], and an agent of the C interface gets the events that it wants.
     #[must_use]
     pub fn watched(
         config: Config,
@@ -146,7 +146,7 @@ impl<'s> RefVm<'s> {
     /// Starts a thread; its object is allocated first.
     ///
     /// # Errors
-    /// There is no room for the object.
+    /// The heap is full.
     pub fn start_thread(&mut self, name: &str) -> Result<ThreadIdx, VmFault> {
         let shape = Shape::Instance(self.thread_class);
         let object = self.allocate_for(VM_THREAD, None, shape)?;
@@ -183,7 +183,7 @@ impl<'s> RefVm<'s> {
             .collect();
         roots.extend(one.object.take());
         for root in roots {
-            // The thread is gone, so its last references go on the VM's.
+            // The thread is gone, so its last references continue the VM's.
             self.wrote(VM_THREAD, None, Some(root), None);
         }
         Ok(())
@@ -331,8 +331,8 @@ impl<'s> RefVm<'s> {
         self.collector.collect(&mut self.core, kind, need);
     }
 
-    /// Does what was asked for while events were told, and says whether the VM goes
-    /// on: an agent may have ended it.
+    /// Does what was requested while events were emitted, and returns whether the VM
+    /// continues: an agent may have ended it.
     pub fn serve(&mut self) -> bool {
         if self.core.gc_disabled.get() == 0 && self.core.gc_wanted.take() {
             self.run_collector(GcKind::Full, 0);
@@ -385,7 +385,7 @@ impl<'s> RefVm<'s> {
         found
     }
 
-    /// Tells how full each arena is.
+    /// Emits how full each arena is.
     pub fn tell_arenas(&mut self) {
         for space in self.collector.spaces() {
             let item = Item::ArenaState(space.state());

@@ -10,7 +10,7 @@ import { downloads, filters } from "./live_tables.js";
 
 const LIMIT = 100;
 
-/** What is recorded and looked at of each class, line by line. */
+/** What is recorded and shown of each class, line by line. */
 export async function options({ ask, refresh }) {
   const answer = await ask("options");
   const text = h("textarea", { id: "class-options", rows: "12", cols: "72", spellcheck: "false", "aria-label": "Options of classes" }, answer.text);

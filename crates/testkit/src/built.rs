@@ -29,7 +29,7 @@ fn named(variable: &str) -> Option<PathBuf> {
 }
 
 /// A file that a package of this workspace consists of. A test does not link a library for other
-/// programs, nor another package's program. `./x` builds them all and says so by `TENURE_BUILT`;
+/// programs, nor another package's program. `./x` builds them all and reports this by `TENURE_BUILT`;
 /// without it cargo is asked, so that what is tested is never older than its source.
 fn product(package: &str, file: &str) -> PathBuf {
     let folder = profile_folder();

@@ -151,7 +151,7 @@ pub struct JvmHistogramRow {
     pub bytes: u64,
 }
 
-/// All dumps of the corpus by name, or `None` when the corpus is absent (say so with
+/// All dumps of the corpus by name, or `None` when the corpus is absent (report this with
 /// [`crate::skip`]).
 pub fn corpus() -> Option<Vec<CorpusDump>> {
     let root = shared()?.join("corpus");

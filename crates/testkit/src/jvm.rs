@@ -103,7 +103,7 @@ pub fn tested() -> Vec<Jdk> {
 /// The runtimes that the matrix takes.
 ///
 /// # Panics
-/// If a version that is asked for by number is not there: nothing would be tested with it.
+/// If a version that is requested by number is not there: nothing would be tested with it.
 pub fn matrix() -> Vec<Jdk> {
     let wanted = std::env::var("TENURE_MATRIX").unwrap_or_default();
     chosen(jdks(), &wanted)

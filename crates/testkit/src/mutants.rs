@@ -35,7 +35,7 @@ impl Mutants {
 pub const NO_MUTANTS: &str = "needs python3 and the shared corpus (mutate_hprof.py)";
 
 /// Every named damage of `good` and `random` random ones. `None` without python3 or the script;
-/// say so with [`crate::skip`] and [`NO_MUTANTS`].
+/// report this with [`crate::skip`] and [`NO_MUTANTS`].
 pub fn mutants(good: &Path, random: u32, seed: u32) -> Option<Mutants> {
     let script = crate::corpus::shared()?.join("corpus/tools/mutate_hprof.py");
     let folder = tempfile::tempdir().expect("a temporary folder");

@@ -40,7 +40,7 @@ pub struct Case {
     folder: PathBuf,
 }
 
-/// What the peer of a socket run did.
+/// What the collector of a socket run did.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Sent {
     /// Bytes of a command.
@@ -69,7 +69,7 @@ impl Case {
         &self.words[at.map_or(0, |at| at + 1)..]
     }
 
-    /// What the peer did in a socket run, and when after the connection.
+    /// What the collector did in a socket run, and when after the connection.
     pub fn peer(&self) -> Vec<(Duration, Sent)> {
         let transcript = self.text("transcript.txt");
         let lines = transcript.lines().filter_map(|line| {

@@ -24,6 +24,24 @@ pub fn code_only(text: &str) -> String {
     out
 }
 
+/// The comments of a text, without the marks in front of them; all else is blank, and line breaks stay.
+pub fn comments_only(text: &str) -> String {
+    let b = text.as_bytes();
+    let mut out = String::with_capacity(text.len());
+    let mut at = 0;
+    while at < b.len() {
+        let end = literal_end(b, at).max(at + 1);
+        let is_comment = b[at..].starts_with(b"//") || b[at..].starts_with(b"/*");
+        let part = String::from_utf8_lossy(&b[at..end]);
+        match is_comment {
+            true => out.push_str(part.trim_start_matches(['/', '!', '*', ' '])),
+            false => out.extend(part.chars().filter(|c| *c == '\n')),
+        }
+        at = end;
+    }
+    out
+}
+
 /// The end of the comment or literal that begins at `at`; `at` itself when none does.
 fn literal_end(b: &[u8], at: usize) -> usize {
     let rest = &b[at..];

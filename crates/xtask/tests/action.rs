@@ -1,4 +1,4 @@
-//! The steps of the GitHub Action, as a runner starts them, and what `cargo binstall` is told.
+//! The steps of the GitHub Action, as a runner starts them, and what `cargo binstall` reads.
 
 use std::fs;
 use std::path::Path;

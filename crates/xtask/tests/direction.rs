@@ -119,7 +119,7 @@ fn the_architecture_describes_exactly_the_crates_that_exist() {
     }
 }
 
-/// What `cargo publish` wants of a package, and that whoever takes it gets all that it is made of.
+/// What `cargo publish` wants of a package, and that its users get all that it is made of.
 #[test]
 fn published_crates_depend_on_published_crates_and_describe_themselves() {
     let metadata = workspace_metadata();

@@ -103,6 +103,22 @@ fn documents_use_the_words_of_the_field() {
 }
 
 #[test]
+fn comments_of_revised_crates_use_the_words_of_the_field() {
+    let code = |comment: &str| format!("fn nobody() {{}}\n{comment}\nlet told = \"nobody\";\n");
+    for comment in [
+        "// As nobody said.",
+        "/// What was\n/// kept.",
+        "//! Nobody.",
+    ] {
+        breaks(tidy::comment_phrases, "a.rs", &code(comment));
+    }
+    keeps(tidy::comment_phrases, "a.rs", &code("/// See `nobody`."));
+    assert!(tidy::has_revised_comments("crates/server/web/dom.js"));
+    assert!(!tidy::has_revised_comments("crates/server/Cargo.toml"));
+    check(tidy::comment_phrases, tidy::has_revised_comments);
+}
+
+#[test]
 fn no_placeholder_is_left_in_code() {
     breaks(tidy::placeholders, "a.rs", "fn f() { todo!() }");
     keeps(tidy::placeholders, "a.rs", "// no todo!() here\n");

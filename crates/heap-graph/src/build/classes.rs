@@ -336,7 +336,7 @@ impl ClassTable {
         self.class_object_sizes(rules);
     }
 
-    /// A class without a record: the instances themselves tell how many field bytes they have.
+    /// A class without a record: the instances themselves show how many field bytes they have.
     fn undumped_sizes(&mut self, rules: &SizeRules, tallies: &Tallies) {
         for tally in tallies.classes.iter().filter(|t| t.instances > 0) {
             let Some(index) = self.by_id.get(tally.id) else {

@@ -111,7 +111,7 @@ mod tests {
         }
     }
 
-    /// Worked out by hand from the rules; JVMs are asked by the matrix of the command line's tests.
+    /// Computed by hand from the rules; JVMs are asked by the matrix of the command line's tests.
     #[test]
     fn holes_are_filled_also_those_of_superclasses_since_jdk_15() {
         for (header, reference, classes, want) in [

@@ -12,7 +12,7 @@ pub(crate) struct IdTable {
     crowded: BTreeMap<u64, u32>,
 }
 
-/// Places that are looked at for an id.
+/// Places that are examined for an id.
 const NEAR: usize = 64;
 
 impl IdTable {

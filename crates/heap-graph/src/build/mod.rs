@@ -131,7 +131,7 @@ impl Mapped<'_> {
         })
     }
 
-    /// The snapshot asked for, from 0.
+    /// The snapshot requested, from 0.
     pub(crate) fn choose_snapshot(&self, path: &Path, wanted: u32) -> Result<u32, HeapError> {
         let found = self.map.snapshots;
         let path = path.display().to_string();

@@ -61,7 +61,7 @@ pub(crate) struct ObjectPass<'a> {
     pub(crate) traces: (u32, u32),
     /// Added to every offset.
     base: u64,
-    /// The instance before (offset, id, class slot), whose distance to the next object tells its size.
+    /// The instance before (offset, id, class slot), whose distance to the next object is its size.
     before: Option<(u64, u64, u32)>,
 }
 

@@ -67,7 +67,7 @@ impl Fields {
     }
 }
 
-/// The fields that HotSpot adds, as far as they are the same in all versions that can be told
+/// The fields that HotSpot adds, as far as they are the same in all versions that can be distinguished
 /// apart: the state of virtual threads since JDK 19, the dependent code of a call site since its
 /// context is gone (JDK 25).
 fn injected(class: &ClassInfo, packs: bool, pointer: BasicType) -> [Option<BasicType>; 4] {

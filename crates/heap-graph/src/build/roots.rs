@@ -142,7 +142,7 @@ impl Roots {
         }
         self.none = true;
         (0..map.len()).for_each(|object| self.add(ObjIdx(object)));
-        // That there is no root record at all is said elsewhere.
+        // That there is no root record at all is reported elsewhere.
         if !objects.tallies.roots.is_empty() {
             found.push(Diagnostic::new(
                 DamageKind::Missing,

@@ -138,7 +138,7 @@ pub(crate) fn run_pass<V: UnitVisitor>(
                 .into_iter()
                 .map(|v| scope.spawn(move || work(v)))
                 .collect();
-            // A panic of a worker is a fault of this program: it goes on to the caller.
+            // A panic of a worker is a fault of this program: it continues to the caller.
             handles
                 .into_iter()
                 .map(|h| h.join().unwrap_or_else(|p| std::panic::resume_unwind(p)))

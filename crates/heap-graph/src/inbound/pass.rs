@@ -19,7 +19,7 @@ pub(crate) struct InboundPass<'a> {
 #[derive(Clone, Debug, Default)]
 struct Offsets {
     of: Vec<u32>,
-    /// Field bytes that were looked at, at least.
+    /// Field bytes that were examined, at least.
     until: usize,
 }
 

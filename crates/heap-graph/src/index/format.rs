@@ -141,7 +141,7 @@ impl IndexFile {
         file
     }
 
-    /// Opens an index; `None` if it is not one, is not ours, is of another version, or of another
+    /// Opens an index; `None` if it is not one, is not Tenure's, is of another version, or of another
     /// dump.
     pub(crate) fn open(path: &Path, identity: Identity) -> Option<IndexFile> {
         let map = GuardedMap::new(&super::open_own(path).ok()?).ok()?;

@@ -48,7 +48,7 @@ impl Identity {
     }
 }
 
-/// Nanoseconds since 1970 of the last change of the content; 0 where the system does not tell.
+/// Nanoseconds since 1970 of the last change of the content; 0 where the system does not report it.
 fn changed(about: &Metadata) -> u64 {
     let time = about.modified().ok();
     let since = time.and_then(|t| t.duration_since(std::time::UNIX_EPOCH).ok());

@@ -1,5 +1,5 @@
 //! Where an index file goes: a folder beside the dump, or the user's cache folder. Only what
-//! belongs to this user and can be written by nobody else is read: whoever can write an index can
+//! belongs to this user and can be written by no one else is read: who can write an index can
 //! choose the answers.
 
 use super::{Identity, IndexFile};
@@ -51,7 +51,7 @@ impl IndexPlace {
         self
     }
 
-    /// The first index of this dump that is there and is ours.
+    /// The first index of this dump that is there and is this user's.
     pub(crate) fn find(&self, identity: Identity) -> Option<IndexFile> {
         let ours = self.folders.iter().filter(|folder| is_own_folder(folder));
         ours.filter_map(|folder| IndexFile::open(&folder.join(&self.name), identity))
@@ -75,7 +75,7 @@ impl IndexPlace {
 }
 
 /// The folders for what belongs to a dump: `DUMP.tenure/` beside it and a folder of that name in
-/// the user's cache, or in the cache folder that was asked for.
+/// the user's cache, or in the cache folder that was requested.
 fn folders(dump: &Path, options: &Options) -> Vec<PathBuf> {
     let Some(name) = dump.file_name() else {
         return Vec::new();
@@ -98,7 +98,7 @@ fn folders(dump: &Path, options: &Options) -> Vec<PathBuf> {
     found
 }
 
-/// True when this user owns it and nobody else can write to it.
+/// True when this user owns it and no one else can write to it.
 #[cfg(unix)]
 fn is_own(about: &Metadata) -> bool {
     use std::os::unix::fs::MetadataExt;
@@ -126,7 +126,7 @@ fn make_own_folder(path: &Path) -> bool {
     ours
 }
 
-/// Opens a file for reading if it is a regular file of this user's that nobody else can write to
+/// Opens a file for reading if it is a regular file of this user's that no one else can write to
 /// and that has no other name.
 ///
 /// # Errors

@@ -53,14 +53,14 @@ fn create_at(path: PathBuf) -> io::Result<(File, Place)> {
         .tempfile_in(dir)?
         .keep()
         .map_err(|e| e.error)?;
-    // Says that somebody is at work, until the file is closed. A file system without
+    // Says that someone is at work, until the file is closed. A file system without
     // locks has none to say.
     let _ = file.lock();
     Ok((file, Some((path, temporary))))
 }
 
 impl IndexWriter {
-    /// An index of a dump at the first of its places, or an unlinked temporary one. It goes on at
+    /// An index of a dump at the first of its places, or an unlinked temporary one. It continues at
     /// the next place when a disk is full, in the end in the folder for temporary files.
     pub(crate) fn create(
         home: Option<&(IndexPlace, Identity)>,
@@ -187,7 +187,7 @@ impl Summed {
         (std::mem::take(&mut self.len), crc)
     }
 
-    /// Goes on in a file at the next place, which gets what was written so far.
+    /// Continues in a file at the next place, which gets what was written so far.
     fn move_on(&mut self) -> io::Result<()> {
         let (mut file, place) = match next_made(&mut self.others) {
             Some(path) => create_at(path)?,

@@ -50,7 +50,7 @@ impl Indexed {
             ..Options::default()
         };
         let heap = Heap::open(&self.file, &options, &Control::quiet())?;
-        // The file with the referrers is made when they are first asked for.
+        // The file with the referrers is made when they are first requested.
         if self.good.is_empty()
             && let Some((object, _)) = heap.all_ids().next()
         {

@@ -366,7 +366,7 @@ impl Base {
         data
     }
 
-    /// The bytes with more of them; no length says so.
+    /// The bytes with more of them; no length reports this.
     fn inserted(&self, at: usize, bytes: &[u8]) -> Vec<u8> {
         [&self.data[..at], bytes, &self.data[at..]].concat()
     }
@@ -398,7 +398,7 @@ impl Base {
         out
     }
 
-    /// Another sub-record at the beginning of a segment, whose length says so.
+    /// Another sub-record at the beginning of a segment, whose length reports this.
     fn in_segment(&self, r: &mut Random, body: &[u8]) -> Vec<u8> {
         let segments: Vec<Record> = self.fields.segments().collect();
         let segment = r.of(&segments);

@@ -8,7 +8,7 @@ use ruzstd::decoding::{FrameDecoder, StreamingDecoder};
 use std::fs::File;
 use std::io::{self, Read, Write};
 
-/// Memory that a stream may ask for before anything of it is decoded, in KiB. What `xz -9` and `zstd --ultra` ask
+/// Memory that a stream may request before anything of it is decoded, in KiB. What `xz -9` and `zstd --ultra` need
 /// for is less.
 const MOST_MEMORY_KIB: u32 = 128 << 10;
 

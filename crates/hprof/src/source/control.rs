@@ -55,7 +55,7 @@ impl Control<'static> {
 }
 
 impl Control<'_> {
-    /// Looks whether the work is to go on.
+    /// Looks whether the work is to continue.
     ///
     /// # Errors
     /// When the caller cancelled it.

@@ -56,7 +56,7 @@ impl Health {
     /// Watches a file from now on.
     ///
     /// # Errors
-    /// When the system does not tell about it.
+    /// When the system does not report it.
     pub fn of_file(file: &File) -> io::Result<Health> {
         let file = file.try_clone()?;
         let stamp = stamp(&file)?;
@@ -89,7 +89,7 @@ impl Health {
         self.0.failed.load(Ordering::Acquire)
     }
 
-    /// Looks at the file again: call it before an answer is handed out.
+    /// Reads the file again: call it before an answer is handed out.
     ///
     /// # Errors
     /// When the file is not what it was.

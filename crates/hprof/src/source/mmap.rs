@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io;
 use std::ops::Deref;
 
-/// A file mapped for reading. Bytes that can no longer be read are zeros, and [`Health`] says so,
+/// A file mapped for reading. Bytes that can no longer be read are zeros, and [`Health`] reports this,
 /// once the program has called [`guard_mappings`].
 #[derive(Debug)]
 pub struct GuardedMap {
@@ -27,7 +27,7 @@ impl GuardedMap {
         GuardedMap::watched_by(file, Health::of_file(file)?)
     }
 
-    /// Maps what a file has now, while this process goes on writing behind it.
+    /// Maps what a file has now, while this process continues writing behind it.
     ///
     /// # Errors
     /// As [`new`](Self::new).
@@ -185,7 +185,7 @@ impl Drop for Guard {
 }
 
 /// Installs the handler of SIGBUS for guarded mappings. A program calls it once at its start; a
-/// library that lives in somebody else's process (a JVM has a handler of its own) does not.
+/// library that lives in another process's process (a JVM has a handler of its own) does not.
 pub fn guard_mappings() {
     imp::install();
 }
@@ -273,7 +273,7 @@ mod imp {
         });
     }
 
-    /// Puts zeros where a guarded page failed, so that the thread can go on; anything else goes to
+    /// Puts zeros where a guarded page failed, so that the thread can continue; anything else goes to
     /// the handler that was there before.
     ///
     /// Only atomics and the system call `mmap` are used, which makes it async-signal-safe.

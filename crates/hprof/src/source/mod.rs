@@ -148,7 +148,7 @@ const MAGIC: &[u8] = b"JAVA PROFILE ";
 /// Bytes of a stream that are read to see whether it is a dump.
 const HEAD: u64 = 1 << 14;
 
-/// Bytes that are copied between two looks at the control.
+/// Bytes that are copied between two reads the control.
 const BUFFER: usize = 1 << 18;
 
 impl Source {
@@ -229,7 +229,7 @@ impl Source {
         Self::from_stream(packed, unpack)
     }
 
-    /// The same of what is no archive, or was in one: archives in archives are not looked for.
+    /// The same of what is no archive, or was in one: archives in archives are not searched.
     fn from_stream(packed: Mapped, unpack: &Unpack<'_>) -> Result<Source, SourceError> {
         let packed_len = packed.bytes().len() as u64;
         if gzip::is_gzip(packed.bytes()) {
@@ -355,13 +355,13 @@ impl Source {
         self.packed_len
     }
 
-    /// Tells the system that the pages of a range are not needed soon, so that they do not count
+    /// Informs the system that the pages of a range are not needed soon, so that they do not count
     /// against this process.
     pub fn release(&self, from: u64, to: u64) {
         self.bytes.release(from, to);
     }
 
-    /// Tells the system how the bytes will be read: front to back, or here and there.
+    /// Informs the system how the bytes will be read: front to back, or here and there.
     pub fn advise(&self, sequential: bool) {
         self.bytes.advise(sequential);
     }

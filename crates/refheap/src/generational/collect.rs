@@ -109,7 +109,7 @@ impl Generational {
         lay_down(core, &mut self.generations[last], &alive);
     }
 
-    /// Moves the living out of a generation and empties it.
+    /// Moves the live objects out of a generation and empties it.
     fn promote(&mut self, core: &mut Core<'_>, from: usize, live: &HashSet<ObjIdx>) {
         let in_use = match &self.survivors {
             Some(survivors) if from == 0 => Some(survivors[0].arena),

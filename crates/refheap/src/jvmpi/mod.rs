@@ -74,7 +74,7 @@ pub fn load(library: &Path, options: &str) -> Result<Agent, AgentError> {
 }
 
 impl Agent {
-    /// Tells the agent of an event if it wants it.
+    /// Notifies the agent of an event if it wants it.
     pub(crate) fn told(&self, vm: &Core<'_>, env: EnvId, body: &Body) {
         if raw::is_on(body.kind()) {
             raw::send(vm, env, body, false);

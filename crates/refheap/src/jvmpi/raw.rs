@@ -1,7 +1,7 @@
 //! The table of functions, and the one agent that holds it.
 //!
 //! Every function is a fence and a few lines. Those that ask the VM find it in
-//! [`HERE`], where it is while the agent is being told of an event; at any other
+//! [`HERE`], where it is while the agent is being notified of an event; at any other
 //! time, and on threads that are the agent's own, they say no.
 #![allow(unsafe_code)]
 
@@ -45,7 +45,7 @@ struct State {
 
 static STATE: OnceLock<State> = OnceLock::new();
 
-/// The VM while the agent is being told, the thread it is told of, and whether
+/// The VM while the agent is being notified, the thread of the event, and whether
 /// threads are suspended then.
 #[derive(Clone, Copy)]
 struct Here {
@@ -95,7 +95,7 @@ extern "system" fn get_env(_vm: *mut c_void, out: *mut *mut c_void, version: i32
     let table = INTERFACE.0.get();
     let is_known = (VERSION_1..=VERSION_1_2).contains(&version);
     // SAFETY: not null, where the caller wants the answer; the version is a field of
-    // a static that nobody else uses while an agent is loaded.
+    // a static that no one else uses while an agent is loaded.
     unsafe {
         if is_known {
             (*table).version = version;
@@ -270,7 +270,7 @@ extern "C" fn request_event(kind: i32, arg: *mut c_void) -> i32 {
         return NOT_AVAILABLE;
     };
     asked(FAIL, |vm, here| {
-        // While objects are freed and moved nothing else is to be asked for.
+        // While objects are freed and moved nothing else is to be requested.
         let Some(request) = request_of(kind, arg).filter(|_| here.mode != EventMode::Suspended)
         else {
             return FAIL;

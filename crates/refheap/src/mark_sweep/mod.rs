@@ -1,4 +1,4 @@
-//! Mark and sweep: one arena, dead objects go back to the free list where they
+//! Mark and sweep: one arena, freed objects go back to the free list where they
 //! lie.
 //!
 //! Events: one `ARENA_NEW`; `OBJECT_ALLOC`; in a collection one `OBJECT_FREE` for

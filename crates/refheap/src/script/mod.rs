@@ -101,7 +101,7 @@ pub struct Script {
     pub(crate) threads: Vec<ThreadDecl>,
 }
 
-/// A line that makes no sense, or that cannot be done.
+/// A line that is invalid, or that cannot be done.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {what}")]
 pub struct ScriptError {

@@ -34,7 +34,7 @@ struct Machine<'m, 's> {
 ///
 /// # Errors
 /// A line that cannot be done: a null reference, no such slot, no memory; or a
-/// profiler suspended all threads. What happened before has been told.
+/// profiler suspended all threads. What happened before has been emitted.
 pub fn run(script: &Script, vm: &mut RefVm<'_>) -> Result<RunEnd, ScriptError> {
     run_between(script, vm, |_| {})
 }

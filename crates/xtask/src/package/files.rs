@@ -15,7 +15,7 @@ pub struct File {
 }
 
 impl File {
-    /// A file that everybody may read.
+    /// A file that all users may read.
     pub fn plain(path: impl Into<String>, content: impl Into<Vec<u8>>) -> File {
         File {
             path: path.into(),
@@ -24,7 +24,7 @@ impl File {
         }
     }
 
-    /// A file that everybody may run.
+    /// A file that all users may run.
     pub fn program(path: impl Into<String>, content: impl Into<Vec<u8>>) -> File {
         File {
             mode: 0o755,
@@ -34,7 +34,7 @@ impl File {
 }
 
 /// All files below a folder by path. Programs are those below `bin`; other permissions, which depend on
-/// who built, are not looked at.
+/// who built, are not examined.
 ///
 /// # Errors
 /// A folder or file that cannot be read.
