@@ -173,13 +173,19 @@ fn virtual_threads_that_have_ended_leave_nothing_behind() {
     }
 }
 
-/// Ten arrays and calls of methods for each class that is defined. No VM lets hidden ones be changed,
-/// so what these make is not counted.
-fn check_classes(lab: &Lab, jdk: &Jdk, options: &str, [what, count]: [&str; 2], classes: u64) {
+/// The program, with the class that it defines under many names.
+fn many_classes(lab: &Lab) -> tempfile::TempDir {
     let made = lab.compile("ManyClasses.java", 8).expect("compiles");
     let generated = lab.compile("Generated0000.java", 8).expect("compiles");
     let file = "Generated0000.class";
     std::fs::copy(generated.path().join(file), made.path().join(file)).expect("copied");
+    made
+}
+
+/// Ten arrays and calls of methods for each class that is defined. No VM lets hidden ones be changed,
+/// so what these make is not counted.
+fn check_classes(lab: &Lab, jdk: &Jdk, options: &str, [what, count]: [&str; 2], classes: u64) {
+    let made = many_classes(lab);
     let program = ["ManyClasses", what, count];
     let ran = lab.run_in(jdk, made.path(), Some(options), &["-Xmx512m"], &program);
     let on = format!("{options} {what} on {}", jdk.full_version);
@@ -216,6 +222,27 @@ fn own_rows_of(profile: &str, prefix: &str, column: usize) -> Vec<(u64, String)>
         is_one.then(|| (count, top.clone()))
     });
     rows.collect()
+}
+
+/// A build with debug assertions ends the process when a thread makes more than 8,192 calls of the VM while it holds the
+/// state, which every other thread may need: some milliseconds. Here more classes than that are unloaded at once.
+#[test]
+fn ten_thousand_classes_that_are_unloaded_at_once_stop_no_thread() {
+    let Some(lab) = crate::common::lab() else {
+        return;
+    };
+    let made = many_classes(lab);
+    for jdk in &lab.jdks {
+        let program = ["ManyClasses", "kept", "100"];
+        let flags = ["-Xmx512m"];
+        let ran = lab.run_in(jdk, made.path(), Some("cpu=samples"), &flags, &program);
+        let (out, said) = (ran.stdout(), ran.stderr());
+        assert!(
+            ran.output.status.success() && out.ends_with("called 10000\n"),
+            "{}: {out}{said}",
+            jdk.full_version
+        );
+    }
 }
 
 #[test]

@@ -296,6 +296,7 @@ pub mod vm_slot {
 macro_rules! table_call {
     ($env:expr, $first:literal, $slot:expr, ($($arg:expr => $ty:ty),* $(,)?) -> $ret:ty) => {{
         let env = $env;
+        locks::before_vm();
         let slot: *const std::ffi::c_void = *(*env).add($slot - $first);
         let function: extern "system" fn($crate::sys::RawEnv $(, $ty)*) -> $ret =
             std::mem::transmute::<*const std::ffi::c_void, _>(slot);

@@ -28,7 +28,7 @@ use std::sync::{self, LockResult, PoisonError, TryLockError};
 use std::time::Duration;
 
 use order::Held;
-pub use order::before_java;
+pub use order::{before_java, before_vm};
 pub use rank::Rank;
 
 fn taken_over<G>(locked: LockResult<G>) -> G {

@@ -11,7 +11,13 @@ thread_local! {
     /// A bit for each rank. It needs no code before its first use and none when the thread ends: locks are taken by
     /// threads of the VM's, and when others have been taken down already.
     static HELD: Cell<u64> = const { Cell::new(0) };
+    /// Calls of the VM since the thread has taken the state.
+    static CALLS: Cell<u32> = const { Cell::new(0) };
 }
+
+/// Calls of the VM that a thread may make while it holds the state. Most take less than a microsecond, so no other thread
+/// waits for more than some milliseconds.
+const MOST_CALLS: u32 = 8192;
 
 const IS_ON: bool = cfg!(debug_assertions);
 
@@ -44,6 +50,9 @@ impl Held {
         let before = if IS_ON { HELD.get() } else { 0 };
         if IS_ON {
             HELD.set(before | bit(rank));
+            if rank == Rank::State {
+                CALLS.set(0);
+            }
         }
         Self {
             rank,
@@ -74,6 +83,20 @@ pub fn before_java() {
     const UNDER_STATE: u64 = bit(Rank::EventSink) - bit(Rank::State);
     if IS_ON && HELD.get() & UNDER_STATE != 0 {
         fail(&"the program's heap", HELD.get());
+    }
+}
+
+/// Call this before each call of the VM. Builds with debug assertions end the process if the thread makes very many while it
+/// holds the state, which threads of the program need for their events: work that grows with the program copies what it
+/// needs, or gives the state back in between.
+#[inline]
+pub fn before_vm() {
+    if IS_ON && HELD.get() & bit(Rank::State) != 0 {
+        let calls = CALLS.get() + 1;
+        CALLS.set(calls);
+        if calls > MOST_CALLS {
+            fail(&"one more call of the VM", HELD.get());
+        }
     }
 }
 
@@ -120,6 +143,17 @@ mod tests {
     }
 
     #[test]
+    fn calls_are_counted_from_each_lock_of_the_state_on() {
+        let [outer, state, _] = three();
+        let _held = outer.lock();
+        for _ in 0..10 {
+            let _state = state.lock();
+            (0..super::MOST_CALLS / 2).for_each(|_| crate::before_vm());
+        }
+        (0..2 * super::MOST_CALLS).for_each(|_| crate::before_vm());
+    }
+
+    #[test]
     fn what_is_tried_is_waited_for_by_nobody() {
         let [outer, inner, last] = three();
         let held = inner.lock();
@@ -161,6 +195,10 @@ mod tests {
             "same" => drop((inner.lock(), table.write())),
             "read twice" => drop((table.read(), table.read())),
             "after a try" => drop((last.try_lock(), inner.lock())),
+            "work" => {
+                let _guard = inner.lock();
+                (0..=super::MOST_CALLS).for_each(|_| crate::before_vm());
+            }
             "wait" => {
                 let guard = inner.lock();
                 let _below = last.lock();
@@ -198,6 +236,7 @@ mod tests {
             ("read twice", "State", "[State]"),
             ("after a try", "State", "[Libraries]"),
             ("wait", "State", "[State, Libraries]"),
+            ("work", "\"one more call of the VM\"", "[State]"),
         ] {
             let (signal, said) = run(case);
             let expected = format!("LOCK ORDER: {wanted} is wanted while {held} are held");

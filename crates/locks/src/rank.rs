@@ -59,6 +59,11 @@ ranks! {
     /// so never with the state.
     Lodging,
 
+    /// `HotSpot::reported`: what was reported of the sites. Held while the counts in the state are copied, some at a time.
+    Reported,
+    /// `Sampler::draining`: one thread at a time takes samples over, and forgets threads that have ended.
+    Draining,
+
     // The state, and what may be wanted with it.
     /// `HotSpot::state`: classes, methods, stacks, threads, sites. Callbacks of every kind take it.
     State,
@@ -68,6 +73,8 @@ ranks! {
     /// A list of `Followed::young`: objects of some threads that are followed since the last collection. Filled under the state
     /// and without it; one list at a time.
     Young,
+    /// A list of `Samples`: sampled allocations of some threads, until they are taken over. One list at a time.
+    Samples,
     /// `Followed::shares`: numbers of shares, looked up while a list is filled.
     Shares,
     /// `Sampler::choice`: which threads are sampled, examined while samples are counted in the state.

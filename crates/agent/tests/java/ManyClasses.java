@@ -5,7 +5,8 @@ import java.util.concurrent.Callable;
 
 /**
  * Defines many classes, calls each once and lets go of them. Arguments: hidden N; loaders N (each
- * with 100 classes of the same names); methods N (as many methods, of classes with other names).
+ * with 100 classes of the same names); kept N (the same, let go of all at once, and then threads
+ * come and go); methods N (as many methods, of classes with other names).
  */
 public class ManyClasses {
     static final class Loader extends ClassLoader {
@@ -77,6 +78,23 @@ public class ManyClasses {
                     for (int k = 0; k < 100; k++, called++) {
                         call(loader.define(template, k));
                     }
+                }
+                break;
+            case "kept":
+                Loader[] kept = new Loader[count];
+                for (int i = 0; i < count; i++) {
+                    kept[i] = new Loader();
+                    for (int k = 0; k < 100; k++, called++) {
+                        call(kept[i].define(template, k));
+                    }
+                }
+                kept = null;
+                last = null;
+                System.gc();
+                for (int i = 0; i < 100; i++) {
+                    Thread thread = new Thread(() -> last = new byte[16]);
+                    thread.start();
+                    thread.join();
                 }
                 break;
             default:

@@ -3,6 +3,9 @@
 //! The young collections of generational ZGC take weak references for strong ones. An object that is tracked stays, with all
 //! that it refers to, until the old generation has been collected, too. A program whose heap fills with them waits for memory
 //! at each allocation (`bench/zgc.py` measures it).
+//!
+//! A number is no help where one freed object refers to all later ones. So the heap is looked at, too: while it stays nearly full
+//! over some collections, ever fewer objects are tracked.
 
 use crate::host::spaces::Collector;
 use crate::host::vm_structs::VmStructs;
@@ -16,6 +19,8 @@ pub(crate) const LARGE: u64 = 1 << 10;
 pub(crate) struct Bound {
     pub(crate) objects: usize,
     pub(crate) large_bytes: u64,
+    /// Bytes that the heap may have, if it is looked at.
+    pub(crate) heap: Option<u64>,
 }
 
 impl Bound {
@@ -26,6 +31,7 @@ impl Bound {
         Self {
             objects,
             large_bytes: objects as u64 * LARGE_BYTES_EACH,
+            heap: None,
         }
     }
 
@@ -38,6 +44,14 @@ impl Bound {
         const MOST: u64 = 1 << 20;
         let objects = (bytes / Self::HEAP_OF_EACH).clamp(LEAST, MOST);
         Self::new(objects as usize)
+    }
+
+    /// The same for a heap of so many bytes whose garbage tracked objects keep.
+    pub(crate) fn within(self, heap: u64) -> Self {
+        Self {
+            heap: Some(heap),
+            ..self
+        }
     }
 
     /// Whether so many objects, with so many bytes of large arrays, are within it.
@@ -54,6 +68,48 @@ impl Bound {
     pub(crate) fn has_many_large(&self, large_bytes: u64) -> bool {
         large_bytes > self.large_bytes / 2
     }
+}
+
+/// The least that was in use in the heap over some collections. What is in use right after a collection is not known: the
+/// collector works beside the program.
+#[derive(Debug)]
+pub(crate) struct LowWater {
+    least: u64,
+    looks: u32,
+    /// Pauses of the collector before the first look.
+    before: u64,
+}
+
+impl LowWater {
+    /// Looks that one statement needs, and pauses of the collector: each of its collections has three.
+    const LOOKS: u32 = 10;
+    const PAUSES: u64 = 6;
+
+    /// After so many pauses.
+    pub(crate) fn new(pauses: u64) -> Self {
+        Self {
+            least: u64::MAX,
+            looks: 0,
+            before: pauses,
+        }
+    }
+
+    /// So much is in use after so many pauses. The least, when there were enough looks; then it begins anew.
+    pub(crate) fn look(&mut self, used: u64, pauses: u64) -> Option<u64> {
+        self.least = self.least.min(used);
+        self.looks += 1;
+        if self.looks < Self::LOOKS || pauses < self.before + Self::PAUSES {
+            return None;
+        }
+        let least = self.least;
+        *self = Self::new(pauses);
+        Some(least)
+    }
+}
+
+/// Whether a heap of so many bytes is nearly full when so many stay in use.
+pub(crate) fn is_nearly_full(heap: u64, used: u64) -> bool {
+    used > heap / 8 * 7
 }
 
 /// Whether the VM, of this version, keeps garbage for the sake of weak references.
@@ -87,6 +143,21 @@ mod tests {
         assert!(bound.includes((1000, 2_048_000)));
         assert!(!bound.includes((1001, 0)) && !bound.includes((1, 2_048_001)));
         assert!(!bound.has_many_large(1_024_000) && bound.has_many_large(1_024_001));
+    }
+
+    #[test]
+    fn the_heap_is_full_when_it_stays_so_over_collections() {
+        let mut low_water = LowWater::new(100);
+        let mut look = |used, pauses| low_water.look(used, pauses);
+        for _ in 0..20 {
+            assert_eq!(look(900, 105), None, "too few pauses");
+        }
+        assert_eq!(look(950, 106), Some(900));
+        for pauses in 107..116 {
+            assert_eq!(look(990, pauses), None, "too few looks");
+        }
+        assert_eq!(look(980, 116), Some(980));
+        assert!(is_nearly_full(1000, 900) && !is_nearly_full(1000, 800));
     }
 
     #[test]

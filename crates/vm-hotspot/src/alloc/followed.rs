@@ -15,6 +15,7 @@
 use std::mem::offset_of;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use jvmti::{Jni, Object};
 use locks::{Mutex, MutexGuard, Rank};
@@ -22,7 +23,7 @@ use rustc_hash::FxHashMap;
 use vmpi::{Memory, Share, Worth};
 
 use crate::alloc::births::{Clock, Dated};
-use crate::alloc::bound::{Bound, LARGE};
+use crate::alloc::bound::{Bound, LARGE, LowWater, is_nearly_full};
 use crate::alloc::choices::Dice;
 use crate::alloc::sites::SiteId;
 use crate::heap::slots;
@@ -34,6 +35,8 @@ const LISTS: usize = 16;
 const COST: u64 = 2 * size_of::<Entry>() as u64 + 16;
 /// So few objects are not made fewer.
 const FEW: usize = 1024;
+/// How often the heap is looked at, if at all.
+const LOOK: Duration = Duration::from_millis(100);
 /// Living objects that somebody looks at without leaving room for others.
 pub(crate) const PIECE: usize = 1024;
 /// Collections after which the aged are looked at again, unless they have doubled.
@@ -172,6 +175,8 @@ enum Crowd {
     Objects,
     /// Large arrays, because of the bound.
     Large,
+    /// Everything, because the heap stays nearly full.
+    Heap,
 }
 
 /// What was dropped since this was last asked.
@@ -408,6 +413,18 @@ impl Followed {
         }
     }
 
+    /// Follows one object that has a weak reference already, or drops that. `bytes` only if it is an array.
+    pub(crate) fn add_weak(&self, jni: Jni, weak: Object, (site, bytes): (SiteId, u64), time: u32) {
+        let mut list = self.list(0);
+        match list.thin(0, bytes) {
+            Some(weight) if self.admit(1, large(bytes)) => {
+                let entry = Entry::new(weak, site, weight, bytes);
+                list.entries.push(entry, time);
+            }
+            _ => jni.delete_weak(weak),
+        }
+    }
+
     /// Keeps a list short while its owner holds it.
     pub(crate) fn trim(&self, jni: Jni, list: &mut Young) {
         const LONG: usize = 1 << 18;
@@ -461,15 +478,33 @@ impl Followed {
     }
 
     /// The watcher: looks after each collection who has died, until `is_over`; `take_over` is
-    /// called before that.
-    pub(crate) fn watch(&self, jni: Jni, is_over: impl Fn() -> bool, take_over: impl Fn()) {
+    /// called before that. `used`: what is in use in the heap.
+    pub(crate) fn watch(
+        &self,
+        jni: Jni,
+        is_over: impl Fn() -> bool,
+        take_over: impl Fn(),
+        used: impl Fn() -> Option<u64>,
+    ) {
         let _ = self.watcher.set(std::thread::current());
         let mut seen = 0;
+        let heap = self.bound().and_then(|bound| bound.heap);
+        let mut low_water = LowWater::new(self.collections());
         while !is_over() {
             let now = self.collections();
             let is_crowded = self.crowd().is_some();
             if now == seen && !is_crowded {
-                std::thread::park();
+                let Some(heap) = heap else {
+                    std::thread::park();
+                    continue;
+                };
+                std::thread::park_timeout(LOOK);
+                let least = used().and_then(|used| low_water.look(used, self.collections()));
+                if least.is_some_and(|least| is_nearly_full(heap, least)) {
+                    let mut aged = self.aged.lock();
+                    self.bury(jni, &mut aged, true);
+                    self.thin_out(jni, &mut aged);
+                }
                 continue;
             }
             seen = now;
@@ -485,30 +520,42 @@ impl Followed {
     fn make_room(&self, jni: Jni, aged: &mut Aged) {
         let mut dice = Dice::default();
         while let Some(crowd) = self.crowd() {
-            let [large, others] = &self.halvings;
-            let is_large_only = u32::from(crowd == Crowd::Large);
-            let thinned = Thinned {
-                large: large.fetch_add(1, Ordering::Relaxed) + 1,
-                others: others.fetch_add(1 - is_large_only, Ordering::Relaxed) + 1 - is_large_only,
-            };
-            let mut halve = |entries: &mut Dated| {
-                let before = sum(entries);
-                Young::halve(&mut dice, &mut |weak| jni.delete_weak(weak), entries, crowd);
-                let after = sum(entries);
-                let gone = (before.0 - after.0, before.1 - after.1);
-                let drops = match crowd {
-                    Crowd::Memory => &self.short_of_memory,
-                    Crowd::Objects | Crowd::Large => &self.beyond_bound,
-                };
-                drops.halved.fetch_add(gone.0 as u64, Ordering::Relaxed);
-                self.dismiss(gone);
-            };
-            halve(&mut aged.entries);
-            for list in &self.young {
-                let mut list = list.lock();
-                halve(&mut list.entries);
-                list.thinned = thinned;
-            }
+            self.halve(jni, aged, &mut dice, crowd);
+        }
+    }
+
+    /// The heap stays nearly full: follows a sixteenth.
+    fn thin_out(&self, jni: Jni, aged: &mut Aged) {
+        let mut dice = Dice::default();
+        for _ in 0..4 {
+            self.halve(jni, aged, &mut dice, Crowd::Heap);
+        }
+    }
+
+    fn halve(&self, jni: Jni, aged: &mut Aged, dice: &mut Dice, crowd: Crowd) {
+        let [large, others] = &self.halvings;
+        let is_large_only = u32::from(crowd == Crowd::Large);
+        let thinned = Thinned {
+            large: large.fetch_add(1, Ordering::Relaxed) + 1,
+            others: others.fetch_add(1 - is_large_only, Ordering::Relaxed) + 1 - is_large_only,
+        };
+        let drops = match crowd {
+            Crowd::Memory => &self.short_of_memory,
+            Crowd::Objects | Crowd::Large | Crowd::Heap => &self.beyond_bound,
+        };
+        let mut halve = |entries: &mut Dated| {
+            let before = sum(entries);
+            Young::halve(dice, &mut |weak| jni.delete_weak(weak), entries, crowd);
+            let after = sum(entries);
+            let gone = (before.0 - after.0, before.1 - after.1);
+            drops.halved.fetch_add(gone.0 as u64, Ordering::Relaxed);
+            self.dismiss(gone);
+        };
+        halve(&mut aged.entries);
+        for list in &self.young {
+            let mut list = list.lock();
+            halve(&mut list.entries);
+            list.thinned = thinned;
         }
     }
 

@@ -68,8 +68,11 @@ impl HotSpot {
         }
     }
 
-    /// Follows what all threads have gathered.
+    /// Follows what all threads have gathered, and what was sampled.
     pub(crate) fn follow_all_gathered(&self, jni: Jni) {
+        if let Some(env) = self.live() {
+            self.take_samples(env, jni);
+        }
         if let Some(tracker) = self.tracker() {
             let follow = |object| self.follow_gathered(jni, object, false);
             tracker.for_each(jni, follow);

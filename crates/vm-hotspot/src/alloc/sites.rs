@@ -1,11 +1,11 @@
-//! Allocation sites: what each thread counted, summed up, and who is still alive.
+//! Allocation sites: what each thread counted, summed up.
 
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
-use vmpi::{AllocationRow, ArenaId, ClassId, FreeRow, Memory, ObjectHandle, Share, TraceId, Worth};
+use vmpi::{ClassId, Memory, Share, TraceId, Worth};
 
-use crate::alloc::followed::{Living, SITE_BITS};
+use crate::alloc::followed::SITE_BITS;
 use crate::vm::config::Follow;
 use crate::vm::costs;
 
@@ -39,24 +39,17 @@ pub(crate) fn first_mask(follow: Follow) -> i64 {
     }
 }
 
+/// What a site has made.
 #[derive(Clone, Copy, Debug, Default)]
-struct Site {
-    class: ClassId,
-    trace: TraceId,
+pub(crate) struct Site {
+    pub(crate) class: ClassId,
+    pub(crate) trace: TraceId,
     /// How many of its objects are looked at.
-    share: Share,
+    pub(crate) share: Share,
     /// Size of each object, 0 of arrays, whose sizes differ.
-    size: i64,
-    objects: i64,
-    bytes: i64,
-    /// Both at the last [`Sites::settle`].
-    settled: [i64; 2],
-    living: Living,
-    /// What was said of its living was an estimate.
-    was_estimated: bool,
-    /// Objects and bytes at the last [`Sites::clear`]; what is told is since then.
-    cleared: [i64; 2],
-    told: [i64; 4],
+    pub(crate) size: i64,
+    pub(crate) objects: i64,
+    pub(crate) bytes: i64,
 }
 
 /// All sites.
@@ -119,9 +112,12 @@ impl Sites {
         ))
     }
 
-    /// Class and stack of all sites, in order of their numbers.
-    pub(crate) fn keys(&self) -> Vec<(ClassId, TraceId)> {
-        self.rows.iter().map(|row| (row.class, row.trace)).collect()
+    /// Some of the sites in order of their numbers, from that after `number` on; none when there are no more. A copy, so that
+    /// nobody waits for what is done with it.
+    pub(crate) fn after(&self, number: usize) -> Vec<Site> {
+        const SOME: usize = 1 << 13;
+        let rest = self.rows.get(number..).unwrap_or_default();
+        rest[..rest.len().min(SOME)].to_vec()
     }
 
     /// Adds to the allocations of a site.
@@ -151,8 +147,6 @@ impl Sites {
             if let Some(row) = self.row(*site) {
                 row.objects += objects;
                 row.bytes += objects * row.size + array_bytes;
-                // Those are followed already.
-                row.settled = [row.objects, row.bytes];
             }
         }
     }
@@ -162,121 +156,6 @@ impl Sites {
         if let Some(row) = self.row(id) {
             row.size = size;
         }
-    }
-
-    /// Takes the present counts as those that are reported next. To be called before the living objects are counted:
-    /// an object that was allocated in between is not among those, and would be reported as dead.
-    pub(crate) fn settle(&mut self) {
-        for row in &mut self.rows {
-            row.settled = [row.objects, row.bytes];
-        }
-    }
-
-    /// Who is alive now, by number of the site. How many sites that is an estimate of for
-    /// the first time.
-    pub(crate) fn set_living(&mut self, living: &[Living]) -> u64 {
-        let mut estimated = 0;
-        for (row, number) in self.rows.iter_mut().zip(1..) {
-            row.living = living.get(number).copied().unwrap_or_default();
-            if row.living.is_estimate && !std::mem::replace(&mut row.was_estimated, true) {
-                estimated += 1;
-            }
-        }
-        estimated
-    }
-
-    /// What is told from now on is of objects made from now on.
-    pub(crate) fn clear(&mut self) {
-        for row in &mut self.rows {
-            row.cleared = [row.objects, row.bytes];
-            row.told = [0; 4];
-            row.living = Living {
-                old_objects: row.living.objects + row.living.old_objects,
-                old_array_bytes: row.living.array_bytes + row.living.old_array_bytes,
-                ..Living::default()
-            };
-        }
-    }
-
-    /// Totals since the beginning: live bytes and objects, allocated bytes and objects.
-    pub(crate) fn totals(&self) -> [u64; 4] {
-        self.rows.iter().fold([0; 4], |sum, row| {
-            let [live_objects, live_bytes] = row.live_of_all(self.follows);
-            let add = [live_bytes, live_objects, row.bytes, row.objects];
-            std::array::from_fn(|i| sum[i] + add[i].max(0) as u64)
-        })
-    }
-
-    /// Differences since the last call.
-    pub(crate) fn take(&mut self) -> (Vec<AllocationRow>, Vec<FreeRow>) {
-        let (mut allocations, mut frees) = (Vec::new(), Vec::new());
-        for row in &mut self.rows {
-            let [live_objects, live_bytes] = row.live(self.follows);
-            let [objects, bytes] = row.since_clear();
-            let now = [objects, bytes, objects - live_objects, bytes - live_bytes];
-            // An estimate may take back a death; it is then told later or never.
-            let new: [i64; 4] = std::array::from_fn(|i| (now[i] - row.told[i]).max(0));
-            row.told = std::array::from_fn(|i| row.told[i] + new[i]);
-            let (class, trace, share) = (row.class, row.trace, row.share);
-            let object = ObjectHandle::NULL;
-            if new[0] > 0 {
-                let (objects, bytes) = (new[0] as u64, new[1] as u64);
-                let arena = ArenaId(0);
-                allocations.push(AllocationRow {
-                    class,
-                    trace,
-                    arena,
-                    objects,
-                    bytes,
-                    share,
-                    object,
-                });
-            }
-            if new[2] > 0 {
-                let (objects, bytes) = (new[2] as u64, new[3] as u64);
-                frees.push(FreeRow {
-                    class,
-                    trace,
-                    objects,
-                    bytes,
-                    share,
-                    object,
-                });
-            }
-        }
-        (allocations, frees)
-    }
-}
-
-impl Site {
-    /// Objects and bytes made from when counts were cleared until they were settled.
-    fn since_clear(&self) -> [i64; 2] {
-        std::array::from_fn(|i| (self.settled[i] - self.cleared[i]).max(0))
-    }
-
-    /// Living objects and bytes of those since counts were cleared, at most these.
-    fn live(&self, follows: bool) -> [i64; 2] {
-        let Living {
-            objects,
-            array_bytes,
-            ..
-        } = self.living;
-        self.bounded(follows, objects, array_bytes, self.since_clear())
-    }
-
-    /// Living objects and bytes of all, at most what was ever allocated.
-    fn live_of_all(&self, follows: bool) -> [i64; 2] {
-        let objects = self.living.objects + self.living.old_objects;
-        let array_bytes = self.living.array_bytes + self.living.old_array_bytes;
-        self.bounded(follows, objects, array_bytes, [self.objects, self.bytes])
-    }
-
-    fn bounded(&self, follows: bool, objects: i64, array_bytes: i64, most: [i64; 2]) -> [i64; 2] {
-        if !follows {
-            return most;
-        }
-        let bytes = objects * self.size + array_bytes;
-        [objects.clamp(0, most[0]), bytes.clamp(0, most[1])]
     }
 }
 
@@ -349,92 +228,5 @@ mod tests {
             let at = find_slot(&larger, 4, 59, key);
             assert_eq!((larger[at], larger[at + 1]), (key, key ^ 1));
         }
-    }
-
-    #[test]
-    fn deaths_are_allocations_that_are_no_longer_alive() {
-        let mut sites = Sites {
-            follows: true,
-            ..Sites::default()
-        };
-        let site = sites.site(ClassId(1), TraceId(1), Share::ALL);
-        sites.allocated(site, 10, 240);
-        sites.settle();
-        sites.set_size(site, 24);
-        let alive = Living {
-            objects: 3,
-            is_estimate: true,
-            ..Living::default()
-        };
-        assert_eq!(sites.set_living(&[Living::default(), alive]), 1);
-        assert_eq!(sites.set_living(&[Living::default(), alive]), 0);
-        let (allocations, frees) = sites.take();
-        assert_eq!((allocations[0].objects, allocations[0].bytes), (10, 240));
-        assert_eq!((frees[0].objects, frees[0].bytes), (7, 168));
-        assert_eq!(sites.take(), (vec![], vec![]));
-        assert_eq!(sites.totals(), [72, 3, 240, 10]);
-    }
-
-    #[test]
-    fn what_is_counted_while_the_living_are_found_is_not_taken_for_dead() {
-        let mut sites = Sites {
-            follows: true,
-            ..Sites::default()
-        };
-        let site = sites.site(ClassId(1), TraceId(1), Share::ALL);
-        sites.set_size(site, 16);
-        let told = |sites: &mut Sites, alive| {
-            let living = Living {
-                objects: alive,
-                ..Living::default()
-            };
-            sites.set_living(&[Living::default(), living]);
-            let (allocations, frees) = sites.take();
-            let made: u64 = allocations.iter().map(|row| row.objects).sum();
-            (made, frees.iter().map(|row| row.objects).sum::<u64>())
-        };
-        sites.allocated(site, 10, 160);
-        sites.settle();
-        sites.allocated(site, 5, 80);
-        assert_eq!(told(&mut sites, 10), (10, 0));
-        // The five are among the living before they are settled.
-        assert_eq!(told(&mut sites, 15), (0, 0));
-        sites.settle();
-        assert_eq!(told(&mut sites, 12), (5, 3));
-    }
-
-    #[test]
-    fn deaths_of_what_was_there_when_counts_were_cleared_are_not_told() {
-        let mut sites = Sites {
-            follows: true,
-            ..Sites::default()
-        };
-        let site = sites.site(ClassId(1), TraceId(1), Share::ALL);
-        sites.set_size(site, 16);
-        sites.allocated(site, 10, 160);
-        sites.settle();
-        let living = |objects, old_objects| {
-            let alive = Living {
-                objects,
-                old_objects,
-                ..Living::default()
-            };
-            [Living::default(), alive]
-        };
-        sites.set_living(&living(10, 0));
-        sites.take();
-        sites.clear();
-        assert_eq!(sites.take(), (vec![], vec![]));
-        assert_eq!(sites.totals(), [160, 10, 160, 10]);
-        sites.allocated(site, 5, 80);
-        sites.settle();
-        // All of the old die, and one of the new.
-        sites.set_living(&living(4, 0));
-        let (allocations, frees) = sites.take();
-        assert_eq!((allocations[0].objects, allocations[0].bytes), (5, 80));
-        assert_eq!((frees[0].objects, frees[0].bytes), (1, 16));
-        sites.set_living(&living(0, 0));
-        assert_eq!(sites.take().1[0].objects, 4);
-        assert_eq!(sites.totals(), [0, 0, 240, 15]);
     }
 }

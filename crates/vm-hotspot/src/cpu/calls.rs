@@ -75,25 +75,9 @@ impl Contexts {
         id
     }
 
-    /// Calls of each node that have ended: of all that its edges count (`edges`: the
-    /// tracker's table) those that are not open.
-    pub(crate) fn ended(&self, edges: &[i64], open: &[usize]) -> Vec<i64> {
-        let mut calls = vec![0; self.len()];
-        let mut add = |node: usize, n: i64| {
-            if let Some(sum) = calls.get_mut(node) {
-                *sum += n;
-            }
-        };
-        for edge in edges.chunks_exact(EDGE_WORDS) {
-            add(node_of(edge[1]), edge[2]);
-        }
-        open.iter().for_each(|node| add(*node, -1));
-        calls
-    }
-
     /// These edges begin anew, so what they counted is not to be expected of them again.
     pub(crate) fn forget_calls(&mut self, edges: &[i64]) {
-        let forgotten = self.ended(edges, &[]);
+        let forgotten = ended(edges, &[], self.len());
         for (seen, calls) in self.seen.iter_mut().zip(forgotten) {
             seen[0] -= calls;
         }
@@ -106,6 +90,22 @@ impl Contexts {
             .map(|methods| &methods[..])
             .unwrap_or_default()
     }
+}
+
+/// Calls of each of the first `len` nodes that have ended: of all that its edges count (`edges`: the tracker's table) those
+/// that are not open.
+pub(crate) fn ended(edges: &[i64], open: &[usize], len: usize) -> Vec<i64> {
+    let mut calls = vec![0; len];
+    let mut add = |node: usize, n: i64| {
+        if let Some(sum) = calls.get_mut(node) {
+            *sum += n;
+        }
+    };
+    for edge in edges.chunks_exact(EDGE_WORDS) {
+        add(node_of(edge[1]), edge[2]);
+    }
+    open.iter().for_each(|node| add(*node, -1));
+    calls
 }
 
 #[cfg(test)]
@@ -158,12 +158,12 @@ mod tests {
         };
         let edges = [edge(0, 1, a, 7), edge(a, 2, b, 5), edge(b, 2, b, 3), [0; 4]].concat();
         let open = [a as usize, b as usize, b as usize];
-        assert_eq!(contexts.ended(&edges, &open), [0, 0, 6, 6]);
+        assert_eq!(ended(&edges, &open, contexts.len()), [0, 0, 6, 6]);
         contexts.seen[b as usize][0] = 6;
         contexts.forget_calls(&edges);
         // The two open calls end; one more begins and ends.
         let after = [edge(a, 2, b, 1)].concat();
-        let now = contexts.ended(&after, &[]);
+        let now = ended(&after, &[], contexts.len());
         assert_eq!(now[b as usize] - contexts.seen[b as usize][0], 3);
     }
 

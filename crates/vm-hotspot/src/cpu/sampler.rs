@@ -25,6 +25,7 @@ use crate::cpu::timers::{self, SystemNumbers, Timers, own_tid};
 use crate::host::vm_structs::exported_symbol;
 use crate::instrument::natives::uncounted;
 use crate::vm::hotspot::HotSpot;
+use crate::vm::state::State;
 
 /// Frames as AsyncGetCallTrace writes them.
 #[derive(Clone, Copy)]
@@ -181,6 +182,7 @@ pub(crate) struct Sampler {
     stopped: AtomicBool,
     /// No thread is sampled.
     paused: AtomicBool,
+    draining: Mutex<()>,
     choice: Mutex<Choice>,
     full: AtomicU64,
     no_stack: AtomicU64,
@@ -218,6 +220,7 @@ impl Sampler {
             interval,
             stopped: AtomicBool::new(false),
             paused: AtomicBool::new(true),
+            draining: Mutex::new(Rank::Draining, ()),
             choice: Mutex::new(Rank::Sampled, Choice::of_all(false)),
             full: AtomicU64::new(0),
             no_stack: AtomicU64::new(0),
@@ -318,11 +321,9 @@ impl Sampler {
         }
     }
 
-    /// Takes over full slots. Called by the sampling thread and before reports,
-    /// with the state's lock deciding who goes first.
+    /// Takes over full slots. Called by the sampling thread and before reports, one at a time.
     pub(crate) fn drain(&self, hotspot: &HotSpot, env: Env<Live>, jni: Jni) {
-        let mut state = hotspot.lock();
-        let choice = self.choice.lock();
+        let _one = self.draining.lock();
         for slot in self.slots {
             if !slot.claim(FULL) {
                 continue;
@@ -336,6 +337,7 @@ impl Sampler {
             let count = usize::try_from(slot.count.get()).unwrap_or(0);
             // SAFETY: this call moved the slot from FULL to BUSY and is its only user.
             let frames = unsafe { &*slot.frames.get() };
+            let mut state = hotspot.lock();
             let rows: Vec<Frame> = jni.local_frame(16, || {
                 let row = |frame: &CallFrame| Frame {
                     method: state.registry.method(env, jni, frame.method),
@@ -345,22 +347,10 @@ impl Sampler {
             });
             let thread = self.timers.number(slot.tid.get());
             slot.leave(EMPTY);
-            if !choice.has(thread) {
-                continue;
-            }
-            let owner = if hotspot.config.per_thread {
-                thread
-            } else {
-                ThreadId::NONE
-            };
-            let trace = state.registry.trace(Trace {
-                thread: owner,
-                frames: rows,
-            });
-            state.add_sample(thread, trace);
+            self.count(hotspot, &mut state, thread, rows);
         }
         self.timers.forget_ended();
-        for (count, what) in [
+        let counts = [
             (
                 self.full.swap(0, Ordering::Relaxed),
                 "CPU samples for want of room",
@@ -373,10 +363,9 @@ impl Sampler {
                 self.timers.take_refused(),
                 "threads without CPU samples for want of a timer",
             ),
-        ] {
-            if count > 0 {
-                *state.lost.entry(what).or_default() += count;
-            }
+        ];
+        for (count, what) in counts.into_iter().filter(|(count, _)| *count > 0) {
+            *hotspot.lock().lost.entry(what).or_default() += count;
         }
     }
 
@@ -389,31 +378,37 @@ impl Sampler {
         let Ok(stacks) = env.all_stacks(depth as i32) else {
             return;
         };
-        let mut state = hotspot.lock();
-        let choice = self.choice.lock();
         for row in stacks {
             let is_running = row.state & RUNNABLE != 0 && row.state & SUSPENDED_OR_INTERRUPTED == 0;
             if !is_running && !hotspot.config.wall_samples {
                 continue;
             }
+            let mut state = hotspot.lock();
             let thread = state.registry.thread(env, Some(row.thread), false);
             let is_ours = state.registry.is_agent(thread).unwrap_or(true);
             let frames: &[FrameRow] = &row.frames;
-            if is_ours || frames.is_empty() || !choice.has(thread) {
+            if is_ours || frames.is_empty() {
                 continue;
             }
             let frames = state.registry.stack(env, jni, frames, depth as usize);
-            let owner = if hotspot.config.per_thread {
-                thread
-            } else {
-                ThreadId::NONE
-            };
-            let trace = state.registry.trace(Trace {
-                thread: owner,
-                frames,
-            });
-            state.add_sample(thread, trace);
+            self.count(hotspot, &mut state, thread, frames);
         }
+    }
+
+    /// Counts a sample, if the thread is sampled.
+    fn count(&self, hotspot: &HotSpot, state: &mut State, thread: ThreadId, frames: Vec<Frame>) {
+        if !self.choice.lock().has(thread) {
+            return;
+        }
+        let owner = match hotspot.config.per_thread {
+            true => thread,
+            false => ThreadId::NONE,
+        };
+        let trace = state.registry.trace(Trace {
+            thread: owner,
+            frames,
+        });
+        state.add_sample(thread, trace);
     }
 
     /// In the handler: takes the stack of the current thread.
@@ -564,9 +559,9 @@ impl HotSpot {
 fn running_threads(hotspot: &HotSpot, env: Env<Live>, jni: Jni) -> Option<Vec<(u32, ThreadId)>> {
     let numbers = SystemNumbers::of(jni)?;
     let threads = env.all_threads().unwrap_or_default();
-    let mut state = hotspot.lock();
     let mut running = Vec::new();
     for thread in threads {
+        let mut state = hotspot.lock();
         let number = state.registry.thread(env, Some(thread), false);
         let info = state.registry.thread_info(number);
         let is_agent = info.is_none_or(|info| info.is_agent);

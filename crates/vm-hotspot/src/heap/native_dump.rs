@@ -18,7 +18,6 @@ use crate::heap::slots::{Reading, address};
 use crate::threads::background::collect_garbage;
 use crate::vm::hotspot::HotSpot;
 use crate::vm::queries::failed;
-use crate::vm::registry::handles;
 
 /// How often a dump is written until few enough collections come in between.
 const TRIES: usize = 3;
@@ -53,7 +52,7 @@ pub(crate) fn write(
             let places_of_new = Places::read(jni, reading, &new, &Known::default());
             dumper.dump(jni, text).map_err(failed)?;
             let named_after = Places::named(jni, reading, &known);
-            let sites = hotspot.lock().sites.keys();
+            let sites = hotspot.keys_of_sites();
             let mut dump = NativeDump::default();
             places.join(jni, reading, entries, &sites, &mut dump);
             places_of_new.join(jni, reading, &new, &sites, &mut dump);
@@ -86,7 +85,7 @@ pub(crate) fn write(
 struct Known {
     /// Weak references.
     classes: Vec<(Object, ClassId)>,
-    /// Weak references.
+    /// Local references.
     loaders: Vec<(Object, ObjectHandle)>,
     /// Local references.
     threads: Vec<(Object, ThreadId)>,
@@ -96,35 +95,25 @@ struct Known {
 
 impl Known {
     fn gather(hotspot: &HotSpot, env: Env<Live>, jni: Jni) -> Result<Self, VmError> {
-        let loaded = env.loaded_classes().map_err(failed)?;
         let threads = env.all_threads().map_err(failed)?;
         let own = hotspot.tracker().map(|tracker| tracker.own_objects(jni));
         let mut own = own.unwrap_or_default();
         let hook = hotspot.end_hook.get().into_iter().flatten();
         own.extend(hook.filter_map(|part| jni.new_local(*part)));
-        let mut state = hotspot.lock();
-        for mirror in loaded {
-            state.registry.class(env, jni, mirror);
-            jni.delete_local(mirror);
-        }
-        let tracker = state.registry.tracker;
-        let mut classes = Vec::with_capacity(state.registry.classes.len());
-        for (entry, number) in state.registry.classes.iter().zip(1..) {
-            let Some(mirror) = entry.mirror else { continue };
-            if Some(ClassId(number)) == tracker {
+        hotspot.know_classes(env, jni).map_err(failed)?;
+        let tracker = hotspot.lock().registry.tracker;
+        let classes = hotspot.all_classes(|registry, class| {
+            let mirror = registry.classes[class.0 as usize - 1].mirror?;
+            if Some(class) == tracker {
                 own.extend(jni.new_local(mirror));
-            } else {
-                classes.push((mirror, ClassId(number)));
+                return None;
             }
-        }
-        let loaders = state.registry.loaders.iter();
-        let loaders = loaders
-            .map(|(index, loader)| (loader, handles::loader(index)))
-            .collect();
-        let threads = threads
-            .into_iter()
-            .map(|thread| (thread, state.registry.thread(env, Some(thread), false)))
-            .collect();
+            Some((mirror, class))
+        });
+        let loaders = hotspot.loaders(jni);
+        let threads = threads.into_iter();
+        let threads = threads.map(|thread| (thread, hotspot.number_of(env, thread)));
+        let threads = threads.collect();
         Ok(Self {
             classes,
             loaders,

@@ -34,7 +34,7 @@ impl HotSpot {
         if !is_tracking || self.has_ended() {
             return None;
         }
-        let sites = self.lock().sites.keys();
+        let sites = self.keys_of_sites();
         let stacks = sites.into_iter().map(|(_, stack)| stack);
         Some(once(TraceId::EMPTY).chain(stacks).collect())
     }

@@ -81,27 +81,15 @@ impl Tags {
         let mut threads = FxHashMap::default();
         jni.local_frame(256, || {
             let stacks = env.all_stacks(depth.min(1 << 16).cast_signed());
-            let mut state = hotspot.lock();
             for row in stacks.unwrap_or_default() {
-                let thread = state.registry.thread(env, Some(row.thread), false);
-                let frames = state.registry.stack(env, jni, &row.frames, depth as usize);
-                let thread_of_stack = match hotspot.config.per_thread {
-                    true => thread,
-                    false => ThreadId::NONE,
-                };
-                let trace = state.registry.trace(vmpi::Trace {
-                    thread: thread_of_stack,
-                    frames,
-                });
-                if let Some(info) = state.registry.thread_info(thread) {
-                    let tag = self.name(row.thread, info.object);
-                    threads.insert(tag, (thread, trace));
+                let numbers = hotspot.number_stack((env, jni), row.thread, &row.frames, depth);
+                let info = hotspot.lock().registry.thread_info(numbers.0).cloned();
+                if let Some(info) = info {
+                    threads.insert(self.name(row.thread, info.object), numbers);
                 }
             }
-            for (index, weak) in state.registry.loaders.iter() {
-                if let Some(loader) = jni.new_local(weak) {
-                    self.name(loader, handles::loader(index));
-                }
+            for (loader, handle) in hotspot.loaders(jni) {
+                self.name(loader, handle);
             }
         });
         threads
@@ -281,16 +269,13 @@ pub(crate) fn walk(
     tags.track(hotspot, jni);
     let threads = tags.name_threads(hotspot, (live, jni));
     // A copy, because other threads make sites until the walk stops them.
-    let (traces, hidden) = {
-        let state = hotspot.lock();
-        let keys = state.sites.keys();
-        let trace = |site: &u32| {
-            let key = (*site as usize).checked_sub(1).and_then(|at| keys.get(at));
-            key.map_or(TraceId::EMPTY, |(_, trace)| *trace)
-        };
-        let traces = tags.sites.iter().map(trace).collect();
-        (traces, state.registry.tracker)
+    let keys = hotspot.keys_of_sites();
+    let trace = |site: &u32| {
+        let key = (*site as usize).checked_sub(1).and_then(|at| keys.get(at));
+        key.map_or(TraceId::EMPTY, |(_, trace)| *trace)
     };
+    let traces = tags.sites.iter().map(trace).collect();
+    let hidden = hotspot.lock().registry.tracker;
     let classes = Classes {
         layouts,
         shapes,

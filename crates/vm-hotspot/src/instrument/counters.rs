@@ -84,6 +84,8 @@ pub(crate) struct Counters {
     pub(crate) n_edges: usize,
     /// Nodes its cost array has room for.
     pub(crate) room: usize,
+    /// How often something was taken out of its tables: what was copied of them before is of no use then.
+    pub(crate) emptied: u32,
     /// What its tables are charged: native memory, and that of the program's heap.
     pub(crate) charged: [u64; 2],
 }
@@ -118,6 +120,7 @@ impl State {
             edge_keys: vec![0; edge_keys],
             n_edges: 0,
             room: want.first_nodes(),
+            emptied: 0,
             charged,
         };
         self.counters.insert(self.next_counters, counters);
@@ -151,12 +154,11 @@ impl State {
     /// The edges of a thread or home are empty.
     pub(crate) fn forget_edges(&mut self, id: i32) {
         if let Some(counters) = self.counters.get_mut(&id) {
-            counters.edge_keys.fill(0);
-            counters.n_edges = 0;
+            counters.forget_edges();
         }
     }
 
-    /// Forgets the counters of an ended thread, after [`State::harvest`].
+    /// Forgets the counters of an ended thread, which were taken over.
     pub(crate) fn remove_counters(&mut self, id: i32) {
         if let Some(mut counters) = self.counters.remove(&id) {
             let all = counters.charged;
@@ -233,6 +235,7 @@ impl Counters {
             }
         }
         tracker.set_site_words(jni, object, 0, &vec![0; table.len()]);
+        self.emptied += 1;
         self.seen.clear();
         self.keys.fill(0);
     }
@@ -244,8 +247,14 @@ impl Counters {
     ) -> Vec<i64> {
         let known = tracker.edges(jni, object);
         tracker.set_edge_words(jni, object, 0, &vec![0; known.len()]);
+        self.forget_edges();
+        known
+    }
+
+    /// Its table of edges is empty.
+    pub(crate) fn forget_edges(&mut self) {
+        self.emptied += 1;
         self.edge_keys.fill(0);
         self.n_edges = 0;
-        known
     }
 }

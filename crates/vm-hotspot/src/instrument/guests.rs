@@ -17,6 +17,7 @@ use vmpi::{ThreadId, Worth};
 use crate::cpu::calls::Contexts;
 use crate::instrument::counters::Want;
 use crate::instrument::tracker::{COST_WORDS, EDGE_WORDS, FIRST_NODES, Tracker, node_of};
+use crate::vm::harvest::Nodes;
 use crate::vm::hotspot::HotSpot;
 use crate::vm::spares::{Spare, Spares, Stop, with_spares};
 use crate::vm::state::State;
@@ -107,6 +108,47 @@ impl Tracker {
             }
         }
         jni.delete_local(homes);
+    }
+
+    /// The numbers of the counters of all homes.
+    pub(crate) fn homes(&self, jni: Jni) -> Vec<i32> {
+        let mut homes = Vec::new();
+        self.for_each_home(jni, |home| homes.push(self.id(jni, home)));
+        homes
+    }
+
+    /// What all homes of each kind have counted at the nodes of its calling contexts.
+    pub(crate) fn nodes_of_guests(&self, jni: Jni) -> Vec<Nodes> {
+        let mut kinds: Vec<Nodes> = Vec::new();
+        let mut add = |object, node: usize, new: [i64; 3]| {
+            let kind = jni.get_int(object, self.guests.kind);
+            let kind = usize::try_from(kind).unwrap_or(0);
+            if kinds.len() <= kind {
+                kinds.resize(kind + 1, Nodes::new());
+            }
+            let nodes = &mut kinds[kind];
+            if nodes.len() <= node {
+                nodes.resize(node + 1, [0; 3]);
+            }
+            let sum = nodes[node];
+            nodes[node] = std::array::from_fn(|i| sum[i] + new[i]);
+        };
+        // Read before the calls are, as with other threads.
+        self.for_each_guest(jni, |guest| {
+            for node in self.open_calls(jni, guest) {
+                add(guest, node, [-1, 0, 0]);
+            }
+        });
+        self.for_each_home(jni, |home| {
+            for edge in self.edges(jni, home).chunks_exact(EDGE_WORDS) {
+                add(home, node_of(edge[1]), [edge[2], 0, 0]);
+            }
+            let costs = self.costs(jni, home);
+            for (node, cost) in costs.chunks_exact(COST_WORDS).enumerate() {
+                add(home, node, [0, cost[0], cost[1]]);
+            }
+        });
+        kinds
     }
 
     /// Everything that exists because of virtual threads, as local references: objects of the
@@ -308,55 +350,6 @@ impl State {
             self.kind(kind).free.extend(place);
         }
         jni.set_object(host, fields.guest, None);
-    }
-
-    /// Takes over what virtual threads have counted since that was last done.
-    pub(crate) fn harvest_guests(
-        &mut self,
-        jni: Jni,
-        tracker: &Tracker,
-        how: &crate::vm::harvest::How<'_>,
-    ) {
-        let mut open: Vec<Vec<usize>> = vec![Vec::new(); self.kinds.len()];
-        let kind_of = |object| usize::try_from(jni.get_int(object, tracker.guests.kind));
-        // Read before the calls are, as with other threads.
-        tracker.for_each_guest(jni, |guest| {
-            if let Some(open) = kind_of(guest).ok().and_then(|kind| open.get_mut(kind)) {
-                open.extend(tracker.open_calls(jni, guest));
-            }
-        });
-        let mut sums: Vec<Vec<[i64; 3]>> = vec![Vec::new(); self.kinds.len()];
-        tracker.for_each_home(jni, |home| {
-            self.harvest_sites(jni, tracker, home);
-            let Some(sums) = kind_of(home).ok().and_then(|kind| sums.get_mut(kind)) else {
-                return;
-            };
-            let mut add = |node: usize, new: [i64; 3]| {
-                if sums.len() <= node {
-                    sums.resize(node + 1, [0; 3]);
-                }
-                let sum = sums[node];
-                sums[node] = std::array::from_fn(|i| sum[i] + new[i]);
-            };
-            for edge in tracker.edges(jni, home).chunks_exact(EDGE_WORDS) {
-                add(node_of(edge[1]), [edge[2], 0, 0]);
-            }
-            let costs = tracker.costs(jni, home);
-            for (node, cost) in costs.chunks_exact(COST_WORDS).enumerate() {
-                add(node, [0, cost[0], cost[1]]);
-            }
-        });
-        let kinds = std::mem::take(&mut self.kinds);
-        let taken = kinds.into_iter().zip(open).zip(sums);
-        self.kinds = taken
-            .map(|((mut kind, open), mut now)| {
-                for node in open {
-                    now.get_mut(node).into_iter().for_each(|now| now[0] -= 1);
-                }
-                self.take_calls(&mut kind.contexts, kind.thread, &now, how);
-                kind
-            })
-            .collect();
     }
 
     /// The calls that homes know are forgotten, as those of threads. `tables`: arrays as long as theirs.

@@ -116,29 +116,27 @@ fn plan(
     let mut found: FxHashMap<ClassId, Option<(Object, String, ClassOptions)>> =
         FxHashMap::default();
     let mut abouts = vec![None; counts.len()];
-    {
-        let mut state = hotspot.lock();
-        for (number, about) in abouts.iter_mut().enumerate() {
-            if counts[number] == 0 {
-                continue;
-            }
-            let Some(known) = state.sites.about(SiteId(number as u32)) else {
-                continue;
-            };
-            *about = Some(known);
-            found.entry(known.0).or_insert_with(|| {
-                let entry = state
-                    .registry
-                    .classes
-                    .get((known.0.0 as usize).wrapping_sub(1))?;
-                let name = java_name(&entry.info.signature);
-                let mirror = jni.new_local(entry.mirror?)?;
-                match state.holds_for(jni, (known.0, mirror)) {
-                    Chosen::Record(options) => Some((mirror, name, options)),
-                    Chosen::Off => None,
-                }
-            });
+    for (number, about) in abouts.iter_mut().enumerate() {
+        if counts[number] == 0 {
+            continue;
         }
+        let mut state = hotspot.lock();
+        let Some(known) = state.sites.about(SiteId(number as u32)) else {
+            continue;
+        };
+        *about = Some(known);
+        found.entry(known.0).or_insert_with(|| {
+            let entry = state
+                .registry
+                .classes
+                .get((known.0.0 as usize).wrapping_sub(1))?;
+            let name = java_name(&entry.info.signature);
+            let mirror = jni.new_local(entry.mirror?)?;
+            match state.holds_for(jni, (known.0, mirror)) {
+                Chosen::Record(options) => Some((mirror, name, options)),
+                Chosen::Off => None,
+            }
+        });
     }
     let (mut classes, mut numbers) = (Vec::new(), FxHashMap::default());
     for (id, class) in found {

@@ -64,16 +64,16 @@ impl HotSpot {
 
     /// The classes of a name that are loaded.
     fn classes_named(&self, jni: Jni, name: &str) -> Classes {
-        let state = self.lock();
-        let classes = state.registry.classes.iter().zip(1..);
-        let named = classes.filter(|(entry, _)| java_name(&entry.info.signature) == name);
-        let alive = named.filter_map(|(entry, number)| {
-            let mirror = jni.new_local(entry.mirror?)?;
-            Some((ClassId(number), mirror))
+        let mirrors: Vec<(ClassId, Object)> = self.all_classes(|registry, class| {
+            let entry = &registry.classes[class.0 as usize - 1];
+            if java_name(&entry.info.signature) != name {
+                return None;
+            }
+            // Its weak reference is dropped under the lock when the class has died.
+            Some((class, jni.new_local(entry.mirror?)?))
         });
-        let mirrors: Vec<(ClassId, Object)> = alive.collect();
         let which = |class: ClassId| mirrors.iter().position(|(one, _)| *one == class);
-        let keys = state.sites.keys();
+        let keys = self.keys_of_sites();
         let sites = keys
             .iter()
             .zip(1..)

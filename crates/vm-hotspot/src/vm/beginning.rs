@@ -46,15 +46,14 @@ impl HotSpot {
         let _ = self.info.set(info.clone());
         self.bound_followed(env, info.max_memory);
         uncounted(|| {
-            let mut state = self.lock();
-            let main = state.registry.thread(env, Some(thread), true);
+            let main = self.lock().registry.thread(env, Some(thread), true);
             for class in env.loaded_classes().unwrap_or_default() {
                 const PREPARED: i32 = 2;
                 if env.class_status(class).unwrap_or(0) & (PREPARED | 16 | 32) != 0 {
                     if self.config.takes_async_stacks() {
                         let _ = env.class_methods(class);
                     }
-                    state.registry.announce_class(
+                    self.lock().registry.announce_class(
                         env,
                         jni,
                         class,
@@ -64,7 +63,6 @@ impl HotSpot {
                 }
                 jni.delete_local(class);
             }
-            drop(state);
             // Init comes first, what was found before it after.
             let mut profiler = self.profiler.lock();
             if let Some(profiler) = profiler.as_mut() {
@@ -84,7 +82,8 @@ impl HotSpot {
                         hotspot.follow_all_gathered(jni);
                     }
                 };
-                uncounted(|| hotspot.followed.watch(jni, is_over, take_over));
+                let used = || used(jni);
+                uncounted(|| hotspot.followed.watch(jni, is_over, take_over, used));
             };
             if let Err(error) = self.spawn(env, jni, "HPROF gc_finish watcher", watch) {
                 self.degrade(&format!(
@@ -111,6 +110,9 @@ impl HotSpot {
             self.degrade(&format!("no JNI references: {error}"));
         }
         if self.config.sampled_allocations.is_some() {
+            if let Err(error) = self.take_samples_always(env, jni) {
+                self.degrade(&format!("no thread takes sampled allocations over, so that threads of the program do: {error}"));
+            }
             self.start_sampling_allocations();
         }
         if let Some(interval) = self.config.samples {
@@ -129,11 +131,16 @@ impl HotSpot {
         }
         let version = env.system_property("java.vm.specification.version");
         let version = version.and_then(|version| version.parse().ok());
+        let keeps_garbage = bound::is_needed(version);
         let bound = match self.config.tracked {
             Some(0) => None,
             Some(most) => Some(Bound::new(most)),
-            None => bound::is_needed(version).then(|| Bound::of_heap(heap)),
+            None => keeps_garbage.then(|| Bound::of_heap(heap)),
         };
+        let bound = bound.map(|bound| match keeps_garbage {
+            true => bound.within(heap),
+            false => bound,
+        });
         bound
             .into_iter()
             .for_each(|bound| self.followed.set_bound(bound));
@@ -166,21 +173,36 @@ impl HotSpot {
 
     /// What is known of the VM; runs Java code.
     fn describe(&self, env: Env<Live>, jni: Jni) -> VmInfo {
-        let max_memory = jni.local_frame(8, || {
-            let class = jni.find_class("java/lang/Runtime").ok()?;
-            let get = jni
-                .static_method(class, "getRuntime", "()Ljava/lang/Runtime;")
-                .ok()?;
-            let runtime = jni.call_static_object(class, get, &[]).ok()??;
-            let max = jni.method(class, "maxMemory", "()J").ok()?;
-            jni.call_long(runtime, max).ok()
-        });
+        let max_memory = of_runtime(jni, ["maxMemory"]).map(|[max]| max);
         VmInfo {
             name: env.system_property("java.vm.name").unwrap_or_default(),
             version: env.system_property("java.vm.version").unwrap_or_default(),
-            max_memory: max_memory.unwrap_or(0).cast_unsigned(),
+            max_memory: max_memory.unwrap_or(0),
             pid: std::process::id(),
             stable_handles: true,
         }
     }
+}
+
+/// What methods of `java.lang.Runtime` say; runs Java code.
+fn of_runtime<const N: usize>(jni: Jni, names: [&str; N]) -> Option<[u64; N]> {
+    jni.local_frame(8, || {
+        let class = jni.find_class("java/lang/Runtime").ok()?;
+        let get = jni
+            .static_method(class, "getRuntime", "()Ljava/lang/Runtime;")
+            .ok()?;
+        let runtime = jni.call_static_object(class, get, &[]).ok()??;
+        let mut numbers = [0; N];
+        for (number, name) in numbers.iter_mut().zip(names) {
+            let method = jni.method(class, name, "()J").ok()?;
+            *number = jni.call_long(runtime, method).ok()?.cast_unsigned();
+        }
+        Some(numbers)
+    })
+}
+
+/// Bytes in use in the program's heap; runs Java code.
+fn used(jni: Jni) -> Option<u64> {
+    let [total, free] = of_runtime(jni, ["totalMemory", "freeMemory"])?;
+    Some(total.saturating_sub(free))
 }

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use jvmti::{Agent, Capability, Env, EventKind, Jni, Live, Result};
 use vmpi::Event;
 
+use crate::alloc::reported::Reported;
 use crate::instrument::natives::uncounted;
 use crate::instrument::tracker::Tracker;
 use crate::threads::background::{collect_garbage, forget_end_hook};
@@ -104,14 +105,16 @@ impl HotSpot {
             crate::native::references::forget(env, jni);
         }
         forget_end_hook(jni);
+        self.drop_samples(jni);
         self.followed.release(jni);
-        {
+        *self.reported.lock() = Reported::default();
+        let mut before = {
             let mut state = self.lock();
-            state.registry.release(jni);
             let mut empty = State::default();
             empty.follow_on(&state);
-            *state = empty;
-        }
+            std::mem::replace(&mut *state, empty)
+        };
+        before.registry.release(jni);
         let kept = FOR_CLASSES;
         let others = Capability::ALL.iter().map(|(capability, _)| *capability);
         self.relinquish(others.filter(|capability| !kept.contains(capability)));

@@ -100,6 +100,7 @@ impl Agent for HotSpot {
             return;
         }
         self.followed.wake();
+        self.samples.wake();
         crate::threads::worker::wake_all();
         uncounted(|| {
             if let Some(tracker) = self.tracker() {
@@ -234,10 +235,7 @@ impl Agent for HotSpot {
         if is_inside() {
             return;
         }
-        uncounted(|| {
-            self.lock()
-                .sampled((env, jni), object, &self.config, &self.followed);
-        });
+        uncounted(|| self.sampled(env, jni, object));
     }
 
     fn panicked(&self, callback: &'static str) {

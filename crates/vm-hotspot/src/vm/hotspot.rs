@@ -1,6 +1,6 @@
 //! The agent's centre: events in, notifications out.
 
-use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
@@ -10,6 +10,8 @@ use locks::{Mutex, MutexGuard, Rank};
 use vmpi::{Event, Memory, Profiler, VmInfo, Worth};
 
 use crate::alloc::followed::Followed;
+use crate::alloc::reported::Reported;
+use crate::alloc::sampled::Samples;
 use crate::cpu::sampler::Sampler;
 use crate::host::spaces::Collector;
 use crate::host::vm_structs::VmStructs;
@@ -21,7 +23,6 @@ use crate::instrument::rewrite::Numbers;
 use crate::instrument::tracker::Tracker;
 use crate::vm::config::{Clock, Config, Follow};
 use crate::vm::costs;
-use crate::vm::harvest::How;
 use crate::vm::registry::{CLASS_TAG, Pending};
 use crate::vm::spares::{Stop, with_spares};
 use crate::vm::state::{At, State};
@@ -53,6 +54,7 @@ pub struct HotSpot {
     pub(crate) numbers: &'static Numbers,
     pub(crate) inserted: Inserted,
     pub(crate) state: Mutex<State>,
+    pub(crate) reported: Mutex<Reported>,
     /// Tags of the dead, put there by the VM thread.
     pub(crate) deaths: Mutex<Vec<i64>>,
     pub(crate) profiler: Mutex<Option<Box<dyn Profiler>>>,
@@ -75,6 +77,9 @@ pub struct HotSpot {
     /// What [`collect_at_end`] has made, if it was needed.
     pub(crate) end_hook: OnceLock<[Object; 2]>,
     pub(crate) followed: Followed,
+    pub(crate) samples: Samples,
+    /// Frames kept of a stack, as in the state.
+    pub(crate) depth: AtomicU32,
     pub(crate) lodging: Mutex<Lodging>,
     /// The heap was exhausted once.
     pub(crate) exhausted: AtomicBool,
@@ -131,6 +136,7 @@ impl HotSpot {
             state.follow_on(&before.lock());
         }
         let hotspot: &'static Self = Box::leak(Box::new(Self {
+            depth: AtomicU32::new(setup.config.depth),
             config: setup.config,
             java,
             granted,
@@ -142,6 +148,7 @@ impl HotSpot {
                 None => Box::leak(Box::default()),
             },
             inserted: Inserted::default(),
+            reported: Mutex::new(Rank::Reported, Reported::new(state.sites.follows)),
             state: Mutex::new(Rank::State, state),
             deaths: Mutex::new(Rank::Deaths, Vec::new()),
             profiler: Mutex::new(Rank::Profiler, Some(setup.profiler)),
@@ -157,6 +164,7 @@ impl HotSpot {
             collector: OnceLock::new(),
             end_hook: OnceLock::new(),
             followed: Followed::new(&memory),
+            samples: Samples::default(),
             memory,
             lodging: Mutex::new(Rank::Lodging, Lodging::default()),
             exhausted: AtomicBool::new(false),
@@ -362,6 +370,7 @@ impl HotSpot {
 
     /// From now on so many frames of stacks are kept.
     pub(crate) fn change_depth(&self, jni: Jni, depth: u32) -> jvmti::Result<()> {
+        self.depth.store(depth, Ordering::Relaxed);
         let Some(tracker) = self.tracker() else {
             self.lock().set_depth(&self.config, depth);
             return Ok(());
@@ -481,46 +490,6 @@ impl HotSpot {
             }
         }
         gone
-    }
-
-    /// Takes over what all threads have counted, and then what they have gathered: each object that is counted is
-    /// followed, or has died.
-    pub(crate) fn harvest(&self, jni: Jni) {
-        let how = How {
-            numbers: self.numbers,
-            per_thread: self.config.per_thread,
-        };
-        {
-            let mut state = self.lock();
-            if let Some(tracker) = self.tracker() {
-                tracker.for_each(jni, |object| state.harvest((jni, tracker), object, &how));
-                state.harvest_guests(jni, tracker, &how);
-            }
-            state.sites.settle();
-        }
-        self.follow_all_gathered(jni);
-        let chosen = self.followed.take_chosen();
-        self.lock().sites.take_chosen(&chosen);
-    }
-
-    /// A thread ends: its counts are kept, its place is freed.
-    pub(crate) fn retire(&self, env: Env<Live>, jni: Jni, thread: Object) {
-        uncounted(|| {
-            let mut state = self.lock();
-            if let Some(tracker) = self.tracker() {
-                let how = How {
-                    numbers: self.numbers,
-                    per_thread: self.config.per_thread,
-                };
-                if let Some(object) = tracker.retire(jni, thread) {
-                    self.follow_gathered(jni, object, false);
-                    state.harvest((jni, tracker), object, &how);
-                    state.clear_homes(jni, tracker, object);
-                    state.remove_counters(tracker.id(jni, object));
-                }
-            }
-        });
-        self.thread_ended(env, thread);
     }
 
     /// A thread that something has named ends.

@@ -3,19 +3,27 @@
 use jvmti::{Env, Jni, Live, Object};
 use rustc_hash::FxHashMap;
 
-/// Loaders that are kept without looking for dead ones.
-const FEW: usize = 256;
+/// Loaders that are looked at for each new one, so that the dead go without anybody waiting for all of them.
+const LOOKS: usize = 4;
+
+/// A loader.
+#[derive(Clone, Copy)]
+struct Loader {
+    weak: Object,
+    /// Its identity hash.
+    hash: i32,
+}
 
 #[derive(Default)]
 pub(crate) struct Loaders {
-    /// Weak references, by number.
-    all: Vec<Option<Object>>,
+    /// By number.
+    all: Vec<Option<Loader>>,
     /// Numbers by identity hash.
     by_hash: FxHashMap<i32, Vec<usize>>,
     /// Numbers that loaders had which are dead.
     free: Vec<usize>,
-    /// Loaders at which dead ones are looked for.
-    limit: usize,
+    /// The number that is looked at next.
+    next: usize,
 }
 
 impl Loaders {
@@ -24,46 +32,91 @@ impl Loaders {
         let hash = env.object_hash(loader).unwrap_or(0);
         let mut same_hash = self.by_hash.get(&hash).into_iter().flatten();
         let is_it = |number: &&usize| {
-            let weak = self.all.get(**number).copied().flatten();
-            weak.is_some_and(|weak| jni.is_same(weak, loader))
+            let known = self.all.get(**number).copied().flatten();
+            known.is_some_and(|known| jni.is_same(known.weak, loader))
         };
         if let Some(number) = same_hash.find(is_it) {
             return Some(*number);
         }
-        if self.all.len() - self.free.len() >= self.limit.max(FEW) {
-            self.drop_dead(jni);
-        }
+        self.drop_dead(|weak| {
+            let is_dead = jni.is_dead(weak);
+            if is_dead {
+                jni.delete_weak(weak);
+            }
+            is_dead
+        });
         let weak = jni.new_weak(loader).ok()?;
+        Some(self.add(Loader { weak, hash }))
+    }
+
+    fn add(&mut self, loader: Loader) -> usize {
         let number = self.free.pop().unwrap_or_else(|| {
             self.all.push(None);
             self.all.len() - 1
         });
-        self.all[number] = Some(weak);
-        self.by_hash.entry(hash).or_default().push(number);
-        Some(number)
+        self.all[number] = Some(loader);
+        self.by_hash.entry(loader.hash).or_default().push(number);
+        number
     }
 
-    /// Those that live, or have died not long ago: numbers and weak references.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (usize, Object)> {
-        let all = self.all.iter().enumerate();
-        all.filter_map(|(number, weak)| weak.map(|weak| (number, weak)))
+    /// So many numbers have been given.
+    pub(crate) fn numbers(&self) -> usize {
+        self.all.len()
     }
 
-    /// Drops the dead, when there are twice as many as lived the last time: so each new loader
-    /// costs two looks.
-    fn drop_dead(&mut self, jni: Jni) {
-        self.by_hash.retain(|_, numbers| {
-            numbers.retain(|number| {
-                let Some(weak) = self.all[*number].filter(|weak| jni.is_dead(*weak)) else {
-                    return true;
-                };
-                jni.delete_weak(weak);
-                self.all[*number] = None;
-                self.free.push(*number);
-                false
+    /// Those of so many numbers, from the `first` on, that live, or have died not long ago: numbers and weak references.
+    pub(crate) fn some(&self, first: usize, count: usize) -> impl Iterator<Item = (usize, Object)> {
+        let some = self.all.iter().enumerate().skip(first).take(count);
+        some.filter_map(|(number, loader)| loader.map(|loader| (number, loader.weak)))
+    }
+
+    /// Looks at the next few, and drops those that are `gone`, which gives their weak references back.
+    fn drop_dead(&mut self, gone: impl Fn(Object) -> bool) {
+        for _ in 0..LOOKS.min(self.all.len()) {
+            let number = self.next % self.all.len();
+            self.next = number + 1;
+            let Some(loader) = self.all[number].filter(|loader| gone(loader.weak)) else {
+                continue;
+            };
+            self.all[number] = None;
+            self.free.push(number);
+            if let Some(numbers) = self.by_hash.get_mut(&loader.hash) {
+                numbers.retain(|known| *known != number);
+                if numbers.is_empty() {
+                    self.by_hash.remove(&loader.hash);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+
+    #[test]
+    fn dead_loaders_give_their_numbers_to_others_a_few_looks_at_a_time() {
+        /// Loaders that live at a time.
+        const ALIVE: usize = 1000;
+        let mut loaders = Loaders::default();
+        let number_of = |weak: Object| weak.raw() as usize / 8;
+        for made in 1..=20 * ALIVE {
+            let looks = Cell::new(0);
+            loaders.drop_dead(|weak| {
+                looks.set(looks.get() + 1);
+                number_of(weak) + ALIVE < made
             });
-            !numbers.is_empty()
-        });
-        self.limit = (self.all.len() - self.free.len()) * 2;
+            assert!(looks.get() <= LOOKS);
+            // SAFETY: nobody uses the reference; it is a number here.
+            let weak = unsafe { Object::from_raw(std::ptr::without_provenance_mut(8 * made)) };
+            let weak = weak.expect("not null");
+            let hash = (made % 700) as i32;
+            loaders.add(Loader { weak, hash });
+        }
+        let all = loaders.some(0, usize::MAX).count();
+        assert!((ALIVE..2 * ALIVE).contains(&all), "{all}");
+        assert!(loaders.numbers() < 2 * ALIVE, "{}", loaders.numbers());
+        assert_eq!(loaders.by_hash.values().flatten().count(), all);
     }
 }

@@ -3,7 +3,8 @@
 //! 1. [`hotspot`] is loaded with a [`config`], takes its JVMTI environment and starts a recording ([`beginning`]).
 //! 2. [`events`] come in from JVMTI and are handed to it; it emits the notifications of [`vmpi`].
 //! 3. What they name is numbered in the [`registry`] ([`loaders`], [`places`]), behind the lock of the [`state`].
-//! 4. What threads have counted is taken over when a report is due ([`harvest`]), within a budget ([`costs`], [`shortage`]).
+//! 4. What threads have counted is taken over when a report is due ([`harvest`]), within a budget ([`costs`], [`shortage`]); what
+//!    walks of the heap need is copied ([`walk`]).
 //! 5. The profiler asks by [`queries`]; [`ending`] takes everything out of the program again.
 
 pub(crate) mod beginning;
@@ -20,3 +21,4 @@ pub(crate) mod registry;
 pub(crate) mod shortage;
 pub(crate) mod spares;
 pub(crate) mod state;
+pub(crate) mod walk;

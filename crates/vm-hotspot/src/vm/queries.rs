@@ -81,8 +81,8 @@ impl HotSpot {
     fn count_living(&self, jni: Jni) {
         let living = self.followed.by_site(jni);
         let [memory, bound] = self.followed.take_dropped();
+        let estimated = self.reported.lock().set_living(&living);
         let mut state = self.lock();
-        let estimated = state.sites.set_living(&living);
         if estimated > 0 {
             *state
                 .lost
@@ -118,7 +118,8 @@ impl HotSpot {
             let why = match self.config.tracked {
                 Some(most) => format!("tracked={most} is reached"),
                 None => format!(
-                    "young collections of this garbage collector keep tracked objects, so there are at most {} (see tracked=)",
+                    "young collections of this garbage collector keep tracked objects, so there are at most {} (see tracked=), and fewer if the heap stays nearly \
+                     full",
                     most.objects
                 ),
             };
@@ -131,28 +132,14 @@ impl HotSpot {
 
     /// Lets what was made so far die without being told. What is made meanwhile may be
     /// taken for older than it is.
-    fn clear_allocations(&self, jni: Jni) {
+    fn clear_allocations(&self, env: Env<Live>, jni: Jni) {
         self.follow_all_gathered(jni);
         self.followed.clear(jni);
-        self.harvest(jni);
-        self.lock().sites.clear();
+        self.harvest(env, jni);
+        self.reported.lock().clear();
         if let Some(malloc) = Malloc::recording() {
             malloc.clear();
         }
-    }
-
-    /// Makes classes known that may be asked for while the heap is walked. The VM thread asks
-    /// then, and a thread that it has stopped may have the state.
-    fn keep_classes_for_walk(&self, env: Env<Live>, jni: Jni) -> jvmti::Result<()> {
-        let mut state = self.lock();
-        for class in env.loaded_classes()? {
-            state.registry.class(env, jni, class);
-            jni.delete_local(class);
-        }
-        let classes = state.registry.classes.iter();
-        let infos = classes.map(|entry| entry.info.clone()).collect();
-        *self.classes_of_walk.lock() = Some(infos);
-        Ok(())
     }
 
     /// Counts or samples allocations from now on, or does not.
@@ -185,27 +172,28 @@ impl HotSpot {
     }
 
     fn take_rows(&self) -> Rows {
+        let (allocations, frees) = self.reported.lock().take();
         let mut state = self.lock();
-        let (allocations, frees) = state.sites.take();
+        let costs = std::mem::take(&mut state.costs);
+        let samples = state.take_samples();
+        drop(state);
         let cost = |(trace, [calls, own, total]): (TraceId, [i64; 3])| CostRow {
             trace,
             calls: calls.max(0).cast_unsigned(),
             self_ns: own.max(0).cast_unsigned(),
             total_ns: total.max(0).cast_unsigned(),
         };
-        let mut costs: Vec<CostRow> = std::mem::take(&mut state.costs)
-            .into_iter()
-            .map(cost)
-            .collect();
+        let mut costs: Vec<CostRow> = costs.into_iter().map(cost).collect();
         costs.sort_unstable_by_key(|row| row.trace);
         let sample = |((thread, trace), samples)| SampleRow {
             thread,
             trace,
             samples,
         };
-        let mut samples: Vec<SampleRow> = state.take_samples().map(sample).collect();
+        let mut samples: Vec<SampleRow> = samples.map(sample).collect();
         samples.sort_unstable_by_key(|row| (row.trace, row.thread));
         let refused = self.numbers.take_refused();
+        let mut state = self.lock();
         if refused.count > 0 {
             *state.lost.entry(NOT_INSTRUMENTED).or_default() += refused.count;
         }
@@ -325,12 +313,8 @@ impl Vm for HotSpot {
     fn threads(&self) -> Result<Vec<ThreadId>, VmError> {
         let (env, jni) = self.here()?;
         jni.local_frame(256, || {
-            let threads = env.all_threads().map_err(failed)?;
-            let mut state = self.lock();
-            Ok(threads
-                .into_iter()
-                .map(|t| state.registry.thread(env, Some(t), false))
-                .collect())
+            let threads = env.all_threads().map_err(failed)?.into_iter();
+            Ok(threads.map(|thread| self.number_of(env, thread)).collect())
         })
     }
 
@@ -362,19 +346,8 @@ impl Vm for HotSpot {
         jni.local_frame(256, || {
             let depth = self.lock().depth;
             let rows = env.all_stacks(depth.min(1 << 16) as i32).map_err(failed)?;
-            let mut state = self.lock();
             let stack = |row: jvmti::StackRow| {
-                let thread = state.registry.thread(env, Some(row.thread), false);
-                let frames = state.registry.stack(env, jni, &row.frames, depth as usize);
-                let owner = if self.config.per_thread {
-                    thread
-                } else {
-                    ThreadId::NONE
-                };
-                let trace = state.registry.trace(Trace {
-                    thread: owner,
-                    frames,
-                });
+                let (thread, trace) = self.number_stack((env, jni), row.thread, &row.frames, depth);
                 ThreadStack {
                     thread,
                     state: thread_state(row.state),
@@ -413,7 +386,7 @@ impl Vm for HotSpot {
 
     fn heap_summary(&self) -> Result<HeapSummary, VmError> {
         let [live_bytes, live_objects, allocated_bytes, allocated_objects] =
-            self.lock().sites.totals();
+            self.reported.lock().totals();
         Ok(HeapSummary {
             live_bytes,
             live_objects,
@@ -439,7 +412,7 @@ impl Vm for HotSpot {
                 sampler.drain(self, env, jni);
             }
             self.give_up_factory();
-            self.harvest(jni);
+            self.harvest(env, jni);
             self.count_living(jni);
             let rows = self.take_rows();
             let native = Malloc::recording().map(|malloc| malloc.rows(self, env, jni));
@@ -497,7 +470,7 @@ impl Vm for HotSpot {
                 Ok(())
             }
             Control::ClearAllocations => {
-                uncounted(|| self.clear_allocations(jni));
+                uncounted(|| self.clear_allocations(env, jni));
                 Ok(())
             }
             Control::Monitors(on) => self.switch_monitors(on).map_err(failed),
@@ -507,6 +480,8 @@ impl Vm for HotSpot {
                 }
                 crate::vm::places::prepare(jni);
                 uncounted(|| {
+                    // What was sampled so far was to be recorded by the rules before.
+                    self.take_samples(env, jni);
                     self.lock().choose(jni, self.tracker(), &rules);
                     self.ask_factories(env, jni);
                     self.keep_births(env, jni, rules.may_want_time());

@@ -153,7 +153,7 @@ impl Registry {
         let mirrors = self.classes.iter_mut();
         let mirrors = mirrors.filter_map(|entry| entry.mirror.take());
         mirrors.for_each(|weak| jni.delete_weak(weak));
-        for (_, weak) in std::mem::take(&mut self.loaders).iter() {
+        for (_, weak) in std::mem::take(&mut self.loaders).some(0, usize::MAX) {
             jni.delete_weak(weak);
         }
     }
@@ -470,6 +470,11 @@ impl Registry {
             Ok(number) => ThreadId(number as u32),
             Err(_) => return ThreadId::NONE,
         };
+        self.maker_numbered(thread)
+    }
+
+    /// A thread that has a number as who makes something.
+    pub(crate) fn maker_numbered(&mut self, thread: ThreadId) -> ThreadId {
         let virtual_name = self.thread_info(thread).filter(|info| info.is_virtual);
         match virtual_name.map(|info| info.name.clone()) {
             Some(name) => {

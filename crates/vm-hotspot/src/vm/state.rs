@@ -23,9 +23,9 @@ use crate::vm::registry::Registry;
 use crate::vm::spares::{Spare, Spares, Stop};
 
 /// Frames of the tracker's own that are expected above those wanted.
-const TRACKER_FRAMES: usize = 6;
+pub(crate) const TRACKER_FRAMES: usize = 6;
 /// A row of a stack before it is filled.
-const NOWHERE: jvmti::FrameRow = jvmti::FrameRow {
+pub(crate) const NOWHERE: jvmti::FrameRow = jvmti::FrameRow {
     method: jvmti::sys::MethodPtr(std::ptr::null_mut()),
     location: 0,
 };
@@ -141,8 +141,7 @@ impl State {
             };
             let known = tracker.edges(jni, object);
             tracker.set_edges(jni, object, table, &vec![0; known.len()]);
-            counters.edge_keys.fill(0);
-            counters.n_edges = 0;
+            counters.forget_edges();
             counters.contexts.forget_calls(&known);
             counters.contexts.set_depth(call_depth);
         });
@@ -189,6 +188,17 @@ impl State {
     /// What holds for a class now.
     pub(crate) fn holds_for(&mut self, jni: Jni, class: (ClassId, Object)) -> Chosen {
         self.choices.of(&self.registry, jni, class)
+    }
+
+    /// The same of a class whose mirror is not at hand, because it may have been unloaded.
+    pub(crate) fn holds_for_class(&mut self, jni: Jni, class: ClassId) -> Chosen {
+        let classes = &self.registry.classes;
+        let entry = classes.get((class.0 as usize).wrapping_sub(1));
+        let mirror = entry.and_then(|entry| entry.mirror);
+        match mirror.and_then(|weak| jni.new_local(weak)) {
+            Some(mirror) => self.choices.of(&self.registry, jni, (class, mirror)),
+            None => Chosen::Record(ClassOptions::FULL),
+        }
     }
 
     /// Takes over what factories of the program have said of classes.
@@ -370,6 +380,7 @@ impl State {
             let [larger] = counters.larger(&self.registry.memory, spares, [Some(larger)])?;
             let mut old = tracker.sites(jni, object);
             if n_old > 0 {
+                counters.emptied += 1;
                 for entry in old.chunks_exact_mut(SITE_WORDS) {
                     let seen = counters.seen.get_mut(&entry[0]);
                     if let Some(seen) = seen.filter(|seen| seen.epoch != epoch) {
@@ -483,13 +494,18 @@ impl State {
     ) {
         let site = self.site_of((env, jni), config, class, options);
         let size = env.object_size(made).unwrap_or(0);
+        let bytes = self.one_more(site, class, size);
+        followed.add_if(self.sites.follows, jni, made, site, bytes);
+    }
+
+    /// Counts an object of a site; its bytes if it is an array, else 0.
+    pub(crate) fn one_more(&mut self, site: SiteId, class: ClassId, size: u64) -> u64 {
         self.sites.allocated(site, 1, size.cast_signed());
         if self.registry.is_array(class) {
-            followed.add_if(self.sites.follows, jni, made, site, size);
-        } else {
-            self.sites.set_size(site, size.cast_signed());
-            followed.add_if(self.sites.follows, jni, made, site, 0);
+            return size;
         }
+        self.sites.set_size(site, size.cast_signed());
+        0
     }
 
     /// Objects that native code made by JNI: one, or a string with its array.

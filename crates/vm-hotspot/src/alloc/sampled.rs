@@ -1,0 +1,200 @@
+//! Sampled allocations on their way to the state. The thread that has allocated puts a sample into a list, by its number, and goes
+//! on; one thread of the agent's takes them over. So threads that allocate do not wait for each other, nor for a report.
+
+use std::sync::OnceLock;
+use std::sync::atomic::Ordering;
+use std::thread::Thread;
+use std::time::Duration;
+
+use jvmti::{Env, FrameRow, Jni, Live, Object};
+use locks::{Mutex, Rank};
+use vmpi::{ClassId, ThreadId, Worth};
+
+use crate::alloc::choices::Chosen;
+use crate::alloc::sites::SiteId;
+use crate::instrument::natives::uncounted;
+use crate::vm::config::{Config, Follow};
+use crate::vm::hotspot::HotSpot;
+use crate::vm::registry::CLASS_TAG;
+use crate::vm::state::{MOST_FRAMES, NOWHERE, State, TRACKER_FRAMES};
+
+/// Lists, so that there is one for each thread of most programs.
+const LISTS: usize = 64;
+/// Samples in a list at which the agent's thread is woken, and at which there is no room for more.
+const MANY: usize = 64;
+const FULL: usize = 1024;
+
+/// An object that was sampled.
+struct Sample {
+    class: ClassId,
+    thread: ThreadId,
+    size: u64,
+    /// By the clock of tracked objects.
+    time: u32,
+    /// A weak reference, if it is to be tracked.
+    object: Option<Object>,
+    rows: Box<[FrameRow]>,
+}
+
+impl Sample {
+    /// What it is charged while it waits.
+    fn cost(&self) -> u64 {
+        (size_of::<Self>() + size_of_val(&*self.rows) + 32) as u64
+    }
+}
+
+/// Samples that wait.
+pub(crate) struct Samples {
+    lists: [Mutex<Vec<Sample>>; LISTS],
+    taker: OnceLock<Thread>,
+}
+
+impl Default for Samples {
+    fn default() -> Self {
+        Self {
+            lists: std::array::from_fn(|_| Mutex::new(Rank::Samples, Vec::new())),
+            taker: OnceLock::new(),
+        }
+    }
+}
+
+impl Samples {
+    /// Lets the thread that takes them over look for samples, or see that it is over.
+    pub(crate) fn wake(&self) {
+        if let Some(taker) = self.taker.get() {
+            taker.unpark();
+        }
+    }
+}
+
+impl HotSpot {
+    /// The current thread has allocated an object that the VM's sampler picked.
+    pub(crate) fn sampled(&self, env: Env<Live>, jni: Jni, made: Object) {
+        if self.put_sample(env, jni, made).is_none() {
+            let (config, followed) = (&self.config, &self.followed);
+            self.lock().sampled((env, jni), made, config, followed);
+        }
+    }
+
+    /// Lets a sample wait. `None` if its class or thread has no number yet, or there is no room.
+    fn put_sample(&self, env: Env<Live>, jni: Jni, made: Object) -> Option<()> {
+        let class = env.tag(jni.object_class(made)?).ok()?;
+        let thread = env.thread_number(None).ok()?;
+        if class & CLASS_TAG == 0 || thread == 0 {
+            return None;
+        }
+        let depth = (self.depth.load(Ordering::Relaxed) as usize).min(MOST_FRAMES);
+        let mut rows = Vec::new();
+        if depth > 0 {
+            rows.resize(depth + TRACKER_FRAMES, NOWHERE);
+            let count = env.stack_into(None, &mut rows).unwrap_or(0);
+            rows.truncate(count);
+        }
+        let mut sample = Sample {
+            class: ClassId((class & !CLASS_TAG) as u32),
+            thread: ThreadId(thread as u32),
+            size: env.object_size(made).unwrap_or(0),
+            time: self.followed.clock.now(),
+            object: None,
+            rows: rows.into(),
+        };
+        if !self.memory.native.take(Worth::Objects, sample.cost()) {
+            return None;
+        }
+        let mut list = self.samples.lists[thread % LISTS].lock();
+        if list.len() == FULL {
+            drop(list);
+            self.memory.native.give(Worth::Objects, sample.cost());
+            return None;
+        }
+        if self.config.follow != Follow::None {
+            sample.object = jni.weak(made);
+        }
+        list.push(sample);
+        if list.len().is_multiple_of(MANY) {
+            drop(list);
+            self.samples.wake();
+        }
+        Some(())
+    }
+
+    /// Takes over all samples that wait.
+    pub(crate) fn take_samples(&self, env: Env<Live>, jni: Jni) {
+        for list in &self.samples.lists {
+            let waiting = std::mem::take(&mut *list.lock());
+            for sample in waiting {
+                self.memory.native.give(Worth::Objects, sample.cost());
+                let taken = jni.local_frame(16, || {
+                    self.lock().take_sample((env, jni), &sample, &self.config)
+                });
+                let Some(object) = sample.object else {
+                    continue;
+                };
+                match taken {
+                    Some(site) => self.followed.add_weak(jni, object, site, sample.time),
+                    None => jni.delete_weak(object),
+                }
+            }
+        }
+    }
+
+    /// Forgets the samples that nobody wants any more.
+    pub(crate) fn drop_samples(&self, jni: Jni) {
+        for list in &self.samples.lists {
+            let waiting = std::mem::take(&mut *list.lock());
+            let objects = waiting.into_iter().filter_map(|sample| sample.object);
+            objects.for_each(|object| jni.delete_weak(object));
+        }
+    }
+
+    /// Starts the thread that takes samples over.
+    pub(crate) fn take_samples_always(&self, env: Env<Live>, jni: Jni) -> jvmti::Result<()> {
+        /// How long samples wait where they keep garbage.
+        const SHORT: Duration = Duration::from_millis(20);
+        let hotspot = self.forever();
+        let bound = self.followed.bound();
+        let keep_garbage = bound.is_some_and(|bound| bound.heap.is_some());
+        self.spawn(env, jni, "HPROF allocations", move |env, jni| {
+            let _ = hotspot.samples.taker.set(std::thread::current());
+            while !hotspot.dead.load(Ordering::Relaxed) {
+                uncounted(|| hotspot.take_samples(env, jni));
+                match keep_garbage {
+                    true => std::thread::park_timeout(SHORT),
+                    false => std::thread::park(),
+                }
+            }
+        })
+    }
+}
+
+impl State {
+    /// Counts a sample; its site, and its bytes if it is an array. `None` if it is not recorded.
+    fn take_sample(
+        &mut self,
+        (env, jni): (Env<Live>, Jni),
+        sample: &Sample,
+        config: &Config,
+    ) -> Option<(SiteId, u64)> {
+        let class = sample.class;
+        let Chosen::Record(options) = self.holds_for_class(jni, class) else {
+            return None;
+        };
+        if !self.choices.dice.choose(options.share) {
+            return None;
+        }
+        let frames = match options.stack {
+            true => {
+                let depth = (self.depth as usize).min(MOST_FRAMES);
+                self.registry.stack(env, jni, &sample.rows, depth)
+            }
+            false => Vec::new(),
+        };
+        let thread = match config.per_thread || options.context {
+            true => self.registry.maker_numbered(sample.thread),
+            false => ThreadId::NONE,
+        };
+        let trace = self.registry.trace(vmpi::Trace { thread, frames });
+        let site = self.sites.site(class, trace, options.share);
+        Some((site, self.one_more(site, class, sample.size)))
+    }
+}
