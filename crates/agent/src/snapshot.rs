@@ -57,18 +57,33 @@ pub(crate) fn take(
     if IS_COPIED.swap(true, Ordering::SeqCst) {
         return Err("a snapshot of this process is being read already".to_owned());
     }
+    let taken = take_first(java, plan, read);
+    if taken.is_err() {
+        IS_COPIED.store(false, Ordering::SeqCst);
+    }
+    taken
+}
+
+/// The same when there is no other copy.
+fn take_first(
+    java: JavaVm,
+    plan: Plan,
+    read: impl FnOnce(pid_t, Taken) + Send + 'static,
+) -> Result<Taken, String> {
     let (copied, reaped) = channel();
     let reaper = std::thread::Builder::new().name("HPROF reaper".to_owned());
     let spawned = reaper.spawn(move || {
         process::leave_signals_to_others();
-        if let Ok((pid, taken)) = reaped.recv() {
-            read(pid, taken);
-            reap(pid);
-        }
+        let Ok((pid, taken)) = reaped.recv() else {
+            return;
+        };
+        read(pid, taken);
+        wait_for(pid, libc::WNOWAIT);
+        // Whoever sees that the process is gone can have another copy.
         IS_COPIED.store(false, Ordering::SeqCst);
+        wait_for(pid, 0);
     });
     if let Err(error) = spawned {
-        IS_COPIED.store(false, Ordering::SeqCst);
         return Err(format!(
             "there can be no thread that waits for the copy: {error}"
         ));
@@ -135,10 +150,19 @@ fn with_tracked<T>(body: impl FnOnce(Words) -> T) -> T {
     })
 }
 
-/// Waits until the copy has ended, so that nothing of it is left in the system's table of processes.
-fn reap(pid: pid_t) {
-    // SAFETY: no pointer is passed.
-    while unsafe { libc::waitpid(pid, std::ptr::null_mut(), libc::__WALL) } < 0
+/// Waits until the copy has ended. Unless `options` say otherwise, nothing of it is left then in the system's table of
+/// processes.
+fn wait_for(pid: pid_t, options: c_int) {
+    let options = options | libc::WEXITED | libc::__WALL;
+    // SAFETY: the kernel takes no pointer as one to nothing to fill in.
+    while unsafe {
+        libc::waitid(
+            libc::P_PID,
+            pid.unsigned_abs(),
+            std::ptr::null_mut(),
+            options,
+        )
+    } < 0
         && io::Error::last_os_error().kind() == io::ErrorKind::Interrupted
     {}
 }

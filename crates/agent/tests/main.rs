@@ -4,6 +4,7 @@ mod attaching;
 mod behaviour;
 mod common;
 mod consumers;
+mod copies;
 mod deadlocks;
 mod doors;
 mod estimates;

@@ -20,7 +20,14 @@ pub(crate) struct OutputFile {
     part: Option<TempPath>,
     path: PathBuf,
     force: bool,
+    /// Bytes that were written, and how many of them the system was told to bring to the disk.
+    written: u64,
+    sent: u64,
 }
+
+/// The system begins to write to the disk when there are so many bytes more, so that [`OutputFile::finish`] need not wait
+/// for all of them.
+const SENT_AT_ONCE: u64 = 32 << 20;
 
 /// The name of an output that was not named: that of the input with another ending, in the working folder.
 pub(crate) fn named_after(input: &Path, ending: &str) -> PathBuf {
@@ -44,11 +51,7 @@ impl OutputFile {
     /// Begins a file. Overwrites only with `force`, and never one of the inputs. Call it before the
     /// work begins, so that an output that cannot be written is an error at once.
     pub(crate) fn create(path: &Path, force: bool, inputs: &[&Path]) -> Result<OutputFile> {
-        let file = Self::create_for_recording(path, force, inputs)?;
-        if let Some(part) = &file.part {
-            interruption::remove_at_signal(part);
-        }
-        Ok(file)
+        Self::begin(path, force, inputs, true)
     }
 
     /// The same for a command that handles signals itself, because a recording ends with them.
@@ -56,6 +59,15 @@ impl OutputFile {
         path: &Path,
         force: bool,
         inputs: &[&Path],
+    ) -> Result<OutputFile> {
+        Self::begin(path, force, inputs, false)
+    }
+
+    fn begin(
+        path: &Path,
+        force: bool,
+        inputs: &[&Path],
+        is_removed_at_signal: bool,
     ) -> Result<OutputFile> {
         if inputs.iter().any(|input| is_same(input, path)) {
             return Err(Usage(format!("{} is the input", path.display())).into());
@@ -77,13 +89,19 @@ impl OutputFile {
             _ => Path::new("."),
         };
         let mut part = tempfile::Builder::new();
-        let part = part.prefix(&prefix).suffix(".part").tempfile_in(folder);
+        part.prefix(&prefix).suffix(".part");
+        let part = match is_removed_at_signal {
+            true => interruption::remove_at_signal(|| part.tempfile_in(folder)),
+            false => part.tempfile_in(folder),
+        };
         let (file, part) = part.with_context(wrong)?.into_parts();
         Ok(OutputFile {
             file,
             part: Some(part),
             path: path.to_owned(),
             force,
+            written: 0,
+            sent: 0,
         })
     }
 
@@ -104,6 +122,8 @@ impl OutputFile {
             part: None,
             path: path.to_owned(),
             force: false,
+            written: 0,
+            sent: 0,
         }
     }
 
@@ -132,6 +152,19 @@ impl OutputFile {
         let synced = self.file.sync_data();
         synced.with_context(|| format!("cannot write {}", self.path.display()))?;
         self.name(part)
+    }
+
+    /// Has the system begin to bring to the disk what was written since.
+    fn send(&mut self) {
+        // Pages that are not on the disk yet stay in memory: Linux begins to write them, and takes away the others only.
+        #[cfg(target_os = "linux")]
+        {
+            let len = std::num::NonZeroU64::new(self.written - self.sent);
+            let advice = rustix::fs::Advice::DontNeed;
+            // The output is as whole without it.
+            let _ = rustix::fs::fadvise(&self.file, self.sent, len, advice);
+        }
+        self.sent = self.written;
     }
 
     fn name(&self, part: TempPath) -> Result<()> {
@@ -169,7 +202,12 @@ impl Drop for OutputFile {
 
 impl Write for OutputFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.file.write(bytes)
+        let count = self.file.write(bytes)?;
+        self.written += count as u64;
+        if self.part.is_some() && self.written - self.sent >= SENT_AT_ONCE {
+            self.send();
+        }
+        Ok(count)
     }
 
     fn flush(&mut self) -> io::Result<()> {

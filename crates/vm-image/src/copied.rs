@@ -14,15 +14,18 @@ use std::fs;
 use std::io::{self, ErrorKind, Read};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long a copy may take to say that it is there: it makes a dozen system calls, on a machine that may have other work.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// How often the memory of the copy is looked at.
 const STEP: Duration = Duration::from_millis(200);
+/// How often it is looked whether a copy has ended.
+const END_STEP: Duration = Duration::from_millis(2);
 /// One part in so many of the free memory is what the copy may take, unless another limit is given.
 const SHARE: u64 = 4;
 /// The nice value of the reader: a busy program gets ten times as much processor time. With a higher value the copy
@@ -120,7 +123,20 @@ impl Copied {
         if !is_there {
             return Err(Fault::CopyEnded);
         }
+        if matches!(result, Err(Fault::InCollection)) {
+            self.end();
+        }
         Ok((result?, Changed(changed)))
+    }
+
+    /// Ends the copy and waits until its process is gone, so that another one can be made.
+    fn end(self) {
+        let process = PathBuf::from(format!("/proc/{}", self.pid));
+        drop(self);
+        let begun = Instant::now();
+        while process.exists() && begun.elapsed() < PATIENCE {
+            std::thread::sleep(END_STEP);
+        }
     }
 
     fn open(&self) -> Result<(Process, Place), Fault> {

@@ -2,7 +2,7 @@
 
 use crate::elf::{Library, Notes};
 use crate::fault::Fault;
-use crate::freeze::STACK_POINTER;
+use crate::machine::Machine;
 use crate::memory::{Address, Memory, Structures};
 use crate::process::is_libjvm;
 use crate::roots::Registers;
@@ -74,31 +74,26 @@ impl Core {
     /// build id is the right one; `libjvm` is where the library of the VM is now.
     ///
     /// # Errors
-    /// When the file is no core of a HotSpot VM of this kind of machine.
+    /// When the file is no core of a HotSpot VM.
     pub fn open(path: &Path, libjvm: Option<&Path>) -> Result<Core, Fault> {
         let name = path.display();
         let file = File::open(path).map_err(Fault::io(format!("cannot open {name}")))?;
-        let no_core = |why: &str| {
-            Fault::NoCore(format!(
-                "{name} is no ELF core of this kind of machine: {why}"
-            ))
-        };
+        let no_core =
+            |why: &str| Fault::NoCore(format!("{name} is no ELF core of a HotSpot VM: {why}"));
         let head: [u8; 64] = at(&file, 0).ok_or_else(|| no_core("it is too short"))?;
         if !head.starts_with(b"\x7fELF\x02\x01") {
             return Err(no_core(
                 "it does not begin as a little-endian ELF file of 64 bits",
             ));
         }
-        let machine = if cfg!(target_arch = "x86_64") {
-            62
-        } else {
-            183
-        };
-        if u16_at(&head, 16) != Some(4) || u16_at(&head, 18) != Some(machine) {
-            return Err(no_core(
-                "it is another kind of ELF file, or of another processor",
-            ));
-        }
+        let is_core = u16_at(&head, 16) == Some(4);
+        let machine = u16_at(&head, 18).filter(|_| is_core);
+        let machine = machine.and_then(Machine::of_elf);
+        let machine = machine.ok_or_else(|| {
+            no_core(
+                "it is another kind of ELF file, or of a processor other than x86_64 and aarch64",
+            )
+        })?;
         let mut core = Core {
             file,
             segments: Vec::new(),
@@ -108,7 +103,7 @@ impl Core {
             libjvm: 0,
             notes: Vec::new(),
         };
-        core.read_headers(&head)
+        core.read_headers(&head, machine)
             .ok_or_else(|| no_core("its program headers are missing"))?;
         core.segments.sort_unstable_by_key(|segment| segment.start);
         core.mapped.sort_unstable_by_key(|mapped| mapped.start);
@@ -146,7 +141,7 @@ impl Core {
         self.notes.iter().cloned().chain(unchecked).collect()
     }
 
-    fn read_headers(&mut self, head: &[u8; 64]) -> Option<()> {
+    fn read_headers(&mut self, head: &[u8; 64], machine: Machine) -> Option<()> {
         let table = u64_at(head, 32)?;
         let size = u64::from(u16_at(head, 54)?).max(56);
         let mut count = u64::from(u16_at(head, 56)?);
@@ -175,15 +170,17 @@ impl Core {
             let there = self.file.metadata().ok()?.len().saturating_sub(offset);
             let mut bytes = vec![0; len.min(there).min(LONGEST_NOTES) as usize];
             let there = read_at(&self.file, offset, &mut bytes);
-            self.read_notes(&bytes[..there]);
+            self.read_notes(&bytes[..there], machine);
         }
         Some(())
     }
 
-    fn read_notes(&mut self, bytes: &[u8]) {
+    fn read_notes(&mut self, bytes: &[u8], machine: Machine) {
         for note in Notes(bytes) {
             match (note.kind, note.name) {
-                (NT_PRSTATUS, b"CORE\0") => self.registers.extend(registers(note.body)),
+                (NT_PRSTATUS, b"CORE\0") => {
+                    self.registers.extend(registers(note.body, machine));
+                }
                 (NT_FILE, b"CORE\0") => drop(self.read_files(note.body)),
                 _ => {}
             }
@@ -388,7 +385,7 @@ fn build_id(memory: &dyn Memory, base: Address) -> Option<Vec<u8>> {
 }
 
 /// The registers of a thread, from its `elf_prstatus`: its id stands at 32, its registers at 112.
-fn registers(body: &[u8]) -> Option<Registers> {
+fn registers(body: &[u8], machine: Machine) -> Option<Registers> {
     let words: Vec<u64> = body
         .get(112..)?
         .as_chunks()
@@ -398,7 +395,7 @@ fn registers(body: &[u8]) -> Option<Registers> {
         .collect();
     Some(Registers {
         thread: u32_at(body, 32)?,
-        stack_pointer: *words.get(STACK_POINTER)?,
+        stack_pointer: *words.get(machine.stack_pointer())?,
         words,
     })
 }

@@ -1,5 +1,6 @@
 //! An image as a heap dump.
 
+use crate::behind::{Direct, Sink, written_behind};
 use crate::code::CodeCache;
 use crate::damage::Damage;
 use crate::fault::Fault;
@@ -18,9 +19,9 @@ use crate::vm::Vm;
 use crate::walk::Walk;
 use hprof::{
     BasicType, ClassDump, Header, HeaderError, IdSize, ObjectId, Record, Rewriter, Serial,
-    SubRecord, Table, Writer,
+    SubRecord, Table,
 };
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 use std::io::{self, Write};
 use std::time::SystemTime;
 
@@ -46,7 +47,7 @@ pub struct Place {
 /// # Errors
 /// When there is no VM that can be read, when its process ends meanwhile, or when the dump cannot be written. Damage
 /// is no error.
-pub fn dump(memory: &dyn Memory, place: &Place, out: impl Write) -> Result<Summary, Fault> {
+pub fn dump(memory: &dyn Memory, place: &Place, out: impl Write + Send) -> Result<Summary, Fault> {
     dump_rewritten(memory, place, None, out)
 }
 
@@ -63,7 +64,7 @@ pub fn dump_rewritten(
     memory: &dyn Memory,
     place: &Place,
     plan: Option<Plan<'_>>,
-    out: impl Write,
+    out: impl Write + Send,
 ) -> Result<Summary, Fault> {
     let vm = Vm::open(memory, place.libjvm)?;
     let mut damage = Damage::default();
@@ -88,19 +89,20 @@ pub fn dump_rewritten(
         threads: &threads,
         stacks: &stacks,
     };
-    let write = || -> io::Result<()> {
+    let write = |out: &mut dyn Sink| -> io::Result<()> {
         let rewriter = match plan {
             None => None,
             Some(plan) => {
                 let mut bytes = Vec::new();
-                let segments = head.write(&mut bytes, None, &mut Damage::default())?;
+                let mut out = Direct(&mut bytes);
+                let segments = head.write(&mut out, None, &mut Damage::default())?;
                 segments.finish()?;
                 Some(plan(&bytes).map_err(io::Error::other)?)
             }
         };
         let mut segments = head.write(out, rewriter.as_deref(), &mut damage)?;
         summary.classes = head.classes().count() as u64;
-        let wanted: FxHashSet<Address> = roots.iter().map(|root| root.object.0).collect();
+        let wanted = roots.iter().map(|root| root.object.0).collect();
         let mut objects = Objects::new(
             (&vm, &classes, &mut places),
             &mut segments,
@@ -120,7 +122,7 @@ pub fn dump_rewritten(
         }
         segments.finish()
     };
-    let written = write();
+    let written = written_behind(out, write);
     if memory.has_ended() {
         return Err(Fault::Ended);
     }
@@ -196,13 +198,13 @@ impl Head<'_, '_> {
         self.classes.all.iter().filter(|class| class.is_in_dump())
     }
 
-    fn write<'r, W: Write>(
+    fn write<'r>(
         &mut self,
-        out: W,
+        out: &'r mut dyn Sink,
         rewriter: Option<&'r dyn Rewriter>,
         damage: &mut Damage,
-    ) -> io::Result<Segments<'r, W>> {
-        let mut segments = Segments::new(Writer::new(out, &header())?, rewriter);
+    ) -> io::Result<Segments<'r>> {
+        let mut segments = Segments::new(out, &header(), rewriter)?;
         let own = Own::new(self.symbols);
         for (id, bytes) in self.symbols.all() {
             segments.text(ObjectId(id), bytes)?;
@@ -215,7 +217,7 @@ impl Head<'_, '_> {
     }
 
     /// Loaded classes and stack traces.
-    fn write_tables<W: Write>(&self, segments: &mut Segments<'_, W>) -> io::Result<()> {
+    fn write_tables(&self, segments: &mut Segments<'_>) -> io::Result<()> {
         let mut serials = FxHashMap::default();
         let in_dump = (0..)
             .zip(&self.classes.all)
@@ -254,9 +256,9 @@ impl Head<'_, '_> {
     }
 
     /// The stacks that allocated objects, behind as many frames.
-    fn write_stacks<W: Write>(
+    fn write_stacks(
         &self,
-        segments: &mut Segments<'_, W>,
+        segments: &mut Segments<'_>,
         serials: &FxHashMap<u32, u32>,
         last_frame: u64,
     ) -> io::Result<()> {
@@ -316,12 +318,12 @@ fn frame_record(frame: &Frame, id: u64, serials: &FxHashMap<u32, u32>) -> hprof:
 }
 
 /// The record of a class.
-fn write_class<W: Write>(
+fn write_class(
     vm: &Vm<'_>,
     classes: &Classes,
     class: &Class,
     own: &Own,
-    segments: &mut Segments<'_, W>,
+    segments: &mut Segments<'_>,
     damage: &mut Damage,
 ) -> io::Result<()> {
     let is_array = matches!(class.shape, Shape::References(_) | Shape::Primitives(..));

@@ -31,7 +31,7 @@ pub enum Fault {
     },
     /// A collector whose heap is not understood.
     #[error(
-        "the VM uses {collector}, whose heap this reader does not know; it reads Serial, Parallel and G1 (use jcmd PID GC.heap_dump)"
+        "the VM uses {collector}, whose heap this reader does not know; it reads Serial, Parallel, G1 and Shenandoah (use jcmd PID GC.heap_dump)"
     )]
     Collector {
         /// Its name.

@@ -1,5 +1,5 @@
 //! The frames of a thread's stack, as far as they are understood: those of the interpreter, of compiled
-//! methods with what was inlined into them, and of stubs. (The layout is that of x86-64.)
+//! methods with what was inlined into them, and of stubs. (They are laid out alike on x86_64 and aarch64.)
 
 use crate::code::{self, Code, CodeCache};
 use crate::klass::Classes;
@@ -12,9 +12,6 @@ use crate::vm::Vm;
 
 /// Deeper stacks are cut.
 const DEEPEST: usize = 1 << 14;
-/// Where `user_regs_struct` has the frame pointer and the program counter.
-const FRAME_POINTER: usize = 4;
-const PROGRAM_COUNTER: usize = 16;
 /// Words below the frame pointer among which an interpreted frame has its place in the bytecodes. Which one
 /// it is depends on the version.
 const BYTECODE: std::ops::RangeInclusive<u64> = 4..=11;
@@ -72,9 +69,6 @@ impl Frames<'_, '_> {
         registers: Option<&Registers>,
     ) -> Trace {
         let mut trace = Trace::default();
-        if !cfg!(target_arch = "x86_64") {
-            return trace;
-        }
         let Some(place) = self.first(thread, registers) else {
             // A thread without a Java frame has an empty stack, which is whole.
             trace.is_whole = self.anchor(thread.address, "JavaThread._anchor").is_some();
@@ -112,11 +106,12 @@ impl Frames<'_, '_> {
             return Some(place);
         }
         let words = &registers?.words;
-        let pc = *words.get(PROGRAM_COUNTER)?;
+        let machine = self.vm.machine;
+        let pc = *words.get(machine.program_counter())?;
         self.code.find(self.vm, pc)?;
         Some(Place {
             sp: registers?.stack_pointer,
-            fp: *words.get(FRAME_POINTER)?,
+            fp: *words.get(machine.frame_pointer())?,
             pc,
         })
     }

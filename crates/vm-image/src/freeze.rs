@@ -1,6 +1,7 @@
 //! Makes a process stand still while it is read.
 
 use crate::fault::Fault;
+use crate::machine::Machine;
 use crate::raw::{self, Waited};
 use crate::roots::Registers;
 use std::collections::BTreeMap;
@@ -67,7 +68,7 @@ impl Frozen {
         let own = numbers.and_then(|numbers| numbers.split_whitespace().last()?.parse().ok());
         Some(Registers {
             thread: own.unwrap_or(thread as u32),
-            stack_pointer: *words.get(STACK_POINTER)?,
+            stack_pointer: *words.get(Machine::own().stack_pointer())?,
             words,
         })
     }
@@ -139,13 +140,6 @@ impl Frozen {
         }
     }
 }
-
-/// Which of the registers is the stack pointer.
-#[cfg(target_arch = "x86_64")]
-pub(crate) const STACK_POINTER: usize = 19;
-/// Which of the registers is the stack pointer.
-#[cfg(not(target_arch = "x86_64"))]
-pub(crate) const STACK_POINTER: usize = 31;
 
 impl Drop for Frozen {
     fn drop(&mut self) {

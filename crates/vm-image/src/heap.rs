@@ -7,6 +7,7 @@ use crate::g1;
 use crate::memory::Address;
 use crate::parallel;
 use crate::serial;
+use crate::shenandoah;
 use crate::threads::Thread;
 use crate::vm::Vm;
 
@@ -43,7 +44,7 @@ impl Heap {
         let used = COLLECTORS.iter().find(|(flag, _)| vm.is_set(flag));
         let collector = used.map_or("an unknown collector", |(_, name)| *name);
         match collector {
-            "G1" | "Parallel" | "Serial" => Ok(collector),
+            "G1" | "Parallel" | "Serial" | "Shenandoah" => Ok(collector),
             _ => Err(Fault::Collector { collector }),
         }
     }
@@ -76,6 +77,7 @@ impl Heap {
         let mut found = match collector {
             "G1" => g1::spaces(vm, heap, damage)?,
             "Parallel" => parallel::spaces(vm)?,
+            "Shenandoah" => shenandoah::spaces(vm, heap, damage)?,
             _ => serial::spaces(vm, heap)?,
         };
         found.retain(|space| {

@@ -8,24 +8,47 @@ use crate::summary::Summary;
 use crate::tracked::Places;
 use crate::vm::Vm;
 use crate::walk::{Object, Visitor, WHOLE};
-use hprof::{BasicType, Instance, ObjectArray, ObjectId, PrimitiveArray, Serial, SubRecord};
+use hprof::{
+    BasicType, HeapTag, Instance, ObjectArray, ObjectId, PrimitiveArray, Serial, SubRecord,
+};
 use rustc_hash::FxHashSet;
-use std::io::{self, Write};
+use std::io;
 
 /// Bytes of a large array that are read at once.
 const PIECE: usize = 1 << 20;
 /// The most bytes that the contents of one record may have: its length has 32 bits, and a head belongs to it.
 const MOST_BYTES: u64 = u32::MAX as u64 - 64;
 
+/// Bytes before the values of an instance: tag, id, trace, class, length.
+const INSTANCE_HEAD: usize = 25;
+/// Bytes before the elements of an array of references: tag, id, trace, length, class.
+const OBJECTS_HEAD: usize = 25;
+/// Bytes before the elements of an array of a primitive type: tag, id, trace, length, type.
+const PRIMITIVES_HEAD: usize = 18;
+
+/// The bytes of a record that are not written yet. `hprof` writes the same, but into a buffer that grows.
+struct Head<'h>(&'h mut [u8]);
+
+impl Head<'_> {
+    fn put<const N: usize>(&mut self, bytes: [u8; N]) {
+        if let Some((to, rest)) = std::mem::take(&mut self.0).split_first_chunk_mut() {
+            *to = bytes;
+            self.0 = rest;
+        }
+    }
+}
+
 /// Writes objects, and notes which of the wanted addresses have one.
-pub(crate) struct Objects<'o, 'm, W: Write> {
+pub(crate) struct Objects<'o, 'm> {
     vm: &'o Vm<'m>,
     classes: &'o Classes,
     /// The objects whose stacks are known.
     places: &'o mut Places,
-    segments: &'o mut Segments<'m, W>,
+    segments: &'o mut Segments<'m>,
     summary: &'o mut Summary,
-    wanted: FxHashSet<Address>,
+    /// In order; those before the next one were passed.
+    wanted: Vec<Address>,
+    next: usize,
     found: FxHashSet<Address>,
     /// Where class objects have the address of their class.
     klass_of_mirror: Option<usize>,
@@ -33,14 +56,15 @@ pub(crate) struct Objects<'o, 'm, W: Write> {
     values: Vec<u8>,
 }
 
-impl<'o, 'm, W: Write> Objects<'o, 'm, W> {
+impl<'o, 'm> Objects<'o, 'm> {
     pub(crate) fn new(
         (vm, classes, places): (&'o Vm<'m>, &'o Classes, &'o mut Places),
-        segments: &'o mut Segments<'m, W>,
+        segments: &'o mut Segments<'m>,
         summary: &'o mut Summary,
-        wanted: FxHashSet<Address>,
-    ) -> Objects<'o, 'm, W> {
+        mut wanted: Vec<Address>,
+    ) -> Objects<'o, 'm> {
         let klass = vm.tables.find_static("java_lang_Class._klass_offset");
+        wanted.sort_unstable();
         Objects {
             vm,
             classes,
@@ -48,6 +72,7 @@ impl<'o, 'm, W: Write> Objects<'o, 'm, W> {
             segments,
             summary,
             wanted,
+            next: 0,
             found: FxHashSet::default(),
             klass_of_mirror: klass.and_then(|at| Some(vm.memory.u32(at)? as usize)),
             values: Vec::new(),
@@ -60,16 +85,25 @@ impl<'o, 'm, W: Write> Objects<'o, 'm, W> {
     }
 
     fn instance(&mut self, object: &Object<'_>, class: &Class) -> io::Result<()> {
-        self.values.clear();
-        for slot in &class.slots {
-            let at = slot.offset as usize;
-            let size = self.size(slot.kind);
-            // The fields of a class were checked to lie inside of its objects.
-            let bytes = object.bytes.get(at..at + size).unwrap_or(&[0; 8][..size]);
-            push_swapped(self.vm, slot.kind, bytes, &mut self.values);
-        }
         self.summary.instances += 1;
         let trace = self.trace(object);
+        let len = class.slots_size as usize;
+        if !self.segments.rewrites()
+            && let Some(room) = self.segments.room(INSTANCE_HEAD + len)?
+            && let Some((head, values)) = room.split_first_chunk_mut::<INSTANCE_HEAD>()
+        {
+            let mut head = Head(head);
+            head.put([HeapTag::InstanceDump as u8]);
+            head.put(object.at.to_be_bytes());
+            head.put(trace.0.to_be_bytes());
+            head.put(class.mirror.to_be_bytes());
+            head.put(class.slots_size.to_be_bytes());
+            put_slots(self.vm, object, class, values);
+            return Ok(());
+        }
+        self.values.clear();
+        self.values.resize(len, 0);
+        put_slots(self.vm, object, class, &mut self.values);
         self.segments.sub_record(&SubRecord::Instance(Instance {
             id: ObjectId(object.at),
             trace,
@@ -113,6 +147,14 @@ impl<'o, 'm, W: Write> Objects<'o, 'm, W> {
         let (size, size_in_dump) = (self.size(kind) as u64, kind.size(8) as u64);
         let total = header + u64::from(object.len) * size;
         let whole = total <= WHOLE;
+        if whole && !self.segments.rewrites() {
+            let contents = object.bytes.get(header as usize..total as usize);
+            if let Some(contents) = contents
+                && self.whole_array(object, contents, kind, class)?
+            {
+                return Ok(());
+            }
+        }
         let len = u64::from(object.len).min(MOST_BYTES / size_in_dump);
         self.values.clear();
         if whole {
@@ -169,12 +211,49 @@ impl<'o, 'm, W: Write> Objects<'o, 'm, W> {
         Ok(())
     }
 
+    /// Writes an array straight to its place in the output, if there is place for it.
+    fn whole_array(
+        &mut self,
+        object: &Object<'_>,
+        contents: &[u8],
+        kind: BasicType,
+        class: &Class,
+    ) -> io::Result<bool> {
+        let trace = self.trace(object);
+        let is_object = kind == BasicType::Object;
+        let head = if is_object {
+            OBJECTS_HEAD
+        } else {
+            PRIMITIVES_HEAD
+        };
+        let len = object.len as usize * kind.size(8);
+        let Some(room) = self.segments.room(head + len)? else {
+            return Ok(false);
+        };
+        let (head, values) = room.split_at_mut(head);
+        let mut head = Head(head);
+        let tag = match is_object {
+            true => HeapTag::ObjectArrayDump,
+            false => HeapTag::PrimitiveArrayDump,
+        };
+        head.put([tag as u8]);
+        head.put(object.at.to_be_bytes());
+        head.put(trace.0.to_be_bytes());
+        head.put(object.len.to_be_bytes());
+        match is_object {
+            true => head.put(class.mirror.to_be_bytes()),
+            false => head.put([kind as u8]),
+        }
+        put_swapped(self.vm, kind, contents, values);
+        Ok(true)
+    }
+
     /// Reads the contents of a large array piece by piece; what cannot be read is 0.
     fn read_pieces(
         &mut self,
         (mut at, end): (Address, Address),
         kind: BasicType,
-        mut write: impl FnMut(&mut Segments<'m, W>, &[u8]) -> io::Result<()>,
+        mut write: impl FnMut(&mut Segments<'m>, &[u8]) -> io::Result<()>,
     ) -> io::Result<()> {
         let (mut piece, mut values) = (vec![0; PIECE], Vec::new());
         while at < end {
@@ -194,10 +273,14 @@ impl<'o, 'm, W: Write> Objects<'o, 'm, W> {
     }
 }
 
-impl<W: Write> Visitor for Objects<'_, '_, W> {
+impl Visitor for Objects<'_, '_> {
     fn object(&mut self, object: &Object<'_>) -> io::Result<()> {
-        if self.wanted.contains(&object.at) {
-            self.found.insert(object.at);
+        // Objects come in the order of their addresses.
+        while let Some(wanted) = self.wanted.get(self.next).filter(|at| **at <= object.at) {
+            self.next += 1;
+            if *wanted == object.at {
+                self.found.insert(object.at);
+            }
         }
         let classes = self.classes;
         let class = &classes.all[object.class as usize];
@@ -222,29 +305,52 @@ impl<W: Write> Visitor for Objects<'_, '_, W> {
 
 /// Appends values of one type in big-endian order, references with 64 bits.
 fn push_swapped(vm: &Vm<'_>, kind: BasicType, bytes: &[u8], values: &mut Vec<u8>) {
-    match (kind, vm.reference_size()) {
-        (BasicType::Object, 4) => {
-            let references = bytes
-                .as_chunks()
-                .0
-                .iter()
-                .map(|half| vm.widen(u32::from_le_bytes(*half)));
-            values.extend(references.flat_map(u64::to_be_bytes));
+    let size = match kind {
+        BasicType::Object => vm.reference_size(),
+        _ => kind.size(8),
+    };
+    let begin = values.len();
+    values.resize(begin + bytes.len() / size * kind.size(8), 0);
+    put_swapped(vm, kind, bytes, &mut values[begin..]);
+}
+
+/// The same in this place, which has as many values.
+fn put_swapped(vm: &Vm<'_>, kind: BasicType, bytes: &[u8], values: &mut [u8]) {
+    fn each<const FROM: usize, const TO: usize>(
+        bytes: &[u8],
+        values: &mut [u8],
+        swapped: impl Fn([u8; FROM]) -> [u8; TO],
+    ) {
+        let to = values.as_chunks_mut().0.iter_mut();
+        for (to, from) in to.zip(bytes.as_chunks().0) {
+            *to = swapped(*from);
         }
+    }
+    match (kind, vm.reference_size()) {
+        (BasicType::Object, 4) => each(bytes, values, |half| {
+            vm.widen(u32::from_le_bytes(half)).to_be_bytes()
+        }),
         _ => match kind.size(8) {
-            1 => values.extend_from_slice(bytes),
-            2 => values.extend(bytes.as_chunks().0.iter().flat_map(|[a, b]| [*b, *a])),
-            4 => values.extend(
-                bytes
-                    .as_chunks()
-                    .0
-                    .iter()
-                    .flat_map(|[a, b, c, d]| [*d, *c, *b, *a]),
-            ),
-            _ => {
-                let words = bytes.as_chunks().0.iter();
-                values.extend(words.flat_map(|word| u64::from_le_bytes(*word).to_be_bytes()));
-            }
+            1 => values.copy_from_slice(bytes),
+            2 => each(bytes, values, |[a, b]| [b, a]),
+            4 => each(bytes, values, |[a, b, c, d]| [d, c, b, a]),
+            _ => each(bytes, values, |word| u64::from_le_bytes(word).to_be_bytes()),
         },
+    }
+}
+
+/// The values of an object in the order and form of a dump.
+fn put_slots(vm: &Vm<'_>, object: &Object<'_>, class: &Class, mut values: &mut [u8]) {
+    for slot in &class.slots {
+        let at = slot.offset as usize;
+        let size = match slot.kind {
+            BasicType::Object => vm.reference_size(),
+            _ => slot.kind.size(8),
+        };
+        // The fields of a class were checked to lie inside of its objects.
+        let bytes = object.bytes.get(at..at + size).unwrap_or(&[0; 8][..size]);
+        let (value, rest) = values.split_at_mut(slot.kind.size(8));
+        put_swapped(vm, slot.kind, bytes, value);
+        values = rest;
     }
 }

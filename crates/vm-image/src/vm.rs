@@ -2,6 +2,7 @@
 
 use crate::elf::Library;
 use crate::fault::Fault;
+use crate::machine::Machine;
 use crate::memory::{Address, Memory, Structures};
 use crate::structs::Tables;
 use rustc_hash::FxHashMap;
@@ -35,17 +36,20 @@ pub(crate) struct Vm<'m> {
     pub(crate) header: Header,
     /// Objects begin at multiples of this.
     pub(crate) alignment: u64,
+    pub(crate) machine: Machine,
 }
 
 impl<'m> Vm<'m> {
     /// The VM whose library is mapped at `base`.
     pub(crate) fn open(memory: &'m dyn Memory, base: Address) -> Result<Vm<'m>, Fault> {
         let memory = Structures::new(memory);
+        let no_header = || Fault::NoTables {
+            what: "ELF header".to_owned(),
+        };
+        let machine = base.checked_add(18).and_then(|at| memory.u16(at));
+        let machine = machine.and_then(Machine::of_elf).ok_or_else(no_header)?;
         let (tables, variables) = {
-            let library = Library::at(&memory, base);
-            let library = library.ok_or_else(|| Fault::NoTables {
-                what: "ELF header".to_owned(),
-            })?;
+            let library = Library::at(&memory, base).ok_or_else(no_header)?;
             (Tables::read(&memory, &library)?, library.variables())
         };
         let flags = flags(&memory, &tables)?;
@@ -59,6 +63,7 @@ impl<'m> Vm<'m> {
             klass_shift: 0,
             header: Header::Wide,
             alignment: 8,
+            machine,
         };
         vm.read_layout()?;
         Ok(vm)

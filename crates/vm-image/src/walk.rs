@@ -14,6 +14,10 @@ const WINDOW: usize = 4 << 20;
 pub(crate) const WHOLE: u64 = 1 << 20;
 /// After a gap, so many objects must follow each other for the first of them to be believed.
 const CONVINCING: u32 = 8;
+/// Bytes that say what an object is.
+const FIRST: usize = 24;
+/// Classes that are found again without a search.
+const RECENT: usize = 256;
 /// Classes outside of the lists that are remembered.
 const MOST_STRANGERS: usize = 1 << 16;
 
@@ -57,8 +61,8 @@ pub(crate) struct Walk<'v, 'm> {
     classes: &'v Classes,
     window: Vec<u8>,
     start: Address,
-    /// The class of the object before, which is most often the class of the next one, too.
-    last: (Address, Option<u32>),
+    /// Classes that were looked up before.
+    recent: [(Address, Option<u32>); RECENT],
     strangers: FxHashMap<Address, Option<Shape>>,
     size_of_mirror: Option<u32>,
     pub(crate) passed: Passed,
@@ -72,7 +76,7 @@ impl<'v, 'm> Walk<'v, 'm> {
             classes,
             window: Vec::new(),
             start: 0,
-            last: (0, None),
+            recent: [(0, None); RECENT],
             strangers: FxHashMap::default(),
             size_of_mirror: size.and_then(|at| vm.memory.u32(at)),
             passed: Passed::default(),
@@ -135,22 +139,16 @@ impl<'v, 'm> Walk<'v, 'm> {
 
     /// What an object begins with, if there is one that ends before `end`.
     fn head(&mut self, at: Address, end: Address) -> Option<Head> {
-        let mut first = [0; 24];
-        let there = first.len().min((end - at) as usize);
-        let bytes = self.bytes(at, there, end)?;
-        first[..there].copy_from_slice(bytes);
-        let word = |i: usize| {
-            first
-                .as_chunks()
-                .0
-                .get(i)
-                .map(|word| u64::from_le_bytes(*word))
-        };
-        let (mark, second) = (word(0)?, word(1)?);
-        let klass = self.vm.klass(mark, second);
+        let vm = self.vm;
+        let first = self.bytes(at, FIRST.min((end - at) as usize), end)?;
+        let mark = u64::from_le_bytes(*first.first_chunk()?);
+        // The smallest objects have nothing behind it.
+        let second = first.get(8..16).and_then(|bytes| bytes.first_chunk());
+        let len = first.get(vm.length_offset()..);
+        let len = len.and_then(|bytes| bytes.first_chunk());
+        let len = len.map_or(0, |len| u32::from_le_bytes(*len));
+        let klass = vm.klass(mark, second.map_or(0, |word| u64::from_le_bytes(*word)));
         let (class, shape) = self.shape(klass)?;
-        let len_at = self.vm.length_offset();
-        let len = u32::from_le_bytes(*first[len_at..].first_chunk()?);
         let number = |walk: &mut Self, offset: Option<u32>| {
             let bytes = walk.bytes(at.checked_add(offset?.into())?, 4, end)?;
             Some(u32::from_le_bytes(*bytes.first_chunk()?))
@@ -180,18 +178,23 @@ impl<'v, 'm> Walk<'v, 'm> {
             Shape::Primitives(header, kind) => (len, header + u64::from(len) * kind.size(8) as u64),
         };
         let is_length = len <= i32::MAX as u32;
-        let size = size.next_multiple_of(self.vm.alignment);
+        // A power of two.
+        let below = self.vm.alignment - 1;
+        let size = size.checked_add(below)? & !below;
         (is_length && size <= end - at).then_some(Head { class, len, size })
     }
 
     fn shape(&mut self, klass: Address) -> Option<(Option<u32>, Shape)> {
-        if self.last.0 != klass || klass == 0 {
-            if klass == 0 || !klass.is_multiple_of(8) {
-                return None;
-            }
-            self.last = (klass, self.classes.get(klass));
+        if klass == 0 || !klass.is_multiple_of(8) {
+            return None;
         }
-        if let Some(class) = self.last.1 {
+        let place = (klass >> 3 ^ klass >> 11) as usize % RECENT;
+        let mut recent = self.recent[place];
+        if recent.0 != klass {
+            recent = (klass, self.classes.get(klass));
+            self.recent[place] = recent;
+        }
+        if let Some(class) = recent.1 {
             return Some((Some(class), self.classes.all[class as usize].shape));
         }
         // A class that was unloaded while its objects still lie there, or one of the archive that is not used.

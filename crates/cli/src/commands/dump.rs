@@ -24,7 +24,7 @@ use vm_image::{Changed, Copied, Core, Fault, Frozen, Memory, Place, Process, Sum
 /// Take a heap dump of a running JVM, of one that hangs, or of a core file
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "The JVM stops while it writes the dump itself. With --snapshot it stops only while Tenure's agent copies\nthe process (fork); the copy shares all memory that the program does not change meanwhile. The agent is\nloaded for that and stays, without a recording. --frozen and --core need nothing of the JVM.\n\n--snapshot, --frozen and --core read memory (HotSpot 8 to 25 with the Serial, Parallel or G1\ncollector). Such dumps include unreachable objects, and whatever on a thread's stack looks like a\nreference counts as a local variable.\n\nA JVM that runs with Tenure's agent also writes its profile on SIGQUIT (kill -QUIT PID).\n\nExamples:\n  tenure dump 4711                            (writes heap-4711.hprof)\n  tenure dump demo.Main -o all.hprof --all\n  tenure dump 4711 --snapshot -o now.hprof\n  tenure dump 4711 --snapshot --redact -o shared.hprof\n  tenure dump 4711 --frozen -o hung.hprof\n  tenure dump --core core.4711 -o crashed.hprof"
+    after_help = "The JVM stops while it writes the dump itself. With --snapshot it stops only while Tenure's agent copies\nthe process (fork); the copy shares all memory that the program does not change meanwhile. The agent is\nloaded for that and stays, without a recording. --frozen and --core need nothing of the JVM.\n\n--snapshot, --frozen and --core read memory (HotSpot 8 to 25 with the Serial, Parallel, G1 or\nShenandoah collector). Such dumps include unreachable objects, and whatever on a thread's stack looks like a\nreference counts as a local variable.\n\nA JVM that runs with Tenure's agent also writes its profile on SIGQUIT (kill -QUIT PID).\n\nExamples:\n  tenure dump 4711                            (writes heap-4711.hprof)\n  tenure dump demo.Main -o all.hprof --all\n  tenure dump 4711 --snapshot -o now.hprof\n  tenure dump 4711 --snapshot --redact -o shared.hprof\n  tenure dump 4711 --frozen -o hung.hprof\n  tenure dump --core core.4711 -o crashed.hprof"
 )]
 pub struct Args {
     /// Process id, or a part of the main class's name
@@ -136,16 +136,23 @@ impl Args {
         let mut output = Output::create(&name, force, &[])?;
         let limit = self.cow_limit;
         let limit = limit.unwrap_or_else(|| Copied::usual_limit(jvm.pid));
-        let copy = Snapshot::of(&jvm, self.agent.as_deref())?;
-        let (stopped, fork) = (millis(copy.stopped), millis(copy.fork));
-        note(&format!(
-            "process {} was stopped for {stopped} ms at most ({fork} ms to copy it) and runs on",
-            jvm.pid
-        ));
-        let read_copy = |memory: &dyn Memory, place: &Place| {
-            read(memory, place, redaction.as_ref(), &mut output)
+        let copied = || {
+            let copy = Snapshot::of(&jvm, self.agent.as_deref()).with_context(|| {
+                format!(
+                    "there is no snapshot of process {} (without --snapshot the JVM writes its dump itself and stops meanwhile)",
+                    jvm.pid
+                )
+            })?;
+            let (stopped, fork) = (millis(copy.stopped), millis(copy.fork));
+            note(&format!(
+                "process {} was stopped for {stopped} ms at most ({fork} ms to copy it) and runs on",
+                jvm.pid
+            ));
+            Ok(copy.copied.read(limit, |memory, place| {
+                read(memory, place, redaction.as_ref(), &mut output)
+            }))
         };
-        let (summary, Changed(changed)) = match copy.copied.read(limit, read_copy) {
+        let (summary, Changed(changed)) = match outside_of_collections(jvm.pid, copied)? {
             Err(Fault::Changed { changed, limit }) => bail!(
                 "the program has changed {} of its memory since it was copied, more than --cow-limit ({}) allows, so \
                  the dump was abandoned; the program was not disturbed",
@@ -268,14 +275,35 @@ const ATTEMPTS: u32 = 60;
 /// The longest pause between two attempts.
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 
+/// Tries until the process is not found in the middle of a collection; then nothing has been written yet.
+fn outside_of_collections<T>(
+    pid: u32,
+    mut attempt: impl FnMut() -> Result<Result<T, Fault>>,
+) -> Result<Result<T, Fault>> {
+    let mut pause = Duration::from_millis(10);
+    for _ in 1..ATTEMPTS {
+        match attempt()? {
+            Err(Fault::InCollection) => thread::sleep(pause),
+            found => return Ok(found),
+        }
+        pause = (pause * 2).min(LONGEST_PAUSE);
+    }
+    let found = attempt()?;
+    if matches!(found, Err(Fault::InCollection)) {
+        let tried =
+            format!("process {pid} was stopped {ATTEMPTS} times and collected garbage each time");
+        return Err(Fault::InCollection).context(tried);
+    }
+    Ok(found)
+}
+
 /// Stops a process, reads its heap, and lets it go on. Says also how long it stood still.
 fn read_frozen(
     pid: u32,
     redaction: Option<&RedactOptions>,
     output: &mut Output,
 ) -> Result<(Summary, Duration)> {
-    let mut pause = Duration::from_millis(10);
-    for attempt in 1.. {
+    let found = outside_of_collections(pid, || {
         let frozen = Frozen::new(pid)?;
         let process = Process::open(pid)?;
         let place = Place {
@@ -284,21 +312,9 @@ fn read_frozen(
             ..Place::default()
         };
         let dumped = read(&process, &place, redaction, output);
-        let stopped = frozen.elapsed();
-        drop(frozen);
-        match dumped {
-            Err(Fault::InCollection) if attempt < ATTEMPTS => thread::sleep(pause),
-            Err(Fault::InCollection) => {
-                let tried = format!(
-                    "process {pid} was stopped {ATTEMPTS} times and collected garbage each time"
-                );
-                return Err(Fault::InCollection).context(tried);
-            }
-            dumped => return Ok((dumped?, stopped)),
-        }
-        pause = (pause * 2).min(LONGEST_PAUSE);
-    }
-    unreachable!("the last attempt returns")
+        Ok(dumped.map(|summary| (summary, frozen.elapsed())))
+    })?;
+    Ok(found?)
 }
 
 /// Says what was written, and what could not be read.
@@ -350,4 +366,31 @@ fn report(path: &Path, summary: &Summary, is_redacted: bool) -> Exit {
         note(&format!("  {sentence}"));
     }
     Exit::Damaged
+}
+
+#[cfg(test)]
+mod tests {
+    use super::outside_of_collections;
+    use vm_image::Fault;
+
+    #[test]
+    fn a_collection_is_awaited_and_other_faults_are_not() {
+        let mut attempts = 0;
+        let found = outside_of_collections(1, || {
+            attempts += 1;
+            Ok(match attempts {
+                1 | 2 => Err(Fault::InCollection),
+                _ => Ok("heap"),
+            })
+        });
+        assert!(matches!(found, Ok(Ok("heap"))));
+        assert_eq!(attempts, 3);
+        let mut attempts = 0;
+        let found = outside_of_collections(1, || {
+            attempts += 1;
+            Ok(Err::<(), _>(Fault::Ended))
+        });
+        assert!(matches!(found, Ok(Err(Fault::Ended))));
+        assert_eq!(attempts, 1);
+    }
 }

@@ -127,13 +127,19 @@ impl Program {
     /// The dump of all objects that the VM itself writes, without a collection before it.
     pub(crate) fn dump_of_vm(&self) -> PathBuf {
         let path = self.folder.path().join("vm.hprof");
-        let ran = self
-            .jcmd()
-            .args(["GC.heap_dump", "-all"])
-            .arg(&path)
-            .output();
-        let ran = ran.expect("jcmd");
-        assert!(path.is_file(), "{}", String::from_utf8_lossy(&ran.stdout));
+        drop(std::fs::remove_file(&path));
+        // A runtime has no `jcmd`; `tenure` asks the VM for the same.
+        let mut asked = match self.jdk.tool("jcmd").is_file() {
+            true => self.jcmd(),
+            false => Command::new(testkit::built::tenure()),
+        };
+        match self.jdk.tool("jcmd").is_file() {
+            true => asked.args(["GC.heap_dump", "-all"]),
+            false => asked.args(["dump", &self.pid().to_string(), "--all", "-o"]),
+        };
+        let ran = asked.arg(&path).output().expect("a command");
+        let said = [ran.stdout, ran.stderr].concat();
+        assert!(path.is_file(), "{}", String::from_utf8_lossy(&said));
         path
     }
 
