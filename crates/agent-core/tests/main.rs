@@ -6,3 +6,4 @@ mod recorder;
 mod replay_oracle;
 mod scripted;
 mod teller;
+mod wall_clock;

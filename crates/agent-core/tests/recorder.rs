@@ -101,6 +101,7 @@ fn small_vm() -> ScriptedVm {
             trace: HOT,
             samples: 9,
         }],
+        wall: crate::wall_clock::rows(HOT, COLD),
     };
     vm
 }
@@ -171,7 +172,7 @@ fn start(recorder: &mut Recorder, vm: &mut ScriptedVm) {
 }
 
 /// A whole run with these options.
-fn run(options: &str) -> Vec<u8> {
+pub(crate) fn run(options: &str) -> Vec<u8> {
     let (mut recorder, out, _) = recorder(options, None);
     let mut vm = small_vm();
     start(&mut recorder, &mut vm);

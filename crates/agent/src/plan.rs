@@ -25,8 +25,8 @@ pub(crate) fn config(options: &Options) -> Config {
         },
         // Without frames the original had nothing to count.
         samples: (options.cpu.samples && options.traces.depth > 0).then_some(options.interval),
-        safepoint_samples: options.cpu.safepoint || options.cpu.wall,
-        wall_samples: options.cpu.wall,
+        safepoint_samples: options.cpu.safepoint,
+        wall: options.cpu.wall.filter(|_| options.traces.depth > 0),
         monitors: options.monitor,
         references: options.heap.references,
         per_thread: options.traces.per_thread,
@@ -79,6 +79,11 @@ mod tests {
         check("alloc=512k,live=n", |c| c.follow == Follow::None);
         check("cpu=samples", |c| c.samples.is_some() && !c.instruments());
         check("cpu=samples,depth=0", |c| c.samples.is_none());
+        check("wall=20ms", |c| {
+            c.wall == Some(std::time::Duration::from_millis(20))
+                && c.samples.is_none()
+                && c.takes_async_stacks()
+        });
         check("cpu=old", |c| {
             c.calls && c.call_depth == Some(2) && !c.allocations
         });

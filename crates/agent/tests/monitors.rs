@@ -96,3 +96,52 @@ fn dumps_end_while_threads_contend_for_what_they_need() {
         }
     }
 }
+
+#[test]
+fn threads_parked_at_locks_are_timed_where_they_ask_for_them() {
+    let Some(lab) = crate::common::lab() else {
+        return;
+    };
+    let Some(classes) = lab.compile("Locks.java", 8) else {
+        return;
+    };
+    for jdk in &lab.jdks {
+        for options in ["monitor=y,cutoff=0", "monitor=y,cutoff=0,format=b,modern=y"] {
+            let options = format!("{options},file=out");
+            let ran = lab.run_in(jdk, classes.path(), Some(&options), &[], &["Locks"]);
+            let what = format!("{options} on {}: {}", jdk.full_version, ran.stderr());
+            assert_eq!(ran.stdout(), "unlocked\n", "{what}");
+            let said = [ran.stdout(), ran.stderr()].concat();
+            assert!(!said.contains("park"), "{what}: {said}");
+            let bytes = std::fs::read(ran.folder.path().join("out")).expect("a profile");
+            let (profile, _) = profile::read(&bytes).expect("a profile");
+            let rows = profile.stacks(profile::Metric::Parked).map(|stack| {
+                let path = profile.path(&stack);
+                let [.., method, class] = &path[..] else {
+                    panic!("{path:?}");
+                };
+                ([method.clone(), class.clone()], stack.value)
+            });
+            let rows: std::collections::BTreeMap<_, _> = rows.collect();
+            for (method, class) in [
+                ("wantsPlain", "ReentrantLock$NonfairSync"),
+                ("wantsRead", "ReentrantReadWriteLock$NonfairSync"),
+                ("wantsStamped", "StampedLock"),
+            ] {
+                let key = [
+                    format!("Locks.{method}"),
+                    format!("[java.util.concurrent.locks.{class}]"),
+                ];
+                // Main sleeps for 300 ms after it has seen the thread wait.
+                let parked = rows.get(&key).copied().unwrap_or(0);
+                assert!(parked >= 250_000_000, "{key:?} {rows:?} {what}");
+            }
+            let others = rows.keys().filter(|[method, _]| {
+                method.starts_with("Locks.wantsEvent") || method.starts_with("Locks.wantsWork")
+            });
+            assert_eq!(others.count(), 0, "{rows:?} {what}");
+        }
+        let ran = lab.run_in(jdk, classes.path(), Some("cpu=samples"), &[], &["Locks"]);
+        assert!(!ran.profile().contains("LOCK TIME"), "{}", jdk.full_version);
+    }
+}

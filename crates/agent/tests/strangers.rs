@@ -214,7 +214,7 @@ fn a_program_in_a_container_is_recorded_from_outside_and_leads_nowhere() {
         let ran = stage.run(&["attach", &pid, "--agent", &library]);
         assert_eq!(ran.status.code(), Some(3), "{what}: {}", said(&ran));
         assert!(
-            said(&ran).contains("belongs to somebody else"),
+            said(&ran).contains("belongs to another user"),
             "{}",
             said(&ran)
         );

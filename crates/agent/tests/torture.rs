@@ -20,7 +20,7 @@ const RECORDERS: [&str; 9] = [
     "alloc=64k",
     "native=64k",
     "jni=y",
-    "cpu=samples,wall=y",
+    "cpu=samples,wall=1ms",
 ];
 /// Where to, and in which form.
 const SINKS: [&str; 3] = [

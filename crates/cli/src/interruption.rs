@@ -5,9 +5,11 @@ use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
 use std::collections::BTreeSet;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 use std::thread;
+use tempfile::NamedTempFile;
 
 static PARTS: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 
@@ -15,11 +17,17 @@ fn lock() -> MutexGuard<'static, BTreeSet<PathBuf>> {
     PARTS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Removes a file if a signal ends this process. Commands that handle signals themselves must not call it.
-pub(crate) fn remove_at_signal(part: &Path) {
+/// Runs `body`, which makes a file, and removes this file if a signal ends the process. A signal waits for `body`. Commands that
+/// handle signals themselves must not call it.
+pub(crate) fn remove_at_signal(
+    body: impl FnOnce() -> io::Result<NamedTempFile>,
+) -> io::Result<NamedTempFile> {
     static WATCH: Once = Once::new();
-    lock().insert(part.to_owned());
     WATCH.call_once(watch);
+    let mut parts = lock();
+    let part = body()?;
+    parts.insert(part.path().to_owned());
+    Ok(part)
 }
 
 /// Runs `body`, which gives the file its name or removes it. A signal waits for it.

@@ -33,6 +33,8 @@ pub(super) enum State {
     Old,
     /// MONITOR TIME.
     MonitorTime,
+    /// LOCK TIME.
+    LockTime,
     /// CLASS ESTIMATES.
     Estimates,
     /// JNI REFERENCES.
@@ -69,6 +71,9 @@ impl<'a> TextReader<'a> {
             (State::Sites, b' ' | b'0'..=b'9') => return super::read_tables::site(line.text),
             (State::Cpu, b' ' | b'0'..=b'9') => return super::read_tables::cpu(line.text),
             (State::Old, b'0'..=b'9') => return super::read_tables::old(line.text),
+            (State::LockTime, b' ' | b'0'..=b'9') => {
+                return super::read_tables::lock_time(line.text);
+            }
             (State::MonitorTime, b' ' | b'0'..=b'9') => {
                 return super::read_tables::monitor_time(line.text);
             }

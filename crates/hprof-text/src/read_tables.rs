@@ -18,9 +18,8 @@ pub(super) fn boundary(line: &[u8]) -> Option<(TextRecord<'_>, Option<State>)> {
     let alone = match line {
         b"SITES END" => TextRecord::SitesEnd,
         b"NATIVE END" => TextRecord::NativeEnd,
-        b"CPU SAMPLES END" => TextRecord::CpuEnd(CpuKind::Samples),
-        b"CPU TIME (ms) END" => TextRecord::CpuEnd(CpuKind::Time),
         b"MONITOR DUMP END" => TextRecord::MonitorDumpEnd,
+        b"LOCK TIME END" => TextRecord::LockTimeEnd,
         b"MONITOR TIME END" => TextRecord::MonitorTimeEnd,
         b"HEAP DUMP END" => TextRecord::HeapEnd,
         b"CLASS ESTIMATES END" => TextRecord::EstimatesEnd,
@@ -30,12 +29,20 @@ pub(super) fn boundary(line: &[u8]) -> Option<(TextRecord<'_>, Option<State>)> {
         }
         b"count callee caller time" => return Some((TextRecord::OldBegin, Some(State::Old))),
         _ => {
-            return wait(line)
-                .map(|record| (record, None))
+            return cpu_end(line)
+                .or_else(|| wait(line).map(|record| (record, None)))
                 .or_else(|| begin(line));
         }
     };
     Some((alone, Some(State::Outside)))
+}
+
+/// The end of a table of CPU or wall-clock time.
+fn cpu_end(line: &[u8]) -> Option<(TextRecord<'_>, Option<State>)> {
+    let title = line.strip_suffix(b" END")?;
+    let mut kinds = CpuKind::ALL.into_iter();
+    let kind = kinds.find(|kind| kind.title().as_bytes() == title)?;
+    Some((TextRecord::CpuEnd(kind), Some(State::Outside)))
 }
 
 fn begin(line: &[u8]) -> Option<(TextRecord<'_>, Option<State>)> {
@@ -61,6 +68,11 @@ fn begin(line: &[u8]) -> Option<(TextRecord<'_>, Option<State>)> {
         scan.word(" bytes) ")?;
         let date = scan.rest();
         (TextRecord::NativeBegin { interval, date }, State::Sites)
+    } else if scan.accept("LOCK TIME BEGIN (total = ") {
+        let total = scan.number()?;
+        scan.word(" ms) ")?;
+        let date = scan.rest();
+        (TextRecord::LockTimeBegin { total, date }, State::LockTime)
     } else if scan.accept("MONITOR TIME BEGIN (total = ") {
         let total = scan.number()?;
         scan.word(" ms) ")?;
@@ -107,12 +119,9 @@ fn begin(line: &[u8]) -> Option<(TextRecord<'_>, Option<State>)> {
             State::Heap,
         )
     } else {
-        let kind = if scan.accept("CPU SAMPLES BEGIN (total = ") {
-            CpuKind::Samples
-        } else {
-            scan.word("CPU TIME (ms) BEGIN (total = ")?;
-            CpuKind::Time
-        };
+        let mut kinds = CpuKind::ALL.into_iter();
+        let kind = kinds.find(|kind| scan.accept(kind.title()))?;
+        scan.word(" BEGIN (total = ")?;
         let total = scan.signed()?;
         scan.word(") ")?;
         (
@@ -224,6 +233,11 @@ pub(super) fn reference(line: &[u8]) -> Option<TextRecord<'_>> {
 /// A row of a CPU table.
 pub(super) fn cpu(line: &[u8]) -> Option<TextRecord<'_>> {
     ranked(line).map(TextRecord::Cpu)
+}
+
+/// A row of LOCK TIME.
+pub(super) fn lock_time(line: &[u8]) -> Option<TextRecord<'_>> {
+    ranked(line).map(TextRecord::LockTime)
 }
 
 /// A row of MONITOR TIME.

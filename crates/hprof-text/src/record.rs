@@ -39,16 +39,16 @@ pub enum TextRecord<'a> {
     },
     /// `NATIVE END`.
     NativeEnd,
-    /// `CPU SAMPLES BEGIN …` or `CPU TIME (ms) BEGIN …`.
+    /// `CPU SAMPLES BEGIN …`, `CPU TIME (ms) BEGIN …`, `WALL RUNNING (ms) BEGIN …` or `WALL WAITING (ms) BEGIN …`.
     CpuBegin {
-        /// Samples or times.
+        /// Which of them.
         kind: CpuKind,
         /// Sum of all samples, or of all milliseconds, printed or not.
         total: i64,
         /// When.
         date: &'a [u8],
     },
-    /// A row of either CPU table.
+    /// A row of any of them.
     Cpu(RankRow<'a>),
     /// The end of a CPU table.
     CpuEnd(CpuKind),
@@ -66,6 +66,17 @@ pub enum TextRecord<'a> {
     Monitor(Monitor<'a>),
     /// `MONITOR DUMP END`.
     MonitorDumpEnd,
+    /// `LOCK TIME BEGIN (total = … ms) …`: as MONITOR TIME, of locks that are no monitors.
+    LockTimeBegin {
+        /// Milliseconds of all threads at locks.
+        total: u64,
+        /// When.
+        date: &'a [u8],
+    },
+    /// A row of LOCK TIME.
+    LockTime(RankRow<'a>),
+    /// `LOCK TIME END`.
+    LockTimeEnd,
     /// `MONITOR TIME BEGIN …`.
     MonitorTimeBegin {
         /// Milliseconds of all contention.
@@ -269,6 +280,30 @@ pub enum CpuKind {
     Samples,
     /// `CPU TIME (ms)`.
     Time,
+    /// `WALL RUNNING (ms)`: elapsed time of threads that run or could.
+    Running,
+    /// `WALL WAITING (ms)`: elapsed time of threads that wait.
+    Waiting,
+}
+
+impl CpuKind {
+    /// Every kind.
+    pub const ALL: [CpuKind; 4] = [
+        CpuKind::Samples,
+        CpuKind::Time,
+        CpuKind::Running,
+        CpuKind::Waiting,
+    ];
+
+    /// What the lines that begin and end its table begin with.
+    pub const fn title(self) -> &'static str {
+        match self {
+            CpuKind::Samples => "CPU SAMPLES",
+            CpuKind::Time => "CPU TIME (ms)",
+            CpuKind::Running => "WALL RUNNING (ms)",
+            CpuKind::Waiting => "WALL WAITING (ms)",
+        }
+    }
 }
 
 /// A row of a CPU table or of MONITOR TIME.

@@ -1,8 +1,8 @@
 //! Records to lines: exactly the bytes the original agent prints for them.
 
 use super::record::{
-    CpuKind, EstimateRow, Frame, Monitor, MonitorWait, RankRow, ReferenceRow, SiteOrder, SiteRow,
-    TextLine, TextRecord, Trace,
+    EstimateRow, Frame, Monitor, MonitorWait, RankRow, ReferenceRow, SiteOrder, SiteRow, TextLine,
+    TextRecord, Trace,
 };
 use std::io::{self, Write};
 
@@ -50,11 +50,11 @@ pub fn write_record(out: &mut impl Write, record: &TextRecord<'_>) -> io::Result
         }
         TextRecord::NativeEnd => out.write_all(b"NATIVE END\n"),
         TextRecord::CpuBegin { kind, total, date } => {
-            write!(out, "{} BEGIN (total = {total}) ", cpu_title(*kind))?;
+            write!(out, "{} BEGIN (total = {total}) ", kind.title())?;
             line(out, date)
         }
         TextRecord::Cpu(row) => ranked(out, row, "method", ""),
-        TextRecord::CpuEnd(kind) => writeln!(out, "{} END", cpu_title(*kind)),
+        TextRecord::CpuEnd(kind) => writeln!(out, "{} END", kind.title()),
         TextRecord::OldBegin => out.write_all(b"count callee caller time\n"),
         TextRecord::Old(row) => {
             write!(out, "{} ", row.count)?;
@@ -75,6 +75,12 @@ pub fn write_record(out: &mut impl Write, record: &TextRecord<'_>) -> io::Result
         }
         TextRecord::Monitor(one) => monitor(out, one),
         TextRecord::MonitorDumpEnd => out.write_all(b"MONITOR DUMP END\n"),
+        TextRecord::LockTimeBegin { total, date } => {
+            write!(out, "LOCK TIME BEGIN (total = {total} ms) ")?;
+            line(out, date)
+        }
+        TextRecord::LockTime(row) => ranked(out, row, "lock", ""),
+        TextRecord::LockTimeEnd => out.write_all(b"LOCK TIME END\n"),
         TextRecord::MonitorTimeBegin { total, date } => {
             write!(out, "MONITOR TIME BEGIN (total = {total} ms) ")?;
             line(out, date)
@@ -128,13 +134,6 @@ pub fn write_record(out: &mut impl Write, record: &TextRecord<'_>) -> io::Result
 fn line(out: &mut impl Write, text: &[u8]) -> io::Result<()> {
     out.write_all(text)?;
     out.write_all(b"\n")
-}
-
-fn cpu_title(kind: CpuKind) -> &'static str {
-    match kind {
-        CpuKind::Samples => "CPU SAMPLES",
-        CpuKind::Time => "CPU TIME (ms)",
-    }
 }
 
 fn trace(out: &mut impl Write, trace: &Trace<'_>) -> io::Result<()> {

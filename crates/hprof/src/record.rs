@@ -240,7 +240,9 @@ impl<'a> RawRecord<'a> {
             RecordTag::HeapDump
             | RecordTag::HeapDumpSegment
             | RecordTag::CpuTimes
+            | RecordTag::WallTimes
             | RecordTag::MonitorTimes
+            | RecordTag::LockTimes
             | RecordTag::WideAllocSites
             | RecordTag::SiteVariances
             | RecordTag::MonitorDump
@@ -301,7 +303,10 @@ pub(crate) fn length_is_possible(tag: RecordTag, length: u64, ids: IdSize) -> bo
         RecordTag::HeapDumpEnd => length == 0,
         RecordTag::HeapDump | RecordTag::HeapDumpSegment => true,
         RecordTag::CpuTimes => length >= 8 && (length - 8).is_multiple_of(28),
-        RecordTag::MonitorTimes => length >= 8 && (length - 8).is_multiple_of(24),
+        RecordTag::WallTimes => length >= 12 && (length - 12).is_multiple_of(20),
+        RecordTag::MonitorTimes | RecordTag::LockTimes => {
+            length >= 8 && (length - 8).is_multiple_of(24)
+        }
         RecordTag::WideAllocSites => length.is_multiple_of(40),
         RecordTag::SiteVariances => length.is_multiple_of(16),
         RecordTag::MonitorDump => length >= 8 && length.is_multiple_of(4),

@@ -64,6 +64,8 @@ tags! {
         /// Tenure's: MONITOR TIME of the text form. u8 total, then rows of u4 class serial, u4 trace,
         /// u8 count and u8 nanoseconds blocked.
         MonitorTimes = 0x72, "MONITOR_TIMES";
+        /// Tenure's: LOCK TIME of the text form; as MONITOR_TIMES, of locks that are no monitors.
+        LockTimes = 0x70, "LOCK_TIMES";
         /// Tenure's: the preceding ALLOC SITES with wide numbers. Rows of u4 class serial, u4 trace,
         /// u8 live bytes, live objects, bytes and objects.
         WideAllocSites = 0x73, "WIDE_ALLOC_SITES";
@@ -73,6 +75,9 @@ tags! {
         /// Tenure's: references of the preceding JNI REFERENCES that exist. Rows of u4 row of that
         /// record and u8 reference as roots of a dump name it.
         JniHandles = 0x75, "JNI_HANDLES";
+        /// Tenure's: WALL RUNNING or WALL WAITING of the text form. u4 0 for the one, 1 for the other, u8 total
+        /// nanoseconds, then rows of u4 trace, u8 samples and u8 nanoseconds.
+        WallTimes = 0x77, "WALL_TIMES";
         /// Tenure's: where classes of the sites come from. Rows of u4 class serial, name id of the
         /// loader and of the module; 0 for the boot loader and for no named module.
         ClassPlaces = 0x78, "CLASS_PLACES";

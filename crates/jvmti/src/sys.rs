@@ -276,7 +276,7 @@ pub mod jni_slot {
         NewObjectArray = 172, GetObjectArrayElement = 173, SetObjectArrayElement = 174, NewBooleanArray = 175, NewByteArray = 176,
         NewIntArray = 179, NewLongArray = 180,
         GetIntArrayRegion = 203, GetLongArrayRegion = 204, SetIntArrayRegion = 211,
-        SetLongArrayRegion = 212, GetPrimitiveArrayCritical = 222,
+        SetLongArrayRegion = 212, RegisterNatives = 215, GetPrimitiveArrayCritical = 222,
         ReleasePrimitiveArrayCritical = 223, NewWeakGlobalRef = 226,
         DeleteWeakGlobalRef = 227, ExceptionCheck = 228, GetObjectRefType = 232,
     }

@@ -83,6 +83,10 @@ ranks! {
     Timers,
     /// `Timers::ended`: numbers of threads that had a timer.
     EndedTimers,
+    /// `OtherThreads`: timers of threads that run no Java code.
+    OtherThreads,
+    /// Threads of the agent's own, which are not sampled.
+    OwnThreads,
     /// What a factory is being asked.
     Asking,
     /// `Numbers`: methods and call sites that inserted code knows by number. The class hook takes it, wherever a

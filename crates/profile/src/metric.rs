@@ -15,6 +15,10 @@ pub enum Metric {
     CpuTime,
     /// Completed calls.
     Calls,
+    /// Elapsed nanoseconds of threads that ran or could have run.
+    WallRunning,
+    /// Elapsed nanoseconds of threads that waited.
+    WallWaiting,
     /// Bytes ever allocated.
     AllocatedBytes,
     /// Objects ever allocated.
@@ -37,7 +41,7 @@ pub enum Metric {
     Contentions,
     /// Global references of native code that exist, weak ones included.
     References,
-    /// Nanoseconds parked (`LockSupport.park`): at locks of `java.util.concurrent`, but also where threads wait for work.
+    /// Nanoseconds parked (`LockSupport.park`) at locks of `java.util.concurrent`; in a recording of JFR also where threads wait for work.
     Parked,
     /// Number of times a thread was parked.
     Parks,
@@ -49,10 +53,12 @@ pub enum Metric {
 
 impl Metric {
     /// Every metric, in the order a report shows them.
-    pub const ALL: [Metric; 18] = [
+    pub const ALL: [Metric; 20] = [
         Metric::Samples,
         Metric::CpuTime,
         Metric::Calls,
+        Metric::WallRunning,
+        Metric::WallWaiting,
         Metric::AllocatedBytes,
         Metric::AllocatedObjects,
         Metric::LiveBytes,
@@ -76,6 +82,8 @@ impl Metric {
             Metric::Samples => "samples",
             Metric::CpuTime => "cpu",
             Metric::Calls => "calls",
+            Metric::WallRunning => "wall_running",
+            Metric::WallWaiting => "wall_waiting",
             Metric::AllocatedBytes => "alloc_space",
             Metric::AllocatedObjects => "alloc_objects",
             Metric::LiveBytes => "inuse_space",
@@ -108,7 +116,11 @@ impl Metric {
     /// The unit, in pprof's words.
     pub fn unit(self) -> &'static str {
         match self {
-            Metric::CpuTime | Metric::Blocked | Metric::Parked => "nanoseconds",
+            Metric::CpuTime
+            | Metric::WallRunning
+            | Metric::WallWaiting
+            | Metric::Blocked
+            | Metric::Parked => "nanoseconds",
             Metric::AllocatedBytes
             | Metric::LiveBytes
             | Metric::NativeAllocatedBytes
@@ -145,7 +157,12 @@ impl Profile {
             Metric::Blocked | Metric::Contentions => self.contention.is_some(),
             _ if metric.is_native() => self.native.is_some(),
             Metric::References => self.references.is_some(),
-            Metric::Parked | Metric::Parks | Metric::RetainedBytes | Metric::ShallowBytes => false,
+            Metric::WallRunning
+            | Metric::WallWaiting
+            | Metric::Parked
+            | Metric::Parks
+            | Metric::RetainedBytes
+            | Metric::ShallowBytes => false,
             _ => self.sites.is_some(),
         };
         let is_weighted = |metric: &Metric| self.weighted.iter().any(|one| one.metric == *metric);
@@ -218,9 +235,12 @@ impl Profile {
                 })
                 .collect()
             }
-            Metric::Parked | Metric::Parks | Metric::RetainedBytes | Metric::ShallowBytes => {
-                Vec::new()
-            }
+            Metric::WallRunning
+            | Metric::WallWaiting
+            | Metric::Parked
+            | Metric::Parks
+            | Metric::RetainedBytes
+            | Metric::ShallowBytes => Vec::new(),
             Metric::References => {
                 let rows = self.references.iter().flat_map(|table| &table.rows);
                 rows.map(|row| classed(row.class, row.trace, row.remaining()))

@@ -80,6 +80,28 @@ impl Profile {
 
     /// Adds to the number of a stack in [`Profile::weighted`].
     pub fn add_weight(&mut self, metric: Metric, stack: WeightedStack) {
+        self.table_of(metric).add(stack);
+    }
+
+    /// Adds threads that were parked at locks of a class.
+    pub(crate) fn add_parks(&mut self, class: NameId, trace: TraceId, count: u64, parked_ns: u64) {
+        for (metric, value) in [(Metric::Parked, parked_ns), (Metric::Parks, count)] {
+            let class = Some(class);
+            let stack = WeightedStack {
+                trace,
+                class,
+                value,
+            };
+            self.add_weight(metric, stack);
+        }
+    }
+
+    /// Adds a table of this metric to [`Profile::weighted`] if there is none: the metric was measured.
+    pub fn begin_weights(&mut self, metric: Metric) {
+        self.table_of(metric);
+    }
+
+    fn table_of(&mut self, metric: Metric) -> &mut WeightedTable {
         let tables = &mut self.weighted;
         let at = tables
             .iter()
@@ -88,7 +110,7 @@ impl Profile {
                 tables.push(WeightedTable::new(metric));
                 tables.len() - 1
             });
-        tables[at].add(stack);
+        &mut tables[at]
     }
 
     /// `class.method` of each frame of a trace, innermost first.

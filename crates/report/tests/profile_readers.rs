@@ -95,6 +95,56 @@ fn the_jdk_prints_a_recording() {
     assert!(print.contains("10 objects"), "{print}");
 }
 
+const WALL: &str = "\
+TRACE 300001:
+\tdemo.Cpu.hot(Cpu.java:3)
+TRACE 300002:
+\tdemo.Cpu.rest(Cpu.java:9)
+WALL RUNNING (ms) BEGIN (total = 40) Sat Nov 21 04:57:27 2026
+   1 100.00% 100.00%       4 300001 demo.Cpu.hot
+WALL RUNNING (ms) END
+WALL WAITING (ms) BEGIN (total = 500) Sat Nov 21 04:57:27 2026
+   1 80.00% 80.00%      39 300002 demo.Cpu.rest
+   2 20.00% 100.00%      11 300001 demo.Cpu.hot
+WALL WAITING (ms) END
+";
+
+#[test]
+fn elapsed_time_comes_back_from_a_recording() {
+    let (profile, _) = ::profile::read(WALL.as_bytes()).expect("a profile");
+    let metrics = [Metric::WallRunning, Metric::WallWaiting];
+    let sums = |profile: &Profile| {
+        metrics.map(|metric| {
+            let stacks = profile.stacks(metric);
+            let mut rows: Vec<_> = stacks
+                .map(|stack| (profile.path(&stack), stack.value))
+                .collect();
+            rows.sort();
+            rows
+        })
+    };
+    let expected = sums(&profile);
+    assert_eq!([expected[0].len(), expected[1].len()], [1, 2]);
+    let recording = render(&profile, Form::Jfr, None, "demo");
+    let (again, _) = ::profile::read(&recording).expect("a recording");
+    assert_eq!(again.metrics(), metrics);
+    assert_eq!(sums(&again), expected);
+    let waiting = render(&profile, Form::Collapsed, Some(Metric::WallWaiting), "demo");
+    assert_eq!(
+        waiting,
+        b"demo.Cpu.hot 100000000\ndemo.Cpu.rest 400000000\n"
+    );
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("wall.jfr");
+    std::fs::write(&path, recording).expect("written");
+    let path = path.display().to_string();
+    if let Some((ok, print)) = output("jfr", &["print", "--events", "WallClockSample", &path]) {
+        assert!(ok, "{print}");
+        assert!(print.contains("state = \"STATE_SLEEPING\""), "{print}");
+        assert!(print.contains("weight = 400 ms"), "{print}");
+    }
+}
+
 #[test]
 fn the_jdk_prints_allocations_at_their_time() {
     let folder = tempfile::tempdir().expect("a folder");

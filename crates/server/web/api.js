@@ -51,7 +51,7 @@ export async function send(view, body) {
 
 /**
  * Follows events of one name; the browser reconnects by itself. `onDown(true, ended)` while it does, or when it
- * has given up.
+ * has stopped waiting.
  */
 export function follow(name, onValue, onDown) {
   const events = new EventSource("api/v1/events");

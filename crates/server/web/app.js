@@ -24,7 +24,7 @@ const views = [overview, android, leaks, compare, histogram, dominators, queryPa
 /** The way back, if the dump is one of a program that is watched. */
 const program = () => (/\/dumps\/[^/]+\/$/.test(location.pathname) ? h("a", { id: "program", href: "../../" }, "The running program") : null);
 
-/** Above every view: what it asked, as a command, JSON, CSV and without script; a note. */
+/** Above every view: what it asked, as a command, JSON, CSV and without JavaScript; a note. */
 function tools(view, params) {
   const source = view.source?.(params);
   if (!source) return program();

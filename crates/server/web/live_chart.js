@@ -121,7 +121,7 @@ export function chart({ title, series, format, binary, stacked, main, model, flo
     }
   }
 
-  /** The rows in runs: one without any value says that nobody watched from then until the next one. */
+  /** The rows in runs: one without any value says that nothing was measured from then until the next one. */
   function watched(rows) {
     const runs = [[]];
     for (const row of rows) {

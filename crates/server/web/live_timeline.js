@@ -175,7 +175,7 @@ export function rangeLine(timeline, redraw) {
     here().params.at ? h("button", { id: "go-live", onclick: () => change({ at: "" }) }, "Go to now") : null);
 }
 
-/** Sends a command; the state says what came of it. */
+/** Sends a command; the state has the result. */
 export async function command(name, params) {
   const response = await fetch(`api/v1/commands/${name}${query(params)}`, { method: "POST" });
   const answer = await response.json();

@@ -7,7 +7,7 @@ import { change } from "./shell.js";
 /**
  * A table. A column is `{title, num, cell(row), bar(row), sort}`; `sort` is the word the server sorts
  * by, or a function of a row when all rows are here. `turned` is the parameter `up` where the server
- * turns the order round. `total` is a row of sums. `key(row)` tells rows apart that others may come before.
+ * turns the order round. `total` is a row of sums. `key(row)` distinguishes rows, which others may come before.
  *
  * @param {{columns: any[], rows: any[], empty?: any, sort?: string, turned?: string, total?: any[], label?: string,
  *   key?: (row: any) => any}} parts

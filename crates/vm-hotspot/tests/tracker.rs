@@ -24,6 +24,7 @@ fn committed_classes_are_compiled_from_the_source_beside_them() {
         ("tracker", "HprofEnd"),
         ("tracker", "HprofAsk"),
         ("tracker", "HprofSample"),
+        ("tracker", "HprofPark"),
         ("../jvmpi-bridge/java", "JvmpiBirth"),
     ] {
         let folder = here.join(folder);

@@ -76,6 +76,48 @@ pub struct SampleRow {
     pub samples: u64,
 }
 
+/// Wall-clock samples that met one stack since the last batch. Each sample stands for the time since
+/// the thread was sampled before.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WallRow {
+    /// Where the threads were.
+    pub trace: TraceId,
+    /// How many samples met a thread that ran or could have run.
+    pub running: u64,
+    /// Nanoseconds that they stand for.
+    pub running_ns: u64,
+    /// How many samples met a thread that waited.
+    pub waiting: u64,
+    /// Nanoseconds that they stand for.
+    pub waiting_ns: u64,
+}
+
+/// Wall-clock samples that gave no stack since the last batch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WallDropped {
+    /// The buffer was full.
+    pub buffer_full: u64,
+    /// The VM could not walk the stack at that moment.
+    pub no_stack: u64,
+    /// The thread did not take the signal before the next one.
+    pub not_delivered: u64,
+}
+
+impl WallDropped {
+    /// All of them.
+    #[must_use]
+    pub fn total(self) -> u64 {
+        self.buffer_full + self.no_stack + self.not_delivered
+    }
+
+    /// Adds those of another batch.
+    pub fn add(&mut self, other: WallDropped) {
+        self.buffer_full += other.buffer_full;
+        self.no_stack += other.no_stack;
+        self.not_delivered += other.not_delivered;
+    }
+}
+
 /// Something happened at a monitor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MonitorEvent {
@@ -97,6 +139,11 @@ pub enum MonitorEvent {
         timed_out: bool,
         /// It waited for so long.
         waited_ns: u64,
+    },
+    /// It was parked at a lock of the program's library (of `java.util.concurrent`), which is no monitor.
+    Parked {
+        /// For so long.
+        parked_ns: u64,
     },
 }
 
@@ -178,6 +225,13 @@ pub enum Event<'a> {
     Costs(&'a [CostRow]),
     /// CPU samples, as differences.
     Samples(&'a [SampleRow]),
+    /// Wall-clock samples, as differences.
+    Wall {
+        /// By stack.
+        rows: &'a [WallRow],
+        /// Samples without a stack.
+        dropped: WallDropped,
+    },
     /// A monitor event, at once.
     Monitor {
         /// What happened.

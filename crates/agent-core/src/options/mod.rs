@@ -142,8 +142,8 @@ pub struct CpuMode {
     pub times: bool,
     /// Timed calls are printed as caller and callee pairs (`cpu=old`).
     pub old: bool,
-    /// `wall=y`: sample threads that wait, too.
-    pub wall: bool,
+    /// `wall`: time between two wall-clock samples of a thread, running or not.
+    pub wall: Option<Duration>,
     /// `safepoint=y`: take stacks at safepoints, as the original did.
     pub safepoint: bool,
 }

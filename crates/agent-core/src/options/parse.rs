@@ -35,6 +35,7 @@ pub fn parse(command_line: &str, environment: Option<&str>) -> Result<Parsed, Op
         output_seen: false,
         form_seen: false,
         keep: None,
+        wall_at_interval: false,
     };
     match parser.run(&text) {
         Ok(()) => Ok(Parsed::Run(Box::new(parser.options))),
@@ -51,6 +52,8 @@ struct Parser {
     /// `format`, `modern` or `compat` was given.
     form_seen: bool,
     keep: Option<Keep>,
+    /// `wall=y`: as often as `interval` says.
+    wall_at_interval: bool,
 }
 
 /// Cuts the next token off. `None` when it is empty or longer than `max`.
@@ -109,7 +112,6 @@ impl Parser {
             "verbose" => options.verbose = on,
             "primfields" => options.primitives.fields = on,
             "primarrays" => options.primitives.arrays = on,
-            "wall" => options.cpu.wall = on,
             "safepoint" => options.cpu.safepoint = on,
             "exact" => options.exact = on,
             "own" => options.heap.own_code = on,
@@ -207,6 +209,16 @@ impl Parser {
                 let demand = "decimal and > 0";
                 options.interval = time(value).ok_or_else(|| wrong("interval", demand))?;
             }
+            ("wall", "y" | "n") => {
+                options.cpu.wall = None;
+                self.wall_at_interval = value == "y";
+            }
+            ("wall", _) => {
+                let every =
+                    time(value).ok_or_else(|| wrong("wall", "y|n or a time such as 10ms"))?;
+                options.cpu.wall = Some(every);
+                self.wall_at_interval = false;
+            }
             ("cutoff", _) => {
                 let ratio = value.trim_start().parse::<f64>().ok();
                 // C's comparison let "nan" through as well.
@@ -296,6 +308,9 @@ impl Parser {
     fn finish(&mut self) -> Result<(), OptionFault> {
         self.finish_series()?;
         let options = &mut self.options;
+        if self.wall_at_interval {
+            options.cpu.wall = Some(options.interval);
+        }
         if options.output.format == Format::Binary && options.mode == Mode::Compat {
             if options.cpu.times {
                 return Err(OptionFault::TimesBinary);
@@ -319,6 +334,7 @@ impl Parser {
             || options.heap.references
             || options.cpu.samples
             || options.cpu.times
+            || options.cpu.wall.is_some()
             || options.monitor
             || options.sampled.is_some()
             || options.heap.native.is_some();
@@ -357,6 +373,7 @@ fn syntax(name: &str) -> &'static str {
         "cow-limit" => "cow-limit=SIZE",
         "tracked" => "tracked=OBJECTS",
         "loop" => "loop=TIME",
+        "wall" => "wall=TIME",
         "keep" => "keep=FILES|SIZE",
         "duration" => "duration=TIME",
         _ => "X=DECIMAL",

@@ -309,9 +309,9 @@ pub const OPTIONS: &[OptionRow] = &[
     row(
         New,
         "wall",
-        Switch,
-        "y|n",
-        "sample waiting threads too",
+        Time,
+        "<time>|y|n",
+        "sample running, waiting threads",
         "n",
     ),
     row(

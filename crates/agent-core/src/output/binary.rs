@@ -219,6 +219,25 @@ impl BinaryOutput {
         }
     }
 
+    /// A table of waits by class and stack.
+    fn waits_of(
+        &mut self,
+        context: &mut Context<'_>,
+        tag: RecordTag,
+        table: &ContentionTable,
+        cutoff: f64,
+    ) {
+        let mut body = table.total_ns().to_be_bytes().to_vec();
+        for ranked in table.rank(cutoff) {
+            let row = table.rows()[ranked.row];
+            body.extend(self.class(context, class_of(row.class)).0.to_be_bytes());
+            body.extend(trace_serial(trace_of(row.trace)).0.to_be_bytes());
+            body.extend(row.count.to_be_bytes());
+            body.extend(row.blocked_ns.to_be_bytes());
+        }
+        self.body(context.vm, tag, &body);
+    }
+
     fn frame(&mut self, context: &mut Context<'_>, frame: &ResolvedFrame) -> ObjectId {
         let id = ObjectId(FRAMES + u64::from(frame.index));
         if self.frames.insert(frame.index) {
@@ -404,6 +423,24 @@ impl Emit for BinaryOutput {
         );
     }
 
+    fn wall(
+        &mut self,
+        context: &mut Context<'_>,
+        is_waiting: bool,
+        table: &CostTable,
+        cutoff: f64,
+    ) {
+        let mut body = u32::from(is_waiting).to_be_bytes().to_vec();
+        body.extend(table.total_ns().to_be_bytes());
+        for ranked in table.rank(cutoff) {
+            let (trace, cost) = table.rows()[ranked.row];
+            body.extend(trace_serial(trace_of(trace)).0.to_be_bytes());
+            body.extend(cost.calls.to_be_bytes());
+            body.extend(cost.self_ns.to_be_bytes());
+        }
+        self.body(context.vm, RecordTag::WallTimes, &body);
+    }
+
     fn times(&mut self, context: &mut Context<'_>, table: &CostTable, cutoff: f64) {
         let mut body = table.total_ns().to_be_bytes().to_vec();
         for ranked in table.rank(cutoff) {
@@ -421,15 +458,11 @@ impl Emit for BinaryOutput {
     }
 
     fn contention(&mut self, context: &mut Context<'_>, table: &ContentionTable, cutoff: f64) {
-        let mut body = table.total_ns().to_be_bytes().to_vec();
-        for ranked in table.rank(cutoff) {
-            let row = table.rows()[ranked.row];
-            body.extend(self.class(context, class_of(row.class)).0.to_be_bytes());
-            body.extend(trace_serial(trace_of(row.trace)).0.to_be_bytes());
-            body.extend(row.count.to_be_bytes());
-            body.extend(row.blocked_ns.to_be_bytes());
-        }
-        self.body(context.vm, RecordTag::MonitorTimes, &body);
+        self.waits_of(context, RecordTag::MonitorTimes, table, cutoff);
+    }
+
+    fn locks(&mut self, context: &mut Context<'_>, table: &ContentionTable, cutoff: f64) {
+        self.waits_of(context, RecordTag::LockTimes, table, cutoff);
     }
 
     fn class_options(&mut self, context: &mut Context<'_>, answers: &[vmpi::ClassAnswer]) {

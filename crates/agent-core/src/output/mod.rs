@@ -77,12 +77,16 @@ pub(crate) trait Emit: Send {
     );
     /// CPU SAMPLES.
     fn samples(&mut self, context: &mut Context<'_>, table: &SampleTable, cutoff: f64);
+    /// WALL RUNNING or WALL WAITING: samples as calls, and the time that they stand for.
+    fn wall(&mut self, context: &mut Context<'_>, is_waiting: bool, table: &CostTable, cutoff: f64);
     /// CPU TIME.
     fn times(&mut self, context: &mut Context<'_>, table: &CostTable, cutoff: f64);
     /// The table of `cpu=old`.
     fn call_pairs(&mut self, context: &mut Context<'_>, table: &CostTable);
     /// MONITOR TIME.
     fn contention(&mut self, context: &mut Context<'_>, table: &ContentionTable, cutoff: f64);
+    /// LOCK TIME: as MONITOR TIME, of locks that are no monitors.
+    fn locks(&mut self, context: &mut Context<'_>, table: &ContentionTable, cutoff: f64);
     /// WAIT and WAITED.
     fn wait(&mut self, context: &mut Context<'_>, wait: &WaitRecord<'_>);
     /// JNI REFERENCES; `with_handles`: and what of them exists.

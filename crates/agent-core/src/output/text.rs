@@ -71,6 +71,34 @@ impl TextOutput {
             TextRecord::Cpu(row)
         });
     }
+
+    /// A table of times by stack.
+    fn times_of(
+        &mut self,
+        context: &mut Context<'_>,
+        kind: CpuKind,
+        table: &CostTable,
+        cutoff: f64,
+    ) {
+        let total = table.total_ns() / MS as i64;
+        self.put(&TextRecord::CpuBegin {
+            kind,
+            total,
+            date: context.date.as_bytes(),
+        });
+        for ranked in table.rank(cutoff) {
+            let (trace, cost) = table.rows()[ranked.row];
+            let trace = context.catalog.trace(context.vm, trace_of(trace));
+            self.rank_row(
+                &ranked,
+                cost.calls,
+                trace.serial.0,
+                &top_name(&trace),
+                false,
+            );
+        }
+        self.put(&TextRecord::CpuEnd(kind));
+    }
 }
 
 impl Emit for TextOutput {
@@ -206,26 +234,22 @@ impl Emit for TextOutput {
         self.put(&TextRecord::CpuEnd(kind));
     }
 
+    fn wall(
+        &mut self,
+        context: &mut Context<'_>,
+        is_waiting: bool,
+        table: &CostTable,
+        cutoff: f64,
+    ) {
+        let kind = match is_waiting {
+            true => CpuKind::Waiting,
+            false => CpuKind::Running,
+        };
+        self.times_of(context, kind, table, cutoff);
+    }
+
     fn times(&mut self, context: &mut Context<'_>, table: &CostTable, cutoff: f64) {
-        let kind = CpuKind::Time;
-        let total = table.total_ns() / MS as i64;
-        self.put(&TextRecord::CpuBegin {
-            kind,
-            total,
-            date: context.date.as_bytes(),
-        });
-        for ranked in table.rank(cutoff) {
-            let (trace, cost) = table.rows()[ranked.row];
-            let trace = context.catalog.trace(context.vm, trace_of(trace));
-            self.rank_row(
-                &ranked,
-                cost.calls,
-                trace.serial.0,
-                &top_name(&trace),
-                false,
-            );
-        }
-        self.put(&TextRecord::CpuEnd(kind));
+        self.times_of(context, CpuKind::Time, table, cutoff);
     }
 
     fn call_pairs(&mut self, context: &mut Context<'_>, table: &CostTable) {
@@ -260,6 +284,26 @@ impl Emit for TextOutput {
             self.rank_row(&ranked, row.count, trace, &class.signature, true);
         }
         self.put(&TextRecord::MonitorTimeEnd);
+    }
+
+    fn locks(&mut self, context: &mut Context<'_>, table: &ContentionTable, cutoff: f64) {
+        self.put(&TextRecord::LockTimeBegin {
+            total: table.total_ns() / MS,
+            date: context.date.as_bytes(),
+        });
+        for ranked in table.rank(cutoff) {
+            let row = table.rows()[ranked.row];
+            let class = context.catalog.class(context.vm, class_of(row.class));
+            self.put(&TextRecord::LockTime(RankRow {
+                rank: ranked.rank,
+                share: ranked.share * 100.0,
+                accumulated: ranked.accumulated * 100.0,
+                count: row.count,
+                trace: trace_serial(trace_of(row.trace)).0,
+                name: &encode(&class.name),
+            }));
+        }
+        self.put(&TextRecord::LockTimeEnd);
     }
 
     fn references(&mut self, context: &mut Context<'_>, all: &vmpi::References, _: bool) {

@@ -21,7 +21,7 @@ use std::sync::Arc;
 use vmpi::class_options::Rules;
 use vmpi::{
     AllocationRow, ClassAnswer, ClassId, CostRow, Event, FreeRow, MonitorEvent, MonitorId,
-    Profiler, SampleRow, ThreadId, ThreadInfo, TraceId, Vm, VmInfo,
+    Profiler, SampleRow, ThreadId, ThreadInfo, TraceId, Vm, VmInfo, WallDropped, WallRow,
 };
 
 /// What the agent does after a socket command.
@@ -60,9 +60,23 @@ struct Tables {
     native: SiteTable,
     samples: SampleTable,
     costs: CostTable,
+    wall: Wall,
     contention: ContentionTable,
+    /// At locks that are no monitors.
+    parks: ContentionTable,
     /// Where each thread found a monitor taken.
     entering: FxHashMap<ThreadId, (MonitorId, TraceId)>,
+}
+
+/// Wall-clock samples.
+#[derive(Debug, Default)]
+struct Wall {
+    /// Of threads that ran or could have run, and of those that waited: samples as calls, and the time
+    /// that they stand for.
+    tables: [CostTable; 2],
+    /// Samples since this output began, and nanoseconds that they stand for.
+    taken: [u64; 2],
+    dropped: WallDropped,
 }
 
 impl Recorder {
@@ -240,6 +254,27 @@ impl Recorder {
         }
     }
 
+    fn wall(&mut self, rows: &[WallRow], dropped: WallDropped) {
+        let wall = &mut self.tables.wall;
+        for row in rows {
+            let counts = [(row.running, row.running_ns), (row.waiting, row.waiting_ns)];
+            for (table, (samples, ns)) in wall.tables.iter_mut().zip(counts) {
+                let time_ns = i64::try_from(ns).unwrap_or(i64::MAX);
+                let cost = Cost {
+                    calls: samples,
+                    self_ns: time_ns,
+                    total_ns: time_ns,
+                };
+                if samples > 0 {
+                    table.add(trace_id(row.trace), cost);
+                }
+                wall.taken[0] += samples;
+                wall.taken[1] += ns;
+            }
+        }
+        wall.dropped.add(dropped);
+    }
+
     fn monitor(
         &mut self,
         vm: &dyn Vm,
@@ -266,6 +301,12 @@ impl Recorder {
                     blocked_ns: waited_ns,
                 });
             }
+            MonitorEvent::Parked { parked_ns } => self.tables.parks.add(Contention {
+                class: class_name(class),
+                trace: trace_id(trace),
+                count: 1,
+                blocked_ns: parked_ns,
+            }),
             MonitorEvent::Wait { timeout_ms } => {
                 self.wait(vm, false, timeout_ms, thread, class);
             }
@@ -379,6 +420,7 @@ impl Recorder {
     fn time_monitors(&mut self, vm: &dyn Vm, on: bool) {
         if on {
             self.tables.contention.clear();
+            self.tables.parks.clear();
         }
         if let Err(error) = vm.control(vmpi::Control::Monitors(on)) {
             self.note(vm, &format!("contention is not timed: {error}"));
@@ -387,8 +429,13 @@ impl Recorder {
             self.pull(vm);
             self.all_traces(vm);
             let table = std::mem::take(&mut self.tables.contention);
-            self.write(vm, |out, context| out.contention(context, &table, 0.0));
+            let parks = std::mem::take(&mut self.tables.parks);
+            self.write(vm, |out, context| {
+                out.locks(context, &parks, 0.0);
+                out.contention(context, &table, 0.0);
+            });
             self.tables.contention = table;
+            self.tables.parks = parks;
         }
     }
 
@@ -464,6 +511,7 @@ impl Profiler for Recorder {
             Event::NativeFrees(rows) => frees(&mut self.tables.native, rows),
             Event::Costs(rows) => self.costs(rows),
             Event::Samples(rows) => self.samples(rows),
+            Event::Wall { rows, dropped } => self.wall(rows, *dropped),
             Event::Monitor {
                 what,
                 thread,

@@ -3,8 +3,9 @@
 use super::Recorder;
 use crate::options::Format;
 use crate::output::{SitesSection, native_rows};
-use profile::{Sampling, SiteOrder};
+use profile::{CostTable, Sampling, SiteOrder};
 use std::io::Write;
+use std::time::Duration;
 use vmpi::{Event, TraceId, Vm};
 
 /// Something that is missing or not measured as requested.
@@ -51,6 +52,10 @@ impl Recorder {
             self.progress(" CPU usage by sampling running threads ...");
             self.cpu_samples(vm, options.cutoff);
         }
+        if options.cpu.wall.is_some() {
+            self.progress(" elapsed time of running and waiting threads ...");
+            self.wall_times(vm, options.cutoff);
+        }
         if options.cpu.times && !options.cpu.old {
             self.progress(" CPU usage by timing methods ...");
             self.cpu_times(vm, options.cutoff);
@@ -62,7 +67,13 @@ impl Recorder {
         self.progress(" done.\n");
         self.tables.samples.clear();
         self.tables.costs.clear();
+        self.tables
+            .wall
+            .tables
+            .iter_mut()
+            .for_each(CostTable::clear);
         self.tables.contention.clear();
+        self.tables.parks.clear();
         self.flush();
     }
 
@@ -101,10 +112,33 @@ impl Recorder {
         for text in degraded {
             self.note(vm, &text);
         }
+        if let Some(text) = self.wall_remark() {
+            self.note(vm, &text);
+        }
         for (what, count) in std::mem::take(&mut self.lost) {
             self.note(vm, &format!("{count} lost: {what}"));
         }
         self.flush();
+    }
+
+    /// How often threads were sampled in fact, and what was dropped, since this output began.
+    fn wall_remark(&mut self) -> Option<String> {
+        let requested = self.options.cpu.wall?;
+        let wall = &mut self.tables.wall;
+        let [samples, ns] = std::mem::take(&mut wall.taken);
+        let dropped = std::mem::take(&mut wall.dropped);
+        let effective = Duration::from_nanos(ns.checked_div(samples).unwrap_or(0));
+        let ms = |time: Duration| time.as_secs_f64() * 1000.0;
+        Some(format!(
+            "wall-clock samples: {samples}, one of each thread every {:.1} ms on average ({:.1} ms requested); {} dropped (buffer full {}, stack \
+             not walkable {}, signal not delivered {})",
+            ms(effective),
+            ms(requested),
+            dropped.total(),
+            dropped.buffer_full,
+            dropped.no_stack,
+            dropped.not_delivered,
+        ))
     }
 
     /// Ends the output with what was recorded, and goes on with another one. What was allocated is counted anew in it;
@@ -212,6 +246,7 @@ impl Recorder {
         self.pull(vm); // The stacks may have new traces.
         self.all_traces(vm);
         let table = std::mem::take(&mut self.tables.contention);
+        let parks = std::mem::take(&mut self.tables.parks);
         let cutoff = self.options.cutoff;
         self.write(vm, |out, context| {
             out.monitors(context, &threads, &monitors);
@@ -219,8 +254,12 @@ impl Recorder {
             if table.rows().iter().any(|row| row.count > 0) {
                 out.contention(context, &table, cutoff);
             }
+            if parks.rows().iter().any(|row| row.count > 0) {
+                out.locks(context, &parks, cutoff);
+            }
         });
         self.tables.contention = table;
+        self.tables.parks = parks;
     }
 
     pub(super) fn heap(&mut self, vm: &dyn Vm) {
@@ -326,14 +365,29 @@ impl Recorder {
         self.tables.samples = table;
     }
 
-    fn cpu_times(&mut self, vm: &dyn Vm, cutoff: f64) {
-        let table = std::mem::take(&mut self.tables.costs);
-        let ranked = table.rank(cutoff);
-        let traces: Vec<_> = ranked
-            .iter()
+    fn wall_times(&mut self, vm: &dyn Vm, cutoff: f64) {
+        let tables = std::mem::take(&mut self.tables.wall.tables);
+        for (table, is_waiting) in tables.iter().zip([false, true]) {
+            self.traces_of_times(vm, table, cutoff);
+            self.write(vm, |out, context| {
+                out.wall(context, is_waiting, table, cutoff)
+            });
+        }
+        self.tables.wall.tables = tables;
+    }
+
+    /// Traces of the rows of a table that are not cut off.
+    fn traces_of_times(&mut self, vm: &dyn Vm, table: &CostTable, cutoff: f64) {
+        let rows = table.rank(cutoff).into_iter();
+        let traces: Vec<_> = rows
             .map(|one| crate::output::trace_of(table.rows()[one.row].0))
             .collect();
         self.traces(vm, &traces);
+    }
+
+    fn cpu_times(&mut self, vm: &dyn Vm, cutoff: f64) {
+        let table = std::mem::take(&mut self.tables.costs);
+        self.traces_of_times(vm, &table, cutoff);
         self.write(vm, |out, context| out.times(context, &table, cutoff));
         self.tables.costs = table;
     }

@@ -12,7 +12,7 @@ use vmpi::{
     AllocationRow, BasicType, ClassId, ClassInfo, ClassRecord, Control, CostRow, Event, FieldInfo,
     Frame, FreeRow, HeapSummary, HeapVisitor, Instance, LineEntry, Location, MethodId, MethodInfo,
     MonitorInfo, ObjectArray, ObjectHandle, PrimitiveArray, Root, SampleRow, ThreadId, ThreadInfo,
-    ThreadStack, Trace, TraceId, Value, Vm, VmError, VmInfo,
+    ThreadStack, Trace, TraceId, Value, Vm, VmError, VmInfo, WallDropped, WallRow,
 };
 
 /// An object of a heap walk.
@@ -58,6 +58,7 @@ pub(crate) struct Batch {
     pub(crate) frees: Vec<FreeRow>,
     pub(crate) costs: Vec<CostRow>,
     pub(crate) samples: Vec<SampleRow>,
+    pub(crate) wall: Vec<WallRow>,
 }
 
 /// The tables behind the answers.
@@ -214,6 +215,13 @@ impl Vm for ScriptedVm {
         sink(&Event::Frees(&batch.frees));
         sink(&Event::Costs(&batch.costs));
         sink(&Event::Samples(&batch.samples));
+        sink(&Event::Wall {
+            rows: &batch.wall,
+            dropped: WallDropped {
+                no_stack: 2,
+                ..WallDropped::default()
+            },
+        });
         Ok(())
     }
     fn control(&self, request: Control) -> Result<(), VmError> {

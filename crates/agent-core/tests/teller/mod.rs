@@ -391,6 +391,8 @@ pub(crate) fn tell(teller: &mut Teller<'_>, records: &[TextRecord<'_>]) -> usize
                 match kind {
                     CpuKind::Samples => teller.samples(*total, &rows),
                     CpuKind::Time => teller.times(*total, &rows),
+                    // The original had no such table.
+                    CpuKind::Running | CpuKind::Waiting => {}
                 }
                 used += end;
             }

@@ -171,6 +171,7 @@ pub(crate) fn objects_of(text: &str, class: &str) -> Option<(u64, u64)> {
 /// Samples of the last table whose traces have a frame that begins so.
 pub(crate) fn samples_under(text: &str, frame: &str) -> u64 {
     let table = text.rsplit("CPU SAMPLES BEGIN").next().unwrap_or_default();
+    let table = table.split("CPU SAMPLES END").next().unwrap_or_default();
     let rows = table
         .lines()
         .map(|line| line.split_whitespace().collect::<Vec<_>>());
@@ -181,6 +182,27 @@ pub(crate) fn samples_under(text: &str, frame: &str) -> u64 {
             .any(|line| line.starts_with(frame))
     })
     .map(|(count, _)| count)
+    .sum()
+}
+
+/// Milliseconds of a table of times whose traces have a frame that begins so.
+pub(crate) fn ms_under(text: &str, title: &str, frame: &str) -> f64 {
+    let begin = format!("{title} BEGIN (total = ");
+    let table = text.rsplit(&begin).next().unwrap_or_default();
+    let table = table.split(&format!("{title} END")).next();
+    let mut lines = table.unwrap_or_default().lines();
+    let total = lines.next().and_then(|line| line.split(')').next());
+    let total: f64 = total.and_then(|total| total.parse().ok()).unwrap_or(0.0);
+    let rows = lines.map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let rows = rows.filter_map(|row| {
+        let share = row.get(1)?.strip_suffix('%')?;
+        Some((share.parse::<f64>().ok()? / 100.0, *row.get(4)?))
+    });
+    rows.filter(|(_, trace)| {
+        let frames = frames_of(text, trace);
+        frames.iter().any(|line| line.starts_with(frame))
+    })
+    .map(|(share, _)| share * total)
     .sum()
 }
 

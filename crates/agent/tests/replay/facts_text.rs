@@ -87,6 +87,7 @@ fn one(facts: &mut Facts, traces: &mut HashMap<u32, Vec<String>>, record: &TextR
             match kind {
                 CpuKind::Samples => facts.samples.push((total.unsigned_abs(), Vec::new())),
                 CpuKind::Time => facts.calls.push(Vec::new()),
+                CpuKind::Running | CpuKind::Waiting => {}
             }
         }
         TextRecord::Cpu(row) => {

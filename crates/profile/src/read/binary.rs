@@ -2,6 +2,7 @@
 
 use super::NoProfile;
 use crate::cpu::Cost;
+use crate::metric::{Metric, WeightedStack};
 use crate::monitors::{Contention, Monitor, MonitorDump, MonitorThread, Wait};
 use crate::names::NameId;
 use crate::places::Place;
@@ -267,6 +268,31 @@ impl Builder<'_> {
                     self.profile.costs.get_or_insert_default().add(trace, cost);
                 }
                 self.profile.costs.get_or_insert_default().unlisted_ns += left.max(0);
+            }
+            Some(RecordTag::WallTimes) if body.len() >= 12 => {
+                let metric = match number(&body[..4]) {
+                    0 => Metric::WallRunning,
+                    _ => Metric::WallWaiting,
+                };
+                self.profile.begin_weights(metric);
+                for row in body[12..].chunks_exact(20) {
+                    let stack = WeightedStack {
+                        trace: self.trace(Serial(number(&row[..4]) as u32)),
+                        class: None,
+                        value: number(&row[12..]),
+                    };
+                    self.profile.add_weight(metric, stack);
+                }
+            }
+            Some(RecordTag::LockTimes) if body.len() >= 8 => {
+                self.profile.begin_weights(Metric::Parked);
+                self.profile.begin_weights(Metric::Parks);
+                for row in body[8..].chunks_exact(24) {
+                    let class = self.class(Serial(number(&row[..4]) as u32));
+                    let trace = self.trace(Serial(number(&row[4..8]) as u32));
+                    let (count, parked_ns) = (number(&row[8..16]), number(&row[16..24]));
+                    self.profile.add_parks(class, trace, count, parked_ns);
+                }
             }
             Some(RecordTag::MonitorTimes) if body.len() >= 8 => {
                 let mut left = number(&body[..8]);

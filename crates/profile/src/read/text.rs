@@ -1,6 +1,7 @@
 //! The text form.
 
 use crate::cpu::{CallPair, Cost, CostTable, SampleTable};
+use crate::metric::{Metric, WeightedStack};
 use crate::monitors::{Contention, Monitor, MonitorDump, MonitorThread, Wait};
 use crate::names::NameId;
 use crate::profile::{Profile, Thread};
@@ -132,6 +133,8 @@ impl Builder {
                     CpuKind::Time => {
                         self.profile.costs.get_or_insert_default();
                     }
+                    CpuKind::Running => self.profile.begin_weights(Metric::WallRunning),
+                    CpuKind::Waiting => self.profile.begin_weights(Metric::WallWaiting),
                 }
             }
             TextRecord::Cpu(row) => self.cpu(row),
@@ -179,12 +182,24 @@ impl Builder {
                 self.profile.references = Some(ReferenceTable::default());
             }
             TextRecord::Reference(row) => self.reference(row),
-            _ => self.monitor_dump(record),
+            _ => self.monitors(record),
         }
     }
 
-    fn monitor_dump(&mut self, record: &TextRecord<'_>) {
+    /// LOCK TIME and MONITOR DUMP.
+    fn monitors(&mut self, record: &TextRecord<'_>) {
         match record {
+            TextRecord::LockTimeBegin { total, .. } => {
+                self.total = i64::try_from(*total).unwrap_or(i64::MAX / MS);
+                self.profile.begin_weights(Metric::Parked);
+                self.profile.begin_weights(Metric::Parks);
+            }
+            TextRecord::LockTime(row) => {
+                let parked_ns = (self.part(row.share) * MS).max(0).cast_unsigned();
+                let (class, trace) = (self.name(row.name), self.find(row.trace));
+                self.profile.add_parks(class, trace, row.count, parked_ns);
+            }
+
             TextRecord::MonitorDumpBegin => {
                 self.profile.monitor_dumps.push(MonitorDump::default());
             }
@@ -267,6 +282,18 @@ impl Builder {
                 };
                 self.profile.costs.get_or_insert_default().add(trace, cost);
             }
+            Some((kind @ (CpuKind::Running | CpuKind::Waiting), _)) => {
+                let metric = match kind {
+                    CpuKind::Running => Metric::WallRunning,
+                    _ => Metric::WallWaiting,
+                };
+                let stack = WeightedStack {
+                    trace,
+                    class: None,
+                    value: (part * MS).max(0).cast_unsigned(),
+                };
+                self.profile.add_weight(metric, stack);
+            }
             None => {}
         }
     }
@@ -281,7 +308,7 @@ impl Builder {
                 let table: &mut CostTable = self.profile.costs.get_or_insert_default();
                 table.unlisted_ns += left.max(0) * MS;
             }
-            None => {}
+            Some((CpuKind::Running | CpuKind::Waiting, _)) | None => {}
         }
     }
 

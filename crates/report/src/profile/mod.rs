@@ -20,7 +20,9 @@ pub mod heap;
 pub mod jfr;
 pub mod monitors;
 pub mod native;
+pub mod otlp;
 pub mod pprof;
+mod protobuf;
 pub mod references;
 pub mod speedscope;
 pub mod top;
@@ -160,6 +162,8 @@ pub(crate) fn label(metric: Metric) -> &'static str {
         Metric::Samples => "CPU samples",
         Metric::CpuTime => "CPU time",
         Metric::Calls => "Calls",
+        Metric::WallRunning => "Wall-clock time, running",
+        Metric::WallWaiting => "Wall-clock time, waiting",
         Metric::AllocatedBytes => "Allocated bytes",
         Metric::AllocatedObjects => "Allocated objects",
         Metric::LiveBytes => "Live bytes",

@@ -1,40 +1,32 @@
-//! CPU samples: a timer per thread on that thread's CPU clock, and a stack taken
-//! in the signal handler with AsyncGetCallTrace. Threads that run already when
-//! sampling starts are found by the system's list (`timers`).
+//! Samples: a timer per thread on that thread's CPU clock, or the sampling thread in turn (`wall`), signals a thread, and
+//! a stack is taken in the signal handler with AsyncGetCallTrace. Threads that run already when sampling starts are found
+//! by the system's list (`timers`).
 //!
 //! The handler allocates nothing and takes no lock: it fills one of a fixed
 //! number of slots, which a thread of the agent empties. Slots all full is
-//! counted as loss. A thread that does not run costs and counts nothing.
+//! counted as loss. A thread that does not run costs and counts nothing in CPU samples.
 
-use std::cell::{Cell, UnsafeCell};
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
 use std::ptr;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use jvmti::sys::{MethodPtr, RawEnv};
+use jvmti::sys::RawEnv;
 use jvmti::{Env, EventKind, FrameRow, Jni, Live};
 use locks::{Mutex, Rank};
 use rustc_hash::FxHashSet;
-use vmpi::{Frame, Location, ThreadId, Trace};
+use vmpi::{Frame, Location, ThreadId, Trace, TraceId};
 
 use crate::cpu::fault_guard;
-use crate::cpu::timers::{self, SystemNumbers, Timers, own_tid};
+use crate::cpu::other_threads::LOOK;
+use crate::cpu::slots::{CallFrame, EMPTY, FULL, MOST_FRAMES, Of, SLOTS, Slot, slots};
+use crate::cpu::timers::{self, Cause, SystemNumbers, Timers, own_tid};
+use crate::cpu::wall::{Elapsed, Wall, is_waiting};
 use crate::host::vm_structs::exported_symbol;
 use crate::instrument::natives::uncounted;
 use crate::vm::hotspot::HotSpot;
 use crate::vm::state::State;
-
-/// Frames as AsyncGetCallTrace writes them.
-#[derive(Clone, Copy)]
-#[repr(C)]
-pub(crate) struct CallFrame {
-    /// Bytecode index, -3 in native methods.
-    pub(crate) bci: i32,
-    pub(crate) method: MethodPtr,
-}
 
 /// What AsyncGetCallTrace is asked with.
 #[repr(C)]
@@ -45,69 +37,17 @@ pub(crate) struct CallTrace {
     pub(crate) frames: *mut CallFrame,
 }
 
+/// What AsyncGetCallTrace says of a thread that has no Java frames, and of one whose innermost frame it does not know, which is then
+/// none of Java's.
+const NO_FRAMES: i32 = 0;
+const NO_TOP_FRAME: i32 = -3;
+
 pub(crate) type AsyncGetCallTrace = unsafe extern "C" fn(*mut CallTrace, i32, *mut c_void);
 
-const SLOTS: usize = 512;
-const EMPTY: u32 = 0;
-const BUSY: u32 = 1;
-const FULL: u32 = 2;
-/// Most frames of a sample.
-const MOST_FRAMES: usize = 256;
+/// Between CPU samples that a command has started.
+pub(crate) const DEFAULT_INTERVAL: Duration = Duration::from_millis(10);
 /// How often slots are emptied.
 const DRAIN: Duration = Duration::from_millis(20);
-
-/// Room for one sample, from the signal handler to the thread that takes it over.
-struct Slot {
-    state: AtomicU32,
-    /// The recording that the sample belongs to.
-    recording: Cell<u32>,
-    /// The system's number of the thread.
-    tid: Cell<u32>,
-    count: Cell<i32>,
-    frames: UnsafeCell<Box<[CallFrame]>>,
-}
-
-// SAFETY: a slot's cells are touched only by whoever moved its state to BUSY: the handler from EMPTY,
-// who takes samples over from FULL.
-unsafe impl Sync for Slot {}
-// SAFETY: nothing in it belongs to a thread.
-unsafe impl Send for Slot {}
-
-impl Slot {
-    fn new() -> Self {
-        let none = CallFrame {
-            bci: 0,
-            method: MethodPtr(ptr::null_mut()),
-        };
-        Self {
-            state: AtomicU32::new(EMPTY),
-            recording: Cell::new(0),
-            tid: Cell::new(0),
-            count: Cell::new(0),
-            frames: UnsafeCell::new(vec![none; MOST_FRAMES].into()),
-        }
-    }
-
-    /// Makes the caller the slot's only user, if the slot is in this state.
-    fn claim(&self, state: u32) -> bool {
-        let claimed =
-            self.state
-                .compare_exchange(state, BUSY, Ordering::Acquire, Ordering::Relaxed);
-        claimed.is_ok()
-    }
-
-    /// Gives the slot on to whoever claims it in this state.
-    fn leave(&self, state: u32) {
-        self.state.store(state, Ordering::Release);
-    }
-}
-
-/// The slots of the process: a handler of one recording may still run when the next begins, so they are never
-/// freed, and all recordings use the same ones.
-fn slots() -> &'static [Slot] {
-    static SLOTS_OF_PROCESS: OnceLock<Box<[Slot]>> = OnceLock::new();
-    SLOTS_OF_PROCESS.get_or_init(|| (0..SLOTS).map(|_| Slot::new()).collect())
-}
 
 /// How stacks are taken.
 enum Method {
@@ -124,14 +64,16 @@ impl Method {
             return Self::Safepoint;
         }
         let missing = match find_agct() {
-            None => "CPU samples are taken at safepoints: this VM has no AsyncGetCallTrace",
-            Some(_) if !timers::are_allowed() => {
-                "CPU samples are taken at safepoints: the system gives no timers on CPU time"
-            }
+            None => "this VM has no AsyncGetCallTrace",
+            Some(_) if !timers::are_allowed() => "the system gives no timers on CPU time",
             Some(function) if install_handler() => return Self::Async(function),
-            Some(_) => "CPU samples are taken at safepoints: SIGPROF cannot be handled",
+            Some(_) => "SIGPROF cannot be handled",
         };
-        hotspot.degrade(missing);
+        let samples = match hotspot.config.wall {
+            Some(_) if hotspot.config.samples.is_none() => "wall-clock samples",
+            _ => "CPU samples",
+        };
+        hotspot.degrade(&format!("{samples} are taken at safepoints: {missing}"));
         Self::Safepoint
     }
 }
@@ -180,10 +122,12 @@ pub(crate) struct Sampler {
     method: Method,
     interval: Duration,
     stopped: AtomicBool,
-    /// No thread is sampled.
+    /// No CPU samples are taken.
     paused: AtomicBool,
     draining: Mutex<()>,
     choice: Mutex<Choice>,
+    /// Wall-clock samples are taken until the end.
+    wall: Option<Wall>,
     full: AtomicU64,
     no_stack: AtomicU64,
     timers: Timers,
@@ -200,8 +144,8 @@ pub(crate) fn find_agct() -> Option<AsyncGetCallTrace> {
 }
 
 impl Sampler {
-    /// Starts sampling; called once, when the VM is up or a listener asks for it. No
-    /// thread is sampled before [`Sampler::switch`].
+    /// Starts sampling; called once, when the VM is up or a listener asks for it. There are no
+    /// CPU samples before [`Sampler::switch`].
     pub(crate) fn start(
         hotspot: &'static HotSpot,
         env: Env<Live>,
@@ -222,6 +166,7 @@ impl Sampler {
             paused: AtomicBool::new(true),
             draining: Mutex::new(Rank::Draining, ()),
             choice: Mutex::new(Rank::Sampled, Choice::of_all(false)),
+            wall: hotspot.config.wall.map(Wall::new),
             full: AtomicU64::new(0),
             no_stack: AtomicU64::new(0),
             timers: Timers::default(),
@@ -274,7 +219,7 @@ impl Sampler {
         self.timers.disarm(own_tid());
     }
 
-    /// Takes samples of a thread from now on or takes none; without a thread, of all.
+    /// Takes CPU samples of a thread from now on or takes none; without a thread, of all.
     /// A thread that was chosen by itself stays so until all are switched.
     pub(crate) fn switch(&self, on: bool, thread: Option<ThreadId>) {
         let mut choice = self.choice.lock();
@@ -304,19 +249,35 @@ impl Sampler {
 
     /// The sampling thread.
     fn run(&self, hotspot: &HotSpot, env: Env<Live>, jni: Jni) {
+        let is_async = matches!(self.method, Method::Async(_));
+        let mut often = match is_async {
+            true => Every::new(DRAIN.min(self.interval * 8)),
+            false => Every::new(self.interval),
+        };
+        let mut looks = Every::new(LOOK);
+        looks.next = Instant::now();
+        let mut turns = self.wall.as_ref().map(|wall| Every::new(wall.interval));
         while !self.stopped.load(Ordering::Relaxed) {
-            match self.method {
-                Method::Async(_) => {
-                    std::thread::sleep(DRAIN.min(self.interval * 8));
-                    self.drain(hotspot, env, jni);
-                }
-                Method::Safepoint => {
-                    std::thread::sleep(self.interval);
-                    if self.paused.load(Ordering::Relaxed) {
-                        continue;
-                    }
-                    jni.local_frame(256, || self.at_safepoint(hotspot, env, jni));
-                }
+            let next = turns
+                .as_ref()
+                .map_or(often.next, |turns| turns.next.min(often.next));
+            std::thread::sleep(next.saturating_duration_since(Instant::now()));
+            let turn = turns.as_mut().and_then(Every::take_due);
+            if let Some(wall) = self.wall.as_ref().filter(|_| turn.is_some() && is_async) {
+                wall.tick(&self.timers);
+            }
+            let is_due = often.take_due().is_some();
+            if is_async && !self.paused.load(Ordering::Relaxed) && looks.take_due().is_some() {
+                self.timers.look_for_others();
+            }
+            if is_async && is_due {
+                self.drain(hotspot, env, jni);
+            }
+            let wants_cpu = is_due && !self.paused.load(Ordering::Relaxed);
+            if !is_async && (wants_cpu || turn.is_some()) {
+                jni.local_frame(256, || {
+                    self.at_safepoint(hotspot, env, jni, (wants_cpu, turn))
+                });
             }
         }
     }
@@ -346,8 +307,26 @@ impl Sampler {
                 frames.iter().take(count).map(row).collect()
             });
             let thread = self.timers.number(slot.tid.get());
+            let (of, tid) = (slot.of.get(), slot.tid.get());
             slot.leave(EMPTY);
-            self.count(hotspot, &mut state, thread, rows);
+            if !matches!(of, Of::Wall(_)) && !self.choice.lock().has(thread) {
+                continue;
+            }
+            let rows = match rows.is_empty() {
+                true => {
+                    let name = self.timers.name_of_other(tid);
+                    vec![state.registry.frame_of_other(&name)]
+                }
+                false => rows,
+            };
+            let trace = trace_of(hotspot, &mut state, thread, rows);
+            match of {
+                Of::Wall(elapsed) => state.add_wall(trace, elapsed),
+                Of::Cpu | Of::OtherCpu => state.add_sample(thread, trace),
+            }
+        }
+        if let Some(wall) = &self.wall {
+            hotspot.lock().wall_dropped.add(wall.take_dropped());
         }
         self.timers.forget_ended();
         let counts = [
@@ -369,8 +348,15 @@ impl Sampler {
         }
     }
 
-    /// One tick of the safepoint method: every runnable thread counts.
-    fn at_safepoint(&self, hotspot: &HotSpot, env: Env<Live>, jni: Jni) {
+    /// One tick of the safepoint method: every runnable thread counts as a CPU sample if these are wanted, and every thread as a
+    /// wall-clock sample for the time since those before.
+    fn at_safepoint(
+        &self,
+        hotspot: &HotSpot,
+        env: Env<Live>,
+        jni: Jni,
+        (wants_cpu, since): (bool, Option<Duration>),
+    ) {
         const RUNNABLE: i32 = 0x4;
         const SUSPENDED_OR_INTERRUPTED: i32 = 0x30_0000;
         let depth = self.depth.load(Ordering::Relaxed);
@@ -380,45 +366,69 @@ impl Sampler {
         };
         for row in stacks {
             let is_running = row.state & RUNNABLE != 0 && row.state & SUSPENDED_OR_INTERRUPTED == 0;
-            if !is_running && !hotspot.config.wall_samples {
+            if !is_running && since.is_none() {
                 continue;
             }
             let mut state = hotspot.lock();
             let thread = state.registry.thread(env, Some(row.thread), false);
             let is_ours = state.registry.is_agent(thread).unwrap_or(true);
             let frames: &[FrameRow] = &row.frames;
-            if is_ours || frames.is_empty() {
+            let is_cpu = wants_cpu && is_running && self.choice.lock().has(thread);
+            if is_ours || frames.is_empty() || !is_cpu && since.is_none() {
                 continue;
             }
             let frames = state.registry.stack(env, jni, frames, depth as usize);
-            self.count(hotspot, &mut state, thread, frames);
+            let trace = trace_of(hotspot, &mut state, thread, frames);
+            if is_cpu {
+                state.add_sample(thread, trace);
+            }
+            if let Some(since) = since {
+                let elapsed = Elapsed {
+                    us: u32::try_from(since.as_micros()).unwrap_or(u32::MAX),
+                    is_waiting: !is_running,
+                };
+                state.add_wall(trace, elapsed);
+            }
         }
     }
 
-    /// Counts a sample, if the thread is sampled.
-    fn count(&self, hotspot: &HotSpot, state: &mut State, thread: ThreadId, frames: Vec<Frame>) {
-        if !self.choice.lock().has(thread) {
-            return;
+    /// In the handler: what the sample is; `None` if none is wanted.
+    fn wanted(&self, cause: Cause, context: *mut c_void) -> Option<Of> {
+        match cause {
+            Cause::CpuTime | Cause::OtherCpuTime if self.paused.load(Ordering::Relaxed) => None,
+            Cause::CpuTime => Some(Of::Cpu),
+            Cause::OtherCpuTime => Some(Of::OtherCpu),
+            Cause::Turn(turn) => {
+                let us = turn.since_us;
+                self.wall.as_ref()?.arrived();
+                // SAFETY: the handler has it from the system.
+                let is_waiting = unsafe { is_waiting(context) };
+                Some(Of::Wall(Elapsed { us, is_waiting }))
+            }
         }
-        let owner = match hotspot.config.per_thread {
-            true => thread,
-            false => ThreadId::NONE,
-        };
-        let trace = state.registry.trace(Trace {
-            thread: owner,
-            frames,
-        });
-        state.add_sample(thread, trace);
+    }
+
+    /// In the handler: an empty slot for a sample, which is counted as dropped if there is none.
+    fn slot(&self, of: Of) -> Option<&Slot> {
+        let start = self.next.fetch_add(1, Ordering::Relaxed) as usize;
+        let mut nearest = (0..8).map(|i| &self.slots[(start + i) % SLOTS]);
+        let found = nearest.find(|slot| slot.claim(EMPTY));
+        match (found, &self.wall, of) {
+            (Some(slot), _, _) => {
+                slot.recording.set(self.recording);
+                slot.tid.set(own_tid());
+                slot.of.set(of);
+                slot.count.set(0);
+            }
+            (None, Some(wall), Of::Wall(_)) => wall.buffer_was_full(),
+            (None, _, _) => drop(self.full.fetch_add(1, Ordering::Relaxed)),
+        }
+        found
     }
 
     /// In the handler: takes the stack of the current thread.
-    fn sample(&self, function: AsyncGetCallTrace, jni: Jni, context: *mut c_void) {
-        let start = self.next.fetch_add(1, Ordering::Relaxed) as usize;
-        let mut nearest = (0..8).map(|i| &self.slots[(start + i) % SLOTS]);
-        let Some(slot) = nearest.find(|slot| slot.claim(EMPTY)) else {
-            self.full.fetch_add(1, Ordering::Relaxed);
-            return;
-        };
+    fn sample(&self, function: AsyncGetCallTrace, jni: Jni, context: *mut c_void, of: Of) {
+        let Some(slot) = self.slot(of) else { return };
         // SAFETY: this handler moved the slot to BUSY and is its only user.
         let frames = unsafe { &mut *slot.frames.get() };
         let depth = (self.depth.load(Ordering::Relaxed) as usize).clamp(1, frames.len());
@@ -429,26 +439,75 @@ impl Sampler {
         };
         // SAFETY: called in a signal handler with its context, as the function wants.
         let returned = unsafe { fault_guard::call(function, &mut trace, depth as i32, context) };
-        if returned && trace.count > 0 {
-            slot.recording.set(self.recording);
-            slot.tid.set(own_tid());
-            slot.count.set(trace.count);
+        // Threads that run no Java code at the moment, such as that of signals, are counted by their names.
+        let has_none = [NO_FRAMES, NO_TOP_FRAME].contains(&trace.count);
+        if returned && (trace.count > 0 || has_none) {
+            slot.count.set(trace.count.max(0));
             slot.leave(FULL);
-        } else {
-            self.no_stack.fetch_add(1, Ordering::Relaxed);
-            slot.leave(EMPTY);
+            return;
         }
+        match (&self.wall, of) {
+            (Some(wall), Of::Wall(_)) => wall.had_no_stack(),
+            _ => drop(self.no_stack.fetch_add(1, Ordering::Relaxed)),
+        }
+        slot.leave(EMPTY);
     }
+}
+
+/// Something that is due again and again.
+struct Every {
+    period: Duration,
+    last: Instant,
+    next: Instant,
+}
+
+impl Every {
+    fn new(period: Duration) -> Self {
+        let last = Instant::now();
+        let next = last + period;
+        Self { period, last, next }
+    }
+
+    /// If it is due, the time since it was taken before.
+    fn take_due(&mut self) -> Option<Duration> {
+        let now = Instant::now();
+        if now < self.next {
+            return None;
+        }
+        let since = now - self.last;
+        self.last = now;
+        // Times that were missed are not made up for.
+        self.next += self.period;
+        if self.next <= now {
+            self.next = now + self.period;
+        }
+        Some(since)
+    }
+}
+
+/// The trace of a sample: of its thread if the output keeps threads apart.
+fn trace_of(hotspot: &HotSpot, state: &mut State, thread: ThreadId, frames: Vec<Frame>) -> TraceId {
+    let owner = match hotspot.config.per_thread {
+        true => thread,
+        false => ThreadId::NONE,
+    };
+    state.registry.trace(Trace {
+        thread: owner,
+        frames,
+    })
 }
 
 /// What the program had for SIGPROF before: null, or an action that is never freed.
 static BEFORE: AtomicPtr<libc::sigaction> = AtomicPtr::new(ptr::null_mut());
 
-/// SIGPROF: no allocation, no lock, errno kept. What no timer of ours has sent is the program's.
+/// SIGPROF: no allocation, no lock, errno kept. What we have not sent is the program's.
 extern "C" fn on_signal(signal: i32, info: *mut libc::siginfo_t, context: *mut c_void) {
     // SAFETY: the system gives the signal to a handler that has asked for its origin.
-    if unsafe { !timers::is_ours(info) } {
+    let Some(cause) = (unsafe { timers::cause_of(info) }) else {
         return pass_on(signal, info, context);
+    };
+    if let Cause::Turn(turn) = cause {
+        turn.came();
     }
     // SAFETY: the address of this thread's errno is always valid.
     let errno = unsafe { *libc::__errno_location() };
@@ -456,10 +515,17 @@ extern "C" fn on_signal(signal: i32, info: *mut libc::siginfo_t, context: *mut c
         && let Some(sampler) = hotspot.sampler.get()
         && let Method::Async(function) = sampler.method
         && !sampler.stopped.load(Ordering::Relaxed)
-        && !sampler.paused.load(Ordering::Relaxed)
-        && let Some(jni) = hotspot.java.jni()
+        && let Some(of) = sampler.wanted(cause, context)
     {
-        sampler.sample(function, jni, context);
+        match of {
+            // Such a thread has no JNI environment, and may be in the midst of anything.
+            Of::OtherCpu => drop(sampler.slot(of).map(|slot| slot.leave(FULL))),
+            Of::Cpu | Of::Wall(_) => {
+                if let Some(jni) = hotspot.java.jni() {
+                    sampler.sample(function, jni, context, of);
+                }
+            }
+        }
     }
     // SAFETY: as above.
     unsafe { *libc::__errno_location() = errno };

@@ -1,20 +1,22 @@
-//! Timers that signal a thread when it has used so much CPU time.
+//! The threads that are sampled, and what signals them: timers on their CPU time, and the sampling thread.
 
+use std::collections::BTreeMap;
 use std::ffi::c_void;
 use std::fs::File;
 use std::mem::MaybeUninit;
+use std::ops::Bound;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 use std::{io, ptr};
 
 use jvmti::sys::FieldPtr;
 use jvmti::{Jni, Object};
 use locks::{Mutex, Rank};
-use rustc_hash::FxHashMap;
 use vmpi::ThreadId;
 
+use crate::cpu::other_threads::OtherThreads;
 use crate::host::vm_structs::VmStructs;
 
 /// One armed timer.
@@ -24,27 +26,59 @@ struct Armed {
     timer: usize,
     /// The thread's number in the profile, 0 if it is not known.
     number: u32,
+    /// When it had its last turn, or began.
+    turn: Instant,
+    /// Whether the signal of its last turn has not come.
+    pending: Option<&'static AtomicBool>,
+}
+
+/// The last signals of threads that had their turn, as far as they have not come: so many threads have one each.
+static PENDING: [AtomicBool; 4096] = [const { AtomicBool::new(false) }; 4096];
+/// A signal that has not come after so long a time may be lost.
+const LOST: Duration = Duration::from_millis(200);
+
+/// The armed timers by the system's number of the thread, and whose turn was last.
+#[derive(Debug, Default)]
+struct AllArmed {
+    timers: BTreeMap<u32, Armed>,
+    last: u32,
+    /// Those of [`PENDING`] that threads have had which have ended, and how many were ever given.
+    free: Vec<&'static AtomicBool>,
+    given: usize,
+}
+
+impl AllArmed {
+    /// One of [`PENDING`] that no thread has.
+    fn take_pending(&mut self) -> Option<&'static AtomicBool> {
+        let pending = self.free.pop().or_else(|| {
+            self.given += 1;
+            PENDING.get(self.given - 1)
+        });
+        pending.inspect(|pending| pending.store(false, Ordering::Relaxed))
+    }
 }
 
 /// All timers, by the system's number of the thread. Never locked by a signal handler.
 #[derive(Debug)]
 pub(crate) struct Timers {
-    armed: Mutex<FxHashMap<u32, Armed>>,
+    armed: Mutex<AllArmed>,
     /// How much CPU time a thread uses between two signals, in nanoseconds; 0 while nobody is sampled.
     period_ns: AtomicU64,
     /// Numbers of threads that have ended since samples were last taken over.
     ended: Mutex<Vec<(u32, u32)>>,
     /// Threads that got none since the last look.
     refused: AtomicU64,
+    others: OtherThreads,
 }
 
 impl Default for Timers {
     fn default() -> Self {
         Self {
-            armed: Mutex::new(Rank::Timers, FxHashMap::default()),
+            armed: Mutex::new(Rank::Timers, AllArmed::default()),
             period_ns: AtomicU64::new(0),
             ended: Mutex::new(Rank::EndedTimers, Vec::new()),
             refused: AtomicU64::new(0),
+            others: OtherThreads::default(),
         }
     }
 }
@@ -53,7 +87,7 @@ impl Default for Timers {
 /// this user, or a container may forbid it.
 pub(crate) fn are_allowed() -> bool {
     // So late that it never comes.
-    let Ok(timer) = arm(Duration::from_secs(3600), own_tid()) else {
+    let Ok(timer) = arm(Duration::from_secs(3600), own_tid(), Mark::Program) else {
         return false;
     };
     delete(timer);
@@ -63,26 +97,51 @@ pub(crate) fn are_allowed() -> bool {
 impl Timers {
     /// Has all timers signal so often from now on: those that are armed and those to come. Zero stops them.
     pub(crate) fn signal_every(&self, period: Duration) {
-        let timers = self.armed.lock();
+        let armed = self.armed.lock();
         let period_ns = u64::try_from(period.as_nanos()).unwrap_or(u64::MAX);
         if self.period_ns.swap(period_ns, Ordering::Relaxed) == period_ns {
             return;
         }
-        for armed in timers.values() {
+        for armed in armed.timers.values() {
             // One of a thread that has just ended is refused.
             let _ = set(armed.timer, period);
         }
+        self.others.signal_every(period);
+    }
+
+    /// Gives threads that run no Java code a timer, and forgets those that have ended.
+    pub(crate) fn look_for_others(&self) {
+        let known: Vec<u32> = self.armed.lock().timers.keys().copied().collect();
+        let is_known = |tid| known.binary_search(&tid).is_ok();
+        let refused = self.others.look(self.period(), is_known);
+        self.refused.fetch_add(refused, Ordering::Relaxed);
+    }
+
+    /// What a thread that runs no Java code is called.
+    pub(crate) fn name_of_other(&self, tid: u32) -> String {
+        self.others.name(tid)
+    }
+
+    fn period(&self) -> Duration {
+        Duration::from_nanos(self.period_ns.load(Ordering::Relaxed))
     }
 
     /// Gives a thread a timer unless it has one.
     pub(crate) fn arm(&self, tid: u32, number: u32) {
-        let mut timers = self.armed.lock();
-        if timers.contains_key(&tid) {
+        let mut armed = self.armed.lock();
+        if armed.timers.contains_key(&tid) {
             return;
         }
-        let period = Duration::from_nanos(self.period_ns.load(Ordering::Relaxed));
-        match arm(period, tid) {
-            Ok(timer) => drop(timers.insert(tid, Armed { timer, number })),
+        match arm(self.period(), tid, Mark::Program) {
+            Ok(timer) => {
+                let thread = Armed {
+                    timer,
+                    number,
+                    turn: Instant::now(),
+                    pending: armed.take_pending(),
+                };
+                armed.timers.insert(tid, thread);
+            }
             // Another thread may have ended meanwhile, which the system calls invalid.
             Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {}
             Err(_) => drop(self.refused.fetch_add(1, Ordering::Relaxed)),
@@ -96,7 +155,12 @@ impl Timers {
 
     /// Deletes the timer of a thread, which has ended.
     pub(crate) fn disarm(&self, tid: u32) {
-        let armed = self.armed.lock().remove(&tid);
+        self.others.disarm(tid);
+        let mut all = self.armed.lock();
+        let armed = all.timers.remove(&tid);
+        all.free
+            .extend(armed.as_ref().and_then(|armed| armed.pending));
+        drop(all);
         if let Some(armed) = armed {
             delete(armed.timer);
             self.ended.lock().push((tid, armed.number));
@@ -105,7 +169,7 @@ impl Timers {
 
     /// The profile's number of a thread that runs, or ended a moment ago.
     pub(crate) fn number(&self, tid: u32) -> ThreadId {
-        let running = self.armed.lock().get(&tid).map(|armed| armed.number);
+        let running = self.armed.lock().timers.get(&tid).map(|armed| armed.number);
         let ended = || {
             let ended = self.ended.lock();
             let last = ended.iter().rev().find(|(one, _)| *one == tid);
@@ -121,9 +185,47 @@ impl Timers {
 
     /// Deletes all timers.
     pub(crate) fn disarm_all(&self) {
-        for (_, armed) in self.armed.lock().drain() {
+        self.others.disarm_all();
+        for armed in std::mem::take(&mut self.armed.lock().timers).into_values() {
             delete(armed.timer);
         }
+    }
+
+    /// Gives the next threads their turn, at most so many: calls `signal` with the system's number of each and the microseconds
+    /// since its last turn. How many of these calls were true. A thread whose last signal is still to come (it gets no processor) has its
+    /// turn later, because the system would drop another signal.
+    pub(crate) fn take_turns(&self, most: usize, signal: impl Fn(u32, Turn) -> bool) -> usize {
+        let mut armed = self.armed.lock();
+        let behind = (Bound::Excluded(armed.last), Bound::Unbounded);
+        let round = armed
+            .timers
+            .range(behind)
+            .chain(armed.timers.range(..=armed.last));
+        let next: Vec<u32> = round.take(most).map(|(tid, _)| *tid).collect();
+        let mut done = 0;
+        for tid in next {
+            armed.last = tid;
+            if let Some(thread) = armed.timers.get_mut(&tid) {
+                let now = Instant::now();
+                let since = now.duration_since(thread.turn);
+                let is_pending = thread
+                    .pending
+                    .is_some_and(|one| one.load(Ordering::Relaxed));
+                if is_pending && since < LOST {
+                    continue;
+                }
+                thread.turn = now;
+                if let Some(pending) = thread.pending {
+                    pending.store(true, Ordering::Relaxed);
+                }
+                let turn = Turn {
+                    since_us: u32::try_from(since.as_micros()).unwrap_or(u32::MAX),
+                    pending: thread.pending,
+                };
+                done += usize::from(signal(tid, turn));
+            }
+        }
+        done
     }
 }
 
@@ -177,29 +279,142 @@ pub(crate) fn own_tid() -> u32 {
 }
 
 /// Deletes what [`arm`] has made and nobody has deleted.
-fn delete(timer: usize) {
+pub(crate) fn delete(timer: usize) {
     // SAFETY: the caller has it from `arm` and gives it away.
     unsafe { libc::timer_delete(timer as libc::timer_t) };
 }
 
-/// What the signals of our timers carry, by which they are told from those of the program.
-static OURS: u8 = 0;
+/// What our signals carry, by which they are told from those of the program.
+static MARKS: [u8; 2] = [0; 2];
 
-fn ours() -> *mut c_void {
-    (&raw const OURS).cast_mut().cast()
+/// Whose signal it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mark {
+    /// Of a thread of the program, which may run Java code.
+    Program,
+    /// Of another thread, which does not.
+    Other,
 }
 
-/// Whether a signal is of a timer that [`arm`] has made; fit for signal handlers.
+impl Mark {
+    fn value(self) -> *mut c_void {
+        (&raw const MARKS[self as usize]).cast_mut().cast()
+    }
+}
+
+/// Why a thread got a signal of ours.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Cause {
+    /// A timer that [`arm`] has made: it has used so much CPU time.
+    CpuTime,
+    /// The same, of a thread that runs no Java code.
+    OtherCpuTime,
+    /// [`signal`].
+    Turn(Turn),
+}
+
+/// The turn of a thread.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Turn {
+    /// Microseconds since its last turn.
+    pub(crate) since_us: u32,
+    /// Where it is noted that its signal is to come.
+    pending: Option<&'static AtomicBool>,
+}
+
+impl Turn {
+    /// In the handler: the signal has come.
+    pub(crate) fn came(self) {
+        if let Some(pending) = self.pending {
+            pending.store(false, Ordering::Relaxed);
+        }
+    }
+
+    /// What its signal carries.
+    fn value(self) -> *mut c_void {
+        match self.pending {
+            Some(pending) => ptr::from_ref(pending).cast_mut().cast(),
+            None => Mark::Program.value(),
+        }
+    }
+
+    /// The turn whose signal carries this.
+    fn of(value: *mut c_void, since_us: u32) -> Option<Turn> {
+        let pending = match PENDING.as_ptr_range().contains(&value.cast_const().cast()) {
+            // SAFETY: it is the address of one of them.
+            true => Some(unsafe { &*value.cast_const().cast::<AtomicBool>() }),
+            false if value == Mark::Program.value() => None,
+            false => return None,
+        };
+        Some(Turn { since_us, pending })
+    }
+}
+
+/// Why a signal came; `None` if it is none of ours. Fit for signal handlers.
 ///
 /// # Safety
 /// `info` is what the system has given to a handler.
-pub(crate) unsafe fn is_ours(info: *const libc::siginfo_t) -> bool {
-    // SAFETY: the caller's promise; a signal of a timer has a value.
-    unsafe { (*info).si_code == libc::SI_TIMER && (*info).si_value().sival_ptr == ours() }
+pub(crate) unsafe fn cause_of(info: *const libc::siginfo_t) -> Option<Cause> {
+    // SAFETY: the caller's promise; these two kinds of signals have a value.
+    let (code, number) = unsafe { ((*info).si_code, (*info).si_errno) };
+    if code != libc::SI_TIMER && code != libc::SI_QUEUE {
+        return None;
+    }
+    // SAFETY: as above.
+    let value = unsafe { (*info).si_value().sival_ptr };
+    match code {
+        libc::SI_TIMER if value == Mark::Program.value() => Some(Cause::CpuTime),
+        libc::SI_TIMER if value == Mark::Other.value() => Some(Cause::OtherCpuTime),
+        libc::SI_QUEUE => Turn::of(value, number.cast_unsigned()).map(Cause::Turn),
+        _ => None,
+    }
+}
+
+/// A signal as the system takes it for one thread.
+#[repr(C)]
+struct Queued {
+    signal: i32,
+    /// Free for use in signals of a process to itself.
+    number: i32,
+    code: i32,
+    _align: i32,
+    pid: i32,
+    uid: u32,
+    value: *mut c_void,
+    _rest: [u8; 96],
+}
+
+const _: () = assert!(size_of::<Queued>() == size_of::<libc::siginfo_t>());
+
+/// Signals a thread that its turn has come. Whether the system took the signal.
+pub(crate) fn signal(tid: u32, turn: Turn) -> bool {
+    // SAFETY: takes nothing and cannot fail.
+    let pid = unsafe { libc::getpid() };
+    let info = Queued {
+        signal: libc::SIGPROF,
+        number: turn.since_us.cast_signed(),
+        code: libc::SI_QUEUE,
+        _align: 0,
+        pid,
+        uid: 0,
+        value: turn.value(),
+        _rest: [0; 96],
+    };
+    // SAFETY: the pointer is to a live local of the size that is read. A number that no thread of this process has is refused.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_rt_tgsigqueueinfo,
+            pid,
+            tid,
+            libc::SIGPROF,
+            &raw const info,
+        )
+    };
+    result == 0
 }
 
 /// A timer on a thread's CPU clock that signals this thread, each time it has used up `period`.
-fn arm(period: Duration, tid: u32) -> io::Result<usize> {
+pub(crate) fn arm(period: Duration, tid: u32, mark: Mark) -> io::Result<usize> {
     // The kernel's number of the clock of a thread's CPU time: clock 2, of one thread (4).
     let clock = (!tid << 3 | 6).cast_signed();
     let mut timer: libc::timer_t = ptr::null_mut();
@@ -208,7 +423,7 @@ fn arm(period: Duration, tid: u32) -> io::Result<usize> {
         let mut event: libc::sigevent = MaybeUninit::zeroed().assume_init();
         event.sigev_notify = libc::SIGEV_THREAD_ID;
         event.sigev_signo = libc::SIGPROF;
-        event.sigev_value.sival_ptr = ours();
+        event.sigev_value.sival_ptr = mark.value();
         event.sigev_notify_thread_id = tid.cast_signed();
         libc::timer_create(clock, &raw mut event, &raw mut timer)
     };
@@ -220,7 +435,7 @@ fn arm(period: Duration, tid: u32) -> io::Result<usize> {
 }
 
 /// Has a timer signal so often from now on; never with zero.
-fn set(timer: usize, period: Duration) -> io::Result<()> {
+pub(crate) fn set(timer: usize, period: Duration) -> io::Result<()> {
     let time = libc::timespec {
         tv_sec: period.as_secs() as libc::time_t,
         tv_nsec: i64::from(period.subsec_nanos()),
@@ -235,5 +450,44 @@ fn set(timer: usize, period: Duration) -> io::Result<()> {
     } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::RefCell;
+
+    #[test]
+    fn threads_take_turns() {
+        let timers = Timers::default();
+        {
+            let mut armed = timers.armed.lock();
+            for (tid, number) in [(5, 1), (7, 2), (9, 3)] {
+                let thread = Armed {
+                    timer: 0,
+                    number,
+                    turn: Instant::now(),
+                    pending: armed.take_pending(),
+                };
+                armed.timers.insert(tid, thread);
+            }
+        }
+        let order = RefCell::new(Vec::new());
+        let take = |most| {
+            timers.take_turns(most, |tid, turn| {
+                order.borrow_mut().push(tid);
+                let again = Turn::of(turn.value(), turn.since_us).expect("it is ours");
+                if tid != 7 {
+                    again.came();
+                }
+                tid != 9
+            })
+        };
+        assert_eq!([take(2), take(2), take(8)], [2, 1, 1]);
+        // The signal of 7 has not come, so that it is left out.
+        assert_eq!(*order.borrow(), [5, 7, 9, 5, 9, 5]);
+        let mut other = 0_u8;
+        assert!(Turn::of((&raw mut other).cast(), 0).is_none());
     }
 }

@@ -1,4 +1,4 @@
-//! The native methods of the tracker, of what samples before JDK 11, and of the last hook. The VM finds them by name in the agent's
+//! The native methods of the tracker, of what samples before JDK 11, of what times parked threads, and of the last hook. The VM finds them by name in the agent's
 //! library, so nothing has to be registered.
 //!
 //! They run on threads of the program, in the middle of its code: what they need
@@ -14,6 +14,7 @@ use jvmti::{Jni, Object};
 use crate::alloc::sites::SiteId;
 use crate::host::sampling;
 use crate::threads::background::at_end;
+use crate::threads::parks;
 use crate::vm::config::Clock;
 use crate::vm::hotspot::HotSpot;
 
@@ -67,6 +68,13 @@ pub extern "system" fn Java_java_lang_HprofEnd_run(jni: RawEnv, hook: RawObject)
         at_end(hotspot, hotspot.live()?, jni);
         Some(())
     });
+}
+
+/// `HprofPark.register`.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_java_lang_HprofPark_register(jni: RawEnv, class: RawObject, on: u8) {
+    let register = || wrap(jni, class).map(|(jni, _)| parks::register(jni, on != 0));
+    let _ = catch_unwind(register);
 }
 
 /// `HprofSample.told`.

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use super::blocks::Block;
 use super::memory::{Zeroed, places};
-use crate::cpu::sampler::CallFrame;
+use crate::cpu::slots::CallFrame;
 
 /// Most native frames of a stack.
 pub(super) const MOST_NATIVE: usize = 48;

@@ -4,10 +4,12 @@
 //! 2. [`background`] says what such threads do: retransform classes, watch collections, keep the clock.
 //! 3. [`last_words`] is the work at the end of the process, or when the heap is full.
 //! 4. [`monitors`] reports which thread blocks or waits at which monitor.
-//! 5. [`envs`] finds the `JNIEnv` of a thread, by which JVMPI names it.
+//! 5. [`parks`] measures how long threads are parked at locks of `java.util.concurrent`.
+//! 6. [`envs`] finds the `JNIEnv` of a thread, by which JVMPI names it.
 
 pub(crate) mod background;
 pub(crate) mod envs;
 pub(crate) mod last_words;
 pub(crate) mod monitors;
+pub(crate) mod parks;
 pub(crate) mod worker;

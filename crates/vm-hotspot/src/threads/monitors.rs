@@ -1,20 +1,32 @@
-//! Who blocks and waits at monitors, as it happens and at one moment.
+//! Who blocks and waits at monitors, as it happens and at one moment, and who was parked at a lock.
 
 use jvmti::{Capability, Env, EventKind, Jni, Live, Object};
 use vmpi::{ClassId, Event, MonitorEvent, MonitorId, MonitorInfo, ThreadId, TraceId, Worth};
 
 use crate::instrument::natives::{is_inside, uncounted};
+use crate::threads::parks;
 use crate::vm::costs;
 use crate::vm::hotspot::HotSpot;
 use crate::vm::registry::Pending;
+
+/// What is missing where parked threads cannot be timed.
+pub(crate) const NOT_TIMED: &str = "time at locks of java.util.concurrent is not measured";
 
 /// What a thread does at a monitor.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Step {
     Enter,
     Entered,
-    Wait { timeout_ms: i64 },
-    Waited { timed_out: bool },
+    Wait {
+        timeout_ms: i64,
+    },
+    Waited {
+        timed_out: bool,
+    },
+    /// It was parked at a lock, which is no monitor.
+    Parked {
+        parked_ns: u64,
+    },
 }
 
 /// An event that the profiler has not been told.
@@ -80,6 +92,7 @@ impl HotSpot {
                     timed_out,
                     waited_ns: since(state.waiting.remove(&thread)),
                 },
+                Step::Parked { parked_ns } => MonitorEvent::Parked { parked_ns },
             };
             if !self.memory.native.take(Worth::Objects, costs::PENDING) {
                 *state
@@ -88,7 +101,10 @@ impl HotSpot {
                     .or_default() += 1;
                 return;
             }
-            let trace = state.current_trace(env, jni, &self.config);
+            let trace = match step {
+                Step::Parked { .. } => state.trace_of_locker(env, jni, &self.config),
+                _ => state.current_trace(env, jni, &self.config),
+            };
             let class = jni
                 .object_class(object)
                 .map(|mirror| state.registry.class(env, jni, mirror));
@@ -106,9 +122,12 @@ impl HotSpot {
     }
 
     /// Contention of monitors is told or not. Options that ask for it always have it.
-    pub(crate) fn switch_monitors(&self, on: bool) -> jvmti::Result<()> {
+    pub(crate) fn switch_monitors(&self, env: Env<Live>, jni: Jni, on: bool) -> jvmti::Result<()> {
         if self.config.monitors {
             return Ok(());
+        }
+        if let Err(error) = parks::switch(env, jni, on) {
+            self.degrade(&format!("{NOT_TIMED}: {error}"));
         }
         // HotSpot gives this one at any time.
         self.env

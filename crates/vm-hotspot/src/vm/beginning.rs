@@ -6,10 +6,12 @@ use jvmti::{Capability, Env, EventKind, Jni, Live, Object};
 use vmpi::{Event, ThreadId, VmInfo};
 
 use crate::alloc::bound::{self, Bound};
-use crate::cpu::sampler::Sampler;
+use crate::cpu::sampler::{DEFAULT_INTERVAL, Sampler};
 use crate::instrument::natives::uncounted;
 use crate::instrument::tracker::Tracker;
 use crate::threads::background::{collect_at_end, count_soon};
+use crate::threads::monitors::NOT_TIMED;
+use crate::threads::parks;
 use crate::vm::config::Follow;
 use crate::vm::hotspot::HotSpot;
 
@@ -115,10 +117,17 @@ impl HotSpot {
             }
             self.start_sampling_allocations();
         }
-        if let Some(interval) = self.config.samples {
+        if self.config.monitors
+            && let Err(error) = parks::switch(env, jni, true)
+        {
+            self.degrade(&format!("{NOT_TIMED}: {error}"));
+        }
+        let samples = self.config.samples;
+        if samples.is_some() || self.config.wall.is_some() {
+            let interval = samples.unwrap_or(DEFAULT_INTERVAL);
             let safepoints = self.config.safepoint_samples;
             Sampler::start(self.forever(), env, jni, interval, safepoints);
-            if let Some(sampler) = self.sampler.get() {
+            if let Some(sampler) = self.sampler.get().filter(|_| samples.is_some()) {
                 sampler.switch(true, None);
             }
         }

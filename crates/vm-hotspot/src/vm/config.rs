@@ -109,10 +109,10 @@ pub struct Config {
     pub native: Option<u64>,
     /// Sample CPU use with this interval.
     pub samples: Option<Duration>,
-    /// Sample all runnable threads at safepoints instead of those on CPU.
+    /// Sample all threads with this interval, whether they run or wait.
+    pub wall: Option<Duration>,
+    /// Take samples at safepoints.
     pub safepoint_samples: bool,
-    /// Sample threads that wait, too; implies safepoints.
-    pub wall_samples: bool,
     /// Report monitor contention and waiting.
     pub monitors: bool,
     /// Record the global references that native code makes.
@@ -141,8 +141,8 @@ impl Default for Config {
             calls: false,
             clock: Clock::default(),
             samples: None,
+            wall: None,
             safepoint_samples: false,
-            wall_samples: false,
             monitors: false,
             references: false,
             per_thread: false,
@@ -207,7 +207,7 @@ impl Config {
     /// Whether stacks are taken without a safepoint, for which methods have to be known before.
     #[must_use]
     pub fn takes_async_stacks(&self) -> bool {
-        self.samples.is_some() || self.native.is_some()
+        self.samples.is_some() || self.wall.is_some() || self.native.is_some()
     }
 
     /// Whether inserted code is taken out again when nobody wants to have allocations counted any

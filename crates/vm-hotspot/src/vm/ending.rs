@@ -100,6 +100,11 @@ impl HotSpot {
         {
             (self.message)(&format!("counters of threads stay in memory: {error}"));
         }
+        if let Err(error) = crate::threads::parks::switch(env, jni, false) {
+            (self.message)(&format!(
+                "the method that parks threads stays replaced: {error}"
+            ));
+        }
         crate::alloc::native_made::switch(false);
         if self.config.references {
             crate::native::references::forget(env, jni);

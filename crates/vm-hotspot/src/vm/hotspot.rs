@@ -12,6 +12,7 @@ use vmpi::{Event, Memory, Profiler, VmInfo, Worth};
 use crate::alloc::followed::Followed;
 use crate::alloc::reported::Reported;
 use crate::alloc::sampled::Samples;
+use crate::cpu::other_threads::as_own;
 use crate::cpu::sampler::Sampler;
 use crate::host::spaces::Collector;
 use crate::host::vm_structs::VmStructs;
@@ -517,7 +518,8 @@ impl HotSpot {
                 let constructor = jni.method(class, "<init>", "(Ljava/lang/String;)V")?;
                 let name = jni.new_string(name)?;
                 let thread = jni.new_object(class, constructor, &[Value { l: name.raw() }])?;
-                env.run_agent_thread(thread, 10, Box::new(body))
+                let own = |env, jni| as_own(|| uncounted(|| body(env, jni)));
+                env.run_agent_thread(thread, 10, Box::new(own))
             })
         })
     }

@@ -1,18 +1,17 @@
 //! [`vmpi::Vm`] on HotSpot.
 
 use std::path::Path;
-use std::time::Duration;
 
 use jvmti::{Capability, Env, EventKind, Jni, Live, Object};
 use vmpi::vm::Control;
 use vmpi::{
     ClassId, ClassInfo, CostRow, Event, FieldInfo, Frame, HeapSummary, HeapVisitor, LineEntry,
     MethodId, MethodInfo, MonitorInfo, NativeDump, SampleRow, ThreadId, ThreadInfo, ThreadStack,
-    ThreadState, Trace, TraceId, Vm, VmError, VmInfo,
+    ThreadState, Trace, TraceId, Vm, VmError, VmInfo, WallDropped, WallRow,
 };
 
 use crate::alloc::bound::LARGE;
-use crate::cpu::sampler::Sampler;
+use crate::cpu::sampler::{DEFAULT_INTERVAL, Sampler};
 use crate::heap::field_layout::declared_fields;
 use crate::heap::native_dump;
 use crate::heap::visit;
@@ -35,9 +34,6 @@ pub(crate) fn failed(error: jvmti::Error) -> VmError {
         jvmti::Error::OtherVm(why) => VmError::Unsupported(why),
     }
 }
-
-/// Between samples that a command has started.
-const DEFAULT_INTERVAL: Duration = Duration::from_millis(10);
 
 /// What is missing of classes and methods whose bytes cannot be changed.
 pub(crate) const NOT_INSTRUMENTED: &str =
@@ -176,6 +172,8 @@ impl HotSpot {
         let mut state = self.lock();
         let costs = std::mem::take(&mut state.costs);
         let samples = state.take_samples();
+        let wall = std::mem::take(&mut state.wall);
+        let wall_dropped = std::mem::take(&mut state.wall_dropped);
         drop(state);
         let cost = |(trace, [calls, own, total]): (TraceId, [i64; 3])| CostRow {
             trace,
@@ -192,6 +190,8 @@ impl HotSpot {
         };
         let mut samples: Vec<SampleRow> = samples.map(sample).collect();
         samples.sort_unstable_by_key(|row| (row.trace, row.thread));
+        let mut wall: Vec<WallRow> = wall.into_values().collect();
+        wall.sort_unstable_by_key(|row| row.trace);
         let refused = self.numbers.take_refused();
         let mut state = self.lock();
         if refused.count > 0 {
@@ -211,6 +211,8 @@ impl HotSpot {
             frees,
             costs,
             samples,
+            wall,
+            wall_dropped,
             lost: lost.into_iter().collect(),
             degraded,
         }
@@ -223,6 +225,8 @@ struct Rows {
     frees: Vec<vmpi::FreeRow>,
     costs: Vec<CostRow>,
     samples: Vec<SampleRow>,
+    wall: Vec<WallRow>,
+    wall_dropped: WallDropped,
     lost: Vec<(&'static str, u64)>,
     degraded: Vec<String>,
 }
@@ -424,6 +428,10 @@ impl Vm for HotSpot {
             sink(&Event::Frees(&rows.frees));
             sink(&Event::Costs(&rows.costs));
             sink(&Event::Samples(&rows.samples));
+            sink(&Event::Wall {
+                rows: &rows.wall,
+                dropped: rows.wall_dropped,
+            });
             if let Some(native) = native {
                 sink(&Event::NativeAllocations(&native.allocations));
                 sink(&Event::NativeFrees(&native.frees));
@@ -473,7 +481,7 @@ impl Vm for HotSpot {
                 uncounted(|| self.clear_allocations(env, jni));
                 Ok(())
             }
-            Control::Monitors(on) => self.switch_monitors(on).map_err(failed),
+            Control::Monitors(on) => self.switch_monitors(env, jni, on).map_err(failed),
             Control::Classes(rules) => {
                 if !self.config.counts_objects() {
                     return Err(VmError::Unsupported("allocations to choose among"));

@@ -94,6 +94,8 @@ struct ThreadEntry {
 
 /// What JVMTI says of every virtual thread.
 const VIRTUAL_GROUP: &str = "VirtualThreads";
+/// What threads that run no Java code are a class of.
+const OTHER_THREADS: &str = "LNativeThread;";
 /// Most names of virtual threads that are told apart, and what all others are called.
 const MOST_NAMES: usize = 32;
 const OTHER_NAMES: &str = "(other names)";
@@ -123,6 +125,8 @@ pub(crate) struct Registry {
     gone: Vec<ClassId>,
     pub(crate) loaders: Loaders,
     pub(crate) methods: Vec<MethodEntry>,
+    /// Names of threads that run no Java code, as methods of a class that is none of the VM's.
+    other_threads: FxHashMap<Box<str>, MethodId>,
     /// By the VM's id and the end of the code: with inserted code a method has other places.
     by_ptr: FxHashMap<(MethodPtr, i64), MethodId>,
     /// Inserted code is taken out and put in again.
@@ -421,6 +425,55 @@ impl Registry {
             frames.push(Frame { method, location });
         }
         frames
+    }
+
+    /// The frame that stands for a thread that runs no Java code: its name.
+    pub(crate) fn frame_of_other(&mut self, name: &str) -> Frame {
+        let location = Location::Native;
+        if let Some(method) = self.other_threads.get(name) {
+            return Frame {
+                method: *method,
+                location,
+            };
+        }
+        let known = self.other_threads.values().next();
+        let known = known.and_then(|id| self.methods.get((id.0 as usize).wrapping_sub(1)));
+        let class = match known.map(|method| method.info.class) {
+            Some(class) => class,
+            None => {
+                let class = ClassId(self.classes.len() as u32 + 1);
+                self.classes.push(ClassEntry::of(ClassInfo {
+                    signature: OTHER_THREADS.to_owned(),
+                    mirror: handles::class(class),
+                    ..ClassInfo::default()
+                }));
+                class
+            }
+        };
+        let info = MethodInfo {
+            class,
+            name: name.to_owned(),
+            descriptor: String::new(),
+            is_native: true,
+        };
+        let lines = Arc::default();
+        self.methods.push(MethodEntry { info, lines });
+        let method = MethodId(self.methods.len() as u32);
+        self.other_threads.insert(name.into(), method);
+        Frame { method, location }
+    }
+
+    /// Whether a method is one of `java.util.concurrent.locks`, or of the class whose method parks threads.
+    pub(crate) fn is_of_locks(&self, method: MethodId) -> bool {
+        let method = self.methods.get((method.0 as usize).wrapping_sub(1));
+        let class = method.and_then(|method| {
+            self.classes
+                .get((method.info.class.0 as usize).wrapping_sub(1))
+        });
+        class.is_some_and(|class| {
+            let name = &class.info.signature;
+            name.starts_with("Ljava/util/concurrent/locks/") || name.ends_with("/misc/Unsafe;")
+        })
     }
 
     /// The number of a stack; found or given and queued for announcement. Without memory for another, it

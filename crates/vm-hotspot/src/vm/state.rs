@@ -7,7 +7,8 @@ use jvmti::{Env, Jni, Live, Object};
 use rustc_hash::FxHashMap;
 use vmpi::class_options::Rules;
 use vmpi::{
-    ClassId, ClassOptions, Frame, Memory, MethodInfo, Share, ThreadId, Trace, TraceId, Worth,
+    ClassId, ClassOptions, Frame, Memory, MethodInfo, Share, ThreadId, Trace, TraceId, WallDropped,
+    WallRow, Worth,
 };
 
 use crate::alloc::choices::{Choices, Chosen, Question};
@@ -24,6 +25,8 @@ use crate::vm::spares::{Spare, Spares, Stop};
 
 /// Frames of the tracker's own that are expected above those wanted.
 pub(crate) const TRACKER_FRAMES: usize = 6;
+/// Frames of a lock that are expected above those of the method that asks for it.
+const LOCK_FRAMES: usize = 16;
 /// A row of a stack before it is filled.
 pub(crate) const NOWHERE: jvmti::FrameRow = jvmti::FrameRow {
     method: jvmti::sys::MethodPtr(std::ptr::null_mut()),
@@ -58,6 +61,9 @@ pub(crate) struct State {
     pub(crate) costs: FxHashMap<TraceId, [i64; 3]>,
     /// Samples by thread and stack since the last report.
     pub(crate) samples: FxHashMap<(ThreadId, TraceId), u64>,
+    /// Wall-clock samples by stack since the last report, and those that gave none.
+    pub(crate) wall: FxHashMap<TraceId, WallRow>,
+    pub(crate) wall_dropped: WallDropped,
     /// Since when threads are at the entrance of a monitor, and in `wait`.
     pub(crate) blocked: FxHashMap<ThreadId, u64>,
     pub(crate) waiting: FxHashMap<ThreadId, u64>,
@@ -216,6 +222,22 @@ impl State {
     /// The stack of the current thread, numbered.
     pub(crate) fn current_trace(&mut self, env: Env<Live>, jni: Jni, config: &Config) -> TraceId {
         self.trace_as(env, jni, config, ClassOptions::FULL)
+    }
+
+    /// The stack of the current thread, numbered, from the method on that has asked for a lock: those of the lock itself are left out.
+    pub(crate) fn trace_of_locker(&mut self, env: Env<Live>, jni: Jni, config: &Config) -> TraceId {
+        let depth = (self.depth as usize).min(MOST_FRAMES);
+        let mut rows = vec![NOWHERE; if depth == 0 { 0 } else { depth + LOCK_FRAMES }];
+        let count = env.stack_into(None, &mut rows).unwrap_or(0);
+        let frames = self.registry.stack(env, jni, &rows[..count], rows.len());
+        let of_lock = |frame: &Frame| self.registry.is_of_locks(frame.method);
+        let begin = frames.iter().position(|frame| !of_lock(frame)).unwrap_or(0);
+        let frames = frames.into_iter().skip(begin).take(depth).collect();
+        let thread = match config.per_thread {
+            true => self.registry.maker(env),
+            false => ThreadId::NONE,
+        };
+        self.registry.trace(Trace { thread, frames })
     }
 
     /// What these options want to know of where the current thread is, numbered.

@@ -155,7 +155,16 @@ fn our_own_options_extend_the_grammar() {
     assert_eq!(run("").tracked, None);
     assert_eq!(run("").memory, 256 << 20);
     assert_eq!(run("interval=500us").interval, Duration::from_micros(500));
-    assert!(run("cpu=samples,wall=y").cpu.wall);
+    let wall = |text: &str| run(text).cpu.wall.map(|every| every.as_micros());
+    assert_eq!(wall("cpu=samples"), None);
+    assert_eq!(wall("wall=20ms,interval=5"), Some(20_000));
+    assert_eq!(wall("wall=y,interval=5"), Some(5_000), "the other interval");
+    assert_eq!(wall("wall=500us,wall=n"), None);
+    assert!(!run("wall=20ms").heap.dump, "something is asked for");
+    assert_eq!(
+        refused("wall=often"),
+        "wall option value must be y|n or a time such as 10ms"
+    );
     assert_eq!(run("compat=n").mode, Mode::Modern);
     let modern = run("modern=y,format=b,cpu=times,monitor=y");
     assert!(modern.cpu.times && modern.monitor);

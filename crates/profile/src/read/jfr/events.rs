@@ -3,6 +3,7 @@
 //! | Event | Becomes |
 //! |---|---|
 //! | `jdk.ExecutionSample` | CPU samples |
+//! | `profiler.WallClockSample` with `weight`, as Tenure writes it | elapsed time, running or waiting |
 //! | `jdk.CPUTimeSample` | CPU time: its sampling period |
 //! | `jdk.ObjectAllocationSample` | allocated bytes: its weight |
 //! | `jdk.ObjectAllocationInNewTLAB`, `jdk.ObjectAllocationOutsideTLAB` | allocated bytes: the size of the buffer, or of the object; only where there are no samples, which say the same |
@@ -51,6 +52,7 @@ impl Clock {
 enum Kind {
     Sample,
     CpuTime,
+    Wall,
     Allocation,
     NewBuffer,
     OutsideBuffer,
@@ -64,9 +66,10 @@ enum Kind {
     Setting,
 }
 
-const KINDS: [(&str, Kind); 13] = [
+const KINDS: [(&str, Kind); 14] = [
     ("jdk.ExecutionSample", Kind::Sample),
     ("jdk.CPUTimeSample", Kind::CpuTime),
+    ("profiler.WallClockSample", Kind::Wall),
     ("jdk.ObjectAllocationSample", Kind::Allocation),
     ("jdk.ObjectAllocationInNewTLAB", Kind::NewBuffer),
     ("jdk.ObjectAllocationOutsideTLAB", Kind::OutsideBuffer),
@@ -193,6 +196,21 @@ impl Collector {
             Kind::CpuTime => {
                 let value = from.time("samplingPeriod");
                 self.weigh(from, Metric::CpuTime, None, value);
+            }
+            Kind::Wall => {
+                let state = values.follow(&from.raw("state"));
+                let metric = match &*values.text(&state, "name") {
+                    "STATE_SLEEPING" => Metric::WallWaiting,
+                    _ => Metric::WallRunning,
+                };
+                let stack = WeightedStack {
+                    trace: self.trace(from, "sampledThread"),
+                    class: None,
+                    value: from.number("weight"),
+                };
+                if stack.value > 0 {
+                    self.profile.add_weight(metric, stack);
+                }
             }
             Kind::Allocation => {
                 let value = values.number(&event, "weight");

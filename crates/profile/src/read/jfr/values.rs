@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 const DEPTH: usize = 8;
 
 /// The pools that events of interest lead to. Others are skipped.
-const POOLS: [&str; 9] = [
+const POOLS: [&str; 10] = [
     "java.lang.Class",
     "java.lang.String",
     "java.lang.Thread",
@@ -17,6 +17,7 @@ const POOLS: [&str; 9] = [
     "jdk.types.Method",
     "jdk.types.Symbol",
     "jdk.types.FrameType",
+    "jdk.types.ThreadState",
     "jdk.types.OldObject",
 ];
 

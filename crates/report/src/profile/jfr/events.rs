@@ -98,6 +98,23 @@ impl<'p> Events<'p> {
         }
     }
 
+    /// Elapsed time of threads, running or waiting.
+    pub(super) fn wall(&mut self, metric: Metric) {
+        for stack in self.profile.stacks(metric) {
+            let [thread, trace] = self.origin(stack.trace);
+            let state = match metric {
+                Metric::WallWaiting => self.pools.sleeping(),
+                _ => self.pools.runnable(),
+            };
+            let samples = (stack.value.saturating_add(STEP / 2) / STEP).min(i32::MAX as u64);
+            self.put(
+                types::WALL_CLOCK_SAMPLE,
+                &[thread, trace, state, samples, stack.value],
+            );
+            self.time += STEP;
+        }
+    }
+
     /// What each stack allocated, at no time of its own.
     pub(super) fn allocations(&mut self, metric: Metric) {
         for stack in self.profile.stacks(metric) {

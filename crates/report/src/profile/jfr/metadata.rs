@@ -30,6 +30,7 @@ pub(super) mod types {
     pub(in super::super) const THREAD_PARK: u64 = 106;
     pub(in super::super) const THREAD_START: u64 = 107;
     pub(in super::super) const THREAD_END: u64 = 108;
+    pub(in super::super) const WALL_CLOCK_SAMPLE: u64 = 109;
     pub(in super::super) const TIMESTAMP: u64 = 200;
     pub(in super::super) const TIMESPAN: u64 = 201;
     pub(in super::super) const DATA_AMOUNT: u64 = 202;
@@ -44,6 +45,7 @@ use types::{
     FRAME_TYPE, INT, LABEL, LONG, MEMORY_ADDRESS, METHOD, MODULE, MONITOR_ENTER, NATIVE_ALLOCATION,
     OLD_OBJECT, OLD_OBJECT_SAMPLE, PACKAGE, REFERENCE, STACK_FRAME, STACK_TRACE, STRING, SYMBOL,
     THREAD, THREAD_END, THREAD_GROUP, THREAD_PARK, THREAD_START, THREAD_STATE, TIMESPAN, TIMESTAMP,
+    WALL_CLOCK_SAMPLE,
 };
 
 /// What annotations are derived from.
@@ -215,6 +217,20 @@ fn events() -> Vec<Element> {
         .origin("sampledThread")
         .field("state", THREAD_STATE, Kind::Pool)
         .label("Thread State"),
+        event(
+            "profiler.WallClockSample",
+            WALL_CLOCK_SAMPLE,
+            "Wall Clock Sample",
+            PROFILING,
+        )
+        .origin("sampledThread")
+        .field("state", THREAD_STATE, Kind::Pool)
+        .label("Thread State")
+        .field("samples", INT, Kind::Plain)
+        .label("Samples")
+        .field("weight", LONG, Kind::Plain)
+        .note(TIMESPAN, "NANOSECONDS")
+        .label("Elapsed Time"),
         event(
             "jdk.ObjectAllocationSample",
             ALLOCATION_SAMPLE,

@@ -2,7 +2,8 @@
 //! Mission Control and every other reader shows them without a plug-in.
 //!
 //! CPU samples become `jdk.ExecutionSample`, one each. CPU time becomes one sample for each 10 ms,
-//! as JFR has no weighted sample. What a stack allocated of a class becomes
+//! as JFR has no weighted sample. Wall-clock time becomes async-profiler's `profiler.WallClockSample`, one for each stack
+//! and state, with the number of 10 ms as `samples` and the nanoseconds as `weight`. What a stack allocated of a class becomes
 //! `jdk.ObjectAllocationSample` with its bytes as weight, what of it lives `jdk.OldObjectSample` with
 //! their sum as size and their number as description, contention `jdk.JavaMonitorEnter` and parked threads
 //! `jdk.ThreadPark`, one for each wait with the mean duration. Threads are `jdk.ThreadStart` at the begin, and
@@ -71,6 +72,11 @@ fn written(profile: &Profile, metrics: &[Metric], timed: Option<&Timed>) -> Vec<
     let cpu = [Metric::Samples, Metric::CpuTime];
     if let Some(metric) = cpu.into_iter().find(has) {
         events.cpu(metric);
+    }
+    for metric in [Metric::WallRunning, Metric::WallWaiting] {
+        if has(&metric) {
+            events.wall(metric);
+        }
     }
     if has(&Metric::Blocked) {
         events.contention();

@@ -9,6 +9,7 @@ use std::collections::HashMap;
 const FRAME_TYPES: [&str; 3] = ["Unknown", "JIT compiled", "Native"];
 /// The state of a sampled thread.
 const STATE_RUNNABLE: &str = "STATE_RUNNABLE";
+const STATE_SLEEPING: &str = "STATE_SLEEPING";
 
 /// One pool: values in order of their ids, from 1.
 #[derive(Default)]
@@ -83,13 +84,20 @@ impl<'a> Pools<'a> {
         for name in FRAME_TYPES {
             pools.pools[FRAMES].1.add(|out| out.string(name));
         }
-        pools.pools[STATES].1.add(|out| out.string(STATE_RUNNABLE));
+        for state in [STATE_RUNNABLE, STATE_SLEEPING] {
+            pools.pools[STATES].1.add(|out| out.string(state));
+        }
         pools
     }
 
-    /// The id of the only thread state.
+    /// The id of the state of threads that run.
     pub(super) fn runnable(&self) -> u64 {
         1
+    }
+
+    /// The id of the state of threads that wait.
+    pub(super) fn sleeping(&self) -> u64 {
+        2
     }
 
     fn symbol(&mut self, text: &str) -> u64 {

@@ -1,0 +1,216 @@
+//! Threads that run no Java code: those of the VM (collectors, compilers) and of native libraries.
+//!
+//! They have timers on their CPU time as the others do, but no stack: their samples are counted by the names that they have
+//! in the system. Nothing announces them, so the system's list is looked through again and again.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::time::Duration;
+
+use locks::{Mutex, Rank};
+
+use crate::cpu::timers::{self, Mark, own_tid};
+
+/// Between two looks for new threads.
+pub(crate) const LOOK: Duration = Duration::from_secs(1);
+/// How threads of the agent's own are called.
+const OWN: &str = "HPROF ";
+const NO_NAME: &str = "(no_name)";
+
+/// Threads of the agent's own that run.
+static OWN_THREADS: Mutex<Vec<u32>> = Mutex::new(Rank::OwnThreads, Vec::new());
+
+/// Runs the body of a thread of the agent's own, which is not sampled.
+pub(crate) fn as_own<T>(body: impl FnOnce() -> T) -> T {
+    struct Gone(u32);
+    impl Drop for Gone {
+        fn drop(&mut self) {
+            OWN_THREADS.lock().retain(|tid| *tid != self.0);
+        }
+    }
+    let tid = own_tid();
+    OWN_THREADS.lock().push(tid);
+    let _gone = Gone(tid);
+    body()
+}
+
+/// One of these threads.
+#[derive(Debug)]
+struct Other {
+    /// Its timer; `None` for one of the agent's own, and for one that runs Java code at other times.
+    timer: Option<usize>,
+    /// Its name, once there was a sample of it.
+    name: Option<String>,
+}
+
+/// These threads by the system's numbers.
+#[derive(Debug)]
+pub(crate) struct OtherThreads(Mutex<BTreeMap<u32, Other>>);
+
+impl Default for OtherThreads {
+    fn default() -> Self {
+        Self(Mutex::new(Rank::OtherThreads, BTreeMap::new()))
+    }
+}
+
+impl OtherThreads {
+    /// Looks through the system's list: new threads get a timer, unless they are `known` as threads that run Java code. How many got none,
+    /// because the system gives no more.
+    pub(crate) fn look(&self, period: Duration, known: impl Fn(u32) -> bool) -> u64 {
+        let Ok(tasks) = fs::read_dir("/proc/self/task") else {
+            return 0;
+        };
+        let number = |task: fs::DirEntry| task.file_name().to_str()?.parse().ok();
+        let mut running: Vec<u32> = tasks.flatten().filter_map(number).collect();
+        running.retain(|tid| !known(*tid));
+        running.sort_unstable();
+        let own = OWN_THREADS.lock().clone();
+        let mut all = self.0.lock();
+        all.retain(|tid, thread| {
+            let stays = running.binary_search(tid).is_ok();
+            if !stays && let Some(timer) = thread.timer {
+                timers::delete(timer);
+            }
+            stays
+        });
+        let mut refused = 0;
+        for tid in running {
+            if all.contains_key(&tid) {
+                continue;
+            }
+            let is_own =
+                own.contains(&tid) || full_name(tid).is_some_and(|name| name.starts_with(OWN));
+            let timer = match is_own {
+                true => None,
+                false => match timers::arm(period, tid, Mark::Other) {
+                    Ok(timer) => Some(timer),
+                    Err(error) => {
+                        // One that has just ended is refused, too.
+                        refused += u64::from(error.raw_os_error() != Some(libc::EINVAL));
+                        continue;
+                    }
+                },
+            };
+            let name = None;
+            all.insert(tid, Other { timer, name });
+        }
+        refused
+    }
+
+    /// What a thread is called; threads that do the same have one name.
+    pub(crate) fn name(&self, tid: u32) -> String {
+        let mut all = self.0.lock();
+        // A thread that runs Java code at other times has no timer here.
+        let thread = all.entry(tid).or_insert(Other {
+            timer: None,
+            name: None,
+        });
+        let read = || {
+            let process = fs::read_to_string("/proc/self/comm").unwrap_or_default();
+            // A thread that was given no name has that of the program.
+            let name = full_name(tid).filter(|name| name != process.trim_end());
+            name.map_or(NO_NAME.to_owned(), |name| kind_of(&name))
+        };
+        thread.name.get_or_insert_with(read).clone()
+    }
+
+    /// Has all timers signal so often from now on.
+    pub(crate) fn signal_every(&self, period: Duration) {
+        for timer in self.0.lock().values().filter_map(|thread| thread.timer) {
+            // One of a thread that has just ended is refused.
+            let _ = timers::set(timer, period);
+        }
+    }
+
+    /// Deletes the timer of a thread, which runs Java code.
+    pub(crate) fn disarm(&self, tid: u32) {
+        let thread = self.0.lock().remove(&tid);
+        if let Some(timer) = thread.and_then(|thread| thread.timer) {
+            timers::delete(timer);
+        }
+    }
+
+    /// Deletes all timers.
+    pub(crate) fn disarm_all(&self) {
+        for thread in std::mem::take(&mut *self.0.lock()).into_values() {
+            if let Some(timer) = thread.timer {
+                timers::delete(timer);
+            }
+        }
+    }
+}
+
+/// The system's name of a thread, at most 15 bytes.
+fn full_name(tid: u32) -> Option<String> {
+    let name = fs::read_to_string(format!("/proc/self/task/{tid}/comm")).ok()?;
+    Some(name.trim_end_matches('\n').to_owned())
+}
+
+/// A name without the number behind it, as a frame can have it: `GC Thread#3` is a `GC_Thread`. Readers of the
+/// text form take a space for the end of a name.
+fn kind_of(name: &str) -> String {
+    let without = name.trim_end_matches(|c: char| c.is_ascii_digit());
+    // The number itself may be beyond the bytes that the system keeps.
+    let has_number = without.len() < name.len() || name.ends_with('#');
+    let kind = match without.strip_suffix(['#', '-', ' ', '_']) {
+        Some(kind) if has_number && !kind.is_empty() => kind,
+        _ => name,
+    };
+    let plain = |c: char| {
+        if c.is_alphanumeric() || "#-/".contains(c) {
+            c
+        } else {
+            '_'
+        }
+    };
+    let kind: String = kind.chars().map(plain).collect();
+    match kind.trim_matches('_') {
+        "" => NO_NAME.to_owned(),
+        kind => kind.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_that_do_the_same_have_one_name() {
+        for (name, kind) in [
+            ("GC Thread#0", "GC_Thread"),
+            ("G1 Conc#12", "G1_Conc"),
+            ("GC task thread#", "GC_task_thread"),
+            ("C2 CompilerThre", "C2_CompilerThre"),
+            ("worker-7", "worker"),
+            ("ZWorker", "ZWorker"),
+            ("rocksdb:low0", "rocksdb_low0"),
+            ("a.b(c)", "a_b_c"),
+            ("12", "12"),
+            ("", NO_NAME),
+        ] {
+            assert_eq!(kind_of(name), kind, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_thread_of_the_system_is_found_and_has_its_name() {
+        let (begun, wait) = std::sync::mpsc::channel();
+        let (end, ended) = std::sync::mpsc::channel::<()>();
+        let thread = std::thread::Builder::new().name("collector#3".to_owned());
+        let thread = thread.spawn(move || {
+            let _ = begun.send(own_tid());
+            ended.recv()
+        });
+        let tid = wait.recv().expect("it runs");
+        let others = OtherThreads::default();
+        let never = Duration::ZERO;
+        assert_eq!(others.look(never, |known| known != tid), 0);
+        assert_eq!(others.name(tid), "collector");
+        // It begins to run Java code.
+        others.look(never, |_| true);
+        assert!(others.0.lock().is_empty());
+        let _ = end.send(());
+        let _ = thread.expect("spawned").join();
+        others.disarm_all();
+    }
+}

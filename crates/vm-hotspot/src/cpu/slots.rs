@@ -1,0 +1,92 @@
+//! Room for samples, from the signal handlers to the thread that takes them over.
+
+use std::cell::{Cell, UnsafeCell};
+use std::ptr;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use jvmti::sys::MethodPtr;
+
+use crate::cpu::wall::Elapsed;
+
+pub(super) const SLOTS: usize = 512;
+pub(super) const EMPTY: u32 = 0;
+const BUSY: u32 = 1;
+pub(super) const FULL: u32 = 2;
+/// Most frames of a sample.
+pub(super) const MOST_FRAMES: usize = 256;
+
+/// Frames as AsyncGetCallTrace writes them.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(crate) struct CallFrame {
+    /// Bytecode index, -3 in native methods.
+    pub(crate) bci: i32,
+    pub(crate) method: MethodPtr,
+}
+
+/// What a sample is.
+#[derive(Clone, Copy)]
+pub(super) enum Of {
+    /// A CPU sample.
+    Cpu,
+    /// A CPU sample of a thread that runs no Java code, and so without a stack.
+    OtherCpu,
+    /// A wall-clock sample.
+    Wall(Elapsed),
+}
+
+/// Room for one sample, from the signal handler to the thread that takes it over.
+pub(super) struct Slot {
+    state: AtomicU32,
+    /// The recording that the sample belongs to.
+    pub(super) recording: Cell<u32>,
+    /// The system's number of the thread.
+    pub(super) tid: Cell<u32>,
+    pub(super) of: Cell<Of>,
+    pub(super) count: Cell<i32>,
+    pub(super) frames: UnsafeCell<Box<[CallFrame]>>,
+}
+
+// SAFETY: a slot's cells are touched only by whoever moved its state to BUSY: the handler from EMPTY,
+// who takes samples over from FULL.
+unsafe impl Sync for Slot {}
+// SAFETY: nothing in it belongs to a thread.
+unsafe impl Send for Slot {}
+
+impl Slot {
+    fn new() -> Self {
+        let none = CallFrame {
+            bci: 0,
+            method: MethodPtr(ptr::null_mut()),
+        };
+        Self {
+            state: AtomicU32::new(EMPTY),
+            recording: Cell::new(0),
+            tid: Cell::new(0),
+            of: Cell::new(Of::Cpu),
+            count: Cell::new(0),
+            frames: UnsafeCell::new(vec![none; MOST_FRAMES].into()),
+        }
+    }
+
+    /// Makes the caller the slot's only user, if the slot is in this state.
+    pub(super) fn claim(&self, state: u32) -> bool {
+        let claimed =
+            self.state
+                .compare_exchange(state, BUSY, Ordering::Acquire, Ordering::Relaxed);
+        claimed.is_ok()
+    }
+
+    /// Gives the slot on to whoever claims it in this state.
+    pub(super) fn leave(&self, state: u32) {
+        self.state.store(state, Ordering::Release);
+    }
+}
+
+/// The slots of the process: a handler of one recording may still run when the next begins, so they are never
+/// freed, and all recordings use the same ones.
+pub(super) fn slots() -> &'static [Slot] {
+    static SLOTS_OF_PROCESS: OnceLock<Box<[Slot]>> = OnceLock::new();
+    SLOTS_OF_PROCESS.get_or_init(|| (0..SLOTS).map(|_| Slot::new()).collect())
+}

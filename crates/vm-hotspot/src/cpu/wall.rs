@@ -1,0 +1,178 @@
+//! Wall-clock samples: at each tick the sampling thread signals some threads in turn, whether they run or wait, and
+//! the handler of CPU samples takes their stacks, without a safepoint.
+//!
+//! A sample stands for the time since its thread was signalled before, so that the sums are right however many threads
+//! there are. The number of signals per tick is bounded, as in async-profiler: many threads are sampled less often
+//! each, and the cost stays the same.
+
+use std::ffi::c_void;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use vmpi::{TraceId, WallDropped, WallRow};
+
+use crate::cpu::timers::{Timers, signal};
+use crate::vm::state::State;
+
+/// Most threads that are signalled at a tick.
+const THREADS_PER_TICK: usize = 8;
+
+/// What a sample says of its thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Elapsed {
+    /// Microseconds since the thread was signalled before.
+    pub(crate) us: u32,
+    /// The signal has interrupted a system call that waited.
+    pub(crate) is_waiting: bool,
+}
+
+impl State {
+    /// A wall-clock sample at a stack.
+    pub(crate) fn add_wall(&mut self, trace: TraceId, elapsed: Elapsed) {
+        let row = self.wall.entry(trace).or_insert(WallRow {
+            trace,
+            ..WallRow::default()
+        });
+        let (samples, time_ns) = match elapsed.is_waiting {
+            true => (&mut row.waiting, &mut row.waiting_ns),
+            false => (&mut row.running, &mut row.running_ns),
+        };
+        *samples += 1;
+        *time_ns += u64::from(elapsed.us) * 1000;
+    }
+}
+
+/// How wall-clock sampling goes.
+#[derive(Debug)]
+pub(crate) struct Wall {
+    pub(crate) interval: Duration,
+    /// Signals sent, and how many of them before the last tick.
+    sent: AtomicU64,
+    sent_before: AtomicU64,
+    /// Signals that have come to a handler.
+    arrived: AtomicU64,
+    /// Signals that have come to none, as far as that was reported.
+    missing: AtomicU64,
+    /// Since the last report.
+    buffer_full: AtomicU64,
+    no_stack: AtomicU64,
+}
+
+impl Wall {
+    pub(crate) fn new(interval: Duration) -> Self {
+        let zero = || AtomicU64::new(0);
+        Self {
+            interval,
+            sent: zero(),
+            sent_before: zero(),
+            arrived: zero(),
+            missing: zero(),
+            buffer_full: zero(),
+            no_stack: zero(),
+        }
+    }
+
+    /// Signals the threads whose turn it is.
+    pub(crate) fn tick(&self, timers: &Timers) {
+        let sent = self.sent.load(Ordering::Relaxed);
+        self.sent_before.store(sent, Ordering::Relaxed);
+        let more = timers.take_turns(THREADS_PER_TICK, signal);
+        self.sent.fetch_add(more as u64, Ordering::Relaxed);
+    }
+
+    /// In the handler: a signal has come.
+    pub(crate) fn arrived(&self) {
+        self.arrived.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// In the handler: its sample was dropped because the buffer is full.
+    pub(crate) fn buffer_was_full(&self) {
+        self.buffer_full.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// In the handler: the VM could not walk the stack.
+    pub(crate) fn had_no_stack(&self) {
+        self.no_stack.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Samples dropped since the last call.
+    pub(crate) fn take_dropped(&self) -> WallDropped {
+        // What was sent last may be under way.
+        let sent = self.sent_before.load(Ordering::Relaxed);
+        let missing = sent.saturating_sub(self.arrived.load(Ordering::Relaxed));
+        let known = self.missing.fetch_max(missing, Ordering::Relaxed);
+        WallDropped {
+            buffer_full: self.buffer_full.swap(0, Ordering::Relaxed),
+            no_stack: self.no_stack.swap(0, Ordering::Relaxed),
+            not_delivered: missing.saturating_sub(known),
+        }
+    }
+}
+
+/// The instruction that calls the system.
+#[cfg(target_arch = "x86_64")]
+const CALL: [u8; 2] = [0x0f, 0x05];
+#[cfg(target_arch = "aarch64")]
+const CALL: [u8; 4] = [0x01, 0x00, 0x00, 0xd4];
+
+/// Where a thread was, and the register that has the result of a system call.
+///
+/// # Safety
+/// `context` is what the system has given to a signal handler.
+#[cfg(target_arch = "x86_64")]
+unsafe fn place(context: *const c_void) -> (u64, i64) {
+    // SAFETY: the caller's promise.
+    let registers = unsafe { &(*context.cast::<libc::ucontext_t>()).uc_mcontext.gregs };
+    let at = |register: i32| registers[register as usize];
+    (at(libc::REG_RIP).cast_unsigned(), at(libc::REG_RAX))
+}
+
+/// Where a thread was, and the register that has the result of a system call.
+///
+/// # Safety
+/// `context` is what the system has given to a signal handler.
+#[cfg(target_arch = "aarch64")]
+unsafe fn place(context: *const c_void) -> (u64, i64) {
+    // SAFETY: the caller's promise.
+    let context = unsafe { &(*context.cast::<libc::ucontext_t>()).uc_mcontext };
+    (context.pc, context.regs[0].cast_signed())
+}
+
+/// In the handler: whether the thread waited, which is a system call that the signal has interrupted: it is to be made
+/// again (the thread is at the instruction that makes it), or has returned with `EINTR` (behind it).
+///
+/// # Safety
+/// `context` is what the system has given to a signal handler.
+pub(crate) unsafe fn is_waiting(context: *const c_void) -> bool {
+    const PAGE: u64 = 4096;
+    let size = CALL.len() as u64;
+    // SAFETY: the caller's promise.
+    let (at, result) = unsafe { place(context) };
+    let is_call = |at: u64| {
+        // Only the page of the present instruction is sure to be there.
+        // SAFETY: the bytes are of the page that the thread runs in.
+        at % PAGE <= PAGE - size
+            && unsafe { (at as *const [u8; CALL.len()]).read_unaligned() } == CALL
+    };
+    let was_interrupted = result == -i64::from(libc::EINTR) && at % PAGE >= size;
+    is_call(at) || was_interrupted && is_call(at - size)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_signal_counts_as_missing_when_the_next_tick_has_come() {
+        let wall = Wall::new(Duration::from_millis(10));
+        let timers = Timers::default();
+        wall.sent.store(3, Ordering::Relaxed);
+        assert_eq!(wall.take_dropped(), WallDropped::default(), "under way");
+        wall.arrived();
+        wall.tick(&timers);
+        wall.buffer_was_full();
+        let dropped = wall.take_dropped();
+        assert_eq!((dropped.not_delivered, dropped.buffer_full), (2, 1));
+        assert_eq!(wall.take_dropped().total(), 0, "it was reported");
+    }
+}
