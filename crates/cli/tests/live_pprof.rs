@@ -6,7 +6,8 @@ use flate2::read::GzDecoder;
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use testkit::pprof::Decoded;
 
@@ -210,47 +211,58 @@ struct Request {
     body: Vec<u8>,
 }
 
-/// A server that takes everything.
-fn receiver() -> (u16, Receiver<Request>) {
+/// A server that takes everything, by TLS if it has a certificate.
+fn receiver(tls: Option<Arc<rustls::ServerConfig>>) -> (u16, Receiver<Request>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("an address").port();
     let (sender, requests) = channel();
     thread::spawn(move || {
         for stream in listener.incoming().flatten() {
             let sender = sender.clone();
-            thread::spawn(move || {
-                let mut stream = BufReader::new(stream);
-                loop {
-                    let mut line = String::new();
-                    if stream.read_line(&mut line).unwrap_or(0) == 0 {
-                        return;
-                    }
-                    let mut head = Vec::new();
-                    let mut length = 0;
-                    loop {
-                        let mut one = String::new();
-                        stream.read_line(&mut one).expect("a head");
-                        let one = one.trim_end().to_lowercase();
-                        if one.is_empty() {
-                            break;
-                        }
-                        if let Some(number) = one.strip_prefix("content-length:") {
-                            length = number.trim().parse().expect("a length");
-                        }
-                        head.push(one);
-                    }
-                    let mut body = vec![0; length];
-                    stream.read_exact(&mut body).expect("a body");
-                    let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
-                    stream.get_mut().write_all(answer).expect("answered");
-                    if sender.send(Request { line, head, body }).is_err() {
-                        return;
-                    }
+            let tls = tls.clone();
+            thread::spawn(move || match tls {
+                None => serve(stream, &sender),
+                Some(tls) => {
+                    let session = rustls::ServerConnection::new(tls).expect("a session");
+                    serve(rustls::StreamOwned::new(session, stream), &sender);
                 }
             });
         }
     });
     (port, requests)
+}
+
+/// Takes the requests of a connection.
+fn serve(stream: impl Read + Write, sender: &Sender<Request>) {
+    let mut stream = BufReader::new(stream);
+    loop {
+        let mut line = String::new();
+        if stream.read_line(&mut line).unwrap_or(0) == 0 {
+            return;
+        }
+        let mut head = Vec::new();
+        let mut length = 0;
+        loop {
+            let mut one = String::new();
+            stream.read_line(&mut one).expect("a head");
+            let one = one.trim_end().to_lowercase();
+            if one.is_empty() {
+                break;
+            }
+            if let Some(number) = one.strip_prefix("content-length:") {
+                length = number.trim().parse().expect("a length");
+            }
+            head.push(one);
+        }
+        let mut body = vec![0; length];
+        stream.read_exact(&mut body).expect("a body");
+        let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
+        stream.get_mut().write_all(answer).expect("answered");
+        stream.get_mut().flush().expect("answered");
+        if sender.send(Request { line, head, body }).is_err() {
+            return;
+        }
+    }
 }
 
 #[test]
@@ -261,7 +273,7 @@ fn profiles_are_sent_to_a_server() {
     let Some(jdk) = lab.jdks.iter().find(|jdk| jdk.tool("javac").is_file()) else {
         return;
     };
-    let (port, requests) = receiver();
+    let (port, requests) = receiver(None);
     let folder = tempfile::tempdir().expect("a folder");
     let url = format!("http://127.0.0.1:{port}/");
     let (mut program, page) = run_live(
@@ -309,6 +321,73 @@ fn profiles_are_sent_to_a_server() {
     assert_eq!(allocated, 1234);
     for kind in ["cpu/nanoseconds", "delay/nanoseconds", "inuse_space/bytes"] {
         assert!(seen.contains_key(kind), "{kind}: {seen:?}");
+    }
+    program.child.kill().expect("killed");
+}
+
+/// A server of `localhost` with a certificate that only the authority in `tls/authority.pem` vouches for.
+fn certified() -> Arc<rustls::ServerConfig> {
+    use rustls::pki_types::pem::PemObject;
+    use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+    let certificate = CertificateDer::from_pem_slice(include_bytes!("tls/server.pem"));
+    let key = PrivateKeyDer::from_pem_slice(include_bytes!("tls/server.key"));
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .expect("versions")
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate.expect("PEM")], key.expect("PEM"));
+    Arc::new(config.expect("a configuration"))
+}
+
+#[test]
+fn a_collector_gets_otlp_over_tls_if_its_authority_is_trusted() {
+    let Some(lab) = lab("profiles are sent over TLS") else {
+        return;
+    };
+    let Some(jdk) = lab.jdks.iter().find(|jdk| jdk.tool("javac").is_file()) else {
+        return;
+    };
+    let (port, requests) = receiver(Some(certified()));
+    let folder = tempfile::tempdir().expect("a folder");
+    let url = format!("https://localhost:{port}");
+    let authority = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/tls/authority.pem");
+    let (mut program, page) = run_live(
+        lab,
+        jdk,
+        folder.path(),
+        &[
+            "--record",
+            "full",
+            "--push",
+            &url,
+            "--push-protocol",
+            "otlp",
+            "--push-ca",
+            authority,
+            "--push-every",
+            "1",
+            "--push-name",
+            "shop{env=test}",
+        ],
+    );
+    page.counting(&mut program);
+    program.tell("keep 1234");
+    let request = requests.recv_timeout(PATIENCE).expect("profiles");
+    let line = request.line.trim_end();
+    assert_eq!(line, "POST /v1development/profiles HTTP/1.1");
+    for header in [
+        "content-type: application/x-protobuf",
+        "content-encoding: gzip",
+    ] {
+        assert!(request.head.iter().any(|one| one == header), "{header}");
+    }
+    let mut plain = Vec::new();
+    let mut packed = GzDecoder::new(&request.body[..]);
+    packed.read_to_end(&mut plain).expect("gzip");
+    let text = String::from_utf8_lossy(&plain);
+    for part in ["service.name", "shop", "inuse_space", "Populations"] {
+        assert!(text.contains(part), "{part}: {text}");
     }
     program.child.kill().expect("killed");
 }

@@ -1,28 +1,72 @@
-//! Profiles sent to a Pyroscope server as long as a program runs: CPU time, contention, allocations
-//! and what lives, each as pprof to `POST /ingest` (facts: ecosystem.md, section 1).
+//! Profiles sent to a server as long as a program runs: CPU time, contention, allocations and what lives, as pprof to
+//! Pyroscope's `POST /ingest` or as OTLP to a collector of OpenTelemetry.
+//!
+//! One thread measures, another sends: a server that is slow or away for a while costs no part of a measurement, and the
+//! program nothing.
 
 use crate::exit::Usage;
 use crate::output::note;
 use anyhow::{Context, Result, bail};
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use profile::Profile;
+use report::profile::otlp;
 use report::profile::pprof::write;
 use server::explorer::params::Params;
 use server::live::Live;
 use server::live::clock::now_ms;
 use server::live::doors::{answers, pprof};
 use server::live::recording::measure::What;
+use std::io::Write;
+use std::path::PathBuf;
 use std::sync::Weak;
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::time::Duration;
+use ureq::http::StatusCode;
+use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
 
 /// How long the server may take to answer.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// Before the second and the third attempt to send something; there is no fourth.
+const PAUSES: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(4)];
+/// Measurements that may wait for the server; later ones are dropped.
+const WAITING: usize = 8;
+/// Where systems keep the certificates of the authorities that they trust.
+const AUTHORITIES: [&str; 4] = [
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/pki/tls/certs/ca-bundle.crt",
+    "/etc/ssl/ca-bundle.pem",
+    "/etc/ssl/cert.pem",
+];
+
+/// What a server takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Protocol {
+    /// pprof to Pyroscope's /ingest
+    Pyroscope,
+    /// OTLP profiles (v1development) to a collector of OpenTelemetry
+    Otlp,
+}
 
 /// Flags of sending.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct PushArgs {
-    /// With --record: send profiles to this Pyroscope server, for instance http://127.0.0.1:4040 (http
-    /// only: for one that wants https, a proxy beside it)
+    /// With --record: send profiles to this server, for instance http://127.0.0.1:4040 or
+    /// https://pyroscope.example
     #[arg(long, value_name = "URL", requires = "record")]
     push: Option<String>,
+    /// With --push: what the server takes
+    #[arg(
+        long,
+        value_name = "PROTOCOL",
+        requires = "push",
+        default_value = "pyroscope"
+    )]
+    push_protocol: Protocol,
+    /// With --push: the file of the certificate authorities to trust (PEM) [default: those of the
+    /// system]
+    #[arg(long, value_name = "FILE", requires = "push", value_hint = clap::ValueHint::FilePath)]
+    push_ca: Option<PathBuf>,
     /// With --push: name and labels [default: the main class]
     #[arg(long, value_name = "NAME{LABEL=VALUE,...}", requires = "push")]
     push_name: Option<String>,
@@ -39,103 +83,295 @@ pub(crate) struct PushArgs {
     push_tenant: Option<String>,
 }
 
+/// A request that is to be sent.
+struct Request {
+    /// Path, and parameters of the query.
+    path: &'static str,
+    query: Vec<(&'static str, String)>,
+    kind: &'static str,
+    is_packed: bool,
+    body: Vec<u8>,
+}
+
+/// What was measured in one range of time.
+struct Measured {
+    name: String,
+    from_ms: u64,
+    to_ms: u64,
+    cpu_and_block: Profile,
+    allocated: Option<Profile>,
+    live: Option<Profile>,
+}
+
 impl PushArgs {
-    /// Looks at the address before anything is started.
+    /// Looks at the address and the certificates before anything is started.
     ///
     /// # Errors
-    /// When profiles cannot be sent to such an address.
+    /// When profiles cannot be sent so.
     pub(crate) fn check(&self) -> Result<()> {
-        if let Some(url) = &self.push
-            && !url.starts_with("http://")
-        {
-            let text = format!(
-                "{url}: only http:// can be sent to (for https, a proxy beside it, such as pyroscope.receive_http of Alloy)"
-            );
+        let Some(url) = &self.push else { return Ok(()) };
+        if !url.starts_with("http://") && !url.starts_with("https://") {
+            let text = format!("{url}: the address of a server begins with http:// or https://");
             return Err(Usage(text).into());
         }
-        Ok(())
+        self.client(url).map(drop)
     }
 
-    /// Sends as long as there is a page, on a thread of its own.
+    /// Measures and sends as long as there is a page, on threads of their own.
     pub(crate) fn start(&self, live: Weak<Live>) -> Result<()> {
         let Some(url) = &self.push else { return Ok(()) };
-        let (args, url) = (self.clone(), url.trim_end_matches('/').to_owned());
+        let client = self.client(url)?;
+        let url = url.trim_end_matches('/').to_owned();
+        let (queue, waiting) = sync_channel(WAITING);
+        let args = self.clone();
         std::thread::Builder::new()
             .name("tenure-push".to_owned())
-            .spawn(move || args.follow(&url, &live))?;
+            .spawn(move || args.send_all(&client, &url, &waiting))?;
+        let args = self.clone();
+        std::thread::Builder::new()
+            .name("tenure-measure".to_owned())
+            .spawn(move || args.measure(&queue, &live))?;
         Ok(())
     }
 
-    fn follow(&self, url: &str, live: &Weak<Live>) {
+    fn client(&self, url: &str) -> Result<ureq::Agent> {
         let config = ureq::Agent::config_builder().timeout_global(Some(PATIENCE));
-        let client = config.http_status_as_error(false).build().new_agent();
+        let mut config = config.http_status_as_error(false);
+        if url.starts_with("https://") {
+            let roots = RootCerts::from(self.authorities()?);
+            config = config.tls_config(TlsConfig::builder().root_certs(roots).build());
+        }
+        Ok(config.build().new_agent())
+    }
+
+    /// The certificates of the authorities that are trusted.
+    fn authorities(&self) -> Result<Vec<Certificate<'static>>> {
+        let of_environment = || std::env::var_os("SSL_CERT_FILE").map(PathBuf::from);
+        let of_system = || {
+            AUTHORITIES
+                .map(PathBuf::from)
+                .into_iter()
+                .find(|file| file.is_file())
+        };
+        let file = self
+            .push_ca
+            .clone()
+            .or_else(of_environment)
+            .or_else(of_system);
+        let Some(file) = file else {
+            let text =
+                "the system has no file of certificate authorities: --push-ca FILE names one";
+            return Err(Usage(text.to_owned()).into());
+        };
+        let bytes = std::fs::read(&file).with_context(|| file.display().to_string())?;
+        let items = parse_pem(&bytes).filter_map(Result::ok);
+        let found: Vec<_> = items
+            .filter_map(|item| match item {
+                PemItem::Certificate(certificate) => Some(certificate),
+                _ => None,
+            })
+            .collect();
+        if found.is_empty() {
+            bail!("{}: no certificates (PEM)", file.display());
+        }
+        Ok(found)
+    }
+
+    fn measure(&self, queue: &SyncSender<Measured>, live: &Weak<Live>) {
         let every = Duration::from_secs(self.push_every);
-        let mut from = now_ms();
-        // A fault is said once, not every time.
-        let mut said = String::new();
+        let mut from_ms = now_ms();
+        let mut dropped = 0_u64;
         while let Some(live) = live.upgrade() {
             if live.status().borrow().ended {
                 return;
             }
-            let Ok(measured) = live.measure_for(&[What::Cpu, What::Contention], every) else {
+            let Ok(cpu_and_block) = live.measure_for(&[What::Cpu, What::Contention], every) else {
                 // The agent is not there yet, or gone.
                 drop(live);
                 std::thread::sleep(Duration::from_millis(500));
                 continue;
             };
-            let to = now_ms();
-            let name = match &self.push_name {
-                Some(name) => name.clone(),
-                None => live.program().name(),
+            let to_ms = now_ms();
+            let range = Params::default().with("from", &from_ms.to_string());
+            let measured = Measured {
+                name: match &self.push_name {
+                    Some(name) => name.clone(),
+                    None => live.program().name(),
+                },
+                from_ms,
+                to_ms,
+                cpu_and_block,
+                allocated: answers::range_profile(&live, &range).ok(),
+                live: answers::range_profile(&live, &Params::default()).ok(),
             };
-            let send = |bytes: Vec<u8>| self.send(&client, url, (&name, from, to), &bytes);
-            let range = Params::default().with("from", &from.to_string());
-            let all = answers::range_profile(&live, &Params::default());
-            let sent = send(write(&measured, &pprof::CPU))
-                .and_then(|()| send(write(&measured, &pprof::BLOCK)))
-                .and_then(|()| match answers::range_profile(&live, &range) {
-                    Ok(range) => send(write(&range, &pprof::ALLOCS)),
-                    Err(_) => Ok(()),
-                })
-                .and_then(|()| match &all {
-                    Ok(all) => send(write(all, &pprof::HEAP)),
-                    Err(_) => Ok(()),
-                });
+            from_ms = to_ms;
+            match queue.try_send(measured) {
+                Ok(()) => dropped = 0,
+                Err(TrySendError::Full(_)) => {
+                    if dropped == 0 {
+                        note(
+                            "the server is too slow: profiles are dropped until it has taken those that wait",
+                        );
+                    }
+                    dropped += 1;
+                }
+                Err(TrySendError::Disconnected(_)) => return,
+            }
+        }
+    }
+
+    fn send_all(&self, client: &ureq::Agent, url: &str, waiting: &Receiver<Measured>) {
+        // A fault is said once, not every time.
+        let mut said = String::new();
+        for measured in waiting {
+            let requests = match self.push_protocol {
+                Protocol::Pyroscope => measured.for_pyroscope(),
+                Protocol::Otlp => vec![measured.for_otlp()],
+            };
+            let mut requests = requests.iter();
+            let sent = requests.try_for_each(|request| self.send(client, url, request));
             let fault = sent.err().map(|error| format!("{error:#}"));
             let fault = fault.unwrap_or_default();
             if !fault.is_empty() && fault != said {
                 note(&fault);
             }
             said = fault;
-            from = to;
         }
     }
 
-    fn send(
+    /// Sends one request, again after a pause if the server may take it then.
+    fn send(&self, client: &ureq::Agent, url: &str, request: &Request) -> Result<()> {
+        let mut pauses = PAUSES.into_iter();
+        loop {
+            let answer = self.try_send(client, url, request);
+            let fault = match answer {
+                Ok(status) if status.is_success() => return Ok(()),
+                Ok(status) => {
+                    let fault = anyhow::anyhow!("{url} does not take profiles: {status}");
+                    if !is_temporary(status) {
+                        return Err(fault);
+                    }
+                    fault
+                }
+                Err(error) => {
+                    anyhow::Error::new(error).context(format!("profiles cannot be sent to {url}"))
+                }
+            };
+            match pauses.next() {
+                Some(pause) => std::thread::sleep(pause),
+                None => return Err(fault),
+            }
+        }
+    }
+
+    fn try_send(
         &self,
         client: &ureq::Agent,
         url: &str,
-        (name, from, to): (&str, u64, u64),
-        profile: &[u8],
-    ) -> Result<()> {
-        let mut request = client
-            .post(format!("{url}/ingest"))
-            .query("name", name)
-            .query("from", (from / 1000).to_string())
-            .query("until", to.div_ceil(1000).to_string())
-            .query("format", "pprof")
-            .query("sampleRate", "100")
-            .query("spyName", "tenure")
-            .header("Content-Type", "application/octet-stream");
+        request: &Request,
+    ) -> Result<StatusCode, ureq::Error> {
+        let mut out = client
+            .post(format!("{url}{}", request.path))
+            .header("Content-Type", request.kind);
+        for (key, value) in &request.query {
+            out = out.query(key, value);
+        }
+        if request.is_packed {
+            out = out.header("Content-Encoding", "gzip");
+        }
         if let Some(tenant) = &self.push_tenant {
-            request = request.header("X-Scope-OrgID", tenant);
+            out = out.header("X-Scope-OrgID", tenant);
         }
-        let answer = request.send(profile);
-        let answer = answer.with_context(|| format!("profiles cannot be sent to {url}"))?;
-        let status = answer.status();
-        if !status.is_success() {
-            bail!("{url} does not take profiles: {status}");
+        Ok(out.send(&request.body)?.status())
+    }
+}
+
+/// Whether the same request may succeed later.
+fn is_temporary(status: StatusCode) -> bool {
+    matches!(status.as_u16(), 408 | 429 | 502 | 503 | 504)
+}
+
+impl Measured {
+    fn for_pyroscope(&self) -> Vec<Request> {
+        let request = |body| Request {
+            path: "/ingest",
+            query: vec![
+                ("name", self.name.clone()),
+                ("from", (self.from_ms / 1000).to_string()),
+                ("until", self.to_ms.div_ceil(1000).to_string()),
+                ("format", "pprof".to_owned()),
+                ("sampleRate", "100".to_owned()),
+                ("spyName", "tenure".to_owned()),
+            ],
+            kind: "application/octet-stream",
+            is_packed: false,
+            body,
+        };
+        let parts = [
+            (Some(&self.cpu_and_block), &pprof::CPU),
+            (Some(&self.cpu_and_block), &pprof::BLOCK),
+            (self.allocated.as_ref(), &pprof::ALLOCS),
+            (self.live.as_ref(), &pprof::HEAP),
+        ];
+        let parts = parts.into_iter();
+        parts
+            .filter_map(|(profile, metrics)| Some(request(write(profile?, metrics))))
+            .collect()
+    }
+
+    fn for_otlp(&self) -> Request {
+        let part = |profile, metrics| otlp::Part {
+            profile,
+            metrics,
+            from_ms: self.from_ms,
+            to_ms: self.to_ms,
+        };
+        let mut parts = vec![
+            part(&self.cpu_and_block, &pprof::CPU),
+            part(&self.cpu_and_block, &pprof::BLOCK),
+        ];
+        parts.extend(self.allocated.as_ref().map(|one| part(one, &pprof::ALLOCS)));
+        parts.extend(self.live.as_ref().map(|one| part(one, &pprof::HEAP)));
+        let plain = otlp::write(&parts, &attributes(&self.name));
+        let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
+        let body = gzip.write_all(&plain).and_then(|()| gzip.finish());
+        Request {
+            path: "/v1development/profiles",
+            query: Vec::new(),
+            kind: "application/x-protobuf",
+            is_packed: body.is_ok(),
+            body: body.unwrap_or(plain),
         }
-        Ok(())
+    }
+}
+
+/// The attributes of `NAME{LABEL=VALUE,...}`.
+fn attributes(name: &str) -> Vec<(String, String)> {
+    let (service, labels) = match name.strip_suffix('}').and_then(|name| name.split_once('{')) {
+        Some((service, labels)) => (service, labels),
+        None => (name, ""),
+    };
+    let labels = labels.split(',').filter_map(|label| label.split_once('='));
+    let labels = labels.map(|(key, value)| (key.trim(), value.trim().trim_matches('"')));
+    std::iter::once(("service.name", service))
+        .chain(labels)
+        .map(|(key, value)| (key.to_owned(), value.to_owned()))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_with_labels_becomes_attributes() {
+        let pair = |key: &str, value: &str| (key.to_owned(), value.to_owned());
+        assert_eq!(attributes("shop"), [pair("service.name", "shop")]);
+        let expected = [
+            pair("service.name", "shop"),
+            pair("env", "prod"),
+            pair("zone", "b"),
+        ];
+        assert_eq!(attributes("shop{env=prod, zone=\"b\"}"), expected);
     }
 }

@@ -1,6 +1,7 @@
 //! The gzipped protobuf of `pprof` (its `profile.proto`), written by hand: nine messages.
 
 use super::ThreadNames;
+use super::protobuf::Message;
 use ::profile::{FrameId, Line, Metric, Profile, WeightedStack};
 use flate2::{Compression, GzBuilder};
 use std::collections::HashMap;
@@ -30,40 +31,6 @@ mod field {
     pub(super) const PERIOD: u32 = 12;
     pub(super) const COMMENT: u32 = 13;
     pub(super) const DEFAULT_SAMPLE_TYPE: u32 = 14;
-}
-
-/// A protobuf message under construction.
-#[derive(Default)]
-struct Message(Vec<u8>);
-
-impl Message {
-    fn varint(&mut self, mut value: u64) {
-        while value >= 0x80 {
-            self.0.push(value as u8 | 0x80);
-            value >>= 7;
-        }
-        self.0.push(value as u8);
-    }
-
-    /// A number; 0 is the default and is left out.
-    fn number(&mut self, field: u32, value: u64) {
-        if value != 0 {
-            self.varint(u64::from(field) << 3);
-            self.varint(value);
-        }
-    }
-
-    fn bytes(&mut self, field: u32, bytes: &[u8]) {
-        self.varint(u64::from(field) << 3 | 2);
-        self.varint(bytes.len() as u64);
-        self.0.extend_from_slice(bytes);
-    }
-
-    fn packed(&mut self, field: u32, values: impl IntoIterator<Item = u64>) {
-        let mut packed = Message::default();
-        values.into_iter().for_each(|value| packed.varint(value));
-        self.bytes(field, &packed.0);
-    }
 }
 
 /// Strings, functions and locations, each with its id.
