@@ -6,8 +6,8 @@ use std::ptr::{self, NonNull};
 use crate::env::decode_modified_utf8;
 use crate::error::{Error, Result};
 use crate::sys::{
-    FieldPtr, JNI_VERSION_1_6, MethodPtr, RawEnv, RawObject, Value, jni_slot as slot, table_call,
-    vm_slot,
+    FieldPtr, JNI_VERSION_1_6, MethodPtr, RawEnv, RawObject, Value, jni_slot as slot,
+    signal_safe_call, table_call, vm_slot,
 };
 
 /// A reference that is not null. Local ones are valid in their frame only.
@@ -72,7 +72,7 @@ impl JavaVm {
         let mut env: RawEnv = ptr::null_mut();
         // SAFETY: slot 6 is (env out, version).
         let code = unsafe {
-            table_call!(self.0, 0, vm_slot::GetEnv, (&raw mut env => *mut RawEnv, version => i32) -> i32)
+            signal_safe_call!(self.0, 0, vm_slot::GetEnv, (&raw mut env => *mut RawEnv, version => i32) -> i32)
         };
         if code != 0 || env.is_null() {
             Err(Error::Jni("GetEnv"))

@@ -295,12 +295,23 @@ pub mod vm_slot {
 /// The caller vouches that the slot has the signature given.
 macro_rules! table_call {
     ($env:expr, $first:literal, $slot:expr, ($($arg:expr => $ty:ty),* $(,)?) -> $ret:ty) => {{
-        let env = $env;
         locks::before_vm();
+        $crate::sys::signal_safe_call!($env, $first, $slot, ($($arg => $ty),*) -> $ret)
+    }};
+}
+pub(crate) use table_call;
+
+/// The same for calls that signal handlers make: nothing of the thread is looked at, because its first look allocates, and the
+/// signal may have interrupted an allocation.
+///
+/// The caller vouches that the slot has the signature given.
+macro_rules! signal_safe_call {
+    ($env:expr, $first:literal, $slot:expr, ($($arg:expr => $ty:ty),* $(,)?) -> $ret:ty) => {{
+        let env = $env;
         let slot: *const std::ffi::c_void = *(*env).add($slot - $first);
         let function: extern "system" fn($crate::sys::RawEnv $(, $ty)*) -> $ret =
             std::mem::transmute::<*const std::ffi::c_void, _>(slot);
         function(env $(, $arg)*)
     }};
 }
-pub(crate) use table_call;
+pub(crate) use signal_safe_call;
