@@ -11,9 +11,9 @@
 //! use locks::{Mutex, Rank};
 //!
 //! let state = Mutex::new(Rank::State, 1);
-//! let frees = Mutex::new(Rank::Frees, vec![2]);
+//! let deaths = Mutex::new(Rank::Deaths, vec![2]);
 //! let mut number = state.lock();
-//! *number += frees.lock()[0];
+//! *number += deaths.lock()[0];
 //! assert_eq!(*number, 3);
 //! ```
 //!
