@@ -486,6 +486,29 @@ def save(results, text, kind=""):
     log(f"kept {stem.relative_to(REPO)}.json and .md")
 
 
+def arguments_of_runs(p, kind):
+    """Arguments of programs whose runs can be kept, added to and printed again."""
+    p.add_argument("--agent", type=Path, help="this libhprof.so instead of building the release one")
+    p.add_argument("--reps", type=int, default=3, help="rounds (default 3)")
+    p.add_argument("--quiet", type=float, default=5, help="before each run wait so many seconds at most for the rest of the machine to be quiet (default 5)")
+    p.add_argument("--note", default="", help="a sentence to keep with the results")
+    p.add_argument("--save", action="store_true", help=f"write bench/results/DATE-{kind}-MACHINE.json and .md")
+    p.add_argument("--into", type=Path, metavar="JSON", help="add the runs to those of an earlier run, and write its .json and .md again")
+    p.add_argument("--render", type=Path, metavar="JSON", help="print the tables of an earlier run and stop")
+
+
+def keep_runs(options, render, kind, runs, earlier, **facts):
+    """Prints the runs, with those of an earlier run, and keeps them as the options say."""
+    results = {"date": datetime.date.today().isoformat(), "machine": machine(), "note": options.note or (earlier or {}).get("note", ""), **facts,
+               "runs": (earlier or {"runs": []})["runs"] + runs}
+    print(render(results))
+    if options.into:
+        options.into.write_text(json.dumps(results, indent=1) + "\n")
+        options.into.with_suffix(".md").write_text(render(results))
+    elif options.save:
+        save(results, render(results), f"{kind}-")
+
+
 def main():
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     options = parse_arguments()

@@ -8,11 +8,11 @@
 
 Python 3.9 or newer, standard library only, Linux. README.md says what each figure means.
 """
-import argparse, datetime, json, re, shutil, signal, statistics, subprocess, sys, tempfile
+import argparse, json, re, shutil, signal, statistics, subprocess, sys, tempfile
 from pathlib import Path
 
 from agent import BASE, find_libraries, jdk_name
-from run import BENCH, MIB, REPO, log, machine, number, run, save, table, wait_for_quiet
+from run import BENCH, MIB, REPO, arguments_of_runs, keep_runs, log, machine, number, run, table, wait_for_quiet
 
 CASES = {
     "threads": (["VirtualThreads", "100000", "200"], "100,000 virtual threads, 200 at a time"),
@@ -88,16 +88,10 @@ def render(results):
 def parse_arguments():
     p = argparse.ArgumentParser(description=__doc__.partition("\n")[0], epilog="example: bench/scale.py --java /usr/lib/jvm/jdk-25 --reps 3 --save")
     p.add_argument("--java", type=Path, metavar="HOME", help="a JDK from 21 on (default: the one of `java` on PATH)")
-    p.add_argument("--agent", type=Path, help="this libhprof.so instead of building the release one")
     p.add_argument("--cases", nargs="+", choices=list(CASES), default=list(CASES), help="only these")
     p.add_argument("--tools", nargs="+", default=TOOLS, metavar="OPTIONS", help=f"options of the agent (default: {' '.join(TOOLS)})")
-    p.add_argument("--reps", type=int, default=3, help="rounds (default 3)")
     p.add_argument("--timeout", type=float, default=900, help="seconds after which one run is ended")
-    p.add_argument("--quiet", type=float, default=5, help="before each run wait so many seconds at most for the rest of the machine to be quiet (default 5)")
-    p.add_argument("--note", default="", help="a sentence to keep with the results")
-    p.add_argument("--save", action="store_true", help="write bench/results/DATE-scale-MACHINE.json and .md")
-    p.add_argument("--into", type=Path, metavar="JSON", help="add the runs to those of an earlier run with the same JDK, and write its .json and .md again")
-    p.add_argument("--render", type=Path, metavar="JSON", help="print the table of an earlier run and stop")
+    arguments_of_runs(p, "scale")
     return p.parse_args()
 
 
@@ -110,7 +104,7 @@ def main():
     home = options.java or Path(shutil.which("java") or sys.exit("no java on PATH")).resolve().parent.parent
     if int(re.sub(r"\D", "", jdk_name(home)) or 0) < 21:
         sys.exit("virtual threads need a JDK from 21 on (--java HOME)")
-    earlier = json.loads(options.into.read_text()) if options.into else None
+    earlier = json.loads(options.into.read_text()) if options.into and options.into.exists() else None
     options.peers = None
     agent = find_libraries(options)["agent"]
     said = subprocess.run([home / "bin" / "java", "-version"], capture_output=True, text=True).stderr
@@ -119,14 +113,7 @@ def main():
         sys.exit(f"{options.into} has runs of another machine or JDK")
     with tempfile.TemporaryDirectory(prefix="bench-scale-") as work:
         runs = measure(options, home, agent, Path(work))
-    runs = (earlier["runs"] if earlier else []) + runs
-    results = {"date": datetime.date.today().isoformat(), "machine": machine(), "note": options.note or (earlier or {}).get("note", ""), "version": version, "runs": runs}
-    print(render(results))
-    if earlier:
-        options.into.write_text(json.dumps(results, indent=1) + "\n")
-        options.into.with_suffix(".md").write_text(render(results))
-    elif options.save:
-        save(results, render(results), "scale-")
+    keep_runs(options, render, "scale", runs, earlier, version=version)
 
 
 if __name__ == "__main__":

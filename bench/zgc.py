@@ -8,11 +8,11 @@
 
 Python 3.9 or newer, standard library only, Linux. README.md says what each figure means.
 """
-import argparse, datetime, json, os, re, shutil, signal, statistics, subprocess, sys, tempfile
+import argparse, json, re, shutil, signal, statistics, subprocess, sys, tempfile
 from pathlib import Path
 
 from agent import BASE, find_libraries, jdk_name
-from run import BENCH, MIB, REPO, log, machine, number, run, save, table, wait_for_quiet
+from run import BENCH, MIB, arguments_of_runs, keep_runs, log, machine, number, run, table, wait_for_quiet
 
 THREADS, HEAP, LIVE = 4, "512m", 64
 # What the threads do, and how many requests a second they answer together.
@@ -94,16 +94,10 @@ def parse_arguments():
     p = argparse.ArgumentParser(description=__doc__.partition("\n")[0], epilog="example: bench/zgc.py --java /usr/lib/jvm/jdk-25 --reps 3 --save")
     p.add_argument("--java", type=Path, metavar="HOME", help="a JDK from 21 on (default: the one of `java` on PATH)")
     p.add_argument("--javac", type=Path, metavar="FILE", help="compiles the program (default: that of --java)")
-    p.add_argument("--agent", type=Path, help="this libhprof.so instead of building the release one")
     p.add_argument("--shapes", nargs="+", choices=list(SHAPES), default=list(SHAPES), help="only these")
     p.add_argument("--tools", nargs="+", default=TOOLS, metavar="OPTIONS", help=f"`{BASE}`, or options of the agent (default: {' '.join(TOOLS)})")
     p.add_argument("--seconds", type=int, default=30, help="of each run (default 30)")
-    p.add_argument("--reps", type=int, default=3, help="rounds (default 3)")
-    p.add_argument("--quiet", type=float, default=5, help="before each run wait so many seconds at most for the rest of the machine to be quiet (default 5)")
-    p.add_argument("--note", default="", help="a sentence to keep with the results")
-    p.add_argument("--save", action="store_true", help="write bench/results/DATE-zgc-MACHINE.json and .md")
-    p.add_argument("--into", type=Path, metavar="JSON", help="add the runs to those of an earlier run on the same machine, and write its .json and .md again")
-    p.add_argument("--render", type=Path, metavar="JSON", help="print the tables of an earlier run and stop")
+    arguments_of_runs(p, "zgc")
     return p.parse_args()
 
 
@@ -124,14 +118,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="bench-zgc-") as work:
         subprocess.run([options.javac or home / "bin" / "javac", "--release", "21", "-nowarn", "-g", "-d", work, BENCH / "zgc" / "Serve.java"], check=True)
         runs = measure(options, home, agent, Path(work))
-    runs = (earlier["runs"] if earlier else []) + runs
-    results = {"date": datetime.date.today().isoformat(), "machine": machine(), "note": options.note or (earlier or {}).get("note", ""), "runs": runs}
-    print(render(results))
-    if options.into:
-        options.into.write_text(json.dumps(results, indent=1) + "\n")
-        options.into.with_suffix(".md").write_text(render(results))
-    elif options.save:
-        save(results, render(results), "zgc-")
+    keep_runs(options, render, "zgc", runs, earlier)
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ pub(crate) struct OutputFile {
     part: Option<TempPath>,
     path: PathBuf,
     force: bool,
-    /// Bytes that were written, and how many of them the system was told to bring to the disk.
+    /// Bytes that were written, and how many of them the system has begun to write to the disk.
     written: u64,
     sent: u64,
 }
@@ -154,7 +154,7 @@ impl OutputFile {
         self.name(part)
     }
 
-    /// Has the system begin to bring to the disk what was written since.
+    /// Has the system begin to write to the disk what was written since.
     fn send(&mut self) {
         // Pages that are not on the disk yet stay in memory: Linux begins to write them, and takes away the others only.
         #[cfg(target_os = "linux")]

@@ -1,4 +1,4 @@
-//! Profiles sent to a server as long as a program runs: CPU time, contention, allocations and what lives, as pprof to
+//! Profiles sent to a server as long as a program runs: CPU time, contention, allocations and live objects, as pprof to
 //! Pyroscope's `POST /ingest` or as OTLP to a collector of OpenTelemetry.
 //!
 //! One thread measures, another sends: a server that is slow or away for a while costs no part of a measurement, and the
@@ -221,8 +221,8 @@ impl PushArgs {
     }
 
     fn send_all(&self, client: &ureq::Agent, url: &str, waiting: &Receiver<Measured>) {
-        // A fault is said once, not every time.
-        let mut said = String::new();
+        // A fault is reported once, not every time.
+        let mut reported = String::new();
         for measured in waiting {
             let requests = match self.push_protocol {
                 Protocol::Pyroscope => measured.for_pyroscope(),
@@ -232,10 +232,10 @@ impl PushArgs {
             let sent = requests.try_for_each(|request| self.send(client, url, request));
             let fault = sent.err().map(|error| format!("{error:#}"));
             let fault = fault.unwrap_or_default();
-            if !fault.is_empty() && fault != said {
+            if !fault.is_empty() && fault != reported {
                 note(&fault);
             }
-            said = fault;
+            reported = fault;
         }
     }
 

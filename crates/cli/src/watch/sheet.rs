@@ -25,7 +25,7 @@ pub struct Sheet {
     pub heading: String,
     /// The rows.
     pub rows: Vec<Row>,
-    /// What is said when there are none.
+    /// The text that is shown when there are none.
     pub empty: &'static str,
 }
 

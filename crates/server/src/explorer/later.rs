@@ -1,4 +1,4 @@
-//! Answers that are being computed. Who asks a question twice waits for the first answer instead of
+//! Answers that are being computed. A second request for the same answer waits for the first instead of
 //! making a second one; a page gets what is known so far, and repeats the request.
 
 use crate::reply::{Fault, Written};

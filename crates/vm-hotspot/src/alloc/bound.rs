@@ -38,7 +38,7 @@ impl Bound {
     /// Bytes of a program's heap for each tracked object.
     const HEAP_OF_EACH: u64 = 128 << 10;
 
-    /// What was measured to do no harm in a heap that may have so many bytes.
+    /// For a heap that may have so many bytes: as many as take a small part of it (`bench/zgc.py` measures the effect).
     pub(crate) fn of_heap(bytes: u64) -> Self {
         const LEAST: u64 = 1 << 11;
         const MOST: u64 = 1 << 20;

@@ -257,7 +257,7 @@ pub(crate) struct Followed {
     memory: Arc<Memory>,
     /// How many there may be, if the memory is not all that counts.
     bound: OnceLock<Bound>,
-    /// What was dropped for want of memory, and for the bound.
+    /// Objects that were dropped because memory was short, and because of the bound.
     short_of_memory: Drops,
     beyond_bound: Drops,
     /// How often large arrays and all others were halved.
@@ -434,7 +434,7 @@ impl Followed {
         }
     }
 
-    /// What was dropped since the last call for want of memory, and for the bound.
+    /// Objects that were dropped since the last call: because memory was short, and because of the bound.
     pub(crate) fn take_dropped(&self) -> [Dropped; 2] {
         [&self.short_of_memory, &self.beyond_bound].map(Drops::take)
     }

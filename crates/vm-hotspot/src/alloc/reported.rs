@@ -15,7 +15,7 @@ struct Row {
     living: Living,
     /// What was said of its living was an estimate.
     was_estimated: bool,
-    /// Objects and bytes at the last [`Reported::clear`]; what is told is since then.
+    /// Objects and bytes at the last [`Reported::clear`]; reports are of those since then.
     cleared: [i64; 2],
     told: [i64; 4],
 }

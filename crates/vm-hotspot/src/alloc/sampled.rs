@@ -138,12 +138,16 @@ impl HotSpot {
         }
     }
 
-    /// Forgets the samples that nobody wants any more.
+    /// Drops the samples that wait, when the recording ends.
     pub(crate) fn drop_samples(&self, jni: Jni) {
         for list in &self.samples.lists {
             let waiting = std::mem::take(&mut *list.lock());
-            let objects = waiting.into_iter().filter_map(|sample| sample.object);
-            objects.for_each(|object| jni.delete_weak(object));
+            for sample in waiting {
+                self.memory.native.give(Worth::Objects, sample.cost());
+                if let Some(object) = sample.object {
+                    jni.delete_weak(object);
+                }
+            }
         }
     }
 
