@@ -74,8 +74,12 @@ public final class HprofTracker {
     static final int alignMask;
     /** Sites that make very many objects have only a part of them followed. */
     static final boolean adaptive;
-    /** Binary logarithm of the objects of a site that are all followed. */
+    /** Binary logarithm of the objects of a site that are all followed, if the thread has few sites. */
     static final int exactShift;
+    /** The same is at least this, however many sites the thread has. */
+    private static final int LEAST_EXACT = 6;
+    /** The same for all sites of a thread is 64 - MANY_EXACT - 2: a table has four places or more for each site. */
+    private static final int MANY_EXACT = 44;
 
     // Set by native code before anything is counted; not constants to the compiler,
     // but to the JIT.
@@ -482,7 +486,7 @@ public final class HprofTracker {
         if ((objects & objects - 1) == 0) {
             check(this, how);
         }
-        if (adaptive && objects >>> exactShift > (int) how) {
+        if (adaptive && objects >>> Math.min(exactShift, Math.max(LEAST_EXACT, sitesShift - MANY_EXACT)) > (int) how) {
             all[at + 3] = how | (long) (int) how << 1 | 1;
         }
         int count = keeper.pendingCount;

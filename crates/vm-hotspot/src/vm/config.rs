@@ -10,7 +10,8 @@ pub enum Follow {
     /// Not at all: only allocations are counted.
     None,
     /// Every object of a site until it has made [`EXACT_PER_SITE`], then every
-    /// second, fourth, and so on: small sites are exact, large ones estimated.
+    /// second, fourth, and so on: small sites are exact, large ones estimated. In a thread with
+    /// many sites that begins earlier (`tracker/HprofTracker.java`).
     #[default]
     Adaptive,
     /// Every object, at once: counts of the living are exact, and cost accordingly.
