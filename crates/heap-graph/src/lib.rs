@@ -13,10 +13,11 @@
 //!
 //! In reading order: [`model`](Summary) (the plain data), [`options`](Options), `layout` (sizes),
 //! `idmap` (ids to numbers), `packed` (columns), `build` (two passes, search, dominators), `index`
-//! (the file), `sections` (its checksums), [`heap`](Heap) (the questions), [`columns`](Columns), [`object`](ObjectView), [`contents`](ContentVisitor) (all
+//! (the file), `sections` (its checksums), [`bits`](Bits) (sets of numbers), [`heap`](Heap) (the questions), [`columns`](Columns), [`object`](ObjectView), [`contents`](ContentVisitor) (all
 //! objects at reading speed), `inbound`, `strings`, [`phases`](Phases) (what a build costs), [`mapping`](Mapping) (names back from R8), and
 //! [`quick`](quick_histogram) (answers without a graph).
 
+mod bits;
 mod build;
 mod columns;
 mod contents;
@@ -36,6 +37,7 @@ mod raw;
 mod sections;
 mod strings;
 
+pub use bits::Bits;
 pub use columns::Columns;
 pub use contents::{ContentSteps, ContentVisitor, Slot};
 pub use heap::{Dominator, Heap, ObjectsByClass};

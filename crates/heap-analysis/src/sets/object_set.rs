@@ -1,13 +1,13 @@
 //! A set of objects with a dense number for each member, and what the walks over contents share.
 
-use heap_graph::{ClassIdx, ContentVisitor, Heap, ObjIdx, Slot};
+use heap_graph::{Bits, ClassIdx, ContentVisitor, Heap, ObjIdx, Slot};
 use hprof::{BasicType, IdSize, ObjectId, read_id};
 use std::hash::{DefaultHasher, Hasher};
 
 /// A set of objects; two bits per object of the heap.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ObjectSet {
-    words: Vec<u64>,
+    bits: Bits,
     /// Members before each word.
     before: Vec<u64>,
     len: usize,
@@ -16,25 +16,20 @@ pub(crate) struct ObjectSet {
 impl ObjectSet {
     /// The set of these objects of a heap with `objects` objects.
     pub(crate) fn new(objects: u64, members: impl Iterator<Item = ObjIdx>) -> ObjectSet {
-        let mut words = vec![0u64; (objects as usize).div_ceil(64)];
+        let mut bits = Bits::new(objects);
         for member in members {
-            if let Some(word) = words.get_mut((member.0 / 64) as usize) {
-                *word |= 1 << (member.0 % 64);
-            }
+            bits.insert(member.0);
         }
         let mut count = 0;
-        let before = words
-            .iter()
-            .map(|w| {
-                let here = count;
-                count += u64::from(w.count_ones());
-                here
-            })
-            .collect();
+        let before = bits.words().iter().map(|w| {
+            let here = count;
+            count += u64::from(w.count_ones());
+            here
+        });
         ObjectSet {
-            words,
-            before,
+            before: before.collect(),
             len: count as usize,
+            bits,
         }
     }
 
@@ -46,11 +41,12 @@ impl ObjectSet {
     /// The dense number of a member, in the order of objects.
     #[inline]
     pub(crate) fn rank(&self, object: ObjIdx) -> Option<usize> {
-        let at = (object.0 / 64) as usize;
-        let word = *self.words.get(at)?;
-        let mask = 1u64 << (object.0 % 64);
-        (word & mask != 0)
-            .then(|| (self.before[at] + u64::from((word & (mask - 1)).count_ones())) as usize)
+        self.bits.contains(object.0).then(|| {
+            let at = (object.0 / 64) as usize;
+            let mask = 1u64 << (object.0 % 64);
+            let here = (self.bits.words()[at] & (mask - 1)).count_ones();
+            (self.before[at] + u64::from(here)) as usize
+        })
     }
 }
 

@@ -2,14 +2,14 @@
 //! three. Work on large sets is shared among threads.
 
 use crate::tables::ranking::Largest;
-use heap_graph::{Columns, Heap, ObjIdx};
+use heap_graph::{Bits, Columns, Heap, ObjIdx};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A set of objects of one heap.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Selection {
-    words: Vec<u64>,
+    bits: Bits,
     /// Number of members.
     len: u64,
     /// True when it is known that everything below a member in the dominator tree is a member.
@@ -22,7 +22,7 @@ const FEW_WORDS: usize = 1 << 8;
 impl Selection {
     /// The empty set.
     pub fn none(heap: &Heap) -> Selection {
-        Selection::of_words(vec![0; heap.len().div_ceil(64) as usize])
+        Selection::of_bits(Bits::new(heap.len()))
     }
 
     /// The set of these objects.
@@ -51,7 +51,7 @@ impl Selection {
         let mut parts = parts.into_iter();
         let mut words = parts.next().unwrap_or_default();
         parts.for_each(|part| words.extend(part));
-        Selection::of_words(words)
+        Selection::of_bits(Bits::of_words(words))
     }
 
     /// As [`by`](Self::by), but asks about some objects only: `windows` of as many objects each, spread evenly
@@ -73,13 +73,17 @@ impl Selection {
         Selection::of(heap, found.into_iter().flatten())
     }
 
-    fn of_words(words: Vec<u64>) -> Selection {
-        let len = words.iter().map(|w| u64::from(w.count_ones())).sum();
+    fn of_bits(bits: Bits) -> Selection {
         Selection {
-            words,
-            len,
+            len: bits.count(),
+            bits,
             closed: false,
         }
+    }
+
+    /// How many words of 64 objects it has.
+    fn words(&self) -> usize {
+        self.bits.words().len()
     }
 
     /// Number of members.
@@ -99,24 +103,18 @@ impl Selection {
 
     /// Bytes of memory that it takes.
     pub fn memory(&self) -> usize {
-        self.words.len() * 8
+        self.words() * 8
     }
 
     /// True for a member.
     #[inline]
     pub fn contains(&self, object: ObjIdx) -> bool {
-        let word = self.words.get((object.0 / 64) as usize);
-        word.is_some_and(|w| w >> (object.0 % 64) & 1 == 1)
+        self.bits.contains(object.0)
     }
 
     /// Adds an object; false when it was there already, or is none of the heap.
     pub fn insert(&mut self, object: ObjIdx) -> bool {
-        let Some(word) = self.words.get_mut((object.0 / 64) as usize) else {
-            return false;
-        };
-        let bit = 1 << (object.0 % 64);
-        let new = *word & bit == 0;
-        *word |= bit;
+        let new = self.bits.insert(object.0);
         self.len += u64::from(new);
         self.closed &= !new;
         new
@@ -124,16 +122,13 @@ impl Selection {
 
     /// Keeps what is in the other set as well.
     pub(crate) fn keep(&mut self, other: &Selection) {
-        self.words
-            .iter_mut()
-            .zip(&other.words)
-            .for_each(|(a, b)| *a &= b);
-        *self = Selection::of_words(std::mem::take(&mut self.words));
+        self.bits.keep(&other.bits);
+        *self = Selection::of_bits(std::mem::take(&mut self.bits));
     }
 
     /// The members, by number.
     pub fn iter(&self) -> impl Iterator<Item = ObjIdx> + '_ {
-        members_of(&self.words, 0..self.words.len())
+        self.bits.members(0..self.words()).map(ObjIdx)
     }
 
     /// Works through the members on several threads: `work` gets some of them, by number. What it gave
@@ -143,8 +138,8 @@ impl Selection {
         heap: &Heap,
         work: impl Fn(&mut dyn Iterator<Item = ObjIdx>) -> T + Sync,
     ) -> Vec<T> {
-        in_parts(heap, self.words.len(), |range| {
-            work(&mut members_of(&self.words, range))
+        in_parts(heap, self.words(), |range| {
+            work(&mut self.bits.members(range).map(ObjIdx))
         })
     }
 
@@ -178,26 +173,27 @@ impl Selection {
     /// index are read in their order. Deep and narrow parts (chains of millions exist) are followed
     /// object by object.
     pub(crate) fn with_all_below(&self, heap: &Heap) -> Selection {
-        let found: Vec<AtomicU64> = self.words.iter().map(|w| AtomicU64::new(*w)).collect();
+        let words = self.bits.words();
+        let found: Vec<AtomicU64> = words.iter().map(|w| AtomicU64::new(*w)).collect();
         // True for what was not there.
         let add = |words: &[AtomicU64], object: ObjIdx| {
             let bit = 1 << (object.0 % 64);
             let word = words.get((object.0 / 64) as usize);
             word.is_some_and(|w| w.fetch_or(bit, Ordering::Relaxed) & bit == 0)
         };
-        let wide = self.words.len() as u64 / 8;
+        let wide = words.len() as u64 / 8;
         let mut level = self.clone();
         while !level.is_empty() {
             if level.len > wide {
-                let next: Vec<AtomicU64> = self.words.iter().map(|_| AtomicU64::new(0)).collect();
-                in_parts(heap, level.words.len(), |range| {
-                    heap.for_dominated(range.start, &level.words[range], |child| {
+                let next: Vec<AtomicU64> = words.iter().map(|_| AtomicU64::new(0)).collect();
+                in_parts(heap, words.len(), |range| {
+                    heap.for_dominated(range.start, &level.bits.words()[range], |child| {
                         if add(&found, child) {
                             add(&next, child);
                         }
                     });
                 });
-                level = Selection::of_words(plain(next));
+                level = Selection::of_bits(plain(next));
                 continue;
             }
             let mut list: Vec<ObjIdx> = level.iter().collect();
@@ -209,24 +205,13 @@ impl Selection {
         }
         Selection {
             closed: true,
-            ..Selection::of_words(plain(found))
+            ..Selection::of_bits(plain(found))
         }
     }
 }
 
-fn plain(words: Vec<AtomicU64>) -> Vec<u64> {
-    words.into_iter().map(AtomicU64::into_inner).collect()
-}
-
-fn members_of(words: &[u64], range: Range<usize>) -> impl Iterator<Item = ObjIdx> + '_ {
-    range.clone().zip(&words[range]).flat_map(|(at, word)| {
-        let mut rest = *word;
-        std::iter::from_fn(move || {
-            let bit = u64::from(rest.trailing_zeros());
-            rest &= rest.checked_sub(1)?;
-            Some(ObjIdx(at as u64 * 64 + bit))
-        })
-    })
+fn plain(words: Vec<AtomicU64>) -> Bits {
+    Bits::of_words(words.into_iter().map(AtomicU64::into_inner).collect())
 }
 
 /// Cuts `0..words` among threads; what each gave comes in order.

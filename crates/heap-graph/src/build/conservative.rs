@@ -2,11 +2,11 @@
 //! left by calls that have ended. Each would split what other objects retain, as an exact root does; so only those count
 //! that name an object which nothing else reaches.
 
-use super::bitmap::Bitmap;
 use super::cell::Cell;
 use super::roots::Roots;
 use super::stack::Stack;
 use super::varint::{Entry, RowReader};
+use crate::bits::Bits;
 use crate::raw::Budget;
 use crate::{Control, HeapError};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -62,8 +62,8 @@ impl<C: Cell> Edges<'_, C> {
         roots: &[u64],
         budget: &Budget,
         control: &Control<'_>,
-    ) -> Result<Bitmap, HeapError> {
-        let mut seen = Bitmap::new(self.cells.len() as u64);
+    ) -> Result<Bits, HeapError> {
+        let mut seen = Bits::new(self.cells.len() as u64);
         let mut waiting = Stack::<C>::new(budget);
         for root in roots.iter().filter(|root| seen.insert(**root)) {
             waiting.push(C::new(*root));

@@ -1,6 +1,5 @@
 //! Phases 3 to 6 in the narrowest width that fits.
 
-use super::bitmap::Bitmap;
 use super::cell::Cell;
 use super::classes::ClassTable;
 use super::conservative::{Edges, Locals};
@@ -12,6 +11,7 @@ use super::roots::Roots;
 use super::tape::Tape;
 use super::units::{Input, run_pass};
 use super::{Mapped, Objects, dfs, retained};
+use crate::bits::Bits;
 use crate::idmap::IdMap;
 use crate::index::IndexWriter;
 use crate::model::LayoutModel;
@@ -32,7 +32,7 @@ pub(crate) struct Job<'a> {
     pub(crate) budget: &'a Budget,
     pub(crate) control: &'a Control<'a>,
     /// The objects that are classes.
-    pub(crate) class_objects: &'a Bitmap,
+    pub(crate) class_objects: &'a Bits,
 }
 
 /// What the second pass learns about each object besides its references.

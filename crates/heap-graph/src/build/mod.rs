@@ -9,7 +9,6 @@
 //!    other group ([`groups`]).
 //! 6. the tables of the index ([`output`]).
 
-mod bitmap;
 mod cell;
 pub(crate) mod classes;
 mod conservative;

@@ -1,10 +1,10 @@
 //! The sections of the index that describe objects one by one.
 
-use super::bitmap::Bitmap;
 use super::classes::ClassTable;
 use super::graph::{Job, ObjectFacts};
 use super::references::LARGE;
 use crate::HeapError;
+use crate::bits::Bits;
 use crate::idmap::IdMap;
 use crate::index::{IndexFile, IndexWriter, Tag};
 use crate::packed::{BitWriter, Column, ColumnBuilder, Packed, width_for};
@@ -16,8 +16,8 @@ pub(crate) fn class_width(classes: usize) -> u32 {
 }
 
 /// The set of objects that are classes.
-pub(crate) fn class_object_set(table: &ClassTable, map: &IdMap<'_>) -> Bitmap {
-    let mut set = Bitmap::new(map.len());
+pub(crate) fn class_object_set(table: &ClassTable, map: &IdMap<'_>) -> Bits {
+    let mut set = Bits::new(map.len());
     for class in table.classes.iter().filter(|c| c.dumped) {
         if let Some(object) = map.rank(class.id.0) {
             set.insert(object);

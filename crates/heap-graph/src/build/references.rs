@@ -1,11 +1,11 @@
 //! The second pass: every reference of every object, as rows of dense numbers.
 
-use super::bitmap::Bitmap;
 use super::cell::Cell;
 use super::classes::ClassTable;
 use super::units::UnitVisitor;
 use super::varint::RowWriter;
 use crate::LayoutModel;
+use crate::bits::Bits;
 use crate::idmap::{IdMap, NO_NUMBER};
 use crate::layout::SizeRules;
 use crate::raw::{Block, SharedRows, SharedSlice};
@@ -22,7 +22,7 @@ pub(crate) struct Shared<'a, C> {
     pub(crate) map: &'a IdMap<'a>,
     pub(crate) classes: &'a ClassTable,
     pub(crate) rules: &'a SizeRules,
-    pub(crate) roots: &'a Bitmap,
+    pub(crate) roots: &'a Bits,
     /// Per class: ordinal among classes whose object is in the dump and no root, else u32::MAX.
     pub(crate) class_ordinal: &'a [u32],
     /// Thread object id: objects its stack holds.

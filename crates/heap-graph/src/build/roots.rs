@@ -1,8 +1,8 @@
 //! Root records to root objects, under the rules of the chosen model.
 
-use super::bitmap::Bitmap;
 use super::classes::ClassTable;
 use super::{Mapped, Objects, rank};
+use crate::bits::Bits;
 use crate::idmap::IdMap;
 use crate::{LayoutModel, ObjIdx, RootInfo};
 use hprof::{DamageKind, Diagnostic, Diagnostics, HeapTag, Serial};
@@ -14,7 +14,7 @@ pub(crate) struct Roots {
     pub(crate) order: Vec<u64>,
     /// Conservative local variables: thread object and object.
     pub(crate) conservative: Vec<(Option<u64>, u64)>,
-    pub(crate) set: Bitmap,
+    pub(crate) set: Bits,
     /// Every root record whose object is in the dump.
     pub(crate) records: Vec<RootInfo>,
     pub(crate) dangling: u64,
@@ -52,7 +52,7 @@ impl Roots {
         let mut roots = Roots {
             order: Vec::new(),
             conservative: Vec::new(),
-            set: Bitmap::new(map.len()),
+            set: Bits::new(map.len()),
             records: Vec::new(),
             dangling: 0,
             none: false,
