@@ -216,6 +216,11 @@ public final class HprofTracker {
         return allocations ? find(thread) : null;
     }
 
+    /**
+     * The object of a thread that is not at its place. All code of a virtual thread gets here, so it is one call there: a compiler
+     * would put the whole into each method.
+     */
+    @jdk.internal.vm.annotation.DontInline
     private static HprofTracker find(Thread thread) {
         if (!on || thread == null) {
             return null;
@@ -448,27 +453,16 @@ public final class HprofTracker {
             return;
         }
         long objects = all[at + 1] + 1;
-        long how = all[at + 3];
-        boolean isFollowed = (objects & (int) how) == 0;
-        HprofTracker keeper = host == null ? this : home;
-        if (isFollowed) {
-            // Pending before it is counted: who reads the counts and then what is pending finds each object that it
-            // has the count of.
-            int count = keeper.pendingCount;
-            long[] words = keeper.pendingWords;
-            words[count << 1] = how;
-            words[(count << 1) + 1] = bytes;
-            keeper.pending[count] = made;
-            keeper.pendingCount = count + 1;
+        if ((objects & (int) all[at + 3]) == 0) {
+            follow(made, all, at, bytes);
+            return;
         }
         all[at + 1] = objects;
         all[at + 2] += bytes;
-        if (isFollowed) {
-            follow(keeper, all, at, bytes);
-        }
     }
 
     /** Where a key is whose first place another one has; negative if it is new. */
+    @jdk.internal.vm.annotation.DontInline
     private static int probe(long[] all, int at, long key) {
         while (all[at] != key) {
             if (all[at] == 0) {
@@ -479,18 +473,32 @@ public final class HprofTracker {
         return at;
     }
 
-    /** Has the pending objects followed until they die, once there are as many as fit. */
-    private void follow(HprofTracker keeper, long[] all, int at, long bytes) {
-        long objects = all[at + 1];
+    /**
+     * Counts an object and has it followed until it dies, once as many are pending as fit. Seldom called for sites that
+     * make much, and not inlined, because a compiler takes long for a method in which it stands ten times.
+     */
+    @jdk.internal.vm.annotation.DontInline
+    private void follow(Object made, long[] all, int at, long bytes) {
+        long objects = all[at + 1] + 1;
         long how = all[at + 3];
+        HprofTracker keeper = host == null ? this : home;
+        // Pending before it is counted: who reads the counts and then what is pending finds each object that it
+        // has the count of.
+        int count = keeper.pendingCount;
+        long[] words = keeper.pendingWords;
+        Object[] gathered = keeper.pending;
+        words[count << 1] = how;
+        words[(count << 1) + 1] = bytes;
+        gathered[count++] = made;
+        keeper.pendingCount = count;
+        all[at + 1] = objects;
+        all[at + 2] += bytes;
         if ((objects & objects - 1) == 0) {
             check(this, how);
         }
         if (adaptive && objects >>> Math.min(exactShift, Math.max(LEAST_EXACT, sitesShift - MANY_EXACT)) > (int) how) {
             all[at + 3] = how | (long) (int) how << 1 | 1;
         }
-        int count = keeper.pendingCount;
-        Object[] gathered = keeper.pending;
         // Large ones are not held back: the program may be short of memory.
         if (count == gathered.length || bytes > 512) {
             drain(keeper);
