@@ -21,7 +21,7 @@ SHAPES = {
     "buffers": (1000, "a buffer of 256 KiB to 1 MiB for each request"),
     "queue": (4000, "a linked queue, each element of which refers to the next"),
 }
-TOOLS = [BASE, "heap=sites", "heap=sites,tracked=0", "alloc=512k", "alloc=512k,tracked=0"]
+TOOLS = [BASE, "heap=sites", "heap=sites,tracked=0", "alloc=512k", "alloc=512k,tracked=0", "events=64k"]
 SIZES = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 AFTER = re.compile(r"GC\(\d+\) (Minor|Major) Collection \(([^)]*)\) (\d+)([KMG])\(\d+%\)->(\d+)([KMG])\(\d+%\)")
 STALL = re.compile(r"Allocation Stall \([^)]*\) ([\d.]+)ms")

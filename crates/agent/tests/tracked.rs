@@ -4,6 +4,7 @@
 use testkit::jvm::Jdk;
 
 use crate::common::Lab;
+use crate::vm_events::record_some;
 
 const MADE: u64 = 400_000;
 const ARRAYS: u64 = 8_000;
@@ -75,16 +76,22 @@ fn a_limit_makes_live_counts_estimates_and_the_profile_says_so() {
     }
 }
 
+/// ZGC with a small heap, generational from JDK 21 on.
+fn zgc(jdk: &Jdk) -> Vec<&'static str> {
+    let mut flags = vec!["-XX:+UseZGC", "-Xmx256m"];
+    if (21..24).contains(&jdk.version) {
+        flags.push("-XX:+ZGenerational");
+    }
+    flags
+}
+
 #[test]
 fn generational_zgc_has_a_limit_unless_all_are_wanted() {
     let Some(lab) = crate::common::lab() else {
         return;
     };
     for jdk in lab.jdks.iter().filter(|jdk| jdk.version >= 17) {
-        let mut flags = vec!["-XX:+UseZGC", "-Xmx256m"];
-        if (21..24).contains(&jdk.version) {
-            flags.push("-XX:+ZGenerational");
-        }
+        let flags = zgc(jdk);
         let found = Profile::of(lab, jdk, "heap=sites,cutoff=0", &flags);
         if jdk.version >= 21 {
             found.check_limited("so there are at most 2048 (see tracked=)");
@@ -99,5 +106,20 @@ fn generational_zgc_has_a_limit_unless_all_are_wanted() {
                 assert_eq!(found.made[0], MADE / 4, "{options}");
             }
         }
+    }
+}
+
+#[test]
+fn a_recording_of_events_has_that_limit_under_generational_zgc() {
+    let Some(lab) = crate::common::lab() else {
+        return;
+    };
+    for jdk in lab.jdks.iter().filter(|jdk| jdk.version >= 21) {
+        // Some 30,000 objects are sampled.
+        let limited = record_some(lab, jdk, &zgc(jdk), "256", &["Tracked"]);
+        let (tracked, lost) = (limited.live.len(), limited.lost);
+        assert!(tracked <= 2048 && lost > 4096, "{tracked} {lost}");
+        let free = record_some(lab, jdk, &["-XX:+UseSerialGC"], "256", &["Tracked"]);
+        assert!(free.live.len() > 4096 && free.lost == 0, "{}", free.lost);
     }
 }

@@ -153,7 +153,13 @@ impl Recording {
 }
 
 /// Runs a program and reads what was recorded of it.
-fn record(lab: &Lab, jdk: &Jdk, flags: &[&str], interval: &str, program: &[&str]) -> Recording {
+pub(crate) fn record_some(
+    lab: &Lab,
+    jdk: &Jdk,
+    flags: &[&str],
+    interval: &str,
+    program: &[&str],
+) -> Recording {
     let folder = tempfile::tempdir().expect("temporary folder");
     let path = folder.path().join("events");
     let source = format!("{}.java", program[0]);
@@ -162,7 +168,14 @@ fn record(lab: &Lab, jdk: &Jdk, flags: &[&str], interval: &str, program: &[&str]
     let ran = lab.run_in(jdk, classes.path(), Some(&options), flags, program);
     assert!(ran.output.status.success(), "{}", ran.stderr());
     let recording = Recording::read(&path);
-    assert!(recording.ended && recording.lost == 0, "{}", recording.lost);
+    assert!(recording.ended, "{}", ran.stderr());
+    recording
+}
+
+/// A recording from which nothing is left out.
+fn record(lab: &Lab, jdk: &Jdk, flags: &[&str], interval: &str, program: &[&str]) -> Recording {
+    let recording = record_some(lab, jdk, flags, interval, program);
+    assert_eq!(recording.lost, 0);
     recording
 }
 
@@ -223,10 +236,15 @@ fn every_collector_tells_sensible_events() {
         // such a collection has ended.
         let flags = [&flag, "-Xmx160m"];
         let program = ["Promote", "300000", "gc"];
-        let recording = record(lab, jdk, &flags, "4k", &program);
+        let recording = record_some(lab, jdk, &flags, "4k", &program);
+        // Generational ZGC has a limit of tracked objects.
+        let is_limited = collector == "Z" && jdk.version >= 21;
+        assert!(recording.lost == 0 || is_limited, "{collector}");
+        let enough = if is_limited { 2000 } else { 5000 };
         assert!(
-            recording.collections > 0 && recording.allocations > 5000,
-            "{collector}"
+            recording.collections > 0 && recording.allocations > enough,
+            "{collector}: {}",
+            recording.allocations
         );
         assert!(recording.frees > 100, "{collector}: {}", recording.frees);
         let is_stable = recording

@@ -7,6 +7,8 @@
 //! A number is no help where one freed object refers to all later ones. So the heap is looked at, too: while it stays nearly full
 //! over some collections, ever fewer objects are tracked.
 
+use jvmti::{Env, Live};
+
 use crate::host::spaces::Collector;
 use crate::host::vm_structs::VmStructs;
 
@@ -112,9 +114,11 @@ pub(crate) fn is_nearly_full(heap: u64, used: u64) -> bool {
     used > heap / 8 * 7
 }
 
-/// Whether the VM, of this version, keeps garbage for the sake of weak references.
-pub(crate) fn is_needed(version: Option<u32>) -> bool {
+/// Whether the VM keeps garbage for the sake of weak references.
+pub(crate) fn is_needed(env: Env<Live>) -> bool {
     let structs = VmStructs::load().unwrap_or_default();
+    let version = env.system_property("java.vm.specification.version");
+    let version = version.and_then(|version| version.parse().ok());
     Collector::of(&structs) == Collector::Z
         && is_generational(structs.flag("ZGenerational"), version)
 }

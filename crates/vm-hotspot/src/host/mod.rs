@@ -31,6 +31,9 @@ use vmpi::{
 };
 
 use crate::ThreadEnvs;
+use crate::alloc::bound::{self, Bound};
+use crate::alloc::followed::large;
+use crate::vm::beginning::largest_heap;
 use moves::{Change, in_order};
 use names::Names;
 use queue::{Collection, Message, Queue, What};
@@ -93,11 +96,15 @@ struct Entry {
     id: u64,
     arena: ArenaId,
     array: Option<BasicType>,
+    /// Its bytes if it is a large array, else 0.
+    large: u64,
 }
 
 /// All followed objects.
 struct Tracked {
     entries: Vec<Entry>,
+    /// Bytes of the large arrays among them.
+    large: u64,
     /// Their ids, where ids are addresses.
     ids: FxHashSet<u64>,
     in_gc: bool,
@@ -118,6 +125,8 @@ struct Tracked {
 
 /// What is known once the VM is up.
 struct Place {
+    /// How many objects may be followed, if the collector keeps garbage for each of them.
+    bound: Option<Bound>,
     spaces: Spaces,
     is_address: bool,
     threads: Option<ThreadEnvs>,
@@ -179,6 +188,7 @@ pub fn load(java: JavaVm, setup: HostSetup) -> jvmti::Result<()> {
     let started = Instant::now();
     let tracked = Tracked {
         entries: Vec::new(),
+        large: 0,
         ids: FxHashSet::default(),
         in_gc: false,
         is_held: false,
@@ -291,7 +301,10 @@ impl Host {
             // This thread cannot go on before the pause is over anyway.
             tracked = self.gc_over.wait_timeout(tracked, Duration::from_secs(1));
         }
-        if tracked.entries.len() >= MOST {
+        let large = large(alloc.array.map_or(0, |_| alloc.size));
+        let with_it = (tracked.entries.len() + 1, tracked.large + large);
+        let is_within = |bound: Bound| bound.includes(with_it);
+        if with_it.0 > MOST || !place.bound.is_none_or(is_within) {
             tracked.refused += 1;
             return false;
         }
@@ -315,7 +328,9 @@ impl Host {
             id,
             arena,
             array: alloc.array,
+            large,
         });
+        tracked.large += large;
         let alloc = ObjectAlloc {
             object: ObjectHandle(id),
             arena,
@@ -332,6 +347,7 @@ impl Host {
             return (changes, dead);
         }
         let moment = tracked.moment.clone();
+        let mut gone = 0;
         tracked.entries.retain_mut(|entry| {
             // SAFETY: references of entries are dropped after they have left the list.
             let to = unsafe { crate::heap::slots::Slot::of(entry.weak).read() };
@@ -348,9 +364,11 @@ impl Host {
             (entry.id, entry.arena) = (to, new_arena);
             if to == 0 {
                 dead.push(entry.weak);
+                gone += entry.large;
             }
             to != 0
         });
+        tracked.large -= gone;
         for change in &changes {
             tracked.ids.remove(&change.from);
         }
@@ -370,6 +388,7 @@ impl Host {
         let mut tracked = self.tracked.lock();
         left.append(&mut tracked.entries);
         tracked.entries = left;
+        tracked.large -= gone.iter().map(|entry| entry.large).sum::<u64>();
         drop(tracked);
         let change = |entry: &Entry| Change {
             from: entry.id,
@@ -601,7 +620,9 @@ impl Host {
         self.names.lock().begin(jni)?;
         let current = env.current_thread()?;
         let threads = current.and_then(|thread| ThreadEnvs::measure(jni, thread).ok());
+        let bound = bound::is_needed(env).then(|| Bound::of_heap(largest_heap(jni)));
         let _ = self.place.set(Place {
+            bound,
             spaces,
             is_address,
             threads,

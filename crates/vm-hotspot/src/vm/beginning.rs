@@ -138,9 +138,7 @@ impl HotSpot {
         if self.config.follow != Follow::Adaptive {
             return;
         }
-        let version = env.system_property("java.vm.specification.version");
-        let version = version.and_then(|version| version.parse().ok());
-        let keeps_garbage = bound::is_needed(version);
+        let keeps_garbage = bound::is_needed(env);
         let bound = match self.config.tracked {
             Some(0) => None,
             Some(most) => Some(Bound::new(most)),
@@ -182,15 +180,19 @@ impl HotSpot {
 
     /// What is known of the VM; runs Java code.
     fn describe(&self, env: Env<Live>, jni: Jni) -> VmInfo {
-        let max_memory = of_runtime(jni, ["maxMemory"]).map(|[max]| max);
         VmInfo {
             name: env.system_property("java.vm.name").unwrap_or_default(),
             version: env.system_property("java.vm.version").unwrap_or_default(),
-            max_memory: max_memory.unwrap_or(0),
+            max_memory: largest_heap(jni),
             pid: std::process::id(),
             stable_handles: true,
         }
     }
+}
+
+/// Bytes that the heap may have, 0 if that is not known; runs Java code.
+pub(crate) fn largest_heap(jni: Jni) -> u64 {
+    of_runtime(jni, ["maxMemory"]).map_or(0, |[max]| max)
 }
 
 /// What methods of `java.lang.Runtime` say; runs Java code.
