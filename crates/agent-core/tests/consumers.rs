@@ -95,7 +95,7 @@ fn profile(options: &str) -> Vec<u8> {
         frees: Vec::new(),
         costs: vec![cost(1, 70), cost(2, 30)],
         samples: vec![sample(1, 9), sample(2, 3)],
-        wall: Vec::new(),
+        ..Batch::default()
     };
     recorder.notify(
         &vm,

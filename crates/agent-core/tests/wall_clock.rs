@@ -1,4 +1,4 @@
-//! Wall-clock samples in both forms.
+//! Samples of CPU time that came less often than requested, and wall-clock samples, in both forms.
 
 use crate::recorder::run;
 use profile::Metric;
@@ -47,4 +47,16 @@ fn running_and_waiting_stay_apart_in_both_forms_and_the_note_says_how_often_thre
         "{text}"
     );
     assert!(!text.contains("CPU SAMPLES BEGIN"));
+}
+
+#[test]
+fn a_note_says_how_much_cpu_time_is_between_two_samples_if_it_is_not_what_was_requested() {
+    for options in ["cpu=samples,interval=4", "cpu=samples,interval=4,format=b"] {
+        let bytes = run(options);
+        let text = String::from_utf8_lossy(&bytes);
+        let note = "CPU samples: one for 10.00 ms of CPU time on average (4.00 ms requested)";
+        assert!(text.contains(note), "{options}: {text}");
+    }
+    let without = run("wall=10ms");
+    assert!(!String::from_utf8_lossy(&without).contains("CPU samples: one"));
 }

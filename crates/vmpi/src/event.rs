@@ -76,6 +76,33 @@ pub struct SampleRow {
     pub samples: u64,
 }
 
+/// How often threads were interrupted for CPU samples since the last batch. A system that interrupts less often than is
+/// requested counts the intervals that pass meanwhile.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SampleTiming {
+    /// Interruptions.
+    pub interruptions: u64,
+    /// Intervals of CPU time that had passed by then.
+    pub intervals: u64,
+}
+
+impl SampleTiming {
+    /// Adds those of another batch.
+    pub fn add(&mut self, other: SampleTiming) {
+        self.interruptions += other.interruptions;
+        self.intervals += other.intervals;
+    }
+
+    /// Intervals for each interruption: 1 if they came as requested, or if there were none.
+    #[must_use]
+    pub fn intervals_each(self) -> f64 {
+        match self.interruptions {
+            0 => 1.0,
+            interruptions => self.intervals as f64 / interruptions as f64,
+        }
+    }
+}
+
 /// Wall-clock samples that met one stack since the last batch. Each sample stands for the time since
 /// the thread was sampled before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -224,7 +251,12 @@ pub enum Event<'a> {
     /// Completed calls, as differences.
     Costs(&'a [CostRow]),
     /// CPU samples, as differences.
-    Samples(&'a [SampleRow]),
+    Samples {
+        /// By thread and stack.
+        rows: &'a [SampleRow],
+        /// How often threads were interrupted.
+        timing: SampleTiming,
+    },
     /// Wall-clock samples, as differences.
     Wall {
         /// By stack.

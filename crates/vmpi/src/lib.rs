@@ -67,7 +67,7 @@ pub use budget::{Budget, Memory, Worth};
 pub use class_options::{Choice, ClassOptions, Share};
 pub use event::{
     AllocationRow, ClassAnswer, CostRow, Event, FreeRow, GcKind, MonitorEvent, SampleRow,
-    WallDropped, WallRow,
+    SampleTiming, WallDropped, WallRow,
 };
 pub use fills::{Fills, SiteFill};
 pub use heap::{

@@ -21,7 +21,8 @@ use std::sync::Arc;
 use vmpi::class_options::Rules;
 use vmpi::{
     AllocationRow, ClassAnswer, ClassId, CostRow, Event, FreeRow, MonitorEvent, MonitorId,
-    Profiler, SampleRow, ThreadId, ThreadInfo, TraceId, Vm, VmInfo, WallDropped, WallRow,
+    Profiler, SampleRow, SampleTiming, ThreadId, ThreadInfo, TraceId, Vm, VmInfo, WallDropped,
+    WallRow,
 };
 
 /// What the agent does after a socket command.
@@ -59,6 +60,8 @@ struct Tables {
     /// Blocks of native code; the class is the library.
     native: SiteTable,
     samples: SampleTable,
+    /// How often threads were interrupted for them since this output began.
+    sample_timing: SampleTiming,
     costs: CostTable,
     wall: Wall,
     contention: ContentionTable,
@@ -248,7 +251,8 @@ impl Recorder {
         }
     }
 
-    fn samples(&mut self, rows: &[SampleRow]) {
+    fn samples(&mut self, rows: &[SampleRow], timing: SampleTiming) {
+        self.tables.sample_timing.add(timing);
         for row in rows {
             self.tables.samples.add(trace_id(row.trace), row.samples);
         }
@@ -510,7 +514,7 @@ impl Profiler for Recorder {
             Event::NativeAllocations(rows) => allocations(&mut self.tables.native, rows),
             Event::NativeFrees(rows) => frees(&mut self.tables.native, rows),
             Event::Costs(rows) => self.costs(rows),
-            Event::Samples(rows) => self.samples(rows),
+            Event::Samples { rows, timing } => self.samples(rows, *timing),
             Event::Wall { rows, dropped } => self.wall(rows, *dropped),
             Event::Monitor {
                 what,

@@ -112,13 +112,28 @@ impl Recorder {
         for text in degraded {
             self.note(vm, &text);
         }
-        if let Some(text) = self.wall_remark() {
-            self.note(vm, &text);
+        for text in [self.interval_remark(), self.wall_remark()] {
+            text.into_iter().for_each(|text| self.note(vm, &text));
         }
         for (what, count) in std::mem::take(&mut self.lost) {
             self.note(vm, &format!("{count} lost: {what}"));
         }
         self.flush();
+    }
+
+    /// How much CPU time there was between two samples of a thread, if that is not what was requested.
+    fn interval_remark(&mut self) -> Option<String> {
+        /// A part of the interval that nobody minds.
+        const SMALL: f64 = 0.05;
+        let timing = std::mem::take(&mut self.tables.sample_timing);
+        let times = timing.intervals_each();
+        let requested = self.options.interval.as_secs_f64() * 1000.0;
+        (self.options.cpu.samples && times > 1.0 + SMALL).then(|| {
+            format!(
+                "CPU samples: one for {:.2} ms of CPU time on average ({requested:.2} ms requested): this system does not interrupt threads more often",
+                times * requested
+            )
+        })
     }
 
     /// How often threads were sampled in fact, and what was dropped, since this output began.

@@ -11,8 +11,9 @@ use std::sync::{Arc, Mutex};
 use vmpi::{
     AllocationRow, BasicType, ClassId, ClassInfo, ClassRecord, Control, CostRow, Event, FieldInfo,
     Frame, FreeRow, HeapSummary, HeapVisitor, Instance, LineEntry, Location, MethodId, MethodInfo,
-    MonitorInfo, ObjectArray, ObjectHandle, PrimitiveArray, Root, SampleRow, ThreadId, ThreadInfo,
-    ThreadStack, Trace, TraceId, Value, Vm, VmError, VmInfo, WallDropped, WallRow,
+    MonitorInfo, ObjectArray, ObjectHandle, PrimitiveArray, Root, SampleRow, SampleTiming,
+    ThreadId, ThreadInfo, ThreadStack, Trace, TraceId, Value, Vm, VmError, VmInfo, WallDropped,
+    WallRow,
 };
 
 /// An object of a heap walk.
@@ -58,6 +59,7 @@ pub(crate) struct Batch {
     pub(crate) frees: Vec<FreeRow>,
     pub(crate) costs: Vec<CostRow>,
     pub(crate) samples: Vec<SampleRow>,
+    pub(crate) sample_timing: SampleTiming,
     pub(crate) wall: Vec<WallRow>,
 }
 
@@ -214,7 +216,10 @@ impl Vm for ScriptedVm {
         sink(&Event::Allocations(&batch.allocations));
         sink(&Event::Frees(&batch.frees));
         sink(&Event::Costs(&batch.costs));
-        sink(&Event::Samples(&batch.samples));
+        sink(&Event::Samples {
+            rows: &batch.samples,
+            timing: batch.sample_timing,
+        });
         sink(&Event::Wall {
             rows: &batch.wall,
             dropped: WallDropped {

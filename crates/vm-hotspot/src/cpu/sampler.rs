@@ -16,7 +16,7 @@ use jvmti::sys::RawEnv;
 use jvmti::{Env, EventKind, FrameRow, Jni, Live};
 use locks::{Mutex, Rank};
 use rustc_hash::FxHashSet;
-use vmpi::{Frame, Location, ThreadId, Trace, TraceId};
+use vmpi::{Frame, Location, SampleTiming, ThreadId, Trace, TraceId};
 
 use crate::cpu::fault_guard;
 use crate::cpu::other_threads::LOOK;
@@ -130,6 +130,8 @@ pub(crate) struct Sampler {
     wall: Option<Wall>,
     full: AtomicU64,
     no_stack: AtomicU64,
+    /// Interruptions by timers, and periods that had passed ([`SampleTiming`]).
+    timing: [AtomicU64; 2],
     timers: Timers,
 }
 
@@ -169,6 +171,7 @@ impl Sampler {
             wall: hotspot.config.wall.map(Wall::new),
             full: AtomicU64::new(0),
             no_stack: AtomicU64::new(0),
+            timing: Default::default(),
             timers: Timers::default(),
         };
         if hotspot.sampler.set(sampler).is_err() {
@@ -328,6 +331,14 @@ impl Sampler {
         if let Some(wall) = &self.wall {
             hotspot.lock().wall_dropped.add(wall.take_dropped());
         }
+        let [interruptions, intervals] = self
+            .timing
+            .each_ref()
+            .map(|count| count.swap(0, Ordering::Relaxed));
+        hotspot.lock().sample_timing.add(SampleTiming {
+            interruptions,
+            intervals,
+        });
         self.timers.forget_ended();
         let counts = [
             (
@@ -395,9 +406,11 @@ impl Sampler {
     /// In the handler: what the sample is; `None` if none is wanted.
     fn wanted(&self, cause: Cause, context: *mut c_void) -> Option<Of> {
         match cause {
-            Cause::CpuTime | Cause::OtherCpuTime if self.paused.load(Ordering::Relaxed) => None,
-            Cause::CpuTime => Some(Of::Cpu),
-            Cause::OtherCpuTime => Some(Of::OtherCpu),
+            Cause::CpuTime(_) | Cause::OtherCpuTime(_) if self.paused.load(Ordering::Relaxed) => {
+                None
+            }
+            Cause::CpuTime(missed) => Some(self.interrupted(missed, Of::Cpu)),
+            Cause::OtherCpuTime(missed) => Some(self.interrupted(missed, Of::OtherCpu)),
             Cause::Turn(turn) => {
                 let us = turn.since_us;
                 self.wall.as_ref()?.arrived();
@@ -406,6 +419,14 @@ impl Sampler {
                 Some(Of::Wall(Elapsed { us, is_waiting }))
             }
         }
+    }
+
+    /// In the handler: a timer has interrupted a thread, and has missed so many periods before.
+    fn interrupted(&self, missed: u32, of: Of) -> Of {
+        let [interruptions, intervals] = &self.timing;
+        interruptions.fetch_add(1, Ordering::Relaxed);
+        intervals.fetch_add(1 + u64::from(missed), Ordering::Relaxed);
+        of
     }
 
     /// In the handler: an empty slot for a sample, which is counted as dropped if there is none.

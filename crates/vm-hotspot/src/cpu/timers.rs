@@ -305,10 +305,10 @@ impl Mark {
 /// Why a thread got a signal of ours.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Cause {
-    /// A timer that [`arm`] has made: it has used so much CPU time.
-    CpuTime,
+    /// A timer that [`arm`] has made: it has used so much CPU time, and so many periods more.
+    CpuTime(u32),
     /// The same, of a thread that runs no Java code.
-    OtherCpuTime,
+    OtherCpuTime(u32),
     /// [`signal`].
     Turn(Turn),
 }
@@ -362,9 +362,15 @@ pub(crate) unsafe fn cause_of(info: *const libc::siginfo_t) -> Option<Cause> {
     }
     // SAFETY: as above.
     let value = unsafe { (*info).si_value().sival_ptr };
+    // How often the timer has expired since: the second number after the code and a gap.
+    let overrun = || {
+        // SAFETY: as above; the signal of a timer has this number.
+        let overrun = unsafe { info.cast::<i32>().add(5).read() };
+        overrun.max(0).cast_unsigned()
+    };
     match code {
-        libc::SI_TIMER if value == Mark::Program.value() => Some(Cause::CpuTime),
-        libc::SI_TIMER if value == Mark::Other.value() => Some(Cause::OtherCpuTime),
+        libc::SI_TIMER if value == Mark::Program.value() => Some(Cause::CpuTime(overrun())),
+        libc::SI_TIMER if value == Mark::Other.value() => Some(Cause::OtherCpuTime(overrun())),
         libc::SI_QUEUE => Turn::of(value, number.cast_unsigned()).map(Cause::Turn),
         _ => None,
     }

@@ -6,8 +6,8 @@ use jvmti::{Capability, Env, EventKind, Jni, Live, Object};
 use vmpi::vm::Control;
 use vmpi::{
     ClassId, ClassInfo, CostRow, Event, FieldInfo, Frame, HeapSummary, HeapVisitor, LineEntry,
-    MethodId, MethodInfo, MonitorInfo, NativeDump, SampleRow, ThreadId, ThreadInfo, ThreadStack,
-    ThreadState, Trace, TraceId, Vm, VmError, VmInfo, WallDropped, WallRow,
+    MethodId, MethodInfo, MonitorInfo, NativeDump, SampleRow, SampleTiming, ThreadId, ThreadInfo,
+    ThreadStack, ThreadState, Trace, TraceId, Vm, VmError, VmInfo, WallDropped, WallRow,
 };
 
 use crate::alloc::bound::LARGE;
@@ -172,6 +172,7 @@ impl HotSpot {
         let mut state = self.lock();
         let costs = std::mem::take(&mut state.costs);
         let samples = state.take_samples();
+        let sample_timing = std::mem::take(&mut state.sample_timing);
         let wall = std::mem::take(&mut state.wall);
         let wall_dropped = std::mem::take(&mut state.wall_dropped);
         drop(state);
@@ -211,6 +212,7 @@ impl HotSpot {
             frees,
             costs,
             samples,
+            sample_timing,
             wall,
             wall_dropped,
             lost: lost.into_iter().collect(),
@@ -225,6 +227,7 @@ struct Rows {
     frees: Vec<vmpi::FreeRow>,
     costs: Vec<CostRow>,
     samples: Vec<SampleRow>,
+    sample_timing: SampleTiming,
     wall: Vec<WallRow>,
     wall_dropped: WallDropped,
     lost: Vec<(&'static str, u64)>,
@@ -427,7 +430,10 @@ impl Vm for HotSpot {
             sink(&Event::Allocations(&rows.allocations));
             sink(&Event::Frees(&rows.frees));
             sink(&Event::Costs(&rows.costs));
-            sink(&Event::Samples(&rows.samples));
+            sink(&Event::Samples {
+                rows: &rows.samples,
+                timing: rows.sample_timing,
+            });
             sink(&Event::Wall {
                 rows: &rows.wall,
                 dropped: rows.wall_dropped,

@@ -7,8 +7,8 @@ use jvmti::{Env, Jni, Live, Object};
 use rustc_hash::FxHashMap;
 use vmpi::class_options::Rules;
 use vmpi::{
-    ClassId, ClassOptions, Frame, Memory, MethodInfo, Share, ThreadId, Trace, TraceId, WallDropped,
-    WallRow, Worth,
+    ClassId, ClassOptions, Frame, Memory, MethodInfo, SampleTiming, Share, ThreadId, Trace,
+    TraceId, WallDropped, WallRow, Worth,
 };
 
 use crate::alloc::choices::{Choices, Chosen, Question};
@@ -61,6 +61,8 @@ pub(crate) struct State {
     pub(crate) costs: FxHashMap<TraceId, [i64; 3]>,
     /// Samples by thread and stack since the last report.
     pub(crate) samples: FxHashMap<(ThreadId, TraceId), u64>,
+    /// How often threads were interrupted for them.
+    pub(crate) sample_timing: SampleTiming,
     /// Wall-clock samples by stack since the last report, and those that gave none.
     pub(crate) wall: FxHashMap<TraceId, WallRow>,
     pub(crate) wall_dropped: WallDropped,
