@@ -9,6 +9,7 @@
 //! 5. Stacks wait in [`slots`] until a thread that may lock counts them in the state.
 
 pub(crate) mod calls;
+mod every;
 pub(crate) mod fault_guard;
 pub(crate) mod other_threads;
 pub(crate) mod sampler;

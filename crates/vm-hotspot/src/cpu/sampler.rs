@@ -18,6 +18,7 @@ use locks::{Mutex, Rank};
 use rustc_hash::FxHashSet;
 use vmpi::{Frame, Location, SampleTiming, ThreadId, Trace, TraceId};
 
+use crate::cpu::every::Every;
 use crate::cpu::fault_guard;
 use crate::cpu::other_threads::LOOK;
 use crate::cpu::slots::{CallFrame, EMPTY, FULL, MOST_FRAMES, Of, SLOTS, Slot, slots};
@@ -472,37 +473,6 @@ impl Sampler {
             _ => drop(self.no_stack.fetch_add(1, Ordering::Relaxed)),
         }
         slot.leave(EMPTY);
-    }
-}
-
-/// Something that is due again and again.
-struct Every {
-    period: Duration,
-    last: Instant,
-    next: Instant,
-}
-
-impl Every {
-    fn new(period: Duration) -> Self {
-        let last = Instant::now();
-        let next = last + period;
-        Self { period, last, next }
-    }
-
-    /// If it is due, the time since it was taken before.
-    fn take_due(&mut self) -> Option<Duration> {
-        let now = Instant::now();
-        if now < self.next {
-            return None;
-        }
-        let since = now - self.last;
-        self.last = now;
-        // Times that were missed are not made up for.
-        self.next += self.period;
-        if self.next <= now {
-            self.next = now + self.period;
-        }
-        Some(since)
     }
 }
 
