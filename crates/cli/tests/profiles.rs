@@ -56,6 +56,21 @@ fn notes_of_the_agent_are_shown() {
 }
 
 #[test]
+fn a_profile_that_is_cut_before_its_tables_is_damaged() {
+    let folder = folder();
+    let cut = "JAVA PROFILE 1.0.1, created Wed Nov 25 12:00:00 2026\n\nHeader for -agentlib:hprof (or -Xrunhprof)\n\n\
+               HEAP DUMP BEGIN (2 objects, 160 bytes) Wed Nov 25 12:00:00 2026\nARR 8be029be (sz=121, trace=3000";
+    std::fs::write(folder.path().join("cut.txt"), cut).expect("written");
+    let ran = tenure(folder.path(), &["profile", "cut.txt"]);
+    let said = text(&ran.stderr);
+    assert_eq!(ran.status.code(), Some(4), "{said}");
+    assert!(
+        said.contains(" at ") && said.contains("has no counts"),
+        "{said}"
+    );
+}
+
+#[test]
 fn a_profile_is_shown_and_added_up() {
     let folder = folder();
     let one = tenure(folder.path(), &["profile", "p.txt"]);

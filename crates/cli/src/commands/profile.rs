@@ -4,6 +4,7 @@ use super::convert::read_profile;
 use super::target::limit;
 use crate::Outcome;
 use crate::exit::{Exit, NotFound, Usage};
+use crate::output::note;
 use crate::session::Session;
 use report::profile::{difference, shown_metric, top};
 use std::path::PathBuf;
@@ -44,6 +45,10 @@ impl Args {
         }
         let metric = shown_metric(&whole, self.metric.as_deref()).map_err(Usage)?;
         let Some(metric) = metric else {
+            if exit == Exit::Damaged {
+                note("what can be read of the profile has no counts");
+                return Ok(exit);
+            }
             return Err(NotFound("the profile has no counts".to_owned()).into());
         };
         let rows = limit(self.limit, session.is_data(), 20);
