@@ -57,14 +57,14 @@ fn live_counts_are_exact_where_they_are_wanted_so() {
     }
 }
 
-/// A program that makes 1,000 objects at each of so many sites, which differ in their callers, and keeps every third.
+/// A program that makes 1,500 objects at each of so many sites, which differ in their callers, and keeps every third.
 fn of_many_sites(sites: u32) -> String {
     let depth = sites.ilog2();
     format!(
         "import java.util.*;\npublic class Sites {{\nstatic class Made {{}}\n\
          static Made make(int depth, int path) {{\nif (depth == 0) return new Made();\n\
          if ((path & 1) == 0) return make(depth - 1, path >> 1);\nreturn make(depth - 1, path >> 1);\n}}\n\
-         public static void main(String[] a) {{\nMade[] kept = new Made[{sites} * 1000];\n\
+         public static void main(String[] a) {{\nMade[] kept = new Made[{sites} * 1500];\n\
          for (int i = 0; i < kept.length; i++) {{ Made made = make({depth}, i % {sites});\n\
          if (i % 3 == 0) kept[i] = made; }}\nSystem.gc();\n\
          System.out.println(Arrays.stream(kept).filter(made -> made != null).count()); }} }}\n"
@@ -84,7 +84,7 @@ fn a_thread_with_many_sites_tracks_fewer_objects_of_each() {
         let file = folder.path().join("Sites.java");
         std::fs::write(&file, of_many_sites(sites)).expect("written");
         compiler.compile(&file, 8, folder.path()).expect("compiles");
-        let (made, kept) = (u64::from(sites) * 1000, u64::from(sites * 1000).div_ceil(3));
+        let (made, kept) = (u64::from(sites) * 1500, u64::from(sites * 1500).div_ceil(3));
         for jdk in lab.some_jdks() {
             let asked = Some("heap=sites,cutoff=0,depth=16");
             let ran = lab.run_in(jdk, folder.path(), asked, &[], &["Sites"]);

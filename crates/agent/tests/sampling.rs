@@ -282,7 +282,7 @@ fn samples_times_the_interval_that_a_note_gives_are_the_cpu_time() {
     compiler.compile(&file, 8, folder.path()).expect("compiles");
     for jdk in lab.some_jdks() {
         for requested in [1.0, 10.0] {
-            let options = format!("cpu=samples,interval={requested},depth=8,cutoff=0");
+            let options = format!("cpu=samples,interval={requested},depth=8,cutoff=0,modern=y");
             let ran = lab.run_in(jdk, folder.path(), Some(&options), &[], &["Burn"]);
             let what = format!("{options} on {}: {}", jdk.full_version, ran.stderr());
             let spent: f64 = ran.stdout().trim().parse().expect(&what);

@@ -236,15 +236,10 @@ fn every_collector_tells_sensible_events() {
         // such a collection has ended.
         let flags = [&flag, "-Xmx160m"];
         let program = ["Promote", "300000", "gc"];
-        let recording = record_some(lab, jdk, &flags, "4k", &program);
-        // Generational ZGC has a limit of tracked objects.
-        let is_limited = collector == "Z" && jdk.version >= 21;
-        assert!(recording.lost == 0 || is_limited, "{collector}");
-        let enough = if is_limited { 2000 } else { 5000 };
+        let recording = record(lab, jdk, &flags, "4k", &program);
         assert!(
-            recording.collections > 0 && recording.allocations > enough,
-            "{collector}: {}",
-            recording.allocations
+            recording.collections > 0 && recording.allocations > 5000,
+            "{collector}"
         );
         assert!(recording.frees > 100, "{collector}: {}", recording.frees);
         let is_stable = recording

@@ -76,9 +76,11 @@ public final class HprofTracker {
     static final boolean adaptive;
     /** Binary logarithm of the objects of a site that are all followed, if the thread has few sites. */
     static final int exactShift;
-    /** The same is at least this, however many sites the thread has. */
+    /** Objects of a thread that are followed before it has fewer followed of each site. */
+    private static final int MUCH = 1 << 19;
+    /** The same is at least this then, however many sites the thread has. */
     private static final int LEAST_EXACT = 6;
-    /** The same for all sites of a thread is 64 - MANY_EXACT - 2: a table has four places or more for each site. */
+    /** The same for all sites of a thread is 64 - MANY_EXACT - 2 then: a table has four places or more for each site. */
     private static final int MANY_EXACT = 44;
 
     // Set by native code before anything is counted; not constants to the compiler,
@@ -156,6 +158,8 @@ public final class HprofTracker {
     volatile int pendingCount;
     /** How many of these native code has taken over already. */
     int peeked;
+    /** How many have been taken over in all. */
+    int followed;
     /** The next array made by reflection is counted by the caller of Arrays.copyOf. */
     boolean muteNewArray;
 
@@ -496,7 +500,8 @@ public final class HprofTracker {
         if ((objects & objects - 1) == 0) {
             check(this, how);
         }
-        if (adaptive && objects >>> Math.min(exactShift, Math.max(LEAST_EXACT, sitesShift - MANY_EXACT)) > (int) how) {
+        int exact = keeper.followed < MUCH ? exactShift : Math.min(exactShift, Math.max(LEAST_EXACT, sitesShift - MANY_EXACT));
+        if (adaptive && objects >>> exact > (int) how) {
             all[at + 3] = how | (long) (int) how << 1 | 1;
         }
         // Large ones are not held back: the program may be short of memory.
@@ -507,6 +512,7 @@ public final class HprofTracker {
             }
             keeper.pendingCount = 0;
             keeper.peeked = 0;
+            keeper.followed = Math.min(MUCH, keeper.followed + count);
         }
     }
 

@@ -1,7 +1,7 @@
 //! What is written at a dump, and in which order (facts: sections 1 and 3).
 
 use super::Recorder;
-use crate::options::Format;
+use crate::options::{Format, Mode};
 use crate::output::{SitesSection, native_rows};
 use profile::{CostTable, Sampling, SiteOrder};
 use std::io::Write;
@@ -123,12 +123,15 @@ impl Recorder {
 
     /// How much CPU time there was between two samples of a thread, if that is not what was requested.
     fn interval_remark(&mut self) -> Option<String> {
-        /// A part of the interval that nobody minds.
-        const SMALL: f64 = 0.05;
+        // The original had no such note, and a reader of its form expects none for little.
+        let small = match self.options.mode {
+            Mode::Modern => 0.05,
+            _ => 0.5,
+        };
         let timing = std::mem::take(&mut self.tables.sample_timing);
         let times = timing.intervals_each();
         let requested = self.options.interval.as_secs_f64() * 1000.0;
-        (self.options.cpu.samples && times > 1.0 + SMALL).then(|| {
+        (self.options.cpu.samples && times > 1.0 + small).then(|| {
             format!(
                 "CPU samples: one for {:.2} ms of CPU time on average ({requested:.2} ms requested): this system does not interrupt threads more often",
                 times * requested

@@ -48,6 +48,17 @@ impl Bound {
         Self::new(objects as usize)
     }
 
+    /// For objects that are sampled once in so many bytes and cannot be made fewer: as many as can be alive, and large arrays of
+    /// an eighth of the heap.
+    pub(crate) fn of_samples(heap: u64, interval: u64) -> Self {
+        let alive = usize::try_from(heap / interval.max(1)).unwrap_or(usize::MAX);
+        Self {
+            objects: alive.max(Self::of_heap(heap).objects),
+            large_bytes: heap / 8,
+            heap: None,
+        }
+    }
+
     /// The same for a heap of so many bytes whose garbage tracked objects keep.
     pub(crate) fn within(self, heap: u64) -> Self {
         Self {
@@ -138,6 +149,9 @@ mod tests {
         let found = [0, 16, 512, 2048, 1 << 20].map(objects);
         assert_eq!(found, [2048, 2048, 4096, 16384, 1 << 20]);
         assert_eq!(Bound::of_heap(512 << 20).large_bytes, 8 << 20);
+        let sampled =
+            [0, 4 << 10, 64 << 10, 1 << 20].map(|i| Bound::of_samples(512 << 20, i).objects);
+        assert_eq!(sampled, [512 << 20, 1 << 17, 1 << 13, 1 << 12]);
     }
 
     #[test]

@@ -620,7 +620,8 @@ impl Host {
         self.names.lock().begin(jni)?;
         let current = env.current_thread()?;
         let threads = current.and_then(|thread| ThreadEnvs::measure(jni, thread).ok());
-        let bound = bound::is_needed(env).then(|| Bound::of_heap(largest_heap(jni)));
+        let bound = bound::is_needed(env)
+            .then(|| Bound::of_samples(largest_heap(jni), u64::from(self.interval)));
         let _ = self.place.set(Place {
             bound,
             spaces,
