@@ -121,6 +121,9 @@ def setting(args, jdk, collector, pages, gib, classes):
                 cost = re.search(r"the copy took ([0-9.]+ \w+) of memory", said)
                 rows[kind].append((longest, seconds, size, own.groups() if own else None, cost.group(1) if cost else ""))
         if args.cores:
+            # jhsdb refuses the core of a program that has loaded an agent, as --snapshot does.
+            program.end()
+            program = Program(args, jdk, collector, pages, gib, classes)
             cores(program, args, jdk, rows)
     finally:
         program.end()
