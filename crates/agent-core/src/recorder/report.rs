@@ -123,7 +123,7 @@ impl Recorder {
 
     /// How much CPU time there was between two samples of a thread, if that is not what was requested.
     fn interval_remark(&mut self) -> Option<String> {
-        // The original had no such note, and a reader of its form expects none for little.
+        // Readers of the original form do not know this note: there it needs a larger difference.
         let small = match self.options.mode {
             Mode::Modern => 0.05,
             _ => 0.5,

@@ -10,8 +10,8 @@ pub enum Follow {
     /// Not at all: only allocations are counted.
     None,
     /// Every object of a site until it has made [`EXACT_PER_SITE`], then every
-    /// second, fourth, and so on: small sites are exact, large ones estimated. In a thread with
-    /// many sites that begins earlier (`tracker/HprofTracker.java`).
+    /// second, fourth, and so on: small sites are exact, large ones estimated. A thread with
+    /// many sites begins with that earlier, once many of its objects were followed (`tracker/HprofTracker.java`).
     #[default]
     Adaptive,
     /// Every object, at once: counts of the living are exact, and cost accordingly.
