@@ -57,37 +57,21 @@ fn live_counts_are_exact_where_they_are_wanted_so() {
     }
 }
 
-/// A program that makes 1,500 objects at each of so many sites, which differ in their callers, and keeps every third.
-fn of_many_sites(sites: u32) -> String {
-    let depth = sites.ilog2();
-    format!(
-        "import java.util.*;\npublic class Sites {{\nstatic class Made {{}}\n\
-         static Made make(int depth, int path) {{\nif (depth == 0) return new Made();\n\
-         if ((path & 1) == 0) return make(depth - 1, path >> 1);\nreturn make(depth - 1, path >> 1);\n}}\n\
-         public static void main(String[] a) {{\nMade[] kept = new Made[{sites} * 1500];\n\
-         for (int i = 0; i < kept.length; i++) {{ Made made = make({depth}, i % {sites});\n\
-         if (i % 3 == 0) kept[i] = made; }}\nSystem.gc();\n\
-         System.out.println(Arrays.stream(kept).filter(made -> made != null).count()); }} }}\n"
-    )
-}
-
 #[test]
 fn a_thread_with_many_sites_tracks_fewer_objects_of_each() {
     let Some(lab) = crate::common::lab() else {
         return;
     };
-    let Some(compiler) = testkit::jvm::newest_compiler() else {
+    let Some(classes) = lab.compile("Sites.java", 8) else {
         return;
     };
-    for sites in [16, 2048] {
-        let folder = tempfile::tempdir().expect("temporary folder");
-        let file = folder.path().join("Sites.java");
-        std::fs::write(&file, of_many_sites(sites)).expect("written");
-        compiler.compile(&file, 8, folder.path()).expect("compiles");
+    for sites in [16u32, 2048] {
         let (made, kept) = (u64::from(sites) * 1500, u64::from(sites * 1500).div_ceil(3));
+        let count = sites.to_string();
+        let program = ["Sites", count.as_str()];
         for jdk in lab.some_jdks() {
             let asked = Some("heap=sites,cutoff=0,depth=16");
-            let ran = lab.run_in(jdk, folder.path(), asked, &[], &["Sites"]);
+            let ran = lab.run_in(jdk, classes.path(), asked, &[], &program);
             let what = format!("{sites} sites on {}: {}", jdk.full_version, ran.stderr());
             assert_eq!(ran.stdout(), format!("{kept}\n"), "{what}");
             let profile = ran.profile();

@@ -251,39 +251,18 @@ fn threads_of_the_vm_are_sampled_by_their_names() {
     }
 }
 
-/// A program that works for half a second and prints the CPU time that this took, in milliseconds.
-const BURN: &str = "import java.lang.management.*;
-public class Burn {
-    static volatile double sum;
-    static void burn() {
-        long end = System.nanoTime() + 500_000_000L;
-        for (int i = 0; i < 30_000_000 || System.nanoTime() < end; i++) sum += Math.sqrt(i);
-    }
-    public static void main(String[] args) {
-        ThreadMXBean bean = ManagementFactory.getThreadMXBean();
-        long before = bean.getCurrentThreadCpuTime();
-        burn();
-        System.out.println((bean.getCurrentThreadCpuTime() - before) / 1_000_000);
-    }
-}
-";
-
 #[test]
 fn samples_times_the_interval_that_a_note_gives_are_the_cpu_time() {
     let Some(lab) = crate::common::lab() else {
         return;
     };
-    let Some(compiler) = testkit::jvm::newest_compiler() else {
+    let Some(classes) = lab.compile("Burn.java", 8) else {
         return;
     };
-    let folder = tempfile::tempdir().expect("temporary folder");
-    let file = folder.path().join("Burn.java");
-    std::fs::write(&file, BURN).expect("written");
-    compiler.compile(&file, 8, folder.path()).expect("compiles");
     for jdk in lab.some_jdks() {
         for requested in [1.0, 10.0] {
             let options = format!("cpu=samples,interval={requested},depth=8,cutoff=0,modern=y");
-            let ran = lab.run_in(jdk, folder.path(), Some(&options), &[], &["Burn"]);
+            let ran = lab.run_in(jdk, classes.path(), Some(&options), &[], &["Burn"]);
             let what = format!("{options} on {}: {}", jdk.full_version, ran.stderr());
             let spent: f64 = ran.stdout().trim().parse().expect(&what);
             let profile = ran.profile();
