@@ -210,7 +210,8 @@ fn read(pid: u32) -> Option<Jvm> {
         inner_pid,
         main: main_of(&arguments),
         user: (effective(&status, "Uid:")?, effective(&status, "Gid:")?),
-        agent: agent_of(&maps),
+        agent: agent_of(&maps)
+            .map(|path| inside(&path, fs::read_link(folder.join("root")).ok().as_deref())),
     })
 }
 
@@ -223,6 +224,14 @@ fn agent_of(maps: &str) -> Option<String> {
     let mut ours = paths
         .filter(|path| path.ends_with(&format!("/{AGENT_LIBRARY}")) && !path.contains("/jre/lib/"));
     ours.next().map(str::to_owned)
+}
+
+/// What a process calls a file of its own. In the map of a process whose root was changed (chroot), paths can begin
+/// with that root, which the process does not see.
+fn inside(path: &str, root: Option<&Path>) -> String {
+    let below = root.and_then(|root| Path::new(path).strip_prefix(root).ok());
+    let below = below.and_then(Path::to_str);
+    below.map_or_else(|| path.to_owned(), |below| format!("/{below}"))
 }
 
 /// The second number of a line such as `Uid:`: the effective one.
@@ -281,6 +290,16 @@ mod tests {
             "mod/Main",
         );
         check("java @options", "java");
+    }
+
+    #[test]
+    fn a_path_is_one_below_the_root_of_the_process() {
+        let path = "/roots/sid/tmp/libhprof.so";
+        let of = |root: &str| inside(path, Some(Path::new(root)));
+        assert_eq!(of("/roots/sid"), "/tmp/libhprof.so");
+        assert_eq!(of("/"), path);
+        assert_eq!(of("/roots/si"), path);
+        assert_eq!(inside(path, None), path);
     }
 
     #[test]
