@@ -44,7 +44,7 @@ fn blocks_of_native_code_come_and_go_at_their_stack() {
         number(&later, "deallocated_bytes") >= Some(8 * MIB),
         "{later}"
     );
-    let flames = page.text(&format!("api/v1/profile?{asked}class&form=collapsed"));
+    let flames = page.text("api/v1/profile?heap=native&filter=Populations.direct&form=collapsed");
     assert!(flames.contains("Populations.direct;"), "{flames}");
     let csv = page.text(&format!("api/v1/{}&form=csv", rows("method")));
     assert!(csv.starts_with("name,"), "{csv}");

@@ -12,9 +12,8 @@ fn asked(view: &str, map: &str) -> Vec<String> {
         "histogram" => ["class", "superclass", "package", "loader", "heap", "site"]
             .map(|by| format!("histogram?by={by}&limit=5"))
             .to_vec(),
-        "objects" | "immediate_dominators" | "merged_paths" => {
-            vec![format!("{view}?set=class:shop.Session&limit=5")]
-        }
+        "objects" => vec![format!("{view}?set=class:shop.Session&limit=5")],
+        "immediate_dominators" | "merged_paths" => vec![format!("{view}?set=class:shop.Session")],
         "object" | "contents" | "paths" => vec![format!("{view}?id={map}")],
         "strings" => vec!["strings?find=visitor&limit=5".to_owned()],
         _ => vec![view.to_owned()],
@@ -128,11 +127,30 @@ fn every_view_has_forms_a_query_and_rows_that_lead_on() {
 }
 
 #[test]
+fn a_parameter_that_a_view_does_not_have_is_refused() {
+    let site = Site::new();
+    for (asked, want) in [
+        (
+            "histogram?sorted=name",
+            "sorted: histogram has no such parameter (it has by, ",
+        ),
+        ("histogram?sorted=name", "; did you mean sort?"),
+        ("summary?by=class", "by: summary has no such parameter"),
+    ] {
+        let (status, _, body) = site.ask("GET", &format!("api/v1/{asked}"), "");
+        assert_eq!(status, 400, "{asked}: {body}");
+        let answer: Json = serde_json::from_str(&body).expect("JSON");
+        let message = answer["error"]["message"].as_str().expect("a message");
+        assert!(message.contains(want), "{message}");
+    }
+}
+
+#[test]
 fn an_answer_in_part_becomes_the_whole_answer_for_who_asks_again() {
     let site = Site::new();
     for view in [
         "strings?find=visitor-.*7&limit=20",
-        "merged_paths?set=class:java.lang.String&limit=20",
+        "merged_paths?set=class:java.lang.String&top=20",
         "histogram?set=all&by=superclass",
         "histogram?set=retained:class:java.lang.Thread",
         "objects?set=class:java.lang.String&sort=name&offset=50&limit=20",

@@ -1,6 +1,10 @@
 //! What can be asked of a heap dump: each view is described once, with its parameters. The command line that a page
 //! shows, the arguments of the MCP tools and the reference follow from these descriptions.
 
+use super::params::Params;
+use crate::reply::Fault;
+use live_analysis::columns::nearest;
+
 /// What a parameter may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -76,6 +80,27 @@ impl View {
     /// A parameter by its name.
     pub fn parameter(&self, name: &str) -> Option<&'static Parameter> {
         self.parameters.iter().find(|it| it.name == name)
+    }
+
+    /// Refuses parameters that this view does not have: an answer that ignores one looks like an answer to it.
+    pub(crate) fn check(&self, params: &Params) -> Result<(), Fault> {
+        // Pages want some of every answer soon.
+        let mut named = params.iter().filter(|(name, _)| *name != "soon");
+        let unknown = named.find(|(name, _)| self.parameter(name).is_none());
+        let Some((unknown, _)) = unknown else {
+            return Ok(());
+        };
+        let known: Vec<&str> = self.parameters.iter().map(|it| it.name).collect();
+        let hint = nearest(unknown, &known).map(|name| format!("; did you mean {name}?"));
+        let view = self.name;
+        let all = match known[..] {
+            [] => "it has none".to_owned(),
+            _ => format!("it has {}", known.join(", ")),
+        };
+        Err(Fault::bad(format!(
+            "{unknown}: {view} has no such parameter ({all}){}",
+            hint.unwrap_or_default()
+        )))
     }
 }
 

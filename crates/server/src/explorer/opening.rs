@@ -7,7 +7,7 @@ use super::notes::Notes;
 use super::params::Params;
 use super::recent::Recent;
 use super::state::{Explorer, Stage, State, file_name};
-use super::{prepared, query, views};
+use super::{describe, prepared, query, views};
 use crate::reply::{Fault, Form, Written};
 use heap_graph::{Control, Heap, HeapError, Mapping, ObjIdx, Options, Progress};
 use std::path::Path;
@@ -65,6 +65,9 @@ impl Explorer {
         form: Form,
         cancel: Arc<AtomicBool>,
     ) -> Result<Arc<Written>, Fault> {
+        if let Some(view) = describe::named(view) {
+            view.check(params)?;
+        }
         let answer = match query::answer(self, view, params, form, cancel) {
             Some(answer) => answer.map(Arc::new),
             None if form == Form::Json && params.flag("soon") => views::soon(self, view, params),

@@ -228,7 +228,7 @@ impl Call<'_> {
 }
 
 /// The view for the arguments of `paths`: to one object, or merged to those of a set.
-fn view_of_paths(pairs: &mut [(String, String)]) -> Result<&'static str, String> {
+fn view_of_paths(pairs: &mut Vec<(String, String)>) -> Result<&'static str, String> {
     let has_id = pairs.iter().any(|(name, _)| name == "id");
     let set = pairs.iter_mut().find(|(name, _)| name == "set");
     match (has_id, set) {
@@ -238,6 +238,8 @@ fn view_of_paths(pairs: &mut [(String, String)]) -> Result<&'static str, String>
             if !set.contains(':') {
                 *set = format!("class:{set}");
             }
+            // Merged paths are one tree.
+            pairs.retain(|(name, _)| name != "count");
             Ok("merged_paths")
         }
         (true, Some(_)) => Err("give id or set, not both".to_owned()),

@@ -80,6 +80,11 @@ const fn view(
     }
 }
 
+/// The view of a name.
+pub(super) fn named(name: &str) -> Option<&'static View> {
+    VIEWS.iter().find(|view| view.name == name)
+}
+
 /// All views.
 pub const VIEWS: &[View] = &[
     view(

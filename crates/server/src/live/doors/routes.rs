@@ -2,7 +2,7 @@
 
 use super::commands::carry_out;
 use super::downloads::{as_file, respond};
-use super::{answers, cpu, objects, plain, pprof, prometheus, servlet, source};
+use super::{answers, cpu, describe, objects, plain, pprof, prometheus, servlet, source};
 use crate::explorer::params::Params;
 use crate::live::recording::state::Live;
 use crate::reply::{Fault, json_bytes, typed};
@@ -95,6 +95,9 @@ async fn view(
 }
 
 fn answer(live: &Arc<Live>, view: &str, params: &Params) -> Result<Response, Fault> {
+    if let Some(view) = describe::named(view) {
+        view.check(params)?;
+    }
     Ok(match view {
         "timeline" => {
             let range = answers::range(params)?;
