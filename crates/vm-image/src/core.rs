@@ -2,6 +2,7 @@
 
 use crate::elf::{Library, Notes};
 use crate::fault::Fault;
+use crate::layout;
 use crate::machine::Machine;
 use crate::memory::{Address, Memory, Structures};
 use crate::process::is_libjvm;
@@ -50,7 +51,7 @@ struct Source {
     path: PathBuf,
     /// `None` when it is not there any more, or is another one by now.
     file: Option<File>,
-    /// Whether its build id is that of what was mapped.
+    /// Whether its build id, or its dynamic section, is that of what was mapped.
     is_checked: bool,
     is_used: Cell<bool>,
 }
@@ -107,14 +108,18 @@ impl Core {
             .ok_or_else(|| no_core("its program headers are missing"))?;
         core.segments.sort_unstable_by_key(|segment| segment.start);
         core.mapped.sort_unstable_by_key(|mapped| mapped.start);
+        let no_names = "the core does not name the files that were mapped";
         if core.mapped.is_empty() {
-            core.notes
-                .push("the core does not name the files that were mapped".to_owned());
+            let libjvm = libjvm.ok_or_else(|| {
+                Fault::NoCore(format!("{name} does not name the files that were mapped; --libjvm names the library of its VM"))
+            })?;
+            core.libjvm = core.find_by_layout(libjvm)?;
+            core.notes.push(no_names.to_owned());
+        } else {
+            core.open_sources(libjvm);
+            let found = core.find_libjvm();
+            core.libjvm = found.ok_or_else(|| Fault::NoVm(name.to_string()))?;
         }
-        core.open_sources(libjvm);
-        core.libjvm = core
-            .find_libjvm()
-            .ok_or_else(|| Fault::NoVm(name.to_string()))?;
         Ok(core)
     }
 
@@ -264,6 +269,39 @@ impl Core {
                 is_used: Cell::new(false),
             };
         }
+    }
+
+    /// Finds the library of the VM in a core that names no files, and reads the library where the core lacks it.
+    fn find_by_layout(&mut self, libjvm: &Path) -> Result<Address, Fault> {
+        let name = libjvm.display();
+        let file = File::open(libjvm).map_err(Fault::io(format!("cannot open {name}")))?;
+        let in_file = InFile(&file);
+        let structures = Structures::new(&in_file);
+        let found = Library::at(&structures, 0).and_then(|library| {
+            let (offset, len) = layout::dynamic(library.segments())?;
+            let mut dynamic = vec![0; len as usize];
+            (in_file.read(offset, &mut dynamic) == dynamic.len()).then_some(())?;
+            let starts = self.segments.iter().map(|segment| segment.start);
+            layout::find(&InCore(self), starts, library.segments(), &dynamic)
+        });
+        let found = found.filter(|parts| !parts.is_empty());
+        let found = found.ok_or_else(|| {
+            Fault::NoCore(format!("the core does not name the files that were mapped, and {name} was not mapped in this process (--libjvm names the library of its VM)"))
+        })?;
+        let start = found[0].start;
+        self.mapped.extend(found.into_iter().map(|part| Mapped {
+            start: part.start,
+            end: part.end,
+            offset: part.offset,
+            file: 0,
+        }));
+        self.sources.push(Source {
+            path: libjvm.to_owned(),
+            file: Some(file),
+            is_checked: true,
+            is_used: Cell::new(false),
+        });
+        Ok(start)
     }
 
     fn find_libjvm(&self) -> Option<Address> {

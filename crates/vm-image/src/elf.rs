@@ -26,11 +26,15 @@ const LONGEST_NOTES: u64 = 1 << 16;
 
 /// A program header.
 #[derive(Clone, Copy, Debug)]
-struct Segment {
-    kind: u32,
-    flags: u32,
-    address: u64,
-    size: u64,
+pub(crate) struct Segment {
+    pub(crate) kind: u32,
+    pub(crate) flags: u32,
+    /// Where in the file it begins.
+    pub(crate) offset: u64,
+    pub(crate) address: u64,
+    /// Bytes in memory.
+    pub(crate) size: u64,
+    pub(crate) size_in_file: u64,
 }
 
 /// A mapped ELF file.
@@ -58,8 +62,10 @@ impl<'s, 'm> Library<'s, 'm> {
             Some(Segment {
                 kind: memory.u32(at)?,
                 flags: memory.u32(at.checked_add(4)?)?,
+                offset: memory.u64(at.checked_add(8)?)?,
                 address: memory.u64(at.checked_add(16)?)?,
                 size: memory.u64(at.checked_add(40)?)?,
+                size_in_file: memory.u64(at.checked_add(32)?)?,
             })
         };
         let segments: Vec<Segment> = (0..count).map(header).collect::<Option<_>>()?;
@@ -70,6 +76,11 @@ impl<'s, 'm> Library<'s, 'm> {
             segments,
             bias,
         })
+    }
+
+    /// Its program headers.
+    pub(crate) fn segments(&self) -> &[Segment] {
+        &self.segments
     }
 
     fn of_kind(&self, kind: u32) -> impl Iterator<Item = &Segment> {

@@ -2,6 +2,7 @@
 
 use crate::common::{Heap, Program};
 use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use testkit::jvm;
@@ -74,7 +75,7 @@ fn a_core_gives_the_same_heap_as_the_process() {
                 assert_eq!(*roots, of_core.roots[kind], "{case} {kind:?}");
             }
         }
-        files_are_checked(&path, &jdk.home);
+        files_are_checked(&path, &program.libjvm());
         cut_cores_are_answered(&path);
     }
 }
@@ -95,26 +96,85 @@ fn a_core_that_the_kernel_writes_at_a_crash_gives_the_same_heap() {
             let reason = "the kernel writes no core files into the folder of the program";
             return testkit::skip("cores of the kernel", testkit::Need::Program, reason);
         };
-        let (of_core, summary) = dump(&path, None).expect("a dump");
-        let case = &jdk.full_version;
-        assert_eq!(summary.damage.total(), 0, "{case}: {:?}", summary.damage);
-        let (ours, of_core) = (Heap::read(&ours), Heap::read(&of_core));
-        assert_eq!(ours.loaded, of_core.loaded, "{case}");
-        assert_eq!(ours.classes, of_core.classes, "{case}");
-        assert!(ours.objects == of_core.objects, "{case}");
+        same_heap(&jdk.full_version, &ours, &path, None);
     }
 }
 
+#[test]
+fn a_core_that_names_no_files_is_read_with_the_library() {
+    let jdks = jvm::tested();
+    if jdks.is_empty() {
+        testkit::skip("cores without names", testkit::Need::Jdk, jvm::NO_JDK);
+    }
+    for jdk in jdks {
+        // Without names nothing says where the archive of classes was mapped.
+        let flags = [&SMALL[..], &["-Xshare:off"]].concat();
+        let Some(mut program) = Program::start(&jdk, "Rest", &flags) else {
+            return;
+        };
+        program.rests();
+        let (ours, _) = program.dump_frozen().expect("a dump");
+        let Some(path) = program.crash() else {
+            let reason = "the kernel writes no core files into the folder of the program";
+            return testkit::skip("cores without names", testkit::Need::Program, reason);
+        };
+        forget_names(&path);
+        let without = dump(&path, None).expect_err("no library").to_string();
+        assert!(without.contains("--libjvm"), "{without}");
+        let other = std::env::current_exe().expect("a program");
+        let other = dump(&path, Some(&other)).expect_err("another library");
+        assert!(other.to_string().contains("was not mapped"), "{other}");
+        same_heap(&jdk.full_version, &ours, &path, Some(&program.libjvm()));
+    }
+}
+
+/// Runtimes that another processor is emulated for; `./x matrix --arm64` names them. The emulator writes a core for the
+/// emulated processor.
+#[test]
+fn cores_of_another_processor_give_the_same_heap() {
+    if std::env::var_os("TENURE_RUNTIMES").is_none() {
+        let reason = "no emulated runtime (TENURE_RUNTIMES)";
+        return testkit::skip("another processor", testkit::Need::JdkPart, reason);
+    }
+    for jdk in jvm::tested() {
+        let flags = [&SMALL[..], &["-Xshare:off"]].concat();
+        let Some(mut program) = Program::start(&jdk, "Rest", &flags) else {
+            return;
+        };
+        program.rests();
+        let (ours, _) = program.dump_frozen().expect("a dump");
+        let libjvm = program.libjvm();
+        let path = program.crash().expect("a core of the emulator");
+        same_heap(&jdk.full_version, &ours, &path, Some(&libjvm));
+    }
+}
+
+/// A core has the objects and classes of the process it was made of.
+fn same_heap(case: &str, ours: &[u8], core: &Path, libjvm: Option<&Path>) {
+    let (of_core, summary) = dump(core, libjvm).expect("a dump");
+    assert_eq!(summary.damage.total(), 0, "{case}: {:?}", summary.damage);
+    let (ours, of_core) = (Heap::read(ours), Heap::read(&of_core));
+    assert_eq!(ours.loaded, of_core.loaded, "{case}");
+    assert_eq!(ours.classes, of_core.classes, "{case}");
+    assert!(ours.objects == of_core.objects, "{case}");
+}
+
+/// Makes the note of mapped files (`NT_FILE`) one of an unknown kind.
+fn forget_names(core: &Path) {
+    let file = File::options().read(true).write(true).open(core);
+    let file = file.expect("a core");
+    let mut head = vec![0; 1 << 20];
+    file.read_exact_at(&mut head, 0).expect("its notes");
+    let note = b"\x45\x4c\x49\x46CORE\0";
+    let at = head.windows(note.len()).position(|bytes| bytes == note);
+    let at = at.expect("a note of mapped files");
+    file.write_all_at(&[0; 4], at as u64).expect("written");
+}
+
 /// Another library is not taken for that of the core; a copy of the right one is.
-fn files_are_checked(core: &Path, home: &Path) {
-    let places = ["lib/server/libjvm.so", "jre/lib/amd64/server/libjvm.so"];
-    let library = places
-        .iter()
-        .map(|place| home.join(place))
-        .find(|path| path.is_file());
-    let library = library.expect("libjvm.so");
+fn files_are_checked(core: &Path, library: &Path) {
     let copy = core.with_file_name("libjvm.so");
-    fs::copy(&library, &copy).expect("a copy");
+    fs::copy(library, &copy).expect("a copy");
     if let Some(archive) = library.parent().map(|folder| folder.join("classes.jsa"))
         && archive.is_file()
     {
@@ -130,7 +190,7 @@ fn files_are_checked(core: &Path, home: &Path) {
     let notes = other.notes().join("\n");
     // A file without a build id is not that of a library with one.
     let of_core = notes.contains("its build id is another one");
-    assert!(of_core || !has_build_id(&library), "{notes}");
+    assert!(of_core || !has_build_id(library), "{notes}");
 }
 
 fn has_build_id(library: &Path) -> bool {

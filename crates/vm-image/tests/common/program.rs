@@ -111,9 +111,31 @@ impl Program {
         let mut files = std::fs::read_dir(self.folder.path())
             .expect("its folder")
             .flatten();
-        let is_core = |name: &str| name == "core" || name.starts_with("core.");
+        let is_core = |name: &str| match self.is_emulated() {
+            // The core of the emulator itself lies beside that of the program.
+            true => name.starts_with("qemu_") && name.ends_with(".core"),
+            false => name == "core" || name.starts_with("core."),
+        };
         let core = files.find(|file| file.file_name().to_str().is_some_and(is_core));
         core.map(|file| file.path()).filter(|_| done(limit))
+    }
+
+    /// Whether the processor of its VM is emulated.
+    fn is_emulated(&self) -> bool {
+        let runtimes = std::env::var("TENURE_RUNTIMES").unwrap_or_default();
+        std::env::split_paths(&runtimes).any(|home| home == self.jdk.home)
+    }
+
+    /// The library of its VM.
+    pub(crate) fn libjvm(&self) -> PathBuf {
+        let places = [
+            "lib/server/libjvm.so",
+            "jre/lib/amd64/server/libjvm.so",
+            "lib/aarch64/server/libjvm.so",
+        ];
+        let all = places.iter().map(|place| self.jdk.home.join(place));
+        let mut there = all.filter(|path| path.is_file());
+        there.next().expect("libjvm.so")
     }
 
     /// A command of `jcmd` to this program.
