@@ -9,6 +9,7 @@ Each round of a setting makes each kind of dump once, in turn:
   idle          no dump, for two seconds
   snapshot      tenure dump --snapshot; also its own figure for the stop, the memory that it cost, and the file
   while writing the same while another thread changes all objects over and over
+  moved         tenure dump --snapshot --huge-pages (small pages only; a new program each time)
   jcmd          jcmd GC.heap_dump -all
   jcmd parallel the same with -parallel=2 (JDK 22 and later)
   frozen        tenure dump --frozen
@@ -68,6 +69,7 @@ def dump(program, what, args, jdk, folder):
         kind = "--frozen" if what == "frozen" else "--snapshot"
         command = [args.tenure, "dump", pid, kind, "-o", path]
         command += ["--agent", args.agent, "--cow-limit", "16G"] if kind == "--snapshot" else []
+        command += ["--huge-pages"] if what == "moved" else []
     begun = time.monotonic()
     ran = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     seconds = time.monotonic() - begun
@@ -106,10 +108,16 @@ def setting(args, jdk, collector, pages, gib, classes):
     kinds = ["idle", "snapshot", "while writing", "jcmd", "frozen"]
     if int(version.split(".")[0]) >= 22:
         kinds.insert(4, "jcmd parallel")
+    if pages == "small":
+        # The last: the program keeps its huge pages.
+        kinds.append("moved")
     program = Program(args, jdk, collector, pages, gib, classes)
     rows = {kind: [] for kind in kinds}
     try:
-        for _ in range(args.runs):
+        for run in range(args.runs):
+            if run and "moved" in kinds:
+                program.end()
+                program = Program(args, jdk, collector, pages, gib, classes)
             for kind in kinds:
                 if kind == "while writing":
                     program.tell("write on")

@@ -14,7 +14,7 @@ use vm_hotspot::HotSpot;
 
 use crate::exhausted::Wanted;
 use crate::snapshot::Reader;
-use crate::{entry, events, listener, output, process, snapshot};
+use crate::{entry, events, huge_pages, listener, output, process, snapshot};
 
 /// A recording under way.
 #[derive(Clone)]
@@ -90,6 +90,7 @@ pub(crate) fn order(java: JavaVm, text: &str) -> bool {
         "status" => Ok(status()),
         "stop" => stop(),
         "dump" => dump(),
+        "huge-pages" => huge_pages::collect().map(|bytes| bytes.to_string()),
         order => match order.strip_prefix("snapshot=") {
             Some(socket) => snapshot(java, socket),
             None => change(java, order),

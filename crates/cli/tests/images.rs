@@ -421,6 +421,52 @@ impl Held {
 }
 
 #[test]
+fn a_program_is_moved_to_huge_pages_before_it_is_copied() {
+    let heap = [
+        "-XX:+UseSerialGC",
+        "-Xms128m",
+        "-Xmx128m",
+        "-XX:+AlwaysPreTouch",
+    ];
+    let Some(mut resting) = Resting::start(&heap) else {
+        return;
+    };
+    let (pid, folder) = (resting.pid(), resting.folder.path().to_owned());
+    let memory = |name: &str| {
+        let all = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).expect("its memory");
+        let line = all.lines().find_map(|line| line.strip_prefix(name));
+        let kib = line.and_then(|line| line.trim().strip_suffix(" kB"));
+        kib.and_then(|kib| kib.parse::<u64>().ok()).expect(name)
+    };
+    let before = memory("Rss:");
+    let args = [
+        "dump",
+        &pid,
+        "--snapshot",
+        "--huge-pages",
+        "-o",
+        "moved.hprof",
+    ];
+    let (code, _, said) = tenure(&folder, &args);
+    assert_eq!(code, Some(0), "{said}");
+    if said.contains("since Linux 6.1") {
+        let reason = "the kernel moves nothing to huge pages on request";
+        return testkit::skip("huge pages", testkit::Need::Program, reason);
+    }
+    assert!(said.contains("were moved to huge pages before"), "{said}");
+    // The heap alone has 128 MiB, all of which is there.
+    let huge = memory("AnonHugePages:");
+    assert!(huge >= 100 << 10, "{huge} KiB: {said}");
+    // The agent was loaded, which takes a few MiB.
+    let more = memory("Rss:").saturating_sub(before);
+    assert!(more < 32 << 10, "{more} KiB");
+    let (code, stdout, said) = tenure(&folder, &["summary", "moved.hprof"]);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(!stdout.is_empty());
+    resting.is_alive();
+}
+
+#[test]
 fn many_snapshots_leave_nothing_behind() {
     // No compilers, whose threads and memory come and go.
     let Some(mut resting) = Resting::start(&["-Xint", "-XX:+UseSerialGC", "-Xmx48m"]) else {

@@ -44,6 +44,10 @@ pub struct Args {
     /// [default: a quarter of the free memory]
     #[arg(long, value_name = "SIZE", value_parser = parse_size, requires = "snapshot")]
     cow_limit: Option<u64>,
+    /// With --snapshot: first move the program's memory to huge pages, while it runs; it then stops for a fraction of
+    /// the time. It keeps these pages and needs no more memory (Linux 6.1 or later)
+    #[arg(long, requires = "snapshot")]
+    huge_pages: bool,
     /// With --snapshot: the agent library [default: beside this program]
     #[arg(long, value_name = "PATH", value_hint = clap::ValueHint::FilePath, requires = "snapshot")]
     agent: Option<PathBuf>,
@@ -137,12 +141,21 @@ impl Args {
         let limit = self.cow_limit;
         let limit = limit.unwrap_or_else(|| Copied::usual_limit(jvm.pid));
         let copied = || {
-            let copy = Snapshot::of(&jvm, self.agent.as_deref()).with_context(|| {
+            let copy = Snapshot::of(&jvm, self.agent.as_deref(), self.huge_pages).with_context(|| {
                 format!(
                     "there is no snapshot of process {} (without --snapshot the JVM writes its dump itself and stops meanwhile)",
                     jvm.pid
                 )
             })?;
+            match copy.moved {
+                Some(Ok(bytes)) => note(&format!(
+                    "{} of process {} were moved to huge pages before",
+                    human_bytes(bytes),
+                    jvm.pid
+                )),
+                Some(Err(error)) => note(&format!("nothing was moved to huge pages: {error:#}")),
+                None => {}
+            }
             let (stopped, fork) = (millis(copy.stopped), millis(copy.fork));
             note(&format!(
                 "process {} was stopped for {stopped} ms at most ({fork} ms to copy it) and runs on",

@@ -26,27 +26,37 @@ pub(crate) struct Snapshot {
     pub(crate) stopped: Duration,
     /// How long of that the fork took.
     pub(crate) fork: Duration,
+    /// Bytes that were moved to huge pages before, or why that could not be.
+    pub(crate) moved: Option<Result<u64>>,
 }
 
 impl Snapshot {
-    /// Has the agent copy a JVM; it is loaded if it is not yet.
-    pub(crate) fn of(jvm: &Jvm, library: Option<&Path>) -> Result<Snapshot> {
+    /// Has the agent copy a JVM; it is loaded if it is not yet. With `huge_pages` it moves memory to such pages first.
+    pub(crate) fn of(jvm: &Jvm, library: Option<&Path>, huge_pages: bool) -> Result<Snapshot> {
         Copied::is_possible(jvm.pid)?;
         let library = agent::visible(jvm, library)?;
+        let moved = huge_pages.then(|| {
+            let answer = attach::order(jvm, &library, "huge-pages")?;
+            answer.parse().with_context(|| other_version(jvm))
+        });
         let inside = JvmFiles::of(jvm)?;
         let mut folder = inside.private_folder()?;
         let listener = folder.listen(&inside, SOCKET)?;
         let order = format!("snapshot={}/{SOCKET}", folder.path);
         let answer = attach::order(jvm, &library, &order)?;
-        let (stopped, fork) = times(&answer)
-            .with_context(|| format!("the agent in process {} is another version", jvm.pid))?;
+        let (stopped, fork) = times(&answer).with_context(|| other_version(jvm))?;
         let copied = accept(&listener, jvm, &folder)?;
         Ok(Snapshot {
             copied,
             stopped,
             fork,
+            moved,
         })
     }
+}
+
+fn other_version(jvm: &Jvm) -> String {
+    format!("the agent in process {} is another version", jvm.pid)
 }
 
 /// The two numbers of microseconds that the agent answers.

@@ -194,7 +194,7 @@ impl Program for Watched {
         }
         let copy = {
             let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
-            snapshot::Snapshot::of(&self.jvm, self.library.as_deref())
+            snapshot::Snapshot::of(&self.jvm, self.library.as_deref(), false)
         };
         let copy = copy.map_err(|error| words(&error))?;
         let limit = Copied::usual_limit(self.jvm.pid);

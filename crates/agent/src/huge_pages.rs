@@ -1,0 +1,134 @@
+//! Moves memory of this process to huge pages, before it is copied for a heap dump: a fork copies one entry of the page
+//! table for each page, so that with huge ones the program stands still for a small part of the time.
+//!
+//! Only private memory without a file is moved, and of that only ranges of the size of a huge page whose pages are all
+//! there, so that the program needs no more memory than before.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::FileExt;
+
+use libc::{c_int, c_void};
+
+const PAGE: u64 = 4096;
+const HUGE: u64 = 2 << 20;
+const PAGES: usize = (HUGE / PAGE) as usize;
+/// In an entry of `/proc/self/pagemap`: the page is in memory.
+const PRESENT: u64 = 1 << 63;
+/// Since Linux 6.1.
+const MADV_COLLAPSE: c_int = 25;
+
+/// Moves what can be moved; the bytes that are on huge pages in addition now.
+pub(crate) fn collect() -> Result<u64, String> {
+    // SAFETY: the call takes a number only.
+    if unsafe { libc::sysconf(libc::_SC_PAGESIZE) } != PAGE as libc::c_long {
+        return Err("this system has no pages of 4 KiB".to_owned());
+    }
+    let broken = |error: io::Error| format!("the memory of this process is not described: {error}");
+    let maps = fs::read_to_string("/proc/self/maps").map_err(broken)?;
+    let present = File::open("/proc/self/pagemap").map_err(broken)?;
+    let before = on_huge_pages().map_err(broken)?;
+    let ranges = maps.lines().filter_map(anonymous).flat_map(huge_ranges);
+    for at in ranges {
+        if is_whole(&present, at) && collapse(at) == Tried::Unknown {
+            return Err(
+                "the kernel cannot move memory to huge pages on request (it can since Linux 6.1)"
+                    .to_owned(),
+            );
+        }
+    }
+    Ok(on_huge_pages().map_err(broken)?.saturating_sub(before))
+}
+
+/// The addresses of a line of `/proc/PID/maps`, if it is of private writable memory without a file.
+fn anonymous(line: &str) -> Option<(u64, u64)> {
+    let mut words = line.split_ascii_whitespace();
+    let (start, end) = words.next()?.split_once('-')?;
+    let is_writable = words.next()? == "rw-p";
+    // The rest are an offset, a device, an inode, and then perhaps a name.
+    let name = words.nth(3);
+    let is_anonymous = name.is_none_or(|name| name == "[heap]" || name.starts_with("[anon:"));
+    (is_writable && is_anonymous).then_some(())?;
+    let address = |text| u64::from_str_radix(text, 16).ok();
+    Some((address(start)?, address(end)?))
+}
+
+/// The addresses of the huge pages that lie in a range.
+fn huge_ranges((start, end): (u64, u64)) -> impl Iterator<Item = u64> {
+    let first = start.next_multiple_of(HUGE);
+    (first..end)
+        .step_by(HUGE as usize)
+        .filter(move |at| end - at >= HUGE)
+}
+
+/// Whether all small pages of a huge one are in memory.
+fn is_whole(present: &File, at: u64) -> bool {
+    let mut entries = [0_u8; PAGES * 8];
+    let read = present.read_exact_at(&mut entries, at / PAGE * 8);
+    let all = || {
+        let mut entries = entries.as_chunks().0.iter();
+        entries.all(|entry| u64::from_le_bytes(*entry) & PRESENT != 0)
+    };
+    read.is_ok() && all()
+}
+
+#[derive(PartialEq)]
+enum Tried {
+    /// Moved, there already, or not possible just now.
+    Done,
+    /// The kernel does not know this request.
+    Unknown,
+}
+
+/// Moves one range. It may be gone by now, or be used by a device; there may be no huge page left.
+fn collapse(at: u64) -> Tried {
+    // SAFETY: the request changes no content of memory, whatever lies there.
+    let failed = unsafe { libc::madvise(at as *mut c_void, HUGE as usize, MADV_COLLAPSE) } != 0;
+    match failed && io::Error::last_os_error().raw_os_error() == Some(libc::EINVAL) {
+        true => Tried::Unknown,
+        false => Tried::Done,
+    }
+}
+
+/// Bytes of this process on huge pages.
+fn on_huge_pages() -> io::Result<u64> {
+    let text = fs::read_to_string("/proc/self/smaps_rollup")?;
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix("AnonHugePages:"));
+    let number = line.and_then(|line| line.trim().strip_suffix("kB"));
+    let number: Option<u64> = number.and_then(|number| number.trim().parse().ok());
+    Ok(number.unwrap_or(0) << 10)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{HUGE, anonymous, huge_ranges};
+
+    #[test]
+    fn private_memory_without_a_file_is_found() {
+        let heap = "e0000000-100000000 rw-p 00000000 00:00 0 ";
+        assert_eq!(anonymous(heap), Some((0xe000_0000, 0x1_0000_0000)));
+        let named = "5000-6000 rw-p 00000000 00:00 0    [anon:glibc: malloc arena]";
+        assert_eq!(anonymous(named), Some((0x5000, 0x6000)));
+        let others = [
+            "5000-6000 r-xp 00000000 00:00 0 ",
+            "5000-6000 rw-s 00000000 00:00 0 ",
+            "5000-6000 rw-p 00000000 08:01 17    /usr/lib/libjvm.so",
+            "5000-6000 rw-p 00000000 00:00 0    [stack]",
+            "",
+        ];
+        for other in others {
+            assert_eq!(anonymous(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn only_whole_huge_pages_are_taken() {
+        let of = |start, end| huge_ranges((start, end)).collect::<Vec<_>>();
+        assert_eq!(of(0, 2 * HUGE), [0, HUGE]);
+        assert_eq!(of(1, 2 * HUGE), [HUGE]);
+        assert_eq!(of(HUGE, 2 * HUGE - 1), [0; 0]);
+        assert_eq!(of(HUGE + 1, 2 * HUGE - 1), [0; 0]);
+    }
+}
