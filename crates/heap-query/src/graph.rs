@@ -2,9 +2,9 @@
 //! from a root to an object.
 
 use crate::error::QueryError;
-use crate::shared::{BLOCK, Env};
+use crate::shared::{BLOCK, Env, counts};
 use heap_analysis::paths::{Exclusions, PathOptions, to_roots};
-use heap_graph::{Heap, LayoutModel, ObjIdx, RefStrength, Strength, Via};
+use heap_graph::{Heap, LayoutModel, ObjIdx, Via};
 use hprof::{HeapTag, Serial};
 use rustc_hash::FxHashSet;
 
@@ -89,15 +89,6 @@ fn reachable_without(env: &Env, set: &[ObjIdx]) -> Result<Marks, QueryError> {
         }
     }
     Ok(marks)
-}
-
-/// Whether references of this strength keep alive, as the heap was opened.
-pub(crate) fn counts(heap: &Heap, strength: RefStrength) -> bool {
-    match (heap.summary().strength, strength) {
-        (Strength::All, _) | (_, RefStrength::Strong) => true,
-        (Strength::StrongSoft, RefStrength::Soft) => true,
-        (Strength::Strong | Strength::StrongSoft, _) => false,
-    }
 }
 
 /// Where reachability begins: roots, without those that are references of their thread.

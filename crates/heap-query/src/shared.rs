@@ -2,10 +2,9 @@
 //! per session because making them takes a pass over the heap.
 
 use crate::error::QueryError;
-use crate::graph::counts;
 use crate::limits::{Lead, Stop};
 use heap_analysis::tables::class_references::{ClassReference, class_references};
-use heap_graph::{ClassIdx, Heap, ObjIdx};
+use heap_graph::{ClassIdx, Heap, ObjIdx, RefStrength, Strength};
 use hprof::{HeapTag, ObjectId};
 use rustc_hash::FxHashMap;
 use std::sync::{Arc, OnceLock};
@@ -376,4 +375,13 @@ pub(crate) fn flags(env: &Env, admit: impl Fn(ClassIdx) -> bool) -> Vec<bool> {
     (0..env.heap.classes().len() as u32)
         .map(|n| admit(ClassIdx(n)))
         .collect()
+}
+
+/// Whether references of this strength keep alive, as the heap was opened.
+pub(crate) fn counts(heap: &Heap, strength: RefStrength) -> bool {
+    match (heap.summary().strength, strength) {
+        (Strength::All, _) | (_, RefStrength::Strong) => true,
+        (Strength::StrongSoft, RefStrength::Soft) => true,
+        (Strength::Strong | Strength::StrongSoft, _) => false,
+    }
 }

@@ -6,10 +6,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-use crate::env::{Env, EventKind, Live, OnLoad, Start, decode_modified_utf8};
+use crate::env::{Env, EventKind, Live, OnLoad, Start};
 use crate::error::Result;
 use crate::jni::{Jni, Object};
 use crate::sys::{AddrLocation, EventCallbacks, MethodPtr, RawEnv, RawObject};
+use crate::text::decode_modified_utf8;
 
 /// What an agent does with events. Methods not overridden do nothing. Object
 /// arguments are local references of the callback.

@@ -3,12 +3,12 @@
 use std::ffi::{CString, c_char, c_void};
 use std::ptr::{self, NonNull};
 
-use crate::env::decode_modified_utf8;
 use crate::error::{Error, Result};
 use crate::sys::{
     FieldPtr, JNI_VERSION_1_6, MethodPtr, RawEnv, RawObject, Value, jni_slot as slot,
     signal_safe_call, table_call, vm_slot,
 };
+use crate::text::decode_modified_utf8;
 
 /// A reference that is not null. Local ones are valid in their frame only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

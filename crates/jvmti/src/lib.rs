@@ -28,6 +28,7 @@ pub mod jni;
 pub mod park;
 pub mod references;
 pub mod sys;
+pub mod text;
 
 pub use agent::{Agent, end_at_panics, fence, install, replace};
 pub use capabilities::{Capabilities, Capability};

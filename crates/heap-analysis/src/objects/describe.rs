@@ -1,8 +1,7 @@
 //! How an object is named in every answer: address, class, and a readable value where there is
 //! one (`"main"` for a thread, the text of a string, the size of a collection).
 
-use crate::objects::fields::{field_int, field_ref, is_subclass_of};
-use crate::objects::object::chars_of;
+use crate::objects::fields::{chars_of, field_int, field_ref, is_subclass_of};
 use heap_graph::{ClassIdx, Heap, ObjIdx, ObjectKind, ObjectView, Value};
 use hprof::{BasicType, Bytes, ObjectId};
 use serde::{Serialize, Serializer};

@@ -25,6 +25,24 @@ pub fn class_named(heap: &Heap, name: &str) -> Option<ClassIdx> {
         .map(|n| ClassIdx(n as u32))
 }
 
+/// The text of a `char[]`.
+pub(crate) fn chars_of(heap: &Heap, object: ObjIdx) -> Option<String> {
+    match heap.object(object).ok()? {
+        ObjectView::PrimitiveArray {
+            element: BasicType::Char,
+            data,
+            ..
+        } => {
+            let units: Vec<u16> = data
+                .chunks_exact(2)
+                .map(|c| u16::from_be_bytes([c[0], c[1]]))
+                .collect();
+            Some(String::from_utf16_lossy(&units))
+        }
+        _ => None,
+    }
+}
+
 /// An instance field of this name, the most derived one.
 pub fn field(heap: &Heap, object: ObjIdx, name: &str) -> Option<Value> {
     match heap.object(object).ok()? {

@@ -3,7 +3,7 @@
 
 use crate::leaks::root_kinds;
 use crate::objects::describe::{Address, ObjectRef, describe, scalar_text, value_of};
-use crate::objects::fields::lineage;
+use crate::objects::fields::{chars_of, lineage};
 use crate::paths::chain::{Step, dominators_of, steps};
 use crate::tables::group::{loader_name, trace_frames};
 use crate::tables::ranking::largest;
@@ -167,24 +167,6 @@ fn class_facts(heap: &Heap, class: ClassIdx) -> ClassFacts {
         loader_id: Address(info.loader),
         instance_size: info.instance_size,
         objects: info.objects,
-    }
-}
-
-/// The text of a `char[]`.
-pub(crate) fn chars_of(heap: &Heap, object: ObjIdx) -> Option<String> {
-    match heap.object(object).ok()? {
-        ObjectView::PrimitiveArray {
-            element: BasicType::Char,
-            data,
-            ..
-        } => {
-            let units: Vec<u16> = data
-                .chunks_exact(2)
-                .map(|c| u16::from_be_bytes([c[0], c[1]]))
-                .collect();
-            Some(String::from_utf16_lossy(&units))
-        }
-        _ => None,
     }
 }
 

@@ -1,7 +1,7 @@
 //! Fields that hold a boxed number of one class in every instance: they could be of the primitive
 //! type. Fields of the JDK's own classes are left out, since no program can change them.
 
-use super::census::{Plan, primitive_of};
+use super::plan::{Plan, primitive_of};
 use crate::sets::object_set::{Place, counts};
 use heap_graph::{ClassIdx, ContentVisitor, Dominator, Heap, ObjIdx};
 use hprof::{BasicType, Bytes};

@@ -1,7 +1,7 @@
 //! Equal arrays and objects. The first walk marks a hash of every candidate in a sketch of two bit
 //! planes; the second one collects only those whose mark was met twice.
 
-use super::census::Plan;
+use super::plan::Plan;
 use crate::objects::describe::Address;
 use crate::sets::object_set::{ObjectSet, chained, counts, hash_of};
 use crate::strings::owned_bytes;
