@@ -2,6 +2,7 @@
 //! newest JDK with two layouts; `./x matrix` (`TENURE_MATRIX=all`) takes every JDK and every row.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::Path;
 
 use serde_json::Value as Json;
@@ -171,11 +172,50 @@ fn readable(jvm: &str) -> String {
     format!("{element}{}", "[]".repeat(dimensions))
 }
 
+/// What was compared with the JVM's histogram.
+#[derive(Default)]
+struct Compared {
+    layouts: u64,
+    classes: u64,
+    objects: u64,
+    /// Difference of the class that differs most, in hundredths of a percent.
+    most: u64,
+    /// Classes that differ, or overlap, and how.
+    wrong: Vec<String>,
+}
+
+impl Compared {
+    fn add(&mut self, other: Compared) {
+        self.layouts += other.layouts;
+        self.classes += other.classes;
+        self.objects += other.objects;
+        self.most = self.most.max(other.most);
+    }
+}
+
+impl fmt::Display for Compared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} layouts | {} classes | {} objects | {}.{:02} % at most",
+            self.layouts,
+            self.classes,
+            self.objects,
+            self.most / 100,
+            self.most % 100
+        )
+    }
+}
+
 /// Compares every class whose count is the same in dump and histogram (both were taken of a running
 /// JVM): each class, also one with a single object, and the sum of all, within half a percent.
-fn wrong_sizes(dump: &FreshDump) -> Vec<String> {
+fn compare(dump: &FreshDump) -> Compared {
     let ours = measured(&dump.path);
-    let mut wrong = Vec::new();
+    let mut compared = Compared {
+        layouts: 1,
+        ..Compared::default()
+    };
+    let wrong = &mut compared.wrong;
     let mut sum = (0, 0, 0);
     for row in &dump.histogram {
         let class = readable(&row.class);
@@ -187,6 +227,9 @@ fn wrong_sizes(dump: &FreshDump) -> Vec<String> {
             continue;
         };
         sum = (sum.0 + objects, sum.1 + bytes, sum.2 + row.bytes);
+        compared.classes += 1;
+        let difference = bytes.abs_diff(row.bytes) * 10_000;
+        compared.most = compared.most.max(difference.div_ceil(row.bytes.max(1)));
         if differ(*bytes, row.bytes) {
             wrong.push(format!(
                 "{class}: {objects} objects, {bytes} bytes, the JVM says {}",
@@ -201,7 +244,8 @@ fn wrong_sizes(dump: &FreshDump) -> Vec<String> {
             sum.0, sum.1, sum.2
         ));
     }
-    wrong
+    compared.objects = sum.0;
+    compared
 }
 
 /// Objects that would reach into the next one by address, class objects among them.
@@ -223,23 +267,22 @@ fn differ(ours: u64, jvms: u64) -> bool {
     ours.abs_diff(jvms) * 200 > jvms
 }
 
-fn check(jdk: &Jdk, row: &Row) -> Result<(), String> {
+fn check(jdk: &Jdk, row: &Row) -> Result<Compared, String> {
     let flags: Vec<&str> = ["-Xmx64m"].iter().chain(row.flags).copied().collect();
     let dump = jdk.dump(
         &workspace().join("crates/cli/tests/Shapes.java"),
         &flags,
         &[],
     )?;
-    let mut wrong = wrong_sizes(&dump);
+    let mut compared = compare(&dump);
     for row in overlapping(&dump.path).as_array().expect("rows") {
-        wrong.push(format!(
+        compared.wrong.push(format!(
             "overlaps (class, kind, bytes, bytes to the next one, objects): {row}"
         ));
     }
-    if wrong.is_empty() {
-        Ok(())
-    } else {
-        Err(wrong.join("\n  "))
+    match compared.wrong[..] {
+        [] => Ok(compared),
+        ref wrong => Err(wrong.join("\n  ")),
     }
 }
 
@@ -256,6 +299,7 @@ fn measured_sizes_are_the_jvms_own_on_every_jdk_and_layout() {
     }
     let mut failed = Vec::new();
     for jdk in &found {
+        let mut all_layouts = Compared::default();
         for (i, row) in ROWS.iter().enumerate() {
             let fits = (row.since..=row.until).contains(&jdk.version);
             if !fits || !(all || DEFAULT.contains(&i)) {
@@ -263,7 +307,10 @@ fn measured_sizes_are_the_jvms_own_on_every_jdk_and_layout() {
             }
             let name = format!("JDK {} {} ({})", jdk.full_version, jdk.vendor, row.name);
             match check(jdk, row) {
-                Ok(()) => println!("ok      {name}"),
+                Ok(compared) => {
+                    println!("ok      {name}");
+                    all_layouts.add(compared);
+                }
                 // A runtime may be built without a collector or a 64-bit heap.
                 Err(e) if e.contains("not supported") || e.contains("Unrecognized VM option") => {
                     println!("absent  {name}");
@@ -274,6 +321,7 @@ fn measured_sizes_are_the_jvms_own_on_every_jdk_and_layout() {
                 }
             }
         }
+        println!("JDK {} | {all_layouts}", jdk.full_version);
     }
     assert!(failed.is_empty(), "\n{}\n", failed.join("\n"));
 }
