@@ -72,6 +72,9 @@ pub struct Args {
     numbers: bool,
 }
 
+/// A fork that takes longer copies the page table of much memory on small pages.
+const LONG_FORK: Duration = Duration::from_millis(20);
+
 impl Args {
     /// Dumps.
     pub(crate) fn run(&self, session: &Session) -> Outcome {
@@ -147,10 +150,10 @@ impl Args {
                     jvm.pid
                 )
             })?;
-            match copy.moved {
+            match &copy.moved {
                 Some(Ok(bytes)) => note(&format!(
                     "{} of process {} were moved to huge pages before",
-                    human_bytes(bytes),
+                    human_bytes(*bytes),
                     jvm.pid
                 )),
                 Some(Err(error)) => note(&format!("nothing was moved to huge pages: {error:#}")),
@@ -161,6 +164,9 @@ impl Args {
                 "process {} was stopped for {stopped} ms at most ({fork} ms to copy it) and runs on",
                 jvm.pid
             ));
+            if copy.fork > LONG_FORK && !self.huge_pages {
+                note("its memory is on small pages; with --huge-pages the next stop is shorter");
+            }
             Ok(copy.copied.read(limit, |memory, place| {
                 read(memory, place, redaction.as_ref(), &mut output)
             }))

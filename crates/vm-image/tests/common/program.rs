@@ -131,7 +131,7 @@ impl Program {
         let places = [
             "lib/server/libjvm.so",
             "jre/lib/amd64/server/libjvm.so",
-            "lib/aarch64/server/libjvm.so",
+            "jre/lib/aarch64/server/libjvm.so",
         ];
         let all = places.iter().map(|place| self.jdk.home.join(place));
         let mut there = all.filter(|path| path.is_file());
