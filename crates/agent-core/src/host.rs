@@ -1,4 +1,4 @@
-//! What the process around the agent does for it: tell the time and say things.
+//! What the process around the agent does for it: the time and messages.
 
 use std::path::PathBuf;
 

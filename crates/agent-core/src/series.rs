@@ -1,4 +1,4 @@
-//! The files of a recording that goes on: the time is in their names, each has another name until it is whole, and they
+//! The files of a recording that continues: the time is in their names, each has another name until it is whole, and they
 //! take no more room than they may.
 
 use crate::host::WallTime;

@@ -1,4 +1,4 @@
-//! The original's text profiles, taken apart into VM events, told to the recorder, and compared
+//! The original's text profiles, taken apart into VM events, passed to the recorder, and compared
 //! with what it writes. Whatever the reader, the tables, the ranking, the order of sections or
 //! the writer get wrong shows here.
 //!
@@ -15,7 +15,7 @@ use hprof_text::{
 use testkit::oracle::{Case, cases};
 use vmpi::{ClassId, Event, MonitorEvent, MonitorId, Profiler, ThreadId, ThreadInfo, TraceId};
 
-/// Runs whose text cannot be told again, with the reason.
+/// Runs whose text cannot be replayed, with the reason.
 const SKIPPED: &[(&str, &str)] = &[
     (
         "big-sites-overflow",
@@ -63,7 +63,7 @@ fn masked<'a>(records: &[TextRecord<'a>]) -> Vec<TextRecord<'a>> {
     kept
 }
 
-/// Tells the whole file to a recorder; its output and what it said.
+/// Passes the whole file to a recorder; its output and what it said.
 fn replay(case: &Case, records: &[TextRecord<'_>]) -> (Vec<u8>, String) {
     let environment = case.environment.as_deref();
     let Ok(Parsed::Run(options)) = parse(&case.options[0], environment) else {

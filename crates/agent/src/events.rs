@@ -10,7 +10,7 @@ use vm_hotspot::host::{self, HostSetup, Sink};
 use crate::output::{dial, new_file};
 use crate::{collector, process};
 
-/// What the options ask for.
+/// What the options request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Wanted<'a> {
     interval: u32,
@@ -38,7 +38,7 @@ fn bytes(text: &str) -> Option<u32> {
     (bytes <= i32::MAX.cast_unsigned()).then_some(bytes)
 }
 
-/// What the options ask for, if they begin with `events=`.
+/// What the options request, if they begin with `events=`.
 ///
 /// # Errors
 /// One line saying what is wrong.

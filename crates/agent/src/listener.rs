@@ -1,4 +1,4 @@
-//! The peer's commands in socket mode.
+//! The collector's commands in socket mode.
 
 use std::io::Read;
 use std::net::TcpStream;
@@ -18,13 +18,13 @@ use crate::recording::{self, Recording};
 use crate::sender::Patience;
 use crate::{output, process, rotation};
 
-/// The recorder, told events by the VM and commands by the listener. Whoever tells
-/// it holds its lock meanwhile.
+/// The recorder, which gets events from the VM and commands from the listener. The thread that passes
+/// them on holds its lock meanwhile.
 pub(crate) struct Shared {
     pub(crate) recorder: Arc<Mutex<Recorder>>,
-    /// Whether a peer waits for what is written.
+    /// Whether a collector waits for what is written.
     pub(crate) is_socket: bool,
-    /// The peer, until the listener has been started.
+    /// The collector, until the listener has been started.
     pub(crate) peer: Option<(TcpStream, Patience)>,
 }
 
@@ -33,7 +33,7 @@ impl Profiler for Shared {
         let tell = || {
             let mut recorder = self.recorder.lock();
             recorder.notify(vm, event);
-            // The original's peer saw nothing for seconds.
+            // The original's collector saw nothing for seconds.
             let is_rare = !matches!(
                 event,
                 Event::ClassLoaded { .. } | Event::TraceDefined { .. }
@@ -60,9 +60,9 @@ impl Profiler for Shared {
     }
 }
 
-/// How long its present peer is waited for.
+/// How long the agent waits for its present collector.
 static PATIENCE: Mutex<Option<Patience>> = Mutex::new(Rank::Patience, None);
-/// The last peer is gone.
+/// The last collector is gone.
 static IS_ALONE: AtomicBool = AtomicBool::new(false);
 
 fn lock_patience() -> MutexGuard<'static, Option<Patience>> {
@@ -75,7 +75,7 @@ pub(crate) fn begin() {
     IS_ALONE.store(false, Ordering::SeqCst);
 }
 
-/// Goes on with another peer, when the last one is gone and what is to be recorded is what is
+/// Continues with another collector, when the last one is gone and what is to be recorded is what is
 /// recorded already. What was counted meanwhile is not lost. False if something else is to be recorded.
 ///
 /// # Errors
@@ -123,7 +123,7 @@ pub(crate) fn come_back(now: &Recording, options: &Options) -> Result<bool, Stri
     Ok(true)
 }
 
-/// Ends the present output with what was recorded, and goes on with another one.
+/// Ends the present output with what was recorded, and continues with another one.
 pub(crate) fn rotate(vm: &'static HotSpot, recorder: &Arc<Mutex<Recorder>>, output: Output) {
     recording::moved(&output.place);
     let patience = lock_patience().clone();
@@ -137,7 +137,7 @@ pub(crate) fn rotate(vm: &'static HotSpot, recorder: &Arc<Mutex<Recorder>>, outp
     }
 }
 
-/// Starts a thread that takes the peer's commands.
+/// Starts a thread that takes the collector's commands.
 fn hear(
     vm: &'static HotSpot,
     (peer, patience): (TcpStream, Patience),
@@ -152,7 +152,7 @@ fn hear(
     }
 }
 
-/// Takes commands until the peer ends it or is gone; the program goes on.
+/// Takes commands until the collector ends it or is gone; the program continues.
 fn listen(vm: &HotSpot, mut peer: TcpStream, recorder: &Mutex<Recorder>, patience: &Patience) {
     let mut decoder = Decoder::default();
     let mut buffer = [0; 512];
@@ -169,8 +169,8 @@ fn listen(vm: &HotSpot, mut peer: TcpStream, recorder: &Mutex<Recorder>, patienc
             }
             Ok(count) => count,
         };
-        // Nobody is there for what a command would write. What is left unread would end the
-        // connection by a reset, and the peer would lose what is on its way.
+        // No one is there for what a command would write. What is left unread would end the
+        // connection by a reset, and the collector would lose what is on its way.
         if patience.is_over() {
             continue;
         }
@@ -183,7 +183,7 @@ fn listen(vm: &HotSpot, mut peer: TcpStream, recorder: &Mutex<Recorder>, patienc
                 reaction
             };
             let reaction = vm.quietly(|| match patience.while_waiting(carry_out) {
-                // While nobody writes, so that the stream ends with a whole record.
+                // While no one writes, so that the stream ends with a whole record.
                 Reaction::Exit(code) => process::exit(code),
                 reaction => reaction,
             });

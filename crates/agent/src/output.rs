@@ -1,4 +1,4 @@
-//! Where the bytes go: a file, or a peer that listens.
+//! Where the bytes go: a file, or a collector that listens.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
@@ -22,7 +22,7 @@ use crate::sender::{Patience, Sender};
 pub(crate) struct Output {
     /// Takes the bytes.
     pub(crate) writer: Box<dyn Write + Send>,
-    /// Where commands come from, in socket mode, and how long the peer is waited for.
+    /// Where commands come from, in socket mode, and how long the agent waits for the collector.
     pub(crate) peer: Option<(TcpStream, Patience)>,
     /// The destination, as messages show it.
     pub(crate) place: String,
@@ -180,7 +180,7 @@ pub(crate) fn dial(
     Ok(stream)
 }
 
-/// Writes to the collector by a thread of its own: a buffer of ours only, given up at each flush.
+/// Writes to the collector by a thread of its own: a buffer of Tenure's only, abandoned at each flush.
 fn send_to(options: &Options, stream: TcpStream, place: String) -> io::Result<Output> {
     let peer = stream.try_clone()?;
     let memory = memory(options);

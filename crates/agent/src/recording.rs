@@ -1,4 +1,4 @@
-//! What is recorded at the moment, and what somebody who attaches orders: to change it, to end it, to
+//! What is recorded at the moment, and what a user who attaches orders: to change it, to end it, to
 //! write it now, to say what it is, or to copy the process for a heap dump.
 
 use std::io::Write;
@@ -76,8 +76,8 @@ pub(crate) fn forget() {
     *lock() = None;
 }
 
-/// Carries out what `text` orders, of somebody who attaches. The answer goes to the standard error of the
-/// program, unless `reply=SOCKET` comes first, where somebody waits for it. False if it is refused.
+/// Carries out what `text` orders, from a user who attaches. The answer goes to the standard error of the
+/// program, unless `reply=SOCKET` comes first, where a process waits for it. False if it is refused.
 pub(crate) fn order(java: JavaVm, text: &str) -> bool {
     let (reply, text) = match text.strip_prefix("reply=") {
         Some(rest) => {
@@ -121,7 +121,7 @@ fn status() -> String {
     }
 }
 
-/// Ends this recording, if it still goes on.
+/// Ends this recording, if it still continues.
 pub(crate) fn stop_this(recorder: &Arc<Mutex<Recorder>>) {
     let is_it = |now: Recording| Arc::ptr_eq(&now.recorder, recorder);
     if now().is_some_and(is_it)
@@ -148,7 +148,7 @@ fn stop() -> Result<String, String> {
     })
 }
 
-/// Writes what there is as at the end, and goes on.
+/// Writes what there is as at the end, and continues.
 fn dump() -> Result<String, String> {
     let now = now().ok_or(NOTHING)?;
     let vm = HotSpot::get().ok_or(NOTHING)?;
@@ -189,7 +189,7 @@ fn change(java: JavaVm, text: &str) -> Result<String, String> {
     {
         return Ok(status());
     }
-    // As long as that fails, what is recorded goes on.
+    // As long as that fails, what is recorded continues.
     let output = output::open(&options).map_err(|error| error.to_string())?;
     if before.is_some() {
         stop()?;

@@ -44,7 +44,7 @@ fn order(jdk: &Jdk, agent: &Path, pid: u32, socket: &Path) -> String {
     String::from_utf8_lossy(&ran.stdout).into_owned()
 }
 
-/// Makes a whole snapshot, after which the program goes on.
+/// Makes a whole snapshot, after which the program continues.
 fn is_unharmed(stage: &Stage, program: &mut Talk) {
     let pid = program.child.id();
     let dumped = stage.run(&["dump", &pid.to_string(), "--snapshot", "-o", "-"]);

@@ -1,4 +1,4 @@
-//! Peers that go away, or stop reading: the program goes on, and what they have got is a profile.
+//! Collectors that go away, or stop reading: the program continues, and what they have got is a profile.
 
 use std::io::{BufRead, Read, Write};
 use std::net::TcpListener;
@@ -6,7 +6,7 @@ use std::sync::mpsc::channel;
 
 use crate::common::stage::*;
 
-/// What is said of a peer that is given up.
+/// What is reported of a collector that is abandoned.
 const LOST: &str = "HPROF ERROR: the output is lost: the peer does not read; ";
 
 #[test]
@@ -56,7 +56,7 @@ fn a_peer_that_stops_reading_is_given_up() {
                 program.type_line(line);
                 program.expect(&format!("done {line}"));
             }
-            // Dumps that nobody takes, more than any buffer on the way has room for.
+            // Dumps that no one takes, more than any buffer on the way has room for.
             for _ in 0..40 {
                 peer.write_all(&[2, 0, 0, 0, 0, 0, 0, 0, 0]).expect("sent");
             }
@@ -79,7 +79,7 @@ fn a_peer_that_stops_reading_is_given_up() {
             let count = said.iter().filter(|line| line.contains(LOST)).count();
             assert_eq!(count, 1, "{what}: {said:?}");
             let mut received = Vec::new();
-            // Commands that nobody took end it by a reset, which leaves what came before.
+            // Commands that no one took end it by a reset, which leaves what came before.
             let _ = peer.read_to_end(&mut received);
             std::fs::write(stage.got(), &received).expect("written");
             check_cut(&stage, mode.contains("format=b"), &what);
@@ -87,8 +87,8 @@ fn a_peer_that_stops_reading_is_given_up() {
     }
 }
 
-/// What a peer has got before it was given up is read as far as it goes, and a cut
-/// inside of a record is said.
+/// What a collector has got before it was abandoned is read as far as it goes, and a cut
+/// inside of a record is reported.
 fn check_cut(stage: &Stage, is_binary: bool, what: &str) {
     let ask = |command: &str| {
         let ran = stage.run(&[command, "got"]);

@@ -8,7 +8,7 @@ fn threads_are_sampled_as_a_listener_orders() {
         return;
     };
     for jdk in lab.some_jdks() {
-        // Samples at safepoints, which nobody asked for at the start, and by timers.
+        // Samples at safepoints, which no one requested at the start, and by timers.
         for options in ["heap=sites", "heap=sites,cpu=samples,interval=1"] {
             let Some(stage) = stage(lab) else { continue };
             let (mut listener, port) = stage.listen();
@@ -125,7 +125,7 @@ fn a_listener_gets_what_it_asks_for_when_it_asks() {
         listener.type_line("sites");
         let text = wait_for(&got, "sites", sites(1));
         assert_eq!(objects_of(&text, " Patient$Early"), Some((1000, 1000)));
-        // The agent stops counting and goes on.
+        // The agent stops counting and continues.
         listener.type_line("alloc off");
         listener.type_line("traces");
         listener.type_line("sites");
@@ -149,7 +149,7 @@ fn a_listener_gets_what_it_asks_for_when_it_asks() {
         listener.type_line("sites");
         let text = wait_for(&got, "sites", sites(5));
         assert_eq!(objects_of(&text, " Patient$Late").map(|o| o.1), Some(500));
-        // What is garbage goes when it is told to.
+        // Garbage is freed on request.
         program.type_line("forget");
         program.expect("done forget");
         listener.type_line("gc");

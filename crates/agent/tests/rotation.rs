@@ -1,4 +1,4 @@
-//! Recordings that go on in file after file, and recordings that end after a time.
+//! Recordings that continue in file after file, and recordings that end after a time.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

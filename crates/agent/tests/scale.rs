@@ -253,7 +253,7 @@ fn classes_that_come_and_go_are_counted_and_cost_little() {
     let part = if is_matrix() { 1 } else { 10 };
     let (hidden, loaders, methods) = (20_000 / part, 1_000 / part, 50_000 / part);
     for jdk in &lab.jdks {
-        // A million stacks of a hundred thousand classes are to be named, for which the default has no room.
+        // A million stacks of a hundred thousand classes are to be named, for which the default limit is too low.
         for options in [
             "heap=sites,cutoff=0,memory=8g",
             "cpu=times,cutoff=0,memory=8g",

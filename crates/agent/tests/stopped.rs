@@ -1,4 +1,4 @@
-//! Counting that a peer stops and starts again: the code in the classes goes and comes back.
+//! Counting that a collector stops and starts again: the code in the classes goes and comes back.
 
 use std::process::Command;
 
@@ -17,7 +17,7 @@ pub(crate) fn stage_of(lab: &crate::common::Lab) -> Option<(Stage, String)> {
     Some((stage, library.to_string_lossy().into_owned()))
 }
 
-/// The program, which says how much bytecode its classes have: the VM says so, not the agent.
+/// The program, which says how much bytecode its classes have: the VM reports this, not the agent.
 pub(crate) struct Subject(Talk);
 
 impl Subject {
@@ -150,7 +150,7 @@ fn a_stop_takes_the_code_out_and_a_start_counts_exactly_again() {
         program.tell("keep 11");
         assert_eq!(nodes(&ask(&[])), Some((150, 150)), "{what}");
 
-        // Deaths are counted all the time.
+        // Frees are counted all the time.
         ask(&["alloc off"]);
         program.await_code(plain, &what);
         program.tell("forget");

@@ -69,7 +69,7 @@ fn run(
         "{what} {end} on {version} hangs: {}",
         ran.stderr
     );
-    // Newer VMs log, to standard output, that they have told an agent of a full heap.
+    // Newer VMs log, to standard output, that they have informed an agent of a full heap.
     let of_the_vm = |line: &&str| line.contains("[jvmti] Posting Resource Exhausted event");
     let lines = ran.stdout.lines().filter(|line| !of_the_vm(line));
     (lines.collect::<Vec<_>>().join("\n"), ran.code, ran.stderr)

@@ -1,4 +1,4 @@
-//! Dumps over the wire: a stock VM tells a front end what is in its heap and at its monitors, by
+//! Dumps over the socket: a stock VM reports to a front end what is in its heap and at its monitors, by
 //! the ids that the stream knows.
 
 use std::collections::{HashMap, HashSet};
@@ -143,7 +143,7 @@ impl Dump {
         counts
     }
 
-    /// Every object that the stream knows is in the dump what the stream says it is, and nobody
+    /// Every object that the stream knows is in the dump what the stream says it is, and no one
     /// has an id that the stream might give.
     fn check_ids(&self, told: &Told) -> usize {
         let mut known = 0;
@@ -425,7 +425,7 @@ fn again(play: &mut Play, version: u32) {
         .zip(values)
         .collect();
     assert_eq!(values["letter"], Value::Char(u16::from(b'x')), "{what}");
-    // Followed objects have the same id in both; others one in each dump.
+    // Tracked objects have the same id in both; others one in each dump.
     match (values["next"], next) {
         (Value::Object(now), Value::Object(before)) => {
             let is_told = |object: ObjectHandle| told.live.contains_key(&object.0);
@@ -534,7 +534,7 @@ fn dumps_of_a_program_that_goes_on_agree_with_the_stream_at_their_place() {
                 let dump = Dump::read(&mut play.front.told, level);
                 known += dump.check_ids(&play.front.told);
                 dump.check_edges(&play.front.told, level);
-                // Who is young and lives is told by now, as is who was followed just before.
+                // Young live objects have been reported by now, and so have those that were tracked just before.
                 let node = class_named(&play.front.told, "Still$Node");
                 let live = play.front.told.live.values();
                 let live = live.filter(|alloc| alloc.class == node && alloc.array.is_none());

@@ -1,4 +1,4 @@
-//! The stream of VM events: collections, arenas, births, moves and deaths of
+//! The stream of VM events: collections, arenas, allocations, moves and frees of
 //! sampled objects on a stock VM.
 
 use std::collections::HashMap;
@@ -19,10 +19,10 @@ pub(crate) struct Recording {
     /// Living objects, as they were allocated, and where they are.
     pub(crate) live: HashMap<u64, (ObjectAlloc, ArenaId)>,
     classes: HashMap<u64, String>,
-    /// Names of methods, and the stacks that were told.
+    /// Names of methods, and the stacks that were reported.
     methods: HashMap<u64, String>,
     traces: HashMap<u32, Vec<u64>>,
-    /// Objects told, by class and innermost method.
+    /// Objects reported, by class and innermost method.
     made: HashMap<(String, String), u64>,
     collections: u64,
     moves: u64,
@@ -247,7 +247,7 @@ fn every_collector_tells_sensible_events() {
             .as_ref()
             .is_some_and(|hello| hello.stable_ids);
         assert_eq!(is_stable, collector == "Z", "{collector}");
-        // Young collections of ZGC leave weak references as they are, and the stream says so.
+        // Young collections of ZGC leave weak references as they are, and the stream reports this.
         let full_only = recording.hello.as_ref().is_some_and(|h| h.full_gc_frees);
         assert_eq!(full_only, is_stable, "{collector}");
         assert!(!is_stable || recording.moves == 0, "{collector}");
@@ -277,7 +277,7 @@ fn a_reader_that_stops_or_goes_away_does_not_hold_the_program() {
             // One lets go here; the other keeps the connection and reads no more.
             (!goes_away).then_some((first, stream))
         });
-        // Every object is told, which is more than the buffers between the two hold.
+        // Every object is reported, which is more than the buffers between the two hold.
         let options = format!("events=0,net={address}");
         let flags = ["-Xmx400m"];
         let program = ["Promote", "500000"];

@@ -12,7 +12,7 @@ pub enum Exit {
     Ok,
     /// Answered, and the answer is no: nothing found, a gate not passed.
     No,
-    /// The command line makes no sense.
+    /// The command line is invalid.
     Usage,
     /// The input cannot be used at all, or the output cannot be written.
     Input,

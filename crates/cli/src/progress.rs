@@ -32,7 +32,7 @@ struct State {
     phase: (&'static str, Instant),
 }
 
-/// The time that a phase still takes when it goes on as it did for `elapsed`.
+/// The time that a phase still takes when it continues as it did for `elapsed`.
 fn left(elapsed: Duration, progress: Progress) -> Option<Duration> {
     let (done, total) = (progress.done as f64, progress.total as f64);
     (elapsed >= WATCHED && progress.done > 0 && progress.total >= progress.done)

@@ -22,7 +22,7 @@ pub struct Session {
     pub global: Global,
     /// How answers look on standard output.
     pub look: Look,
-    /// What each phase costs, when asked for.
+    /// What each phase costs, when requested.
     phases: Phases,
     out: RefCell<Stdout>,
 }
@@ -108,7 +108,7 @@ impl Session {
         let heap = thread::scope(|scope| {
             let opening = scope.spawn(|| {
                 let progress = |progress| {
-                    // The first is waited for: from an index there is none.
+                    // This waits for the first: from an index there is none.
                     let _ = working.send(());
                     meter.show(progress);
                 };
@@ -273,7 +273,7 @@ impl Session {
         let _ = self.out.replace(output::stdout()).into_parts();
     }
 
-    /// Says what the phases cost on standard error, when asked for.
+    /// Says what the phases cost on standard error, when requested.
     pub(crate) fn say_phases(&self) {
         let profile = self.phases.finish();
         if self.global.profile_phases {

@@ -1,4 +1,4 @@
-//! Android's dumps: what is told about them, and conversion both ways.
+//! Android's dumps: what is reported about them, and conversion both ways.
 
 use crate::ran::run;
 use serde_json::Value as Json;

@@ -72,7 +72,7 @@ fn an_agent_counts_the_same_objects_as_each_collector() {
         for row in rows(&report, "seen ") {
             *seen_anywhere.entry(row[0]).or_insert(0) += row[1];
         }
-        // The model behind the wire, which knows nothing of the C interface.
+        // The model behind the socket, which knows nothing of the C interface.
         let answer: Json = serde_json::from_slice(&output.stdout).expect("JSON");
         let events = &answer["collectors"][0]["events"];
         let ours = rows(&report, "gc ");

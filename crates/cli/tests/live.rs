@@ -277,7 +277,7 @@ fn places(program: &mut Program, page: &Page, version: u32) {
     assert_eq!(modules.contains("java.base"), version >= 9, "{modules}");
 }
 
-/// Options of classes hold at once, and as long as no others are given.
+/// class filters hold at once, and as long as no others are given.
 fn class_options(page: &Page) {
     let all = page.json(&format!("allocations?{NODES}&by=site"))["count"].clone();
     let set = |text: &str| {
@@ -537,7 +537,7 @@ fn nothing_hangs_when_the_program_the_browser_or_the_server_is_gone() {
     assert_eq!(jvm_of(&page_two), two.child.id());
     page_one.until("state", |state| state["recording"]["connected"] == true);
 
-    // The server is killed: the program goes on, and a new server watches it. It gets all that was
+    // The server is killed: the program continues, and a new server watches it. It gets all that was
     // counted, also while there was none.
     page_one.counting(&mut one);
     first.kill().expect("killed");

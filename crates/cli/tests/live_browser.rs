@@ -130,7 +130,7 @@ fn everything_goes_by_keys(browser: &mut Browser, begin: u64, end: u64) {
     is_selected(browser);
 }
 
-/// Forms without script are of this site.
+/// Forms without JavaScript are of this site.
 fn a_plain_button_is_pressed(browser: &mut Browser, url: &str) {
     browser.open(&format!("{url}plain/events"));
     let marked = "document.body.textContent.includes('Pressed by hand')";

@@ -18,7 +18,7 @@ fn measure(row: &Value, name: &str) -> Option<[u64; 3]> {
     Some([number("sum")?, number("max")?, number("max_ever")?])
 }
 
-/// Asks for the classes, with sizes that are read again, until what they say of one is as wanted.
+/// Requests the classes, with sizes that are read again, until what they say of one is as wanted.
 fn until(page: &Page, class: &str, wanted: impl Fn(&Value) -> bool) -> Value {
     let row_of = |answer: &Value| {
         let rows = answer["rows"].as_array().expect("rows");
@@ -67,7 +67,7 @@ fn sizes_of_all_classes_are_those_that_the_program_made_without_a_heap_dump() {
         assert_eq!(after["sizes"]["source"], "live", "{}", after["sizes"]);
         assert_eq!(after["sizes"]["read"], after["sizes"]["objects"]);
         for (class, size, capacity) in [
-            // `char[20]`, and the `long[3]` that only its value tells.
+            // `char[20]`, and the `long[3]` that only its value shows.
             ("Fills$Line", steps(1000, 7), 23_000),
             ("Fills$Table", steps(1000, 5), 800 * 32),
             ("Fills$Plain[]", steps(1000, 13), steps(1000, 13)),

@@ -125,7 +125,7 @@ fn what_a_killed_server_knew_by_time_is_known_to_the_next() {
     let collections = page.json(&format!("advice?to={end}"))["collections"].clone();
     kill(server);
 
-    // Nobody watches; more is allocated than the heap has room for.
+    // No one watches; more is allocated than the heap has room for.
     program.tell("garbage 5000000");
     program.tell("keep 7");
     // Neither what is recorded nor where must be said again.
@@ -141,7 +141,7 @@ fn what_a_killed_server_knew_by_time_is_known_to_the_next() {
     assert_eq!(state["saved"].as_array().map(Vec::len), Some(1), "{state}");
     assert_eq!(state["notes"].to_string(), "[]", "{state}");
 
-    // What was counted meanwhile belongs to the time when the server came; from then on counts go on.
+    // What was counted meanwhile belongs to the time when the server came; from then on counts continue.
     assert_eq!(
         allocated(&page, &format!("&from={end}&to={}", came - 1)),
         (0, 0)

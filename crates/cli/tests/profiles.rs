@@ -282,7 +282,7 @@ fn the_front_end_of_a_stream_of_events_gives_commands_and_gets_answers() {
     assert_eq!(ask("dump 0"), "dump 0: done");
     assert_eq!(ask("dump 2"), "dump 2: done");
     assert_eq!(ask("monitors"), "monitors: done");
-    // Every class has been told by now.
+    // Every class has been reported by now.
     let request = format!("request class-load {A_CLASS:#x}");
     assert_eq!(ask(&request), format!("{request}: done"));
     let nobody = "request object-alloc 0x3";
@@ -325,7 +325,7 @@ fn check_report(folder: &Path) {
     };
     let arrays = of("long[]");
     assert!(arrays["elements"].as_u64() >= Some(64_000), "{arrays}");
-    // Births of those were left out; others had been told before.
+    // Allocations of those were left out; others had been reported before.
     assert!(heap[2]["told"].as_u64() > Some(0), "{heap:?}");
     let strings = of("java.lang.String");
     let (count, bytes) = (&strings["objects"], &strings["instance_bytes"]);

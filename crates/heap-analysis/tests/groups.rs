@@ -1,4 +1,4 @@
-//! What the index knows of groups, against a walk over the dominator tree that looks at every
+//! What the index knows of groups, against a walk over the dominator tree that visits every
 //! object; and the sites and Android heaps of objects against the builder that placed them.
 
 use heap_analysis::sets::members::{counts_of, histogram_of, immediate_dominators};

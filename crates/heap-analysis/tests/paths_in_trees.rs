@@ -16,7 +16,7 @@ fn everything_in_a_tree_has_a_path() {
     let fields = ["value", "left", "right", "parent"].map(|name| (name, Type::Object));
     let entry = heap.class("Entry", object, &fields);
     let value = heap.class("Value", object, &[("n", Type::Int)]);
-    // The leaves come first, and are asked for first.
+    // The leaves come first, and are requested first.
     let mut nodes: Vec<u64> = (1..1 << DEPTH)
         .map(|n| {
             let value = heap.instance(value, &[Value::Int(n)]);

@@ -386,7 +386,7 @@ proptest! {
             prop_assert_eq!(row.sizes.iter().sum::<u64>(), row.objects);
         }
 
-        // Fields that nobody sets.
+        // Fields that are never set.
         let mut fields: BTreeMap<(&str, &str), (u64, bool)> = BTreeMap::new();
         for one in &list {
             for (name, value) in &one.fields {

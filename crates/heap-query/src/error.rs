@@ -76,7 +76,7 @@ impl QueryError {
         }
     }
 
-    /// A fault in a text whose dialect nobody named says what it was taken for.
+    /// A fault in a text without a named dialect states the dialect it was taken for.
     pub(crate) fn recognised_as(self, lang: Lang) -> QueryError {
         match self {
             QueryError::Text { message, place } => {

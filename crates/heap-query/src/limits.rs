@@ -17,11 +17,11 @@ pub struct Limits {
     pub time: Option<Duration>,
     /// Set it from any thread to stop the query within milliseconds.
     pub cancel: Arc<AtomicBool>,
-    /// Told how far the query is.
+    /// Receives the progress of the query.
     pub watch: Option<Watch>,
 }
 
-/// Told from any thread how far the outermost scan of a query is, or the pass over the dump that
+/// Receives from any thread how far the outermost scan of a query is, or the pass over the dump that
 /// it needs first. A query may make several, one after the other.
 #[derive(Clone)]
 pub struct Watch(pub Arc<dyn Fn(Progress) + Send + Sync>);

@@ -15,7 +15,7 @@ pub(crate) struct Env {
     pub(crate) heap: Arc<Heap>,
     pub(crate) cache: Arc<Cache>,
     pub(crate) stop: Arc<Stop>,
-    /// OQL sees unreachable objects too. SQL always does: `objects.reachable` tells them apart.
+    /// OQL sees unreachable objects too. SQL always does: `objects.reachable` distinguishes them.
     pub(crate) unreachable: bool,
     /// The query stands in a set that another query names.
     pub(crate) nested: bool,

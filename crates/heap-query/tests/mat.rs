@@ -255,7 +255,7 @@ fn mats_own_snapshot_has_the_same_rows_for_the_queries_of_its_help() {
     });
 }
 
-/// A row as text. Lists of objects come with class and sizes, which other rows tell.
+/// A row as text. Lists of objects come with class and sizes, which other rows have.
 fn shown(query: &str, row: &[Cell]) -> String {
     let whole = [
         "SELECT * ",

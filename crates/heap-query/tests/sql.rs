@@ -384,7 +384,7 @@ fn limits_cut_the_answer_and_say_so() {
         .run(&counting, None, &limits)
         .expect("no rows in time");
     assert_eq!((table.rows.len(), table.cut), (0, Some(Cut::Time)));
-    // Cancelled once it has begun: by who is told how far it is.
+    // Cancelled once it has begun, by the receiver of its progress.
     let mut limits = Limits::default();
     let cancel = limits.cancel.clone();
     limits.watch = Some(Watch(std::sync::Arc::new(move |_| {

@@ -9,7 +9,7 @@ const MAX_NAME_LINES: usize = 64;
 
 /// Reads a text profile from memory, record by record.
 ///
-/// It never fails: a line that fits nowhere becomes a [`Diagnostic`] and reading goes on with the
+/// It never fails: a line that fits nowhere becomes a [`Diagnostic`] and reading continues with the
 /// next one. CR LF files, files cut anywhere and files without a header all read.
 #[derive(Debug)]
 pub struct TextReader<'a> {

@@ -1,4 +1,4 @@
-//! Classes: what CLASS_LOAD tells of them.
+//! Classes: what CLASS_LOAD reports of them.
 
 use std::ffi::CString;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -32,7 +32,7 @@ pub(crate) struct Class {
     kind: i32,
     /// `class_id` of its instances.
     of_instances: ObjectId,
-    /// The agent was told of it before its fields were known.
+    /// It was reported to the agent before its fields were known.
     told_bare: AtomicBool,
 }
 
@@ -149,7 +149,7 @@ pub(crate) fn is_prepared(env: Env<Live>, mirror: Object) -> bool {
 }
 
 impl Bridge {
-    /// Classes that were told of before their fields were known are told of again,
+    /// Classes that were reported before their fields were known are reported again,
     /// because a reader of a dump takes the fields from CLASS_LOAD. Those whose
     /// fields are still not known are returned.
     pub(crate) fn complete_classes(&self, env: Env<Live>, jni: Jni) -> Vec<ObjectId> {
@@ -263,7 +263,7 @@ impl Bridge {
         }
     }
 
-    /// Tells the agent of a class; whether it is one.
+    /// Reports a class to the agent; whether it is one.
     pub(crate) fn send_class(&self, env: Env<Live>, jni: Jni, id: ObjectId, more: i32) -> bool {
         let (Some(class), Some(mirror)) = (self.classes.find(id), self.classes.mirror(jni, id))
         else {

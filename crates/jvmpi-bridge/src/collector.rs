@@ -1,7 +1,7 @@
-//! Collections: deaths are replayed between GC_START and GC_FINISH, on one thread.
+//! Collections: frees are replayed between GC_START and GC_FINISH, on one thread.
 //!
 //! Agents take their locks at GC_START and give them up at GC_FINISH, which must not
-//! happen while the VM has stopped their owners. So a thread of ours tells of a
+//! happen while the VM has stopped their owners. So a thread of Tenure's reports a
 //! collection when the program runs again. Ids are never reused, hence nothing can
 //! be confused by that.
 
@@ -16,20 +16,20 @@ use locks::{Condvar, Mutex, Rank};
 use crate::bridge::{Bridge, quietly};
 use vmpi::c_interface::layout::{GcInfo, NOTHING, Payload, event};
 
-/// Newer VMs tell of deaths for a while after a collection, from a thread of their
+/// Newer VMs report frees for a while after a collection, from a thread of their
 /// own. (Making them do it at once, by switching the event on again, can stop such
 /// a VM for ever: both threads then wait for each other.)
 const SETTLE: Duration = Duration::from_millis(10);
-/// `RunGC` does not wait longer for deaths.
+/// `RunGC` does not wait longer for frees.
 const PATIENCE: u32 = 50;
 
 #[derive(Default)]
 struct State {
-    /// Collections not yet told.
+    /// Collections not yet reported.
     finished: u32,
-    /// Those not yet told to be dead.
+    /// Those not yet reported as freed.
     dead: Vec<usize>,
-    /// Threads in `RunGC`, which tell of it themselves.
+    /// Threads in `RunGC`, which report it themselves.
     running: u32,
     stopped: bool,
 }
@@ -41,11 +41,11 @@ struct Runtime {
     free: MethodPtr,
 }
 
-/// What waits to be told.
+/// What waits to be reported.
 pub(crate) struct Collector {
     state: Mutex<State>,
     changed: Condvar,
-    /// Held while a collection is told.
+    /// Held while a collection is reported.
     telling: Mutex<()>,
     /// Calls of `DisableGC` not undone.
     held: AtomicI64,
@@ -79,7 +79,7 @@ impl Collector {
         self.changed.notify_all();
     }
 
-    /// `DisableGC` and `EnableGC`: deaths wait. One that is being told goes on.
+    /// `DisableGC` and `EnableGC`: frees wait. One that is being reported continues.
     pub(crate) fn hold(&self, by: i64) {
         let wraps = |held: i64| Some(held.saturating_add(by).max(0));
         let _ = self
@@ -92,7 +92,7 @@ impl Collector {
         self.held.load(Ordering::SeqCst) > 0
     }
 
-    /// Blocks until there is something to tell; false when the VM ends.
+    /// Blocks until there is something to report; false when the VM ends.
     fn wait(&self) -> bool {
         let mut state = self.state.lock();
         loop {
@@ -110,7 +110,7 @@ impl Collector {
 }
 
 impl Bridge {
-    /// Starts the thread that tells of collections.
+    /// Starts the thread that reports collections.
     pub(crate) fn start_collector(&'static self, env: Env<Live>, jni: Jni) -> jvmti::Result<()> {
         if self.collector.started.swap(true, Ordering::SeqCst) {
             return Ok(());
@@ -136,7 +136,7 @@ impl Bridge {
         env.run_agent_thread(thread, 10, Box::new(body))
     }
 
-    /// Tells of all collections and deaths so far, on this thread; not while
+    /// Reports all collections and frees so far, on this thread; not while
     /// another thread does, which would be waiting for a lock this one may hold.
     fn tell_collections(&self, env: Env<Live>, jni: Jni) {
         let Some(_telling) = self.collector.telling.try_lock() else {
@@ -203,7 +203,7 @@ impl Bridge {
         }
     }
 
-    /// `RunGC`: when it returns, the agent knows who died. Told on this thread,
+    /// `RunGC`: when it returns, the agent knows who died. Reported on this thread,
     /// which may hold locks that the agent takes at GC_START.
     pub(crate) fn run_gc(&self, env: Env<Live>, jni: Jni) {
         if self.collector.is_held() {
@@ -225,12 +225,12 @@ impl Bridge {
         self.collector.changed.notify_all();
     }
 
-    /// The VM ends: what is left is told, and the thread goes.
+    /// The VM ends: what is left is reported, and the thread goes.
     pub(crate) fn stop_collector(&self, env: Env<Live>, jni: Jni) {
         self.collector.state.lock().stopped = true;
         self.collector.changed.notify_all();
         let until = Instant::now() + Duration::from_secs(1);
-        // One that is being told gets time to end.
+        // One that is being reported gets time to end.
         while self.collector.telling.try_lock().is_none() && Instant::now() < until {
             std::thread::sleep(Duration::from_millis(1));
         }

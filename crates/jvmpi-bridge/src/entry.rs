@@ -99,7 +99,7 @@ unsafe fn start(vm: RawEnv, text: &str) -> Result<(), String> {
     let env: Env<OnLoad> = Env::create(java).map_err(|e| format!("no JVMTI: {e}"))?;
     let mut wanted = WANTED.to_vec();
     if library.is_none() {
-        // An agent of -Xrun is loaded too late to ask for what costs when unused.
+        // An agent of -Xrun is loaded too late to request what costs when unused.
         wanted.push(Capability::AccessLocalVariables);
     }
     let mut granted = env.add_capabilities(&wanted).map_err(|e| e.to_string())?;

@@ -53,7 +53,7 @@ impl Bridge {
         }
     }
 
-    /// Class objects are left out: when the VM tells of one, it does not know yet
+    /// Class objects are left out: when the VM reports one, it does not know yet
     /// which class that is. They get their names with CLASS_LOAD.
     pub(crate) fn allocated(&self, env: Env<Live>, jni: Jni, object: Object, class: Object) {
         if !self.wants(event::OBJECT_ALLOC)
@@ -63,7 +63,7 @@ impl Bridge {
         }
         quietly(|| {
             self.meet_current(env, jni);
-            // The VM may tell twice of an object that it made for Java code.
+            // The VM may report an object twice that it made for Java code.
             let (id, is_new) = self.name(env, jni, object);
             if let Some(record) = self.objects.get(id).filter(|_| is_new) {
                 let obj_alloc = record.payload(id);
@@ -73,7 +73,7 @@ impl Bridge {
     }
 
     /// Whether the current thread is in `Object.clone`: the VM overwrites the header
-    /// of the copy after it has told of it, and its name is lost with that. It tells
+    /// of the copy after it has reported it, and its name is lost with that. It reports
     /// once more when the copy is whole.
     fn is_being_cloned(&self, env: Env<Live>) -> bool {
         let mut top = [FrameRow {
@@ -114,14 +114,14 @@ impl Bridge {
         })
     }
 
-    /// Who owns a monitor now, 0 if nobody or not known.
+    /// Who owns a monitor now, 0 if no one or not known.
     fn owner_of(&self, env: Env<Live>, jni: Jni, monitor: Object) -> usize {
         let usage = env.monitor_usage(monitor).ok();
         let owner = usage.and_then(|usage| usage.owner);
         owner.map_or(0, |owner| self.threads.env_of(jni, owner) as usize)
     }
 
-    /// Tells of all that was there before the VM was up, then that it is.
+    /// Reports all that was there before the VM was up, then that it is.
     fn begin(&'static self, env: Env<Live>, jni: Jni, main: Object) -> jvmti::Result<()> {
         self.classes.begin(jni)?;
         self.threads.begin(jni, main)?;
@@ -267,7 +267,7 @@ impl Agent for Bridge {
     }
 
     fn contended_entered(&self, env: Env<Live>, jni: Jni, _thread: Object, object: Object) {
-        // The VM says nothing of the exit, which was just before this.
+        // The VM does not state anything of the exit, which was just before this.
         let owner = OWNER.take() as RawEnv;
         if self.wants(event::MONITOR_CONTENDED_EXIT) {
             quietly(|| {
@@ -325,7 +325,7 @@ impl Agent for Bridge {
         if self.wants(event::METHOD_ENTRY2) {
             quietly(|| {
                 self.meet_current(env, jni);
-                // A static method has no receiver, and the VM says so by an error.
+                // A static method has no receiver, and the VM reports this by an error.
                 let receiver = env.receiver().ok().flatten();
                 let object = receiver.map_or(0, |receiver| self.id_of(env, jni, receiver));
                 let method_entry2 = MethodEntry2 {

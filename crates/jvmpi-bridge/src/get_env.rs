@@ -5,7 +5,7 @@
 //! made to point at a copy of the table with our `GetEnv`. So the interface is
 //! found on every path (the pointer given to `JVM_OnLoad` by us or by `-Xrun`, and
 //! the one that JNI's `GetJavaVM` gives). Where that memory cannot be written, the
-//! agent that we load ourselves is given a `JavaVM` of ours.
+//! agent that we load ourselves is given a `JavaVM` of Tenure's.
 
 use std::ffi::c_void;
 use std::sync::OnceLock;
@@ -95,7 +95,7 @@ fn is_writable(address: *const c_void) -> bool {
 }
 
 /// Makes `GetEnv` of `vm` know the interface. Returns the `JavaVM*` that knows it:
-/// `vm` itself, or one of ours if the VM's cannot be changed.
+/// `vm` itself, or one of Tenure's if the VM's cannot be changed.
 ///
 /// # Safety
 /// `vm` is the `JavaVM*` of this process, and this library is never unloaded.

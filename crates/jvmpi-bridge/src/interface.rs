@@ -24,8 +24,8 @@ unsafe impl Sync for Shared {}
 
 pub(crate) static INTERFACE: Shared = Shared(UnsafeCell::new(vmpi::jvmpi_functions!()));
 
-/// The table for an agent that asks for `version`. There is one table, and it says
-/// the version asked for last: newer ones only add functions at the end.
+/// The table for an agent that requests `version`. There is one table, and it says
+/// the version requested last: newer ones only add functions at the end.
 pub(crate) fn table(version: i32) -> *mut c_void {
     let table = INTERFACE.0.get();
     // SAFETY: a field of a static, written as an atomic.
@@ -167,7 +167,7 @@ fn me(bridge: &Bridge) -> usize {
     }
 }
 
-/// Tells the agent of contention, also when it is in the agent that this thread
+/// Reports contention to the agent, also when it is in the agent that this thread
 /// meets it, but not of contention met while handling that.
 fn tell(id: usize) -> impl Fn(i32, &RawMonitor) {
     thread_local! {
@@ -366,7 +366,7 @@ extern "C" fn get_method_class(method: *mut c_void) -> ObjectId {
 extern "C" fn id_to_object(id: ObjectId) -> RawObject {
     let nothing = std::ptr::null_mut();
     live("jobjectID2jobject", nothing, |bridge, env, jni| {
-        // The agent's own local reference: no frame of ours around it.
+        // The agent's own local reference: no frame of Tenure's around it.
         bridge
             .object_of(env, jni, id)
             .map_or(nothing, |object| object.raw())

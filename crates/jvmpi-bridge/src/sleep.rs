@@ -1,5 +1,5 @@
 //! `Thread.sleep` as MONITOR_WAIT with no object: the VM's own function for it is
-//! known by name, and when Java's method is bound to it, ours takes its place.
+//! known by name, and when Java's method is bound to it, Tenure's takes its place.
 
 use std::ffi::{CStr, c_void};
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -33,7 +33,7 @@ pub(crate) fn replacement(address: *mut c_void) -> Option<*mut c_void> {
     }
 }
 
-/// Tells of the sleep around `sleep`.
+/// Reports the sleep around `sleep`.
 fn told(env: RawEnv, millis: i64, sleep: impl FnOnce()) {
     let tell = |kind: i32, timeout: i64| {
         let _ = jvmti::fence("sleep", || {

@@ -109,7 +109,7 @@ impl Bridge {
         };
         let is_granted = |need: &Option<Capability>| need.is_none_or(|need| self.has(need));
         let granted = needs.iter().filter(|(_, need)| is_granted(need)).count();
-        // Older VMs tell of the allocations they make themselves, at least.
+        // Older VMs report the allocations they make themselves, at least.
         let enough = match kind {
             event::OBJECT_ALLOC => granted > 0,
             _ => granted == needs.len(),
@@ -166,7 +166,7 @@ impl Bridge {
             && kind == event::COMPILED_METHOD_LOAD
             && self.is_on(kind)
         {
-            // What was compiled before is told now.
+            // What was compiled before is reported now.
             env.generate(EventKind::CompiledMethodLoad)?;
         }
         Ok(())
@@ -186,7 +186,7 @@ impl Bridge {
             && vm_event == EventKind::SampledObjectAlloc
             && let Some((env, _)) = self.here()
         {
-            // Threads go on to allocate unseen in the memory they have in hand; a
+            // Threads continue to allocate unseen in the memory they have in hand; a
             // collection takes it from them.
             env.force_gc()?;
         }
@@ -215,7 +215,7 @@ mod tests {
             .filter(|kind| source(*kind) != Source::Nowhere)
             .collect();
         // All of jvmpi.h but moves (ids do not move), instructions, the reset that no
-        // VM asks for, the arena that is never deleted, and dumps, which are requested.
+        // VM requests, the arena that is never deleted, and dumps, which are requested.
         let expected: Vec<i32> = (1..=61)
             .filter(|kind| !matches!(kind, 6 | 9..=32 | 36 | 37 | 45 | 49 | 50 | 59))
             .collect();

@@ -21,7 +21,7 @@ thread_local! {
     static MET: Cell<bool> = const { Cell::new(false) };
 }
 
-/// How long a thread that ends waits for events that another tells of it: an agent's handler
+/// How long a thread that ends waits for events that another thread reports of it: an agent's handler
 /// may itself wait for that thread.
 const PATIENCE: Duration = Duration::from_secs(1);
 
@@ -30,7 +30,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 pub(crate) struct Thread {
     /// Weak reference to the `Thread` object, and its id.
     who: OnceLock<(Object, ObjectId)>,
-    /// Whether other threads may tell events of it, and how many are about to.
+    /// Whether other threads may report events of it, and how many are about to.
     told: Told,
     /// What the agent put there.
     local: AtomicPtr<c_void>,
@@ -40,7 +40,7 @@ pub(crate) struct Thread {
     cpu: [AtomicI64; 2],
 }
 
-/// Between the agent's hearing of a thread's start and of its end (the high bit), others may tell
+/// Between the agent's hearing of a thread's start and of its end (the high bit), others may report
 /// events of it; so many (the other bits) do so at this moment. No lock is held meanwhile.
 #[derive(Default)]
 struct Told(AtomicU32);
@@ -52,7 +52,7 @@ impl Told {
         self.0.fetch_or(Self::OPEN, Ordering::SeqCst);
     }
 
-    /// Does `tell` unless the thread has not been told yet, or is ending.
+    /// Does `tell` unless the thread has not been reported yet, or is ending.
     fn tell(&self, tell: impl FnOnce()) {
         let more = |state: u32| (state & Self::OPEN != 0).then(|| state + 1);
         let order = Ordering::SeqCst;
@@ -62,7 +62,7 @@ impl Told {
         }
     }
 
-    /// From now on nothing is told; waits for what is being told, but not for ever.
+    /// From now on nothing is reported; waits for what is being reported, but not for ever.
     fn close(&self) {
         let mut state = self.0.fetch_and(!Self::OPEN, Ordering::SeqCst);
         let since = Instant::now();
@@ -114,20 +114,20 @@ impl Threads {
         by_env.entry(env as usize).or_default().clone()
     }
 
-    /// Whether the thread has been told to the agent.
+    /// Whether the thread has been reported to the agent.
     pub(crate) fn is_known(&self, env: RawEnv) -> bool {
         self.find(env)
             .is_some_and(|thread| thread.who.get().is_some())
     }
 
-    /// Does `tell`, which tells an event of another thread, while that thread lives for the agent.
+    /// Calls `tell`, which reports an event of another thread, while that thread lives for the agent.
     pub(crate) fn tell_of(&self, env: RawEnv, tell: impl FnOnce()) {
         if let Some(thread) = self.find(env) {
             thread.told.tell(tell);
         }
     }
 
-    /// No other thread tells an event of this one any more.
+    /// No other thread reports an event of this one any more.
     pub(crate) fn close(&self, env: RawEnv) {
         if let Some(thread) = self.find(env) {
             thread.told.close();
@@ -175,7 +175,7 @@ impl Threads {
 }
 
 impl Bridge {
-    /// Makes a thread known, and tells the agent if it wants to know. Once.
+    /// Makes a thread known, and reports it to the agent if it is enabled. Once.
     pub(crate) fn meet(&self, env: Env<Live>, jni: Jni, raw: RawEnv, thread: Object) {
         if raw.is_null() || self.threads.is_known(raw) {
             return;
@@ -211,7 +211,7 @@ impl Bridge {
         MET.set(true);
     }
 
-    /// Tells the agent of a thread.
+    /// Reports a thread to the agent.
     pub(crate) fn send_thread(
         &self,
         env: Env<Live>,
@@ -263,7 +263,7 @@ impl Bridge {
         status_of(bits, known.suspended.load(Ordering::SeqCst))
     }
 
-    /// Suspends a thread. The current one is left alone: nobody could resume it.
+    /// Suspends a thread. The current one is left alone: no one could resume it.
     pub(crate) fn suspend(&self, env: Env<Live>, jni: Jni, raw: RawEnv) -> i32 {
         let Some(known) = self.threads.find(raw).filter(|_| raw != jni.raw()) else {
             return FAIL;
@@ -319,7 +319,7 @@ mod tests {
         told.open();
         tell();
         assert_eq!(count.load(Ordering::SeqCst), 1);
-        // Who ends waits for what is being told.
+        // Who ends waits for what is being reported.
         let is_told = AtomicBool::new(false);
         let (begun, has_begun) = std::sync::mpsc::channel();
         std::thread::scope(|scope| {

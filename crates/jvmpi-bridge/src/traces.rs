@@ -15,7 +15,7 @@ use vmpi::c_interface::layout::{CallFrame, CallTrace};
 const UNKNOWN: i32 = -1;
 /// Line of a frame in a native method.
 const NATIVE: i32 = -3;
-/// More frames than this are not given, whatever an agent asks for.
+/// More frames than this are not given, whatever an agent requests.
 pub(crate) const MOST_FRAMES: usize = 1 << 16;
 
 /// (Bytecode index, line), sorted.

@@ -1,5 +1,5 @@
-//! The functions of JNI by which native code makes objects that no constructor sees: ours in
-//! their place, which tell what was made. (`NewObject` runs a constructor.)
+//! The functions of JNI by which native code makes objects that no constructor sees: Tenure's in
+//! their place, which report what was made. (`NewObject` runs a constructor.)
 
 use std::ffi::{c_char, c_void};
 use std::sync::OnceLock;
@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::jni::{Jni, Object};
 use crate::sys::{RawEnv, RawObject, jni_slot as slot};
 
-/// Is told what native code has made, a local reference of the caller's, and whether it is a
+/// Receives what native code has made, a local reference of the caller's, and whether it is a
 /// string, which has an array of its own.
 pub type Made = fn(Jni, Object, bool);
 
@@ -23,7 +23,7 @@ type MakeArray = extern "system" fn(RawEnv, i32) -> RawObject;
 /// Kinds of arrays of primitives, whose slots follow each other.
 const KINDS: usize = 8;
 
-/// Those of the table, without ours.
+/// Those of the table, without Tenure's.
 struct Before {
     object: MakeObject,
     string: MakeString,
@@ -59,7 +59,7 @@ impl Before {
         }
     }
 
-    /// Tells what was made, unless nothing was.
+    /// Reports what was made, unless nothing was.
     fn tell(&self, env: RawEnv, made: RawObject, is_string: bool) -> RawObject {
         // SAFETY: JNI has just given it to the caller, with the caller's environment.
         let (jni, object) = unsafe { (Jni::from_raw(env), Object::from_raw(made)) };
@@ -70,7 +70,7 @@ impl Before {
     }
 }
 
-/// Does `make` with the function before ours, and tells what came of it.
+/// Does `make` with the function before Tenure's, and reports the result.
 fn make(env: RawEnv, is_string: bool, make: impl FnOnce(&Before) -> RawObject) -> RawObject {
     match BEFORE.get() {
         Some(before) => before.tell(env, make(before), is_string),
@@ -106,8 +106,8 @@ extern "system" fn array<const KIND: usize>(env: RawEnv, length: i32) -> RawObje
 }
 
 impl Env<Live> {
-    /// Tells `made` of what native code makes by JNI from now on, on all threads and for ever.
-    /// What the agent makes by JNI is told as well.
+    /// Calls `made` with what native code makes by JNI from now on, on all threads and for ever.
+    /// What the agent makes by JNI is reported as well.
     ///
     /// # Errors
     /// When the VM refuses, or when it was asked before.

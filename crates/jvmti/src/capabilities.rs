@@ -1,7 +1,7 @@
 //! What may be asked of the VM: 45 capabilities, each granted or not.
 //!
 //! `AddCapabilities` refuses everything when one bit is unknown (JDK 8 lacks 41
-//! to 44), so [`Env::add_capabilities`](crate::Env::add_capabilities) asks for
+//! to 44), so [`Env::add_capabilities`](crate::Env::add_capabilities) requests
 //! each alone and returns what was granted.
 
 use crate::sys::RawCapabilities;

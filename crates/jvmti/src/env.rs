@@ -135,7 +135,7 @@ impl<P> Env<P> {
         Ok(Capabilities(found))
     }
 
-    /// Asks for each capability alone; returns those granted.
+    /// Requests each capability alone; returns those granted.
     pub fn add_capabilities(self, wanted: &[Capability]) -> Result<Capabilities> {
         let possible = self.potential_capabilities()?;
         let mut granted = Capabilities::default();
@@ -188,7 +188,7 @@ impl<P> Env<P> {
             table_call!(self.raw, 1, slot::Allocate, (bytes.len() as i64 => i64, &raw mut memory => *mut *mut u8) -> i32)
         };
         check("Allocate", code)?;
-        // SAFETY: the VM gave `bytes.len()` bytes at `memory`, not overlapping ours.
+        // SAFETY: the VM gave `bytes.len()` bytes at `memory`, not overlapping Tenure's.
         unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), memory, bytes.len()) };
         Ok(memory)
     }

@@ -15,12 +15,12 @@ use crate::sys::{
     table_call,
 };
 
-/// Whether to go on.
+/// Whether to continue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Walk {
-    /// Go on, into the object.
+    /// Continue, into the object.
     On,
-    /// Go on, but not into this object.
+    /// Continue, but not into this object.
     Around,
     /// Stop the walk.
     Stop,
@@ -73,7 +73,7 @@ pub struct Primitive {
     pub bits: u64,
 }
 
-/// What a walk calls. Methods not overridden ask for nothing.
+/// What a walk calls. Methods not overridden request nothing.
 pub trait HeapWalk {
     /// A reference, during [`Env::follow_references`].
     fn reference(&mut self, _reference: Reference<'_>) -> Walk {

@@ -109,7 +109,7 @@ impl JavaVm {
 }
 
 /// A thread's JNI environment. Exceptions that a call leaves are cleared and
-/// become errors: the program never sees one of ours.
+/// become errors: the program never sees one of Tenure's.
 #[derive(Clone, Copy, Debug)]
 pub struct Jni(RawEnv);
 

@@ -1,5 +1,5 @@
 //! Compares every number this crate writes by hand with the headers of the JDKs
-//! on this machine. Without a JDK the test says so and passes.
+//! on this machine. Without a JDK the test reports this and passes.
 
 use std::fs;
 use std::path::PathBuf;

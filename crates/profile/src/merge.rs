@@ -146,7 +146,7 @@ impl Profile {
     }
 }
 
-/// Finds the traces of another profile among ours.
+/// Finds the traces of another profile in this one.
 struct Map<'a> {
     names: &'a mut Names,
     stacks: &'a mut Stacks,

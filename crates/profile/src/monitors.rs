@@ -85,7 +85,7 @@ impl ContentionTable {
 pub struct MonitorDump {
     /// Every thread that had started.
     pub threads: Vec<MonitorThread>,
-    /// Every monitor that somebody owned or waited for.
+    /// Every monitor that a thread owned or waited for.
     pub monitors: Vec<Monitor>,
 }
 

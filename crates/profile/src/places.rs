@@ -1,5 +1,5 @@
 //! Where classes come from. Each class of a name that several loaders have loaded has an id of its
-//! own in [`Names`], so that every table tells them apart.
+//! own in [`Names`], so that every table distinguishes them.
 
 use crate::names::{NameId, Names};
 use rustc_hash::FxHashMap;
@@ -40,7 +40,7 @@ impl Places {
         }
     }
 
-    /// Where a class comes from; `None` if nobody said.
+    /// Where a class comes from; `None` if it is unknown.
     pub fn get(&self, class: NameId) -> Option<Place> {
         self.of.get(&class).copied()
     }

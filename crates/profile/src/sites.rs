@@ -108,7 +108,7 @@ impl SiteTable {
         self.allocate_part(class, trace, volume, 1.0);
     }
 
-    /// Objects were allocated, of which only this share was looked at: the volume is that of the
+    /// Objects were allocated, of which only this share was examined: the volume is that of the
     /// ones that were.
     pub fn allocate_part(&mut self, class: NameId, trace: TraceId, volume: Volume, share: f64) {
         let row = self.row(class, trace);
@@ -174,7 +174,7 @@ impl SiteTable {
         }
     }
 
-    /// Counts allocations anew; what lives stays.
+    /// Counts allocations anew; the counts of live objects stay.
     pub fn clear_allocated(&mut self) {
         for site in &mut self.sites {
             site.allocated = Volume::default();

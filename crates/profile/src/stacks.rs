@@ -47,7 +47,7 @@ pub struct Method {
 pub enum Line {
     /// A line of the source file.
     Number(u32),
-    /// Not known or not asked for.
+    /// Not known or not requested.
     #[default]
     Unknown,
     /// Compiled code without line.
@@ -65,7 +65,7 @@ pub struct Frame {
     pub line: Line,
 }
 
-/// What tells two traces of the same frames apart.
+/// What distinguishes two traces of the same frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct TraceKey {
     /// The number the file gives it; `Serial(0)` when it has none.

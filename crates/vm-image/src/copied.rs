@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 
 /// How long a copy may take to say that it is there: it makes a dozen system calls, on a machine that may have other work.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How often the memory of the copy is looked at.
+/// How often the memory of the copy is read.
 const STEP: Duration = Duration::from_millis(200);
 /// How often it is looked whether a copy has ended.
 const END_STEP: Duration = Duration::from_millis(2);
@@ -158,7 +158,7 @@ impl Copied {
     }
 }
 
-/// Looks at the memory of a copy.
+/// Watches the memory of a copy.
 struct Watch {
     stream: UnixStream,
     pid: u32,

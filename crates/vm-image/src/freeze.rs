@@ -16,7 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const BETWEEN_LOOKS: Duration = Duration::from_micros(200);
 
 /// A process all of whose threads stand still until this value is dropped. If this process ends, whatever
-/// ends it, the kernel lets the other one go on.
+/// ends it, the kernel lets the other one continue.
 #[derive(Debug)]
 pub struct Frozen {
     pid: u32,

@@ -24,11 +24,11 @@ fn checked(result: libc::c_long) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes this thread the tracer of another one, which goes on running. The kernel ends this by itself when
+/// Makes this thread the tracer of another one, which keeps running. The kernel ends this by itself when
 /// the tracer ends, whatever ended it.
 pub(crate) fn seize(thread: i32) -> io::Result<()> {
     let nothing = ptr::null_mut::<libc::c_void>();
-    // SAFETY: this request reads no memory of ours.
+    // SAFETY: this request reads no memory of this process.
     checked(unsafe { libc::ptrace(libc::PTRACE_SEIZE, thread, nothing, nothing) })
 }
 
@@ -39,7 +39,7 @@ pub(crate) fn interrupt(thread: i32) -> io::Result<()> {
     checked(unsafe { libc::ptrace(libc::PTRACE_INTERRUPT, thread, nothing, nothing) })
 }
 
-/// Lets a stopped thread go on and be traced no more.
+/// Lets a stopped thread continue and ends its tracing.
 pub(crate) fn detach(thread: i32, signal: i32) -> io::Result<()> {
     let nothing = ptr::null_mut::<libc::c_void>();
     let signal = signal as usize as *mut libc::c_void;

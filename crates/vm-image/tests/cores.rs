@@ -20,7 +20,7 @@ fn dump(core: &Path, libjvm: Option<&Path>) -> Result<(Vec<u8>, Summary), Fault>
     Ok((bytes, summary))
 }
 
-/// A core of a program that goes on.
+/// A core of a program that keeps running.
 fn core_of(program: &Program) -> Option<PathBuf> {
     let prefix = program.folder.path().join("core");
     let ran = Command::new("gcore")

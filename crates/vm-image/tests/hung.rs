@@ -1,4 +1,4 @@
-//! A VM that answers no request is dumped all the same, and goes on afterwards.
+//! A VM that answers no request is dumped all the same, and continues afterwards.
 
 use crate::common::{Heap, Program};
 use hprof::HeapTag;

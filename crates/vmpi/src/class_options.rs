@@ -1,8 +1,8 @@
-//! What is recorded and looked at of each class, by patterns for modules and classes: the options
+//! What is recorded and examined of each class, by patterns for modules and classes: the options
 //! of the Cougaar memory profiler as lines of text, which may change while the program runs.
 //!
 //! A line is `MODULE CLASS OPTIONS`. The first line that fits a class holds; one that no line fits is
-//! looked at in full.
+//! examined in full.
 //!
 //! ```
 //! use vmpi::class_options::{Choice, Rules};
@@ -15,7 +15,7 @@
 
 use std::fmt;
 
-/// The share of objects that is looked at, in millionths: each has this chance.
+/// The share of objects that is examined, in millionths: each has this chance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Share(u32);
 
@@ -43,7 +43,7 @@ impl Share {
         self.0
     }
 
-    /// Whether an object is among those that are looked at, by a random number of 32 bits.
+    /// Whether an object is among those that are examined, by a random number of 32 bits.
     #[must_use]
     pub fn chooses(self, random: u32) -> bool {
         u64::from(random) * 1_000_000 < u64::from(self.0) << 32
@@ -59,7 +59,7 @@ impl Default for Share {
 /// What is recorded of the objects of a class beside their number, and of how many of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClassOptions {
-    /// When they were allocated: their order, as first uses of stacks tell it.
+    /// When they were allocated: their order, as first uses of stacks show it.
     pub time: bool,
     /// The stacks that allocated them.
     pub stack: bool,
@@ -69,7 +69,7 @@ pub struct ClassOptions {
     pub capacity: bool,
     /// Which thread made them.
     pub context: bool,
-    /// How many of them are looked at.
+    /// How many of them are examined.
     pub share: Share,
 }
 
@@ -144,7 +144,7 @@ impl fmt::Debug for Rules {
     }
 }
 
-/// A line that says nothing that can be understood.
+/// A line that does not state anything that can be understood.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {what}")]
 pub struct WrongLine {
@@ -286,7 +286,7 @@ impl Rules {
         &self.text
     }
 
-    /// Whether there are none, so that everything is looked at in full.
+    /// Whether there are none, so that everything is examined in full.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.rules.is_empty()

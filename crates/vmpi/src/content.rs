@@ -2,7 +2,7 @@
 //! collection says it holds, the capacity what its arrays have room for. One rule for objects of a
 //! heap dump and of a running VM; no code of the program runs.
 
-/// Fields that hold a size, in the order in which they are looked for.
+/// Fields that hold a size, in the order in which they are searched.
 const SIZE_FIELDS: [&str; 3] = ["size", "elementCount", "count"];
 
 /// An array: elements and bytes.
@@ -33,7 +33,7 @@ pub trait Fields {
 /// Size and capacity of one object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Fill {
-    /// Elements it holds, if it says so.
+    /// Elements it holds, if it reports this.
     pub size: Option<u64>,
     /// Elements its arrays have room for, if it has arrays.
     pub capacity: Option<u64>,

@@ -1,4 +1,4 @@
-//! What a VM tells a profiler.
+//! What a VM reports to a profiler.
 
 use crate::class_options::{ClassOptions, Share};
 use crate::fills::Fills;
@@ -19,7 +19,7 @@ pub struct AllocationRow {
     pub objects: u64,
     /// Their size as the VM lays them out.
     pub bytes: u64,
-    /// They stand for more, because only this share of the objects is looked at.
+    /// They stand for more, because only this share of the objects is examined.
     pub share: Share,
     /// The object, if the row is about one object that the VM can name.
     pub object: ObjectHandle,
@@ -200,7 +200,7 @@ pub enum Event<'a> {
     },
     /// The VM is about to end; the last chance for questions and reports.
     VmDeath,
-    /// Somebody asked for the data (SIGQUIT, a socket command, `tenure dump`).
+    /// The data was requested (SIGQUIT, a socket command, `tenure dump`).
     DumpRequested,
     /// A stack got its id.
     TraceDefined {
@@ -241,10 +241,10 @@ pub enum Event<'a> {
     },
     /// Allocations, as differences.
     Allocations(&'a [AllocationRow]),
-    /// Deaths, as differences.
+    /// Frees, as differences.
     Frees(&'a [FreeRow]),
     /// Blocks that native code allocated, as differences; estimates where they are sampled.
-    /// The class is the library whose code asked for them.
+    /// The class is the library whose code requested them.
     NativeAllocations(&'a [AllocationRow]),
     /// Blocks that were given back, as differences.
     NativeFrees(&'a [FreeRow]),
@@ -284,9 +284,9 @@ pub enum Event<'a> {
         /// What they say.
         answers: &'a [ClassAnswer],
     },
-    /// The live objects of a class, which were asked for.
+    /// The live objects of a class, which were requested.
     Instances(&'a Listing),
-    /// How big and how full all live objects are, which was asked for.
+    /// How big and how full all live objects are, which was requested.
     Fills(&'a Fills),
     /// A collection starts.
     GcStarted {
@@ -298,13 +298,13 @@ pub enum Event<'a> {
         /// What kind.
         kind: GcKind,
     },
-    /// Something is measured in another way than was asked; a profile says so.
+    /// Something is measured in another way than was asked; a profile reports this.
     Degraded {
         /// What, how and why, one line.
         what: &'a str,
     },
     /// Events were dropped since the last such notice, and how many; a profile
-    /// says so.
+    /// reports this.
     Lost {
         /// What was lost, one line.
         what: &'a str,

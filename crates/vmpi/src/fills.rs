@@ -3,7 +3,7 @@
 
 use crate::ids::{ClassId, TraceId};
 
-/// Values of objects, some of which stand for others that were not looked at.
+/// Values of objects, some of which stand for others that were not examined.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Sum {
     /// How many values there are; an estimate where they stand for others, as is the sum.
@@ -12,12 +12,12 @@ pub struct Sum {
     pub sum: f64,
     /// The greatest that was seen.
     pub max: u64,
-    /// The variance of the sum; 0 if every object was looked at.
+    /// The variance of the sum; 0 if every object was examined.
     pub variance: f64,
 }
 
 impl Sum {
-    /// Adds the value of an object that stands for so many, as one that is looked at with the chance
+    /// Adds the value of an object that stands for so many, as one that is examined with the chance
     /// `1 / weight` does (Horvitz and Thompson).
     pub fn add(&mut self, value: u64, weight: f64) {
         let number = value as f64;
@@ -64,7 +64,7 @@ pub struct Fills {
     pub number: u32,
     /// Live objects of classes that say something, without those that died before it was their turn.
     pub objects: u64,
-    /// Those that were looked at; with fewer than all, sums are estimates.
+    /// Those that were examined; with fewer than all, sums are estimates.
     pub read: u64,
     /// Objects that were counted as another class's, and so are in no row and no number.
     pub left_out: u64,
@@ -197,7 +197,7 @@ mod tests {
         assert_eq!(read.rows[0].size.sum, 0.0);
     }
 
-    /// Each object of a known population is looked at with a chance of its own.
+    /// Each object of a known population is examined with a chance of its own.
     #[test]
     fn sums_of_a_part_are_those_of_the_whole_within_their_variance() {
         let mut noise = 7_u64;

@@ -181,10 +181,10 @@ pub struct PlacedObject {
 /// What is at which address of a dump that the VM wrote itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NativeDump {
-    /// Followed objects that stayed where they were while the dump was written, by
+    /// Tracked objects that stayed where they were while the dump was written, by
     /// address.
     pub objects: Vec<PlacedObject>,
-    /// Followed objects that live and of which that cannot be said.
+    /// Tracked objects that live and of which that cannot be said.
     pub moved: u64,
     /// Class objects.
     pub classes: Vec<(u64, ClassId)>,
@@ -209,7 +209,7 @@ pub trait HeapVisitor {
     fn primitive_array(&mut self, record: &PrimitiveArray<'_>);
     /// A class.
     fn class(&mut self, record: &ClassRecord<'_>);
-    /// Whether to go on; asked between objects.
+    /// Whether to continue; asked between objects.
     fn keep_going(&self) -> bool {
         true
     }

@@ -41,7 +41,7 @@ id! {
 id! {
     /// An object as this VM names it at this moment; 0 is null. Whether it is a
     /// tag (stable) or an address (valid until the next collection) is the VM's
-    /// affair and is said in [`VmInfo::stable_handles`](crate::VmInfo::stable_handles).
+    /// affair and is reported in [`VmInfo::stable_handles`](crate::VmInfo::stable_handles).
     ObjectHandle(u64)
 }
 
@@ -73,7 +73,7 @@ pub enum Location {
     Bytecode(u32),
     /// In a native method.
     Native,
-    /// Not known, or not asked for (call counting keeps methods only).
+    /// Not known, or not requested (call counting keeps methods only).
     Unknown,
 }
 

@@ -127,7 +127,7 @@ pub fn java_name(signature: &str) -> String {
 /// Where a class comes from.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ClassPlace {
-    /// The loader: its class, its name if it has one, and a number that tells it from others;
+    /// The loader: its class, its name if it has one, and a number that distinguishes it from others;
     /// empty for the boot loader.
     pub loader: String,
     /// The named module; empty if the class is in none.
@@ -191,7 +191,7 @@ pub struct ThreadInfo {
 pub struct ThreadState {
     /// It has started and not ended.
     pub alive: bool,
-    /// Runnable: on CPU, or the VM cannot tell otherwise.
+    /// Runnable: on CPU, or the VM does not know better.
     pub runnable: bool,
     /// Blocked at the entrance of a monitor.
     pub blocked_on_monitor: bool,
@@ -214,7 +214,7 @@ pub struct ThreadState {
 pub struct Trace {
     /// The thread, or [`ThreadId::NONE`] when stacks are shared by threads.
     pub thread: ThreadId,
-    /// The frames, innermost first, at most the depth asked for.
+    /// The frames, innermost first, at most the depth requested.
     pub frames: Vec<Frame>,
 }
 

@@ -142,9 +142,9 @@ events! {
     ClassLoad = 42, "CLASS_LOAD", GcDisabled, SwitchedOrRequested;
     /// A class is unloaded. Undefines its id and those of its methods.
     ClassUnload = 43, "CLASS_UNLOAD", GcDisabled, Switched;
-    /// Somebody asks the profiler for its data.
+    /// The data of the profiler is requested.
     DataDumpRequest = 44, "DATA_DUMP_REQUEST", GcEnabled, Switched;
-    /// Somebody asks the profiler to start anew.
+    /// The profiler is asked to start anew.
     DataResetRequest = 45, "DATA_RESET_REQUEST", GcEnabled, Switched;
     /// The VM is initialised.
     JvmInitDone = 46, "JVM_INIT_DONE", GcEnabled, Switched;
@@ -276,7 +276,7 @@ impl EventKind {
     }
 
     /// Whether it may come only between `GC_START` and `GC_FINISH`. A VM that
-    /// counts references frees outside of collections and says so in its
+    /// counts references frees outside of collections and reports this in its
     /// [`Hello`](crate::wire::Hello).
     #[must_use]
     pub const fn bracketed(self) -> bool {

@@ -2,7 +2,7 @@
 //!
 //! A VM (HotSpot through JVMTI, the reference heap, a recording in a test)
 //! implements [`Vm`], the questions a profiler may ask. A profiler implements
-//! [`Profiler`] and is told [`Event`]s. Neither knows the other's insides: no
+//! [`Profiler`] and receives [`Event`]s. Neither knows the other's insides: no
 //! JVMTI pointer, no file, no socket appears here.
 //!
 //! Three rules keep the hot paths cheap and the two sides honest:
@@ -10,7 +10,7 @@
 //! * **Definitions come first.** A [`TraceId`], [`ClassId`], [`MethodId`] or
 //!   [`ThreadId`] in an event was introduced by an earlier
 //!   [`Event::TraceDefined`], [`Event::ClassLoaded`] or
-//!   [`Event::ThreadStarted`], or can be asked for with [`Vm`].
+//!   [`Event::ThreadStarted`], or can be requested with [`Vm`].
 //! * **Counts travel in batches.** Allocations, calls and samples arrive as
 //!   columns of *differences since the last batch*. Before a report the profiler
 //!   calls [`Vm::flush`], and every difference so far is delivered before it
@@ -34,7 +34,7 @@
 //! }
 //! ```
 //!
-//! Beside the batches of [`Event`], which our own profiler is told, stands the
+//! Beside the batches of [`Event`], which Tenure's own profiler gets, stands the
 //! document's vocabulary in full: a [`VmEvent`] is one of its 36 events with the
 //! numbers of the C interface, and [`wire`] carries them to another process or
 //! into a file.

@@ -3,7 +3,7 @@
 //! A profiler gets a [`Running`] VM. Disabling collections borrows it, so while
 //! a [`GcDisabled`] exists nothing that could collect or allocate can be called;
 //! suspending a thread borrows that again. Leaving a mode is dropping its value,
-//! in the order that nested calls ask for.
+//! in the order that nested calls request.
 //!
 //! ```compile_fail
 //! # fn f<H: vmpi::mode::Host>(vm: &mut vmpi::mode::Running<'_, H>) {
@@ -56,7 +56,7 @@ impl Request {
     }
 
     /// The request of an event by its kind and the object it is about, as
-    /// `RequestEvent` and the wire's command have it; `None` if the kind cannot
+    /// `RequestEvent` and the socket's command have it; `None` if the kind cannot
     /// be requested. A heap dump is of the full level.
     #[must_use]
     pub fn new(kind: EventKind, object: ObjectHandle) -> Option<Self> {
@@ -88,7 +88,7 @@ pub trait Host {
     fn run_gc(&mut self);
     /// Stops a thread. Collections are disabled.
     fn suspend(&mut self, env: EnvId) -> Outcome;
-    /// Lets it go on.
+    /// Lets it continue.
     fn resume(&mut self, env: EnvId) -> Outcome;
     /// Its status (see [`thread_status`](crate::vm_event::thread_status)), as if
     /// this interface had not suspended it.
@@ -134,7 +134,7 @@ impl<'h, H: Host> Running<'h, H> {
         self.0.run_gc();
     }
 
-    /// Asks for a monitor dump, which names no object the caller must hold on to.
+    /// Requests a monitor dump, which names no object the caller must hold on to.
     pub fn monitor_dump(&mut self, sink: &mut dyn FnMut(VmEvent)) -> Outcome {
         self.0.request(Request::MonitorDump, sink)
     }
@@ -156,7 +156,7 @@ impl<'h, H: Host> GcDisabled<'h, H> {
         GcDisabled::enter(self.0)
     }
 
-    /// Asks for an event once. Its object id is safe here.
+    /// Requests an event once. Its object id is safe here.
     pub fn request(&mut self, request: Request, sink: &mut dyn FnMut(VmEvent)) -> Outcome {
         self.0.request(request, sink)
     }

@@ -1,4 +1,4 @@
-//! A fair sample of objects whose number is not known before.
+//! A random sample of objects whose number is not known before.
 
 /// Keeps so many of what it is given, each with the same chance (Algorithm R of Vitter, 1985). The same
 /// seed gives the same sample.

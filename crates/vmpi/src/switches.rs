@@ -46,7 +46,7 @@ impl Switches {
         EventKind::from_code(code).map_or(Outcome::NotAvailable, |kind| self.set(kind, on))
     }
 
-    /// Whether `RequestEvent` may ask for this event; if not, the answer is
+    /// Whether `RequestEvent` may request this event; if not, the answer is
     /// [`Outcome::NotAvailable`].
     #[must_use]
     pub fn may_request(kind: EventKind) -> bool {

@@ -1,4 +1,4 @@
-//! The two interfaces: what a profiler may ask, and what it is told.
+//! The two interfaces: what a profiler may ask, and what it receives.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::instances::InstanceQuery;
 use crate::references::References;
 
 /// Why a question has no answer. None of these ends a profile: the part is left
-/// out and the profile says so.
+/// out and the profile reports this.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum VmError {
@@ -105,7 +105,7 @@ pub trait Vm {
     /// Collects garbage and waits for the end of it. *Stops.*
     fn force_gc(&self) -> Result<(), VmError>;
 
-    /// Delivers to `sink` every difference (allocations, deaths, costs, samples)
+    /// Delivers to `sink` every difference (allocations, frees, costs, samples)
     /// gathered since the last flush, with the definitions they need.
     fn flush(&self, sink: &mut dyn FnMut(&Event<'_>)) -> Result<(), VmError>;
     /// Switches one source of events on or off, as a socket command may ask.
@@ -142,9 +142,9 @@ pub enum Control {
     },
     /// Depth of stacks from now on.
     Depth(u32),
-    /// Allocations and deaths from now on are those of objects made from now on.
+    /// Allocations and frees from now on are those of objects made from now on.
     ClearAllocations,
-    /// Tell contention of monitors, or no longer.
+    /// Report contention of monitors, or no longer.
     Monitors(bool),
     /// What is recorded of each class from now on.
     Classes(Arc<Rules>),
@@ -156,7 +156,7 @@ pub enum Control {
     Fills(u32),
 }
 
-/// What a profiler is told. The VM side calls with one event at a time (it holds
+/// What a profiler receives. The VM side calls with one event at a time (it holds
 /// a lock), so an implementation needs no locks of its own, must not block on
 /// I/O for long, and must not panic.
 pub trait Profiler: Send {

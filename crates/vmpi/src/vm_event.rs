@@ -2,7 +2,7 @@
 //!
 //! Frequent events are small and plain; rare ones own what they carry, so that
 //! an event outlives the buffer it came in. Units and meanings follow section 3
-//! of the document; what is an addition of this crate says so.
+//! of the document; what is an addition of this crate reports this.
 
 use crate::event::GcKind;
 use crate::ids::{ArenaId, ObjectHandle, TraceId};
@@ -137,7 +137,7 @@ pub struct CompiledMethod {
     pub lines: Vec<(u32, i32)>,
 }
 
-/// Operands of an instruction that an `INSTRUCTION_START` tells.
+/// Operands of an instruction that an `INSTRUCTION_START` reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operand {
     /// None.
@@ -180,7 +180,7 @@ pub struct CallTrace {
     pub frames: Vec<CallFrame>,
 }
 
-/// How much a heap dump tells (section 4.2).
+/// How much a heap dump contains (section 4.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum DumpLevel {
@@ -209,7 +209,7 @@ impl DumpLevel {
 /// A heap dump as delivered; [`dump`](crate::dump) reads its bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HeapDump {
-    /// How much it tells.
+    /// How much it reports.
     pub level: DumpLevel,
     /// The records.
     pub data: Vec<u8>,
@@ -426,7 +426,7 @@ pub struct VmEvent {
 }
 
 impl VmEvent {
-    /// An event that was not asked for.
+    /// An event that was not requested.
     #[must_use]
     pub fn new(env: EnvId, body: Body) -> Self {
         Self {

@@ -1,4 +1,4 @@
-//! How much memory it takes to put a heap dump on the wire. Alone in its process, whose peak it reads.
+//! How much memory it takes to put a heap dump on the socket. Alone in its process, whose peak it reads.
 
 use vmpi::wire::{Encoder, Hello, Item};
 use vmpi::{Body, DumpLevel, EnvId, HeapDump};

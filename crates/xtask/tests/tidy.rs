@@ -103,7 +103,7 @@ fn documents_use_the_words_of_the_field() {
 }
 
 #[test]
-fn comments_of_revised_crates_use_the_words_of_the_field() {
+fn comments_use_the_words_of_the_field() {
     let code = |comment: &str| format!("fn nobody() {{}}\n{comment}\nlet told = \"nobody\";\n");
     for comment in [
         "// As nobody said.",
@@ -113,9 +113,9 @@ fn comments_of_revised_crates_use_the_words_of_the_field() {
         breaks(tidy::comment_phrases, "a.rs", &code(comment));
     }
     keeps(tidy::comment_phrases, "a.rs", &code("/// See `nobody`."));
-    assert!(tidy::has_revised_comments("crates/server/web/dom.js"));
-    assert!(!tidy::has_revised_comments("crates/server/Cargo.toml"));
-    check(tidy::comment_phrases, tidy::has_revised_comments);
+    assert!(tidy::has_comments("crates/server/web/dom.js"));
+    assert!(!tidy::has_comments("crates/server/Cargo.toml"));
+    check(tidy::comment_phrases, tidy::has_comments);
 }
 
 #[test]

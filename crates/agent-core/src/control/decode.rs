@@ -1,4 +1,4 @@
-//! The agent's end: bytes of the peer to commands.
+//! The agent's end: bytes of the collector to commands.
 
 use super::{Command, Switch};
 
@@ -8,7 +8,7 @@ const HEAD: usize = 9;
 const MOST_UNKNOWN: usize = 1 << 16;
 
 /// Collects bytes until a command is complete. The length word is ignored, as by the original:
-/// a command's length follows from its tag, and old peers sent anything there. Switches that are
+/// a command's length follows from its tag, and old collectors sent anything there. Switches that are
 /// not known are younger than that: theirs is believed.
 #[derive(Clone, Debug, Default)]
 pub struct Decoder {

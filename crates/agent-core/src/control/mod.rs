@@ -1,4 +1,4 @@
-//! The socket of `net=host:port`: the commands a peer may send (facts: section 6), for both ends.
+//! The socket of `net=host:port`: the commands a collector may send (facts: section 6), for both ends.
 //! Bytes in, values out: no socket here.
 
 mod decode;
@@ -10,7 +10,7 @@ pub use decode::Decoder;
 pub use peer::{Form, Progress, StreamMeter};
 pub use words::{NoCommand, WORDS};
 
-/// A command of the peer.
+/// A command of the collector.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Command {
     /// 0x01: collect garbage.
@@ -61,15 +61,15 @@ pub enum Switch {
     ClearSites,
     /// 7: depth of traces from now on.
     Depth(u16),
-    /// Ours, 9 and 10: time contention of monitors, beginning at zero, or end that and write it.
+    /// Tenure's own, 9 and 10: time contention of monitors, beginning at zero, or end that and write it.
     Monitors(bool),
-    /// Ours, 8: what is recorded of each class from now on, as lines of [`vmpi::class_options`].
+    /// Tenure's own, 8: what is recorded of each class from now on, as lines of [`vmpi::class_options`].
     Classes(String),
-    /// Ours, 11 and 12: code of the program may be run to answer what is asked of its objects.
+    /// Tenure's own, 11 and 12: code of the program may be run to answer what is asked of its objects.
     OwnCode(bool),
-    /// Ours, 13: list the live objects of a class.
+    /// Tenure's own, 13: list the live objects of a class.
     Instances(vmpi::InstanceQuery),
-    /// Ours, 14: read how big and how full all live objects are. The number of the answer is the
+    /// Tenure's own, 14: read how big and how full all live objects are. The number of the answer is the
     /// serial of the command: agents that do not know it take a switch for two bytes.
     Fills(u32),
     /// Any other number: no effect.
@@ -77,7 +77,7 @@ pub enum Switch {
 }
 
 impl Command {
-    /// The bytes a peer sends: tag, serial, length and body, except for the lone tag of
+    /// The bytes a collector sends: tag, serial, length and body, except for the lone tag of
     /// [`Command::Eof`]. Thread ids are four bytes, as the original takes them.
     pub fn encode(&self, serial: u32) -> Vec<u8> {
         let mut body = Vec::new();

@@ -1,4 +1,4 @@
-//! The peer's end: what arrives from the agent, measured while it is stored.
+//! The collector's end: what arrives from the agent, measured while it is stored.
 
 use hprof::RecordTag;
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ pub enum Form {
 pub struct Progress {
     /// Bytes in all.
     pub bytes: u64,
-    /// The form, once the first bytes tell.
+    /// The form, once the first bytes show it.
     pub form: Option<Form>,
     /// Complete records by tag byte (binary form).
     pub records: BTreeMap<u8, u64>,
@@ -50,7 +50,7 @@ enum State {
     Line,
 }
 
-/// Longest piece of a text line that is looked at.
+/// Longest piece of a text line that is examined.
 const LINE: usize = 64;
 
 impl StreamMeter {

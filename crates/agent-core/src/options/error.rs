@@ -65,7 +65,7 @@ pub enum OptionFault {
 /// A failure after the options were understood, while the agent opens its output.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum StartError {
-    /// No peer at the address of `net`.
+    /// No collector at the address of `net`.
     #[error("can't connect to {host}:{port}")]
     Connect {
         /// Host as given.
@@ -79,7 +79,7 @@ pub enum StartError {
          too, or insecure=y"
     )]
     Unprotected(String),
-    /// The collector does not know the secret, or there is no secret to ask for.
+    /// The collector does not know the secret, or there is no secret to request.
     #[error("no profile goes to {0}: {1}")]
     Stranger(String, String),
     /// The output file cannot be created. The name is `(null)` for a `net` whose port is 0.

@@ -24,7 +24,7 @@ use std::time::Duration;
 /// The environment variable whose content is appended to the options with a comma.
 pub const ENVIRONMENT: &str = "_JAVA_HPROF_OPTIONS";
 
-/// What the option string asks for.
+/// What the option string requests.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Parsed {
     /// The whole string was `help`: print [`help`] on standard output and exit with 0.
@@ -97,11 +97,11 @@ pub enum Keep {
 }
 
 impl Keep {
-    /// What stays if nothing is said.
+    /// What stays if nothing is reported.
     pub const USUAL: Keep = Keep::Files(24);
 }
 
-/// What `heap=` asks for.
+/// What `heap=` requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HeapMode {
     /// A heap dump.
@@ -133,7 +133,7 @@ pub enum WhenExhausted {
     Snapshot,
 }
 
-/// What `cpu=` asks for. `samples` and `times` may be on together.
+/// What `cpu=` requests. `samples` and `times` may be on together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CpuMode {
     /// Periodic stack samples.
@@ -177,7 +177,7 @@ pub enum Format {
 pub enum Target {
     /// A file name, exactly as given or the default.
     File(String),
-    /// A peer that listens.
+    /// A collector that listens.
     Net {
         /// Name or address.
         host: String,
@@ -297,8 +297,8 @@ impl Options {
         self.heap.when_exhausted == Some(WhenExhausted::Snapshot)
     }
 
-    /// Whether a peer gets the last counts when the VM ends without a dump. The original sent nothing;
-    /// whoever watches a program wants what came after the last question, too.
+    /// Whether a collector gets the last counts when the VM ends without a dump. The original sent nothing;
+    /// a user who watches a program wants what came after the last question, too.
     pub fn tells_last_counts(&self) -> bool {
         let is_counted = self.heap.sites
             || self.heap.dump
@@ -309,7 +309,7 @@ impl Options {
         is_counted && has_peer && !self.dump_on_exit && self.mode == Mode::Modern
     }
 
-    /// True when a run with these options counts and says the same; only its peer may be another.
+    /// True when a run with these options counts and says the same; only its collector may be another.
     pub fn records_as(&self, other: &Options) -> bool {
         let mut other = other.clone();
         other.text.clone_from(&self.text);

@@ -1,4 +1,4 @@
-//! Stack traces alone, as a dump without a heap: for whoever reads a copy of the process, whose tables have only the
+//! Stack traces alone, as a dump without a heap: for the reader of a copy of the process, whose tables have only the
 //! numbers of stacks.
 
 use super::binary::{BinaryOutput, Settings};
@@ -55,7 +55,7 @@ pub fn stack_serial(trace: TraceId) -> u32 {
     }
 }
 
-/// An output that somebody collects.
+/// An output that a test collects.
 struct Pieces(Sender<Vec<u8>>);
 
 impl Write for Pieces {

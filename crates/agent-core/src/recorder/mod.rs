@@ -1,4 +1,4 @@
-//! The profiler: VM facts in, HPROF out. One state machine, told events one at a time.
+//! The profiler: VM facts in, HPROF out. One state machine, which takes one event at a time.
 
 mod report;
 
@@ -30,13 +30,13 @@ use vmpi::{
 pub enum Reaction {
     /// Read the next command.
     Continue,
-    /// Stop listening; the program goes on.
+    /// Stop listening; the program continues.
     StopListening,
     /// End the process with this code, without a final dump.
     Exit(i32),
 }
 
-/// Records what the options ask for and writes it.
+/// Records what the options request and writes it.
 pub struct Recorder {
     options: Options,
     host: Box<dyn Host>,
@@ -46,7 +46,7 @@ pub struct Recorder {
     catalog: Catalog,
     tables: Tables,
     printed: FxHashSet<TraceId>,
-    /// What factories of the program have said, and whether the peer knows it.
+    /// What factories of the program have said, and whether the collector knows it.
     answers: (BTreeMap<ClassId, ClassAnswer>, bool),
     lost: Vec<(String, u64)>,
     degraded: Vec<report::Note>,
@@ -155,8 +155,8 @@ impl Recorder {
         }
     }
 
-    /// Goes on with another output, which gets the header and everything that what follows refers
-    /// to. Counts go on, so that the next tables hold what was counted meanwhile.
+    /// Continues with another output, which gets the header and everything that what follows refers
+    /// to. Counts continue, so that the next tables hold what was counted meanwhile.
     pub fn begin_again(&mut self, vm: &dyn Vm, out: Box<dyn Write + Send>) {
         if self.out.is_none() || self.ended {
             return;
@@ -335,7 +335,7 @@ impl Recorder {
         });
     }
 
-    /// Carries out a command of the socket's peer.
+    /// Carries out a command of the socket's collector.
     pub fn command(&mut self, vm: &dyn Vm, command: &Command) -> Reaction {
         if self.ended {
             return Reaction::StopListening;

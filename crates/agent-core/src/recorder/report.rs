@@ -17,8 +17,8 @@ pub(super) struct Note {
 }
 
 impl Recorder {
-    /// Everything the options ask for: monitors, heap, sites, samples, times. Afterwards CPU and
-    /// monitor costs begin again at zero; sites go on.
+    /// Everything the options request: monitors, heap, sites, samples, times. Afterwards CPU and
+    /// monitor costs begin again at zero; sites continue.
     pub(super) fn dump(&mut self, vm: &dyn Vm) {
         let options = self.options.clone();
         if options.heap.dump {
@@ -159,8 +159,8 @@ impl Recorder {
         ))
     }
 
-    /// Ends the output with what was recorded, and goes on with another one. What was allocated is counted anew in it;
-    /// what lives stays.
+    /// Ends the output with what was recorded, and continues with another one. What was allocated is counted anew in it;
+    /// live objects stays.
     pub fn rotate(&mut self, vm: &dyn Vm, out: Box<dyn Write + Send>) {
         if self.out.is_none() || self.ended {
             return;
@@ -176,12 +176,12 @@ impl Recorder {
     /// The end: notes, then nothing more.
     pub(super) fn finish(&mut self, vm: &dyn Vm) {
         self.remarks(vm);
-        // The output is closed: the program may go on for long.
+        // The output is closed: the program may continue for long.
         self.out = None;
         self.ended = true;
     }
 
-    /// Something was dropped; the sum is noted at the end.
+    /// Something was dropped; the sum is reported at the end.
     pub(super) fn lost(&mut self, what: &str, count: u64) {
         match self.lost.iter_mut().find(|(known, _)| known == what) {
             Some((_, sum)) => *sum += count,
@@ -189,7 +189,7 @@ impl Recorder {
         }
     }
 
-    /// Something is not measured as requested, which is noted at the end. A note about the memory limit replaces
+    /// Something is not measured as requested, which is reported at the end. A note about the memory limit replaces
     /// the one before it, which differs in its numbers only.
     pub(super) fn degraded(&mut self, what: &str) {
         const MOST: usize = 256;
@@ -310,7 +310,7 @@ impl Recorder {
         });
     }
 
-    /// The live objects of a class, for the peer that asked for them.
+    /// The live objects of a class, for the collector that requested them.
     pub(super) fn instances(&mut self, vm: &dyn Vm, listing: &vmpi::Listing) {
         let traces: Vec<TraceId> = listing.rows.iter().map(|row| row.trace).collect();
         self.traces(vm, &traces);
@@ -318,7 +318,7 @@ impl Recorder {
         self.flush();
     }
 
-    /// How big and how full live objects are, for the peer that asked.
+    /// How big and how full live objects are, for the collector that asked.
     pub(super) fn fills(&mut self, vm: &dyn Vm, fills: &vmpi::Fills) {
         let traces: Vec<TraceId> = fills.rows.iter().map(|row| row.trace).collect();
         self.traces(vm, &traces);
@@ -348,7 +348,7 @@ impl Recorder {
             out.sites(context, &section);
             match table.sampling {
                 Sampling::Interval(interval) => out.estimates(context, &table, interval),
-                // Of some classes only a part is looked at.
+                // Of some classes only a part is examined.
                 Sampling::All if table.is_estimate() => out.estimates(context, &table, 0),
                 Sampling::All => {}
             }

@@ -1,4 +1,4 @@
-//! A VM that answers from tables: what a test puts in is what the recorder is told.
+//! A VM that answers from tables: what a test puts in is what the recorder gets.
 
 #![allow(dead_code)] // Each test file uses its part.
 
@@ -323,7 +323,7 @@ impl Write for Shared {
     }
 }
 
-/// A process at a fixed time that keeps what is said.
+/// A process at a fixed time that keeps what is reported.
 pub(crate) struct Process(pub(crate) Shared);
 
 impl Host for Process {

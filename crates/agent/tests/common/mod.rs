@@ -36,7 +36,7 @@ pub(crate) struct Lab {
     classes: tempfile::TempDir,
 }
 
-/// The laboratory, made once; `None` without a JDK, which is said.
+/// The laboratory, made once; `None` without a JDK, which is reported.
 pub(crate) fn lab() -> Option<&'static Lab> {
     static LAB: OnceLock<Option<Lab>> = OnceLock::new();
     LAB.get_or_init(make).as_ref()

@@ -186,7 +186,7 @@ fn command(
         // Which rows have time is chance; with this all are there.
         java.env("_JAVA_HPROF_OPTIONS", "cutoff=0");
     }
-    // JDK 8 has the original under this name, so ours is named by its path.
+    // JDK 8 has the original under this name, so Tenure's is named by its path.
     let path = library.filter(|_| jdk.version == 8);
     if let Some(folder) = library.and_then(Path::parent) {
         java.env("LD_LIBRARY_PATH", folder);
@@ -274,7 +274,7 @@ fn ended(child: &mut Child, started: Instant) -> i64 {
     }
 }
 
-/// The peer: takes all that comes, and sends the recorded commands.
+/// The collector: takes all that comes, and sends the recorded commands.
 fn talk(case: &Case, listener: &TcpListener, printed: &Path, pid: u32) -> Vec<u8> {
     let began = Instant::now();
     listener.set_nonblocking(true).expect("a socket");

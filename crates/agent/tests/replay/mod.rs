@@ -1,4 +1,4 @@
-//! Every recorded run of the original agent, run again with ours: either equal once times, ids and
+//! Every recorded run of the original agent, run again with Tenure's: either equal once times, ids and
 //! process numbers are masked, or different for a reason that stands in a table.
 //!
 //! By default the newest JDK and the runs of [`explained::DEFAULT`]; `./x matrix`
@@ -27,7 +27,7 @@ use live::Left;
 /// How many programs run at once; most of them sleep.
 const WORKERS: usize = 4;
 
-/// What came of one case.
+/// The result of one case.
 enum Verdict {
     Equal(u64),
     Explained(u64, Vec<&'static str>),
@@ -134,7 +134,7 @@ fn each<T: Send>(cases: Vec<Case>, work: impl Fn(&Case) -> T + Sync) -> Vec<(Cas
     done
 }
 
-/// Says what came of each case; the wrong ones are returned.
+/// Says the result of each case; the wrong ones are returned.
 #[expect(clippy::print_stdout, reason = "no case is left out silently")]
 fn say(jdk: &Jdk, verdicts: Vec<(Case, Verdict)>, mut counts: BTreeMap<&str, u64>) -> Vec<String> {
     let mut failed = Vec::new();

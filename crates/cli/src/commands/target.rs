@@ -21,7 +21,7 @@ pub fn parse_id(text: &str) -> Result<ObjectId> {
     id.map_err(|error: NoObjectId| Usage(format!("{text}: {error}")).into())
 }
 
-/// Tells a file and an object id apart, in either order.
+/// Distinguishes a file and an object id, in either order.
 pub fn file_and_id(words: &[String]) -> Result<(PathBuf, Option<ObjectId>)> {
     let marked = |w: &&String| w.starts_with("0x") || w.starts_with('@');
     match words {

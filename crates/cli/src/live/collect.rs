@@ -1,4 +1,4 @@
-//! The peer of an agent in socket mode: stores what arrives and passes commands on.
+//! The collector of an agent in socket mode: stores what arrives and passes commands on.
 
 use crate::output_file::OutputFile;
 use agent_core::control::{Command, Form, Progress, StreamMeter};
@@ -8,7 +8,7 @@ use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How often commands are looked for while nothing arrives.
+/// How often commands are searched while nothing arrives.
 pub(crate) const TICK: Duration = Duration::from_millis(100);
 
 /// Where a profile goes.
@@ -28,7 +28,7 @@ pub(crate) struct Collected {
 }
 
 /// Stores a connection's bytes until the agent closes it. `next` gives commands, `create` opens the
-/// file, `show` is told the progress.
+/// file, `show` receives the progress.
 pub(crate) fn collect(
     mut stream: TcpStream,
     destination: &Destination,
@@ -45,7 +45,7 @@ pub(crate) fn collect(
     loop {
         while let Some(command) = next() {
             serial += 1;
-            // A peer that is gone is noticed by the next read.
+            // A collector that is gone is noticed by the next read.
             let _ = stream.write_all(&command.encode(serial));
         }
         match stream.read(&mut buffer) {

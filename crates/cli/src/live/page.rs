@@ -16,7 +16,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 use vmpi::class_options::Rules;
 
-/// Frames per stack of a recording that is asked for on the command line.
+/// Frames per stack of a recording that is requested on the command line.
 const DEPTH: u32 = 32;
 /// Mean bytes between sampled allocations.
 const INTERVAL: u64 = 64 << 10;
@@ -52,7 +52,7 @@ fn agent_memory(text: &str) -> Result<u64, String> {
 }
 
 impl LiveArgs {
-    /// Looks at the file of options of classes and where profiles go before anything is started.
+    /// Examines the file of class filters and where profiles go before anything is started.
     ///
     /// # Errors
     /// When the file cannot be read, a line is wrong, or nothing can be sent there.
@@ -145,7 +145,7 @@ pub(crate) struct LiveArgs {
     /// With --live: folder of a project, for the source of a frame (may be repeated)
     #[arg(long, value_name = "FOLDER", requires = "live", value_hint = clap::ValueHint::DirPath)]
     source: Vec<PathBuf>,
-    /// With --live: file of lines MODULE CLASS OPTIONS that say what is recorded and looked at of each
+    /// With --live: file of lines MODULE CLASS OPTIONS that say what is recorded and examined of each
     /// class; it is read again when it changes
     #[arg(long, value_name = "FILE", requires = "live", value_hint = clap::ValueHint::FilePath)]
     classes: Option<PathBuf>,
@@ -173,7 +173,7 @@ fn read_rules(live: &Live, file: &Path) -> Result<()> {
     live.choose(&text).map_err(|what| wrong(file, what))
 }
 
-/// Reads the file whenever it has changed, as long as there is a page. A fault is said, and what
+/// Reads the file whenever it has changed, as long as there is a page. A fault is reported, and what
 /// held before then holds on.
 fn follow_rules(live: &Weak<Live>, file: &Path) {
     let stamp = || {
@@ -196,7 +196,7 @@ fn follow_rules(live: &Weak<Live>, file: &Path) {
 }
 
 /// What was recorded of a program that has ended would be gone with its page: it is kept. Of one that
-/// runs on the agent knows it, and tells it to the next page.
+/// runs on the agent knows it, and gives it to the next page.
 pub(crate) fn keep_recording(live: &Live) {
     match live.keep_recording() {
         Ok(files) if files.is_empty() => live.forget(),

@@ -104,7 +104,7 @@ struct Measured {
 }
 
 impl PushArgs {
-    /// Looks at the address and the certificates before anything is started.
+    /// Examines the address and the certificates before anything is started.
     ///
     /// # Errors
     /// When profiles cannot be sent so.

@@ -22,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// A copy of a JVM.
 pub(crate) struct Snapshot {
     pub(crate) copied: Copied,
-    /// How long the program stood still at most: from the request to stop until it went on.
+    /// How long the program stood still at most: from the request to stop until it continued.
     pub(crate) stopped: Duration,
     /// How long of that the fork took.
     pub(crate) fork: Duration,

@@ -29,7 +29,7 @@ pub(crate) struct Watched {
     /// Memory limit of the agent in bytes, if it is not the usual one.
     memory: Option<u64>,
     counters: Mutex<Option<File>>,
-    /// One command at a time: two that ask for the socket at once could make the JVM print its
+    /// One command at a time: two that request the socket at once could make the JVM print its
     /// threads instead.
     turn: Mutex<()>,
 }
@@ -73,7 +73,7 @@ impl Watched {
     }
 }
 
-/// What the agent is told: binary records on a socket, and nothing at exit.
+/// The options of the agent: binary records on a socket, and nothing at exit.
 pub(crate) fn options(recording: Recording, memory: Option<u64>, address: &str) -> String {
     let (mut what, depth, native) = match recording {
         Recording::Full { depth, native } => ("heap=all".to_owned(), depth, native),

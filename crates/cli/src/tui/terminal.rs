@@ -13,7 +13,7 @@ use std::time::Duration;
 /// What runs may take this long to end after a signal.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Whether a signal has asked for the end.
+/// Whether a signal has requested the end.
 #[derive(Clone, Debug, Default)]
 pub struct Ended(Arc<AtomicBool>);
 
@@ -29,7 +29,7 @@ impl Ended {
     /// When the terminal is gone.
     pub fn key(&self, patience: Duration) -> io::Result<Option<KeyEvent>> {
         // Crossterm reads a terminal that has been closed over and over, without end, so that is
-        // looked at before every time that it may read.
+        // examined before every time that it may read.
         is_open(Duration::ZERO)?;
         if !event::poll(Duration::ZERO)? {
             is_open(patience)?;

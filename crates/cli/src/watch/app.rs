@@ -99,7 +99,7 @@ pub enum Prompt {
     Regex,
     /// The text of a mark.
     Mark,
-    /// A line of the options of classes.
+    /// A line of the class filters.
     Line,
     /// A new one below it.
     NewLine,
@@ -136,7 +136,7 @@ pub struct Watch {
     pub height: usize,
     /// True once the user is done.
     pub ended: bool,
-    /// Counts how often an answer was asked for anew.
+    /// Counts how often an answer was requested anew.
     renewed: u64,
 }
 

@@ -16,7 +16,7 @@ use server::reply::Fault;
 
 /// Most rows of a sheet: a screen is for looking.
 pub(super) const ROWS: usize = 1000;
-/// Objects of a class that are looked at.
+/// Objects of a class that are examined.
 const SAMPLE: usize = 10_000;
 
 /// A question.

@@ -48,7 +48,7 @@ pub(super) fn changes(
     })
 }
 
-/// The options of classes, line by line.
+/// The class filters, line by line.
 pub(super) fn options(live: &Live) -> Sheet {
     let lines = answers::options(live).text;
     Sheet {

@@ -27,7 +27,7 @@ pub enum View {
     Saved,
     /// What changed between two of them.
     Changes,
-    /// The lines that say what is recorded and looked at of each class.
+    /// The lines that say what is recorded and examined of each class.
     Options,
     /// The frames of a stack, with their lines of source.
     Source,
@@ -92,7 +92,7 @@ impl View {
                 "class", "site", "package", "module", "loader", "method", "context",
             ],
             View::Native => &["class", "site", "method"],
-            // The VM's own histogram stops the program, so it is asked for, not followed.
+            // The VM's own histogram stops the program, so it is requested, not followed.
             View::Instances => &["", "recording", "dump", "vm"],
             _ => &[],
         }

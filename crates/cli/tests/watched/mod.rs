@@ -108,7 +108,7 @@ impl Program {
         self.expect("ok");
     }
 
-    /// Tells something that is not answered.
+    /// Sends a line that is not answered.
     pub(crate) fn say(&mut self, line: &str) {
         writeln!(self.input, "{line}").expect("told");
         self.input.flush().expect("told");

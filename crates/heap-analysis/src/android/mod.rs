@@ -59,10 +59,10 @@ pub struct Android {
     pub bitmap_bytes: Bytes,
 }
 
-/// Looks at everything.
+/// Examines everything.
 ///
 /// # Errors
-/// [`HeapError::Cancelled`] soon after the control says so.
+/// [`HeapError::Cancelled`] soon after the control is cancelled.
 pub fn android(
     heap: &Heap,
     top: Option<usize>,

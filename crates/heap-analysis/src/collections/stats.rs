@@ -10,7 +10,7 @@
 //!   collections share counts for the first of them;
 //! * *collided* are the entries of a chained table that are not alone in front of their bucket:
 //!   `size` less the buckets in use;
-//! * a collection that another one wraps (the HashMap of a HashSet) is told by its wrapper's row
+//! * a collection that another one wraps (the HashMap of a HashSet) is counted in its wrapper's row
 //!   and has none of its own; a wrapper of something that the table does not know is left out.
 
 use crate::collections::table::{CollectionKind, CollectionTable, Shape, Size, shapes};
@@ -95,7 +95,7 @@ pub struct Collections {
     pub omitted_rows: u64,
 }
 
-/// Looks at all collections.
+/// Examines all collections.
 pub fn collections(
     heap: &Heap,
     table: &CollectionTable,

@@ -5,7 +5,7 @@
 //! the threshold; class suspects are groups of the rest that do so together. For a single suspect
 //! everything comes from the dominator tree. What holds a class suspect is answered by merging
 //! shortest paths, which needs the inbound references; it is done only on request
-//! ([`LeakOptions::deep`]). MAT draws a random sample above 10,000 instances; ours is every k-th
+//! ([`LeakOptions::deep`]). MAT draws a random sample above 10,000 instances; Tenure takes every k-th
 //! instance in id order, so that the same dump always gives the same answer.
 
 mod below;
@@ -29,7 +29,7 @@ use serde::Serialize;
 pub struct LeakOptions {
     /// Percent of the reachable heap above which something is a suspect.
     pub threshold: u64,
-    /// How much of an object's retained size its largest child must have to go on down.
+    /// How much of an object's retained size its largest child must have to continue downwards.
     pub big_drop: f64,
     /// Share of the instances of a class suspect that a common path must cover.
     pub group_ratio: f64,
@@ -73,7 +73,7 @@ pub enum SuspectKind {
     Class,
 }
 
-/// Where a suspect's memory piles up.
+/// Where a suspect's memory accumulates.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct AccumulationPoint {
     /// The object.
@@ -152,7 +152,7 @@ pub struct Suspect {
     pub instances: u64,
     /// Loader that defined the class, 0 for the boot loader.
     pub loader: Address,
-    /// Where the memory piles up, if there is one such place.
+    /// Where the memory accumulates, if there is one such place.
     pub accumulation_point: Option<AccumulationPoint>,
     /// There is no such place because the suspect is the head of a chain of more than
     /// [`MAX_LEVELS`] objects: the class of the chain's links.
@@ -177,7 +177,7 @@ pub struct Suspect {
     pub stack: Vec<String>,
 }
 
-/// Objects of a class that says nothing about who made them, held from many places.
+/// Objects of a class that does not show which code made them, held from many places.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Scattered {
     /// The class.
@@ -217,7 +217,7 @@ pub struct Leaks {
 /// Finds the suspects.
 ///
 /// # Errors
-/// [`HeapError::Cancelled`] soon after the control says so.
+/// [`HeapError::Cancelled`] soon after the control is cancelled.
 pub fn find(heap: &Heap, options: &LeakOptions, control: &Control<'_>) -> Result<Leaks, HeapError> {
     let total = heap.summary().reachable_shallow;
     let mut leaks = Leaks {

@@ -9,12 +9,12 @@ use serde::Serialize;
 /// Most stacks that are listed.
 const SITES: usize = 3;
 
-/// The stacks that allocated the objects of a class, among those that were looked at.
+/// The stacks that allocated the objects of a class, among those that were examined.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct AllocatedBy {
     /// Class of the objects.
     pub class: String,
-    /// How many objects were looked at.
+    /// How many objects were examined.
     pub objects: u64,
     /// How many of them carry a stack.
     pub with_stack: u64,
@@ -27,7 +27,7 @@ pub struct AllocatedBy {
 pub struct AllocationSite {
     /// Serial of the trace in the dump.
     pub trace: u32,
-    /// Objects it allocated, of those that were looked at.
+    /// Objects it allocated, of those that were examined.
     pub objects: u64,
     /// Their own size.
     pub shallow: Bytes,

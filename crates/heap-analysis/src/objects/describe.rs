@@ -24,7 +24,7 @@ impl Serialize for Address {
     }
 }
 
-/// An object, named so that a person knows what it is and a script can ask for more.
+/// An object, named so that a person knows what it is and a script can request more.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ObjectRef {
     /// Its id.

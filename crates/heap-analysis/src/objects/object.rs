@@ -112,7 +112,7 @@ pub struct ObjectDetails {
     pub allocated_at: Vec<String>,
 }
 
-/// Looks at one object.
+/// Describes one object.
 pub fn details(
     heap: &Heap,
     object: ObjIdx,

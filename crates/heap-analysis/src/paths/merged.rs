@@ -15,7 +15,7 @@ use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::hash_map::Entry;
 
-/// How many objects one search may look at before it is given up. Real paths are found within a
+/// How many objects one search may visit before it is abandoned. Real paths are found within a
 /// few hundred; what needs more is held by half of the heap.
 const MAX_VISITS: usize = 100_000;
 
@@ -36,7 +36,7 @@ struct Finder<'h> {
     /// Next object towards the root, and the distance to it. Roots map to themselves.
     known: FxHashMap<ObjIdx, (ObjIdx, u32)>,
     visits: usize,
-    /// Objects that may be looked at for paths that are the shortest ones.
+    /// Objects that may be visited for paths that are the shortest ones.
     exact: usize,
     /// True once instances hold their classes.
     widened: bool,
@@ -174,7 +174,7 @@ impl<'h> Finder<'h> {
     }
 }
 
-/// What MAT's group analysis asks for.
+/// What MAT's group analysis takes.
 #[derive(Clone, Copy, Debug)]
 pub struct MergeOptions {
     /// Share of the targets that a common path must cover.
@@ -313,7 +313,7 @@ pub struct MergedOptions {
     pub top: usize,
     /// References that do not count.
     pub exclude: Exclusions,
-    /// Objects that may be looked at for shortest paths, [`EXACT_VISITS`] as a rule; past it the first
+    /// Objects that may be visited for shortest paths, [`EXACT_VISITS`] as a rule; past it the first
     /// way to a known path is taken.
     pub exact: usize,
 }
@@ -321,7 +321,7 @@ pub struct MergedOptions {
 /// The merged shortest paths to some objects; `name` says what they are.
 ///
 /// # Errors
-/// [`HeapError::Cancelled`] soon after the control says so.
+/// [`HeapError::Cancelled`] soon after the control is cancelled.
 pub fn to_objects(
     heap: &Heap,
     name: &str,
@@ -367,7 +367,7 @@ enum Key {
     Field(Option<String>, ClassIdx),
 }
 
-/// The next level of a branch. The slots of an array are not told apart, nor is what the objects
+/// The next level of a branch. The slots of an array are not distinguished, nor is what the objects
 /// in them hold by the same field: `[*] -> Node -> val` is one way and not ten thousand.
 fn branches<'p>(
     heap: &Heap,

@@ -51,7 +51,7 @@ pub enum SetSpec {
     /// object this is its retained set; of several, at least what they retain together.
     Retained(Box<SetSpec>),
     /// `sql:(TEXT)`, `oql:(TEXT)`, `jhat:(TEXT)`, or `query:(TEXT)` in the dialect that the text
-    /// shows: the objects that a query gives. In TEXT `%28` stands for a parenthesis. Somebody who
+    /// shows: the objects that a query gives. In TEXT `%28` stands for a parenthesis. Code that
     /// can answer queries puts [`Objects`](Self::Objects) in its place, see
     /// [`resolve`](Self::resolve).
     Query {
@@ -406,14 +406,14 @@ pub fn members(heap: &Heap, spec: &SetSpec, all: bool) -> Result<Selection, SetE
     })
 }
 
-/// How much of a heap [`some`] looks at.
+/// How much of a heap [`some`] examines.
 #[derive(Clone, Copy, Debug)]
 pub struct Look {
     /// Places of the heap, spread evenly.
     pub windows: u64,
     /// Objects at each.
     pub each: u64,
-    /// Members of which references are asked for; a hundred times as many are followed downwards.
+    /// Members of which references are requested; a hundred times as many are followed downwards.
     pub ask: usize,
 }
 

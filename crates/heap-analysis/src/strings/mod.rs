@@ -53,7 +53,7 @@ pub struct FoundStrings {
     pub rows: Vec<FoundString>,
     /// Number of all matches.
     pub matches: u64,
-    /// Strings that were looked at.
+    /// Strings that were examined.
     pub strings: u64,
 }
 
@@ -91,7 +91,7 @@ pub struct Duplicate {
 /// Equal strings of the heap, the most wasteful first.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Duplicates {
-    /// Strings that were looked at.
+    /// Strings that were examined.
     pub strings: u64,
     /// Different texts.
     pub distinct: u64,

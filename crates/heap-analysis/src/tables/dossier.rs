@@ -60,7 +60,7 @@ pub struct Dossier {
     pub loaders: Loaders,
     /// Garbage.
     pub unreachable: Unreachable,
-    /// System properties, if they were asked for.
+    /// System properties, if they were requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub properties: Option<Properties>,
     /// State of the file.
@@ -70,7 +70,7 @@ pub struct Dossier {
 /// Puts a report together.
 ///
 /// # Errors
-/// [`HeapError::Cancelled`] soon after the control says so.
+/// [`HeapError::Cancelled`] soon after the control is cancelled.
 pub fn dossier(
     heap: &Heap,
     options: &DossierOptions,

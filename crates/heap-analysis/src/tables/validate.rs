@@ -1,5 +1,5 @@
-//! Is the file whole? What was damaged, what was left out, and what the dump by its nature cannot
-//! tell.
+//! Is the file whole? What was damaged, what was left out, and what a dump by its nature cannot
+//! show.
 
 use heap_graph::{Heap, Summary};
 use hprof::DamageKind;
@@ -21,7 +21,7 @@ pub struct Finding {
 /// A check and how it went.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Check {
-    /// What was looked at.
+    /// What was checked.
     pub what: &'static str,
     /// True when it is as it should be.
     pub ok: bool,

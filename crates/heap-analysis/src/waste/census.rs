@@ -49,7 +49,7 @@ pub(super) struct Census<'a> {
     plan: &'a Plan,
     sketch: &'a Sketch,
     all: bool,
-    /// Shallow size of everything that was looked at.
+    /// Shallow size of everything that was examined.
     pub(super) shallow: u64,
     /// Per class: instances, and the bitwise or of all their field bytes.
     masks: Vec<(u64, Vec<u8>)>,

@@ -1,5 +1,5 @@
 //! What memory is spent on that the program could do without: equal strings, arrays and objects,
-//! badly filled collections, boxed numbers, fields nobody sets, arrays of zeros, weak maps that
+//! badly filled collections, boxed numbers, fields that are never set, arrays of zeros, weak maps that
 //! cannot let go, references and native buffers.
 //!
 //! Three walks over the contents of the heap (what is there; which of it is equal; who holds it)
@@ -50,7 +50,7 @@ pub struct WasteOptions {
     pub top: Option<usize>,
     /// Name the fields that hold the copies (the third walk).
     pub holders: bool,
-    /// Tell what each allocating stack wastes.
+    /// Report what each allocating stack wastes.
     pub sites: bool,
     /// Which classes are collections.
     pub table: CollectionTable,
@@ -82,7 +82,7 @@ pub struct WasteKind {
 /// What could be saved.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Waste {
-    /// Shallow size of the objects that were looked at.
+    /// Shallow size of the objects that were examined.
     pub shallow: Bytes,
     /// All kinds, the largest savings first.
     pub kinds: Vec<WasteKind>,
@@ -100,7 +100,7 @@ pub struct Waste {
     pub boxed: Vec<BoxedRow>,
     /// Fields that hold boxed numbers in every instance.
     pub boxed_fields: Vec<BoxedField>,
-    /// Waste by class and allocating stack, if it was asked for.
+    /// Waste by class and allocating stack, if it was requested.
     pub sites: Vec<WasteSite>,
     /// Instance fields that are null or zero in every instance.
     pub zero_fields: Vec<ZeroField>,
@@ -229,7 +229,7 @@ pub fn waste(
     Ok(answer)
 }
 
-/// The fields that hold copies. Of arrays that are the room of a collection its class is said.
+/// The fields that hold copies. For arrays that belong to a collection, the class of the collection is given.
 fn who_holds(
     heap: &Heap,
     options: &WasteOptions,

@@ -103,7 +103,7 @@ impl Plan {
     }
 
     /// Whether an instance may be compared with others of its class. One whose fields are all
-    /// zero says nothing: locks look like that.
+    /// zero is no sign of a copy: locks look like that.
     pub(super) fn comparable(&self, class: ClassIdx, fields: &[u8]) -> bool {
         self.roles[class.0 as usize].comparable && fields.iter().any(|b| *b != 0)
     }

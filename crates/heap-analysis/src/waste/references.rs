@@ -33,7 +33,7 @@ pub struct References {
     pub references: [u64; 4],
     /// References whose referent is gone.
     pub cleared: u64,
-    /// References that wait in their queue for somebody to take them out (finalizers: objects
+    /// References that wait in their queue until they are removed (finalizers: objects
     /// whose finalize method has still to run).
     pub enqueued: u64,
     /// The rows, most references first.
@@ -196,7 +196,7 @@ pub struct WeakMapRow {
 /// Maps with weak keys.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct WeakMaps {
-    /// Entries with key and value that were looked at.
+    /// Entries with key and value that were examined.
     pub examined: u64,
     /// Entries that were not, because the search had gone through a million objects.
     pub skipped: u64,
@@ -243,7 +243,7 @@ pub(super) struct RawWeakEntry {
     value: ObjIdx,
 }
 
-/// Objects looked at per entry, and in all.
+/// Objects examined per entry, and in all.
 const NEAR: usize = 1000;
 const BUDGET: usize = 1_000_000;
 

@@ -34,7 +34,7 @@
     }
   }
 
-  // ---- objects of the heap: fields are read when they are asked for
+  // ---- objects of the heap: fields are read when they are needed
 
   const handler = {
     get(target, name) {
@@ -164,7 +164,7 @@
     }
   }
 
-  // Arrays stay arrays, everything else is made as it is asked for.
+  // Arrays stay arrays, everything else is made when it is needed.
   function like(c, made) {
     return Array.isArray(c) || isObject(c) || asIterable(c) === null ? [...made] : made;
   }

@@ -12,7 +12,7 @@ use heap_graph::{ClassIdx, Dominator, Heap, ObjIdx, ObjectKind, ObjectView};
 use hprof::{BasicType, ObjectId};
 use std::rc::Rc;
 
-/// Most elements that are taken out of one collection.
+/// Most elements that are read from one collection.
 const LIMIT: usize = 10_000_000;
 
 /// What a method gives: `None` when the value has no such method.

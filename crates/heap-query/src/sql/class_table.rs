@@ -39,7 +39,7 @@ impl ClassTable {
             if fields.len() >= MAX_FIELDS || !seen.insert(&field.name) {
                 continue;
             }
-            // SQL does not tell `a` from `A`.
+            // SQL does not distinguish `a` from `A`.
             let mut name = field.name.clone();
             let mut n = 1;
             while !taken.insert(name.to_lowercase()) {
@@ -145,7 +145,7 @@ struct Instances {
     fields: Vec<String>,
     objects: Box<dyn Iterator<Item = ObjIdx>>,
     here: ObjIdx,
-    /// Fields of the present object, read when the first of them is asked for.
+    /// Fields of the present object, read when the first of them is requested.
     values: RefCell<Option<Vec<Cell>>>,
     count: u32,
 }

@@ -35,7 +35,7 @@ use table::{ColumnDef, Source};
 /// Longest text or row in bytes: no query may fill the memory with one value.
 const MAX_LENGTH: i32 = 256 << 20;
 
-/// Steps of SQLite's machine between two looks at the limits.
+/// Steps of SQLite's machine between two checks of the limits.
 const STEPS: i32 = 2000;
 
 /// All tables with fixed names.

@@ -128,7 +128,7 @@ fn walk_of(env: &Env, scan: &Scan) -> Result<Walk, QueryError> {
     Ok(Walk::Blocks(Box::new(Blocks::new(env, scan))))
 }
 
-/// The object that is asked for by its id.
+/// The object that is requested by its id.
 fn one_object(env: &Env, scan: &Scan) -> Option<ObjIdx> {
     let id = scan.equal(ID).or_else(|| scan.equal(ADDRESS))?;
     id.object_id().and_then(|id| env.heap.find(id))

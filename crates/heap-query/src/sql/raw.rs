@@ -1,5 +1,5 @@
 //! The bridge between SQLite's virtual tables and [`Source`]: the only unsafe code of the crate,
-//! because `rusqlite` asks for the promise that the first field of two structs is SQLite's own.
+//! because `rusqlite` requires the promise that the first field of two structs is SQLite's own.
 #![expect(
     unsafe_code,
     reason = "rusqlite's traits for virtual tables are unsafe to implement"
@@ -65,7 +65,7 @@ const OPS: [(Op, u8); 5] = [
 ];
 
 impl HeapTable {
-    /// The order asked for, when this table can deliver it.
+    /// The requested order, when this table can deliver it.
     fn order(&self, info: &IndexInfo) -> Option<Order> {
         let mut wanted = info.order_bys();
         let first = wanted.next()?;

@@ -249,7 +249,7 @@ impl Rewriter<'_> {
             || full.strip_prefix("instanceof.").is_some_and(self.is_class)
     }
 
-    /// The name of the table of a class. SQLite does not tell `a.B` from `a.b`, Java does.
+    /// The name of the table of a class. SQLite does not distinguish `a.B` from `a.b`, Java does.
     fn table(&mut self, full: &str) -> String {
         if full == "native.ThreadStackFrames" {
             return "ThreadStackFrames".to_owned();

@@ -37,7 +37,7 @@ impl Type {
 pub(crate) struct ColumnDef {
     pub(crate) name: String,
     pub(crate) kind: Type,
-    /// Not part of `select *`: arguments of table functions, and what only few ask for.
+    /// Not part of `select *`: arguments of table functions, and what few queries need.
     pub(crate) hidden: bool,
     /// What a function is called with.
     pub(crate) argument: bool,
@@ -136,7 +136,7 @@ pub(crate) enum Order {
     Grouped(usize),
 }
 
-/// What one scan is asked for.
+/// What one scan has to deliver.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Scan {
     pub(crate) constraints: Vec<Constraint>,
@@ -160,7 +160,7 @@ impl Scan {
 pub(crate) struct Cost {
     /// Rows expected.
     pub(crate) rows: f64,
-    /// Rows looked at, weighted by what each costs.
+    /// Rows examined, weighted by what each costs.
     pub(crate) work: f64,
 }
 
@@ -194,14 +194,14 @@ pub(crate) trait Rows {
     /// Goes to the next row; false at the end.
     fn advance(&mut self) -> Result<bool, QueryError>;
 
-    /// Whether the same rows can [begin again](Self::again). A join asks for one object after the
+    /// Whether the same rows can [begin again](Self::again). A join requests one object after the
     /// other, millions of times.
     fn repeats(&self) -> bool {
         false
     }
 
-    /// Begins again with other values of the same comparisons, where [`repeats`](Self::repeats) says
-    /// so.
+    /// Begins again with other values of the same comparisons, where [`repeats`](Self::repeats)
+    /// allows it.
     fn again(&mut self, _scan: &Scan) {}
 
     /// Says the value of a column of the present row.

@@ -120,7 +120,7 @@ pub(crate) fn known() -> (Session, Vec<(u64, &'static str)>) {
     (session_of(&heap.bytes(), LayoutModel::Measured), names)
 }
 
-/// A query that is refused, with what is said and where in its text.
+/// A query that is refused, with the message and its place in the text.
 pub(crate) fn fails(session: &Session, lang: Lang, text: &str, place: usize, message: &str) {
     match session.run(text, Some(lang), &Limits::default()) {
         Err(QueryError::Text {

@@ -31,7 +31,7 @@ pub(crate) fn collectors() -> &'static [&'static str] {
     }
 }
 
-/// The laboratory, made once; `None` without a JDK or C compiler, which is said.
+/// The laboratory, made once; `None` without a JDK or C compiler, which is reported.
 pub(crate) fn lab() -> Option<&'static Lab> {
     static LAB: OnceLock<Option<Lab>> = OnceLock::new();
     LAB.get_or_init(make).as_ref()
@@ -134,7 +134,7 @@ impl Lab {
         self.java(jdk, &[&bridge, &load], program, &report)
     }
 
-    /// What is said of a bad option text.
+    /// What is reported of a bad option text.
     pub(crate) fn refused(&self, jdk: &Jdk, text: &str) -> String {
         let mut java = Command::new(jdk.tool("java"));
         java.arg(format!("-agentpath:{}={text}", self.bridge.display()))

@@ -1,6 +1,6 @@
-//! When followed objects were made. A time for each would cost a quarter of what an object costs; but
+//! When tracked objects were made. A time for each would cost a quarter of what an object costs; but
 //! they are followed in the order in which they are made, so a list keeps only where a new time
-//! begins, and the order survives the dead.
+//! begins, and the order survives freed objects.
 
 use std::ops::{Deref, DerefMut, Range};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,7 +19,7 @@ pub(crate) struct Clock {
     /// The same in milliseconds since 1970.
     began_ms: u64,
     is_on: AtomicBool,
-    /// A thread sees to it that births are known soon.
+    /// A thread sees to it that allocations are known soon.
     pub(crate) is_kept: Mutex<bool>,
 }
 
@@ -36,7 +36,7 @@ impl Default for Clock {
 }
 
 impl Clock {
-    /// The time now; 0 if nobody wants it.
+    /// The time now; 0 if no one wants it.
     pub(crate) fn now(&self) -> u32 {
         match self.is_on() {
             true => self.exact(),
@@ -74,12 +74,12 @@ struct Birth {
     time: u32,
 }
 
-/// Followed objects in the order in which they were made, with times.
+/// Tracked objects in the order in which they were made, with times.
 #[derive(Default)]
 pub(crate) struct Dated {
     entries: Vec<Entry>,
     births: Vec<Birth>,
-    /// What somebody who goes through them piece by piece has not seen: it stays that when others
+    /// What a thread that goes through them piece by piece has not seen: it stays that when others
     /// die meanwhile, and those that come later are not in it.
     unseen: Range<usize>,
 }
@@ -197,7 +197,7 @@ impl Dated {
     }
 }
 
-/// Takes over what threads have gathered so often that births are known to about a tenth of a second:
+/// Takes over what threads have gathered so often that allocations are known to about a tenth of a second:
 /// a thread that makes few objects would keep them longer. Costs a fiftieth of a core at most.
 pub(crate) fn keep_births(hotspot: &HotSpot, jni: Jni) {
     use std::time::Duration;
@@ -222,7 +222,7 @@ mod tests {
     use jvmti::Object;
 
     fn entry(number: usize) -> Entry {
-        // SAFETY: nobody uses the reference; it is a number here.
+        // SAFETY: no one uses the reference; it is a number here.
         let weak = unsafe { Object::from_raw(std::ptr::without_provenance_mut(8 * number)) };
         Entry::new(weak.expect("not null"), SiteId(1), 0, 0)
     }

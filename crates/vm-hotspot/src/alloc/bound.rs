@@ -4,7 +4,7 @@
 //! that it refers to, until the old generation has been collected, too. A program whose heap fills with them waits for memory
 //! at each allocation (`bench/zgc.py` measures it).
 //!
-//! A number is no help where one freed object refers to all later ones. So the heap is looked at, too: while it stays nearly full
+//! A number is no help where one freed object refers to all later ones. So the heap is examined, too: while it stays nearly full
 //! over some collections, ever fewer objects are tracked.
 
 use jvmti::{Env, Live};
@@ -21,7 +21,7 @@ pub(crate) const LARGE: u64 = 1 << 10;
 pub(crate) struct Bound {
     pub(crate) objects: usize,
     pub(crate) large_bytes: u64,
-    /// Bytes that the heap may have, if it is looked at.
+    /// Bytes that the heap may have, if it is examined.
     pub(crate) heap: Option<u64>,
 }
 

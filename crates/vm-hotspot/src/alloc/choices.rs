@@ -1,4 +1,4 @@
-//! Which objects are recorded, and how: the options of classes, looked up once per class.
+//! Which objects are recorded, and how: the class filters, looked up once per class.
 //!
 //! They may change at any time. What threads have found out before then stands under other keys
 //! in their tables, which are entered anew ([`crate::vm::state::State::choose`]).
@@ -30,7 +30,7 @@ impl Default for Dice {
 }
 
 impl Dice {
-    /// Whether the next object is among those that are looked at.
+    /// Whether the next object is among those that are examined.
     pub(crate) fn choose(&mut self, share: Share) -> bool {
         if share == Share::ALL {
             return true;
@@ -38,7 +38,7 @@ impl Dice {
         share.chooses(self.throw())
     }
 
-    /// Whether the next object is the one of `1 << halves` that is looked at.
+    /// Whether the next object is the one of `1 << halves` that is examined.
     pub(crate) fn choose_in_halves(&mut self, halves: u32) -> bool {
         halves == 0 || self.throw().leading_zeros() >= halves
     }
@@ -83,7 +83,7 @@ struct Factories {
     mute: FxHashSet<String>,
     /// Those of which a fault was said.
     faulty: FxHashSet<String>,
-    /// Answers that hold and were not told yet; and whether what was told before does not.
+    /// Answers that hold and were not reported yet; and whether what was reported before does not.
     news: Vec<(ClassId, Chosen)>,
     is_anew: bool,
     /// There is a thread that asks.
@@ -184,12 +184,12 @@ impl Choices {
         begins
     }
 
-    /// Whether options of classes name a factory.
+    /// Whether class filters name a factory.
     pub(crate) fn asks(&self) -> bool {
         self.rules.asks()
     }
 
-    /// Nobody asks any more.
+    /// No one asks any more.
     pub(crate) fn end_asking(&mut self) {
         self.factories.is_asking = false;
     }
@@ -203,7 +203,7 @@ impl Choices {
         Some(std::mem::take(&mut self.factories.questions))
     }
 
-    /// The question that is waited for.
+    /// The question whose answer a thread waits for.
     pub(crate) fn asking(&self) -> Arc<Asking> {
         Arc::clone(&self.factories.asking)
     }
@@ -215,7 +215,7 @@ impl Choices {
         self.factories.questions.retain(others);
     }
 
-    /// What factories have said of classes since the last call, and whether what was told before
+    /// What factories have said of classes since the last call, and whether what was reported before
     /// holds no longer.
     pub(crate) fn take_news(&mut self) -> (bool, Vec<ClassAnswer>) {
         let news = std::mem::take(&mut self.factories.news).into_iter();

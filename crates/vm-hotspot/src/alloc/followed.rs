@@ -5,11 +5,11 @@
 //! collector clears on its way.
 //!
 //! Threads add to one of several lists, by the number of their tracker; what has
-//! lived through a collection moves to the aged ones, which are looked at seldom.
+//! lived through a collection moves to the aged ones, which are examined seldom.
 //!
-//! When they take too much of the budget, half of them are let go, chosen by chance, and each of
-//! the others stands for twice as many; so are those that come later. What is said of the
-//! living is then an estimate, and no sort of object is preferred. The same happens at the [`Bound`] of a
+//! When they take too much of the budget, half of them are let go, chosen at random, and each of
+//! the others stands for twice as many; so are those that come later. What is reported of
+//! live objects is then an estimate, and no sort of object is preferred. The same happens at the [`Bound`] of a
 //! collector that keeps garbage for the sake of a weak reference.
 
 use std::mem::offset_of;
@@ -30,16 +30,16 @@ use crate::heap::slots;
 
 /// Lists of the young; a thread's objects are all in one.
 const LISTS: usize = 16;
-/// What an object is charged: its entry in a list that may be half empty, its share of the births, and the
+/// What an object is charged: its entry in a list that may be half empty, its share of the allocations, and the
 /// slot of the weak reference in the VM.
 const COST: u64 = 2 * size_of::<Entry>() as u64 + 16;
 /// So few objects are not made fewer.
 const FEW: usize = 1024;
-/// How often the heap is looked at, if at all.
+/// How often the heap is examined, if at all.
 const LOOK: Duration = Duration::from_millis(100);
-/// Living objects that somebody looks at without leaving room for others.
+/// Live objects that a thread examines without leaving room for others.
 pub(crate) const PIECE: usize = 1024;
-/// Collections after which the aged are looked at again, unless they have doubled.
+/// Collections after which the aged are examined again, unless they have doubled.
 const SELDOM: u32 = 16;
 
 /// Bits of [`Entry::how`]: the site, a flag, the weight.
@@ -62,7 +62,7 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    /// Where it has its weak reference and its site, for whoever reads it from outside.
+    /// Where it has its weak reference and its site, for a reader outside of the process.
     pub(crate) const OFFSETS: [usize; 2] = [offset_of!(Entry, weak), offset_of!(Entry, how)];
 
     /// An object of a site that stands for `1 << weight_log2` objects; `bytes` only
@@ -124,7 +124,7 @@ fn sum(entries: &[Entry]) -> (usize, u64) {
     (entries.len(), large.sum())
 }
 
-/// The living of one site, weights counted in: objects, and bytes of arrays.
+/// The live objects of one site, weights counted in: objects, and bytes of arrays.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Living {
     pub(crate) objects: i64,
@@ -139,7 +139,7 @@ pub(crate) struct Living {
 #[derive(Default)]
 struct Aged {
     entries: Dated,
-    /// How many there were when they were last looked at, and collections since.
+    /// How many there were when they were last examined, and collections since.
     looked_at: usize,
     collections: u32,
 }
@@ -148,7 +148,7 @@ struct Aged {
 #[derive(Default)]
 pub(crate) struct Young {
     pub(crate) entries: Dated,
-    /// Entries at which the threads that add to them look after the dead themselves,
+    /// Entries at which the threads that add to them look after freed objects themselves,
     /// because the watcher cannot keep up.
     limit: usize,
     /// Objects and bytes of arrays of sites that are thinned out, which were chosen since the
@@ -247,7 +247,7 @@ impl Young {
     }
 }
 
-/// All followed objects.
+/// All tracked objects.
 pub(crate) struct Followed {
     young: [Mutex<Young>; LISTS],
     aged: Mutex<Aged>,
@@ -266,7 +266,7 @@ pub(crate) struct Followed {
     started: AtomicU64,
     collections: AtomicU64,
     watcher: OnceLock<std::thread::Thread>,
-    /// Whether the slots of the dead are null, once that was tried.
+    /// Whether the slots of freed objects are null, once that was tried.
     are_cleared: OnceLock<bool>,
     /// Shares by number, that of all objects first.
     shares: Mutex<Vec<Share>>,
@@ -295,7 +295,7 @@ impl Followed {
         }
     }
 
-    /// The list that a thread's objects go to. While it is locked nobody else takes
+    /// The list that a thread's objects go to. While it is locked no one else takes
     /// over what that thread has gathered.
     pub(crate) fn list(&self, tracker: i32) -> MutexGuard<'_, Young> {
         self.young[tracker.unsigned_abs() as usize % LISTS].lock()
@@ -559,7 +559,7 @@ impl Followed {
         }
     }
 
-    /// Drops the references of the dead, those of the aged too if `all` are wanted.
+    /// Drops the references of freed objects, those of the aged too if `all` are wanted.
     fn bury(&self, jni: Jni, aged: &mut Aged, all: bool) {
         let before = aged.entries.len();
         aged.collections += 1;
@@ -604,7 +604,7 @@ impl Followed {
         }
     }
 
-    /// Forgets all, which nobody asks for any more.
+    /// Forgets all, which no one requests any more.
     pub(crate) fn release(&self, jni: Jni) {
         let mut aged = self.aged.lock();
         let lists = self.young.iter();
@@ -614,14 +614,14 @@ impl Followed {
         }
     }
 
-    /// All the living, for `body`. They may die meanwhile, but their references stay.
+    /// All live objects, for `body`. They may die meanwhile, but their references stay.
     pub(crate) fn living<T>(&self, jni: Jni, body: impl FnOnce(&Dated) -> T) -> T {
         let mut aged = self.aged.lock();
         self.bury(jni, &mut aged, true);
         body(&aged.entries)
     }
 
-    /// Begins to go through the living, and counts those of each site by its number. One at a time
+    /// Begins to go through live objects, and counts those of each site by its number. One at a time
     /// does so.
     pub(crate) fn see_all(&self, jni: Jni) -> Vec<u64> {
         let mut aged = self.aged.lock();
@@ -638,8 +638,8 @@ impl Followed {
         counts
     }
 
-    /// The next of them that somebody `wants`, each with a local reference, in a piece so small that
-    /// nobody waits for it; `None` when all have been seen.
+    /// The next of them that the caller `wants`, each with a local reference, in a piece so small that
+    /// no one waits for it; `None` when all have been seen.
     pub(crate) fn see(
         &self,
         jni: Jni,
@@ -647,7 +647,7 @@ impl Followed {
     ) -> Option<Vec<(Object, Entry)>> {
         let mut aged = self.aged.lock();
         let mut chosen = Vec::with_capacity(PIECE);
-        // Many that nobody wants are not many to look at.
+        // Many that no one wants are not many to look at.
         for _ in 0..64 {
             let piece = aged.entries.see(PIECE - chosen.len());
             if piece.is_empty() {
@@ -673,7 +673,7 @@ impl Followed {
         lists.collect::<Vec<_>>().concat()
     }
 
-    /// The living of each site, by its number.
+    /// The live objects of each site, by its number.
     pub(crate) fn by_site(&self, jni: Jni) -> Vec<Living> {
         self.living(jni, |entries| {
             let mut sums: Vec<Living> = Vec::new();

@@ -1,5 +1,5 @@
-//! Sampled allocations on their way to the state. The thread that has allocated puts a sample into a list, by its number, and goes
-//! on; one thread of the agent's takes them over. So threads that allocate do not wait for each other, nor for a report.
+//! Sampled allocations on their way to the state. The thread that has allocated puts a sample into a list, by its number, and continues;
+//! one thread of the agent takes them over. So threads that allocate do not wait for each other, nor for a report.
 
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
@@ -20,7 +20,7 @@ use crate::vm::state::{MOST_FRAMES, NOWHERE, State, TRACKER_FRAMES};
 
 /// Lists, so that there is one for each thread of most programs.
 const LISTS: usize = 64;
-/// Samples in a list at which the agent's thread is woken, and at which there is no room for more.
+/// Samples in a list at which the agent's thread is woken, and at which it is full.
 const MANY: usize = 64;
 const FULL: usize = 1024;
 
@@ -76,7 +76,7 @@ impl HotSpot {
         }
     }
 
-    /// Lets a sample wait. `None` if its class or thread has no number yet, or there is no room.
+    /// Lets a sample wait. `None` if its class or thread has no number yet, or the list is full.
     fn put_sample(&self, env: Env<Live>, jni: Jni, made: Object) -> Option<()> {
         let class = env.tag(jni.object_class(made)?).ok()?;
         let thread = env.thread_number(None).ok()?;

@@ -26,7 +26,7 @@ impl Every {
         }
         let since = now - self.last;
         self.last = now;
-        // Times that were missed are not made up for.
+        // Times that were missed are not repeated.
         self.next += self.period;
         if self.next <= now {
             self.next = now + self.period;

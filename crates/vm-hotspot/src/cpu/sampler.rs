@@ -59,7 +59,7 @@ enum Method {
 }
 
 impl Method {
-    /// By signals unless safepoints are `wanted`, or signals cannot be had, which is said.
+    /// By signals unless safepoints are `wanted`, or signals cannot be had, which is reported.
     fn choose(hotspot: &HotSpot, wanted: bool) -> Self {
         if wanted {
             return Self::Safepoint;
@@ -147,7 +147,7 @@ pub(crate) fn find_agct() -> Option<AsyncGetCallTrace> {
 }
 
 impl Sampler {
-    /// Starts sampling; called once, when the VM is up or a listener asks for it. There are no
+    /// Starts sampling; called once, when the VM is up or a listener requests it. There are no
     /// CPU samples before [`Sampler::switch`].
     pub(crate) fn start(
         hotspot: &'static HotSpot,
@@ -198,7 +198,7 @@ impl Sampler {
         if is_agent || !matches!(self.method, Method::Async(_)) {
             return;
         }
-        // Whoever had the system's number before has ended without a word.
+        // The thread that had the system's number before has ended without an event.
         self.timers.disarm(own_tid());
         self.timers.arm(own_tid(), number as u32);
     }
@@ -246,7 +246,7 @@ impl Sampler {
         self.stopped.store(true, Ordering::Relaxed);
     }
 
-    /// Deletes all timers, of threads that go on.
+    /// Deletes all timers, of threads that continue.
     pub(crate) fn disarm_all(&self) {
         self.timers.disarm_all();
     }
@@ -493,7 +493,7 @@ static BEFORE: AtomicPtr<libc::sigaction> = AtomicPtr::new(ptr::null_mut());
 
 /// SIGPROF: no allocation, no lock, errno kept. What we have not sent is the program's.
 extern "C" fn on_signal(signal: i32, info: *mut libc::siginfo_t, context: *mut c_void) {
-    // SAFETY: the system gives the signal to a handler that has asked for its origin.
+    // SAFETY: the system gives the signal to a handler that has requested its origin.
     let Some(cause) = (unsafe { timers::cause_of(info) }) else {
         return pass_on(signal, info, context);
     };
@@ -576,7 +576,7 @@ fn install_handler() -> bool {
         BEFORE.store(Box::into_raw(Box::new(before)), Ordering::Release);
     }
     // SAFETY: a zeroed sigaction is valid, and the handler has the signature that
-    // SA_SIGINFO asks for.
+    // SA_SIGINFO requests.
     unsafe {
         let mut action: libc::sigaction = MaybeUninit::zeroed().assume_init();
         action.sa_sigaction = ours;
@@ -592,7 +592,7 @@ impl HotSpot {
         self.config.takes_async_stacks() || self.async_stacks.load(Ordering::Relaxed)
     }
 
-    /// From now on stacks can be taken in signal handlers, although the options did not say so.
+    /// From now on stacks can be taken in signal handlers, although the options did not request it.
     pub(crate) fn prepare_async_stacks(&self, env: Env<Live>) {
         if self.takes_async_stacks() {
             return;
@@ -640,7 +640,7 @@ mod tests {
             CAUGHT.fetch_add(1, Ordering::SeqCst);
         }
         let caught = || CAUGHT.load(Ordering::SeqCst);
-        // SAFETY: the handler has the signature that is asked for, and only counts; the signal goes to this thread.
+        // SAFETY: the handler has the signature that is requested, and only counts; the signal goes to this thread.
         let raise = || unsafe { libc::raise(libc::SIGPROF) };
         // SAFETY: as above.
         unsafe { libc::signal(libc::SIGPROF, count as *const () as usize) };

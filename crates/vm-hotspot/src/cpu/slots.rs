@@ -48,7 +48,7 @@ pub(super) struct Slot {
     pub(super) frames: UnsafeCell<Box<[CallFrame]>>,
 }
 
-// SAFETY: a slot's cells are touched only by whoever moved its state to BUSY: the handler from EMPTY,
+// SAFETY: a slot's cells are touched only by the thread that moved its state to BUSY: the handler from EMPTY,
 // who takes samples over from FULL.
 unsafe impl Sync for Slot {}
 // SAFETY: nothing in it belongs to a thread.
@@ -78,7 +78,7 @@ impl Slot {
         claimed.is_ok()
     }
 
-    /// Gives the slot on to whoever claims it in this state.
+    /// Passes the slot to the thread that claims it in this state.
     pub(super) fn leave(&self, state: u32) {
         self.state.store(state, Ordering::Release);
     }

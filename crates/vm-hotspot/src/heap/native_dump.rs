@@ -179,7 +179,7 @@ impl Places {
     /// Adds what has a name.
     fn name(self, known: &Known, dump: &mut NativeDump) {
         let mut named = self.named.into_iter();
-        // Weak references to the dead have no address.
+        // Weak references to freed objects have no address.
         for ((_, class), address) in known.classes.iter().zip(named.by_ref()) {
             dump.classes
                 .extend((address != 0).then_some((address, *class)));

@@ -1,6 +1,6 @@
 //! One walk through the heap for every sink: what JVMTI reports is gathered into whole objects.
 //!
-//! The VM reports all that one object holds before it goes on to the next, so one object is gathered at a time and handed
+//! The VM reports all that one object holds before it continues to the next, so one object is gathered at a time and handed
 //! over when the next begins; classes, whose parts may come in between, are handed over at the end. Classes are loaded
 //! until all threads stand still; what a class holds that was not planned for, or an object of such a class, gets a root
 //! of its own, so that it is not taken for garbage. [`Ids`] name the objects, and a [`Sink`] receives them.
@@ -100,7 +100,7 @@ pub(crate) trait Sink {
     fn primitive_array(&mut self, met: &Met, element: BasicType, len: u32, bytes: &[u8]);
     /// A class.
     fn class(&mut self, class: WholeClass<'_>);
-    /// Whether the walk goes on; asked between references.
+    /// Whether the walk continues; asked between references.
     fn goes_on(&self) -> bool;
 }
 

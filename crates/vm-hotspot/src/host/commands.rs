@@ -125,8 +125,8 @@ impl Host {
         Outcome::Success
     }
 
-    /// What `read` finds among the followed objects, and all that happened until then:
-    /// births and collections are put in the queue under the same lock.
+    /// What `read` finds among the tracked objects, and all that happened until then:
+    /// allocations and collections are put in the queue under the same lock.
     fn at_once<T>(&self, read: impl FnOnce(&[Entry]) -> T) -> (T, Vec<Message>) {
         let tracked = self.tracked.lock();
         let answer = read(&tracked.entries);
@@ -166,7 +166,7 @@ impl Host {
         Some((jni.new_local(entry.weak)?, entry))
     }
 
-    /// The followed objects (in a sampled stream, those that were sampled and live), and
+    /// The tracked objects (in a sampled stream, those that were sampled and live), and
     /// what happened before.
     fn dump_of_ids(&self) -> Dumped {
         let record = |entry: &Entry| IdRecord {

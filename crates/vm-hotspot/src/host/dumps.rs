@@ -1,9 +1,9 @@
 //! Dumps on request: of the heap, of one object, of monitors.
 //!
-//! A dump has an environment of its own, with tags for classes, followed objects and whoever the
+//! A dump has an environment of its own, with tags for classes, tracked objects and the objects that the
 //! walk meets; they go with it, so that nothing is left for the collector to look after. At the
-//! moment in which the walk begins, and all threads stand still, followed objects get the ids that
-//! the stream knows them by, and what has happened by then is set apart to be told before the
+//! moment in which the walk begins, and all threads stand still, tracked objects get the ids that
+//! the stream knows them by, and what has happened by then is set apart to be reported before the
 //! dump. Objects that are not followed have an id in the one dump.
 
 use jvmti::{Capability, Env, Jni, Live, Object};
@@ -26,14 +26,14 @@ use crate::heap::records::{self, Plan};
 use crate::heap::used_monitors::{monitor_record, status_of, used_monitors};
 use crate::heap::walk::{Classes, Ids, Shape, Wanted};
 
-/// Bytes that a heap dump may have: it is held in memory, three times while it is put on the wire
+/// Bytes that a heap dump may have: it is held in memory, three times while it is put on the socket
 /// (a test of `vmpi` counts).
 const MOST: usize = 256 << 20;
 /// Above all addresses and numbers: ids that objects have in one dump.
 const PASSING_IDS: u64 = 1 << 61;
 /// Marks tags of objects that are not followed.
 const PASSING: i64 = 1 << 40;
-/// Marks tags of followed objects.
+/// Marks tags of tracked objects.
 const FOLLOWED: i64 = 1 << 41;
 
 /// What a request has yielded, and what had happened before.
@@ -43,7 +43,7 @@ pub(super) type Dumped = (Option<Body>, Vec<Message>);
 struct Tags<'h> {
     host: &'h Host,
     env: Env<Live>,
-    /// Numbers of the tagged followed objects, ascending.
+    /// Numbers of the tagged tracked objects, ascending.
     followed: Vec<u64>,
     /// Their ids, once all threads stand still.
     ids: Vec<u64>,
@@ -141,7 +141,7 @@ impl Ids for Tags<'_> {
         let host = self.host;
         // Its holders are never inside the VM, so they get on while threads stand still.
         let mut tracked = host.tracked.lock();
-        // The end of one that is not there was told; nobody can have met it.
+        // The end of one that is not there was reported; no one can have met it.
         let unknown = PASSING_IDS | 1 << 60;
         let mut entries = tracked.entries.iter().peekable();
         let id = |number: &u64| {
@@ -199,7 +199,7 @@ impl Drop for Tags<'_> {
 }
 
 impl Host {
-    /// Has all classes told and tagged.
+    /// Has all classes reported and tagged.
     fn plan(
         &self,
         (env, jni): (Env<Live>, Jni),
@@ -218,7 +218,7 @@ impl Host {
             ClassId(number as u32)
         };
         let mut layouts = Layouts::read(env, jni, number).ok()?;
-        // A class of which the VM says nothing.
+        // A class of which the VM does not state anything.
         layouts.0.remove(&0);
         let names = self.names.lock();
         let mut shapes = FxHashMap::default();
@@ -336,7 +336,7 @@ impl Host {
         Some((Some(Body::MonitorDump(Box::new(dump))), before))
     }
 
-    /// Tells what an object is that has an id in one dump only; in no arena.
+    /// Reports what an object is that has an id in one dump only; in no arena.
     fn describe(&self, env: Env<Live>, jni: Jni, object: Object, id: ObjectHandle) {
         let Some(mirror) = jni.object_class(object) else {
             return;

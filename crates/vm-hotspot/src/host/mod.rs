@@ -1,15 +1,15 @@
-//! HotSpot as a host of the whole vocabulary: a stock VM tells its collections,
-//! arenas, and the births, moves and deaths of sampled objects as [`VmEvent`]s.
+//! HotSpot as a host of the whole vocabulary: a stock VM reports its collections,
+//! arenas, and the allocations, moves and frees of sampled objects as [`VmEvent`]s.
 //!
 //! [`load`] is called instead of [`HotSpot::load`](crate::HotSpot::load), as one
 //! process has one set of JVMTI callbacks. Sampled objects are held by weak global
 //! references, whose slots are read when a collection has ended: no dump, no tag
 //! table, no stop of our own. Where the slots cannot be relied upon (ZGC), ids are
-//! numbers and no moves are told, which is said once.
+//! numbers and no moves are reported, which is reported once.
 //!
-//! Threads of the program put messages into a queue; one thread of ours makes bytes
+//! Threads of the program put messages into a queue; one thread of Tenure's makes bytes
 //! of them. Locks: `names`, then `tracked`, then `queue`; the VM thread takes the
-//! last two, so nobody calls the VM while holding them.
+//! last two, so no one calls the VM while holding them.
 //!
 //! Reading order: `vm_structs`, `spaces`, `slots`, `moves`, `queue`, `names`, `threads`, `stream`,
 //! `sampling`, `events`, `commands`, `dumps`.
@@ -56,13 +56,13 @@ pub use stream::Sink;
 
 /// Frames kept of a stack unless asked otherwise: the VM takes longest for them.
 pub const DEPTH: usize = 4;
-/// Most frames that can be asked for.
+/// Most frames that can be requested.
 pub const MOST_DEPTH: usize = 64;
-/// Objects followed at a time; more are counted as lost.
+/// Objects tracked at a time; more are counted as lost.
 const MOST: usize = 1 << 20;
 /// Memory of a tracked object: its entry and its id, in tables that may be half empty, and the VM's weak reference.
 const FOLLOWED: u64 = (2 * size_of::<Entry>() + 3 * size_of::<u64>()) as u64 + 16;
-/// Where ids are numbers, deaths are asked for once more so long after a collection:
+/// Where ids are numbers, frees are requested once more so long after a collection:
 /// such a collector clears references when its last pause is over.
 const AFTERWARDS: Duration = Duration::from_millis(250);
 /// How often bytes are written.
@@ -90,7 +90,7 @@ pub struct HostSetup {
 /// A followed object.
 #[derive(Clone, Copy)]
 struct Entry {
-    /// Its place in the order of births; the entries are in this order.
+    /// Its place in the order of allocations; the entries are in this order.
     number: u64,
     weak: Object,
     id: u64,
@@ -100,7 +100,7 @@ struct Entry {
     large: u64,
 }
 
-/// All followed objects.
+/// All tracked objects.
 struct Tracked {
     entries: Vec<Entry>,
     /// Bytes of the large arrays among them.
@@ -108,7 +108,7 @@ struct Tracked {
     /// Their ids, where ids are addresses.
     ids: FxHashSet<u64>,
     in_gc: bool,
-    /// A dump is about to begin: nobody is followed until it has.
+    /// A dump is about to begin: no one is followed until it has.
     is_held: bool,
     gc_started: Instant,
     refused: u64,
@@ -117,7 +117,7 @@ struct Tracked {
     last_number: u64,
     /// Ids given for one dump so far.
     passing: u64,
-    /// A weak reference to an object that nobody has: once it is null, so are those of all
+    /// A weak reference to an object that no one has: once it is null, so are those of all
     /// objects that had died before it was made. Where ids are numbers.
     sentinel: Option<Object>,
     moment: Moment,
@@ -298,7 +298,7 @@ impl Host {
     fn follow(&self, env: EnvId, weak: Object, alloc: ObjectAlloc, place: &Place) -> bool {
         let mut tracked = self.tracked.lock();
         while tracked.in_gc || tracked.is_held && !self.is_writer() {
-            // This thread cannot go on before the pause is over anyway.
+            // This thread cannot continue before the pause is over anyway.
             tracked = self.gc_over.wait_timeout(tracked, Duration::from_secs(1));
         }
         let large = large(alloc.array.map_or(0, |_| alloc.size));
@@ -313,7 +313,7 @@ impl Host {
         let (id, arena) = if place.is_address {
             // SAFETY: the reference is the caller's, and slots were tested.
             let address = unsafe { crate::heap::slots::Slot::of(weak).read() };
-            // A dead object may have had this place, and its end was not told yet.
+            // A dead object may have had this place, and its end was not reported yet.
             if address == 0 || !tracked.ids.insert(address) {
                 tracked.refused += 1;
                 return false;
@@ -340,7 +340,7 @@ impl Host {
         true
     }
 
-    /// Compares every slot with what was told. Called by the VM thread in the pause.
+    /// Compares every slot with what was reported. Called by the VM thread in the pause.
     fn look(&self, tracked: &mut Tracked, place: &Place) -> (Vec<Change>, Vec<Object>) {
         let (mut changes, mut dead) = (Vec::new(), Vec::new());
         if !place.is_address {
@@ -378,7 +378,7 @@ impl Host {
         (changes, dead)
     }
 
-    /// Deaths where ids are numbers, found by asking the VM; by the writer. Who was born after the
+    /// Frees where ids are numbers, found by asking the VM; by the writer. Who was born after the
     /// object with the id `told` is not known to the stream yet.
     fn ask(&self, jni: Jni, told: u64) -> (Vec<Change>, Vec<Object>) {
         let entries = std::mem::take(&mut self.tracked.lock().entries);
@@ -444,7 +444,7 @@ impl Host {
         }
     }
 
-    /// Whether the collector has cleared the weak references of dead objects since the last
+    /// Whether the collector has cleared the weak references of freed objects since the last
     /// time. ZGC does in collections of the whole heap, after their last event.
     fn has_cleared(&self, jni: Jni) -> bool {
         let before = self.tracked.lock().sentinel;
@@ -460,7 +460,7 @@ impl Host {
         before.is_some()
     }
 
-    /// A collection whose deaths came to light after its events.
+    /// A collection whose frees came to light after its events.
     fn tell_late_deaths(&self, stream: &mut Stream, jni: Jni) {
         let at = Instant::now();
         let gc = Collection {
@@ -495,7 +495,7 @@ impl Host {
         self.tell_all(messages, stream, jni, true)
     }
 
-    /// Makes bytes of messages; whether a collection was among them. Where ids are numbers, deaths are
+    /// Makes bytes of messages; whether a collection was among them. Where ids are numbers, frees are
     /// found by asking the VM now, if that is wanted, else at the next collection.
     fn tell_all(
         &self,

@@ -1,4 +1,4 @@
-//! Classes, threads and stacks that the stream has been told of.
+//! Classes, threads and stacks that were reported to the stream.
 
 use std::sync::Arc;
 
@@ -63,17 +63,17 @@ enum Component {
     Method(MethodPtr),
 }
 
-/// What has been told.
+/// What has been reported.
 pub(crate) struct Names {
     /// Those that have not been unloaded, by number.
     classes: FxHashMap<usize, Class>,
     /// Numbers given so far; none is given twice.
     last_class: usize,
     component: Option<Component>,
-    /// Threads whose start was told and whose end was not.
+    /// Threads whose start was reported and whose end was not.
     pub(super) threads: FxHashSet<EnvId>,
     traces: FxHashMap<Box<[FrameRow]>, TraceId>,
-    /// Source lines of frames whose class was told.
+    /// Source lines of frames whose class was reported.
     lines: FxHashMap<FrameRow, i32>,
     last_trace: u32,
     memory: Arc<Budget>,
@@ -116,7 +116,7 @@ impl Names {
         Ok(())
     }
 
-    /// What is known of a class; it is told first if it is new. `tell` takes definitions. Nothing is known of a new class
+    /// What is known of a class; it is reported first if it is new. `tell` takes definitions. Nothing is known of a new class
     /// when the memory limit is reached.
     pub(crate) fn class(
         &mut self,
@@ -129,7 +129,7 @@ impl Names {
         class.map_or(Known::NOTHING, |class| class.known)
     }
 
-    /// The number of a class whose instances can be told of from now on.
+    /// The number of a class whose instances can be reported from now on.
     fn number(
         &mut self,
         (env, jni): (Env<Live>, Jni),
@@ -183,8 +183,8 @@ impl Names {
         Some(self.last_class)
     }
 
-    /// The number of a class that is told under its own id, arrays included, with its fields if
-    /// the VM knows them by now; told again, if it was told without.
+    /// The number of a class that is reported under its own id, arrays included, with its fields if
+    /// the VM knows them by now; reported again, if it was reported without.
     pub(super) fn named(
         &mut self,
         (env, jni): (Env<Live>, Jni),
@@ -200,7 +200,7 @@ impl Names {
         Some(number)
     }
 
-    /// Tells a class, unless that was done and nothing has come to be known since.
+    /// Reports a class, unless that was done and nothing has come to be known since.
     fn tell(
         &mut self,
         (env, number): (Env<Live>, usize),
@@ -247,7 +247,7 @@ impl Names {
         all.map(|(number, class)| (*number, class.known))
     }
 
-    /// The number and the class object of a class that was told of, unless it was unloaded.
+    /// The number and the class object of a class that was reported, unless it was unloaded.
     pub(super) fn mirror_of(&self, env: Env<Live>, class: ObjectHandle) -> Option<(usize, Object)> {
         let number = usize::try_from(class.0.checked_sub(CLASS_IDS)?).ok()?;
         if self.told(number) == Told::No {
@@ -257,14 +257,14 @@ impl Names {
         Some((number, found.first()?.0))
     }
 
-    /// The definition of a class that was told of, unless it was unloaded.
+    /// The definition of a class that was reported, unless it was unloaded.
     pub(crate) fn load_of(&self, env: Env<Live>, class: ObjectHandle) -> Option<ClassLoad> {
         let (_, mirror) = self.mirror_of(env, class)?;
         let signature = env.class_signature(mirror).ok()?;
         Some(describe(env, mirror, class, &signature))
     }
 
-    /// A frame, whose class is told first if it is new.
+    /// A frame, whose class is reported first if it is new.
     pub(super) fn frame(
         &mut self,
         (env, jni): (Env<Live>, Jni),
@@ -310,7 +310,7 @@ impl Names {
         id
     }
 
-    /// The source line of a frame, whose class is told first if it is new.
+    /// The source line of a frame, whose class is reported first if it is new.
     fn line(
         &mut self,
         (env, jni): (Env<Live>, Jni),

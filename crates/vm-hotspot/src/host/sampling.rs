@@ -1,5 +1,5 @@
 //! Sampled objects of VMs that do not sample (before JDK 11): inserted code counts the bytes that Java
-//! code makes and tells of one object per so many (`tracker/HprofSample.java`). What the VM itself
+//! code makes and reports one object per so many (`tracker/HprofSample.java`). What the VM itself
 //! makes (clone, reflection) has an event, and is counted here.
 
 use std::cell::Cell;
@@ -28,7 +28,7 @@ const BIRTHS: Births = Births {
 thread_local! {
     /// This thread is in a birth already.
     static INSIDE: Cell<bool> = const { Cell::new(false) };
-    /// Bytes to the next object of the VM's own that is told.
+    /// Bytes to the next object of the VM's own that is reported.
     static LEFT: Cell<i64> = const { Cell::new(0) };
 }
 
@@ -63,7 +63,7 @@ impl Host {
             changed: ChangedClasses::default(),
             is_out: AtomicBool::new(false),
         };
-        // The VM looks for native methods with the help of Java code: before anything is told.
+        // The VM looks for native methods with the help of Java code: before anything is reported.
         let null = [Value {
             l: std::ptr::null_mut(),
         }];
@@ -90,7 +90,7 @@ impl Host {
         Ok(())
     }
 
-    /// Tells objects from now on, or no longer, and then takes the code out again; whether that is
+    /// Reports objects from now on, or no longer, and then takes the code out again; whether that is
     /// done by inserted code.
     pub(super) fn switch_sampling(&self, env: Env<Live>, jni: Jni, on: bool) -> bool {
         let Some(inserted) = self.inserted.get() else {
@@ -113,7 +113,7 @@ impl Host {
         true
     }
 
-    /// Has inserted code tell objects or not; whether there is such code.
+    /// Has inserted code report objects or not; whether there is such code.
     pub(super) fn tell_sampled(&self, env: Env<Live>, jni: Jni, on: bool) -> bool {
         let Some(inserted) = self.inserted.get() else {
             return false;
@@ -214,7 +214,7 @@ impl Host {
     }
 }
 
-/// An object that inserted code tells of; bytes to the next one.
+/// An object that inserted code reports; bytes to the next one.
 pub(crate) fn told(jni: Jni, object: Object) -> i32 {
     let Some(host) = super::HOST.get() else {
         return i32::MAX;

@@ -18,7 +18,7 @@ pub(crate) mod arena {
     pub(crate) const HEAP: ArenaId = ArenaId(6);
 }
 
-/// The collectors that are told apart.
+/// The collectors that are distinguished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Collector {
     Serial,
@@ -43,7 +43,7 @@ impl Collector {
         }
     }
 
-    /// Whether the VM thread collects, so that a collection may be asked for while the VM
+    /// Whether the VM thread collects, so that a collection may be requested while the VM
     /// ends: the threads of the concurrent collectors have gone by then, and who asks them
     /// waits for ever.
     pub(crate) fn collects_in_vm_thread(self) -> bool {

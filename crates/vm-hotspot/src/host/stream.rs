@@ -1,4 +1,4 @@
-//! From messages of the program's threads to bytes on the wire, on a thread of its
+//! From messages of the program's threads to bytes on the socket, on a thread of its
 //! own. A reader that stops costs events, which are counted, and never time.
 
 use std::fs::File;
@@ -124,9 +124,9 @@ impl Stream {
         self.item(at, env, &Item::event(body));
     }
 
-    /// Has an event told or left out from now on.
+    /// Has an event reported or left out from now on.
     pub(crate) fn switch(&mut self, kind: EventKind, on: bool) {
-        // Dumps cannot be switched, and are told nowhere but on request.
+        // Dumps cannot be switched, and are reported nowhere but on request.
         let _ = self.switches.set(kind, on);
     }
 

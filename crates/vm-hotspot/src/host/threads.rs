@@ -1,4 +1,4 @@
-//! Threads: every one is told of before its first event, and before a dump that names it.
+//! Threads: every one is reported before its first event, and before a dump that names it.
 
 use std::cell::Cell;
 
@@ -10,7 +10,7 @@ use super::Host;
 
 /// Deepest stack that is dumped.
 const DEPTH: i32 = 1024;
-/// Number of a thread whose end was told; the VM lists it for a moment longer.
+/// Number of a thread whose end was reported; the VM lists it for a moment longer.
 const ENDED: usize = 1;
 
 thread_local! {
@@ -40,7 +40,7 @@ fn start(env: Env<Live>, thread: Option<Object>, id: EnvId, object: ObjectHandle
 }
 
 impl Host {
-    /// The current thread is about to tell something.
+    /// The current thread is about to report something.
     pub(super) fn meet(&self, env: Env<Live>, thread: EnvId) {
         if !MET.replace(true) {
             let body = start(env, None, thread, ObjectHandle::NULL);
@@ -54,7 +54,7 @@ impl Host {
     /// The current thread ends.
     pub(super) fn part(&self, env: Env<Live>, thread: EnvId) {
         MET.set(false);
-        // Before the names are locked: who lists threads looks at this after.
+        // Before the names are locked: who lists threads examines this after.
         let _ = env.set_thread_number(None, ENDED);
         let mut names = self.names.lock();
         if names.threads.remove(&thread) {
@@ -68,7 +68,7 @@ impl Host {
         EnvId(envs.map_or(0, |envs| envs.of(jni, thread) as u64))
     }
 
-    /// Tells a thread that has told nothing yet.
+    /// Reports a thread of which nothing was reported yet.
     fn meet_other(&self, env: Env<Live>, thread: Object, id: EnvId) {
         if self.names.lock().threads.contains(&id) {
             return;
@@ -82,7 +82,7 @@ impl Host {
     }
 
     /// All platform threads with their stacks, at one moment. They, and the classes of their
-    /// methods, are told.
+    /// methods, are reported.
     pub(super) fn stacks(&self, env: Env<Live>, jni: Jni) -> Vec<Stack> {
         let mut stacks = Vec::new();
         for row in env.all_stacks(DEPTH).unwrap_or_default() {

@@ -14,7 +14,7 @@ use crate::threads::background::retransform_those;
 pub(crate) const MOST_WHERE_SLOW: usize = 1000;
 /// Most names that are remembered, which take some 30 MB.
 const MOST: usize = 1 << 18;
-/// How often classes are looked for that were being loaded when code was last inserted.
+/// How often classes are searched that were being loaded when code was last inserted.
 const LOOKS: usize = 3;
 const BETWEEN: Duration = Duration::from_millis(100);
 
@@ -50,8 +50,8 @@ impl ChangedClasses {
         self.0.lock().len()
     }
 
-    /// Has the VM ask for the code of them once more, which by now is not changed any more, as long
-    /// as `goes_on` says so. How many the VM does not put back.
+    /// Has the VM request the code of them once more, which by now is not changed any more, as long
+    /// as `goes_on` reports this. How many the VM does not put back.
     pub(crate) fn put_back(&self, env: Env<Live>, jni: Jni, goes_on: impl Fn() -> bool) -> usize {
         let mut refused = FxHashSet::default();
         for look in 0..LOOKS {
@@ -73,7 +73,7 @@ impl ChangedClasses {
                     refused.extend(still);
                     count
                 }
-                // They are looked for again at the next time.
+                // They are searched again at the next time.
                 _ => {
                     self.0.lock().extend(names.into_iter().chain(refused));
                     return 0;

@@ -68,7 +68,7 @@ pub(crate) struct Lodging {
 
 /// Virtual threads whose counts are kept together.
 pub(crate) struct Kind {
-    /// Who they are, if that is asked for.
+    /// Who they are, if that is requested.
     pub(crate) thread: ThreadId,
     pub(crate) contexts: Contexts,
     /// Homes that no carrier has, by their place among all homes.

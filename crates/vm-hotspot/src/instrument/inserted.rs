@@ -1,9 +1,9 @@
-//! Inserted code in the program's classes: put in when counting begins, taken out when a peer wants to
+//! Inserted code in the program's classes: put in when counting begins, taken out when a collector wants to
 //! have allocations counted no longer, and put in again when it does.
 //!
 //! Classes are changed by one thread at a time: the one that starts to count, later one of the
-//! agent's own, which goes on with what is wanted last. Meanwhile nothing is counted, and frames that
-//! run replaced code go on with it, so that a stop or a start in the middle of it needs nothing. A
+//! agent's own, which continues with what is wanted last. Meanwhile nothing is counted, and frames that
+//! run replaced code continue with it, so that a stop or a start in the middle of it needs nothing. A
 //! class that the VM does not put back keeps its code, which is switched off.
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -97,7 +97,7 @@ impl HotSpot {
         self.put_in(env, jni)?;
         tracker.set_clock(jni, Clock::Elapsed.now(), 0);
         {
-            // A peer may have said so already.
+            // A collector may have said so already.
             let stopped = self.inserted.stopped.lock();
             if self.is_over() {
                 return Ok(());
@@ -174,7 +174,7 @@ impl HotSpot {
             if let Err(error) = hotspot.count_again(env, jni) {
                 hotspot.degrade(&format!("nothing can be counted: {error}"));
             }
-            // Nobody listens any more when the wait has ended.
+            // No one listens any more when the wait has ended.
             let _ = done.send(());
         });
         let begun = Instant::now();

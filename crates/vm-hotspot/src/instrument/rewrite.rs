@@ -3,21 +3,21 @@
 //! Allocation: a method that calls or allocates keeps its thread's tracker and the
 //! calling context it was entered with, shifted and with the number of its class added,
 //! in two locals. Before each call it leaves this with the number of the call site in its
-//! class added; whoever is called finds it there. That
+//! class added; the called method finds it there. That
 //! needs nothing at exits, and nothing in methods that neither call nor allocate.
 //! The context is a sum of site numbers shifted by position, so that sites beyond
 //! the depth of stacks fall out at the top: equal contexts are equal stacks.
 //! A class gets one constant for its sites: a VM that changes a class which is there compares each
 //! new constant with all others. Two that
 //! differ in one site differ for certain, others but for a chance below one in 2^32
-//! (down to 37 frames); and now and then the stack is looked at, and told if it is
+//! (down to 37 frames); and now and then the stack is examined, and reported if it is
 //! another ([`State::check`](crate::vm::state::State::check)). Methods that the VM calls in the
 //! midst of other code ([`Upcall`]) put the context back at their end, and those that are
 //! called at many places begin with one of their stack.
 //!
 //! Calls: a call of the tracker at entry gives the depth, which is kept in a local
 //! and handed back at returns and handlers, so that frames ended by an exception
-//! are found and closed by whoever catches it. A call of a [leaf](crate::instrument::leaf) is only
+//! are found and closed by the method that catches it. A call of a [leaf](crate::instrument::leaf) is only
 //! counted, most of the time.
 
 use std::sync::Arc;
@@ -130,7 +130,7 @@ impl Numbers {
         number
     }
 
-    /// A class or method cannot be instrumented, and why. It is told once.
+    /// A class or method cannot be instrumented, and why. It is reported once.
     pub(crate) fn refuse(&self, what: &str, why: &str) {
         let mut inner = self.lock();
         if inner.ever_refused.insert(what.to_owned()) {

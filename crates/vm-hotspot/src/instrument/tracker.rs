@@ -124,7 +124,7 @@ impl Tracker {
     }
 
     /// Sets what does not change: array layout, kind of clock, how ids are read; and
-    /// makes room for threads. `depth`: frames that tell stacks apart.
+    /// makes room for threads. `depth`: frames that distinguish stacks.
     pub(crate) fn configure(
         &self,
         env: Env<Live>,
@@ -185,8 +185,8 @@ impl Tracker {
         Ok(())
     }
 
-    /// Sets how many frames tell stacks apart, if that may change, and has other keys made of the
-    /// same contexts, because the depth or the options of classes have changed (`epoch` times).
+    /// Sets how many frames distinguish stacks, if that may change, and has other keys made of the
+    /// same contexts, because the depth or the class filters have changed (`epoch` times).
     pub(crate) fn renew_keys(&self, jni: Jni, depth: u32, epoch: u32) -> Result<()> {
         let class = self.class;
         let salt = jni.static_field(class, "depthSalt", "J")?;
@@ -199,7 +199,7 @@ impl Tracker {
 
     /// Calls each native method once while nothing is counted. The VM looks for a
     /// native method of a boot class with the help of Java code, which, once it is
-    /// counted, would call the method that is being looked for.
+    /// counted, would call the method that is being searched.
     fn link_natives(&self, jni: Jni) -> Result<()> {
         let class = self.class;
         let null = Value {
@@ -322,7 +322,7 @@ impl Tracker {
         Ok(new)
     }
 
-    /// An array of tracker objects for nobody.
+    /// An array of tracker objects for no one.
     pub(crate) fn new_trackers(&self, jni: Jni, len: usize) -> Result<Object> {
         jni.new_objects(len, self.class, self.nobody(jni))
     }

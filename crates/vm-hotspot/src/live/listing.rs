@@ -1,4 +1,4 @@
-//! The live objects of a class that are followed, for whoever looks at the program: listed by a thread
+//! The live objects of a class that are tracked, for the reader of the live page: listed by a thread
 //! of the agent's own, so that who asks waits for nothing.
 
 use jvmti::{Env, Jni, Live, Object};
@@ -32,7 +32,7 @@ struct Classes {
 }
 
 impl HotSpot {
-    /// Lists objects in the background; the answer is told as an event.
+    /// Lists objects in the background; the answer is emitted as an event.
     pub(crate) fn list(&self, env: Env<Live>, jni: Jni, query: InstanceQuery) -> jvmti::Result<()> {
         static LISTER: Place = Mutex::new(Rank::Worker, None);
         let worker = self.worker(&LISTER, (env, jni), "HPROF instances")?;

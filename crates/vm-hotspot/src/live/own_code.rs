@@ -1,5 +1,5 @@
 //! Code of the program that is run for the agent (`tracker/HprofAsk.java`), on threads of the agent's
-//! own: it may take for ever, or throw, or wait for a lock. Whoever asks waits no longer than it wants
+//! own: it may take for ever, or throw, or wait for a lock. The thread that asks waits no longer than it wants
 //! to, and what is not back by then costs nothing but that thread.
 
 use std::sync::OnceLock;
@@ -52,12 +52,12 @@ impl Asking {
         *self.0.lock() = Some((Instant::now(), factory.to_owned()));
     }
 
-    /// Ends it; false if nobody waits for the answer any more.
+    /// Ends it; false if no one waits for the answer any more.
     fn end(&self) -> bool {
         self.0.lock().take().is_some()
     }
 
-    /// The factory that has not answered for so long that it is given up, once.
+    /// The factory that has not answered for so long that it is abandoned, once.
     fn overdue(&self) -> Option<String> {
         let mut asked = self.0.lock();
         let is_late = |(since, _): &mut (Instant, String)| since.elapsed() > PATIENCE;
@@ -106,7 +106,7 @@ fn ask(jni: Jni, question: &Question) -> std::result::Result<Chosen, String> {
 }
 
 impl HotSpot {
-    /// Sees to it that factories are asked, if the options of classes name any.
+    /// Sees to it that factories are asked, if the class filters name any.
     ///
     /// They are code of the program, which runs only where that is allowed.
     pub(crate) fn ask_factories(&self, env: Env<Live>, jni: Jni) {
@@ -131,7 +131,7 @@ impl HotSpot {
         }
     }
 
-    /// Says so when a factory does not answer; what it was to answer is what holds by default.
+    /// Reports when a factory does not answer; what it was to answer is what holds by default.
     pub(crate) fn give_up_factory(&self) {
         let asking = self.lock().choices.asking();
         if let Some(factory) = asking.overdue() {

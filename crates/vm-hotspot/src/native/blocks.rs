@@ -10,7 +10,7 @@ use super::memory::{Zeroed, places};
 
 /// Most places for blocks.
 const MOST: usize = 1 << 21;
-/// Where a block is looked for, from the place of its address on.
+/// Where a block is searched, from the place of its address on.
 const WINDOW: usize = 32;
 /// Counters of the filter; they fit the second-level cache.
 const FILTER: usize = 1 << 15;
@@ -18,7 +18,7 @@ const FILTER: usize = 1 << 15;
 const TAKEN: u64 = 1;
 /// Bits of a size; those above the next hold the stack.
 const SIZE_BITS: u32 = 43;
-/// The block is older than what is told of it.
+/// The block is older than what is reported of it.
 const OLD: u64 = 1 << SIZE_BITS;
 
 /// A recorded block.
@@ -26,7 +26,7 @@ const OLD: u64 = 1 << SIZE_BITS;
 pub(super) struct Block {
     /// The stack that allocated it.
     pub(super) stack: u32,
-    /// The bytes it was asked for.
+    /// The bytes it was requested.
     pub(super) size: u64,
     /// It was there when all counts were cleared.
     pub(super) is_old: bool,
@@ -100,7 +100,7 @@ impl Blocks {
         self.counter(address).load(Ordering::Relaxed) != 0
     }
 
-    /// Records a block; false when there is no room.
+    /// Records a block; false when the table is full.
     pub(super) fn put(&self, address: usize, block: Block) -> bool {
         let free = self.window(address).find(|place| {
             place

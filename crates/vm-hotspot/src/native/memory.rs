@@ -14,7 +14,7 @@ pub(super) fn places<T>(bytes: u64, most: usize) -> usize {
 pub(super) struct Zeroed<T: 'static>(&'static [T]);
 
 impl<T> Zeroed<T> {
-    /// So many rows; `None` when the system has no room.
+    /// So many rows; `None` when the system has no memory for them.
     ///
     /// # Safety
     /// Zero bytes must be a valid `T`.

@@ -7,7 +7,7 @@
 //! they hold, or all of them; a chosen one gets its stack ([`sample`], [`stacks`]) and is
 //! remembered by address ([`blocks`]). Names come later ([`symbols`]).
 //!
-//! Libraries that come later are found when somebody looks for a symbol in them, as the VM
+//! Libraries that come later are found when a symbol is searched in them, as the VM
 //! does before anything else, and every 100 ms. The agent's own allocations are not seen. A
 //! child of `fork` records nothing.
 //!
@@ -47,7 +47,7 @@ use objects::Hook;
 use stacks::{Counts, Stacks};
 use symbols::{Place, Symbols};
 
-/// How often new libraries and new stacks are looked for.
+/// How often new libraries and new stacks are searched.
 const TICK: Duration = Duration::from_millis(100);
 
 static MALLOC: OnceLock<Malloc> = OnceLock::new();
@@ -78,7 +78,7 @@ struct Named {
     stacks: Vec<Row>,
 }
 
-/// A stack and what the profiler was told of it.
+/// A stack and what was reported of it to the profiler.
 struct Row {
     stack: u32,
     library: ClassId,
@@ -140,7 +140,7 @@ pub(crate) fn start(interval: u64, depth: u32, memory: &Memory) -> Result<(), &'
     Ok(())
 }
 
-/// The tables of a child are a copy that nobody reads.
+/// The tables of a child are a copy that no one reads.
 unsafe extern "C" fn in_child() {
     hooks::ON.store(false, Ordering::Relaxed);
 }
@@ -148,7 +148,7 @@ unsafe extern "C" fn in_child() {
 /// The slots lead into our library, so that it must stay.
 fn pin(own: usize) {
     let mut info = MaybeUninit::<libc::Dl_info>::zeroed();
-    // SAFETY: asks where a function of ours is, and holds that library once more.
+    // SAFETY: asks where a function of Tenure's is, and holds that library once more.
     unsafe {
         if libc::dladdr(own as *const c_void, info.as_mut_ptr()) != 0 {
             let flags = libc::RTLD_LAZY | libc::RTLD_NOLOAD | libc::RTLD_NODELETE;
@@ -193,7 +193,7 @@ impl Malloc {
         MALLOC.get()
     }
 
-    /// The recording while it goes on.
+    /// The recording while it continues.
     pub(crate) fn recording() -> Option<&'static Self> {
         Self::get().filter(|_| hooks::ON.load(Ordering::Relaxed))
     }
@@ -237,7 +237,7 @@ impl Malloc {
         }
     }
 
-    /// Lets the blocks that exist be freed without being told.
+    /// Lets the blocks that exist be freed without a report.
     pub(crate) fn clear(&self) {
         for row in &mut self.named.lock().stacks {
             row.told = self.stacks.counts(row.stack);

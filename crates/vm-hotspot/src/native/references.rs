@@ -3,9 +3,9 @@
 //! The four functions of JNI are replaced for the whole VM; what the agent itself makes
 //! goes to the VM's own and is not seen, and neither are references that the VM makes for
 //! itself. A reference is in the table from before the program knows it until before it is
-//! deleted, so whoever holds the table's lock may look at all that are in it.
+//! deleted, so the holder of the table's lock may read all that are in it.
 //!
-//! Nothing of Java runs here, and nobody is waited for without end: native code may be in a
+//! Nothing of Java runs here, and no wait is without end: native code may be in a
 //! critical region, which holds up a collection that the owner of the state waits for.
 
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use crate::vm::state::State;
 
 /// How long the state may be taken before a reference is recorded without its stack.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// Low bits of a reference tell its kind; the others are the address of its slot.
+/// Low bits of a reference are its kind; the others are the address of its slot.
 const KIND: usize = 3;
 
 /// What references have in common that are counted together.
@@ -291,7 +291,7 @@ pub(crate) fn forget(env: Env<Live>, jni: Jni) {
 /// What was recorded so far.
 pub(crate) fn all(hotspot: &HotSpot, jni: Jni) -> References {
     let is_cleared = |reference: usize| {
-        // SAFETY: whoever deletes it takes it out of the table first.
+        // SAFETY: the thread that deletes it removes it from the table first.
         let weak = unsafe { Object::from_raw(reference as RawObject) };
         weak.is_some_and(|weak| jni.is_dead(weak))
     };

@@ -29,7 +29,7 @@ pub(crate) enum Step {
     },
 }
 
-/// An event that the profiler has not been told.
+/// An event that was not passed to the profiler yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct AtMonitor {
     what: MonitorEvent,
@@ -58,7 +58,7 @@ impl AtMonitor {
     }
 }
 
-/// A monitor's number: the identity hash of its object, which two may share by chance.
+/// A monitor's number: the identity hash of its object, which two may share at random.
 fn number(env: Env<Live>, object: Object) -> MonitorId {
     let hash = env.object_hash(object).unwrap_or(0);
     MonitorId(u64::from(hash.cast_unsigned()))
@@ -121,7 +121,7 @@ impl HotSpot {
         });
     }
 
-    /// Contention of monitors is told or not. Options that ask for it always have it.
+    /// Contention of monitors is reported or not. Options that request it always have it.
     pub(crate) fn switch_monitors(&self, env: Env<Live>, jni: Jni, on: bool) -> jvmti::Result<()> {
         if self.config.monitors {
             return Ok(());

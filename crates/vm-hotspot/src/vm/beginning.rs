@@ -39,7 +39,7 @@ impl HotSpot {
         Ok(())
     }
 
-    /// The VM is up: tells the profiler what is there, and starts what samples.
+    /// The VM is up: reports to the profiler what is there, and starts what samples.
     pub(crate) fn begin(&self, env: Env<Live>, jni: Jni, thread: Object) {
         let _ = self.live.set(env);
         // Only a collector can ask when objects were made.

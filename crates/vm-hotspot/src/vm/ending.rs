@@ -1,4 +1,4 @@
-//! The end of a recording in a program that goes on: what was recorded has been handed over, and the
+//! The end of a recording in a program that continues: what was recorded has been handed over, and the
 //! program is as it was before, but for the memory of this library.
 
 use std::sync::atomic::Ordering;
@@ -57,7 +57,7 @@ impl HotSpot {
         uncounted(|| self.tell(&Event::DumpRequested));
     }
 
-    /// Ends the recording: the profiler is told as at the end of the VM, and forgotten. When this
+    /// Ends the recording: the profiler gets the same event as at the end of the VM, and is forgotten. When this
     /// returns, another recording may be loaded. A thread of its own then takes the code that counts out of
     /// the classes.
     ///

@@ -32,7 +32,7 @@ use crate::vm::state::{At, State};
 pub struct Setup {
     /// What to measure.
     pub config: Config,
-    /// Who is told.
+    /// The receiver of events.
     pub profiler: Box<dyn Profiler>,
     /// Takes one-line messages about what could not be done.
     pub message: fn(&str),
@@ -56,7 +56,7 @@ pub struct HotSpot {
     pub(crate) inserted: Inserted,
     pub(crate) state: Mutex<State>,
     pub(crate) reported: Mutex<Reported>,
-    /// Tags of the dead, put there by the VM thread.
+    /// Tags of freed objects, put there by the VM thread.
     pub(crate) deaths: Mutex<Vec<i64>>,
     pub(crate) profiler: Mutex<Option<Box<dyn Profiler>>>,
     /// The profiler knows of the VM; what is announced before that would be lost.
@@ -65,7 +65,7 @@ pub struct HotSpot {
     /// All classes, while the heap is walked.
     pub(crate) classes_of_walk: Mutex<Option<Vec<vmpi::ClassInfo>>>,
     pub(crate) sampler: OnceLock<Sampler>,
-    /// A command has asked for stacks that are taken without a safepoint.
+    /// A command has requested stacks that are taken without a safepoint.
     pub(crate) async_stacks: AtomicBool,
     started: Instant,
     /// There was a recording before, in the same program.
@@ -92,7 +92,7 @@ pub struct HotSpot {
 /// held.
 const GATHERED: usize = 256;
 
-/// Unloaded classes that are cleared up after by whoever locks the state.
+/// Unloaded classes that the next thread which locks the state clears up after.
 const CLEARED_UP: usize = 32;
 /// Unloaded classes that a thread of the program announces at a time; others announce the rest.
 const ANNOUNCED: usize = 256;
@@ -281,7 +281,7 @@ impl HotSpot {
         self.started.elapsed().as_nanos() as u64
     }
 
-    /// The state, with deaths taken over.
+    /// The state, with frees taken over.
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
         let mut state = self.state.lock();
         let deaths = std::mem::take(&mut *self.deaths.lock());
@@ -395,7 +395,7 @@ impl HotSpot {
         }
     }
 
-    /// Tells the profiler what is pending, and then `event`.
+    /// Reports what is pending to the profiler, and then `event`.
     pub(crate) fn tell(&self, event: &Event<'_>) {
         if let Some(profiler) = self.profiler.lock().as_mut() {
             if self.has_begun() {
@@ -410,7 +410,7 @@ impl HotSpot {
         self.begun.load(Ordering::SeqCst)
     }
 
-    /// Tells the profiler what is pending, unless somebody is telling it something, who
+    /// Reports what is pending to the profiler, unless another thread is reporting, which
     /// then does this as well. So a thread of the program never waits for a dump, while it
     /// holds a monitor that the dump may wait for.
     pub(crate) fn tell_pending(&self) {
@@ -426,7 +426,7 @@ impl HotSpot {
         }
     }
 
-    /// Runs `body` while nobody tells the profiler anything: for orders that it gets from
+    /// Runs `body` while nothing is reported to the profiler: for orders that it gets from
     /// elsewhere.
     pub fn quietly<T>(&self, body: impl FnOnce() -> T) -> T {
         let result = {

@@ -3,7 +3,7 @@
 use jvmti::{Env, Jni, Live, Object};
 use rustc_hash::FxHashMap;
 
-/// Loaders that are looked at for each new one, so that the dead go without anybody waiting for all of them.
+/// Loaders that are examined for each new one, so that freed objects go without anybody waiting for all of them.
 const LOOKS: usize = 4;
 
 /// A loader.
@@ -22,7 +22,7 @@ pub(crate) struct Loaders {
     by_hash: FxHashMap<i32, Vec<usize>>,
     /// Numbers that loaders had which are dead.
     free: Vec<usize>,
-    /// The number that is looked at next.
+    /// The number that is examined next.
     next: usize,
 }
 
@@ -70,7 +70,7 @@ impl Loaders {
         some.filter_map(|(number, loader)| loader.map(|loader| (number, loader.weak)))
     }
 
-    /// Looks at the next few, and drops those that are `gone`, which gives their weak references back.
+    /// Examines the next few, and drops those that are `gone`, which gives their weak references back.
     fn drop_dead(&mut self, gone: impl Fn(Object) -> bool) {
         for _ in 0..LOOKS.min(self.all.len()) {
             let number = self.next % self.all.len();
@@ -108,7 +108,7 @@ mod tests {
                 number_of(weak) + ALIVE < made
             });
             assert!(looks.get() <= LOOKS);
-            // SAFETY: nobody uses the reference; it is a number here.
+            // SAFETY: no one uses the reference; it is a number here.
             let weak = unsafe { Object::from_raw(std::ptr::without_provenance_mut(8 * made)) };
             let weak = weak.expect("not null");
             let hash = (made % 700) as i32;

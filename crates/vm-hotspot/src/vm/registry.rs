@@ -53,7 +53,7 @@ pub(crate) mod handles {
     }
 }
 
-/// What the profiler has to be told before it hears of the thing itself.
+/// What has to be reported to the profiler before the thing itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pending {
     Class(ClassId, TraceId, ThreadId),
@@ -88,7 +88,7 @@ impl ClassEntry {
 
 struct ThreadEntry {
     info: ThreadInfo,
-    /// A stack is said to be this thread's, so it is known after its end.
+    /// A stack is reported to be this thread's, so it is known after its end.
     is_named: bool,
 }
 
@@ -96,7 +96,7 @@ struct ThreadEntry {
 const VIRTUAL_GROUP: &str = "VirtualThreads";
 /// What threads that run no Java code are a class of.
 const OTHER_THREADS: &str = "LNativeThread;";
-/// Most names of virtual threads that are told apart, and what all others are called.
+/// Most names of virtual threads that are distinguished, and what all others are called.
 const MOST_NAMES: usize = 32;
 const OTHER_NAMES: &str = "(other names)";
 
@@ -255,7 +255,7 @@ impl Registry {
     }
 
     /// Clears up after so many of the classes that were unloaded. Thousands may be at once, and
-    /// whoever needs the registry next is not to wait for all of them.
+    /// the thread that needs the registry next is not to wait for all of them.
     pub(crate) fn clear_up(&mut self, jni: impl Fn() -> Option<Jni>, most: usize) {
         let first = self.gone.len().saturating_sub(most);
         for id in self.gone.split_off(first) {
@@ -645,7 +645,7 @@ impl Registry {
         self.thread_info(thread).map(|info| info.is_agent)
     }
 
-    /// A thread has ended, and everybody has been told.
+    /// A thread has ended, and this has been reported.
     pub(crate) fn forget_thread(&mut self, thread: ThreadId) {
         if self
             .threads

@@ -2,7 +2,7 @@
 //!
 //! An allocation may begin a collection, for which JDK 8 takes a monitor (`Reference.lock`). A
 //! thread that holds this monitor may wait for the state. So nothing is allocated in the program's
-//! heap while the state is locked: what finds a table full asks for a larger one and begins again
+//! heap while the state is locked: what finds a table full requests a larger one and begins again
 //! when that has been made.
 
 use std::cell::RefCell;
@@ -12,7 +12,7 @@ use jvmti::{Error, Jni, Object, Result};
 use crate::instrument::counters::Want;
 use crate::instrument::tracker::Tracker;
 
-/// What may be asked for.
+/// What may be requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Spare {
     /// A `long[]` of this length.
@@ -26,7 +26,7 @@ pub(crate) enum Spare {
 /// Why something has not been done.
 #[derive(Debug)]
 pub(crate) enum Stop {
-    /// It begins again when what it has asked for is made.
+    /// It begins again when what it has requested is made.
     Missing,
     /// It cannot be done.
     Failed(Error),

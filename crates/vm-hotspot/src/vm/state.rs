@@ -25,14 +25,14 @@ use crate::vm::spares::{Spare, Spares, Stop};
 
 /// Frames of the tracker's own that are expected above those wanted.
 pub(crate) const TRACKER_FRAMES: usize = 6;
-/// Frames of a lock that are expected above those of the method that asks for it.
+/// Frames of a lock that are expected above those of the method that requests it.
 const LOCK_FRAMES: usize = 16;
 /// A row of a stack before it is filled.
 pub(crate) const NOWHERE: jvmti::FrameRow = jvmti::FrameRow {
     method: jvmti::sys::MethodPtr(std::ptr::null_mut()),
     location: 0,
 };
-/// Of them: the native method that is told of a call by the VM, and what calls it.
+/// Of them: the native method to which the VM reports a call, and what calls it.
 const OWN_FRAMES: usize = 2;
 /// Deepest stacks kept.
 pub(crate) const MOST_FRAMES: usize = 2048;
@@ -97,7 +97,7 @@ impl State {
         state
     }
 
-    /// Goes on where the recording before has ended: numbers of counters that inserted code may still
+    /// Continues where the recording before has ended: numbers of counters that inserted code may still
     /// know are not given again, and threads of the agent's own that have not ended are known.
     pub(crate) fn follow_on(&mut self, before: &Self) {
         self.next_counters = before.next_counters;
@@ -178,7 +178,7 @@ impl State {
         }
     }
 
-    /// Counting begins again: code that left no contexts has run meanwhile, and stacks are looked at anew.
+    /// Counting begins again: code that left no contexts has run meanwhile, and stacks are examined anew.
     pub(crate) fn begin_again(&mut self, jni: Jni, tracker: &Tracker) {
         self.choices.begin_epoch();
         self.renew_keys(jni, Some(tracker));
@@ -226,7 +226,7 @@ impl State {
         self.trace_as(env, jni, config, ClassOptions::FULL)
     }
 
-    /// The stack of the current thread, numbered, from the method on that has asked for a lock: those of the lock itself are left out.
+    /// The stack of the current thread, numbered, from the method on that has requested a lock: those of the lock itself are left out.
     pub(crate) fn trace_of_locker(&mut self, env: Env<Live>, jni: Jni, config: &Config) -> TraceId {
         let depth = (self.depth as usize).min(MOST_FRAMES);
         let mut rows = vec![NOWHERE; if depth == 0 { 0 } else { depth + LOCK_FRAMES }];
@@ -280,8 +280,8 @@ impl State {
         }
     }
 
-    /// The site of an object that the current thread makes, of whose objects this share is looked
-    /// at.
+    /// The site of an object that the current thread makes, of whose objects this share is
+    /// examined.
     fn site_of(
         &mut self,
         (env, jni): (Env<Live>, Jni),
@@ -378,7 +378,7 @@ impl State {
     }
 
     /// A free place for a key in the current thread's table, which grows if it has to. Keys that
-    /// were entered under other options of classes are never met again, and give way.
+    /// were entered under other class filters are never met again, and give way.
     fn slot_for(&mut self, at: &At<'_>, id: i32, key: i64) -> Result<Option<usize>, Stop> {
         let At {
             jni,
@@ -453,7 +453,7 @@ impl State {
         let now = self.current_frames(at.env, at.jni);
         let known = self.sites.trace(site).unwrap_or(TraceId::EMPTY);
         let known = self.registry.traces.get((known.0 as usize).wrapping_sub(1));
-        // Without frames: nobody wants to know the stack.
+        // Without frames: no one wants to know the stack.
         if known.is_some_and(|known| !known.frames.is_empty() && known.frames != now) {
             let what = "allocations at stacks that have one number with another";
             *self.lost.entry(what).or_default() += 1;
@@ -478,7 +478,7 @@ impl State {
     }
 
     /// An allocation that the VM's sampler picked; it counts as itself, what it
-    /// stands for is worked out by whoever reports.
+    /// stands for is computed by the code that reports.
     pub(crate) fn sampled(
         &mut self,
         here: (Env<Live>, Jni),

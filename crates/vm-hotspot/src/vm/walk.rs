@@ -7,7 +7,7 @@ use vmpi::{ClassId, ClassInfo, ObjectHandle, ThreadId, Trace, TraceId};
 use crate::vm::hotspot::HotSpot;
 use crate::vm::registry::{Registry, handles};
 
-/// Classes that are looked at before the state is given back.
+/// Classes that are examined before the state is given back.
 const SOME: usize = 256;
 
 impl HotSpot {
@@ -41,7 +41,7 @@ impl HotSpot {
         }
     }
 
-    /// Makes classes known that may be asked for while the heap is walked. The VM thread asks
+    /// Makes classes known that may be requested while the heap is walked. The VM thread asks
     /// then, and a thread that it has stopped may have the state.
     pub(crate) fn keep_classes_for_walk(&self, env: Env<Live>, jni: Jni) -> jvmti::Result<()> {
         self.know_classes(env, jni)?;

@@ -1,4 +1,4 @@
-//! Raw monitors: JVMTI's cannot be made before the VM is up, and tell nobody when
+//! Raw monitors: JVMTI's cannot be made before the VM is up, and do not report when
 //! they are contended. A handle is a number, so a wrong one is found out.
 
 use std::ffi::CString;
@@ -38,11 +38,11 @@ pub struct RawMonitor {
 /// A raw monitor at one moment.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Usage {
-    /// Its name, valid during the call that tells of it.
+    /// Its name, valid during the call that reports it.
     pub name: *const std::ffi::c_char,
     /// Its handle.
     pub id: usize,
-    /// Who owns it, 0 for nobody.
+    /// Who owns it, 0 for no one.
     pub owner: Owner,
     /// How often the owner entered it.
     pub count: u32,
@@ -62,7 +62,7 @@ impl Default for RawMonitors {
     }
 }
 
-/// Told of contention: (event type, monitor).
+/// Receives contention: (event type, monitor).
 pub type Tell<'a> = &'a dyn Fn(i32, &RawMonitor);
 
 /// Removes one entry.
@@ -73,7 +73,7 @@ fn leave(list: &mut Vec<Owner>, me: Owner) {
 }
 
 impl RawMonitor {
-    /// Names that begin with an underscore are not told about.
+    /// Names that begin with an underscore are not reported.
     fn is_silent(&self) -> bool {
         self.name.as_bytes().first() == Some(&b'_')
     }
@@ -232,7 +232,7 @@ impl RawMonitors {
         }
     }
 
-    /// Ends a monitor; who waits for it goes on.
+    /// Ends a monitor; who waits for it continues.
     pub fn destroy(&self, id: usize) {
         let mut all = self.0.write();
         let gone = all.get_mut(id.wrapping_sub(1)).and_then(Option::take);
@@ -242,7 +242,7 @@ impl RawMonitors {
         }
     }
 
-    /// Monitors that somebody owns or waits for; `body` may use their names.
+    /// Monitors that a thread owns or waits for; `body` may use their names.
     pub fn used(&self, mut body: impl FnMut(&Usage)) {
         let all = self.0.read().clone();
         for (place, monitor) in all.iter().enumerate() {

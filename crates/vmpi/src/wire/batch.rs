@@ -87,7 +87,7 @@ pub(crate) struct BatchWriter {
     slot: [u8; CODES],
     row: Row,
     pub(crate) ordered: bool,
-    /// Some of it can be left out for want of room.
+    /// Some of it can be left out for lack of space.
     pub(crate) may_be_thinned: bool,
 }
 

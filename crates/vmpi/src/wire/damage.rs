@@ -8,7 +8,7 @@ pub struct Damage {
     pub offset: u64,
     /// Which part of the format.
     pub what: &'static str,
-    /// What the format asks for there.
+    /// What the format requests there.
     pub expected: String,
     /// What is there.
     pub found: String,

@@ -1,4 +1,4 @@
-//! Frames: what every byte of the wire is in.
+//! Frames: what every byte of the socket is in.
 //!
 //! A frame is one byte of type, the length of its payload (4 bytes, low byte
 //! first), the CRC-32 of type, length and payload (4 bytes), and the payload.

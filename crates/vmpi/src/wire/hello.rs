@@ -3,7 +3,7 @@
 use super::damage::Damage;
 use super::varint::{Input, put, put_bytes};
 
-/// The version of the wire this crate speaks.
+/// The version of the socket this crate speaks.
 pub const WIRE_VERSION: u32 = 1;
 
 /// Byte order of ids and pointers inside dump buffers. Everything else on the
@@ -44,10 +44,10 @@ pub struct Hello {
     pub stable_ids: bool,
     /// Objects may be freed outside of collections (reference counting).
     pub frees_outside_gc: bool,
-    /// Only collections of kind [`Full`](crate::GcKind::Full) find dead objects; others neither
+    /// Only collections of kind [`Full`](crate::GcKind::Full) find freed objects; others neither
     /// free an object nor say that it has survived.
     pub full_gc_frees: bool,
-    /// Mean bytes between two objects told of; 0 if every object is.
+    /// Mean bytes between two objects reported; 0 if every object is.
     pub sample_interval: u64,
     /// Process id, 0 if it has none.
     pub pid: u32,

@@ -1,4 +1,4 @@
-//! What a batch holds: the document's events, and what the wire adds to them.
+//! What a batch holds: the document's events, and what the socket adds to them.
 
 use crate::ids::{ArenaId, ObjectHandle, TraceId};
 use crate::kind::EventKind;
@@ -27,13 +27,13 @@ pub struct ArenaState {
     pub arena: ArenaId,
     /// The id an object at its beginning has, 0 if not known.
     pub start: u64,
-    /// Bytes in use, dead objects included.
+    /// Bytes in use, freed objects included.
     pub used: u64,
     /// Bytes it has.
     pub capacity: u64,
 }
 
-/// One thing on the wire.
+/// One thing on the socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Item {
     /// One of the document's events.

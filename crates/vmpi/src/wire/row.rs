@@ -16,7 +16,7 @@ use crate::vm_event::{
 /// The most numbers an item has.
 pub(crate) const MAX_NUMBERS: usize = 6;
 
-/// Codes of what the wire adds; below are those of the document.
+/// Codes of what the socket adds; below are those of the document.
 pub(crate) const CLOCK: u8 = 64;
 pub(crate) const TRACE: u8 = 65;
 pub(crate) const MOVE_RANGE: u8 = 66;

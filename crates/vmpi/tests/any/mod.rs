@@ -258,7 +258,7 @@ pub(crate) fn body() -> impl Strategy<Value = Body> {
     prop_oneof![4 => frequent(), 1 => references(), 1 => rare()]
 }
 
-/// Anything on the wire but the time, which the encoder places itself.
+/// Anything on the socket but the time, which the encoder places itself.
 pub(crate) fn item() -> impl Strategy<Value = Item> {
     let range = (any::<(u64, u64, u64)>(), arena(), arena()).prop_map(|(n, arena, new_arena)| {
         Item::MoveRange(MoveRange {

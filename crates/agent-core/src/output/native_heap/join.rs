@@ -3,10 +3,10 @@
 use crate::ids::trace_serial;
 use vmpi::{ClassId, PlacedObject, TraceId};
 
-/// Finds followed objects in the order of a dump, which is mostly that of addresses.
+/// Finds tracked objects in the order of a dump, which is mostly that of addresses.
 pub(super) struct Join<'a> {
     objects: &'a [PlacedObject],
-    /// The first object not below the address asked for last.
+    /// The first object not below the address requested last.
     at: usize,
     last: u64,
     /// Objects that were given their stack.

@@ -1,4 +1,4 @@
-//! A heap dump that the VM wrote, made into one of ours while it is read: ids of the profile, the
+//! A heap dump that the VM wrote, made into one of Tenure's while it is read: ids of the profile, the
 //! stack that allocated each followed object, nothing of the profiler's own. The VM's dumper is
 //! several times as fast as a walk from outside, and this adds about half of its time.
 

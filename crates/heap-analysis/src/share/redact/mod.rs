@@ -251,7 +251,7 @@ const BOXES: [&str; 13] = [
 ];
 
 impl Redactor {
-    /// Looks at the classes and names of a dump.
+    /// Reads the classes and names of a dump.
     pub fn new(data: &[u8], options: &RedactOptions) -> Result<Redactor, HeaderError> {
         let (texts, ids) = Texts::read(data)?;
         let mut pass = ClassPass::default();
@@ -461,7 +461,7 @@ impl Rewriter for Redactor {
                 None => Edit::Keep,
             },
             Some(_) => Edit::Keep,
-            // Nobody knows what is in an unknown record.
+            // The content of an unknown record could be anything.
             None => Edit::Drop,
         }
     }
