@@ -9,7 +9,7 @@ Each round of a setting makes each kind of dump once, in turn:
   idle          no dump, for two seconds
   snapshot      tenure dump --snapshot; also its own figure for the stop, the memory that it cost, and the file
   while writing the same while another thread changes all objects over and over
-  moved         tenure dump --snapshot --huge-pages (small pages only; a new program each time)
+  moved         tenure dump --snapshot --huge-pages (a new program after it)
   jcmd          jcmd GC.heap_dump -all
   jcmd parallel the same with -parallel=2 (JDK 22 and later)
   frozen        tenure dump --frozen
@@ -108,14 +108,13 @@ def setting(args, jdk, collector, pages, gib, classes):
     kinds = ["idle", "snapshot", "while writing", "jcmd", "frozen"]
     if int(version.split(".")[0]) >= 22:
         kinds.insert(4, "jcmd parallel")
-    if pages == "small":
-        # The last: the program keeps its huge pages.
-        kinds.append("moved")
+    # The last: the program keeps its huge pages.
+    kinds.append("moved")
     program = Program(args, jdk, collector, pages, gib, classes)
     rows = {kind: [] for kind in kinds}
     try:
         for run in range(args.runs):
-            if run and "moved" in kinds:
+            if run:
                 program.end()
                 program = Program(args, jdk, collector, pages, gib, classes)
             for kind in kinds:

@@ -29,13 +29,19 @@ pub(crate) fn collect() -> Result<u64, String> {
     let present = File::open("/proc/self/pagemap").map_err(broken)?;
     let before = on_huge_pages().map_err(broken)?;
     let ranges = maps.lines().filter_map(anonymous).flat_map(huge_ranges);
-    for at in ranges {
-        if is_whole(&present, at) && collapse(at) == Tried::Unknown {
-            return Err(
-                "the kernel cannot move memory to huge pages on request (it can since Linux 6.1)"
-                    .to_owned(),
-            );
+    let (mut moved, mut refused) = (0, 0);
+    for at in ranges.filter(|at| is_whole(&present, *at)) {
+        match collapse(at) {
+            Tried::Moved => moved += 1,
+            Tried::Refused => refused += 1,
+            Tried::Failed => {}
         }
+    }
+    if moved == 0 && refused > 0 {
+        return Err(
+            "the kernel cannot move memory to huge pages on request (it can since Linux 6.1)"
+                .to_owned(),
+        );
     }
     Ok(on_huge_pages().map_err(broken)?.saturating_sub(before))
 }
@@ -72,21 +78,24 @@ fn is_whole(present: &File, at: u64) -> bool {
     read.is_ok() && all()
 }
 
-#[derive(PartialEq)]
 enum Tried {
-    /// Moved, there already, or not possible just now.
-    Done,
-    /// The kernel does not know this request.
-    Unknown,
+    /// It is on a huge page now, or was already.
+    Moved,
+    /// The kernel does not know this request, or not for this memory: stacks of threads may be excluded.
+    Refused,
+    /// Not possible just now: the range may be gone, be used by a device, or there is no huge page left.
+    Failed,
 }
 
-/// Moves one range. It may be gone by now, or be used by a device; there may be no huge page left.
+/// Moves one range.
 fn collapse(at: u64) -> Tried {
     // SAFETY: the request changes no content of memory, whatever lies there.
-    let failed = unsafe { libc::madvise(at as *mut c_void, HUGE as usize, MADV_COLLAPSE) } != 0;
-    match failed && io::Error::last_os_error().raw_os_error() == Some(libc::EINVAL) {
-        true => Tried::Unknown,
-        false => Tried::Done,
+    if unsafe { libc::madvise(at as *mut c_void, HUGE as usize, MADV_COLLAPSE) } == 0 {
+        return Tried::Moved;
+    }
+    match io::Error::last_os_error().raw_os_error() {
+        Some(libc::EINVAL) => Tried::Refused,
+        _ => Tried::Failed,
     }
 }
 

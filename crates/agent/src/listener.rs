@@ -106,7 +106,7 @@ pub(crate) fn come_back(now: &Recording, options: &Options) -> Result<bool, Stri
     let output = output::open(options).map_err(|error| error.to_string());
     let output = output.inspect_err(|_| IS_ALONE.store(true, Ordering::SeqCst))?;
     let Some((peer, patience)) = output.peer else {
-        return Err("this is no peer".to_owned());
+        return Err("nothing listens at the other end".to_owned());
     };
     recording::moved(&output.place);
     let begin = || {

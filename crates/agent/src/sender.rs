@@ -80,7 +80,7 @@ impl Shared {
     /// Nothing is sent from here on. Threads that write to the collector or read from it are released.
     fn give_up(&self, queue: &mut Queue) {
         queue.end = Some(format!(
-            "the peer does not read; {} bytes are dropped, and what follows",
+            "the collector does not read; {} bytes are dropped, and what follows",
             queue.waiting
         ));
         queue.pieces.clear();

@@ -7,7 +7,7 @@ use std::sync::mpsc::channel;
 use crate::common::stage::*;
 
 /// What is reported of a collector that is abandoned.
-const LOST: &str = "HPROF ERROR: the output is lost: the peer does not read; ";
+const LOST: &str = "HPROF ERROR: the output is lost: the collector does not read; ";
 
 #[test]
 fn a_lost_listener_costs_the_program_nothing() {

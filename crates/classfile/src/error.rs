@@ -27,7 +27,7 @@ pub enum Error {
     #[error("constant pool index {0} is not what is expected")]
     PoolIndex(u16),
     /// The pool is full: 65,535 entries.
-    #[error("no room in the constant pool")]
+    #[error("the constant pool is full")]
     PoolFull,
     /// An opcode that does not exist, or a branch into the middle of one.
     #[error("malformed code at {at} of a method")]

@@ -43,7 +43,7 @@ fn class(page: &Page, name: &str) -> Option<Value> {
 
 #[test]
 fn what_is_off_is_not_recorded_and_stacks_only_where_they_are_wanted() {
-    with_program("options of classes", &[], |program, page, _| {
+    with_program("class filters", &[], |program, page, _| {
         page.command("record?mode=full");
         page.counting(program);
         program.tell("a 1000");

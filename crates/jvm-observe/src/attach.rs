@@ -112,7 +112,7 @@ fn wait_for_handler(jvm: &Jvm) -> Result<()> {
         std::thread::sleep(Duration::from_millis(20));
     }
     refuse!(
-        "process {} does not take the signal that asks for its attach socket (started with -Xrs?)",
+        "process {} does not take the signal that requests its attach socket (started with -Xrs?)",
         jvm.pid
     )
 }

@@ -89,7 +89,7 @@ const views = [
   view("references", "JNI references", "j", "Recording", recorded(references)),
   view("classes", "Instances", "i", "Objects", below(classes)),
   view("saved", "Saved", "w", "Objects", (context) => saved(state, context)),
-  view("options", "Options of classes", "o", "Objects", below(options)),
+  view("options", "Class filters", "o", "Objects", below(options)),
   view("advice", "What to fix", "f", "Objects", below(advice)),
   view("events", "Collections", "c", "Time", events),
   { ...view("instances", "Instances of a class", null, undefined, below((context) => instances(state, context))),

@@ -83,7 +83,7 @@ export async function cpu(state, { params, ask, refresh }) {
     answer = await ask("cpu", asked);
   } catch (fault) {
     if (fault.kind !== "not_found") throw fault;
-    return notice("", "The CPU has not been sampled.", h("p", null, "Every 10 ms of CPU time of a thread its stack is noted. ", state.ended ? null
+    return notice("", "The CPU has not been sampled.", h("p", null, "Every 10 ms of CPU time of a thread its stack is recorded. ", state.ended ? null
       : h("button", { onclick: async () => { await command("cpu", { on: 1 }); refresh(); } }, "Sample the CPU")));
   }
   const form = (name, title) => h("a", { href: `api/v1/profile${query({ ...asked, limit: "", heap: "cpu", form: name })}`, target: "_blank" }, title);

@@ -34,8 +34,8 @@ function ownCode(state, refresh) {
     return h("p", null, "Objects are asked: their own toString, hashCode, equals and compareTo run inside the program. ", h("button", { id: "own-off", onclick: set(false) }, "Ask no more"), failed);
   return h("details", { id: "own" }, h("summary", null, "Ask the objects themselves"),
     h("p", null, h("b", null, "This runs code of the program: "), "toString, hashCode, equals and compareTo of these objects, on a thread of the agent's own. ",
-      "Such code may change what the objects hold, take locks, do I/O, or never return. What it throws is shown; a call that takes longer than two seconds is given up, ",
-      "and its thread stays behind in the program (two at most, then nobody is asked any more)."),
+      "Such code may change what the objects hold, take locks, do I/O, or never return. What it throws is shown; a call that takes longer than two seconds times out, ",
+      "and its thread keeps running in the program (with two such threads no more calls are made)."),
     h("button", { id: "own-on", onclick: set(true) }, "Run the program's code"), failed);
 }
 
@@ -57,8 +57,8 @@ const said = (row) => [row.value === null ? null : h("span", { class: "val" }, r
 function origin(answer, params) {
   const range = params.from && answer.source !== "dump" ? " Those made in the selected range are shown." : "";
   const from = { live: "are alive and tracked", dump: `in heap dump ${answer.dump}`, recording: "were allocated since the recording began, live or not" }[answer.source];
-  const part = answer.sampled < answer.objects ? "a fair sample of " : "";
-  return [h("p", null, `${count(answer.objects)} instances ${from}, ${part}${count(answer.sampled)} looked at.${range}`), answer.notes.map((note) => h("p", { class: "bad" }, note))];
+  const part = answer.sampled < answer.objects ? "a random sample of " : "";
+  return [h("p", null, `${count(answer.objects)} instances ${from}, ${part}${count(answer.sampled)} examined.${range}`), answer.notes.map((note) => h("p", { class: "bad" }, note))];
 }
 
 const none = (params) => (params.from ? "No instance was made in this range." : "There is no instance.");

@@ -13,12 +13,12 @@ const LIMIT = 100;
 /** What is recorded and shown of each class, line by line. */
 export async function options({ ask, refresh }) {
   const answer = await ask("options");
-  const text = h("textarea", { id: "class-options", rows: "12", cols: "72", spellcheck: "false", "aria-label": "Options of classes" }, answer.text);
+  const text = h("textarea", { id: "class-options", rows: "12", cols: "72", spellcheck: "false", "aria-label": "Class filters" }, answer.text);
   const set = () => tryCommand("options", { text: /** @type {HTMLTextAreaElement} */ (document.getElementById("class-options")).value }, refresh);
   return [
     h("p", null, "A line is ", h("code", null, "MODULE CLASS OPTIONS"), "; the first that fits a class holds, and a class that none fits is recorded in full. ",
       h("code", null, "*"), " is any part of a name between dots, ", h("code", null, "**"), " anything."),
-    h("p", { class: "dim" }, "Options: off (not recorded), all, count (nothing but counts), time, stack, size, capacity, context (who makes them), ratio=0.1 (share of the instances that is looked at), with commas; or factory=CLASS, whose getOptions(module, class) knows. For instance: ",
+    h("p", { class: "dim" }, "Options: off (not recorded), all, count (nothing but counts), time, stack, size, capacity, context (who makes them), ratio=0.1 (share of the instances that is examined), with commas; or factory=CLASS, whose getOptions(module, class) knows. For instance: ",
       h("code", null, "java.base java.util.** size,capacity")),
     text, h("div", { class: "controls" }, h("button", { id: "set-options", onclick: set }, "Use these"), faultLine()),
   ];

@@ -62,7 +62,7 @@ export async function native(context) {
   const asked = { ...ranged(context.params), filter: context.params.filter, regex: context.params.regex, heap: "native" };
   const form = (name, title, metric) => h("a", { href: `api/v1/profile${query({ ...asked, form: name, metric })}`, target: "_blank" }, title);
   return [shown, h("p", { class: "dim" }, form("flamegraph", "Flame graph"), " · ", form("pprof", "pprof"), " · ", form("collapsed", "collapsed stacks", "native_inuse_space"),
-    " · Blocks of malloc and its family by the library that asked for them. What is sampled stands for all.")];
+    " · Blocks of malloc and its family by the library that requested them. What is sampled stands for all.")];
 }
 
 /** Why a table is empty. */
@@ -150,7 +150,7 @@ function sizesFrom(sizes) {
   if (!sizes) return "No sizes and capacities have been read yet. ";
   const time = clock(sizes.time_ms);
   if (sizes.source === "dump") return `Sizes and capacities are from heap dump ${sizes.dump}, ${time}. `;
-  const part = sizes.read < sizes.objects ? ` from a fair sample of ${count(sizes.read)} of ${count(sizes.objects)} objects` : "";
+  const part = sizes.read < sizes.objects ? ` from a random sample of ${count(sizes.read)} of ${count(sizes.objects)} objects` : "";
   const only = sizes.by_class ? "There are so many stacks and threads that they are known by class alone, not by thread. " : "";
   const left = sizes.left_out ? `${count(sizes.left_out)} objects that were counted as another class's are not among them. ` : "";
   return `Sizes and capacities were read in the program at ${time}${part}. ${only}${left}`;

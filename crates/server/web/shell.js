@@ -103,7 +103,7 @@ export function start({ root, title, views, ask, tools, carried }) {
     // What was asked wrongly is put right where it was asked: the fields stay.
     const stays = fault?.kind === "bad_request" && main.dataset.view === view.name && main.childElementCount > 1;
     if (stays) nodes = [nodes, [...main.children].slice(1).filter((one) => !one.matches(".notice.bad"))];
-    if (partial) nodes = [notice("wait", "So far", h("p", null, "This is what is known already. The rest is being worked out and appears by itself.")), nodes];
+    if (partial) nodes = [notice("wait", "So far", h("p", null, "This is what is known already. The rest is being computed and appears by itself.")), nodes];
     const heading = context.heading || (view.heading ? view.heading(params) : view.title);
     document.title = `${heading} - ${title}`;
     // A view that is shown already keeps what the user is doing in it.

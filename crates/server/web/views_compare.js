@@ -66,7 +66,7 @@ export const compare = {
       facts([["Before", `${before.name}${taken(before)}`], ["After", `${after.name}${taken(after)}`],
         ["Objects", [between([before.objects, after.objects], grouped), " ", signed(after.objects - before.objects, grouped)]],
         ["Shallow", [between([before.shallow, after.shallow], human), " ", signed(after.shallow - before.shallow, human)]]]),
-      after.unrelated ? notice("warn", "These dumps have little in common", h("p", null, "They may be of different programs. What follows then says nothing about a leak.")) : null,
+      after.unrelated ? notice("warn", "These dumps have little in common", h("p", null, "They may be of different programs. What follows is then no sign of a leak.")) : null,
       h("h2", null, "What grew"),
       answer.grown.length ? answer.grown.map(place) : h("p", { class: "empty" }, "No place grew by a notable part of the heap."),
       answer.shrunk.length ? [h("h2", null, "What shrank"), answer.shrunk.map(place)] : null,

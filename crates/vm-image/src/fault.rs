@@ -23,7 +23,7 @@ pub enum Fault {
     },
     /// A central pointer or number is wrong.
     #[error(
-        "{what} of the VM cannot be read or makes no sense: the image is damaged, or the VM is not initialized"
+        "{what} of the VM cannot be read or is invalid: the image is damaged, or the VM is not initialized"
     )]
     Senseless {
         /// What it is.

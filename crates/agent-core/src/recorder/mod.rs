@@ -408,7 +408,7 @@ impl Recorder {
             Switch::Monitors(on) => return self.time_monitors(vm, on),
             Switch::Classes(text) => match Rules::parse(&text) {
                 Ok(rules) => vmpi::Control::Classes(Arc::new(rules)),
-                Err(error) => return self.note(vm, &format!("options of classes: {error}")),
+                Err(error) => return self.note(vm, &format!("class filters: {error}")),
             },
             Switch::OwnCode(on) => vmpi::Control::OwnCode(on),
             Switch::Instances(query) => vmpi::Control::Instances(query),

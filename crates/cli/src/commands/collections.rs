@@ -9,7 +9,7 @@ use heap_analysis::collections::stats::{CollectionOptions, collections};
 /// Sizes, fill and collisions of collections, by class
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  tenure collections heap.hprof\n  tenure collections --collections ours.toml heap.hprof\n  tenure collections --json heap.hprof   (with the histograms of sizes)"
+    after_help = "Examples:\n  tenure collections heap.hprof\n  tenure collections --collections own.toml heap.hprof\n  tenure collections --json heap.hprof   (with the histograms of sizes)"
 )]
 pub struct Args {
     #[command(flatten)]

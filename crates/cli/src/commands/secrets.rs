@@ -11,7 +11,7 @@ use std::path::PathBuf;
 /// Find passwords, keys and tokens; exit code 1 if there are any
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  tenure secrets heap.hprof\n  tenure secrets --show heap.hprof\n  tenure secrets --rules ours.toml --json heap.hprof   (docs/guides/sharing.md)"
+    after_help = "Examples:\n  tenure secrets heap.hprof\n  tenure secrets --show heap.hprof\n  tenure secrets --rules own.toml --json heap.hprof   (docs/guides/sharing.md)"
 )]
 pub struct Args {
     #[command(flatten)]

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 /// Memory that could be saved: copies, unused capacity of collections, zeros, references, buffers
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  tenure waste heap.hprof\n  tenure waste -n 5 --no-holders heap.hprof\n  tenure waste --collections ours.toml --json heap.hprof"
+    after_help = "Examples:\n  tenure waste heap.hprof\n  tenure waste -n 5 --no-holders heap.hprof\n  tenure waste --collections own.toml --json heap.hprof"
 )]
 pub struct Args {
     #[command(flatten)]

@@ -16,12 +16,12 @@ pub(crate) const WORDS: &[(&str, &str)] = &[
     ("gc", "collect garbage"),
     (
         "enable EVENT",
-        "tell this event from now on, for instance object-alloc",
+        "report this event from now on, for instance object-alloc",
     ),
-    ("disable EVENT", "no longer tell it"),
+    ("disable EVENT", "no longer report it"),
     (
         "request EVENT ID",
-        "tell a class (class-load) or an object (object-alloc) once more, or its values (object-dump)",
+        "report a class (class-load) or an object (object-alloc) once more, or its values (object-dump)",
     ),
     (
         "dump [LEVEL]",

@@ -28,7 +28,7 @@ impl FrontEnd {
     /// Connects to `HOST:PORT`.
     pub(crate) fn connect(address: &str) -> Result<FrontEnd> {
         let stream =
-            TcpStream::connect(address).with_context(|| format!("no peer at {address}"))?;
+            TcpStream::connect(address).with_context(|| format!("nothing listens at {address}"))?;
         stream.set_write_timeout(Some(PATIENCE))?;
         let back = stream.try_clone()?;
         let (sender, commands) = channel();

@@ -15,7 +15,7 @@ pub const KEYS: &[(&str, &str)] = &[
     ),
     (
         "v o",
-        "saved tables; options of classes: what is recorded and looked at",
+        "saved tables; class filters: what is recorded and examined",
     ),
     ("↓ ↑ PgDn PgUp Home End", "move"),
     ("← →", "sort by the column before, the next"),
@@ -33,7 +33,7 @@ pub const KEYS: &[(&str, &str)] = &[
     ),
     (
         "Enter A X",
-        "options of classes: change the line, add one below it, remove it",
+        "class filters: change the line, add one below it, remove it",
     ),
     (
         "/ %",
@@ -49,9 +49,9 @@ pub const KEYS: &[(&str, &str)] = &[
         "M w",
         "put a mark on the timeline; keep the table of classes",
     ),
-    ("Space", "ask again"),
+    ("Space", "read again"),
     ("?", "these keys"),
-    ("q", "end; the program goes on"),
+    ("q", "end; the program continues"),
 ];
 
 /// How much of the past the timeline shows, in milliseconds; 0 for all.

@@ -189,7 +189,7 @@ impl Question {
         });
         Ok(Sheet {
             heading: format!(
-                "{} objects of {}, {} looked at",
+                "{} objects of {}, {} examined",
                 grouped(answer.objects),
                 visible(&answer.class),
                 grouped(answer.sampled as u64)

@@ -58,7 +58,7 @@ impl Watch {
             _ => None,
         };
         if self.typing.is_none() {
-            self.message = "lines are those of the options of classes (o)".to_owned();
+            self.message = "lines are those of the class filters (o)".to_owned();
         }
     }
 
@@ -69,7 +69,7 @@ impl Watch {
     /// Removes the chosen line of the options.
     pub(super) fn remove_line(&mut self) -> Option<Action> {
         if self.view() != View::Options || self.chosen_row().is_none() {
-            self.message = "lines are those of the options of classes (o)".to_owned();
+            self.message = "lines are those of the class filters (o)".to_owned();
             return None;
         }
         self.change_lines(Prompt::Line, String::new())

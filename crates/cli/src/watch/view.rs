@@ -49,7 +49,7 @@ impl View {
             View::Advice => "What to fix",
             View::Saved => "Saved tables",
             View::Changes => "Changes",
-            View::Options => "Options of classes",
+            View::Options => "Class filters",
             View::Source => "Source",
         }
     }

@@ -330,7 +330,7 @@ impl Runner<'_> {
             Op::Lt | Op::Le | Op::Gt | Op::Ge => {
                 let missing = *left == Value::Null || *right == Value::Null;
                 if missing {
-                    return Err(self.error(at, "null cannot be compared; ask for != null first"));
+                    return Err(self.error(at, "null cannot be compared; check != null first"));
                 }
                 let Some(ordering) = compare(left, right) else {
                     return match (left.number(), right.number()) {

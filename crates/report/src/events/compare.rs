@@ -66,7 +66,7 @@ fn lead(runs: &[Run]) -> Doc {
         if let Some(fault) = &run.stopped {
             doc = doc.text([
                 Span::Value(run.collector.clone()),
-                Span::from(" could not go on: "),
+                Span::from(" could not continue: "),
                 Span::Value(fault.clone()),
             ]);
         }

@@ -62,7 +62,7 @@ fn heap(dumps: &Dumps) -> Doc {
         doc = doc.text([Span::Text(format!("A dump is damaged: {damage}"))]);
     }
     doc = doc.note([Span::from(
-        "Told: objects that the stream had told as allocated and not freed by then.",
+        "Reported: objects that the stream had reported as allocated and not freed by then.",
     )]);
     match dumps.heap.iter().rev().find(|row| row.level > 0) {
         Some(last) => doc.append(classes(last, &dumps.classes, dumps.omitted_classes)),

@@ -74,16 +74,16 @@ pub(super) fn facts(events: &Events, damage: Option<&str>) -> Doc {
         rows.push((
             "sampled",
             vec![
-                Span::from("one object told in "),
+                Span::from("one object reported in "),
                 Span::Bytes(stream.sample_interval),
-                Span::from("; bytes are estimates, objects those told"),
+                Span::from("; bytes are estimates, objects those reported"),
             ],
         ));
     }
     let mut doc = Doc::new().facts(rows);
     if stream.stable_ids {
         doc = doc.note([Span::from(
-            "Ids do not change when objects move, so neither moves nor promotion are told.",
+            "Ids do not change when objects move, so neither moves nor promotion are reported.",
         )]);
     }
     if stream.full_gc_frees {

@@ -42,7 +42,7 @@ fn fate(fate: Fate) -> &'static str {
         Fate::Moved => "moved",
         Fate::Freed => "freed",
         Fate::ArenaDeleted => "died with its arena",
-        Fate::Replaced => "gone, its end was not told",
+        Fate::Replaced => "gone, its end was not reported",
     }
 }
 
@@ -73,7 +73,7 @@ pub fn trail_doc(id: u64, objects: &[Trail], damage: Option<&str>) -> Doc {
             Span::Class(trail.class.clone()),
             Span::from(", "),
             Span::Bytes(trail.size),
-            Span::Text(format!(", number {} in the order of births", trail.serial)),
+            Span::Text(format!(", number {} in the order of allocation", trail.serial)),
         ]);
         if let Some(frame) = trail.frames.first() {
             let at = [Span::from("allocated at "), Span::Value(frame.clone())];

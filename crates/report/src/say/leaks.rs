@@ -269,7 +269,7 @@ fn point_sentence(point: &AccumulationPoint, suspect: &Suspect) -> Vec<Span> {
             Some(_) => "It holds that in many parts; the class with most of it",
         }));
     } else {
-        spans.push(Span::from("It piles up in "));
+        spans.push(Span::from("It accumulates in "));
         match &point.value {
             Some(class) if point.class == "java.lang.Class" => {
                 spans.push(Span::from("class "));

@@ -33,7 +33,7 @@ impl Say for Paths {
         }
         if self.more {
             doc = doc.text([Span::Dim(
-                "There may be more paths; -n asks for more.".to_owned(),
+                "There may be more paths; -n shows more.".to_owned(),
             )]);
         }
         doc

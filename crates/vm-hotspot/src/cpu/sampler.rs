@@ -344,7 +344,7 @@ impl Sampler {
         let counts = [
             (
                 self.full.swap(0, Ordering::Relaxed),
-                "CPU samples for want of room",
+                "CPU samples, because their buffer was full",
             ),
             (
                 self.no_stack.swap(0, Ordering::Relaxed),

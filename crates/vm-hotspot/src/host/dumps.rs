@@ -294,7 +294,7 @@ impl Host {
 
     fn or_say(&self, dumped: Result<Vec<u8>, records::Fault>) -> Option<Vec<u8>> {
         if let Err(fault) = &dumped {
-            (self.message)(&format!("a dump was asked for and not made: {fault}"));
+            (self.message)(&format!("a dump was requested and not made: {fault}"));
         }
         dumped.ok()
     }

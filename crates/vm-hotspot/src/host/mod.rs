@@ -229,7 +229,7 @@ pub fn load(java: JavaVm, setup: HostSetup) -> jvmti::Result<()> {
         // Before there are threads: each takes it up with its first sample.
         env.set_heap_sampling_interval(i32::try_from(setup.interval).unwrap_or(i32::MAX))?;
     } else if !granted.has(Capability::RetransformClasses) {
-        (setup.message)("objects are not told: this VM neither samples them nor changes classes");
+        (setup.message)("objects are not reported: this VM neither samples them nor changes classes");
     }
     env.enable(EventKind::VmInit, true)?;
     env.enable(EventKind::VmDeath, true)
@@ -590,7 +590,7 @@ impl Host {
         let is_address = crate::heap::slots::are_addresses(env, jni, collector);
         if !is_address {
             (self.message)(&format!(
-                "{}: objects have numbers instead of addresses, so no moves are told",
+                "{}: objects have numbers instead of addresses, so no moves are reported",
                 collector.name()
             ));
         }

@@ -85,7 +85,7 @@ impl Host {
         self.names.lock().forget_traces();
         if !refused.is_empty() {
             let count = refused.len();
-            (self.message)(&format!("arrays made in {count} classes are not told"));
+            (self.message)(&format!("arrays made in {count} classes are not reported"));
         }
         Ok(())
     }

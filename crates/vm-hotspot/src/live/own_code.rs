@@ -85,7 +85,7 @@ fn ask(jni: Jni, question: &Question) -> std::result::Result<Chosen, String> {
     });
     let answer: Result<Option<String>> = answer;
     let answer = answer.map_err(|error| error.to_string())?;
-    let answer = answer.ok_or("it says nothing")?;
+    let answer = answer.ok_or("it gives no answer")?;
     if let Some(fault) = answer.strip_prefix('!') {
         return Err(fault.replace(char::is_control, " "));
     }
@@ -113,7 +113,7 @@ impl HotSpot {
         if !crate::live::own_answers::is_allowed() {
             if self.lock().choices.asks() {
                 self.degrade(
-                    "factory= in the options of classes runs code of the program, which only own=y \
+                    "factory= in the class filters runs code of the program, which only own=y \
                      allows; default options hold",
                 );
             }

@@ -443,7 +443,7 @@ impl Vm for HotSpot {
                 sink(&Event::NativeFrees(&native.frees));
                 if native.lost > 0 {
                     sink(&Event::Lost {
-                        what: "native blocks for want of room",
+                        what: "native blocks, because their table was full",
                         count: native.lost,
                     });
                 }

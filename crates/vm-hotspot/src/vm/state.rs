@@ -173,7 +173,7 @@ impl State {
         if tracker.is_some_and(|tracker| renew(tracker).is_err()) {
             *self
                 .lost
-                .entry("changes of the options of classes")
+                .entry("changes of the class filters")
                 .or_default() += 1;
         }
     }

@@ -427,7 +427,7 @@ pub fn detail(live: &Live, class: &str) -> Result<ClassOptions, Fault> {
     let chosen = live.rules.get();
     let options =
         live.recorded(|recorded| class_filters::of_class(recorded.filters(&chosen), class));
-    options.ok_or_else(|| Fault::not_found(format!("{class} is off in the options of classes")))
+    options.ok_or_else(|| Fault::not_found(format!("{class} is off in the class filters")))
 }
 
 /// The instances of a class in a dump, as its options say.

@@ -125,7 +125,7 @@ fn links(status: &Status, body: &mut String) {
         ("references", "JNI references"),
         ("../profiler", "Instances per class"),
         ("saved", "Saved tables of classes, and what changed"),
-        ("options", "Options of classes"),
+        ("options", "Class filters"),
         ("advice", "What to fix"),
     ] {
         let _ = writeln!(body, "<li><a href=\"{link}\">{title}</a></li>");
@@ -174,7 +174,7 @@ pub(in crate::live) fn view(live: &Live, view: &str, params: &Params) -> Result<
         }
         "options" => {
             plain_parts::options(live, &mut body);
-            "Options of classes"
+            "Class filters"
         }
         "saved" => {
             plain_parts::saved(live, params, &mut body)?;

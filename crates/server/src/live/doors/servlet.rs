@@ -260,7 +260,7 @@ fn sizes_from(sizes: origin::Source) -> String {
     match (sizes.dump, sizes.objects, sizes.read) {
         (Some(number), ..) => format!("Sizes are from heap dump {number}, {time}."),
         (None, Some(objects), Some(read)) if read < objects => {
-            format!("Sizes were read at {time} from a fair sample of {read} of {objects} objects.")
+            format!("Sizes were read at {time} from a random sample of {read} of {objects} objects.")
         }
         _ => format!("Sizes were read at {time}."),
     }
@@ -381,7 +381,7 @@ fn where_from(
     let class = html(class);
     let part = match sampled as u64 == objects {
         true => String::new(),
-        false => "a fair sample of ".to_owned(),
+        false => "a random sample of ".to_owned(),
     };
     let _ = match (source, dump) {
         ("recording", _) => writeln!(

@@ -185,7 +185,7 @@ impl Past {
         self.note(from, &Note::Interrupted);
         let seconds = now.saturating_sub(from).div_ceil(1000);
         let text =
-            format!("Nobody watched for {seconds} s; what was counted meanwhile counts here");
+            format!("No page was connected for {seconds} s; what was counted meanwhile counts here");
         self.mark(now.max(from), EventKind::Marker { text });
     }
 
