@@ -3,9 +3,17 @@
 use std::path::Path;
 use std::process::Command;
 
-/// What a program prints in the folder of the modules' tests; nothing, which is reported, on a machine without it.
-fn ran(program: &str, arguments: &[&str], need: testkit::Need) -> Option<(bool, String)> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/modules");
+/// The folder of the modules' tests.
+const TESTS: &str = "tests/modules";
+
+/// What a program prints in a folder of this crate; nothing, which is reported, on a machine without it.
+fn ran(
+    program: &str,
+    folder: &str,
+    arguments: &[&str],
+    need: testkit::Need,
+) -> Option<(bool, String)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
     let mut command = Command::new(program);
     match command.args(arguments).current_dir(folder).output() {
         Ok(ran) => {
@@ -22,18 +30,36 @@ fn ran(program: &str, arguments: &[&str], need: testkit::Need) -> Option<(bool, 
 
 #[test]
 fn the_modules_of_the_pages_pass_their_own_tests() {
-    let Some((passed, said)) = ran("node", &["--test"], testkit::Need::Node) else {
+    let Some((passed, said)) = ran("node", TESTS, &["--test"], testkit::Need::Node) else {
         return;
     };
     assert!(passed, "{said}");
     assert!(!said.contains("# tests 0"), "no test ran: {said}");
 }
 
+/// Faults that a linter finds: code that does nothing, names that hide others, comparisons that are always true.
+#[test]
+fn a_linter_finds_no_fault_in_the_modules_of_the_pages() {
+    let arguments = [
+        "--config",
+        "server/tests/modules/oxlint.json",
+        "server/web",
+        "server/tests/modules",
+        "report/src/html/page.js",
+    ];
+    // It takes no path that leads upwards.
+    let Some((passed, said)) = ran("oxlint", "..", &arguments, testkit::Need::Oxlint) else {
+        return;
+    };
+    assert!(passed, "{said}");
+    assert!(!said.contains("on 0 files"), "nothing was checked: {said}");
+}
+
 /// Types, from what the browser defines and from comments; names that nothing uses; cases that fall through.
 #[test]
 fn the_modules_of_the_pages_have_consistent_types() {
     let arguments = ["--project", "tsconfig.json", "--listFiles"];
-    let Some((passed, said)) = ran("tsc", &arguments, testkit::Need::Tsc) else {
+    let Some((passed, said)) = ran("tsc", TESTS, &arguments, testkit::Need::Tsc) else {
         return;
     };
     let (files, faults): (Vec<&str>, Vec<&str>) =

@@ -34,7 +34,10 @@ function palette(top) {
   const sums = new Map();
   const visit = (a) => {
     let own = a.retained;
-    for (const b of a.below) own -= b.retained, visit(b);
+    for (const b of a.below) {
+      own -= b.retained;
+      visit(b);
+    }
     sums.set(a.package, (sums.get(a.package) || 0) + Math.max(0, own));
   };
   top.forEach(visit);
@@ -45,10 +48,10 @@ function palette(top) {
 /** Squarified rectangles: rows that keep areas near to squares. */
 function squarify(list, x, y, w, h2, total, put) {
   let rest = list.filter((a) => a.retained > 0);
-  let scale = (w * h2) / total;
+  const scale = (w * h2) / total;
   while (rest.length && w > 1 && h2 > 1) {
     const side = Math.min(w, h2);
-    let row = [];
+    const row = [];
     let sum = 0;
     let worst = Infinity;
     for (const a of rest) {
@@ -69,8 +72,13 @@ function squarify(list, x, y, w, h2, total, put) {
       else put(a, x + along, y, length, thick);
       along += length;
     }
-    if (w >= h2) x += thick, w -= thick;
-    else y += thick, h2 -= thick;
+    if (w >= h2) {
+      x += thick;
+      w -= thick;
+    } else {
+      y += thick;
+      h2 -= thick;
+    }
     rest = rest.slice(row.length);
   }
 }

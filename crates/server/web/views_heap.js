@@ -152,7 +152,10 @@ function treeTable(answer, ask) {
     async function open() {
       if (below) {
         const hide = twist.getAttribute("aria-expanded") === "true";
-        for (const r of below) r.close?.(hide), (r.hidden = hide);
+        for (const r of below) {
+          r.close?.(hide);
+          r.hidden = hide;
+        }
         twist.setAttribute("aria-expanded", String(!hide));
         twist.textContent = hide ? "▸" : "▾";
         return;
@@ -166,7 +169,11 @@ function treeTable(answer, ask) {
       twist.textContent = "▾";
     }
     row.close = (hide) => {
-      if (below && twist.getAttribute("aria-expanded") === "true") for (const r of below) r.close?.(hide), (r.hidden = hide);
+      if (!below || twist.getAttribute("aria-expanded") !== "true") return;
+      for (const r of below) {
+        r.close?.(hide);
+        r.hidden = hide;
+      }
     };
     return row;
   };

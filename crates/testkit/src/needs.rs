@@ -22,6 +22,8 @@ pub enum Need {
     Node,
     /// The TypeScript compiler.
     Tsc,
+    /// A linter for JavaScript.
+    Oxlint,
     /// Python 3.
     Python,
     /// The Python package `duckdb`.
@@ -40,7 +42,7 @@ pub enum Need {
 
 impl Need {
     /// Every need.
-    pub const ALL: [Need; 14] = [
+    pub const ALL: [Need; 15] = [
         Need::Jdk,
         Need::Jdk8,
         Need::JdkPart,
@@ -48,6 +50,7 @@ impl Need {
         Need::Chromium,
         Need::Node,
         Need::Tsc,
+        Need::Oxlint,
         Need::Python,
         Need::DuckDb,
         Need::Shared,
@@ -67,6 +70,7 @@ impl Need {
             Need::Chromium => "chromium",
             Need::Node => "node",
             Need::Tsc => "tsc",
+            Need::Oxlint => "oxlint",
             Need::Python => "python",
             Need::DuckDb => "duckdb",
             Need::Shared => "shared",

@@ -42,6 +42,47 @@ pub fn comments_only(text: &str) -> String {
     out
 }
 
+/// The strings of a text that have a blank and so are words for a user; what is filled into them is left out, as is all
+/// else. Line breaks stay.
+pub fn sentences_only(text: &str) -> String {
+    let b = text.as_bytes();
+    let mut out = String::with_capacity(text.len());
+    let mut at = 0;
+    while at < b.len() {
+        let end = literal_end(b, at).max(at + 1);
+        let part = String::from_utf8_lossy(&b[at..end]);
+        let is_sentence = part.starts_with(['"', 'r', 'b']) && part.len() > 2 && part.contains(' ');
+        match is_sentence {
+            true => out.push_str(&without_fillings(&part)),
+            false => out.extend(part.chars().filter(|c| *c == '\n')),
+        }
+        at = end;
+    }
+    out
+}
+
+/// Points in place of escapes and of what is in braces; a line that is continued stays one sentence.
+fn without_fillings(literal: &str) -> String {
+    let mut out = String::with_capacity(literal.len());
+    let mut chars = literal.chars().peekable();
+    while let Some(c) = chars.next() {
+        match c {
+            '\\' if chars.peek() == Some(&'\n') => out.push(' '),
+            '\\' => {
+                chars.next();
+                out.push('.');
+            }
+            '{' => {
+                let inside = chars.by_ref().take_while(|c| *c != '}');
+                out.extend(inside.filter(|c| *c == '\n'));
+                out.push('.');
+            }
+            c => out.push(c),
+        }
+    }
+    out
+}
+
 /// The end of the comment or literal that begins at `at`; `at` itself when none does.
 fn literal_end(b: &[u8], at: usize) -> usize {
     let rest = &b[at..];
@@ -183,7 +224,19 @@ fn body_lines(rest: &[u8]) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::{code_only, functions};
+    use super::{code_only, functions, sentences_only};
+
+    #[test]
+    fn sentences_are_strings_with_a_blank() {
+        for (text, want) in [
+            ("f(\"one\"); // a b", ""),
+            ("f(\"one two\")", "\"one two\""),
+            ("f(\"one {two} three\\n\")", "\"one . three.\""),
+            ("f(\"one \\\n   two\")", "\"one  \n   two\""),
+        ] {
+            assert_eq!(sentences_only(text), want, "{text}");
+        }
+    }
 
     #[test]
     fn comments_and_literals_are_blank_and_lines_stay() {

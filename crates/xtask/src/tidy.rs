@@ -1,6 +1,6 @@
 //! Rules about files: names of machines, phrases, lengths, front doors, lints, `unsafe`.
 
-use crate::source::{code_only, comments_only, functions};
+use crate::source::{code_only, comments_only, functions, sentences_only};
 use crate::words::PHRASES;
 
 /// A Rust file stays under this many lines unless [`TABLES`] names it.
@@ -101,6 +101,20 @@ pub fn comment_phrases(path: &str, text: &str) -> Vec<String> {
 pub fn has_comments(path: &str) -> bool {
     let is_code = [".rs", ".js"].iter().any(|end| path.ends_with(end));
     is_code && path.starts_with("crates/")
+}
+
+/// Phrases of [`PHRASES`] in the messages, labels and help texts of Rust or JavaScript code; tests at the end of a file
+/// are left out.
+pub fn text_phrases(path: &str, text: &str) -> Vec<String> {
+    let tests = text.find("#[cfg(test)]\nmod tests");
+    phrases(path, &sentences_only(&text[..tests.unwrap_or(text.len())]))
+}
+
+/// Whether the texts of a file are for users.
+pub fn has_texts(path: &str) -> bool {
+    let own = "crates/xtask/";
+    let is_shipped = path.contains("/src/") || path.contains("/web/");
+    has_comments(path) && is_shipped && !path.starts_with(own)
 }
 
 /// The words of a Markdown text outside of code, in lower case and without `'s`, with their lines.

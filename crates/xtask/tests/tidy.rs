@@ -119,6 +119,19 @@ fn comments_use_the_words_of_the_field() {
 }
 
 #[test]
+fn texts_for_users_use_the_words_of_the_field() {
+    let code = |text: &str| format!("fn nobody() {{ say(\"{text}\") }} // As told.\n");
+    breaks(tidy::text_phrases, "a.rs", &code("As nobody said."));
+    breaks(tidy::text_phrases, "a.rs", &code("What was \\\n    kept."));
+    for text in ["nobody", "The {peer} is connected.", "See `nobody`."] {
+        keeps(tidy::text_phrases, "a.rs", &code(text));
+    }
+    assert!(tidy::has_texts("crates/server/web/dom.js"));
+    assert!(!tidy::has_texts("crates/server/tests/views.rs"));
+    check(tidy::text_phrases, tidy::has_texts);
+}
+
+#[test]
 fn no_placeholder_is_left_in_code() {
     breaks(tidy::placeholders, "a.rs", "fn f() { todo!() }");
     keeps(tidy::placeholders, "a.rs", "// no todo!() here\n");

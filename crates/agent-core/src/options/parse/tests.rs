@@ -160,7 +160,7 @@ fn our_own_options_extend_the_grammar() {
     assert_eq!(wall("wall=20ms,interval=5"), Some(20_000));
     assert_eq!(wall("wall=y,interval=5"), Some(5_000), "the other interval");
     assert_eq!(wall("wall=500us,wall=n"), None);
-    assert!(!run("wall=20ms").heap.dump, "something is asked for");
+    assert!(!run("wall=20ms").heap.dump, "something is requested");
     assert_eq!(
         refused("wall=often"),
         "wall option value must be y|n or a time such as 10ms"
