@@ -259,7 +259,9 @@ fn pages_of_a_list_are_those_of_one_sample() {
         let again = page.json(asked);
         assert_ne!(again["rows"], Value::Array(all[..60].to_vec()));
         let old = page.text("profiler?action=instances&type=Fills$Bag&source=live&sample=50");
-        assert!(old.contains("500 instances are alive and tracked, a random sample of 50 looked at"));
+        assert!(
+            old.contains("500 instances are alive and tracked, a random sample of 50 looked at")
+        );
     });
 }
 

@@ -111,7 +111,9 @@ impl Bridge {
         let refused = retransform_all(env, jni)?.len();
         self.births.early.lock().clear();
         if refused > 0 {
-            say(&format!("objects made in {refused} classes are not reported"));
+            say(&format!(
+                "objects made in {refused} classes are not reported"
+            ));
         }
         Ok(())
     }

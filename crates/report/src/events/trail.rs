@@ -73,7 +73,10 @@ pub fn trail_doc(id: u64, objects: &[Trail], damage: Option<&str>) -> Doc {
             Span::Class(trail.class.clone()),
             Span::from(", "),
             Span::Bytes(trail.size),
-            Span::Text(format!(", number {} in the order of allocation", trail.serial)),
+            Span::Text(format!(
+                ", number {} in the order of allocation",
+                trail.serial
+            )),
         ]);
         if let Some(frame) = trail.frames.first() {
             let at = [Span::from("allocated at "), Span::Value(frame.clone())];

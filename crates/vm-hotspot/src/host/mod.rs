@@ -229,7 +229,9 @@ pub fn load(java: JavaVm, setup: HostSetup) -> jvmti::Result<()> {
         // Before there are threads: each takes it up with its first sample.
         env.set_heap_sampling_interval(i32::try_from(setup.interval).unwrap_or(i32::MAX))?;
     } else if !granted.has(Capability::RetransformClasses) {
-        (setup.message)("objects are not reported: this VM neither samples them nor changes classes");
+        (setup.message)(
+            "objects are not reported: this VM neither samples them nor changes classes",
+        );
     }
     env.enable(EventKind::VmInit, true)?;
     env.enable(EventKind::VmDeath, true)

@@ -171,10 +171,7 @@ impl State {
         let depth = self.depth;
         let renew = |tracker: &Tracker| tracker.renew_keys(jni, depth, self.choices.epoch());
         if tracker.is_some_and(|tracker| renew(tracker).is_err()) {
-            *self
-                .lost
-                .entry("changes of the class filters")
-                .or_default() += 1;
+            *self.lost.entry("changes of the class filters").or_default() += 1;
         }
     }
 

@@ -260,7 +260,9 @@ fn sizes_from(sizes: origin::Source) -> String {
     match (sizes.dump, sizes.objects, sizes.read) {
         (Some(number), ..) => format!("Sizes are from heap dump {number}, {time}."),
         (None, Some(objects), Some(read)) if read < objects => {
-            format!("Sizes were read at {time} from a random sample of {read} of {objects} objects.")
+            format!(
+                "Sizes were read at {time} from a random sample of {read} of {objects} objects."
+            )
         }
         _ => format!("Sizes were read at {time}."),
     }

@@ -184,8 +184,9 @@ impl Past {
         self.timeline.interrupt(from);
         self.note(from, &Note::Interrupted);
         let seconds = now.saturating_sub(from).div_ceil(1000);
-        let text =
-            format!("No page was connected for {seconds} s; what was counted meanwhile counts here");
+        let text = format!(
+            "No page was connected for {seconds} s; what was counted meanwhile counts here"
+        );
         self.mark(now.max(from), EventKind::Marker { text });
     }
 
