@@ -97,7 +97,7 @@ fn check_cut(stage: &Stage, is_binary: bool, what: &str) {
     };
     let (code, said) = ask(if is_binary { "validate" } else { "profile" });
     if code == Some(0) && !is_binary {
-        return; // Lines of text do not tell when the last one is whole.
+        return; // Lines of text do not show whether the last one is whole.
     }
     assert_eq!(code, Some(4), "{what}: {said}");
     assert!(said.contains(" at "), "{what}: {said}");

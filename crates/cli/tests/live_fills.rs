@@ -260,7 +260,7 @@ fn pages_of_a_list_are_those_of_one_sample() {
         assert_ne!(again["rows"], Value::Array(all[..60].to_vec()));
         let old = page.text("profiler?action=instances&type=Fills$Bag&source=live&sample=50");
         assert!(
-            old.contains("500 instances are alive and tracked, a random sample of 50 looked at")
+            old.contains("500 instances are alive and tracked, a random sample of 50 examined")
         );
     });
 }

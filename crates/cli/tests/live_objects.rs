@@ -190,7 +190,7 @@ fn births_are_known_where_they_are_wanted() {
             "{old}"
         );
         assert!(
-            old.contains("7 instances are alive and tracked, 7 looked at"),
+            old.contains("7 instances are alive and tracked, 7 examined"),
             "{old}"
         );
         let hours = page.text("profiler?action=instances&type=Speakers$Word&sort=uniq_hour");

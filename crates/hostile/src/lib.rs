@@ -345,7 +345,7 @@ pub fn query(data: &[u8]) {
     };
     let session = small_session();
     if let Ok(table) = session.run(&text, lang, &limits) {
-        assert!(table.rows.len() <= 100, "more rows than were asked for");
+        assert!(table.rows.len() <= 100, "more rows than requested");
     }
     let _ = session.explain(&text, lang, &limits);
     let _ = session.complete(&text, text.len() / 2, 20);

@@ -15,7 +15,7 @@ use crate::object::{Class, ClassIdx, ObjIdx, Object, ObjectTable, Shape, size_of
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum VmFault {
     /// No collection makes room for so many bytes.
-    #[error("out of memory: no room for {0} bytes")]
+    #[error("out of memory: {0} bytes do not fit")]
     OutOfMemory(u64),
     /// A null reference is followed.
     #[error("null reference")]

@@ -64,7 +64,7 @@ impl Fault {
 
     /// Someone works on it.
     pub(crate) fn later() -> Fault {
-        Fault::new(FaultKind::Later, "this is being worked out")
+        Fault::new(FaultKind::Later, "this is being computed")
     }
 
     /// It went wrong.

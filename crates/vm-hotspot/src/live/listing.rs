@@ -58,7 +58,7 @@ impl HotSpot {
         if !*is_kept {
             let hotspot = self.forever();
             let keep = move |_, jni| keep_births(hotspot, jni);
-            *is_kept = self.spawn(env, jni, "HPROF births", keep).is_ok();
+            *is_kept = self.spawn(env, jni, "HPROF allocation times", keep).is_ok();
         }
     }
 

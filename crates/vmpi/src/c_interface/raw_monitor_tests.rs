@@ -117,7 +117,7 @@ fn wrong_and_destroyed_handles_do_nothing() {
         while !is_blocked {
             monitors.used(|usage| is_blocked = usage.entering == [2]);
         }
-        monitors.destroy(id); // whoever waits goes on
+        monitors.destroy(id); // the thread that waits continues
     });
     for wrong in [0, id, 99, usize::MAX] {
         monitors.enter(wrong, 1, &silent);

@@ -132,7 +132,7 @@ fn summary(join: &Join<'_>, objects: u64, left_out: u64, dump: &NativeDump) -> S
     let without = unfound + dump.moved;
     if without > 0 {
         text += &format!(
-            "; {without} followed objects could not be found in it ({} had moved, {} were of \
+            "; {without} tracked objects could not be found in it ({} had moved, {} were of \
              another class)",
             dump.moved, join.strangers
         );

@@ -392,11 +392,11 @@ fn where_from(
         ),
         (_, Some(number)) => writeln!(
             out,
-            "<p>{class}: {objects} instances in heap dump {number}, {part}{sampled} looked at.</p>"
+            "<p>{class}: {objects} instances in heap dump {number}, {part}{sampled} examined.</p>"
         ),
         _ => writeln!(
             out,
-            "<p>{class}: {objects} instances are alive and tracked, {part}{sampled} looked at.</p>"
+            "<p>{class}: {objects} instances are alive and tracked, {part}{sampled} examined.</p>"
         ),
     };
     for note in notes {
