@@ -346,7 +346,7 @@ mod tests {
             let later = past.timeline.events(end + 1, u64::MAX, None);
             assert_eq!(later.len(), times);
             let text = serde_json::to_string(&later[0]).unwrap();
-            assert!(text.contains("Nobody watched for 17"), "{text}");
+            assert!(text.contains("No page was connected for 17"), "{text}");
         }
         let (mut past, _) = open(folder.path());
         past.forget();
