@@ -61,7 +61,7 @@ pub(crate) struct ResolvedTrace {
 pub(crate) struct Thread {
     pub(crate) announced: bool,
     pub(crate) ended: bool,
-    /// A trace is reported to be this thread's.
+    /// The output attributes a trace to this thread.
     is_named: bool,
 }
 
@@ -86,7 +86,7 @@ pub(crate) struct Catalog {
     /// ended, which MONITOR DUMP lists.
     pub(crate) threads: BTreeMap<ThreadId, Thread>,
     ended: VecDeque<ThreadId>,
-    /// With `thread=y`, the thread that the empty trace is reported to be of: main.
+    /// With `thread=y`, the thread to which the output attributes the empty trace: main.
     pub(crate) owner_of_empty: Option<ThreadId>,
     classes: FxHashMap<ClassId, Arc<Class>>,
     mirrors: FxHashMap<ObjectHandle, ClassId>,

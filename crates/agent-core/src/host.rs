@@ -1,4 +1,4 @@
-//! What the process around the agent does for it: the time and messages.
+//! What the process around the agent does for it: return the time and print messages.
 
 use std::path::PathBuf;
 

@@ -1,5 +1,5 @@
-//! The files of a recording that continues: the time is in their names, each has another name until it is whole, and they
-//! take no more room than they may.
+//! The files of a continuous recording: the time is in their names, each has another name until it is complete, and
+//! they take no more space than the limit.
 
 use crate::host::WallTime;
 use crate::options::{Keep, Patterns, expand};

@@ -1,4 +1,4 @@
-//! Other people's readers before our output. A program that is not installed is reported and skipped:
+//! Other people's readers applied to Tenure's output. A program that is not installed is reported and skipped:
 //! `gprof2dot` and `stackcollapse-hprof` (package hprof2flamegraph) are on PyPI, `hprof-slurp` on
 //! crates.io.
 

@@ -1,4 +1,4 @@
-//! The original's text profiles, taken apart into VM events, passed to the recorder, and compared
+//! The original's text profiles, converted into VM events, sent to the recorder, and compared
 //! with what it writes. Whatever the reader, the tables, the ranking, the order of sections or
 //! the writer get wrong shows here.
 //!
@@ -63,7 +63,7 @@ fn masked<'a>(records: &[TextRecord<'a>]) -> Vec<TextRecord<'a>> {
     kept
 }
 
-/// Passes the whole file to a recorder; its output and what it said.
+/// Replays the whole file to a recorder; returns its output and its messages.
 fn replay(case: &Case, records: &[TextRecord<'_>]) -> (Vec<u8>, String) {
     let environment = case.environment.as_deref();
     let Ok(Parsed::Run(options)) = parse(&case.options[0], environment) else {

@@ -79,7 +79,7 @@ pub unsafe extern "system" fn Agent_OnAttach(
 #[unsafe(no_mangle)]
 pub extern "system" fn Agent_OnUnload(_vm: RawEnv) {}
 
-/// Runs the start behind a panic fence: a fault of Tenure's leaves the program alone.
+/// Runs the start behind a panic fence: a fault of the agent does not harm the program.
 ///
 /// # Safety
 /// As [`Agent_OnLoad`].

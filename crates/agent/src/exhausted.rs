@@ -1,6 +1,6 @@
 //! A snapshot of the heap at the first `OutOfMemoryError` (`oom=snapshot`).
 //!
-//! The thread that has requested memory copies the process and continues with its error. A thread of the agent's own
+//! The thread that requested memory copies the process and continues with its error. A thread of the agent's own
 //! reads the copy: there need not be any other program of Tenure's on the machine. If the process ends meanwhile, it
 //! waits for that thread, because a process that has no memory left mostly ends soon.
 
@@ -42,7 +42,7 @@ pub(crate) struct Wanted {
 /// a fork of its own.
 static READING: Mutex<Option<(u32, Receiver<()>)>> = Mutex::new(Rank::ReadingCopy, None);
 
-/// The heap is too full for what the current thread requested.
+/// The heap is too full for the allocation of the current thread.
 pub(crate) fn snapshot(java: JavaVm) {
     let Some(recording) = recording::now() else {
         return;
@@ -122,7 +122,7 @@ fn causes(error: &dyn Error) -> String {
     text
 }
 
-/// Has the process, when it ends, wait until this receiver reports the end of the work.
+/// Makes the process wait at its end until this receiver reports that the reading is finished.
 fn wait_at_the_end(is_done: Receiver<()>) {
     let before = READING.lock().replace((std::process::id(), is_done));
     if before.is_none() {
@@ -132,7 +132,7 @@ fn wait_at_the_end(is_done: Receiver<()>) {
     }
 }
 
-/// The process ends by `exit`, from whatever thread.
+/// The process ends by `exit`, called by any thread.
 extern "C" fn process_ends() {
     let reading = READING.lock().take();
     if let Some((pid, is_done)) = reading
@@ -229,7 +229,7 @@ mod tests {
         fs::write(&first, "of another program").unwrap();
         let file = NewFile::create(folder.path()).unwrap();
         (&file.file).write_all(b"mine").unwrap();
-        // Another process takes the name meanwhile.
+        // Another program takes the name meanwhile.
         let second = folder.path().join(name(2));
         fs::write(&second, "taken").unwrap();
         let path = file.finish().unwrap();

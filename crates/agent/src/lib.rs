@@ -3,7 +3,9 @@
 //! Only wiring: entry points of the C interface ([`entry`]), from options to what
 //! the VM side measures ([`plan`]), the output file or socket ([`output`]), the
 //! collector's commands ([`listener`]), the bytes to it ([`sender`]), who it is ([`collector`]), what those
-//! who attach order ([`recording`]), the files that follow each other and the end after a time ([`rotation`]), a copy of the process for a heap dump ([`snapshot`]) and what makes it quicker ([`huge_pages`]), one when its heap is full ([`exhausted`]), and the process
+//! who attach order ([`recording`]), the files that follow each other and the end after a time ([`rotation`]),
+//! a copy of the process for a heap dump ([`snapshot`]) and what makes it quicker ([`huge_pages`]),
+//! one when its heap is full ([`exhausted`]), and the process
 //! around it ([`process`]).
 //!
 //! Nothing of the agent's ends or blocks the program. Only with `compat=y` do faults of the options end

@@ -18,8 +18,8 @@ use crate::recording::{self, Recording};
 use crate::sender::Patience;
 use crate::{output, process, rotation};
 
-/// The recorder, which gets events from the VM and commands from the listener. The thread that passes
-/// them on holds its lock meanwhile.
+/// The recorder, which receives events from the VM and commands from the listener. The sender
+/// holds the recorder's lock meanwhile.
 pub(crate) struct Shared {
     pub(crate) recorder: Arc<Mutex<Recorder>>,
     /// Whether a collector waits for what is written.
@@ -33,7 +33,7 @@ impl Profiler for Shared {
         let tell = || {
             let mut recorder = self.recorder.lock();
             recorder.notify(vm, event);
-            // The original's collector saw nothing for seconds.
+            // The collector of the original agent received nothing for seconds.
             let is_rare = !matches!(
                 event,
                 Event::ClassLoaded { .. } | Event::TraceDefined { .. }
@@ -75,8 +75,8 @@ pub(crate) fn begin() {
     IS_ALONE.store(false, Ordering::SeqCst);
 }
 
-/// Continues with another collector, when the last one is gone and what is to be recorded is what is
-/// recorded already. What was counted meanwhile is not lost. False if something else is to be recorded.
+/// Continues with another collector, when the last one is gone and the options record the same as before.
+/// What was counted meanwhile is not lost. False if something else is to be recorded.
 ///
 /// # Errors
 /// Why not, in words.
@@ -152,7 +152,7 @@ fn hear(
     }
 }
 
-/// Takes commands until the collector ends it or is gone; the program continues.
+/// Takes commands until the collector ends this or is gone; the program continues.
 fn listen(vm: &HotSpot, mut peer: TcpStream, recorder: &Mutex<Recorder>, patience: &Patience) {
     let mut decoder = Decoder::default();
     let mut buffer = [0; 512];
@@ -169,7 +169,7 @@ fn listen(vm: &HotSpot, mut peer: TcpStream, recorder: &Mutex<Recorder>, patienc
             }
             Ok(count) => count,
         };
-        // No one is there for what a command would write. What is left unread would end the
+        // No collector is there to read the result of a command. Bytes left unread would end the
         // connection by a reset, and the collector would lose what is on its way.
         if patience.is_over() {
             continue;
@@ -183,7 +183,7 @@ fn listen(vm: &HotSpot, mut peer: TcpStream, recorder: &Mutex<Recorder>, patienc
                 reaction
             };
             let reaction = vm.quietly(|| match patience.while_waiting(carry_out) {
-                // While no one writes, so that the stream ends with a whole record.
+                // While no thread writes, so that the stream ends with a whole record.
                 Reaction::Exit(code) => process::exit(code),
                 reaction => reaction,
             });

@@ -180,7 +180,7 @@ pub(crate) fn dial(
     Ok(stream)
 }
 
-/// Writes to the collector by a thread of its own: a buffer of Tenure's only, abandoned at each flush.
+/// Writes to the collector by a thread of its own; the agent's buffer is emptied at each flush.
 fn send_to(options: &Options, stream: TcpStream, place: String) -> io::Result<Output> {
     let peer = stream.try_clone()?;
     let memory = memory(options);

@@ -20,7 +20,7 @@ impl Host for Process {
     }
 
     fn scratch(&self) -> Option<PathBuf> {
-        // A file of that name is that of another program or of a dump under way.
+        // A file of that name belongs to another program or to a dump under way.
         (!self.scratch.exists()).then(|| self.scratch.clone())
     }
 
@@ -47,7 +47,7 @@ pub(crate) fn wall_time() -> WallTime {
     }
 }
 
-/// The one place that writes to standard error. A closed stream is no one's loss.
+/// The one place that writes to standard error. If the stream is closed, the text is dropped.
 pub(crate) fn say(text: &str) {
     let _ = std::io::stderr().write_all(text.as_bytes());
 }
@@ -79,6 +79,6 @@ pub(crate) fn refuse(text: &str, code: i32, fatal: bool) -> ! {
 /// Ends the process at once, without running exit handlers of a VM half started.
 pub(crate) fn exit(code: i32) -> ! {
     let _ = std::io::stdout().flush();
-    // SAFETY: ends the process; nothing of Tenure's is left to do.
+    // SAFETY: ends the process; the agent has nothing left to do.
     unsafe { libc::_exit(code) }
 }

@@ -1,5 +1,5 @@
-//! What is recorded at the moment, and what a user who attaches orders: to change it, to end it, to
-//! write it now, to say what it is, or to copy the process for a heap dump.
+//! What is recorded at the moment, and what a program that attaches orders: to change it, to end it, to
+//! write it now, to report what it is, or to copy the process for a heap dump.
 
 use std::io::Write;
 use std::os::unix::net::UnixStream;
@@ -76,8 +76,8 @@ pub(crate) fn forget() {
     *lock() = None;
 }
 
-/// Carries out what `text` orders, from a user who attaches. The answer goes to the standard error of the
-/// program, unless `reply=SOCKET` comes first, where a process waits for it. False if it is refused.
+/// Carries out what `text` orders, sent by a program that attaches. The answer goes to the standard error of the
+/// program, unless `reply=SOCKET` comes first, where the sender waits for it. False if it is refused.
 pub(crate) fn order(java: JavaVm, text: &str) -> bool {
     let (reply, text) = match text.strip_prefix("reply=") {
         Some(rest) => {
@@ -121,7 +121,7 @@ fn status() -> String {
     }
 }
 
-/// Ends this recording, if it still continues.
+/// Ends this recording, if it is still active.
 pub(crate) fn stop_this(recorder: &Arc<Mutex<Recorder>>) {
     let is_it = |now: Recording| Arc::ptr_eq(&now.recorder, recorder);
     if now().is_some_and(is_it)
@@ -189,7 +189,7 @@ fn change(java: JavaVm, text: &str) -> Result<String, String> {
     {
         return Ok(status());
     }
-    // As long as that fails, what is recorded continues.
+    // As long as that fails, the present recording continues.
     let output = output::open(&options).map_err(|error| error.to_string())?;
     if before.is_some() {
         stop()?;

@@ -17,11 +17,11 @@ use crate::process;
 const LIMIT: u64 = 16 << 20;
 /// One part in so many of the memory limit may wait. What waits is charged to it.
 const SHARE: u64 = 8;
-/// A collector that takes nothing for so long, while a thread waits for it, is abandoned.
+/// A collector that reads nothing for so long, while a writer waits for it, is abandoned.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// Bytes that are put into the queue at once.
 const PIECE: usize = 64 << 10;
-/// Bytes of one write to the socket; what the collector takes is seen by this measure.
+/// Bytes of one write to the socket; the collector's progress is measured in this unit.
 const SENT: usize = 8 << 10;
 
 /// What writers and the sending thread share.
@@ -34,7 +34,7 @@ struct Queue {
     sent: u64,
     /// Why nothing is sent any more.
     end: Option<String>,
-    /// The end has been reported.
+    /// The end has been reported to a writer.
     is_said: bool,
     /// Dumps that are under way, and the end of the program: while there are any, a writer may wait.
     patient: u32,
@@ -55,8 +55,8 @@ impl Shared {
         self.queue.lock()
     }
 
-    /// Waits, as long as the collector takes something now and then, until `done`; then the collector is
-    /// abandoned.
+    /// Waits until `done`, as long as the collector reads something now and then; otherwise the
+    /// collector is abandoned.
     fn wait<'a>(
         &'a self,
         mut queue: MutexGuard<'a, Queue>,
@@ -77,7 +77,7 @@ impl Shared {
         queue
     }
 
-    /// Nothing is sent from here on. Threads that write to the collector or read from it are released.
+    /// Sends nothing from here on. Wakes the threads that write to the collector or read from it.
     fn give_up(&self, queue: &mut Queue) {
         queue.end = Some(format!(
             "the collector does not read; {} bytes are dropped, and what follows",
@@ -95,7 +95,7 @@ impl Shared {
 /// The writing side.
 pub(crate) struct Sender(Arc<Shared>);
 
-/// Says when writers may wait for the collector.
+/// Decides when writers may wait for the collector.
 #[derive(Clone)]
 pub(crate) struct Patience(Arc<Shared>);
 
@@ -127,7 +127,7 @@ impl Patience {
     }
 
     /// Runs `body`, which writes a dump or ends the profile: it waits for a collector that reads. When
-    /// it returns, the collector has been given all that `body` wrote, or has been abandoned, which is then
+    /// it returns, the collector has been given all that `body` wrote, or has been abandoned, which is
     /// reported. Several may run at once.
     pub(crate) fn while_waiting<T>(&self, body: impl FnOnce() -> T) -> T {
         let _patient = Patient::new(&self.0);
@@ -147,7 +147,7 @@ impl Patience {
 }
 
 impl Sender {
-    /// Takes the collector over; its bytes are written by a new thread, and charged to this memory while they wait.
+    /// Takes the collector over. A new thread writes its bytes, which are charged to this memory while they wait.
     ///
     /// # Errors
     /// There can be no thread.
@@ -194,7 +194,7 @@ impl Write for Sender {
             self.0.give_up(&mut queue);
         }
         if let Some(end) = queue.end.clone() {
-            // It is reported once; from then on no one misses anything.
+            // The end is reported once; later bytes are dropped without an error.
             if std::mem::replace(&mut queue.is_said, true) {
                 return Ok(bytes.len());
             }
@@ -213,7 +213,7 @@ impl Write for Sender {
     }
 }
 
-/// The thread that writes; it ends with the collector, or with who writes to it.
+/// The thread that writes; it ends when the collector is gone or the writers close the queue.
 fn send(shared: &Shared) {
     let mut peer = &shared.stream;
     loop {
@@ -225,7 +225,7 @@ fn send(shared: &Shared) {
             match queue.pieces.pop_front() {
                 Some(piece) => break piece,
                 None if queue.is_closed => {
-                    // The reader of the collector's commands still has the stream.
+                    // The thread that reads the collector's commands still has the stream.
                     let _ = peer.shutdown(Shutdown::Write);
                     return;
                 }
@@ -335,7 +335,7 @@ mod tests {
                 sender.write_all(&block).unwrap();
             }
         });
-        // Everything has left; from here on no one reads.
+        // Everything has left; from here on no thread reads.
         let peer = reader.join().unwrap();
         let failed = patience.while_waiting(|| {
             let mut blocks = (0..BLOCKS).map(|_| sender.write_all(&block));
@@ -345,7 +345,7 @@ mod tests {
         drop(peer);
     }
 
-    /// A thread that reads so many bytes slowly, and gives the collector back.
+    /// A thread that reads so many bytes slowly, and returns the collector's stream.
     fn slow_reader(mut peer: TcpStream, bytes: usize) -> std::thread::JoinHandle<TcpStream> {
         std::thread::spawn(move || {
             let (mut got, mut buffer) = (0, vec![0; 1 << 20]);

@@ -31,7 +31,7 @@ static IS_COPIED: AtomicBool = AtomicBool::new(false);
 /// How long a copy took.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Taken {
-    /// Until the program continued, from the moment on at which its threads were asked to stop.
+    /// From the moment when its threads were asked to stop until the program continued.
     pub(crate) stopped: Duration,
     /// The fork alone.
     pub(crate) fork: Duration,
@@ -79,7 +79,7 @@ fn take_first(
         };
         read(pid, taken);
         wait_for(pid, libc::WNOWAIT);
-        // Once the process is gone another copy can be made.
+        // A thread that sees that the process is gone can have another copy.
         IS_COPIED.store(false, Ordering::SeqCst);
         wait_for(pid, 0);
     });
@@ -309,7 +309,7 @@ fn serve_as_copy(plan: &Plan) -> ! {
     }
 }
 
-/// Closes all files from this number on: the other ends of the program's connections would wait for connections that it has closed.
+/// Closes all files from this number on: other processes would wait for connections that the program has closed.
 ///
 /// # Safety
 /// Nothing in this process uses one of them afterwards.

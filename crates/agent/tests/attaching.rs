@@ -85,7 +85,7 @@ fn jcmd_loads_the_agent_into_a_running_program() {
         let file = stage.folder.path().join("loaded.txt");
         let load = |options: &str| {
             let mut jcmd = std::process::Command::new(jdk.tool("jcmd"));
-            // Words of a command are distinguished by blanks and `=`, unless they are quoted.
+            // Words of a command are separated by blanks and `=`, unless they are quoted.
             jcmd.args([&pid, "JVMTI.agent_load"])
                 .arg(&lab.agent)
                 .arg(format!("\"{options}\""));
@@ -97,7 +97,7 @@ fn jcmd_loads_the_agent_into_a_running_program() {
         assert!(said.contains("return code: -1"), "{what}: {said}");
         let said = load(&format!("heap=sites,cutoff=0,file={}", file.display()));
         assert!(said.contains("return code: 0"), "{what}: {said}");
-        // One that cannot be is refused, and the first continues.
+        // An impossible recording is refused, and the first continues.
         let said = load("cpu=samples,file=none/x.txt");
         assert!(said.contains("return code: -1"), "{what}: {said}");
         for line in ["counting", "late"] {

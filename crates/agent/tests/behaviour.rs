@@ -59,7 +59,7 @@ fn option_errors_end_the_program_as_the_originals_did_only_when_asked_to() {
             "{options}"
         );
         assert_eq!(ran.stdout(), "", "{options}");
-        // Otherwise it is reported in one sentence, and the program runs on.
+        // Otherwise one sentence reports it, and the program runs on.
         let ran = lab.run(jdk, Some(options), &[], &["Trouble", "lambda"]);
         assert_eq!(
             ran.output.status.code(),

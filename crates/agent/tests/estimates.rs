@@ -136,8 +136,8 @@ fn intervals_of_95_percent_hold_the_exact_numbers() {
         }
         // Some 15,000 samples.
         assert!((sums[1] / sums[0] - 1.0).abs() < 0.15, "{what}: {sums:?}");
-        // One in twenty of 48 at random: more than 11 come once in 20,000 runs. The sampler of JDK 11
-        // passes over some stretches (JDK-8356372), which no interval can know.
+        // One in twenty of 48 is outside at random: more than 11 are in one of 20,000 runs. The sampler of JDK 11
+        // skips some stretches (JDK-8356372), which no interval can cover.
         assert!(
             outside.len() <= 11 || jdk.version < 17,
             "{what}: {outside:#?}"

@@ -1,5 +1,5 @@
-//! Who is alive: exact counts of sites that make very many objects, and dumps at the end of a
-//! program without what no one holds any more.
+//! Live objects: exact counts of sites that make very many objects, and dumps at the end of a
+//! program without unreachable objects.
 
 use std::collections::HashSet;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -39,7 +39,7 @@ fn live_counts_are_exact_where_they_are_wanted_so() {
             let (live, made) = objects(&profile, "Living$Node");
             assert_eq!(made, MADE, "{what}");
             if options == "exact=n" {
-                // One of the many is followed for several: an estimate, and a NOTE reports this.
+                // One object of several is tracked: the count is an estimate, which a NOTE reports.
                 let apart = (live as f64 - KEPT as f64).abs() / KEPT as f64;
                 assert!(apart < 0.1, "{what}: {live}");
                 assert!(profile.contains("estimate"), "{what}");

@@ -1,4 +1,4 @@
-//! The budget of the agent's memory: a program that would fill it continues, and the profile says what was
+//! The budget of the agent's memory: a program that would fill it continues, and the profile reports what was
 //! dropped; counts are exact all the same.
 
 use testkit::jvm::Jdk;

@@ -1,4 +1,4 @@
-//! Contention and dumps at once: no one waits for the agent, and the agent for no one.
+//! Contention and dumps at once: no thread waits for the agent, and the agent waits for no thread.
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Stdio};
@@ -41,7 +41,7 @@ fn dumps_end_while_threads_contend_for_what_they_need() {
             let mut said = BufReader::new(java.stdout.take().expect("piped")).lines();
             assert_eq!(said.next().expect("a line").expect("text"), "ready");
             // The VM prints its threads to standard output at each SIGQUIT, and holds the
-            // program while no one reads them.
+            // program while no thread reads them.
             let rest = std::thread::spawn(move || said.map_while(Result::ok).last());
             let (dumped, dumps) = channel();
             let errors = BufReader::new(java.stderr.take().expect("piped"));

@@ -157,7 +157,7 @@ fn what_is_freed_is_gone_and_objects_of_cpp_are_blocks() {
     let all = counts(&profile, "libblocks.so", "");
     assert_eq!(all, [10 + 20 + 200 + 7 + 1, 121_400, 0, 0]);
     if program.has_cc {
-        // The five that stay belong to no one; a profile of the heap reports this.
+        // The five blocks that stay are a leak; the profile reports them as live.
         assert_eq!(counts(&profile, "libmade.so", ""), [10, 600, 5, 200]);
     }
 }

@@ -8,7 +8,7 @@ fn threads_are_sampled_as_a_listener_orders() {
         return;
     };
     for jdk in lab.some_jdks() {
-        // Samples at safepoints, which no one requested at the start, and by timers.
+        // Samples at safepoints, which were not requested at the start, and by timers.
         for options in ["heap=sites", "heap=sites,cpu=samples,interval=1"] {
             let Some(stage) = stage(lab) else { continue };
             let (mut listener, port) = stage.listen();
@@ -149,7 +149,7 @@ fn a_listener_gets_what_it_asks_for_when_it_asks() {
         listener.type_line("sites");
         let text = wait_for(&got, "sites", sites(5));
         assert_eq!(objects_of(&text, " Patient$Late").map(|o| o.1), Some(500));
-        // Garbage is freed on request.
+        // Garbage is collected on request.
         program.type_line("forget");
         program.expect("done forget");
         listener.type_line("gc");

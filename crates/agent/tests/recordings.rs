@@ -112,7 +112,7 @@ fn a_second_attach_changes_what_is_recorded() {
             "{said}"
         );
 
-        // What cannot be recorded is reported in a sentence, and what is recorded continues.
+        // One sentence reports what cannot be recorded, and the present recording continues.
         record("heap=sites,cutoff=0,file=five.txt");
         let (code, said) = attach(&stage, lab, &[&pid, "--profile", "heap=nonsense"]);
         let sentence = "heap option value must be dump|sites|all";

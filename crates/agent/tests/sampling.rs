@@ -1,4 +1,4 @@
-//! Samples where something is missing that they need, which is reported; and of threads that wait.
+//! Samples where something that they need is missing, which is reported; and samples of threads that wait.
 
 use std::os::unix::process::CommandExt;
 use std::process::Command;
@@ -266,7 +266,7 @@ fn samples_times_the_interval_that_a_note_gives_are_the_cpu_time() {
             let what = format!("{options} on {}: {}", jdk.full_version, ran.stderr());
             let spent: f64 = ran.stdout().trim().parse().expect(&what);
             let profile = ran.profile();
-            // On systems that interrupt a thread every 4 ms a note reports this.
+            // Systems that interrupt a thread only every 4 ms get a note that reports it.
             let note = profile.split("NOTE: CPU samples: one for ").nth(1);
             let each = note.map_or(requested, |note| {
                 let number = note

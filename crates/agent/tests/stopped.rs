@@ -17,7 +17,7 @@ pub(crate) fn stage_of(lab: &crate::common::Lab) -> Option<(Stage, String)> {
     Some((stage, library.to_string_lossy().into_owned()))
 }
 
-/// The program, which says how much bytecode its classes have: the VM reports this, not the agent.
+/// The program, which prints how much bytecode its classes have, as reported by the VM, not by the agent.
 pub(crate) struct Subject(Talk);
 
 impl Subject {
@@ -150,7 +150,7 @@ fn a_stop_takes_the_code_out_and_a_start_counts_exactly_again() {
         program.tell("keep 11");
         assert_eq!(nodes(&ask(&[])), Some((150, 150)), "{what}");
 
-        // Frees are counted all the time.
+        // Freed objects are counted all the time.
         ask(&["alloc off"]);
         program.await_code(plain, &what);
         program.tell("forget");

@@ -1,5 +1,5 @@
 //! Dumps over the socket: a stock VM reports to a front end what is in its heap and at its monitors, by
-//! the ids that the stream knows.
+//! the ids of the stream.
 
 use std::collections::{HashMap, HashSet};
 use std::net::TcpListener;
@@ -143,7 +143,7 @@ impl Dump {
         counts
     }
 
-    /// Every object that the stream knows is in the dump what the stream says it is, and no one
+    /// In the dump, every object of the stream is what the stream reports it to be, and no other object
     /// has an id that the stream might give.
     fn check_ids(&self, told: &Told) -> usize {
         let mut known = 0;
@@ -425,7 +425,7 @@ fn again(play: &mut Play, version: u32) {
         .zip(values)
         .collect();
     assert_eq!(values["letter"], Value::Char(u16::from(b'x')), "{what}");
-    // Tracked objects have the same id in both; others one in each dump.
+    // Tracked objects have the same id in both; others have one id per dump.
     match (values["next"], next) {
         (Value::Object(now), Value::Object(before)) => {
             let is_told = |object: ObjectHandle| told.live.contains_key(&object.0);
@@ -534,7 +534,7 @@ fn dumps_of_a_program_that_goes_on_agree_with_the_stream_at_their_place() {
                 let dump = Dump::read(&mut play.front.told, level);
                 known += dump.check_ids(&play.front.told);
                 dump.check_edges(&play.front.told, level);
-                // Young live objects have been reported by now, and so have those that were tracked just before.
+                // Young live objects are reported by now, as are those that were tracked just before.
                 let node = class_named(&play.front.told, "Still$Node");
                 let live = play.front.told.live.values();
                 let live = live.filter(|alloc| alloc.class == node && alloc.array.is_none());

@@ -22,7 +22,7 @@ pub(crate) struct Recording {
     /// Names of methods, and the stacks that were reported.
     methods: HashMap<u64, String>,
     traces: HashMap<u32, Vec<u64>>,
-    /// Objects reported, by class and innermost method.
+    /// Reported objects, by class and innermost method.
     made: HashMap<(String, String), u64>,
     collections: u64,
     moves: u64,
@@ -247,7 +247,7 @@ fn every_collector_tells_sensible_events() {
             .as_ref()
             .is_some_and(|hello| hello.stable_ids);
         assert_eq!(is_stable, collector == "Z", "{collector}");
-        // Young collections of ZGC leave weak references as they are, and the stream reports this.
+        // Young collections of ZGC leave weak references as they are, which the stream reports.
         let full_only = recording.hello.as_ref().is_some_and(|h| h.full_gc_frees);
         assert_eq!(full_only, is_stable, "{collector}");
         assert!(!is_stable || recording.moves == 0, "{collector}");

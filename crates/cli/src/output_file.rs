@@ -223,7 +223,7 @@ pub(crate) fn write_file(path: &Path, force: bool, inputs: &[&Path], bytes: &[u8
     file.finish()
 }
 
-/// Leaves a file under the name that it was written with, and reports this.
+/// Leaves a file under the name that it was written with, and reports this name.
 fn keep(part: TempPath) {
     let place = part.to_path_buf();
     let kept = interruption::forget(&place, || part.keep());

@@ -108,7 +108,7 @@ impl Session {
         let heap = thread::scope(|scope| {
             let opening = scope.spawn(|| {
                 let progress = |progress| {
-                    // This waits for the first: from an index there is none.
+                    // The opening thread waits for the first report: an index gives none.
                     let _ = working.send(());
                     meter.show(progress);
                 };
@@ -273,7 +273,7 @@ impl Session {
         let _ = self.out.replace(output::stdout()).into_parts();
     }
 
-    /// Says what the phases cost on standard error, when requested.
+    /// Prints what the phases cost on standard error, when requested.
     pub(crate) fn say_phases(&self) {
         let profile = self.phases.finish();
         if self.global.profile_phases {

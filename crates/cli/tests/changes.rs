@@ -179,7 +179,7 @@ fn the_gate(at: &Path, names: &[&str]) {
         ],
         0,
     );
-    // The other name of the command, and what is invalid.
+    // The other name of the command, and invalid arguments.
     let out = tenure(at, &["gate", names[0], "--rules", "rules.toml"]);
     let said = String::from_utf8_lossy(&out.stderr);
     assert_eq!(out.status.code(), Some(2), "{said}");

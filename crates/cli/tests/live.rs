@@ -277,7 +277,7 @@ fn places(program: &mut Program, page: &Page, version: u32) {
     assert_eq!(modules.contains("java.base"), version >= 9, "{modules}");
 }
 
-/// class filters hold at once, and as long as no others are given.
+/// Class filters apply at once, and as long as no others are given.
 fn class_options(page: &Page) {
     let all = page.json(&format!("allocations?{NODES}&by=site"))["count"].clone();
     let set = |text: &str| {

@@ -18,7 +18,7 @@ fn measure(row: &Value, name: &str) -> Option<[u64; 3]> {
     Some([number("sum")?, number("max")?, number("max_ever")?])
 }
 
-/// Requests the classes, with sizes that are read again, until what they say of one is as wanted.
+/// Requests the classes, with sizes that are read again, until the values of one are as wanted.
 fn until(page: &Page, class: &str, wanted: impl Fn(&Value) -> bool) -> Value {
     let row_of = |answer: &Value| {
         let rows = answer["rows"].as_array().expect("rows");

@@ -141,7 +141,7 @@ fn code_that_does_not_return_costs_two_threads_at_most() {
             );
             assert_eq!(list["objects"], 2);
         }
-        // No one is asked any more, but everything else is known.
+        // No object is asked any more, but everything else is known.
         let list = page.json(WORDS);
         assert!(
             list["notes"].to_string().contains("have not returned"),

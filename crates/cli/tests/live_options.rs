@@ -1,4 +1,4 @@
-//! class filters change what is recorded, while the program runs.
+//! Class filters change what is recorded, while the program runs.
 
 use crate::watched::{Page, Program, lab, run_live};
 use serde_json::Value;
@@ -57,7 +57,7 @@ fn what_is_off_is_not_recorded_and_stacks_only_where_they_are_wanted() {
         program.tell("a 70");
         program.tell("b 300");
         page.snapshot();
-        // No one has counted the 500, and no one knows where the 70 and the 300 were made.
+        // The 500 were not counted, and the stacks of the 70 and the 300 are not known.
         options(page, "");
         program.tell("a 9");
         program.tell("other 600");
@@ -151,7 +151,7 @@ fn shares_and_sampled_bytes_make_one_chance() {
         page.snapshot();
         let row = class(page, "A").expect("a row");
         let end = |at: usize| row["live_interval"][at].as_f64().expect("an end");
-        // Wider than 95 %: one that fails at random in a million.
+        // Wider than 95 %: one in a million fails at random.
         let middle = row["live"].as_f64().expect("a number");
         let (low, high) = (
             middle - 2.5 * (middle - end(0)),

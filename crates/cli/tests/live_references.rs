@@ -91,7 +91,7 @@ fn references_are_counted_and_joined_with_dumps() {
         assert_eq!(dump["joined"], *mode == "full", "{dump}");
         let held = &rows(&page, "global", "leak")[0];
         assert_eq!(held["held"], 9, "{held} {what}");
-        // Nine objects with two longs each, which no one else holds.
+        // Nine objects with two longs each, which no other object holds.
         let shallow = held["bytes"].as_u64().expect("bytes");
         assert_eq!(held["retained"], shallow, "{held} {what}");
         assert_eq!(shallow, 9 * (shallow / 9), "{what}");

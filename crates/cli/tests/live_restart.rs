@@ -125,7 +125,7 @@ fn what_a_killed_server_knew_by_time_is_known_to_the_next() {
     let collections = page.json(&format!("advice?to={end}"))["collections"].clone();
     kill(server);
 
-    // No one watches; more is allocated than the heap has room for.
+    // No server watches; more is allocated than the heap can hold.
     program.tell("garbage 5000000");
     program.tell("keep 7");
     // Neither what is recorded nor where must be said again.

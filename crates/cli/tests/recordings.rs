@@ -295,7 +295,7 @@ fn check_conversions(jdk: &Jdk, folder: &Path) {
     }
 }
 
-/// Cut and changed recordings: what can be read is read, and the exit code shows it.
+/// Cut and changed recordings: what can be read is read, and the exit code reports the damage.
 fn check_damage(folder: &Path) {
     let whole = std::fs::read(folder.join("a.jfr")).expect("a recording");
     std::fs::write(folder.join("cut.jfr"), &whole[..whole.len() - 1000]).expect("written");

@@ -349,7 +349,7 @@ fn secrets_are_found_by_form_and_by_name() {
     );
 }
 
-/// Lists of nodes and a shared tail: `a` retains four objects, and the tail belongs to no one.
+/// Lists of nodes and a shared tail: `a` retains four objects, and no list retains the tail.
 fn lists(ids: IdSize) -> (Vec<u8>, [u64; 3]) {
     let mut heap = Builder::new(ids).segments_of(128);
     let object = heap.java_lang_object();

@@ -359,7 +359,7 @@ fn options_of_classes_are_changed_line_by_line() {
     assert_eq!(press(&mut watch, "X"), told(""));
     assert_eq!(press(&mut watch, "X"), None);
     assert_eq!(press(&mut watch, "\n* ** count\n"), told("* ** count"));
-    // What is refused is reported, and asked again.
+    // A refused line is reported, and requested anew.
     let age = watch.age();
     watch.done(Err("line 1: no such option".to_owned()));
     assert_ne!(watch.age(), age);

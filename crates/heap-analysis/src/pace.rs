@@ -1,5 +1,5 @@
-//! A loop over what a dump holds that can be cancelled: it counts its steps, and looks every so
-//! often whether it is to continue.
+//! A loop over what a dump holds that can be cancelled: it counts its steps, and checks every so
+//! often whether to continue.
 
 use heap_graph::{Control, HeapError};
 
@@ -29,7 +29,7 @@ impl<'a> Pace<'a> {
     /// Counts a step.
     ///
     /// # Errors
-    /// [`HeapError::Cancelled`] when the control is cancelled, which is checked at the first step, too.
+    /// [`HeapError::Cancelled`] when the control cancels; it is asked at the first step, too.
     pub fn step(&mut self) -> Result<(), HeapError> {
         if self.done.is_multiple_of(STEPS) {
             let done = self.done.min(self.total);

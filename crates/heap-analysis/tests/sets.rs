@@ -270,7 +270,7 @@ fn a_chain_and_a_star_are_retained_whole_by_several_workers() {
     let object = builder.java_lang_object();
     let node = builder.class("app.Node", object, &[("next", Type::Object)]);
     let array = builder.object_array_class();
-    // A star whose rays begin chains of ten; after the last chain one of five thousand follows.
+    // A star whose rays begin chains of ten; one of them continues with a chain of five thousand.
     let mut tails = Vec::new();
     let mut next = 0;
     for _ in 0..5000 {

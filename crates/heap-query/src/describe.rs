@@ -158,7 +158,7 @@ pub(crate) fn primitive(element: BasicType, data: &[u8], index: usize) -> Option
 }
 
 /// What a collection of `java.util` holds: elements of a list, set or array, values of a map.
-/// `None` for what is none, or where the pace ends the search.
+/// `None` for other objects, or when the pace cancels it.
 pub(crate) fn collection_values(
     heap: &Heap,
     object: ObjIdx,

@@ -76,7 +76,7 @@ impl QueryError {
         }
     }
 
-    /// A fault in a text without a named dialect states the dialect it was taken for.
+    /// A fault in a text without a named language reports the language that was assumed.
     pub(crate) fn recognised_as(self, lang: Lang) -> QueryError {
         match self {
             QueryError::Text { message, place } => {

@@ -21,7 +21,7 @@ pub struct Limits {
     pub watch: Option<Watch>,
 }
 
-/// Receives from any thread how far the outermost scan of a query is, or the pass over the dump that
+/// Receives from any thread the progress of the outermost scan of a query, or of the pass over the dump that
 /// it needs first. A query may make several, one after the other.
 #[derive(Clone)]
 pub struct Watch(pub Arc<dyn Fn(Progress) + Send + Sync>);

@@ -117,7 +117,7 @@ fn a_cut_file_gives_every_record_before_the_cut() {
         let whole: Vec<_> = TextReader::new(text).collect();
         for cut in (0..text.len()).step_by(997) {
             let records: Vec<_> = TextReader::new(&text[..cut]).collect();
-            // The record at the cut may be shortened or missing; those before it may not.
+            // The record at the cut may be shortened or dropped; those before it may not.
             let complete = records.len().saturating_sub(1);
             assert!(complete <= whole.len(), "{name} cut at {cut}");
             assert_eq!(

@@ -1,9 +1,9 @@
 //! OBJECT_ALLOC of what Java code makes, on VMs that have no event for it (before
 //! JDK 11): every constructor ends up in that of `Object`, where a call is inserted,
 //! as behind each instruction that makes an array. What the VM itself makes (clone,
-//! reflection) it reports on all versions.
+//! reflection) is reported by the VM on all versions.
 //!
-//! The call leads to `java/JvmpiBirth.java`, and from there to us. The frames of that
+//! The call leads to `java/JvmpiBirth.java`, and from there to the bridge. The frames of that
 //! way, and those of the object's own constructors, are hidden from GetCallTrace: the
 //! historic VM reported an object before its constructor ran.
 
@@ -24,7 +24,7 @@ use crate::bridge::{Bridge, quietly, say};
 const CLASS: &str = "java/lang/JvmpiBirth";
 /// Compiled from `java/JvmpiBirth.java`.
 const BYTES: &[u8] = include_bytes!("../java/JvmpiBirth.class");
-/// Frames examined to find where the constructors begin.
+/// Frames that are examined to find where the constructors begin.
 const CONSTRUCTORS: usize = 32;
 
 thread_local! {

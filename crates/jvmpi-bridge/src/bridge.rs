@@ -67,7 +67,7 @@ pub(crate) fn is_inside() -> bool {
     INSIDE.try_with(Cell::get).unwrap_or(1) > 0
 }
 
-/// Writes one line for the user. A closed stream is no one's loss.
+/// Writes one line for the user. If the stream is closed, the line is dropped.
 pub(crate) fn say(text: &str) {
     use std::io::Write;
     let _ = std::io::stderr().write_all(format!("JVMPI: {text}\n").as_bytes());

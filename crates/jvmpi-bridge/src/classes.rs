@@ -263,7 +263,7 @@ impl Bridge {
         }
     }
 
-    /// Reports a class to the agent; whether it is one.
+    /// Reports a class to the agent; returns whether it is one.
     pub(crate) fn send_class(&self, env: Env<Live>, jni: Jni, id: ObjectId, more: i32) -> bool {
         let (Some(class), Some(mirror)) = (self.classes.find(id), self.classes.mirror(jni, id))
         else {

@@ -1,7 +1,7 @@
 //! Collections: frees are replayed between GC_START and GC_FINISH, on one thread.
 //!
-//! Agents take their locks at GC_START and give them up at GC_FINISH, which must not
-//! happen while the VM has stopped their owners. So a thread of Tenure's reports a
+//! Agents take their locks at GC_START and release them at GC_FINISH, which must not
+//! happen while the VM has stopped their owners. So a thread of the bridge reports a
 //! collection when the program runs again. Ids are never reused, hence nothing can
 //! be confused by that.
 
@@ -16,20 +16,20 @@ use locks::{Condvar, Mutex, Rank};
 use crate::bridge::{Bridge, quietly};
 use vmpi::c_interface::layout::{GcInfo, NOTHING, Payload, event};
 
-/// Newer VMs report frees for a while after a collection, from a thread of their
+/// Newer VMs report freed objects for a while after a collection, from a thread of their
 /// own. (Making them do it at once, by switching the event on again, can stop such
 /// a VM for ever: both threads then wait for each other.)
 const SETTLE: Duration = Duration::from_millis(10);
-/// `RunGC` does not wait longer for frees.
+/// `RunGC` does not wait longer for freed objects.
 const PATIENCE: u32 = 50;
 
 #[derive(Default)]
 struct State {
     /// Collections not yet reported.
     finished: u32,
-    /// Those not yet reported as freed.
+    /// Freed objects that are not yet reported.
     dead: Vec<usize>,
-    /// Threads in `RunGC`, which report it themselves.
+    /// Threads in `RunGC`, which report the collection themselves.
     running: u32,
     stopped: bool,
 }
@@ -79,7 +79,7 @@ impl Collector {
         self.changed.notify_all();
     }
 
-    /// `DisableGC` and `EnableGC`: frees wait. One that is being reported continues.
+    /// `DisableGC` and `EnableGC`: reports of freed objects wait. One that has begun continues.
     pub(crate) fn hold(&self, by: i64) {
         let wraps = |held: i64| Some(held.saturating_add(by).max(0));
         let _ = self
@@ -136,7 +136,7 @@ impl Bridge {
         env.run_agent_thread(thread, 10, Box::new(body))
     }
 
-    /// Reports all collections and frees so far, on this thread; not while
+    /// Reports all collections and freed objects so far, on this thread; not while
     /// another thread does, which would be waiting for a lock this one may hold.
     fn tell_collections(&self, env: Env<Live>, jni: Jni) {
         let Some(_telling) = self.collector.telling.try_lock() else {
@@ -203,7 +203,7 @@ impl Bridge {
         }
     }
 
-    /// `RunGC`: when it returns, the agent knows who died. Reported on this thread,
+    /// `RunGC`: when it returns, the agent knows the freed objects. They are reported on this thread,
     /// which may hold locks that the agent takes at GC_START.
     pub(crate) fn run_gc(&self, env: Env<Live>, jni: Jni) {
         if self.collector.is_held() {
@@ -225,12 +225,12 @@ impl Bridge {
         self.collector.changed.notify_all();
     }
 
-    /// The VM ends: what is left is reported, and the thread goes.
+    /// The VM ends: what is left is reported, and the thread ends.
     pub(crate) fn stop_collector(&self, env: Env<Live>, jni: Jni) {
         self.collector.state.lock().stopped = true;
         self.collector.changed.notify_all();
         let until = Instant::now() + Duration::from_secs(1);
-        // One that is being reported gets time to end.
+        // A report that has begun gets time to end.
         while self.collector.telling.try_lock().is_none() && Instant::now() < until {
             std::thread::sleep(Duration::from_millis(1));
         }

@@ -73,8 +73,8 @@ impl Bridge {
     }
 
     /// Whether the current thread is in `Object.clone`: the VM overwrites the header
-    /// of the copy after it has reported it, and its name is lost with that. It reports
-    /// once more when the copy is whole.
+    /// of the copy after it has reported it, and its name is lost with that. The VM reports
+    /// it once more when the copy is complete.
     fn is_being_cloned(&self, env: Env<Live>) -> bool {
         let mut top = [FrameRow {
             method: MethodPtr(std::ptr::null_mut()),
@@ -267,7 +267,7 @@ impl Agent for Bridge {
     }
 
     fn contended_entered(&self, env: Env<Live>, jni: Jni, _thread: Object, object: Object) {
-        // The VM does not state anything of the exit, which was just before this.
+        // The VM does not report the exit, which was just before this.
         let owner = OWNER.take() as RawEnv;
         if self.wants(event::MONITOR_CONTENDED_EXIT) {
             quietly(|| {
@@ -325,7 +325,7 @@ impl Agent for Bridge {
         if self.wants(event::METHOD_ENTRY2) {
             quietly(|| {
                 self.meet_current(env, jni);
-                // A static method has no receiver, and the VM reports this by an error.
+                // A static method has no receiver, which the VM reports as an error.
                 let receiver = env.receiver().ok().flatten();
                 let object = receiver.map_or(0, |receiver| self.id_of(env, jni, receiver));
                 let method_entry2 = MethodEntry2 {

@@ -2,10 +2,10 @@
 //!
 //! HotSpot's answers that this interface is no longer supported. A `JavaVM` is a
 //! pointer to a table of functions, and the pointer lies in the VM's data: it is
-//! made to point at a copy of the table with our `GetEnv`. So the interface is
-//! found on every path (the pointer given to `JVM_OnLoad` by us or by `-Xrun`, and
+//! made to point at a copy of the table with the bridge's `GetEnv`. So the interface is
+//! found on every path (the pointer given to `JVM_OnLoad` by the bridge or by `-Xrun`, and
 //! the one that JNI's `GetJavaVM` gives). Where that memory cannot be written, the
-//! agent that we load ourselves is given a `JavaVM` of Tenure's.
+//! agent that the bridge loads itself is given a `JavaVM` of the bridge.
 
 use std::ffi::c_void;
 use std::sync::OnceLock;
@@ -95,7 +95,7 @@ fn is_writable(address: *const c_void) -> bool {
 }
 
 /// Makes `GetEnv` of `vm` know the interface. Returns the `JavaVM*` that knows it:
-/// `vm` itself, or one of Tenure's if the VM's cannot be changed.
+/// `vm` itself, or one of the bridge if the VM's cannot be changed.
 ///
 /// # Safety
 /// `vm` is the `JavaVM*` of this process, and this library is never unloaded.

@@ -24,8 +24,8 @@ unsafe impl Sync for Shared {}
 
 pub(crate) static INTERFACE: Shared = Shared(UnsafeCell::new(vmpi::jvmpi_functions!()));
 
-/// The table for an agent that requests `version`. There is one table, and it says
-/// the version requested last: newer ones only add functions at the end.
+/// The table for an agent that requests `version`. There is one table, and it has
+/// the last requested version: newer ones only add functions at the end.
 pub(crate) fn table(version: i32) -> *mut c_void {
     let table = INTERFACE.0.get();
     // SAFETY: a field of a static, written as an atomic.
@@ -167,8 +167,8 @@ fn me(bridge: &Bridge) -> usize {
     }
 }
 
-/// Reports contention to the agent, also when it is in the agent that this thread
-/// meets it, but not of contention met while handling that.
+/// Reports contention to the agent, also when this thread meets it in the agent,
+/// but not contention met while handling that.
 fn tell(id: usize) -> impl Fn(i32, &RawMonitor) {
     thread_local! {
         static TELLING: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
@@ -366,7 +366,7 @@ extern "C" fn get_method_class(method: *mut c_void) -> ObjectId {
 extern "C" fn id_to_object(id: ObjectId) -> RawObject {
     let nothing = std::ptr::null_mut();
     live("jobjectID2jobject", nothing, |bridge, env, jni| {
-        // The agent's own local reference: no frame of Tenure's around it.
+        // The agent's own local reference: the bridge opens no frame around it.
         bridge
             .object_of(env, jni, id)
             .map_or(nothing, |object| object.raw())

@@ -10,7 +10,7 @@
 //! ```
 //!
 //! Three rules hold everywhere. Nothing that an agent passes is followed before it
-//! was found in a table of Tenure's or by the VM. No lock of Tenure's is held over a call
+//! was found in a table of the bridge or by the VM. No lock of the bridge is held over a call
 //! into the VM or the agent, but for the one under which objects get their names.
 //! And what the bridge does itself raises no event.
 //!

@@ -1,5 +1,5 @@
 //! `Thread.sleep` as MONITOR_WAIT with no object: the VM's own function for it is
-//! known by name, and when Java's method is bound to it, Tenure's takes its place.
+//! known by name, and when Java's method is bound to it, the bridge's takes its place.
 
 use std::ffi::{CStr, c_void};
 use std::sync::atomic::{AtomicPtr, Ordering};

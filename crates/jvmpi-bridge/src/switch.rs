@@ -109,7 +109,7 @@ impl Bridge {
         };
         let is_granted = |need: &Option<Capability>| need.is_none_or(|need| self.has(need));
         let granted = needs.iter().filter(|(_, need)| is_granted(need)).count();
-        // Older VMs report the allocations they make themselves, at least.
+        // Older VMs report at least the allocations they make themselves.
         let enough = match kind {
             event::OBJECT_ALLOC => granted > 0,
             _ => granted == needs.len(),

@@ -21,8 +21,8 @@ thread_local! {
     static MET: Cell<bool> = const { Cell::new(false) };
 }
 
-/// How long a thread that ends waits for events that another thread reports of it: an agent's handler
-/// may itself wait for that thread.
+/// How long a thread that ends waits for events that another thread reports of it: an agent's
+/// handler may itself wait for that thread.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// A thread, or what the agent keeps for one that is not known yet.
@@ -40,8 +40,8 @@ pub(crate) struct Thread {
     cpu: [AtomicI64; 2],
 }
 
-/// Between the agent's hearing of a thread's start and of its end (the high bit), others may report
-/// events of it; so many (the other bits) do so at this moment. No lock is held meanwhile.
+/// Between the reports of a thread's start and of its end to the agent (the high bit), other threads may
+/// report events of it; so many (the other bits) do so at this moment. No lock is held meanwhile.
 #[derive(Default)]
 struct Told(AtomicU32);
 
@@ -52,7 +52,7 @@ impl Told {
         self.0.fetch_or(Self::OPEN, Ordering::SeqCst);
     }
 
-    /// Does `tell` unless the thread has not been reported yet, or is ending.
+    /// Calls `tell` unless the thread has not been reported yet, or is ending.
     fn tell(&self, tell: impl FnOnce()) {
         let more = |state: u32| (state & Self::OPEN != 0).then(|| state + 1);
         let order = Ordering::SeqCst;
@@ -62,7 +62,7 @@ impl Told {
         }
     }
 
-    /// From now on nothing is reported; waits for what is being reported, but not for ever.
+    /// From now on nothing is reported; waits for reports that have begun, but not for ever.
     fn close(&self) {
         let mut state = self.0.fetch_and(!Self::OPEN, Ordering::SeqCst);
         let since = Instant::now();
@@ -120,7 +120,7 @@ impl Threads {
             .is_some_and(|thread| thread.who.get().is_some())
     }
 
-    /// Calls `tell`, which reports an event of another thread, while that thread lives for the agent.
+    /// Calls `tell`, which reports an event of another thread, while that thread is alive for the agent.
     pub(crate) fn tell_of(&self, env: RawEnv, tell: impl FnOnce()) {
         if let Some(thread) = self.find(env) {
             thread.told.tell(tell);
@@ -175,7 +175,7 @@ impl Threads {
 }
 
 impl Bridge {
-    /// Makes a thread known, and reports it to the agent if it is enabled. Once.
+    /// Makes a thread known, and reports it to the agent if it wants that. Once.
     pub(crate) fn meet(&self, env: Env<Live>, jni: Jni, raw: RawEnv, thread: Object) {
         if raw.is_null() || self.threads.is_known(raw) {
             return;
@@ -263,7 +263,7 @@ impl Bridge {
         status_of(bits, known.suspended.load(Ordering::SeqCst))
     }
 
-    /// Suspends a thread. The current one is left alone: no one could resume it.
+    /// Suspends a thread. The current one is left alone: no thread could resume it.
     pub(crate) fn suspend(&self, env: Env<Live>, jni: Jni, raw: RawEnv) -> i32 {
         let Some(known) = self.threads.find(raw).filter(|_| raw != jni.raw()) else {
             return FAIL;
@@ -319,7 +319,7 @@ mod tests {
         told.open();
         tell();
         assert_eq!(count.load(Ordering::SeqCst), 1);
-        // Who ends waits for what is being reported.
+        // A thread that ends waits for reports that have begun.
         let is_told = AtomicBool::new(false);
         let (begun, has_begun) = std::sync::mpsc::channel();
         std::thread::scope(|scope| {

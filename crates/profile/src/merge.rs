@@ -146,7 +146,7 @@ impl Profile {
     }
 }
 
-/// Finds the traces of another profile in this one.
+/// Finds the traces of another profile among those of this one.
 struct Map<'a> {
     names: &'a mut Names,
     stacks: &'a mut Stacks,

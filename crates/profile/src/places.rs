@@ -40,7 +40,7 @@ impl Places {
         }
     }
 
-    /// Where a class comes from; `None` if it is unknown.
+    /// Where a class comes from; `None` if it was not reported.
     pub fn get(&self, class: NameId) -> Option<Place> {
         self.of.get(&class).copied()
     }

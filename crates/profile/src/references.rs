@@ -40,7 +40,7 @@ pub struct ReferenceTable {
     /// The rows, those with most references first.
     pub rows: Vec<Reference>,
     /// Row and reference of each that exists, as roots of a heap dump name references. Known
-    /// only where the agent was configured to record it.
+    /// only where the agent was requested to report it.
     #[serde(skip)]
     pub handles: Vec<(u32, u64)>,
 }

@@ -109,7 +109,7 @@ impl SiteTable {
     }
 
     /// Objects were allocated, of which only this share was examined: the volume is that of the
-    /// ones that were.
+    /// examined ones.
     pub fn allocate_part(&mut self, class: NameId, trace: TraceId, volume: Volume, share: f64) {
         let row = self.row(class, trace);
         if share < 1.0 {

@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 
 /// How long a copy may take to say that it is there: it makes a dozen system calls, on a machine that may have other work.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How often the memory of the copy is read.
+/// How often the memory of the copy is measured.
 const STEP: Duration = Duration::from_millis(200);
 /// How often it is looked whether a copy has ended.
 const END_STEP: Duration = Duration::from_millis(2);

@@ -1,4 +1,4 @@
-//! Where a library was mapped, in memory that has no list of files: by the layout of the library and by its dynamic
+//! Where a library was mapped, in memory that does not record it: by the layout of the library and by its dynamic
 //! section, which the dynamic linker writes into memory and a core therefore has.
 
 use crate::elf::Segment;

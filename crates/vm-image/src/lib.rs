@@ -3,7 +3,9 @@
 //! serviceability agent. Every address is checked before it is followed; what is damaged is counted.
 //!
 //! In reading order: [`memory`](Memory) (where bytes come from), [`process`](Process), [`freeze`](Frozen)
-//! and [`core`](Core) (sources of bytes), [`copied`](Copied) (a copy of a process, and what memory it may take by [`container`]), `elf` (exported symbols), `layout` (where a library was mapped in a core that names no files), `structs` (the tables), `machine` (processors), `vm` (flags,
+//! and [`core`](Core) (sources of bytes), [`copied`](Copied) (a copy of a process, and what memory it may take by
+//! [`container`]), `elf` (exported symbols), `layout` (where a library was mapped in a core that does not record it),
+//! `structs` (the tables), `machine` (processors), `vm` (flags,
 //! packing of references), `klass` and `fields` (classes), `heap` with `g1`, `parallel`, `serial` and `shenandoah` (where
 //! objects lie), `walk` (object by object), `threads`, `code`, `methods` and `frames` (stacks),
 //! `roots`, `tracked` (what an agent knows of objects), [`dump`](dump()) with `objects` and `segments` (what is written), and `behind` (who writes it).

@@ -24,7 +24,7 @@ fn checked(result: libc::c_long) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes this thread the tracer of another one, which keeps running. The kernel ends this by itself when
+/// Makes this thread the tracer of another one, which continues to run. The kernel ends this by itself when
 /// the tracer ends, whatever ended it.
 pub(crate) fn seize(thread: i32) -> io::Result<()> {
     let nothing = ptr::null_mut::<libc::c_void>();
@@ -39,7 +39,7 @@ pub(crate) fn interrupt(thread: i32) -> io::Result<()> {
     checked(unsafe { libc::ptrace(libc::PTRACE_INTERRUPT, thread, nothing, nothing) })
 }
 
-/// Lets a stopped thread continue and ends its tracing.
+/// Lets a stopped thread continue and be traced no more.
 pub(crate) fn detach(thread: i32, signal: i32) -> io::Result<()> {
     let nothing = ptr::null_mut::<libc::c_void>();
     let signal = signal as usize as *mut libc::c_void;

@@ -46,7 +46,7 @@ impl Symbols {
         self.texts.get(&symbol).map(Vec::as_slice)
     }
 
-    /// The id of a name that the dump needs and the VM does not have.
+    /// The id of an additional name.
     pub(crate) fn own(&mut self, name: &'static str) -> Address {
         let at = self.own.iter().position(|one| **one == *name.as_bytes());
         match at {

@@ -1,5 +1,5 @@
-//! Objects of which an agent inside of the process knows the stack that allocated them. Before the process is copied, the
-//! agent lays down in its memory where its tables are; the reader of the copy finds there the objects and their stacks.
+//! Objects of which an agent inside of the process knows the stack that allocated them. Before the process is copied,
+//! the agent stores in its memory where its tables are. A reader of the copy finds the objects and stacks there.
 
 use crate::memory::{Address, Structures};
 use crate::symbols::Symbols;
@@ -17,7 +17,7 @@ const MOST_LISTS: usize = 1 << 10;
 const MOST_STACKS: u64 = 1 << 32;
 /// Bytes that are read at once.
 const PIECE: usize = 1 << 20;
-/// Low bits of a JNI reference, which are its kind; the others are the address of its slot.
+/// Low bits of a JNI reference, which give its kind; the others are the address of its slot.
 const KIND: u64 = 7;
 
 /// How an entry of a list looks like. Offsets and sizes are bytes.
@@ -97,7 +97,7 @@ pub(crate) struct Places {
     last: Address,
 }
 
-/// Reads the tables. Nothing of them is believed: what is invalid is left out.
+/// Reads the tables. None of their contents is trusted: invalid entries are left out.
 pub(crate) fn read(
     memory: &Structures<'_>,
     words: Words,
@@ -213,7 +213,7 @@ impl Places {
         }
     }
 
-    /// The stack that allocated an object. Addresses are requested mostly in ascending order.
+    /// The stack that allocated an object. Addresses are requested mostly in their order.
     pub(crate) fn of(&mut self, at: Address) -> Option<Serial> {
         if at < self.last {
             self.next = self.all.partition_point(|(place, _)| *place < at);

@@ -214,7 +214,7 @@ impl<'v, 'm> Walk<'v, 'm> {
         let mut at = at + self.vm.alignment;
         while at < end {
             if self.bytes(at, 8, end).is_none() {
-                // Nothing to read here: continue where there is.
+                // Nothing to read here: continue at the next readable address.
                 let next = self.vm.memory.direct().next_readable(at + 1);
                 at = next.map_or(end, |next| {
                     next.next_multiple_of(self.vm.alignment).max(at + 8)

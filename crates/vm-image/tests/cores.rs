@@ -20,7 +20,7 @@ fn dump(core: &Path, libjvm: Option<&Path>) -> Result<(Vec<u8>, Summary), Fault>
     Ok((bytes, summary))
 }
 
-/// A core of a program that keeps running.
+/// A core of a program that continues.
 fn core_of(program: &Program) -> Option<PathBuf> {
     let prefix = program.folder.path().join("core");
     let ran = Command::new("gcore")

@@ -60,7 +60,7 @@ impl Default for Budget {
 }
 
 impl Budget {
-    /// Bytes when nothing is reported.
+    /// The default in bytes.
     pub const DEFAULT: u64 = 256 << 20;
     /// The smallest: what is there before anything is recorded has room in it.
     pub const LEAST: u64 = 16 << 20;

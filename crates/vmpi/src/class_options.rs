@@ -1,7 +1,7 @@
 //! What is recorded and examined of each class, by patterns for modules and classes: the options
 //! of the Cougaar memory profiler as lines of text, which may change while the program runs.
 //!
-//! A line is `MODULE CLASS OPTIONS`. The first line that fits a class holds; one that no line fits is
+//! A line is `MODULE CLASS OPTIONS`. The first line that fits a class applies; a class that no line fits is
 //! examined in full.
 //!
 //! ```
@@ -15,7 +15,7 @@
 
 use std::fmt;
 
-/// The share of objects that is examined, in millionths: each has this chance.
+/// The share of objects that is examined, in millionths: the probability of each object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Share(u32);
 
@@ -59,7 +59,7 @@ impl Default for Share {
 /// What is recorded of the objects of a class beside their number, and of how many of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClassOptions {
-    /// When they were allocated: their order, as first uses of stacks show it.
+    /// When they were allocated: their order, as given by the first uses of stacks.
     pub time: bool,
     /// The stacks that allocated them.
     pub stack: bool,
@@ -144,7 +144,7 @@ impl fmt::Debug for Rules {
     }
 }
 
-/// A line that does not state anything that can be understood.
+/// A line that cannot be understood.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {what}")]
 pub struct WrongLine {

@@ -33,7 +33,7 @@ pub trait Fields {
 /// Size and capacity of one object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Fill {
-    /// Elements it holds, if it reports this.
+    /// Elements it holds, if it has a field for that.
     pub size: Option<u64>,
     /// Elements its arrays have room for, if it has arrays.
     pub capacity: Option<u64>,

@@ -241,10 +241,10 @@ pub enum Event<'a> {
     },
     /// Allocations, as differences.
     Allocations(&'a [AllocationRow]),
-    /// Frees, as differences.
+    /// Freed objects, as differences.
     Frees(&'a [FreeRow]),
     /// Blocks that native code allocated, as differences; estimates where they are sampled.
-    /// The class is the library whose code requested them.
+    /// The class is the library whose code allocated them.
     NativeAllocations(&'a [AllocationRow]),
     /// Blocks that were given back, as differences.
     NativeFrees(&'a [FreeRow]),
@@ -284,9 +284,9 @@ pub enum Event<'a> {
         /// What they say.
         answers: &'a [ClassAnswer],
     },
-    /// The live objects of a class, which were requested.
+    /// The live objects of a class, as requested.
     Instances(&'a Listing),
-    /// How big and how full all live objects are, which was requested.
+    /// How big and how full all live objects are, as requested.
     Fills(&'a Fills),
     /// A collection starts.
     GcStarted {
@@ -298,7 +298,7 @@ pub enum Event<'a> {
         /// What kind.
         kind: GcKind,
     },
-    /// Something is measured in another way than was asked; a profile reports this.
+    /// Something is measured in another way than requested; a profile reports this.
     Degraded {
         /// What, how and why, one line.
         what: &'a str,

@@ -17,8 +17,8 @@ pub struct Sum {
 }
 
 impl Sum {
-    /// Adds the value of an object that stands for so many, as one that is examined with the chance
-    /// `1 / weight` does (Horvitz and Thompson).
+    /// Adds the value of an object that stands for so many, because objects are examined with the probability
+    /// `1 / weight` (Horvitz and Thompson).
     pub fn add(&mut self, value: u64, weight: f64) {
         let number = value as f64;
         self.count += weight;
@@ -197,7 +197,7 @@ mod tests {
         assert_eq!(read.rows[0].size.sum, 0.0);
     }
 
-    /// Each object of a known population is examined with a chance of its own.
+    /// Each object of a known population is examined with a probability of its own.
     #[test]
     fn sums_of_a_part_are_those_of_the_whole_within_their_variance() {
         let mut noise = 7_u64;

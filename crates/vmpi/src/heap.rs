@@ -184,7 +184,7 @@ pub struct NativeDump {
     /// Tracked objects that stayed where they were while the dump was written, by
     /// address.
     pub objects: Vec<PlacedObject>,
-    /// Tracked objects that live and of which that cannot be said.
+    /// Live tracked objects for which that is not known.
     pub moved: u64,
     /// Class objects.
     pub classes: Vec<(u64, ClassId)>,

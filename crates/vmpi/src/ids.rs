@@ -41,7 +41,7 @@ id! {
 id! {
     /// An object as this VM names it at this moment; 0 is null. Whether it is a
     /// tag (stable) or an address (valid until the next collection) is the VM's
-    /// affair and is reported in [`VmInfo::stable_handles`](crate::VmInfo::stable_handles).
+    /// affair and is given by [`VmInfo::stable_handles`](crate::VmInfo::stable_handles).
     ObjectHandle(u64)
 }
 

@@ -191,7 +191,7 @@ pub struct ThreadInfo {
 pub struct ThreadState {
     /// It has started and not ended.
     pub alive: bool,
-    /// Runnable: on CPU, or the VM does not know better.
+    /// Runnable: on CPU, or the VM cannot determine otherwise.
     pub runnable: bool,
     /// Blocked at the entrance of a monitor.
     pub blocked_on_monitor: bool,
@@ -214,7 +214,7 @@ pub struct ThreadState {
 pub struct Trace {
     /// The thread, or [`ThreadId::NONE`] when stacks are shared by threads.
     pub thread: ThreadId,
-    /// The frames, innermost first, at most the depth requested.
+    /// The frames, innermost first, at most the requested depth.
     pub frames: Vec<Frame>,
 }
 

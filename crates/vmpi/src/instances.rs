@@ -9,7 +9,7 @@ use crate::class_options::{ClassOptions, Share};
 use crate::content::Fill;
 use crate::ids::TraceId;
 
-/// What objects are requested: their `toString`.
+/// What is requested of objects: their `toString`.
 pub const TEXT: u8 = 1;
 /// Their `hashCode`.
 pub const HASH: u8 = 2;
@@ -28,7 +28,7 @@ pub struct InstanceQuery {
     pub number: u32,
     /// Most objects that are listed, a random sample of all.
     pub sample: u32,
-    /// What they are requested: [`TEXT`], [`HASH`], [`EQUAL`], [`ORDER`].
+    /// What is requested of them: [`TEXT`], [`HASH`], [`EQUAL`], [`ORDER`].
     pub ask: u8,
     /// Most characters of a text.
     pub text_limit: u32,
@@ -75,7 +75,7 @@ impl FromStr for InstanceQuery {
     }
 }
 
-/// One class of the name that was requested.
+/// One class of the requested name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ListedClass {
     /// Its loader in words; empty for the boot loader.

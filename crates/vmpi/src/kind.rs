@@ -142,9 +142,9 @@ events! {
     ClassLoad = 42, "CLASS_LOAD", GcDisabled, SwitchedOrRequested;
     /// A class is unloaded. Undefines its id and those of its methods.
     ClassUnload = 43, "CLASS_UNLOAD", GcDisabled, Switched;
-    /// The data of the profiler is requested.
+    /// A request for the profiler's data.
     DataDumpRequest = 44, "DATA_DUMP_REQUEST", GcEnabled, Switched;
-    /// The profiler is asked to start anew.
+    /// A request that the profiler starts anew.
     DataResetRequest = 45, "DATA_RESET_REQUEST", GcEnabled, Switched;
     /// The VM is initialised.
     JvmInitDone = 46, "JVM_INIT_DONE", GcEnabled, Switched;

@@ -34,7 +34,7 @@
 //! }
 //! ```
 //!
-//! Beside the batches of [`Event`], which Tenure's own profiler gets, stands the
+//! Beside the batches of [`Event`], which Tenure's profiler receives, stands the
 //! document's vocabulary in full: a [`VmEvent`] is one of its 36 events with the
 //! numbers of the C interface, and [`wire`] carries them to another process or
 //! into a file.

@@ -33,7 +33,7 @@ pub enum Violation {
         /// Its value.
         id: u64,
     },
-    /// An object is reported to be where it is not.
+    /// An event places an object in an arena where it is not.
     #[error("{event:?} puts object {id:#x} into arena {said}, it is in {real}")]
     WrongArena {
         /// The event.

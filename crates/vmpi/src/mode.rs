@@ -3,7 +3,7 @@
 //! A profiler gets a [`Running`] VM. Disabling collections borrows it, so while
 //! a [`GcDisabled`] exists nothing that could collect or allocate can be called;
 //! suspending a thread borrows that again. Leaving a mode is dropping its value,
-//! in the order that nested calls request.
+//! in the order that nested calls require.
 //!
 //! ```compile_fail
 //! # fn f<H: vmpi::mode::Host>(vm: &mut vmpi::mode::Running<'_, H>) {

@@ -1,4 +1,4 @@
-//! The two interfaces: what a profiler may ask, and what it receives.
+//! The two interfaces: what a profiler may ask, and the events it receives.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -156,7 +156,7 @@ pub enum Control {
     Fills(u32),
 }
 
-/// What a profiler receives. The VM side calls with one event at a time (it holds
+/// Receives events. The VM side calls with one event at a time (it holds
 /// a lock), so an implementation needs no locks of its own, must not block on
 /// I/O for long, and must not panic.
 pub trait Profiler: Send {

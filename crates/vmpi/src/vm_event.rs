@@ -2,7 +2,7 @@
 //!
 //! Frequent events are small and plain; rare ones own what they carry, so that
 //! an event outlives the buffer it came in. Units and meanings follow section 3
-//! of the document; what is an addition of this crate reports this.
+//! of the document; additions of this crate are marked.
 
 use crate::event::GcKind;
 use crate::ids::{ArenaId, ObjectHandle, TraceId};
@@ -137,7 +137,7 @@ pub struct CompiledMethod {
     pub lines: Vec<(u32, i32)>,
 }
 
-/// Operands of an instruction that an `INSTRUCTION_START` reports.
+/// Operands of an instruction, reported by an `INSTRUCTION_START`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operand {
     /// None.
@@ -209,7 +209,7 @@ impl DumpLevel {
 /// A heap dump as delivered; [`dump`](crate::dump) reads its bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HeapDump {
-    /// How much it reports.
+    /// How much it contains.
     pub level: DumpLevel,
     /// The records.
     pub data: Vec<u8>,

@@ -1,5 +1,5 @@
 //! The wire: what goes in comes out, in an order the VM could have had; what is
-//! dropped is counted; what is damaged is reported to be, and never panics.
+//! dropped is counted; what is damaged is reported as such, and never panics.
 
 use std::collections::BTreeMap;
 

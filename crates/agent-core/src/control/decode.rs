@@ -8,8 +8,8 @@ const HEAD: usize = 9;
 const MOST_UNKNOWN: usize = 1 << 16;
 
 /// Collects bytes until a command is complete. The length word is ignored, as by the original:
-/// a command's length follows from its tag, and old collectors sent anything there. Switches that are
-/// not known are younger than that: theirs is believed.
+/// a command's length follows from its tag, and old collectors sent any value there. Unknown switches are
+/// newer than that: their length is used.
 #[derive(Clone, Debug, Default)]
 pub struct Decoder {
     waiting: Vec<u8>,

@@ -61,15 +61,15 @@ pub enum Switch {
     ClearSites,
     /// 7: depth of traces from now on.
     Depth(u16),
-    /// Tenure's own, 9 and 10: time contention of monitors, beginning at zero, or end that and write it.
+    /// New, 9 and 10: time contention of monitors, beginning at zero, or end that and write it.
     Monitors(bool),
-    /// Tenure's own, 8: what is recorded of each class from now on, as lines of [`vmpi::class_options`].
+    /// New, 8: what is recorded of each class from now on, as lines of [`vmpi::class_options`].
     Classes(String),
-    /// Tenure's own, 11 and 12: code of the program may be run to answer what is asked of its objects.
+    /// New, 11 and 12: allow the program's code to be run for requests about its objects, or forbid it.
     OwnCode(bool),
-    /// Tenure's own, 13: list the live objects of a class.
+    /// New, 13: list the live objects of a class.
     Instances(vmpi::InstanceQuery),
-    /// Tenure's own, 14: read how big and how full all live objects are. The number of the answer is the
+    /// New, 14: read how big and how full all live objects are. The number of the answer is the
     /// serial of the command: agents that do not know it take a switch for two bytes.
     Fills(u32),
     /// Any other number: no effect.

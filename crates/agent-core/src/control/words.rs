@@ -56,7 +56,7 @@ impl FromStr for Command {
     }
 }
 
-/// class filters: lines with semicolons between them.
+/// Class filters: lines with semicolons between them.
 fn classes(line: &str) -> Option<Command> {
     let rest = line.trim().strip_prefix("classes")?;
     if !rest.is_empty() && !rest.starts_with(char::is_whitespace) {

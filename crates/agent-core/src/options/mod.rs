@@ -97,7 +97,7 @@ pub enum Keep {
 }
 
 impl Keep {
-    /// What stays if nothing is reported.
+    /// What stays by default.
     pub const USUAL: Keep = Keep::Files(24);
 }
 
@@ -297,8 +297,8 @@ impl Options {
         self.heap.when_exhausted == Some(WhenExhausted::Snapshot)
     }
 
-    /// Whether a collector gets the last counts when the VM ends without a dump. The original sent nothing;
-    /// a user who watches a program wants what came after the last question, too.
+    /// Whether a collector receives the last counts when the VM ends without a dump. The original sent nothing;
+    /// a user who watches a program also wants what came after the last request.
     pub fn tells_last_counts(&self) -> bool {
         let is_counted = self.heap.sites
             || self.heap.dump
@@ -309,7 +309,7 @@ impl Options {
         is_counted && has_peer && !self.dump_on_exit && self.mode == Mode::Modern
     }
 
-    /// True when a run with these options counts and says the same; only its collector may be another.
+    /// True when a run with these options counts and reports the same; only its collector may be another.
     pub fn records_as(&self, other: &Options) -> bool {
         let mut other = other.clone();
         other.text.clone_from(&self.text);

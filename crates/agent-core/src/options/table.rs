@@ -12,7 +12,7 @@ pub enum Origin {
     Undocumented,
     /// Accepted by the original only to say that it is gone.
     Removed,
-    /// Tenure's own.
+    /// New in Tenure.
     New,
 }
 

@@ -28,7 +28,7 @@ pub(crate) struct Settings {
     pub(crate) sampling: bool,
     pub(crate) depth: u32,
     pub(crate) primitives: crate::options::Primitives,
-    /// A collector gets the place that each class comes from.
+    /// A collector also receives where classes come from.
     pub(crate) places: bool,
 }
 
@@ -112,7 +112,7 @@ impl BinaryOutput {
         }
     }
 
-    /// A record with a finished body: heap segments, and Tenure's, which old readers skip by length.
+    /// A record with a finished body: heap segments, and Tenure's records, which old readers skip by length.
     pub(super) fn body(&mut self, vm: &dyn Vm, tag: RecordTag, body: &[u8]) {
         if let Some(writer) = &mut self.writer {
             let _ = writer.heap(tag, micros(vm), body);
@@ -194,7 +194,7 @@ impl BinaryOutput {
         self.put(context.vm, &record);
     }
 
-    /// Where classes come from that were not reported yet.
+    /// Writes where classes come from, for those not written yet.
     fn places(&mut self, context: &mut Context<'_>, classes: impl Iterator<Item = ClassId>) {
         let mut body = Vec::new();
         for id in classes {

@@ -14,7 +14,7 @@ use vmpi::{
 /// Walks the heap and writes it.
 pub(super) fn walk(out: &mut BinaryOutput, context: &mut Context<'_>) -> Result<(), VmError> {
     let vm = context.vm;
-    // Some VMs answer no question while the walk continues, so the sizes are summed up before it.
+    // Some VMs answer no question during the walk, so the sizes are summed up before it.
     let sizes = instance_sizes(vm, context, out.ids.size);
     let mut walk = Walk {
         to: Segments::new(out, context),

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-/// A writer that swallows everything after its first failure, so that a full disk or a lost collector
+/// A writer that discards everything after its first failure, so that a full disk or a lost collector
 /// ends the output and not the program.
 pub(crate) struct Sink {
     out: Box<dyn Write + Send>,

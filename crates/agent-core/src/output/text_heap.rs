@@ -15,7 +15,7 @@ use vmpi::{
 /// Walks the heap and writes what it meets.
 pub(super) fn walk(out: &mut TextOutput, context: &mut Context<'_>) -> Result<(), VmError> {
     let vm = context.vm;
-    // Some VMs answer no question while the walk continues, so the names are fetched before it.
+    // Some VMs answer no question during the walk, so the names are fetched before it.
     let classes = context.catalog.class_ids();
     let fields = classes
         .into_iter()

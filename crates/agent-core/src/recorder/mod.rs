@@ -1,4 +1,4 @@
-//! The profiler: VM facts in, HPROF out. One state machine, which takes one event at a time.
+//! The profiler: VM facts in, HPROF out. One state machine, which receives events one at a time.
 
 mod report;
 
@@ -46,7 +46,7 @@ pub struct Recorder {
     catalog: Catalog,
     tables: Tables,
     printed: FxHashSet<TraceId>,
-    /// What factories of the program have said, and whether the collector knows it.
+    /// The answers of the program's factories, and whether the collector knows them.
     answers: (BTreeMap<ClassId, ClassAnswer>, bool),
     lost: Vec<(String, u64)>,
     degraded: Vec<report::Note>,
@@ -155,8 +155,8 @@ impl Recorder {
         }
     }
 
-    /// Continues with another output, which gets the header and everything that what follows refers
-    /// to. Counts continue, so that the next tables hold what was counted meanwhile.
+    /// Continues with another output, which gets the header and everything to which the following records
+    /// refer. Counts continue, so that the next tables hold what was counted meanwhile.
     pub fn begin_again(&mut self, vm: &dyn Vm, out: Box<dyn Write + Send>) {
         if self.out.is_none() || self.ended {
             return;
@@ -335,7 +335,7 @@ impl Recorder {
         });
     }
 
-    /// Carries out a command of the socket's collector.
+    /// Carries out a command of the collector.
     pub fn command(&mut self, vm: &dyn Vm, command: &Command) -> Reaction {
         if self.ended {
             return Reaction::StopListening;

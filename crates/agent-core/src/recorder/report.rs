@@ -159,8 +159,8 @@ impl Recorder {
         ))
     }
 
-    /// Ends the output with what was recorded, and continues with another one. What was allocated is counted anew in it;
-    /// live objects stays.
+    /// Ends the output with what was recorded, and continues with another one. It counts allocations anew;
+    /// the counts of live objects stay.
     pub fn rotate(&mut self, vm: &dyn Vm, out: Box<dyn Write + Send>) {
         if self.out.is_none() || self.ended {
             return;
@@ -318,7 +318,7 @@ impl Recorder {
         self.flush();
     }
 
-    /// How big and how full live objects are, for the collector that asked.
+    /// How big and how full live objects are, for the collector that requested it.
     pub(super) fn fills(&mut self, vm: &dyn Vm, fills: &vmpi::Fills) {
         let traces: Vec<TraceId> = fills.rows.iter().map(|row| row.trace).collect();
         self.traces(vm, &traces);

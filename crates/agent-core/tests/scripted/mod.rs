@@ -1,4 +1,4 @@
-//! A VM that answers from tables: what a test puts in is what the recorder gets.
+//! A VM that answers from tables: the recorder receives what a test puts in.
 
 #![allow(dead_code)] // Each test file uses its part.
 
@@ -323,7 +323,7 @@ impl Write for Shared {
     }
 }
 
-/// A process at a fixed time that keeps what is reported.
+/// A process at a fixed time that stores its messages.
 pub(crate) struct Process(pub(crate) Shared);
 
 impl Host for Process {

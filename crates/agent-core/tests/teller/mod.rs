@@ -1,4 +1,4 @@
-//! Records of a text profile as VM events.
+//! Records of a text profile, replayed as VM events.
 
 use crate::scripted::{Batch, ScriptedVm, Thing};
 use agent_core::options::Options;
@@ -46,13 +46,13 @@ pub(crate) fn thread(serial: u32) -> ThreadId {
     ThreadId(serial.saturating_sub(200_000))
 }
 
-/// What one dump of the file contains.
+/// Replays the records of one dump of the file.
 pub(crate) struct Teller<'a> {
     pub(crate) vm: ScriptedVm,
     pub(crate) options: &'a Options,
     pub(crate) batch: Batch,
     pub(crate) traces: Vec<(TraceId, vmpi::Trace)>,
-    /// Sites passed on so far: they are cumulative in the file.
+    /// Sites sent so far: they are cumulative in the file.
     sites: Vec<AllocationRow>,
     pairs: u32,
 }
@@ -363,7 +363,7 @@ impl Teller<'_> {
     }
 }
 
-/// Passes on one dump's records; returns how many of `records` belong to it.
+/// Replays one dump's records; returns how many of `records` belong to it.
 pub(crate) fn tell(teller: &mut Teller<'_>, records: &[TextRecord<'_>]) -> usize {
     let mut used = 0;
     let mut sections = Vec::new();

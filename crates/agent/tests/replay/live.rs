@@ -186,7 +186,7 @@ fn command(
         // Which rows have time is chance; with this all are there.
         java.env("_JAVA_HPROF_OPTIONS", "cutoff=0");
     }
-    // JDK 8 has the original under this name, so Tenure's is named by its path.
+    // JDK 8 has the original under this name, so the new agent is named by its path.
     let path = library.filter(|_| jdk.version == 8);
     if let Some(folder) = library.and_then(Path::parent) {
         java.env("LD_LIBRARY_PATH", folder);

@@ -1,4 +1,4 @@
-//! Every recorded run of the original agent, run again with Tenure's: either equal once times, ids and
+//! Every recorded run of the original agent, run again with Tenure's agent: either equal once times, ids and
 //! process numbers are masked, or different for a reason that stands in a table.
 //!
 //! By default the newest JDK and the runs of [`explained::DEFAULT`]; `./x matrix`
@@ -134,7 +134,7 @@ fn each<T: Send>(cases: Vec<Case>, work: impl Fn(&Case) -> T + Sync) -> Vec<(Cas
     done
 }
 
-/// Says the result of each case; the wrong ones are returned.
+/// Prints the result of each case; the wrong ones are returned.
 #[expect(clippy::print_stdout, reason = "no case is left out silently")]
 fn say(jdk: &Jdk, verdicts: Vec<(Case, Verdict)>, mut counts: BTreeMap<&str, u64>) -> Vec<String> {
     let mut failed = Vec::new();

@@ -187,7 +187,7 @@ impl Args {
     }
 }
 
-/// Ends the recording when its time is over or the user presses Ctrl-C, unless what is given becomes true
+/// Ends the recording when its time is over or the user presses Ctrl-C, unless the returned flag becomes true
 /// before.
 fn end_later(
     jvm: Jvm,

@@ -126,7 +126,7 @@ fn index_folders(parent: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-/// The index files of a folder; nothing else in it is Tenure's.
+/// The index files of a folder; nothing else in it belongs to Tenure.
 fn entries(folder: &Path) -> Vec<Entry> {
     let Ok(list) = fs::read_dir(folder) else {
         return Vec::new();

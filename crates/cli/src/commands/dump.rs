@@ -316,7 +316,7 @@ fn outside_of_collections<T>(
     Ok(found)
 }
 
-/// Stops a process, reads its heap, and lets it continue. Says also how long it stood still.
+/// Stops a process, reads its heap, and lets it continue. Returns also how long it stood still.
 fn read_frozen(
     pid: u32,
     redaction: Option<&RedactOptions>,

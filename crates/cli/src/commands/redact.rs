@@ -88,7 +88,7 @@ pub(crate) fn source(session: &Session, path: &Path) -> Result<Source> {
 }
 
 impl Args {
-    /// Writes the dump and examines it again.
+    /// Writes the dump and verifies it.
     pub(crate) fn run(&self, session: &Session) -> Outcome {
         let (input, force) = (&*self.input, session.global.force);
         let mut out = OutputFile::create(&self.output, force, &[input])?;

@@ -8,7 +8,7 @@ use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How often commands are searched while nothing arrives.
+/// How often commands are polled while nothing arrives.
 pub(crate) const TICK: Duration = Duration::from_millis(100);
 
 /// Where a profile goes.
@@ -45,7 +45,7 @@ pub(crate) fn collect(
     loop {
         while let Some(command) = next() {
             serial += 1;
-            // A collector that is gone is noticed by the next read.
+            // The next read detects that the agent is gone.
             let _ = stream.write_all(&command.encode(serial));
         }
         match stream.read(&mut buffer) {

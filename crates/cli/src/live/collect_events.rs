@@ -1,4 +1,4 @@
-//! The collector of an agent that sends events: stores the stream, passes commands on and says how they went.
+//! The collector of an agent that sends events: stores the stream, passes commands on and reports their results.
 
 use super::collect::{Collected, Destination, TICK, append, is_timeout};
 use crate::output_file::OutputFile;
@@ -78,8 +78,8 @@ fn number(word: &str) -> Option<u64> {
     }
 }
 
-/// Stores a stream until its host closes it. `next` gives commands, at whose end the host learns
-/// that there are no more; `create` opens the file, `say` receives how each command went.
+/// Stores a stream until its host closes it. `next` gives commands, at whose end the host is informed
+/// that there are no more; `create` opens the file, `say` receives the result of each command.
 pub(crate) fn collect(
     mut stream: TcpStream,
     destination: &Destination,

@@ -13,7 +13,7 @@ use vmpi::wire::{Answer, CommandReader, Encoder, Numbered};
 
 /// Bytes that may wait before they are sent.
 const PIECE: usize = 64 << 10;
-/// A front end that takes nothing for so long is abandoned.
+/// A front end that reads nothing for so long is abandoned.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A connection to a front end.
@@ -78,7 +78,7 @@ impl FrontEnd {
         self.told.extend(bytes);
     }
 
-    /// Ends the stream; all that was reported.
+    /// Ends the stream; returns all events that were emitted.
     pub(crate) fn finish(mut self, encoder: Encoder) -> Vec<u8> {
         self.pass_on(encoder.finish());
         if let Some(stream) = &self.stream {

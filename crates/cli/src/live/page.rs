@@ -52,7 +52,7 @@ fn agent_memory(text: &str) -> Result<u64, String> {
 }
 
 impl LiveArgs {
-    /// Examines the file of class filters and where profiles go before anything is started.
+    /// Checks the file of class filters and where profiles go before anything is started.
     ///
     /// # Errors
     /// When the file cannot be read, a line is wrong, or nothing can be sent there.
@@ -173,8 +173,8 @@ fn read_rules(live: &Live, file: &Path) -> Result<()> {
     live.choose(&text).map_err(|what| wrong(file, what))
 }
 
-/// Reads the file whenever it has changed, as long as there is a page. A fault is reported, and what
-/// held before then holds on.
+/// Reads the file whenever it has changed, as long as there is a page. A fault is reported, and the
+/// previous lines stay in effect.
 fn follow_rules(live: &Weak<Live>, file: &Path) {
     let stamp = || {
         std::fs::metadata(file)
@@ -195,8 +195,8 @@ fn follow_rules(live: &Weak<Live>, file: &Path) {
     }
 }
 
-/// What was recorded of a program that has ended would be gone with its page: it is kept. Of one that
-/// runs on the agent knows it, and gives it to the next page.
+/// The recording of a program that has ended would be lost with its page: it is kept. If the program runs
+/// on, the agent keeps the recording and sends it to the next page.
 pub(crate) fn keep_recording(live: &Live) {
     match live.keep_recording() {
         Ok(files) if files.is_empty() => live.forget(),

@@ -104,7 +104,7 @@ struct Measured {
 }
 
 impl PushArgs {
-    /// Examines the address and the certificates before anything is started.
+    /// Checks the address and the certificates before anything is started.
     ///
     /// # Errors
     /// When profiles cannot be sent so.

@@ -75,7 +75,7 @@ pub(crate) struct Files {
 }
 
 impl LoopArgs {
-    /// The files that are requested.
+    /// The requested files.
     ///
     /// # Errors
     /// The name has no ending that says a form.

@@ -73,7 +73,7 @@ impl Watched {
     }
 }
 
-/// The options of the agent: binary records on a socket, and nothing at exit.
+/// The options for the agent: binary records on a socket, and nothing at exit.
 pub(crate) fn options(recording: Recording, memory: Option<u64>, address: &str) -> String {
     let (mut what, depth, native) = match recording {
         Recording::Full { depth, native } => ("heap=all".to_owned(), depth, native),

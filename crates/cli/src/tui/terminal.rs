@@ -28,8 +28,8 @@ impl Ended {
     /// # Errors
     /// When the terminal is gone.
     pub fn key(&self, patience: Duration) -> io::Result<Option<KeyEvent>> {
-        // Crossterm reads a terminal that has been closed over and over, without end, so that is
-        // examined before every time that it may read.
+        // Crossterm reads a terminal that has been closed over and over, without end, so the state of the
+        // terminal is checked before each read.
         is_open(Duration::ZERO)?;
         if !event::poll(Duration::ZERO)? {
             is_open(patience)?;

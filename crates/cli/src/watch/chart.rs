@@ -45,8 +45,8 @@ pub(super) fn shown(app: &Watch, first: Option<u64>) -> (u64, u64) {
     (from.min(to.saturating_sub(1000)), to)
 }
 
-/// Mean values by column of the screen; the last known one where none was measured, but none where no one
-/// watched.
+/// Mean values by column of the screen; the last known one where none was measured, but none where the program
+/// was not monitored.
 fn columns(
     answer: &TimelineAnswer,
     (from, to): (u64, u64),

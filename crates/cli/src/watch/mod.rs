@@ -107,7 +107,7 @@ impl Asking {
             .name("tenure-answer".to_owned())
             .spawn(move || {
                 let answer = question.answer(&live);
-                // No one listens any more: the view has ended.
+                // The receiver is gone: the view has ended.
                 let _ = sender.send((question, answer));
             });
         self.is_waiting = spawned.is_ok();
@@ -115,7 +115,7 @@ impl Asking {
     }
 }
 
-/// Carries out a command on a thread, and says the result of it.
+/// Carries out a command on a thread, and reports its result.
 fn command(
     live: &Arc<Live>,
     name: &'static str,
@@ -127,7 +127,7 @@ fn command(
     let params = Params::new(pairs.map(|(name, value)| (name.to_owned(), value)));
     std::thread::spawn(move || {
         let outcome = carry_out(&live, name, &params);
-        // No one listens any more: the view has ended.
+        // The receiver is gone: the view has ended.
         let _ = done.send(outcome.map(drop).map_err(|fault| fault.message));
     });
 }

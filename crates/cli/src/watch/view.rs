@@ -92,7 +92,7 @@ impl View {
                 "class", "site", "package", "module", "loader", "method", "context",
             ],
             View::Native => &["class", "site", "method"],
-            // The VM's own histogram stops the program, so it is requested, not followed.
+            // The VM's own histogram stops the program, so it is read on request, not continuously.
             View::Instances => &["", "recording", "dump", "vm"],
             _ => &[],
         }

@@ -102,7 +102,7 @@ struct Finished {
 /// All that is destroyed and held, what retains most first.
 ///
 /// # Errors
-/// [`HeapError::Cancelled`] soon after the control is cancelled.
+/// [`HeapError::Cancelled`] soon after the control cancels.
 pub fn destroyed(heap: &Heap, control: &Control<'_>) -> Result<Vec<Destroyed>, HeapError> {
     let mut finished = watched(heap);
     for rule in &RULES {

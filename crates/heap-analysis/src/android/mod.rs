@@ -59,10 +59,10 @@ pub struct Android {
     pub bitmap_bytes: Bytes,
 }
 
-/// Examines everything.
+/// Makes all Android tables.
 ///
 /// # Errors
-/// [`HeapError::Cancelled`] soon after the control is cancelled.
+/// [`HeapError::Cancelled`] soon after the control cancels.
 pub fn android(
     heap: &Heap,
     top: Option<usize>,

@@ -35,7 +35,7 @@ pub struct Contents {
 /// The first `limit` things that a collection holds.
 ///
 /// # Errors
-/// [`HeapError::Cancelled`] soon after the control is cancelled.
+/// [`HeapError::Cancelled`] soon after the control cancels.
 pub fn contents(
     heap: &Heap,
     object: ObjIdx,

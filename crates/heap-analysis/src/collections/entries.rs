@@ -12,7 +12,7 @@ pub type Entry = (Option<ObjIdx>, Option<ObjIdx>);
 /// or an unmodifiable wrapper of one, at most `limit`, in table order. Empty for anything else.
 ///
 /// # Errors
-/// [`HeapError::Cancelled`] soon after the control of the pace is cancelled.
+/// [`HeapError::Cancelled`] soon after the control of the pace cancels.
 pub fn map_entries(
     heap: &Heap,
     map: ObjIdx,

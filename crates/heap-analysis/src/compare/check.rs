@@ -49,7 +49,7 @@ impl Baseline {
     /// Makes a baseline of a heap.
     ///
     /// # Errors
-    /// [`HeapError::Cancelled`] soon after the control is cancelled.
+    /// [`HeapError::Cancelled`] soon after the control cancels.
     pub fn of(heap: &Heap, control: &Control<'_>) -> Result<Baseline, HeapError> {
         let leaks = find(heap, &LeakOptions::default(), control)?;
         Ok(Baseline {
@@ -228,7 +228,7 @@ impl Rules {
         Ok(toml::from_str(text)?)
     }
 
-    /// What a baseline alone requires: no new leak suspect, and the heap at most `percent` larger.
+    /// What a baseline alone requests: no new leak suspect, and the heap at most `percent` larger.
     pub fn against_baseline(percent: f64) -> Rules {
         Rules {
             rules: vec![Rule {
@@ -286,7 +286,7 @@ pub struct Check {
 ///
 /// # Errors
 /// A rule that is none, or that a baseline is missing for; [`HeapError::Cancelled`] soon after the
-/// control is cancelled.
+/// control cancels.
 pub fn check(
     heap: &Heap,
     rules: &Rules,

@@ -3,8 +3,8 @@
 //! moves objects and a restarted program has other ones.
 //!
 //! Growth is followed from the top of the merged trees: objects of equal label are one group; from
-//! a group that grew the search continues with the group below it that has at least 0.7 of the growth,
-//! and stops where the growth is spread out. That is the place where something accumulates. Cost: one
+//! a group that grew the search continues to the group below it that has at least 0.7 of the growth,
+//! and stops where the growth is spread out. That is the place where memory accumulates. Cost: one
 //! walk over the top of each tree, and for every group on the way its members' children.
 
 use crate::compare::identity::{Label, fields_of, key_text, label, signature, stable_name};
@@ -323,7 +323,7 @@ fn follow(heaps: &[&Heap], top: &Group, sign: i64) -> Change {
         }
         let Some(group) = path.last() else { break };
         let next = most(below(heaps, group)).filter(|g| g.growth() * sign > 0);
-        // Many objects that came together are what accumulates; what is inside them adds nothing.
+        // Many objects that came together are what accumulates; their contents add no information.
         let counts = |g: &Group| {
             let count = |m: Option<&Vec<ObjIdx>>| m.map_or(0, Vec::len) as i64;
             (count(g.members.last()) - count(g.members.first())) * sign

@@ -29,7 +29,7 @@ use serde::Serialize;
 pub struct LeakOptions {
     /// Percent of the reachable heap above which something is a suspect.
     pub threshold: u64,
-    /// How much of an object's retained size its largest child must have to continue downwards.
+    /// Share of an object's retained size that its largest child must have for the search to descend to it.
     pub big_drop: f64,
     /// Share of the instances of a class suspect that a common path must cover.
     pub group_ratio: f64,
@@ -177,7 +177,7 @@ pub struct Suspect {
     pub stack: Vec<String>,
 }
 
-/// Objects of a class that does not show which code made them, held from many places.
+/// Objects of a class whose name does not show who made them, held from many places.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Scattered {
     /// The class.
@@ -217,7 +217,7 @@ pub struct Leaks {
 /// Finds the suspects.
 ///
 /// # Errors
-/// [`HeapError::Cancelled`] soon after the control is cancelled.
+/// [`HeapError::Cancelled`] soon after the control cancels.
 pub fn find(heap: &Heap, options: &LeakOptions, control: &Control<'_>) -> Result<Leaks, HeapError> {
     let total = heap.summary().reachable_shallow;
     let mut leaks = Leaks {

@@ -20,7 +20,7 @@ pub struct Step {
     pub direct: bool,
 }
 
-/// Longest chain that is followed upwards; linked lists of millions of nodes exist, and no one
+/// Longest chain that is followed upwards; linked lists of millions of nodes exist, and no user
 /// reads that far.
 pub const MAX_CHAIN: usize = 4096;
 

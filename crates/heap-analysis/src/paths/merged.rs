@@ -174,7 +174,7 @@ impl<'h> Finder<'h> {
     }
 }
 
-/// What MAT's group analysis takes.
+/// What MAT's group analysis requests.
 #[derive(Clone, Copy, Debug)]
 pub struct MergeOptions {
     /// Share of the targets that a common path must cover.
@@ -321,7 +321,7 @@ pub struct MergedOptions {
 /// The merged shortest paths to some objects; `name` says what they are.
 ///
 /// # Errors
-/// [`HeapError::Cancelled`] soon after the control is cancelled.
+/// [`HeapError::Cancelled`] soon after the control cancels.
 pub fn to_objects(
     heap: &Heap,
     name: &str,

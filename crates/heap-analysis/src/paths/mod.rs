@@ -200,7 +200,7 @@ impl<'h> Holders<'h> {
 /// else leads to a root. It may look at every object of the heap.
 ///
 /// # Errors
-/// [`HeapError::Cancelled`] soon after the control is cancelled.
+/// [`HeapError::Cancelled`] soon after the control cancels.
 pub fn to_roots(
     heap: &Heap,
     target: ObjIdx,

@@ -317,7 +317,7 @@ impl<'h> Groups<'h> {
 /// is cheaper: a step is a third of the work, and is shared among threads.
 const STEPS: u64 = 4;
 
-/// Steps that a worker climbs before it reports them to the others.
+/// Steps that a worker climbs before it adds them to the shared count.
 const UNTOLD: u64 = 1 << 12;
 
 /// What each group retains: the sum over members above which there is no other of the group, found by
@@ -346,7 +346,7 @@ fn climbed(heap: &Heap, set: &Selection, groups: &Groups<'_>) -> Option<Vec<u64>
                 if set.contains(at) {
                     of.clear();
                     groups.of(at, &mut of);
-                    // More than one step where a dump claims hierarchies that no program has.
+                    // More than one step where a dump has unrealistically deep hierarchies.
                     untold += (open.len() * of.len() / 64) as u64;
                     open.retain(|group| !of.contains(group));
                     if open.is_empty() {

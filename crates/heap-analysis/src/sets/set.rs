@@ -51,7 +51,7 @@ pub enum SetSpec {
     /// object this is its retained set; of several, at least what they retain together.
     Retained(Box<SetSpec>),
     /// `sql:(TEXT)`, `oql:(TEXT)`, `jhat:(TEXT)`, or `query:(TEXT)` in the dialect that the text
-    /// shows: the objects that a query gives. In TEXT `%28` stands for a parenthesis. Code that
+    /// shows: the objects that a query gives. In TEXT `%28` stands for a parenthesis. A caller that
     /// can answer queries puts [`Objects`](Self::Objects) in its place, see
     /// [`resolve`](Self::resolve).
     Query {

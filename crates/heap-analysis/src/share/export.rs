@@ -67,7 +67,7 @@ impl Table {
 /// Which dump the rows are about.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Origin {
-    /// The program; empty if it is unknown.
+    /// The program; empty if not given.
     pub service: String,
     /// The dump.
     pub dump: String,
@@ -104,7 +104,7 @@ fn numbers(list: impl Iterator<Item = u64>) -> Values {
 /// The aggregate tables: `dumps` (one row), `classes`, `leaks`, `sites`.
 ///
 /// # Errors
-/// [`HeapError::Cancelled`] soon after the control is cancelled.
+/// [`HeapError::Cancelled`] soon after the control cancels.
 pub fn aggregates(
     heap: &Heap,
     origin: &Origin,

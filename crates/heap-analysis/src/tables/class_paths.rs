@@ -105,7 +105,7 @@ struct Open {
 /// The tree of the whole heap.
 ///
 /// # Errors
-/// [`HeapError::Cancelled`] soon after the control is cancelled.
+/// [`HeapError::Cancelled`] soon after the control cancels.
 pub fn class_paths(
     heap: &Heap,
     options: &ClassPathOptions,

@@ -70,7 +70,7 @@ pub struct Dossier {
 /// Puts a report together.
 ///
 /// # Errors
-/// [`HeapError::Cancelled`] soon after the control is cancelled.
+/// [`HeapError::Cancelled`] soon after the control cancels.
 pub fn dossier(
     heap: &Heap,
     options: &DossierOptions,

@@ -139,7 +139,7 @@ pub fn frame_text(frame: &heap_graph::FrameInfo) -> String {
     }
 }
 
-/// The class an object is counted under when grouping by packages or loaders: a class object
+/// The class an object is counted under when packages or loaders are requested: a class object
 /// belongs to its own package and loader, not to those of `java.lang.Class`.
 pub fn owner_class(heap: &Heap, object: ObjIdx) -> ClassIdx {
     match heap.kind(object) {

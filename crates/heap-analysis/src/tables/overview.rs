@@ -116,7 +116,7 @@ fn jvm(heap: &Heap) -> Option<String> {
 /// Puts the first screen together.
 ///
 /// # Errors
-/// [`HeapError::Cancelled`] soon after the control is cancelled.
+/// [`HeapError::Cancelled`] soon after the control cancels.
 pub fn overview(
     heap: &Heap,
     options: &OverviewOptions,

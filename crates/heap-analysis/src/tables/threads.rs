@@ -43,7 +43,7 @@ pub struct StackFrame {
 /// A thread.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Thread {
-    /// Its name; empty when the dump does not have it.
+    /// Its name; empty when the dump does not contain it.
     pub name: String,
     /// Its object, 0 when that is not in the dump.
     pub object: Address,

@@ -40,7 +40,7 @@ pub struct Treemap {
     pub areas: Vec<Area>,
 }
 
-/// Most areas below one node: ten thousand equal objects show no more than sixty do.
+/// Most areas below one node: a list of ten thousand equal objects shows no more than sixty do.
 const CHILDREN: usize = 60;
 
 /// Most areas for the small objects of one class below one node.

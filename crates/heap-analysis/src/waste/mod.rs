@@ -229,7 +229,7 @@ pub fn waste(
     Ok(answer)
 }
 
-/// The fields that hold copies. For arrays that belong to a collection, the class of the collection is given.
+/// The fields that hold copies. For arrays that back a collection, the collection's class is reported.
 fn who_holds(
     heap: &Heap,
     options: &WasteOptions,

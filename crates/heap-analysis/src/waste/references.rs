@@ -33,7 +33,7 @@ pub struct References {
     pub references: [u64; 4],
     /// References whose referent is gone.
     pub cleared: u64,
-    /// References that wait in their queue until they are removed (finalizers: objects
+    /// References that wait in their queue for the program to take them out (finalizers: objects
     /// whose finalize method has still to run).
     pub enqueued: u64,
     /// The rows, most references first.

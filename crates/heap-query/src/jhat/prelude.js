@@ -34,7 +34,7 @@
     }
   }
 
-  // ---- objects of the heap: fields are read when they are needed
+  // ---- objects of the heap: fields are read on access
 
   const handler = {
     get(target, name) {
@@ -164,7 +164,7 @@
     }
   }
 
-  // Arrays stay arrays, everything else is made when it is needed.
+  // Arrays stay arrays, everything else is made on demand.
   function like(c, made) {
     return Array.isArray(c) || isObject(c) || asIterable(c) === null ? [...made] : made;
   }

@@ -1,5 +1,5 @@
 //! Which sub-queries give the same answer for every row of the query around them, so that they run
-//! once. In doubt a sub-query counts as one that depends on the row.
+//! once. In doubt a sub-query counts as dependent on the row.
 
 use super::ast::{Expr, Facet, Kind, Query, Select, Source};
 use super::value::Value;

@@ -1,5 +1,5 @@
 //! Tables of what the analyses answer: what the commands and the explorer show, as rows that a
-//! query can work with. Each scan makes its answer anew. What stands in a comment before the
+//! query can process further. Each scan makes its answer anew. What stands in a comment before the
 //! tables' columns is their names in the JSON of the same answer (docs/reference/json.md).
 
 use super::listed::{Listed, RowIter};

@@ -233,7 +233,7 @@ fn object_of(env: &Env, context: &Context<'_>, at: usize) -> Option<ObjIdx> {
 /// What a function of one object does.
 type One = fn(&Env, ObjIdx) -> Result<Cell, QueryError>;
 
-/// Functions of one object, with the names of the MAT Calcite dialect beside Tenure's.
+/// Functions of one object, with the names of the MAT Calcite dialect beside those of Tenure.
 const OF_OBJECT: &[(&str, One)] = &[
     ("to_string", |e, o| Ok(text_of(e, o))),
     ("toString", |e, o| Ok(text_of(e, o))),

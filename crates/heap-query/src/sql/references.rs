@@ -287,7 +287,7 @@ struct ReferenceRows {
     array: Option<Array>,
 }
 
-/// A long array that is being read, and the batch that continues behind it.
+/// A long array that is being read, and the batch that continues after it.
 struct Array {
     object: ObjIdx,
     class: ClassIdx,

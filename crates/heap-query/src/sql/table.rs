@@ -37,7 +37,7 @@ impl Type {
 pub(crate) struct ColumnDef {
     pub(crate) name: String,
     pub(crate) kind: Type,
-    /// Not part of `select *`: arguments of table functions, and what few queries need.
+    /// Not part of `select *`: arguments of table functions, and columns that few queries need.
     pub(crate) hidden: bool,
     /// What a function is called with.
     pub(crate) argument: bool,
@@ -136,7 +136,7 @@ pub(crate) enum Order {
     Grouped(usize),
 }
 
-/// What one scan has to deliver.
+/// What is requested of one scan.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Scan {
     pub(crate) constraints: Vec<Constraint>,
@@ -200,8 +200,8 @@ pub(crate) trait Rows {
         false
     }
 
-    /// Begins again with other values of the same comparisons, where [`repeats`](Self::repeats)
-    /// allows it.
+    /// Begins again with other values of the same comparisons, where [`repeats`](Self::repeats) is
+    /// true.
     fn again(&mut self, _scan: &Scan) {}
 
     /// Says the value of a column of the present row.

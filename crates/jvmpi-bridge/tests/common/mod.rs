@@ -134,7 +134,7 @@ impl Lab {
         self.java(jdk, &[&bridge, &load], program, &report)
     }
 
-    /// What is reported of a bad option text.
+    /// The message for an invalid option text.
     pub(crate) fn refused(&self, jdk: &Jdk, text: &str) -> String {
         let mut java = Command::new(jdk.tool("java"));
         java.arg(format!("-agentpath:{}={text}", self.bridge.display()))

@@ -41,7 +41,7 @@ pub(super) fn read(data: &[u8]) -> Result<(Profile, Diagnostics), NoProfile> {
 }
 
 /// A profile that grows with the records of a stream without end. Feed it every record but heap
-/// dumps; take the profile at any time.
+/// dumps; request the profile at any time.
 #[derive(Debug)]
 pub struct StreamReader {
     ids: IdSize,
@@ -113,7 +113,7 @@ struct Builder<'a> {
     traces: FxHashMap<Serial, TraceId>,
     /// Of the rows of the next table.
     variances: Vec<[f64; 2]>,
-    /// This is not the first stream: stacks and threads of an earlier stream come again.
+    /// This is not the first stream: stacks and threads that were reported before are reported again.
     goes_on: bool,
 }
 
@@ -156,7 +156,7 @@ impl Builder<'_> {
                     serial: *serial,
                     thread,
                 };
-                // A trace that was used before its record was read has no frames yet.
+                // A stack that was in a table before it was reported has no frames yet.
                 let is_whole =
                     |id: &TraceId| frames.is_empty() || !self.profile.stacks.frames(*id).is_empty();
                 if self.goes_on && self.traces.get(serial).is_some_and(is_whole) {

@@ -73,7 +73,7 @@ fn leave(list: &mut Vec<Owner>, me: Owner) {
 }
 
 impl RawMonitor {
-    /// Names that begin with an underscore are not reported.
+    /// Monitors whose names begin with an underscore are not reported.
     fn is_silent(&self) -> bool {
         self.name.as_bytes().first() == Some(&b'_')
     }
@@ -232,7 +232,7 @@ impl RawMonitors {
         }
     }
 
-    /// Ends a monitor; who waits for it continues.
+    /// Ends a monitor; threads that wait for it continue.
     pub fn destroy(&self, id: usize) {
         let mut all = self.0.write();
         let gone = all.get_mut(id.wrapping_sub(1)).and_then(Option::take);
@@ -242,7 +242,7 @@ impl RawMonitors {
         }
     }
 
-    /// Monitors that a thread owns or waits for; `body` may use their names.
+    /// Monitors that are owned or have waiting threads; `body` may use their names.
     pub fn used(&self, mut body: impl FnMut(&Usage)) {
         let all = self.0.read().clone();
         for (place, monitor) in all.iter().enumerate() {

@@ -128,7 +128,7 @@ pub fn encode_ids(records: &[IdRecord], layout: IdLayout) -> Vec<u8> {
     out
 }
 
-/// The records of a dump of level 0; before the damage, if there is one.
+/// The records of a dump of level 0; those before the damage, if there is one.
 #[must_use]
 pub fn decode_ids(bytes: &[u8], layout: IdLayout) -> (Vec<IdRecord>, Option<Damage>) {
     let mut cursor = Cursor::new(bytes, layout);
@@ -237,7 +237,7 @@ fn encode_root(out: &mut Vec<u8>, object: ObjectHandle, why: RootKind, layout: I
 }
 
 /// The records of a dump of level 1 or 2, or of an object dump (which is of
-/// level 2); before the damage, if there is one.
+/// level 2); those before the damage, if there is one.
 #[must_use]
 pub fn decode(
     bytes: &[u8],

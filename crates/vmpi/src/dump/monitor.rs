@@ -80,7 +80,7 @@ pub fn encode(out: &mut Vec<u8>, record: &MonitorRecord, layout: IdLayout) {
     }
 }
 
-/// The records of a monitor dump; before the damage, if there is one.
+/// The records of a monitor dump; those before the damage, if there is one.
 #[must_use]
 pub fn decode(bytes: &[u8], layout: IdLayout) -> (Vec<MonitorRecord>, Option<Damage>) {
     let mut cursor = Cursor::new(bytes, layout);

@@ -87,7 +87,7 @@ pub(crate) struct BatchWriter {
     slot: [u8; CODES],
     row: Row,
     pub(crate) ordered: bool,
-    /// Some of it can be left out for lack of space.
+    /// Some of it can be dropped when the buffer is full.
     pub(crate) may_be_thinned: bool,
 }
 

@@ -8,7 +8,7 @@ pub struct Damage {
     pub offset: u64,
     /// Which part of the format.
     pub what: &'static str,
-    /// What the format requests there.
+    /// What the format requires there.
     pub expected: String,
     /// What is there.
     pub found: String,

@@ -253,7 +253,7 @@ impl Encoder {
         frame::put(&mut self.out, FrameType::Batch, &batch.finish());
     }
 
-    /// A thread has ended: its batch is closed and its place abandoned.
+    /// A thread has ended: its batch is closed and its place freed.
     fn forget(&mut self, at: usize) {
         self.close(at);
         self.batches.swap_remove(at);

@@ -44,10 +44,10 @@ pub struct Hello {
     pub stable_ids: bool,
     /// Objects may be freed outside of collections (reference counting).
     pub frees_outside_gc: bool,
-    /// Only collections of kind [`Full`](crate::GcKind::Full) find freed objects; others neither
-    /// free an object nor say that it has survived.
+    /// Only collections of kind [`Full`](crate::GcKind::Full) find unreachable objects; others neither
+    /// free an object nor report that it has survived.
     pub full_gc_frees: bool,
-    /// Mean bytes between two objects reported; 0 if every object is.
+    /// Mean bytes between two reported objects; 0 if every object is reported.
     pub sample_interval: u64,
     /// Process id, 0 if it has none.
     pub pid: u32,

@@ -27,7 +27,7 @@ pub struct ArenaState {
     pub arena: ArenaId,
     /// The id an object at its beginning has, 0 if not known.
     pub start: u64,
-    /// Bytes in use, freed objects included.
+    /// Bytes in use, unreachable objects included.
     pub used: u64,
     /// Bytes it has.
     pub capacity: u64,

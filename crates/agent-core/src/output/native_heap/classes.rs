@@ -15,7 +15,7 @@ pub(super) struct Plan {
     /// Its id.
     pub(super) id: u64,
     pub(super) runs: Box<[Run]>,
-    /// Bytes of the fields in the VM's dump and in Tenure's.
+    /// Bytes of the fields in the VM's dump and in the written dump.
     pub(super) input: usize,
     pub(super) output: usize,
 }

@@ -15,7 +15,7 @@ struct Window {
     shift: u32,
 }
 
-/// Addresses of a dump of the VM's to ids of Tenure's.
+/// Maps addresses of the VM's dump to ids of the profile.
 pub(super) struct Ids {
     size: IdSize,
     window: Window,

@@ -6,7 +6,7 @@ use vmpi::{ClassId, PlacedObject, TraceId};
 /// Finds tracked objects in the order of a dump, which is mostly that of addresses.
 pub(super) struct Join<'a> {
     objects: &'a [PlacedObject],
-    /// The first object not below the address requested last.
+    /// The first object not below the last requested address.
     at: usize,
     last: u64,
     /// Objects that were given their stack.

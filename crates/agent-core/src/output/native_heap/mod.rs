@@ -1,5 +1,5 @@
-//! A heap dump that the VM wrote, made into one of Tenure's while it is read: ids of the profile, the
-//! stack that allocated each followed object, nothing of the profiler's own. The VM's dumper is
+//! Converts a heap dump that the VM wrote into a dump of Tenure's while it is read: ids of the profile, the
+//! stack that allocated each tracked object, nothing of the profiler's own. The VM's dumper is
 //! several times as fast as a walk from outside, and this adds about half of its time.
 
 mod classes;

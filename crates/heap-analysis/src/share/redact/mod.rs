@@ -461,7 +461,7 @@ impl Rewriter for Redactor {
                 None => Edit::Keep,
             },
             Some(_) => Edit::Keep,
-            // The content of an unknown record could be anything.
+            // The contents of an unknown record are not known.
             None => Edit::Drop,
         }
     }

@@ -38,7 +38,7 @@ impl Tokens {
         match element {
             BasicType::Boolean => self.bits(content),
             _ if content.len() >= HASHED => self.hash(element, content),
-            // Zeros are no token: repeat until something else comes out.
+            // Zeros are no token: continue until something else comes out.
             _ => loop {
                 self.permute(content);
                 if content.iter().any(|b| *b != 0) {

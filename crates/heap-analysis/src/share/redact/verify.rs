@@ -203,7 +203,7 @@ pub fn verify(
     Ok(found)
 }
 
-/// Removes from what was found all that the original has outside of what is hidden as well: an
+/// Removes from the findings all that the original also has outside of what is hidden: an
 /// `int[]` that once held references has the bytes of an array of references that is still there.
 fn forget_what_stays(
     original: &[u8],
