@@ -36,9 +36,9 @@ pub trait Agent: Sync + Send {
     }
     /// A class is prepared.
     fn class_prepare(&self, env: Env<Live>, jni: Jni, thread: Object, class: Object) {}
-    /// The data is requested.
+    /// A data dump is requested.
     fn data_dump(&self, env: Env<Live>) {}
-    /// The Java heap is too full for what the current thread requested; an `OutOfMemoryError`
+    /// The Java heap is too full for the current thread's allocation; an `OutOfMemoryError`
     /// follows.
     fn heap_exhausted(&self, env: Env<Live>, jni: Jni) {}
     /// A thread calls `wait`.
@@ -137,7 +137,7 @@ pub fn install(env: Env<OnLoad>, agent: &'static dyn Agent) -> Result<bool> {
         .compare_exchange(none, new, Ordering::AcqRel, Ordering::Acquire)
         .is_err()
     {
-        // SAFETY: made above and known to no one else.
+        // SAFETY: made above and known to no other code.
         drop(unsafe { Box::from_raw(new) });
         return Ok(false);
     }

@@ -1,4 +1,4 @@
-//! The functions of JNI by which native code makes objects that no constructor sees: Tenure's in
+//! The functions of JNI by which native code makes objects that no constructor sees: this crate's in
 //! their place, which report what was made. (`NewObject` runs a constructor.)
 
 use std::ffi::{c_char, c_void};
@@ -23,7 +23,7 @@ type MakeArray = extern "system" fn(RawEnv, i32) -> RawObject;
 /// Kinds of arrays of primitives, whose slots follow each other.
 const KINDS: usize = 8;
 
-/// Those of the table, without Tenure's.
+/// Those of the table, without this crate's.
 struct Before {
     object: MakeObject,
     string: MakeString,
@@ -70,7 +70,7 @@ impl Before {
     }
 }
 
-/// Does `make` with the function before Tenure's, and reports the result.
+/// Calls `make` with the function before this crate's, and reports the object that it made.
 fn make(env: RawEnv, is_string: bool, make: impl FnOnce(&Before) -> RawObject) -> RawObject {
     match BEFORE.get() {
         Some(before) => before.tell(env, make(before), is_string),
@@ -106,7 +106,7 @@ extern "system" fn array<const KIND: usize>(env: RawEnv, length: i32) -> RawObje
 }
 
 impl Env<Live> {
-    /// Calls `made` with what native code makes by JNI from now on, on all threads and for ever.
+    /// Reports to `made` what native code makes by JNI from now on, on all threads and for ever.
     /// What the agent makes by JNI is reported as well.
     ///
     /// # Errors

@@ -188,7 +188,7 @@ impl<P> Env<P> {
             table_call!(self.raw, 1, slot::Allocate, (bytes.len() as i64 => i64, &raw mut memory => *mut *mut u8) -> i32)
         };
         check("Allocate", code)?;
-        // SAFETY: the VM gave `bytes.len()` bytes at `memory`, not overlapping Tenure's.
+        // SAFETY: the VM gave `bytes.len()` bytes at `memory`, not overlapping `bytes`.
         unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), memory, bytes.len()) };
         Ok(memory)
     }

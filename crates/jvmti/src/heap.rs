@@ -73,7 +73,7 @@ pub struct Primitive {
     pub bits: u64,
 }
 
-/// What a walk calls. Methods not overridden request nothing.
+/// What a walk calls. Methods that are not overridden request nothing.
 pub trait HeapWalk {
     /// A reference, during [`Env::follow_references`].
     fn reference(&mut self, _reference: Reference<'_>) -> Walk {

@@ -109,7 +109,7 @@ impl JavaVm {
 }
 
 /// A thread's JNI environment. Exceptions that a call leaves are cleared and
-/// become errors: the program never sees one of Tenure's.
+/// become errors: the program never sees an exception of the agent.
 #[derive(Clone, Copy, Debug)]
 pub struct Jni(RawEnv);
 

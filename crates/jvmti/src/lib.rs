@@ -10,7 +10,7 @@
 //!   by capability.
 //! * [`Jni`] is a thread's JNI environment.
 //! * [`Agent`] receives events. Every callback runs behind a panic fence: a fault
-//!   of Tenure's is reported to [`Agent::panicked`] and never unwinds into the VM.
+//!   of the agent is reported to [`Agent::panicked`] and never unwinds into the VM.
 //!
 //! References ([`Object`]) are plain handles, as in JNI: a local one is valid
 //! until its callback returns or its [`Jni::local_frame`] closes. Making one from

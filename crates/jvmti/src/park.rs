@@ -1,4 +1,4 @@
-//! The native method that parks threads, `Unsafe.park`, with Tenure's in its place.
+//! The native method that parks threads, `Unsafe.park`, with this crate's in its place.
 
 use std::cell::Cell;
 use std::ffi::{CStr, c_char, c_void};

@@ -1,4 +1,4 @@
-//! The four functions of JNI that make and drop global references, with Tenure's in their
+//! The four functions of JNI that make and drop global references, with this crate's in their
 //! place. What this library does itself goes to the VM's own.
 
 use std::ffi::c_void;
@@ -30,13 +30,13 @@ pub struct ReferenceFunctions {
 static BEFORE: OnceLock<ReferenceFunctions> = OnceLock::new();
 
 impl ReferenceFunctions {
-    /// Those that stood in the table before Tenure's; `None` while Tenure's do not.
+    /// Those that stood in the table before this crate's; `None` while the crate's are not there.
     #[must_use]
     pub fn before() -> Option<&'static Self> {
         BEFORE.get()
     }
 
-    /// Those of the table, without Tenure's.
+    /// Those of the table, without this crate's.
     pub(crate) fn own(jni: Jni) -> Self {
         BEFORE.get().copied().unwrap_or_else(|| Self::of(jni))
     }
@@ -122,7 +122,7 @@ impl Jni {
         result
     }
 
-    /// A global reference. One of Tenure's, not of the program: see [`ReferenceFunctions`].
+    /// A global reference of the agent, not of the program: see [`ReferenceFunctions`].
     pub fn new_global(self, object: Object) -> Result<Object> {
         let make = ReferenceFunctions::own(self).make;
         self.found("NewGlobalRef", make(self.raw(), object.raw()))

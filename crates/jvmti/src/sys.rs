@@ -301,7 +301,7 @@ macro_rules! table_call {
 }
 pub(crate) use table_call;
 
-/// The same for calls that signal handlers make: nothing of the thread is examined, because its first look allocates, and the
+/// The same for calls that signal handlers make: thread-locals are not read, because their first use allocates, and the
 /// signal may have interrupted an allocation.
 ///
 /// The caller vouches that the slot has the signature given.

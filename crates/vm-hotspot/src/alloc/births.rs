@@ -1,6 +1,6 @@
-//! When tracked objects were made. A time for each would cost a quarter of what an object costs; but
-//! they are followed in the order in which they are made, so a list keeps only where a new time
-//! begins, and the order survives freed objects.
+//! Allocation times of tracked objects. Storing a time for each would add a quarter to an object's cost. The
+//! objects are kept in allocation order, so a list stores only where a new time begins; the order is kept
+//! when objects are freed.
 
 use std::ops::{Deref, DerefMut, Range};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,7 +19,7 @@ pub(crate) struct Clock {
     /// The same in milliseconds since 1970.
     began_ms: u64,
     is_on: AtomicBool,
-    /// A thread sees to it that allocations are known soon.
+    /// A thread makes sure that allocation times are recorded soon.
     pub(crate) is_kept: Mutex<bool>,
 }
 
@@ -36,7 +36,7 @@ impl Default for Clock {
 }
 
 impl Clock {
-    /// The time now; 0 if no one wants it.
+    /// The time now; 0 if times are not recorded.
     pub(crate) fn now(&self) -> u32 {
         match self.is_on() {
             true => self.exact(),
@@ -79,8 +79,8 @@ struct Birth {
 pub(crate) struct Dated {
     entries: Vec<Entry>,
     births: Vec<Birth>,
-    /// What a thread that goes through them piece by piece has not seen: it stays that when others
-    /// die meanwhile, and those that come later are not in it.
+    /// What a caller that reads them piece by piece has not seen. It stays valid when other objects are
+    /// freed meanwhile; objects that are added later are not in it.
     unseen: Range<usize>,
 }
 
@@ -197,8 +197,8 @@ impl Dated {
     }
 }
 
-/// Takes over what threads have gathered so often that allocations are known to about a tenth of a second:
-/// a thread that makes few objects would keep them longer. Costs a fiftieth of a core at most.
+/// Takes over what threads have gathered, so often that allocation times are accurate to about 0.1 s:
+/// a thread that makes few objects would keep them longer. Costs at most 2 % of a core.
 pub(crate) fn keep_births(hotspot: &HotSpot, jni: Jni) {
     use std::time::Duration;
     const STEP: Duration = Duration::from_millis(25);
@@ -222,7 +222,7 @@ mod tests {
     use jvmti::Object;
 
     fn entry(number: usize) -> Entry {
-        // SAFETY: no one uses the reference; it is a number here.
+        // SAFETY: the reference is never used; it is a number here.
         let weak = unsafe { Object::from_raw(std::ptr::without_provenance_mut(8 * number)) };
         Entry::new(weak.expect("not null"), SiteId(1), 0, 0)
     }

@@ -4,8 +4,8 @@
 //! that it refers to, until the old generation has been collected, too. A program whose heap fills with them waits for memory
 //! at each allocation (`bench/zgc.py` measures it).
 //!
-//! A number is no help where one freed object refers to all later ones. So the heap is examined, too: while it stays nearly full
-//! over some collections, ever fewer objects are tracked.
+//! Limiting the number does not help where one freed object refers to all later ones. So heap usage is read, too:
+//! while the heap stays nearly full over some collections, ever fewer objects are tracked.
 
 use jvmti::{Env, Live};
 
@@ -21,7 +21,7 @@ pub(crate) const LARGE: u64 = 1 << 10;
 pub(crate) struct Bound {
     pub(crate) objects: usize,
     pub(crate) large_bytes: u64,
-    /// Bytes that the heap may have, if it is examined.
+    /// Maximum size of the heap in bytes, if heap usage is read.
     pub(crate) heap: Option<u64>,
 }
 

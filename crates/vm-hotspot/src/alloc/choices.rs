@@ -30,7 +30,7 @@ impl Default for Dice {
 }
 
 impl Dice {
-    /// Whether the next object is among those that are examined.
+    /// Whether the next object is among those that are recorded.
     pub(crate) fn choose(&mut self, share: Share) -> bool {
         if share == Share::ALL {
             return true;
@@ -38,7 +38,7 @@ impl Dice {
         share.chooses(self.throw())
     }
 
-    /// Whether the next object is the one of `1 << halves` that is examined.
+    /// Whether the next object is the one of `1 << halves` that is tracked.
     pub(crate) fn choose_in_halves(&mut self, halves: u32) -> bool {
         halves == 0 || self.throw().leading_zeros() >= halves
     }
@@ -83,7 +83,7 @@ struct Factories {
     mute: FxHashSet<String>,
     /// Those of which a fault was said.
     faulty: FxHashSet<String>,
-    /// Answers that hold and were not reported yet; and whether what was reported before does not.
+    /// Valid answers that are not reported yet; and whether the answers reported before are no longer valid.
     news: Vec<(ClassId, Chosen)>,
     is_anew: bool,
     /// There is a thread that asks.
@@ -189,7 +189,7 @@ impl Choices {
         self.rules.asks()
     }
 
-    /// No one asks any more.
+    /// No thread queries factories any longer.
     pub(crate) fn end_asking(&mut self) {
         self.factories.is_asking = false;
     }
@@ -203,7 +203,7 @@ impl Choices {
         Some(std::mem::take(&mut self.factories.questions))
     }
 
-    /// The question whose answer a thread waits for.
+    /// The question that the agent waits for.
     pub(crate) fn asking(&self) -> Arc<Asking> {
         Arc::clone(&self.factories.asking)
     }
@@ -215,8 +215,8 @@ impl Choices {
         self.factories.questions.retain(others);
     }
 
-    /// What factories have said of classes since the last call, and whether what was reported before
-    /// holds no longer.
+    /// What factories have answered for classes since the last call, and whether the answers reported
+    /// before are no longer valid.
     pub(crate) fn take_news(&mut self) -> (bool, Vec<ClassAnswer>) {
         let news = std::mem::take(&mut self.factories.news).into_iter();
         let answers = news.map(|(class, chosen)| ClassAnswer {

@@ -5,11 +5,11 @@
 //! collector clears on its way.
 //!
 //! Threads add to one of several lists, by the number of their tracker; what has
-//! lived through a collection moves to the aged ones, which are examined seldom.
+//! survived a collection moves to the aged ones, which are examined seldom.
 //!
-//! When they take too much of the budget, half of them are let go, chosen at random, and each of
-//! the others stands for twice as many; so are those that come later. What is reported of
-//! live objects is then an estimate, and no sort of object is preferred. The same happens at the [`Bound`] of a
+//! When they take too much of the budget, half of them, chosen at random, are no longer tracked, and each
+//! of the others stands for twice as many; so does each later one. The counts of live objects are then
+//! estimates, and no sort of object is preferred. The same happens at the [`Bound`] of a
 //! collector that keeps garbage for the sake of a weak reference.
 
 use std::mem::offset_of;
@@ -30,14 +30,14 @@ use crate::heap::slots;
 
 /// Lists of the young; a thread's objects are all in one.
 const LISTS: usize = 16;
-/// What an object is charged: its entry in a list that may be half empty, its share of the allocations, and the
-/// slot of the weak reference in the VM.
+/// What an object is charged: its entry in a list that may be half empty, its share of the allocation times,
+/// and the slot of the weak reference in the VM.
 const COST: u64 = 2 * size_of::<Entry>() as u64 + 16;
 /// So few objects are not made fewer.
 const FEW: usize = 1024;
-/// How often the heap is examined, if at all.
+/// How often heap usage is read, if at all.
 const LOOK: Duration = Duration::from_millis(100);
-/// Live objects that a thread examines without leaving room for others.
+/// Live objects that one reader holds at a time before others get their turn.
 pub(crate) const PIECE: usize = 1024;
 /// Collections after which the aged are examined again, unless they have doubled.
 const SELDOM: u32 = 16;
@@ -62,7 +62,7 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    /// Where it has its weak reference and its site, for a reader outside of the process.
+    /// Where it has its weak reference and its site, for any process that reads it from outside.
     pub(crate) const OFFSETS: [usize; 2] = [offset_of!(Entry, weak), offset_of!(Entry, how)];
 
     /// An object of a site that stands for `1 << weight_log2` objects; `bytes` only
@@ -148,7 +148,7 @@ struct Aged {
 #[derive(Default)]
 pub(crate) struct Young {
     pub(crate) entries: Dated,
-    /// Entries at which the threads that add to them look after freed objects themselves,
+    /// Entries at which the threads that add to them remove freed objects themselves,
     /// because the watcher cannot keep up.
     limit: usize,
     /// Objects and bytes of arrays of sites that are thinned out, which were chosen since the
@@ -295,7 +295,7 @@ impl Followed {
         }
     }
 
-    /// The list that a thread's objects go to. While it is locked no one else takes
+    /// The list that a thread's objects go to. While it is locked no other thread takes
     /// over what that thread has gathered.
     pub(crate) fn list(&self, tracker: i32) -> MutexGuard<'_, Young> {
         self.young[tracker.unsigned_abs() as usize % LISTS].lock()
@@ -604,7 +604,7 @@ impl Followed {
         }
     }
 
-    /// Forgets all, which no one requests any more.
+    /// Drops all entries, which are no longer needed.
     pub(crate) fn release(&self, jni: Jni) {
         let mut aged = self.aged.lock();
         let lists = self.young.iter();
@@ -614,15 +614,15 @@ impl Followed {
         }
     }
 
-    /// All live objects, for `body`. They may die meanwhile, but their references stay.
+    /// All live objects, for `body`. They may be freed meanwhile, but their references stay.
     pub(crate) fn living<T>(&self, jni: Jni, body: impl FnOnce(&Dated) -> T) -> T {
         let mut aged = self.aged.lock();
         self.bury(jni, &mut aged, true);
         body(&aged.entries)
     }
 
-    /// Begins to go through live objects, and counts those of each site by its number. One at a time
-    /// does so.
+    /// Begins to go through the live objects, and counts those of each site by its number. One caller at
+    /// a time does so.
     pub(crate) fn see_all(&self, jni: Jni) -> Vec<u64> {
         let mut aged = self.aged.lock();
         self.bury(jni, &mut aged, true);
@@ -639,7 +639,7 @@ impl Followed {
     }
 
     /// The next of them that the caller `wants`, each with a local reference, in a piece so small that
-    /// no one waits for it; `None` when all have been seen.
+    /// no other thread waits for long; `None` when all have been seen.
     pub(crate) fn see(
         &self,
         jni: Jni,
@@ -647,7 +647,7 @@ impl Followed {
     ) -> Option<Vec<(Object, Entry)>> {
         let mut aged = self.aged.lock();
         let mut chosen = Vec::with_capacity(PIECE);
-        // Many that no one wants are not many to look at.
+        // Objects that are not wanted take little time, so several pieces are read.
         for _ in 0..64 {
             let piece = aged.entries.see(PIECE - chosen.len());
             if piece.is_empty() {

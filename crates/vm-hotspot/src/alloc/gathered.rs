@@ -53,7 +53,7 @@ impl HotSpot {
                 }
                 None => dead = (dead.0 + 1, dead.1 + large(bytes)),
             }
-            // Its owner examines it no more, and it may die.
+            // Its owner reads it no more, and it may be freed.
             if !is_owner {
                 jni.array_set(objects, index, None);
             }

@@ -36,8 +36,8 @@ impl Reported {
         }
     }
 
-    /// Takes the present counts as those that are reported next; `after` copies some sites. To be called before live objects
-    /// objects are counted: an object that was allocated in between is not among those, and would be reported as dead.
+    /// Takes the present counts as those that are reported next; `after` copies some sites. To be called before live
+    /// objects are counted: an object that was allocated in between is not among those, and would be reported as freed.
     pub(crate) fn settle(&mut self, after: impl Fn(usize) -> Vec<Site>) {
         let mut number = 0;
         loop {
@@ -82,7 +82,7 @@ impl Reported {
         estimated
     }
 
-    /// What is reported from now on is of objects made from now on.
+    /// Only objects made from now on are reported.
     pub(crate) fn clear(&mut self) {
         for row in &mut self.rows {
             row.cleared = [row.site.objects, row.site.bytes];
@@ -111,7 +111,7 @@ impl Reported {
             let [live_objects, live_bytes] = row.live(self.follows);
             let [objects, bytes] = row.since_clear();
             let now = [objects, bytes, objects - live_objects, bytes - live_bytes];
-            // An estimate may take back a free; it is then reported later or never.
+            // An estimate may take back a freed object; it is then reported later or never.
             let new: [i64; 4] = std::array::from_fn(|i| (now[i] - row.told[i]).max(0));
             row.told = std::array::from_fn(|i| row.told[i] + new[i]);
             let Site {
@@ -239,7 +239,7 @@ mod tests {
         settle(&mut reported, &sites);
         sites.allocated(site, 5, 80);
         assert_eq!(told(&mut reported, 10), (10, 0));
-        // The five are among live objects before they are settled.
+        // The five are among the live objects before they are settled.
         assert_eq!(told(&mut reported, 15), (0, 0));
         settle(&mut reported, &sites);
         assert_eq!(told(&mut reported, 12), (5, 3));

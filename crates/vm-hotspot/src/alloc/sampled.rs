@@ -1,5 +1,5 @@
-//! Sampled allocations on their way to the state. The thread that has allocated puts a sample into a list, by its number, and continues;
-//! one thread of the agent takes them over. So threads that allocate do not wait for each other, nor for a report.
+//! Sampled allocations on their way to the state. The allocating thread puts a sample into a list, by its number, and
+//! continues; a thread of the agent takes them over. So allocating threads do not wait for each other, nor for reports.
 
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
@@ -20,7 +20,7 @@ use crate::vm::state::{MOST_FRAMES, NOWHERE, State, TRACKER_FRAMES};
 
 /// Lists, so that there is one for each thread of most programs.
 const LISTS: usize = 64;
-/// Samples in a list at which the agent's thread is woken, and at which it is full.
+/// Samples in a list at which the agent's thread is woken, and at which the list is full.
 const MANY: usize = 64;
 const FULL: usize = 1024;
 

@@ -19,7 +19,7 @@ impl SiteId {
     const BITS: u32 = SITE_BITS;
 
     /// The high half of a site's last word in the tracker: the number, and which share of its
-    /// objects is examined, by its number.
+    /// objects is recorded, by its number.
     pub(crate) fn word(self, share: u32) -> i64 {
         i64::from(self.0 | share << Self::BITS) << 32
     }
@@ -44,7 +44,7 @@ pub(crate) fn first_mask(follow: Follow) -> i64 {
 pub(crate) struct Site {
     pub(crate) class: ClassId,
     pub(crate) trace: TraceId,
-    /// How many of its objects are examined.
+    /// How many of its objects are recorded.
     pub(crate) share: Share,
     /// Size of each object, 0 of arrays, whose sizes differ.
     pub(crate) size: i64,
@@ -64,7 +64,7 @@ pub(crate) struct Sites {
 }
 
 impl Sites {
-    /// The site of a class and stack, of whose objects this share is examined. Without memory for
+    /// The site of a class and stack, of whose objects this share is recorded. Without memory for
     /// another, it is that of the class without a stack.
     pub(crate) fn site(&mut self, class: ClassId, trace: TraceId, share: Share) -> SiteId {
         const MOST: usize = 1 << SITE_BITS;
@@ -113,7 +113,7 @@ impl Sites {
     }
 
     /// Some of the sites in order of their numbers, from that after `number` on; none when there are no more. A copy, so that
-    /// no one waits for what is done with it.
+    /// no other thread waits for what is done with it.
     pub(crate) fn after(&self, number: usize) -> Vec<Site> {
         const SOME: usize = 1 << 13;
         let rest = self.rows.get(number..).unwrap_or_default();
@@ -128,7 +128,7 @@ impl Sites {
         }
     }
 
-    /// Takes over what a thread has counted at a key since it was last examined.
+    /// Takes over what a thread has counted at a key since it was last read.
     pub(crate) fn take_over(&mut self, seen: &mut Seen, objects: i64, bytes: i64) {
         let new = objects - seen.objects;
         let new_bytes = match seen.size {
@@ -159,11 +159,11 @@ impl Sites {
     }
 }
 
-/// What a thread had counted at a key when it was last examined.
+/// What a thread had counted at a key when it was last read.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Seen {
     pub(crate) site: SiteId,
-    /// Of its objects not all are examined: they are counted where they are chosen.
+    /// Not all of its objects are recorded: they are counted where they are chosen.
     pub(crate) is_thinned: bool,
     /// The class filters when it was entered.
     pub(crate) epoch: u32,

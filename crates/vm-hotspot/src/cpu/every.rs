@@ -26,7 +26,7 @@ impl Every {
         }
         let since = now - self.last;
         self.last = now;
-        // Times that were missed are not repeated.
+        // Times that were missed are skipped.
         self.next += self.period;
         if self.next <= now {
             self.next = now + self.period;

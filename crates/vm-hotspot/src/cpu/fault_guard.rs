@@ -4,7 +4,7 @@
 //! 2. A fault brings SIGSEGV or SIGBUS to [`on_fault`]. Without a note of its thread it goes to the handler that was there
 //!    before: the VM's own, which needs these signals for null checks and safepoints.
 //! 3. With a note the VM is asked first, because its own safe reads fault on purpose.
-//! 4. Else the registers are put back, and the thread continues after the call, which reports the fault.
+//! 4. Else the registers are restored, and the thread continues after the call, which reports the fault.
 
 use std::ffi::{c_int, c_void};
 use std::mem::MaybeUninit;
@@ -64,7 +64,7 @@ pub(crate) fn install() {
         for (signal, before) in SIGNALS.into_iter().zip(&BEFORE) {
             let mut action = MaybeUninit::<libc::sigaction>::zeroed();
             // SAFETY: the pointers are to live memory, for which zeros are valid. The action stays the one that was there, with
-            // its mask and stack, but for the handler, which has the signature that SA_SIGINFO requests.
+            // its mask and stack, but for the handler, which has the signature that SA_SIGINFO requires.
             unsafe {
                 if libc::sigaction(signal, ptr::null(), action.as_mut_ptr()) != 0 {
                     continue;
@@ -155,7 +155,7 @@ fn pass_on(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
     let before = unsafe { BEFORE[index].load(Ordering::Acquire).as_ref() };
     match before {
         Some(action) if !matches!(action.sa_sigaction, libc::SIG_DFL | libc::SIG_IGN) => {
-            // SAFETY: a handler with three arguments may be one that examines the first only.
+            // SAFETY: a handler with three arguments may be one that reads the first only.
             let handler: extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void) =
                 unsafe { std::mem::transmute(action.sa_sigaction) };
             handler(signal, info, context);

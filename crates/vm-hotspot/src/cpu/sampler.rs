@@ -59,7 +59,7 @@ enum Method {
 }
 
 impl Method {
-    /// By signals unless safepoints are `wanted`, or signals cannot be had, which is reported.
+    /// By signals, unless safepoints are `wanted` or signals are not available; the latter is reported.
     fn choose(hotspot: &HotSpot, wanted: bool) -> Self {
         if wanted {
             return Self::Safepoint;
@@ -246,7 +246,7 @@ impl Sampler {
         self.stopped.store(true, Ordering::Relaxed);
     }
 
-    /// Deletes all timers, of threads that continue.
+    /// Deletes all timers, those of threads that continue.
     pub(crate) fn disarm_all(&self) {
         self.timers.disarm_all();
     }
@@ -493,7 +493,7 @@ static BEFORE: AtomicPtr<libc::sigaction> = AtomicPtr::new(ptr::null_mut());
 
 /// SIGPROF: no allocation, no lock, errno kept. What we have not sent is the program's.
 extern "C" fn on_signal(signal: i32, info: *mut libc::siginfo_t, context: *mut c_void) {
-    // SAFETY: the system gives the signal to a handler that has requested its origin.
+    // SAFETY: the system gives the signal to a handler that was installed with SA_SIGINFO.
     let Some(cause) = (unsafe { timers::cause_of(info) }) else {
         return pass_on(signal, info, context);
     };
@@ -576,7 +576,7 @@ fn install_handler() -> bool {
         BEFORE.store(Box::into_raw(Box::new(before)), Ordering::Release);
     }
     // SAFETY: a zeroed sigaction is valid, and the handler has the signature that
-    // SA_SIGINFO requests.
+    // SA_SIGINFO requires.
     unsafe {
         let mut action: libc::sigaction = MaybeUninit::zeroed().assume_init();
         action.sa_sigaction = ours;
@@ -640,7 +640,7 @@ mod tests {
             CAUGHT.fetch_add(1, Ordering::SeqCst);
         }
         let caught = || CAUGHT.load(Ordering::SeqCst);
-        // SAFETY: the handler has the signature that is requested, and only counts; the signal goes to this thread.
+        // SAFETY: the handler has the required signature, and only counts; the signal goes to this thread.
         let raise = || unsafe { libc::raise(libc::SIGPROF) };
         // SAFETY: as above.
         unsafe { libc::signal(libc::SIGPROF, count as *const () as usize) };

@@ -49,7 +49,7 @@ pub(super) struct Slot {
 }
 
 // SAFETY: a slot's cells are touched only by the thread that moved its state to BUSY: the handler from EMPTY,
-// who takes samples over from FULL.
+// the thread that takes samples over from FULL.
 unsafe impl Sync for Slot {}
 // SAFETY: nothing in it belongs to a thread.
 unsafe impl Send for Slot {}
@@ -78,7 +78,7 @@ impl Slot {
         claimed.is_ok()
     }
 
-    /// Passes the slot to the thread that claims it in this state.
+    /// Gives the slot to the next thread that claims it in this state.
     pub(super) fn leave(&self, state: u32) {
         self.state.store(state, Ordering::Release);
     }

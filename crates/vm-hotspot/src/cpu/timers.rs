@@ -62,7 +62,7 @@ impl AllArmed {
 #[derive(Debug)]
 pub(crate) struct Timers {
     armed: Mutex<AllArmed>,
-    /// How much CPU time a thread uses between two signals, in nanoseconds; 0 while no one is sampled.
+    /// How much CPU time a thread uses between two signals, in nanoseconds; 0 while no thread is sampled.
     period_ns: AtomicU64,
     /// Numbers of threads that have ended since samples were last taken over.
     ended: Mutex<Vec<(u32, u32)>>,
@@ -278,13 +278,13 @@ pub(crate) fn own_tid() -> u32 {
     unsafe { libc::syscall(libc::SYS_gettid) as u32 }
 }
 
-/// Deletes what [`arm`] has made and no one has deleted.
+/// Deletes a timer that [`arm`] has made and that was not deleted before.
 pub(crate) fn delete(timer: usize) {
     // SAFETY: the caller has it from `arm` and gives it away.
     unsafe { libc::timer_delete(timer as libc::timer_t) };
 }
 
-/// What the agent's signals carry, to distinguish them from those of the program.
+/// What the agent's signals carry, which distinguishes them from those of the program.
 static MARKS: [u8; 2] = [0; 2];
 
 /// Whose signal it is.
@@ -302,7 +302,7 @@ impl Mark {
     }
 }
 
-/// Why a thread got a signal of Tenure's.
+/// Why a thread got a signal of the agent.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Cause {
     /// A timer that [`arm`] has made: it has used so much CPU time, and so many periods more.
@@ -318,7 +318,7 @@ pub(crate) enum Cause {
 pub(crate) struct Turn {
     /// Microseconds since its last turn.
     pub(crate) since_us: u32,
-    /// Where it is reported that its signal is to come.
+    /// Set while its signal is to come.
     pending: Option<&'static AtomicBool>,
 }
 
@@ -350,7 +350,7 @@ impl Turn {
     }
 }
 
-/// Why a signal came; `None` if it is none of Tenure's. Fit for signal handlers.
+/// Why a signal came; `None` if it is not the agent's. Fit for signal handlers.
 ///
 /// # Safety
 /// `info` is what the system has given to a handler.

@@ -37,7 +37,7 @@ pub struct Layout {
     pub zeros: Vec<Value>,
 }
 
-/// The value of a field no one has written.
+/// The value of a field that was never written.
 #[must_use]
 pub fn zero(descriptor: &str) -> Value {
     match BasicType::from_descriptor(descriptor) {
@@ -89,7 +89,7 @@ impl Layouts {
         Ok(layouts)
     }
 
-    /// A class was reported before its fields were known: it has none in what is reported of it.
+    /// A class was reported before its fields were known: its definition has none.
     pub fn bare(&mut self, class: ClassId) {
         if let Some(layout) = self.0.get_mut(&class.0) {
             (layout.declared, layout.interfaces) = (Vec::new(), Vec::new());

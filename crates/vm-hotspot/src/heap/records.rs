@@ -271,7 +271,7 @@ mod tests {
         let records = Records::new(DumpLevel::Values, threads, globals, 1 << 20);
         let mut ids = Plain(100);
         let mut gather = Walker::new(DumpLevel::Values, classes, &mut ids, records);
-        // A loader holds a class (an object of `Class`, which is 1) that no one has planned for.
+        // A loader holds a class (an object of `Class`, which is 1) that was not planned for.
         let loader = step(&mut gather, 25, None, 0, 2);
         let class = step(&mut gather, 2, Some(loader), 0, 1);
         step(&mut gather, 1, Some(class), 1, 1);

@@ -35,7 +35,7 @@ impl Slot {
 
 /// Whether slots of weak references hold addresses that can be relied upon: new
 /// objects are found at the same place through a weak and a local reference, before
-/// and after a collection. ZGC heals slots only when they are used, so what
+/// and after a collection. ZGC heals slots only when a thread uses them, so what
 /// they hold may be an address that another object has by now: never there.
 pub(crate) fn are_addresses(env: Env<Live>, jni: Jni, collector: Collector) -> bool {
     const TRIES: usize = 8;
@@ -125,7 +125,7 @@ impl Reading {
 }
 
 /// Whether the slots of weak references are null as soon as a collection that their
-/// objects did not survive has ended, so that no one need ask the VM: with the
+/// objects did not survive has ended, so that the agent need not ask the VM: with the
 /// collectors that clear them in a pause. Tried on some references.
 pub(crate) fn are_cleared(jni: Jni, weak: impl Iterator<Item = Object>) -> bool {
     let structs = VmStructs::load().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Where the tracked objects and their stacks are, for the reader of a copy of the process.
+//! Where the tracked objects and their stacks are, for any process that reads a copy of this one.
 
 use std::iter::once;
 use std::mem::size_of;

@@ -1,4 +1,4 @@
-//! Monitors in use, as a monitor dump has them. Those that no one owns or waits for cannot be
+//! Monitors in use, as a monitor dump has them. Those without an owner and waiting threads cannot be
 //! listed by the VM.
 
 use jvmti::{Env, Jni, Live, Object};

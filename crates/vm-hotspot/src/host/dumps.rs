@@ -1,10 +1,10 @@
 //! Dumps on request: of the heap, of one object, of monitors.
 //!
-//! A dump has an environment of its own, with tags for classes, tracked objects and the objects that the
+//! A dump has an environment of its own, with tags for classes, tracked objects and all objects that the
 //! walk meets; they go with it, so that nothing is left for the collector to look after. At the
 //! moment in which the walk begins, and all threads stand still, tracked objects get the ids that
 //! the stream knows them by, and what has happened by then is set apart to be reported before the
-//! dump. Objects that are not followed have an id in the one dump.
+//! dump. Objects that are not tracked have an id in the one dump.
 
 use jvmti::{Capability, Env, Jni, Live, Object};
 use rustc_hash::FxHashMap;
@@ -141,7 +141,7 @@ impl Ids for Tags<'_> {
         let host = self.host;
         // Its holders are never inside the VM, so they get on while threads stand still.
         let mut tracked = host.tracked.lock();
-        // The end of one that is not there was reported; no one can have met it.
+        // The end of an absent object was reported; the walk cannot have met it.
         let unknown = PASSING_IDS | 1 << 60;
         let mut entries = tracked.entries.iter().peekable();
         let id = |number: &u64| {
@@ -218,7 +218,7 @@ impl Host {
             ClassId(number as u32)
         };
         let mut layouts = Layouts::read(env, jni, number).ok()?;
-        // A class of which the VM does not state anything.
+        // A class that the VM does not describe.
         layouts.0.remove(&0);
         let names = self.names.lock();
         let mut shapes = FxHashMap::default();

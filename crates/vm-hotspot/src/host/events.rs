@@ -12,7 +12,7 @@ use super::Host;
 use super::queue::{Collection, What};
 use super::stream::progress;
 
-/// Frames examined where inserted code and constructors stand on top.
+/// Frames that are read where inserted code and constructors stand on top.
 const CONSTRUCTORS: usize = 16;
 /// When the VM ends, the agent waits for the writer until it has made no progress for so long.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -47,7 +47,7 @@ impl Host {
         let rows = &rows[hidden..count.min(hidden + self.depth)];
         let (known, trace): (_, TraceId) = {
             let mut names = self.names.lock();
-            // Pushed under the lock: no one can use a name before it is reported.
+            // Pushed under the lock: no thread can use a name before it is reported.
             let mut tell = |item: Item| self.item(thread, item);
             (
                 names.class((env, jni), class, &mut tell),
@@ -159,7 +159,7 @@ impl Agent for Host {
             };
             self.push(EnvId(0), What::Gc(Box::new(collection)));
         } else {
-            // The next one that is examined finds what both have changed.
+            // The next collection that is examined finds the changes of both.
             tracked.missed += 1;
             self.memory.refuse();
         }

@@ -4,12 +4,12 @@
 //! [`load`] is called instead of [`HotSpot::load`](crate::HotSpot::load), as one
 //! process has one set of JVMTI callbacks. Sampled objects are held by weak global
 //! references, whose slots are read when a collection has ended: no dump, no tag
-//! table, no stop of our own. Where the slots cannot be relied upon (ZGC), ids are
-//! numbers and no moves are reported, which is reported once.
+//! table, no stop of the agent's own. Where the slots cannot be relied upon (ZGC), ids are
+//! numbers and no moves are emitted, which is reported once.
 //!
-//! Threads of the program put messages into a queue; one thread of Tenure's makes bytes
+//! Threads of the program put messages into a queue; one thread of the agent makes bytes
 //! of them. Locks: `names`, then `tracked`, then `queue`; the VM thread takes the
-//! last two, so no one calls the VM while holding them.
+//! last two, so no thread calls the VM while holding them.
 //!
 //! Reading order: `vm_structs`, `spaces`, `slots`, `moves`, `queue`, `names`, `threads`, `stream`,
 //! `sampling`, `events`, `commands`, `dumps`.
@@ -62,7 +62,7 @@ pub const MOST_DEPTH: usize = 64;
 const MOST: usize = 1 << 20;
 /// Memory of a tracked object: its entry and its id, in tables that may be half empty, and the VM's weak reference.
 const FOLLOWED: u64 = (2 * size_of::<Entry>() + 3 * size_of::<u64>()) as u64 + 16;
-/// Where ids are numbers, frees are requested once more so long after a collection:
+/// Where ids are numbers, the agent checks for freed objects once more so long after a collection:
 /// such a collector clears references when its last pause is over.
 const AFTERWARDS: Duration = Duration::from_millis(250);
 /// How often bytes are written.
@@ -108,7 +108,7 @@ struct Tracked {
     /// Their ids, where ids are addresses.
     ids: FxHashSet<u64>,
     in_gc: bool,
-    /// A dump is about to begin: no one is followed until it has.
+    /// A dump is about to begin: no object is tracked until it has.
     is_held: bool,
     gc_started: Instant,
     refused: u64,
@@ -117,8 +117,8 @@ struct Tracked {
     last_number: u64,
     /// Ids given for one dump so far.
     passing: u64,
-    /// A weak reference to an object that no one has: once it is null, so are those of all
-    /// objects that had died before it was made. Where ids are numbers.
+    /// A weak reference to an unreachable object: once it is null, so are those of all
+    /// objects that were freed before it was made. Where ids are numbers.
     sentinel: Option<Object>,
     moment: Moment,
 }
@@ -315,7 +315,7 @@ impl Host {
         let (id, arena) = if place.is_address {
             // SAFETY: the reference is the caller's, and slots were tested.
             let address = unsafe { crate::heap::slots::Slot::of(weak).read() };
-            // A dead object may have had this place, and its end was not reported yet.
+            // A freed object may have had this place, and its end was not reported yet.
             if address == 0 || !tracked.ids.insert(address) {
                 tracked.refused += 1;
                 return false;
@@ -380,8 +380,8 @@ impl Host {
         (changes, dead)
     }
 
-    /// Frees where ids are numbers, found by asking the VM; by the writer. Who was born after the
-    /// object with the id `told` is not known to the stream yet.
+    /// Freed objects where ids are numbers, found by asking the VM; by the writer. An object that was made
+    /// after the one with the id `told` is not known to the stream yet.
     fn ask(&self, jni: Jni, told: u64) -> (Vec<Change>, Vec<Object>) {
         let entries = std::mem::take(&mut self.tracked.lock().entries);
         let (gone, mut left): (Vec<Entry>, Vec<Entry>) = entries
@@ -462,7 +462,7 @@ impl Host {
         before.is_some()
     }
 
-    /// A collection whose frees came to light after its events.
+    /// A collection whose freed objects were found after its events.
     fn tell_late_deaths(&self, stream: &mut Stream, jni: Jni) {
         let at = Instant::now();
         let gc = Collection {
@@ -497,7 +497,7 @@ impl Host {
         self.tell_all(messages, stream, jni, true)
     }
 
-    /// Makes bytes of messages; whether a collection was among them. Where ids are numbers, frees are
+    /// Makes bytes of messages; whether a collection was among them. Where ids are numbers, freed objects are
     /// found by asking the VM now, if that is wanted, else at the next collection.
     fn tell_all(
         &self,

@@ -25,8 +25,8 @@ fn moved(from: u64, arena: ArenaId, to: u64, new_arena: ArenaId) -> Body {
     })
 }
 
-/// Events for the changes of one collection: frees first, then moves, each to a
-/// place that no one has at that moment.
+/// Events for the changes of one collection: freed objects first, then moves, each to a
+/// place that no object has at that moment.
 pub(crate) fn in_order(changes: &[Change]) -> Vec<Body> {
     let mut bodies = Vec::with_capacity(changes.len());
     let mut by_place: FxHashMap<u64, Change> = FxHashMap::default();
@@ -42,7 +42,7 @@ pub(crate) fn in_order(changes: &[Change]) -> Vec<Body> {
     let mut in_chain: FxHashSet<u64> = FxHashSet::default();
     for change in changes {
         let mut next = by_place.remove(&change.from);
-        // The object that is in the way goes first.
+        // The object at the target moves first.
         while let Some(change) = next {
             in_chain.insert(change.from);
             chain.push(change);

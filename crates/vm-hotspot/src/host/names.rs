@@ -116,7 +116,7 @@ impl Names {
         Ok(())
     }
 
-    /// What is known of a class; it is reported first if it is new. `tell` takes definitions. Nothing is known of a new class
+    /// What is known of a class; a new one is reported first. `tell` takes definitions. Nothing is known of a new class
     /// when the memory limit is reached.
     pub(crate) fn class(
         &mut self,

@@ -90,7 +90,7 @@ impl Host {
         Ok(())
     }
 
-    /// Reports objects from now on, or no longer, and then takes the code out again; whether that is
+    /// Reports objects from now on, or no longer, and then removes the code again; whether that is
     /// done by inserted code.
     pub(super) fn switch_sampling(&self, env: Env<Live>, jni: Jni, on: bool) -> bool {
         let Some(inserted) = self.inserted.get() else {

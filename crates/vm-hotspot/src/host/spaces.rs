@@ -44,8 +44,8 @@ impl Collector {
     }
 
     /// Whether the VM thread collects, so that a collection may be requested while the VM
-    /// ends: the threads of the concurrent collectors have gone by then, and who asks them
-    /// waits for ever.
+    /// ends: the threads of the concurrent collectors have gone by then, and a request to them
+    /// would wait for ever.
     pub(crate) fn collects_in_vm_thread(self) -> bool {
         matches!(self, Self::Serial | Self::Parallel | Self::G1)
     }

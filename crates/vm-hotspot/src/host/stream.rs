@@ -124,9 +124,9 @@ impl Stream {
         self.item(at, env, &Item::event(body));
     }
 
-    /// Has an event reported or left out from now on.
+    /// Has an event emitted or left out from now on.
     pub(crate) fn switch(&mut self, kind: EventKind, on: bool) {
-        // Dumps cannot be switched, and are reported nowhere but on request.
+        // Dumps cannot be switched, and are emitted only on request.
         let _ = self.switches.set(kind, on);
     }
 

@@ -54,7 +54,7 @@ impl Host {
     /// The current thread ends.
     pub(super) fn part(&self, env: Env<Live>, thread: EnvId) {
         MET.set(false);
-        // Before the names are locked: who lists threads examines this after.
+        // Before the names are locked: code that lists threads reads this after.
         let _ = env.set_thread_number(None, ENDED);
         let mut names = self.names.lock();
         if names.threads.remove(&thread) {
@@ -68,7 +68,7 @@ impl Host {
         EnvId(envs.map_or(0, |envs| envs.of(jni, thread) as u64))
     }
 
-    /// Reports a thread of which nothing was reported yet.
+    /// Reports a thread that has reported nothing yet.
     fn meet_other(&self, env: Env<Live>, thread: Object, id: EnvId) {
         if self.names.lock().threads.contains(&id) {
             return;

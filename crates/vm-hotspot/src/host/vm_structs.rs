@@ -43,7 +43,7 @@ fn exported(name: &CStr) -> Option<usize> {
     if symbol.is_null() {
         return None;
     }
-    // SAFETY: all symbols requested are variables of one word.
+    // SAFETY: all symbols that are looked up are variables of one word.
     Some(unsafe { symbol.cast::<usize>().read() })
 }
 

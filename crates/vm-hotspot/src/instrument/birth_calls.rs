@@ -1,4 +1,4 @@
-//! Code that reports to a class of the boot loader every object that Java code makes, for VMs that
+//! Code that reports, to a class of the boot loader, every object that Java code makes, for VMs that
 //! have no event for it (before JDK 11): every constructor ends up in that of `Object`, where a call is
 //! inserted, as behind each instruction that makes an array.
 
@@ -62,7 +62,7 @@ pub enum Step<C> {
     Other,
 }
 
-/// How many frames to hide of a stack that leads to the birth of an object of a class: Tenure's, and its
+/// How many frames to hide of a stack that leads to the allocation of an object of a class: the agent's, and its
 /// constructors from `Object`'s down to those of its own class.
 pub fn hidden_frames<C: PartialEq>(steps: impl Iterator<Item = Step<C>>, class: &C) -> usize {
     let (mut hidden, mut has_arrived) = (0, false);

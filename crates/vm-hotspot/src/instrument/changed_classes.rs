@@ -14,7 +14,7 @@ use crate::threads::background::retransform_those;
 pub(crate) const MOST_WHERE_SLOW: usize = 1000;
 /// Most names that are remembered, which take some 30 MB.
 const MOST: usize = 1 << 18;
-/// How often classes are searched that were being loaded when code was last inserted.
+/// How often the agent searches for classes that were being loaded when code was last inserted.
 const LOOKS: usize = 3;
 const BETWEEN: Duration = Duration::from_millis(100);
 
@@ -51,7 +51,7 @@ impl ChangedClasses {
     }
 
     /// Has the VM request the code of them once more, which by now is not changed any more, as long
-    /// as `goes_on` reports this. How many the VM does not put back.
+    /// as `goes_on` returns true. Returns how many the VM does not put back.
     pub(crate) fn put_back(&self, env: Env<Live>, jni: Jni, goes_on: impl Fn() -> bool) -> usize {
         let mut refused = FxHashSet::default();
         for look in 0..LOOKS {
@@ -73,7 +73,7 @@ impl ChangedClasses {
                     refused.extend(still);
                     count
                 }
-                // They are searched again at the next time.
+                // The next attempt searches for them again.
                 _ => {
                     self.0.lock().extend(names.into_iter().chain(refused));
                     return 0;

@@ -84,7 +84,7 @@ pub(crate) struct Counters {
     pub(crate) n_edges: usize,
     /// Nodes its cost array has room for.
     pub(crate) room: usize,
-    /// How often something was removed from its tables: what was copied of them before is of no use then.
+    /// How often something was removed from its tables: copies that were made of them before are then invalid.
     pub(crate) emptied: u32,
     /// What its tables are charged: native memory, and that of the program's heap.
     pub(crate) charged: [u64; 2],

@@ -1,5 +1,5 @@
-//! Inserted code in the program's classes: put in when counting begins, taken out when a collector wants to
-//! have allocations counted no longer, and put in again when it does.
+//! Inserted code in the program's classes: inserted when counting begins, removed when a collector no
+//! longer wants allocations counted, and inserted again when it does.
 //!
 //! Classes are changed by one thread at a time: the one that starts to count, later one of the
 //! agent's own, which continues with what is wanted last. Meanwhile nothing is counted, and frames that
@@ -97,7 +97,7 @@ impl HotSpot {
         self.put_in(env, jni)?;
         tracker.set_clock(jni, Clock::Elapsed.now(), 0);
         {
-            // A collector may have said so already.
+            // A collector may have requested a stop already.
             let stopped = self.inserted.stopped.lock();
             if self.is_over() {
                 return Ok(());
@@ -174,7 +174,7 @@ impl HotSpot {
             if let Err(error) = hotspot.count_again(env, jni) {
                 hotspot.degrade(&format!("nothing can be counted: {error}"));
             }
-            // No one listens any more when the wait has ended.
+            // No thread receives this when the wait has ended.
             let _ = done.send(());
         });
         let begun = Instant::now();

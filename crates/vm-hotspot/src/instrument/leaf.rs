@@ -1,8 +1,8 @@
 //! Which methods are leaves: they run straight through in a few nanoseconds and lead to no
 //! other code, not even to a class initializer or the constructor of an exception.
 //!
-//! Most calls of Java programs are of such methods (getters, comparisons of numbers). No one
-//! can find one of them open, so a call of one is counted without being put on the stack of
+//! Most calls of Java programs are of such methods (getters, comparisons of numbers). None of them
+//! can be observed while it is open, so a call of one is counted without being put on the stack of
 //! open calls, unless its time is measured.
 
 use classfile::{Class, Instruction, MethodEdit};

@@ -10,8 +10,8 @@
 //! A class gets one constant for its sites: a VM that changes a class which is there compares each
 //! new constant with all others. Two that
 //! differ in one site differ for certain, others but for a chance below one in 2^32
-//! (down to 37 frames); and now and then the stack is examined, and reported if it is
-//! another ([`State::check`](crate::vm::state::State::check)). Methods that the VM calls in the
+//! (down to 37 frames); and now and then the stack is read, and a difference is reported
+//! ([`State::check`](crate::vm::state::State::check)). Methods that the VM calls in the
 //! midst of other code ([`Upcall`]) put the context back at their end, and those that are
 //! called at many places begin with one of their stack.
 //!

@@ -199,7 +199,7 @@ impl Tracker {
 
     /// Calls each native method once while nothing is counted. The VM looks for a
     /// native method of a boot class with the help of Java code, which, once it is
-    /// counted, would call the method that is being searched.
+    /// counted, would call the method that the VM is searching for.
     fn link_natives(&self, jni: Jni) -> Result<()> {
         let class = self.class;
         let null = Value {
@@ -322,7 +322,7 @@ impl Tracker {
         Ok(new)
     }
 
-    /// An array of tracker objects for no one.
+    /// An array of tracker objects that belong to no thread.
     pub(crate) fn new_trackers(&self, jni: Jni, len: usize) -> Result<Object> {
         jni.new_objects(len, self.class, self.nobody(jni))
     }

@@ -144,7 +144,7 @@ impl LiveFields {
         content::fill(self, object, &self.name)
     }
 
-    /// Examines the layout of an object's class.
+    /// Reads the layout of an object's class.
     fn layout<T>(&self, object: Object, look: impl FnOnce(&Layout) -> Option<T>) -> Option<T> {
         if self.root.get() == Some(object) {
             return look(&self.own);
@@ -177,7 +177,7 @@ impl LiveFields {
         self.layout(object, |layout| layout.field(name, descriptor))
     }
 
-    /// Elements and bytes of an array. The VM is requested the bytes of each length once.
+    /// Elements and bytes of an array. The VM computes the bytes of each length once.
     fn measure(&self, array: Object, kind: Kind) -> Array {
         let length = self.jni.array_len(array) as u64;
         let mut known = self.bytes.borrow_mut();

@@ -1,5 +1,5 @@
 //! How big and how full all tracked objects are, for a table of all classes: read by a thread of the
-//! agent's own, a piece of them after the other, so that no one waits for it, and summed up by site.
+//! agent's own, piece by piece, so that no other thread waits for it, and summed up by site.
 
 use std::sync::atomic::Ordering;
 
@@ -20,30 +20,30 @@ use crate::vm::hotspot::HotSpot;
 
 /// Questions that may wait.
 const MOST_WAITING: usize = 2;
-/// Objects that are examined for one answer; of more, a sample of each site that has many.
+/// Objects that are read for one answer; of more, a sample of each site that has many.
 const MOST: u64 = 2 << 20;
 /// Rows of an answer: with more sites than that, those of a class and thread are one row; if that is
 /// not enough, those of a class.
 const MOST_ROWS: usize = 20_000;
-/// Local references of an object that is examined.
+/// Local references of an object that is read.
 const REFERENCES: i32 = 8;
 /// Local references beside those of classes.
 const BESIDES: i32 = 256;
 
-/// A class whose objects are examined.
+/// A class whose objects are read.
 struct Class {
     options: ClassOptions,
     fields: LiveFields,
 }
 
-/// A site whose objects are examined.
+/// A site whose objects are read.
 struct Site {
     class: usize,
     /// How many the site has that are followed.
     objects: u64,
     /// One that is followed stands for so many, or if it is an array, for so many of its size.
     weight: f64,
-    /// How many of them are examined.
+    /// How many of them are read.
     share: Share,
     row: SiteFill,
 }
@@ -106,7 +106,7 @@ fn fills(hotspot: &HotSpot, env: Env<Live>, jni: Jni, number: u32) -> Option<Fil
     })
 }
 
-/// Which sites are examined, by their numbers, and their classes.
+/// Which sites are read, by their numbers, and their classes.
 fn plan(
     hotspot: &HotSpot,
     env: Env<Live>,
@@ -181,8 +181,8 @@ fn chance(interval: u64, bytes: u64) -> f64 {
     -(-(bytes as f64) / interval as f64).exp_m1()
 }
 
-/// How many objects of each site are examined, so that there are `most` in all: those of the sites
-/// that have few are examined without exception.
+/// How many objects of each site are read, so that there are `most` in all: those of the sites
+/// that have few are read without exception.
 fn limit(mut counts: Vec<u64>, most: u64) -> u64 {
     counts.sort_unstable();
     let (mut rest, mut sites) = (most, counts.len() as u64);
@@ -199,27 +199,27 @@ fn limit(mut counts: Vec<u64>, most: u64) -> u64 {
 /// What a reading came across.
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
-    /// Objects that might be examined.
+    /// Objects that might be read.
     met: u64,
-    /// How many those stand for that were chosen, and those of them that could be examined: the
+    /// How many those stand for that were chosen, and those of them that could be read: the
     /// others died before, or are left out.
     chosen: f64,
     found: f64,
-    /// Those that were examined.
+    /// Those that were read.
     read: u64,
     /// Those whose class is not that of their site.
     left_out: u64,
 }
 
 impl Seen {
-    /// The objects that sums are of: as many as were examined, if none was passed over at random.
+    /// The objects that sums are of: as many as were read, if none was left out at random.
     fn objects(&self) -> u64 {
         let gone = (self.chosen - self.found).round() as u64;
         self.met.saturating_sub(gone).max(self.read)
     }
 }
 
-/// Examines the objects and adds them to their sites; `None` if the VM ends meanwhile.
+/// Reads the objects and adds them to their sites; `None` if the VM ends meanwhile.
 fn read(
     hotspot: &HotSpot,
     jni: Jni,
@@ -397,7 +397,7 @@ mod tests {
             left_out: 4,
         };
         assert_eq!(seen.objects(), 990, "all of them were read");
-        // One of ten was examined; two of these are gone.
+        // One of ten was read; two of these are gone.
         (seen.chosen, seen.found, seen.read) = (1000.0, 980.0, 98);
         assert_eq!(seen.objects(), 980);
     }

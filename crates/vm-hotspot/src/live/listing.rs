@@ -1,5 +1,5 @@
-//! The live objects of a class that are tracked, for the reader of the live page: listed by a thread
-//! of the agent's own, so that who asks waits for nothing.
+//! The tracked live objects of a class, for users who examine the program: listed by a thread
+//! of the agent's own, so that the requesting thread does not wait.
 
 use jvmti::{Env, Jni, Live, Object};
 use locks::{Mutex, Rank};

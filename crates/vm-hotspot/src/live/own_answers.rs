@@ -22,7 +22,7 @@ const CALL: Duration = Duration::from_secs(2);
 const ALL: Duration = Duration::from_secs(10);
 /// Threads that are left at a time.
 const MOST_LEFT: usize = 2;
-/// Between two examines whether it is done.
+/// Between two checks whether it is done.
 const STEP: Duration = Duration::from_millis(2);
 
 /// Whether code of the program may be run for this.
@@ -158,7 +158,7 @@ impl Asked {
         let (weak, own) = (jni.new_weak(self.asker)?, Back(Arc::clone(&standing)));
         worker.give(move |_, jni| {
             let _own = own;
-            // No one waits any more: it is gone.
+            // The asker is gone if no thread waits any longer.
             if let Some(asker) = jni.new_local(weak) {
                 let _ = jni.call_void(asker, run, &[]);
             }

@@ -1,6 +1,6 @@
 //! Code of the program that is run for the agent (`tracker/HprofAsk.java`), on threads of the agent's
-//! own: it may take for ever, or throw, or wait for a lock. The thread that asks waits no longer than it wants
-//! to, and what is not back by then costs nothing but that thread.
+//! own: it may take for ever, or throw, or wait for a lock. The caller waits no longer than it wants
+//! to, and a call that has not returned by then costs only that thread.
 
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
@@ -52,7 +52,7 @@ impl Asking {
         *self.0.lock() = Some((Instant::now(), factory.to_owned()));
     }
 
-    /// Ends it; false if no one waits for the answer any more.
+    /// Ends it; false if no thread waits for the answer any longer.
     fn end(&self) -> bool {
         self.0.lock().take().is_some()
     }
@@ -106,7 +106,7 @@ fn ask(jni: Jni, question: &Question) -> std::result::Result<Chosen, String> {
 }
 
 impl HotSpot {
-    /// Sees to it that factories are asked, if the class filters name any.
+    /// Makes sure that factories are asked, if the class filters name any.
     ///
     /// They are code of the program, which runs only where that is allowed.
     pub(crate) fn ask_factories(&self, env: Env<Live>, jni: Jni) {
@@ -131,7 +131,7 @@ impl HotSpot {
         }
     }
 
-    /// Reports when a factory does not answer; what it was to answer is what holds by default.
+    /// Reports a factory that does not answer; the default options hold instead of its answer.
     pub(crate) fn give_up_factory(&self) {
         let asking = self.lock().choices.asking();
         if let Some(factory) = asking.overdue() {

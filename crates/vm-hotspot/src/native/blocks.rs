@@ -10,7 +10,7 @@ use super::memory::{Zeroed, places};
 
 /// Most places for blocks.
 const MOST: usize = 1 << 21;
-/// Where a block is searched, from the place of its address on.
+/// Places that are searched for a block, from the place of its address on.
 const WINDOW: usize = 32;
 /// Counters of the filter; they fit the second-level cache.
 const FILTER: usize = 1 << 15;
@@ -18,7 +18,7 @@ const FILTER: usize = 1 << 15;
 const TAKEN: u64 = 1;
 /// Bits of a size; those above the next hold the stack.
 const SIZE_BITS: u32 = 43;
-/// The block is older than what is reported of it.
+/// The block is older than the counts that are reported.
 const OLD: u64 = 1 << SIZE_BITS;
 
 /// A recorded block.
@@ -26,7 +26,7 @@ const OLD: u64 = 1 << SIZE_BITS;
 pub(super) struct Block {
     /// The stack that allocated it.
     pub(super) stack: u32,
-    /// The bytes it was requested.
+    /// The bytes that were requested.
     pub(super) size: u64,
     /// It was there when all counts were cleared.
     pub(super) is_old: bool,

@@ -34,7 +34,7 @@ pub(crate) fn in_each_child(handler: Handler) -> bool {
     false
 }
 
-// The standard library for glibc links two functions that musl does not have. It requests the version
+// The standard library for glibc links two functions that musl does not have. It reads the version
 // before it starts a program and after a failed look-up of a host name; if glibc is older than 2.26, it
 // then calls `__res_init`, so that a changed /etc/resolv.conf is read. The agent has its own: the
 // version is the oldest that it supports, for which the standard library uses what works everywhere, and

@@ -147,7 +147,7 @@ fn goes(block: *mut c_void) {
     }
 }
 
-/// Functions of the program that Tenure's stand for, in the order of [`NAMES`].
+/// Functions of the program that the agent's stand for, in the order of [`NAMES`].
 static ORIGINALS: [AtomicUsize; NAMES.len()] = [const { AtomicUsize::new(0) }; NAMES.len()];
 
 const NAMES: [&CStr; 25] = [
@@ -333,8 +333,8 @@ fn moved(block: *mut c_void, size: usize, original: impl FnOnce() -> *mut c_void
     new
 }
 
-/// Looks for objects that have come, when a symbol is searched: that is the first
-/// that is done with a library, before anything of it but its constructors has run.
+/// Searches for newly loaded objects when a thread looks up a symbol: that is the first use of
+/// a library, before any of its code but its constructors has run.
 extern "C" fn something_was_loaded() {
     if ON.load(Ordering::Relaxed) && !LOCAL.with(|local| local.inside.replace(true)) {
         keeping_errno(|| {

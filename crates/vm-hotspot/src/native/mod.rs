@@ -2,12 +2,12 @@
 //! and library, until they are freed.
 //!
 //! The allocator is not replaced: the slots through which the loaded objects call it lead to
-//! our functions, which call it ([`objects`], [`hooks`]). So it works in a VM that runs
+//! the agent's functions, which call it ([`objects`], [`hooks`]). So it works in a VM that runs
 //! already, and with another allocator than the C library's. Blocks are chosen by the bytes
 //! they hold, or all of them; a chosen one gets its stack ([`sample`], [`stacks`]) and is
 //! remembered by address ([`blocks`]). Names come later ([`symbols`]).
 //!
-//! Libraries that come later are found when a symbol is searched in them, as the VM
+//! Libraries that come later are found when a thread looks up a symbol in them, as the VM
 //! does before anything else, and every 100 ms. The agent's own allocations are not seen. A
 //! child of `fork` records nothing.
 //!
@@ -47,7 +47,7 @@ use objects::Hook;
 use stacks::{Counts, Stacks};
 use symbols::{Place, Symbols};
 
-/// How often new libraries and new stacks are searched.
+/// How often the agent searches for new libraries and new stacks.
 const TICK: Duration = Duration::from_millis(100);
 
 static MALLOC: OnceLock<Malloc> = OnceLock::new();
@@ -140,7 +140,7 @@ pub(crate) fn start(interval: u64, depth: u32, memory: &Memory) -> Result<(), &'
     Ok(())
 }
 
-/// The tables of a child are a copy that no one reads.
+/// The tables of a child are a copy that is never read.
 unsafe extern "C" fn in_child() {
     hooks::ON.store(false, Ordering::Relaxed);
 }
@@ -148,7 +148,7 @@ unsafe extern "C" fn in_child() {
 /// The slots lead into our library, so that it must stay.
 fn pin(own: usize) {
     let mut info = MaybeUninit::<libc::Dl_info>::zeroed();
-    // SAFETY: asks where a function of Tenure's is, and holds that library once more.
+    // SAFETY: finds the library of one of the agent's functions, and holds that library once more.
     unsafe {
         if libc::dladdr(own as *const c_void, info.as_mut_ptr()) != 0 {
             let flags = libc::RTLD_LAZY | libc::RTLD_NOLOAD | libc::RTLD_NODELETE;
@@ -237,7 +237,7 @@ impl Malloc {
         }
     }
 
-    /// Lets the blocks that exist be freed without a report.
+    /// Blocks that exist now are not reported when they are freed.
     pub(crate) fn clear(&self) {
         for row in &mut self.named.lock().stacks {
             row.told = self.stacks.counts(row.stack);

@@ -46,13 +46,13 @@ struct Rela {
 pub(super) struct Hook {
     /// Its name.
     pub(super) name: &'static CStr,
-    /// Tenure's own.
+    /// The agent's function.
     pub(super) ours: usize,
     /// The one that the program would call.
     pub(super) original: usize,
 }
 
-/// How many objects had been loaded when the slots were last examined, and whether it was
+/// How many objects had been loaded when the slots were last read, and whether it was
 /// as many the time before.
 static SEEN: Mutex<(u64, bool)> = Mutex::new(Rank::Libraries, (0, false));
 
@@ -125,7 +125,7 @@ struct Patch<'a> {
 /// Puts the hooks into the slots of all objects, unless nothing was loaded since; true when
 /// something was.
 pub(super) fn patch(hooks: &[Hook], own: (usize, usize)) -> bool {
-    // SAFETY: both request a number.
+    // SAFETY: both return a number.
     let (page, linker) = unsafe {
         (
             libc::sysconf(libc::_SC_PAGESIZE),
@@ -166,7 +166,7 @@ unsafe extern "C" fn visit(
         patch.adds = info.dlpi_adds;
         if patch.seen.is_none() {
             let seen = patch.seen.insert(SEEN.lock());
-            // An object that was being linked is examined once more.
+            // An object that was being linked is read once more.
             if **seen == (info.dlpi_adds, true) {
                 return 1;
             }

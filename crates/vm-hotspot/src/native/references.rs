@@ -3,9 +3,9 @@
 //! The four functions of JNI are replaced for the whole VM; what the agent itself makes
 //! goes to the VM's own and is not seen, and neither are references that the VM makes for
 //! itself. A reference is in the table from before the program knows it until before it is
-//! deleted, so the holder of the table's lock may read all that are in it.
+//! deleted, so a thread that holds the table's lock may read all that are in it.
 //!
-//! Nothing of Java runs here, and no wait is without end: native code may be in a
+//! Nothing of Java runs here, and every wait has a limit: native code may be in a
 //! critical region, which holds up a collection that the owner of the state waits for.
 
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use crate::vm::state::State;
 
 /// How long the state may be taken before a reference is recorded without its stack.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// Low bits of a reference are its kind; the others are the address of its slot.
+/// The low bits of a reference are its kind; the others are the address of its slot.
 const KIND: usize = 3;
 
 /// What references have in common that are counted together.

@@ -1,7 +1,7 @@
 //! Stacks by number and what was allocated there: a table of fixed size without locks.
 //!
 //! A stack is native frames (return addresses, innermost first) and below them Java frames
-//! (method and bytecode index). The thread that sees it first writes its frames; all others find it
+//! (method and bytecode index). The first thread that sees it writes its frames; all others find it
 //! by its hash.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -18,7 +18,7 @@ pub(super) const MOST_JAVA: usize = 256;
 const PLACES: usize = 1 << 16;
 /// Most words for all frames.
 const MOST_WORDS: usize = 1 << 23;
-/// Where a stack is searched, from the place of its hash on.
+/// Places that are searched for a stack, from the place of its hash on.
 const WINDOW: usize = 64;
 /// Counts are kept in so many parts of one.
 const UNIT: f64 = 1024.0;

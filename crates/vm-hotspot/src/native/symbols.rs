@@ -1,5 +1,5 @@
-//! Names of native functions and their libraries. Never requested by an allocation: the
-//! agent's thread looks them up, a moment after the stack was seen.
+//! Names of native functions and their libraries. An allocation never looks them up: the
+//! agent's thread does, a moment after the stack was seen.
 
 use std::ffi::{CStr, OsStr, c_int, c_void};
 use std::os::unix::ffi::OsStrExt;
@@ -90,7 +90,7 @@ impl Symbols {
     }
 }
 
-/// What is searched in the list of loaded files, and found there.
+/// A search in the list of loaded files, and its result.
 struct Search {
     address: usize,
     /// What is added to the addresses of the file.
@@ -121,7 +121,7 @@ fn loaded_at(address: usize) -> Option<(PathBuf, usize)> {
 }
 
 /// Called for each loaded file until it gives another number than 0. No file comes or goes meanwhile, so nothing
-/// is allocated here: the holder of the allocator's lock might wait for the linker.
+/// is allocated here: a thread that has the lock of the allocator might wait for the linker.
 unsafe extern "C" fn look(
     info: *mut libc::dl_phdr_info,
     _size: usize,

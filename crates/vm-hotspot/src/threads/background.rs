@@ -44,7 +44,7 @@ pub(crate) fn collect_garbage(hotspot: &HotSpot, env: Env<Live>, jni: Jni) -> jv
     }
     let (done, wait) = std::sync::mpsc::channel();
     hotspot.spawn(env, jni, "HPROF collector", move |env, _| {
-        // No one listens any more when the wait has ended.
+        // No thread receives this when the wait has ended.
         let _ = done.send(env.force_gc());
     })?;
     let mut ending_for = Duration::ZERO;
@@ -89,7 +89,7 @@ pub(crate) fn collect_at_end(jni: Jni) -> jvmti::Result<[Object; 2]> {
     })
 }
 
-/// The last hook runs, and no one needs it any more.
+/// The last hook runs, and is not needed any longer.
 pub(crate) fn at_end(hotspot: &HotSpot, env: Env<Live>, jni: Jni) {
     forget_end_hook(jni);
     // What threads have gathered is held until it is taken over.
@@ -99,7 +99,7 @@ pub(crate) fn at_end(hotspot: &HotSpot, env: Env<Live>, jni: Jni) {
     }
 }
 
-/// Takes the last hook away, if it is Tenure's.
+/// Takes the last hook away, if it is the agent's.
 pub(crate) fn forget_end_hook(jni: Jni) {
     jni.local_frame(8, || {
         let (Some(hooks), Ok(ours)) = (hooks(jni), jni.find_class("java/lang/HprofEnd")) else {
@@ -146,7 +146,7 @@ pub fn retransform_all(env: Env<Live>, jni: Jni) -> jvmti::Result<Vec<String>> {
 }
 
 /// The same for classes with names (with slashes) that `choose` wants, a slice at a time as long as
-/// `goes_on` reports this. How many they are, and the names of those that the VM does not change. If the
+/// `goes_on` returns true. How many they are, and the names of those that the VM does not change. If the
 /// program runs meanwhile, those whose methods run come first, and it has half of the time.
 ///
 /// # Errors

@@ -1,10 +1,10 @@
 //! What is written when the heap is full: a dump at the first error, and everything when the process
 //! ends although its VM has not.
 //!
-//! The thread that ends a VM from outside (in the `java` launcher when `main` is over) attaches a thread to it
+//! The thread that ends a VM from outside (the `java` launcher when `main` is over) is attached to it
 //! first. When the heap is too full for that thread's object, the launcher leaves by `exit` instead:
-//! no shutdown hooks, no end of the VM is reported, and the profile would be lost when it is wanted
-//! most. So a thread of the agent's own, attached while there was room, stands by.
+//! no shutdown hooks run, no end of the VM is reported, and the profile would be lost when it is wanted
+//! most. So a thread of the agent's own, attached while memory was left, stands by.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -60,7 +60,7 @@ fn have(
                 job(hotspot, env, jni);
             }
         });
-        // No one listens any more when the wait has ended.
+        // No thread receives this when the wait has ended.
         let _ = done.send(());
         if ends {
             // The VM's destructors run: who came back into the VM would call what is no more.
@@ -72,7 +72,7 @@ fn have(
     let _ = wait.recv_timeout(patience);
 }
 
-/// The heap is too full for what the current thread requested. The thread waits and so still has its
+/// The heap is too full for the current thread's allocation. The thread waits and so still has its
 /// frames, with all that they hold.
 pub(crate) fn dump() {
     have(
@@ -82,7 +82,7 @@ pub(crate) fn dump() {
     );
 }
 
-/// The process ends by `exit`, from whatever thread. A thread of the VM's may be in the middle of
+/// The process ends by `exit`, called from anywhere. A thread of the VM's may be in the middle of
 /// anything, and others may wait for it in vain; only one that is none can wait for them.
 extern "C" fn process_ends() {
     if PROCESS.load(Ordering::SeqCst) == std::process::id()

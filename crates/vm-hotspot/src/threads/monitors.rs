@@ -29,7 +29,7 @@ pub(crate) enum Step {
     },
 }
 
-/// An event that was not passed to the profiler yet.
+/// An event that has not been emitted to the profiler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct AtMonitor {
     what: MonitorEvent,
@@ -58,7 +58,7 @@ impl AtMonitor {
     }
 }
 
-/// A monitor's number: the identity hash of its object, which two may share at random.
+/// A monitor's number: the identity hash of its object, which two objects may share.
 fn number(env: Env<Live>, object: Object) -> MonitorId {
     let hash = env.object_hash(object).unwrap_or(0);
     MonitorId(u64::from(hash.cast_unsigned()))
@@ -121,7 +121,7 @@ impl HotSpot {
         });
     }
 
-    /// Contention of monitors is reported or not. Options that request it always have it.
+    /// Switches whether contention of monitors is reported. Options that request it always have it.
     pub(crate) fn switch_monitors(&self, env: Env<Live>, jni: Jni, on: bool) -> jvmti::Result<()> {
         if self.config.monitors {
             return Ok(());

@@ -1,7 +1,7 @@
 //! Time that threads are parked at locks of `java.util.concurrent`.
 //!
 //! Threads park in one native method of the VM, `Unsafe.park`, and `LockSupport` notes in the thread what it is parked at. While
-//! this is recorded, a function of Tenure's stands in the place of the VM's: it calls the VM's and measures the time, if
+//! this is recorded, a function of the agent replaces the VM's: it calls the VM's and measures the time, if
 //! the thread is parked at a lock. Otherwise the VM's own method is in its place.
 
 use std::sync::OnceLock;

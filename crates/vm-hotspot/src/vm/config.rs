@@ -72,9 +72,9 @@ pub enum WhenExhausted {
     /// Nothing.
     #[default]
     Nothing,
-    /// The profiler gets the same event as at SIGQUIT.
+    /// The profiler is notified as at SIGQUIT.
     Dump,
-    /// This is called, on the thread that has requested memory.
+    /// This is called, on the thread whose allocation failed.
     Call(fn(JavaVm)),
 }
 
@@ -94,7 +94,7 @@ pub struct Config {
     /// Frames kept of a calling context when calls are counted, if that is not the
     /// depth of stacks.
     pub call_depth: Option<u32>,
-    /// A user may ask and command while the program runs: when objects were made, another depth.
+    /// A collector may query and command while the program runs: when objects were made, another depth.
     pub has_peer: bool,
     /// Count every allocation by class and stack.
     pub allocations: bool,
@@ -124,8 +124,8 @@ pub struct Config {
     pub dumps_at_exit: bool,
     /// What happens when the heap is exhausted for the first time.
     pub when_exhausted: WhenExhausted,
-    /// How many objects [`Follow::Adaptive`] may follow, 0 for as many as the memory allows. If nothing is reported,
-    /// what the collector takes without harm.
+    /// How many objects [`Follow::Adaptive`] may follow, 0 for as many as the memory allows. If it is `None`,
+    /// as many as the collector takes without harm.
     pub tracked: Option<usize>,
 }
 
@@ -155,7 +155,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// What the VM is requested; each is requested alone and may be missing.
+    /// The capabilities that are requested of the VM; each is requested alone and may be missing.
     pub(crate) fn capabilities(&self) -> Vec<Capability> {
         let mut wanted = vec![
             Capability::TagObjects,
@@ -211,8 +211,8 @@ impl Config {
         self.samples.is_some() || self.wall.is_some() || self.native.is_some()
     }
 
-    /// Whether inserted code is taken out again when no one wants to have allocations counted any
-    /// more, which a collector may say. What counts calls stays.
+    /// Whether inserted code is removed again when allocations need not be counted any longer, which
+    /// a collector may request. What counts calls stays.
     #[must_use]
     pub fn takes_code_out(&self) -> bool {
         self.has_peer && self.allocations && !self.calls

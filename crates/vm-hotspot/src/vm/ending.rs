@@ -57,7 +57,7 @@ impl HotSpot {
         uncounted(|| self.tell(&Event::DumpRequested));
     }
 
-    /// Ends the recording: the profiler gets the same event as at the end of the VM, and is forgotten. When this
+    /// Ends the recording: the profiler is notified as at the end of the VM, and dropped. When this
     /// returns, another recording may be loaded. A thread of its own then takes the code that counts out of
     /// the classes.
     ///

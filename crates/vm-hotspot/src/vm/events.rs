@@ -164,7 +164,7 @@ impl Agent for HotSpot {
     }
 
     fn heap_exhausted(&self, env: Env<Live>, _jni: Jni) {
-        // The agent's own code may be reporting something, and cannot report this besides.
+        // The agent's own code may be emitting an event, and cannot emit this one meanwhile.
         if !is_inside() && !self.exhausted.swap(true, Ordering::Relaxed) {
             // The VM prints a line about each of these events.
             let _ = env.enable(EventKind::ResourceExhausted, false);

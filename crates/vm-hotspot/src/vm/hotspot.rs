@@ -32,7 +32,7 @@ use crate::vm::state::{At, State};
 pub struct Setup {
     /// What to measure.
     pub config: Config,
-    /// The receiver of events.
+    /// Receives the events.
     pub profiler: Box<dyn Profiler>,
     /// Takes one-line messages about what could not be done.
     pub message: fn(&str),
@@ -92,7 +92,7 @@ pub struct HotSpot {
 /// held.
 const GATHERED: usize = 256;
 
-/// Unloaded classes that the next thread which locks the state clears up after.
+/// Unloaded classes that a thread cleans up after when it locks the state.
 const CLEARED_UP: usize = 32;
 /// Unloaded classes that a thread of the program announces at a time; others announce the rest.
 const ANNOUNCED: usize = 256;
@@ -281,7 +281,7 @@ impl HotSpot {
         self.started.elapsed().as_nanos() as u64
     }
 
-    /// The state, with frees taken over.
+    /// The state, with freed objects taken over.
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
         let mut state = self.state.lock();
         let deaths = std::mem::take(&mut *self.deaths.lock());
@@ -395,7 +395,7 @@ impl HotSpot {
         }
     }
 
-    /// Reports what is pending to the profiler, and then `event`.
+    /// Emits the pending events to the profiler, and then `event`.
     pub(crate) fn tell(&self, event: &Event<'_>) {
         if let Some(profiler) = self.profiler.lock().as_mut() {
             if self.has_begun() {
@@ -410,8 +410,8 @@ impl HotSpot {
         self.begun.load(Ordering::SeqCst)
     }
 
-    /// Reports what is pending to the profiler, unless another thread is reporting, which
-    /// then does this as well. So a thread of the program never waits for a dump, while it
+    /// Emits the pending events to the profiler, unless another thread is emitting, which
+    /// then emits these as well. So a thread of the program never waits for a dump, while it
     /// holds a monitor that the dump may wait for.
     pub(crate) fn tell_pending(&self) {
         let mut left = ANNOUNCED;
@@ -426,7 +426,7 @@ impl HotSpot {
         }
     }
 
-    /// Runs `body` while nothing is reported to the profiler: for orders that it gets from
+    /// Runs `body` while no thread emits events to the profiler: for orders that it gets from
     /// elsewhere.
     pub fn quietly<T>(&self, body: impl FnOnce() -> T) -> T {
         let result = {

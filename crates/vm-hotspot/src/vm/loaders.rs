@@ -3,7 +3,7 @@
 use jvmti::{Env, Jni, Live, Object};
 use rustc_hash::FxHashMap;
 
-/// Loaders that are examined for each new one, so that freed objects go without anybody waiting for all of them.
+/// Loaders that are examined for each new one, so that freed ones are dropped without a long scan of all of them.
 const LOOKS: usize = 4;
 
 /// A loader.
@@ -108,7 +108,7 @@ mod tests {
                 number_of(weak) + ALIVE < made
             });
             assert!(looks.get() <= LOOKS);
-            // SAFETY: no one uses the reference; it is a number here.
+            // SAFETY: the reference is never used; it is a number here.
             let weak = unsafe { Object::from_raw(std::ptr::without_provenance_mut(8 * made)) };
             let weak = weak.expect("not null");
             let hash = (made % 700) as i32;

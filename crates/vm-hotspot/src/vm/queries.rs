@@ -73,7 +73,7 @@ impl HotSpot {
             .ok_or(VmError::Gone("thread"))
     }
 
-    /// Takes over who is alive, which the sites' rows are computed from.
+    /// Takes over the counts of live objects, from which the sites' rows are computed.
     fn count_living(&self, jni: Jni) {
         let living = self.followed.by_site(jni);
         let [memory, bound] = self.followed.take_dropped();
@@ -126,7 +126,7 @@ impl HotSpot {
         }
     }
 
-    /// Lets what was made so far be freed without a report. What is made meanwhile may be
+    /// Objects made so far are not reported when they are freed. What is made meanwhile may be
     /// taken for older than it is.
     fn clear_allocations(&self, env: Env<Live>, jni: Jni) {
         self.follow_all_gathered(jni);

@@ -53,7 +53,7 @@ pub(crate) mod handles {
     }
 }
 
-/// What has to be reported to the profiler before the thing itself.
+/// What is emitted to the profiler before an event that refers to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pending {
     Class(ClassId, TraceId, ThreadId),
@@ -88,7 +88,7 @@ impl ClassEntry {
 
 struct ThreadEntry {
     info: ThreadInfo,
-    /// A stack is reported to be this thread's, so it is known after its end.
+    /// A reported stack names this thread, so its entry is kept after its end.
     is_named: bool,
 }
 
@@ -255,7 +255,7 @@ impl Registry {
     }
 
     /// Clears up after so many of the classes that were unloaded. Thousands may be at once, and
-    /// the thread that needs the registry next is not to wait for all of them.
+    /// the next thread that locks the registry must not wait for all of them.
     pub(crate) fn clear_up(&mut self, jni: impl Fn() -> Option<Jni>, most: usize) {
         let first = self.gone.len().saturating_sub(most);
         for id in self.gone.split_off(first) {
@@ -645,7 +645,7 @@ impl Registry {
         self.thread_info(thread).map(|info| info.is_agent)
     }
 
-    /// A thread has ended, and this has been reported.
+    /// A thread has ended, and its end was reported.
     pub(crate) fn forget_thread(&mut self, thread: ThreadId) {
         if self
             .threads

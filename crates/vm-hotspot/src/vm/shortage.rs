@@ -1,4 +1,4 @@
-//! What is done when the budget of memory is reached, and what is reported of it.
+//! What is done when the budget of memory is reached, and what is reported about it.
 
 use vmpi::{ThreadId, TraceId, Worth};
 

@@ -2,7 +2,7 @@
 //!
 //! An allocation may begin a collection, for which JDK 8 takes a monitor (`Reference.lock`). A
 //! thread that holds this monitor may wait for the state. So nothing is allocated in the program's
-//! heap while the state is locked: what finds a table full requests a larger one and begins again
+//! heap while the state is locked: code that finds a table full requests a larger one and begins again
 //! when that has been made.
 
 use std::cell::RefCell;

@@ -25,14 +25,14 @@ use crate::vm::spares::{Spare, Spares, Stop};
 
 /// Frames of the tracker's own that are expected above those wanted.
 pub(crate) const TRACKER_FRAMES: usize = 6;
-/// Frames of a lock that are expected above those of the method that requests it.
+/// Frames of a lock that are expected above those of the method that acquires it.
 const LOCK_FRAMES: usize = 16;
 /// A row of a stack before it is filled.
 pub(crate) const NOWHERE: jvmti::FrameRow = jvmti::FrameRow {
     method: jvmti::sys::MethodPtr(std::ptr::null_mut()),
     location: 0,
 };
-/// Of them: the native method to which the VM reports a call, and what calls it.
+/// Of them: the native method that records a call by the VM, and what calls it.
 const OWN_FRAMES: usize = 2;
 /// Deepest stacks kept.
 pub(crate) const MOST_FRAMES: usize = 2048;
@@ -175,7 +175,7 @@ impl State {
         }
     }
 
-    /// Counting begins again: code that left no contexts has run meanwhile, and stacks are examined anew.
+    /// Counting begins again: code that left no contexts has run meanwhile, and stacks are read anew.
     pub(crate) fn begin_again(&mut self, jni: Jni, tracker: &Tracker) {
         self.choices.begin_epoch();
         self.renew_keys(jni, Some(tracker));
@@ -223,7 +223,7 @@ impl State {
         self.trace_as(env, jni, config, ClassOptions::FULL)
     }
 
-    /// The stack of the current thread, numbered, from the method on that has requested a lock: those of the lock itself are left out.
+    /// The stack of the current thread, numbered, from the method that acquires a lock; frames of the lock are left out.
     pub(crate) fn trace_of_locker(&mut self, env: Env<Live>, jni: Jni, config: &Config) -> TraceId {
         let depth = (self.depth as usize).min(MOST_FRAMES);
         let mut rows = vec![NOWHERE; if depth == 0 { 0 } else { depth + LOCK_FRAMES }];
@@ -278,7 +278,7 @@ impl State {
     }
 
     /// The site of an object that the current thread makes, of whose objects this share is
-    /// examined.
+    /// recorded.
     fn site_of(
         &mut self,
         (env, jni): (Env<Live>, Jni),
@@ -450,7 +450,7 @@ impl State {
         let now = self.current_frames(at.env, at.jni);
         let known = self.sites.trace(site).unwrap_or(TraceId::EMPTY);
         let known = self.registry.traces.get((known.0 as usize).wrapping_sub(1));
-        // Without frames: no one wants to know the stack.
+        // Without frames: the stack is not recorded.
         if known.is_some_and(|known| !known.frames.is_empty() && known.frames != now) {
             let what = "allocations at stacks that have one number with another";
             *self.lost.entry(what).or_default() += 1;
@@ -474,8 +474,8 @@ impl State {
         }
     }
 
-    /// An allocation that the VM's sampler picked; it counts as itself, what it
-    /// stands for is computed by the code that reports.
+    /// An allocation that the VM's sampler picked. It counts as itself; the reporting code
+    /// computes what it stands for.
     pub(crate) fn sampled(
         &mut self,
         here: (Env<Live>, Jni),

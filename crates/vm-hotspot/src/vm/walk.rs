@@ -41,7 +41,7 @@ impl HotSpot {
         }
     }
 
-    /// Makes classes known that may be requested while the heap is walked. The VM thread asks
+    /// Makes classes known that may be needed while the heap is walked. The VM thread looks them up
     /// then, and a thread that it has stopped may have the state.
     pub(crate) fn keep_classes_for_walk(&self, env: Env<Live>, jni: Jni) -> jvmti::Result<()> {
         self.know_classes(env, jni)?;
