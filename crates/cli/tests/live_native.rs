@@ -58,6 +58,9 @@ fn blocks_of_native_code_come_and_go_at_their_stack() {
         0
     );
     assert_eq!(page.ask("GET", "api/v1/allocations?heap=moon").0, 400);
+    let (status, refused) = page.ask("GET", "api/v1/allocations?heaps=native");
+    assert_eq!(status, 400, "{refused}");
+    assert!(refused.contains("did you mean heap?"), "{refused}");
     program.child.kill().expect("killed");
 }
 

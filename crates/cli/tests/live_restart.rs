@@ -203,7 +203,7 @@ fn interrupted(page: &Page, end: u64) -> u64 {
     let events = timeline["events"].as_array().expect("events").iter();
     let mut marks = events.clone().filter(|event| {
         let text = event["text"].as_str().unwrap_or_default();
-        text.starts_with("No page was connected for ")
+        text.starts_with("Tenure did not run for ")
     });
     let came = marks.next().expect("a mark")["time_ms"].as_u64();
     let came = came.expect("a time");

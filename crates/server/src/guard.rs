@@ -37,7 +37,7 @@ impl Gate {
         let text = |name: &str| request.headers().get(name).and_then(|v| v.to_str().ok());
         let host = text("host").unwrap_or_default();
         if !self.hosts.iter().any(|h| h == host) {
-            return Err(Fault::forbidden("this is another host name"));
+            return Err(Fault::forbidden("this host name is not that of the page"));
         }
         if let Some(origin) = request.headers().get(header::ORIGIN) {
             let ours = origin

@@ -37,7 +37,7 @@ fn the_modules_of_the_pages_pass_their_own_tests() {
     assert!(!said.contains("# tests 0"), "no test ran: {said}");
 }
 
-/// Faults that a linter finds: code that does nothing, names that hide others, comparisons that are always true.
+/// Faults that a linter finds: code without effect, comparisons that convert their sides, variables that never change.
 #[test]
 fn a_linter_finds_no_fault_in_the_modules_of_the_pages() {
     let arguments = [

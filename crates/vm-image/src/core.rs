@@ -108,13 +108,13 @@ impl Core {
             .ok_or_else(|| no_core("its program headers are missing"))?;
         core.segments.sort_unstable_by_key(|segment| segment.start);
         core.mapped.sort_unstable_by_key(|mapped| mapped.start);
-        let no_names = "the core does not name the files that were mapped";
         if core.mapped.is_empty() {
             let libjvm = libjvm.ok_or_else(|| {
                 Fault::NoCore(format!("{name} does not name the files that were mapped; --libjvm names the library of its VM"))
             })?;
             core.libjvm = core.find_by_layout(libjvm)?;
-            core.notes.push(no_names.to_owned());
+            core.notes
+                .push("the core does not name the files that were mapped".to_owned());
         } else {
             core.open_sources(libjvm);
             let found = core.find_libjvm();

@@ -19,8 +19,8 @@ pub(crate) struct Part {
     pub(crate) offset: u64,
 }
 
-/// Finds the library whose program headers these are among the addresses at which memory begins. `dynamic` is the
-/// content of its dynamic section in the file.
+/// Finds the library whose program headers these are among the addresses at which memory begins; returns its parts by
+/// address. `dynamic` is the content of its dynamic section in the file.
 pub(crate) fn find(
     memory: &dyn Memory,
     starts: impl Iterator<Item = Address>,
@@ -34,11 +34,11 @@ pub(crate) fn find(
         let bias = start.wrapping_sub(first.address & !(PAGE - 1));
         let len = memory.read(bias.wrapping_add(section.address), &mut there);
         if len == dynamic.len() && is_same(dynamic, &there, bias) {
-            return segments
-                .iter()
-                .filter(|one| one.kind == PT_LOAD)
-                .map(|one| part(one, bias))
-                .collect();
+            let loaded = segments.iter().filter(|one| one.kind == PT_LOAD);
+            let mut parts: Vec<Part> = loaded.map(|one| part(one, bias)).collect::<Option<_>>()?;
+            // A library lists them in this order, a hostile file in any.
+            parts.sort_unstable_by_key(|part| part.start);
+            return Some(parts);
         }
     }
     None
@@ -131,14 +131,19 @@ mod tests {
     fn a_library_is_where_its_dynamic_section_is() {
         let segments = [
             segment(1, 0, 0, 0x1800),
-            segment(1, 0x3f00, 0x1f00, 0x200),
             segment(2, 0x3f80, 0x1f80, 48),
+            segment(1, 0x3f00, 0x1f00, 0x200),
+            segment(1, 0x2000, 0x1800, 0x100),
         ];
         let dynamic = bytes(&[5, 0x100, 10, 7, 0, 0]);
         let memory = At(0x5000 + 0x3f80, bytes(&[5, 0x5100, 10, 7, 0, 0]));
         let starts = [0x4000, 0x5000, 0x6000];
         let found = find(&memory, starts.into_iter(), &segments, &dynamic);
-        let parts = [(0x5000, 0x6800, 0), (0x8000, 0x9100, 0x1000)];
+        let parts = [
+            (0x5000, 0x6800, 0),
+            (0x7000, 0x7100, 0x1000),
+            (0x8000, 0x9100, 0x1000),
+        ];
         let parts = parts.map(|(start, end, offset)| Part { start, end, offset });
         assert_eq!(found.as_deref(), Some(&parts[..]));
         let found = find(&memory, [0x4000].into_iter(), &segments, &dynamic);

@@ -45,7 +45,8 @@ pub struct Args {
     #[arg(long, value_name = "SIZE", value_parser = parse_size, requires = "snapshot")]
     cow_limit: Option<u64>,
     /// With --snapshot: first move the program's memory to huge pages, while it runs; it then stops for a fraction of
-    /// the time. It keeps these pages and needs no more memory (Linux 6.1 or later)
+    /// the time and needs no more memory than before. It keeps the pages that it does not change while the dump is
+    /// written (Linux 6.1 or later)
     #[arg(long, requires = "snapshot")]
     huge_pages: bool,
     /// With --snapshot: the agent library [default: beside this program]
@@ -72,7 +73,7 @@ pub struct Args {
     numbers: bool,
 }
 
-/// A fork that takes longer copies the page table of much memory on small pages.
+/// A fork that takes longer copies the page table of much memory on small pages: 8 GiB on huge ones take less.
 const LONG_FORK: Duration = Duration::from_millis(20);
 
 impl Args {
@@ -165,7 +166,9 @@ impl Args {
                 jvm.pid
             ));
             if copy.fork > LONG_FORK && !self.huge_pages {
-                note("its memory is on small pages; with --huge-pages the next stop is shorter");
+                note(
+                    "most of that is the page table of memory on small pages; --huge-pages makes it shorter",
+                );
             }
             Ok(copy.copied.read(limit, |memory, place| {
                 read(memory, place, redaction.as_ref(), &mut output)

@@ -87,7 +87,7 @@ impl LoopArgs {
         let form = form_of(output);
         if form.is_none() && !name.ends_with(".txt") && !name.ends_with(".hprof") {
             let text = format!(
-                "{name}: the ending is that of no form (.jfr .pb.gz .collapsed .html .json .hprof .txt)"
+                "{name}: the ending is none of .jfr .pb.gz .collapsed .html .json .hprof .txt"
             );
             return Err(Usage(text).into());
         }

@@ -184,9 +184,8 @@ impl Past {
         self.timeline.interrupt(from);
         self.note(from, &Note::Interrupted);
         let seconds = now.saturating_sub(from).div_ceil(1000);
-        let text = format!(
-            "No page was connected for {seconds} s; what was counted meanwhile counts here"
-        );
+        let text =
+            format!("Tenure did not run for {seconds} s; what was counted meanwhile counts here");
         self.mark(now.max(from), EventKind::Marker { text });
     }
 
@@ -346,7 +345,7 @@ mod tests {
             let later = past.timeline.events(end + 1, u64::MAX, None);
             assert_eq!(later.len(), times);
             let text = serde_json::to_string(&later[0]).unwrap();
-            assert!(text.contains("No page was connected for 17"), "{text}");
+            assert!(text.contains("Tenure did not run for 17"), "{text}");
         }
         let (mut past, _) = open(folder.path());
         past.forget();
