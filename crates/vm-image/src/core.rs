@@ -286,7 +286,7 @@ impl Core {
         });
         let found = found.filter(|parts| !parts.is_empty());
         let found = found.ok_or_else(|| {
-            Fault::NoCore(format!("the core does not name the files that were mapped, and {name} was not mapped in this process (--libjvm names the library of its VM)"))
+            Fault::NoCore(format!("the core does not name the files that were mapped, and {name} is not found in it: it is the library of another VM (--libjvm names the right one), or the core is cut"))
         })?;
         let start = found[0].start;
         self.mapped.extend(found.into_iter().map(|part| Mapped {
