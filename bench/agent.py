@@ -20,7 +20,9 @@ Case = collections.namedtuple("Case", "title limit tools")
 
 CASES = {
     "times": Case("every call counted and timed", 5, {"cpu=times": "-agentpath:{agent}=cpu=times,file={out}"}),
-    "sites": Case("every allocation counted, the living followed", 3, {"heap=sites": "-agentpath:{agent}=heap=sites,file={out}"}),
+    "sites": Case("every allocation counted, the living followed", 3, {
+        "heap=sites": "-agentpath:{agent}=heap=sites,file={out}",
+        "stacks=sampled": "-agentpath:{agent}=heap=sites,stacks=sampled,file={out}"}),
     "samples": Case("CPU samples each 10 ms", 1.02, {
         "cpu=samples": "-agentpath:{agent}=cpu=samples,file={out}",
         "async-profiler": "-agentpath:{async}=start,event=ctimer,interval=10ms,collapsed,file={out}",

@@ -14,6 +14,7 @@ pub(crate) fn config(options: &Options) -> Config {
         call_depth: options.cpu.old.then_some(options.traces.cost_depth),
         has_peer: options.output.target.is_collector(),
         allocations: exact,
+        stacks_sampled: options.heap.stacks_sampled,
         sampled_allocations: options.sampled.map(|sampled| sampled.interval),
         native: options.heap.native,
         follow: follow(options),

@@ -23,7 +23,7 @@ fn sites(profile: &str) -> HashMap<(String, String), (u64, u64)> {
     }
     let mut rows: HashMap<(String, String), (u64, u64)> = HashMap::new();
     let table = profile.split("SITES BEGIN").nth(1).unwrap_or_default();
-    for line in table.lines() {
+    for line in table.lines().take_while(|line| *line != "SITES END") {
         let fields: Vec<&str> = line.split_whitespace().collect();
         if let [_, _, _, _, live, _, allocated, trace, class] = fields[..]
             && let (Ok(live), Ok(allocated)) = (live.parse::<u64>(), allocated.parse::<u64>())
@@ -41,8 +41,13 @@ fn every_allocation_is_counted_once_at_its_site() {
     let Some(lab) = crate::common::lab() else {
         return;
     };
-    for jdk in &lab.jdks {
-        let ran = lab.run(jdk, Some("heap=sites,cutoff=0"), &[], &["Known"]);
+    let options = ["heap=sites,cutoff=0", "heap=sites,stacks=sampled,cutoff=0"];
+    for (jdk, options) in lab
+        .jdks
+        .iter()
+        .flat_map(|jdk| options.map(|one| (jdk, one)))
+    {
+        let ran = lab.run(jdk, Some(options), &[], &["Known"]);
         assert_eq!(ran.stdout(), "kept 1532\n", "{jdk:?} {}", ran.stderr());
         let rows = sites(&ran.profile());
         let check = |class: &str, method: &str, live, allocated| {

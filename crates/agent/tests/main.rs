@@ -26,6 +26,7 @@ mod refused;
 mod replay;
 mod rotation;
 mod runtimes;
+mod sampled_stacks;
 mod sampling;
 mod scale;
 mod signals;

@@ -27,9 +27,9 @@ mod write_heap;
 
 pub use read::TextReader;
 pub use record::{
-    CpuKind, EstimateRow, Frame, Header, HeapArray, HeapClass, HeapObject, Monitor, MonitorThread,
-    MonitorWait, OldRow, RankRow, ReferenceRow, Root, RootKind, SiteOrder, SiteRow, TextLine,
-    TextRecord, ThreadStart, Trace,
+    AllocationStackRow, CpuKind, EstimateRow, Frame, Header, HeapArray, HeapClass, HeapObject,
+    Monitor, MonitorThread, MonitorWait, OldRow, RankRow, ReferenceRow, Root, RootKind, SiteOrder,
+    SiteRow, TextLine, TextRecord, ThreadStart, Trace,
 };
 pub use write::{PRELUDE, write_record};
 

@@ -37,6 +37,8 @@ pub(super) enum State {
     LockTime,
     /// CLASS ESTIMATES.
     Estimates,
+    /// ALLOCATION STACKS.
+    AllocationStacks,
     /// JNI REFERENCES.
     References,
     /// MONITOR DUMP.
@@ -79,6 +81,9 @@ impl<'a> TextReader<'a> {
             }
             (State::Estimates, b' ' | b'0'..=b'9') => {
                 return super::read_tables::estimate(line.text);
+            }
+            (State::AllocationStacks, b' ' | b'0'..=b'9') => {
+                return super::read_tables::allocation_stack(line.text);
             }
             (State::References, b' ' | b'0'..=b'9') => {
                 return super::read_tables::reference(line.text);

@@ -3,8 +3,8 @@
 use super::lines::{Lines, Scan};
 use super::read::State;
 use super::record::{
-    CpuKind, EstimateRow, Monitor, MonitorThread, MonitorWait, OldRow, RankRow, ReferenceRow,
-    SiteOrder, SiteRow, TextRecord,
+    AllocationStackRow, CpuKind, EstimateRow, Monitor, MonitorThread, MonitorWait, OldRow, RankRow,
+    ReferenceRow, SiteOrder, SiteRow, TextRecord,
 };
 
 /// True for the lines of column titles, which say nothing.
@@ -22,6 +22,7 @@ pub(super) fn boundary(line: &[u8]) -> Option<(TextRecord<'_>, Option<State>)> {
         b"LOCK TIME END" => TextRecord::LockTimeEnd,
         b"MONITOR TIME END" => TextRecord::MonitorTimeEnd,
         b"HEAP DUMP END" => TextRecord::HeapEnd,
+        b"ALLOCATION STACKS END" => TextRecord::AllocationStacksEnd,
         b"CLASS ESTIMATES END" => TextRecord::EstimatesEnd,
         b"JNI REFERENCES END" => TextRecord::ReferencesEnd,
         b"MONITOR DUMP BEGIN" => {
@@ -97,6 +98,12 @@ fn begin(line: &[u8]) -> Option<(TextRecord<'_>, Option<State>)> {
             },
             State::Estimates,
         )
+    } else if scan.accept("ALLOCATION STACKS BEGIN (samples = ") {
+        let samples = scan.number()?;
+        scan.word(") ")?;
+        let date = scan.rest();
+        let begin = TextRecord::AllocationStacksBegin { samples, date };
+        (begin, State::AllocationStacks)
     } else if scan.accept("JNI REFERENCES BEGIN (global = ") {
         let global = scan.number()?;
         scan.word(", weak = ")?;
@@ -202,6 +209,28 @@ pub(super) fn estimate(line: &[u8]) -> Option<TextRecord<'_>> {
         live_bytes,
         allocated_bytes,
         rate: scan.blanks().number()?,
+        class: Some(scan.blanks().rest()).filter(|class| !class.is_empty())?,
+    }))
+}
+
+/// A row of ALLOCATION STACKS.
+pub(super) fn allocation_stack(line: &[u8]) -> Option<TextRecord<'_>> {
+    let mut scan = Scan(line);
+    let rank = scan.blanks().serial()?;
+    let share = scan.blanks().percent()?;
+    scan.word(" (")?;
+    let low = scan.percent()?;
+    scan.word("..")?;
+    let high = scan.percent()?;
+    scan.word(")")?;
+    Some(TextRecord::AllocationStack(AllocationStackRow {
+        rank,
+        share: [share, low, high],
+        samples: scan.blanks().number()?,
+        objects: scan.blanks().number()?,
+        bytes: scan.blanks().number()?,
+        site: scan.blanks().serial()?,
+        trace: scan.blanks().serial()?,
         class: Some(scan.blanks().rest()).filter(|class| !class.is_empty())?,
     }))
 }

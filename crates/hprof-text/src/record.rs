@@ -120,6 +120,17 @@ pub enum TextRecord<'a> {
     Estimate(EstimateRow<'a>),
     /// `CLASS ESTIMATES END`.
     EstimatesEnd,
+    /// `ALLOCATION STACKS BEGIN …`: our agent's table of the sampled stacks of sites.
+    AllocationStacksBegin {
+        /// How many stacks were read.
+        samples: u64,
+        /// When.
+        date: &'a [u8],
+    },
+    /// A row of ALLOCATION STACKS.
+    AllocationStack(AllocationStackRow<'a>),
+    /// `ALLOCATION STACKS END`.
+    AllocationStacksEnd,
     /// `JNI REFERENCES BEGIN …`: our agent's table of global references of native code.
     ReferencesBegin {
         /// Global references that exist.
@@ -244,6 +255,27 @@ pub struct EstimateRow<'a> {
     pub allocated_bytes: [u64; 3],
     /// Allocated bytes per second.
     pub rate: u64,
+    /// Class name as in Java source.
+    pub class: &'a [u8],
+}
+
+/// A row of ALLOCATION STACKS.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct AllocationStackRow<'a> {
+    /// Rank of the site by allocated bytes, from 1.
+    pub rank: u32,
+    /// Percent of the site's objects: estimate, lower and upper end.
+    pub share: [f64; 3],
+    /// How often the stack was sampled.
+    pub samples: u64,
+    /// Objects that it has allocated, an estimate.
+    pub objects: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// The site's trace.
+    pub site: u32,
+    /// The stack.
+    pub trace: u32,
     /// Class name as in Java source.
     pub class: &'a [u8],
 }

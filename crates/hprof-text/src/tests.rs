@@ -77,6 +77,14 @@ fn lines_no_golden_run_has() {
          JNI REFERENCES END\n",
         4,
     );
+    check(
+        "ALLOCATION STACKS BEGIN (samples = 90) now\n\
+         rank  share of the site (95 % interval) samples   objects     bytes   site  trace class\n   \
+         1  75.00% (66.25%..82.25%)      67     30000    720000 300004 300009 a.B$C\n   \
+         1  25.00% (17.75%..33.75%)      23     10000    240000 300004      0 a.B$C\n\
+         ALLOCATION STACKS END\n",
+        4,
+    );
     check("NOTE: 5 lost: samples without a stack\n", 1);
     check(
         "count callee caller time\n2 <unknown callee> <unknown caller> -1\n",

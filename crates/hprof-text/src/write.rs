@@ -1,8 +1,8 @@
 //! Records to lines: exactly the bytes the original agent prints for them.
 
 use super::record::{
-    EstimateRow, Frame, Monitor, MonitorWait, RankRow, ReferenceRow, SiteOrder, SiteRow, TextLine,
-    TextRecord, Trace,
+    AllocationStackRow, EstimateRow, Frame, Monitor, MonitorThread, MonitorWait, RankRow,
+    ReferenceRow, SiteOrder, SiteRow, TextLine, TextRecord, Trace,
 };
 use std::io::{self, Write};
 
@@ -65,14 +65,7 @@ pub fn write_record(out: &mut impl Write, record: &TextRecord<'_>) -> io::Result
         }
         TextRecord::Wait(event) => wait(out, event),
         TextRecord::MonitorDumpBegin => out.write_all(b"MONITOR DUMP BEGIN\n"),
-        TextRecord::MonitorThread(one) => {
-            write!(
-                out,
-                "    THREAD {}, trace {}, status: ",
-                one.thread, one.trace
-            )?;
-            line(out, one.status)
-        }
+        TextRecord::MonitorThread(one) => monitor_thread(out, one),
         TextRecord::Monitor(one) => monitor(out, one),
         TextRecord::MonitorDumpEnd => out.write_all(b"MONITOR DUMP END\n"),
         TextRecord::LockTimeBegin { total, date } => {
@@ -114,6 +107,11 @@ pub fn write_record(out: &mut impl Write, record: &TextRecord<'_>) -> io::Result
         }
         TextRecord::Estimate(row) => estimate(out, row),
         TextRecord::EstimatesEnd => out.write_all(b"CLASS ESTIMATES END\n"),
+        TextRecord::AllocationStacksBegin { samples, date } => {
+            allocation_stacks_begin(out, *samples, date)
+        }
+        TextRecord::AllocationStack(row) => allocation_stack(out, row),
+        TextRecord::AllocationStacksEnd => out.write_all(b"ALLOCATION STACKS END\n"),
         TextRecord::ReferencesBegin { global, weak, date } => {
             write!(
                 out,
@@ -229,6 +227,28 @@ fn estimate(out: &mut impl Write, row: &EstimateRow<'_>) -> io::Result<()> {
         write!(out, " {value:10} ({low}..{high})")?;
     }
     write!(out, " {:9} ", row.rate)?;
+    line(out, row.class)
+}
+
+fn monitor_thread(out: &mut impl Write, one: &MonitorThread<'_>) -> io::Result<()> {
+    let (thread, trace) = (one.thread, one.trace);
+    write!(out, "    THREAD {thread}, trace {trace}, status: ")?;
+    line(out, one.status)
+}
+
+fn allocation_stacks_begin(out: &mut impl Write, samples: u64, date: &[u8]) -> io::Result<()> {
+    write!(out, "ALLOCATION STACKS BEGIN (samples = {samples}) ")?;
+    line(out, date)?;
+    out.write_all(b"rank  share of the site (95 % interval) samples   objects     bytes   site  trace class\n")
+}
+
+fn allocation_stack(out: &mut impl Write, row: &AllocationStackRow<'_>) -> io::Result<()> {
+    let [share, low, high] = row.share;
+    write!(
+        out,
+        "{:4} {share:6.2}% ({low:.2}%..{high:.2}%) {:7} {:9} {:9} {:6} {:6} ",
+        row.rank, row.samples, row.objects, row.bytes, row.site, row.trace,
+    )?;
     line(out, row.class)
 }
 

@@ -90,7 +90,25 @@ impl Estimate {
             };
         }
         let n = all as f64;
-        let p = (hits.min(all)) as f64 / n;
+        Estimate::score(hits.min(all) as f64 / n, n)
+    }
+
+    /// The share of a part of samples that stand for different numbers. `unseen`: the sum over all of them of what each
+    /// stands for times that without itself, 0 if nothing is sampled but all counted.
+    pub fn of_weighted_share(part: f64, all: f64, unseen: f64) -> Estimate {
+        let value = if all > 0.0 { part / all } else { 0.0 };
+        if unseen > 0.0 {
+            // As many equal samples say as much (Kish).
+            return Estimate::score(value, all * all / unseen);
+        }
+        Estimate {
+            value,
+            low: value,
+            high: value,
+        }
+    }
+
+    fn score(p: f64, n: f64) -> Estimate {
         let middle = p + Z * Z / (2.0 * n);
         let half = Z * (p * (1.0 - p) / n + Z * Z / (4.0 * n * n)).sqrt();
         let norm = 1.0 + Z * Z / n;

@@ -15,6 +15,7 @@
 //! Reading order: [`Names`], [`Stacks`], the tables [`SiteTable`], [`SampleTable`], [`CostTable`],
 //! [`ContentionTable`], [`ReferenceTable`], [`WeightedTable`], then [`Profile`], [`Estimate`] and [`read`].
 
+mod allocation_stacks;
 mod cpu;
 mod estimate;
 mod merge;
@@ -31,6 +32,7 @@ mod sites;
 mod stacks;
 mod weighted;
 
+pub use allocation_stacks::{AllocationStacks, StackSamples, StackShare};
 pub use cpu::{CallPair, Cost, CostTable, SampleTable};
 pub use estimate::{Estimate, Sampling, Weight};
 pub use metric::{Metric, WeightedStack};

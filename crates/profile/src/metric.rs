@@ -23,6 +23,10 @@ pub enum Metric {
     AllocatedBytes,
     /// Objects ever allocated.
     AllocatedObjects,
+    /// Bytes ever allocated, by sampled stacks.
+    SampledAllocatedBytes,
+    /// Objects ever allocated, by sampled stacks.
+    SampledAllocatedObjects,
     /// Bytes not known to be collected.
     LiveBytes,
     /// Objects not known to be collected.
@@ -53,7 +57,7 @@ pub enum Metric {
 
 impl Metric {
     /// Every metric, in the order a report shows them.
-    pub const ALL: [Metric; 20] = [
+    pub const ALL: [Metric; 22] = [
         Metric::Samples,
         Metric::CpuTime,
         Metric::Calls,
@@ -61,6 +65,8 @@ impl Metric {
         Metric::WallWaiting,
         Metric::AllocatedBytes,
         Metric::AllocatedObjects,
+        Metric::SampledAllocatedBytes,
+        Metric::SampledAllocatedObjects,
         Metric::LiveBytes,
         Metric::LiveObjects,
         Metric::NativeAllocatedBytes,
@@ -86,6 +92,8 @@ impl Metric {
             Metric::WallWaiting => "wall_waiting",
             Metric::AllocatedBytes => "alloc_space",
             Metric::AllocatedObjects => "alloc_objects",
+            Metric::SampledAllocatedBytes => "sampled_alloc_space",
+            Metric::SampledAllocatedObjects => "sampled_alloc_objects",
             Metric::LiveBytes => "inuse_space",
             Metric::LiveObjects => "inuse_objects",
             Metric::NativeAllocatedBytes => "native_alloc_space",
@@ -122,6 +130,7 @@ impl Metric {
             | Metric::Blocked
             | Metric::Parked => "nanoseconds",
             Metric::AllocatedBytes
+            | Metric::SampledAllocatedBytes
             | Metric::LiveBytes
             | Metric::NativeAllocatedBytes
             | Metric::NativeLiveBytes
@@ -159,6 +168,8 @@ impl Profile {
             Metric::References => self.references.is_some(),
             Metric::WallRunning
             | Metric::WallWaiting
+            | Metric::SampledAllocatedBytes
+            | Metric::SampledAllocatedObjects
             | Metric::Parked
             | Metric::Parks
             | Metric::RetainedBytes
@@ -237,6 +248,8 @@ impl Profile {
             }
             Metric::WallRunning
             | Metric::WallWaiting
+            | Metric::SampledAllocatedBytes
+            | Metric::SampledAllocatedObjects
             | Metric::Parked
             | Metric::Parks
             | Metric::RetainedBytes

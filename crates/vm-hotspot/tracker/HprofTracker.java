@@ -76,6 +76,8 @@ public final class HprofTracker {
     static final boolean adaptive;
     /** Binary logarithm of the objects of a site that are all followed, if the thread has few sites. */
     static final int exactShift;
+    /** Stacks are sampled, and a context is one allocating instruction, or 0 where none with inserted code allocates. */
+    static final boolean stacksSampled;
     /** Objects of a thread that are followed before it has fewer followed of each site. */
     private static final int MUCH = 1 << 19;
     /** The same is at least this then, however many sites the thread has. */
@@ -96,6 +98,7 @@ public final class HprofTracker {
         alignMask = 7;
         adaptive = false;
         exactShift = 12;
+        stacksSampled = false;
     }
 
     /** Bits of a site's number that count sites, as where the code is inserted. */
@@ -191,7 +194,7 @@ public final class HprofTracker {
     int countdown;
     /** The countdown when the present stretch began. */
     int rest;
-    /** Of the random numbers that the countdown begins with. */
+    /** Of the random numbers that the countdown begins with, and that decide which stacks are sampled. */
     long noise;
 
     private static int id(Thread thread) {
@@ -354,6 +357,42 @@ public final class HprofTracker {
         }
     }
 
+    // Where stacks are sampled, the context is that of one instruction, from there to the count of its object.
+
+    /** The site of an instruction that is about to call a constructor, or has made an array or copy. */
+    public static void here(long sites, int site) {
+        HprofTracker tracker = counter();
+        if (tracker != null) {
+            tracker.context = sites + number(site);
+        }
+    }
+
+    /** At the entry of a constructor that runs other code before it calls the next one: the site of its object. */
+    public static long held() {
+        HprofTracker tracker = counter();
+        if (tracker == null) {
+            return 0;
+        }
+        long site = tracker.context;
+        tracker.context = 0;
+        return site;
+    }
+
+    /** Before it calls the next one. */
+    public static void hold(long site) {
+        HprofTracker tracker = counter();
+        if (tracker != null) {
+            tracker.context = site;
+        }
+    }
+
+    /** The next object is not of this site, unless an instruction comes before it. */
+    private void counted() {
+        if (stacksSampled) {
+            context = 0;
+        }
+    }
+
     private long key() {
         return depthMayChange ? context ^ depthSalt : context;
     }
@@ -362,7 +401,12 @@ public final class HprofTracker {
     public static void object(Object made) {
         HprofTracker tracker = counter();
         if (tracker != null) {
-            tracker.count(made, tracker.key() ^ made.getClass().hashCode() * SPREAD, 0);
+            long key = tracker.key();
+            if (!stacksSampled || tracker.context == 0) {
+                key ^= made.getClass().hashCode() * SPREAD; // An instruction makes objects of one class.
+            }
+            tracker.count(made, key, 0);
+            tracker.counted();
         }
     }
 
@@ -371,6 +415,7 @@ public final class HprofTracker {
         HprofTracker tracker = counter();
         if (tracker != null) {
             tracker.count(made, tracker.key() ^ kind, arrayBytes(length, kind));
+            tracker.counted();
         }
     }
 
@@ -382,12 +427,17 @@ public final class HprofTracker {
     public static void nested(Object made) {
         HprofTracker tracker = counter();
         if (tracker != null) {
-            tracker.copied(made);
-            if (made instanceof Object[]) {
-                for (Object element : (Object[]) made) {
-                    if (element != null) {
-                        nested(element);
-                    }
+            tracker.nest(made);
+            tracker.counted();
+        }
+    }
+
+    private void nest(Object made) {
+        copied(made);
+        if (made instanceof Object[]) {
+            for (Object element : (Object[]) made) {
+                if (element != null) {
+                    nest(element);
                 }
             }
         }
@@ -398,6 +448,7 @@ public final class HprofTracker {
         HprofTracker tracker = counter();
         if (tracker != null && made != null) {
             tracker.copied(made);
+            tracker.counted();
         }
     }
 
@@ -418,6 +469,7 @@ public final class HprofTracker {
             } else {
                 tracker.copied(made);
             }
+            tracker.counted();
         }
     }
 
@@ -457,7 +509,8 @@ public final class HprofTracker {
             return;
         }
         long objects = all[at + 1] + 1;
-        if ((objects & (int) all[at + 3]) == 0) {
+        // Of sampled stacks none may be preferred, so the objects are picked in an order without a period.
+        if (((stacksSampled ? objects * SPREAD >>> 32 : objects) & (int) all[at + 3]) == 0) {
             follow(made, all, at, bytes);
             return;
         }
@@ -497,7 +550,9 @@ public final class HprofTracker {
         keeper.pendingCount = count;
         all[at + 1] = objects;
         all[at + 2] += bytes;
-        if ((objects & objects - 1) == 0) {
+        if (stacksSampled) {
+            sampleSome(objects, how);
+        } else if ((objects & objects - 1) == 0) {
             check(this, how);
         }
         int exact = keeper.followed < MUCH ? exactShift : Math.min(exactShift, Math.max(LEAST_EXACT, sitesShift - MANY_EXACT));
@@ -514,6 +569,26 @@ public final class HprofTracker {
             keeper.peeked = 0;
             keeper.followed = Math.min(MUCH, keeper.followed + count);
         }
+    }
+
+    /**
+     * Has the stack of an object sampled, that of all of the first ones of a site and then of a random choice that becomes
+     * rarer: of 2^n objects that follow the first 2^n of them, about 2^(n / 4 + 2) are sampled. Each stands for as many as
+     * it was chosen from.
+     */
+    private void sampleSome(long objects, long how) {
+        int rarity = (60 - Long.numberOfLeadingZeros(objects)) * 3 >> 2;
+        int picked = Integer.bitCount((int) how);
+        int more = rarity - picked;
+        if (more > 0) {
+            // Each thread has its own increment, which is odd.
+            noise = noise * 6364136223846793005L + 1442695040888963407L + ((long) id << 1);
+            if (noise >>> 64 - more != 0) {
+                return;
+            }
+            picked = rarity;
+        }
+        sample(this, how, picked);
     }
 
     /** A method begins; the result is to be given back at its end. */
@@ -887,6 +962,9 @@ public final class HprofTracker {
 
     /** Whether an allocation is at the stack of its site; for each power of two of them. */
     private static native void check(HprofTracker tracker, long how);
+
+    /** Reads the stack of an object that is at hand; it stands for 2^weight of its site. */
+    private static native void sample(HprofTracker tracker, long how, int weight);
 
     /** Follows the pending objects until they die. */
     private static native void drain(HprofTracker tracker);

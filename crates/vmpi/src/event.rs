@@ -25,6 +25,23 @@ pub struct AllocationRow {
     pub object: ObjectHandle,
 }
 
+/// Sampled stacks of one site since the last batch, where sites are instructions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AllocationStackRow {
+    /// The class of the objects.
+    pub class: ClassId,
+    /// The stack of one frame that the site is reported with.
+    pub site: TraceId,
+    /// The stack.
+    pub stack: TraceId,
+    /// How often it was sampled.
+    pub samples: u64,
+    /// How many objects of the site the samples stand for.
+    pub objects: u64,
+    /// Sum of the squares of what each sample stands for.
+    pub squares: u64,
+}
+
 /// Objects of one site that died since the last batch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FreeRow {
@@ -241,6 +258,8 @@ pub enum Event<'a> {
     },
     /// Allocations, as differences.
     Allocations(&'a [AllocationRow]),
+    /// Sampled stacks of allocations, as differences.
+    AllocationStacks(&'a [AllocationStackRow]),
     /// Freed objects, as differences.
     Frees(&'a [FreeRow]),
     /// Blocks that native code allocated, as differences; estimates where they are sampled.

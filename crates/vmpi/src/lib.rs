@@ -66,8 +66,8 @@ pub mod wire;
 pub use budget::{Budget, Memory, Worth};
 pub use class_options::{Choice, ClassOptions, Share};
 pub use event::{
-    AllocationRow, ClassAnswer, CostRow, Event, FreeRow, GcKind, MonitorEvent, SampleRow,
-    SampleTiming, WallDropped, WallRow,
+    AllocationRow, AllocationStackRow, ClassAnswer, CostRow, Event, FreeRow, GcKind, MonitorEvent,
+    SampleRow, SampleTiming, WallDropped, WallRow,
 };
 pub use fills::{Fills, SiteFill};
 pub use heap::{

@@ -108,6 +108,8 @@ pub struct HeapMode {
     pub dump: bool,
     /// Allocation sites.
     pub sites: bool,
+    /// `stacks=sampled`: sites are instructions, whose stacks are sampled.
+    pub stacks_sampled: bool,
     /// `native`: blocks of native code are recorded, one in about so many bytes on average; 0 and
     /// 1 for every block.
     pub native: Option<u64>,

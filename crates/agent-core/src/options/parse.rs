@@ -235,6 +235,8 @@ impl Parser {
                 let interval = size(value).ok_or_else(|| wrong("native", "a size such as 512k"))?;
                 options.heap.native = Some(interval);
             }
+            ("stacks", "exact" | "sampled") => options.heap.stacks_sampled = value == "sampled",
+            ("stacks", _) => return Err(wrong("stacks", "exact|sampled")),
             ("oom", "y") => options.heap.when_exhausted = Some(WhenExhausted::Dump),
             ("oom", "n") => options.heap.when_exhausted = Some(WhenExhausted::Nothing),
             ("oom", "snapshot") => options.heap.when_exhausted = Some(WhenExhausted::Snapshot),
@@ -348,6 +350,24 @@ impl Parser {
             options.heap.dump = true;
             options.heap.sites = true;
         }
+        self.check_stacks()
+    }
+
+    /// Sampled stacks are those of sites, and have a table of the text form only.
+    fn check_stacks(&self) -> Result<(), OptionFault> {
+        let options = &self.options;
+        if !options.heap.stacks_sampled {
+            return Ok(());
+        }
+        if !options.heap.sites || options.sampled.is_some() {
+            return Err(wrong(
+                "stacks",
+                "exact without heap=sites|all, or with alloc=",
+            ));
+        }
+        if options.output.format == Format::Binary {
+            return Err(wrong("stacks", "exact with format=b"));
+        }
         Ok(())
     }
 }
@@ -369,6 +389,7 @@ fn syntax(name: &str) -> &'static str {
         "alloc" => "alloc=SIZE",
         "native" => "native=SIZE",
         "memory" => "memory=SIZE",
+        "stacks" => "stacks=exact|sampled",
         "oom" => "oom=y|n|snapshot",
         "cow-limit" => "cow-limit=SIZE",
         "tracked" => "tracked=OBJECTS",

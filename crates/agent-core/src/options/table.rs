@@ -266,6 +266,14 @@ pub const OPTIONS: &[OptionRow] = &[
     ),
     row(
         New,
+        "stacks",
+        Words,
+        "exact|sampled",
+        "stacks of heap=sites",
+        "exact",
+    ),
+    row(
+        New,
         "oom",
         Words,
         "y|n|snapshot",

@@ -10,7 +10,9 @@ pub(crate) mod text;
 mod text_heap;
 
 use crate::catalog::{Catalog, Class, ResolvedTrace};
-use profile::{ContentionTable, CostTable, Ranked, SampleTable, SiteOrder, SiteTable, Volume};
+use profile::{
+    ContentionTable, CostTable, Ranked, SampleTable, SiteOrder, SiteTable, StackShare, Volume,
+};
 use rustc_hash::FxHashMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -67,6 +69,10 @@ pub(crate) trait Emit: Send {
     fn sites(&mut self, context: &mut Context<'_>, section: &SitesSection<'_>);
     /// CLASS ESTIMATES of a sampled allocation table.
     fn estimates(&mut self, context: &mut Context<'_>, table: &SiteTable, interval: u64);
+    /// ALLOCATION STACKS: so many samples of the stacks of sites; has no binary form.
+    fn allocation_stacks(&mut self, context: &mut Context<'_>, samples: u64, rows: &[StackShare]) {
+        let _ = (context, samples, rows);
+    }
     /// NATIVE: these rows of a table of blocks, whose class is the library.
     fn native(
         &mut self,

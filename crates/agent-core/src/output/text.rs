@@ -9,10 +9,11 @@ use crate::catalog::{Class, ResolvedTrace};
 use crate::ids::{ObjectIds, thread_serial, trace_serial};
 use crate::mutf8::encode;
 use hprof_text::{
-    CpuKind, EstimateRow, Frame, Header, Monitor, MonitorThread, MonitorWait, OldRow, PRELUDE,
-    RankRow, ReferenceRow, SiteOrder, SiteRow, TextRecord, ThreadStart, Trace, write_record,
+    AllocationStackRow, CpuKind, EstimateRow, Frame, Header, Monitor, MonitorThread, MonitorWait,
+    OldRow, PRELUDE, RankRow, ReferenceRow, SiteOrder, SiteRow, TextRecord, ThreadStart, Trace,
+    write_record,
 };
-use profile::{ContentionTable, CostTable, Estimate, Ranked, SampleTable, SiteTable};
+use profile::{ContentionTable, CostTable, Estimate, Ranked, SampleTable, SiteTable, StackShare};
 use std::io::Write;
 use std::path::Path;
 use vmpi::{ClassId, HeapSummary, MonitorInfo, ThreadId, ThreadStack, VmError};
@@ -201,6 +202,26 @@ impl Emit for TextOutput {
             }));
         }
         self.put(&TextRecord::EstimatesEnd);
+    }
+
+    fn allocation_stacks(&mut self, context: &mut Context<'_>, samples: u64, rows: &[StackShare]) {
+        let date = context.date.as_bytes();
+        self.put(&TextRecord::AllocationStacksBegin { samples, date });
+        for row in rows {
+            let class = context.catalog.class(context.vm, class_of(row.of.class));
+            let share = [row.share.value, row.share.low, row.share.high];
+            self.put(&TextRecord::AllocationStack(AllocationStackRow {
+                rank: row.rank,
+                share: share.map(|part| part * 100.0),
+                samples: row.of.samples,
+                objects: row.allocated.objects,
+                bytes: row.allocated.bytes,
+                site: trace_serial(trace_of(row.of.site)).0,
+                trace: trace_serial(trace_of(row.of.stack)).0,
+                class: &encode(&class.name),
+            }));
+        }
+        self.put(&TextRecord::AllocationStacksEnd);
     }
 
     fn native(

@@ -12,7 +12,8 @@ use crate::output::sink::Sink;
 use crate::output::text::TextOutput;
 use crate::output::{Context, Emit, ThreadRecord, WaitRecord};
 use profile::{
-    Contention, ContentionTable, Cost, CostTable, NameId, SampleTable, Sampling, SiteTable, Volume,
+    AllocationStacks, Contention, ContentionTable, Cost, CostTable, NameId, SampleTable, Sampling,
+    SiteTable, StackSamples, Volume,
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
@@ -20,9 +21,9 @@ use std::io::Write;
 use std::sync::Arc;
 use vmpi::class_options::Rules;
 use vmpi::{
-    AllocationRow, ClassAnswer, ClassId, CostRow, Event, FreeRow, MonitorEvent, MonitorId,
-    Profiler, SampleRow, SampleTiming, ThreadId, ThreadInfo, TraceId, Vm, VmInfo, WallDropped,
-    WallRow,
+    AllocationRow, AllocationStackRow, ClassAnswer, ClassId, CostRow, Event, FreeRow, MonitorEvent,
+    MonitorId, Profiler, SampleRow, SampleTiming, ThreadId, ThreadInfo, TraceId, Vm, VmInfo,
+    WallDropped, WallRow,
 };
 
 /// What the agent does after a socket command.
@@ -57,6 +58,8 @@ pub struct Recorder {
 #[derive(Debug, Default)]
 struct Tables {
     sites: SiteTable,
+    /// Sampled stacks of the sites.
+    stacks: AllocationStacks,
     /// Blocks of native code; the class is the library.
     native: SiteTable,
     samples: SampleTable,
@@ -93,6 +96,7 @@ impl Recorder {
         let catalog = Catalog::new(options.traces.line_numbers, modern);
         let tables = Tables {
             sites: SiteTable::new(sampling),
+            stacks: AllocationStacks::default(),
             samples: SampleTable::new(interval),
             ..Tables::default()
         };
@@ -402,6 +406,7 @@ impl Recorder {
             Switch::ClearSites => {
                 self.tables.native.clear();
                 self.tables.sites.clear();
+                self.tables.stacks.clear();
                 vmpi::Control::ClearAllocations
             }
             Switch::Depth(depth) => vmpi::Control::Depth(u32::from(depth)),
@@ -510,6 +515,7 @@ impl Profiler for Recorder {
             }
             Event::ThreadEnded { thread } => self.thread_ended(vm, *thread),
             Event::Allocations(rows) => allocations(&mut self.tables.sites, rows),
+            Event::AllocationStacks(rows) => allocation_stacks(&mut self.tables.stacks, rows),
             Event::Frees(rows) => frees(&mut self.tables.sites, rows),
             Event::NativeAllocations(rows) => allocations(&mut self.tables.native, rows),
             Event::NativeFrees(rows) => frees(&mut self.tables.native, rows),
@@ -550,6 +556,19 @@ fn allocations(table: &mut SiteTable, rows: &[AllocationRow]) {
         };
         let (class, trace) = (class_name(row.class), trace_id(row.trace));
         table.allocate_part(class, trace, volume, row.share.ratio());
+    }
+}
+
+fn allocation_stacks(table: &mut AllocationStacks, rows: &[AllocationStackRow]) {
+    for row in rows {
+        table.add(StackSamples {
+            class: class_name(row.class),
+            site: trace_id(row.site),
+            stack: trace_id(row.stack),
+            samples: row.samples,
+            objects: row.objects,
+            squares: row.squares,
+        });
     }
 }
 

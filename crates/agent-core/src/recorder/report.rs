@@ -168,6 +168,7 @@ impl Recorder {
         self.dump(vm);
         self.remarks(vm);
         self.tables.sites.clear_allocated();
+        self.tables.stacks.clear();
         self.tables.native.clear_allocated();
         self.begin_again(vm, out);
         self.flush();
@@ -333,6 +334,8 @@ impl Recorder {
             self.write(vm, |out, context| out.class_options(context, &answers));
         }
         let table = std::mem::take(&mut self.tables.sites);
+        let stacks = std::mem::take(&mut self.tables.stacks);
+        let samples = stacks.samples();
         let order = if flags & 2 == 0 {
             SiteOrder::LiveBytes
         } else {
@@ -352,7 +355,12 @@ impl Recorder {
                 Sampling::All if table.is_estimate() => out.estimates(context, &table, 0),
                 Sampling::All => {}
             }
+            if samples > 0 {
+                let rows = stacks.shares(&table, cutoff);
+                out.allocation_stacks(context, samples, &rows);
+            }
         });
+        self.tables.stacks = stacks;
         self.tables.sites = table;
     }
 

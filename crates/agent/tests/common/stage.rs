@@ -162,6 +162,7 @@ pub(crate) fn stage(lab: &Lab) -> Option<Stage> {
 /// Live and allocated objects of the last sites table, by the method that made them.
 pub(crate) fn objects_of(text: &str, class: &str) -> Option<(u64, u64)> {
     let table = text.rsplit("SITES BEGIN").next()?;
+    let table = table.split("SITES END").next()?;
     let rows = table.lines().filter(|line| line.ends_with(class));
     let rows = rows.map(|line| line.split_whitespace().collect::<Vec<_>>());
     let rows = rows.filter_map(|f| Some((f.get(4)?.parse().ok()?, f.get(6)?.parse().ok()?)));

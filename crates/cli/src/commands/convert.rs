@@ -41,8 +41,8 @@ pub struct Args {
     to: Option<String>,
     /// Only this metric, such as alloc_space, or retained_space of a dump
     ///
-    /// Metrics of profiles: samples, cpu, calls, wall_running, wall_waiting, alloc_space, alloc_objects, inuse_space,
-    /// inuse_objects, delay, contentions, jni_references, parked or parks. Metrics of heap
+    /// Metrics of profiles: samples, cpu, calls, wall_running, wall_waiting, alloc_space, alloc_objects,
+    /// sampled_alloc_space, sampled_alloc_objects, inuse_space, inuse_objects, delay, contentions, jni_references, parked or parks. Metrics of heap
     /// dumps: retained_space, shallow_space
     #[arg(long, value_name = "METRIC")]
     metric: Option<String>,

@@ -18,8 +18,8 @@ pub struct Args {
     /// Profiles; several are added
     #[arg(required = true, value_name = "PROFILE", value_hint = clap::ValueHint::FilePath)]
     files: Vec<PathBuf>,
-    /// samples, cpu, calls, wall_running, wall_waiting, alloc_space, alloc_objects, inuse_space, inuse_objects,
-    /// native_alloc_space, native_alloc_blocks, native_inuse_space, native_inuse_blocks, delay,
+    /// samples, cpu, calls, wall_running, wall_waiting, alloc_space, alloc_objects, sampled_alloc_space,
+    /// sampled_alloc_objects, inuse_space, inuse_objects, native_alloc_space, native_alloc_blocks, native_inuse_space, native_inuse_blocks, delay,
     /// contentions, jni_references, parked or parks [default: the first the profile has]
     #[arg(long, value_name = "METRIC")]
     metric: Option<String>,

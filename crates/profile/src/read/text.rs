@@ -200,6 +200,28 @@ impl Builder {
                 self.profile.add_parks(class, trace, row.count, parked_ns);
             }
 
+            TextRecord::AllocationStacksBegin { .. } => {
+                self.profile.begin_weights(Metric::SampledAllocatedBytes);
+                self.profile.begin_weights(Metric::SampledAllocatedObjects);
+            }
+            TextRecord::AllocationStack(row) => {
+                let class = Some(self.name(row.class));
+                let trace = match row.trace {
+                    0 => TraceId::EMPTY,
+                    serial => self.find(serial),
+                };
+                for (metric, value) in [
+                    (Metric::SampledAllocatedBytes, row.bytes),
+                    (Metric::SampledAllocatedObjects, row.objects),
+                ] {
+                    let stack = WeightedStack {
+                        trace,
+                        class,
+                        value,
+                    };
+                    self.profile.add_weight(metric, stack);
+                }
+            }
             TextRecord::MonitorDumpBegin => {
                 self.profile.monitor_dumps.push(MonitorDump::default());
             }

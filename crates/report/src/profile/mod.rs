@@ -166,6 +166,8 @@ pub(crate) fn label(metric: Metric) -> &'static str {
         Metric::WallWaiting => "Wall-clock time, waiting",
         Metric::AllocatedBytes => "Allocated bytes",
         Metric::AllocatedObjects => "Allocated objects",
+        Metric::SampledAllocatedBytes => "Allocated bytes by sampled stack",
+        Metric::SampledAllocatedObjects => "Allocated objects by sampled stack",
         Metric::LiveBytes => "Live bytes",
         Metric::LiveObjects => "Live objects",
         Metric::NativeAllocatedBytes => "Native bytes allocated",

@@ -3,7 +3,7 @@
 //! 1. Class filters say how a class is recorded ([`choices`]).
 //! 2. Java code counts its objects by stack; those of native code and of the VM come as events ([`native_made`]).
 //!    Sampled ones wait in lists, so that no thread waits for another ([`sampled`]).
-//! 3. What threads have counted is summed up by site ([`sites`]), and reported as differences ([`reported`]).
+//! 3. What threads have counted is summed up by site ([`sites`]; [`site_stacks`] and [`tallies`] if stacks are sampled), and reported as differences ([`reported`]).
 //! 4. Objects that threads have gathered ([`gathered`]) are tracked by weak references until they are freed ([`followed`]).
 //!    Where a tracked object keeps garbage, their number has a bound ([`bound`]).
 //! 5. Their order keeps when they were allocated ([`births`]).
@@ -16,4 +16,6 @@ pub(crate) mod gathered;
 pub(crate) mod native_made;
 pub(crate) mod reported;
 pub(crate) mod sampled;
+pub(crate) mod site_stacks;
 pub(crate) mod sites;
+pub(crate) mod tallies;

@@ -6,9 +6,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use jvmti::sys::FieldPtr;
 use jvmti::{Capability, Env, EventKind, Jni, Live, Object};
+use vmpi::MethodInfo;
 
+use crate::alloc::followed::Followed;
 use crate::instrument::natives::{is_inside, uncounted};
+use crate::vm::config::Config;
 use crate::vm::hotspot::HotSpot;
+use crate::vm::state::{NOWHERE, State};
 
 /// Whether allocations are counted at the moment.
 static IS_ON: AtomicBool = AtomicBool::new(false);
@@ -67,4 +71,53 @@ fn made(jni: Jni, object: Object, is_string: bool) {
             });
         });
     });
+}
+
+impl State {
+    /// Objects that native code made by JNI: one, or a string with its array.
+    pub(crate) fn native_allocated(
+        &mut self,
+        (env, jni): (Env<Live>, Jni),
+        made: &[Object],
+        config: &Config,
+        followed: &Followed,
+    ) {
+        // JDK 8 makes these by JNI.
+        if let [Some(top), caller] = self.innermost(env, jni)
+            && is_unsafe(top, caller)
+        {
+            return;
+        }
+        for object in made {
+            self.sampled((env, jni), *object, config, followed);
+        }
+    }
+
+    /// The two innermost methods of the current stack.
+    fn innermost(&mut self, env: Env<Live>, jni: Jni) -> [Option<&MethodInfo>; 2] {
+        let mut rows = [NOWHERE; 2];
+        let count = env.stack_into(None, &mut rows).unwrap_or(0);
+        let frames = self.registry.stack(env, jni, &rows[..count], rows.len());
+        let method = |at: usize| {
+            let number = frames.get(at)?.method.0 as usize;
+            Some(&self.registry.methods.get(number.wrapping_sub(1))?.info)
+        };
+        [method(0), method(1)]
+    }
+
+    /// Whether the code that asks the VM for an object counts it itself: callers of
+    /// these native methods are instrumented.
+    pub(crate) fn is_counted_by_caller(&mut self, env: Env<Live>, jni: Jni) -> bool {
+        let [Some(top), caller] = self.innermost(env, jni) else {
+            return false;
+        };
+        let is_copy = ["clone", "newArray", "multiNewArray", "newInstance0"];
+        top.is_native && is_copy.contains(&top.name.as_str()) || is_unsafe(top, caller)
+    }
+}
+
+/// Whether this is `Unsafe.allocateInstance`, called by code that counts what it makes.
+fn is_unsafe(top: &MethodInfo, caller: Option<&MethodInfo>) -> bool {
+    let is_called = caller.is_some_and(|caller| !caller.is_native);
+    top.is_native && top.name == "allocateInstance" && is_called
 }

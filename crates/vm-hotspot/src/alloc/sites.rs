@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
-use vmpi::{ClassId, Memory, Share, TraceId, Worth};
+use vmpi::{AllocationStackRow, ClassId, Memory, Share, TraceId, Worth};
 
 use crate::alloc::followed::SITE_BITS;
+use crate::alloc::tallies::Tallies;
 use crate::vm::config::Follow;
 use crate::vm::costs;
 
@@ -59,6 +60,8 @@ pub(crate) struct Sites {
     by_key: FxHashMap<(ClassId, TraceId, Share), SiteId>,
     pub(crate) follows: bool,
     pub(crate) memory: Arc<Memory>,
+    /// Stacks that were sampled, if they are.
+    pub(crate) tallies: Tallies,
     /// Sites that were merged with another one of their class since the last report, because of the memory limit.
     pub(crate) joined: u64,
 }
@@ -149,6 +152,21 @@ impl Sites {
                 row.bytes += objects * row.size + array_bytes;
             }
         }
+    }
+
+    /// Sampled stacks since the last call, by class and site.
+    pub(crate) fn take_stacks(&mut self) -> Vec<AllocationStackRow> {
+        let taken = self.tallies.take().into_iter();
+        taken
+            .filter_map(|(site, row)| {
+                let (class, trace, ..) = self.about(site)?;
+                Some(AllocationStackRow {
+                    class,
+                    site: trace,
+                    ..row
+                })
+            })
+            .collect()
     }
 
     /// The size that all objects of a site have.

@@ -43,9 +43,9 @@ pub(crate) fn is_leaf(class: &Class<'_>, edit: &MethodEdit<'_>) -> bool {
             GETFIELD => is_of_this(1),
             PUTFIELD => is_of_this(2) && before(1).is_some_and(|i| is_load(i.opcode)),
             GETSTATIC | PUTSTATIC => is_initialized(class, instruction),
-            LDC | LDC_W | LDC2_W => is_number(class, instruction),
             0x99..=0xa7 | 0xc6 | 0xc7 => is_forward(instruction),
-            opcode => is_harmless(opcode),
+            0xac..=0xb1 => true,
+            _ => is_harmless(class, instruction),
         }
     })
 }
@@ -55,12 +55,15 @@ fn is_load(opcode: u8) -> bool {
     matches!(opcode, 0x01..=0x11 | 0x15..=0x2d)
 }
 
-/// Neither throws nor calls nor jumps.
-fn is_harmless(opcode: u8) -> bool {
-    is_load(opcode)
+/// Neither throws nor calls nor jumps, nor ends the method.
+pub(super) fn is_harmless(class: &Class<'_>, instruction: &Instruction<'_>) -> bool {
+    match instruction.opcode {
+        LDC | LDC_W | LDC2_W => is_number(class, instruction),
         // nop; stores to locals; moves on the stack; arithmetic but for the four that
-        // divide integers; iinc, conversions and comparisons; returns.
-        || matches!(opcode, 0x00 | 0x36..=0x4e | 0x57..=0x6b | 0x6e | 0x6f | 0x72..=0x98 | 0xac..=0xb1)
+        // divide integers; iinc, conversions and comparisons.
+        0x00 | 0x36..=0x4e | 0x57..=0x6b | 0x6e | 0x6f | 0x72..=0x98 => true,
+        opcode => is_load(opcode),
+    }
 }
 
 fn is_forward(branch: &Instruction<'_>) -> bool {

@@ -8,11 +8,12 @@ use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 
-use jvmti::sys::{RawEnv, RawObject};
+use jvmti::sys::{RawEnv, RawObject, Value};
 use jvmti::{Jni, Object};
 
 use crate::alloc::sites::SiteId;
 use crate::host::sampling;
+use crate::instrument::tracker::Tracker;
 use crate::threads::background::at_end;
 use crate::threads::parks;
 use crate::vm::config::Clock;
@@ -57,6 +58,43 @@ fn wrap(jni: RawEnv, object: RawObject) -> Option<(Jni, Object)> {
     // SAFETY: the VM passes this thread's environment and valid local references
     // to native methods.
     unsafe { Some((Jni::from_raw(jni), Object::from_raw(object)?)) }
+}
+
+impl Tracker {
+    /// Calls each native method once while nothing is counted. The VM looks for a
+    /// native method of a boot class with the help of Java code, which, once it is
+    /// counted, would call the method that the VM is searching for.
+    pub(crate) fn link_natives(&self, jni: Jni) -> jvmti::Result<()> {
+        let class = self.class;
+        let null = Value {
+            l: std::ptr::null_mut(),
+        };
+        let zero = Value { j: 0 };
+        let of = |name, descriptor: &str| jni.static_method(class, name, descriptor);
+        let enroll = of("enroll", "(Ljava/lang/Thread;)Ljava/lang/HprofTracker;")?;
+        jni.call_static_object(class, enroll, &[null])?;
+        for (name, more) in [
+            ("site", "Ljava/lang/Object;JJ"),
+            ("check", "J"),
+            ("sample", "JI"),
+            ("drain", ""),
+            ("upcall", ""),
+        ] {
+            let method = of(name, &format!("(Ljava/lang/HprofTracker;{more})V"))?;
+            let arguments = match name {
+                "site" => &[null, null, zero, zero][..],
+                _ => &[null, zero, zero][..1 + more.len()],
+            };
+            jni.call_static_void(class, method, arguments)?;
+        }
+        let lodge = of("lodge", "(Ljava/lang/Thread;)Ljava/lang/HprofTracker;")?;
+        jni.call_static_object(class, lodge, &[null])?;
+        let house = "(Ljava/lang/HprofTracker;Ljava/lang/HprofTracker;)Ljava/lang/HprofTracker;";
+        jni.call_static_object(class, of("house", house)?, &[null, null])?;
+        let edge = of("edge", "(Ljava/lang/HprofTracker;J)I")?;
+        jni.call_static_int(class, edge, &[null, zero])?;
+        Ok(())
+    }
 }
 
 /// `HprofEnd.run`.
@@ -200,6 +238,25 @@ pub extern "system" fn Java_java_lang_HprofTracker_check(
         let (site, _) = SiteId::of_word(how);
         HotSpot::get()?.at(jni, tracker, |state, at| {
             state.check(at, site);
+            Ok(())
+        })
+    });
+}
+
+/// `HprofTracker.sample`.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_java_lang_HprofTracker_sample(
+    jni: RawEnv,
+    _class: RawObject,
+    tracker: RawObject,
+    how: i64,
+    weight_log2: i32,
+) {
+    outside((), || {
+        let (jni, tracker) = wrap(jni, tracker)?;
+        let (site, _) = SiteId::of_word(how);
+        HotSpot::get()?.at(jni, tracker, |state, at| {
+            state.sample_stack(at, site, weight_log2.cast_unsigned());
             Ok(())
         })
     });

@@ -36,8 +36,8 @@ pub const TRACKER: &str = "java/lang/HprofTracker";
 
 const ALOAD: u8 = 0x19;
 const ASTORE: u8 = 0x3a;
-const LLOAD: u8 = 0x16;
-const LSTORE: u8 = 0x37;
+pub(super) const LLOAD: u8 = 0x16;
+pub(super) const LSTORE: u8 = 0x37;
 const ILOAD: u8 = 0x15;
 const ISTORE: u8 = 0x36;
 const DUP: u8 = 0x59;
@@ -46,7 +46,7 @@ const ICONST_0: u8 = 0x03;
 const BIPUSH: u8 = 0x10;
 const SIPUSH: u8 = 0x11;
 const ARRAYLENGTH: u8 = 0xbe;
-const LDC2_W: u8 = 0x14;
+pub(super) const LDC2_W: u8 = 0x14;
 const LDC_W: u8 = 0x13;
 const WIDE: u8 = 0xc4;
 
@@ -87,6 +87,8 @@ struct NumbersInner {
     sites: u64,
     /// Those of classes that were changed while they were there.
     sites_of: FxHashMap<ClassId, Sites>,
+    /// Sites in constructors that make objects of their own class: descriptors of the constructors.
+    own: FxHashMap<i64, Box<[u8]>>,
     refused: Refused,
     /// All that were ever in there.
     ever_refused: FxHashSet<String>,
@@ -147,6 +149,7 @@ impl Numbers {
         memory.native.charge(inner.charged);
         inner.memory = Arc::clone(memory);
         inner.sites_of.clear();
+        inner.own.clear();
         inner.ever_refused.clear();
         inner.refused = Refused::default();
     }
@@ -154,6 +157,16 @@ impl Numbers {
     /// Methods that there was no memory for, since the last call.
     pub(crate) fn take_nameless(&self) -> u64 {
         std::mem::take(&mut self.lock().nameless)
+    }
+
+    /// The constructor with this descriptor makes objects of its own class at this site.
+    pub(crate) fn note_own(&self, site: i64, descriptor: &[u8]) {
+        self.lock().own.insert(site, descriptor.into());
+    }
+
+    /// The descriptor of the constructor with this site, if that is of the class of its objects.
+    pub(crate) fn own(&self, site: i64) -> Option<Box<[u8]>> {
+        self.lock().own.get(&site).cloned()
     }
 
     /// What could not be instrumented since the last call.
@@ -202,7 +215,7 @@ impl Sites {
     /// The number of the class, to which the tracker adds one of the site in its class. The low bits
     /// count, so that contexts that differ in one site differ; the rest is noise, as it is in what the
     /// tracker adds, so that sums of sites do not meet.
-    fn of_class(self) -> i64 {
+    pub(super) fn of_class(self) -> i64 {
         let mut noise = self.first.wrapping_mul(0x9E37_79B9_7F4A_7C15);
         noise ^= noise >> 30;
         noise = noise.wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -222,6 +235,8 @@ pub struct Tracking<'a> {
     pub next_site: u32,
     /// Insert what counts allocations.
     pub allocations: bool,
+    /// Of those, insert what counts them by instruction: stacks are sampled.
+    pub stacks_sampled: bool,
     /// Insert what counts calls.
     pub calls: bool,
     /// The class whose native method `allocateInstance` makes objects without a constructor.
@@ -308,10 +323,24 @@ impl Instrument for Tracking<'_> {
             edit.need_stack(1);
         }
         let calls = self.calls && !is_object_init;
-        let contexts = self.allocations && edit.instructions().iter().any(allocates);
-        if !calls && !contexts {
-            return;
+        let by_site = self.allocations && self.stacks_sampled;
+        let contexts = self.allocations && !by_site && edit.instructions().iter().any(allocates);
+        if calls || contexts {
+            self.add_tracked(class, edit, (calls, contexts));
         }
+        if by_site {
+            self.add_sites(class, edit);
+        }
+    }
+}
+
+impl Tracking<'_> {
+    fn add_tracked(
+        &mut self,
+        class: &Class<'_>,
+        edit: &mut MethodEdit<'_>,
+        (calls, contexts): (bool, bool),
+    ) {
         // The thread's tracker is looked up once and kept for the whole method.
         let owner = edit.pool.class(TRACKER);
         let tracker = edit.add_local(LocalType::Object(owner));
@@ -334,7 +363,7 @@ impl Instrument for Tracking<'_> {
 }
 
 /// Whether an instruction makes objects or may lead to code that does.
-fn allocates(instruction: &Instruction<'_>) -> bool {
+pub(super) fn allocates(instruction: &Instruction<'_>) -> bool {
     let is_array = matches!(instruction.opcode, NEWARRAY | ANEWARRAY | MULTIANEWARRAY);
     is_array || instruction.is_invoke()
 }
@@ -457,7 +486,7 @@ fn upcall(class: &[u8], method: &[u8], descriptor: &[u8]) -> Option<Upcall> {
 
 /// The methods that C2 replaces by code of its own, so that what they allocate has
 /// to be counted by their callers.
-fn is_arrays_copy(owner: &[u8], name: &[u8], descriptor: &[u8]) -> bool {
+pub(super) fn is_arrays_copy(owner: &[u8], name: &[u8], descriptor: &[u8]) -> bool {
     owner == b"java/util/Arrays"
         && matches!(name, b"copyOf" | b"copyOfRange")
         && descriptor.starts_with(b"([Ljava/lang/Object;")
@@ -480,7 +509,7 @@ impl Tracking<'_> {
     }
 
     /// What follows an instruction that makes an object without a constructor.
-    fn hook_after(
+    pub(super) fn hook_after(
         &self,
         class: &Class<'_>,
         edit: &mut MethodEdit<'_>,
@@ -536,7 +565,7 @@ fn returns(edit: &MethodEdit<'_>) -> Vec<usize> {
 }
 
 /// A call of a tracker method.
-fn invoke(edit: &mut MethodEdit<'_>, name: &str, descriptor: &str) -> [u8; 3] {
+pub(super) fn invoke(edit: &mut MethodEdit<'_>, name: &str, descriptor: &str) -> [u8; 3] {
     let [high, low] = edit
         .pool
         .method_ref(TRACKER, name, descriptor)
@@ -545,7 +574,7 @@ fn invoke(edit: &mut MethodEdit<'_>, name: &str, descriptor: &str) -> [u8; 3] {
 }
 
 /// Puts a number on the stack, without a constant of the class as far as that is possible.
-fn push(edit: &mut MethodEdit<'_>, number: u32) -> Vec<u8> {
+pub(super) fn push(edit: &mut MethodEdit<'_>, number: u32) -> Vec<u8> {
     let [.., high, low] = number.to_be_bytes();
     match number {
         0..=5 => vec![ICONST_0 + low],
@@ -559,7 +588,7 @@ fn push(edit: &mut MethodEdit<'_>, number: u32) -> Vec<u8> {
 }
 
 /// A load or store of a local, in the short form if it fits.
-fn local(opcode: u8, slot: u16) -> Vec<u8> {
+pub(super) fn local(opcode: u8, slot: u16) -> Vec<u8> {
     match u8::try_from(slot) {
         Ok(slot) => vec![opcode, slot],
         Err(_) => {

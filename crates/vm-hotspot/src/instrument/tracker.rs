@@ -134,25 +134,26 @@ impl Tracker {
     ) -> Result<()> {
         jni.local_frame(64, || {
             let (class, clock) = (self.class, config.clock);
-            let shift = jni.static_field(class, "contextShift", "I")?;
-            jni.set_static_int(class, shift, context_shift(depth));
-            let may_change = jni.static_field(class, "depthMayChange", "Z")?;
-            jni.set_static_boolean(class, may_change, config.has_peer);
             self.renew_keys(jni, depth, 0)?;
-            let per_thread = jni.static_field(class, "perThread", "Z")?;
-            jni.set_static_boolean(class, per_thread, clock == Clock::ThreadCpu);
+            for (name, is_so) in [
+                ("depthMayChange", config.has_peer),
+                ("perThread", clock == Clock::ThreadCpu),
+                ("adaptive", config.follow == Follow::Adaptive),
+                ("stacksSampled", config.stacks_sampled),
+            ] {
+                jni.set_static_boolean(class, jni.static_field(class, name, "Z")?, is_so);
+            }
             let overhead = jni.static_field(class, "overhead", "J")?;
             jni.set_static_long(class, overhead, clock.cost_of_reading());
-            let adaptive = jni.static_field(class, "adaptive", "Z")?;
-            jni.set_static_boolean(class, adaptive, config.follow == Follow::Adaptive);
-            let exact = jni.static_field(class, "exactShift", "I")?;
-            jni.set_static_int(class, exact, EXACT_PER_SITE.trailing_zeros().cast_signed());
             let layout = ArrayLayout::measure(env, jni)?;
-            jni.set_static_int(
-                class,
-                jni.static_field(class, "alignMask", "I")?,
-                layout.align - 1,
-            );
+            let exact_shift = EXACT_PER_SITE.trailing_zeros().cast_signed();
+            for (name, value) in [
+                ("contextShift", context_shift(depth)),
+                ("exactShift", exact_shift),
+                ("alignMask", layout.align - 1),
+            ] {
+                jni.set_static_int(class, jni.static_field(class, name, "I")?, value);
+            }
             for (name, values) in [("arrayBase", layout.base), ("arrayShift", layout.shift)] {
                 let field = jni.static_field(class, name, "[I")?;
                 if let Some(array) = jni.get_static_object(class, field) {
@@ -197,33 +198,9 @@ impl Tracker {
         Ok(())
     }
 
-    /// Calls each native method once while nothing is counted. The VM looks for a
-    /// native method of a boot class with the help of Java code, which, once it is
-    /// counted, would call the method that the VM is searching for.
-    fn link_natives(&self, jni: Jni) -> Result<()> {
-        let class = self.class;
-        let null = Value {
-            l: std::ptr::null_mut(),
-        };
-        let zero = Value { j: 0 };
-        let of = |name, descriptor| jni.static_method(class, name, descriptor);
-        let enroll = of("enroll", "(Ljava/lang/Thread;)Ljava/lang/HprofTracker;")?;
-        jni.call_static_object(class, enroll, &[null])?;
-        let site = of("site", "(Ljava/lang/HprofTracker;Ljava/lang/Object;JJ)V")?;
-        jni.call_static_void(class, site, &[null, null, zero, zero])?;
-        let check = of("check", "(Ljava/lang/HprofTracker;J)V")?;
-        jni.call_static_void(class, check, &[null, zero])?;
-        for name in ["drain", "upcall"] {
-            let method = of(name, "(Ljava/lang/HprofTracker;)V")?;
-            jni.call_static_void(class, method, &[null])?;
-        }
-        let lodge = of("lodge", "(Ljava/lang/Thread;)Ljava/lang/HprofTracker;")?;
-        jni.call_static_object(class, lodge, &[null])?;
-        let house = "(Ljava/lang/HprofTracker;Ljava/lang/HprofTracker;)Ljava/lang/HprofTracker;";
-        jni.call_static_object(class, of("house", house)?, &[null, null])?;
-        let edge = of("edge", "(Ljava/lang/HprofTracker;J)I")?;
-        jni.call_static_int(class, edge, &[null, zero])?;
-        Ok(())
+    /// The calling context of a thread.
+    pub(crate) fn context(&self, jni: Jni, object: Object) -> i64 {
+        jni.get_long(object, self.context)
     }
 
     /// Sets the calling context of a thread.

@@ -98,6 +98,8 @@ pub struct Config {
     pub has_peer: bool,
     /// Count every allocation by class and stack.
     pub allocations: bool,
+    /// Count them by class and allocating instruction instead, and sample the stacks.
+    pub stacks_sampled: bool,
     /// Sample allocations instead, one in about so many bytes.
     pub sampled_allocations: Option<u64>,
     /// Follow objects until they die.
@@ -136,6 +138,7 @@ impl Default for Config {
             call_depth: None,
             has_peer: false,
             allocations: false,
+            stacks_sampled: false,
             sampled_allocations: None,
             native: None,
             follow: Follow::default(),

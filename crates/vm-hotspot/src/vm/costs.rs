@@ -32,6 +32,9 @@ pub(crate) fn stack(frames: usize) -> u64 {
 /// A site: row, by key, who of it lives, and the profiler's row.
 pub(crate) const SITE: u64 = 640;
 
+/// Samples of a site at a stack: row, and the profiler's.
+pub(crate) const TALLY: u64 = 160;
+
 /// A thread: entry and the profiler's.
 pub(crate) fn thread(name: &str) -> u64 {
     320 + 2 * name.len() as u64

@@ -53,6 +53,7 @@ impl Agent for HotSpot {
             sites: self.numbers.sites_of(class, bytes.len()),
             next_site: 0,
             allocations: self.config.allocations,
+            stacks_sampled: self.config.stacks_sampled,
             calls: self.config.calls,
             unsafe_class: tracker.unsafe_class(),
         };
@@ -67,7 +68,9 @@ impl Agent for HotSpot {
                     self.numbers
                         .refuse(name, "too many classes to put back; it keeps its code");
                 }
+                // An instruction's number says of which class its objects are, so it is not given again.
                 if self.config.takes_code_out()
+                    && !self.config.stacks_sampled
                     && let Some(class) = class
                 {
                     self.numbers.keep_sites(class, tracking.sites);

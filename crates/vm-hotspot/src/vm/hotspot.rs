@@ -311,6 +311,7 @@ impl HotSpot {
                     tracker,
                     object,
                     config: &self.config,
+                    numbers: self.numbers,
                     followed: &self.followed,
                     spares,
                 };

@@ -133,6 +133,7 @@ impl HotSpot {
         self.followed.clear(jni);
         self.harvest(env, jni);
         self.reported.lock().clear();
+        self.lock().sites.take_stacks();
         if let Some(malloc) = Malloc::recording() {
             malloc.clear();
         }
@@ -175,6 +176,7 @@ impl HotSpot {
         let sample_timing = std::mem::take(&mut state.sample_timing);
         let wall = std::mem::take(&mut state.wall);
         let wall_dropped = std::mem::take(&mut state.wall_dropped);
+        let stacks = state.sites.take_stacks();
         drop(state);
         let cost = |(trace, [calls, own, total]): (TraceId, [i64; 3])| CostRow {
             trace,
@@ -209,6 +211,7 @@ impl HotSpot {
         );
         Rows {
             allocations,
+            stacks,
             frees,
             costs,
             samples,
@@ -224,6 +227,7 @@ impl HotSpot {
 /// One flush.
 struct Rows {
     allocations: Vec<vmpi::AllocationRow>,
+    stacks: Vec<vmpi::AllocationStackRow>,
     frees: Vec<vmpi::FreeRow>,
     costs: Vec<CostRow>,
     samples: Vec<SampleRow>,
@@ -428,6 +432,7 @@ impl Vm for HotSpot {
             let answers = &answers;
             sink(&Event::ClassOptions { anew, answers });
             sink(&Event::Allocations(&rows.allocations));
+            sink(&Event::AllocationStacks(&rows.stacks));
             sink(&Event::Frees(&rows.frees));
             sink(&Event::Costs(&rows.costs));
             sink(&Event::Samples {

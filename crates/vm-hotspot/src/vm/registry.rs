@@ -146,7 +146,7 @@ pub(crate) struct Registry {
     /// Names of virtual threads, and the thread that stands for all of one name.
     virtual_makers: Vec<(String, ThreadId)>,
     /// Object's constructor, cut once: with inserted code and without.
-    object_init: Vec<MethodId>,
+    pub(crate) object_init: Vec<MethodId>,
     /// Threads being started by the agent itself.
     agent_threads: Vec<String>,
 }

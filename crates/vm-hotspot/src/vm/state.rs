@@ -7,16 +7,18 @@ use jvmti::{Env, Jni, Live, Object};
 use rustc_hash::FxHashMap;
 use vmpi::class_options::Rules;
 use vmpi::{
-    ClassId, ClassOptions, Frame, Memory, MethodInfo, SampleTiming, Share, ThreadId, Trace,
-    TraceId, WallDropped, WallRow, Worth,
+    ClassId, ClassOptions, Frame, Memory, SampleTiming, Share, ThreadId, Trace, TraceId,
+    WallDropped, WallRow, Worth,
 };
 
 use crate::alloc::choices::{Choices, Chosen, Question};
 use crate::alloc::followed::Followed;
+use crate::alloc::site_stacks::Maker;
 use crate::alloc::sites::{SPREAD, Seen, SiteId, Sites, find_slot, first_mask, grow, rebuild};
 use crate::cpu::calls::Contexts;
 use crate::instrument::counters::{Counters, Larger};
 use crate::instrument::guests::Kind;
+use crate::instrument::rewrite::Numbers;
 use crate::instrument::tracker::{COST_WORDS, EACH, EDGE_WORDS, SITE_WORDS, Tracker};
 use crate::vm::config::{Config, Follow};
 use crate::vm::costs;
@@ -278,14 +280,17 @@ impl State {
     }
 
     /// The site of an object that the current thread makes, of whose objects this share is
-    /// recorded.
+    /// recorded. `by`: the instruction, if stacks are sampled.
     fn site_of(
         &mut self,
         (env, jni): (Env<Live>, Jni),
         config: &Config,
-        class: ClassId,
-        options: ClassOptions,
+        (class, options): (ClassId, ClassOptions),
+        by: Maker<'_>,
     ) -> SiteId {
+        if config.stacks_sampled {
+            return self.sampled_site((env, jni), config, (class, options), by);
+        }
         let trace = self.trace_as(env, jni, config, options);
         self.sites.site(class, trace, options.share)
     }
@@ -313,6 +318,15 @@ impl State {
         let class = self.registry.class(env, jni, mirror);
         let chosen = self.choices.of(&self.registry, jni, (class, mirror));
         let size = env.object_size(made).unwrap_or(0).cast_signed();
+        let id = tracker.id(jni, object);
+        // First: this is repeated if the table has to grow.
+        let slot = match key {
+            0 => None,
+            _ => match self.slot_for(at, id, key)? {
+                None => return Ok(()),
+                slot => slot,
+            },
+        };
         let (site, share, number) = match chosen {
             Chosen::Off => (SiteId::NONE, Share::ALL, 0),
             Chosen::Record(mut options) => {
@@ -322,7 +336,8 @@ impl State {
                     false => (0, Share::ALL),
                 };
                 options.share = share;
-                let site = self.site_of((env, jni), config, class, options);
+                let by = Maker::of(at);
+                let site = self.site_of((env, jni), config, (class, options), by);
                 (site, share, number)
             }
         };
@@ -331,11 +346,7 @@ impl State {
             self.sites.allocated(site, 1, size);
             return Ok(());
         }
-        if key != 0 {
-            let id = tracker.id(jni, object);
-            let Some(slot) = self.slot_for(at, id, key)? else {
-                return Ok(());
-            };
+        if let Some(slot) = slot {
             let mask = if is_off {
                 OFF
             } else {
@@ -513,7 +524,7 @@ impl State {
         (class, options): (ClassId, ClassOptions),
         followed: &Followed,
     ) {
-        let site = self.site_of((env, jni), config, class, options);
+        let site = self.site_of((env, jni), config, (class, options), Maker::Native);
         let size = env.object_size(made).unwrap_or(0);
         let bytes = self.one_more(site, class, size);
         followed.add_if(self.sites.follows, jni, made, site, bytes);
@@ -527,47 +538,6 @@ impl State {
         }
         self.sites.set_size(site, size.cast_signed());
         0
-    }
-
-    /// Objects that native code made by JNI: one, or a string with its array.
-    pub(crate) fn native_allocated(
-        &mut self,
-        (env, jni): (Env<Live>, Jni),
-        made: &[Object],
-        config: &Config,
-        followed: &Followed,
-    ) {
-        // JDK 8 makes these by JNI.
-        if let [Some(top), caller] = self.innermost(env, jni)
-            && is_unsafe(top, caller)
-        {
-            return;
-        }
-        for object in made {
-            self.sampled((env, jni), *object, config, followed);
-        }
-    }
-
-    /// The two innermost methods of the current stack.
-    fn innermost(&mut self, env: Env<Live>, jni: Jni) -> [Option<&MethodInfo>; 2] {
-        let mut rows = [NOWHERE; 2];
-        let count = env.stack_into(None, &mut rows).unwrap_or(0);
-        let frames = self.registry.stack(env, jni, &rows[..count], rows.len());
-        let method = |at: usize| {
-            let number = frames.get(at)?.method.0 as usize;
-            Some(&self.registry.methods.get(number.wrapping_sub(1))?.info)
-        };
-        [method(0), method(1)]
-    }
-
-    /// Whether the code that asks the VM for an object counts it itself: callers of
-    /// these native methods are instrumented.
-    fn is_counted_by_caller(&mut self, env: Env<Live>, jni: Jni) -> bool {
-        let [Some(top), caller] = self.innermost(env, jni) else {
-            return false;
-        };
-        let is_copy = ["clone", "newArray", "multiNewArray", "newInstance0"];
-        top.is_native && is_copy.contains(&top.name.as_str()) || is_unsafe(top, caller)
     }
 
     /// The node after a call that the current thread has not seen.
@@ -668,12 +638,6 @@ impl State {
     }
 }
 
-/// Whether this is `Unsafe.allocateInstance`, called by code that counts what it makes.
-fn is_unsafe(top: &MethodInfo, caller: Option<&MethodInfo>) -> bool {
-    let is_called = caller.is_some_and(|caller| !caller.is_native);
-    top.is_native && top.name == "allocateInstance" && is_called
-}
-
 /// The shift that makes a slot of a table with `entries` entries, a power of two.
 fn shift_of(entries: usize) -> i32 {
     64 - entries.trailing_zeros().cast_signed()
@@ -688,6 +652,7 @@ pub(crate) struct At<'a> {
     /// The thread's tracker object.
     pub(crate) object: Object,
     pub(crate) config: &'a Config,
+    pub(crate) numbers: &'a Numbers,
     pub(crate) followed: &'a Followed,
     pub(crate) spares: &'a Spares,
 }

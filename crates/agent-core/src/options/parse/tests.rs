@@ -89,6 +89,22 @@ fn faults_have_the_originals_texts() {
             "tracked option value must be without exact=y and heap=dump|all",
         ),
         (
+            "heap=sites,stacks=some",
+            "stacks option value must be exact|sampled",
+        ),
+        (
+            "heap=dump,stacks=sampled",
+            "stacks option value must be exact without heap=sites|all, or with alloc=",
+        ),
+        (
+            "heap=sites,alloc=512k,stacks=sampled",
+            "stacks option value must be exact without heap=sites|all, or with alloc=",
+        ),
+        (
+            "heap=sites,stacks=sampled,format=b",
+            "stacks option value must be exact with format=b",
+        ),
+        (
             "memory=1m",
             "memory option value must be a size from 16m on, such as 256m",
         ),

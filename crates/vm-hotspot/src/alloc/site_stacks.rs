@@ -1,0 +1,186 @@
+//! The sites of objects where stacks are sampled, and their stacks.
+//!
+//! A site is an instruction, so its stack is one frame: the method and line that allocate. Objects whose constructor is called
+//! by native code, a method handle or a class of a lambda have no such instruction; they are one site of their class without a frame. Each object that the tracker picks has
+//! its stack read, from the allocating frame on, and counted for its site ([`Tallies`](crate::alloc::tallies::Tallies)).
+
+use jvmti::{Env, FrameRow, Jni, Live};
+use vmpi::{ClassId, ClassOptions, Frame, ThreadId, Trace};
+
+use crate::alloc::sites::SiteId;
+use crate::instrument::rewrite::Numbers;
+use crate::vm::config::Config;
+use crate::vm::state::{At, MOST_FRAMES, NOWHERE, State, TRACKER_FRAMES};
+
+/// What allocates.
+#[derive(Clone, Copy)]
+pub(crate) enum Maker<'a> {
+    /// A native method, or the VM for one.
+    Native,
+    /// Code that calls a constructor and is not changed: native code, a method handle, a class of a lambda.
+    Constructor,
+    /// The instruction with this number.
+    Instruction(i64, &'a Numbers),
+}
+
+impl<'a> Maker<'a> {
+    /// Of the object that the current thread counts.
+    pub(crate) fn of(at: &At<'a>) -> Self {
+        match at.tracker.context(at.jni, at.object) {
+            0 => Self::Constructor,
+            site => Self::Instruction(site, at.numbers),
+        }
+    }
+
+    /// The descriptor of the constructor that allocates, if that is of the object's own class.
+    fn own(self) -> Option<Box<[u8]>> {
+        match self {
+            Self::Instruction(site, numbers) => numbers.own(site),
+            Self::Native | Self::Constructor => None,
+        }
+    }
+}
+
+impl State {
+    /// The site of an object that the current thread makes, whose stack is sampled.
+    pub(crate) fn sampled_site(
+        &mut self,
+        (env, jni): (Env<Live>, Jni),
+        config: &Config,
+        (class, options): (ClassId, ClassOptions),
+        by: Maker<'_>,
+    ) -> SiteId {
+        let frames = match options.stack {
+            true => self.allocating_frames((env, jni), class, by),
+            false => Vec::new(),
+        };
+        let thread = match config.per_thread || options.context {
+            true => self.registry.maker(env),
+            false => ThreadId::NONE,
+        };
+        let first = frames.first().filter(|_| !matches!(by, Maker::Constructor));
+        let trace = self.registry.trace(Trace {
+            thread,
+            frames: first.copied().into_iter().collect(),
+        });
+        let site = self.sites.site(class, trace, options.share);
+        self.tally(site, Trace { thread, frames }, 0);
+        site
+    }
+
+    /// Reads the stack of an object that the current thread makes; it stands for `2^weight_log2` of its site.
+    pub(crate) fn sample_stack(&mut self, at: &At<'_>, site: SiteId, weight_log2: u32) {
+        let Some((class, known, ..)) = self.sites.about(site) else {
+            return;
+        };
+        let by = Maker::of(at);
+        let known = self.registry.traces.get((known.0 as usize).wrapping_sub(1));
+        let (thread, first) = known.map_or((ThreadId::NONE, None), |known| {
+            (known.thread, known.frames.first().copied())
+        });
+        if first.is_none() && !matches!(by, Maker::Constructor) {
+            // Its stacks are not recorded.
+            return;
+        }
+        let frames = self.allocating_frames((at.env, at.jni), class, by);
+        if first.is_some() && first != frames.first().copied() {
+            let what = "allocations at stacks that have one number with another";
+            *self.lost.entry(what).or_default() += 1;
+            return;
+        }
+        self.tally(site, Trace { thread, frames }, weight_log2);
+    }
+
+    fn tally(&mut self, site: SiteId, stack: Trace, weight_log2: u32) {
+        let stack = self.registry.trace(stack);
+        let memory = &self.registry.memory;
+        self.sites.tallies.add(memory, (site, stack), weight_log2);
+    }
+
+    /// The current stack from the frame that allocates an object of this class.
+    fn allocating_frames(
+        &mut self,
+        (env, jni): (Env<Live>, Jni),
+        class: ClassId,
+        by: Maker<'_>,
+    ) -> Vec<Frame> {
+        /// Constructors of an object's classes that are expected.
+        const CONSTRUCTORS: usize = 4;
+        let depth = (self.depth as usize).min(MOST_FRAMES);
+        if depth == 0 {
+            return Vec::new();
+        }
+        let own = by.own();
+        let mut more = TRACKER_FRAMES + CONSTRUCTORS;
+        loop {
+            let mut rows = vec![NOWHERE; depth + more];
+            let count = env.stack_into(None, &mut rows).unwrap_or(0);
+            let rows = &rows[..count];
+            let begin = self.allocator((env, jni), rows, class, own.as_deref());
+            let is_whole = count < depth + more || more > MOST_FRAMES;
+            if is_whole || begin + depth <= count {
+                return self.registry.stack(env, jni, &rows[begin..], depth);
+            }
+            more *= 2;
+        }
+    }
+
+    /// Where the allocating frame is, below the tracker's and those of the object's constructors. `own`: it is one of the
+    /// object's class, with this descriptor.
+    fn allocator(
+        &mut self,
+        (env, jni): (Env<Live>, Jni),
+        rows: &[FrameRow],
+        class: ClassId,
+        own: Option<&[u8]>,
+    ) -> usize {
+        let mut at = 0;
+        let mut frame = |at: usize| {
+            let method = self.registry.method(env, jni, rows.get(at)?.method);
+            let is_object_init = self.registry.object_init.contains(&method);
+            let entry = self
+                .registry
+                .methods
+                .get((method.0 as usize).wrapping_sub(1))?;
+            let of = Some(entry.info.class);
+            let is_tracker = of == self.registry.tracker;
+            let is_own = own.is_some_and(|own| own == entry.info.descriptor.as_bytes());
+            let is_init = entry.info.name == "<init>";
+            Some(Row {
+                is_tracker,
+                is_object_init,
+                is_init,
+                is_of_class: of == Some(class),
+                is_own,
+            })
+        };
+        while frame(at).is_some_and(|row| row.is_tracker) {
+            at += 1;
+        }
+        let Some(row) = frame(at).filter(|row| row.is_object_init) else {
+            return at;
+        };
+        at += 1;
+        if row.is_of_class {
+            return at;
+        }
+        let is_above = |row: &Row| row.is_init && !row.is_of_class;
+        while frame(at).is_some_and(|row| is_above(&row)) {
+            at += 1;
+        }
+        let is_object = |row: &Row| row.is_init && row.is_of_class && !row.is_own;
+        while frame(at).is_some_and(|row| is_object(&row)) {
+            at += 1;
+        }
+        at.min(rows.len())
+    }
+}
+
+/// What is asked of a frame.
+struct Row {
+    is_tracker: bool,
+    is_object_init: bool,
+    is_init: bool,
+    is_of_class: bool,
+    is_own: bool,
+}
