@@ -86,17 +86,16 @@ impl Tracking<'_> {
                 edit.insert(instruction.pc, Place::AfterPrevious, &hook);
             }
             if constructors.new.contains(&instruction.pc) {
+                let (here, site) = self.here(edit);
                 if constructors.own.contains(&instruction.pc) {
-                    let site = self.sites.of_class().wrapping_add(number(self.next_site));
                     self.numbers.note_own(site, edit.method.descriptor);
                 }
-                let here = self.here(edit);
                 edit.insert(instruction.pc, Place::Before, &here);
                 changes = true;
             } else if allocates(&instruction)
                 && let Some(hook) = self.hook_after(class, edit, &instruction, is_copy_of)
             {
-                after = Some([self.here(edit), hook].concat());
+                after = Some([self.here(edit).0, hook].concat());
                 changes = true;
             }
         }
@@ -106,13 +105,19 @@ impl Tracking<'_> {
         self.hold_site(class, edit, &constructors.next);
     }
 
-    /// Code that says which site is about to count.
-    fn here(&mut self, edit: &mut MethodEdit<'_>) -> Vec<u8> {
-        let [high, low] = edit.pool.long(self.sites.of_class()).to_be_bytes();
+    /// Code that says which site is about to count, and the number of the site.
+    fn here(&mut self, edit: &mut MethodEdit<'_>) -> (Vec<u8>, i64) {
+        let of_class = self.sites.of_class();
+        // 0 is no site.
+        if of_class.wrapping_add(number(self.next_site)) == 0 {
+            self.next_site += 1;
+        }
+        let number = of_class.wrapping_add(number(self.next_site));
+        let [high, low] = edit.pool.long(of_class).to_be_bytes();
         let site = push(edit, self.next_site);
         self.next_site += 1;
         let here = invoke(edit, "here", "(JI)V");
-        [&[LDC2_W, high, low][..], &site, &here].concat()
+        ([&[LDC2_W, high, low][..], &site, &here].concat(), number)
     }
 
     /// Keeps the site of the object in a constructor that runs other code before it calls the next one, here.
@@ -142,6 +147,7 @@ impl Tracking<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::instrument::rewrite::Numbers;
 
     /// Constructor calls by method: of new objects, and of next constructors.
     struct Found(Vec<(String, [usize; 2])>);
@@ -167,6 +173,28 @@ mod tests {
             found.0,
             expected.map(|(name, calls)| (name.to_owned(), calls))
         );
+    }
+
+    #[test]
+    fn no_site_has_the_number_of_none() {
+        let tracker = include_bytes!("../../tracker/HprofTracker.class");
+        let numbers = Numbers::default();
+        // The first class has the number 0.
+        let [first, second] = [(); 2].map(|()| {
+            let mut tracking = Tracking {
+                numbers: &numbers,
+                sites: numbers.sites_of(None, tracker.len()),
+                next_site: 0,
+                allocations: true,
+                stacks_sampled: true,
+                calls: false,
+                unsafe_class: "",
+            };
+            classfile::patch(tracker, &mut tracking).expect("a class file");
+            tracking.next_site
+        });
+        assert!(second > 0);
+        assert_eq!(first, second + 1);
     }
 
     #[test]
