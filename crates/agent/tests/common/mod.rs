@@ -21,6 +21,7 @@ pub(crate) const MODES: &[&str] = &[
     "cpu=samples",
     "monitor=y",
     "alloc=512k",
+    "heap=sites,stacks=sampled",
 ];
 
 /// The flag that has a VM leave its report of a crash where the next build does not take it away.
