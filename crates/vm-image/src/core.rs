@@ -7,9 +7,9 @@ use crate::machine::Machine;
 use crate::memory::{Address, Memory, Structures};
 use crate::process::is_libjvm;
 use crate::roots::Registers;
+use hprof::source::read_available_at;
 use std::cell::Cell;
 use std::fs::File;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 const PT_LOAD: u32 = 1;
@@ -174,7 +174,7 @@ impl Core {
         for (offset, len) in notes {
             let there = self.file.metadata().ok()?.len().saturating_sub(offset);
             let mut bytes = vec![0; len.min(there).min(LONGEST_NOTES) as usize];
-            let there = read_at(&self.file, offset, &mut bytes);
+            let there = read_available_at(&self.file, &mut bytes, offset);
             self.read_notes(&bytes[..there], machine);
         }
         Some(())
@@ -328,7 +328,7 @@ impl Core {
         let inside = at - segment.start;
         let there = segment.len.saturating_sub(inside).min(into.len() as u64) as usize;
         match segment.offset.checked_add(inside) {
-            Some(offset) => read_at(&self.file, offset, &mut into[..there]),
+            Some(offset) => read_available_at(&self.file, &mut into[..there], offset),
             None => 0,
         }
     }
@@ -352,7 +352,7 @@ impl Core {
             return 0;
         };
         source.is_used.set(true);
-        read_at(file, offset, &mut into[..len])
+        read_available_at(file, &mut into[..len], offset)
     }
 }
 
@@ -409,7 +409,7 @@ struct InFile<'f>(&'f File);
 
 impl Memory for InFile<'_> {
     fn read(&self, at: Address, into: &mut [u8]) -> usize {
-        read_at(self.0, at, into)
+        read_available_at(self.0, into, at)
     }
 
     fn next_readable(&self, _: Address) -> Option<Address> {
@@ -453,20 +453,5 @@ fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
 /// So many bytes of a file, or nothing.
 fn at<const N: usize>(file: &File, offset: u64) -> Option<[u8; N]> {
     let mut bytes = [0; N];
-    (read_at(file, offset, &mut bytes) == N).then_some(bytes)
-}
-
-/// Reads as much as there is.
-fn read_at(file: &File, offset: u64, into: &mut [u8]) -> usize {
-    let mut done = 0;
-    while done < into.len() {
-        let Some(offset) = offset.checked_add(done as u64) else {
-            break;
-        };
-        match file.read_at(&mut into[done..], offset) {
-            Ok(0) | Err(_) => break,
-            Ok(count) => done += count,
-        }
-    }
-    done
+    (read_available_at(file, &mut bytes, offset) == N).then_some(bytes)
 }

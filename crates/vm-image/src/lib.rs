@@ -13,6 +13,7 @@
 mod behind;
 mod code;
 pub mod container;
+#[cfg(unix)]
 mod copied;
 mod core;
 mod damage;
@@ -53,6 +54,7 @@ mod walk;
 use raw_elsewhere as raw;
 
 pub use self::core::Core;
+#[cfg(unix)]
 pub use copied::{Changed, Copied};
 pub use damage::Damage;
 pub use dump::{Place, Plan, dump, dump_rewritten};

@@ -2,8 +2,8 @@
 
 use crate::fault::Fault;
 use crate::memory::{Address, Memory};
+use hprof::source::read_available_at;
 use std::fs::{self, File};
-use std::os::unix::fs::FileExt;
 
 /// The memory of a process.
 #[derive(Debug)]
@@ -49,17 +49,7 @@ impl Process {
 
 impl Memory for Process {
     fn read(&self, at: Address, into: &mut [u8]) -> usize {
-        let mut done = 0;
-        while done < into.len() {
-            let Some(at) = at.checked_add(done as u64) else {
-                break;
-            };
-            match self.memory.read_at(&mut into[done..], at) {
-                Ok(0) | Err(_) => break,
-                Ok(count) => done += count,
-            }
-        }
-        done
+        read_available_at(&self.memory, into, at)
     }
 
     fn next_readable(&self, at: Address) -> Option<Address> {
