@@ -4,10 +4,9 @@ use crate::elf::{Library, Notes};
 use crate::fault::Fault;
 use crate::layout;
 use crate::machine::Machine;
-use crate::memory::{Address, Memory, Structures};
+use crate::memory::{Address, Memory, Structures, read_file_at};
 use crate::process::is_libjvm;
 use crate::roots::Registers;
-use hprof::source::read_available_at;
 use std::cell::Cell;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -174,7 +173,7 @@ impl Core {
         for (offset, len) in notes {
             let there = self.file.metadata().ok()?.len().saturating_sub(offset);
             let mut bytes = vec![0; len.min(there).min(LONGEST_NOTES) as usize];
-            let there = read_available_at(&self.file, &mut bytes, offset);
+            let there = read_file_at(&self.file, &mut bytes, offset);
             self.read_notes(&bytes[..there], machine);
         }
         Some(())
@@ -328,7 +327,7 @@ impl Core {
         let inside = at - segment.start;
         let there = segment.len.saturating_sub(inside).min(into.len() as u64) as usize;
         match segment.offset.checked_add(inside) {
-            Some(offset) => read_available_at(&self.file, &mut into[..there], offset),
+            Some(offset) => read_file_at(&self.file, &mut into[..there], offset),
             None => 0,
         }
     }
@@ -352,7 +351,7 @@ impl Core {
             return 0;
         };
         source.is_used.set(true);
-        read_available_at(file, &mut into[..len], offset)
+        read_file_at(file, &mut into[..len], offset)
     }
 }
 
@@ -409,7 +408,7 @@ struct InFile<'f>(&'f File);
 
 impl Memory for InFile<'_> {
     fn read(&self, at: Address, into: &mut [u8]) -> usize {
-        read_available_at(self.0, into, at)
+        read_file_at(self.0, into, at)
     }
 
     fn next_readable(&self, _: Address) -> Option<Address> {
@@ -453,5 +452,5 @@ fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
 /// So many bytes of a file, or nothing.
 fn at<const N: usize>(file: &File, offset: u64) -> Option<[u8; N]> {
     let mut bytes = [0; N];
-    (read_available_at(file, &mut bytes, offset) == N).then_some(bytes)
+    (read_file_at(file, &mut bytes, offset) == N).then_some(bytes)
 }

@@ -1,6 +1,8 @@
 //! Bytes at addresses: the only thing that the rest of the crate asks of a VM.
 
 use std::cell::RefCell;
+use std::fs::File;
+use std::io;
 
 /// An address in the VM.
 pub type Address = u64;
@@ -149,4 +151,30 @@ impl<'m> Structures<'m> {
         }
         None
     }
+}
+
+/// Reads as many bytes of a file from a place on as there are and can be read, at most `into`; gives their number. Windows moves
+/// the cursor, too.
+pub(crate) fn read_file_at(file: &File, into: &mut [u8], at: u64) -> usize {
+    let mut done = 0;
+    while done < into.len() {
+        let Some(at) = at.checked_add(done as u64) else {
+            break;
+        };
+        match read_once_at(file, &mut into[done..], at) {
+            Ok(0) | Err(_) => break,
+            Ok(count) => done += count,
+        }
+    }
+    done
+}
+
+#[cfg(unix)]
+fn read_once_at(file: &File, into: &mut [u8], at: u64) -> io::Result<usize> {
+    std::os::unix::fs::FileExt::read_at(file, into, at)
+}
+
+#[cfg(windows)]
+fn read_once_at(file: &File, into: &mut [u8], at: u64) -> io::Result<usize> {
+    std::os::windows::fs::FileExt::seek_read(file, into, at)
 }

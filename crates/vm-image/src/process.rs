@@ -1,8 +1,7 @@
 //! The memory of a process that stands still.
 
 use crate::fault::Fault;
-use crate::memory::{Address, Memory};
-use hprof::source::read_available_at;
+use crate::memory::{Address, Memory, read_file_at};
 use std::fs::{self, File};
 
 /// The memory of a process.
@@ -49,7 +48,7 @@ impl Process {
 
 impl Memory for Process {
     fn read(&self, at: Address, into: &mut [u8]) -> usize {
-        read_available_at(&self.memory, into, at)
+        read_file_at(&self.memory, into, at)
     }
 
     fn next_readable(&self, at: Address) -> Option<Address> {

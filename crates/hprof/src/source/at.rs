@@ -62,29 +62,3 @@ pub fn write_all_at(file: &File, mut bytes: &[u8], mut at: u64) -> io::Result<()
     }
     Ok(())
 }
-
-/// Reads as many bytes from a place on as there are and can be read, at most `out`; gives their number. Windows moves the
-/// cursor, too.
-pub fn read_available_at(file: &File, out: &mut [u8], at: u64) -> usize {
-    let mut done = 0;
-    while done < out.len() {
-        let Some(at) = at.checked_add(done as u64) else {
-            break;
-        };
-        match read_once_at(file, &mut out[done..], at) {
-            Ok(0) | Err(_) => break,
-            Ok(count) => done += count,
-        }
-    }
-    done
-}
-
-#[cfg(unix)]
-fn read_once_at(file: &File, out: &mut [u8], at: u64) -> io::Result<usize> {
-    std::os::unix::fs::FileExt::read_at(file, out, at)
-}
-
-#[cfg(windows)]
-fn read_once_at(file: &File, out: &mut [u8], at: u64) -> io::Result<usize> {
-    std::os::windows::fs::FileExt::seek_read(file, out, at)
-}

@@ -21,7 +21,7 @@ use std::io::{self, Read, Write};
 use std::path::Path;
 use thiserror::Error;
 
-pub use at::{read_available_at, read_exact_at, write_all_at};
+pub use at::{read_exact_at, write_all_at};
 use compressed::Format;
 pub use control::{Cancelled, Control, Progress};
 pub use gzip::GzipReport;
