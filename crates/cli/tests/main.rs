@@ -15,6 +15,7 @@ mod jvm_matrix;
 mod live;
 mod live_browser;
 mod live_fills;
+mod live_mcp;
 mod live_memory;
 mod live_native;
 mod live_objects;

@@ -11,7 +11,7 @@ use std::time::Duration;
 /// Generous: machines are slow, and a hang fails all the same.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-struct Client {
+pub(crate) struct Client {
     child: Child,
     input: Option<ChildStdin>,
     lines: Receiver<String>,
@@ -21,7 +21,7 @@ struct Client {
 }
 
 impl Client {
-    fn start(arguments: &[&str], files: &[&Path]) -> Client {
+    pub(crate) fn start(arguments: &[&str], files: &[&Path]) -> Client {
         let mut child = Command::new(env!("CARGO_BIN_EXE_tenure"))
             .arg("mcp")
             .args(arguments)
@@ -79,7 +79,7 @@ impl Client {
         message
     }
 
-    fn ask(&mut self, method: &str, params: Json) -> Json {
+    pub(crate) fn ask(&mut self, method: &str, params: Json) -> Json {
         let id = self.send(method, params);
         let answer = self.receive();
         assert_eq!(answer["id"], id, "{answer}");
@@ -87,7 +87,7 @@ impl Client {
     }
 
     /// Calls a tool that must have an answer.
-    fn call(&mut self, tool: &str, arguments: Json) -> Json {
+    pub(crate) fn call(&mut self, tool: &str, arguments: Json) -> Json {
         let answer = self.ask(
             "tools/call",
             json!({ "name": tool, "arguments": arguments }),
@@ -103,7 +103,7 @@ impl Client {
     }
 
     /// Calls a tool that must say what is wrong.
-    fn fails(&mut self, tool: &str, arguments: Json) -> String {
+    pub(crate) fn fails(&mut self, tool: &str, arguments: Json) -> String {
         let answer = self.ask(
             "tools/call",
             json!({ "name": tool, "arguments": arguments }),
@@ -115,7 +115,7 @@ impl Client {
             .to_owned()
     }
 
-    fn introduce(&mut self, version: &str) -> Json {
+    pub(crate) fn introduce(&mut self, version: &str) -> Json {
         let client = json!({ "name": "test", "version": "1" });
         let answer = self.ask(
             "initialize",
@@ -126,7 +126,7 @@ impl Client {
     }
 
     /// Ends the input and waits for the program.
-    fn end(mut self) -> Option<i32> {
+    pub(crate) fn end(mut self) -> Option<i32> {
         drop(self.input.take());
         testkit::wait::ended(&mut self.child).code()
     }

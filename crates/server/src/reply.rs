@@ -6,6 +6,7 @@ use heap_graph::HeapError;
 use heap_query::{Place, QueryError};
 use report::{Doc, Provenance, Say, html, json, sheet};
 use serde::Serialize;
+use std::path::Path;
 
 /// For pages without JavaScript, whose tables carry widths as style attributes.
 pub const PLAIN_POLICY: &str = "default-src 'none'; style-src 'self' 'unsafe-inline'; \
@@ -144,6 +145,64 @@ pub fn typed(media: &'static str, bytes: Vec<u8>) -> Response {
     response
 }
 
+/// An answer with what its reader must know of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Content {
+    /// Its media type.
+    pub media: &'static str,
+    /// The text.
+    pub bytes: Vec<u8>,
+    /// The file name under which a browser keeps it, if it is to be kept.
+    pub file: Option<String>,
+    /// What a browser allows it, if that is less than what it allows our pages.
+    pub policy: Option<&'static str>,
+}
+
+impl Content {
+    /// An answer to look at.
+    pub fn new(media: &'static str, bytes: Vec<u8>) -> Content {
+        Content {
+            media,
+            bytes,
+            file: None,
+            policy: None,
+        }
+    }
+
+    /// Any value as JSON.
+    pub fn json(value: &impl Serialize) -> Content {
+        Content::new("application/json", json_bytes(value))
+    }
+
+    /// A table or profile to be kept as a file of this name.
+    #[must_use]
+    pub fn kept_as(self, file: &Path) -> Content {
+        let file = file.file_name().unwrap_or_default().to_string_lossy();
+        Content {
+            file: Some(file.into_owned()),
+            ..self
+        }
+    }
+}
+
+impl IntoResponse for Content {
+    fn into_response(self) -> Response {
+        let mut response = typed(self.media, self.bytes);
+        let headers = response.headers_mut();
+        let disposition = self
+            .file
+            .map(|name| format!("attachment; filename=\"{name}\""));
+        if let Some(Ok(value)) = disposition.as_deref().map(HeaderValue::from_str) {
+            headers.insert(header::CONTENT_DISPOSITION, value);
+        }
+        if let Some(policy) = self.policy {
+            let value = HeaderValue::from_static(policy);
+            headers.insert(header::CONTENT_SECURITY_POLICY, value);
+        }
+        response
+    }
+}
+
 /// In which form an answer is wanted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Form {
@@ -199,15 +258,9 @@ impl Written {
         match self.form {
             Form::Json => typed("application/json", bytes),
             Form::Plain => plain_page(name, &String::from_utf8_lossy(&bytes), "../"),
-            Form::Csv => {
-                let mut response = typed("text/csv; charset=utf-8", bytes);
-                let disposition = format!("attachment; filename=\"{name}.csv\"");
-                if let Ok(value) = HeaderValue::from_str(&disposition) {
-                    let headers = response.headers_mut();
-                    headers.insert(header::CONTENT_DISPOSITION, value);
-                }
-                response
-            }
+            Form::Csv => Content::new("text/csv; charset=utf-8", bytes)
+                .kept_as(Path::new(&format!("{name}.csv")))
+                .into_response(),
         }
     }
 }

@@ -53,7 +53,7 @@ fn every_view_that_is_answered_is_described_and_no_other() {
 /// The views are the arms of a `match`.
 #[test]
 fn every_view_of_a_running_program_is_described_and_no_other() {
-    let path = workspace().join("crates/server/src/live/doors/routes.rs");
+    let path = workspace().join("crates/server/src/live/doors/views.rs");
     let text = std::fs::read_to_string(path).expect("the addresses");
     let (_, rest) = text.split_once("Ok(match view {").expect("the views");
     let (arms, _) = rest.split_once("_ => return").expect("the last arm");

@@ -2,23 +2,41 @@
 
 use crate::Outcome;
 use crate::exit::{Exit, Usage};
+use crate::live::page::{Record, keep_recording};
+use crate::live::watched::{Watched, record_or_resume};
 use crate::session::Session;
 use heap_graph::HeapError;
+use jvm_observe::jvm;
+use server::live::Live;
+use server::mcp::Subjects;
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// Server for AI assistants: the Model Context Protocol on standard input and output
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  tenure mcp heap.hprof\n  tenure mcp before.hprof after.hprof --profile java.hprof.txt\n\nAn AI client starts it (docs/reference/mcp.md describes how, and the tools). It writes only the\nindex of each dump (--no-index: nothing)."
+    after_help = "Examples:\n  tenure mcp heap.hprof\n  tenure mcp before.hprof after.hprof --profile java.hprof.txt\n  tenure mcp --live shop.Main --dumps /tmp/dumps\n\nAn AI client starts it (docs/reference/mcp.md describes how, and the tools). It writes only the\nindex of each dump (--no-index: nothing), and with --live the heap dumps that the client requests."
 )]
 pub struct Args {
     /// The dumps
-    #[arg(value_name = "FILE", required_unless_present = "profile", value_hint = clap::ValueHint::FilePath)]
+    #[arg(value_name = "FILE", required_unless_present_any = ["profile", "live"], value_hint = clap::ValueHint::FilePath)]
     files: Vec<PathBuf>,
     /// A profile as `tenure profile` reads it (may be repeated)
     #[arg(long, value_name = "PROFILE", value_hint = clap::ValueHint::FilePath)]
     profile: Vec<PathBuf>,
+    /// A running JVM: process id, or a part of the main class's name
+    #[arg(long, value_name = "PID|MAIN")]
+    live: Option<String>,
+    /// With --live: record allocations from the beginning [default: when the client asks]
+    #[arg(long, value_name = "HOW", requires = "live")]
+    record: Option<Record>,
+    /// With --live: folder of heap dumps that the client requests [default: this one]
+    #[arg(long, value_name = "FOLDER", requires = "live", value_hint = clap::ValueHint::DirPath)]
+    dumps: Option<PathBuf>,
+    /// With --live: the agent library [default: beside this program]
+    #[arg(long, value_name = "PATH", requires = "live", value_hint = clap::ValueHint::FilePath)]
+    agent: Option<PathBuf>,
 }
 
 impl Args {
@@ -40,14 +58,28 @@ impl Args {
             }
         }
         let (options, mapping) = (session.options(), session.mapping()?);
-        let input = io::stdin().lock();
-        server::mcp::serve(
-            (&self.files, &self.profile),
-            &options,
-            mapping.as_ref(),
-            input,
-            io::stdout(),
-        )?;
+        let program = self.program(session)?;
+        let files = (&self.files[..], &self.profile[..]);
+        let subjects = Subjects::open(files, &options, mapping.as_ref(), program.clone());
+        let served = server::mcp::serve(subjects, io::stdin().lock(), io::stdout());
+        if let Some(live) = program {
+            if live.status().borrow().ended {
+                keep_recording(&live);
+            }
+            live.close();
+        }
+        served?;
         Ok(Exit::Ok)
+    }
+
+    /// The running program, which is watched from now on.
+    fn program(&self, session: &Session) -> anyhow::Result<Option<Arc<Live>>> {
+        let Some(target) = &self.live else {
+            return Ok(None);
+        };
+        let watched = Watched::new(jvm::find(target)?, self.agent.clone(), None);
+        let live = watched.watch(self.dumps.as_deref(), Vec::new(), session)?;
+        record_or_resume(&live, self.record.map(|record| record.recording(None)));
+        Ok(Some(live))
     }
 }

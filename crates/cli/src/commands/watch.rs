@@ -2,16 +2,13 @@
 
 use crate::Outcome;
 use crate::exit::{Exit, Usage};
-use crate::live::page::{Record, keep_recording, past_folder, size};
-use crate::live::watched::Watched;
+use crate::live::page::{Record, keep_recording, size};
+use crate::live::watched::{Watched, record_or_resume};
 use crate::session::Session;
 use crate::watch;
-use anyhow::Context;
 use jvm_observe::jvm::{self, Jvm};
-use server::live::Live;
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
-use std::sync::Arc;
 
 /// Watch a running JVM in the terminal: memory, allocations by stack, live objects, advice
 #[derive(Debug, clap::Args)]
@@ -53,23 +50,10 @@ impl Args {
             let text = "tenure watch needs a terminal; tenure attach PID --live has pages and JSON";
             return Err(Usage(text.to_owned()).into());
         }
-        let folder = self.dumps.clone().unwrap_or_else(|| PathBuf::from("."));
-        let folder = std::path::absolute(&folder).with_context(|| folder.display().to_string())?;
+        let recording = self.record.map(|record| record.recording(self.native));
         let watched = Watched::new(jvm, self.agent.clone(), None);
-        let past = past_folder(session);
-        let live = Live::watch(
-            Arc::new(watched),
-            folder,
-            self.source.clone(),
-            past.as_deref(),
-        );
-        let earlier = live.resume();
-        let asked = self.record.map(|record| record.recording(self.native));
-        if let Some(recording) = asked.or(earlier) {
-            let live = Arc::clone(&live);
-            // What goes wrong is in the state that is shown.
-            std::thread::spawn(move || live.start_recording(recording));
-        }
+        let live = watched.watch(self.dumps.as_deref(), self.source.clone(), session)?;
+        record_or_resume(&live, recording);
         let shown = watch::run(&live, session.look.color);
         if live.status().borrow().ended {
             keep_recording(&live);

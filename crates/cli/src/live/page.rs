@@ -2,7 +2,6 @@
 
 use super::push::PushArgs;
 use super::watched::Watched;
-use crate::commands::cache::user_cache;
 use crate::exit::Usage;
 use crate::output::note;
 use crate::session::Session;
@@ -210,11 +209,6 @@ pub(crate) fn keep_recording(live: &Live) {
     }
 }
 
-/// Where the past of watched programs is kept for a server that comes when this one was killed.
-pub(crate) fn past_folder(session: &Session) -> Option<PathBuf> {
-    Some(user_cache(session)?.join("live"))
-}
-
 /// A page at work.
 pub(crate) struct Page {
     pub(crate) live: Arc<Live>,
@@ -230,14 +224,8 @@ impl Page {
         library: Option<PathBuf>,
         session: &Session,
     ) -> Result<Page> {
-        let folder = args.dumps.clone().unwrap_or_else(|| PathBuf::from("."));
-        let folder = std::path::absolute(&folder).with_context(|| folder.display().to_string())?;
-        let live = Live::watch(
-            Arc::new(Watched::new(jvm, library, args.agent_memory)),
-            folder,
-            args.source.clone(),
-            past_folder(session).as_deref(),
-        );
+        let watched = Watched::new(jvm, library, args.agent_memory);
+        let live = watched.watch(args.dumps.as_deref(), args.source.clone(), session)?;
         live.save_every(args.save_every)
             .map_err(anyhow::Error::msg)?;
         if args.own_code {

@@ -3,18 +3,21 @@
 
 use super::door::Door;
 use super::{agent, snapshot};
+use crate::commands::cache::user_cache;
+use crate::session::Session;
 use agent_core::control::{Command, Switch};
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use jvm_observe::attach;
 use jvm_observe::files::JvmFiles;
 use jvm_observe::jvm::Jvm;
+use server::live::Live;
 use server::live::recording::program::{Agent, Ask, Commands, Program, Recording, Snapshot};
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::net::TcpStream;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 use vm_image::Copied;
@@ -45,6 +48,25 @@ impl Watched {
         }
     }
 
+    /// Begins to watch it. Heap dumps go to the folder `dumps` (this one without it); the sources of frames are searched below
+    /// `sources`. What is known by time is written to the user's cache, for a process that comes when this one was killed.
+    pub(crate) fn watch(
+        self,
+        dumps: Option<&Path>,
+        sources: Vec<PathBuf>,
+        session: &Session,
+    ) -> Result<Arc<Live>> {
+        let folder = dumps.unwrap_or(Path::new("."));
+        let folder = std::path::absolute(folder).with_context(|| folder.display().to_string())?;
+        let past = user_cache(session).map(|cache| cache.join("live"));
+        Ok(Live::watch(
+            Arc::new(self),
+            folder,
+            sources,
+            past.as_deref(),
+        ))
+    }
+
     fn command(&self, name: &str, arguments: [&str; 3]) -> Result<String, String> {
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         attach::command(&self.jvm, name, arguments).map_err(|error| words(&error.into()))
@@ -70,6 +92,16 @@ impl Watched {
             attach::order(&self.jvm, &library, &options)?;
         }
         accept(&door, recording)
+    }
+}
+
+/// Starts the recording that was requested, or continues what an earlier process recorded of the JVM.
+pub(crate) fn record_or_resume(live: &Arc<Live>, recording: Option<Recording>) {
+    let earlier = live.resume();
+    if let Some(recording) = recording.or(earlier) {
+        let live = Arc::clone(live);
+        // What goes wrong is in the state that is shown.
+        std::thread::spawn(move || live.start_recording(recording));
     }
 }
 

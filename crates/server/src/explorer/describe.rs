@@ -14,6 +14,8 @@ pub enum Kind {
     Text,
     /// One of these words; the first one by default, unless the help names another default.
     One(&'static [&'static str]),
+    /// A whole number; what it is by default is in the help.
+    Whole,
     /// A whole number: least, default, most.
     Number(u64, u64, u64),
     /// `1` or `true`.
@@ -39,7 +41,7 @@ impl Parameter {
         let name = self.name;
         match self.kind {
             Kind::Needed => format!("**`{name}`**"),
-            Kind::Text | Kind::Flag => format!("`{name}`"),
+            Kind::Text | Kind::Whole | Kind::Flag => format!("`{name}`"),
             Kind::One(words) => format!("`{name}` ({})", words.join(", ")),
             Kind::Number(_, default, MOST) => format!("`{name}` ({default})"),
             Kind::Number(_, default, most) => format!("`{name}` ({default}, at most {most})"),

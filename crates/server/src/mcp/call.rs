@@ -3,13 +3,14 @@
 //! an error of the protocol.
 
 use super::bound::bounded;
-use super::message::{Fault, short};
-use super::resources;
-use super::tools::{COMPARE, PROFILE, Tool, named};
-use super::{Dump, Files};
+use super::message::{Fault, said, short};
+use super::subjects::{Dump, Subjects};
+use super::table::{Of, Tool};
+use super::tools::named;
+use super::{program, resources};
 use crate::explorer::params::Params;
 use crate::explorer::state::Stage;
-use crate::reply::{self, Form};
+use crate::reply::Form;
 use heap_analysis::compare::diff::{DiffOptions, diff};
 use report::Provenance;
 use report::profile::shown_metric;
@@ -30,14 +31,14 @@ type Progress<'p> = &'p dyn Fn(u32, &str);
 
 /// Answers `tools/call`.
 pub(super) fn answer(
-    files: &Files,
+    subjects: &Subjects,
     params: &Json,
     cancel: &Arc<AtomicBool>,
     progress: Progress<'_>,
 ) -> Result<Json, Fault> {
     let name = params.get("name").and_then(Json::as_str);
     let name = name.ok_or_else(|| Fault::params("name is missing: expected a tool"))?;
-    let tool = named(name, files);
+    let tool = named(name, subjects);
     let tool = tool.ok_or_else(|| Fault::params(format!("Unknown tool: {}", short(name))))?;
     let given = match params.get("arguments") {
         None | Some(Json::Null) => Map::new(),
@@ -45,15 +46,17 @@ pub(super) fn answer(
         Some(_) => return Err(Fault::params("arguments: expected an object")),
     };
     let answer = tool.read(&given).and_then(|pairs| {
+        let dumps = subjects.dumps();
         let call = Call {
-            dumps: &files.dumps,
+            dumps: &dumps,
             cancel,
             progress,
         };
-        match tool.name {
-            name if name == COMPARE.name => call.compare(&Params::new(pairs)),
-            name if name == PROFILE.name => profile(files, &Params::new(pairs)),
-            _ => call.ask(tool, chosen(&files.dumps, given.get("dump"))?, pairs),
+        match tool.of {
+            Of::Dumps => call.compare(&Params::new(pairs)),
+            Of::Profile => profile(subjects, &Params::new(pairs)),
+            Of::Program | Of::Command => program::answer(subjects, tool, pairs, cancel),
+            Of::Dump => call.ask(tool, chosen(subjects, &dumps, given.get("dump"))?, pairs),
         }
     });
     // Once: with `structuredContent` beside it, many clients would give the model everything twice.
@@ -66,17 +69,18 @@ pub(super) fn answer(
 
 /// Answers `resources/read`.
 pub(super) fn resource(
-    files: &Files,
+    subjects: &Subjects,
     params: &Json,
     cancel: &Arc<AtomicBool>,
     progress: Progress<'_>,
 ) -> Result<Json, Fault> {
     let uri = params.get("uri").and_then(Json::as_str);
     let uri = uri.ok_or_else(|| Fault::params("uri is missing: expected that of a resource"))?;
-    let dump = resources::find(&files.dumps, uri);
+    let dumps = subjects.dumps();
+    let dump = resources::find(&dumps, uri);
     let dump = dump.ok_or_else(|| Fault::no_resource(uri))?;
     let call = Call {
-        dumps: &files.dumps,
+        dumps: &dumps,
         cancel,
         progress,
     };
@@ -90,13 +94,13 @@ pub(super) fn resource(
 }
 
 /// The first screen of a profile.
-fn profile(files: &Files, params: &Params) -> Result<Json, String> {
+fn profile(subjects: &Subjects, params: &Params) -> Result<Json, String> {
     let found = match params.get("profile") {
-        None => files.profiles.first(),
-        Some(name) => files.profiles.iter().find(|one| one.name == name),
+        None => subjects.profiles.first(),
+        Some(name) => subjects.profiles.iter().find(|one| one.name == name),
     };
     let names = || {
-        let names = files.profiles.iter().map(|one| one.name.as_str());
+        let names = subjects.profiles.iter().map(|one| one.name.as_str());
         names.collect::<Vec<_>>().join(", ")
     };
     let found = found.ok_or_else(|| format!("no such profile; there are: {}", names()))?;
@@ -112,14 +116,26 @@ fn profile(files: &Files, params: &Params) -> Result<Json, String> {
     Ok(bounded(answer))
 }
 
-/// The dump that an argument names; the first without one.
-fn chosen<'d>(dumps: &'d [Dump], name: Option<&Json>) -> Result<&'d Dump, String> {
-    let all = || dumps.iter().map(|d| d.name.as_str()).collect::<Vec<_>>();
+/// The dump that an argument names; without one the last that was taken of a program, else the first.
+fn chosen<'d>(
+    subjects: &Subjects,
+    dumps: &'d [Dump],
+    name: Option<&Json>,
+) -> Result<&'d Dump, String> {
     let found = match name {
+        None | Some(Json::Null) if subjects.program.is_some() => dumps.last(),
         None | Some(Json::Null) => dumps.first(),
         Some(name) => dumps.iter().find(|d| name.as_str() == Some(&d.name)),
     };
-    found.ok_or_else(|| format!("no such dump; there are: {}", all().join(", ")))
+    found.ok_or_else(|| no_such_dump(dumps))
+}
+
+fn no_such_dump(dumps: &[Dump]) -> String {
+    let names: Vec<&str> = dumps.iter().map(|d| d.name.as_str()).collect();
+    match names[..] {
+        [] => "there is no dump yet; live_dump takes one".to_owned(),
+        _ => format!("no such dump; there are: {}", names.join(", ")),
+    }
 }
 
 struct Call<'c> {
@@ -201,8 +217,7 @@ impl Call<'_> {
         let before = named("before", self.dumps.first());
         let after = named("after", self.dumps.last());
         let (Some(before), Some(after)) = (before, after) else {
-            chosen(self.dumps, Some(&json!("")))?;
-            return Err("no such dump".to_owned());
+            return Err(no_such_dump(self.dumps));
         };
         let mut heaps = Vec::new();
         for dump in [before, after] {
@@ -259,15 +274,4 @@ fn without_repeats(mut answer: Json, whole: bool) -> Json {
         }
     }
     answer
-}
-
-/// A fault as a model reads it, with the place in a query.
-fn said(fault: &reply::Fault) -> String {
-    match &fault.place {
-        None => fault.message.clone(),
-        Some(place) => {
-            let mark = " ".repeat(place.column.saturating_sub(1));
-            format!("{}\n{}\n{mark}^", fault.message, place.text)
-        }
-    }
 }

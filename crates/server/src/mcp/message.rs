@@ -1,6 +1,7 @@
 //! Messages: JSON-RPC 2.0 as the Model Context Protocol uses it. Revisions since 2026-07-28 name
 //! their version in every request; older ones once, in `initialize`. Both are served.
 
+use crate::reply;
 use serde_json::{Value as Json, json};
 
 /// The revision in which every request speaks for itself.
@@ -239,4 +240,15 @@ pub(super) fn discovery(instructions: &str) -> Json {
 /// A list under this name, with how long it stays true.
 pub(super) fn fresh(name: &str, items: Vec<Json>) -> Json {
     json!({ name: items, "ttlMs": FRESH, "cacheScope": "private" })
+}
+
+/// A fault as a model reads it, with the place in a query.
+pub(super) fn said(fault: &reply::Fault) -> String {
+    match &fault.place {
+        None => fault.message.clone(),
+        Some(place) => {
+            let mark = " ".repeat(place.column.saturating_sub(1));
+            format!("{}\n{}\n{mark}^", fault.message, place.text)
+        }
+    }
 }

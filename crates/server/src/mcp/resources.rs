@@ -1,7 +1,7 @@
 //! The report of each dump as a resource: what `tenure report --format md` writes, with fewer rows.
 
-use super::Dump;
 use super::message::fresh;
+use super::subjects::Dump;
 use form_urlencoded::byte_serialize;
 use heap_analysis::tables::dossier::{DossierOptions, dossier};
 use heap_graph::{Control, Heap};

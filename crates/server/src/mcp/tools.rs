@@ -1,162 +1,19 @@
-//! The tools: views of the explorer, described there. To add one: a line in [`TOOLS`].
+//! The tools as a client reads them, and the arguments of a call.
 
-use super::Files;
 use super::message::{fresh, short};
-use crate::explorer::describe::{self, Kind, Parameter};
-use Argument::{Of, Own, Short};
+use super::subjects::Subjects;
+use super::table::Argument::{Its, Own, Short};
+use super::table::{COMPARE, DUMP_TOOLS, Of, PROFILE, PROGRAM_TOOLS, Tool};
+use crate::explorer::describe::{self, Kind, Parameter, View};
+use crate::live::doors;
 use heap_query::{TableKind, tables};
 use serde_json::{Map, Value as Json, json};
-
-/// A tool.
-pub(super) struct Tool {
-    pub(super) name: &'static str,
-    /// The view of the explorer that answers, with its title, text and parameters; empty for [`COMPARE`] and [`PROFILE`].
-    pub(super) view: &'static str,
-    /// Title and description, where they are not those of the view.
-    own: Option<(&'static str, &'static str)>,
-    arguments: &'static [Argument],
-}
-
-/// An argument of a tool.
-enum Argument {
-    /// A parameter of the view.
-    Of(&'static str),
-    /// A whole number of the view's parameters with another range: least, default, most. Answers to a model are short.
-    Short(&'static str, u64, u64, u64),
-    /// One that only the tool has.
-    Own(&'static str, Kind, &'static str),
-}
-
-/// The tool of a view.
-const fn of_view(name: &'static str, arguments: &'static [Argument]) -> Tool {
-    Tool {
-        name,
-        view: name,
-        own: None,
-        arguments,
-    }
-}
-
-/// All tools.
-pub(super) const TOOLS: &[Tool] = &[
-    of_view("overview", &[]),
-    of_view("leaks", &[Of("threshold"), Of("deep")]),
-    of_view(
-        "histogram",
-        &[
-            Of("by"),
-            Of("set"),
-            Of("filter"),
-            Of("sort"),
-            Of("all"),
-            Short("limit", 1, 30, 200),
-            Of("offset"),
-        ],
-    ),
-    of_view(
-        "objects",
-        &[
-            Of("set"),
-            Of("sort"),
-            Of("all"),
-            Short("limit", 1, 30, 200),
-            Of("offset"),
-        ],
-    ),
-    of_view("object", &[Of("id"), Short("limit", 1, 20, 200)]),
-    Tool {
-        name: "paths",
-        view: "paths",
-        own: Some((
-            "Paths from roots",
-            "Shortest paths from GC roots: why an object is not collected, or, merged, why the objects of a class or set are not.",
-        )),
-        arguments: &[
-            Own(
-                "id",
-                Kind::Text,
-                "An object id such as 0x7f001000; or give set.",
-            ),
-            Own(
-                "set",
-                Kind::Text,
-                "A class name, or a set as objects takes it: the paths to all its objects, merged.",
-            ),
-            Short("count", 1, 3, 20),
-            Of("exclude"),
-        ],
-    },
-    of_view("dominators", &[Of("id"), Short("limit", 1, 20, 200)]),
-    of_view(
-        "threads",
-        &[Short("limit", 1, 20, 1000), Short("locals", 0, 5, 100)],
-    ),
-    of_view("waste", &[Of("all"), Short("limit", 1, 5, 100)]),
-    of_view(
-        "query",
-        &[
-            Of("text"),
-            Of("lang"),
-            Short("limit", 1, 100, 1000),
-            Short("seconds", 1, 60, 600),
-        ],
-    ),
-];
-
-/// The tool that is there when there are several dumps.
-pub(super) const COMPARE: Tool = Tool {
-    name: "compare",
-    view: "",
-    own: Some((
-        "What changed between dumps",
-        "Classes and dominators that grew between two dumps of one program, matched by structure, not by address.",
-    )),
-    arguments: &[
-        Own(
-            "before",
-            Kind::Text,
-            "The earlier dump by name; the first one by default.",
-        ),
-        Own(
-            "after",
-            Kind::Text,
-            "The later dump by name; the last one by default.",
-        ),
-        Own("limit", Kind::Number(1, 20, 200), "Rows per table."),
-    ],
-};
-
-/// The tool that is there when there are profiles.
-pub(super) const PROFILE: Tool = Tool {
-    name: "profile",
-    view: "",
-    own: Some((
-        "Where time or memory goes",
-        "Methods and stacks of a recorded profile by a metric (CPU samples, time, allocations, contention), the most expensive first.",
-    )),
-    arguments: &[
-        Own(
-            "profile",
-            Kind::Text,
-            "A profile by name; the first one by default.",
-        ),
-        Own(
-            "metric",
-            Kind::Text,
-            "One of the metrics that an answer lists; the main one by default.",
-        ),
-        Own(
-            "limit",
-            Kind::Number(1, 20, 200),
-            "Most methods and stacks.",
-        ),
-    ],
-};
 
 /// The tools as a table of the reference, in Markdown.
 pub(crate) fn reference() -> String {
     let mut out = String::from("| Tool | Arguments | Answer |\n|---|---|---|\n");
-    for tool in TOOLS.iter().chain([&COMPARE, &PROFILE]) {
+    let files = DUMP_TOOLS.iter().chain([&COMPARE, &PROFILE]);
+    for tool in files.chain(PROGRAM_TOOLS) {
         let parameters = tool.parameters();
         let arguments: Vec<String> = parameters.iter().map(Parameter::short).collect();
         let (name, about) = (tool.name, tool.words().1);
@@ -168,45 +25,59 @@ pub(crate) fn reference() -> String {
     out
 }
 
-/// The tools for these files.
-fn all(files: &Files) -> impl Iterator<Item = &'static Tool> {
+/// The tools for these subjects.
+fn all(subjects: &Subjects) -> impl Iterator<Item = &'static Tool> {
     const COMPARES: &Tool = &COMPARE;
     const PROFILES: &Tool = &PROFILE;
-    let of_dumps = if files.dumps.is_empty() { &[] } else { TOOLS };
-    let compare = (files.dumps.len() > 1).then_some(COMPARES);
-    let profile = (!files.profiles.is_empty()).then_some(PROFILES);
-    of_dumps.iter().chain(compare).chain(profile)
+    let names = subjects.fixed_names();
+    let dumps = subjects.may_have_dumps().then_some(DUMP_TOOLS);
+    let compare = names
+        .is_none_or(|names| names.len() > 1)
+        .then_some(COMPARES);
+    let profile = (!subjects.profiles.is_empty()).then_some(PROFILES);
+    let program = subjects.program.as_ref().map(|_| PROGRAM_TOOLS);
+    let of_files = dumps.into_iter().flatten().chain(compare).chain(profile);
+    of_files.chain(program.into_iter().flatten())
 }
 
 /// The tool of a name.
-pub(super) fn named(name: &str, files: &Files) -> Option<&'static Tool> {
-    all(files).find(|tool| tool.name == name)
+pub(super) fn named(name: &str, subjects: &Subjects) -> Option<&'static Tool> {
+    all(subjects).find(|tool| tool.name == name)
 }
 
 /// The answer to `tools/list`.
-pub(super) fn list(files: &Files) -> Json {
+pub(super) fn list(subjects: &Subjects) -> Json {
     fresh(
         "tools",
-        all(files).map(|tool| tool.described(files)).collect(),
+        all(subjects).map(|tool| tool.described(subjects)).collect(),
     )
 }
 
 impl Tool {
+    /// The view that it shows.
+    fn shown(&self) -> Option<&'static View> {
+        match self.of {
+            Of::Dump => describe::named(self.view),
+            Of::Program => doors::describe::named(self.view),
+            Of::Dumps | Of::Profile | Of::Command => None,
+        }
+    }
+
     /// Title and description.
     fn words(&self) -> (&'static str, &'static str) {
-        let view = || describe::named(self.view).map(|view| (view.title, view.about));
+        let view = || self.shown().map(|view| (view.title, view.about));
         self.own.or_else(view).unwrap_or_default()
     }
 
     /// The arguments, as parameters of a view.
     fn parameters(&self) -> Vec<Parameter> {
-        let view = describe::named(self.view);
+        let view = self.shown();
         let of = |name| view.and_then(|view| view.parameter(name)).copied();
         let arguments = self
             .arguments
             .iter()
             .filter_map(|argument| match *argument {
-                Of(name) => of(name),
+                Its(name) => of(name),
                 Short(name, least, default, most) => of(name).map(|parameter| Parameter {
                     kind: Kind::Number(least, default, most),
                     ..parameter
@@ -221,12 +92,13 @@ impl Tool {
         arguments.collect()
     }
 
-    fn described(&self, files: &Files) -> Json {
+    fn described(&self, subjects: &Subjects) -> Json {
         let mut properties = Map::new();
         let mut required = Vec::new();
         for argument in self.parameters() {
             let mut schema = match argument.kind {
                 Kind::Needed | Kind::Text => json!({ "type": "string" }),
+                Kind::Whole => json!({ "type": "integer", "minimum": 0 }),
                 Kind::One(words) => json!({ "type": "string", "enum": words }),
                 Kind::Number(least, default, most) => {
                     json!({ "type": "integer", "minimum": least, "default": default, "maximum": most })
@@ -239,10 +111,16 @@ impl Tool {
                 required.push(argument.name);
             }
         }
-        if self.is_of_a_dump() && files.dumps.len() > 1 {
-            let names: Vec<&str> = files.dumps.iter().map(|d| d.name.as_str()).collect();
-            let description = "Which dump; the first one by default.";
-            let schema = json!({ "type": "string", "enum": names, "description": description });
+        let dump = match subjects.fixed_names() {
+            None => Some(
+                json!({ "type": "string", "description": "Which dump by name; by default the last one that was taken of the program, else the first one." }),
+            ),
+            Some(names) if names.len() > 1 => Some(
+                json!({ "type": "string", "enum": names, "description": "Which dump; the first one by default." }),
+            ),
+            Some(_) => None,
+        };
+        if let (Of::Dump, Some(schema)) = (self.of, dump) {
             properties.insert("dump".to_owned(), schema);
         }
         let (title, description) = self.words();
@@ -264,17 +142,12 @@ impl Tool {
                 "additionalProperties": false,
             },
             "annotations": {
-                "readOnlyHint": true,
+                "readOnlyHint": self.of != Of::Command,
                 "destructiveHint": false,
-                "idempotentHint": true,
+                "idempotentHint": self.of != Of::Command,
                 "openWorldHint": false,
             },
         })
-    }
-
-    /// Whether it takes the name of a dump.
-    fn is_of_a_dump(&self) -> bool {
-        !self.view.is_empty()
     }
 
     /// The arguments of a call as parameters of a view: checked, with their defaults.
@@ -285,7 +158,7 @@ impl Tool {
         let arguments = self.parameters();
         for name in given.keys() {
             let own = arguments.iter().any(|a| a.name == name);
-            let known = own || (name == "dump" && self.is_of_a_dump());
+            let known = own || (name == "dump" && self.of == Of::Dump);
             if !known {
                 let names: Vec<&str> = arguments.iter().map(|a| a.name).collect();
                 let name = short(name);
@@ -314,7 +187,7 @@ fn read(argument: &Parameter, value: Option<&Json>) -> Result<Option<String>, St
         return match argument.kind {
             Kind::Needed => Err(format!("{name} is missing: {}", argument.help)),
             Kind::Number(_, default, _) => Ok(Some(default.to_string())),
-            Kind::Text | Kind::One(_) | Kind::Flag => Ok(None),
+            Kind::Text | Kind::Whole | Kind::One(_) | Kind::Flag => Ok(None),
         };
     };
     let given = || short(&value.to_string());
@@ -331,6 +204,10 @@ fn read(argument: &Parameter, value: Option<&Json>) -> Result<Option<String>, St
                 given(),
                 words.join(", ")
             )),
+        },
+        (Kind::Whole, value) => match value.as_u64() {
+            Some(n) => Ok(Some(n.to_string())),
+            None => Err(format!("{name}: {}: expected a whole number", given())),
         },
         (Kind::Number(least, _, most), value) => match value.as_u64() {
             Some(n) if (least..=most).contains(&n) => Ok(Some(n.to_string())),

@@ -16,12 +16,12 @@ const MOST: u64 = crate::explorer::params::MOST_ROWS as u64;
 
 const FROM: Parameter = of(
     "from",
-    Kind::Text,
+    Kind::Whole,
     "Begin of the range, in milliseconds since 1970.",
 );
 const TO: Parameter = of(
     "to",
-    Kind::Text,
+    Kind::Whole,
     "End of the range, in milliseconds since 1970.",
 );
 const FILTER: Parameter = of(
@@ -51,12 +51,12 @@ const HEAP: Parameter = of(
 const CLASS: Parameter = of("class", Kind::Needed, "A class name.");
 const DUMP: Parameter = of(
     "dump",
-    Kind::Text,
+    Kind::Whole,
     "Number of a heap dump; the last one by default.",
 );
 const SAMPLE: Parameter = of(
     "sample",
-    Kind::Text,
+    Kind::Whole,
     "Objects to examine, chosen at random; all by default.",
 );
 const OBJECTS: Parameter = of(
@@ -81,7 +81,7 @@ const fn view(
 }
 
 /// The view of a name.
-pub(super) fn named(name: &str) -> Option<&'static View> {
+pub(crate) fn named(name: &str) -> Option<&'static View> {
     VIEWS.iter().find(|view| view.name == name)
 }
 
@@ -97,7 +97,7 @@ pub const VIEWS: &[View] = &[
             of("points", Kind::Number(2, 1200, 20_000), "Rows at most."),
             of(
                 "after",
-                Kind::Text,
+                Kind::Whole,
                 "Number of the last event that is known.",
             ),
         ],
@@ -146,8 +146,8 @@ pub const VIEWS: &[View] = &[
         &[
             FROM,
             TO,
-            of("base_from", Kind::Text, "Begin of the other range."),
-            of("base_to", Kind::Text, "End of the other range."),
+            of("base_from", Kind::Whole, "Begin of the other range."),
+            of("base_to", Kind::Whole, "End of the other range."),
             FILTER,
             REGEX,
             LIMIT,

@@ -2,21 +2,19 @@
 
 use crate::explorer::params::Params;
 use crate::live::persist::table_forms::page;
-use crate::reply::{Fault, json_bytes, typed};
-use axum::http::{HeaderValue, header};
-use axum::response::Response;
+use crate::reply::{Content, Fault};
 use live_analysis::columns::Table;
 use report::live;
 use std::path::Path;
 
 /// A table in the form requested: `form` json, csv or html.
-pub(in crate::live) fn respond<R>(
+pub(in crate::live) fn in_form<R>(
     params: &Params,
     name: &str,
     table: &Table<R>,
-) -> Result<Response, Fault> {
+) -> Result<Content, Fault> {
     let (media, form, text) = match params.get("form").unwrap_or("json") {
-        "json" => return Ok(typed("application/json", json_bytes(table))),
+        "json" => return Ok(Content::json(table)),
         "csv" => (
             "text/csv; charset=utf-8",
             "csv",
@@ -34,18 +32,7 @@ pub(in crate::live) fn respond<R>(
         }
     };
     let file = format!("{name}.{form}");
-    Ok(as_file(typed(media, text.into_bytes()), Path::new(&file)))
-}
-
-/// An answer that a browser keeps as a file of this name.
-pub(in crate::live) fn as_file(mut response: Response, file: &Path) -> Response {
-    let name = file.file_name().unwrap_or_default().to_string_lossy();
-    let disposition = format!("attachment; filename=\"{name}\"");
-    if let Ok(value) = HeaderValue::from_str(&disposition) {
-        let headers = response.headers_mut();
-        headers.insert(header::CONTENT_DISPOSITION, value);
-    }
-    response
+    Ok(Content::new(media, text.into_bytes()).kept_as(Path::new(&file)))
 }
 
 #[cfg(test)]

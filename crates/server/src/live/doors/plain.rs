@@ -1,8 +1,7 @@
 //! The pages without JavaScript.
 
 use super::answers;
-use super::cpu;
-use super::plain_parts;
+use super::{cpu, describe, plain_parts};
 use crate::explorer::params::Params;
 use crate::live::persist::table_forms::{push_answer, push_table};
 use crate::live::recording::state::Live;
@@ -146,6 +145,14 @@ fn links(status: &Status, body: &mut String) {
 
 /// One question.
 pub(in crate::live) fn view(live: &Live, view: &str, params: &Params) -> Result<Response, Fault> {
+    let described = match view {
+        "events" => "timeline",
+        "saved" => "compare",
+        other => other,
+    };
+    if let Some(view) = describe::named(described) {
+        view.check(params)?;
+    }
     let mut body = BACK.to_owned();
     let title = match view {
         "events" => {

@@ -1,11 +1,10 @@
 //! Addresses of a watched program. Links are relative, so it can be mounted anywhere.
 
 use super::commands::carry_out;
-use super::downloads::{as_file, respond};
-use super::{answers, cpu, describe, objects, plain, pprof, prometheus, servlet, source};
+use super::{plain, pprof, prometheus, servlet, views};
 use crate::explorer::params::Params;
 use crate::live::recording::state::Live;
-use crate::reply::{Fault, json_bytes, typed};
+use crate::reply::{Content, Fault, typed};
 use crate::stop::Stop;
 use crate::{assets, events, explorer};
 use axum::Router;
@@ -13,16 +12,12 @@ use axum::extract::{DefaultBodyLimit, Extension, Path, Query, Request, State};
 use axum::http::{StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get, post};
-use report::profile::Form;
 use serde::Serialize;
 use std::sync::Arc;
 use tower::ServiceExt;
 
 type Shared = State<Arc<Live>>;
 type Asked = Query<Vec<(String, String)>>;
-
-/// Points of a timeline.
-const POINTS: usize = 1200;
 
 /// The pages and the API of one program.
 pub fn router(live: Arc<Live>) -> Router {
@@ -55,13 +50,9 @@ async fn page(State(live): Shared) -> Response {
     assets::page(&format!("{name} {pid}"), "live.js", "plain/")
 }
 
-fn json(value: &impl Serialize) -> Response {
-    typed("application/json", json_bytes(value))
-}
-
-async fn state(State(live): Shared) -> Response {
+async fn state(State(live): Shared) -> Content {
     let status = live.status().borrow().clone();
-    json(&status)
+    Content::json(&status)
 }
 
 async fn follow(State(live): Shared, Extension(stop): Extension<Stop>) -> Response {
@@ -76,10 +67,10 @@ async fn metrics(State(live): Shared) -> Response {
 }
 
 /// Answers on a thread that may take its time.
-async fn answered(
+async fn answered<T: Send + 'static>(
     live: Arc<Live>,
-    work: impl FnOnce(&Arc<Live>) -> Result<Response, Fault> + Send + 'static,
-) -> Result<Response, Fault> {
+    work: impl FnOnce(&Arc<Live>) -> Result<T, Fault> + Send + 'static,
+) -> Result<T, Fault> {
     let work = tokio::task::spawn_blocking(move || work(&live));
     work.await
         .unwrap_or_else(|_| Err(Fault::failed("the answer could not be made; this is a bug")))
@@ -89,89 +80,9 @@ async fn view(
     State(live): Shared,
     Path(view): Path<String>,
     Query(asked): Asked,
-) -> Result<Response, Fault> {
+) -> Result<Content, Fault> {
     let params = Params::new(asked);
-    answered(live, move |live| answer(live, &view, &params)).await
-}
-
-fn answer(live: &Arc<Live>, view: &str, params: &Params) -> Result<Response, Fault> {
-    if let Some(view) = describe::named(view) {
-        view.check(params)?;
-    }
-    Ok(match view {
-        "timeline" => {
-            let range = answers::range(params)?;
-            let after = params.get("after").and_then(|text| text.parse().ok());
-            let points = params.number("points", POINTS)?.min(20_000);
-            json(&live.timeline(range.from, range.to, points, after))
-        }
-        "allocations" => respond(params, "allocations", &answers::allocations(live, params)?)?,
-        "classes" => respond(params, "classes", &answers::classes(live, params)?)?,
-        "references" => respond(params, "references", &answers::references(live, params)?)?,
-        "compare" => respond(params, "compare", &answers::compare(live, params)?)?,
-        "saved" => return saved_file(live, params),
-        "options" => json(&answers::options(live)),
-        "source" => json(&source::of(live, params)?),
-        "stacks" => json(&answers::stacks(live, params)?),
-        "cpu" => json(&cpu::answer(live, params)?),
-        "advice" => json(&answers::what_to_fix(live, answers::range(params)?)),
-        "profile" => return profile(live, params),
-        "instances" => json(&objects::list(live, params)?),
-        "groups" => json(&objects::groups(live, params)?),
-        _ => return Err(Fault::not_found("there is no such view")),
-    })
-}
-
-/// A table that was kept, as it lies in its file.
-fn saved_file(live: &Live, params: &Params) -> Result<Response, Fault> {
-    let media = match params.get("form") {
-        None | Some("json") => "application/json",
-        Some("csv") => "text/csv; charset=utf-8",
-        Some("html") => "text/html; charset=utf-8",
-        Some(other) => {
-            return Err(Fault::bad(format!(
-                "form={other}: expected json, csv or html"
-            )));
-        }
-    };
-    let number = params.number("number", 0)?;
-    let none = || Fault::not_found(format!("number={number}: no such table was kept"));
-    let saved = live.shelf.get(number).ok_or_else(none)?;
-    let form = params.get("form").unwrap_or("json");
-    let path = saved.file(form);
-    let bytes = std::fs::read(&path);
-    let bytes = bytes.map_err(|error| Fault::failed(format!("{}: {error}", path.display())))?;
-    Ok(as_file(typed(media, bytes), &path))
-}
-
-fn profile(live: &Live, params: &Params) -> Result<Response, Fault> {
-    let (form, media) = match params.get("form") {
-        None | Some("flamegraph") => (Form::Html, "text/html; charset=utf-8"),
-        Some("pprof") => (Form::Pprof, "application/octet-stream"),
-        Some("collapsed") => (Form::Collapsed, "text/plain; charset=utf-8"),
-        Some("speedscope") => (Form::Speedscope, "application/json"),
-        Some("jfr") => (Form::Jfr, "application/octet-stream"),
-        Some(other) => {
-            return Err(Fault::bad(format!(
-                "form={other}: expected flamegraph, pprof, collapsed, speedscope or jfr"
-            )));
-        }
-    };
-    let bytes = match params.get("heap") {
-        Some("cpu") => cpu::rendered(live, params, form)?,
-        _ => answers::profile(live, params, form)?,
-    };
-    let mut response = typed(media, bytes);
-    if form == Form::Html {
-        // The page carries its own script. In a sandbox it is of no origin and reaches nothing.
-        let policy = "sandbox allow-scripts; default-src 'none'; script-src 'unsafe-inline'; \
-                      style-src 'unsafe-inline'";
-        let value = axum::http::HeaderValue::from_static(policy);
-        response
-            .headers_mut()
-            .insert(header::CONTENT_SECURITY_POLICY, value);
-    }
-    Ok(response)
+    answered(live, move |live| views::answer(live, &view, &params)).await
 }
 
 /// As `go tool pprof` and scrapers ask.
@@ -179,11 +90,11 @@ async fn pprof_profile(
     State(live): Shared,
     Path(name): Path<String>,
     Query(asked): Asked,
-) -> Result<Response, Fault> {
+) -> Result<Content, Fault> {
     let params = Params::new(asked);
     answered(live, move |live| {
         let bytes = pprof::answer(live, &name, &params)?;
-        Ok(typed("application/octet-stream", bytes))
+        Ok(Content::new("application/octet-stream", bytes))
     })
     .await
 }
@@ -200,11 +111,11 @@ async fn command(
     State(live): Shared,
     Path(name): Path<String>,
     Query(asked): Asked,
-) -> Result<Response, Fault> {
+) -> Result<Content, Fault> {
     let params = Params::new(asked);
     answered(live, move |live| {
         let dump = carry_out(live, &name, &params)?;
-        Ok(json(&Done {
+        Ok(Content::json(&Done {
             schema: "tenure.live.done/1",
             command: name,
             dump,

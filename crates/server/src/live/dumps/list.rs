@@ -12,7 +12,7 @@ use rustc_hash::FxHashMap;
 use serde::Serialize;
 use std::fs::{self, File, OpenOptions};
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -116,6 +116,11 @@ impl std::fmt::Debug for Dump {
 }
 
 impl Dump {
+    /// The file.
+    pub fn file(&self) -> &Path {
+        &self.path
+    }
+
     /// Sizes and capacities by class: the first call reads every object.
     ///
     /// # Errors

@@ -1,0 +1,124 @@
+//! `tenure mcp --live`: an assistant records, looks, and takes a dump of a running program with known populations.
+
+use crate::mcp::Client;
+use crate::watched::{Program, java, lab};
+use serde_json::{Value, json};
+use std::process::Stdio;
+
+const NODE: &str = "Populations$Node";
+
+/// Records until the agent counts, which it notices by what the program allocates.
+fn recording(client: &mut Client, program: &mut Program) {
+    testkit::until(|| {
+        program.tell("nothing");
+        let known = client.call("live_allocations", json!({}));
+        let state = client.call("live_state", json!({}));
+        match &state["recording"]["counting"] {
+            Value::Bool(true) => Ok(()),
+            _ => Err(format!("{state} {known}")),
+        }
+    });
+}
+
+#[test]
+fn an_assistant_records_looks_and_takes_a_dump_of_a_running_program() {
+    let Some(lab) = lab("tools for a running program") else {
+        return;
+    };
+    for jdk in &lab.jdks {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut java = java(lab, jdk);
+        java.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut program = Program::of(java.spawn().expect("a JVM"));
+        let pid = program.child.id().to_string();
+        let place = folder.path().to_str().expect("a name");
+        let agent = lab.agent.to_str().expect("a name");
+        let arguments = ["--live", &pid, "--dumps", place, "--agent", agent];
+        let mut client = Client::start(&arguments, &[]);
+        let hello = client.introduce("2025-06-18");
+        let text = hello["instructions"].as_str().expect("a text");
+        assert!(
+            text.contains(&format!("Populations (process {pid})")),
+            "{text}"
+        );
+
+        // What changes the program is marked.
+        let list = client.ask("tools/list", json!({}));
+        let tools = list["result"]["tools"].as_array().expect("tools");
+        let changing = |tool: &&Value| tool["annotations"]["readOnlyHint"] == false;
+        let changing = tools.iter().filter(changing).map(|tool| &tool["name"]);
+        assert_eq!(
+            changing.collect::<Vec<_>>(),
+            [
+                "live_record",
+                "live_sample_cpu",
+                "live_collect",
+                "live_dump",
+                "live_mark"
+            ]
+        );
+        let limit = tools.iter().find(|tool| tool["name"] == "live_allocations");
+        let limit = &limit.expect("a tool")["inputSchema"]["properties"]["limit"];
+        assert_eq!([&limit["default"], &limit["maximum"]], [30, 200]);
+
+        let state = client.call("live_state", json!({}));
+        assert_eq!(state["pid"].to_string(), pid);
+        assert_eq!(state["recording"], Value::Null, "{state}");
+        let none = client.fails("live_allocations", json!({}));
+        assert!(none.contains("nothing has been recorded"), "{none}");
+        let none = client.fails("leaks", json!({}));
+        assert!(none.contains("live_dump takes one"), "{none}");
+        let wrong = client.fails("live_allocations", json!({ "by": "clas" }));
+        assert!(wrong.contains("expected one of class, package"), "{wrong}");
+
+        // Counted from here on.
+        let state = client.call("live_record", json!({ "mode": "full", "depth": 8 }));
+        assert_eq!(state["recording"]["on"], true, "{state}");
+        recording(&mut client, &mut program);
+        program.tell("keep 1000");
+        program.tell("garbage 500");
+        program.tell("other 600");
+        let collected = client.call("live_collect", json!({}));
+        assert_eq!(collected["error"], Value::Null);
+        let nodes = json!({ "filter": NODE });
+        let table = testkit::until(|| {
+            let table = client.call("live_allocations", nodes.clone());
+            let row = &table["rows"][0];
+            match row["live"] == 1000 && row["deallocations"] == 500 {
+                true => Ok(table),
+                false => Err(table),
+            }
+        });
+        assert_eq!(table["schema"], "tenure.live.allocations/1");
+        assert_eq!(table["rows"][0]["allocations"], 1500, "{table}");
+        let stacks = client.call("live_stacks", nodes).to_string();
+        assert!(
+            stacks.contains("Populations.keep(Populations.java:"),
+            "{stacks}"
+        );
+        let measured = client.call("live_state", json!({ "wait": 0 }));
+        assert!(measured["measured"].is_object(), "{measured}");
+        let times = client.call("live_timeline", json!({ "points": 5 }));
+        assert_eq!(times["schema"], "tenure.live.timeline/1");
+
+        // A dump for the tools for dumps, by name and without one.
+        let taken = client.call("live_dump", json!({}));
+        let name = taken["dump"].as_str().expect("a name").to_owned();
+        assert!(folder.path().join(&name).is_file(), "{taken}");
+        let set = format!("class:{NODE}");
+        for arguments in [json!({ "set": set }), json!({ "set": set, "dump": name })] {
+            let histogram = client.call("histogram", arguments);
+            assert_eq!(histogram["rows"][0]["objects"], 1000, "{histogram}");
+        }
+        let resources = client.ask("resources/list", json!({}));
+        assert!(resources.to_string().contains(&name), "{resources}");
+
+        let stopped = client.call("live_record", json!({ "mode": "off" }));
+        assert_eq!(stopped["recording"]["on"], false, "{stopped}");
+        let known = client.call("live_mark", json!({ "text": "the end" }));
+        assert_eq!(known["error"], Value::Null);
+        assert_eq!(client.end(), Some(0));
+        // It runs on.
+        program.tell("keep 1");
+    }
+}

@@ -1,0 +1,91 @@
+//! The views of a watched program: each by its name, in the form requested.
+
+use super::downloads::in_form;
+use super::{answers, cpu, describe, objects, source};
+use crate::explorer::params::Params;
+use crate::live::recording::state::Live;
+use crate::reply::{Content, Fault};
+use report::profile::Form;
+
+/// Points of a timeline.
+const POINTS: usize = 1200;
+
+/// Answers a view by its name.
+///
+/// # Errors
+/// When there is no such view, a parameter is wrong, or there is nothing to answer from.
+pub(crate) fn answer(live: &Live, view: &str, params: &Params) -> Result<Content, Fault> {
+    if let Some(view) = describe::named(view) {
+        view.check(params)?;
+    }
+    Ok(match view {
+        "timeline" => {
+            let range = answers::range(params)?;
+            let after = params.get("after").and_then(|text| text.parse().ok());
+            let points = params.number("points", POINTS)?.min(20_000);
+            Content::json(&live.timeline(range.from, range.to, points, after))
+        }
+        "allocations" => in_form(params, "allocations", &answers::allocations(live, params)?)?,
+        "classes" => in_form(params, "classes", &answers::classes(live, params)?)?,
+        "references" => in_form(params, "references", &answers::references(live, params)?)?,
+        "compare" => in_form(params, "compare", &answers::compare(live, params)?)?,
+        "saved" => return saved_file(live, params),
+        "options" => Content::json(&answers::options(live)),
+        "source" => Content::json(&source::of(live, params)?),
+        "stacks" => Content::json(&answers::stacks(live, params)?),
+        "cpu" => Content::json(&cpu::answer(live, params)?),
+        "advice" => Content::json(&answers::what_to_fix(live, answers::range(params)?)),
+        "profile" => return profile(live, params),
+        "instances" => Content::json(&objects::list(live, params)?),
+        "groups" => Content::json(&objects::groups(live, params)?),
+        _ => return Err(Fault::not_found("there is no such view")),
+    })
+}
+
+/// A table that was kept, as it lies in its file.
+fn saved_file(live: &Live, params: &Params) -> Result<Content, Fault> {
+    let media = match params.get("form") {
+        None | Some("json") => "application/json",
+        Some("csv") => "text/csv; charset=utf-8",
+        Some("html") => "text/html; charset=utf-8",
+        Some(other) => {
+            return Err(Fault::bad(format!(
+                "form={other}: expected json, csv or html"
+            )));
+        }
+    };
+    let number = params.number("number", 0)?;
+    let none = || Fault::not_found(format!("number={number}: no such table was kept"));
+    let saved = live.shelf.get(number).ok_or_else(none)?;
+    let form = params.get("form").unwrap_or("json");
+    let path = saved.file(form);
+    let bytes = std::fs::read(&path);
+    let bytes = bytes.map_err(|error| Fault::failed(format!("{}: {error}", path.display())))?;
+    Ok(Content::new(media, bytes).kept_as(&path))
+}
+
+fn profile(live: &Live, params: &Params) -> Result<Content, Fault> {
+    let (form, media) = match params.get("form") {
+        None | Some("flamegraph") => (Form::Html, "text/html; charset=utf-8"),
+        Some("pprof") => (Form::Pprof, "application/octet-stream"),
+        Some("collapsed") => (Form::Collapsed, "text/plain; charset=utf-8"),
+        Some("speedscope") => (Form::Speedscope, "application/json"),
+        Some("jfr") => (Form::Jfr, "application/octet-stream"),
+        Some(other) => {
+            return Err(Fault::bad(format!(
+                "form={other}: expected flamegraph, pprof, collapsed, speedscope or jfr"
+            )));
+        }
+    };
+    let bytes = match params.get("heap") {
+        Some("cpu") => cpu::rendered(live, params, form)?,
+        _ => answers::profile(live, params, form)?,
+    };
+    // The page carries its own script. In a sandbox it is of no origin and reaches nothing.
+    let policy = "sandbox allow-scripts; default-src 'none'; script-src 'unsafe-inline'; \
+                  style-src 'unsafe-inline'";
+    Ok(Content {
+        policy: (form == Form::Html).then_some(policy),
+        ..Content::new(media, bytes)
+    })
+}

@@ -1,0 +1,126 @@
+//! A call about a running program: a view of it, its state, or a command to it.
+
+use super::bound::bounded;
+use super::message::said;
+use super::subjects::{Dump, Subjects};
+use super::table::{Of, RECORD, SAMPLE_CPU, STATE, Tool};
+use crate::explorer::params::Params;
+use crate::live::{Live, answer as view, carry_out};
+use live_analysis::metrics::METRICS;
+use serde_json::{Map, Value as Json, json};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// How often a call that waits looks whether it was cancelled.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Answers a tool.
+///
+/// # Errors
+/// A sentence that says what is wrong, or what the program refuses.
+pub(super) fn answer(
+    subjects: &Subjects,
+    tool: &Tool,
+    pairs: Vec<(String, String)>,
+    cancel: &AtomicBool,
+) -> Result<Json, String> {
+    let live = subjects.program.as_ref().ok_or("no program is watched")?;
+    let params = Params::new(pairs);
+    match tool.of {
+        Of::Command => order(subjects, live, tool, &params),
+        _ if tool.name == STATE => {
+            wait(params.number("wait", 0).unwrap_or(0), cancel)?;
+            Ok(state(live))
+        }
+        _ => {
+            // What the agent knows up to now. Without its answer, what it has sent before is shown.
+            let _ = live.snapshot();
+            let content = view(live, tool.view, &params).map_err(|fault| said(&fault))?;
+            let answer = serde_json::from_slice(&content.bytes).map_err(|e| e.to_string())?;
+            Ok(bounded(without_columns(answer)))
+        }
+    }
+}
+
+/// Waits so many seconds.
+fn wait(seconds: usize, cancel: &AtomicBool) -> Result<(), String> {
+    let until = Instant::now() + Duration::from_secs(seconds as u64);
+    while Instant::now() < until {
+        if cancel.load(Ordering::Relaxed) {
+            return Err("cancelled".to_owned());
+        }
+        std::thread::sleep(LOOK);
+    }
+    Ok(())
+}
+
+/// Has the program do something.
+fn order(
+    subjects: &Subjects,
+    live: &Arc<Live>,
+    tool: &Tool,
+    params: &Params,
+) -> Result<Json, String> {
+    let mode = params.get("mode");
+    let (name, params) = match (tool.name, mode) {
+        (RECORD, Some("off")) => ("stop", Params::default()),
+        (RECORD, mode) => (
+            tool.view,
+            params.clone().with("mode", mode.unwrap_or("sampled")),
+        ),
+        (SAMPLE_CPU, mode) => {
+            let on = if mode == Some("off") { "" } else { "1" };
+            (tool.view, Params::default().with("on", on))
+        }
+        _ => (tool.view, params.clone()),
+    };
+    let dump = carry_out(live, name, &params).map_err(|fault| said(&fault))?;
+    let Some(number) = dump else {
+        return Ok(state(live));
+    };
+    let taken = live.dumps.get(number).ok_or("the dump is gone")?;
+    let is_it = |dump: &Dump| Arc::ptr_eq(&dump.explorer, &taken.explorer);
+    let name = subjects
+        .dumps()
+        .into_iter()
+        .find(is_it)
+        .map(|dump| dump.name);
+    let info = live
+        .dumps
+        .list()
+        .into_iter()
+        .find(|info| info.number == number);
+    let mut answer = json!(info);
+    // The name by which the other tools take it.
+    answer["dump"] = json!(name);
+    Ok(answer)
+}
+
+/// The state of the program, with what was measured last by name.
+fn state(live: &Live) -> Json {
+    let status = live.status().borrow().clone();
+    let mut answer = json!(status);
+    if let (Some(row), Json::Object(fields)) = (status.rows.last(), &mut answer) {
+        let known = METRICS.iter().filter_map(|metric| {
+            let value = row.get(metric.name)?;
+            Some((metric.name.to_owned(), json!(value)))
+        });
+        fields.insert(
+            "measured".to_owned(),
+            Json::Object(known.collect::<Map<_, _>>()),
+        );
+    }
+    if let Json::Object(fields) = &mut answer {
+        fields.remove("rows");
+    }
+    bounded(answer)
+}
+
+/// Columns are described for pages; the names say enough to a model.
+fn without_columns(mut answer: Json) -> Json {
+    if let Json::Object(fields) = &mut answer {
+        fields.remove("columns");
+    }
+    answer
+}
