@@ -1,7 +1,8 @@
 //! Integer columns of the index: fixed-width packed integers, and block-wise packed columns with
 //! exceptions for values that are mostly small.
 
-use crate::raw::{bytes_of, view};
+use crate::build::tape::Tape;
+use crate::raw::{Budget, bytes_of, view};
 use std::io::{self, Write};
 
 /// Bits needed to store `max`.
@@ -108,7 +109,7 @@ const BLOCK: usize = 64;
 
 /// Collects a column: blocks of 64 values, each block with the width that makes it smallest;
 /// values that do not fit are exceptions in a sorted list.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct ColumnBuilder {
     /// Per block: bit offset shifted left by 6, and the width.
     heads: Vec<u64>,
@@ -118,37 +119,56 @@ pub(crate) struct ColumnBuilder {
     len: u64,
 }
 
-#[derive(Debug, Default)]
+/// Bits one behind the other: the full words, and the one that is being filled.
+#[derive(Debug)]
 struct BitBuffer {
-    words: Vec<u64>,
+    words: Tape<u64>,
+    word: u64,
     bits: u64,
 }
 
 impl BitBuffer {
-    fn push(&mut self, value: u64, width: u32) {
-        let (word, shift) = ((self.bits >> 6) as usize, (self.bits & 63) as u32);
-        if word + 1 >= self.words.len() {
-            self.words.resize(word + 2, 0);
-        }
-        self.words[word] |= value << shift;
-        if shift + width > 64 {
-            self.words[word + 1] |= value >> (64 - shift);
-        }
+    /// `width` is less than 64.
+    #[inline]
+    fn push(&mut self, value: u64, width: u32) -> io::Result<()> {
+        let shift = (self.bits & 63) as u32;
+        self.word |= value << shift;
         self.bits += u64::from(width);
+        if shift + width >= 64 {
+            self.words.push(self.word)?;
+            self.word = value >> (64 - shift);
+        }
+        Ok(())
     }
 }
 
 impl ColumnBuilder {
-    /// Appends a value.
-    #[inline]
-    pub(crate) fn push(&mut self, value: u64) {
-        self.block.push(value);
-        if self.block.len() == BLOCK {
-            self.flush();
-        }
+    /// A column of about so many values; of a large heap its bits are in a temporary file until they are written.
+    pub(crate) fn new(values: u64, budget: &Budget) -> io::Result<ColumnBuilder> {
+        Ok(ColumnBuilder {
+            heads: Vec::new(),
+            bits: BitBuffer {
+                words: Tape::new(values, budget)?,
+                word: 0,
+                bits: 0,
+            },
+            exceptions: Vec::new(),
+            block: Vec::new(),
+            len: 0,
+        })
     }
 
-    fn flush(&mut self) {
+    /// Appends a value.
+    #[inline]
+    pub(crate) fn push(&mut self, value: u64) -> io::Result<()> {
+        self.block.push(value);
+        if self.block.len() == BLOCK {
+            self.flush()?;
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
         // counts[w]: values that need exactly w bits.
         let mut counts = [0u32; 65];
         for value in &self.block {
@@ -171,31 +191,42 @@ impl ColumnBuilder {
         self.heads.push(self.bits.bits << 6 | u64::from(width));
         for (i, value) in self.block.iter().enumerate() {
             let fits = *value < escape;
-            self.bits.push(if fits { *value } else { escape }, width);
+            self.bits.push(if fits { *value } else { escape }, width)?;
             if !fits {
                 self.exceptions.push([self.len + i as u64, *value]);
             }
         }
         self.len += self.block.len() as u64;
         self.block.clear();
+        Ok(())
     }
 
     /// Writes the column: three counts, heads, exceptions, bits.
     pub(crate) fn write(mut self, out: &mut dyn Write) -> io::Result<()> {
         if !self.block.is_empty() {
-            self.flush();
+            self.flush()?;
         }
-        self.bits.words.extend([0, 0]);
+        let words = &mut self.bits.words;
+        // Readers take a whole word from any bit on.
+        for word in [self.bits.word, 0, 0, 0] {
+            words.push(word)?;
+        }
+        words.finish()?;
         let counts = [
             self.len,
             self.heads.len() as u64,
             self.exceptions.len() as u64,
-            self.bits.words.len() as u64,
+            words.len,
         ];
         out.write_all(bytes_of(&counts))?;
         out.write_all(bytes_of(&self.heads))?;
         out.write_all(bytes_of(&self.exceptions))?;
-        out.write_all(bytes_of(&self.bits.words))
+        let mut block = Vec::new();
+        for number in 0..words.blocks() {
+            words.get(number, &mut block)?;
+            out.write_all(bytes_of(&block))?;
+        }
+        Ok(())
     }
 }
 
@@ -284,8 +315,10 @@ mod tests {
                 _ => i % 11,
             })
             .collect();
-        let mut builder = ColumnBuilder::default();
-        values.iter().for_each(|v| builder.push(*v));
+        let dir = std::env::temp_dir();
+        let budget = Budget::new(None, &dir, crate::Phases::default());
+        let mut builder = ColumnBuilder::new(5000, &budget).unwrap();
+        values.iter().for_each(|v| builder.push(*v).unwrap());
         let mut bytes = Vec::new();
         builder.write(&mut bytes).unwrap();
         let words: Vec<u64> = bytes

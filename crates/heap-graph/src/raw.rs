@@ -30,6 +30,9 @@ unsafe impl Plain for u64 {}
 // SAFETY: as above.
 unsafe impl<T: Plain, const N: usize> Plain for [T; N] {}
 
+/// Arrays and sequences of fewer elements stay in memory although nothing reads them soon.
+pub(crate) const SMALL: u64 = 2 << 20;
+
 /// How much memory the arrays of one build may take before they move to disk.
 #[derive(Debug)]
 pub(crate) struct Budget {
@@ -113,33 +116,53 @@ impl<'b, T: Plain> BigVec<'b, T> {
         let charge = (expect.max(1) * size_of::<T>()) as u64;
         let before = budget.used.fetch_add(charge, Ordering::Relaxed);
         budget.phases.arrays(before + charge);
-        let mut guard = None;
-        let map = if before.saturating_add(charge) <= budget.limit {
-            let map = MmapOptions::new().len(bytes).no_reserve_swap().map_anon()?;
-            #[cfg(target_os = "linux")]
-            if expect * size_of::<T>() >= 1 << 24 {
-                // Huge pages save a quarter of the time on these arrays; refusal is no error.
-                let _ = map.advise(memmap2::Advice::HugePage);
-            }
-            map
-        } else {
+        if before.saturating_add(charge) > budget.limit {
             budget.spilled.store(true, Ordering::Relaxed);
-            let file = tempfile::tempfile_in(&budget.dir)?;
-            file.set_len(bytes as u64)?;
-            allocate(&file, charge)?;
-            // SAFETY: the file is new, unlinked and known to no one else.
-            let map = unsafe { MmapOptions::new().len(bytes).map_mut(&file)? };
-            let health = budget.health.clone();
-            // SAFETY: the range is the mapping's own, the guard is dropped before it, and zeros are
-            // values of every plain type.
-            guard = Some(unsafe { Guard::new(map.as_ptr() as usize, bytes, Pages::One, health) });
-            map
-        };
+            let mut array = BigVec::in_file(len, charge, budget)?;
+            array.charged = Some((budget, charge));
+            return Ok(array);
+        }
+        let map = MmapOptions::new().len(bytes).no_reserve_swap().map_anon()?;
+        #[cfg(target_os = "linux")]
+        if expect * size_of::<T>() >= 1 << 24 {
+            // Huge pages save a quarter of the time on these arrays; refusal is no error.
+            let _ = map.advise(memmap2::Advice::HugePage);
+        }
         Ok(BigVec {
-            _guard: guard,
+            _guard: None,
             map,
             len,
             charged: Some((budget, charge)),
+            marker: PhantomData,
+        })
+    }
+
+    /// An array of `len` zeros that the next phases do not need: of a large heap it is in an unlinked file, which takes no
+    /// memory that others want.
+    pub(crate) fn for_later(len: usize, budget: &'b Budget) -> io::Result<BigVec<'b, T>> {
+        match (len as u64) < SMALL {
+            true => Self::zeroed(len, budget),
+            false => Self::in_file(len, (len * size_of::<T>()) as u64, budget),
+        }
+    }
+
+    /// An array in an unlinked file, whose first bytes get room on the disk now.
+    fn in_file(len: usize, expect: u64, budget: &Budget) -> io::Result<BigVec<'b, T>> {
+        let bytes = len.max(1) * size_of::<T>();
+        let file = tempfile::tempfile_in(&budget.dir)?;
+        file.set_len(bytes as u64)?;
+        allocate(&file, expect)?;
+        // SAFETY: the file is new, unlinked and known to no one else.
+        let map = unsafe { MmapOptions::new().len(bytes).map_mut(&file)? };
+        let health = budget.health.clone();
+        // SAFETY: the range is the mapping's own, the guard is dropped before it, and zeros are
+        // values of every plain type.
+        let guard = unsafe { Guard::new(map.as_ptr() as usize, bytes, Pages::One, health) };
+        Ok(BigVec {
+            _guard: Some(guard),
+            map,
+            len,
+            charged: None,
             marker: PhantomData,
         })
     }
@@ -378,6 +401,16 @@ pub(crate) fn copy_from_bytes<T: Plain>(out: &mut [T], bytes: &[u8]) {
     let len = bytes.len().min(size_of_val(out));
     // SAFETY: both ranges are valid for `len` bytes and cannot overlap; any bytes are values.
     unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), out.as_mut_ptr().cast(), len) }
+}
+
+/// From now on large pieces go back to the system as soon as they are freed. Otherwise the allocator keeps those of other
+/// threads, up to the size of the largest that was ever freed.
+pub(crate) fn give_large_pieces_back() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    // SAFETY: mallopt takes any number, and changes only how memory is obtained from now on.
+    unsafe {
+        libc::mallopt(libc::M_MMAP_THRESHOLD, 1 << 18);
+    }
 }
 
 /// Gives memory that was freed in small pieces back to the system.

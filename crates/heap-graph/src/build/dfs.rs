@@ -70,7 +70,7 @@ pub(crate) fn search<C: Cell>(
         failed: Ok(()),
         next: 1,
         edges: 0,
-        pairs: Pairs::new(n),
+        pairs: Pairs::new(n, budget).map_err(HeapError::io("search tree"))?,
         open: Stack::new(budget),
         pending: Stack::new(budget),
     };
@@ -88,7 +88,8 @@ pub(crate) fn search<C: Cell>(
     s.parents.finish().map_err(HeapError::io("search tree"))?;
     s.failed.map_err(HeapError::io("search tree"))?;
     let stacks = s.open.check().and(s.pending.check());
-    stacks.map_err(HeapError::io("search"))?;
+    let files = stacks.and(s.pairs.check());
+    files.map_err(HeapError::io("search"))?;
     Ok(Search {
         parents: s.parents,
         len: s.next,

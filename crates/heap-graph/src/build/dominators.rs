@@ -142,9 +142,6 @@ impl<C: Cell> Pass<'_, C> {
     }
 }
 
-/// Buckets after which freed edges go back to the system.
-const TRIM_EVERY: usize = 32;
-
 /// Immediate dominators by pre-order number; the virtual root is 0 and its own dominator.
 pub(crate) fn immediate_dominators<'b, C: Cell>(
     search: Search<C>,
@@ -209,7 +206,8 @@ fn semidominators<C: Cell>(
         };
         let mut lists = class_edges.lists.iter().peekable();
         let mut parent = Vec::new();
-        while let Ok((bucket, grouped)) = receive.recv() {
+        while let Ok(next) = receive.recv() {
+            let (bucket, grouped) = next.map_err(io())?;
             control.check()?;
             control.report("dominators", n.saturating_sub(first_of(bucket)), n);
             parents.get(bucket, &mut parent).map_err(io())?;
@@ -233,9 +231,6 @@ fn semidominators<C: Cell>(
             }
             if !limits.is_empty() {
                 semi.put(bucket, &limits).map_err(io())?;
-            }
-            if bucket % TRIM_EVERY == 0 {
-                trim();
             }
         }
         Ok::<(), HeapError>(())

@@ -182,14 +182,14 @@ impl Job<'_> {
         phases.begin("references");
         let n = self.map.len() as usize;
         let mut cells = BigVec::<C>::zeroed(n, self.budget).map_err(io())?;
-        let mut class_low = BigVec::<u16>::zeroed(n, self.budget).map_err(io())?;
+        let mut class_low = BigVec::<u16>::for_later(n, self.budget).map_err(io())?;
         let many = self.table.classes.len() > 1 << 16;
         let mut class_high =
-            BigVec::<u8>::zeroed(if many { n } else { 0 }, self.budget).map_err(io())?;
-        let mut units_of = BigVec::<u16>::zeroed(n, self.budget).map_err(io())?;
+            BigVec::<u8>::for_later(if many { n } else { 0 }, self.budget).map_err(io())?;
+        let mut units_of = BigVec::<u16>::for_later(n, self.budget).map_err(io())?;
         let many_traces = self.objects.tallies.one_trace.is_none();
         let mut traces =
-            BigVec::<u32>::zeroed(if many_traces { n } else { 0 }, self.budget).map_err(io())?;
+            BigVec::<u32>::for_later(if many_traces { n } else { 0 }, self.budget).map_err(io())?;
         // Address space only: rows take a third of the dump at most, but each worker's blocks and
         // the longest arrays must fit.
         let room = self.mapped.data.len() * 3 + (1 << 24);
@@ -241,6 +241,7 @@ impl Job<'_> {
             large.append(&mut pass.large);
         }
         drop(passes);
+        trim();
         anchors.sort_unstable();
         large.sort_unstable();
         virtual_threads.sort_unstable();

@@ -29,7 +29,7 @@ mod roots;
 mod stack;
 mod stacks;
 pub(crate) mod symbols;
-mod tape;
+pub(crate) mod tape;
 mod tree;
 pub(crate) mod units;
 mod varint;
@@ -38,7 +38,7 @@ use crate::idmap::{Directory, FinishedIds, IdMap, IdSetBuilder};
 use crate::index::{Identity, IndexFile, IndexPlace, IndexWriter, Tag};
 use crate::layout::{self, SizeRules};
 use crate::model::*;
-use crate::raw::{Budget, bytes_of};
+use crate::raw::{Budget, bytes_of, give_large_pieces_back};
 use crate::{Control, HeapError, Options};
 use classes::ClassTable;
 use hprof::source::Source;
@@ -320,6 +320,7 @@ pub(crate) fn build(
     options: &Options,
     control: &Control<'_>,
 ) -> Result<IndexFile, HeapError> {
+    give_large_pieces_back();
     let snapshot = mapped.choose_snapshot(path, options.snapshot)?;
     let units = units_of(mapped.map.snapshot(snapshot));
     let budget = Budget::new(options.max_memory, spill, options.phases.clone());

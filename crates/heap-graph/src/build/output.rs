@@ -47,13 +47,15 @@ pub(crate) fn objects(
             bits.finish()
         })
         .map_err(io())?;
-    let (shallow, total) = shallow_sizes(job, &facts);
+    let (shallow, total) = shallow_sizes(job, &facts).map_err(io())?;
     index
         .section(Tag::Shallow, |out| shallow.write(out))
         .map_err(io())?;
     if !facts.traces.is_empty() {
-        let mut traces = ColumnBuilder::default();
-        facts.traces.iter().for_each(|t| traces.push(u64::from(*t)));
+        let mut traces = ColumnBuilder::new(n as u64, job.budget).map_err(io())?;
+        let mut all = facts.traces.iter();
+        all.try_for_each(|trace| traces.push(u64::from(*trace)))
+            .map_err(io())?;
         index
             .section(Tag::Traces, |out| traces.write(out))
             .map_err(io())?;
@@ -80,7 +82,7 @@ pub(crate) fn objects(
 }
 
 /// Shallow sizes in units of the alignment, and their sum.
-fn shallow_sizes(job: &Job<'_>, facts: &ObjectFacts<'_>) -> (ColumnBuilder, u64) {
+fn shallow_sizes(job: &Job<'_>, facts: &ObjectFacts<'_>) -> std::io::Result<(ColumnBuilder, u64)> {
     let unit = job.objects.rules.alignment;
     let instance: Vec<u64> = job
         .table
@@ -99,7 +101,7 @@ fn shallow_sizes(job: &Job<'_>, facts: &ObjectFacts<'_>) -> (ColumnBuilder, u64)
     class_sizes.sort_unstable();
     let mut class_sizes = class_sizes.into_iter().peekable();
     let mut large = facts.large.iter().peekable();
-    let mut shallow = ColumnBuilder::default();
+    let mut shallow = ColumnBuilder::new(job.map.len(), job.budget)?;
     let mut total = 0u64;
     for object in 0..job.map.len() {
         let size = match facts.units[object as usize] {
@@ -113,10 +115,10 @@ fn shallow_sizes(job: &Job<'_>, facts: &ObjectFacts<'_>) -> (ColumnBuilder, u64)
             LARGE => large.next_if(|l| l.0 == object).map_or(0, |l| l.1),
             units => u64::from(units),
         };
-        shallow.push(size);
+        shallow.push(size)?;
         total = total.saturating_add(size);
     }
-    (shallow, total)
+    Ok((shallow, total))
 }
 
 /// Classes and shallow sizes, read back from the index.

@@ -1,21 +1,35 @@
 //! Cross and back edges of the depth-first search, kept by target until the reverse pass wants
 //! them: buckets of 65,536 targets, each a byte stream. A pair takes two bytes for the target
-//! and, because sources come in visiting order, two or three for the source.
+//! and, because sources come in visiting order, two or three for the source. As they are not read before
+//! the search has ended, those of a large heap go to an unlinked temporary file.
 
 use super::cell::Cell;
 use super::varint::{put, take, unzigzag, zigzag};
+use crate::raw::{Budget, SMALL};
+use hprof::source::{read_exact_at, write_all_at};
+use std::fs::File;
+use std::io;
 
 const BUCKET_BITS: u32 = 16;
 /// Chunks are this long, so that growing never copies and never doubles.
-const CHUNK: usize = 1 << 14;
+const CHUNK: usize = 1 << 13;
 /// Longest encoded pair.
 const PAIR: usize = 12;
 
+/// A chunk that another pair does not fit into.
+#[derive(Debug)]
+enum Full {
+    Memory(Box<[u8]>),
+    /// Number of the chunk in the file.
+    File(u64),
+}
+
 #[derive(Debug, Default)]
 struct Bucket {
-    chunks: Vec<Box<[u8]>>,
-    /// Used bytes of each full chunk, and of the last one.
-    ends: Vec<u16>,
+    /// The full chunks with their used bytes.
+    full: Vec<(Full, u16)>,
+    /// The chunk that is being filled; empty before the first pair.
+    last: Box<[u8]>,
     used: usize,
     previous: u64,
     len: u64,
@@ -26,87 +40,143 @@ struct Bucket {
 pub(crate) struct Pairs {
     buckets: Vec<Bucket>,
     pub(crate) len: u64,
+    /// The file of a large heap, and how many chunks it has.
+    file: Option<(File, u64)>,
+    /// The first failure to write a chunk.
+    failed: io::Result<()>,
 }
 
 impl Pairs {
     /// For targets below `n`.
-    pub(crate) fn new(n: u64) -> Pairs {
+    ///
+    /// # Errors
+    /// When the file cannot be created.
+    pub(crate) fn new(n: u64, budget: &Budget) -> io::Result<Pairs> {
         let count = (n >> BUCKET_BITS) as usize + 1;
-        Pairs {
+        let file = match n < SMALL {
+            true => None,
+            false => Some((tempfile::tempfile_in(budget.dir())?, 0)),
+        };
+        Ok(Pairs {
             buckets: (0..count).map(|_| Bucket::default()).collect(),
             len: 0,
-        }
+            file,
+            failed: Ok(()),
+        })
     }
 
     /// Adds an edge from pre-order number `source` to `target`.
     #[inline]
     pub(crate) fn push(&mut self, target: u64, source: u64) {
-        let bucket = &mut self.buckets[(target >> BUCKET_BITS) as usize];
-        if bucket.chunks.is_empty() || bucket.used + PAIR > CHUNK {
-            if !bucket.chunks.is_empty() {
-                bucket.ends.push(bucket.used as u16);
-            }
-            // The first chunk of a bucket is small: a small heap has one bucket only.
-            bucket.chunks.push(vec![0u8; CHUNK].into_boxed_slice());
-            bucket.used = 0;
+        let bucket = (target >> BUCKET_BITS) as usize;
+        if self.buckets[bucket].used + PAIR > self.buckets[bucket].last.len() {
+            self.next_chunk(bucket);
         }
-        if let Some(chunk) = bucket.chunks.last_mut() {
-            let low = target as u16;
-            chunk[bucket.used] = low as u8;
-            chunk[bucket.used + 1] = (low >> 8) as u8;
-            let delta = source.wrapping_sub(bucket.previous) as i64;
-            bucket.used = put(chunk, bucket.used + 2, zigzag(delta));
-            bucket.previous = source;
-            bucket.len += 1;
-            self.len += 1;
-        }
+        let bucket = &mut self.buckets[bucket];
+        let (chunk, low) = (&mut bucket.last, target as u16);
+        chunk[bucket.used] = low as u8;
+        chunk[bucket.used + 1] = (low >> 8) as u8;
+        let delta = source.wrapping_sub(bucket.previous) as i64;
+        bucket.used = put(chunk, bucket.used + 2, zigzag(delta));
+        bucket.previous = source;
+        bucket.len += 1;
+        self.len += 1;
     }
 
-    /// Takes all buckets out, from the last to the first, each grouped when its turn comes.
+    /// Puts the chunk of a bucket away, if it has one, and begins another.
+    #[cold]
+    #[inline(never)]
+    fn next_chunk(&mut self, bucket: usize) {
+        let bucket = &mut self.buckets[bucket];
+        let used = std::mem::take(&mut bucket.used);
+        if bucket.last.is_empty() {
+            bucket.last = vec![0; CHUNK].into();
+            return;
+        }
+        let full = match &mut self.file {
+            None => Full::Memory(std::mem::replace(&mut bucket.last, vec![0; CHUNK].into())),
+            Some((file, chunks)) => {
+                let number = *chunks;
+                *chunks += 1;
+                let done = write_all_at(file, &bucket.last, number * CHUNK as u64);
+                if self.failed.is_ok() {
+                    self.failed = done;
+                }
+                Full::File(number)
+            }
+        };
+        bucket.full.push((full, used as u16));
+    }
+
+    /// Whether all edges could be kept.
+    ///
+    /// # Errors
+    /// When the file could not be written.
+    pub(crate) fn check(&mut self) -> io::Result<()> {
+        std::mem::replace(&mut self.failed, Ok(()))
+    }
+
+    /// Takes all buckets out, from the last to the first, each grouped when its turn comes. Fails when the file cannot be
+    /// read.
     pub(crate) fn into_grouped<C: Cell>(
         mut self,
-    ) -> impl Iterator<Item = (usize, Grouped<C>)> + Send {
-        (0..self.buckets.len()).rev().map(move |bucket| {
-            let mut out = Grouped::default();
-            self.take(bucket, &mut out);
-            (bucket, out)
-        })
+    ) -> impl Iterator<Item = io::Result<(usize, Grouped<C>)>> + Send {
+        (0..self.buckets.len())
+            .rev()
+            .map(move |bucket| Ok((bucket, self.take(bucket)?)))
     }
 
     /// Takes a bucket out as sources grouped by target: `starts[t]..starts[t + 1]` are those of
     /// target `bucket << 16 | t`.
-    pub(crate) fn take<C: Cell>(&mut self, bucket: usize, out: &mut Grouped<C>) {
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub(crate) fn take<C: Cell>(&mut self, bucket: usize) -> io::Result<Grouped<C>> {
         let taken = std::mem::take(&mut self.buckets[bucket]);
-        out.starts.clear();
-        out.starts.resize((1 << BUCKET_BITS) + 2, 0);
-        taken.each(|target, _| out.starts[target as usize + 2] += 1);
-        for t in 2..out.starts.len() {
-            out.starts[t] += out.starts[t - 1];
+        let file = self.file.as_ref().map(|(file, _)| file);
+        let mut starts = vec![0; (1 << BUCKET_BITS) + 2];
+        taken.each(file, |target, _| starts[target as usize + 2] += 1)?;
+        for t in 2..starts.len() {
+            starts[t] += starts[t - 1];
         }
-        out.sources.clear();
-        out.sources.resize(taken.len as usize, C::default());
-        taken.each(|target, source| {
-            let at = &mut out.starts[target as usize + 1];
-            out.sources[*at as usize] = C::new(source);
+        let mut sources = vec![C::default(); taken.len as usize];
+        taken.each(file, |target, source| {
+            let at = &mut starts[target as usize + 1];
+            sources[*at as usize] = C::new(source);
             *at += 1;
-        });
+        })?;
+        Ok(Grouped { starts, sources })
     }
 }
 
 impl Bucket {
-    fn each(&self, mut call: impl FnMut(u16, u64)) {
+    /// All pairs in order of arrival.
+    fn each(&self, file: Option<&File>, mut call: impl FnMut(u16, u64)) -> io::Result<()> {
         let mut source = 0u64;
-        for (i, chunk) in self.chunks.iter().enumerate() {
-            let end = self.ends.get(i).map_or(self.used, |e| usize::from(*e));
+        let mut decode = |chunk: &[u8]| {
             let mut at = 0;
-            while at < end {
+            while at < chunk.len() {
                 let target = u16::from_le_bytes([chunk[at], chunk[at + 1]]);
                 let (delta, next) = take(chunk, at + 2);
                 source = source.wrapping_add(unzigzag(delta) as u64);
                 call(target, source);
                 at = next;
             }
+        };
+        let mut read = [0; CHUNK];
+        for (chunk, used) in &self.full {
+            let used = usize::from(*used);
+            match (chunk, file) {
+                (Full::Memory(chunk), _) => decode(&chunk[..used]),
+                (Full::File(number), Some(file)) => {
+                    read_exact_at(file, &mut read[..used], number * CHUNK as u64)?;
+                    decode(&read[..used]);
+                }
+                (Full::File(_), None) => {}
+            }
         }
+        decode(&self.last[..self.used]);
+        Ok(())
     }
 }
 
@@ -137,26 +207,32 @@ mod tests {
 
     #[test]
     fn edges_come_back_by_target_in_order_of_arrival() {
-        let mut pairs = Pairs::new(200_000);
-        let edges: Vec<(u64, u64)> = (0..100_000u64)
-            .map(|i| (i * 7919 % 199_999, i * 31 % 150_000))
-            .collect();
-        edges.iter().for_each(|(t, s)| pairs.push(*t, *s));
-        assert_eq!(pairs.len, 100_000);
-        let mut grouped = Grouped::<u64>::default();
-        for bucket in 0..pairs.buckets.len() {
-            pairs.take(bucket, &mut grouped);
-            for target in (bucket as u64) << 16..((bucket as u64) << 16) + 65_536 {
-                let want: Vec<u64> = edges
-                    .iter()
-                    .filter(|e| e.0 == target)
-                    .map(|e| e.1)
-                    .take(9)
-                    .collect();
-                if target % 997 == 0 {
+        let dir = std::env::temp_dir();
+        let budget = Budget::new(None, &dir, crate::Phases::default());
+        // In memory, and in a file.
+        for n in [200_000, SMALL] {
+            let mut pairs = Pairs::new(n, &budget).unwrap();
+            let edges: Vec<(u64, u64)> = (0..100_000u64)
+                .map(|i| (i * 7919 % 199_999, i * 31 % 150_000))
+                .collect();
+            edges.iter().for_each(|(t, s)| pairs.push(*t, *s));
+            assert_eq!(pairs.len, 100_000);
+            assert_eq!(pairs.file.as_ref().is_some_and(|f| f.1 > 3), n == SMALL);
+            pairs.check().unwrap();
+            let mut checked = 0;
+            for grouped in pairs.into_grouped::<u64>() {
+                let (bucket, grouped) = grouped.unwrap();
+                for target in first_of(bucket)..first_of(bucket + 1) {
+                    if target % 997 != 0 {
+                        continue;
+                    }
+                    let all = edges.iter().filter(|edge| edge.0 == target);
+                    let want: Vec<u64> = all.map(|edge| edge.1).collect();
                     assert_eq!(grouped.of(target), want);
+                    checked += want.len();
                 }
             }
+            assert!(checked > 50, "{checked}");
         }
     }
 }

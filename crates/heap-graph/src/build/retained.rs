@@ -225,7 +225,7 @@ fn columns<C: Cell, R: Cell>(
     let count = job.map.len();
     let width = dominator_width(count);
     let threads = job.options.thread_count();
-    let mut column = ColumnBuilder::default();
+    let mut column = ColumnBuilder::new(count, job.budget).map_err(io())?;
     let unreachable = [R::new(count + 1), R::new(0)];
     let compute = |block: usize| {
         let mut places = Vec::new();
@@ -247,7 +247,7 @@ fn columns<C: Cell, R: Cell>(
             parallel::in_order(tree.places.blocks(), threads, compute, |_, values| {
                 for [dominator, excess] in values {
                     bits.push(dominator.get(), width)?;
-                    column.push(excess.get());
+                    column.push(excess.get())?;
                 }
                 Ok(())
             })?;
@@ -302,7 +302,7 @@ fn dominated<C: Cell>(job: &Job<'_>, index: &mut IndexWriter) -> Result<(), Heap
             next[dominator as usize] = C::new(next[dominator as usize].get() + 1);
         }
     }
-    let mut counts = ColumnBuilder::default();
+    let mut counts = ColumnBuilder::new(count, job.budget).map_err(io())?;
     let mut starts = Vec::with_capacity(count as usize / 64 + 1);
     let mut sum = 0u64;
     for object in 0..count as usize {
@@ -310,7 +310,7 @@ fn dominated<C: Cell>(job: &Job<'_>, index: &mut IndexWriter) -> Result<(), Heap
             starts.push(sum);
         }
         let own = next[object].get();
-        counts.push(own);
+        counts.push(own).map_err(io())?;
         next[object] = C::new(sum);
         sum += own;
     }

@@ -8,7 +8,7 @@ use std::io;
 use std::path::PathBuf;
 
 /// Values that are written and read at once. At most two blocks are in memory.
-const BLOCK: usize = 1 << 15;
+const BLOCK: usize = 1 << 13;
 
 /// A stack of plain values.
 pub(crate) struct Stack<T> {

@@ -2,7 +2,7 @@
 //! unlinked temporary file for large ones, so that they do not weigh on the peak.
 
 use super::cell::Cell;
-use crate::raw::{Budget, bytes_of, copy_from_bytes};
+use crate::raw::{Budget, SMALL, bytes_of, copy_from_bytes};
 use hprof::source::{read_exact_at, write_all_at};
 use std::fs::File;
 use std::io;
@@ -10,9 +10,6 @@ use std::io;
 /// Values per block. Equal to the bucket of [`super::pairs`], so that one block of parents goes
 /// with one bucket of edges.
 pub(crate) const BLOCK: usize = 1 << 16;
-
-/// Sequences shorter than this stay in memory.
-const SMALL: u64 = 2 << 20;
 
 #[derive(Debug)]
 enum Store<C> {

@@ -76,7 +76,7 @@ impl Heap {
         let spill = spill_dir(&self.path, &self.options);
         let phases = self.options.phases.clone();
         let budget = Budget::new(self.options.max_memory, &spill, phases);
-        let mut passes = run(self, control)?;
+        let mut passes = run(self, &budget, control)?;
         let mut index = IndexWriter::create(place.as_ref(), &budget).map_err(io())?;
         let mut starts: Vec<u64> = Vec::new();
         index
@@ -98,15 +98,16 @@ fn write_rows(
     starts: &mut Vec<u64>,
     out: &mut dyn Write,
 ) -> std::io::Result<()> {
-    let mut grouped: Vec<_> = passes.iter().map(|_| Default::default()).collect();
+    let mut grouped = Vec::new();
     let mut bucket = u64::MAX;
     let mut at = 0u64;
     let (mut sources, mut row, mut head) = (Vec::<u64>::new(), Vec::new(), Vec::new());
     for object in 0..objects {
         if object >> 16 != bucket {
             bucket = object >> 16;
-            for (pass, group) in passes.iter_mut().zip(&mut grouped) {
-                pass.pairs.take(bucket as usize, group);
+            grouped.clear();
+            for pass in passes.iter_mut() {
+                grouped.push(pass.pairs.take::<u64>(bucket as usize)?);
             }
         }
         if object % BLOCK == 0 {

@@ -2,9 +2,11 @@
 
 use crate::build::pairs::Pairs;
 use crate::build::units::{Input, UnitVisitor, run_pass, units_of};
+use crate::raw::Budget;
 use crate::{ClassIdx, Control, Heap, HeapError, LayoutModel, ObjIdx};
 use hprof::{BasicType, ClassDump, FileOffset, HeapVisitor, Instance, ObjectArray, read_id};
 use rustc_hash::FxHashMap;
+use std::io;
 
 /// A worker.
 pub(crate) struct InboundPass<'a> {
@@ -103,6 +105,7 @@ impl UnitVisitor for InboundPass<'_> {}
 /// Runs the pass over the snapshot of a heap.
 pub(crate) fn run<'a>(
     heap: &'a Heap,
+    budget: &Budget,
     control: &Control<'_>,
 ) -> Result<Vec<InboundPass<'a>>, HeapError> {
     let source = heap.source()?;
@@ -124,13 +127,16 @@ pub(crate) fn run<'a>(
         release: None,
     };
     let visitors = (0..threads)
-        .map(|_| InboundPass {
-            heap,
-            classes,
-            offsets: vec![Offsets::default(); heap.classes().len()],
-            pairs: Pairs::new(heap.len()),
+        .map(|_| {
+            Ok(InboundPass {
+                heap,
+                classes,
+                offsets: vec![Offsets::default(); heap.classes().len()],
+                pairs: Pairs::new(heap.len(), budget)?,
+            })
         })
-        .collect();
+        .collect::<io::Result<_>>()
+        .map_err(HeapError::io("referrers"))?;
     let (mut passes, _) = run_pass(&input, "referrers", &units, visitors)?;
     heap.check()?;
     if let Some(first) = passes.first_mut() {
@@ -139,6 +145,9 @@ pub(crate) fn run<'a>(
                 first.pairs.push(local.1, thread.0);
             }
         }
+    }
+    for pass in &mut passes {
+        pass.pairs.check().map_err(HeapError::io("referrers"))?;
     }
     Ok(passes)
 }

@@ -71,7 +71,7 @@ impl IndexWriter {
             Some(path) => create_at(path)?,
             None => (tempfile::tempfile_in(budget.dir())?, None),
         };
-        let mut file = BufWriter::with_capacity(1 << 20, Summed::new(file, place, others));
+        let mut file = BufWriter::with_capacity(1 << 18, Summed::new(file, place, others));
         file.write_all(&[0u8; ALIGN as usize])?;
         Ok(IndexWriter {
             file,
