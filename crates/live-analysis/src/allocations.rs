@@ -1,8 +1,9 @@
 //! What was allocated in a range of time, by class, package, site or stack.
 
-use crate::columns::{Column, Fields, Kind, Tabular};
+use crate::columns::{Column, Kind, Tabular};
 use crate::history::Delta;
 use crate::names::{NO_CONTEXT, context, frame_text, package, place, stack_text};
+use crate::table::Fields;
 use profile::{Profile, TraceId, Volume};
 use regex::Regex;
 use rustc_hash::FxHashMap;

@@ -10,7 +10,7 @@
 //! assert!(history.range(Range::ALL.from, Range::ALL.to).is_empty());
 //! ```
 //!
-//! In reading order: [`range`]; [`columns`] (what a table is); the timeline: [`metrics`], [`sampler`] (from observations to rows), [`timeline`]; what was
+//! In reading order: [`range`]; [`columns`] and [`table`] (what a table is); the timeline: [`metrics`], [`sampler`] (from observations to rows), [`timeline`]; what was
 //! recorded: [`names`], [`history`] (every site at any time), [`class_filters`], [`allocations`], [`births`], [`samples`],
 //! [`growth`], [`references`]; classes and their objects: [`contents`] and [`sizes`] (how big and how full; [`origin`] says from where), [`classes`],
 //! [`comparison`], [`instances`] (of a dump) and [`listed`] (live ones); [`savings`].
@@ -35,4 +35,5 @@ pub mod sampler;
 pub mod samples;
 pub mod savings;
 pub mod sizes;
+pub mod table;
 pub mod timeline;

@@ -1,6 +1,6 @@
 //! Sheets of text: what an answer becomes for the terminal.
 
-use live_analysis::columns::Table;
+use live_analysis::table::Table;
 use report::escape::visible;
 use report::live;
 use report::units::grouped;

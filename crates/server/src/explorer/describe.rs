@@ -3,7 +3,7 @@
 
 use super::params::Params;
 use crate::reply::Fault;
-use live_analysis::columns::nearest;
+use live_analysis::table::nearest;
 
 /// What a parameter may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

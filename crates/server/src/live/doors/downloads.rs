@@ -3,7 +3,7 @@
 use crate::explorer::params::Params;
 use crate::live::persist::table_forms::page;
 use crate::reply::{Content, Fault};
-use live_analysis::columns::Table;
+use live_analysis::table::Table;
 use report::live;
 use std::path::Path;
 
@@ -40,7 +40,8 @@ mod tests {
     use super::*;
     use crate::live::persist::table_forms::push_answer;
     use live_analysis::allocations::Row;
-    use live_analysis::columns::{Column, Kind, Page, Tabular};
+    use live_analysis::columns::{Column, Kind, Tabular};
+    use live_analysis::table::Page;
 
     /// The columns of allocations and one more, which is all that a new column takes.
     fn with_one_more() -> &'static [Column<Row>] {

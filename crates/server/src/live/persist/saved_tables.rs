@@ -4,7 +4,8 @@
 use super::table_forms;
 use crate::live::clock::now_ms;
 use live_analysis::classes::ClassRow;
-use live_analysis::columns::{Fields, Tabular};
+use live_analysis::columns::Tabular;
+use live_analysis::table::Fields;
 use report::live;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File, OpenOptions};

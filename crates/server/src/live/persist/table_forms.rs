@@ -1,6 +1,7 @@
 //! Tables of HTML, and one page that sorts without a server.
 
-use live_analysis::columns::{Column, Table};
+use live_analysis::columns::Column;
+use live_analysis::table::Table;
 use report::{escape, live};
 use std::fmt::Write;
 
