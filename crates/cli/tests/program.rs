@@ -125,6 +125,15 @@ fn exit_codes_tell_how_it_went() {
         (&["strings", "--find", "nothing of it", "shop.hprof"], 1),
         (&["object", "shop.hprof", "0x1"], 1),
         (&["paths", "--class", "no.such.Thing", "shop.hprof"], 1),
+        (
+            &["paths", "--exclude=all", "--class=shop.Order", "shop.hprof"],
+            0,
+        ),
+        (
+            &["paths", "--exclude=my", "--class=shop.Order", "shop.hprof"],
+            2,
+        ),
+        (&["dominators", "--by", "site", "shop.hprof"], 2),
         (&["histgram", "shop.hprof"], 2),
         (&["histogram", "--by", "colour", "shop.hprof"], 2),
         (&["object", "shop.hprof", "xyzzy"], 2),

@@ -1,5 +1,6 @@
 //! `tenure dominators`.
 
+use super::described::help;
 use super::target::{file_and_id, find_object, limit};
 use crate::Outcome;
 use crate::session::Session;
@@ -19,14 +20,12 @@ pub struct Args {
     /// The dump, and an object to start below
     #[arg(value_names = ["FILE", "ID"], num_args = 1..=2, required = true)]
     target: Vec<String>,
-    /// Levels
-    #[arg(long, value_name = "N", default_value_t = 3)]
+    #[arg(long, value_name = "N", help = help("dominators", "depth"), default_value_t = 3)]
     depth: usize,
     /// Children per node or rows, 0 for all [default: 10, 40 with --by]
     #[arg(short = 'n', long, alias = "top", value_name = "N")]
     limit: Option<usize>,
-    /// The top of the tree in groups
-    #[arg(long, value_enum)]
+    #[arg(long, value_enum, help = help("dominator_groups", "by"))]
     by: Option<By>,
     /// A line per reachable object: id, dominator (0: root) in hex, retained size
     #[arg(long)]
@@ -39,8 +38,8 @@ pub struct Args {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum By {
     Class,
-    Loader,
     Package,
+    Loader,
 }
 
 impl Args {
@@ -55,8 +54,8 @@ impl Args {
         if let Some(by) = self.by {
             let by = match by {
                 By::Class => GroupBy::Class,
-                By::Loader => GroupBy::Loader,
                 By::Package => GroupBy::Package,
+                By::Loader => GroupBy::Loader,
             };
             let top = limit(self.limit, session.is_data(), 40);
             return session.answer(&by_group(&heap, by, top), heap.summary());

@@ -1,5 +1,6 @@
 //! `tenure histogram`.
 
+use super::described::{help, word};
 use super::target::{Dump, limit};
 use crate::Outcome;
 use crate::exit::Usage;
@@ -17,23 +18,18 @@ use regex::Regex;
 pub struct Args {
     #[command(flatten)]
     dump: Dump,
-    /// Group by
-    #[arg(long, value_enum, default_value_t = By::Class)]
+    #[arg(long, value_enum, help = help("histogram", "by"), default_value = word("histogram", "by"))]
     by: By,
-    /// Only groups whose name matches
-    #[arg(long, value_name = "REGEX")]
+    #[arg(long, value_name = "REGEX", help = help("histogram", "filter"))]
     filter: Option<Regex>,
-    /// Order, largest first
-    #[arg(long, value_enum, default_value_t = Sort::Retained)]
+    #[arg(long, value_enum, help = help("histogram", "sort"), default_value = word("histogram", "sort"))]
     sort: Sort,
     /// Number of rows, 0 for all [default: 40, all with --json and --csv]
     #[arg(short = 'n', long, alias = "top", value_name = "N")]
     limit: Option<usize>,
-    /// All objects of the file, not only reachable ones
-    #[arg(long)]
+    #[arg(long, help = help("histogram", "all"))]
     all: bool,
-    /// Classes without objects too
-    #[arg(long)]
+    #[arg(long, help = help("histogram", "empty"))]
     empty: bool,
     /// Count in one pass over the file: all objects, no retained sizes, no index
     #[arg(long)]

@@ -1,5 +1,6 @@
 //! `tenure leaks`.
 
+use super::described::{help, number};
 use super::target::Dump;
 use crate::Outcome;
 use crate::session::Session;
@@ -14,12 +15,11 @@ use report::Provenance;
 pub struct Args {
     #[command(flatten)]
     dump: Dump,
-    /// Report objects that keep more than this percentage of the heap alive
-    #[arg(long, value_name = "PERCENT", default_value_t = 10,
+    #[arg(long, value_name = "PERCENT", help = help("leaks", "threshold"),
+        default_value_t = number("leaks", "threshold"),
         value_parser = clap::value_parser!(u64).range(0..=100))]
     threshold: u64,
-    /// Also find what holds suspect classes (reads all references once)
-    #[arg(long)]
+    #[arg(long, help = help("leaks", "deep"))]
     deep: bool,
 }
 

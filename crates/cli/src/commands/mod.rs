@@ -10,6 +10,7 @@ pub mod collections;
 pub mod collectors;
 pub mod completions;
 pub mod convert;
+mod described;
 pub mod diff;
 pub mod dominators;
 pub mod dump;

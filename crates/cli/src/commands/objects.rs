@@ -1,12 +1,13 @@
 //! `tenure objects`.
 
+use super::described::{help, word};
 use super::histogram::{By, Sort};
-use super::paths::{Exclude, exclusions};
 use super::query::fault;
 use super::target::{Dump, limit};
 use crate::Outcome;
 use crate::exit::{Exit, NotFound, Usage};
 use crate::session::Session;
+use heap_analysis::paths::Exclusions;
 use heap_analysis::paths::merged::{EXACT_VISITS, MergedOptions, to_objects};
 use heap_analysis::sets::members::{self, PageOptions};
 use heap_analysis::sets::selection::Selection;
@@ -28,32 +29,26 @@ pub struct Args {
     /// The set
     #[arg(value_name = "SET")]
     set: String,
-    /// Count by group instead of listing
-    #[arg(long, value_enum, conflicts_with_all = ["dominators", "paths"])]
+    #[arg(long, value_enum, help = help("objects", "by"), conflicts_with_all = ["dominators", "paths"])]
     by: Option<By>,
     /// The classes that immediately dominate the objects
     #[arg(long, conflicts_with = "paths")]
     dominators: bool,
-    /// With --dominators: classes to look through
-    #[arg(long, value_name = "REGEX", requires = "dominators")]
+    #[arg(long, value_name = "REGEX", help = help("immediate_dominators", "skip"), requires = "dominators")]
     skip: Option<Regex>,
     /// Merged shortest paths from the roots to the objects
     #[arg(long)]
     paths: bool,
-    /// With --paths: references that do not count [default: all of these, or none if no path is left]
-    #[arg(long, value_enum, value_delimiter = ',', requires = "paths")]
-    exclude: Vec<Exclude>,
-    /// Order, largest first
-    #[arg(long, value_enum, default_value_t = Sort::Retained)]
+    #[arg(long, value_name = "KINDS", help = help("merged_paths", "exclude"), requires = "paths")]
+    exclude: Option<String>,
+    #[arg(long, value_enum, help = help("objects", "sort"), default_value = word("objects", "sort"))]
     sort: Sort,
     /// Number of rows, 0 for all [default: 40, all with --json and --csv]
     #[arg(short = 'n', long, alias = "top", value_name = "N")]
     limit: Option<usize>,
-    /// Rows to leave out at the beginning
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", help = help("objects", "offset"), default_value_t = 0)]
     skip_rows: usize,
-    /// Unreachable objects too
-    #[arg(long)]
+    #[arg(long, help = help("objects", "all"))]
     all: bool,
 }
 
@@ -106,7 +101,7 @@ impl Args {
         objects: &Selection,
     ) -> Outcome {
         let mut found = None;
-        for exclude in exclusions(&self.exclude) {
+        for exclude in Exclusions::to_try(self.exclude.as_deref()).map_err(Usage)? {
             let options = MergedOptions {
                 max_paths: 10_000,
                 depth: 24,

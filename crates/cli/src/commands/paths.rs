@@ -1,10 +1,10 @@
 //! `tenure paths`.
 
+use super::described::help;
 use super::target::{file_and_id, find_classes, find_object, limit};
 use crate::Outcome;
 use crate::exit::{Exit, Usage};
 use crate::session::Session;
-use clap::ValueEnum;
 use heap_analysis::paths::merged::{EXACT_VISITS, MergedOptions, to_objects};
 use heap_analysis::paths::{Exclusions, PathOptions, to_roots};
 use heap_analysis::sets::selection::Selection;
@@ -26,38 +26,14 @@ pub struct Args {
     /// Number of paths [default: 1], with --class children per node [default: 5]; 0 for all
     #[arg(short = 'n', long, aliases = ["count", "top"], value_name = "N")]
     limit: Option<usize>,
-    /// References that do not count [default: all of these, or none if no path is left]
-    #[arg(long, value_enum, value_delimiter = ',')]
-    exclude: Vec<Exclude>,
+    #[arg(long, value_name = "KINDS", help = help("paths", "exclude"))]
+    exclude: Option<String>,
     /// With --class: levels of the merged tree
     #[arg(long, value_name = "N", default_value_t = 24)]
     depth: usize,
     /// With --class: most objects to follow
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     max_paths: usize,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum Exclude {
-    None,
-    Soft,
-    Weak,
-    Final,
-    Phantom,
-}
-
-/// The exclusions to try, one after the other.
-pub(super) fn exclusions(chosen: &[Exclude]) -> Vec<Exclusions> {
-    if chosen.is_empty() {
-        return vec![Exclusions::ALL, Exclusions::default()];
-    }
-    let has = |e| chosen.contains(&e);
-    vec![Exclusions {
-        soft: has(Exclude::Soft),
-        weak: has(Exclude::Weak),
-        finalizer: has(Exclude::Final),
-        phantom: has(Exclude::Phantom),
-    }]
 }
 
 impl Args {
@@ -80,7 +56,7 @@ impl Args {
     fn of_object(&self, session: &Session, heap: &Heap, id: ObjectId) -> Outcome {
         let target = find_object(heap, id)?;
         let mut answer = None;
-        for exclude in exclusions(&self.exclude) {
+        for exclude in Exclusions::to_try(self.exclude.as_deref()).map_err(Usage)? {
             let options = PathOptions {
                 count: limit(self.limit, false, 1).unwrap_or(usize::MAX),
                 exclude,
@@ -107,7 +83,7 @@ impl Args {
         let classes = find_classes(heap, name)?;
         let objects = Selection::by(heap, |columns, o| classes.contains(&columns.class_of(o)));
         let mut answer = None;
-        for exclude in exclusions(&self.exclude) {
+        for exclude in Exclusions::to_try(self.exclude.as_deref()).map_err(Usage)? {
             let options = MergedOptions {
                 max_paths: self.max_paths,
                 depth: self.depth,

@@ -1,5 +1,6 @@
 //! `tenure query`.
 
+use super::described::help;
 use super::target::limit;
 use crate::Outcome;
 use crate::exit::{Exit, Usage};
@@ -25,8 +26,7 @@ pub struct Args {
     /// The query, or `-` to read it from standard input
     #[arg(value_name = "TEXT", required_unless_present = "tables")]
     text: Option<String>,
-    /// The language of the query [default: detected]
-    #[arg(long, value_enum)]
+    #[arg(long, value_enum, help = help("query", "lang"))]
     lang: Option<LangArg>,
     /// Number of rows, 0 for all [default: 100, all with --json and --csv]
     #[arg(short = 'n', long, value_name = "N")]

@@ -1,5 +1,6 @@
 //! `tenure strings`.
 
+use super::described::help;
 use super::target::{Dump, limit};
 use crate::Outcome;
 use crate::exit::Exit;
@@ -15,8 +16,7 @@ use regex::Regex;
 pub struct Args {
     #[command(flatten)]
     dump: Dump,
-    /// Strings that match
-    #[arg(long, value_name = "REGEX", conflicts_with_all = ["duplicates", "holders"])]
+    #[arg(long, value_name = "REGEX", help = help("strings", "find"), conflicts_with_all = ["duplicates", "holders"])]
     find: Option<Regex>,
     /// Equal strings and the bytes they waste (the default)
     #[arg(long)]

@@ -1,5 +1,6 @@
 //! `tenure waste`.
 
+use super::described::number;
 use super::target::{Dump, limit};
 use crate::Outcome;
 use crate::exit::Usage;
@@ -28,7 +29,7 @@ pub struct Args {
         long,
         alias = "top",
         value_name = "N",
-        default_value_t = 20
+        default_value_t = number("waste", "limit") as usize
     )]
     limit: usize,
 }

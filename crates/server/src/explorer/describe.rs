@@ -335,7 +335,15 @@ pub const VIEWS: &[View] = &[
         "Dominators by group",
         Some("dominators"),
         "The objects at the top of the dominator tree, by group.",
-        [BY, limit(100, None)]
+        [
+            of(
+                "by",
+                Kind::One(&["class", "package", "loader"]),
+                "What to group the top of the tree by.",
+                Some("--by")
+            ),
+            limit(100, None)
+        ]
     ),
     view!(
         "treemap",

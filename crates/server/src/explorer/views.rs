@@ -12,6 +12,7 @@ use heap_analysis::compare::diff::{DiffOptions, diff};
 use heap_analysis::sets::members;
 use heap_analysis::sets::selection::Selection;
 use heap_analysis::sets::set::{self, SetError, SetSpec};
+use heap_analysis::tables::group::GroupBy;
 use heap_analysis::tables::histogram::{Histogram, HistogramOptions};
 use heap_analysis::{
     android::bitmaps,
@@ -82,11 +83,14 @@ pub(super) const VIEWS: &[(&str, Answer)] = &[
         say(heap, f, &dominators::tree(heap, &options))
     }),
     ("dominator_groups", |e, p, f| {
-        let heap = e.heap()?;
+        let (heap, by) = (e.heap()?, p.by()?);
+        if !matches!(by, GroupBy::Class | GroupBy::Package | GroupBy::Loader) {
+            return Err(Fault::bad("by: expected class, package or loader"));
+        }
         say(
             heap,
             f,
-            &dominators::by_group(heap, p.by()?, Some(p.limit(ROWS)?)),
+            &dominators::by_group(heap, by, Some(p.limit(ROWS)?)),
         )
     }),
     ("treemap", |e, p, f| {
