@@ -11,6 +11,7 @@ mod flames;
 mod fleet;
 mod images;
 mod json_documents;
+mod json_schema;
 mod jvm_matrix;
 mod live;
 mod live_browser;

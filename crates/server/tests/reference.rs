@@ -30,6 +30,8 @@ fn the_schema_files_are_those_of_the_declarations() {
                 .to_string_lossy()
                 .into_owned()
         })
+        // The others are those of the answers about files (crates/xtask/src/answers).
+        .filter(|name: &String| name.starts_with("live."))
         .collect();
     let declared = schemas();
     let want: BTreeSet<String> = declared.iter().map(|(name, _)| name.clone()).collect();

@@ -8,9 +8,10 @@
 //!
 //! Reading order: [`rows`] (which crate may use which), [`circles`] (files that use each other), [`source`] (Rust text without comments and
 //! strings), [`tidy`] (rules about files), [`words`] (phrases that documents must not contain),
-//! [`commands`] (commands in Markdown), [`figures`] (tables from committed runs), [`licences`] (what users get), [`tree`] (the files of the repository);
+//! [`commands`] (commands in Markdown), [`figures`] (tables from committed runs), [`answers`] (the fields of the JSON that commands print), [`licences`] (what users get), [`tree`] (the files of the repository);
 //! beside the rules, [`package`] (the files of a release).
 
+pub mod answers;
 pub mod circles;
 pub mod commands;
 pub mod figures;

@@ -1,6 +1,7 @@
 //! The integration tests of `xtask` as one program, so that it is linked once.
 
 mod action;
+mod answers;
 mod circles;
 mod commands;
 mod direction;

@@ -23,7 +23,7 @@ pub struct AndroidHeap {
     pub shallow: Bytes,
 }
 
-/// The numbers of a dump. The field names are a contract (docs/reference/json.md).
+/// The numbers of a dump.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct FileSummary {
     /// Version string.

@@ -29,8 +29,8 @@ use crate::units::{grouped, percent};
 use heap_graph::{LayoutModel, Strength};
 use serde::Serialize;
 
-/// An answer that can be said. To add one: implement this beside its relatives and describe its
-/// fields in docs/reference/json.md.
+/// An answer that can be said. To add one: implement this beside its relatives and name its schema in
+/// `crates/xtask/src/answers/mod.rs`, from which the reference of its fields follows.
 pub trait Say: Serialize {
     /// The middle part of the schema name `tenure.NAME/1`.
     const NAME: &'static str;

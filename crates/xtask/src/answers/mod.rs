@@ -1,0 +1,134 @@
+//! What commands print with `--json`: the types of the answers with the comments of their fields, read from the sources of
+//! the crates that declare them. The reference and the JSON Schema files follow; `cargo run -p xtask --bin answers` writes them.
+
+mod reference;
+mod schema;
+mod types;
+
+pub use reference::reference;
+pub use schema::schemas;
+pub use types::{Body, Field, Shape, Type, Types};
+
+/// An answer: what prints it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// The middle of the name of its schema, `tenure.NAME/1`.
+    pub name: &'static str,
+    /// The commands, without `--json`.
+    pub command: &'static str,
+    /// The type, for an answer that names its schema itself; the others say it by `Say::NAME`.
+    pub of: Option<&'static str>,
+}
+
+const fn answer(name: &'static str, command: &'static str) -> Answer {
+    Answer {
+        name,
+        command,
+        of: None,
+    }
+}
+
+const fn own(name: &'static str, command: &'static str, of: &'static str) -> Answer {
+    Answer {
+        name,
+        command,
+        of: Some(of),
+    }
+}
+
+/// All answers about files, in the order of the reference.
+pub const ANSWERS: &[Answer] = &[
+    answer("overview", "tenure FILE"),
+    answer("summary", "summary"),
+    answer("histogram", "histogram, objects --by"),
+    answer("dominators", "dominators"),
+    answer("dominator_groups", "dominators --by"),
+    answer("top", "top"),
+    answer("leaks", "leaks"),
+    answer("object", "object"),
+    answer("objects", "objects"),
+    answer("immediate_dominators", "objects --dominators"),
+    answer("contents", ""),
+    answer("bitmaps", ""),
+    answer("bitmap_picture", ""),
+    answer("treemap", ""),
+    answer("paths", "paths ID"),
+    answer("merged_paths", "paths --class, objects --paths"),
+    answer("roots", "roots"),
+    answer("threads", "threads"),
+    answer("strings", "strings --find"),
+    answer("duplicate_strings", "strings"),
+    answer("collections", "collections"),
+    answer("waste", "waste"),
+    answer("loaders", "loaders"),
+    answer("properties", "properties"),
+    answer("query", "query"),
+    answer("query_tables", "query --tables"),
+    answer("unreachable", "unreachable"),
+    answer("validate", "validate"),
+    answer("report", "report -o x.json"),
+    answer("diff", "diff"),
+    answer("check", "check"),
+    own("baseline", "check --write-baseline", "Baseline"),
+    answer("secrets", "secrets"),
+    answer("android", "android"),
+    own("profile", "profile", "TopProfile"),
+    own("profile_difference", "profile --base", "ProfileDifference"),
+    own("events", "events", "EventsJson"),
+    own("trail", "events --object", "TrailJson"),
+    own("collectors", "collectors", "CollectorsJson"),
+];
+
+/// The crates whose types answers consist of.
+const CRATES: &[&str] = &[
+    "hprof",
+    "vmpi",
+    "heap-graph",
+    "live-heap",
+    "profile",
+    "heap-analysis",
+    "heap-query",
+    "report",
+];
+
+/// The types of this repository.
+///
+/// # Errors
+/// A file that is not Rust.
+pub fn declared() -> Result<Types, String> {
+    let mut types = Types::default();
+    for (path, text) in crate::tree::text_files() {
+        let rest = path.strip_prefix("crates/").unwrap_or_default();
+        let is_of = rest
+            .split_once("/src/")
+            .is_some_and(|(name, _)| CRATES.contains(&name));
+        if is_of && path.ends_with(".rs") {
+            types.add(&path, &text)?;
+        }
+    }
+    Ok(types)
+}
+
+/// A document with the generated part in its place.
+///
+/// # Errors
+/// When the document has no place for it.
+pub fn put(document: &str, part: &str) -> Result<String, String> {
+    let (begin, end) = ("<!-- generated: answers -->\n", "<!-- end -->\n");
+    let missing = || "the document has no place for the answers".to_owned();
+    let (before, rest) = document.split_once(begin).ok_or_else(missing)?;
+    let (_, after) = rest.split_once(end).ok_or_else(missing)?;
+    Ok(format!("{before}{begin}{part}{end}{after}"))
+}
+
+/// The type of an answer.
+///
+/// # Errors
+/// When none is declared.
+pub fn root<'t>(types: &'t Types, answer: &Answer) -> Result<&'t Type, String> {
+    let found = match answer.of {
+        Some(name) => types.find(name, "crates/report/src/events/mod.rs"),
+        None => types.said(answer.name),
+    };
+    found.ok_or_else(|| format!("tenure.{}: no type", answer.name))
+}
