@@ -119,7 +119,7 @@ fn every_table_is_of_the_range(page: &Page, from: u64) {
     let all = page.json("timeline")["events"].to_string();
     let some = page.json(&format!("timeline?from={from}"))["events"].to_string();
     assert!(all.contains("Recording started") && !some.contains("Recording started"));
-    let collections = |range: &str| page.json(&format!("advice?{range}"))["collections"].as_u64();
+    let collections = |range: &str| page.json(&format!("growth?{range}"))["collections"].as_u64();
     assert!(collections(&format!("from={from}")) < collections(""));
     let plain = page.text(&format!("plain/allocations?{NODES}&from={from}"));
     assert!(plain.contains("<td>50</td><td>1050</td>"), "{plain}");
@@ -197,7 +197,22 @@ fn content(program: &mut Program, page: &Page) {
     assert!(explorer.contains("Populations$Bag"), "{explorer}");
     let vm = page.json("classes?source=vm&filter=Populations$Bag");
     assert_eq!(vm["rows"][0]["live"], 20, "the VM's own histogram");
-    assert!(page.json("advice")["savings"]["kinds"].is_array());
+    let kinds = page.json("savings?by=kind");
+    assert_eq!(
+        (&kinds["dump"], kinds["rows"][0]["what"].is_null()),
+        (&1.into(), true),
+        "{kinds}"
+    );
+    let csv = page.text("api/v1/instances?class=Populations$Bag&source=dump&form=csv");
+    assert!(
+        csv.starts_with("object,born_ms,size,") && csv.contains(",10,100,90,"),
+        "{csv}"
+    );
+    let csv = page.text("api/v1/groups?class=Populations$Bag&by=size&form=csv");
+    assert!(
+        csv.starts_with("value,sampled,estimated,stack\r\n10,20,20,"),
+        "{csv}"
+    );
     saved(program, page);
 }
 
@@ -403,7 +418,14 @@ fn measurements(page: &Page) {
         ),
         ("plain/events", "Force GC"),
         ("plain/references", "Class and stack"),
-        ("plain/advice", "Could be saved"),
+        ("plain/classes?filter=Populations", "Populations$Bag"),
+        ("plain/instances?class=Populations$Bag", "Populations.bags"),
+        (
+            "plain/groups?class=Populations$Bag&by=stack",
+            "Populations.bags",
+        ),
+        ("plain/growth", "Growing for"),
+        ("plain/savings", "To save"),
         ("plain/saved", "What changed"),
         ("plain/options", "MODULE CLASS OPTIONS"),
         (

@@ -248,9 +248,9 @@ fn pages_of_a_list_are_those_of_one_sample() {
         let size = |row: &Value| row["size"].as_u64().expect("a size");
         assert_eq!(all.len(), 200);
         assert!(all.windows(2).all(|two| size(&two[0]) >= size(&two[1])));
-        let mut objects: Vec<i64> = all
+        let mut objects: Vec<&str> = all
             .iter()
-            .filter_map(|row| row["identity"].as_i64())
+            .filter_map(|row| row["object"].as_str())
             .collect();
         objects.sort_unstable();
         objects.dedup();

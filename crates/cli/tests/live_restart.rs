@@ -122,7 +122,7 @@ fn what_a_killed_server_knew_by_time_is_known_to_the_next() {
     assert_eq!(allocated(&page, &format!("&from={middle}&to={end}")).0, 50);
     let first = said(&page, 0, middle);
     let second = said(&page, middle, end);
-    let collections = page.json(&format!("advice?to={end}"))["collections"].clone();
+    let collections = page.json(&format!("growth?to={end}"))["collections"].clone();
     kill(server);
 
     // No server watches; more is allocated than the heap can hold.
@@ -134,8 +134,8 @@ fn what_a_killed_server_knew_by_time_is_known_to_the_next() {
     let now = page.snapshot();
     same(&first, &said(&page, 0, middle), "after the kill");
     same(&second, &said(&page, middle, end), "after the kill");
-    let advice = page.json(&format!("advice?to={end}"));
-    assert_eq!(advice["collections"], collections);
+    let growth = page.json(&format!("growth?to={end}"));
+    assert_eq!(growth["collections"], collections);
     let came = interrupted(&page, end);
     let state = page.json("state");
     assert_eq!(state["saved"].as_array().map(Vec::len), Some(1), "{state}");

@@ -453,7 +453,7 @@ fn a_running_program_is_recorded_collected_and_explored_in_a_terminal() {
     watch.press("tt");
     program.tell("bags 30");
     watch.press("d");
-    watch.press("f");
+    watch.press("p");
     watch.wait("savings of heap dump 1");
     watch.press("i/Populations$Bag\r");
     watch.until("sizes of the dump", |screen| {

@@ -7,13 +7,11 @@ use crate::range::{Range, Step, time_text};
 use profile::Profile;
 use std::collections::BTreeMap;
 
-/// Objects of a class by the time of the range that they were allocated at, most frequent first unless `up`; and
-/// how many there are in all.
+/// Objects of a class by the time of the range that they were allocated at; and how many there are in all.
 pub fn groups(
     (profile, history): (&Profile, &History),
     class: &str,
     (step, range): (Step, Range),
-    (up, limit): (bool, usize),
 ) -> (u64, Vec<Group>) {
     let mut counts: BTreeMap<u64, u64> = BTreeMap::new();
     let is_it = |name| profile.names.get(name) == class;
@@ -23,16 +21,12 @@ pub fn groups(
         *counts.entry(step.begin(time)).or_default() += allocated.objects;
     }
     let all = counts.values().sum();
-    let mut rows: Vec<(u64, u64)> = counts.into_iter().filter(|(_, n)| *n > 0).collect();
-    rows.sort_by_key(|(time, count)| (std::cmp::Reverse(*count), *time));
-    if up {
-        rows.reverse();
-    }
-    rows.truncate(limit);
+    let counts = counts.into_iter().filter(|(_, count)| *count > 0);
     let group = |(time, count): (u64, u64)| Group {
+        value: time_text(step, time),
         sampled: count,
         estimated: count,
-        value: time_text(step, time),
+        stack: Vec::new(),
     };
-    (all, rows.into_iter().map(group).collect())
+    (all, counts.map(group).collect())
 }

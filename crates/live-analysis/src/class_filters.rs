@@ -3,7 +3,6 @@
 
 use crate::classes::ClassRow;
 use crate::history::Delta;
-use crate::instances::Instances;
 use crate::names::module;
 use profile::{NameId, Profile};
 use rustc_hash::FxHashMap;
@@ -95,20 +94,4 @@ pub fn cut_classes(filters: Filters<'_>, rows: &mut Vec<ClassRow>) {
         row.capacity_bytes_interval = row.capacity_bytes_interval.filter(|_| options.capacity);
         true
     });
-}
-
-/// Leaves out of instances what is not examined.
-pub fn cut_instances(options: &ClassOptions, list: &mut Instances) {
-    for row in &mut list.rows {
-        if !options.stack {
-            row.stack.clear();
-        }
-        if !options.size {
-            row.content.size = None;
-        }
-        if !options.capacity {
-            row.content.capacity = None;
-            row.content.capacity_bytes = 0;
-        }
-    }
 }

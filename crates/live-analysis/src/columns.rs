@@ -2,6 +2,7 @@
 //! kind and help, and how it follows from a row. The JSON, CSV, web table, page without scripts, terminal table and the
 //! reference are generated from this declaration, so a new column is one entry of one list.
 
+use heap_analysis::objects::describe::Address;
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 use std::cmp::Ordering;
@@ -19,6 +20,12 @@ pub enum Kind {
     Detail,
     /// Frames, innermost first; shown with the name.
     Stack,
+    /// A text that describes the row, such as the value of an object; where there is little room it is shown with the name.
+    Description,
+    /// A point of time, in milliseconds since 1970.
+    Time,
+    /// A number that counts nothing, such as a hash code.
+    Number,
     /// A number of things.
     Count,
     /// Bytes.
@@ -33,6 +40,8 @@ pub enum Kind {
     Percent,
     /// Milliseconds.
     Milliseconds,
+    /// Bytes per hour.
+    Rate,
     /// The ends of the 95 % interval of another column, with which it is shown.
     Interval,
 }
@@ -43,14 +52,14 @@ impl Kind {
         !matches!(self, Kind::Detail | Kind::Stack | Kind::Interval)
     }
 
-    /// Whether it has a column of its own where a table is shown.
+    /// Whether it has a column of its own where there is little room.
     pub fn is_shown(self) -> bool {
-        self.is_sorted() && self != Kind::Name
+        self.is_sorted() && !matches!(self, Kind::Name | Kind::Description)
     }
 
-    /// Whether its values are numbers.
-    pub fn is_number(self) -> bool {
-        self.is_shown() && self != Kind::Text
+    /// Whether rows sorted by it rise: texts do, numbers fall.
+    pub fn rises(self) -> bool {
+        matches!(self, Kind::Name | Kind::Text | Kind::Description)
     }
 }
 
@@ -71,12 +80,18 @@ pub enum Value<'a> {
     Real(f64),
     /// The ends of an interval.
     Interval(u64, u64),
+    /// An object of a heap dump.
+    Address(Address),
+    /// A live object by its identity hash code, because its address changes.
+    Identity(i32),
 }
 
 impl Value<'_> {
     /// The value as a number, if it is one.
     pub fn number(self) -> Option<f64> {
         match self {
+            Value::Address(address) => Some(address.0.0 as f64),
+            Value::Identity(hash) => Some(f64::from(hash)),
             Value::Count(number) => Some(number as f64),
             Value::Change(number) => Some(number as f64),
             Value::Real(number) => Some(number),
@@ -87,7 +102,7 @@ impl Value<'_> {
     /// Unknown values come before all others.
     pub(crate) fn order(self, other: Value<'_>) -> Ordering {
         match (self, other) {
-            (Value::Text(a), Value::Text(b)) => a.cmp(b),
+            (Value::Text(a), Value::Text(b)) => texts(a, b),
             (Value::Text(_), _) => Ordering::Greater,
             (_, Value::Text(_)) => Ordering::Less,
             (a, b) => {
@@ -95,6 +110,16 @@ impl Value<'_> {
                 number(a).total_cmp(&number(b))
             }
         }
+    }
+}
+
+/// Numbers as numbers, before texts as texts.
+fn texts(a: &str, b: &str) -> Ordering {
+    match (a.parse::<f64>(), b.parse::<f64>()) {
+        (Ok(x), Ok(y)) => x.total_cmp(&y),
+        (Ok(_), Err(_)) => Ordering::Less,
+        (Err(_), Ok(_)) => Ordering::Greater,
+        _ => a.cmp(b),
     }
 }
 
@@ -159,6 +184,25 @@ impl Serialize for Value<'_> {
             Value::Change(number) => serializer.serialize_i64(number),
             Value::Real(number) => serializer.serialize_f64(number),
             Value::Interval(low, high) => [low, high].serialize(serializer),
+            Value::Address(address) => address.serialize(serializer),
+            Value::Identity(_) => serializer.collect_str(self),
+        }
+    }
+}
+
+/// A value for other programs: numbers with all digits, bytes in bytes; empty if it is not known.
+impl fmt::Display for Value<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Value::None => Ok(()),
+            Value::Text(text) => f.write_str(text),
+            Value::Lines(lines) => f.write_str(&lines.join(" < ")),
+            Value::Count(number) => number.fmt(f),
+            Value::Change(number) => number.fmt(f),
+            Value::Real(number) => write!(f, "{number:.2}"),
+            Value::Interval(low, high) => write!(f, "{low} to {high}"),
+            Value::Address(address) => address.fmt(f),
+            Value::Identity(hash) => write!(f, "@{hash:x}"),
         }
     }
 }

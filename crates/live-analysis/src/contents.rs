@@ -9,10 +9,11 @@ use heap_graph::{Heap, ObjIdx, ObjectKind, ObjectView, Value};
 use hprof::ObjectId;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
+use vmpi::ClassOptions;
 use vmpi::content::{Array, Fields, Fill, fill};
 
 /// Size and capacity of one object.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Content {
     /// Elements it holds, if it reports this.
     pub size: Option<u64>,
@@ -26,6 +27,18 @@ impl Content {
     /// Room that is not used.
     pub fn excess(&self) -> Option<u64> {
         Some(self.capacity?.saturating_sub(self.size?))
+    }
+
+    /// Without what the class filters leave out.
+    pub fn cut(self, options: &ClassOptions) -> Content {
+        Content {
+            size: self.size.filter(|_| options.size),
+            capacity: self.capacity.filter(|_| options.capacity),
+            capacity_bytes: match options.capacity {
+                true => self.capacity_bytes,
+                false => 0,
+            },
+        }
     }
 }
 

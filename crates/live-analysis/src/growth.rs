@@ -1,17 +1,17 @@
 //! What grows although garbage is collected.
 
+use crate::columns::{Column, Kind, Tabular};
 use crate::history::History;
 use crate::names::stack_text;
 use profile::{NameId, Profile, TraceId, Volume};
-use serde::Serialize;
 
 /// Collections after which growth is called growth.
-const FEWEST_COLLECTIONS: usize = 3;
+pub const FEWEST_COLLECTIONS: usize = 3;
 /// Share of the steps between collections that must go up.
 const RISING: f64 = 0.7;
 
 /// A site whose live objects become more from collection to collection.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Growing {
     /// Class.
     pub class: String,
@@ -36,13 +36,82 @@ pub struct Growing {
     pub bytes_per_hour: f64,
 }
 
-/// Sites that grow, by falling growth. `collections` are the times of garbage collections.
-pub fn growing(
-    profile: &Profile,
-    history: &History,
-    collections: &[u64],
-    limit: usize,
-) -> Vec<Growing> {
+impl Tabular for Growing {
+    const SCHEMA: &'static str = "tenure.live.growth/1";
+    const ABOUT: &'static str = "Sites whose live objects increase over garbage collections.";
+    const SORT: &'static str = "grown_bytes";
+    const COLUMNS: &'static [Column<Growing>] = &[
+        Column::new(Kind::Name, "class", "Class", "Class name.", |row| {
+            row.class.as_str().into()
+        }),
+        Column::new(
+            Kind::Bytes,
+            "grown_bytes",
+            "Grown",
+            "Bytes live after the last collection, less those live after the first.",
+            |row| row.grown_bytes.into(),
+        ),
+        Column::new(
+            Kind::Count,
+            "first",
+            "First live",
+            "Objects live after the first collection that was examined.",
+            |row| row.first.into(),
+        ),
+        Column::new(
+            Kind::Count,
+            "last",
+            "Last live",
+            "Objects live after the last collection.",
+            |row| row.last.into(),
+        ),
+        Column::new(
+            Kind::Bytes,
+            "live_bytes",
+            "Live bytes",
+            "Bytes live after the last collection.",
+            |row| row.live_bytes.into(),
+        ),
+        Column::new(
+            Kind::Rate,
+            "bytes_per_hour",
+            "Rate",
+            "Bytes per hour, by the straight line through the collections.",
+            |row| row.bytes_per_hour.into(),
+        ),
+        Column::new(
+            Kind::Milliseconds,
+            "growing_for_ms",
+            "Growing for",
+            "Time since the objects last became fewer.",
+            |row| row.growing_for_ms.into(),
+        ),
+        Column::new(
+            Kind::Count,
+            "collections",
+            "Collections",
+            "Collections that were examined.",
+            |row| (row.collections as u64).into(),
+        ),
+        Column::new(
+            Kind::Percent,
+            "rising_percent",
+            "Rising %",
+            "Share of the steps between collections after which there were more objects.",
+            |row| (100.0 * row.rising_share).into(),
+        ),
+        Column::new(
+            Kind::Stack,
+            "stack",
+            "Stack",
+            "The frames that allocate them, innermost first.",
+            |row| (&row.stack).into(),
+        ),
+    ];
+}
+
+/// Sites that grow. `collections` are the times of garbage collections.
+pub fn growing(profile: &Profile, history: &History, collections: &[u64]) -> Vec<Growing> {
     let after = after_collections(history.times(), collections);
     if after.len() < FEWEST_COLLECTIONS {
         return Vec::new();
@@ -61,12 +130,6 @@ pub fn growing(
         let points: Vec<Volume> = after.iter().map(|n| live[*n]).collect();
         found.extend(judge(profile, (delta.class, delta.trace), &points, &times));
     }
-    found.sort_by(|a, b| {
-        b.grown_bytes
-            .cmp(&a.grown_bytes)
-            .then_with(|| a.class.cmp(&b.class))
-    });
-    found.truncate(limit);
     found
 }
 
@@ -160,7 +223,7 @@ mod tests {
             history.push(n * 1000, &table);
         }
         let collections: Vec<u64> = (1..20).map(|n| n * 1000 - 500).collect();
-        let found = growing(&profile, &history, &collections, 10);
+        let found = growing(&profile, &history, &collections);
         assert_eq!(found.len(), 1, "{found:?}");
         assert_eq!(
             (found[0].class.as_str(), found[0].first, found[0].last),
@@ -174,6 +237,6 @@ mod tests {
             "{}",
             found[0].bytes_per_hour
         );
-        assert!(growing(&profile, &history, &collections[..2], 10).is_empty());
+        assert!(growing(&profile, &history, &collections[..2]).is_empty());
     }
 }

@@ -1,39 +1,15 @@
 //! The instances of one class: listed in any order, or counted by what they have in common, all of
 //! them or a fair random sample. Here those of a dump, whose values are read from fields.
 
+use crate::columns::{Column, Kind, Tabular, Value};
 use crate::contents::{Content, content};
 use crate::range::{Range, Step};
+use crate::table::Page;
 use heap_analysis::objects::describe::{Address, value_of};
 use heap_analysis::tables::group::trace_frames;
 use heap_graph::{ClassIdx, Heap, ObjIdx};
 use rustc_hash::FxHashMap;
-use serde::Serialize;
-use std::cmp::Ordering;
 use vmpi::{ClassOptions, FairSample};
-
-/// Orders of the list.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Sort {
-    /// As they were made, where that is known; else as sites came first into use, then by address.
-    #[default]
-    Time,
-    /// By `compareTo`, where the objects were asked; else by value: numbers as numbers, texts as texts.
-    Value,
-    /// By `toString`, or the value.
-    Text,
-    /// By Java's `hashCode` of strings and numbers.
-    HashCode,
-    /// By elements held.
-    Size,
-    /// By elements there is room for.
-    Capacity,
-    /// By bytes of arrays.
-    CapacityBytes,
-    /// By room that is not used.
-    Excess,
-    /// As the dump has them.
-    None,
-}
 
 /// What instances of a group have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,18 +32,12 @@ pub enum Uniq {
 }
 
 /// What is asked.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Query {
-    /// Order, and from which end.
-    pub sort: Sort,
-    /// Greatest first.
-    pub descending: bool,
+    /// Which rows, in which order.
+    pub page: Page,
     /// Objects to examine; `None` for all.
     pub sample: Option<usize>,
-    /// Number of the first object to give.
-    pub offset: usize,
-    /// Objects to give.
-    pub limit: usize,
     /// Characters of a value; 0 for no values.
     pub value_limit: usize,
     /// When they were made, of live ones; `None` for any time.
@@ -83,7 +53,7 @@ impl Query {
 }
 
 /// One object.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Instance {
     /// Its address in the dump.
     pub id: Option<Address>,
@@ -96,7 +66,6 @@ pub struct Instance {
     /// Serial of the stack that allocated it; 0 when it is not known.
     pub trace: u32,
     /// Its size and capacity.
-    #[serde(flatten)]
     pub content: Content,
     /// Its value, or what its `toString` said.
     pub value: Option<String>,
@@ -105,7 +74,6 @@ pub struct Instance {
     /// Its place in the order of `compareTo`, if it was asked.
     pub rank: Option<u32>,
     /// Number that equal objects share, if they were asked.
-    #[serde(skip)]
     pub group: Option<u32>,
     /// What its code threw when it was asked.
     pub fault: Option<String>,
@@ -113,70 +81,179 @@ pub struct Instance {
     pub stack: Vec<String>,
 }
 
-/// Objects of a class: `tenure.live.instances/1`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Instances {
-    /// Name of the schema.
-    pub schema: &'static str,
-    /// Class name.
-    pub class: String,
-    /// `live` or `dump`.
-    pub source: &'static str,
-    /// Number of the dump.
-    pub dump: Option<usize>,
-    /// Objects of the class: reachable ones of a dump, live ones that the agent follows.
+impl Tabular for Instance {
+    const SCHEMA: &'static str = "tenure.live.instances/2";
+    const ABOUT: &'static str = "The objects of a class, in the program or in a heap dump.";
+    const SORT: &'static str = "born_ms";
+    const COLUMNS: &'static [Column<Instance>] = &[
+        Column::new(
+            Kind::Name,
+            "object",
+            "Object",
+            "Its id in the heap dump, or `@` and the identity hash code of a live object.",
+            |row| match (row.id, row.identity) {
+                (Some(id), _) => Value::Address(id),
+                (None, identity) => identity.map_or(Value::None, Value::Identity),
+            },
+        ),
+        Column::new(
+            Kind::Time,
+            "born_ms",
+            "Allocated",
+            "When it was allocated, or a little before; not known in a heap dump.",
+            |row| row.born_ms.into(),
+        ),
+        Column::new(
+            Kind::Count,
+            "size",
+            "Size",
+            "The elements that it holds.",
+            |row| row.content.size.into(),
+        ),
+        Column::new(
+            Kind::Count,
+            "capacity",
+            "Capacity",
+            "The elements that it has room for.",
+            |row| row.content.capacity.into(),
+        ),
+        Column::new(
+            Kind::Count,
+            "excess",
+            "Excess",
+            "The room that is not used.",
+            |row| row.content.excess().into(),
+        ),
+        Column::new(
+            Kind::Bytes,
+            "capacity_bytes",
+            "Capacity bytes",
+            "Bytes of the arrays that it holds.",
+            |row| {
+                let content = &row.content;
+                content.capacity.map(|_| content.capacity_bytes).into()
+            },
+        ),
+        Column::new(
+            Kind::Number,
+            "hash",
+            "Hash code",
+            "Java's `hashCode` of strings and numbers; of other live objects if they are sorted by it and the program's code may run.",
+            |row| row.hash.map(i64::from).into(),
+        ),
+        Column::new(
+            Kind::Count,
+            "rank",
+            "Rank",
+            "The position by `compareTo`, of live objects if they are sorted by it and the program's code may run.",
+            |row| row.rank.map(u64::from).into(),
+        ),
+        Column::new(
+            Kind::Description,
+            "value",
+            "Value",
+            "The readable value, or what `toString` returns if the program's code may run.",
+            |row| (&row.value).into(),
+        ),
+        Column::new(
+            Kind::Detail,
+            "fault",
+            "Fault",
+            "What the object's code threw.",
+            |row| (&row.fault).into(),
+        ),
+        Column::new(
+            Kind::Detail,
+            "context",
+            "Thread",
+            "The thread that allocated it, where that is recorded.",
+            |row| (&row.context).into(),
+        ),
+        Column::new(
+            Kind::Stack,
+            "stack",
+            "Stack",
+            "The frames that allocated it, innermost first.",
+            |row| (&row.stack).into(),
+        ),
+    ];
+}
+
+/// Objects of a class, or groups of them, as they were found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found<R> {
+    /// Objects of the class: reachable ones of a dump, live ones that the agent tracks.
     pub objects: u64,
     /// Objects that were examined.
     pub sampled: usize,
-    /// Number of the first row, among those that were examined.
-    pub offset: usize,
     /// The objects themselves may be asked.
     pub own_code: bool,
-    /// What is shown of the class.
-    pub shown: Shown,
     /// What could not be asked, and why.
     pub notes: Vec<String>,
     /// The rows.
-    pub rows: Vec<Instance>,
+    pub rows: Vec<R>,
 }
 
-/// What is shown of a class, by its options: which columns and orders there are.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Shown {
-    /// When objects were made.
-    pub time: bool,
-    /// The stacks that made them.
-    pub stack: bool,
-    /// How many elements they hold.
-    pub size: bool,
-    /// How many they have room for.
-    pub capacity: bool,
-    /// Who made them.
-    pub context: bool,
-}
-
-impl Shown {
-    /// By options; only the agent knows times.
-    pub fn of(options: &ClassOptions, has_times: bool) -> Shown {
-        Shown {
-            time: options.time && has_times,
-            stack: options.stack,
-            size: options.size,
-            capacity: options.capacity,
-            context: options.context,
+impl<R> Found<R> {
+    /// Rows about so many objects, of which so many were examined.
+    pub fn of((objects, sampled): (u64, usize), rows: Vec<R>) -> Found<R> {
+        Found {
+            objects,
+            sampled,
+            own_code: false,
+            notes: Vec::new(),
+            rows,
         }
     }
 }
 
 /// A group of objects.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Group {
+    /// What they have in common; of a stack its innermost frame.
+    pub value: String,
     /// Objects in the sample.
     pub sampled: u64,
     /// What that stands for among all objects.
     pub estimated: u64,
-    /// What they have in common.
-    pub value: String,
+    /// The stack that they have in common, innermost frame first.
+    pub stack: Vec<String>,
+}
+
+impl Tabular for Group {
+    const SCHEMA: &'static str = "tenure.live.groups/2";
+    const ABOUT: &'static str = "The objects of a class, counted by what they have in common.";
+    const SORT: &'static str = "sampled";
+    const COLUMNS: &'static [Column<Group>] = &[
+        Column::new(
+            Kind::Name,
+            "value",
+            "Value",
+            "What the objects have in common; of a stack its innermost frame.",
+            |row| row.value.as_str().into(),
+        ),
+        Column::new(
+            Kind::Count,
+            "sampled",
+            "Sampled",
+            "The objects of the group that were examined.",
+            |row| row.sampled.into(),
+        ),
+        Column::new(
+            Kind::Count,
+            "estimated",
+            "Estimated",
+            "The objects of the group, estimated from those that were examined.",
+            |row| row.estimated.into(),
+        ),
+        Column::new(
+            Kind::Stack,
+            "stack",
+            "Stack",
+            "The stack that allocated them, innermost frame first, if they are counted by stack.",
+            |row| (&row.stack).into(),
+        ),
+    ];
 }
 
 /// The classes of a name.
@@ -239,7 +316,7 @@ pub fn cut(text: &str, limit: usize) -> String {
     format!("{kept}+{}", length - limit)
 }
 
-fn instance(heap: &Heap, object: ObjIdx, value_limit: usize) -> Instance {
+fn instance(heap: &Heap, object: ObjIdx, value_limit: usize, options: &ClassOptions) -> Instance {
     let trace = heap.allocation_trace(object);
     Instance {
         id: Some(Address(heap.id(object))),
@@ -247,7 +324,7 @@ fn instance(heap: &Heap, object: ObjIdx, value_limit: usize) -> Instance {
         born_ms: None,
         context: None,
         trace: trace.0,
-        content: content(heap, object),
+        content: content(heap, object).cut(options),
         value: (value_limit > 0)
             .then(|| value_of(heap, object))
             .flatten()
@@ -260,78 +337,24 @@ fn instance(heap: &Heap, object: ObjIdx, value_limit: usize) -> Instance {
     }
 }
 
-/// Lists objects.
-pub fn list(heap: &Heap, class: &str, query: &Query) -> Instances {
+/// The objects of a class, without their stacks, as the class filters allow.
+pub fn list(heap: &Heap, class: &str, query: &Query, options: &ClassOptions) -> Found<Instance> {
     let (objects, chosen) = sample(heap, class, query.sample);
     let sampled = chosen.len();
-    let rows: Vec<Instance> = chosen
-        .into_iter()
-        .map(|object| instance(heap, object, query.value_limit.max(1)))
-        .collect();
-    let mut rows = arrange(rows, query);
-    for row in &mut rows {
+    let rows = chosen.into_iter();
+    let rows = rows.map(|object| instance(heap, object, query.value_limit, options));
+    Found::of((objects, sampled), rows.collect())
+}
+
+/// Adds to rows of a dump the stacks that allocated their objects.
+pub fn add_stacks(heap: &Heap, rows: &mut [Instance]) {
+    for row in rows {
         row.stack = trace_frames(heap, hprof::Serial(row.trace));
     }
-    Instances {
-        schema: "tenure.live.instances/1",
-        class: class.to_owned(),
-        source: "dump",
-        dump: None,
-        objects,
-        sampled,
-        offset: query.offset,
-        own_code: false,
-        shown: Shown::default(),
-        notes: Vec::new(),
-        rows,
-    }
 }
 
-/// Puts rows in order and takes those of a page.
-pub fn arrange(mut rows: Vec<Instance>, query: &Query) -> Vec<Instance> {
-    if query.sort != Sort::None {
-        rows.sort_by(|a, b| order(a, b, query.sort));
-    }
-    if query.descending {
-        rows.reverse();
-    }
-    rows.drain(..query.offset.min(rows.len()));
-    rows.truncate(query.limit);
-    if query.value_limit == 0 {
-        rows.iter_mut().for_each(|row| row.value = None);
-    }
-    rows
-}
-
-fn order(a: &Instance, b: &Instance, sort: Sort) -> Ordering {
-    let by = match sort {
-        Sort::Time => a.born_ms.cmp(&b.born_ms).then(a.trace.cmp(&b.trace)),
-        Sort::Value if a.rank.is_some() || b.rank.is_some() => a.rank.cmp(&b.rank),
-        Sort::Value | Sort::Text => values(a.value.as_deref(), b.value.as_deref()),
-        Sort::HashCode => a.hash.cmp(&b.hash),
-        Sort::Size => a.content.size.cmp(&b.content.size),
-        Sort::Capacity => a.content.capacity.cmp(&b.content.capacity),
-        Sort::CapacityBytes => a.content.capacity_bytes.cmp(&b.content.capacity_bytes),
-        Sort::Excess => a.content.excess().cmp(&b.content.excess()),
-        Sort::None => Ordering::Equal,
-    };
-    let id = |row: &Instance| row.id.map(|id| id.0);
-    by.then_with(|| id(a).cmp(&id(b)))
-}
-
-/// Nothing first, then numbers as numbers, then texts as texts.
-fn values(a: Option<&str>, b: Option<&str>) -> Ordering {
-    let number = |text: Option<&str>| text.and_then(|t| t.parse::<f64>().ok());
-    match (number(a), number(b)) {
-        (Some(x), Some(y)) => x.total_cmp(&y),
-        (Some(_), None) if b.is_some() => Ordering::Less,
-        (None, Some(_)) if a.is_some() => Ordering::Greater,
-        _ => a.cmp(&b),
-    }
-}
-
-/// Counts objects by what they have in common, most frequent first.
-pub fn groups(heap: &Heap, class: &str, uniq: Uniq, query: &Query) -> (u64, usize, Vec<Group>) {
+/// Counts objects by what they have in common.
+pub fn groups(heap: &Heap, class: &str, uniq: Uniq, query: &Query) -> Found<Group> {
     let (objects, chosen) = sample(heap, class, query.sample);
     let sampled = chosen.len();
     let mut counts: FxHashMap<String, u64> = FxHashMap::default();
@@ -374,50 +397,46 @@ pub fn groups(heap: &Heap, class: &str, uniq: Uniq, query: &Query) -> (u64, usiz
         };
         *counts.entry(key).or_default() += count;
     }
-    (objects, sampled, ranked(counts, (objects, sampled), query))
+    let rows = counted(counts, (objects, sampled), uniq);
+    Found::of((objects, sampled), rows)
 }
 
-/// Counts keys, most frequent first.
+/// Counts keys.
 pub fn group_by(
     keys: impl Iterator<Item = String>,
     looked_at: (u64, usize),
-    query: &Query,
+    uniq: Uniq,
 ) -> Vec<Group> {
     let mut counts: FxHashMap<String, u64> = FxHashMap::default();
     for key in keys {
         *counts.entry(key).or_default() += 1;
     }
-    ranked(counts, looked_at, query)
+    counted(counts, looked_at, uniq)
 }
 
-/// The groups in order; so many objects there are, and so many were examined.
-fn ranked(
+/// The groups; so many objects there are, and so many were examined.
+fn counted(
     counts: FxHashMap<String, u64>,
     (objects, sampled): (u64, usize),
-    query: &Query,
+    uniq: Uniq,
 ) -> Vec<Group> {
     let scale = |count: u64| match sampled {
         0 => 0,
         sampled => (count as f64 * objects as f64 / sampled as f64).round() as u64,
     };
-    let mut rows: Vec<Group> = counts
-        .into_iter()
-        .map(|(value, sampled)| Group {
+    let group = |(value, sampled): (String, u64)| {
+        let stack: Vec<String> = match uniq {
+            Uniq::Stack => value.lines().map(str::to_owned).collect(),
+            _ => Vec::new(),
+        };
+        Group {
             sampled,
             estimated: scale(sampled),
-            value,
-        })
-        .collect();
-    rows.sort_by(|a, b| {
-        b.sampled
-            .cmp(&a.sampled)
-            .then_with(|| values(Some(&a.value), Some(&b.value)))
-    });
-    if !query.descending {
-        rows.reverse();
-    }
-    rows.truncate(query.limit);
-    rows
+            value: stack.first().cloned().unwrap_or(value),
+            stack,
+        }
+    };
+    counts.into_iter().map(group).collect()
 }
 
 #[cfg(test)]
@@ -428,21 +447,5 @@ mod tests {
     fn long_values_say_how_much_is_missing() {
         assert_eq!(cut("abcdef", 4), "abcd+2");
         assert_eq!(cut("äöü", 3), "äöü");
-        assert_eq!(values(Some("9"), Some("10")), Ordering::Less);
-        assert_eq!(values(Some("b"), Some("a")), Ordering::Greater);
-        // One order for all of them, or sorting would panic.
-        let rising = [
-            None,
-            Some("-1"),
-            Some("9"),
-            Some("10"),
-            Some("1a"),
-            Some("a"),
-        ];
-        for (n, a) in rising.iter().enumerate() {
-            for (m, b) in rising.iter().enumerate() {
-                assert_eq!(values(*a, *b), n.cmp(&m), "{a:?} {b:?}");
-            }
-        }
     }
 }

@@ -1,7 +1,7 @@
 //! The live instances of a class as the agent lists them: arranged, paged, and counted by what they have in common.
 
 use crate::contents::Content;
-use crate::instances::{self, Group, Instance, Instances, Query, Shown, Uniq, group_by};
+use crate::instances::{Found, Group, Instance, Query, Uniq, group_by};
 use crate::names::{context, stack_text};
 use crate::range::time_text;
 use profile::{Profile, TraceId};
@@ -55,7 +55,6 @@ fn instance(
         Some((profile, *trace))
     });
     let said = object.said;
-    let fill = object.fill;
     let known = |number: u32| (number != 0).then_some(number);
     Instance {
         id: None,
@@ -63,15 +62,7 @@ fn instance(
         born_ms: Some(object.born_ms).filter(|ms| *ms != 0 && options.time),
         context: trace.and_then(|(profile, trace)| context(profile, trace)),
         trace: object.trace.0,
-        content: Content {
-            size: fill.size.filter(|_| options.size),
-            capacity: fill.capacity.filter(|_| options.capacity),
-            capacity_bytes: if options.capacity {
-                fill.capacity_bytes
-            } else {
-                0
-            },
-        },
+        content: Content::from(object.fill).cut(options),
         value: said.text,
         hash: said.hash,
         rank: known(said.rank),
@@ -106,16 +97,15 @@ fn knows_births(listing: &mut Listing, options: &ClassOptions, query: &Query) ->
     options.time
 }
 
-/// The page of the live instances of a class that a query requests.
+/// The live instances of a class that were allocated when a query says.
 ///
 /// # Errors
 /// When the class filters exclude the class.
 pub fn list(
     profile: Option<&Profile>,
-    class: &str,
     query: &Query,
     mut listing: Listing,
-) -> Result<Instances, Excluded> {
+) -> Result<Found<Instance>, Excluded> {
     let options = options(&listing)?;
     let objects = std::mem::take(&mut listing.rows);
     let mut rows = rows_of(profile, objects, &options);
@@ -123,24 +113,18 @@ pub fn list(
     if knows_births(&mut listing, &options, query) {
         rows.retain(|row| query.is_of(row.born_ms));
     }
-    let rows = instances::arrange(rows, query);
-    Ok(Instances {
-        schema: "tenure.live.instances/1",
-        class: class.to_owned(),
-        source: "live",
-        dump: None,
-        objects: listing.objects,
-        sampled,
-        offset: query.offset,
-        own_code: listing.own_code,
-        shown: Shown::of(&options, true),
-        notes: listing.notes,
-        rows,
-    })
+    Ok(found(listing, sampled, rows))
 }
 
-/// The live instances of a class, counted by what they have in common; how many there are, how many
-/// were examined, and what could not be asked.
+fn found<R>(listing: Listing, sampled: usize, rows: Vec<R>) -> Found<R> {
+    Found {
+        own_code: listing.own_code,
+        notes: listing.notes,
+        ..Found::of((listing.objects, sampled), rows)
+    }
+}
+
+/// The live instances of a class, counted by what they have in common.
 ///
 /// # Errors
 /// As of [`list`].
@@ -149,7 +133,7 @@ pub fn groups(
     (class, uniq): (&str, Uniq),
     query: &Query,
     mut listing: Listing,
-) -> Result<(u64, usize, Vec<Group>, Vec<String>), Excluded> {
+) -> Result<Found<Group>, Excluded> {
     let options = options(&listing)?;
     let loaders: Vec<String> = listing
         .rows
@@ -193,13 +177,13 @@ pub fn groups(
                 None => "not recorded".to_owned(),
             },
         });
-    let mut rows = group_by(keys, (listing.objects, sampled), query);
+    let mut rows = group_by(keys, (listing.objects, sampled), uniq);
     for row in &mut rows {
         if let Some(at) = row.value.rfind('\u{0}').filter(|_| uniq == Uniq::Value) {
             row.value.truncate(at);
         }
     }
-    Ok((listing.objects, sampled, rows, listing.notes))
+    Ok(found(listing, sampled, rows))
 }
 
 fn loader(listing: &Listing, row: &ListedObject) -> String {

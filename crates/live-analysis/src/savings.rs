@@ -1,19 +1,19 @@
 //! What could be saved: the waste of a heap dump, by class and allocating stack.
 
+use crate::columns::{Column, Kind, Tabular};
 use heap_analysis::objects::readable::grouped;
 use heap_analysis::waste::{WasteKind, WasteOptions, WasteSite, waste};
 use heap_graph::{Control, Heap, HeapError};
-use serde::Serialize;
 
-/// Memory that need not be used, of one kind and class, from one allocating stack.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+/// Memory that need not be used, of one kind, and of one class and allocating stack.
+#[derive(Clone, Debug, PartialEq)]
 pub struct Saving {
+    /// The class; of a whole kind its name in words.
+    pub name: String,
     /// The kind, as in [`WasteKind`].
     pub kind: &'static str,
-    /// The class.
-    pub class: String,
-    /// What, in words.
-    pub what: String,
+    /// What, in words; of a class.
+    pub what: Option<String>,
     /// Objects concerned.
     pub objects: u64,
     /// Bytes to save.
@@ -22,13 +22,64 @@ pub struct Saving {
     pub stack: Vec<String>,
 }
 
+impl Tabular for Saving {
+    const SCHEMA: &'static str = "tenure.live.savings/1";
+    const ABOUT: &'static str =
+        "Memory that the program could save, as found in a heap dump. Kinds overlap.";
+    const SORT: &'static str = "bytes";
+    const COLUMNS: &'static [Column<Saving>] = &[
+        Column::new(
+            Kind::Name,
+            "name",
+            "Class",
+            "Class name; by kind, the kind in words.",
+            |row| row.name.as_str().into(),
+        ),
+        Column::new(
+            Kind::Bytes,
+            "bytes",
+            "To save",
+            "Bytes that could be saved.",
+            |row| row.bytes.into(),
+        ),
+        Column::new(
+            Kind::Count,
+            "objects",
+            "Objects",
+            "Objects that are concerned.",
+            |row| row.objects.into(),
+        ),
+        Column::new(
+            Kind::Text,
+            "kind",
+            "Kind",
+            "The kind of waste, as in `tenure waste --json`.",
+            |row| row.kind.into(),
+        ),
+        Column::new(
+            Kind::Description,
+            "what",
+            "What",
+            "What could be saved, in words; not by kind.",
+            |row| (&row.what).into(),
+        ),
+        Column::new(
+            Kind::Stack,
+            "stack",
+            "Stack",
+            "The frames that allocated them, innermost first, where the dump has them.",
+            |row| (&row.stack).into(),
+        ),
+    ];
+}
+
 /// What a dump shows as waste.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Savings {
-    /// Every kind of waste with its bytes; kinds overlap, so their sum is no total.
-    pub kinds: Vec<WasteKind>,
+    /// Every kind of waste; kinds overlap, so their sum is no total.
+    pub kinds: Vec<Saving>,
     /// The largest by class and stack.
-    pub rows: Vec<Saving>,
+    pub sites: Vec<Saving>,
 }
 
 /// What a dump shows as waste, each by falling bytes.
@@ -43,11 +94,22 @@ pub fn savings(heap: &Heap, limit: usize) -> Result<Savings, HeapError> {
         ..WasteOptions::default()
     };
     let waste = waste(heap, &options, &Control::quiet())?;
-    let rows = waste.sites.into_iter().map(saving).collect();
+    let kinds = waste.kinds.into_iter().filter(|kind| kind.wasted.0 > 0);
     Ok(Savings {
-        kinds: waste.kinds,
-        rows,
+        kinds: kinds.map(of_kind).collect(),
+        sites: waste.sites.into_iter().map(saving).collect(),
     })
+}
+
+fn of_kind(kind: WasteKind) -> Saving {
+    Saving {
+        name: kind.kind.replace('_', " "),
+        kind: kind.kind,
+        what: None,
+        objects: kind.objects,
+        bytes: kind.wasted.0,
+        stack: Vec::new(),
+    }
 }
 
 fn saving(site: WasteSite) -> Saving {
@@ -83,9 +145,9 @@ fn saving(site: WasteSite) -> Saving {
         ),
     };
     Saving {
+        name: site.class,
         kind: site.kind,
-        class: site.class,
-        what,
+        what: Some(what),
         objects: site.objects,
         bytes: site.wasted.0,
         stack: site.frames,

@@ -10,7 +10,7 @@ use std::fmt;
 /// Which rows of a table are requested, in which order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Page {
-    /// The column to sort by: names rise, everything else falls. Empty for the table's own.
+    /// The column to sort by: texts rise, numbers fall. Empty for the table's own.
     pub sort: String,
     /// The other way round.
     pub up: bool,
@@ -77,6 +77,19 @@ fn sorted_by<'c, R>(columns: &'c [Column<R>], name: &str) -> Result<&'c Column<R
     })
 }
 
+/// The objects that the rows of a table are, or count.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Examined {
+    /// Their class.
+    pub class: String,
+    /// Objects of the class: reachable ones of a dump, live ones that the agent tracks, or allocated ones of a recording.
+    pub objects: u64,
+    /// Objects that were examined.
+    pub sampled: usize,
+    /// Whether the program's code may run to describe them.
+    pub own_code: bool,
+}
+
 /// A page of a table.
 pub struct Table<R: 'static> {
     /// The columns.
@@ -89,6 +102,14 @@ pub struct Table<R: 'static> {
     pub source: &'static str,
     /// Where sizes and capacities come from, if there are some.
     pub sizes: Option<Source>,
+    /// Number of the heap dump that the rows are from.
+    pub dump: Option<usize>,
+    /// Garbage collections that were examined, where these matter.
+    pub collections: Option<usize>,
+    /// The objects that were examined, of a table about one class.
+    pub examined: Option<Examined>,
+    /// What could not be found out, and why.
+    pub notes: Vec<String>,
     /// Rows in all.
     pub count: usize,
     /// Number of the first row given.
@@ -128,7 +149,9 @@ impl<R: Tabular> Table<R> {
         }
         match column.kind {
             Kind::Name => {}
-            Kind::Text => rows.sort_by(|a, b| (column.value)(a).order((column.value)(b))),
+            kind if kind.rises() => {
+                rows.sort_by(|a, b| (column.value)(a).order((column.value)(b)));
+            }
             _ => rows.sort_by(|a, b| (column.value)(b).order((column.value)(a))),
         }
         if page.up {
@@ -143,6 +166,10 @@ impl<R: Tabular> Table<R> {
             range: None,
             source,
             sizes: None,
+            dump: None,
+            collections: None,
+            examined: None,
+            notes: Vec::new(),
             count,
             offset: page.offset,
             total: None,
@@ -235,13 +262,26 @@ impl<R> Serialize for Table<R> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let columns = self.columns;
         let total = self.total.as_ref().map(|row| Fields { columns, row });
-        let mut out = serializer.serialize_struct("Table", 9)?;
+        let mut out = serializer.serialize_struct("Table", 16)?;
         out.serialize_field("schema", self.schema)?;
         out.serialize_field("range", &self.range)?;
         out.serialize_field("source", self.source)?;
         if self.sizes.is_some() {
             out.serialize_field("sizes", &self.sizes)?;
         }
+        if self.dump.is_some() {
+            out.serialize_field("dump", &self.dump)?;
+        }
+        if self.collections.is_some() {
+            out.serialize_field("collections", &self.collections)?;
+        }
+        if let Some(examined) = &self.examined {
+            out.serialize_field("class", &examined.class)?;
+            out.serialize_field("objects", &examined.objects)?;
+            out.serialize_field("sampled", &examined.sampled)?;
+            out.serialize_field("own_code", &examined.own_code)?;
+        }
+        out.serialize_field("notes", &self.notes)?;
         out.serialize_field("count", &self.count)?;
         out.serialize_field("offset", &self.offset)?;
         out.serialize_field("columns", columns)?;
@@ -309,6 +349,19 @@ mod tests {
         assert_eq!(names("weight.mean", false), ["apple", "plum", "pear"]);
         assert_eq!(names("name", false), ["apple", "pear", "plum"]);
         assert_eq!(names("fruit", true), ["plum", "pear", "apple"]);
+    }
+
+    #[test]
+    fn numbers_in_texts_are_sorted_as_numbers_before_other_texts() {
+        let mut names = ["a", "10", "1a", "9", "-1"].map(|name| Fruit(name, 1, None));
+        names.reverse();
+        let page = Page {
+            limit: 10,
+            ..Page::default()
+        };
+        let table = Table::page("test", names.into(), &page).expect("a column");
+        let sorted: Vec<&str> = table.rows.iter().map(|row| row.0).collect();
+        assert_eq!(sorted, ["-1", "9", "10", "1a", "a"]);
     }
 
     #[test]

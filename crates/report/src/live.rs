@@ -1,7 +1,7 @@
 //! Tables about running programs in words, from the declaration of their columns (`live_analysis::columns`).
 
 use crate::csv::line;
-use crate::units::{bytes_change, change, grouped, human_bytes, percent};
+use crate::units::{bytes_change, change, grouped, human_bytes, percent, utc};
 use live_analysis::columns::{Column, Kind, Value};
 
 /// A value as a person reads it; empty if it is not known.
@@ -10,6 +10,9 @@ pub fn text(kind: Kind, value: Value<'_>) -> String {
         (_, Value::None) => String::new(),
         (Kind::Bytes, Value::Count(bytes)) => human_bytes(bytes),
         (Kind::Milliseconds, Value::Count(ms)) => format!("{} s", grouped(ms / 1000)),
+        (Kind::Time, Value::Count(ms)) => utc(ms),
+        (Kind::Rate, Value::Real(rate)) => format!("{}/h", human_bytes(rate.max(0.0) as u64)),
+        (Kind::Number, number) => number.to_string(),
         (Kind::BytesChange, Value::Change(bytes)) => bytes_change(bytes),
         (Kind::Percent, Value::Real(share)) => percent(share / 100.0),
         (_, Value::Count(number)) => grouped(number),
@@ -18,19 +21,7 @@ pub fn text(kind: Kind, value: Value<'_>) -> String {
         (_, Value::Text(text)) => text.to_owned(),
         (_, Value::Lines(lines)) => lines.join("\n"),
         (_, Value::Interval(low, high)) => format!("{}-{}", grouped(low), grouped(high)),
-    }
-}
-
-/// A value for other programs: numbers with all digits, bytes in bytes.
-pub fn exact(value: Value<'_>) -> String {
-    match value {
-        Value::None => String::new(),
-        Value::Text(text) => text.to_owned(),
-        Value::Lines(lines) => lines.join(" < "),
-        Value::Count(number) => number.to_string(),
-        Value::Change(number) => number.to_string(),
-        Value::Real(number) => format!("{number:.2}"),
-        Value::Interval(low, high) => format!("{low} to {high}"),
+        (_, object) => object.to_string(),
     }
 }
 
@@ -58,14 +49,15 @@ pub fn cells<R>(columns: &'static [Column<R>], row: &R) -> Vec<String> {
 pub fn name<R>(columns: &'static [Column<R>], row: &R) -> String {
     columns
         .first()
-        .map(|column| exact((column.value)(row)))
+        .map(|column| (column.value)(row).to_string())
         .unwrap_or_default()
 }
 
-/// What qualifies the name of a row: its loader, its thread.
+/// What qualifies or describes the name of a row: its loader, its thread, the value of an object.
 pub fn details<R>(columns: &'static [Column<R>], row: &R) -> Vec<String> {
-    let details = columns.iter().filter(|column| column.kind == Kind::Detail);
-    let texts = details.map(|column| exact((column.value)(row)));
+    let is_detail = |kind| matches!(kind, Kind::Detail | Kind::Description);
+    let details = columns.iter().filter(|column| is_detail(column.kind));
+    let texts = details.map(|column| (column.value)(row).to_string());
     texts.filter(|text| !text.is_empty()).collect()
 }
 
@@ -85,7 +77,7 @@ pub fn heads<R>(columns: &'static [Column<R>]) -> Vec<&'static str> {
 
 /// All cells of a row for other programs.
 pub fn exact_cells<R>(columns: &'static [Column<R>], row: &R) -> Vec<String> {
-    let cells = columns.iter().map(|column| exact((column.value)(row)));
+    let cells = columns.iter().map(|column| (column.value)(row).to_string());
     cells.collect()
 }
 
@@ -100,13 +92,15 @@ pub fn reference<R>(columns: &'static [Column<R>]) -> String {
     let mut out = String::from("| Field | Column | Unit | Meaning |\n|---|---|---|---|\n");
     for column in columns {
         let unit = match column.kind {
-            Kind::Name | Kind::Text | Kind::Detail => "text",
+            Kind::Name | Kind::Text | Kind::Detail | Kind::Description => "text",
             Kind::Stack => "list of texts",
-            Kind::Count | Kind::CountChange => "number",
+            Kind::Count | Kind::CountChange | Kind::Number => "number",
             Kind::Bytes | Kind::BytesChange => "bytes",
             Kind::Mean => "mean",
             Kind::Percent => "percent",
             Kind::Milliseconds => "ms",
+            Kind::Time => "ms since 1970",
+            Kind::Rate => "bytes per hour",
             Kind::Interval => "two numbers",
         };
         let (name, title, help) = (column.name, column.title, column.help);

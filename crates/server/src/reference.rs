@@ -9,7 +9,10 @@ use live_analysis::allocations;
 use live_analysis::classes::ClassRow;
 use live_analysis::columns::{Kind, Tabular};
 use live_analysis::comparison::Change;
+use live_analysis::growth::Growing;
+use live_analysis::instances::{Group, Instance};
 use live_analysis::references;
+use live_analysis::savings::Saving;
 use report::live;
 use serde_json::{Map, Value, json};
 
@@ -56,14 +59,25 @@ pub fn parts() -> Vec<Part> {
     ]
 }
 
+/// Calls a function for each table of a running program.
+macro_rules! of_tables {
+    ($function:ident) => {
+        [
+            $function::<allocations::Row>(),
+            $function::<ClassRow>(),
+            $function::<Instance>(),
+            $function::<Group>(),
+            $function::<references::Row>(),
+            $function::<Growing>(),
+            $function::<Saving>(),
+            $function::<Change>(),
+        ]
+    };
+}
+
 /// The tables of a running program with their columns.
 fn tables() -> String {
-    let mut out = String::new();
-    out.push_str(&table::<allocations::Row>());
-    out.push_str(&table::<ClassRow>());
-    out.push_str(&table::<references::Row>());
-    out.push_str(&table::<Change>());
-    out
+    of_tables!(table).concat()
 }
 
 fn name_of<R: Tabular>() -> &'static str {
@@ -84,12 +98,7 @@ pub fn schemas() -> Vec<(String, Value)> {
     fn one<R: Tabular>() -> (String, Value) {
         (format!("live.{}.json", name_of::<R>()), schema::<R>())
     }
-    vec![
-        one::<allocations::Row>(),
-        one::<ClassRow>(),
-        one::<references::Row>(),
-        one::<Change>(),
-    ]
+    of_tables!(one).into()
 }
 
 /// The JSON Schema of a table.
@@ -98,13 +107,15 @@ fn schema<R: Tabular>() -> Value {
     for column in R::COLUMNS {
         let value = match column.kind {
             Kind::Name => json!({"type": "string"}),
-            Kind::Text | Kind::Detail => json!({"type": ["string", "null"]}),
+            Kind::Text | Kind::Detail | Kind::Description => json!({"type": ["string", "null"]}),
             Kind::Stack => json!({"type": "array", "items": {"type": "string"}}),
-            Kind::Count | Kind::Bytes | Kind::Milliseconds => {
+            Kind::Count | Kind::Bytes | Kind::Milliseconds | Kind::Time => {
                 json!({"type": ["integer", "null"], "minimum": 0})
             }
-            Kind::CountChange | Kind::BytesChange => json!({"type": ["integer", "null"]}),
-            Kind::Mean | Kind::Percent => json!({"type": ["number", "null"]}),
+            Kind::CountChange | Kind::BytesChange | Kind::Number => {
+                json!({"type": ["integer", "null"]})
+            }
+            Kind::Mean | Kind::Percent | Kind::Rate => json!({"type": ["number", "null"]}),
             Kind::Interval => {
                 let end = json!({"type": "integer", "minimum": 0});
                 json!({"type": ["array", "null"], "items": end, "minItems": 2, "maxItems": 2})
@@ -136,7 +147,7 @@ fn schema<R: Tabular>() -> Value {
         "title": R::SCHEMA,
         "description": R::ABOUT,
         "type": "object",
-        "required": ["schema", "range", "source", "count", "offset", "columns", "total", "rows"],
+        "required": ["schema", "range", "source", "notes", "count", "offset", "columns", "total", "rows"],
         "properties": {
             "schema": {"const": R::SCHEMA},
             "range": {
@@ -146,6 +157,13 @@ fn schema<R: Tabular>() -> Value {
             },
             "source": {"description": "Where the counts come from.", "type": "string"},
             "sizes": {"description": "Where sizes and capacities come from.", "type": "object"},
+            "dump": {"description": "Number of the heap dump that the rows are from.", "type": "integer"},
+            "collections": {"description": "Garbage collections that were examined.", "type": "integer"},
+            "class": {"description": "The class that the table is about.", "type": "string"},
+            "objects": {"description": "Its objects.", "type": "integer"},
+            "sampled": {"description": "Objects that were examined.", "type": "integer"},
+            "own_code": {"description": "Whether the program's code may run to describe them.", "type": "boolean"},
+            "notes": {"description": "What could not be found out, and why.", "type": "array", "items": {"type": "string"}},
             "count": {"description": "Rows in all.", "type": "integer"},
             "offset": {"description": "Number of the first row.", "type": "integer"},
             "columns": {"description": "The columns, as this reference describes them.", "type": "array"},

@@ -1,6 +1,6 @@
 // Tables about a recording: allocations, stacks, classes, instances, what to fix.
 
-import { described, details, signed, signedBytes } from "./columns.js";
+import { described, details, signed, signedBytes, sortedHere } from "./columns.js";
 import { h, query, renew, to } from "./dom.js";
 import { bytes, className, clock, grouped, plural } from "./format.js";
 import { change, notice } from "./shell.js";
@@ -176,37 +176,19 @@ export async function classes({ params, ask }) {
   ];
 }
 
-/** What to fix. */
+/** What to fix: what grows, and what could be saved. */
 export async function advice({ params, ask }) {
-  const answer = await ask("advice", ranged(params));
-  const hour = (n) => [bytes(Math.round(Math.max(0, n))), "/h"];
-  const growing = [
-    { title: "Grown", num: true, cell: (r) => bytes(r.grown_bytes) },
-    { title: "Live objects", num: true, cell: (r) => `${count(r.first)} → ${count(r.last)}` },
-    { title: "Rate", num: true, cell: (r) => hour(r.bytes_per_hour) },
-    { title: "Growing for", num: true, cell: (r) => `${Math.round(r.growing_for_ms / 1000)} s` },
-    { title: "Collections", num: true, cell: (r) => count(r.collections) },
-    { title: "Class and stack", cell: (r) => [className(r.class), frames(r.stack)] },
-  ];
-  const saving = [
-    { title: "To save", num: true, cell: (r) => bytes(r.bytes) },
-    { title: "Objects", num: true, cell: (r) => count(r.objects) },
-    { title: "Class", cell: (r) => [className(r.class), r.stack.length ? frames(r.stack, 3) : null] },
-    { title: "What", cell: (r) => r.what },
-  ];
-  const kinds = [
-    { title: "To save", num: true, cell: (r) => bytes(r.wasted) },
-    { title: "Objects", num: true, cell: (r) => count(r.objects) },
-    { title: "Kind", cell: (r) => r.kind.replaceAll("_", " ") },
-  ];
-  const savings = answer.savings;
+  const asked = { ...ranged(params), limit: LIMIT };
+  const [growth, sites, kinds] = await Promise.all([ask("growth", asked), ask("savings", asked), ask("savings", { ...asked, by: "kind" })]);
+  const shown = (answer, view, more, label, empty) => {
+    const name = (r) => [className(r.class || r.name), r.stack.length ? frames(r.stack) : null];
+    return [answer.notes.map((note) => h("p", { class: "dim" }, note)),
+      table({ columns: sortedHere(described(answer, name), answer), rows: answer.rows, label, empty }), downloads(view, { ...asked, ...more })];
+  };
   return [
-    h("h2", null, "Grows over collections"),
-    table({ columns: growing, rows: answer.growing, empty: answer.collections < 3
-      ? `Growth shows after three garbage collections with a recording${params.from ? " in the range" : ""}.` : "No site has grown from collection to collection." }),
-    h("h2", null, "Could be saved"),
-    savings ? [h("p", { class: "dim" }, `From heap dump ${answer.dump}. Kinds overlap.`),
-      table({ columns: saving, rows: savings.rows, empty: "Nothing." }), h("h3", null, "By kind"), table({ columns: kinds, rows: savings.kinds.filter((k) => k.wasted > 0), empty: "Nothing." })]
-      : notice("", "Take a heap dump to see what could be saved."),
+    h("h2", null, "Grows over collections"), shown(growth, "growth", {}, "Growth", "No site has grown from collection to collection."),
+    h("h2", null, "Could be saved"), kinds.dump ? h("p", { class: "dim" }, `From heap dump ${kinds.dump}. Kinds overlap.`) : null,
+    shown(sites, "savings", {}, "Savings", "Nothing."),
+    kinds.dump ? [h("h3", null, "By kind"), shown(kinds, "savings", { by: "kind" }, "Savings by kind", "Nothing.")] : null,
   ];
 }

@@ -10,8 +10,8 @@ use server::live::recording::status::Status;
 /// What the keys do, as shown by `?`.
 pub const KEYS: &[(&str, &str)] = &[
     (
-        "m a n j i f",
-        "memory, allocations, native memory, JNI references, instances, what to fix",
+        "m a n j i f p",
+        "memory, allocations, native memory, JNI references, instances, what grows, what could be saved",
     ),
     (
         "v o",
@@ -291,7 +291,8 @@ impl Watch {
             KeyCode::Char('n') => self.go(View::Native),
             KeyCode::Char('j') => self.go(View::References),
             KeyCode::Char('i') => self.go(View::Instances),
-            KeyCode::Char('f') => self.go(View::Advice),
+            KeyCode::Char('f') => self.go(View::Growth),
+            KeyCode::Char('p') => self.go(View::Savings),
             KeyCode::Char('v') => self.go(View::Saved),
             KeyCode::Char('o') => self.go(View::Options),
             KeyCode::Char('l') => self.show_source(),

@@ -19,7 +19,7 @@ use server::live::recording::state::TimelineAnswer;
 /// Columns that the name keeps.
 const NAME: usize = 28;
 /// The keys at the bottom.
-const FOOT: &str = "q end  ? keys  m a n j i f v o views  ←→ sort  b group  / filter  Enter more  r record  g GC  d dump  e explore  t range";
+const FOOT: &str = "q end  ? keys  m a n j i f p v o views  ←→ sort  b group  / filter  Enter more  r record  g GC  d dump  e explore  t range";
 
 fn bold() -> Style {
     Style::new().add_modifier(Modifier::BOLD)

@@ -2,16 +2,16 @@
 //! answer the page (`server::live::doors::answers`).
 
 use super::saved;
-use super::sheet::{Row, Sheet, known, plain_row, rows_of};
+use super::sheet::{Sheet, plain_row, rows_of};
 use super::view::View;
 use live_analysis::range::Range;
 use live_analysis::timeline::{Event, EventKind};
 use report::escape::visible;
 use report::live as words;
-use report::units::{grouped, human_bytes, utc};
+use report::units::{grouped, utc};
 use server::explorer::params::Params;
 use server::live::Live;
-use server::live::doors::answers;
+use server::live::doors::{advice, answers, objects};
 use server::reply::Fault;
 
 /// Most rows of a sheet: a screen is for looking.
@@ -74,7 +74,8 @@ impl Question {
             View::References => self.references(live),
             View::Instances => self.classes(live),
             View::Objects => self.objects(live),
-            View::Advice => Ok(advice(live, self.range())),
+            View::Growth => self.growth(live),
+            View::Savings => self.savings(live),
             View::Saved => Ok(saved::tables(live)),
             View::Changes => saved::changes(self.params("by"), self.tables, live),
             View::Options => Ok(saved::options(live)),
@@ -172,80 +173,40 @@ impl Question {
             .params("by")
             .with("class", &self.class)
             .with("sample", &SAMPLE.to_string());
-        let answer = server::live::instances_of(live, &params)?;
-        let rows = answer.rows.iter().map(|row| {
-            let content = row.content;
-            let cells = vec![
-                row.id.map_or_else(
-                    || format!("@{:x}", row.identity.unwrap_or(0)),
-                    |id| id.to_string(),
-                ),
-                known(content.size),
-                known(content.capacity),
-                known(content.excess()),
-                human_bytes(content.capacity_bytes),
-            ];
-            plain_row(cells, row.value.as_deref().unwrap_or(""), row.stack.clone())
-        });
+        let answer = objects::list(live, &params)?;
+        let examined = answer.examined.clone().unwrap_or_default();
         Ok(Sheet {
             heading: format!(
                 "{} objects of {}, {} examined",
-                grouped(answer.objects),
-                visible(&answer.class),
-                grouped(answer.sampled as u64)
+                grouped(examined.objects),
+                visible(&examined.class),
+                grouped(examined.sampled as u64)
             ),
-            rows: rows.collect(),
+            rows: rows_of(&answer),
             empty: "The last heap dump has no such object.",
         })
     }
-}
 
-fn advice(live: &Live, range: Range) -> Sheet {
-    let answer = answers::what_to_fix(live, range);
-    let mut rows: Vec<Row> = Vec::new();
-    for row in &answer.growing {
-        let name = format!(
-            "grows: {} from {} to {} objects, {}/h",
-            row.class,
-            grouped(row.first),
-            grouped(row.last),
-            human_bytes(row.bytes_per_hour.max(0.0) as u64)
-        );
-        let cells = vec![
-            human_bytes(row.grown_bytes),
-            grouped(row.last),
-            row.collections.to_string(),
-        ];
-        rows.push(plain_row(cells, &name, row.stack.clone()));
+    fn growth(&self, live: &Live) -> Result<Sheet, Fault> {
+        let answer = advice::growth(live, &self.params("by"))?;
+        let collections = answer.collections.unwrap_or(0) as u64;
+        Ok(Sheet {
+            heading: format!("growth over {} collections", grouped(collections)),
+            rows: rows_of(&answer),
+            empty: "No site grows. Growth is known after three garbage collections with a recording.",
+        })
     }
-    let savings = answer.savings.iter();
-    for row in savings.clone().flat_map(|savings| &savings.rows) {
-        let cells = vec![human_bytes(row.bytes), grouped(row.objects), String::new()];
-        let name = format!("{}: {}", row.class, row.what);
-        rows.push(plain_row(cells, &name, row.stack.clone()));
-    }
-    for kind in savings.flat_map(|savings| &savings.kinds) {
-        let cells = vec![
-            human_bytes(kind.wasted.0),
-            grouped(kind.objects),
-            String::new(),
-        ];
-        rows.push(plain_row(
-            cells,
-            &format!("in all: {}", kind.kind.replace('_', " ")),
-            Vec::new(),
-        ));
-    }
-    let from = match answer.dump {
-        Some(number) => format!("savings of heap dump {number}"),
-        None => "savings need a heap dump (d)".to_owned(),
-    };
-    Sheet {
-        heading: format!(
-            "growth over {} collections; {from}",
-            grouped(answer.collections as u64)
-        ),
-        rows,
-        empty: "Nothing grows, and nothing is known that could be saved.",
+
+    fn savings(&self, live: &Live) -> Result<Sheet, Fault> {
+        let answer = advice::savings(live, &self.params("by"))?;
+        let from = match answer.dump {
+            Some(number) => format!("savings of heap dump {number}"),
+            None => "savings need a heap dump (d)".to_owned(),
+        };
+        Ok(Sheet {
+            heading: from,
+            rows: rows_of(&answer),
+            empty: "Nothing is known that could be saved.",
+        })
     }
 }

@@ -3,7 +3,6 @@
 use live_analysis::table::Table;
 use report::escape::visible;
 use report::live;
-use report::units::grouped;
 
 /// A row.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -58,8 +57,4 @@ pub(super) fn plain_row(cells: Vec<String>, name: &str, details: Vec<String>) ->
         key: name.to_owned(),
         details: details.iter().map(|line| clean(line)).collect(),
     }
-}
-
-pub(super) fn known(number: Option<u64>) -> String {
-    number.map(grouped).unwrap_or_default()
 }

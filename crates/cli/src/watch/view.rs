@@ -3,6 +3,9 @@
 use live_analysis::classes::ClassRow;
 use live_analysis::columns::Tabular;
 use live_analysis::comparison::Change;
+use live_analysis::growth::Growing;
+use live_analysis::instances::Instance;
+use live_analysis::savings::Saving;
 use live_analysis::{allocations, references};
 
 /// A view.
@@ -21,8 +24,10 @@ pub enum View {
     Instances,
     /// The objects of one class in the last heap dump.
     Objects,
-    /// What grows, and what could be saved.
-    Advice,
+    /// What grows.
+    Growth,
+    /// What could be saved.
+    Savings,
     /// Tables of all classes that were kept.
     Saved,
     /// What changed between two of them.
@@ -46,7 +51,8 @@ impl View {
             View::References => "JNI references",
             View::Instances => "Instances",
             View::Objects => "Objects",
-            View::Advice => "What to fix",
+            View::Growth => "What grows",
+            View::Savings => "What could be saved",
             View::Saved => "Saved tables",
             View::Changes => "Changes",
             View::Options => "Class filters",
@@ -71,14 +77,9 @@ impl View {
             View::Allocations | View::Native => declared::<allocations::Row>(),
             View::References => declared::<references::Row>(),
             View::Instances => declared::<ClassRow>(),
-            View::Objects => vec![
-                ("Address", "none"),
-                ("Size", "size"),
-                ("Capacity", "capacity"),
-                ("Excess", "excess"),
-                ("Cap. bytes", "capacity_bytes"),
-            ],
-            View::Advice => vec![("Bytes", ""), ("Objects", ""), ("Collections", "")],
+            View::Objects => declared::<Instance>(),
+            View::Growth => declared::<Growing>(),
+            View::Savings => declared::<Saving>(),
             View::Saved => vec![("Number", ""), ("When (UTC)", ""), ("From", "")],
             View::Changes => declared::<Change>(),
             View::Options | View::Source => Vec::new(),
@@ -92,6 +93,7 @@ impl View {
                 "class", "site", "package", "module", "loader", "method", "context",
             ],
             View::Native => &["class", "site", "method"],
+            View::Savings => &["site", "kind"],
             // The VM's own histogram stops the program, so it is read on request, not continuously.
             View::Instances => &["", "recording", "dump", "vm"],
             _ => &[],
@@ -106,6 +108,8 @@ impl View {
             View::References => references::Row::SORT,
             View::Instances => ClassRow::SORT,
             View::Changes => Change::SORT,
+            View::Growth => Growing::SORT,
+            View::Savings => Saving::SORT,
             View::Objects => "size",
             _ => return 0,
         };

@@ -202,10 +202,10 @@ impl Page {
 
     /// Has garbage collected, and waits until the timeline knows of it, with its next row.
     pub(crate) fn collect(&self) {
-        let count = || self.json("advice")["collections"].as_u64();
+        let count = || self.json("growth")["collections"].as_u64();
         let before = count();
         self.command("gc");
-        self.until("advice", |advice| advice["collections"].as_u64() > before);
+        self.until("growth", |growth| growth["collections"].as_u64() > before);
     }
 
     /// Waits until this was said on standard error.

@@ -13,7 +13,6 @@ pub mod persist;
 pub mod recording;
 
 pub use doors::commands::carry_out;
-pub use doors::objects::list as instances_of;
 pub use doors::routes::router;
 pub(crate) use doors::views::answer;
 pub use recording::state::Live;

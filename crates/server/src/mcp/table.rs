@@ -1,7 +1,7 @@
 //! The tools: views of the explorer and of a running program, described there, and commands to the program. To add one: an entry here.
 
 use crate::explorer::describe::Kind;
-use Argument::{Its, Own, Short};
+use Argument::{Own, Short, Without};
 
 /// A tool.
 pub(super) struct Tool {
@@ -30,13 +30,13 @@ pub(super) enum Of {
     Command,
 }
 
-/// An argument of a tool.
+/// How the arguments of a tool differ from the parameters of its view, all of which it has.
 pub(super) enum Argument {
-    /// A parameter of the view.
-    Its(&'static str),
     /// A whole number of the view's parameters with another range: least, default, most. Answers to a model are short.
     Short(&'static str, u64, u64, u64),
-    /// One that only the tool has.
+    /// A parameter that the tool does not have.
+    Without(&'static str),
+    /// One that only the tool has, or describes in its own way.
     Own(&'static str, Kind, &'static str),
 }
 
@@ -51,33 +51,24 @@ const fn of_view(name: &'static str, arguments: &'static [Argument]) -> Tool {
     }
 }
 
+/// Rows of a table.
+const ROWS: &[Argument] = &[Short("limit", 1, 30, 200)];
+/// Rows that are long.
+const FEW: &[Argument] = &[Short("limit", 1, 20, 200)];
+/// Objects of a class, of which a sample is examined.
+const SAMPLED: &[Argument] = &[
+    Short("sample", 1, 1000, 100_000),
+    Short("limit", 1, 20, 200),
+];
+
 /// The tools for dumps.
 pub(super) const DUMP_TOOLS: &[Tool] = &[
-    of_view("overview", &[]),
-    of_view("leaks", &[Its("threshold"), Its("deep")]),
-    of_view(
-        "histogram",
-        &[
-            Its("by"),
-            Its("set"),
-            Its("filter"),
-            Its("sort"),
-            Its("all"),
-            Short("limit", 1, 30, 200),
-            Its("offset"),
-        ],
-    ),
-    of_view(
-        "objects",
-        &[
-            Its("set"),
-            Its("sort"),
-            Its("all"),
-            Short("limit", 1, 30, 200),
-            Its("offset"),
-        ],
-    ),
-    of_view("object", &[Its("id"), Short("limit", 1, 20, 200)]),
+    of_view("overview", &[Short("limit", 1, 15, 200)]),
+    of_view("leaks", &[]),
+    of_view("histogram", ROWS),
+    of_view("objects", &[Without("by"), Short("limit", 1, 30, 200)]),
+    // Its contents are asked with the same arguments.
+    of_view("object", &[Without("inbound"), Short("limit", 1, 20, 200)]),
     Tool {
         name: "paths",
         of: Of::Dump,
@@ -98,23 +89,17 @@ pub(super) const DUMP_TOOLS: &[Tool] = &[
                 "A class name, or a set as objects takes it: the paths to all its objects, merged.",
             ),
             Short("count", 1, 3, 20),
-            Its("exclude"),
         ],
     },
-    of_view("dominators", &[Its("id"), Short("limit", 1, 20, 200)]),
+    of_view("dominators", FEW),
     of_view(
         "threads",
         &[Short("limit", 1, 20, 1000), Short("locals", 0, 5, 100)],
     ),
-    of_view("waste", &[Its("all"), Short("limit", 1, 5, 100)]),
+    of_view("waste", &[Short("limit", 1, 5, 100)]),
     of_view(
         "query",
-        &[
-            Its("text"),
-            Its("lang"),
-            Short("limit", 1, 100, 1000),
-            Short("seconds", 1, 60, 600),
-        ],
+        &[Short("limit", 1, 100, 1000), Short("seconds", 1, 60, 600)],
     ),
 ];
 
@@ -224,98 +209,16 @@ pub(super) const PROGRAM_TOOLS: &[Tool] = &[
             "Seconds to wait first, while something is being recorded.",
         )],
     },
-    of_program(
-        "live_timeline",
-        "timeline",
-        &[Its("from"), Its("to"), Short("points", 2, 60, 600)],
-    ),
-    of_program(
-        "live_allocations",
-        "allocations",
-        &[
-            Its("by"),
-            Its("heap"),
-            Its("from"),
-            Its("to"),
-            Its("filter"),
-            Its("regex"),
-            Its("sort"),
-            Its("up"),
-            Short("limit", 1, 30, 200),
-            Its("offset"),
-        ],
-    ),
-    of_program(
-        "live_stacks",
-        "stacks",
-        &[
-            Its("heap"),
-            Its("from"),
-            Its("to"),
-            Its("filter"),
-            Its("regex"),
-            Short("limit", 1, 100, 1000),
-        ],
-    ),
-    of_program(
-        "live_cpu",
-        "cpu",
-        &[
-            Its("from"),
-            Its("to"),
-            Its("base_from"),
-            Its("base_to"),
-            Its("filter"),
-            Its("regex"),
-            Short("limit", 1, 20, 200),
-        ],
-    ),
-    of_program(
-        "live_classes",
-        "classes",
-        &[
-            Its("source"),
-            Its("loaders"),
-            Its("contexts"),
-            Its("from"),
-            Its("to"),
-            Its("filter"),
-            Its("regex"),
-            Its("sort"),
-            Its("up"),
-            Short("limit", 1, 30, 200),
-            Its("offset"),
-        ],
-    ),
-    of_program(
-        "live_instances",
-        "instances",
-        &[
-            Its("class"),
-            Its("source"),
-            Its("sort"),
-            Its("up"),
-            Short("sample", 1, 1000, 100_000),
-            Its("from"),
-            Its("to"),
-            Short("limit", 1, 20, 200),
-            Its("offset"),
-        ],
-    ),
-    of_program(
-        "live_groups",
-        "groups",
-        &[
-            Its("class"),
-            Its("by"),
-            Its("source"),
-            Short("sample", 1, 1000, 100_000),
-            Its("from"),
-            Its("to"),
-            Short("limit", 1, 20, 200),
-        ],
-    ),
-    of_program("live_advice", "advice", &[Its("from"), Its("to")]),
+    of_program("live_timeline", "timeline", &[Short("points", 2, 60, 600)]),
+    of_program("live_allocations", "allocations", ROWS),
+    of_program("live_stacks", "stacks", &[Short("limit", 1, 100, 1000)]),
+    of_program("live_cpu", "cpu", FEW),
+    of_program("live_classes", "classes", ROWS),
+    of_program("live_instances", "instances", SAMPLED),
+    of_program("live_groups", "groups", SAMPLED),
+    of_program("live_references", "references", ROWS),
+    of_program("live_growth", "growth", FEW),
+    of_program("live_savings", "savings", FEW),
     command(
         RECORD,
         "record",

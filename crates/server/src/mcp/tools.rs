@@ -2,12 +2,15 @@
 
 use super::message::{fresh, short};
 use super::subjects::Subjects;
-use super::table::Argument::{Its, Own, Short};
+use super::table::Argument::{Own, Short, Without};
 use super::table::{COMPARE, DUMP_TOOLS, Of, PROFILE, PROGRAM_TOOLS, Tool};
 use crate::explorer::describe::{self, Kind, Parameter, View};
 use crate::live::doors;
 use heap_query::{TableKind, tables};
 use serde_json::{Map, Value as Json, json};
+
+/// Parameters of views that are useless to a model: it reads JSON, and it waits.
+const UNUSED: [&str; 2] = ["form", "brief"];
 
 /// The tools as a table of the reference, in Markdown.
 pub(crate) fn reference() -> String {
@@ -71,25 +74,29 @@ impl Tool {
 
     /// The arguments, as parameters of a view.
     fn parameters(&self) -> Vec<Parameter> {
-        let view = self.shown();
-        let of = |name| view.and_then(|view| view.parameter(name)).copied();
-        let arguments = self
-            .arguments
-            .iter()
-            .filter_map(|argument| match *argument {
-                Its(name) => of(name),
-                Short(name, least, default, most) => of(name).map(|parameter| Parameter {
-                    kind: Kind::Number(least, default, most),
-                    ..parameter
-                }),
-                Own(name, kind, help) => Some(Parameter {
-                    name,
-                    kind,
-                    help,
-                    flag: None,
-                }),
-            });
-        arguments.collect()
+        let of_view = self.shown().map_or(&[][..], |view| view.parameters);
+        let of_view = of_view.iter().filter(|it| !UNUSED.contains(&it.name));
+        let mut all: Vec<Parameter> = of_view.copied().collect();
+        for argument in self.arguments {
+            let (name, own) = match *argument {
+                Without(name) => (name, None),
+                Own(name, kind, help) => (name, Some((kind, help))),
+                Short(name, least, default, most) => {
+                    if let Some(it) = all.iter_mut().find(|it| it.name == name) {
+                        it.kind = Kind::Number(least, default, most);
+                    }
+                    continue;
+                }
+            };
+            all.retain(|it| it.name != name);
+            all.extend(own.map(|(kind, help)| Parameter {
+                name,
+                kind,
+                help,
+                flag: None,
+            }));
+        }
+        all
     }
 
     fn described(&self, subjects: &Subjects) -> Json {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { described, valueOf } from "../../web/columns.js";
+import { described, sortedHere, valueOf } from "../../web/columns.js";
 
 const column = (name, kind, more = {}) => ({ name, kind, title: name.toUpperCase(), sorted: true, help: "", of: null, ...more });
 
@@ -18,4 +18,10 @@ test("a column without values is left out, and a field of an object that is not 
   const answer = { columns: [column("class", "name"), column("size.sum", "count"), column("live", "count")], rows: [{ class: "a.B", size: null, live: 0 }] };
   assert.equal(valueOf(answer.rows[0], "size.sum"), null);
   assert.deepEqual(described(answer, (row) => row.class).map((c) => c.title), ["CLASS", "LIVE"]);
+});
+
+test("rows that are all here are sorted by the values of columns, the first one under its own name", () => {
+  const answer = { columns: [column("class", "name"), column("size.sum", "count")], rows: [{ class: "a.B", size: { sum: 3 } }] };
+  const keys = sortedHere(described(answer, (row) => row.class), answer).map((c) => c.sort(answer.rows[0]));
+  assert.deepEqual(keys, ["a.B", 3]);
 });

@@ -6,21 +6,16 @@ use crate::live::dumps::list::Dump;
 use crate::live::recording::sizes::add;
 use crate::live::recording::state::Live;
 use crate::reply::Fault;
-use heap_graph::Heap;
 use live_analysis::allocations::{self as sites, By, Node, Row};
 use live_analysis::class_filters;
 use live_analysis::classes::{self, Apart, ClassRow};
 use live_analysis::columns::Tabular;
 use live_analysis::comparison::{self, Change};
 use live_analysis::contents::ClassContents;
-use live_analysis::growth::{self, Growing};
 use live_analysis::history::{self, Delta, History};
-use live_analysis::instances::{self, Instances, Query, Sort};
 use live_analysis::origin;
 use live_analysis::range::Range;
-use live_analysis::savings::Savings;
 use live_analysis::table::{Page, Table};
-use live_analysis::timeline::EventKind;
 use profile::{Metric, NameId, Profile, TraceId};
 use regex::{Regex, RegexBuilder};
 use report::profile::Form;
@@ -28,14 +23,12 @@ use report::profile::jfr::{self, Allocation, Timed};
 use rustc_hash::FxHashSet;
 use serde::Serialize;
 use std::sync::Arc;
-use vmpi::{ClassOptions, Share};
+use vmpi::ClassOptions;
 
 /// Rows of a page when nothing else is requested.
 const ROWS: usize = 100;
 /// Nodes of a tree.
 const NODES: usize = 5_000;
-/// Rows of what to fix.
-const ADVICE: usize = 50;
 
 /// `from` and `to`; all time without them.
 pub fn range(params: &Params) -> Result<Range, Fault> {
@@ -70,7 +63,7 @@ pub fn pattern(params: &Params) -> Result<Option<Regex>, Fault> {
 }
 
 /// Which rows are requested: `sort`, `up`, `offset` and `limit`.
-fn page(params: &Params) -> Result<Page, Fault> {
+pub(super) fn page(params: &Params) -> Result<Page, Fault> {
     Ok(Page {
         sort: params.get("sort").unwrap_or_default().to_owned(),
         up: params.flag("up"),
@@ -80,7 +73,7 @@ fn page(params: &Params) -> Result<Page, Fault> {
 }
 
 /// These rows of a table.
-fn table<R: Tabular>(
+pub(super) fn table<R: Tabular>(
     params: &Params,
     source: &'static str,
     rows: Vec<R>,
@@ -431,36 +424,6 @@ pub fn detail(live: &Live, class: &str) -> Result<ClassOptions, Fault> {
     options.ok_or_else(|| Fault::not_found(format!("{class} is off in the class filters")))
 }
 
-/// The instances of a class in a dump, as its options say.
-pub fn instances(live: &Live, heap: &Heap, class: &str, query: &Query) -> Result<Instances, Fault> {
-    let detail = detail(live, class)?;
-    let query = cut(query, &detail, heap, class);
-    let mut list = instances::list(heap, class, &query);
-    class_filters::cut_instances(&detail, &mut list);
-    Ok(list)
-}
-
-/// A query that reads no more than the options say.
-pub fn cut(query: &Query, detail: &ClassOptions, heap: &Heap, class: &str) -> Query {
-    let mut query = *query;
-    if detail.share != Share::ALL {
-        let objects = instances::count(heap, class) as f64;
-        let share = (objects * detail.share.ratio()).ceil() as usize;
-        query.sample = Some(query.sample.map_or(share, |asked| asked.min(share)));
-    }
-    let is_hidden = match query.sort {
-        Sort::Time => !detail.time,
-        Sort::Size => !detail.size,
-        Sort::Capacity | Sort::CapacityBytes => !detail.capacity,
-        Sort::Excess => !(detail.size && detail.capacity),
-        _ => false,
-    };
-    if is_hidden {
-        query.sort = Sort::None;
-    }
-    query
-}
-
 /// What changed between two tables that were kept, `from` and `to` their numbers:
 /// `tenure.live.compare/1`.
 pub fn compare(live: &Live, params: &Params) -> Result<Table<Change>, Fault> {
@@ -496,45 +459,4 @@ pub fn references(
         range: Some(range),
         ..table(params, source, rows)?
     })
-}
-
-/// What to fix: `tenure.live.advice/1`.
-#[derive(Clone, Debug, Serialize)]
-pub struct Advice {
-    /// Name of the schema.
-    pub schema: &'static str,
-    /// Garbage collections seen.
-    pub collections: usize,
-    /// Sites that grow; empty without a recording or before the third collection.
-    pub growing: Vec<Growing>,
-    /// Number of the dump that the savings are from.
-    pub dump: Option<usize>,
-    /// What could be saved; none without a dump.
-    pub savings: Option<Savings>,
-}
-
-/// What to fix, as of the range: growth over its collections, and what the dump of its time shows.
-pub fn what_to_fix(live: &Live, range: Range) -> Advice {
-    let events = live.timeline(range.from, range.to, 2, None).events;
-    let collection = |kind: &EventKind| matches!(kind, EventKind::Gc { .. });
-    let times: Vec<u64> = events
-        .iter()
-        .filter(|e| collection(&e.kind))
-        .map(|e| e.time_ms)
-        .collect();
-    let growing = live.recorded(|recorded| match recorded.profile() {
-        Some(profile) => growth::growing(profile, &recorded.history, &times, ADVICE),
-        None => Vec::new(),
-    });
-    let dumps = live.dumps.of_time(range.to);
-    let open = dumps.iter().enumerate().rev();
-    let mut open = open.filter_map(|(n, dump)| Some((n + 1, dump.savings().ok()?)));
-    let (dump, savings) = open.next().unzip();
-    Advice {
-        schema: "tenure.live.advice/1",
-        collections: times.len(),
-        growing,
-        dump,
-        savings: savings.cloned(),
-    }
 }

@@ -6,11 +6,14 @@ use crate::live::dumps::list::Dump;
 use crate::live::recording::live_objects;
 use crate::live::recording::state::Live;
 use crate::reply::Fault;
+use heap_graph::Heap;
 use live_analysis::births;
-use live_analysis::instances::{self, Group, Instances, Query, Shown, Sort, Uniq};
+use live_analysis::columns::Tabular;
+use live_analysis::instances::{self, Found, Group, Instance, Query, Uniq};
 use live_analysis::range::{Range, Step};
-use serde::Serialize;
+use live_analysis::table::{Examined, Table};
 use std::sync::Arc;
+use vmpi::{ClassOptions, Share};
 
 /// Where instances are searched.
 pub enum Source {
@@ -81,11 +84,62 @@ fn class(params: &Params) -> Result<&str, Fault> {
         .ok_or_else(|| Fault::bad("class is missing: expected a class name"))
 }
 
+/// The range of allocation times, if one is chosen.
+fn range(params: &Params) -> Result<Option<Range>, Fault> {
+    let is_chosen = params.get("from").is_some() || params.get("to").is_some();
+    is_chosen.then(|| answers::range(params)).transpose()
+}
+
+fn query(params: &Params) -> Result<Query, Fault> {
+    Ok(Query {
+        page: answers::page(params)?,
+        sample: match params.get("sample") {
+            None | Some("all") => None,
+            Some(_) => Some(params.number("sample", 1000)?),
+        },
+        value_limit: params.number("value", 200)?,
+        born: range(params)?,
+    })
+}
+
+/// The share of the objects of a dump that the class filters allow to examine.
+fn share(query: &Query, options: &ClassOptions, heap: &Heap, class: &str) -> Query {
+    let mut query = query.clone();
+    if options.share != Share::ALL {
+        let objects = instances::count(heap, class) as f64;
+        let share = (objects * options.share.ratio()).ceil() as usize;
+        query.sample = Some(query.sample.map_or(share, |asked| asked.min(share)));
+    }
+    query
+}
+
+/// The page of a table about the objects of a class that a query requests.
+fn table<R: Tabular>(
+    class: &str,
+    query: &Query,
+    (source, dump): (&'static str, Option<usize>),
+    found: Found<R>,
+) -> Result<Table<R>, Fault> {
+    let table = Table::page(source, found.rows, &query.page);
+    Ok(Table {
+        range: query.born,
+        dump,
+        examined: Some(Examined {
+            class: class.to_owned(),
+            objects: found.objects,
+            sampled: found.sampled,
+            own_code: found.own_code,
+        }),
+        notes: found.notes,
+        ..table.map_err(|unknown| Fault::bad(unknown.to_string()))?
+    })
+}
+
 /// The instances of the `class`.
 ///
 /// # Errors
 /// When there is no agent and no dump, or a parameter is wrong.
-pub fn list(live: &Live, params: &Params) -> Result<Instances, Fault> {
+pub fn list(live: &Live, params: &Params) -> Result<Table<Instance>, Fault> {
     list_of(
         live,
         class(params)?,
@@ -103,86 +157,33 @@ pub fn list_of(
     class: &str,
     query: &Query,
     source: Source,
-) -> Result<Instances, Fault> {
+) -> Result<Table<Instance>, Fault> {
     // What is off is not shown, wherever it may still be known.
     let options = answers::detail(live, class)?;
-    let mut list = match source {
+    match source {
         Source::Dump(number, dump) => {
-            let mut list = answers::instances(live, dump.explorer.heap()?, class, query)?;
+            let heap = dump.explorer.heap()?;
+            let query = share(query, &options, heap, class);
+            let found = instances::list(heap, class, &query, &options);
+            let mut list = table(class, &query, ("dump", Some(number)), found)?;
+            if options.stack {
+                instances::add_stacks(heap, &mut list.rows);
+            }
             live_objects::add_contexts(live, &mut list.rows);
-            list.dump = Some(number);
-            list.shown = Shown::of(&options, false);
-            list
+            Ok(list)
         }
-        Source::Live | Source::Recording => live_objects::list(live, class, query)?,
-    };
-    list.shown.context = list.rows.iter().any(|row| row.context.is_some());
-    Ok(list)
-}
-
-/// The range of allocation times, if one is chosen.
-fn range(params: &Params) -> Result<Option<Range>, Fault> {
-    let is_chosen = params.get("from").is_some() || params.get("to").is_some();
-    is_chosen.then(|| answers::range(params)).transpose()
-}
-
-fn query(params: &Params) -> Result<Query, Fault> {
-    let sort = match params.get("sort") {
-        None | Some("time") => Sort::Time,
-        Some("value") => Sort::Value,
-        Some("text") => Sort::Text,
-        Some("hash") => Sort::HashCode,
-        Some("size") => Sort::Size,
-        Some("capacity") => Sort::Capacity,
-        Some("capacity_bytes") => Sort::CapacityBytes,
-        Some("excess") => Sort::Excess,
-        Some("none") => Sort::None,
-        Some(other) => {
-            return Err(Fault::bad(format!(
-                "sort={other}: expected time, value, text, hash, size, capacity, capacity_bytes, excess or none"
-            )));
+        Source::Live | Source::Recording => {
+            let found = live_objects::list(live, class, query)?;
+            table(class, query, ("live", None), found)
         }
-    };
-    Ok(Query {
-        sort,
-        descending: !params.flag("up"),
-        sample: match params.get("sample") {
-            None | Some("all") => None,
-            Some(_) => Some(params.number("sample", 1000)?),
-        },
-        offset: params.offset()?,
-        limit: params.limit(100)?,
-        value_limit: params.number("value", 200)?,
-        born: range(params)?,
-    })
-}
-
-/// Objects counted by what they have in common: `tenure.live.groups/1`.
-#[derive(Clone, Debug, Serialize)]
-pub struct Groups {
-    /// Name of the schema.
-    pub schema: &'static str,
-    /// The class.
-    pub class: String,
-    /// `live`, `dump`, or `recording` for what was allocated.
-    pub source: &'static str,
-    /// Number of the heap dump.
-    pub dump: Option<usize>,
-    /// Objects there are.
-    pub objects: u64,
-    /// Objects that were examined.
-    pub sampled: usize,
-    /// What could not be asked, and why.
-    pub notes: Vec<String>,
-    /// The rows.
-    pub rows: Vec<Group>,
+    }
 }
 
 /// The instances of the `class` counted `by` what they have in common.
 ///
 /// # Errors
 /// As of [`list`].
-pub fn groups(live: &Live, params: &Params) -> Result<Groups, Fault> {
+pub fn groups(live: &Live, params: &Params) -> Result<Table<Group>, Fault> {
     let by = match params.get("by") {
         None | Some("value") => Uniq::Value,
         Some("text") => Uniq::Text,
@@ -212,7 +213,7 @@ pub fn groups_of(
     (class, by): (&str, Uniq),
     query: &Query,
     source: Source,
-) -> Result<Groups, Fault> {
+) -> Result<Table<Group>, Fault> {
     let options = answers::detail(live, class)?;
     let is_left_out = match by {
         Uniq::Stack => !options.stack,
@@ -222,46 +223,34 @@ pub fn groups_of(
     };
     if is_left_out {
         return Err(Fault::bad(format!(
-            "by: the options of {class} leave that out"
+            "by: the class filters of {class} leave that out"
         )));
     }
-    let mut groups = Groups {
-        schema: "tenure.live.groups/1",
-        class: class.to_owned(),
-        source: "live",
-        dump: None,
-        objects: 0,
-        sampled: 0,
-        notes: Vec::new(),
-        rows: Vec::new(),
-    };
-    match (source, by) {
+    let (place, found) = match (source, by) {
         (Source::Recording, Uniq::Time(step)) => {
-            let order = (!query.descending, query.limit);
-            groups.source = "recording";
             let range = query.born.unwrap_or(Range::ALL);
             let counted = live.recorded(|recorded| {
                 let recording = (recorded.profile()?, &recorded.history);
-                Some(births::groups(recording, class, (step, range), order))
+                Some(births::groups(recording, class, (step, range)))
             });
             let none = || Fault::not_found("nothing has been recorded; start a recording first");
-            (groups.objects, groups.rows) = counted.ok_or_else(none)?;
-            groups.sampled = usize::try_from(groups.objects).unwrap_or(usize::MAX);
+            let (objects, rows) = counted.ok_or_else(none)?;
+            let sampled = usize::try_from(objects).unwrap_or(usize::MAX);
+            (("recording", None), Found::of((objects, sampled), rows))
         }
         (Source::Dump(..), Uniq::Time(_)) => {
             return Err(Fault::bad("a heap dump knows no times: source=live does"));
         }
         (Source::Dump(number, dump), _) => {
             let heap = dump.explorer.heap()?;
-            let query = answers::cut(query, &options, heap, class);
-            (groups.source, groups.dump) = ("dump", Some(number));
-            (groups.objects, groups.sampled, groups.rows) =
-                instances::groups(heap, class, by, &query);
+            let query = share(query, &options, heap, class);
+            let found = instances::groups(heap, class, by, &query);
+            (("dump", Some(number)), found)
         }
-        (Source::Live | Source::Recording, _) => {
-            (groups.objects, groups.sampled, groups.rows, groups.notes) =
-                live_objects::groups(live, class, by, query)?;
-        }
-    }
-    Ok(groups)
+        (Source::Live | Source::Recording, _) => (
+            ("live", None),
+            live_objects::groups(live, class, by, query)?,
+        ),
+    };
+    table(class, query, place, found)
 }

@@ -1,7 +1,7 @@
 //! The pages without JavaScript.
 
-use super::answers;
-use super::{cpu, describe, plain_parts};
+use super::{advice, answers, cpu, describe, objects, plain_parts};
+use crate::explorer::describe::View;
 use crate::explorer::params::Params;
 use crate::live::persist::table_forms::{push_answer, push_table};
 use crate::live::recording::state::Live;
@@ -9,9 +9,10 @@ use crate::live::recording::status::{RecordingState, Status};
 use crate::reply::{Fault, plain_page};
 use axum::response::{IntoResponse, Response};
 use live_analysis::metrics::METRICS;
+use live_analysis::table::Table;
 use live_analysis::timeline::EventKind;
 use report::escape::html;
-use report::units::{grouped, human_bytes, metric, utc};
+use report::units::{metric, utc};
 use std::fmt::Write;
 
 pub(in crate::live) const BACK: &str = "<p><a href=\"./\">The program</a></p>\n";
@@ -125,7 +126,9 @@ fn links(status: &Status, body: &mut String) {
         ("../profiler", "Instances per class"),
         ("saved", "Saved tables of classes, and what changed"),
         ("options", "Class filters"),
-        ("advice", "What to fix"),
+        ("growth", "What grows"),
+        ("savings", "What could be saved"),
+        ("savings?by=kind", "What could be saved, by kind"),
     ] {
         let _ = writeln!(body, "<li><a href=\"{link}\">{title}</a></li>");
     }
@@ -150,49 +153,34 @@ pub(in crate::live) fn view(live: &Live, view: &str, params: &Params) -> Result<
         "saved" => "compare",
         other => other,
     };
-    if let Some(view) = describe::named(described) {
-        view.check(params)?;
-    }
-    let mut body = BACK.to_owned();
-    let title = match view {
+    let none = || Fault::not_found("there is no such page");
+    let described = describe::named(described).ok_or_else(none)?;
+    described.check(params)?;
+    let (mut body, page) = (BACK.to_owned(), (live, params));
+    let mut title = described.title;
+    let out = &mut body;
+    match view {
         "events" => {
-            events(live, params, &mut body)?;
-            "Collections and marks"
+            title = "Collections and marks";
+            events(live, params, out)?;
         }
-        "allocations" => {
-            allocations(live, params, &mut body)?;
-            "Allocations"
-        }
-        "references" => {
-            references(live, params, &mut body)?;
-            "JNI references"
-        }
-        "advice" => {
-            advice(live, params, &mut body)?;
-            "What to fix"
-        }
-        "stacks" => {
-            plain_parts::stacks(live, params, &mut body)?;
-            "Call stacks"
-        }
-        "cpu" => {
-            body.push_str(&cpu::plain(live, params)?);
-            "CPU time"
-        }
-        "options" => {
-            plain_parts::options(live, &mut body);
-            "Class filters"
-        }
+        "allocations" => table(described, page, &answers::allocations(live, params)?, out),
+        "classes" => table(described, page, &answers::classes(live, params)?, out),
+        "references" => table(described, page, &answers::references(live, params)?, out),
+        "instances" => table(described, page, &objects::list(live, params)?, out),
+        "groups" => table(described, page, &objects::groups(live, params)?, out),
+        "growth" => table(described, page, &advice::growth(live, params)?, out),
+        "savings" => table(described, page, &advice::savings(live, params)?, out),
+        "stacks" => plain_parts::stacks(described, page, out)?,
+        "cpu" => out.push_str(&cpu::plain(live, params)?),
+        "options" => plain_parts::options(live, out),
         "saved" => {
-            plain_parts::saved(live, params, &mut body)?;
-            "Saved"
+            title = "Saved";
+            plain_parts::saved(live, params, out)?;
         }
-        "source" => {
-            plain_parts::source(live, params, &mut body)?;
-            "Source"
-        }
-        _ => return Err(Fault::not_found("there is no such page")),
-    };
+        "source" => plain_parts::source(live, params, out)?,
+        _ => return Err(none()),
+    }
     Ok(plain_page(title, &body, "../"))
 }
 
@@ -220,90 +208,16 @@ fn events(live: &Live, params: &Params, out: &mut String) -> Result<(), Fault> {
     Ok(())
 }
 
-fn allocations(live: &Live, params: &Params, out: &mut String) -> Result<(), Fault> {
-    let table = answers::allocations(live, params)?;
-    plain_parts::narrow(live, params, &["by", "heap", "sort"], out);
-    if table.rows.is_empty() {
-        out.push_str("<p>Nothing was allocated in this range.</p>\n");
-        return Ok(());
-    }
+/// A table with the form that narrows it and the way to its other rows.
+fn table<R>(view: &View, page: (&Live, &Params), table: &Table<R>, out: &mut String) {
+    plain_parts::narrow(view, page, out);
     plain_parts::pager(
-        params,
-        "allocations",
+        view,
+        page.1,
         (table.offset, table.rows.len(), table.count),
         out,
     );
-    push_answer(out, &table);
-    Ok(())
-}
-
-fn references(live: &Live, params: &Params, out: &mut String) -> Result<(), Fault> {
-    let table = answers::references(live, params)?;
-    plain_parts::narrow(live, params, &["sort"], out);
-    plain_parts::pager(
-        params,
-        "references",
-        (table.offset, table.rows.len(), table.count),
-        out,
-    );
-    push_answer(out, &table);
-    Ok(())
-}
-
-fn advice(live: &Live, params: &Params, out: &mut String) -> Result<(), Fault> {
-    let advice = answers::what_to_fix(live, answers::range(params)?);
-    out.push_str("<h2>Grows over collections</h2>\n");
-    let cells: Vec<Vec<String>> = advice
-        .growing
-        .iter()
-        .map(|row| {
-            let mut text = vec![row.class.clone()];
-            text.extend(
-                row.stack
-                    .iter()
-                    .take(12)
-                    .map(|frame| format!("  at {frame}")),
-            );
-            let grown = format!("{} to {}", grouped(row.first), grouped(row.last));
-            vec![
-                text.join("\n"),
-                grown,
-                row.grown_bytes.to_string(),
-                format!("{}/h", human_bytes(row.bytes_per_hour.max(0.0) as u64)),
-                format!("{} s", row.growing_for_ms / 1000),
-                row.collections.to_string(),
-            ]
-        })
-        .collect();
-    push_table(
-        out,
-        &[
-            "Class and stack",
-            "Live objects",
-            "Grown bytes",
-            "Rate",
-            "Growing for",
-            "Collections",
-        ],
-        &cells,
-    );
-    out.push_str("<h2>Could be saved</h2>\n");
-    let cells: Vec<Vec<String>> = advice
-        .savings
-        .iter()
-        .flat_map(|savings| &savings.rows)
-        .map(|row| {
-            let stack = row.stack.join(" < ");
-            vec![
-                row.class.clone(),
-                row.what.clone(),
-                row.bytes.to_string(),
-                stack,
-            ]
-        })
-        .collect();
-    push_table(out, &["Class", "What", "Bytes", "Stack"], &cells);
-    Ok(())
+    push_answer(out, table);
 }
 
 /// A fault as a page.

@@ -2,6 +2,7 @@
 //! which every table is narrowed to a range of time and to what matches.
 
 use super::{answers, source};
+use crate::explorer::describe::View;
 use crate::explorer::params::Params;
 use crate::live::persist::saved_tables::Saved;
 use crate::live::persist::table_forms::push_answer;
@@ -50,19 +51,28 @@ fn moments(live: &Live) -> Vec<(String, String)> {
     moments.collect()
 }
 
+/// The parameters of a view that were given, other than these.
+fn given<'p>(
+    view: &'p View,
+    params: &'p Params,
+    without: &'p [&str],
+) -> impl Iterator<Item = (&'static str, &'p str)> {
+    let names = view.parameters.iter().map(|parameter| parameter.name);
+    let kept = names.filter(|name| !without.contains(name));
+    kept.filter_map(|name| Some((name, params.get(name)?)))
+}
+
 /// The form above a table: from when, until when, and what a class or frame contains or matches.
-/// The parameters named `kept` stay as they are.
-pub(in crate::live) fn narrow(live: &Live, params: &Params, kept: &[&str], out: &mut String) {
+/// All other parameters of the view stay as they are.
+pub(in crate::live) fn narrow(view: &View, (live, params): (&Live, &Params), out: &mut String) {
     let get = |name: &str| params.get(name).unwrap_or("");
     out.push_str("<form method=\"get\">\n");
-    for name in kept {
-        let value = html(get(name));
-        if !value.is_empty() {
-            let _ = writeln!(
-                out,
-                "<input type=\"hidden\" name=\"{name}\" value=\"{value}\">"
-            );
-        }
+    for (name, value) in given(view, params, &["from", "to", "filter", "regex", "offset"]) {
+        let value = html(value);
+        let _ = writeln!(
+            out,
+            "<input type=\"hidden\" name=\"{name}\" value=\"{value}\">"
+        );
     }
     let moments = moments(live);
     for (label, name, none) in [("From", "from", "the beginning"), ("to", "to", "now")] {
@@ -75,33 +85,31 @@ pub(in crate::live) fn narrow(live: &Live, params: &Params, kept: &[&str], out: 
         all.extend(moments.iter().cloned());
         select(out, (label, name), chosen, &all);
     }
-    let _ = write!(
-        out,
-        "<label>contains <input name=\"filter\" value=\"{}\"></label>\n\
-         <label>or matches <input name=\"regex\" value=\"{}\"></label>\n<button>Show</button></form>\n",
-        html(get("filter")),
-        html(get("regex"))
-    );
+    if view.parameter("filter").is_some() {
+        let _ = writeln!(
+            out,
+            "<label>contains <input name=\"filter\" value=\"{}\"></label>\n\
+             <label>or matches <input name=\"regex\" value=\"{}\"></label>",
+            html(get("filter")),
+            html(get("regex"))
+        );
+    }
+    out.push_str("<button>Show</button></form>\n");
 }
 
 /// Which rows of how many are shown, and the way to the others.
 pub(in crate::live) fn pager(
+    view: &View,
     params: &Params,
-    view: &str,
     (offset, shown, count): (usize, usize, usize),
     out: &mut String,
 ) {
     let link = |offset: usize, title: &str| {
-        let kept = [
-            "by", "heap", "sort", "up", "filter", "regex", "from", "to", "limit",
-        ];
         let mut query = format!("offset={offset}");
-        for (name, value) in kept
-            .into_iter()
-            .filter_map(|name| Some((name, params.get(name)?)))
-        {
+        for (name, value) in given(view, params, &["offset"]) {
             let _ = write!(query, "&amp;{name}={}", encoded(value));
         }
+        let view = view.name;
         format!(" · <a href=\"{view}?{query}\">{title}</a>")
     };
     let last = offset + shown;
@@ -118,13 +126,17 @@ pub(in crate::live) fn pager(
 }
 
 /// The tree of callers.
-pub(in crate::live) fn stacks(live: &Live, params: &Params, out: &mut String) -> Result<(), Fault> {
+pub(in crate::live) fn stacks(
+    view: &View,
+    (live, params): (&Live, &Params),
+    out: &mut String,
+) -> Result<(), Fault> {
     let asked = match params.get("limit") {
         Some(_) => params.clone(),
         None => params.clone().with("limit", FRAMES),
     };
     let answer = answers::stacks(live, &asked)?;
-    narrow(live, params, &["heap"], out);
+    narrow(view, (live, params), out);
     let heap = html(params.get("heap").unwrap_or("java"));
     let _ = writeln!(
         out,

@@ -4,7 +4,7 @@
 
 use super::answers::{Classes, class_rows};
 use super::commands::carry_out;
-use super::objects::{self, Groups};
+use super::objects;
 use crate::explorer::params::Params;
 use crate::live::clock::now_ms;
 use crate::live::persist::table_forms::{SORT_SCRIPT, push_table};
@@ -14,10 +14,12 @@ use axum::http::{HeaderValue, header};
 use axum::response::Response;
 use jvm_observe::counters::Counters;
 use live_analysis::classes::{ClassRow, Measure};
-use live_analysis::instances::{Instance, Instances, Query, Sort, Uniq, cut};
+use live_analysis::instances::{Group, Instance, Query, Uniq, cut};
 use live_analysis::origin;
 use live_analysis::range::{Step, time_text};
+use live_analysis::table::{Examined, Page, Table};
 use report::escape::html;
+use report::live;
 use std::fmt::Write;
 use std::sync::Arc;
 
@@ -57,17 +59,17 @@ const INTERVALS: [&str; 5] = [
     "Capacity Sum 95%",
 ];
 
-/// `sort` values that list instances; every other one begins with `uniq_`.
-const SORTS: [(&str, Sort); 9] = [
-    ("time", Sort::Time),
-    ("compareTo", Sort::Value),
-    ("toString", Sort::Text),
-    ("hashcode", Sort::HashCode),
-    ("size", Sort::Size),
-    ("capacity_count", Sort::Capacity),
-    ("capacity_bytes", Sort::CapacityBytes),
-    ("excess_capacity", Sort::Excess),
-    ("none", Sort::None),
+/// `sort` values that list instances, with the columns that they sort by; every other one begins with `uniq_`.
+const SORTS: [(&str, &str); 9] = [
+    ("time", "born_ms"),
+    ("compareTo", "rank"),
+    ("toString", "value"),
+    ("hashcode", "hash"),
+    ("size", "size"),
+    ("capacity_count", "capacity"),
+    ("capacity_bytes", "capacity_bytes"),
+    ("excess_capacity", "excess"),
+    ("none", "object"),
 ];
 
 /// `sort` values that count instances.
@@ -345,12 +347,23 @@ fn instances_of(live: &Live, params: &Params, out: &mut String) -> Result<(), Fa
     }
     let lines = params.number("lines", LINES)?;
     let strings = params.get("stringEnable").is_none_or(|text| text == "true");
+    let source = objects::source(live, params, matches!(group, Some((_, Uniq::Time(_)))))?;
+    let is_asked = matches!(source, objects::Source::Live) && live.status().borrow().own_code;
+    let column = match order.map_or("", |(_, column)| *column) {
+        // Values stand for objects that are not asked.
+        "rank" if !is_asked => "value",
+        column => column,
+    };
+    // The servlet's orders fall; those of texts rise elsewhere.
+    let is_text = matches!(column, "value" | "object");
     let query = Query {
-        sort: order.map_or(Sort::None, |(_, sort)| *sort),
-        descending: !params.flag("inc"),
+        page: Page {
+            sort: column.to_owned(),
+            up: params.flag("inc") != is_text,
+            offset: 0,
+            limit: or_all(params, "rows", ROWS)?.unwrap_or(usize::MAX),
+        },
         sample: or_all(params, "sample", SAMPLE)?,
-        offset: 0,
-        limit: or_all(params, "rows", ROWS)?.unwrap_or(usize::MAX),
         value_limit: if strings {
             params.number("stringLimit", STRING_LIMIT)?
         } else {
@@ -358,11 +371,10 @@ fn instances_of(live: &Live, params: &Params, out: &mut String) -> Result<(), Fa
         },
         born: None,
     };
-    let source = objects::source(live, params, matches!(group, Some((_, Uniq::Time(_)))))?;
     match group {
         Some((_, by)) => {
             let groups = objects::groups_of(live, (class, *by), &query, source)?;
-            group_table(&groups, *by, (lines, query.value_limit.max(80)), out);
+            group_table(&groups, (lines, query.value_limit.max(80)), out);
         }
         None => {
             let list = objects::list_of(live, class, &query, source)?;
@@ -373,19 +385,17 @@ fn instances_of(live: &Live, params: &Params, out: &mut String) -> Result<(), Fa
 }
 
 /// How many there are, and where they were searched.
-fn where_from(
-    (class, source): (&str, &str),
-    dump: Option<usize>,
-    (objects, sampled): (u64, usize),
-    notes: &[String],
-    out: &mut String,
-) {
-    let class = html(class);
+fn where_from<R>(table: &Table<R>, out: &mut String) {
+    let examined = table.examined.clone().unwrap_or_default();
+    let Examined {
+        objects, sampled, ..
+    } = examined;
+    let class = html(&examined.class);
     let part = match sampled as u64 == objects {
         true => String::new(),
         false => "a random sample of ".to_owned(),
     };
-    let _ = match (source, dump) {
+    let _ = match (table.source, table.dump) {
         ("recording", _) => writeln!(
             out,
             "<p>{class}: {objects} instances allocated since the recording began, live or not.</p>"
@@ -399,30 +409,25 @@ fn where_from(
             "<p>{class}: {objects} instances are alive and tracked, {part}{sampled} examined.</p>"
         ),
     };
-    for note in notes {
+    for note in &table.notes {
         let _ = writeln!(out, "<p class=\"bad\">{}</p>", html(note));
     }
 }
 
-fn first_lines(text: &str, lines: usize) -> String {
-    text.lines().take(lines).collect::<Vec<_>>().join("\n")
+fn first_lines(stack: &[String], lines: usize) -> String {
+    stack[..lines.min(stack.len())].join("\n")
 }
 
-fn group_table(groups: &Groups, by: Uniq, (lines, limit): (usize, usize), out: &mut String) {
-    let from = (&*groups.class, groups.source);
-    let counts = (groups.objects, groups.sampled);
-    where_from(from, groups.dump, counts, &groups.notes, out);
-    let cells: Vec<Vec<String>> = groups
-        .rows
-        .iter()
-        .map(|row| {
-            let value = match by {
-                Uniq::Stack => first_lines(&row.value, lines),
-                _ => cut(&row.value, limit),
-            };
-            vec![value, row.sampled.to_string(), row.estimated.to_string()]
-        })
-        .collect();
+fn group_table(groups: &Table<Group>, (lines, limit): (usize, usize), out: &mut String) {
+    where_from(groups, out);
+    let cells = groups.rows.iter().map(|row| {
+        let value = match row.stack.is_empty() {
+            true => cut(&row.value, limit),
+            false => first_lines(&row.stack, lines),
+        };
+        vec![value, row.sampled.to_string(), row.estimated.to_string()]
+    });
+    let cells: Vec<Vec<String>> = cells.collect();
     push_table(out, &["Value", "Sampled", "Estimated"], &cells);
 }
 
@@ -435,55 +440,46 @@ fn clock(born_ms: Option<u64>) -> [String; 2] {
     [time_text(Step::Snapshot, born), format!("{age:.1} s ago")]
 }
 
-/// The columns that the options of the class leave.
-fn instance_table(list: &Instances, lines: usize, out: &mut String) {
-    let from = (&*list.class, list.source);
-    where_from(
-        from,
-        list.dump,
-        (list.objects, list.sampled),
-        &list.notes,
-        out,
-    );
+/// The columns in which something is known.
+fn instance_table(list: &Table<Instance>, lines: usize, out: &mut String) {
+    where_from(list, out);
     let number = |n: Option<u64>| n.map_or_else(String::new, |n| n.to_string());
-    let shown = list.shown;
-    let all = [
-        ("Object", true),
-        ("Allocated (UTC)", shown.time),
-        ("Age", shown.time),
-        ("Size", shown.size),
-        ("Capacity", shown.capacity),
-        ("Excess", shown.size && shown.capacity),
-        ("Capacity Bytes", shown.capacity),
-        ("Context", shown.context),
-        ("Stack", shown.stack),
-        ("toString", true),
+    let heads = [
+        "Object",
+        "Allocated (UTC)",
+        "Age",
+        "Size",
+        "Capacity",
+        "Excess",
+        "Capacity Bytes",
+        "Context",
+        "Stack",
+        "toString",
     ];
-    let columns: Vec<&str> = all.iter().filter(|one| one.1).map(|one| one.0).collect();
     let row = |row: &Instance| {
         let [time, age] = clock(row.born_ms);
-        let name = match row.id {
-            Some(id) => id.to_string(),
-            None => format!("@{:x}", row.identity.unwrap_or(0)),
-        };
         let said = row.value.clone().or_else(|| row.fault.clone());
-        let cells = [
-            name,
+        let content = row.content;
+        vec![
+            live::name(list.columns, row),
             time,
             age,
-            number(row.content.size),
-            number(row.content.capacity),
-            number(row.content.excess()),
-            row.content.capacity_bytes.to_string(),
+            number(content.size),
+            number(content.capacity),
+            number(content.excess()),
+            number(content.capacity.map(|_| content.capacity_bytes)),
             row.context.clone().unwrap_or_default(),
-            first_lines(&row.stack.join("\n"), lines),
+            first_lines(&row.stack, lines),
             said.unwrap_or_default(),
-        ];
-        let kept = cells.into_iter().zip(all).filter(|(_, one)| one.1);
-        kept.map(|(cell, _)| cell).collect()
+        ]
     };
     let cells: Vec<Vec<String>> = list.rows.iter().map(row).collect();
-    push_table(out, &columns, &cells);
+    let is_kept = |at: &usize| *at == 0 || cells.iter().any(|row| !row[*at].is_empty());
+    let kept: Vec<usize> = (0..heads.len()).filter(is_kept).collect();
+    let heads: Vec<&str> = kept.iter().map(|at| heads[*at]).collect();
+    let chosen = |row: &Vec<String>| kept.iter().map(|at| row[*at].clone()).collect();
+    let cells: Vec<Vec<String>> = cells.iter().map(chosen).collect();
+    push_table(out, &heads, &cells);
 }
 
 #[cfg(test)]

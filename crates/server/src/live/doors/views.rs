@@ -1,7 +1,7 @@
 //! The views of a watched program: each by its name, in the form requested.
 
 use super::downloads::in_form;
-use super::{answers, cpu, describe, objects, source};
+use super::{advice, answers, cpu, describe, objects, source};
 use crate::explorer::params::Params;
 use crate::live::recording::state::Live;
 use crate::reply::{Content, Fault};
@@ -28,16 +28,17 @@ pub(crate) fn answer(live: &Live, view: &str, params: &Params) -> Result<Content
         "allocations" => in_form(params, "allocations", &answers::allocations(live, params)?)?,
         "classes" => in_form(params, "classes", &answers::classes(live, params)?)?,
         "references" => in_form(params, "references", &answers::references(live, params)?)?,
+        "instances" => in_form(params, "instances", &objects::list(live, params)?)?,
+        "groups" => in_form(params, "groups", &objects::groups(live, params)?)?,
+        "growth" => in_form(params, "growth", &advice::growth(live, params)?)?,
+        "savings" => in_form(params, "savings", &advice::savings(live, params)?)?,
         "compare" => in_form(params, "compare", &answers::compare(live, params)?)?,
         "saved" => return saved_file(live, params),
         "options" => Content::json(&answers::options(live)),
         "source" => Content::json(&source::of(live, params)?),
         "stacks" => Content::json(&answers::stacks(live, params)?),
         "cpu" => Content::json(&cpu::answer(live, params)?),
-        "advice" => Content::json(&answers::what_to_fix(live, answers::range(params)?)),
         "profile" => return profile(live, params),
-        "instances" => Content::json(&objects::list(live, params)?),
-        "groups" => Content::json(&objects::groups(live, params)?),
         _ => return Err(Fault::not_found("there is no such view")),
     })
 }

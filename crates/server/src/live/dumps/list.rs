@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Rows of what could be saved.
-const SAVINGS: usize = 50;
+const SAVINGS: usize = 1000;
 
 /// How long a dump may take before no one waits for it any more.
 const PATIENCE: Duration = Duration::from_secs(3600);

@@ -1,6 +1,6 @@
 //! Tables of HTML, and one page that sorts without a server.
 
-use live_analysis::columns::Column;
+use live_analysis::columns::{Column, Kind};
 use live_analysis::table::Table;
 use report::{escape, live};
 use std::fmt::Write;
@@ -32,8 +32,14 @@ pub(in crate::live) fn page<R>(title: &str, columns: &'static [Column<R>], rows:
     out
 }
 
-/// A page of a table for people: the name with what qualifies it and its first frames, then the numbers.
+/// A page of a table for people, with its notes: the name with what qualifies it and its first frames, then the numbers.
 pub(in crate::live) fn push_answer<R>(out: &mut String, table: &Table<R>) {
+    for note in &table.notes {
+        let _ = writeln!(out, "<p class=\"bad\">{}</p>", escape::html(note));
+    }
+    if table.rows.is_empty() {
+        out.push_str("<p>There are no rows.</p>\n");
+    }
     let columns = table.columns;
     let name = columns.first().map(|column| column.title);
     let heads: Vec<&str> = name
@@ -52,8 +58,12 @@ pub(in crate::live) fn push_answer<R>(out: &mut String, table: &Table<R>) {
         );
         let frames = live::frames(columns, row);
         lines.extend(frames.iter().take(FRAMES).map(|it| format!("  at {it}")));
-        let exact = live::shown(columns).map(|column| live::exact((column.value)(row)));
-        std::iter::once(lines.join("\n")).chain(exact).collect()
+        // Numbers with all digits, so that they can be sorted.
+        let cells = live::shown(columns).map(|column| match (column.kind, (column.value)(row)) {
+            (kind @ (Kind::Time | Kind::Rate), value) => live::text(kind, value),
+            (_, value) => value.to_string(),
+        });
+        std::iter::once(lines.join("\n")).chain(cells).collect()
     };
     let cells: Vec<Vec<String>> = table.rows.iter().chain(&table.total).map(row).collect();
     push_table(out, &heads, &cells);

@@ -6,7 +6,7 @@ use super::asking::{KEPT, Kept, MOST_KEPT};
 use super::program::Ask;
 use super::state::{Live, locked};
 use crate::reply::Fault;
-use live_analysis::instances::{Group, Instance, Instances, Query, Sort, Uniq};
+use live_analysis::instances::{Found, Group, Instance, Query, Uniq};
 use live_analysis::listed::{self, Excluded};
 use std::time::{Duration, Instant};
 use vmpi::instances::{EQUAL, HASH, MOST, ORDER, TEXT};
@@ -123,38 +123,30 @@ fn excluded(_: Excluded) -> Fault {
 ///
 /// # Errors
 /// When no agent is connected, it does not answer, or the class filters exclude the class.
-pub fn list(live: &Live, class: &str, query: &Query) -> Result<Instances, Fault> {
-    let mut ask = 0;
+pub fn list(live: &Live, class: &str, query: &Query) -> Result<Found<Instance>, Fault> {
+    let mut ask = match query.page.sort.as_str() {
+        "rank" => ORDER,
+        "hash" => HASH,
+        _ => 0,
+    };
     if query.value_limit > 0 {
         ask |= TEXT;
     }
-    match query.sort {
-        Sort::Value => ask |= ORDER | TEXT,
-        Sort::Text => ask |= TEXT,
-        Sort::HashCode => ask |= HASH,
-        _ => {}
-    }
     let question = question(class, query, ask, query.value_limit.max(1));
-    let page = match query.offset {
+    let page = match query.page.offset {
         0 => Page::First,
         _ => Page::Later,
     };
     let listing = live.listing(question, page)?;
-    live.recorded(|recorded| listed::list(recorded.profile(), class, query, listing))
+    live.recorded(|recorded| listed::list(recorded.profile(), query, listing))
         .map_err(excluded)
 }
 
-/// The live instances of a class, counted by what they have in common; how many there are, how many
-/// were examined, and what could not be asked.
+/// The live instances of a class, counted by what they have in common.
 ///
 /// # Errors
 /// As of [`list`].
-pub fn groups(
-    live: &Live,
-    class: &str,
-    uniq: Uniq,
-    query: &Query,
-) -> Result<(u64, usize, Vec<Group>, Vec<String>), Fault> {
+pub fn groups(live: &Live, class: &str, uniq: Uniq, query: &Query) -> Result<Found<Group>, Fault> {
     let ask = match uniq {
         Uniq::Value => EQUAL | TEXT,
         Uniq::Text => TEXT,
