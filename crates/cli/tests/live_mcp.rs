@@ -74,6 +74,13 @@ fn an_assistant_records_looks_and_takes_a_dump_of_a_running_program() {
         // Counted from here on.
         let state = client.call("live_record", json!({ "mode": "full", "depth": 8 }));
         assert_eq!(state["recording"]["on"], true, "{state}");
+        let other = client.fails("live_record", json!({ "mode": "sampled" }));
+        assert!(
+            other.contains("records with mode=full") && other.contains("mode=off stops it"),
+            "{other}"
+        );
+        let same = client.call("live_record", json!({}));
+        assert_eq!(same["recording"]["mode"], "full", "{same}");
         recording(&mut client, &mut program);
         program.tell("keep 1000");
         program.tell("garbage 500");
@@ -100,6 +107,9 @@ fn an_assistant_records_looks_and_takes_a_dump_of_a_running_program() {
         assert!(measured["measured"].is_object(), "{measured}");
         let times = client.call("live_timeline", json!({ "points": 5 }));
         assert_eq!(times["schema"], "tenure.live.timeline/1");
+
+        let growth = client.call("live_growth", json!({}));
+        assert_eq!(growth["schema"], "tenure.live.growth/1");
 
         // A dump for the tools for dumps, by name and without one.
         let taken = client.call("live_dump", json!({}));

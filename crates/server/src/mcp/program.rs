@@ -65,10 +65,7 @@ fn order(
     let mode = params.get("mode");
     let (name, params) = match (tool.name, mode) {
         (RECORD, Some("off")) => ("stop", Params::default()),
-        (RECORD, mode) => (
-            tool.view,
-            params.clone().with("mode", mode.unwrap_or("sampled")),
-        ),
+        (RECORD, mode) => (tool.view, params.clone().with("mode", chosen(live, mode)?)),
         (SAMPLE_CPU, mode) => {
             let on = if mode == Some("off") { "" } else { "1" };
             (tool.view, Params::default().with("on", on))
@@ -95,6 +92,26 @@ fn order(
     // The name by which the other tools take it.
     answer["dump"] = json!(name);
     Ok(answer)
+}
+
+/// The mode of a recording: that of the connected agent, which keeps it.
+///
+/// # Errors
+/// When another one is requested.
+fn chosen<'m>(live: &Live, mode: Option<&'m str>) -> Result<&'m str, String> {
+    let status = live.status().borrow().clone();
+    let running = status.recording.as_ref().filter(|it| it.connected);
+    let Some(running) = running.map(|it| it.recording.mode()) else {
+        return Ok(mode.unwrap_or("sampled"));
+    };
+    match mode {
+        Some(other) if other != running => Err(format!(
+            "mode={other}: the agent in the program records with mode={running}, which it keeps as long as it is connected; \
+             mode={running} continues this recording, mode=off stops it. For mode={other}, call live_record with mode=off, end this \
+             server, and start it again"
+        )),
+        _ => Ok(running),
+    }
 }
 
 /// The state of the program, with what was measured last by name.

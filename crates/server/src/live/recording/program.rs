@@ -31,6 +31,16 @@ pub enum Recording {
     },
 }
 
+impl Recording {
+    /// The name of its mode in the API.
+    pub fn mode(self) -> &'static str {
+        match self {
+            Recording::Full { .. } => "full",
+            Recording::Sampled { .. } => "sampled",
+        }
+    }
+}
+
 /// Nanoseconds of CPU time of a thread between two samples that [`Ask::Samples`] requests.
 pub const SAMPLES_NS: u64 = 10_000_000;
 
