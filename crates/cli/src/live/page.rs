@@ -15,11 +15,6 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 use vmpi::class_options::Rules;
 
-/// Frames per stack of a recording that is requested on the command line.
-const DEPTH: u32 = 32;
-/// Mean bytes between sampled allocations.
-const INTERVAL: u64 = 64 << 10;
-
 /// What is recorded from the beginning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Record {
@@ -70,12 +65,12 @@ impl Record {
     pub(crate) fn recording(self, native: Option<u64>) -> Recording {
         match self {
             Record::Full => Recording::Full {
-                depth: DEPTH,
+                depth: Recording::DEPTH,
                 native,
             },
             Record::Sampled => Recording::Sampled {
-                interval: INTERVAL,
-                depth: DEPTH,
+                interval: Recording::INTERVAL,
+                depth: Recording::DEPTH,
                 native,
             },
         }

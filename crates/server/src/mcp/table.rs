@@ -1,6 +1,7 @@
 //! The tools: views of the explorer and of a running program, described there, and commands to the program. To add one: an entry here.
 
 use crate::explorer::describe::Kind;
+use crate::live::recording::program::Recording;
 use Argument::{Own, Short, Without};
 
 /// A tool.
@@ -235,10 +236,14 @@ pub(super) const PROGRAM_TOOLS: &[Tool] = &[
             ),
             Own(
                 "interval",
-                Kind::Number(1, 64 << 10, 1 << 30),
+                Kind::Number(1, Recording::INTERVAL, 1 << 30),
                 "Of sampled: bytes between two samples, on average.",
             ),
-            Own("depth", Kind::Number(1, 32, 256), "Frames per stack."),
+            Own(
+                "depth",
+                Kind::Number(1, Recording::DEPTH as u64, 256),
+                "Frames per stack.",
+            ),
         ],
     ),
     command(

@@ -6,10 +6,6 @@ use crate::live::recording::state::Live;
 use crate::reply::Fault;
 use std::sync::Arc;
 
-/// Frames per stack of a recording, unless the page requests others.
-const DEPTH: u64 = 32;
-/// Mean distance of sampled allocations in bytes, unless the page requests another.
-const SAMPLE: u64 = 64 << 10;
 /// Carries out a command by its name in the API; a heap dump gives its number.
 ///
 /// # Errors
@@ -58,7 +54,9 @@ pub fn carry_out(live: &Arc<Live>, name: &str, params: &Params) -> Result<Option
 }
 
 fn recording(params: &Params) -> Result<Recording, Fault> {
-    let depth = params.number("depth", DEPTH as usize)?.clamp(1, 1024) as u32;
+    let depth = params
+        .number("depth", Recording::DEPTH as usize)?
+        .clamp(1, 1024) as u32;
     let native = match params.get("native") {
         None | Some("") => None,
         Some(_) => Some(params.number("native", 0)? as u64),
@@ -66,7 +64,9 @@ fn recording(params: &Params) -> Result<Recording, Fault> {
     match params.get("mode") {
         None | Some("full") => Ok(Recording::Full { depth, native }),
         Some("sampled") => {
-            let interval = params.number("interval", SAMPLE as usize)?.max(1) as u64;
+            let interval = params
+                .number("interval", Recording::INTERVAL as usize)?
+                .max(1) as u64;
             Ok(Recording::Sampled {
                 interval,
                 depth,

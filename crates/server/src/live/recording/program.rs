@@ -32,6 +32,11 @@ pub enum Recording {
 }
 
 impl Recording {
+    /// Frames per stack, unless others are requested.
+    pub const DEPTH: u32 = 32;
+    /// Mean distance of sampled allocations in bytes, unless another one is requested.
+    pub const INTERVAL: u64 = 64 << 10;
+
     /// The name of its mode in the API.
     pub fn mode(self) -> &'static str {
         match self {
