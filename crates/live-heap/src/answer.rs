@@ -14,7 +14,7 @@ use crate::survival::{Ages, Point, curve};
 /// Everything at once.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Events {
-    /// Who speaks.
+    /// The VM and its collector.
     pub stream: Stream,
     /// Sums over everything.
     pub totals: Totals,
@@ -34,7 +34,7 @@ pub struct Events {
     pub survival_bytes: Vec<Point>,
     /// The present population by collections survived.
     pub ages: Vec<AgeRow>,
-    /// Objects by how often they moved: `[objects dead or alive]`, 8 is "or more".
+    /// Number of objects by how often they moved, freed ones included; the ninth counts 8 and more moves.
     pub moves: Vec<u64>,
     /// Collections in order.
     pub collections: Vec<Collection>,
@@ -99,7 +99,7 @@ pub struct Totals {
     pub promoted_bytes: u64,
     /// Objects of these.
     pub promoted_objects: u64,
-    /// Promoted bytes that died within three collections.
+    /// Promoted bytes that were freed within three collections.
     pub premature_bytes: u64,
     /// Objects of these.
     pub premature_objects: u64,
@@ -120,7 +120,7 @@ pub struct ArenaRow {
     pub allocated_bytes: u64,
     /// Bytes that came by a move from another arena.
     pub entered_bytes: u64,
-    /// Of these, bytes that died within three collections.
+    /// Of these, bytes that were freed within three collections.
     pub soon_dead_bytes: u64,
     /// How often it was deleted.
     pub deletions: u64,
@@ -129,7 +129,7 @@ pub struct ArenaRow {
     pub old: bool,
     /// Bytes it has, 0 if not reported.
     pub capacity: u64,
-    /// Bytes in use as the VM says.
+    /// Bytes in use, as the VM reports.
     pub vm_used: Option<u64>,
     /// Holes, where ids are addresses.
     pub fragmentation: Option<Fragmentation>,
@@ -154,7 +154,7 @@ pub struct GroupRow {
     pub moved_bytes: u64,
     /// Bytes that entered an old arena by a move.
     pub promoted_bytes: u64,
-    /// Promoted bytes that died within three collections.
+    /// Promoted bytes that were freed within three collections.
     pub premature_bytes: u64,
     /// Survival in collections.
     pub survival: Vec<Point>,

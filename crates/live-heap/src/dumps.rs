@@ -64,7 +64,7 @@ pub struct DumpedClass {
     pub objects: u64,
     /// Of these, objects that the stream had reported by then.
     pub told: u64,
-    /// Bytes of the instances as the VM says; 0 for arrays, whose headers a dump does not have.
+    /// Bytes of the instances, as the VM reports; 0 for arrays, whose headers a dump does not have.
     pub instance_bytes: u64,
     /// Elements of the arrays.
     pub elements: u64,

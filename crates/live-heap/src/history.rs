@@ -23,7 +23,7 @@ pub struct Collection {
     pub objects_after: u64,
     /// Bytes after.
     pub bytes_after: u64,
-    /// Objects that died.
+    /// Objects that were freed.
     pub freed_objects: u64,
     /// Their bytes.
     pub freed_bytes: u64,
@@ -35,9 +35,9 @@ pub struct Collection {
     pub moved_again: u64,
     /// Bytes moved from one arena into another.
     pub changed_arena_bytes: u64,
-    /// Bytes in use as the VM says at the end.
+    /// Bytes in use at the end, as the VM reports.
     pub vm_used_bytes: u64,
-    /// Bytes there are for objects as the VM says.
+    /// Bytes available for objects, as the VM reports.
     pub vm_total_bytes: u64,
 }
 
@@ -64,7 +64,7 @@ pub struct Sample {
     pub collections: u32,
     /// Bytes of live and not yet collected objects by arena number.
     pub bytes: Vec<u64>,
-    /// What the VM said, where it did, by arena number.
+    /// The value that the VM reported, or null, by arena number.
     pub vm_used: Vec<Option<u64>>,
 }
 

@@ -73,7 +73,7 @@ pub enum Fate {
 pub struct Step {
     /// What happened.
     pub fate: Fate,
-    /// Its id from then on, or when it died its last.
+    /// Its id from then on, or its last id.
     #[serde(serialize_with = "hexadecimal")]
     pub id: u64,
     /// The arena it is in then.

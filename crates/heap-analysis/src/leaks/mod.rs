@@ -80,7 +80,7 @@ pub struct AccumulationPoint {
     pub object: Address,
     /// Its class.
     pub class: String,
-    /// The class it stands for, when it is a class object; or another readable value.
+    /// The class that it represents, if it is a class object; or another readable value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<String>,
     /// What it retains.
@@ -154,8 +154,8 @@ pub struct Suspect {
     pub loader: Address,
     /// Where the memory accumulates, if there is one such place.
     pub accumulation_point: Option<AccumulationPoint>,
-    /// There is no such place because the suspect is the head of a chain of more than
-    /// [`MAX_LEVELS`] objects: the class of the chain's links.
+    /// There is no such place because the suspect is the head of a chain of more than 1000 objects ([`MAX_LEVELS`]):
+    /// the class of the chain's links.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub chain_of: Option<String>,
     /// From the suspect (or for a class suspect from the root) to the accumulation point.

@@ -33,7 +33,7 @@ pub struct ObjectRef {
     pub class: String,
     /// What it is.
     pub kind: ObjectKind,
-    /// A readable value: text, thread name, size; for a class object the class it stands for.
+    /// A readable value: text, thread name, size; for a class object the class that it represents.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<String>,
     /// Its own size.

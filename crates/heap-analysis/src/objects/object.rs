@@ -86,7 +86,7 @@ pub struct ObjectDetails {
     /// Android heap.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub heap: Option<String>,
-    /// Its class; for a class object the class it stands for.
+    /// Its class; for a class object the class that it represents.
     pub of_class: ClassFacts,
     /// Text of a string, or of a character array.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -98,7 +98,7 @@ pub struct ObjectDetails {
     /// Static fields, for class objects.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub statics: Vec<Slot>,
-    /// Who refers to it.
+    /// The objects that refer to it.
     pub inbound: Vec<Referrer>,
     /// How many do in all; `None` when that was not looked up.
     pub inbound_count: Option<u64>,

@@ -81,7 +81,7 @@ pub struct Duplicate {
     pub bytes: Bytes,
     /// Bytes that one copy instead of all would free.
     pub wasted: Bytes,
-    /// Who holds them, most copies first.
+    /// The fields that hold them, most copies first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub holders: Vec<Holder>,
     /// One of them.

@@ -54,7 +54,7 @@ pub struct NativeMemory {
     pub foreign_bytes: Bytes,
     /// Slices and duplicates, which share the memory of another buffer.
     pub views: u64,
-    /// What `java.nio.Bits` says is reserved.
+    /// The bytes that `java.nio.Bits` counts as reserved.
     pub reserved: Option<Bytes>,
     /// The largest.
     pub buffers: Vec<Buffer>,

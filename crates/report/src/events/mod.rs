@@ -18,7 +18,7 @@ pub use trail::{TrailJson, trail_doc};
 use live_heap::Events;
 use serde::Serialize;
 
-/// An answer about events as JSON (`tenure.events/1`).
+/// An answer about events as JSON.
 #[derive(Debug, Serialize)]
 pub struct EventsJson<'a> {
     /// Name and version of this layout.
@@ -45,7 +45,7 @@ impl<'a> EventsJson<'a> {
     }
 }
 
-/// Several collectors as JSON (`tenure.collectors/1`).
+/// Several collectors as JSON.
 #[derive(Debug, Serialize)]
 pub struct CollectorsJson<'a> {
     /// Name and version of this layout.

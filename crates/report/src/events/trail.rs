@@ -7,14 +7,14 @@ use serde::Serialize;
 use crate::doc::{Cell, Doc, Span, Table, number, words};
 use crate::units::plural;
 
-/// The objects that had an id, as JSON (`tenure.trail/1`).
+/// The objects that had an id, as JSON.
 #[derive(Debug, Serialize)]
 pub struct TrailJson<'a> {
     /// Name and version of this layout.
     pub schema: &'static str,
     /// The id.
     pub id: String,
-    /// Who had it, by birth.
+    /// The objects that had it, in the order of allocation.
     pub objects: &'a [Trail],
     /// Whether the stream ended before its end.
     pub damaged: bool,

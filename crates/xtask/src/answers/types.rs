@@ -334,14 +334,17 @@ fn members(fields: &Fields, of_type: &[String], file: &str) -> Vec<Field> {
         let name = field.ident.as_ref()?.to_string();
         let name = name.trim_start_matches("r#").to_owned();
         let custom = given(&own, "serialize_with").or(given(&own, "with"));
+        let condition = given(&own, "skip_serializing_if");
         Some(Field {
             name: renamed(&own, rule, name),
-            shape: match custom {
-                Some(_) => Shape::Any,
-                None => shape(&field.ty, file),
+            shape: match (custom, shape(&field.ty, file)) {
+                (Some(_), _) => Shape::Any,
+                // It is left out where it would be null.
+                (None, Shape::Optional(of)) if condition == Some("Option::is_none") => *of,
+                (None, shape) => shape,
             },
             doc: doc(&field.attrs),
-            may_lack: given(&own, "skip_serializing_if").is_some(),
+            may_lack: condition.is_some(),
             is_flat: has(&own, "flatten"),
         })
     };
