@@ -50,6 +50,10 @@ fn what_follows_references_ends_when_it_is_cancelled() {
     for root in [first, list, map] {
         b.root(Root::StickyClass, root);
     }
+    for _ in 0..60 {
+        let lone = b.instance(node, &[Value::Object(0)]);
+        b.root(Root::StickyClass, lone);
+    }
     let file = tempfile::NamedTempFile::new().expect("a file");
     std::fs::write(file.path(), b.bytes()).expect("a dump");
     let options = Options {
@@ -61,13 +65,14 @@ fn what_follows_references_ends_when_it_is_cancelled() {
     let whole = ClassPathOptions::default();
     let tree = check("class paths", |c| class_paths(&heap, &whole, c));
     assert_eq!(tree.total, heap.summary().reachable_shallow);
-    // Nothing is so large that it is a suspect of its own.
+    // Nothing is so large that it is a suspect of its own, but the nodes are together.
     let options = LeakOptions {
-        threshold: 100,
+        threshold: 50,
         deep: true,
         ..LeakOptions::default()
     };
-    check("suspects", |c| find(&heap, &options, c));
+    let found = check("suspects", |c| find(&heap, &options, c));
+    assert_eq!(found.suspects.len(), 1);
     let options = PathOptions {
         count: 1,
         exclude: Exclusions::default(),

@@ -217,6 +217,19 @@ pub struct GroupSums {
     pub loaders: Vec<(ObjectId, Bytes)>,
     /// Allocation sites by trace serial; empty when all objects have the same.
     pub sites: Vec<SiteSums>,
+    /// Of each class the objects that only the virtual root dominates, by class number.
+    pub top_level: Vec<Sums>,
+}
+
+/// Objects that were added up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sums {
+    /// Their number.
+    pub objects: u64,
+    /// Their own size.
+    pub shallow: Bytes,
+    /// The sum of their retained sizes.
+    pub retained: Bytes,
 }
 
 /// The reachable objects of an allocation site.

@@ -117,8 +117,52 @@ impl HeapError {
         !matches!(self, HeapError::Io { .. } | HeapError::Cancelled)
     }
 
+    /// Names the folder of the temporary files, if the reason is that its disk is full.
+    pub(crate) fn with_folder(self, dir: &std::path::Path) -> HeapError {
+        match self {
+            HeapError::Io { what, error }
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded
+                ) =>
+            {
+                let dir = dir.display();
+                HeapError::Io {
+                    what: format!(
+                        "{what}: temporary files in {dir} (--cache-dir names another folder)"
+                    ),
+                    error,
+                }
+            }
+            other => other,
+        }
+    }
+
     pub(crate) fn io(what: impl Into<String>) -> impl FnOnce(io::Error) -> HeapError {
         let what = what.into();
         move |error| HeapError::Io { what, error }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_disk_is_named_with_its_folder_and_other_errors_stay_as_they_are() {
+        let dir = std::path::Path::new("/var/tmp/here");
+        let failed = |kind: io::ErrorKind| {
+            let error = HeapError::io("search")(kind.into());
+            error.with_folder(dir).to_string()
+        };
+        let full = failed(io::ErrorKind::StorageFull);
+        assert!(
+            full.starts_with("search: ")
+                && full.contains("/var/tmp/here")
+                && full.contains("--cache-dir"),
+            "{full}"
+        );
+        let other = failed(io::ErrorKind::UnexpectedEof);
+        assert!(!other.contains("/var/tmp/here"), "{other}");
     }
 }

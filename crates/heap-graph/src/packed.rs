@@ -14,7 +14,8 @@ pub(crate) fn width_for(max: u64) -> u32 {
 #[derive(Debug)]
 pub(crate) struct BitWriter<W> {
     out: W,
-    pending: u128,
+    /// The bits that do not fill a word yet, fewer than 64.
+    word: u64,
     bits: u32,
     buffer: Vec<u8>,
 }
@@ -24,34 +25,34 @@ impl<W: Write> BitWriter<W> {
     pub(crate) fn new(out: W) -> BitWriter<W> {
         BitWriter {
             out,
-            pending: 0,
+            word: 0,
             bits: 0,
             buffer: Vec::with_capacity(1 << 16),
         }
     }
 
-    /// Appends the low `width` bits of `value`.
+    /// Appends a value, which has at most `width` bits.
     #[inline]
     pub(crate) fn push(&mut self, value: u64, width: u32) -> io::Result<()> {
-        self.pending |= u128::from(value) << self.bits;
+        self.word |= value << self.bits;
         self.bits += width;
-        if self.bits >= 64 {
-            self.buffer
-                .extend_from_slice(&(self.pending as u64).to_le_bytes());
-            self.pending >>= 64;
-            self.bits -= 64;
-            if self.buffer.len() >= 1 << 16 {
-                self.out.write_all(&self.buffer)?;
-                self.buffer.clear();
-            }
+        if self.bits < 64 {
+            return Ok(());
+        }
+        self.buffer.extend_from_slice(&self.word.to_le_bytes());
+        self.bits -= 64;
+        self.word = value.checked_shr(width - self.bits).unwrap_or(0);
+        if self.buffer.len() >= 1 << 16 {
+            self.out.write_all(&self.buffer)?;
+            self.buffer.clear();
         }
         Ok(())
     }
 
-    /// Writes what is left, and eight spare bytes so that every value can be read as one word.
+    /// Writes what is left, and spare bytes so that every value can be read as one word.
     pub(crate) fn finish(mut self) -> io::Result<()> {
-        self.buffer.extend_from_slice(&self.pending.to_le_bytes());
-        self.buffer.extend_from_slice(&[0u8; 8]);
+        self.buffer.extend_from_slice(&self.word.to_le_bytes());
+        self.buffer.extend_from_slice(&[0u8; 16]);
         self.out.write_all(&self.buffer)
     }
 }

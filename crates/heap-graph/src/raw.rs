@@ -118,7 +118,7 @@ impl<'b, T: Plain> BigVec<'b, T> {
         budget.phases.arrays(before + charge);
         if before.saturating_add(charge) > budget.limit {
             budget.spilled.store(true, Ordering::Relaxed);
-            let mut array = BigVec::in_file(len, charge, budget)?;
+            let (mut array, _) = BigVec::in_file(len, charge, budget)?;
             array.charged = Some((budget, charge));
             return Ok(array);
         }
@@ -137,17 +137,20 @@ impl<'b, T: Plain> BigVec<'b, T> {
         })
     }
 
-    /// An array of `len` zeros that the next phases do not need: of a large heap it is in an unlinked file, which takes no
-    /// memory that others want.
-    pub(crate) fn for_later(len: usize, budget: &'b Budget) -> io::Result<BigVec<'b, T>> {
-        match (len as u64) < SMALL {
-            true => Self::zeroed(len, budget),
-            false => Self::in_file(len, (len * size_of::<T>()) as u64, budget),
+    /// An array of `len` zeros that the next phases do not need: of a large heap it is in an unlinked file, which is given, too.
+    pub(crate) fn for_later(
+        len: usize,
+        budget: &'b Budget,
+    ) -> io::Result<(BigVec<'b, T>, Option<File>)> {
+        if (len as u64) < SMALL {
+            return Ok((Self::zeroed(len, budget)?, None));
         }
+        let (array, file) = Self::in_file(len, (len * size_of::<T>()) as u64, budget)?;
+        Ok((array, Some(file)))
     }
 
     /// An array in an unlinked file, whose first bytes get room on the disk now.
-    fn in_file(len: usize, expect: u64, budget: &Budget) -> io::Result<BigVec<'b, T>> {
+    fn in_file(len: usize, expect: u64, budget: &Budget) -> io::Result<(BigVec<'b, T>, File)> {
         let bytes = len.max(1) * size_of::<T>();
         let file = tempfile::tempfile_in(&budget.dir)?;
         file.set_len(bytes as u64)?;
@@ -158,13 +161,14 @@ impl<'b, T: Plain> BigVec<'b, T> {
         // SAFETY: the range is the mapping's own, the guard is dropped before it, and zeros are
         // values of every plain type.
         let guard = unsafe { Guard::new(map.as_ptr() as usize, bytes, Pages::One, health) };
-        Ok(BigVec {
+        let array = BigVec {
             _guard: Some(guard),
             map,
             len,
             charged: None,
             marker: PhantomData,
-        })
+        };
+        Ok((array, file))
     }
 }
 
@@ -396,11 +400,10 @@ pub(crate) fn bytes_of<T: Plain>(slice: &[T]) -> &[u8] {
     unsafe { std::slice::from_raw_parts(slice.as_ptr().cast(), size_of_val(slice)) }
 }
 
-/// Fills an array from bytes of the same length; shorter bytes fill its front.
-pub(crate) fn copy_from_bytes<T: Plain>(out: &mut [T], bytes: &[u8]) {
-    let len = bytes.len().min(size_of_val(out));
-    // SAFETY: both ranges are valid for `len` bytes and cannot overlap; any bytes are values.
-    unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), out.as_mut_ptr().cast(), len) }
+/// Views an array of T as bytes to be overwritten.
+pub(crate) fn bytes_of_mut<T: Plain>(slice: &mut [T]) -> &mut [u8] {
+    // SAFETY: plain types have no padding, and any bytes are values.
+    unsafe { std::slice::from_raw_parts_mut(slice.as_mut_ptr().cast(), size_of_val(slice)) }
 }
 
 /// From now on large pieces go back to the system as soon as they are freed. Otherwise the allocator keeps those of other

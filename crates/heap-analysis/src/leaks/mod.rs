@@ -14,7 +14,6 @@ use crate::android::destroyed::{Destroyed, destroyed};
 use crate::leaks::below::{Below, below};
 use crate::objects::allocation::{AllocatedBy, allocated_by};
 use crate::objects::describe::{Address, ObjectRef, describe, thread_name};
-use crate::pace::Pace;
 use crate::paths::chain::{Step, field_to, steps};
 use crate::paths::merged::{MergeOptions, common_point};
 use crate::tables::group::{frame_text, trace_frames};
@@ -239,17 +238,24 @@ pub fn find(heap: &Heap, options: &LeakOptions, control: &Control<'_>) -> Result
     while let Some(object) = top.next_if(|o| heap.retained(*o).0 > limit) {
         suspects.push(single(heap, object, options)?);
     }
-    let mut groups: FxHashMap<ClassIdx, (u64, u64)> = FxHashMap::default();
-    let mut pace = Pace::new(control, "grouping suspects", heap.len());
-    for object in top {
-        pace.step()?;
-        let sum = groups.entry(heap.class_of(object)).or_default();
-        sum.0 += 1;
-        sum.1 += heap.retained(object).0;
+    // The rest of each class.
+    let mut groups: Vec<(u64, u64)> = heap
+        .group_sums()
+        .top_level
+        .iter()
+        .map(|sum| (sum.objects, sum.retained.0))
+        .collect();
+    for object in heap.dominated(None).take(suspects.len()) {
+        if let Some((count, retained)) = groups.get_mut(heap.class_of(object).0 as usize) {
+            *count = count.saturating_sub(1);
+            *retained = retained.saturating_sub(heap.retained(object).0);
+        }
     }
-    let mut groups: Vec<_> = groups.into_iter().filter(|(_, s)| s.1 > limit).collect();
-    groups.sort_by_key(|(class, _)| *class);
-    for (class, (count, retained)) in groups {
+    for (class, (count, retained)) in (0..).map(ClassIdx).zip(groups) {
+        if retained <= limit {
+            continue;
+        }
+        control.check()?;
         let suspect = group(
             heap,
             class,
@@ -333,8 +339,10 @@ fn group(
     control: &Control<'_>,
 ) -> Result<Suspect, HeapError> {
     // The single suspects were taken out before; the rest of the class is the group.
-    let members =
-        |object: &ObjIdx| heap.class_of(*object) == class && heap.retained(*object).0 <= limit;
+    let columns = heap.columns();
+    let members = |object: &ObjIdx| {
+        columns.class_of(*object) == class && columns.retained(*object).0 <= limit
+    };
     let largest: Vec<ObjIdx> = heap.dominated(None).filter(members).take(10).collect();
     let mut found = None;
     if options.deep {

@@ -1,9 +1,9 @@
 //! The dominator tree, from the top or from one object, cut to what fits on a page.
 
 use crate::objects::describe::{ObjectRef, describe};
-use crate::tables::group::{ClassGroups, GroupBy, GroupKey, owner_class};
+use crate::tables::group::{ClassGroups, GroupBy, GroupKey};
 use crate::tables::ranking::{largest, share};
-use heap_graph::{Heap, ObjIdx};
+use heap_graph::{ClassIdx, Dominator, Heap, ObjIdx, Sums};
 use hprof::Bytes;
 use serde::Serialize;
 
@@ -133,29 +133,28 @@ pub struct DominatorGroups {
 /// Every reachable byte is in exactly one row.
 pub fn by_group(heap: &Heap, by: GroupBy, top: Option<usize>) -> DominatorGroups {
     let groups = ClassGroups::new(heap, by);
-    let mut sums = vec![(0u64, 0u64, 0u64); groups.keys.len()];
-    for object in heap.dominated(None) {
-        let class = match by {
-            GroupBy::Loader | GroupBy::Package => owner_class(heap, object),
-            _ => heap.class_of(object),
-        };
-        let sum = &mut sums[groups.of[class.0 as usize] as usize];
-        sum.0 += 1;
-        sum.1 += heap.shallow(object).0;
-        sum.2 += heap.retained(object).0;
+    let mut sums = vec![Sums::default(); groups.keys.len()];
+    for (of, own) in groups.of.iter().zip(&heap.group_sums().top_level) {
+        let sum = &mut sums[*of as usize];
+        sum.objects += own.objects;
+        sum.shallow.0 += own.shallow.0;
+        sum.retained.0 += own.retained.0;
+    }
+    if matches!(by, GroupBy::Loader | GroupBy::Package) {
+        move_class_objects(heap, &groups, &mut sums);
     }
     let total = heap.summary().reachable_shallow;
     let mut rows: Vec<DominatorGroup> = groups
         .keys
         .into_iter()
         .zip(sums)
-        .filter(|(_, sum)| sum.0 > 0)
-        .map(|(key, (objects, shallow, retained))| DominatorGroup {
+        .filter(|(_, sum)| sum.objects > 0)
+        .map(|(key, sum)| DominatorGroup {
             key,
-            objects,
-            shallow: Bytes(shallow),
-            retained: Bytes(retained),
-            share: share(retained, total.0),
+            objects: sum.objects,
+            shallow: sum.shallow,
+            retained: sum.retained,
+            share: share(sum.retained.0, total.0),
         })
         .collect();
     rows.sort_by(|a, b| b.retained.cmp(&a.retained).then_with(|| a.key.cmp(&b.key)));
@@ -167,5 +166,28 @@ pub fn by_group(heap: &Heap, by: GroupBy, top: Option<usize>) -> DominatorGroups
         total,
         rows,
         omitted_rows,
+    }
+}
+
+/// Moves the class objects at the top of the tree from the group of `java.lang.Class` to that of the class that each of them is.
+fn move_class_objects(heap: &Heap, groups: &ClassGroups, sums: &mut [Sums]) {
+    for class in (0..heap.classes().len() as u32).map(ClassIdx) {
+        let Some(object) = heap.class_object(class) else {
+            continue;
+        };
+        if heap.class_by_object(object) != Some(class) || heap.dominator(object) != Dominator::Root
+        {
+            continue;
+        }
+        let (shallow, retained) = (heap.shallow(object).0, heap.retained(object).0);
+        let group = |class: ClassIdx| groups.of[class.0 as usize] as usize;
+        let from = &mut sums[group(heap.class_of(object))];
+        from.objects = from.objects.saturating_sub(1);
+        from.shallow.0 = from.shallow.0.saturating_sub(shallow);
+        from.retained.0 = from.retained.0.saturating_sub(retained);
+        let to = &mut sums[group(class)];
+        to.objects += 1;
+        to.shallow.0 += shallow;
+        to.retained.0 += retained;
     }
 }

@@ -89,24 +89,14 @@ fn expand(
     objects: &mut Vec<Option<ObjIdx>>,
     open: &mut BinaryHeap<(u64, Reverse<u32>)>,
 ) {
-    let mut large = Vec::new();
-    let mut small: FxHashMap<ClassIdx, (u64, u64)> = FxHashMap::default();
-    let mut put = |child: ObjIdx, bytes: u64| {
-        let sum = small.entry(heap.class_of(child)).or_default();
-        sum.0 += bytes;
-        sum.1 += 1;
+    let (mut large, mut small) = match object {
+        None => top_level(heap, least),
+        Some(object) => children(heap, object, least),
     };
-    for child in heap.dominated(object) {
-        let bytes = heap.retained(child).0;
-        if bytes >= least.max(1) {
-            large.push(child);
-        } else {
-            put(child, bytes);
-        }
-    }
-    large.sort_by_key(|o| (Reverse(heap.retained(*o)), *o));
     for child in large.drain(CHILDREN.min(large.len())..) {
-        put(child, heap.retained(child).0);
+        let sum = small.entry(heap.class_of(child)).or_default();
+        sum.0 += heap.retained(child).0;
+        sum.1 += 1;
     }
     for child in large {
         let at = areas.len() as u32;
@@ -133,6 +123,45 @@ fn expand(
         areas.push(together(parent, String::new(), rest, rest_bytes));
     }
     objects.resize(areas.len(), None);
+}
+
+/// Bytes and number of small objects, by class.
+type Small = FxHashMap<ClassIdx, (u64, u64)>;
+
+/// The objects at the top of the tree that are large, the largest first, and the rest of them.
+fn top_level(heap: &Heap, least: u64) -> (Vec<ObjIdx>, Small) {
+    let is_large = |object: &ObjIdx| heap.retained(*object).0 >= least.max(1);
+    let large: Vec<ObjIdx> = heap.dominated(None).take_while(is_large).collect();
+    let all = (0..).map(ClassIdx).zip(&heap.group_sums().top_level);
+    let mut small: Small = all
+        .map(|(class, sum)| (class, (sum.retained.0, sum.objects)))
+        .collect();
+    for object in &large {
+        if let Some((bytes, count)) = small.get_mut(&heap.class_of(*object)) {
+            *bytes = bytes.saturating_sub(heap.retained(*object).0);
+            *count = count.saturating_sub(1);
+        }
+    }
+    small.retain(|_, (_, count)| *count > 0);
+    (large, small)
+}
+
+/// The same for what an object dominates.
+fn children(heap: &Heap, object: ObjIdx, least: u64) -> (Vec<ObjIdx>, Small) {
+    let columns = heap.columns();
+    let (mut large, mut small) = (Vec::new(), Small::default());
+    for child in heap.dominated(Some(object)) {
+        let bytes = columns.retained(child).0;
+        if bytes >= least.max(1) {
+            large.push(child);
+        } else {
+            let sum = small.entry(columns.class_of(child)).or_default();
+            sum.0 += bytes;
+            sum.1 += 1;
+        }
+    }
+    large.sort_by_key(|o| (Reverse(columns.retained(*o)), *o));
+    (large, small)
 }
 
 /// Many small objects as one area.

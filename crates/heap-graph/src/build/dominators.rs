@@ -180,7 +180,7 @@ pub(crate) fn immediate_dominators<'b, C: Cell>(
 /// Semidominators by pre-order number.
 fn semidominators<C: Cell>(
     parents: &Tape<C>,
-    pairs: Pairs,
+    mut pairs: Pairs,
     n: u64,
     class_edges: ClassEdges<'_, C>,
     budget: &Budget,
@@ -190,12 +190,15 @@ fn semidominators<C: Cell>(
     let mut links = BigVec::<Link<C>>::zeroed(n as usize, budget).map_err(io())?;
     let mut semi = Tape::new(n, budget).map_err(io())?;
     semi.len = n;
-    // Another thread groups the edges of the next buckets meanwhile.
+    // Another thread groups the edges of the next bucket meanwhile.
     std::thread::scope(|scope| {
-        let (send, receive) = std::sync::mpsc::sync_channel(1);
+        let (send, receive) = std::sync::mpsc::sync_channel(0);
+        let (done, spare) = std::sync::mpsc::channel::<Grouped<C>>();
         scope.spawn(move || {
-            for grouped in pairs.into_grouped::<C>() {
-                if send.send(grouped).is_err() {
+            for bucket in (0..pairs.buckets()).rev() {
+                let mut grouped = spare.try_recv().unwrap_or_default();
+                let taken = pairs.take(bucket, &mut grouped);
+                if send.send(taken.map(|()| (bucket, grouped))).is_err() {
                     return;
                 }
             }
@@ -205,14 +208,14 @@ fn semidominators<C: Cell>(
             path: Vec::new(),
         };
         let mut lists = class_edges.lists.iter().peekable();
-        let mut parent = Vec::new();
+        let (mut parent, mut limits) = (Vec::new(), Vec::new());
         while let Ok(next) = receive.recv() {
             let (bucket, grouped) = next.map_err(io())?;
             control.check()?;
             control.report("dominators", n.saturating_sub(first_of(bucket)), n);
             parents.get(bucket, &mut parent).map_err(io())?;
             let from = first_of(bucket);
-            let mut limits = parent.clone();
+            limits.clone_from(&parent);
             for (k, parent) in parent.iter().enumerate().rev() {
                 let w = from + k as u64;
                 if w == 0 {
@@ -232,6 +235,8 @@ fn semidominators<C: Cell>(
             if !limits.is_empty() {
                 semi.put(bucket, &limits).map_err(io())?;
             }
+            // After the last bucket the other thread has ended.
+            let _ = done.send(grouped);
         }
         Ok::<(), HeapError>(())
     })?;

@@ -4,6 +4,7 @@ use super::cell::Cell;
 use super::classes::ClassTable;
 use super::conservative::{Edges, Locals};
 use super::dominators::{ClassEdges, immediate_dominators};
+use super::facts::ObjectFacts;
 use super::output::{self, Sizes};
 use super::references::{ReferencePass, Shared};
 use super::retained::Reached;
@@ -33,28 +34,6 @@ pub(crate) struct Job<'a> {
     pub(crate) control: &'a Control<'a>,
     /// The objects that are classes.
     pub(crate) class_objects: &'a Bits,
-}
-
-/// What the second pass learns about each object besides its references.
-pub(crate) struct ObjectFacts<'b> {
-    pub(crate) class_low: BigVec<'b, u16>,
-    pub(crate) class_high: BigVec<'b, u8>,
-    /// Trace serials; empty when all objects have the same.
-    pub(crate) traces: BigVec<'b, u32>,
-    /// Array sizes in units; see `references::LARGE`.
-    pub(crate) units: BigVec<'b, u16>,
-    /// Number and size in units of large arrays, by number.
-    pub(crate) large: Vec<(u64, u64)>,
-    /// Number and file offset, by number.
-    pub(crate) anchors: Vec<(u64, u64)>,
-}
-
-impl ObjectFacts<'_> {
-    #[inline]
-    pub(crate) fn class(&self, object: usize) -> u32 {
-        u32::from(self.class_low[object])
-            | u32::from(self.class_high.get(object).copied().unwrap_or(0)) << 16
-    }
 }
 
 /// The references of all objects.
@@ -132,6 +111,34 @@ impl Job<'_> {
         drop(rows);
         phases.random(search.edges);
         phases.begin("class edges");
+        let edges = self.class_edges(index, &cells, &class_objects, &class_ordinal)?;
+        let n = search.len;
+        let numbers = Tape::of(&cells, self.budget).map_err(HeapError::io("search"))?;
+        drop(cells);
+        trim();
+        phases.begin("dominators");
+        phases.random(search.pairs.len);
+        self.control.report("dominators", 0, n);
+        let idom = immediate_dominators(search, edges, self.budget, self.control)?;
+        self.check()?;
+        let view = index.view().map_err(HeapError::io("index"))?;
+        let sizes = Sizes::view(&view, self.map.len(), self.table);
+        let mut reached = retained::write(self, index, numbers, idom, n, &sizes, total)?;
+        self.check()?;
+        reached.virtual_threads = virtual_threads;
+        reached.conservative = conservative;
+        Ok(Some(reached))
+    }
+
+    /// The edges from objects to their classes. The index is mapped for this time only: its pages would be memory of this
+    /// process as long as they are not on the disk.
+    fn class_edges<C: Cell>(
+        &self,
+        index: &mut IndexWriter,
+        cells: &[C],
+        class_objects: &[u64],
+        class_ordinal: &[u32],
+    ) -> Result<ClassEdges<'_, C>, HeapError> {
         self.control.report("class edges", 0, 0);
         let view = index.view().map_err(HeapError::io("index"))?;
         let sizes = Sizes::view(&view, self.map.len(), self.table);
@@ -149,30 +156,16 @@ impl Job<'_> {
                 u32::MAX
             }
         };
-        let edges = ClassEdges::collect(&cells, &class_objects, &ordinal_of, self.budget)?;
-        let n = search.len;
-        let numbers = Tape::of(&cells, self.budget).map_err(HeapError::io("search"))?;
-        drop(cells);
-        trim();
-        phases.begin("dominators");
-        phases.random(search.pairs.len);
-        self.control.report("dominators", 0, n);
-        let idom = immediate_dominators(search, edges, self.budget, self.control)?;
-        self.check()?;
-        let mut reached = retained::write(self, index, numbers, idom, n, &sizes, total)?;
-        self.check()?;
-        reached.virtual_threads = virtual_threads;
-        reached.conservative = conservative;
-        Ok(Some(reached))
+        ClassEdges::collect(cells, class_objects, &ordinal_of, self.budget)
     }
 
     /// Fails when the dump changed while it was read, or a temporary file could not be written: what
     /// was built is not what the next phase expects.
     fn check(&self) -> Result<(), HeapError> {
         self.mapped.check(self.path)?;
-        let dir = self.budget.dir().display();
-        let what = || format!("temporary files in {dir} (--cache-dir names another folder)");
-        self.budget.check().map_err(HeapError::io(what()))
+        self.budget
+            .check()
+            .map_err(HeapError::io("arrays of the graph"))
     }
 
     /// The second pass, and the sections that come out of it.
@@ -182,14 +175,9 @@ impl Job<'_> {
         phases.begin("references");
         let n = self.map.len() as usize;
         let mut cells = BigVec::<C>::zeroed(n, self.budget).map_err(io())?;
-        let mut class_low = BigVec::<u16>::for_later(n, self.budget).map_err(io())?;
-        let many = self.table.classes.len() > 1 << 16;
-        let mut class_high =
-            BigVec::<u8>::for_later(if many { n } else { 0 }, self.budget).map_err(io())?;
-        let mut units_of = BigVec::<u16>::for_later(n, self.budget).map_err(io())?;
-        let many_traces = self.objects.tallies.one_trace.is_none();
-        let mut traces =
-            BigVec::<u32>::for_later(if many_traces { n } else { 0 }, self.budget).map_err(io())?;
+        let classes = self.table.classes.len();
+        let traces = self.objects.tallies.one_trace.is_none();
+        let mut facts = ObjectFacts::new(n, classes, traces, self.budget).map_err(io())?;
         // Address space only: rows take a third of the dump at most, but each worker's blocks and
         // the longest arrays must fit.
         let room = self.mapped.data.len() * 3 + (1 << 24);
@@ -205,10 +193,7 @@ impl Job<'_> {
             thread_locals: &self.roots.thread_locals,
             cells: SharedSlice::new(&mut cells),
             rows: SharedRows::new(&mut rows),
-            class_low: SharedSlice::new(&mut class_low),
-            class_high: SharedSlice::new(&mut class_high),
-            units: SharedSlice::new(&mut units_of),
-            traces: many_traces.then(|| SharedSlice::new(&mut traces)),
+            facts: facts.share(),
             too_long: AtomicBool::new(false),
             virtual_thread: self.class_named("java.lang.VirtualThread"),
             repetitions: &self.objects.tallies.repetitions,
@@ -235,6 +220,7 @@ impl Job<'_> {
         let mut virtual_threads = Vec::new();
         let (mut anchors, mut large) = (Vec::new(), Vec::new());
         for pass in &mut passes {
+            std::mem::replace(&mut pass.failed, Ok(())).map_err(io())?;
             phases.random(pass.ranked);
             virtual_threads.append(&mut pass.virtual_threads);
             anchors.append(&mut pass.anchors);
@@ -245,14 +231,7 @@ impl Job<'_> {
         anchors.sort_unstable();
         large.sort_unstable();
         virtual_threads.sort_unstable();
-        let facts = ObjectFacts {
-            class_low,
-            class_high,
-            traces,
-            units: units_of,
-            large,
-            anchors,
-        };
+        (facts.large, facts.anchors) = (large, anchors);
         Ok(Some(Rows {
             cells,
             rows,

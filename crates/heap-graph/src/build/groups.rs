@@ -113,6 +113,7 @@ impl<'s> Groups<'s> {
         let groups = GroupSums {
             superclasses,
             sites,
+            top_level: Vec::new(),
             packages: self.by_owner.packages.finish(),
             loaders: self.by_owner.loaders.finish(),
         };

@@ -14,6 +14,7 @@ pub(crate) mod classes;
 mod conservative;
 mod dfs;
 mod dominators;
+mod facts;
 mod field_layout;
 mod graph;
 mod groups;
@@ -372,7 +373,9 @@ pub(crate) fn build(
         control,
         class_objects: &class_objects,
     };
-    let mut reached = job.run(&mut index)?;
+    let mut reached = job
+        .run(&mut index)
+        .map_err(|error| error.with_folder(budget.dir()))?;
     if mapped.symbols.conservative_locals {
         detail.keep_locals(&reached.conservative);
     }

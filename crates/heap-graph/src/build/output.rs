@@ -1,8 +1,8 @@
 //! The sections of the index that describe objects one by one.
 
 use super::classes::ClassTable;
-use super::graph::{Job, ObjectFacts};
-use super::references::LARGE;
+use super::facts::{LARGE, ObjectFacts};
+use super::graph::Job;
 use crate::HeapError;
 use crate::bits::Bits;
 use crate::idmap::IdMap;
@@ -35,15 +35,13 @@ pub(crate) fn objects(
     let io = || HeapError::io("index");
     let width = class_width(job.table.classes.len());
     let known = job.table.classes.len() as u32;
-    let n = job.map.len() as usize;
     index
         .section(Tag::Classes, |out| {
             let mut bits = BitWriter::new(out);
-            for object in 0..n {
-                let class = facts.class(object);
+            facts.each(|_, class, _| {
                 // An object whose class was lost between the passes gets the first one.
-                bits.push(u64::from(if class < known { class } else { 0 }), width)?;
-            }
+                bits.push(u64::from(if class < known { class } else { 0 }), width)
+            })?;
             bits.finish()
         })
         .map_err(io())?;
@@ -51,10 +49,10 @@ pub(crate) fn objects(
     index
         .section(Tag::Shallow, |out| shallow.write(out))
         .map_err(io())?;
-    if !facts.traces.is_empty() {
-        let mut traces = ColumnBuilder::new(n as u64, job.budget).map_err(io())?;
-        let mut all = facts.traces.iter();
-        all.try_for_each(|trace| traces.push(u64::from(*trace)))
+    if facts.has_traces() {
+        let mut traces = ColumnBuilder::new(job.map.len(), job.budget).map_err(io())?;
+        facts
+            .each_trace(|trace| traces.push(u64::from(trace)))
             .map_err(io())?;
         index
             .section(Tag::Traces, |out| traces.write(out))
@@ -103,21 +101,18 @@ fn shallow_sizes(job: &Job<'_>, facts: &ObjectFacts<'_>) -> std::io::Result<(Col
     let mut large = facts.large.iter().peekable();
     let mut shallow = ColumnBuilder::new(job.map.len(), job.budget)?;
     let mut total = 0u64;
-    for object in 0..job.map.len() {
-        let size = match facts.units[object as usize] {
+    facts.each(|object, class, units| {
+        let size = match units {
             0 => match class_sizes.next_if(|c| c.0 == object) {
                 Some((_, size)) => size,
-                None => instance
-                    .get(facts.class(object as usize) as usize)
-                    .copied()
-                    .unwrap_or(0),
+                None => instance.get(class as usize).copied().unwrap_or(0),
             },
             LARGE => large.next_if(|l| l.0 == object).map_or(0, |l| l.1),
             units => u64::from(units),
         };
-        shallow.push(size)?;
         total = total.saturating_add(size);
-    }
+        shallow.push(size)
+    })?;
     Ok((shallow, total))
 }
 

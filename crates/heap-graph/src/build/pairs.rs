@@ -116,36 +116,34 @@ impl Pairs {
         std::mem::replace(&mut self.failed, Ok(()))
     }
 
-    /// Takes all buckets out, from the last to the first, each grouped when its turn comes. Fails when the file cannot be
-    /// read.
-    pub(crate) fn into_grouped<C: Cell>(
-        mut self,
-    ) -> impl Iterator<Item = io::Result<(usize, Grouped<C>)>> + Send {
-        (0..self.buckets.len())
-            .rev()
-            .map(move |bucket| Ok((bucket, self.take(bucket)?)))
+    /// Number of buckets.
+    pub(crate) fn buckets(&self) -> usize {
+        self.buckets.len()
     }
 
-    /// Takes a bucket out as sources grouped by target: `starts[t]..starts[t + 1]` are those of
-    /// target `bucket << 16 | t`.
+    /// Takes a bucket out, its sources grouped by target.
     ///
     /// # Errors
     /// When the file cannot be read.
-    pub(crate) fn take<C: Cell>(&mut self, bucket: usize) -> io::Result<Grouped<C>> {
+    pub(crate) fn take<C: Cell>(&mut self, bucket: usize, out: &mut Grouped<C>) -> io::Result<()> {
         let taken = std::mem::take(&mut self.buckets[bucket]);
         let file = self.file.as_ref().map(|(file, _)| file);
-        let mut starts = vec![0; (1 << BUCKET_BITS) + 2];
+        let Grouped { starts, sources } = out;
+        starts.clear();
+        starts.resize((1 << BUCKET_BITS) + 2, 0);
         taken.each(file, |target, _| starts[target as usize + 2] += 1)?;
         for t in 2..starts.len() {
             starts[t] += starts[t - 1];
         }
-        let mut sources = vec![C::default(); taken.len as usize];
+        // No more than this: most buckets are small, and one may be as large as half of the heap.
+        sources.clear();
+        sources.reserve_exact(taken.len as usize);
+        sources.resize(taken.len as usize, C::default());
         taken.each(file, |target, source| {
             let at = &mut starts[target as usize + 1];
             sources[*at as usize] = C::new(source);
             *at += 1;
-        })?;
-        Ok(Grouped { starts, sources })
+        })
     }
 }
 
@@ -180,7 +178,7 @@ impl Bucket {
     }
 }
 
-/// The edges of one bucket, by target.
+/// The edges of one bucket, by target: `starts[t]..starts[t + 1]` are the sources of the target with the low bits `t`.
 #[derive(Debug, Default)]
 pub(crate) struct Grouped<C> {
     starts: Vec<u64>,
@@ -220,8 +218,9 @@ mod tests {
             assert_eq!(pairs.file.as_ref().is_some_and(|f| f.1 > 3), n == SMALL);
             pairs.check().unwrap();
             let mut checked = 0;
-            for grouped in pairs.into_grouped::<u64>() {
-                let (bucket, grouped) = grouped.unwrap();
+            let mut grouped = Grouped::<u64>::default();
+            for bucket in (0..pairs.buckets()).rev() {
+                pairs.take(bucket, &mut grouped).unwrap();
                 for target in first_of(bucket)..first_of(bucket + 1) {
                     if target % 997 != 0 {
                         continue;

@@ -4,22 +4,23 @@
 use crate::HeapError;
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::sync_channel;
+use std::sync::mpsc::{channel, sync_channel};
 
-/// Runs `work` for every block, on `threads` threads, in any order.
-pub(crate) fn blocks(
+/// Runs `work` for every block, on `threads` threads, in any order. Each thread has a value of its own that it reuses.
+pub(crate) fn blocks<S: Default>(
     count: usize,
     threads: usize,
-    work: impl Fn(usize) -> io::Result<()> + Sync,
+    work: impl Fn(usize, &mut S) -> io::Result<()> + Sync,
 ) -> Result<(), HeapError> {
     let next = AtomicUsize::new(0);
     let run = || {
+        let mut own = S::default();
         loop {
             let block = next.fetch_add(1, Ordering::Relaxed);
             if block >= count {
                 return Ok(());
             }
-            work(block)?;
+            work(block, &mut own)?;
         }
     };
     let done: io::Result<()> = std::thread::scope(|scope| {
@@ -36,34 +37,42 @@ pub(crate) fn blocks(
     done.map_err(HeapError::io("parallel work"))
 }
 
-/// Computes blocks on other threads and hands them to `consume` in order.
-pub(crate) fn in_order<R: Send>(
+/// Computes blocks on other threads and hands them to `consume` in order. `compute` gets the result of an earlier block to
+/// overwrite.
+pub(crate) fn in_order<R: Default + Send>(
     count: usize,
     threads: usize,
-    compute: impl Fn(usize) -> io::Result<R> + Sync,
-    mut consume: impl FnMut(usize, R) -> io::Result<()>,
+    compute: impl Fn(usize, &mut R) -> io::Result<()> + Sync,
+    mut consume: impl FnMut(usize, &R) -> io::Result<()>,
 ) -> io::Result<()> {
     let workers = threads.saturating_sub(1).max(1);
     std::thread::scope(|scope| {
-        let receivers: Vec<_> = (0..workers)
+        let all: Vec<_> = (0..workers)
             .map(|worker| {
-                let (send, receive) = sync_channel(2);
+                let (send, results) = sync_channel(2);
+                let (done, spare) = channel::<R>();
                 let compute = &compute;
                 scope.spawn(move || {
                     for block in (worker..count).step_by(workers) {
-                        if send.send(compute(block)).is_err() {
+                        let mut result = spare.try_recv().unwrap_or_default();
+                        let computed = compute(block, &mut result);
+                        if send.send(computed.map(|()| result)).is_err() {
                             return;
                         }
                     }
                 });
-                receive
+                (results, done)
             })
             .collect();
         for block in 0..count {
-            match receivers[block % workers].recv() {
-                Ok(result) => consume(block, result?)?,
-                Err(_) => return Err(io::Error::other("a worker ended early")),
-            }
+            let (results, done) = &all[block % workers];
+            let Ok(result) = results.recv() else {
+                return Err(io::Error::other("a worker ended early"));
+            };
+            let result = result?;
+            consume(block, &result)?;
+            // After its last block the worker has ended.
+            let _ = done.send(result);
         }
         Ok(())
     })

@@ -2,6 +2,7 @@
 
 use super::cell::Cell;
 use super::classes::ClassTable;
+use super::facts::{LARGE, Run, SharedObjectFacts};
 use super::units::UnitVisitor;
 use super::varint::RowWriter;
 use crate::LayoutModel;
@@ -29,14 +30,7 @@ pub(crate) struct Shared<'a, C> {
     pub(crate) thread_locals: &'a FxHashMap<u64, Vec<u64>>,
     pub(crate) cells: SharedSlice<'a, C>,
     pub(crate) rows: SharedRows<'a>,
-    /// Class of each object, low and high bits.
-    pub(crate) class_low: SharedSlice<'a, u16>,
-    pub(crate) class_high: SharedSlice<'a, u8>,
-    /// Size of each array in units of the alignment, 0 for other objects, [`LARGE`] for those in
-    /// [`ReferencePass::large`].
-    pub(crate) units: SharedSlice<'a, u16>,
-    /// Trace serial of each object, when they do not all have the same.
-    pub(crate) traces: Option<SharedSlice<'a, u32>>,
+    pub(crate) facts: SharedObjectFacts<'a>,
     /// Rows grew beyond what a cell can hold: start again with wider ones.
     pub(crate) too_long: AtomicBool,
     /// `java.lang.VirtualThread`, `u32::MAX` if there is none.
@@ -44,9 +38,6 @@ pub(crate) struct Shared<'a, C> {
     /// Offsets of the records that repeat an id, ascending.
     pub(crate) repetitions: &'a [u64],
 }
-
-/// Marks an array whose size does not fit.
-pub(crate) const LARGE: u16 = u16::MAX;
 
 /// Bytes a worker takes from the rows at once.
 const BLOCK: u64 = 1 << 16;
@@ -76,6 +67,9 @@ pub(crate) struct ReferencePass<'a, C> {
     block: Option<Block<'a>>,
     last: Option<(u64, u32)>,
     before: u64,
+    run: Run,
+    /// The first failure to store what is known of objects.
+    pub(crate) failed: std::io::Result<()>,
     /// Added to every offset.
     base: u64,
     /// Number and file offset of the objects from which positions are counted.
@@ -98,6 +92,8 @@ impl<'a, C: Cell> ReferencePass<'a, C> {
             block: None,
             last: None,
             before: u64::MAX,
+            run: Run::default(),
+            failed: Ok(()),
             base: 0,
             anchors: Vec::new(),
             large: Vec::new(),
@@ -210,20 +206,17 @@ impl<'a, C: Cell> ReferencePass<'a, C> {
             self.anchors.push((source, object.offset));
         }
         self.before = source;
-        shared.class_low.set(source, object.class as u16);
-        if object.class > 0xffff {
-            shared.class_high.set(source, (object.class >> 16) as u8);
+        let units = object.size / shared.rules.alignment;
+        let short = u16::try_from(units).unwrap_or(LARGE);
+        if short == LARGE {
+            self.large.push((source, units));
         }
-        if object.size > 0 {
-            let units = object.size / shared.rules.alignment;
-            let short = u16::try_from(units).unwrap_or(LARGE);
-            shared.units.set(source, short);
-            if short == LARGE {
-                self.large.push((source, units));
-            }
-        }
-        if let Some(traces) = &shared.traces {
-            traces.set(source, object.trace.0);
+        let trace = object.trace.0;
+        let stored = self
+            .run
+            .push(&shared.facts, source, object.class, short, trace);
+        if stored.is_err() {
+            self.failed = stored;
         }
         let Some(mut block) = self.room(len) else {
             return;
@@ -414,5 +407,9 @@ impl<C: Cell> UnitVisitor for ReferencePass<'_, C> {
 
     fn end(&mut self) {
         self.flush();
+        let stored = self.run.store(&self.shared.facts);
+        if stored.is_err() {
+            self.failed = stored;
+        }
     }
 }

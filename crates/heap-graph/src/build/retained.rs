@@ -11,7 +11,7 @@ use super::tape::Tape;
 use super::tree::{self, Placed, Tree};
 use crate::HeapError;
 use crate::index::{IndexWriter, Tag};
-use crate::model::{ClassInfo, GroupSums, Summary};
+use crate::model::{ClassInfo, GroupSums, Summary, Sums};
 use crate::packed::{BitWriter, ColumnBuilder, width_for};
 use crate::raw::{BigVec, bytes_of, prefetch, trim};
 use hprof::Bytes;
@@ -132,7 +132,7 @@ fn objects<C: Cell, R: Cell>(
     phases.begin("retained sizes");
     phases.random(n);
     job.control.report("retained sizes", 0, n);
-    top_level(job, index, &top)?;
+    top_level(job, index, top)?;
     columns(job, index, &tree)?;
     Ok(reached)
 }
@@ -142,20 +142,20 @@ fn objects<C: Cell, R: Cell>(
 type Open = [u64; 4];
 
 /// Goes over the tree in pre-order. Afterwards each place has the dominator, as an object, and the
-/// units that the object retains besides its own. Gives the children of the virtual root with what they retain.
+/// units that the object retains besides its own. Gives what the children of the virtual root retain, and which objects they are.
 fn fold<C: Cell, R: Cell>(
     job: &Job<'_>,
     tree: &mut Tree<'_, C, R>,
     sizes: &Sizes<'_>,
     reached: &mut Reached,
-) -> Result<Vec<(u64, u64)>, HeapError> {
+) -> Result<Vec<Placed<R>>, HeapError> {
     let io = || HeapError::io("retained sizes");
     let classes = class_objects_by_number(job);
     let class_class = job.table.class_class;
     let (count, unit) = (job.map.len(), job.objects.rules.alignment);
     let placed: &mut [Placed<R>] = &mut tree.placed;
     let mut open = Stack::<Open>::new(job.budget);
-    let mut top = Vec::new();
+    let mut top = TopLevel::<R>::new(job.table.classes.len());
     let mut sum = 0u64;
     let (retained, groups) = std::thread::scope(|scope| {
         let threads = job.options.thread_count();
@@ -171,7 +171,7 @@ fn fold<C: Cell, R: Cell>(
                 close(&mut open, at, sum, placed);
                 let dominator = open.last().map_or(count, |above| above[3]);
                 if dominator == count {
-                    top.push((at, object));
+                    top.begin(object, class, units, sum);
                 }
                 placed[at as usize] = [R::new(dominator), R::new(0)];
                 sum += units;
@@ -197,11 +197,55 @@ fn fold<C: Cell, R: Cell>(
         row[2] = retained;
     }
     reached.groups = groups;
-    let retained = |at: u64, object| placed[at as usize][1].get() + sizes.units(object);
-    let top = top.into_iter();
-    Ok(top
-        .map(|(at, object)| (retained(at, object), object))
-        .collect())
+    top.end(sum);
+    let bytes = |units: u64| Bytes(units * unit);
+    let sums = top.sums.iter().map(|[objects, shallow, retained]| Sums {
+        objects: *objects,
+        shallow: bytes(*shallow),
+        retained: bytes(*retained),
+    });
+    reached.groups.top_level = sums.collect();
+    Ok(top.objects)
+}
+
+/// The children of the virtual root: their subtrees follow one another.
+struct TopLevel<R> {
+    /// Of each what it retains, in units, and which object it is.
+    objects: Vec<Placed<R>>,
+    /// Of each class objects, units, and units that they retain.
+    sums: Vec<[u64; 3]>,
+    /// The last one, if its subtree has not ended: its class, and the sum of sizes before it.
+    open: Option<(usize, u64)>,
+}
+
+impl<R: Cell> TopLevel<R> {
+    fn new(classes: usize) -> TopLevel<R> {
+        TopLevel {
+            objects: Vec::new(),
+            sums: vec![[0; 3]; classes],
+            open: None,
+        }
+    }
+
+    /// The next one begins; `sum` is that of all sizes before it.
+    #[inline]
+    fn begin(&mut self, object: u64, class: u32, units: u64, sum: u64) {
+        self.end(sum);
+        let class = class as usize;
+        self.objects.push([R::new(0), R::new(object)]);
+        self.sums[class][0] += 1;
+        self.sums[class][1] += units;
+        self.open = Some((class, sum));
+    }
+
+    fn end(&mut self, sum: u64) {
+        if let Some((class, before)) = self.open.take()
+            && let Some(last) = self.objects.last_mut()
+        {
+            last[0] = R::new(sum - before);
+            self.sums[class][2] += sum - before;
+        }
+    }
 }
 
 /// Ends the subtrees that end before a place.
@@ -227,9 +271,8 @@ fn columns<C: Cell, R: Cell>(
     let threads = job.options.thread_count();
     let mut column = ColumnBuilder::new(count, job.budget).map_err(io())?;
     let unreachable = [R::new(count + 1), R::new(0)];
-    let compute = |block: usize| {
-        let mut places = Vec::new();
-        tree.places.get(block, &mut places)?;
+    let compute = |block: usize, (places, values): &mut (Vec<C>, Vec<Placed<R>>)| {
+        tree.places.get(block, places)?;
         let of = |k: usize, place: &C| {
             if let Some(ahead) = places.get(k + AHEAD).and_then(|c| c.pre()) {
                 prefetch(&tree.placed, ahead as usize);
@@ -238,13 +281,14 @@ fn columns<C: Cell, R: Cell>(
             let found = found.and_then(|at| tree.placed.get(at as usize).copied());
             found.unwrap_or(unreachable)
         };
-        let values = places.iter().enumerate().map(|(k, place)| of(k, place));
-        Ok(values.collect::<Vec<_>>())
+        values.clear();
+        values.extend(places.iter().enumerate().map(|(k, place)| of(k, place)));
+        Ok(())
     };
     index
         .section(Tag::Dominators, |out| {
             let mut bits = BitWriter::new(out);
-            parallel::in_order(tree.places.blocks(), threads, compute, |_, values| {
+            parallel::in_order(tree.places.blocks(), threads, compute, |_, (_, values)| {
                 for [dominator, excess] in values {
                     bits.push(dominator.get(), width)?;
                     column.push(excess.get())?;
@@ -260,16 +304,19 @@ fn columns<C: Cell, R: Cell>(
 }
 
 /// The children of the virtual root, largest first.
-fn top_level(job: &Job<'_>, index: &mut IndexWriter, top: &[(u64, u64)]) -> Result<(), HeapError> {
-    let mut top = top.to_vec();
-    top.sort_unstable_by_key(|(size, object)| (std::cmp::Reverse(*size), *object));
+fn top_level<R: Cell>(
+    job: &Job<'_>,
+    index: &mut IndexWriter,
+    mut top: Vec<Placed<R>>,
+) -> Result<(), HeapError> {
+    top.sort_unstable_by_key(|[size, object]| (std::cmp::Reverse(*size), *object));
     let width = width_for(job.map.len());
     index
         .section(Tag::TopLevel, |out| {
             out.write_all(bytes_of(&[top.len() as u64]))?;
             let mut bits = BitWriter::new(out);
-            for (_, object) in &top {
-                bits.push(*object, width)?;
+            for [_, object] in &top {
+                bits.push(object.get(), width)?;
             }
             bits.finish()
         })

@@ -1,7 +1,7 @@
 //! A stack that may grow as deep as the heap is large: what lies deep goes to an unlinked temporary
 //! file, so that a list of millions of objects takes no memory here.
 
-use crate::raw::{Budget, Plain, bytes_of, copy_from_bytes};
+use crate::raw::{Budget, Plain, bytes_of, bytes_of_mut};
 use hprof::source::{read_exact_at, write_all_at};
 use std::fs::File;
 use std::io;
@@ -94,14 +94,12 @@ impl<T: Plain + Default> Stack<T> {
     #[inline(never)]
     fn reload(&mut self) {
         self.blocks -= 1;
-        let mut bytes = vec![0; BLOCK * size_of::<T>()];
-        let at = self.blocks * bytes.len() as u64;
+        let at = self.blocks * (BLOCK * size_of::<T>()) as u64;
+        self.top.resize(BLOCK, T::default());
         let done = match &self.file {
-            Some(file) => read_exact_at(file, &mut bytes, at),
+            Some(file) => read_exact_at(file, bytes_of_mut(&mut self.top), at),
             None => Ok(()),
         };
-        self.top.resize(BLOCK, T::default());
-        copy_from_bytes(&mut self.top, &bytes);
         self.note(done);
     }
 

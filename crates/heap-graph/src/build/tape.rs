@@ -2,7 +2,7 @@
 //! unlinked temporary file for large ones, so that they do not weigh on the peak.
 
 use super::cell::Cell;
-use crate::raw::{Budget, SMALL, bytes_of, copy_from_bytes};
+use crate::raw::{Budget, SMALL, bytes_of, bytes_of_mut};
 use hprof::source::{read_exact_at, write_all_at};
 use std::fs::File;
 use std::io;
@@ -103,18 +103,15 @@ impl<C: Cell> Tape<C> {
     pub(crate) fn get(&self, block: usize, out: &mut Vec<C>) -> io::Result<()> {
         let from = (block * BLOCK) as u64;
         let len = self.len.saturating_sub(from).min(BLOCK as u64) as usize;
-        out.clear();
         match &self.store {
             Store::Memory(blocks) => {
+                out.clear();
                 out.extend_from_slice(blocks.get(block).map_or(&[], Vec::as_slice));
                 Ok(())
             }
             Store::File(file) => {
-                let mut bytes = vec![0u8; len * size_of::<C>()];
-                read_exact_at(file, &mut bytes, from * size_of::<C>() as u64)?;
                 out.resize(len, C::default());
-                copy_from_bytes(out, &bytes);
-                Ok(())
+                read_exact_at(file, bytes_of_mut(out), from * size_of::<C>() as u64)
             }
         }
     }

@@ -64,9 +64,8 @@ pub(crate) fn build<'b, C: Cell, R: Cell>(
     {
         let shared = SharedSlice::new(&mut placed);
         let threads = job.options.thread_count();
-        parallel::blocks(numbers.blocks(), threads, |block| {
-            let mut cells = Vec::new();
-            numbers.get(block, &mut cells)?;
+        parallel::blocks(numbers.blocks(), threads, |block, cells: &mut Vec<C>| {
+            numbers.get(block, cells)?;
             for k in 0..cells.len() {
                 if let Some(ahead) = cells.get(k + AHEAD).and_then(|c| c.pre()) {
                     prefetch(&order, ahead as usize);
@@ -75,10 +74,10 @@ pub(crate) fn build<'b, C: Cell, R: Cell>(
                     cells[k] = C::visited(order[pre as usize].get());
                 }
             }
-            let own = place(job, super::pairs::first_of(block), &cells, sizes, &shared);
+            let own = place(job, super::pairs::first_of(block), cells, sizes, &shared);
             if let Ok(mut all) = all.lock() {
                 let (places, reached) = &mut *all;
-                places.put(block, &cells)?;
+                places.put(block, cells)?;
                 reached.add(own);
             }
             Ok(())

@@ -3,6 +3,7 @@
 
 mod pass;
 
+use crate::build::pairs::Grouped;
 use crate::index::{Identity, IndexFile, IndexPlace, IndexWriter, Tag, spill_dir};
 use crate::raw::{Budget, bytes_of};
 use crate::{Control, Heap, HeapError, LayoutModel, ObjIdx};
@@ -98,16 +99,15 @@ fn write_rows(
     starts: &mut Vec<u64>,
     out: &mut dyn Write,
 ) -> std::io::Result<()> {
-    let mut grouped = Vec::new();
+    let mut grouped: Vec<Grouped<u64>> = passes.iter().map(|_| Grouped::default()).collect();
     let mut bucket = u64::MAX;
     let mut at = 0u64;
     let (mut sources, mut row, mut head) = (Vec::<u64>::new(), Vec::new(), Vec::new());
     for object in 0..objects {
         if object >> 16 != bucket {
             bucket = object >> 16;
-            grouped.clear();
-            for pass in passes.iter_mut() {
-                grouped.push(pass.pairs.take::<u64>(bucket as usize)?);
+            for (pass, grouped) in passes.iter_mut().zip(&mut grouped) {
+                pass.pairs.take(bucket as usize, grouped)?;
             }
         }
         if object % BLOCK == 0 {
