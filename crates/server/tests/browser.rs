@@ -222,6 +222,12 @@ fn every_view_is_whole_in_every_look() {
                 wide.as_i64() <= Some(0),
                 "{view} at {width}: {wide} too wide"
             );
+            let name = view.split('?').next().unwrap_or_default();
+            let marked = format!(
+                "[...document.querySelectorAll('nav a')].filter((a) => (a.ariaCurrent === 'page') !== (a.dataset.view === '{name}')).map((a) => a.dataset.view).join()"
+            );
+            let wrong = browser.eval(&marked);
+            assert_eq!(wrong, "", "{view}: the list of views marks another one");
             let page = text(&mut browser);
             for word in [
                 "undefined",

@@ -68,20 +68,18 @@ export function start({ root, title, views, ask, tools, carried }) {
   let busy = false;
   let shown = null;
 
+  const viewOf = (name) => views.find((v) => v.name === name) || views[0];
+
   async function show() {
     const { name, params } = here();
-    const view = views.find((v) => v.name === name) || views[0];
+    const view = viewOf(name);
     running?.abort();
     running = new AbortController();
     const mine = running;
     busy = true;
     const where = location.hash;
     if (shown !== where) main.classList.add("loading");
-    for (const link of nav.querySelectorAll("a")) {
-      const on = link.dataset.view === view.name;
-      link.toggleAttribute("aria-current", on);
-      if (on) link.scrollIntoView({ block: "nearest", inline: "nearest" });
-    }
+    mark(view.name);
     let partial = false;
     const asked = async (v, p) => {
       const answer = await ask(v, p, mine.signal);
@@ -116,12 +114,25 @@ export function start({ root, title, views, ask, tools, carried }) {
     shown = where;
   }
 
+  /** Shows in the list of views which one is open. */
+  function mark(name) {
+    for (const link of nav.querySelectorAll("a")) {
+      if (link.dataset.view === name) {
+        link.setAttribute("aria-current", "page");
+        link.scrollIntoView({ block: "nearest", inline: "nearest" });
+      } else {
+        link.removeAttribute("aria-current");
+      }
+    }
+  }
+
   function menu() {
     const groups = new Map();
     for (const view of views.filter((v) => !v.hidden?.()))
       if (view.group !== undefined) groups.set(view.group, [...(groups.get(view.group) || []), view]);
     fill(nav, [...groups].map(([group, list]) => h("div", { class: "group" }, group ? h("span", { class: "label" }, group) : null,
       list.map((v) => h("a", { href: to(v.name), "data-view": v.name, title: v.keys ? `g ${v.keys}` : null }, v.title)))));
+    mark(viewOf(here().name).name);
   }
 
   addEventListener("hashchange", show);

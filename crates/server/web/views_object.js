@@ -135,10 +135,11 @@ const EXCLUSIONS = [["", "Strong, if there are any"], ["none", "Any reference"],
 
 export const objects = {
   name: "objects", title: "Objects",
-  heading: (p) => `Objects: ${p.set}`,
+  heading: (p) => (p.set ? `Objects: ${p.set}` : "Objects"),
   source: setSource,
   async show(context) {
     const p = context.params;
+    if (!p.set) return notice("bad", "No objects are named", h("p", null, "The address of this view needs a set, such as set=class:java.lang.String."));
     return [setTabs(p.set, p.show || "list"), await setBody(context, p, p.set)];
   },
 };
