@@ -8,6 +8,7 @@ use crate::progress::Meter;
 use heap_graph::{Control, Heap, HeapError, Mapping, Options, Phases, QuickHistogram, Summary};
 use report::{Doc, Look, Provenance, Say, Span, json, say, sheet, terminal};
 use serde::Serialize;
+use server::kept::{Kept, KeptAnswers};
 use std::cell::RefCell;
 use std::fs::{self, File};
 use std::io::{self, IsTerminal, Read, Write};
@@ -209,6 +210,39 @@ impl Session {
         Ok(self.finish(&provenance))
     }
 
+    /// As [`answer`](Self::answer), and keeps the text beside the index: the same command gives it at once the next time.
+    /// `depends_on` is what the answer depends on besides the dump and the command line; with a mapping of names nothing is kept.
+    pub(crate) fn answer_once<T: Say>(
+        &self,
+        heap: &Heap,
+        depends_on: &str,
+        find: impl FnOnce() -> Result<T, HeapError>,
+    ) -> anyhow::Result<Exit> {
+        let provenance = Provenance::of(heap.summary());
+        let kept = match &self.global.mapping {
+            Some(_) => None,
+            None => KeptAnswers::of(heap, "commands"),
+        };
+        // Another terminal is another question.
+        let words: Vec<_> = std::env::args_os().skip(1).collect();
+        let question = format!("{words:?} {:?} {depends_on}", self.look);
+        let found = kept.as_ref().and_then(|kept| kept.find(&question));
+        let text = match found {
+            Some(text) => text,
+            None => {
+                let answer = self.text(&find()?, &provenance)?;
+                if let Some(kept) = kept {
+                    let answer = answer.clone();
+                    // Without it the answer is computed again.
+                    let _ = kept.add(Kept { question, answer });
+                }
+                answer
+            }
+        };
+        self.write(text.as_bytes())?;
+        Ok(self.finish(&provenance))
+    }
+
     /// Whether the output is JSON or CSV: all rows, and nothing beside the answer.
     pub fn is_data(&self) -> bool {
         self.global.json || self.global.csv
@@ -222,6 +256,16 @@ impl Session {
         self.say_doc(&say::whole(answer, provenance))
     }
 
+    /// The text of an answer in the asked form.
+    fn text<T: Say>(&self, answer: &T, provenance: &Provenance) -> io::Result<String> {
+        if self.global.json {
+            let mut bytes = Vec::new();
+            json::write(&mut bytes, answer, provenance)?;
+            return String::from_utf8(bytes).map_err(io::Error::other);
+        }
+        Ok(self.render(&say::whole(answer, provenance)))
+    }
+
     /// Says in the asked form what is not about a heap: a value that is the JSON form, and its document.
     pub fn say_value<T: Serialize>(&self, value: &T, doc: impl FnOnce() -> Doc) -> io::Result<()> {
         if self.global.json {
@@ -232,11 +276,14 @@ impl Session {
 
     /// Says a document on standard output, or its tables only.
     pub fn say_doc(&self, doc: &Doc) -> io::Result<()> {
-        let text = match self.global.csv {
+        self.write(self.render(doc).as_bytes())
+    }
+
+    fn render(&self, doc: &Doc) -> String {
+        match self.global.csv {
             true => sheet::render(doc),
             false => terminal::render(doc, &self.look),
-        };
-        self.write(text.as_bytes())
+        }
     }
 
     /// Names the commands that lead on from an answer about this file; nothing for standard input, which

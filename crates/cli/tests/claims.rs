@@ -302,3 +302,48 @@ fn waste_claims_only_what_the_dump_shows() {
         .expect("keys");
     assert_eq!((&keys["references"], &keys["only"]), (&3.into(), &2.into()));
 }
+
+#[test]
+fn waste_is_answered_from_beside_the_index_the_second_time_unless_something_else_is_asked() {
+    let mut heap = Builder::new(IdSize::Eight);
+    let owner = nodes(&mut heap, "shop.Owner", 20);
+    heap.root(Root::StickyClass, owner);
+    let dir = folder(&[("heap.hprof", &heap)]);
+    let at = dir.path();
+    let waste = |args: &[&str]| {
+        let args: Vec<&str> = [&["waste"], args, &["heap.hprof"]].concat();
+        run(at, &args, 0)
+    };
+    let first = waste(&[]);
+    let json = waste(&["--json"]);
+    let index = fs::read_dir(at.join("heap.hprof.tenure")).expect("an index");
+    let mut kept = index.map(|file| file.expect("a file").path());
+    let kept = kept
+        .find(|path| path.extension().is_some_and(|kind| kind == "commands"))
+        .expect("kept answers");
+    // What is kept is what is shown.
+    let text = fs::read_to_string(&kept).expect("text");
+    fs::write(&kept, text.replace("shop.Node.val", "shop.Kept.val")).expect("another text");
+    assert!(first.contains("byte[]"), "{first}");
+    assert_eq!(waste(&[]), first.replace("shop.Node.val", "shop.Kept.val"));
+    assert_eq!(
+        waste(&["--json"]),
+        json.replace("shop.Node.val", "shop.Kept.val")
+    );
+    // Another number of rows is another question, and another dump has another index.
+    assert!(!waste(&["-n", "3"]).contains("shop.Kept"));
+    nodes(&mut heap, "shop.Other", 5);
+    fs::write(at.join("heap.hprof"), heap.bytes()).expect("another dump");
+    assert!(!waste(&[]).contains("shop.Kept"));
+    // A collections file is part of the question.
+    let own = at.join("own.toml");
+    fs::write(&own, "").expect("a table");
+    let with = |args: &[&str]| waste(&[args, &["--collections", "own.toml"]].concat());
+    assert_eq!(with(&["--json"]), waste(&["--json"]));
+    fs::write(&own, "no table").expect("no table");
+    run(
+        at,
+        &["waste", "--json", "--collections", "own.toml", "heap.hprof"],
+        2,
+    );
+}

@@ -3,9 +3,10 @@
 //! ([`Heap::object`](Heap::object)) finds each record from an anchor and is for few objects.
 
 use crate::build::units::{Input, UnitVisitor, run_pass, units_of};
+use crate::idmap::{Cursor, IdMap};
 use crate::index::Tag;
 use crate::layout::SizeRules;
-use crate::{ClassIdx, Control, Heap, HeapError, ObjIdx};
+use crate::{ClassIdx, Columns, Control, Heap, HeapError, ObjIdx};
 use hprof::{
     BasicType, Bytes, FileOffset, HeapVisitor, Instance, ObjectArray, ObjectId, PrimitiveArray,
     Stretch, SubRecord, read_id, walk_stretch,
@@ -86,12 +87,7 @@ impl ContentSteps {
             until: unit.until.min(from.saturating_add(STEP)),
             end: unit.end,
         };
-        let mut worker = Worker {
-            heap,
-            repetitions: heap.index.array(Tag::Repetitions),
-            base: 0,
-            visitor,
-        };
+        let mut worker = Worker::new(heap, visitor);
         let known = |id| self.known.contains(&id);
         let walked = walk_stretch(source.bytes(), heap.id_size(), part, &known, &mut worker);
         if source.has_failed() {
@@ -131,21 +127,35 @@ pub struct Slot {
 const SPLIT: u64 = 32 << 20;
 
 struct Worker<'h, V> {
-    heap: &'h Heap,
+    ids: IdMap<'h>,
+    cursor: Cursor,
+    columns: Columns<'h>,
     /// Offsets of the records that repeat an id: only the first one counts.
     repetitions: &'h [u64],
     base: u64,
     visitor: V,
 }
 
-impl<V: ContentVisitor> Worker<'_, V> {
+impl<'h, V: ContentVisitor> Worker<'h, V> {
+    fn new(heap: &'h Heap, visitor: V) -> Worker<'h, V> {
+        Worker {
+            ids: heap.ids(),
+            cursor: Cursor::default(),
+            columns: heap.columns(),
+            repetitions: heap.index.array(Tag::Repetitions),
+            base: 0,
+            visitor,
+        }
+    }
+
     #[inline]
-    fn number(&self, at: FileOffset, id: ObjectId) -> Option<ObjIdx> {
+    fn number(&mut self, at: FileOffset, id: ObjectId) -> Option<ObjIdx> {
         let all = self.repetitions;
         if !all.is_empty() && all.binary_search(&(at.0 + self.base)).is_ok() {
             return None;
         }
-        self.heap.find(id)
+        let number = self.ids.rank_after(&mut self.cursor, id.0);
+        number.filter(|_| !id.is_null()).map(ObjIdx)
     }
 }
 
@@ -154,7 +164,7 @@ impl<V: ContentVisitor> HeapVisitor for Worker<'_, V> {
         if V::INSTANCES
             && let Some(object) = self.number(at, i.id)
         {
-            let class = self.heap.class_of(object);
+            let class = self.columns.class_of(object);
             self.visitor.instance(object, class, i.fields);
         }
     }
@@ -163,7 +173,7 @@ impl<V: ContentVisitor> HeapVisitor for Worker<'_, V> {
         if V::OBJECT_ARRAYS
             && let Some(object) = self.number(at, a.id)
         {
-            let class = self.heap.class_of(object);
+            let class = self.columns.class_of(object);
             self.visitor.object_array(object, class, a.elements);
         }
     }
@@ -208,15 +218,7 @@ impl Heap {
             read: &|at, out| source.read_at(at, out),
             release: Some(&release),
         };
-        let repetitions = self.index.array(Tag::Repetitions);
-        let visitors = (0..workers)
-            .map(|_| Worker {
-                heap: self,
-                repetitions,
-                base: 0,
-                visitor: visitor(),
-            })
-            .collect();
+        let visitors = (0..workers).map(|_| Worker::new(self, visitor())).collect();
         let (workers, _) = run_pass(&input, phase, &units, visitors)?;
         self.check()?;
         Ok(workers.into_iter().map(|w| w.visitor).collect())

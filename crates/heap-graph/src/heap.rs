@@ -1,7 +1,7 @@
 //! An opened heap: every question that the index answers.
 
 use crate::build::{Detail, Meta, is_local};
-use crate::idmap::{Block, Directory, IdMap, select};
+use crate::idmap::{Block, Directory, IdMap, NO_NUMBER, select};
 use crate::index::{Identity, IndexFile, IndexPlace, Tag, VERSION, spill_dir};
 use crate::packed::{Column, Packed, width_for};
 use crate::sections::{self, Sections};
@@ -312,6 +312,27 @@ impl Heap {
             None
         } else {
             self.ids().rank(id.0).map(ObjIdx)
+        }
+    }
+
+    /// The objects of many ids, faster than [`find`](Self::find) for each. `out` gets one entry for each id.
+    pub fn find_all(&self, ids: impl Iterator<Item = ObjectId>, out: &mut Vec<Option<ObjIdx>>) {
+        const AT_ONCE: usize = 128;
+        let map = self.ids();
+        let mut spots = [NO_NUMBER; AT_ONCE];
+        let mut ids = ids.peekable();
+        while ids.peek().is_some() {
+            let mut count = 0;
+            for (spot, id) in spots.iter_mut().zip(ids.by_ref()) {
+                *spot = match id.is_null() {
+                    true => NO_NUMBER,
+                    false => map.spot(id.0),
+                };
+                count += 1;
+            }
+            map.ranks(&mut spots[..count]);
+            let found = spots[..count].iter();
+            out.extend(found.map(|number| (*number != NO_NUMBER).then_some(ObjIdx(*number))));
         }
     }
 

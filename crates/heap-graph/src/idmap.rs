@@ -211,6 +211,28 @@ pub(crate) struct IdMap<'a> {
     directory: &'a Directory,
 }
 
+/// The id that was looked up before, for [`IdMap::rank_after`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cursor {
+    /// Its block, by index and by number.
+    index: usize,
+    number: u64,
+    bit: u64,
+    rank: u64,
+}
+
+impl Default for Cursor {
+    /// Before all ids.
+    fn default() -> Cursor {
+        Cursor {
+            index: 0,
+            number: u64::MAX,
+            bit: 0,
+            rank: 0,
+        }
+    }
+}
+
 impl<'a> IdMap<'a> {
     /// Views blocks and numbers as made by [`IdSetBuilder::finish`].
     pub(crate) fn new(
@@ -272,6 +294,45 @@ impl<'a> IdMap<'a> {
         let mut number = [self.spot(id)];
         ranks(self.blocks, &mut number);
         (number[0] != NO_NUMBER).then_some(number[0])
+    }
+
+    /// As [`rank`](Self::rank), for ids that mostly ascend: what lies between two ids of a block is counted in its bits.
+    #[inline]
+    pub(crate) fn rank_after(&self, cursor: &mut Cursor, id: u64) -> Option<u64> {
+        let slot = id >> self.shift;
+        let (number, bit) = (slot / SLOTS, slot % SLOTS);
+        if number != cursor.number || bit <= cursor.bit || slot << self.shift != id {
+            let rank = self.rank(id)?;
+            let (index, _) = self.locate(id)?;
+            *cursor = Cursor {
+                index,
+                number,
+                bit,
+                rank,
+            };
+            return Some(rank);
+        }
+        let block = self.blocks.get(cursor.index)?;
+        let mask = 1u64 << (bit & 63);
+        let (from, to) = ((cursor.bit >> 6) as usize + 1, (bit >> 6) as usize + 1);
+        if block[to] & mask == 0 {
+            return None;
+        }
+        // The bits behind the one before, up to the id's own.
+        let behind = !((2u64 << (cursor.bit & 63)).wrapping_sub(1));
+        let upto = mask | (mask - 1);
+        let ones = |word: u64| u64::from(word.count_ones());
+        let between = match from == to {
+            true if block[to] & behind & upto == mask => 1,
+            true => ones(block[to] & behind & upto),
+            false => {
+                let whole: u64 = block[from + 1..to].iter().map(|word| ones(*word)).sum();
+                ones(block[from] & behind) + whole + ones(block[to] & upto)
+            }
+        };
+        cursor.bit = bit;
+        cursor.rank += between;
+        Some(cursor.rank)
     }
 
     /// The id of a dense number; 0 if there is no such number.
@@ -352,6 +413,14 @@ mod tests {
             iter(shift, &done.blocks, &done.numbers).collect::<Vec<_>>(),
             sorted
         );
+        // In order, with ids that are not there between, and in any order.
+        let mut cursor = Cursor::default();
+        let near = sorted
+            .iter()
+            .flat_map(|id| [*id, id.wrapping_add(1), id.wrapping_add(1 << shift)]);
+        for id in near.chain(ids.iter().copied()) {
+            assert_eq!(map.rank_after(&mut cursor, id), map.rank(id), "{id:#x}");
+        }
         for (n, id) in sorted.iter().enumerate() {
             assert_eq!(map.rank(*id), Some(n as u64), "rank of {id:#x}");
             assert_eq!(map.select(n as u64), *id);

@@ -107,6 +107,28 @@ fn walk(dir: &std::path::Path) -> Vec<std::path::PathBuf> {
 }
 
 #[test]
+fn many_ids_are_looked_up_together_as_they_are_one_by_one() {
+    let (file, _) = dump();
+    let options = Options {
+        no_index: true,
+        ..Options::default()
+    };
+    let heap = Heap::open(file.path(), &options, &Control::quiet()).expect("it opens");
+    let ids: Vec<u64> = heap.all_ids().map(|(_, id)| id.0).collect();
+    // Known ones out of order, null, ids of nothing, and as many as do not fill the last group.
+    let some = ids.iter().rev().step_by(7).take(1000).copied();
+    let wanted: Vec<_> = some
+        .chain([0, 1, u64::MAX, ids[3] + 1])
+        .map(hprof::ObjectId)
+        .collect();
+    let mut found = Vec::new();
+    heap.find_all(wanted.iter().copied(), &mut found);
+    let one_by_one: Vec<_> = wanted.iter().map(|id| heap.find(*id)).collect();
+    assert_eq!(found, one_by_one);
+    assert_eq!(found.iter().flatten().count(), 1000);
+}
+
+#[test]
 fn findings_do_not_depend_on_the_number_of_threads() {
     use testkit::dump::{ClassDump, Dump, Segment, Version};
     let mut dump = Dump::new(Version::V102, IdSize::Eight);

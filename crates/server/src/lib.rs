@@ -17,13 +17,14 @@
 //!
 //! In reading order: [`serve`] (listening and stopping), [`guard`] (who may ask), [`reply`]
 //! (answers, faults, CSV, plain HTML), [`events`] (server-sent events), [`assets`] (the page's
-//! modules), [`explorer`] (a heap dump as pages), [`mcp`] (the same questions as tools on standard
+//! modules), [`kept`] (answers beside the index), [`explorer`] (a heap dump as pages), [`mcp`] (the same questions as tools on standard
 //! input and output) and [`live`] (a running program); [`reference`](mod@reference) makes the parts of the documents that follow from declarations.
 
 pub mod assets;
 pub mod events;
 pub mod explorer;
 pub mod guard;
+pub mod kept;
 pub mod live;
 pub mod mcp;
 pub mod reference;

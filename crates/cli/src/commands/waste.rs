@@ -43,15 +43,22 @@ pub struct Table {
 }
 
 impl Table {
+    /// The user's file; empty without one.
+    fn text(&self) -> Result<String> {
+        let Some(path) = &self.collections else {
+            return Ok(String::new());
+        };
+        std::fs::read_to_string(path).with_context(|| path.display().to_string())
+    }
+
     /// The built-in table with the user's file in front.
     pub(crate) fn read(&self) -> Result<CollectionTable> {
         let built_in = CollectionTable::built_in();
         let Some(path) = &self.collections else {
             return Ok(built_in);
         };
-        let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
-        let own =
-            CollectionTable::parse(&text).map_err(|e| Usage(format!("{}: {e}", path.display())))?;
+        let own = CollectionTable::parse(&self.text()?)
+            .map_err(|e| Usage(format!("{}: {e}", path.display())))?;
         Ok(built_in.with(own))
     }
 }
@@ -69,7 +76,8 @@ impl Args {
             sites: heap.one_trace().is_none(),
             table,
         };
-        let found = session.with_control(|c| waste(&heap, &options, c))?;
-        session.answer(&found, heap.summary())
+        session.answer_once(&heap, &self.table.text()?, || {
+            session.with_control(|c| waste(&heap, &options, c))
+        })
     }
 }

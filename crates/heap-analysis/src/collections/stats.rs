@@ -18,7 +18,7 @@ use crate::objects::describe::Address;
 use crate::objects::fields::{elements, field_int};
 use crate::sets::object_set::{ObjectSet, chained, counts};
 use crate::strings::holders::element_ids;
-use heap_graph::{ClassIdx, ContentVisitor, Control, Heap, HeapError, ObjIdx};
+use heap_graph::{ClassIdx, Columns, ContentVisitor, Control, Heap, HeapError, ObjIdx};
 use hprof::{BasicType, Bytes};
 use serde::Serialize;
 use std::cmp::Reverse;
@@ -125,6 +125,7 @@ pub(crate) struct Found {
 /// The first walk.
 pub(crate) struct FindPass<'a> {
     heap: &'a Heap,
+    columns: Columns<'a>,
     shapes: &'a [Option<Shape>],
     all: bool,
     found: Vec<Found>,
@@ -134,6 +135,7 @@ impl<'a> FindPass<'a> {
     pub(crate) fn new(heap: &'a Heap, shapes: &'a [Option<Shape>], all: bool) -> FindPass<'a> {
         FindPass {
             heap,
+            columns: heap.columns(),
             shapes,
             all,
             found: Vec::new(),
@@ -156,7 +158,7 @@ impl ContentVisitor for FindPass<'_> {
         let Some(shape) = &self.shapes[class.0 as usize] else {
             return;
         };
-        if !counts(self.heap, self.all, object) {
+        if !counts(&self.columns, self.all, object) {
             return;
         }
         let ids = self.heap.id_size();

@@ -1,8 +1,10 @@
 //! A set of objects with a dense number for each member, and what the walks over contents share.
 
-use heap_graph::{Bits, ClassIdx, ContentVisitor, Heap, ObjIdx, Slot};
+use heap_graph::{Bits, ClassIdx, Columns, ContentVisitor, Heap, ObjIdx, Slot};
 use hprof::{BasicType, IdSize, ObjectId, read_id};
-use std::hash::{DefaultHasher, Hasher};
+use std::hash::{BuildHasher, DefaultHasher, Hasher, RandomState};
+use std::sync::LazyLock;
+use twox_hash::XxHash3_64;
 
 /// A set of objects; two bits per object of the heap.
 #[derive(Clone, Debug, Default)]
@@ -135,6 +137,12 @@ impl Place {
     }
 }
 
+/// A hash by which contents are compared. It is another one in each run, so that no file is made to have collisions.
+pub(crate) fn content_hash(tag: u64, bytes: &[u8]) -> u64 {
+    static SEED: LazyLock<u64> = LazyLock::new(|| RandomState::new().hash_one(0));
+    XxHash3_64::oneshot_with_seed(SEED.wrapping_add(tag), bytes)
+}
+
 /// A hash that is the same on every run and has no cheap collisions: SipHash with fixed keys.
 pub(crate) fn hash_of(tag: u64, bytes: &[u8]) -> u64 {
     let mut hasher = DefaultHasher::new();
@@ -145,6 +153,6 @@ pub(crate) fn hash_of(tag: u64, bytes: &[u8]) -> u64 {
 
 /// Whether an object counts: all do, or the reachable ones.
 #[inline]
-pub(crate) fn counts(heap: &Heap, all: bool, object: ObjIdx) -> bool {
-    all || heap.is_reachable(object)
+pub(crate) fn counts(columns: &Columns<'_>, all: bool, object: ObjIdx) -> bool {
+    all || columns.is_reachable(object)
 }

@@ -9,7 +9,7 @@ use crate::objects::describe::Address;
 use crate::objects::fields::field_ref;
 use crate::sets::object_set::{Place, counts};
 use heap_graph::{
-    ClassIdx, ContentVisitor, Control, Heap, HeapError, ObjIdx, ObjectView, string_text,
+    ClassIdx, Columns, ContentVisitor, Control, Heap, HeapError, ObjIdx, ObjectView, string_text,
 };
 use hprof::BasicType;
 use regex::{Regex, RegexSet};
@@ -156,7 +156,7 @@ pub struct SecretOptions {
 type Hits = Vec<(ObjIdx, String, String)>;
 
 struct TextPass<'a> {
-    heap: &'a Heap,
+    columns: Columns<'a>,
     rules: SecretRules,
     all: bool,
     searched: u64,
@@ -170,7 +170,7 @@ impl ContentVisitor for TextPass<'_> {
     fn primitive_array(&mut self, object: ObjIdx, element: BasicType, _: u32, data: &[u8]) {
         if !matches!(element, BasicType::Byte | BasicType::Char)
             || data.len() < 8
-            || !counts(self.heap, self.all, object)
+            || !counts(&self.columns, self.all, object)
         {
             return;
         }
@@ -196,6 +196,7 @@ impl ContentVisitor for TextPass<'_> {
 /// Instances with a field of a telling name, and entries of maps with a telling key.
 struct FieldPass<'a> {
     heap: &'a Heap,
+    columns: Columns<'a>,
     /// Per class: name and place of telling fields.
     telling: &'a [Vec<(String, Place)>],
     /// Per class: key and value of map entries.
@@ -212,7 +213,7 @@ impl ContentVisitor for FieldPass<'_> {
     fn instance(&mut self, object: ObjIdx, class: ClassIdx, fields: &[u8]) {
         let telling = &self.telling[class.0 as usize];
         let entry = self.entries[class.0 as usize];
-        if telling.is_empty() && entry.is_none() || !counts(self.heap, self.all, object) {
+        if telling.is_empty() && entry.is_none() || !counts(&self.columns, self.all, object) {
             return;
         }
         let ids = self.heap.id_size();
@@ -239,7 +240,7 @@ pub fn secrets(
 ) -> Result<Secrets, HeapError> {
     let all = options.all;
     let passes = heap.walk_contents("texts", control, || TextPass {
-        heap,
+        columns: heap.columns(),
         // A clone has its own scratch space: workers do not wait for each other.
         rules: rules.clone(),
         all,
@@ -251,6 +252,7 @@ pub fn secrets(
     let (telling, entries) = shapes(heap, rules);
     let passes = heap.walk_contents("fields", control, || FieldPass {
         heap,
+        columns: heap.columns(),
         telling: &telling,
         entries: &entries,
         all,

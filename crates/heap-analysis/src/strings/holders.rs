@@ -3,7 +3,7 @@
 
 use crate::sets::object_set::{ObjectSet, counts};
 use crate::strings::Holder;
-use heap_graph::{ClassIdx, ContentVisitor, Control, Heap, HeapError, ObjIdx, Slot};
+use heap_graph::{ClassIdx, Columns, ContentVisitor, Control, Heap, HeapError, ObjIdx, Slot};
 use hprof::{BasicType, IdSize, ObjectId, read_id};
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
@@ -53,23 +53,42 @@ type Sums = FxHashMap<(u32, PlaceKey), (u64, u64)>;
 
 struct HolderPass<'a> {
     heap: &'a Heap,
+    columns: Columns<'a>,
     wanted: &'a Wanted,
     references: &'a [Vec<Slot>],
     owners: Option<&'a Owners<'a>>,
     all: bool,
+    /// References that will be looked up together, and a list for their targets.
+    waiting: Vec<(ObjectId, PlaceKey)>,
+    found: Vec<Option<ObjIdx>>,
     sums: Sums,
 }
+
+/// References that are looked up together.
+const AT_ONCE: usize = 512;
 
 impl HolderPass<'_> {
     #[inline]
     fn add(&mut self, target: ObjectId, key: PlaceKey) {
-        let Some(target) = self.heap.find(target) else {
+        if target.is_null() {
             return;
-        };
-        if let Some(rank) = self.wanted.set.rank(target) {
-            let (group, weight) = self.wanted.tags[rank];
-            let sum = self.sums.entry((group, key)).or_default();
-            *sum = (sum.0 + 1, sum.1 + weight);
+        }
+        self.waiting.push((target, key));
+        if self.waiting.len() == AT_ONCE {
+            self.add_all();
+        }
+    }
+
+    fn add_all(&mut self) {
+        self.found.clear();
+        let targets = self.waiting.iter().map(|(target, _)| *target);
+        self.heap.find_all(targets, &mut self.found);
+        for ((_, key), target) in self.waiting.drain(..).zip(&self.found) {
+            if let Some(rank) = target.and_then(|target| self.wanted.set.rank(target)) {
+                let (group, weight) = self.wanted.tags[rank];
+                let sum = self.sums.entry((group, key)).or_default();
+                *sum = (sum.0 + 1, sum.1 + weight);
+            }
         }
     }
 }
@@ -78,7 +97,7 @@ impl ContentVisitor for HolderPass<'_> {
     const PRIMITIVE_ARRAYS: bool = false;
 
     fn instance(&mut self, object: ObjIdx, class: ClassIdx, fields: &[u8]) {
-        if !counts(self.heap, self.all, object) {
+        if !counts(&self.columns, self.all, object) {
             return;
         }
         let (ids, all) = (self.heap.id_size(), self.references);
@@ -96,7 +115,7 @@ impl ContentVisitor for HolderPass<'_> {
     }
 
     fn object_array(&mut self, object: ObjIdx, class: ClassIdx, elements: &[u8]) {
-        if !counts(self.heap, self.all, object) {
+        if !counts(&self.columns, self.all, object) {
             return;
         }
         let ids = self.heap.id_size();
@@ -146,10 +165,13 @@ pub(crate) fn holders(
     let references = reference_slots(heap);
     let mut passes = heap.walk_contents("holders", control, || HolderPass {
         heap,
+        columns: heap.columns(),
         wanted,
         references: &references,
         owners: question.owners,
         all: question.all,
+        waiting: Vec::with_capacity(AT_ONCE),
+        found: Vec::with_capacity(AT_ONCE),
         sums: Sums::default(),
     })?;
     if let Some(first) = passes.first_mut() {
@@ -165,6 +187,7 @@ pub(crate) fn holders(
             }
         }
     }
+    passes.iter_mut().for_each(HolderPass::add_all);
     let mut named: Vec<FxHashMap<String, (u64, u64)>> = vec![FxHashMap::default(); question.groups];
     for ((group, key), (count, bytes)) in passes.into_iter().flat_map(|p| p.sums) {
         if let Some(group) = named.get_mut(group as usize) {

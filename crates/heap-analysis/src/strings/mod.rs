@@ -8,7 +8,7 @@ pub(crate) mod texts;
 
 use crate::objects::describe::{Address, shorten};
 use crate::objects::fields::{class_named, field_ref};
-use crate::sets::object_set::{ObjectSet, counts, hash_of};
+use crate::sets::object_set::{ObjectSet, content_hash, counts};
 use crate::strings::holders::{Question, Wanted, holders};
 use crate::strings::texts::{
     HashPass, NO_ARRAY, StringPass, StringShape, Text, arrays_of, matching,
@@ -125,7 +125,7 @@ pub(crate) fn shared_texts(heap: &Heap, all: bool) -> Vec<Text> {
             Some(Text {
                 string,
                 array: field_ref(heap, string, "value").unwrap_or(NO_ARRAY),
-                hash: hash_of(0, heap.string(string)?.as_bytes()),
+                hash: content_hash(0, heap.string(string)?.as_bytes()),
             })
         })
         .collect()
@@ -134,10 +134,11 @@ pub(crate) fn shared_texts(heap: &Heap, all: bool) -> Vec<Text> {
 /// Every String of the heap.
 fn strings_of(heap: &Heap, all: bool) -> impl Iterator<Item = ObjIdx> + '_ {
     let class = class_named(heap, "java.lang.String");
+    let columns = heap.columns();
     class
         .into_iter()
         .flat_map(|c| heap.objects_of(c))
-        .filter(move |o| counts(heap, all, *o))
+        .filter(move |o| counts(&columns, all, *o))
         .filter(|o| heap.kind(*o) == ObjectKind::Instance)
 }
 

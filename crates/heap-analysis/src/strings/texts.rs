@@ -2,8 +2,8 @@
 //! the arrays that they own. 24 bytes per string and 8 per array.
 
 use crate::objects::fields::class_named;
-use crate::sets::object_set::{ObjectSet, Place, chained, counts, hash_of};
-use heap_graph::{ClassIdx, ContentVisitor, Heap, ObjIdx, string_text};
+use crate::sets::object_set::{ObjectSet, Place, chained, content_hash, counts};
+use heap_graph::{ClassIdx, Columns, ContentVisitor, Heap, ObjIdx, string_text};
 use hprof::BasicType;
 use regex::Regex;
 
@@ -43,6 +43,7 @@ pub(crate) struct StringRow {
 /// The first walk.
 pub(crate) struct StringPass<'h> {
     heap: &'h Heap,
+    columns: Columns<'h>,
     shape: Option<StringShape>,
     all: bool,
     rows: Vec<StringRow>,
@@ -52,6 +53,7 @@ impl<'h> StringPass<'h> {
     pub(crate) fn new(heap: &'h Heap, shape: Option<StringShape>, all: bool) -> StringPass<'h> {
         StringPass {
             heap,
+            columns: heap.columns(),
             shape,
             all,
             rows: Vec::new(),
@@ -77,7 +79,7 @@ impl ContentVisitor for StringPass<'_> {
         let ids = self.heap.id_size();
         let array = shape.value.id(fields, ids);
         if let Some(array) = self.heap.find(array)
-            && counts(self.heap, self.all, object)
+            && counts(&self.columns, self.all, object)
         {
             let coder = shape.coder.map_or(0, |c| c.bits(fields, ids) as i8);
             self.rows.push(StringRow {
@@ -158,7 +160,8 @@ impl ContentVisitor for HashPass<'_> {
             && matches!(element, BasicType::Byte | BasicType::Char)
             && data.is_empty() == (len == 0)
         {
-            self.found.push((rank, hash_of(0, data).max(NO_DATA + 1)));
+            self.found
+                .push((rank, content_hash(0, data).max(NO_DATA + 1)));
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use super::plan::{Plan, primitive_of};
 use crate::sets::object_set::{Place, counts};
-use heap_graph::{ClassIdx, ContentVisitor, Dominator, Heap, ObjIdx};
+use heap_graph::{ClassIdx, Columns, ContentVisitor, Dominator, Heap, ObjIdx};
 use hprof::{BasicType, Bytes};
 use serde::Serialize;
 use std::cmp::Reverse;
@@ -114,6 +114,7 @@ impl Held {
 /// A visitor of one worker.
 pub(super) struct BoxedPass<'a> {
     heap: &'a Heap,
+    columns: Columns<'a>,
     plan: &'a Plan,
     fields: &'a FieldPlan,
     all: bool,
@@ -125,6 +126,7 @@ impl<'a> BoxedPass<'a> {
         let held = vec![Held::Nothing; fields.fields.len()];
         BoxedPass {
             heap,
+            columns: heap.columns(),
             plan,
             fields,
             all,
@@ -138,11 +140,11 @@ impl<'a> BoxedPass<'a> {
         let Some(held) = self.heap.find(id).filter(|_| !id.is_null()) else {
             return Held::Other;
         };
-        let class = self.heap.class_of(held);
+        let class = self.columns.class_of(held);
         if !self.plan.is_box(class) {
             return Held::Other;
         }
-        let own = match self.heap.dominator(held) {
+        let own = match self.columns.dominator(held) {
             Dominator::Object(above) if above == object => vec![held],
             _ => Vec::new(),
         };
@@ -160,7 +162,7 @@ impl ContentVisitor for BoxedPass<'_> {
 
     fn instance(&mut self, object: ObjIdx, class: ClassIdx, fields: &[u8]) {
         let list = &self.fields.of_class[class.0 as usize];
-        if list.is_empty() || !counts(self.heap, self.all, object) {
+        if list.is_empty() || !counts(&self.columns, self.all, object) {
             return;
         }
         for (place, number) in list {

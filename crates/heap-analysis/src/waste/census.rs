@@ -2,13 +2,13 @@
 //! references, buffers, and marks for what may have an equal.
 
 use super::contents::Contents;
-use super::equal::{Sketch, hash_instance, hash_primitives, hash_references};
+use super::equal::{AHEAD, Sketch, hash_instance, hash_primitives, hash_references};
 use super::native::RawBuffer;
 use super::plan::Plan;
 use super::references::{RawReference, RawWeakEntry};
 use crate::objects::fields::lineage;
 use crate::sets::object_set::counts;
-use heap_graph::{ClassIdx, ContentVisitor, Heap, ObjIdx, Slot};
+use heap_graph::{ClassIdx, Columns, ContentVisitor, Heap, ObjIdx, Slot};
 use hprof::{BasicType, Bytes};
 use serde::Serialize;
 use std::cmp::Reverse;
@@ -46,8 +46,11 @@ pub struct ZeroField {
 /// What a worker counts.
 pub(super) struct Census<'a> {
     heap: &'a Heap,
+    columns: Columns<'a>,
     plan: &'a Plan,
     sketch: &'a Sketch,
+    /// Hashes that will be marked.
+    marks: Vec<u64>,
     all: bool,
     /// Shallow size of everything that was examined.
     pub(super) shallow: u64,
@@ -66,8 +69,10 @@ impl<'a> Census<'a> {
         let classes = heap.classes().len();
         Census {
             heap,
+            columns: heap.columns(),
             plan,
             sketch,
+            marks: Vec::with_capacity(AHEAD),
             all,
             shallow: 0,
             masks: vec![(0, Vec::new()); classes],
@@ -76,6 +81,13 @@ impl<'a> Census<'a> {
             references: Vec::new(),
             weak_entries: Vec::new(),
             buffers: Vec::new(),
+        }
+    }
+
+    fn mark(&mut self, hash: u64) {
+        self.marks.push(hash);
+        if self.marks.len() == AHEAD {
+            self.sketch.mark_all(&mut self.marks);
         }
     }
 
@@ -91,7 +103,8 @@ impl<'a> Census<'a> {
             weak_entries: Vec::new(),
             buffers: Vec::new(),
         };
-        for part in parts {
+        for mut part in parts {
+            part.sketch.mark_all(&mut part.marks);
             sum.shallow += part.shallow;
             for (all, one) in sum.masks.iter_mut().zip(&part.masks) {
                 all.0 += one.0;
@@ -134,11 +147,11 @@ fn or(all: &mut Vec<u8>, one: &[u8]) {
 
 impl ContentVisitor for Census<'_> {
     fn instance(&mut self, object: ObjIdx, class: ClassIdx, fields: &[u8]) {
-        if !counts(self.heap, self.all, object) {
+        if !counts(&self.columns, self.all, object) {
             return;
         }
         let ids = self.heap.id_size();
-        self.shallow += self.heap.shallow(object).0;
+        self.shallow += self.columns.shallow(object).0;
         let mask = &mut self.masks[class.0 as usize];
         mask.0 += 1;
         or(&mut mask.1, fields);
@@ -158,31 +171,31 @@ impl ContentVisitor for Census<'_> {
             self.buffers.push(shape.read(object, fields, ids));
         }
         if self.plan.comparable(class, fields) {
-            self.sketch.mark(hash_instance(class, fields));
+            self.mark(hash_instance(class, fields));
         }
     }
 
     fn object_array(&mut self, object: ObjIdx, class: ClassIdx, elements: &[u8]) {
-        if !counts(self.heap, self.all, object) {
+        if !counts(&self.columns, self.all, object) {
             return;
         }
-        let shallow = self.heap.shallow(object).0;
+        let shallow = self.columns.shallow(object).0;
         self.shallow += shallow;
         self.contents
             .references(shallow, elements, self.heap.id_size());
-        self.sketch.mark(hash_references(class, elements));
+        self.mark(hash_references(class, elements));
     }
 
     fn primitive_array(&mut self, object: ObjIdx, element: BasicType, len: u32, data: &[u8]) {
-        if !counts(self.heap, self.all, object) {
+        if !counts(&self.columns, self.all, object) {
             return;
         }
-        let shallow = self.heap.shallow(object).0;
+        let shallow = self.columns.shallow(object).0;
         self.shallow += shallow;
         self.contents
             .primitive(self.heap, shallow, element, len, data);
         if data.is_empty() == (len == 0) {
-            self.sketch.mark(hash_primitives(element, data));
+            self.mark(hash_primitives(element, data));
         }
     }
 }

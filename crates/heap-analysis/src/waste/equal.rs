@@ -3,10 +3,10 @@
 
 use super::plan::Plan;
 use crate::objects::describe::Address;
-use crate::sets::object_set::{ObjectSet, chained, counts, hash_of};
+use crate::sets::object_set::{ObjectSet, chained, content_hash, counts};
 use crate::strings::owned_bytes;
 use crate::strings::texts::Text;
-use heap_graph::{ClassIdx, ContentVisitor, Heap, ObjIdx};
+use heap_graph::{ClassIdx, Columns, ContentVisitor, Heap, ObjIdx};
 use hprof::{BasicType, Bytes};
 use serde::Serialize;
 use std::cmp::Reverse;
@@ -67,11 +67,22 @@ impl Sketch {
         (word, 1 << (hash & 63))
     }
 
-    pub(super) fn mark(&self, hash: u64) {
-        let (word, bit) = self.place(hash);
-        if self.once[word].fetch_or(bit, Ordering::Relaxed) & bit != 0 {
-            self.twice[word].fetch_or(bit, Ordering::Relaxed);
+    /// Marks hashes and takes them out. Their words are read first, all at once: one after the other the processor would
+    /// wait for each of them.
+    pub(super) fn mark_all(&self, hashes: &mut Vec<u64>) {
+        self.touch(&self.once, hashes.iter());
+        for hash in hashes.drain(..) {
+            let (word, bit) = self.place(hash);
+            if self.once[word].fetch_or(bit, Ordering::Relaxed) & bit != 0 {
+                self.twice[word].fetch_or(bit, Ordering::Relaxed);
+            }
         }
+    }
+
+    fn touch<'a>(&self, plane: &[AtomicU64], hashes: impl Iterator<Item = &'a u64>) {
+        let words = hashes.map(|hash| self.place(*hash).0);
+        let read = words.fold(0, |all, word| all | plane[word].load(Ordering::Relaxed));
+        std::hint::black_box(read);
     }
 
     fn met_twice(&self, hash: u64) -> bool {
@@ -80,26 +91,31 @@ impl Sketch {
     }
 }
 
+/// Hashes that wait, so that the sketch is asked about many at once.
+pub(super) const AHEAD: usize = 64;
+
 /// The hash of an instance among those of its class.
 pub(super) fn hash_instance(class: ClassIdx, fields: &[u8]) -> u64 {
-    hash_of(1 << 40 | u64::from(class.0), fields)
+    content_hash(1 << 40 | u64::from(class.0), fields)
 }
 
 /// The hash of an array of references.
 pub(super) fn hash_references(class: ClassIdx, elements: &[u8]) -> u64 {
-    hash_of(2 << 40 | u64::from(class.0), elements)
+    content_hash(2 << 40 | u64::from(class.0), elements)
 }
 
 /// The hash of an array of primitives.
 pub(super) fn hash_primitives(element: BasicType, data: &[u8]) -> u64 {
-    hash_of(3 << 40 | element as u64, data)
+    content_hash(3 << 40 | element as u64, data)
 }
 
 /// The second walk.
 pub(super) struct EqualPass<'a> {
-    heap: &'a Heap,
+    columns: Columns<'a>,
     plan: &'a Plan,
     sketch: &'a Sketch,
+    /// Hashes that the sketch will be asked about, with their objects, and whether they are arrays.
+    candidates: Vec<(u64, ObjIdx, bool)>,
     /// Arrays that strings own are counted with the strings.
     texts: &'a ObjectSet,
     all: bool,
@@ -116,9 +132,10 @@ impl<'a> EqualPass<'a> {
         all: bool,
     ) -> EqualPass<'a> {
         EqualPass {
-            heap,
+            columns: heap.columns(),
             plan,
             sketch,
+            candidates: Vec::with_capacity(AHEAD),
             texts,
             all,
             arrays: Vec::new(),
@@ -126,36 +143,45 @@ impl<'a> EqualPass<'a> {
         }
     }
 
-    fn keep(&self, hash: u64, object: ObjIdx) -> bool {
-        self.sketch.met_twice(hash) && counts(self.heap, self.all, object)
+    fn candidate(&mut self, hash: u64, object: ObjIdx, is_array: bool) {
+        self.candidates.push((hash, object, is_array));
+        if self.candidates.len() == AHEAD {
+            self.keep();
+        }
+    }
+
+    /// Puts the candidates that may have an equal into the lists.
+    fn keep(&mut self) {
+        let sketch = self.sketch;
+        sketch.touch(&sketch.twice, self.candidates.iter().map(|c| &c.0));
+        for (hash, object, is_array) in self.candidates.drain(..) {
+            if sketch.met_twice(hash) && counts(&self.columns, self.all, object) {
+                let list = match is_array {
+                    true => &mut self.arrays,
+                    false => &mut self.objects,
+                };
+                list.push((hash, object));
+            }
+        }
     }
 }
 
 impl ContentVisitor for EqualPass<'_> {
     fn instance(&mut self, object: ObjIdx, class: ClassIdx, fields: &[u8]) {
         if self.plan.comparable(class, fields) {
-            let hash = hash_instance(class, fields);
-            if self.keep(hash, object) {
-                self.objects.push((hash, object));
-            }
+            self.candidate(hash_instance(class, fields), object, false);
         }
     }
 
     fn object_array(&mut self, object: ObjIdx, class: ClassIdx, elements: &[u8]) {
-        let hash = hash_references(class, elements);
-        if self.keep(hash, object) {
-            self.arrays.push((hash, object));
-        }
+        self.candidate(hash_references(class, elements), object, true);
     }
 
     fn primitive_array(&mut self, object: ObjIdx, element: BasicType, len: u32, data: &[u8]) {
         if self.texts.rank(object).is_some() || data.is_empty() != (len == 0) {
             return;
         }
-        let hash = hash_primitives(element, data);
-        if self.keep(hash, object) {
-            self.arrays.push((hash, object));
-        }
+        self.candidate(hash_primitives(element, data), object, true);
     }
 }
 
@@ -170,8 +196,11 @@ type Hashed = Vec<(u64, ObjIdx)>;
 
 /// The arrays and the objects that all workers found.
 pub(super) fn found(passes: Vec<EqualPass<'_>>) -> (Hashed, Hashed) {
-    let (arrays, objects): (Vec<_>, Vec<_>) =
-        passes.into_iter().map(|p| (p.arrays, p.objects)).unzip();
+    let lists = passes.into_iter().map(|mut pass| {
+        pass.keep();
+        (pass.arrays, pass.objects)
+    });
+    let (arrays, objects): (Vec<_>, Vec<_>) = lists.unzip();
     (chained(arrays.into_iter()), chained(objects.into_iter()))
 }
 
