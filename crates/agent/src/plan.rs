@@ -1,7 +1,7 @@
 //! From options to what the VM side measures.
 
-use agent_core::options::Options;
-use vm_hotspot::{Clock, Config, Follow, WhenExhausted};
+use agent_core::options::{Frames, Options};
+use vm_hotspot::{Clock, Config, Follow, NativeStacks, WhenExhausted};
 
 use crate::exhausted;
 
@@ -27,6 +27,11 @@ pub(crate) fn config(options: &Options) -> Config {
         // Without frames the original had nothing to count.
         samples: (options.cpu.samples && options.traces.depth > 0).then_some(options.interval),
         safepoint_samples: options.cpu.safepoint,
+        native_stacks: match options.cpu.frames {
+            Frames::Java => NativeStacks::None,
+            Frames::Native => NativeStacks::Native,
+            Frames::Kernel => NativeStacks::Kernel,
+        },
         wall: options.cpu.wall.filter(|_| options.traces.depth > 0),
         monitors: options.monitor,
         references: options.heap.references,
@@ -84,6 +89,9 @@ mod tests {
             c.wall == Some(std::time::Duration::from_millis(20))
                 && c.samples.is_none()
                 && c.takes_async_stacks()
+        });
+        check("cpu=samples,frames=kernel", |c| {
+            c.native_stacks == NativeStacks::Kernel
         });
         check("cpu=old", |c| {
             c.calls && c.call_depth == Some(2) && !c.allocations

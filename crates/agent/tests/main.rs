@@ -17,6 +17,7 @@ mod lost_peers;
 mod memory;
 mod monitors;
 mod native_dump;
+mod native_frames;
 mod native_heap;
 mod native_threads;
 mod other_agents;

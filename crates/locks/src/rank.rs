@@ -63,6 +63,10 @@ ranks! {
     Reported,
     /// `Sampler::draining`: one thread at a time takes samples over, and forgets threads that have ended.
     Draining,
+    /// `symbols::ALL`: names of addresses, looked up before a native stack is counted in the state.
+    Symbols,
+    /// `unwind_tables::KNOWN`: rules of the libraries that are loaded.
+    UnwindTables,
 
     // The state, and what may be wanted with it.
     /// `HotSpot::state`: classes, methods, stacks, threads, sites. Callbacks of every kind take it.

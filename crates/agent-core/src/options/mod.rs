@@ -148,6 +148,20 @@ pub struct CpuMode {
     pub wall: Option<Duration>,
     /// `safepoint=y`: take stacks at safepoints, as the original did.
     pub safepoint: bool,
+    /// `frames`: which frames samples have.
+    pub frames: Frames,
+}
+
+/// Which frames samples have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Frames {
+    /// Those of Java.
+    #[default]
+    Java,
+    /// Also those of native code.
+    Native,
+    /// Also those of native code and, in CPU samples, of the kernel.
+    Kernel,
 }
 
 /// Where the output goes and in what form.

@@ -1,8 +1,8 @@
 //! The parser: tokens as the original cut them, then one setter per kind of value.
 
 use super::{
-    Format, Keep, Mode, OptionError, OptionFault, Options, Parsed, Rotation, SampledAlloc, Target,
-    Value, WhenExhausted, default_name, find,
+    Format, Frames, Keep, Mode, OptionError, OptionFault, Options, Parsed, Rotation, SampledAlloc,
+    Target, Value, WhenExhausted, default_name, find,
 };
 use std::time::Duration;
 
@@ -237,6 +237,10 @@ impl Parser {
             }
             ("stacks", "exact" | "sampled") => options.heap.stacks_sampled = value == "sampled",
             ("stacks", _) => return Err(wrong("stacks", "exact|sampled")),
+            ("frames", "java") => options.cpu.frames = Frames::Java,
+            ("frames", "native") => options.cpu.frames = Frames::Native,
+            ("frames", "kernel") => options.cpu.frames = Frames::Kernel,
+            ("frames", _) => return Err(wrong("frames", "java|native|kernel")),
             ("oom", "y") => options.heap.when_exhausted = Some(WhenExhausted::Dump),
             ("oom", "n") => options.heap.when_exhausted = Some(WhenExhausted::Nothing),
             ("oom", "snapshot") => options.heap.when_exhausted = Some(WhenExhausted::Snapshot),
@@ -344,6 +348,9 @@ impl Parser {
         if options.tracked.is_some() && (options.exact || options.heap.dump) {
             return Err(wrong("tracked", "without exact=y and heap=dump|all"));
         }
+        if options.cpu.frames != Frames::Java && options.cpu.safepoint {
+            return Err(wrong("frames", "java with safepoint=y"));
+        }
         // There is no output to write about.
         options.verbose &= !options.records_nothing;
         if !asked && !options.records_nothing {
@@ -395,6 +402,7 @@ fn syntax(name: &str) -> &'static str {
         "tracked" => "tracked=OBJECTS",
         "loop" => "loop=TIME",
         "wall" => "wall=TIME",
+        "frames" => "frames=java|native|kernel",
         "keep" => "keep=FILES|SIZE",
         "duration" => "duration=TIME",
         _ => "X=DECIMAL",

@@ -332,6 +332,14 @@ pub const OPTIONS: &[OptionRow] = &[
     ),
     row(
         New,
+        "frames",
+        Words,
+        "java|native|kernel",
+        "frames of samples",
+        "java",
+    ),
+    row(
+        New,
         "compat",
         Switch,
         "y|n",

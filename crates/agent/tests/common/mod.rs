@@ -149,6 +149,7 @@ impl Lab {
         };
         let compiled = compiler
             .args(["-O1", "-fno-builtin", "-fno-optimize-sibling-calls"])
+            .args(["-fno-omit-frame-pointer"])
             .args(["-shared", "-fPIC", "-pthread", "-o"])
             .args([&made, &tests.join(source)])
             .arg(format!("-I{}", include.display()))

@@ -1,18 +1,30 @@
 //! Where the time goes.
 //!
 //! 1. With `cpu=times`, inserted code counts calls and time by calling context; [`calls`] sums the contexts up.
-//! 2. With `cpu=samples`, each thread gets a timer on its own CPU clock ([`timers`]).
+//! 2. With `cpu=samples`, each thread gets a timer on its own CPU clock ([`timers`], [`clocks`]), or an event of the kernel that
+//!    brings the kernel's frames ([`kernel_events`]). Which threads count is a [`choice`].
 //!    Threads that run no Java code are found in the system's list and counted by name ([`other_threads`]).
 //! 3. With `wall=`, the sampling thread signals some threads at each tick, whether they run or wait ([`wall`]).
 //! 4. The signal arrives on the thread, whose handler takes a stack ([`sampler`]); a fault of the VM in it
 //!    costs this sample only ([`fault_guard`]).
+//!    Its native frames are found ([`native_walk`]) by the rules of their libraries ([`unwind_tables`], [`unwind_rules`]) or by
+//!    frame pointers, and named later ([`native_frames`]). Where the VM does not find the Java frames below them, it gets what it lacks
+//!    ([`anchors`]).
 //! 5. Stacks wait in [`slots`] until a thread that may lock counts them in the state.
 
+mod anchors;
 pub(crate) mod calls;
+mod choice;
+mod clocks;
 mod every;
 pub(crate) mod fault_guard;
+mod kernel_events;
+mod native_frames;
+mod native_walk;
 pub(crate) mod other_threads;
 pub(crate) mod sampler;
 pub(crate) mod slots;
 pub(crate) mod timers;
+mod unwind_rules;
+mod unwind_tables;
 pub(crate) mod wall;

@@ -1,15 +1,16 @@
 //! Threads that run no Java code: those of the VM (collectors, compilers) and of native libraries.
 //!
-//! They have timers on their CPU time as the others do, but no stack: their samples are counted by the names that they have
+//! They have timers on their CPU time as the others do, but no Java stack: their samples are counted by the names that they have
 //! in the system. Nothing announces them, so the system's list is looked through again and again.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::time::Duration;
+use std::{fs, io};
 
 use locks::{Mutex, Rank};
 
-use crate::cpu::timers::{self, Mark, own_tid};
+use crate::cpu::clocks::Clock;
+use crate::cpu::timers::own_tid;
 
 /// Between two looks for new threads.
 pub(crate) const LOOK: Duration = Duration::from_secs(1);
@@ -38,7 +39,7 @@ pub(crate) fn as_own<T>(body: impl FnOnce() -> T) -> T {
 #[derive(Debug)]
 struct Other {
     /// Its timer; `None` for one of the agent's own, and for one that runs Java code at other times.
-    timer: Option<usize>,
+    clock: Option<Clock>,
     /// Its name, once there was a sample of it.
     name: Option<String>,
 }
@@ -56,7 +57,11 @@ impl Default for OtherThreads {
 impl OtherThreads {
     /// Looks through the system's list: new threads get a timer, unless they are `known` as threads that run Java code. How many got none,
     /// because the system gives no more.
-    pub(crate) fn look(&self, period: Duration, known: impl Fn(u32) -> bool) -> u64 {
+    pub(super) fn look(
+        &self,
+        arm: impl Fn(u32) -> io::Result<Clock>,
+        known: impl Fn(u32) -> bool,
+    ) -> u64 {
         let Ok(tasks) = fs::read_dir("/proc/self/task") else {
             return 0;
         };
@@ -66,13 +71,7 @@ impl OtherThreads {
         running.sort_unstable();
         let own = OWN_THREADS.lock().clone();
         let mut all = self.0.lock();
-        all.retain(|tid, thread| {
-            let stays = running.binary_search(tid).is_ok();
-            if !stays && let Some(timer) = thread.timer {
-                timers::delete(timer);
-            }
-            stays
-        });
+        all.retain(|tid, _| running.binary_search(tid).is_ok());
         let mut refused = 0;
         for tid in running {
             if all.contains_key(&tid) {
@@ -80,10 +79,10 @@ impl OtherThreads {
             }
             let is_own =
                 own.contains(&tid) || full_name(tid).is_some_and(|name| name.starts_with(OWN));
-            let timer = match is_own {
+            let clock = match is_own {
                 true => None,
-                false => match timers::arm(period, tid, Mark::Other) {
-                    Ok(timer) => Some(timer),
+                false => match arm(tid) {
+                    Ok(clock) => Some(clock),
                     Err(error) => {
                         // One that has just ended is refused, too.
                         refused += u64::from(error.raw_os_error() != Some(libc::EINVAL));
@@ -92,7 +91,7 @@ impl OtherThreads {
                 },
             };
             let name = None;
-            all.insert(tid, Other { timer, name });
+            all.insert(tid, Other { clock, name });
         }
         refused
     }
@@ -102,7 +101,7 @@ impl OtherThreads {
         let mut all = self.0.lock();
         // A thread that runs Java code at other times has no timer here.
         let thread = all.entry(tid).or_insert(Other {
-            timer: None,
+            clock: None,
             name: None,
         });
         let read = || {
@@ -116,27 +115,21 @@ impl OtherThreads {
 
     /// Has all timers signal so often from now on.
     pub(crate) fn signal_every(&self, period: Duration) {
-        for timer in self.0.lock().values().filter_map(|thread| thread.timer) {
+        let all = self.0.lock();
+        for clock in all.values().filter_map(|thread| thread.clock.as_ref()) {
             // One of a thread that has just ended is refused.
-            let _ = timers::set(timer, period);
+            let _ = clock.set(period);
         }
     }
 
     /// Deletes the timer of a thread, which runs Java code.
     pub(crate) fn disarm(&self, tid: u32) {
-        let thread = self.0.lock().remove(&tid);
-        if let Some(timer) = thread.and_then(|thread| thread.timer) {
-            timers::delete(timer);
-        }
+        drop(self.0.lock().remove(&tid));
     }
 
     /// Deletes all timers.
     pub(crate) fn disarm_all(&self) {
-        for thread in std::mem::take(&mut *self.0.lock()).into_values() {
-            if let Some(timer) = thread.timer {
-                timers::delete(timer);
-            }
-        }
+        self.0.lock().clear();
     }
 }
 
@@ -173,6 +166,7 @@ fn kind_of(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cpu::clocks::{Mark, Timer};
 
     #[test]
     fn threads_that_do_the_same_have_one_name() {
@@ -203,7 +197,7 @@ mod tests {
         });
         let tid = wait.recv().expect("it runs");
         let others = OtherThreads::default();
-        let never = Duration::ZERO;
+        let never = |tid| Timer::arm(Duration::ZERO, tid, Mark::Other).map(Clock::Timer);
         assert_eq!(others.look(never, |known| known != tid), 0);
         assert_eq!(others.name(tid), "collector");
         // It begins to run Java code.

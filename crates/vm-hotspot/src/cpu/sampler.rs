@@ -15,11 +15,13 @@ use std::time::{Duration, Instant};
 use jvmti::sys::RawEnv;
 use jvmti::{Env, EventKind, FrameRow, Jni, Live};
 use locks::{Mutex, Rank};
-use rustc_hash::FxHashSet;
 use vmpi::{Frame, Location, SampleTiming, ThreadId, Trace, TraceId};
 
+use crate::cpu::choice::Choice;
 use crate::cpu::every::Every;
 use crate::cpu::fault_guard;
+use crate::cpu::native_frames::{KernelNames, NativeFrames};
+use crate::cpu::native_walk::Registers;
 use crate::cpu::other_threads::LOOK;
 use crate::cpu::slots::{CallFrame, EMPTY, FULL, MOST_FRAMES, Of, SLOTS, Slot, slots};
 use crate::cpu::timers::{self, Cause, SystemNumbers, Timers, own_tid};
@@ -79,39 +81,6 @@ impl Method {
     }
 }
 
-/// Which threads are sampled.
-#[derive(Debug)]
-struct Choice {
-    all: bool,
-    /// Threads that are treated otherwise.
-    except: FxHashSet<ThreadId>,
-}
-
-impl Choice {
-    fn of_all(all: bool) -> Self {
-        Self {
-            all,
-            except: FxHashSet::default(),
-        }
-    }
-
-    fn switch(&mut self, on: bool, thread: Option<ThreadId>) {
-        match thread {
-            None => *self = Self::of_all(on),
-            Some(thread) if on == self.all => drop(self.except.remove(&thread)),
-            Some(thread) => drop(self.except.insert(thread)),
-        }
-    }
-
-    fn has(&self, thread: ThreadId) -> bool {
-        self.all != self.except.contains(&thread)
-    }
-
-    fn is_empty(&self) -> bool {
-        !self.all && self.except.is_empty()
-    }
-}
-
 /// The sampler of a recording.
 pub(crate) struct Sampler {
     slots: &'static [Slot],
@@ -125,7 +94,9 @@ pub(crate) struct Sampler {
     stopped: AtomicBool,
     /// No CPU samples are taken.
     paused: AtomicBool,
-    draining: Mutex<()>,
+    draining: Mutex<KernelNames>,
+    /// Samples have native frames.
+    native: Option<NativeFrames>,
     choice: Mutex<Choice>,
     /// Wall-clock samples are taken until the end.
     wall: Option<Wall>,
@@ -158,6 +129,10 @@ impl Sampler {
     ) {
         static RECORDINGS: AtomicU32 = AtomicU32::new(0);
         let method = Method::choose(hotspot, safepoints);
+        let native = match method {
+            Method::Async(_) => NativeFrames::prepare(hotspot, env, jni),
+            Method::Safepoint => NativeFrames::none_at_safepoints(hotspot),
+        };
         let sampler = Self {
             slots: slots(),
             recording: RECORDINGS.fetch_add(1, Ordering::Relaxed),
@@ -167,13 +142,14 @@ impl Sampler {
             interval,
             stopped: AtomicBool::new(false),
             paused: AtomicBool::new(true),
-            draining: Mutex::new(Rank::Draining, ()),
+            draining: Mutex::new(Rank::Draining, KernelNames::default()),
             choice: Mutex::new(Rank::Sampled, Choice::of_all(false)),
             wall: hotspot.config.wall.map(Wall::new),
             full: AtomicU64::new(0),
             no_stack: AtomicU64::new(0),
             timing: Default::default(),
-            timers: Timers::default(),
+            timers: Timers::new(native.as_ref().is_some_and(NativeFrames::has_kernel)),
+            native,
         };
         if hotspot.sampler.set(sampler).is_err() {
             return;
@@ -288,7 +264,10 @@ impl Sampler {
 
     /// Takes over full slots. Called by the sampling thread and before reports, one at a time.
     pub(crate) fn drain(&self, hotspot: &HotSpot, env: Env<Live>, jni: Jni) {
-        let _one = self.draining.lock();
+        let mut kernel = self.draining.lock();
+        if let Some(native) = &self.native {
+            native.follow_libraries(&hotspot.memory);
+        }
         for slot in self.slots {
             if !slot.claim(FULL) {
                 continue;
@@ -302,8 +281,10 @@ impl Sampler {
             let count = usize::try_from(slot.count.get()).unwrap_or(0);
             // SAFETY: this call moved the slot from FULL to BUSY and is its only user.
             let frames = unsafe { &*slot.frames.get() };
+            let native = self.native.as_ref();
+            let native = native.map(|native| native.places(slot, &mut kernel));
             let mut state = hotspot.lock();
-            let rows: Vec<Frame> = jni.local_frame(16, || {
+            let java: Vec<Frame> = jni.local_frame(16, || {
                 let row = |frame: &CallFrame| Frame {
                     method: state.registry.method(env, jni, frame.method),
                     location: u32::try_from(frame.bci).map_or(Location::Native, Location::Bytecode),
@@ -316,13 +297,17 @@ impl Sampler {
             if !matches!(of, Of::Wall(_)) && !self.choice.lock().has(thread) {
                 continue;
             }
-            let rows = match rows.is_empty() {
+            let native = native.iter().flatten();
+            let mut rows: Vec<Frame> = native
+                .map(|place| state.registry.native_frame(place))
+                .collect();
+            match java.is_empty() {
                 true => {
                     let name = self.timers.name_of_other(tid);
-                    vec![state.registry.frame_of_other(&name)]
+                    rows.push(state.registry.frame_of_other(&name));
                 }
-                false => rows,
-            };
+                false => rows.extend(java),
+            }
             let trace = trace_of(hotspot, &mut state, thread, rows);
             match of {
                 Of::Wall(elapsed) => state.add_wall(trace, elapsed),
@@ -407,11 +392,16 @@ impl Sampler {
     /// In the handler: what the sample is; `None` if none is wanted.
     fn wanted(&self, cause: Cause, context: *mut c_void) -> Option<Of> {
         match cause {
-            Cause::CpuTime(_) | Cause::OtherCpuTime(_) if self.paused.load(Ordering::Relaxed) => {
+            Cause::CpuTime(_) | Cause::OtherCpuTime(_) | Cause::Event(..)
+                if self.paused.load(Ordering::Relaxed) =>
+            {
                 None
             }
             Cause::CpuTime(missed) => Some(self.interrupted(missed, Of::Cpu)),
             Cause::OtherCpuTime(missed) => Some(self.interrupted(missed, Of::OtherCpu)),
+            // What it has missed is in its ring.
+            Cause::Event(_, true) => Some(self.interrupted(0, Of::OtherCpu)),
+            Cause::Event(_, false) => Some(self.interrupted(0, Of::Cpu)),
             Cause::Turn(turn) => {
                 let us = turn.since_us;
                 self.wall.as_ref()?.arrived();
@@ -441,6 +431,7 @@ impl Sampler {
                 slot.tid.set(own_tid());
                 slot.of.set(of);
                 slot.count.set(0);
+                slot.native.set([0; 2]);
             }
             (None, Some(wall), Of::Wall(_)) => wall.buffer_was_full(),
             (None, _, _) => drop(self.full.fetch_add(1, Ordering::Relaxed)),
@@ -448,32 +439,65 @@ impl Sampler {
         found
     }
 
+    /// In the handler: takes the native frames of the current thread, if samples have any. Where the VM's own code has called
+    /// them, as far as that was found.
+    fn take_native(&self, slot: &Slot, interrupted: Interrupted) -> Option<Registers> {
+        let native = self.native.as_ref()?;
+        let Interrupted { context, event } = interrupted;
+        // SAFETY: the handler has the context from the system, and moved the slot to BUSY.
+        let (records, caller) = unsafe { native.take(slot, context, event) };
+        self.timing[1].fetch_add(u64::from(records - 1), Ordering::Relaxed);
+        caller
+    }
+
     /// In the handler: takes the stack of the current thread.
-    fn sample(&self, function: AsyncGetCallTrace, jni: Jni, context: *mut c_void, of: Of) {
-        let Some(slot) = self.slot(of) else { return };
+    fn sample(&self, function: AsyncGetCallTrace, jni: Jni, slot: &Slot, interrupted: Interrupted) {
+        let caller = self.take_native(slot, interrupted);
         // SAFETY: this handler moved the slot to BUSY and is its only user.
         let frames = unsafe { &mut *slot.frames.get() };
         let depth = (self.depth.load(Ordering::Relaxed) as usize).clamp(1, frames.len());
-        let mut trace = CallTrace {
-            env: jni.raw(),
-            count: 0,
-            frames: frames.as_mut_ptr(),
+        let context = interrupted.context;
+        let mut ask = || {
+            let mut trace = CallTrace {
+                env: jni.raw(),
+                count: 0,
+                frames: frames.as_mut_ptr(),
+            };
+            // SAFETY: called in a signal handler with its context, as the function wants.
+            let returned =
+                unsafe { fault_guard::call(function, &mut trace, depth as i32, context) };
+            returned.then_some(trace.count)
         };
-        // SAFETY: called in a signal handler with its context, as the function wants.
-        let returned = unsafe { fault_guard::call(function, &mut trace, depth as i32, context) };
+        let mut count = ask();
+        let is_found = |count: &Option<i32>| count.is_none_or(|count| count > 0);
+        if let Some(native) = self.native.as_ref().filter(|_| !is_found(&count)) {
+            let place = (context, caller);
+            // SAFETY: the handler has the context from the system.
+            let again = unsafe { native.ask_again(jni, place, &mut ask, is_found) };
+            count = again.unwrap_or(count);
+        }
         // Threads that run no Java code at the moment, such as that of signals, are counted by their names.
-        let has_none = [NO_FRAMES, NO_TOP_FRAME].contains(&trace.count);
-        if returned && (trace.count > 0 || has_none) {
-            slot.count.set(trace.count.max(0));
+        let is_known = |count| count > 0 || [NO_FRAMES, NO_TOP_FRAME].contains(&count);
+        if count.is_some_and(is_known) || slot.native.get() != [0; 2] {
+            slot.count.set(count.unwrap_or(0).max(0));
             slot.leave(FULL);
             return;
         }
-        match (&self.wall, of) {
+        match (&self.wall, slot.of.get()) {
             (Some(wall), Of::Wall(_)) => wall.had_no_stack(),
             _ => drop(self.no_stack.fetch_add(1, Ordering::Relaxed)),
         }
         slot.leave(EMPTY);
     }
+}
+
+/// A thread that a signal has interrupted.
+#[derive(Clone, Copy)]
+struct Interrupted {
+    /// What the system has given to the handler.
+    context: *mut c_void,
+    /// The event of the kernel that the signal is about.
+    event: Option<i32>,
 }
 
 /// The trace of a sample: of its thread if the output keeps threads apart.
@@ -508,12 +532,21 @@ extern "C" fn on_signal(signal: i32, info: *mut libc::siginfo_t, context: *mut c
         && !sampler.stopped.load(Ordering::Relaxed)
         && let Some(of) = sampler.wanted(cause, context)
     {
+        let event = cause.event();
+        let interrupted = Interrupted { context, event };
         match of {
             // Such a thread has no JNI environment, and may be in the midst of anything.
-            Of::OtherCpu => drop(sampler.slot(of).map(|slot| slot.leave(FULL))),
+            Of::OtherCpu => {
+                if let Some(slot) = sampler.slot(of) {
+                    sampler.take_native(slot, interrupted);
+                    slot.leave(FULL);
+                }
+            }
             Of::Cpu | Of::Wall(_) => {
-                if let Some(jni) = hotspot.java.jni() {
-                    sampler.sample(function, jni, context, of);
+                if let Some(jni) = hotspot.java.jni()
+                    && let Some(slot) = sampler.slot(of)
+                {
+                    sampler.sample(function, jni, slot, interrupted);
                 }
             }
         }
@@ -651,22 +684,5 @@ mod tests {
         assert_eq!(caught(), 1);
         raise();
         assert_eq!(caught(), 2);
-    }
-
-    #[test]
-    fn a_thread_chosen_by_itself_stays_so_until_all_are_switched() {
-        let mut choice = Choice::of_all(false);
-        let (one, other) = (ThreadId(1), ThreadId(2));
-        let mut check = |on, thread, expected: [bool; 2], nobody| {
-            choice.switch(on, thread);
-            let found = [choice.has(one), choice.has(other)];
-            assert_eq!((found, choice.is_empty()), (expected, nobody));
-        };
-        check(true, Some(one), [true, false], false);
-        check(false, Some(one), [false, false], true);
-        check(true, None, [true, true], false);
-        check(false, Some(other), [true, false], false);
-        check(false, Some(other), [true, false], false);
-        check(false, None, [false, false], true);
     }
 }

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use jvmti::sys::MethodPtr;
 
+use crate::cpu::kernel_events::MOST_KERNEL;
 use crate::cpu::wall::Elapsed;
 
 pub(super) const SLOTS: usize = 512;
@@ -15,6 +16,9 @@ const BUSY: u32 = 1;
 pub(super) const FULL: u32 = 2;
 /// Most frames of a sample.
 pub(super) const MOST_FRAMES: usize = 256;
+
+/// Most kernel frames and native frames of a sample.
+pub(super) const MOST_ADDRESSES: usize = MOST_KERNEL + 48;
 
 /// Frames as AsyncGetCallTrace writes them.
 #[derive(Clone, Copy)]
@@ -30,7 +34,7 @@ pub(crate) struct CallFrame {
 pub(super) enum Of {
     /// A CPU sample.
     Cpu,
-    /// A CPU sample of a thread that runs no Java code, and so without a stack.
+    /// A CPU sample of a thread that runs no Java code, and so without a Java stack.
     OtherCpu,
     /// A wall-clock sample.
     Wall(Elapsed),
@@ -46,6 +50,9 @@ pub(super) struct Slot {
     pub(super) of: Cell<Of>,
     pub(super) count: Cell<i32>,
     pub(super) frames: UnsafeCell<Box<[CallFrame]>>,
+    /// Number of addresses of the kernel, and behind them of native code.
+    pub(super) native: Cell<[u16; 2]>,
+    pub(super) addresses: UnsafeCell<Box<[usize]>>,
 }
 
 // SAFETY: a slot's cells are touched only by the thread that moved its state to BUSY: the handler from EMPTY,
@@ -67,6 +74,9 @@ impl Slot {
             of: Cell::new(Of::Cpu),
             count: Cell::new(0),
             frames: UnsafeCell::new(vec![none; MOST_FRAMES].into()),
+            native: Cell::new([0; 2]),
+            // The system gives memory for them when they are first used.
+            addresses: UnsafeCell::new(vec![0; MOST_ADDRESSES].into()),
         }
     }
 

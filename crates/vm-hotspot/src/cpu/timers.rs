@@ -3,27 +3,27 @@
 use std::collections::BTreeMap;
 use std::ffi::c_void;
 use std::fs::File;
-use std::mem::MaybeUninit;
 use std::ops::Bound;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-use std::{io, ptr};
 
 use jvmti::sys::FieldPtr;
 use jvmti::{Jni, Object};
 use locks::{Mutex, Rank};
 use vmpi::ThreadId;
 
+use crate::cpu::clocks::{Clock, Mark, Timer};
+use crate::cpu::kernel_events;
 use crate::cpu::other_threads::OtherThreads;
 use crate::host::vm_structs::VmStructs;
 
 /// One armed timer.
 #[derive(Debug)]
 struct Armed {
-    /// A `timer_t`.
-    timer: usize,
+    clock: Clock,
     /// The thread's number in the profile, 0 if it is not known.
     number: u32,
     /// When it had its last turn, or began.
@@ -69,11 +69,21 @@ pub(crate) struct Timers {
     /// Threads that got none since the last look.
     refused: AtomicU64,
     others: OtherThreads,
+    /// Threads get events of the kernel, as far as there are any.
+    wants_events: bool,
 }
 
 impl Default for Timers {
     fn default() -> Self {
+        Self::new(false)
+    }
+}
+
+impl Timers {
+    /// No timers yet. With `wants_events` they are events of the kernel, as far as the system gives any.
+    pub(crate) fn new(wants_events: bool) -> Self {
         Self {
+            wants_events,
             armed: Mutex::new(Rank::Timers, AllArmed::default()),
             period_ns: AtomicU64::new(0),
             ended: Mutex::new(Rank::EndedTimers, Vec::new()),
@@ -87,11 +97,7 @@ impl Default for Timers {
 /// this user, or a container may forbid it.
 pub(crate) fn are_allowed() -> bool {
     // So late that it never comes.
-    let Ok(timer) = arm(Duration::from_secs(3600), own_tid(), Mark::Program) else {
-        return false;
-    };
-    delete(timer);
-    true
+    Timer::arm(Duration::from_secs(3600), own_tid(), Mark::Program).is_ok()
 }
 
 impl Timers {
@@ -104,7 +110,7 @@ impl Timers {
         }
         for armed in armed.timers.values() {
             // One of a thread that has just ended is refused.
-            let _ = set(armed.timer, period);
+            let _ = armed.clock.set(period);
         }
         self.others.signal_every(period);
     }
@@ -113,7 +119,8 @@ impl Timers {
     pub(crate) fn look_for_others(&self) {
         let known: Vec<u32> = self.armed.lock().timers.keys().copied().collect();
         let is_known = |tid| known.binary_search(&tid).is_ok();
-        let refused = self.others.look(self.period(), is_known);
+        let arm = |tid| Clock::arm(self.period(), tid, Mark::Other, self.wants_events);
+        let refused = self.others.look(arm, is_known);
         self.refused.fetch_add(refused, Ordering::Relaxed);
     }
 
@@ -132,10 +139,10 @@ impl Timers {
         if armed.timers.contains_key(&tid) {
             return;
         }
-        match arm(self.period(), tid, Mark::Program) {
-            Ok(timer) => {
+        match Clock::arm(self.period(), tid, Mark::Program, self.wants_events) {
+            Ok(clock) => {
                 let thread = Armed {
-                    timer,
+                    clock,
                     number,
                     turn: Instant::now(),
                     pending: armed.take_pending(),
@@ -162,7 +169,6 @@ impl Timers {
             .extend(armed.as_ref().and_then(|armed| armed.pending));
         drop(all);
         if let Some(armed) = armed {
-            delete(armed.timer);
             self.ended.lock().push((tid, armed.number));
         }
     }
@@ -186,9 +192,7 @@ impl Timers {
     /// Deletes all timers.
     pub(crate) fn disarm_all(&self) {
         self.others.disarm_all();
-        for armed in std::mem::take(&mut self.armed.lock().timers).into_values() {
-            delete(armed.timer);
-        }
+        self.armed.lock().timers.clear();
     }
 
     /// Gives the next threads their turn, at most so many: calls `signal` with the system's number of each and the microseconds
@@ -278,37 +282,18 @@ pub(crate) fn own_tid() -> u32 {
     unsafe { libc::syscall(libc::SYS_gettid) as u32 }
 }
 
-/// Deletes a timer that [`arm`] has made and that was not deleted before.
-pub(crate) fn delete(timer: usize) {
-    // SAFETY: the caller has it from `arm` and gives it away.
-    unsafe { libc::timer_delete(timer as libc::timer_t) };
-}
-
-/// What the agent's signals carry, which distinguishes them from those of the program.
-static MARKS: [u8; 2] = [0; 2];
-
-/// Whose signal it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Mark {
-    /// Of a thread of the program, which may run Java code.
-    Program,
-    /// Of another thread, which does not.
-    Other,
-}
-
-impl Mark {
-    fn value(self) -> *mut c_void {
-        (&raw const MARKS[self as usize]).cast_mut().cast()
-    }
-}
+/// The code of a signal that says that a file has data.
+const POLL_IN: i32 = 1;
 
 /// Why a thread got a signal of the agent.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Cause {
-    /// A timer that [`arm`] has made: it has used so much CPU time, and so many periods more.
+    /// A [`Timer`]: the thread has used so much CPU time, and so many periods more.
     CpuTime(u32),
     /// The same, of a thread that runs no Java code.
     OtherCpuTime(u32),
+    /// The event with this file: its thread has used so much CPU time. Whether it runs no Java code.
+    Event(i32, bool),
     /// [`signal`].
     Turn(Turn),
 }
@@ -350,6 +335,16 @@ impl Turn {
     }
 }
 
+impl Cause {
+    /// The file of the event, if it is one.
+    pub(crate) fn event(self) -> Option<i32> {
+        match self {
+            Self::Event(file, _) => Some(file),
+            _ => None,
+        }
+    }
+}
+
 /// Why a signal came; `None` if it is not the agent's. Fit for signal handlers.
 ///
 /// # Safety
@@ -357,6 +352,12 @@ impl Turn {
 pub(crate) unsafe fn cause_of(info: *const libc::siginfo_t) -> Option<Cause> {
     // SAFETY: the caller's promise; these two kinds of signals have a value.
     let (code, number) = unsafe { ((*info).si_code, (*info).si_errno) };
+    if code == POLL_IN {
+        // The second number after the code, a gap and a word.
+        // SAFETY: as above; the signal of a file has this number.
+        let file = unsafe { info.cast::<i32>().add(6).read() };
+        return kernel_events::is_other(file).map(|is_other| Cause::Event(file, is_other));
+    }
     if code != libc::SI_TIMER && code != libc::SI_QUEUE {
         return None;
     }
@@ -419,46 +420,6 @@ pub(crate) fn signal(tid: u32, turn: Turn) -> bool {
     result == 0
 }
 
-/// A timer on a thread's CPU clock that signals this thread, each time it has used up `period`.
-pub(crate) fn arm(period: Duration, tid: u32, mark: Mark) -> io::Result<usize> {
-    // The kernel's number of the clock of a thread's CPU time: clock 2, of one thread (4).
-    let clock = (!tid << 3 | 6).cast_signed();
-    let mut timer: libc::timer_t = ptr::null_mut();
-    // SAFETY: a zeroed structure is valid; all pointers are to live locals.
-    let made = unsafe {
-        let mut event: libc::sigevent = MaybeUninit::zeroed().assume_init();
-        event.sigev_notify = libc::SIGEV_THREAD_ID;
-        event.sigev_signo = libc::SIGPROF;
-        event.sigev_value.sival_ptr = mark.value();
-        event.sigev_notify_thread_id = tid.cast_signed();
-        libc::timer_create(clock, &raw mut event, &raw mut timer)
-    };
-    if made != 0 {
-        return Err(io::Error::last_os_error());
-    }
-    set(timer as usize, period).inspect_err(|_| delete(timer as usize))?;
-    Ok(timer as usize)
-}
-
-/// Has a timer signal so often from now on; never with zero.
-pub(crate) fn set(timer: usize, period: Duration) -> io::Result<()> {
-    let time = libc::timespec {
-        tv_sec: period.as_secs() as libc::time_t,
-        tv_nsec: i64::from(period.subsec_nanos()),
-    };
-    let spec = libc::itimerspec {
-        it_interval: time,
-        it_value: time,
-    };
-    // SAFETY: the caller has the timer from `arm`, and the pointer is to a live local.
-    match unsafe {
-        libc::timer_settime(timer as libc::timer_t, 0, &raw const spec, ptr::null_mut())
-    } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -470,8 +431,10 @@ mod tests {
         {
             let mut armed = timers.armed.lock();
             for (tid, number) in [(5, 1), (7, 2), (9, 3)] {
+                let never = Duration::ZERO;
+                let clock = Timer::arm(never, own_tid(), Mark::Program).expect("a timer");
                 let thread = Armed {
-                    timer: 0,
+                    clock: Clock::Timer(clock),
                     number,
                     turn: Instant::now(),
                     pending: armed.take_pending(),

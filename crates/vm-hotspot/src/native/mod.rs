@@ -22,7 +22,7 @@ mod objects;
 pub(crate) mod references;
 mod sample;
 mod stacks;
-mod symbols;
+pub(crate) mod symbols;
 
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
@@ -33,19 +33,18 @@ use std::time::Duration;
 use jvmti::sys::MethodPtr;
 use jvmti::{Env, Jni, Live};
 use locks::{Mutex, Rank};
-use rustc_hash::FxHashMap;
 use vmpi::{
-    AllocationRow, ArenaId, ClassId, ClassInfo, Frame, FreeRow, Location, Memory, MethodId,
-    MethodInfo, ObjectHandle, Share, ThreadId, Trace, TraceId,
+    AllocationRow, ArenaId, ClassId, Frame, FreeRow, Location, Memory, ObjectHandle, Share,
+    ThreadId, Trace, TraceId,
 };
 
 use crate::cpu::sampler::{AsyncGetCallTrace, find_agct};
 use crate::vm::hotspot::HotSpot;
-use crate::vm::registry::{ClassEntry, MethodEntry, Registry, handles};
+use crate::vm::registry::Registry;
 use blocks::Blocks;
 use objects::Hook;
 use stacks::{Counts, Stacks};
-use symbols::{Place, Symbols};
+use symbols::Place;
 
 /// How often the agent searches for new libraries and new stacks.
 const TICK: Duration = Duration::from_millis(100);
@@ -66,16 +65,8 @@ pub(crate) struct Malloc {
     call_trace: Option<AsyncGetCallTrace>,
     java_is_up: AtomicBool,
     lost: AtomicU64,
-    named: Mutex<Named>,
-}
-
-/// What has been given names and numbers.
-#[derive(Default)]
-struct Named {
-    symbols: Symbols,
-    libraries: FxHashMap<std::sync::Arc<str>, ClassId>,
-    functions: FxHashMap<(ClassId, String), MethodId>,
-    stacks: Vec<Row>,
+    /// Stacks that have names.
+    named: Mutex<Vec<Row>>,
 }
 
 /// A stack and what was reported of it to the profiler.
@@ -127,7 +118,7 @@ pub(crate) fn start(interval: u64, depth: u32, memory: &Memory) -> Result<(), &'
         call_trace: find_agct(),
         java_is_up: AtomicBool::new(false),
         lost: AtomicU64::new(0),
-        named: Mutex::new(Rank::NativeNames, Named::default()),
+        named: Mutex::new(Rank::NativeNames, Vec::new()),
     });
     if made.is_err() {
         return Err(
@@ -212,19 +203,21 @@ impl Malloc {
     fn name_new(&self, hotspot: &HotSpot, env: Env<Live>, jni: Jni, forget: bool) {
         let mut named = self.named.lock();
         if forget {
-            named.symbols.forget_addresses();
+            symbols::all().forget_addresses();
         }
-        let first = named.stacks.len();
+        let first = named.len();
         for number in self.stacks.numbers(first) {
             let stack = self.stacks.stack(number);
+            let mut symbols = symbols::all();
             let places: Vec<Place> = stack
                 .native
                 .iter()
-                .filter_map(|pc| named.symbols.place(*pc))
+                .filter_map(|pc| symbols.place(*pc))
                 .collect();
+            drop(symbols);
             let mut state = hotspot.lock();
             let row = jni.local_frame(16, || {
-                named.row(
+                Row::of(
                     &mut state.registry,
                     (env, jni),
                     number,
@@ -233,13 +226,13 @@ impl Malloc {
                 )
             });
             drop(state);
-            named.stacks.push(row);
+            named.push(row);
         }
     }
 
     /// Blocks that exist now are not reported when they are freed.
     pub(crate) fn clear(&self) {
-        for row in &mut self.named.lock().stacks {
+        for row in self.named.lock().iter_mut() {
             row.told = self.stacks.counts(row.stack);
         }
         self.blocks.make_old();
@@ -252,7 +245,7 @@ impl Malloc {
             lost: self.lost.swap(0, Ordering::Relaxed),
             ..Rows::default()
         };
-        for row in &mut self.named.lock().stacks {
+        for row in self.named.lock().iter_mut() {
             let now = self.stacks.counts(row.stack);
             let [blocks, bytes] = difference(now.allocated, row.told.allocated);
             if blocks > 0 || bytes > 0 {
@@ -287,10 +280,9 @@ fn difference(now: [u64; 2], before: [u64; 2]) -> [u64; 2] {
     [0, 1].map(|n| now[n].saturating_sub(before[n]))
 }
 
-impl Named {
+impl Row {
     /// A stack as one of the profiler's: native functions are methods of their library.
-    fn row(
-        &mut self,
+    fn of(
         registry: &mut Registry,
         (env, jni): (Env<Live>, Jni),
         stack: u32,
@@ -300,13 +292,10 @@ impl Named {
         let caller = places.iter().find(|place| !place.is_carrier());
         let library = caller
             .or(places.first())
-            .map_or(ClassId(0), |place| self.library(registry, &place.library));
+            .map_or(ClassId(0), |place| registry.library(&place.library));
         let mut frames: Vec<Frame> = places
             .iter()
-            .map(|place| Frame {
-                method: self.function(registry, place),
-                location: Location::Native,
-            })
+            .map(|place| registry.native_frame(place))
             .collect();
         frames.extend(java.iter().map(|(method, bci)| Frame {
             method: registry.method(env, jni, MethodPtr(*method as *mut _)),
@@ -322,44 +311,5 @@ impl Named {
             trace,
             told: Counts::default(),
         }
-    }
-
-    /// A library as a class. No object is of it, and nothing in the VM leads to it.
-    fn library(&mut self, registry: &mut Registry, name: &std::sync::Arc<str>) -> ClassId {
-        if let Some(id) = self.libraries.get(name) {
-            return *id;
-        }
-        let id = ClassId(registry.classes.len() as u32 + 1);
-        registry.classes.push(ClassEntry::of(ClassInfo {
-            signature: format!("L{name};"),
-            mirror: handles::class(id),
-            ..ClassInfo::default()
-        }));
-        self.libraries.insert(std::sync::Arc::clone(name), id);
-        id
-    }
-
-    fn function(&mut self, registry: &mut Registry, place: &Place) -> MethodId {
-        let class = self.library(registry, &place.library);
-        let key = (class, place.function.clone());
-        if let Some(id) = self.functions.get(&key) {
-            return *id;
-        }
-        let info = MethodInfo {
-            class,
-            name: place.function.clone(),
-            descriptor: String::new(),
-            is_native: true,
-        };
-        if !registry.has_room_for_name(crate::vm::costs::method(&info, 0)) {
-            return MethodId(0);
-        }
-        registry.methods.push(MethodEntry {
-            info,
-            lines: std::sync::Arc::default(),
-        });
-        let id = MethodId(registry.methods.len() as u32);
-        self.functions.insert(key, id);
-        id
     }
 }

@@ -66,6 +66,18 @@ impl Clock {
     }
 }
 
+/// Which frames a sample has beside those of Java.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum NativeStacks {
+    /// None.
+    #[default]
+    None,
+    /// Those of native code that Java code has called.
+    Native,
+    /// These, and in CPU samples those of the kernel.
+    Kernel,
+}
+
 /// What happens when the heap is exhausted for the first time.
 #[derive(Clone, Copy, Debug, Default)]
 pub enum WhenExhausted {
@@ -116,6 +128,8 @@ pub struct Config {
     pub wall: Option<Duration>,
     /// Take samples at safepoints.
     pub safepoint_samples: bool,
+    /// Which frames samples have beside those of Java.
+    pub native_stacks: NativeStacks,
     /// Report monitor contention and waiting.
     pub monitors: bool,
     /// Record the global references that native code makes.
@@ -147,6 +161,7 @@ impl Default for Config {
             samples: None,
             wall: None,
             safepoint_samples: false,
+            native_stacks: NativeStacks::default(),
             monitors: false,
             references: false,
             per_thread: false,

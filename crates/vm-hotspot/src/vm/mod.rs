@@ -2,7 +2,7 @@
 //!
 //! 1. [`hotspot`] is loaded with a [`config`], takes its JVMTI environment and starts a recording ([`beginning`]).
 //! 2. [`events`] come in from JVMTI and are handed to it; it emits the notifications of [`vmpi`].
-//! 3. What they name is numbered in the [`registry`] ([`loaders`], [`places`]), behind the lock of the [`state`].
+//! 3. What they name is numbered in the [`registry`] ([`loaders`], [`places`], [`libraries`]), behind the lock of the [`state`].
 //! 4. What threads have counted is taken over when a report is due ([`harvest`]), within a budget ([`costs`], [`shortage`]); what
 //!    walks of the heap need is copied ([`walk`]).
 //! 5. The profiler asks by [`queries`]; [`ending`] takes everything out of the program again.
@@ -14,6 +14,7 @@ pub(crate) mod ending;
 pub(crate) mod events;
 pub(crate) mod harvest;
 pub(crate) mod hotspot;
+pub(crate) mod libraries;
 pub(crate) mod loaders;
 pub(crate) mod places;
 pub(crate) mod queries;

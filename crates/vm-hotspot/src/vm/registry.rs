@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use crate::threads::monitors::AtMonitor;
 use crate::vm::costs;
+use crate::vm::libraries::Libraries;
 use crate::vm::loaders::Loaders;
 use jvmti::sys::MethodPtr;
 use jvmti::{Env, FrameRow, Jni, Live, Object};
@@ -127,6 +128,7 @@ pub(crate) struct Registry {
     pub(crate) methods: Vec<MethodEntry>,
     /// Names of threads that run no Java code, as methods of a class that is none of the VM's.
     other_threads: FxHashMap<Box<str>, MethodId>,
+    pub(crate) libraries: Libraries,
     /// By the VM's id and the end of the code: with inserted code a method has other places.
     by_ptr: FxHashMap<(MethodPtr, i64), MethodId>,
     /// Inserted code is taken out and put in again.

@@ -191,6 +191,23 @@ fn our_own_options_extend_the_grammar() {
 }
 
 #[test]
+fn frames_of_samples_are_those_of_java_unless_others_are_requested() {
+    let frames = |text: &str| run(text).cpu.frames;
+    assert_eq!(frames("cpu=samples"), Frames::Java);
+    assert_eq!(frames("cpu=samples,frames=native"), Frames::Native);
+    assert_eq!(frames("frames=kernel,cpu=samples"), Frames::Kernel);
+    assert_eq!(frames("frames=kernel,frames=java"), Frames::Java);
+    assert_eq!(
+        refused("frames=all"),
+        "frames option value must be java|native|kernel"
+    );
+    assert_eq!(
+        refused("cpu=samples,frames=native,safepoint=y"),
+        "frames option value must be java with safepoint=y"
+    );
+}
+
+#[test]
 fn a_series_of_files_has_the_form_of_its_ending() {
     let options = run("cpu=samples,loop=90s,file=a-%t.hprof,keep=500m,duration=2h");
     let every = Duration::from_secs(90);

@@ -1,0 +1,227 @@
+//! The rules of the libraries that are loaded, where a signal handler finds them without a lock: a list that only grows.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::ptr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+
+use locks::{Mutex, Rank};
+use object::{Object, ObjectSection, ObjectSegment, SegmentFlags};
+use vmpi::Memory;
+
+use crate::cpu::unwind_rules::{Row, Rule, rows_of, rule_at};
+
+/// Most libraries that have rules.
+const MOST: usize = 512;
+/// The share of the agent's memory that rules may take: a 16th.
+const SHARE: u64 = 16;
+
+/// A library's code in memory.
+struct Table {
+    begin: AtomicUsize,
+    /// 0 when the library is no longer there.
+    end: AtomicUsize,
+    /// What was added to the addresses of its file.
+    bias: usize,
+    path: PathBuf,
+    rows: Arc<[Row]>,
+}
+
+static TABLES: [AtomicPtr<Table>; MOST] = [const { AtomicPtr::new(ptr::null_mut()) }; MOST];
+static COUNT: AtomicUsize = AtomicUsize::new(0);
+
+/// What was read so far.
+struct Known {
+    /// The rows of each file.
+    files: BTreeMap<PathBuf, Arc<[Row]>>,
+    /// Bytes of all rows.
+    bytes: u64,
+}
+
+static KNOWN: Mutex<Known> = Mutex::new(
+    Rank::UnwindTables,
+    Known {
+        files: BTreeMap::new(),
+        bytes: 0,
+    },
+);
+
+/// The rule for an address; `None` in no library that has rules. Fit for signal handlers.
+pub(super) fn rule_for(address: usize) -> Option<Rule> {
+    let count = COUNT.load(Ordering::Acquire).min(MOST);
+    for table in &TABLES[..count] {
+        // SAFETY: null, or a table that is never freed.
+        let Some(table) = (unsafe { table.load(Ordering::Acquire).as_ref() }) else {
+            continue;
+        };
+        let is_behind = address < table.end.load(Ordering::Relaxed);
+        if is_behind && address >= table.begin.load(Ordering::Relaxed) {
+            let offset = u32::try_from(address.wrapping_sub(table.bias)).ok()?;
+            return Some(rule_at(&table.rows, offset));
+        }
+    }
+    None
+}
+
+/// A part of a file that is mapped as code.
+struct Mapped {
+    begin: usize,
+    end: usize,
+    /// Where the part begins in the file.
+    offset: u64,
+    path: PathBuf,
+}
+
+impl Mapped {
+    /// From a line of `/proc/self/maps`.
+    fn of(line: &str) -> Option<Self> {
+        let mut words = line.splitn(6, ' ');
+        let (begin, end) = words.next()?.split_once('-')?;
+        let is_code = words.next()?.as_bytes().get(2) == Some(&b'x');
+        let number = |text| u64::from_str_radix(text, 16).ok();
+        let offset = number(words.next()?)?;
+        let path = words.nth(2)?.trim_start();
+        let is_file = path.starts_with('/') || path == VDSO;
+        (is_code && is_file).then_some(Self {
+            begin: number(begin)? as usize,
+            end: number(end)? as usize,
+            offset,
+            path: PathBuf::from(path),
+        })
+    }
+
+    /// The bytes of its file. The kernel's own library has none, and is whole in memory.
+    fn bytes(&self) -> Option<Vec<u8>> {
+        if self.path != Path::new(VDSO) {
+            return fs::read(&self.path).ok();
+        }
+        let mut bytes = vec![0; self.end - self.begin];
+        let memory = File::open("/proc/self/mem").ok()?;
+        memory.read_exact_at(&mut bytes, self.begin as u64).ok()?;
+        Some(bytes)
+    }
+
+    /// What was added to the addresses of the file.
+    fn bias(&self, file: &object::File<'_>) -> Option<usize> {
+        let part = file.segments().find(|part| {
+            let (offset, size) = part.file_range();
+            // The first page of a part may begin before the part.
+            let begin = offset - offset % PAGE;
+            let is_code =
+                matches!(part.flags(), SegmentFlags::Elf { p_flags } if p_flags & libc::PF_X != 0);
+            is_code && (begin..offset + size).contains(&self.offset)
+        })?;
+        let (offset, _) = part.file_range();
+        let address = part.address().wrapping_sub(offset);
+        let address = address.wrapping_add(self.offset);
+        Some(self.begin.wrapping_sub(address as usize))
+    }
+}
+
+/// The smallest page that any system has.
+const PAGE: u64 = 4096;
+/// The kernel's own library.
+const VDSO: &str = "[vdso]";
+
+/// Reads the rules of libraries that have come, and forgets those that have gone. Not for signal handlers.
+pub(super) fn follow_libraries(memory: &Memory) {
+    let mut known = KNOWN.lock();
+    let Ok(maps) = fs::read_to_string("/proc/self/maps") else {
+        return;
+    };
+    let all: Vec<Mapped> = maps.lines().filter_map(Mapped::of).collect();
+    let count = COUNT.load(Ordering::Relaxed);
+    let is_of = |table: &Table, mapped: &Mapped| {
+        table.begin.load(Ordering::Relaxed) == mapped.begin && table.path == mapped.path
+    };
+    // SAFETY: null, or a table that is never freed.
+    let table = |index: usize| unsafe { TABLES[index].load(Ordering::Relaxed).as_ref() };
+    let tables: Vec<&Table> = (0..count).filter_map(table).collect();
+    for table in &tables {
+        if !all.iter().any(|mapped| is_of(table, mapped)) {
+            table.end.store(0, Ordering::Relaxed);
+        }
+    }
+    for mapped in all {
+        let is_known = |table: &&Table| {
+            is_of(table, &mapped) && table.end.load(Ordering::Relaxed) == mapped.end
+        };
+        if !tables.iter().any(|table| is_known(&table)) {
+            add(&mut known, &mapped, memory);
+        }
+    }
+}
+
+/// Puts a library into the list, if there is memory for its rules.
+fn add(known: &mut Known, mapped: &Mapped, memory: &Memory) {
+    let index = COUNT.load(Ordering::Relaxed);
+    if index == MOST {
+        return;
+    }
+    let Some(bytes) = mapped.bytes() else {
+        return;
+    };
+    let Ok(file) = object::File::parse(&*bytes) else {
+        return;
+    };
+    let Some(bias) = mapped.bias(&file) else {
+        return;
+    };
+    let rows = known.files.get(&mapped.path).cloned();
+    let rows = rows.unwrap_or_else(|| {
+        let rows = file.section_by_name(".eh_frame").and_then(|section| {
+            let data = section.data().ok()?;
+            Some(rows_of(data, section.address()))
+        });
+        let rows: Arc<[Row]> = rows.unwrap_or_default().into();
+        let bytes = size_of_val(&*rows) as u64;
+        if known.bytes + bytes > memory.native.limit() / SHARE {
+            return Arc::default();
+        }
+        known.bytes += bytes;
+        memory.native.charge(bytes);
+        known.files.insert(mapped.path.clone(), Arc::clone(&rows));
+        rows
+    });
+    if rows.is_empty() {
+        return;
+    }
+    let table = Box::leak(Box::new(Table {
+        begin: AtomicUsize::new(mapped.begin),
+        end: AtomicUsize::new(mapped.end),
+        bias,
+        path: mapped.path.clone(),
+        rows,
+    }));
+    TABLES[index].store(table, Ordering::Release);
+    COUNT.store(index + 1, Ordering::Release);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cpu::unwind_rules::Base;
+
+    #[test]
+    fn the_code_of_loaded_libraries_has_rules() {
+        let memory = Memory::default();
+        follow_libraries(&memory);
+        let functions = [
+            follow_libraries as *const () as usize,
+            libc::strtol as *const () as usize,
+            libc::getenv as *const () as usize,
+        ];
+        for function in functions {
+            let rule = rule_for(function).expect("it is in a library");
+            assert_eq!((rule.base, rule.add), (Base::Stack, 8), "{function:x}");
+        }
+        let word = Box::new(0_usize);
+        assert_eq!(rule_for(ptr::from_ref(&*word) as usize), None);
+        let count = COUNT.load(Ordering::Relaxed);
+        follow_libraries(&memory);
+        assert_eq!(COUNT.load(Ordering::Relaxed), count, "nothing is new");
+    }
+}

@@ -1,0 +1,68 @@
+//! Native functions as methods, and their libraries as classes: one table for native allocations and for the
+//! native frames of samples.
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+use vmpi::{ClassId, ClassInfo, Frame, Location, MethodId, MethodInfo};
+
+use crate::native::symbols::Place;
+use crate::vm::costs;
+use crate::vm::registry::{ClassEntry, MethodEntry, Registry, handles};
+
+/// The numbers of libraries and functions that have one.
+#[derive(Default)]
+pub(crate) struct Libraries {
+    classes: FxHashMap<Arc<str>, ClassId>,
+    functions: FxHashMap<(ClassId, String), MethodId>,
+}
+
+impl Registry {
+    /// A library as a class. No object is of it, and nothing in the VM leads to it.
+    pub(crate) fn library(&mut self, name: &Arc<str>) -> ClassId {
+        if let Some(id) = self.libraries.classes.get(name) {
+            return *id;
+        }
+        let id = ClassId(self.classes.len() as u32 + 1);
+        self.classes.push(ClassEntry::of(ClassInfo {
+            signature: format!("L{name};"),
+            mirror: handles::class(id),
+            ..ClassInfo::default()
+        }));
+        self.libraries.classes.insert(Arc::clone(name), id);
+        id
+    }
+
+    /// A native frame.
+    pub(crate) fn native_frame(&mut self, place: &Place) -> Frame {
+        Frame {
+            method: self.native_function(&place.library, &place.function),
+            location: Location::Native,
+        }
+    }
+
+    /// A function of a library as a method; 0 when there is no memory for another name.
+    fn native_function(&mut self, library: &Arc<str>, function: &str) -> MethodId {
+        let class = self.library(library);
+        let key = (class, function.to_owned());
+        if let Some(id) = self.libraries.functions.get(&key) {
+            return *id;
+        }
+        let info = MethodInfo {
+            class,
+            name: key.1.clone(),
+            descriptor: String::new(),
+            is_native: true,
+        };
+        if !self.has_room_for_name(costs::method(&info, 0)) {
+            return MethodId(0);
+        }
+        self.methods.push(MethodEntry {
+            info,
+            lines: Arc::default(),
+        });
+        let id = MethodId(self.methods.len() as u32);
+        self.libraries.functions.insert(key, id);
+        id
+    }
+}
