@@ -192,7 +192,7 @@ fn kernel_frames_stand_above_those_of_the_library_that_called_the_system() {
             // A container may refuse it whatever the system's setting is.
             return testkit::skip("kernel frames", testkit::Need::Root, &ran.stderr());
         }
-        let is_kernel = |frame: &&str| frame.starts_with("[kernel].");
+        let is_kernel = |frame: &&str| frame.starts_with("kernel.");
         let inside = count(&profile, |frames| {
             let kernel = frames.iter().take_while(|frame| is_kernel(frame)).count();
             kernel > 0 && frames[kernel].contains(".so") && has(frames, &["InNative.fromKernel("])
@@ -268,7 +268,7 @@ fn where_kernel_frames_are_refused_it_is_said_once_and_native_frames_remain() {
             1,
             "{profile}"
         );
-        assert!(!profile.contains("[kernel]."), "{profile}");
+        assert!(!profile.contains("\tkernel."), "{profile}");
         let zip = count(&profile, |frames| frames[0].starts_with("libz"));
         assert!(zip > 20, "{zip}\n{profile}");
     }

@@ -86,7 +86,7 @@ impl NativeFrames {
     }
 
     /// In the handler: requests the Java frames below native ones that the VM does not find at once: in code of the VM that Java code calls
-    /// without a complete note of its place, such as that of allocations. Up to two of such calls are made, until `is_found`.
+    /// without a complete note of its place, such as that of allocations. Up to three such calls are made, until `is_found`.
     ///
     /// # Safety
     /// `context` is what the system has given to a signal handler.
@@ -99,7 +99,8 @@ impl NativeFrames {
     ) -> Option<T> {
         let is_compiled = |address| self.walker.is_compiled(address);
         let anchors = self.anchors.as_ref();
-        let found = anchors.and_then(|anchors| anchors.complete(jni, is_compiled, &mut ask));
+        let found =
+            anchors.and_then(|anchors| anchors.complete(jni, is_compiled, &mut ask, &is_found));
         if found.as_ref().is_some_and(&is_found) {
             return found;
         }
@@ -138,7 +139,7 @@ impl NativeFrames {
 }
 
 /// How the kernel is called where a library's name stands.
-const KERNEL: &str = "[kernel]";
+const KERNEL: &str = "kernel";
 /// Farther behind the beginning of a function is another one, which is not in the list.
 const MOST_BEHIND: u64 = 1 << 20;
 

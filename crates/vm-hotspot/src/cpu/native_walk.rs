@@ -156,7 +156,7 @@ impl Window<'_> {
             let at = address.checked_sub(window.begin)? / WORD;
             window.words.get(..window.count)?.get(at).copied()
         };
-        if address % WORD != 0 || address < sp {
+        if !address.is_multiple_of(WORD) || address < sp {
             return None;
         }
         at(self).or_else(|| {

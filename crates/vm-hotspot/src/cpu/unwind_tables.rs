@@ -149,7 +149,7 @@ pub(super) fn follow_libraries(memory: &Memory) {
         let is_known = |table: &&Table| {
             is_of(table, &mapped) && table.end.load(Ordering::Relaxed) == mapped.end
         };
-        if !tables.iter().any(|table| is_known(&table)) {
+        if !tables.iter().any(is_known) {
             add(&mut known, &mapped, memory);
         }
     }

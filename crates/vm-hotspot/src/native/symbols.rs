@@ -296,11 +296,11 @@ fn changes_of_libraries() -> u64 {
     changes
 }
 
-/// A C++ name without arguments and templates, and without the endings of the compiler's
-/// copies, so that it can stand where a Java method's name stands.
+/// A C++ name without arguments and templates, without the endings of the compiler's
+/// copies, and without a version, so that it can stand where a Java method's name stands.
 pub(crate) fn readable(name: &str) -> String {
     let name = name
-        .split('.')
+        .split(['.', '@'])
         .next()
         .filter(|name| !name.is_empty())
         .unwrap_or(name);
@@ -339,6 +339,7 @@ mod tests {
         for (name, expected) in [
             ("malloc", "malloc"),
             ("leak.part.0", "leak"),
+            ("pthread_cond_wait@@GLIBC_2.3.2", "pthread_cond_wait"),
             ("_ZN2os6mallocEm8MEMFLAGS", "os::malloc"),
             (
                 "_ZNSt6vectorIiSaIiEE9push_backERKi",
