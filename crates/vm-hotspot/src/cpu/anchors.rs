@@ -4,6 +4,9 @@
 //! refuses to walk without it. The VM itself fills it in from the word below the stack pointer (`JavaFrameAnchor::make_walkable`), and so
 //! does this for the time of a call. If the frame is one of the VM's routines for compiled code, which AsyncGetCallTrace does not walk
 //! either, the note names its caller meanwhile.
+//!
+//! The note of a thread in native code is complete, and other threads may read it at any time: at a safepoint they find there what the
+//! thread's frames refer to. So nothing is written unless the thread runs the VM's own code, which no other thread interrupts.
 
 use jvmti::{Env, Jni, Live};
 
@@ -14,7 +17,10 @@ use crate::host::vm_structs::{VmStructs, read};
 pub(super) struct Anchors {
     /// From a thread's own structure to its JNI environment.
     environment: usize,
-    /// From there to its note's stack pointer and instruction.
+    /// From the structure to the state of the thread, and the state in which it runs the VM's code.
+    state: usize,
+    in_vm: i32,
+    /// And to its note's stack pointer and instruction.
     stack: usize,
     instruction: usize,
     /// And to its frame pointer, where notes have one.
@@ -41,6 +47,8 @@ impl Anchors {
         Some(Self {
             // It is a part of that structure, which has some kilobytes.
             environment: environment.filter(|offset| own != 0 && *offset < 1 << 16)?,
+            state: structs.offset(&["JavaThread"], "_thread_state")?,
+            in_vm: structs.constant(&["_thread_in_vm"])?,
             stack: place("_last_Java_sp")?,
             instruction: place("_last_Java_pc")?,
             frame: place("_last_Java_fp"),
@@ -60,6 +68,9 @@ impl Anchors {
         // SAFETY: the note is a part of the structure of the current thread, which has this environment. Its stack pointer is null or
         // that of a frame on the stack of this thread, which has called the code that was interrupted: there are more words above.
         let (stack, below) = unsafe {
+            if read::<i32>(thread + self.state)? != self.in_vm {
+                return None;
+            }
             let stack: usize = read(thread + self.stack)?;
             if stack == 0 || !stack.is_multiple_of(WORD) {
                 return None;
