@@ -175,11 +175,15 @@ export const properties = {
   },
 };
 
+/** Sub-records that are no roots; roots are listed by their kind. */
+const SUB_RECORDS = { "0x20": "CLASS_DUMP", "0x21": "INSTANCE_DUMP", "0x22": "OBJECT_ARRAY_DUMP", "0x23": "PRIMITIVE_ARRAY_DUMP", "0xc3": "PRIMITIVE_ARRAY_NODATA", "0xfe": "HEAP_DUMP_INFO" };
+
 export const file = {
   name: "file", title: "The file", group: "File",
   source: () => ["validate"],
   async show(context) {
     const [summary, verdict] = await Promise.all([context.ask("summary"), context.ask("validate")]);
+    const named = (map) => Object.fromEntries(Object.entries(map).filter(([tag]) => SUB_RECORDS[tag]).map(([tag, n]) => [SUB_RECORDS[tag], n]));
     const counts = (map) => Object.entries(map).map(([name, n]) => h("p", null, `${name} ${grouped(n)}`));
     return [
       verdict.whole ? notice("", "The file is whole") : notice("bad", "The file is damaged", h("p", null, `${grouped(verdict.skipped_bytes)} bytes could not be read; everything else is answered.`)),
@@ -190,7 +194,7 @@ export const file = {
       }), more(verdict.omitted_findings)] : null,
       h("h2", null, "Contents"),
       facts([["Format", summary.format], ["Id size", summary.id_size], ["Bytes", grouped(summary.bytes)], ["Snapshot", `${summary.snapshot} of ${summary.snapshots}`], ["Objects", grouped(summary.objects.total)],
-        ["Records", counts(summary.records)], ["Heap records", counts(summary.sub_records)], ["Roots", counts(summary.gc_roots)]]),
+        ["Records", counts(summary.records)], ["Heap records", counts(named(summary.sub_records))], ["Roots", counts(summary.gc_roots)]]),
     ];
   },
 };

@@ -5,12 +5,31 @@ use crate::doc::{Cell, Doc, Span, Table, number, words};
 use crate::units::{plural, utc};
 use heap_analysis::tables::summary::FileSummary;
 use heap_analysis::tables::validate::Verdict;
+use hprof::HeapTag;
 use std::collections::BTreeMap;
 
 fn counts(title: &'static str, map: &BTreeMap<String, u64>) -> Table {
     let mut table = Table::new([number("count"), words(title)]);
     for (name, count) in map {
         table.row([Cell::count(*count), Cell::value(name.clone())]);
+    }
+    table
+}
+
+/// The same for tags of sub-records, `0x21`, with their standard names.
+fn sub_records(map: &BTreeMap<String, u64>) -> Table {
+    let mut table = Table::new([number("count"), words("tag"), words("sub-record")]);
+    for (hex, count) in map {
+        let digits = hex.strip_prefix("0x").unwrap_or(hex);
+        let tag = u8::from_str_radix(digits, 16)
+            .ok()
+            .and_then(HeapTag::from_u8);
+        let name = tag.map_or("", HeapTag::name);
+        table.row([
+            Cell::count(*count),
+            Cell::value(hex.clone()),
+            Span::from(name).into(),
+        ]);
     }
     table
 }
@@ -69,7 +88,7 @@ impl Say for FileSummary {
             .heading("Records")
             .table(counts("record", &self.records))
             .heading("Sub-records")
-            .table(counts("tag", &self.sub_records));
+            .table(sub_records(&self.sub_records));
         if !self.heaps.is_empty() {
             let mut table = Table::new([number("objects"), number("shallow"), words("heap")]);
             for (name, heap) in &self.heaps {
