@@ -670,11 +670,16 @@ fn a_table_function_ends_when_it_is_cancelled() {
     let data = b.object_array(array, &[one]);
     let list = b.instance(list, &[Value::Object(data), Value::Int(1)]);
     b.root(Root::StickyClass, list);
+    // Together they are a suspect.
+    for _ in 0..1000 {
+        let lone = b.instance(object, &[]);
+        b.root(Root::StickyClass, lone);
+    }
     let session = session_of(&b.bytes(), LayoutModel::Measured);
     for asked in [
         format!("select * from contents({list})"),
         format!("select * from paths({one})"),
-        "select * from suspects(100)".to_owned(),
+        "select * from suspects(50)".to_owned(),
         format!("select * from merged_paths('object:{one:#x}')"),
     ] {
         let whole = session.run(&asked, Some(Lang::Sql), &Limits::default());

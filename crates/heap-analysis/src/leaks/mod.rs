@@ -14,6 +14,7 @@ use crate::android::destroyed::{Destroyed, destroyed};
 use crate::leaks::below::{Below, below};
 use crate::objects::allocation::{AllocatedBy, allocated_by};
 use crate::objects::describe::{Address, ObjectRef, describe, thread_name};
+use crate::pace::Pace;
 use crate::paths::chain::{Step, field_to, steps};
 use crate::paths::merged::{MergeOptions, common_point};
 use crate::tables::group::{frame_text, trace_frames};
@@ -255,7 +256,6 @@ pub fn find(heap: &Heap, options: &LeakOptions, control: &Control<'_>) -> Result
         if retained <= limit {
             continue;
         }
-        control.check()?;
         let suspect = group(
             heap,
             class,
@@ -330,6 +330,30 @@ fn single(heap: &Heap, object: ObjIdx, options: &LeakOptions) -> Result<Suspect,
     })
 }
 
+/// At most so many objects of a class suspect, the largest first. The single suspects were taken out before; the rest of the
+/// class is the group.
+fn members_of(
+    heap: &Heap,
+    class: ClassIdx,
+    limit: u64,
+    most: usize,
+    control: &Control<'_>,
+) -> Result<Vec<ObjIdx>, HeapError> {
+    let columns = heap.columns();
+    let mut pace = Pace::new(control, "objects of a suspect", heap.len());
+    let mut found = Vec::new();
+    for object in heap.dominated(None) {
+        pace.step()?;
+        if columns.class_of(object) == class && columns.retained(object).0 <= limit {
+            found.push(object);
+            if found.len() == most {
+                break;
+            }
+        }
+    }
+    Ok(found)
+}
+
 fn group(
     heap: &Heap,
     class: ClassIdx,
@@ -338,16 +362,12 @@ fn group(
     options: &LeakOptions,
     control: &Control<'_>,
 ) -> Result<Suspect, HeapError> {
-    // The single suspects were taken out before; the rest of the class is the group.
-    let columns = heap.columns();
-    let members = |object: &ObjIdx| {
-        columns.class_of(*object) == class && columns.retained(*object).0 <= limit
-    };
-    let largest: Vec<ObjIdx> = heap.dominated(None).filter(members).take(10).collect();
+    let members = |most| members_of(heap, class, limit, most, control);
+    let largest = members(10)?;
     let mut found = None;
     if options.deep {
         let step = (count as usize).div_ceil(options.max_paths.max(1)).max(1);
-        let mut all: Vec<ObjIdx> = heap.dominated(None).filter(members).collect();
+        let mut all = members(usize::MAX)?;
         all.sort_unstable();
         let sample: Vec<ObjIdx> = all.into_iter().step_by(step).collect();
         let merge = MergeOptions {
