@@ -3,7 +3,7 @@
 use crate::args::{ColorChoice, Global};
 use crate::exit::Exit;
 use crate::free_memory;
-use crate::output::{self, Stdout};
+use crate::output::{self, Copied, Stdout};
 use crate::progress::Meter;
 use heap_graph::{Control, Heap, HeapError, Mapping, Options, Phases, QuickHistogram, Summary};
 use report::{Doc, Look, Provenance, Say, Span, json, say, sheet, terminal};
@@ -16,6 +16,9 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc;
 use std::thread;
+
+/// Longer answers are not kept beside the index.
+const MOST_KEPT: usize = 1 << 20;
 
 /// One run of the program.
 pub struct Session {
@@ -210,12 +213,12 @@ impl Session {
         Ok(self.finish(&provenance))
     }
 
-    /// As [`answer`](Self::answer), and keeps the text beside the index: the same command gives it at once the next time.
-    /// `depends_on` is what the answer depends on besides the dump and the command line; with a mapping of names nothing is kept.
+    /// As [`answer`](Self::answer), and keeps the text beside the index: the same question gives it at once the next time.
+    /// `question` is what the answer depends on besides the dump, the global options and the terminal; with a mapping of names nothing is kept.
     pub(crate) fn answer_once<T: Say>(
         &self,
         heap: &Heap,
-        depends_on: &str,
+        question: &str,
         find: impl FnOnce() -> Result<T, HeapError>,
     ) -> anyhow::Result<Exit> {
         let provenance = Provenance::of(heap.summary());
@@ -223,23 +226,24 @@ impl Session {
             Some(_) => None,
             None => KeptAnswers::of(heap, "commands"),
         };
-        // Another terminal is another question.
-        let words: Vec<_> = std::env::args_os().skip(1).collect();
-        let question = format!("{words:?} {:?} {depends_on}", self.look);
-        let found = kept.as_ref().and_then(|kept| kept.find(&question));
-        let text = match found {
-            Some(text) => text,
-            None => {
-                let answer = self.text(&find()?, &provenance)?;
-                if let Some(kept) = kept {
-                    let answer = answer.clone();
-                    // Without it the answer is computed again.
-                    let _ = kept.add(Kept { question, answer });
-                }
-                answer
-            }
+        let Some(kept) = kept else {
+            return self.answer(&find()?, heap.summary());
         };
-        self.write(text.as_bytes())?;
+        // Options may come from the environment, so the command line does not say all.
+        let question = format!("{question} {:?} {:?}", self.global, self.look);
+        if let Some(text) = kept.find(&question) {
+            self.write(text.as_bytes())?;
+            return Ok(self.finish(&provenance));
+        }
+        let answer = find()?;
+        let mut out = self.out.borrow_mut();
+        let mut copied = Copied::new(&mut *out, MOST_KEPT);
+        self.say_to(&mut copied, &answer, &provenance)?;
+        if let Some(answer) = copied.text() {
+            // Without it the answer is computed again.
+            let _ = kept.add(Kept { question, answer });
+        }
+        drop(out);
         Ok(self.finish(&provenance))
     }
 
@@ -250,20 +254,19 @@ impl Session {
 
     /// Says an answer in the asked form.
     pub fn say<T: Say>(&self, answer: &T, provenance: &Provenance) -> io::Result<()> {
-        if self.global.json {
-            return json::write(&mut *self.out.borrow_mut(), answer, provenance);
-        }
-        self.say_doc(&say::whole(answer, provenance))
+        self.say_to(&mut *self.out.borrow_mut(), answer, provenance)
     }
 
-    /// The text of an answer in the asked form.
-    fn text<T: Say>(&self, answer: &T, provenance: &Provenance) -> io::Result<String> {
-        if self.global.json {
-            let mut bytes = Vec::new();
-            json::write(&mut bytes, answer, provenance)?;
-            return String::from_utf8(bytes).map_err(io::Error::other);
+    fn say_to<T: Say>(
+        &self,
+        out: &mut dyn Write,
+        answer: &T,
+        provenance: &Provenance,
+    ) -> io::Result<()> {
+        match self.global.json {
+            true => json::write(out, answer, provenance),
+            false => out.write_all(self.render(&say::whole(answer, provenance)).as_bytes()),
         }
-        Ok(self.render(&say::whole(answer, provenance)))
     }
 
     /// Says in the asked form what is not about a heap: a value that is the JSON form, and its document.

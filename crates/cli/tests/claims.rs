@@ -335,6 +335,12 @@ fn waste_is_answered_from_beside_the_index_the_second_time_unless_something_else
     nodes(&mut heap, "shop.Other", 5);
     fs::write(at.join("heap.hprof"), heap.bytes()).expect("another dump");
     assert!(!waste(&[]).contains("shop.Kept"));
+    // So are the same words with an option from the environment.
+    let mut set = std::process::Command::new(env!("CARGO_BIN_EXE_tenure"));
+    let set = set.current_dir(at).args(["waste", "heap.hprof"]);
+    let out = set.env("TENURE_JSON", "1").output().expect("it runs");
+    let text = String::from_utf8(out.stdout).expect("text");
+    assert_eq!(text, waste(&["--json"]));
     // A collections file is part of the question.
     let own = at.join("own.toml");
     fs::write(&own, "").expect("a table");

@@ -137,7 +137,8 @@ impl<'b, T: Plain> BigVec<'b, T> {
         })
     }
 
-    /// An array of `len` zeros that the next phases do not need: of a large heap it is in an unlinked file, which is given, too.
+    /// An array of `len` zeros that the next phases do not need: of a large heap it is in an unlinked file, which is given, too,
+    /// where what is written to a file is seen in its mapping at once.
     pub(crate) fn for_later(
         len: usize,
         budget: &'b Budget,
@@ -146,7 +147,7 @@ impl<'b, T: Plain> BigVec<'b, T> {
             return Ok((Self::zeroed(len, budget)?, None));
         }
         let (array, file) = Self::in_file(len, (len * size_of::<T>()) as u64, budget)?;
-        Ok((array, Some(file)))
+        Ok((array, cfg!(unix).then_some(file)))
     }
 
     /// An array in an unlinked file, whose first bytes get room on the disk now.

@@ -76,7 +76,9 @@ impl Args {
             sites: heap.one_trace().is_none(),
             table,
         };
-        session.answer_once(&heap, &self.table.text()?, || {
+        // The contents of the user's table are a part of the question, too.
+        let question = format!("{self:?} {}", self.table.text()?);
+        session.answer_once(&heap, &question, || {
             session.with_control(|c| waste(&heap, &options, c))
         })
     }

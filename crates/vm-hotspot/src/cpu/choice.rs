@@ -44,10 +44,10 @@ mod tests {
     fn a_thread_chosen_by_itself_stays_so_until_all_are_switched() {
         let mut choice = Choice::of_all(false);
         let (one, other) = (ThreadId(1), ThreadId(2));
-        let mut check = |on, thread, expected: [bool; 2], nobody| {
+        let mut check = |on, thread, expected: [bool; 2], is_empty| {
             choice.switch(on, thread);
             let found = [choice.has(one), choice.has(other)];
-            assert_eq!((found, choice.is_empty()), (expected, nobody));
+            assert_eq!((found, choice.is_empty()), (expected, is_empty));
         };
         check(true, Some(one), [true, false], false);
         check(false, Some(one), [false, false], true);

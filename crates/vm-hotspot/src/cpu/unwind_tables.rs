@@ -112,7 +112,7 @@ impl Mapped {
             let begin = offset - offset % PAGE;
             let is_code =
                 matches!(part.flags(), SegmentFlags::Elf { p_flags } if p_flags & libc::PF_X != 0);
-            is_code && (begin..offset + size).contains(&self.offset)
+            is_code && (begin..offset.saturating_add(size)).contains(&self.offset)
         })?;
         let (offset, _) = part.file_range();
         let address = part.address().wrapping_sub(offset);

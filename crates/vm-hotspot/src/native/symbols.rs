@@ -57,6 +57,8 @@ pub(crate) struct Symbols {
 
 /// Most addresses that are remembered.
 const MOST_KNOWN: usize = 1 << 16;
+/// Most files whose functions are remembered.
+const MOST_FILES: usize = 512;
 /// The function in a library that does not state its functions.
 pub(crate) const NO_NAME: &str = "(no_name)";
 
@@ -141,6 +143,10 @@ impl Symbols {
     /// The name that the file's own tables of symbols have.
     fn in_file(&mut self, path: &Path, offset: u64) -> Option<&str> {
         if !self.files.contains_key(path) {
+            // A program may load libraries of other names for ever.
+            if self.files.len() >= MOST_FILES {
+                self.files.clear();
+            }
             let functions = functions_of(path).unwrap_or_default();
             self.files.insert(path.to_owned(), functions);
         }

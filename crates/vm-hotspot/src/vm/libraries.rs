@@ -7,8 +7,7 @@ use rustc_hash::FxHashMap;
 use vmpi::{ClassId, ClassInfo, Frame, Location, MethodId, MethodInfo};
 
 use crate::native::symbols::Place;
-use crate::vm::costs;
-use crate::vm::registry::{ClassEntry, MethodEntry, Registry, handles};
+use crate::vm::registry::{ClassEntry, Registry, handles};
 
 /// The numbers of libraries and functions that have one.
 #[derive(Default)]
@@ -54,14 +53,9 @@ impl Registry {
             descriptor: String::new(),
             is_native: true,
         };
-        if !self.has_room_for_name(costs::method(&info, 0)) {
+        let Some(id) = self.add_named(info) else {
             return MethodId(0);
-        }
-        self.methods.push(MethodEntry {
-            info,
-            lines: Arc::default(),
-        });
-        let id = MethodId(self.methods.len() as u32);
+        };
         self.libraries.functions.insert(key, id);
         id
     }

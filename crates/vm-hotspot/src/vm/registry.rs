@@ -382,16 +382,23 @@ impl Registry {
             descriptor: method.descriptor.clone(),
             is_native: false,
         };
-        if !self.has_room_for_name(costs::method(&info, 0)) {
+        let Some(id) = self.add_named(info) else {
             return MethodId(0);
+        };
+        self.by_number.insert(number, id);
+        id
+    }
+
+    /// A method of which only the name is known; `None` when there is no memory for another name.
+    pub(crate) fn add_named(&mut self, info: MethodInfo) -> Option<MethodId> {
+        if !self.has_room_for_name(costs::method(&info, 0)) {
+            return None;
         }
         self.methods.push(MethodEntry {
             info,
             lines: Arc::default(),
         });
-        let id = MethodId(self.methods.len() as u32);
-        self.by_number.insert(number, id);
-        id
+        Some(MethodId(self.methods.len() as u32))
     }
 
     /// A stack as the VM gives it, cut to `depth` frames below the tracker's.

@@ -172,7 +172,7 @@ impl Types {
         }
     }
 
-    /// The names of the answers that are said.
+    /// The names of the answers that implement `Say`.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.said.iter().map(|(name, ..)| name.as_str())
     }
