@@ -338,7 +338,7 @@ fn waste_is_answered_from_beside_the_index_the_second_time_unless_something_else
     // So are the same words with an option from the environment.
     let mut set = std::process::Command::new(env!("CARGO_BIN_EXE_tenure"));
     let set = set.current_dir(at).args(["waste", "heap.hprof"]);
-    let out = set.env("TENURE_JSON", "1").output().expect("it runs");
+    let out = set.env("TENURE_JSON", "true").output().expect("it runs");
     let text = String::from_utf8(out.stdout).expect("text");
     assert_eq!(text, waste(&["--json"]));
     // A collections file is part of the question.
